@@ -32,7 +32,8 @@ const apiTimeout = 5 * time.Second
 
 // Broker moves delayed messages from lane to lane and to their targets. Make one with New; Run does the work.
 type Broker struct {
-	id      string // unique among the instances that run
+	id      string   // unique among the instances that run
+	users   []string // of the connections, as far as they are known
 	cfg     Config
 	names   message.Names
 	keys    *provision.Keyring
@@ -90,7 +91,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 			conns: links, links: link.NewStates(links), reading: reading,
 			jetstream: link.NewJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
 		},
-		log: cfg.Log, started: time.Now(), tally: figures.NewTally(cfg.Rates),
+		users: links.Users(), log: cfg.Log, started: time.Now(), tally: figures.NewTally(cfg.Rates),
 		ready: make(chan struct{}), stop: make(chan error, 1),
 	}
 	b.pauses.Keeper = b.newKeeper()

@@ -62,13 +62,15 @@ func (w *worker) drain() error {
 	again := time.NewTicker(settleEvery)
 	defer again.Stop()
 	late := false
-	for (w.flights.underway > 0 || w.commits.running || len(w.timers.settling) > 0) && !late {
+	w.settleNow()
+	for (w.flights.underway > 0 || w.commits.running || len(w.timers.arrived)+len(w.timers.queue) > 0) && !late {
 		select {
 		case <-again.C:
-			w.settle()
+			w.settleNow()
 		case <-w.lease.Beats():
 		case <-w.mail.Bell():
 			w.takeMail(time.Now())
+			w.settleOn(w.moment(time.Now()), time.Now())
 			w.report(time.Now())
 		case <-answers.C:
 			late = true
@@ -77,7 +79,7 @@ func (w *worker) drain() error {
 	var err error
 	if late {
 		err = fmt.Errorf("%w: of %s, %d publishes are not answered, and %d timers not removed", ErrGrace,
-			w.lane.Stream, w.flights.underway, len(w.timers.settling))
+			w.lane.Stream, w.flights.underway, w.timers.count)
 	}
 	return errors.Join(err, w.lastCommit(ctx))
 }

@@ -58,7 +58,8 @@ func (b *Broker) timers(write *outbox.Outbox) *alarm.Stream {
 	names, keys := b.names, b.keys
 	return alarm.NewStream(alarm.Config{
 		Instance: b.id, Policy: keys.Policy, History: max(0, b.cfg.TimerHistory), Reserve: provision.LevelReserve,
-		API: b.jetstream.API, Sample: b.jetstream.Sample, Publish: verdictPublisher(write, names.TimersStream()),
+		API: b.jetstream.API, Copies: jsapi.Client{Conn: b.conns.Read, API: b.cfg.APIPrefix},
+		Sample: b.jetstream.Sample, Publish: verdictPublisher(write, names.TimersStream()),
 		Scan:     lane.Scan{Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix},
 		Patience: b.patience, ReadKeys: func(local time.Time) { keys.ReadSince(local, local) },
 	})

@@ -70,16 +70,15 @@ func next(p plan, m moment, f *flight) step {
 	if expires := f.request.Expires; m.proven && !expires.IsZero() && m.now.After(leader.At(expires)) {
 		return step{kind: dead, why: stillHere(f)}
 	}
-	when, leaves := f.when(), f.storedAt().Add(p.delay-lookahead)
+	when := f.when()
 	left := when.Sub(m.now)
 	if left <= 0 && m.proven {
 		return due(p, m, f)
 	}
-	horizon := p.ladder.Horizon() + lookahead
-	if left <= horizon || when.Sub(leaves) <= horizon {
+	if staysUntilDue(p, m, f) {
 		return holdOrSpill(p, m, f, when)
 	}
-	if m.now.Before(leaves) {
+	if leaves := leaves(p, f); m.now.Before(leaves) {
 		return holdOrSpill(p, m, f, leaves)
 	}
 	level, ok := p.ladder.Next(left + hopSlack)
@@ -89,10 +88,21 @@ func next(p plan, m moment, f *flight) step {
 	return step{kind: hop, level: p.smaller(level, f.refused)}
 }
 
+// leaves is when a message leaves a lane at the latest, if it does not stay there until it is due.
+func leaves(p plan, f *flight) leader.Time { return f.storedAt().Add(p.delay - lookahead) }
+
+// staysUntilDue reports whether a message is within the horizon now, or will be when it would leave the lane.
+func staysUntilDue(p plan, m moment, f *flight) bool {
+	when, horizon := f.when(), p.ladder.Horizon()+lookahead
+	return when.Sub(m.now) <= horizon || when.Sub(leaves(p, f)) <= horizon
+}
+
 // nextOfTimer decides about a named timer until its firing is decided, and again when it is settled.
 func nextOfTimer(p plan, m moment, f *flight) alarm.Step {
 	return f.timer.Next(
-		alarm.Moment{Now: m.now, Proven: m.proven, Crowded: m.crowded, Own: p.kind == layout.Timers},
+		alarm.Moment{
+			Now: m.now, Proven: m.proven, Crowded: m.crowded, Own: p.kind == layout.Timers, Last: staysUntilDue(p, m, f),
+		},
 		alarm.Message{Stored: f.storedAt(), When: f.when(), Bad: f.problem != nil})
 }
 
@@ -344,13 +354,18 @@ func repeatLater(m moment, f *flight, err error) step {
 // one of them is repeated every millisecond: a full server should not have more to do than one with room. The wait ends
 // when the message is due: the target may take a message that no level takes.
 func wait(m moment, f *flight) step {
-	wait := 50 * time.Millisecond << min(f.tries, 6)
-	if f.tries > 6 {
-		wait = max(wait, time.Duration(m.inFlight)*time.Millisecond)
-	}
-	at := m.now.Add(wait)
+	at := m.now.Add(backOffTime(f.tries, m.inFlight))
 	if due := f.when(); due.After(m.now) && due.Before(at) {
 		at = due
 	}
 	return step{kind: backOff, at: at}
+}
+
+// backOffTime is how long to wait after so many tries, in a lane with so many messages.
+func backOffTime(tries, inFlight int) time.Duration {
+	wait := 50 * time.Millisecond << min(tries, 6)
+	if tries > 6 {
+		wait = max(wait, time.Duration(inFlight)*time.Millisecond)
+	}
+	return wait
 }

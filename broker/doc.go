@@ -49,7 +49,8 @@
 // # Named timers
 //
 // Package alarm decides about a named timer until its firing is stored, and again when it is settled. In between it is
-// a message as any other. timers.go is what a lane has of its timers, and fire_timer.go takes their steps.
+// a message as any other. timers.go is what a lane has of its timers, read_timers.go reads their bodies ahead,
+// fire_timer.go takes their steps, and settle_timer.go removes their entries, after what is due.
 //
 // # Who decides
 //
@@ -82,8 +83,8 @@
 //	inspect     what an operator sees of it: lanes, search, forecasts, rights, adopt
 //	page        overview.go: its row
 //
-// Timers are known to worker.go, reading.go, timers.go, report.go and control.go besides, retries to overdue.go, pauses
-// to status.go and pauses.go. The flights know no kinds.
+// Timers are known to worker.go, reading.go, commit.go, timers.go, report.go and control.go besides, retries to
+// overdue.go, pauses to status.go and pauses.go. The flights know no kinds.
 //
 // The lanes of pauses are parts of one stream. Its owner reads one only while it drains: pauses.go. So serve.go has two
 // ways to work a stream that is ours.

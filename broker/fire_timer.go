@@ -11,17 +11,6 @@ import (
 
 // This file takes the steps of named timers that package alarm has decided on, and takes in the answers to them.
 
-const (
-	// lookers is how many last entries a lane reads at once: JetStream drops all questions of all clients when 10,000 of
-	// them wait.
-	lookers = 16
-	// loadShare is the part of its memory, one in so many, that a lane takes for bodies that are read when they are due:
-	// thousands of markers may be due at once.
-	loadShare = 4
-	// settleEvery is how soon a stop tries again to remove the entries of what has arrived.
-	settleEvery = 100 * time.Millisecond
-)
-
 // timerEvent is the answer to a step of a timer.
 type timerEvent interface{ takeIn(w *worker, m moment) }
 
@@ -40,14 +29,6 @@ type (
 		settled bool
 		alone   bool // and nothing is left of what came before
 		err     error
-	}
-	told struct { // the entry is stored which tells what became of a timer, or could not be
-		*flight
-		storeAnswer
-	}
-	removed struct { // entries have been removed, or could not be
-		*flight
-		err error
 	}
 )
 
@@ -93,7 +74,7 @@ func (w *worker) claim(f *flight, m moment) {
 	fires := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
 	if fires == nil {
 		if !w.timers.stream.Tells(f.timer) {
-			w.leftOut(f) // otherwise once that is stored
+			w.leftOut(f.timer) // otherwise once that is stored
 		}
 		w.remove(f)
 		return
@@ -104,8 +85,8 @@ func (w *worker) claim(f *flight, m moment) {
 // take claims the firing of a timer within this process. A timer that another message is about to fire is looked at
 // again later.
 func (w *worker) take(f *flight, m moment) (ours bool) {
-	if t := w.timers; t.stream.Take(f.timer, f) {
-		t.mine[f] = f.timer.Generation
+	if t := w.timers; t.stream.Take(f.timer) {
+		t.mine[f.timer] = struct{}{}
 		return true
 	}
 	f.timer.Stage = alarm.Doubt
@@ -119,16 +100,16 @@ func (e claimAnswered) takeIn(w *worker, m moment) {
 		w.won(f, f.request)
 	}
 	if f.timer.Stage >= alarm.Fired {
-		w.leftOut(f)
+		w.leftOut(f.timer)
 	}
 	s := w.timers.stream.AfterClaim(f.timer, len(f.Data), answer)
 	w.apply(f, timerStep(m, f, s), m)
 }
 
 // leftOut counts the occurrences of a series that were missed, once that is stored.
-func (w *worker) leftOut(f *flight) {
-	w.shared.tally.Missed.Add(uint64(f.timer.Left))
-	f.timer.Left = 0
+func (w *worker) leftOut(a *alarm.Alarm) {
+	w.shared.tally.Missed.Add(uint64(a.Left))
+	a.Left = 0
 }
 
 // won goes on with a timer whose firing is stored. From then on it is a message as any other.
@@ -139,38 +120,6 @@ func (w *worker) won(f *flight, r message.Request) {
 	r.Timer, r.Recurs = message.Timer{}, nil
 	r.Hop = max(r.Hop, f.request.Hop)
 	f.request, f.tries = r, 0
-}
-
-// examine reads what is true of a timer, when there is room for its body, or of the rounds before.
-func (w *worker) examine(f *flight) {
-	w.timers.unlooked = append(w.timers.unlooked, f)
-	w.lookOn()
-}
-
-// lookOn reads what there is room for, in order.
-func (w *worker) lookOn() {
-	t := w.timers
-	for len(t.unlooked) > 0 && t.looking < lookers && !w.stopped.Load() {
-		f := t.unlooked[0]
-		before := f.timer.Stage == alarm.Pending // its own body is in memory, and nobody has fired it
-		if !before && !f.timer.Loaded {
-			size := f.timer.Size
-			if t.loaded > 0 && int64(t.loaded+size) > w.flights.account.Most()/loadShare {
-				return
-			}
-			f.timer.Loaded = true
-			t.loaded += size
-			w.flights.grow(f, size+size/4)
-			w.charge()
-		}
-		t.unlooked = t.unlooked[1:]
-		t.looking++
-		if before {
-			w.lookBefore(f)
-		} else {
-			w.lookAt(f)
-		}
-	}
 }
 
 // lookAt reads what is true of a timer.
@@ -187,6 +136,7 @@ func (w *worker) lookAt(f *flight) {
 
 // lookBefore asks whether the rounds before are settled.
 func (w *worker) lookBefore(f *flight) {
+	f.timer.Asked()
 	subject, series, generation := f.timer.Subject, f.request.Series, f.timer.Generation
 	w.ask(func(ctx context.Context) event {
 		settled, alone, err := w.timers.stream.BeforeSettled(ctx, subject, series, generation)
@@ -202,6 +152,8 @@ func (e preceded) takeIn(w *worker, m moment) {
 	case e.err != nil: // it may be gone itself
 		f.timer.Stage = alarm.Doubt
 		w.apply(f, repeatLater(m, f, e.err), m)
+	case !e.settled && f.when().After(m.now):
+		w.flights.hold(f, f.when()) // it was asked ahead
 	case !e.settled:
 		w.apply(f, wait(m, f), m)
 	default:
@@ -225,9 +177,7 @@ func (e examined) takeIn(w *worker, m moment) {
 	s := w.timers.stream.Examined(f.timer, e.see, m.now, time.Now())
 	switch s.Kind {
 	case alarm.Anew: // by what the set says itself
-		hop := f.request.Hop
-		f.request, f.problem, f.Data = entry.Request, entry.Problem, e.see.In.Data
-		f.request.Hop = hop
+		w.anew(f, entry, e.see.In.Data)
 		f.timer.Read(e.see)
 	case alarm.Deliver:
 		if !w.take(f, m) {
@@ -237,59 +187,4 @@ func (e examined) takeIn(w *worker, m moment) {
 		w.won(f, f.timer.Found(e.see))
 	}
 	w.apply(f, timerStep(m, f, s), m)
-}
-
-// remove removes the entries of a timer that is settled. Where somebody may ask what became of it, an entry that tells
-// comes first.
-func (w *worker) remove(f *flight) {
-	t := w.timers
-	if f.timer.Again() {
-		t.settling[f] = true
-	}
-	if t.stream.Tells(f.timer) {
-		w.publish(t.stream.Name(), t.stream.Over(f.timer, f.request), func(a storeAnswer) { w.mail.Put(told{f, a}) })
-		return
-	}
-	t.unremoved = append(t.unremoved, f)
-	w.removeOn()
-}
-
-func (e told) takeIn(w *worker, m moment) {
-	s := e.flight.timer.Told(alarm.Answer{Ack: e.ack, Err: e.err})
-	if s.Kind == alarm.Remove {
-		w.leftOut(e.flight)
-	}
-	if !e.flight.timer.Again() {
-		delete(w.timers.settling, e.flight)
-	}
-	w.apply(e.flight, timerStep(m, e.flight, s), m)
-}
-
-// settle removes the entries of those that have arrived, where that has failed and would be tried again later.
-func (w *worker) settle() {
-	for f := range w.timers.settling {
-		if w.flights.takeOff(f) {
-			w.remove(f)
-		}
-	}
-}
-
-// removeOn removes entries, of some timers at once.
-func (w *worker) removeOn() {
-	t := w.timers
-	for len(t.unremoved) > 0 && t.removing < removers {
-		f := t.unremoved[0]
-		t.unremoved = t.unremoved[1:]
-		t.removing++
-		subject, generation, what := f.timer.Subject, f.timer.Generation, f.timer.Removal
-		w.ask(func(ctx context.Context) event {
-			return removed{f, t.stream.RemoveEntries(ctx, subject, generation, what)}
-		})
-	}
-}
-
-func (e removed) takeIn(w *worker, m moment) {
-	w.timers.removing--
-	w.removeOn()
-	w.apply(e.flight, timerStep(m, e.flight, e.flight.timer.AfterRemoval(e.err)), m)
 }

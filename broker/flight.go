@@ -39,6 +39,9 @@ type unproven struct {
 	since    time.Time        // local
 }
 
+// newer reports whether a newer broker wrote it, in a format that this one cannot read.
+func (f *flight) newer() bool { return f.problem != nil && f.problem.Code == message.NewerFormat }
+
 func (f *flight) storedAt() leader.Time { return leader.At(f.At) }
 
 // when is the time at which it is to be delivered.

@@ -47,12 +47,15 @@ type flights struct {
 	underway int // publishes and questions that are not answered
 	checking int // questions about copies among them
 
+	newer map[*flight]struct{} // messages of a newer format, which cannot be read
+
 	unproven      int // messages with a seal of an unknown key
 	unprovenBytes int
 }
 
 func newFlights(a *budget.Account) *flights {
-	return &flights{wheel: wheel.New[*flight](), overdue: wheel.New[struct{}](), account: a}
+	return &flights{wheel: wheel.New[*flight](), overdue: wheel.New[struct{}](), account: a,
+		newer: make(map[*flight]struct{})}
 }
 
 // take begins a flight with a message that was read.
@@ -134,6 +137,7 @@ func (f *flights) end(fl *flight) {
 	f.count--
 	f.bytes -= fl.size
 	f.overdue.Remove(fl.overdue)
+	delete(f.newer, fl)
 }
 
 // await counts a message with a seal of an unknown key, and reports whether there is room for it to wait.

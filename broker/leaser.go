@@ -26,7 +26,7 @@ func (b *Broker) newLeaser() lease.Leaser {
 	names := b.names
 	cfg := lease.SharedConfig{
 		Conn: b.conns.Control, APIPrefix: settings.APIPrefix, Connected: b.links.ControlUp,
-		Seal: b.keys.Policy.Keys, MaxOwners: settings.MaxOwners, Log: b.log, Fail: b.quit,
+		Keys: b.keys.Policy.Keys, MaxOwners: settings.MaxOwners, Format: settings.Format, Log: b.log, Fail: b.quit,
 		Name: settings.Instance, Host: host, Place: settings.Place.Name, Locked: settings.Place.Locked,
 		Subjects: lease.Subjects{
 			Stream: names.OwnersStream(), All: names.OwnersFilter(), Table: names.OwnersTable(),

@@ -88,10 +88,11 @@ func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 	}
 }
 
-// sayPauses logs what has changed.
+// sayPauses logs what has changed. The end of a pause that was over before this instance knew of it is no change.
 func (b *Broker) sayPauses(l *pause.List) {
 	for _, p := range l.Pauses {
-		if b.pauses.said[p.ID] == p.State {
+		last, known := b.pauses.said[p.ID]
+		if last == p.State {
 			continue
 		}
 		b.pauses.said[p.ID] = p.State
@@ -101,7 +102,9 @@ func (b *Broker) sayPauses(l *pause.List) {
 		case pause.Resuming:
 			b.log.Info("a target is resumed: what waits goes out", "pattern", p.Pattern)
 		case pause.Over:
-			b.log.Info("what waited for a paused target is out", "pattern", p.Pattern)
+			if known {
+				b.log.Info("what waited for a paused target is out", "pattern", p.Pattern)
+			}
 		}
 	}
 }

@@ -144,7 +144,8 @@ func (w *worker) hungry(local time.Time) bool {
 // full reports whether nothing more fits into memory. In the intake, messages that are far from due use no more than
 // half of the memory: see holdOrSpill.
 func (w *worker) full() bool {
-	return w.flights.count >= 2*w.shared.holdMessages || w.reading.cursor.Span() >= maxSpan || !w.flights.account.Room()
+	return w.flights.count >= 2*w.shared.holdMessages || w.reading.cursor.Span() >= maxSpan ||
+		w.timers.count >= 2*maxSettlements || !w.flights.account.Room()
 }
 
 // resumes is when reading goes on, if it pauses although there is room.
@@ -157,7 +158,8 @@ func (w *worker) resumes() (at leader.Time, later bool) {
 
 // charge brings the account of the lane up to date.
 func (w *worker) charge() {
-	w.flights.account.Set(int64(w.flights.bytes + spanCost*w.reading.cursor.Span()))
+	w.flights.account.Set(
+		int64(w.flights.bytes + spanCost*w.reading.cursor.Span() + settlementCost*w.timers.count))
 }
 
 // readSome takes the items that are there, up to a bound.

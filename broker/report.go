@@ -26,11 +26,13 @@ func (w *worker) report(local time.Time) {
 	now, _ := w.clock.Now(local)
 	report := figures.Report{
 		Memory:  figures.Memory{Held: f.count, HeldBytes: f.bytes, Span: r.cursor.Span(), Full: w.full()},
-		Waiting: f.waiting(), Pending: uint64(f.count) + r.behind(), Read: r.last.Sequence, Bytes: r.seen.Bytes,
+		Waiting: f.waiting(), Newer: len(f.newer),
+		Pending: uint64(f.count) + r.behind(), Read: r.last.Sequence, Bytes: r.seen.Bytes,
 		MaxBytes: r.seen.MaxBytes, Offset: w.clock.Offset(now, local), Uncommitted: w.commits.waiting(&r.cursor, local),
 	}
 	if w.lane.Kind == layout.Timers { // what has been read stays; one message is the cursor
 		report.Pending = max(report.Pending, max(r.seen.Messages, 1)-1)
+		report.Unopened = w.timers.unopened
 	}
 	if resumes, later := w.resumes(); later && resumes.After(now) {
 		report.Resumes = resumes

@@ -76,7 +76,7 @@ func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget.Budget, 
 		if err != nil {
 			b.log.Warn("no longer the owner of a lane", "stream", l.Stream, "err", err)
 		} else {
-			b.log.Info("no longer the owner of a lane", "stream", l.Stream)
+			b.log.Debug("no longer the owner of a lane", "stream", l.Stream)
 		}
 	}
 }

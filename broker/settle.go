@@ -36,6 +36,10 @@ type deliverer interface {
 // proceed decides the next step of a message, and takes it.
 func (w *worker) proceed(f *flight, m moment) {
 	s := next(w.plan, m, f)
+	if f.newer() {
+		w.flights.newer[f] = struct{}{}
+		w.lease.Decline()
+	}
 	w.date(f, s)
 	w.apply(f, s, m)
 }
@@ -74,7 +78,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	case halt:
 		w.flights.halted = append(w.flights.halted, f)
 	case examine:
-		w.examine(f)
+		w.examine(f, m)
 	case claim:
 		w.claim(f, m)
 	case claimed:
@@ -122,14 +126,14 @@ func destination(sent *publish) alarm.Destination {
 
 // end lets a message go.
 func (w *worker) end(f *flight) {
+	if f.timer != nil {
+		w.endTimer(f)
+	}
 	w.flights.end(f)
 	if f.sent != nil && f.sent.kind == hop && f.request.Paced != "" { // a copy would take another turn
 		w.reading.cursor.DoneUrgent(f.mark)
 	} else {
 		w.reading.cursor.Done(f.mark)
-	}
-	if f.timer != nil {
-		w.endTimer(f)
 	}
 	w.charge()
 }
@@ -360,7 +364,9 @@ func (w *worker) lateness(f *flight, at leader.Time) time.Duration {
 
 // awaitKey deals with a message that has a seal of an unknown key: an instance that provisioned at the same time as we
 // did may have made the key. The message waits until the secrets have been read after it came. If the key is still
-// unknown then, the seal counts as forged.
+// unknown then, the seal counts as forged. An entry of a timer from before the lane was ours stays where it is: its key
+// may have been taken away too early, and a dead letter would be the end of its series. A pass of the sweep reports the
+// entry, and finds it once its key is known.
 func (w *worker) awaitKey(f *flight, m moment) {
 	local := time.Now()
 	if w.flights.await(f, local) && !w.shared.keys.ReadSince(f.unproven.since, local) {
@@ -370,6 +376,10 @@ func (w *worker) awaitKey(f *flight, m moment) {
 	in := f.unproven.incoming
 	in.KeysRead = true
 	w.flights.proven(f)
+	if w.isEntry() && w.beforeUs(leader.At(in.At)) {
+		w.end(f)
+		return
+	}
 	w.parse(f, in)
 	w.proceed(f, m)
 }

@@ -3,6 +3,8 @@ package broker
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"delaybroker/broker/alarm"
@@ -17,23 +19,23 @@ import (
 // timers are the named timers that a lane has in memory. It belongs to the lane's loop. See package alarm.
 type timers struct {
 	stream *alarm.Stream
-	latest map[string]*flight // by subject: the sets that the timers' lane has read; nil in other lanes
-	mine   map[*flight]uint64 // generations that this lane fires
-	loaded int                // bytes of bodies that were read when they were due
+	latest map[string]*flight        // by subject: the sets that the timers' lane has read; nil in other lanes
+	mine   map[*alarm.Alarm]struct{} // those that this lane fires
+	loaded int                       // bytes of bodies that were read for their markers
 
 	began time.Time // local; since when the lane is ours
 
-	looking, removing   int // questions to JetStream underway
-	unlooked, unremoved []*flight
+	copying, looking   int       // questions to JetStream underway
+	uncopied, unlooked []*flight // to be read, in order: from any replica, and from the leader
 
-	settling map[*flight]bool // those that have arrived, and would be sent again as long as their entries are there
-
-	sweep alarm.Sweep
+	settlements
+	sweep    alarm.Sweep
+	unopened int // entries that are sealed with a key that is not known, by the last pass
 }
 
 func newTimers(s *alarm.Stream, lane bool) *timers {
 	t := &timers{
-		stream: s, mine: make(map[*flight]uint64), settling: make(map[*flight]bool), began: time.Now(),
+		stream: s, mine: make(map[*alarm.Alarm]struct{}), settlements: newSettlements(), began: time.Now(),
 	}
 	if lane {
 		t.latest = make(map[string]*flight)
@@ -76,7 +78,13 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 		f.problem = nil // it is ours
 	}
 	t.sweep.Left(t.stream.Ends(e, f.Subject, f.At))
+	if t.stream.Outlives(e, in) {
+		t.sweep.Left(f.At) // a pass seals it anew
+	}
 }
+
+// isEntry reports whether the messages of the lane are entries of timers.
+func (w *worker) isEntry() bool { return w.lane.Kind == layout.Timers }
 
 // beforeUs reports whether an entry was stored before the lane was ours. Nothing of ours fires while the leader's clock
 // is not known.
@@ -96,26 +104,32 @@ func (w *worker) supersede(f *flight) {
 
 // endTimer forgets a timer that leaves memory.
 func (w *worker) endTimer(f *flight) {
-	t := w.timers
-	if generation, ok := t.mine[f]; ok {
-		t.stream.Release(generation, f)
-		delete(t.mine, f)
-	}
-	delete(t.settling, f)
-	if t.latest[f.timer.Subject] == f {
+	w.forgetTimer(f)
+	w.endAlarm(f.timer)
+}
+
+// forgetTimer forgets the message of a timer.
+func (w *worker) forgetTimer(f *flight) {
+	if t := w.timers; t.latest[f.timer.Subject] == f {
 		delete(t.latest, f.timer.Subject)
 	}
-	if f.timer.Loaded {
-		t.loaded -= f.timer.Size
-		w.lookOn()
+	w.unload(f)
+}
+
+// endAlarm gives up the firing of a timer.
+func (w *worker) endAlarm(a *alarm.Alarm) {
+	t := w.timers
+	if _, ok := t.mine[a]; ok {
+		t.stream.Release(a)
+		delete(t.mine, a)
 	}
-	f.timer.End()
+	a.End()
 }
 
 // release gives up all firings.
 func (t *timers) release() {
-	for f, generation := range t.mine {
-		t.stream.Release(generation, f)
+	for a := range t.mine {
+		t.stream.Release(a)
 	}
 	t.mine = nil
 }
@@ -127,7 +141,7 @@ func (t *timers) storeCursor(ctx context.Context, todo commit) error {
 
 // sweepSoon begins a pass through the timers' stream if one is due, and returns how long until the next.
 func (w *worker) sweepSoon(m moment, local time.Time) time.Duration {
-	if w.lane.Kind != layout.Timers || !w.clock.Known() || !w.reading.live() {
+	if !w.isEntry() || !w.clock.Known() || !w.reading.live() {
 		return forever
 	}
 	s := &w.timers.sweep
@@ -170,6 +184,7 @@ func (w *worker) swept(e swept, m moment, local time.Time) {
 			w.notes.Log(slog.LevelWarn, "looking for overdue timers; trying again", "err", err)
 		}
 		w.timers.sweep.End(e.end, local)
+		w.logSeals(e.end)
 		return
 	}
 	for _, found := range e.batch.Found {
@@ -187,4 +202,21 @@ func (w *worker) swept(e swept, m moment, local time.Time) {
 		w.proceed(f, m)
 	}
 	w.charge()
+}
+
+// logSeals logs what a pass has found of the keys that entries are sealed with.
+func (w *worker) logSeals(end alarm.Pass) {
+	resealed, err := end.Resealed()
+	if resealed > 0 {
+		w.log.Info("pending series and schedules are sealed anew, with the first secret", "entries", resealed)
+	}
+	if err != nil {
+		w.notes.Log(slog.LevelWarn, "pending series and schedules are still sealed with an earlier secret; trying again",
+			"err", err)
+	}
+	unopened, keys := end.Unopened()
+	if w.timers.unopened = unopened; unopened > 0 {
+		w.notes.Log(slog.LevelError, "timers do not fire, since they are sealed with a secret that is not known here; "+
+			"name it in DELAY_SECRET, behind the first", "entries", unopened, "keys", slices.Sorted(maps.Keys(keys)))
+	}
 }

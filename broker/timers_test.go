@@ -46,7 +46,7 @@ func TestPendingGivesWay(t *testing.T) {
 		for stage, doubt := range map[alarm.Stage]func(*worker, *flight){
 			alarm.Pending: func(w *worker, f *flight) { w.flights.hold(f, f.when()) },
 			alarm.Doubt: func(w *worker, f *flight) { // the answer to its firing was lost
-				w.timers.mine[f] = 7
+				w.timers.mine[f.timer] = struct{}{}
 				w.flights.underway++
 				claimAnswered{f, storeAnswer{err: outbox.ErrTimeout}}.takeIn(w, w.moment(now))
 			},
@@ -57,7 +57,6 @@ func TestPendingGivesWay(t *testing.T) {
 			if doubt(w, f); f.timer.Stage != stage || w.flights.waiting() != 1 {
 				t.Fatalf("it is in stage %d, want %d, and %d wait", f.timer.Stage, stage, w.flights.waiting())
 			}
-			w.timers.removing = removers // so that nothing is asked
 			entryRead(w, 9, now, tt.header(f))
 			entryRead(w, 10, now, message.Header{"Delay-For": {"2h"}})
 			kept := tt.kept || stage == alarm.Doubt
@@ -95,12 +94,12 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 		"no room to tell": {storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeTooLarge}}, 2},
 	} {
 		w := atWork(t, layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}, now)
-		w.timers.removing = removers // so that nothing is asked
 		for i, answer := range []storeAnswer{{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}, tt.second} {
 			f := entryRead(w, uint64(7+2*i), now, message.Header{"Delay-For": {"1h"}})
 			f.timer.Stage, f.timer.Entry, f.timer.What, f.timer.Left = alarm.Settled, 7, message.OutcomeMissed, 1
 			w.flights.underway++
-			told{f, answer}.takeIn(w, w.moment(now))
+			w.remove(f)
+			told{w.timers.queue[len(w.timers.queue)-1], answer}.takeIn(w, w.moment(now))
 		}
 		if got := w.shared.tally.Missed.Load(); got != tt.want {
 			t.Errorf("%s: %d are counted, want %d", name, got, tt.want)

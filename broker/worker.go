@@ -210,6 +210,13 @@ func (w *worker) pass(local time.Time) time.Duration {
 	if resume, ok := w.resumes(); ok && resume.After(m.now) {
 		wait = min(wait, resume.Sub(m.now))
 	}
+	w.copyOn(m)
+	if able {
+		w.settleOn(m, local)
+		if next, ok := w.timers.nextRepeat(); ok {
+			wait = min(wait, next.Sub(m.now))
+		}
+	}
 	w.report(local)
 	return wait
 }

@@ -21,6 +21,8 @@ func (l *lostAfter) Held() bool {
 	return l.held >= 0
 }
 
+func (l *lostAfter) Decline() {}
+
 // TestLeaseIsAskedBeforeEach: messages that waited for the time, or on the wheel, stay when the lease is lost between
 // two of them.
 func TestLeaseIsAskedBeforeEach(t *testing.T) {

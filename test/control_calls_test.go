@@ -2,11 +2,15 @@ package test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
 )
 
@@ -64,4 +68,26 @@ func TestControlCalls(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestListAfterElection: a leader that was just elected does not know its followers yet. A list waits until it does.
+func TestListAfterElection(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := controls(newClient(t, s))
+		began := time.Now()
+		natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
+			if time.Since(began) >= time.Second || !strings.HasPrefix(question, "STREAM.INFO.") {
+				return false
+			}
+			_ = m.Respond([]byte(`{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{},"state":{"last_seq":9},
+				"cluster":{"leader":"new","replicas":[{"name":"b","offline":true},{"name":"c","offline":true}]}}`))
+			return true
+		})
+		c.timers.API.API = natstest.ProxyAPI
+		if _, err := c.timers.List(t.Context(), store.Filter{}, store.Page{}); err != nil || time.Since(began) < time.Second {
+			t.Errorf("got %v after %v, want a list after a second", err, time.Since(began))
+		}
+	})
 }

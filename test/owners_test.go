@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -225,6 +226,7 @@ func (l *fickleLease) From() lease.Cursor     { return l.from }
 func (l *fickleLease) Held() bool             { return l.of.held.Load() }
 func (l *fickleLease) Beats() <-chan struct{} { return l.beats }
 func (l *fickleLease) Done() <-chan struct{}  { return l.done }
+func (l *fickleLease) Decline()               {}
 func (l *fickleLease) Release(_ context.Context, at lease.Cursor) error {
 	l.left <- at
 	return nil
@@ -300,3 +302,46 @@ func pending(c *client, stream string) uint64 {
 	c.t.Helper()
 	return c.stream(stream).CachedInfo().State.Msgs
 }
+
+// TestRollingRestartLogsLittle: an instance that joins and leaves costs one line of the lanes that move, and the end of
+// a pause is no news to an instance that starts afterwards.
+func TestRollingRestartLogsLittle(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		logs := []*infoLog{{newCountingLog()}, {newCountingLog()}}
+		configs := make([]broker.Config, len(logs))
+		for i := range logs {
+			configs[i] = member(t, 3)
+			configs[i].Log = slog.New(logs[i])
+		}
+		startBroker(t, s, configs[0])
+		o := operator(t, s)
+		mustPause(t, o, "orders.>")
+		mustResume(t, o, "orders.>")
+		time.Sleep(time.Minute)
+		startBroker(t, s, configs[1])
+		time.Sleep(time.Minute)
+		for _, want := range []struct {
+			instance int
+			line     string
+			count    int
+		}{
+			{0, "handing lanes over to other instances", 1},
+			{0, "handing a lane over", 0},
+			{0, "no longer the owner of a lane", 0},
+			{0, "what waited for a paused target is out", 1},
+			{1, "what waited for a paused target is out", 0},
+		} {
+			if got := logs[want.instance].of(want.line); got != want.count {
+				t.Errorf("instance %d logs %q %d times, want %d", want.instance, want.line, got, want.count)
+			}
+		}
+	})
+}
+
+// infoLog counts the lines that are not for debugging.
+type infoLog struct{ *countingLog }
+
+func (l *infoLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (l *infoLog) WithAttrs([]slog.Attr) slog.Handler               { return l }
+func (l *infoLog) WithGroup(string) slog.Handler                    { return l }

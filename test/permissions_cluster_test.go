@@ -4,11 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +22,7 @@ import (
 // The test needs real servers and real time.
 func TestReadUserOnCluster(t *testing.T) {
 	t.Parallel()
-	url := runCluster(t, func() server.Options {
+	url := natstest.RunCluster(t, func() server.Options {
 		opts := natstest.Options(t, tenantsConf)
 		less := natstest.Options(t, tenantsConf,
 			natstest.Grant{User: "delay-read", List: "publish", Subject: readOnCluster})
@@ -37,7 +33,7 @@ func TestReadUserOnCluster(t *testing.T) {
 			}
 		}
 		return opts
-	})
+	}).URL
 	cfg, err := (&stage{}).config()
 	if err != nil {
 		t.Fatal(err)
@@ -65,52 +61,6 @@ func TestReadUserOnCluster(t *testing.T) {
 			t.Fatalf("nothing breaks without %s", readOnCluster)
 		}
 	}
-}
-
-// runCluster starts three servers, each with its own options, and returns their URLs when they have a leader.
-func runCluster(t *testing.T, options func() server.Options) (urls string) {
-	t.Helper()
-	var routes, all []string
-	var servers []*server.Server
-	for range 3 {
-		routes = append(routes, "nats://"+natstest.FreeAddress(t))
-	}
-	for i, route := range routes {
-		host, port, err := net.SplitHostPort(strings.TrimPrefix(route, "nats://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		opts := options()
-		opts.ServerName, opts.Host, opts.Port = fmt.Sprintf("n%d", i), host, server.RANDOM_PORT
-		opts.JetStream, opts.StoreDir, opts.NoSigs, opts.NoLog = true, t.TempDir(), true, true
-		opts.Cluster.Name, opts.Cluster.Host = "tested", host
-		if opts.Cluster.Port, err = strconv.Atoi(port); err != nil {
-			t.Fatal(err)
-		}
-		opts.Routes = server.RoutesFromStr(strings.Join(routes, ","))
-		s, err := server.NewServer(&opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Start()
-		t.Cleanup(func() {
-			s.Shutdown()
-			s.WaitForShutdown()
-		})
-		if !s.ReadyForConnections(natstest.Patience) {
-			t.Fatalf("the server does not listen after %v", natstest.Patience)
-		}
-		servers, all = append(servers, s), append(all, s.ClientURL())
-	}
-	leads := func(s *server.Server) bool {
-		return s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == len(servers)
-	}
-	for late := time.Now().Add(time.Minute); !slices.ContainsFunc(servers, leads); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatal("no leader after a minute")
-		}
-	}
-	return strings.Join(all, ",")
 }
 
 func dial(t *testing.T, url, user, password string) *nats.Conn {

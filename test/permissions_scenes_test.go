@@ -61,6 +61,9 @@ func brokerWorks(s *stage) error {
 			return fmt.Errorf("%d messages on %s, want %d", got, subject, want)
 		}
 	}
+	if err := s.readAhead(); err != nil {
+		return err
+	}
 	if kept := b.Status().Journal; kept.Stored != 11 || kept.Dropped > 0 {
 		return fmt.Errorf("the journal has %+v, want nine deliveries and two dead letters", kept)
 	}
@@ -74,6 +77,18 @@ func brokerWorks(s *stage) error {
 		return err
 	}
 	return s.checkClean(ctx)
+}
+
+// readAhead returns an error if the broker may not read timers before they are due: then it reads them when they are.
+func (s *stage) readAhead() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, said := range s.refused {
+		if strings.Contains(said, "$JS.API.DIRECT.GET.DELAY_TIMERS") {
+			return fmt.Errorf("timers are not read ahead: %s", said)
+		}
+	}
+	return nil
 }
 
 // askFor asks for deliveries of all kinds. It returns the acknowledgement of the one that is due first.

@@ -33,7 +33,7 @@ var roles = []role{
 		"orders.x", "delay.1s.orders.x", "delaysys.hop.10s.orders.x", "$JS.API.STREAM.LIST",
 		"$JS.API.STREAM.PURGE.DELAY_10s",
 		"$JS.API.STREAM.MSG.GET.ORDERS", "$JS.API.CONSUMER.CREATE.ORDERS.x", "$JS.API.CONSUMER.DELETE.ORDERS.x",
-		"$JS.API.CONSUMER.MSG.NEXT.ORDERS.x",
+		"$JS.API.CONSUMER.MSG.NEXT.ORDERS.x", "$JS.API.DIRECT.GET.ORDERS",
 	}},
 	{"delay-write", "w", brokerWorks, []string{"orders.x", "delay.10s.orders.x", "$JS.API.STREAM.INFO.DELAY_10s"}},
 	{"delay-deliver", "d", brokerWorks, []string{

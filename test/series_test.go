@@ -3,7 +3,6 @@ package test
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,31 +39,6 @@ func (in *inbox) rounds(t *testing.T, series uint64, since time.Time, want ...ti
 		}
 		ids[a.ID] = true
 	}
-}
-
-// TestRoundsAskOnce: a round asks JetStream once what is true of its timer, when its marker is due. JetStream answers
-// such questions one after the other, of all clients, and all rounds of a minute may be due at once.
-func TestRoundsAskOnce(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, timersOn(t))
-		c := newClient(t, s)
-		in := c.subscribe("orders.>")
-		c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "1m")
-		time.Sleep(30 * time.Second) // until it is at rest
-		asked := c.subscribe("$JS.API.STREAM.MSG.GET.DELAY_TIMERS")
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		questions := 0
-		for _, a := range asked.all() {
-			if strings.Contains(a.Body, "delaytimer.k.") {
-				questions++
-			}
-		}
-		if rounds := len(in.all()); rounds != 10 || questions != 10 {
-			t.Errorf("%d questions in %d rounds, want 10 in 10", questions, rounds)
-		}
-	})
 }
 
 func times(first, every time.Duration, n int) (all []time.Duration) {

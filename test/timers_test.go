@@ -74,6 +74,9 @@ func (c *client) checkNoTimersBut(stream string) {
 	}
 	for info := range c.js.ListStreams(context.Background()).Info() {
 		name := info.Config.Name
+		if name == pausedStream {
+			info.State.Msgs -= min(info.State.Msgs, 1) // the list of pauses
+		}
 		if strings.HasPrefix(name, "DELAY_") && name != "DELAY_TIMERS" && name != "DELAY_OWNERS" && name != stream &&
 			info.State.Msgs > 0 {
 			c.t.Errorf("%s still holds %d messages", name, info.State.Msgs)

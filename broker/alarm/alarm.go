@@ -27,12 +27,18 @@ type Alarm struct {
 	Stage      Stage
 	Superseded bool // a later entry of its subject was read
 	First      bool // there was nothing on the subject before it
-	Loaded     bool // its body was read when it was due, and is accounted
+	Loaded     bool // its body was read for its marker, and is accounted
 
-	Follows uint64 // of a series: the generation that has fired with its entry, and may be on its way; zero for none
-	Later   bool   // of a series: there were rounds before it, which must be settled first
-	alone   bool   // of a series: nothing is left before its entry
-	unread  bool   // of a round's marker: nothing of its subject was read yet
+	fresh   bool // of a marker: nothing of its subject was read yet, and a copy of its entry will do
+	unread  bool // of a round's marker: nothing of its subject was read from the leader yet
+	cleared bool // what came before its entry was removed when its marker was stored, or there was nothing
+
+	Follows uint64    // of a series: the generation that has fired with its entry, and may be on its way; zero for none
+	Later   bool      // of a series: there were rounds before it, which must be settled first
+	before  time.Time // of a series: when the entry was stored that its own is in place of; zero for none
+	asked   bool      // of a series: whether those are settled was asked before it was due
+	alone   bool      // of a series: nothing is left before its entry
+	next    uint64    // of a series: the entry that is stored in place of its own; zero for none
 	ends    ending
 	Left    int // of a series: occurrences that are left out with what is to be stored
 
@@ -49,6 +55,8 @@ type Removal struct {
 	Keep  bool            // and it stays itself
 	What  message.Outcome // to be told in an entry behind it; empty for nothing
 	Alone bool            // the entries before it are not removed with it
+	Armed bool            // its marker is stored; mostly nothing is left before its entry
+	Fired uint64          // its firing, where nothing stands between the generation and that; zero where that is not known
 }
 
 // ending is what is stored when a timer is due.
@@ -61,7 +69,15 @@ const (
 )
 
 // Succeeds takes from an alarm's own entry what it says of the rounds before.
-func (a *Alarm) Succeeds(e message.Entry) { a.Follows, a.Later = e.Follows(), e.Replaced > 0 }
+func (a *Alarm) Succeeds(e message.Entry) {
+	a.Follows, a.Later, a.before = e.Follows(), e.Replaced > 0, time.Time{}
+	if !a.Later {
+		return
+	}
+	if id, err := message.ParseID(e.Before.ID); err == nil {
+		a.before = id.At
+	}
+}
 
 // Read takes from an alarm's own entry, which was read because its marker is due, what it says of the rounds before.
 func (a *Alarm) Read(see Sight) {
@@ -70,12 +86,22 @@ func (a *Alarm) Read(see Sight) {
 	}
 }
 
+// Fresh reports whether it is that of a marker of which nothing was read yet: then a copy of its entry will do, which
+// any replica of the stream may give.
+func (a *Alarm) Fresh() bool { return a.fresh }
+
+// NotFresh has it read from the leader of the stream.
+func (a *Alarm) NotFresh() { a.fresh = false }
+
 // FirstLook reports whether it is a round of which nothing was read yet. It does so once.
 func (a *Alarm) FirstLook() bool {
 	first := a.unread
 	a.unread = false
 	return first
 }
+
+// Asked notes that it is being asked whether the rounds before are settled.
+func (a *Alarm) Asked() { a.asked = true }
 
 // BeforeSettled notes that the rounds before are settled, and whether nothing is left of what came before: then there
 // is nothing to remove but its own entry.
@@ -122,13 +148,14 @@ func (a *Alarm) Withdraw() {
 // stays; once the round is settled, its own entry is removed.
 func (a *Alarm) Won(entry uint64) {
 	if a.Stage, a.Entry = Fired, entry; a.ends != over {
-		a.Entry, a.Alone = a.Generation, a.Alone || a.alone
+		a.Entry, a.Alone, a.next = a.Generation, a.Alone || a.alone, entry
 	}
 }
 
-// missed settles a round that was missed: its own entry is to be removed. The last one of a series is told of.
-func (a *Alarm) missed(last bool) {
-	if a.Stage, a.Entry = Settled, a.Generation; last {
+// missed settles a round that was missed: its own entry is to be removed. Next is the entry of the next one, zero for
+// none: the last one of a series is told of.
+func (a *Alarm) missed(next uint64) {
+	if a.Stage, a.Entry, a.next = Settled, a.Generation, next; next == 0 {
 		a.What = message.OutcomeMissed
 	}
 }
@@ -150,7 +177,7 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 		a.Entry = a.Generation
 	}
 	if a.Stage == Pending && at == Level && !a.First && a.Follows == 0 { // its marker is stored
-		a.Entry, a.Keep, a.Stage = a.Generation, true, Settled
+		a.Entry, a.Keep, a.Armed, a.Stage = a.Generation, true, true, Settled
 		return true
 	}
 	if a.Entry == 0 || a.Stage == Settled {

@@ -22,11 +22,11 @@ func (s *Stream) KeepCursor(ctx context.Context, c timer.Cursor) error {
 	subject := s.Policy.Names.Armed()
 	header := message.Header{message.HeaderFormat: {strconv.Itoa(message.Format)}}
 	reply := s.Publish(ctx, s.sealed(subject, header, []byte(c.String())))
-	ack, err := reply.Ack, reply.Problem()
-	if err != nil {
+	if err := reply.Problem(); err != nil {
 		return err
 	}
-	return s.RemoveEntries(ctx, subject, 0, Removal{Entry: ack.Sequence, Keep: true})
+	_, err := s.RemoveEntries(ctx, subject, 0, Removal{Entry: reply.Ack.Sequence, Keep: true})
+	return err
 }
 
 // ReadCursor reads the cursor. It is zero if there is none.

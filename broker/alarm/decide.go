@@ -13,6 +13,10 @@ const (
 	// armAfter is how long a set waits in memory before its marker is sent: a key that is set again and again costs
 	// markers only when it comes to rest.
 	armAfter = time.Second
+	// readAhead is how long before it is due the body of a timer is read, by its marker: longer than a request takes, and
+	// a leader after it. Those that are due within readTogether are read in one request.
+	readAhead    = 1500 * time.Millisecond
+	readTogether = 500 * time.Millisecond
 	// OtherFlight is how soon a timer is looked at again that another message of this process is about to fire.
 	OtherFlight = time.Second
 )
@@ -35,7 +39,7 @@ const (
 	Hold                // until then
 	BackOff             // for a while that grows
 	Repeat              // what was not answered, as soon as there is a connection
-	Examine             // read the last entry of its subject
+	Examine             // read its own entry from a replica, if it is Fresh, or the last of its subject from the leader
 	Claim               // store that it fires
 	Precede             // ask whether the rounds before are settled
 	Anew                // decide by its own entry, which has been read
@@ -51,6 +55,7 @@ type Moment struct {
 	Proven  bool // the leader's clock has reached that time for certain
 	Crowded bool // many messages are in memory already
 	Own     bool // in the timers' own lane
+	Last    bool // the lane is the last one that it is in before it is due
 }
 
 // Message is what a decision needs of the message.
@@ -70,8 +75,14 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 	case a.Stage == Fired, of.Bad:
 		return Step{}
 	}
-	left := of.When.Sub(m.Now)
+	left, read := of.When.Sub(m.Now), of.When.Add(-readAhead).Truncate(readTogether)
 	switch armed := of.Stored.Add(armAfter); {
+	case a.fresh && m.Last && m.Now.Before(read):
+		return Step{Kind: Hold, At: read}
+	case a.fresh && m.Last:
+		return Step{Kind: Examine}
+	case left > 0 && a.Stage == Pending && a.Later && a.Loaded && !a.asked:
+		return Step{Kind: Precede}
 	case left <= 0 && m.Proven && a.Stage == Pending && a.Later:
 		return Step{Kind: Precede}
 	case left <= 0 && m.Proven && a.Stage == Pending:
@@ -106,9 +117,12 @@ func (a Answer) unclear() bool {
 func (a *Alarm) Claimed(answer Answer) (won bool) {
 	switch {
 	case answer.wins(a.Generation) && a.ends == passes:
-		a.missed(false)
+		a.missed(answer.Ack.Sequence)
 	case answer.wins(a.Generation):
 		a.Won(answer.Ack.Sequence)
+		if a.ends == over && a.cleared { // it expected the generation, so nothing stands between
+			a.Fired = answer.Ack.Sequence
+		}
 		return true
 	case answer.unclear():
 		a.Stage = Doubt

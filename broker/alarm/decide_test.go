@@ -17,7 +17,7 @@ var set = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 func (s Step) String() string {
 	name := map[Kind]string{
 		AsAny: "as any", BackOff: "back off", Repeat: "repeat", Examine: "examine", Claim: "claim", Anew: "anew",
-		Deliver: "deliver", Remove: "remove", LetGo: "let go",
+		Precede: "precede", Deliver: "deliver", Remove: "remove", LetGo: "let go",
 	}[s.Kind]
 	switch s.Kind {
 	case Hold:
@@ -120,7 +120,7 @@ func TestArrivedEntry(t *testing.T) {
 		want  Alarm
 	}{
 		{"the marker of a set was stored", Alarm{Generation: 7}, Level,
-			Alarm{Generation: 7, Stage: Settled, Removal: Removal{Entry: 7, Keep: true}}},
+			Alarm{Generation: 7, Stage: Settled, Removal: Removal{Entry: 7, Keep: true, Armed: true}}},
 		{"the marker of the first set was stored", Alarm{Generation: 7, First: true}, Level,
 			Alarm{Generation: 7, First: true}},
 		{"a marker was stored again", Alarm{Generation: 7, Stage: Doubt}, Level,

@@ -50,7 +50,7 @@ func newEntries(t *testing.T, s *natstest.Server) *entries {
 		Stream: with("a secret of sixteen"), other: with("another, as long"), t: t, js: s.JetStream(nc),
 	}
 	if _, err := e.js.CreateStream(t.Context(),
-		jetstream.StreamConfig{Name: e.Name(), Subjects: []string{"delaytimer.>"}}); err != nil {
+		jetstream.StreamConfig{Name: e.Name(), Subjects: []string{"delaytimer.>"}, AllowDirect: true}); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -281,7 +281,7 @@ func TestRemoveEntries(t *testing.T) {
 				e := newEntries(t, s)
 				e.write(tt.words)
 				for range 2 { // the second time, there is nothing left to do
-					if err := e.RemoveEntries(t.Context(), subject, tt.generation, tt.what); err != nil {
+					if _, err := e.RemoveEntries(t.Context(), subject, tt.generation, tt.what); err != nil {
 						t.Error(err)
 					}
 				}
@@ -300,14 +300,14 @@ func TestCancelStaysOverRounds(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		e := newEntries(t, s)
 		e.write("every round:1 cancel")
-		if err := e.RemoveEntries(t.Context(), subject, 3, Removal{Entry: 3}); !errors.Is(err, errUnsettled) {
+		if _, err := e.RemoveEntries(t.Context(), subject, 3, Removal{Entry: 3}); !errors.Is(err, errUnsettled) {
 			t.Errorf("the cancel is removed: %v", err)
 		}
 		if got := e.left(); got != e.words {
 			t.Errorf("%q is left", got)
 		}
 		for _, of := range []uint64{1, 3} {
-			if err := e.RemoveEntries(t.Context(), subject, of, Removal{Entry: of}); err != nil {
+			if _, err := e.RemoveEntries(t.Context(), subject, of, Removal{Entry: of}); err != nil {
 				t.Error(err)
 			}
 		}

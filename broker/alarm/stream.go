@@ -2,6 +2,7 @@ package alarm
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,7 +22,9 @@ type Config struct {
 	History  time.Duration // how long the last entry of a timer tells what became of it; zero for not at all
 	Reserve  int           // the bytes that the stream's max_msg_size leaves for our headers
 
-	API    jsapi.Client
+	API jsapi.Client
+	// Copies reads from any replica, on a connection of its own. Without a connection, all is read from the leader.
+	Copies jsapi.Client
 	Sample func(ctx context.Context, stream string) (lane.Sample, error) // the stream's state, as its leader gives it
 	// Publish publishes on the stream, and returns its answer; an answer that the stream has not written does not count.
 	Publish  func(context.Context, *nats.Msg) jsapi.Reply
@@ -33,7 +36,10 @@ type Config struct {
 // Stream is the stream of named timers, as all workers of an instance use it. It is safe for concurrent use.
 type Stream struct {
 	Config
-	claims timer.Claims // in this process
+	claims  timer.Claims  // in this process
+	settled timer.Settled // likewise
+
+	leaderOnly atomic.Int64 // Unix time in nanoseconds until which replicas are not asked
 }
 
 // NewStream asks nothing.
@@ -47,11 +53,11 @@ func (s *Stream) Entries() store.Entries {
 	return store.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
 }
 
-// Take claims the firing of a timer within this process for somebody, and reports whether it is his.
-func (s *Stream) Take(a *Alarm, who any) bool { return s.claims.Take(a.Generation, who) }
+// Take claims the firing of a timer within this process, and reports whether it is this alarm's.
+func (s *Stream) Take(a *Alarm) bool { return s.claims.Take(a.Generation, a) }
 
-// Release gives a firing up.
-func (s *Stream) Release(generation uint64, who any) { s.claims.Release(generation, who) }
+// Release gives the firing up.
+func (s *Stream) Release(a *Alarm) { s.claims.Release(a.Generation, a) }
 
 // OfMarker is the alarm of a message that stands for a timer in another lane. Its seal vouches for its id.
 func (s *Stream) OfMarker(r message.Request) *Alarm {
@@ -61,14 +67,15 @@ func (s *Stream) OfMarker(r message.Request) *Alarm {
 	}
 	return &Alarm{
 		Subject:    s.Policy.Names.TimerOf(r),
-		Generation: id.Sequence, At: id.At, Size: r.Timer.Size, Stage: Doubt, unread: r.Series > 0,
+		Generation: id.Sequence, At: id.At, Size: r.Timer.Size, Stage: Doubt,
+		fresh: true, unread: r.Series > 0, cleared: true,
 	}
 }
 
 // OfEntry is the alarm of an entry that was read.
 func (s *Stream) OfEntry(e message.Entry, in message.Incoming) *Alarm {
 	a := &Alarm{
-		Subject: in.Subject, Generation: in.Sequence, At: in.At, Size: len(in.Data), First: e.First,
+		Subject: in.Subject, Generation: in.Sequence, At: in.At, Size: len(in.Data), First: e.First, cleared: e.First,
 		Removal: Removal{Alone: !s.Policy.CanName(in.Subject)},
 	}
 	a.Succeeds(e)
@@ -150,7 +157,7 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 	case more:
 		a.ends, next.By = passes, ""
 	default:
-		a.missed(true)
+		a.missed(0)
 		return nil
 	}
 	return s.sealed(a.Subject, r.RoundHeader(a.Generation, next), body)

@@ -81,6 +81,8 @@ type Pass struct {
 	Err  error
 	left time.Time // the first due time of those that were not late; zero for none
 	took time.Duration
+
+	seals seals
 }
 
 // Batch are timers that a pass has picked up. The pass goes on when all of them have ended.
@@ -117,12 +119,22 @@ func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) 
 			end.Err = err
 			break
 		}
-		switch found, since := s.straggler(m, b); {
+		found, since := s.straggler(m, b)
+		began := time.Now()
+		done, again := end.seals.judge(ctx, s, m, before)
+		waited += time.Since(began)
+		if again {
+			end.leave(m.At)
+		}
+		if done {
+			continue
+		}
+		switch {
 		case since.IsZero():
 		case !since.After(before):
 			b.Found = append(b.Found, found)
-		case end.left.IsZero() || since.Before(end.left):
-			end.left = since
+		default:
+			end.leave(since)
 		}
 		if len(b.Found) == sweepBatchSize {
 			began := time.Now()
@@ -132,8 +144,18 @@ func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) 
 		}
 	}
 	end.took = time.Since(start) - waited
+	if end.Err == nil && end.seals.err == nil {
+		end.seals.err = s.resealCursor(ctx)
+	}
 	b.handOver(ctx, pick)
 	return end
+}
+
+// leave notes what a later pass must look at.
+func (p *Pass) leave(since time.Time) {
+	if p.left.IsZero() || since.Before(p.left) {
+		p.left = since
+	}
 }
 
 // handOver gives a batch away, and waits until its timers have ended.

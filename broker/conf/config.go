@@ -156,6 +156,11 @@ type Config struct {
 	Place Place
 	// Leaser decides which lanes this instance works, in place of MaxOwners. Defaults to all of them.
 	Leaser lease.Leaser
+	// Version is that of the program, for operators. It may be empty.
+	Version string
+	// Format is the newest format of messages that this instance reads. Tests set it, to stand for an older version.
+	// Defaults to message.Format.
+	Format int
 	// History is where Run notes what this instance does, every ten seconds. Nil notes nothing.
 	History *history.Book
 	// Log receives what an operator should know. Defaults to nowhere.
@@ -173,6 +178,7 @@ type Place struct {
 func (c Config) Complete() (Config, error) {
 	or(&c.Prefix, message.DefaultPrefix)
 	or(&c.Attempts, DefaultAttempts)
+	or(&c.Format, message.Format)
 	or(&c.DedupWindow, DefaultDedupWindow)
 	or(&c.MaxDelay, DefaultMaxDelay)
 	or(&c.ReplyTimeout, DefaultReplyTimeout)
@@ -202,6 +208,7 @@ func (c Config) Policy(names message.Names) message.Policy {
 	return message.Policy{
 		Names: names, Targets: c.Targets, HeaderTargets: c.HeaderTargets, MaxDelay: c.MaxDelay,
 		Keys:     message.NewKeys(c.Secrets, time.Time{}),
+		Format:   c.Format,
 		Attempts: func(target string) int { return c.AttemptRules.For(target, c.Attempts) },
 	}
 }

@@ -16,6 +16,9 @@ var (
 	// ErrUnproven is returned when no seal proves that a broker has written the letter, or the message in it: a client may
 	// have forged it. With Change.Unsealed it is delivered all the same.
 	ErrUnproven = stays("nobody has proven that a broker wrote it")
+	// ErrMarker is returned for the marker of a named timer, which nobody could prove. It is no message, whatever Change
+	// says.
+	ErrMarker = stays("it is the marker of a named timer, and no message")
 	// ErrNoTarget is returned when a letter has no target. Change.Target gives it one.
 	ErrNoTarget = stays("it has no target")
 	// ErrForbidden is returned when the target does not pass the present policy. Change.Target gives the letter another.

@@ -35,6 +35,15 @@ func newLetter(policy message.Policy, stream string, m lane.Stored, headersOnly 
 	return l
 }
 
+// Marker reports whether the letter is that of a named timer's marker, which nobody could prove. A marker is no
+// message: it has no body, and a token of ours in place of a target. An empty message to a target of that name looks
+// the same if nobody could prove it either.
+func (l Letter) Marker(n message.Names) bool {
+	addr := n.Parse(l.Subject)
+	return l.Code == message.BadInternal && l.Size == 0 && addr.Form == message.FormHop &&
+		addr.Target == message.MarkerTarget
+}
+
 // Change is the difference between the letter and the message that is resent. The zero Change is none.
 type Change struct {
 	Target     string // another target; empty for the letter's own
@@ -49,6 +58,9 @@ func (l Letter) Again(p message.Policy, c Change, now time.Time) (message.Letter
 	again := l.Letter
 	if l.Problem != nil {
 		return again, fmt.Errorf("%w: %s", ErrUnreadable, l.Problem.Sentence)
+	}
+	if l.Marker(p.Names) {
+		return again, ErrMarker
 	}
 	if l.Unproven != nil && !c.Unsealed {
 		return again, fmt.Errorf("%w: %s", ErrUnproven, l.Unproven.Sentence)

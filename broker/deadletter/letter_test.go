@@ -32,6 +32,12 @@ func letter(edit func(*Letter)) Letter {
 	return l
 }
 
+// marker makes it the letter of a marker whose key is gone.
+func marker(l *Letter) {
+	l.Code, l.Target, l.Subject = message.BadInternal, message.MarkerTarget, names.Marker("30m")
+	l.Unproven = message.Problemf(message.BadInternal, "its key is gone")
+}
+
 func TestAgain(t *testing.T) {
 	later := died.Add(24 * time.Hour)
 	for _, tt := range []struct {
@@ -62,6 +68,11 @@ func TestAgain(t *testing.T) {
 		{name: "expires just now", edit: func(l *Letter) { l.Expires = later }, target: "orders.x", due: -time.Hour / 2},
 		{name: "expired, dropped", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, died },
 			change: Change{DropExpiry: true}, target: "orders.x", due: -time.Hour / 2},
+		{name: "a marker", edit: marker, change: Change{Unsealed: true, AtOnce: true}, err: ErrMarker},
+		{name: "a marker, to another target", edit: marker, change: Change{Unsealed: true, AtOnce: true, Target: "orders.y"},
+			err: ErrMarker},
+		{name: "a message to a target of that name", edit: func(l *Letter) { marker(l); l.Size = 1 },
+			change: Change{Unsealed: true, Target: "orders.y"}, target: "orders.y", due: -time.Hour / 2},
 		{name: "of a newer broker", edit: func(l *Letter) { l.Problem = message.Problemf(message.NewerFormat, "2") },
 			change: Change{AtOnce: true}, err: ErrUnreadable},
 	} {

@@ -13,10 +13,13 @@ import (
 // Whoever does something on its account looks at its seal.
 type Answer struct {
 	Instance string       `json:"instance"` // unique among the running instances
+	Version  string       `json:"version,omitempty"`
+	Format   int          `json:"format,omitempty"` // the newest format of messages that it reads; zero of an older broker
 	Ready    bool         `json:"ready"`
 	Draining bool         `json:"draining,omitempty"`
 	Journal  bool         `json:"journal,omitempty"` // it keeps one
 	Alone    bool         `json:"alone,omitempty"`   // it shares the work with no other instance, by its settings
+	Users    []string     `json:"users,omitempty"`   // of its connections; none if one of them is not known
 	Lanes    []LaneAnswer `json:"lanes"`             // the lanes that the instance owns
 	Totals   *Totals      `json:"totals,omitempty"`  // what it has done since it started; nil of an older broker
 	// History is what it did lately, where that was asked for and is kept.
@@ -46,6 +49,8 @@ type LaneAnswer struct {
 	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading rests until then: nothing unread is due before
 	Pending   uint64    `json:"pending"`             // messages that have not arrived elsewhere, a few seconds old
 	Overdue   float64   `json:"overdue_seconds"`     // how long ago the oldest message should have left
+	Unopened  int       `json:"unopened,omitempty"`  // entries of timers that are sealed with a key that is not known
+	Newer     int       `json:"newer,omitempty"`     // messages of a newer format, which wait for a newer broker
 }
 
 // LaneAnswers are the lanes that the instance owns.
@@ -56,6 +61,7 @@ func (s Status) LaneAnswers() []LaneAnswer {
 			all = append(all, LaneAnswer{
 				Stream: l.Stream, Live: l.Live, InDoubt: l.InDoubt, Read: l.Read, Held: l.Held, Full: l.Full,
 				ResumesAt: l.ResumesAt, Pending: l.Pending, Overdue: l.Overdue.Seconds(),
+				Unopened: l.Unopened, Newer: l.Newer,
 			})
 		}
 	}

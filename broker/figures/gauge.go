@@ -15,9 +15,11 @@ const OffsetFor = 10 * time.Minute
 type Report struct {
 	Memory
 	Waiting int
+	Newer   int // messages of a newer format
 
 	Pending, Read, Bytes uint64
 	MaxBytes             int64
+	Unopened             int // entries of timers that are sealed with a key that is not known
 
 	Offset  time.Duration // of the leader's clock before the local one
 	Looked  time.Time     // local; when the leader last told its time; zero when it never has
@@ -34,12 +36,12 @@ type Gauge struct {
 	base time.Time // local; does not change
 
 	memory struct {
-		messages, bytes, span, waiting atomic.Int64
-		full                           atomic.Bool
+		messages, bytes, span, waiting, newer atomic.Int64
+		full                                  atomic.Bool
 	}
 	stream struct {
 		pending, read, bytes atomic.Uint64
-		maxBytes             atomic.Int64
+		maxBytes, unopened   atomic.Int64
 	}
 
 	looked      atomic.Int64 // monotonic nanoseconds since base, plus 1, when the leader last told its time
@@ -59,11 +61,13 @@ func (g *Gauge) Set(r Report) {
 	g.memory.bytes.Store(int64(r.HeldBytes))
 	g.memory.span.Store(int64(r.Span))
 	g.memory.waiting.Store(int64(r.Waiting))
+	g.memory.newer.Store(int64(r.Newer))
 	g.memory.full.Store(r.Full)
 	g.stream.pending.Store(r.Pending)
 	g.stream.read.Store(r.Read)
 	g.stream.bytes.Store(r.Bytes)
 	g.stream.maxBytes.Store(r.MaxBytes)
+	g.stream.unopened.Store(int64(r.Unopened))
 	storeTime(&g.resumes, r.Resumes)
 	storeTime(&g.next, r.Next)
 	storeTime(&g.oldest, r.Oldest)
@@ -90,6 +94,7 @@ func storeTime(in *atomic.Int64, t leader.Time) {
 func (g *Gauge) Fill(l *LaneStatus, local time.Time) {
 	l.Held, l.HeldBytes, l.Span = int(g.memory.messages.Load()), int(g.memory.bytes.Load()), int(g.memory.span.Load())
 	l.Waiting, l.Full = int(g.memory.waiting.Load()), g.memory.full.Load()
+	l.Unopened, l.Newer = int(g.stream.unopened.Load()), int(g.memory.newer.Load())
 	l.Pending, l.Read = g.stream.pending.Load(), g.stream.read.Load()
 	l.Bytes, l.MaxBytes = g.stream.bytes.Load(), g.stream.maxBytes.Load()
 	if resumes := g.resumes.Load(); resumes != 0 {

@@ -47,14 +47,17 @@ type Reading struct {
 	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
 	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading rests until then: nothing unread is due before
 	Pending   uint64    `json:"pending"`             // messages that have not arrived elsewhere: see the worker's report
+	// Unopened is how many entries of timers are sealed with a key that is not known, by the last pass through them.
+	Unopened int `json:"unopened,omitempty"`
 }
 
 // Age is how old and how near what a lane holds is.
 type Age struct {
 	Overdue   time.Duration `json:"overdue"` // how long ago the oldest message should have left
 	NextDue   time.Time     `json:"next_due,omitzero"`
-	Waiting   int           `json:"waiting"`    // messages on the wheel, or waiting for the leader's time
-	CommitAge time.Duration `json:"commit_age"` // how long an arrived message has waited for its commit
+	Newer     int           `json:"newer,omitempty"` // messages of a newer format, which wait for a newer broker
+	Waiting   int           `json:"waiting"`         // messages on the wheel, or waiting for the leader's time
+	CommitAge time.Duration `json:"commit_age"`      // how long an arrived message has waited for its commit
 }
 
 // Room is that of a lane's stream.

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -110,8 +111,51 @@ func TestDoctorOnRights(t *testing.T) {
 		}}, "rights", Critical, "Subscription to _INBOX.", toGrant},
 		{situation{name: "what only doctor asks", rights: denied("$JS.API.INFO")},
 			"rights", Warn, "doctor may not ask: $JS.API.INFO", "grant them to the user that runs doctor, to know more"},
+		{situation{name: "to read timers ahead", rights: denied("$JS.API.DIRECT.GET.>"), set: func(sc *scene) {
+			sc.cfg.Timers = true
+		}}, "rights", Warn, "Publish to $JS.API.DIRECT.GET.DELAY_TIMERS",
+			"grant the broker's user this subject, for timers to cost less when many are due"},
 	} {
-		d.user, d.set = tried, func(sc *scene) { sc.serve() }
+		configure := d.set
+		d.user, d.set = tried, func(sc *scene) {
+			if configure != nil {
+				configure(sc)
+			}
+			sc.serve()
+		}
 		d.play(t, d.judge)
+	}
+}
+
+// TestDoctorAsAnother: what a person lacks of the broker's rights is no finding, and nothing tells to grant it.
+func TestDoctorAsAnother(t *testing.T) {
+	lacks := denied("$JS.API.STREAM.PURGE.*", "delaysys.owners.>", "delaysys.pauses")
+	asks := denied("$JS.API.STREAM.PURGE.*", "$JS.API.INFO")
+	for _, tt := range []struct {
+		name       string
+		rights     server.Permissions
+		as         string // the broker's user
+		state      Severity
+		detail, do string
+	}{
+		{"another user", lacks, "all", Fine, "not judged: tried is another user than the running brokers' (all)", ""},
+		{"another user, who lacks rights of its own", asks, "all", Warn, "doctor may not ask: $JS.API.INFO", askMore},
+		{"the broker's own", denied("$JS.API.STREAM.PURGE.*"), tried, Critical, "$JS.API.STREAM.PURGE.*",
+			"grant the broker's user these subjects"},
+	} {
+		situation{name: tt.name, rights: tt.rights, user: tried, set: func(sc *scene) {
+			sc.serve(nats.UserInfo(tt.as, tt.as))
+		}}.play(t, func(t *testing.T, found []Finding) {
+			has := false
+			for _, f := range found {
+				has = has || f.Check == "rights" && f.State == tt.state && strings.Contains(f.Detail, tt.detail) && f.Do == tt.do
+				if f.State > tt.state {
+					t.Errorf("got %s %s: %s", f.State, f.Check, f.Detail)
+				}
+			}
+			if !has {
+				t.Errorf("no finding %s with %q and %q in %+v", tt.state, tt.detail, tt.do, found)
+			}
+		})
 	}
 }

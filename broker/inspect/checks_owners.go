@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -8,13 +9,16 @@ import (
 // lateWarn is how long a message may be overdue without a warning.
 const lateWarn = 10 * time.Second
 
+// mostUnknown is how many lanes are named that cannot be judged.
+const mostUnknown = 3
+
 // checkOwners looks for lanes that nobody reads, and for those that are read too slowly.
 func checkOwners(f Facts) []Finding {
 	const name = "lanes"
 	if f.all == nil || len(f.found) == 0 {
 		return nil
 	}
-	var unread, stopped, unknown, late []string
+	var unread, stopped, unknown, late, newer []string
 	lanes := 0
 	for _, l := range f.lanes.Lanes {
 		if l.State == Newer { // see checkState
@@ -35,6 +39,9 @@ func checkOwners(f Facts) []Finding {
 		case OwnerUnknown:
 			unknown = append(unknown, l.Stream)
 		}
+		if l.State == TooNew {
+			newer = append(newer, fmt.Sprintf("%s of %s", l.Stream, cmp.Or(l.Instance, "nobody")))
+		}
 		if l.Overdue >= lateWarn.Seconds() {
 			late = append(late, fmt.Sprintf("%s by %s", l.Stream, Seconds(l.Overdue)))
 		}
@@ -53,6 +60,10 @@ func checkOwners(f Facts) []Finding {
 			"look at the log of that instance; a restart does not help",
 			"their instance cannot read them at the moment: %s", few(stopped)), "JetStream", "streams", "storage", "rights")...)
 	}
+	if len(newer) > 0 {
+		all = append(all, verdict(name, Critical, "run a broker of the version that wrote the messages: finish the upgrade",
+			"their owner cannot read what a newer broker wrote: %s", few(newer))...)
+	}
 	if len(late) > 0 {
 		all = append(all, following(verdict(name, Warn,
 			"look at the broker's log: a target, a stream or the broker is behind",
@@ -67,7 +78,11 @@ func checkOwners(f Facts) []Finding {
 		if f.instances.refused != nil {
 			why = fmt.Sprintf("this user may not ask: %v", f.instances.refused)
 		}
-		detail += fmt.Sprintf("; whether somebody reads %s is not known, as %s", few(unknown), why)
+		which := few(unknown)
+		if len(unknown) > mostUnknown {
+			which = fmt.Sprintf("%d of them", len(unknown))
+		}
+		detail += fmt.Sprintf("; whether somebody reads %s is not known, as %s", which, why)
 	}
 	return verdict(name, Fine, "", "%s", detail)
 }

@@ -129,8 +129,16 @@ func checkServer(f Facts) []Finding {
 		return verdict(name, Warn, "upgrade to 2.12.12, 2.14.3 or later",
 			"nats-server %s has known security holes, some around the permissions that keep tenants apart", f.version)
 	}
-	return verdict(name, Fine, "", "nats-server %s, delaybroker %s, nats.go %s",
-		f.version, f.Host.Version, f.Host.Client)
+	detail := fmt.Sprintf("nats-server %s, delaybroker %s, nats.go %s", f.version, f.Host.Version, f.Host.Client)
+	instances, mixed := f.instances.versions()
+	if len(instances) > 0 {
+		detail += "; running: " + few(instances)
+	}
+	if mixed {
+		return verdict(name, Warn, "finish the upgrade: an older instance cannot read all that a newer one writes",
+			"instances of different formats: %s", few(instances))
+	}
+	return verdict(name, Fine, "", "%s", detail)
 }
 
 func checkJetStream(f Facts) []Finding {

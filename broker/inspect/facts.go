@@ -68,6 +68,8 @@ type Facts struct {
 	instances  instances
 	lanes      Lanes
 	clocks     []clock
+	keys       []string     // the ids of the keys, of which the first seals
+	sealedWith []sealedWith // where there is more than one key
 	trial      trial
 }
 
@@ -141,6 +143,7 @@ func (i *Inspector) listSettled(ctx context.Context) (there listed, err error) {
 
 // gatherLanes asks about the streams that were found.
 func (i *Inspector) gatherLanes(ctx context.Context, f *Facts, there listed, links []Link) {
+	_ = i.streams.Learn(there.found) // without a secret, any answer counts as an instance's
 	f.instances.refused = i.question(ctx, twice+Patience, func(ctx context.Context) (err error) {
 		n, err := i.askInstances(ctx, lanesOf(f.found), takeover, true)
 		f.instances.answers, f.instances.latest = n.answers, n.latest
@@ -149,6 +152,7 @@ func (i *Inspector) gatherLanes(ctx context.Context, f *Facts, there listed, lin
 	f.lanes = i.lookAt(ctx, there, f.instances)
 	i.lookCloser(ctx, f.lanes.Lanes)
 	f.clocks = i.lookAtClocks(ctx, f.lanes)
+	f.keys, f.sealedWith = i.Policy().Keys.IDs(), i.countKeys(ctx, f.found)
 	for _, l := range links {
 		if l.Name == "write" {
 			return // who is not to write cannot try it

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/layout"
 	"delaybroker/test/natstest"
 )
 
@@ -79,7 +81,7 @@ func TestLanesAreCountedUnasked(t *testing.T) {
 			}
 		}
 		f := open(t, s, cfg, tried).Gather(t.Context(), Host{}, nil)
-		f.finds(t, "lanes", Fine, "6 lanes, 0 messages pending; whether somebody reads ")
+		f.finds(t, "lanes", Fine, "6 lanes, 0 messages pending; whether somebody reads 6 of them ")
 		f.finds(t, "lanes", Fine, "is not known, as this user may not ask: nats: permissions violation")
 	})
 }
@@ -101,4 +103,21 @@ func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
 		f.finds(t, "connection", Fine, "to write")
 		f.finds(t, "connection", Critical, "to read: no such file")
 	})
+}
+
+// TestSkippedHidesNothing: a check that is skipped is no reason to leave out what another one finds.
+func TestSkippedHidesNothing(t *testing.T) {
+	f := viewWith(lateLane())
+	f.prefix, f.refused = "delay", []string{"Publish to $JS.API.STREAM.LIST"}
+	f.found, f.all = []layout.Spec{{Stream: "DELAY_30m"}}, map[string]*jetstream.StreamInfo{"DELAY_30m": {}}
+	f.apiPrefix, f.account = "$JS.API", &jetstream.AccountInfo{}
+	late := func(found []Finding) bool {
+		return slices.ContainsFunc(found, func(one Finding) bool { return one.Check == "lanes" && one.State == Warn })
+	}
+	if late(f.Findings()) {
+		t.Error("without --skip, lanes are late beside the missing right that is their cause")
+	}
+	if found := f.Findings("rights"); !late(found) {
+		t.Errorf("with --skip rights, no lane is late in %+v", found)
+	}
 }

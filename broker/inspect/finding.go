@@ -36,8 +36,8 @@ type Finding struct {
 // needs says nothing: another check says why they are missing.
 var checks = []func(Facts) []Finding{
 	checkConnection, checkReady, checkSettings, checkRights, checkServer, checkJetStream, checkStreams, checkDrift,
-	checkSeal, checkStorage, checkOwners, checkTargets, checkClocks, checkPauses, checkDurability, checkDeadLetters,
-	checkMemory, checkJournal,
+	checkSeal, checkKeys, checkStorage, checkOwners, checkTargets, checkClocks, checkPauses, checkDurability,
+	checkDeadLetters, checkMemory, checkJournal,
 }
 
 // CheckNames are what findings are filed under.
@@ -50,12 +50,14 @@ func CheckNames() []string {
 }
 
 // Findings are what the checks make of the facts. What only follows from another finding is left out: a person should
-// read one thing to do, and not begin with the wrong one.
-func (f Facts) Findings() []Finding {
+// read one thing to do, and not begin with the wrong one. A finding of a check to skip is left out first, so that it
+// hides nothing.
+func (f Facts) Findings(skip ...string) []Finding {
 	var all []Finding
 	for _, check := range checks {
 		all = append(all, check(f)...)
 	}
+	all = slices.DeleteFunc(all, func(one Finding) bool { return slices.Contains(skip, one.Check) })
 	critical := make(map[string]bool)
 	for _, one := range all {
 		critical[one.Check] = critical[one.Check] || one.State == Critical && one.after == nil

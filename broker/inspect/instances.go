@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -93,6 +94,44 @@ func (n instances) names(say func(figures.Answer) bool) []string {
 	return slices.Compact(all)
 }
 
+// formatOf is the newest format that an instance reads, or zero if it does not say.
+func (n instances) formatOf(instance string) int {
+	for _, a := range n.answers {
+		if a.Instance == instance {
+			return a.Format
+		}
+	}
+	return 0
+}
+
+// versions name the instances that say what they are, each once, and report whether their formats differ.
+func (n instances) versions() (names []string, mixed bool) {
+	formats := make(map[int]bool)
+	for _, a := range n.answers {
+		name := fmt.Sprintf("%s an older version", Printable(a.Instance, mostDetail))
+		if a.Format > 0 {
+			name = fmt.Sprintf("%s %s (format %d)", Printable(a.Instance, mostDetail), Printable(a.Version, mostDetail), a.Format)
+		}
+		names = append(names, name)
+		formats[a.Format] = true
+	}
+	slices.Sort(names)
+	return slices.Compact(names), len(formats) > 1
+}
+
+// users are those of all instances that answered, each once. They are nil if one instance does not know its own.
+func (n instances) users() []string {
+	var all []string
+	for _, a := range n.answers {
+		if len(a.Users) == 0 {
+			return nil
+		}
+		all = append(all, a.Users...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // stopped are the streams whose owner says that it does not read.
 func (n instances) stopped(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool {
@@ -161,7 +200,10 @@ func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (in
 	var n instances
 	err := i.askAll(ctx, func(reply string) error {
 		return i.Conn.PublishRequest(i.names.StatusCall(), reply, nil)
-	}, func(_ *nats.Msg, a figures.Answer) (more bool) {
+	}, func(m *nats.Msg, a figures.Answer) (more bool) {
+		if !i.proven(m) {
+			a.Users = nil
+		}
 		n.answers = append(n.answers, a)
 		return all || len(n.lacks(streams)) > 0
 	})
@@ -213,6 +255,6 @@ func (i *Inspector) askAll(
 
 // proven reports whether a broker wrote an answer, as far as the secrets are known that would tell.
 func (i *Inspector) proven(answer *nats.Msg) bool {
-	keys, seal := i.streams.Policy().Keys, answer.Header.Get(message.HeaderSeal)
-	return keys.Empty() || seal != "" && keys.Sealed(answer.Subject, answer.Data, seal)
+	note := message.Note{Subject: answer.Subject, Body: answer.Data, Seal: answer.Header.Get(message.HeaderSeal)}
+	return i.streams.Policy().Keys.Trusts(note, message.SealedAlways)
 }

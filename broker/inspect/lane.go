@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/layout"
@@ -34,6 +36,7 @@ const (
 	Broken   State = "broken marks"
 	Full     State = "full"
 	Silent   State = "no answer"
+	TooNew   State = "waits for a newer broker" // its owner cannot read what is in it
 )
 
 // newerMessage is said of a message that another version of the broker wrote.
@@ -61,6 +64,7 @@ type Lane struct {
 type seen struct {
 	spec       layout.Spec
 	info       *jetstream.StreamInfo   // nil when its leader did not answer
+	format     int                     // of the message in front; zero where it is not told
 	unknownKey bool                    // the message in front is sealed with a secret that we do not have
 	codes      map[message.Code]uint64 // of dead letters, where they were counted
 	samples    []message.Request       // of what waits in a retry lane, where that was asked for
@@ -77,6 +81,8 @@ type Head struct {
 type Reader struct {
 	Owner    Owner     `json:"owner,omitempty"`
 	Instance string    `json:"instance,omitempty"` // that owns it
+	Format   int       `json:"format,omitempty"`   // the newest format that it reads; zero where it does not say
+	Newer    int       `json:"newer,omitempty"`    // messages in its memory that it cannot read
 	Held     int       `json:"held"`               // messages that it has in memory
 	Read     uint64    `json:"read"`               // the last sequence that it has read
 	Resumes  time.Time `json:"resumes_at,omitzero"`
@@ -128,6 +134,27 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n instances) {
 		}
 	}
 	i.fillOwner(ctx, l, n)
+	if (l.State == Serving || l.State == Retiring) && (l.Newer > 0 || l.unreadable(l.format)) {
+		l.State = TooNew
+	}
+}
+
+// unreadable reports whether a message of a format is too new for the owner of the lane. An older broker does not tell
+// what it reads: then it counts as this program.
+func (l Lane) unreadable(format int) bool { return format > cmp.Or(l.Format, message.Format) }
+
+// formatOf is the format of a message that a broker wrote. It is zero for a client's.
+func (i *Inspector) formatOf(in message.Incoming) int {
+	switch i.names.Parse(in.Subject).Form {
+	case message.FormHop, message.FormRetry, message.FormPaused:
+	default:
+		return 0
+	}
+	format, err := strconv.Atoi(nats.Header(in.Header).Get(message.HeaderFormat))
+	if err != nil {
+		return 0
+	}
+	return format
 }
 
 // records is how many messages in the stream of what is paused are lists of it.
@@ -167,11 +194,11 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 	in.KeysRead = false // our settings may lack the secret of the brokers, which deliver the message all the same
 	switch request, problem := i.Policy().Parse(in); {
 	case problem == nil:
-		l.HeadDue = request.When()
+		l.HeadDue, l.format = request.When(), i.formatOf(in)
 		leaves = i.streams.Leaves(l.spec, in.At, request)
 	case problem.Code == message.NewerFormat:
-		l.Error = newerMessage
-		return nil
+		l.Error, l.format = newerMessage, i.formatOf(in)
+		leaves = in.At.Add(l.spec.Delay)
 	case problem.Code == message.UnknownKey:
 		l.unknownKey, l.Error = true, problem.Sentence
 		return nil

@@ -26,7 +26,7 @@ type Lanes struct {
 	} `json:"totals"`
 	Paused []Pause `json:"paused"` // the targets that are paused, as far as it could be read
 
-	list *pause.List
+	list, unopened *pause.List
 }
 
 // noLeader is said of a stream that is there, and that no server describes.
@@ -108,7 +108,7 @@ func (i *Inspector) lookAt(ctx context.Context, there listed, n instances) Lanes
 	lanes = append(lanes, lanesNotFound(want, there)...)
 	slices.SortFunc(lanes, byWay)
 	v := sum(lanes)
-	v.Paused, v.list = pausesOf(read.List), read.List
+	v.Paused, v.list, v.unopened = pausesOf(read.List), read.List, read.Unopened
 	return v
 }
 

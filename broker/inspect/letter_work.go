@@ -25,6 +25,8 @@ var advice = []struct {
 	err  error
 	what string
 }{
+	{deadletter.ErrMarker, "the timer itself is in DELAY_TIMERS, and fires from there; where delaybroker doctor says " +
+		"that it cannot be opened, name its secret again (DELAY_SECRET); then delaybroker dead rm"},
 	{deadletter.ErrUnproven, "look at it with delaybroker dead show; --unsealed delivers it"},
 	{deadletter.ErrNoTarget, "name one with --to"},
 	{deadletter.ErrForbidden, "allow it, or name another with --to"},

@@ -39,6 +39,7 @@ const (
 func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n instances) {
 	if who, as, owned := n.owner(l.Stream); owned {
 		l.Instance, l.Held, l.Read, l.Resumes = who, as.Held, as.Read, as.ResumesAt
+		l.Newer, l.Format = as.Newer, n.formatOf(who)
 		l.Owner = ownerAs(as, l.info.TimeStamp)
 		return
 	}

@@ -32,6 +32,9 @@ var (
 	ErrNotTold = errors.New("instances have not said that they act by it")
 	// ErrNoPauses is returned where there is no stream for what is paused.
 	ErrNoPauses = errors.New("there is no stream for what is paused: create it with delaybroker provision")
+	// ErrUnopened is returned when the only list of pauses is sealed with a key that these settings do not have.
+	ErrUnopened = errors.New("the list of what is paused is sealed with a secret that is not named here: set " +
+		"DELAY_SECRET to what the brokers have; where nobody has it any more, a broker that starts holds these targets")
 )
 
 // Pause is a pattern of targets that are paused or being resumed.
@@ -41,6 +44,8 @@ type Pause struct {
 	State   pause.State `json:"state"`
 	Since   time.Time   `json:"since"`             // when it was paused
 	Waiting *uint64     `json:"waiting,omitempty"` // messages; nil if that was not asked
+	// Unproven says that a broker took the pause from a list that it could not open.
+	Unproven bool `json:"unproven,omitempty"`
 }
 
 // words say how far it is.
@@ -77,6 +82,8 @@ func (i *Inspector) Pauses(ctx context.Context) ([]Pause, error) {
 		return nil, ErrNoPauses
 	case err != nil:
 		return nil, Cause(ctx, err)
+	case len(read.Unopened.Present()) > 0:
+		return nil, ErrUnopened
 	}
 	all := pausesOf(read.List)
 	for at := range all {
@@ -92,7 +99,7 @@ func (i *Inspector) Pauses(ctx context.Context) ([]Pause, error) {
 func pausesOf(l *pause.List) []Pause {
 	all := []Pause{}
 	for _, p := range l.Present() {
-		all = append(all, Pause{ID: p.ID, Pattern: p.Pattern, State: p.State, Since: p.Since})
+		all = append(all, Pause{ID: p.ID, Pattern: p.Pattern, State: p.State, Since: p.Since, Unproven: p.Unproven})
 	}
 	return all
 }
@@ -196,6 +203,9 @@ func (t *telling) change(
 		present := t.newest
 		if read.List != nil && (present == nil || read.List.Version > present.Version) {
 			present = read.List
+		}
+		if present == nil && len(read.Unopened.Present()) > 0 {
+			return nil, true, ErrUnopened // a new list would end these pauses
 		}
 		if next, err = change(present); err != nil {
 			return nil, true, err

@@ -133,6 +133,9 @@ func checkRights(f Facts) []Finding {
 		links = slices.DeleteFunc(links, func(link string) bool { return link == l.link })
 	}
 	grants := f.grants(names, links...)
+	if users := f.instances.users(); f.isAnother(users) {
+		return f.rightsOfAnother(users)
+	}
 	refused, unasked := f.sortRefusals(names, grants)
 	var silent []string
 	if f.user != nil {
@@ -149,8 +152,7 @@ func checkRights(f Facts) []Finding {
 	case len(refused) > 0:
 		findings = verdict(name, Critical, "grant the broker's user these subjects", "refused: %s", few(refused))
 	case len(unasked) > 0:
-		findings = verdict(name, Warn, "grant them to the user that runs doctor, to know more",
-			"doctor may not ask: %s; the broker can do without", few(unasked))
+		findings = verdict(name, Warn, askMore, "doctor may not ask: %s; the broker can do without", few(patterns(unasked)))
 	case f.user == nil:
 		findings = verdict(name, Fine, "", "nothing was refused that doctor asks; the server does not say more")
 	default:
@@ -166,10 +168,66 @@ func checkRights(f Facts) []Finding {
 		findings = append(findings, verdict(name, Warn, "grant the broker's user this subject, for pause and resume",
 			"the broker cannot keep the list of what is paused: Publish to %s", names.PausesRecord())...)
 	}
+	if f.user != nil && len(refused) == 0 && slices.Contains(links, "read") {
+		findings = append(findings, f.readAhead(f.user.Permissions, "the broker's user")...)
+	}
 	for _, l := range f.apart {
 		findings = append(findings, f.rightsOf(names, l)...)
 	}
 	return findings
+}
+
+// askMore is what to do where doctor may not ask all its questions.
+const askMore = "grant them to the user that runs doctor, to know more"
+
+// isAnother reports whether the user that asks is certainly none of the running brokers'.
+func (f Facts) isAnother(users []string) bool {
+	return f.user != nil && f.user.User != "" && len(users) > 0 && !slices.Contains(users, f.user.User)
+}
+
+// rightsOfAnother judges a user that is not the broker's: what it lacks of the broker's rights it should not have.
+func (f Facts) rightsOfAnother(users []string) []Finding {
+	const name = "rights"
+	findings := verdict(name, Fine, "", "not judged: %s is another user than the running brokers' (%s)",
+		Printable(f.user.User, mostDetail), Printable(few(users), mostDetail))
+	var unasked []string
+	for _, r := range f.refused {
+		unasked = append(unasked, strings.TrimPrefix(r, "Publish to "))
+	}
+	if len(unasked) > 0 {
+		findings = append(findings, verdict(name, Warn, askMore, "doctor may not ask: %s", few(patterns(unasked)))...)
+	}
+	return findings
+}
+
+// patterns shortens a list of subjects: where several differ in their last token only, * stands for it.
+func patterns(subjects []string) []string {
+	count := make(map[string]int)
+	parent := func(subject string) string { return subject[:strings.LastIndexByte(subject, '.')+1] }
+	for _, s := range subjects {
+		count[parent(s)]++
+	}
+	var all []string
+	for _, s := range subjects {
+		if p := parent(s); p != "" && count[p] > 1 {
+			s = p + "*"
+		}
+		all = append(all, s)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// readAhead judges whether a user may read timers from the replicas of their stream. A broker works without that.
+func (f Facts) readAhead(p permissions, user string) []Finding {
+	var all []Finding
+	for _, s := range f.want {
+		if subject := f.apiPrefix + ".DIRECT.GET." + s.Stream; s.Kind == layout.Timers && !p.Publish.allow(subject) {
+			all = verdict("rights", Warn, "grant "+user+" this subject, for timers to cost less when many are due",
+				"timers cannot be read ahead: Publish to %s", subject)
+		}
+	}
+	return all
 }
 
 // sortRefusals separates what the broker needs from what only doctor asks.
@@ -205,7 +263,11 @@ func (f Facts) rightsOf(names message.Names, l linkUser) []Finding {
 		return verdict(name, Critical, "grant the user of "+l.from+" these subjects",
 			"to %s, refused: %s", l.link, few(refused))
 	}
-	return verdict(name, Fine, "", "to %s: all that is needed, targets apart", l.link)
+	findings := verdict(name, Fine, "", "to %s: all that is needed, targets apart", l.link)
+	if l.link == "read" {
+		findings = append(findings, f.readAhead(l.user.Permissions, "the user of "+l.from)...)
+	}
+	return findings
 }
 
 // unheard is what the user may not subscribe to of what instances say to each other.

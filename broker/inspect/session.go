@@ -54,9 +54,32 @@ func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use JetStream: %w", err)
 	}
-	s := &Session{Conn: conn, JetStream: js, api: jsapi.Client{Conn: conn, API: apiPrefix}}
+	s := &Session{
+		Conn: conn, JetStream: questions{js}, api: jsapi.Client{Conn: conn, API: apiPrefix, Retries: true},
+	}
 	conn.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.note(err) })
 	return s, nil
+}
+
+// questions is JetStream for questions of nats.go's, which it repeats by [jsapi.Retry].
+type questions struct{ jetstream.JetStream }
+
+// Stream asks for a stream's info.
+func (r questions) Stream(ctx context.Context, name string) (s jetstream.Stream, err error) {
+	err = jsapi.Retry(ctx, func() (err error) {
+		s, err = r.JetStream.Stream(ctx, name)
+		return err
+	})
+	return s, err
+}
+
+// AccountInfo asks for the limits of the account.
+func (r questions) AccountInfo(ctx context.Context) (info *jetstream.AccountInfo, err error) {
+	err = jsapi.Retry(ctx, func() (err error) {
+		info, err = r.JetStream.AccountInfo(ctx)
+		return err
+	})
+	return info, err
 }
 
 // Close closes the connection.

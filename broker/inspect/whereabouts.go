@@ -63,8 +63,10 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	}
 	paused := v.pausedAs(s.names.Parse(in.Subject), r.Target)
 	switch wait := r.When().Sub(now); {
-	case problem != nil && problem.Code == message.NewerFormat:
-		w.Answer = newerMessage
+	case (problem == nil || problem.Code == message.NewerFormat) && v.lane(in.Stream).unreadable(s.formatOf(in)):
+		w.Answer = v.lane(in.Stream).newerWords(s.formatOf(in))
+	case problem != nil && problem.Code == message.NewerFormat: // its owner can read it, and we cannot
+		w.Answer = "in " + in.Stream + ", in a format that only a newer version of this program can show"
 	case problem != nil:
 		w.Due = time.Time{} // it was not understood
 		w.Code, w.Reason = string(problem.Code), problem.Sentence
@@ -90,6 +92,15 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 		w.Answer += "; nobody reads its lane at the moment"
 	}
 	return w
+}
+
+// newerWords says what a message of a newer format waits for.
+func (l Lane) newerWords(format int) string {
+	if l.Format == 0 {
+		return newerMessage
+	}
+	return fmt.Sprintf("waiting for a newer broker: %s, which owns its lane, reads formats up to %d, and it is of format %d",
+		l.Instance, l.Format, format)
 }
 
 // pausedAs says since when the target of a message is paused; it is empty if the target is not, as far as is known. A

@@ -93,7 +93,7 @@ func (k *kit) store(body []byte) {
 	k.Helper()
 	subject := k.policy.Names.JournalSubject()
 	if _, err := k.js.PublishMsg(context.Background(), &nats.Msg{
-		Subject: subject, Header: nats.Header{sealHeader: {k.policy.Keys.Seal(subject, body)}}, Data: body,
+		Subject: subject, Header: nats.Header{message.HeaderSeal: {k.policy.Keys.Seal(subject, body)}}, Data: body,
 	}); err != nil {
 		k.Fatal(err)
 	}

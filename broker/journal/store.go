@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
 	"delaybroker/broker/outbox"
 )
 
@@ -21,9 +22,6 @@ const (
 	leastPause = 100 * time.Millisecond
 	mostPause  = 2 * time.Second
 )
-
-// sealHeader carries the seal of a batch.
-const sealHeader = "Delay-Seal"
 
 // errRoom is what is said when more was to be stored than the stream took.
 var errRoom = errors.New("it is slower than deliveries are")
@@ -44,7 +42,7 @@ func (w *Writer) store(ctx context.Context, to Publisher, b batch, end bool) {
 		w.say(errRoom)
 	}
 	w.buffer = b.body(h, w.buffer[:0])
-	header := nats.Header{sealHeader: {w.cfg.Seal(w.cfg.Subject, w.buffer)}, "Nats-Msg-Id": {rand.Text()}}
+	header := nats.Header{message.HeaderSeal: {w.cfg.Seal(w.cfg.Subject, w.buffer)}, "Nats-Msg-Id": {rand.Text()}}
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		err := w.publish(ctx, to, &nats.Msg{Subject: w.cfg.Subject, Header: header, Data: w.buffer})
 		if err == nil {

@@ -18,6 +18,9 @@ import (
 type Client struct {
 	Conn *nats.Conn
 	API  string // "$JS.API" unless a domain or an import says otherwise
+
+	// Retries says that questions are asked as by [Retry], for callers that do not ask again themselves.
+	Retries bool
 }
 
 // Message is a stored message.
@@ -77,13 +80,18 @@ func (l Client) get(ctx context.Context, stream string, request any) (Message, e
 // Delete removes one message, without overwriting it. It returns jetstream.ErrMsgNotFound if the message is gone; the
 // server itself has several errors for that.
 func (l Client) Delete(ctx context.Context, stream string, sequence uint64) error {
-	err := l.Ask(ctx, "STREAM.MSG.DELETE."+stream, map[string]any{"seq": sequence, "no_erase": true}, nil)
+	err := l.Ask(ctx, "STREAM.MSG.DELETE."+stream, deletion{sequence, true}, nil)
 	if refusal := (*jetstream.APIError)(nil); errors.As(err, &refusal) {
 		if _, look := l.Message(ctx, stream, sequence); errors.Is(look, jetstream.ErrMsgNotFound) {
 			return jetstream.ErrMsgNotFound
 		}
 	}
 	return err
+}
+
+type deletion struct {
+	Sequence uint64 `json:"seq"`
+	NoErase  bool   `json:"no_erase"`
 }
 
 // Purge removes all messages below a sequence. It ignores 0 and 1, because nats-server before 2.12.12 takes 1 for the
@@ -115,6 +123,13 @@ func (l Client) Ask(ctx context.Context, subject string, request, answer any) er
 	if err != nil {
 		return fmt.Errorf("bug: encode %s: %w", subject, err)
 	}
+	if !l.Retries {
+		return l.ask(ctx, subject, body, answer)
+	}
+	return Retry(ctx, func() error { return l.ask(ctx, subject, body, answer) })
+}
+
+func (l Client) ask(ctx context.Context, subject string, body []byte, answer any) error {
 	m, err := l.Conn.RequestWithContext(ctx, l.API+"."+subject, body)
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", subject, err)

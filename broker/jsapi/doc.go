@@ -3,8 +3,9 @@
 //
 // # Why not nats.go
 //
-// Only a leader knows the present state of a stream. A replica may lag, and any replica may answer a direct get.
-// nats.go has no such questions, or asks for the stream's info first, which takes one more permission.
+// Only a leader knows the present state of a stream. A replica may lag, and any replica may answer a direct get: see
+// LastOfEach, for which nats.go has no request either. For questions to a leader, nats.go has no such questions, or
+// asks for the stream's info first, which takes one more permission.
 //
 // # Invariants
 //
@@ -15,5 +16,6 @@
 //   - There is one classification of an answer to a publish, Outcome, and one list of the server's error codes.
 //   - There is one reader of what the server has refused: Refused, Forbidden, and Watched, which ends the waiting.
 //   - A list of streams is complete, and names the streams that no leader describes.
-//   - The package decides nothing and repeats nothing. The caller knows the meaning of a failure.
+//   - The package decides nothing, and repeats only what Retry is asked to repeat. The caller knows the meaning of a
+//     failure.
 package jsapi

@@ -27,5 +27,10 @@ var (
 	errTooSmall = errors.New("the next message is larger than the stream allowed when reading began")
 )
 
-// errUnanswered is returned when a scan hears nothing for scanPatience.
-var errUnanswered = errors.New("no answer from the consumer")
+// Why a scan ends.
+var (
+	// errUnanswered is returned when a scan gets no answer for scanPatience.
+	errUnanswered = errors.New("its consumer did not answer; try again")
+	// errNobody is returned when the servers know of no consumer to pass a request to, for scanPatience.
+	errNobody = errors.New("its consumer did not answer (503 no responders); try again")
+)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
 )
 
 const (
@@ -18,6 +20,8 @@ const (
 	scanBytes = 4 << 20 // of one batch, unless one message may be larger
 	// scanPatience is how long a scan waits for the next message, or for the answer that there is none.
 	scanPatience = 5 * time.Second
+	// askAgain is the pause before a request that nobody received is sent again.
+	askAgain = 25 * time.Millisecond
 )
 
 // Scan is one pass through the messages of a stream, for an observer such as an operator. As with [Reader], no stored
@@ -41,6 +45,10 @@ type Scan struct {
 // All yields the messages in the order of the stream, until the end or an error. The next batch is requested when the
 // last one was taken. So the caller may be slow, up to a minute for a batch of a thousand: then the server removes the
 // consumer.
+//
+// On a cluster, the consumer may live on another server than the connection. The answer that it exists can come before
+// its interest in requests: then the connection's server answers 503 in its place. So a request that nobody received is
+// sent again, for scanPatience.
 func (s Scan) All(ctx context.Context) iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
 		if err := s.run(ctx, func(m Stored) bool { return yield(m, nil) }); err != nil {
@@ -107,7 +115,11 @@ func (s Scan) create(ctx context.Context, name string) (*jetstream.ConsumerInfo,
 	}
 	ctx, cancel := context.WithTimeout(ctx, scanPatience)
 	defer cancel()
-	c, err := s.JetStream.CreateConsumer(ctx, s.Stream, config)
+	var c jetstream.Consumer
+	err := jsapi.Retry(ctx, func() (err error) {
+		c, err = s.JetStream.CreateConsumer(ctx, s.Stream, config)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("create a consumer: %w", err)
 	}
@@ -136,19 +148,31 @@ func (s Scan) batch() int {
 // next takes one batch. More is false when no message is behind it, or the caller wants no more.
 func (b *batches) next(ctx context.Context, token string) (more bool, err error) {
 	room := max(scanBytes, int(b.Conn.MaxPayload())+8<<10)
-	if err := (body{Batch: b.batch(), MaxBytes: room, NoWait: true}).send(b.Conn, b.api, b.inbox+token); err != nil {
+	request := body{Batch: b.batch(), MaxBytes: room, NoWait: true}
+	if err := request.send(b.Conn, b.api, b.inbox+token); err != nil {
 		return false, err
 	}
 	silence := time.NewTimer(scanPatience)
 	defer silence.Stop()
+	var again <-chan time.Time // set while the last request is known to have reached nobody
+	unanswered := errUnanswered
 	for got := 0; got < b.batch() && room > 0; { // without room the batch has ended, and the server does not say so
 		select {
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		case <-silence.C:
-			return false, errUnanswered
+			return false, unanswered
+		case <-again:
+			again = nil
+			if err := request.send(b.Conn, b.api, b.inbox+token); err != nil {
+				return false, err
+			}
 		case m := <-b.msgs:
 			if strings.HasPrefix(m.Subject, b.inbox) { // a control message of the server, or of a forger
+				if m.Subject == b.inbox+token && m.Header.Get("Status") == "503" && got == 0 {
+					again, unanswered = time.After(askAgain), errNobody
+					continue
+				}
 				if over, err := b.over(m, token, got); over {
 					return got > 0, err
 				}
@@ -185,5 +209,5 @@ func (b *batches) over(m *nats.Msg, token string, got int) (bool, error) {
 	case got > 0 && status == "409": // if the consumer is gone, the next batch fails
 		return true, nil
 	}
-	return true, fmt.Errorf("the server says %s %s", status, m.Header.Get("Description"))
+	return true, fmt.Errorf("its consumer ended (%s %s); try again", status, m.Header.Get("Description"))
 }

@@ -130,6 +130,45 @@ func TestScanBelievesTheServerAlone(t *testing.T) {
 	})
 }
 
+// TestScanBeforeItsConsumerIsKnown: on a cluster, the server of the connection answers requests with 503 until it knows
+// of the consumer on another one.
+func TestScanBeforeItsConsumerIsKnown(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		unknown time.Duration
+		want    error
+	}{
+		{"for a moment", time.Second, nil},
+		{"for ever", time.Hour, errNobody},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				r := newRig(t, s)
+				r.publish(1, 5)
+				began := time.Now()
+				natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
+					unknown := strings.HasPrefix(question, "CONSUMER.MSG.NEXT.") && time.Since(began) < tt.unknown
+					if unknown {
+						if err := r.nc.PublishMsg(&nats.Msg{Subject: m.Reply, Header: nats.Header{"Status": {"503"}}}); err != nil {
+							t.Error(err)
+						}
+					}
+					return unknown
+				})
+				scan := r.scan()
+				scan.APIPrefix, scan.Batch = natstest.ProxyAPI, 2
+				got, err := r.scanned(scan)
+				if !errors.Is(err, tt.want) || err == nil && !slices.Equal(got, []uint64{1, 2, 3, 4, 5}) {
+					t.Errorf("got %v and %v, want %v", got, err, tt.want)
+				}
+				if took := time.Since(began); took < min(tt.unknown, scanPatience) || took > scanPatience+time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
 // TestScanSaysWhenItFails: a scan that ends early ends with an error.
 func TestScanSaysWhenItFails(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -151,7 +151,7 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 	all := make(map[string]*jetstream.StreamInfo)
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	leaders := jsapi.Client{Conn: p.Streams.Conn(), API: p.api()}
+	leaders := jsapi.Client{Conn: p.Streams.Conn(), API: p.api(), Retries: true}
 	list, away, err := leaders.Streams(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list streams: %w", err)

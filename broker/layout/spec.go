@@ -92,7 +92,7 @@ func (s Spec) Config() jetstream.StreamConfig {
 		MaxBytes:    cmp.Or(s.MaxBytes, -1),
 		Replicas:    s.Replicas,
 		Duplicates:  s.Duplicates,
-		AllowDirect: true, // for operators; the broker itself never reads that way
+		AllowDirect: true, // for timers that are read ahead, and for operators
 		Metadata: map[string]string{
 			metaKind: string(s.Kind), metaLevel: s.Name, metaPrefix: s.Prefix, metaFormat: strconv.Itoa(Format),
 		},

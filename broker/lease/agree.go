@@ -154,7 +154,9 @@ func (s *Shared) proposal(now time.Time) (Table, []*release) {
 			t.free(lane, Cursor{})
 		}
 	}
-	t.join(s.self.id, Instance{Name: s.cfg.Name, Place: s.self.place, Started: s.self.started, Lanes: s.wants()})
+	t.join(s.self.id, Instance{
+		Name: s.cfg.Name, Place: s.self.place, Started: s.self.started, Lanes: s.wants(), Format: s.cfg.Format,
+	})
 	for lane, id := range shares(t, s.cfg.MaxOwners) {
 		c, known := t.Lanes[lane]
 		if id == s.self.id && c.Instance == "" && s.local.waiters[lane] != nil && (known || s.mayFound(t, now)) {
@@ -164,14 +166,26 @@ func (s *Shared) proposal(now time.Time) (Table, []*release) {
 	return t, released
 }
 
-// wants are the lanes that this instance would work, sorted. The caller holds the lock.
+// wants are the lanes that this instance would work, sorted. A lane that it declined is left to instances of a newer
+// format while there is one. The caller holds the lock.
 func (s *Shared) wants() []string {
 	if s.local.leaving {
 		return nil
 	}
 	lanes := slices.AppendSeq(slices.Collect(maps.Keys(s.local.waiters)), maps.Keys(s.local.leases))
+	lanes = slices.DeleteFunc(lanes, func(lane string) bool { return s.local.declined[lane] && s.newerWorks(lane) })
 	slices.Sort(lanes)
 	return slices.Compact(lanes)
+}
+
+// newerWorks reports whether an instance of a newer format would work a lane.
+func (s *Shared) newerWorks(lane string) bool {
+	for _, i := range s.view.table.Instances {
+		if i.Format > s.cfg.Format && slices.Contains(i.Lanes, lane) {
+			return true
+		}
+	}
+	return false
 }
 
 // mayBegin reports whether this instance may found a table where there is none. It may if its own counter is the first
@@ -269,13 +283,17 @@ func (s *Shared) handOver(now time.Time) {
 	if now.Sub(s.view.stable) < stableAfter {
 		return
 	}
-	share := shares(s.view.table, s.cfg.MaxOwners)
+	share, moved := shares(s.view.table, s.cfg.MaxOwners), 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, l := range s.local.leases {
 		if to := share[lane]; to != s.self.id && s.view.roster.livesNow(to, now) && !l.ended && !l.assumed {
-			s.log.Info("handing a lane over", "stream", lane, "to", to)
+			s.log.Debug("handing a lane over", "stream", lane, "to", to)
 			l.end()
+			moved++
 		}
+	}
+	if moved > 0 {
+		s.log.Info("handing lanes over to other instances", "lanes", moved, "keeping", len(s.local.leases)-moved)
 	}
 }

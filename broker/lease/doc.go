@@ -45,6 +45,8 @@
 //   - Shares are even, among at most MaxOwners instances, with the fewest moves. Every instance computes all shares
 //     from the table (see shares), and acts only on its own part: it claims free lanes of its share, and gives up lanes
 //     of other shares. So no instance is a leader, and an instance that is wrong for a while does no harm.
+//   - An instance that reads a message of a newer format than its own declines the lane. While an instance of a newer
+//     format would work the lane, the one that declined it has no share in it.
 //   - After an instance has joined, no lane moves until the same instances have been there for 5 s. An instance that
 //     stops drains each lane, frees it with the cursor in the table, and calls. The next owner starts there at once.
 //   - An instance is dead when an observer has read its counter, and a round that begins 5 s later, by the observer's
@@ -54,14 +56,14 @@
 // # Forged messages
 //
 // A client may not publish below delaysys. But NATS lets it choose the subject of the acknowledgement of one of its
-// messages, and that may be the table's. So every message carries a seal (Sealer), and a message without a good one is
-// ignored. Of a forged table, only the sequence counts, because the next write has to replace it. The last good table
-// stays the table, and is written back. An instance that did not see the last good table writes back an older one. So
-// each reader keeps the claims it knows to be newer, by their epochs, and writes them back in turn: no lane is lost by
-// an owner that works (30 restarts in turn under a client that hid every table lost five). A forged counter hides the
-// real one. Then the instance is asked by a call, and its answer counts. Messages are read by their subjects, so
-// messages on other subjects cost nothing. A sealed table or counter that is brought back later is recognized as old:
-// versions and counters only rise, a version is at least the writer's time, and each table names the message it
+// messages, and that may be the table's. So every message carries a seal (message.Keys), and a message without a good
+// one is ignored. Of a forged table, only the sequence counts, because the next write has to replace it. The last good
+// table stays the table, and is written back. An instance that did not see the last good table writes back an older
+// one. So each reader keeps the claims it knows to be newer, by their epochs, and writes them back in turn: no lane is
+// lost by an owner that works (30 restarts in turn under a client that hid every table lost five). A forged counter
+// hides the real one. Then the instance is asked by a call, and its answer counts. Messages are read by their subjects,
+// so messages on other subjects cost nothing. A sealed table or counter that is brought back later is recognized as
+// old: versions and counters only rise, a version is at least the writer's time, and each table names the message it
 // replaced.
 //
 // An instance that starts and finds no table, in a stream that has stored messages before, waits 5 s for an instance
@@ -120,6 +122,7 @@
 //	  one hangs            loses the lanes whose workers are stuck        TestStuckLoopLosesItsLane
 //	  one cut off          stops before it is replaced; shares when back  TestCutOff
 //	  suspended            not held when it wakes; reads the table first  TestGrace
+//	  cannot read a lane   a newer instance owns it while one lives       test/TestLaneGoesToNewerInstance
 //	  server away          no delivery, no takeover; same leases after    TestServerAway
 //	  same name            the younger stops                              TestNamesakeStops,
 //	                                                                      TestNamesakesThatMissedEachOther

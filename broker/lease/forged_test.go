@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
@@ -114,7 +115,7 @@ func TestForgedCounter(t *testing.T) {
 		a.crash()
 		nc := s.Connect()
 		again := &nats.Msg{Subject: m.Subject, Data: m.Data,
-			Header: nats.Header{sealHeader: {secret("ours").Seal(m.Subject, m.Data)}}}
+			Header: nats.Header{message.HeaderSeal: {keys.Seal(m.Subject, m.Data)}}}
 		took := time.Now()
 		for len(b.holds()) < 4 {
 			if time.Since(took) > 6*time.Second {
@@ -148,7 +149,7 @@ func TestOldTable(t *testing.T) {
 		nc := s.Connect()
 		for range 100 {
 			if err := nc.PublishMsg(&nats.Msg{Subject: m.Subject, Data: m.Data,
-				Header: nats.Header{sealHeader: header[sealHeader]}}); err != nil {
+				Header: nats.Header{message.HeaderSeal: header[message.HeaderSeal]}}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(97 * time.Millisecond)

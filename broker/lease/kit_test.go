@@ -2,9 +2,6 @@ package lease
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -13,24 +10,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
-// secret is a Sealer.
-type secret string
+// keys are the keys of all instances.
+var keys = message.NewKeys([]string{"a secret of sixteen bytes"}, time.Unix(1, 0))
 
-func (s secret) Seal(subject string, body []byte) string {
-	h := hmac.New(sha256.New, []byte(s))
-	h.Write([]byte(subject + "\n"))
-	h.Write(body)
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-func (s secret) Sealed(subject string, body []byte, seal string) bool {
-	return hmac.Equal([]byte(s.Seal(subject, body)), []byte(seal))
-}
-
-func sealed(c *SharedConfig) { c.Seal = secret("ours") }
+func sealed(c *SharedConfig) { c.Keys = keys }
 
 // deaf is an instance that hears no call, and is not heard, as across a link that is down.
 func deaf(c *SharedConfig) { c.Subjects.Call = nats.NewInbox() }

@@ -28,6 +28,17 @@ func (l *sharedLease) From() Cursor           { return l.from }
 func (l *sharedLease) Beats() <-chan struct{} { return l.beats }
 func (l *sharedLease) Done() <-chan struct{}  { return l.done }
 
+// Decline is heeded by the next round.
+func (l *sharedLease) Decline() {
+	l.of.mu.Lock()
+	first := !l.of.local.declined[l.lane]
+	l.of.local.declined[l.lane] = true
+	l.of.mu.Unlock()
+	if first {
+		l.of.wake()
+	}
+}
+
 func (l *sharedLease) Held() bool {
 	if l.lost.Load() {
 		return false

@@ -34,6 +34,9 @@ type Lease interface {
 	// Done is closed when the worker is to stop: another instance has the lane already, or is to have it after the
 	// release. Held tells the two apart.
 	Done() <-chan struct{}
+	// Decline says that the lane holds a message of a newer format, which this instance cannot read. While an instance of
+	// a newer format lives that would work the lane, that one should be the owner. Otherwise nothing changes.
+	Decline()
 	// Release gives the lane up, with the cursor. No message of the lane may be in flight any more.
 	Release(ctx context.Context, at Cursor) error
 }

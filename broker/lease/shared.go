@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
 )
 
@@ -62,6 +63,7 @@ type local struct {
 	leaving  bool                // this instance stops, and wants no lane
 	owners   map[string]string   // a copy of the table's, for Owner
 	calls    map[string]lastCall // of other instances, not older than forgetAfter
+	declined map[string]bool     // lanes in which this instance met a message of a newer format
 }
 
 // view is what this instance knows of the table and of the others.
@@ -112,6 +114,8 @@ type SharedConfig struct {
 	Create func(context.Context) error
 	// MaxOwners is how many instances own lanes; others stand by.
 	MaxOwners int
+	// Format is the newest format of messages that this instance reads.
+	Format int
 	// Name is the operator's name for this instance: the same after a restart, and of no other instance. It may be empty.
 	// Then the instance is called by Host.
 	Name, Host string
@@ -123,8 +127,8 @@ type SharedConfig struct {
 	// Connected reports whether the connection is up, and must not wait: the loop of every lane asks. Nil asks Conn, which
 	// answers under a lock that a publish holds while the network accepts no data.
 	Connected func() bool
-	// Seal proves that we wrote a message. Nil seals nothing, and believes everything.
-	Seal Sealer
+	// Keys prove that we wrote a message. Nil seals nothing, and believes everything.
+	Keys *message.Keys
 	// Fail is called once when this instance must stop, with an ErrNamesake. It may be nil.
 	Fail func(error)
 	Log  *slog.Logger
@@ -157,12 +161,13 @@ func NewShared(cfg SharedConfig) *Shared {
 	now := time.Now()
 	s := &Shared{
 		store: store{
-			conn: cfg.Conn, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix}, seal: cfg.Seal, Subjects: cfg.Subjects,
+			conn: cfg.Conn, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix}, keys: cfg.Keys, Subjects: cfg.Subjects,
 		},
 		cfg: cfg, log: cfg.Log, todo: make(chan struct{}, 1),
 		self: self{id: fmt.Sprintf("%s-%06x", token, rand.Uint32()&0xffffff), base: now, started: now.UnixNano()},
 		local: local{
 			waiters: make(map[string]*waiter), leases: make(map[string]*sharedLease), calls: make(map[string]lastCall),
+			declined: make(map[string]bool),
 		},
 		view: view{roster: roster{seen: make(map[string]sighting)}, table: Table{}.clone()},
 	}

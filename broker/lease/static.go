@@ -38,4 +38,5 @@ func (always) From() Cursor                          { return Cursor{} }
 func (always) Held() bool                            { return true }
 func (always) Beats() <-chan struct{}                { return nil }
 func (always) Done() <-chan struct{}                 { return nil }
+func (always) Decline()                              {}
 func (always) Release(context.Context, Cursor) error { return nil }

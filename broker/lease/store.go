@@ -11,22 +11,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
 )
 
 // storeTimeout is how long one question may take. A stream without a leader does not answer for some seconds.
 const storeTimeout = 2 * time.Second
-
-// sealHeader carries the seal of our messages.
-const sealHeader = "Delay-Seal"
-
-// Sealer proves that a message was written by an instance of this broker. A client cannot publish where the instances
-// meet, but it can have the acknowledgement of one of its messages delivered there.
-type Sealer interface {
-	// Seal is the proof that an instance put the body on the subject.
-	Seal(subject string, body []byte) string
-	// Sealed reports whether a seal is that of Seal, by the present secret or an earlier one that still counts.
-	Sealed(subject string, body []byte, seal string) bool
-}
 
 // Subjects are the names by which the instances of one broker meet.
 type Subjects struct {
@@ -42,7 +31,7 @@ type Subjects struct {
 type store struct {
 	conn *nats.Conn
 	api  jsapi.Client
-	seal Sealer // nil seals nothing, and believes everything
+	keys *message.Keys // nil seals nothing, and believes everything
 	Subjects
 }
 
@@ -133,12 +122,16 @@ func (s store) say(body []byte) error {
 	return s.conn.PublishMsg(m)
 }
 
+// sign seals a message. A client cannot publish where the instances meet, but it can have the acknowledgement of one of
+// its messages delivered there.
 func (s store) sign(m *nats.Msg) {
-	if s.seal != nil {
-		m.Header.Set(sealHeader, s.seal.Seal(m.Subject, m.Data))
+	if seal := s.keys.Seal(m.Subject, m.Data); seal != "" {
+		m.Header.Set(message.HeaderSeal, seal)
 	}
 }
 
+// sealed reports whether an instance wrote a message. Older brokers wrote theirs without a seal.
 func (s store) sealed(subject string, body []byte, header nats.Header) bool {
-	return s.seal == nil || s.seal.Sealed(subject, body, header.Get(sealHeader))
+	note := message.Note{Subject: subject, Body: body, Seal: header.Get(message.HeaderSeal)}
+	return s.keys.Trusts(note, message.SealedSince)
 }

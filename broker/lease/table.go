@@ -27,6 +27,7 @@ type Instance struct {
 	Started int64    `json:"started,omitempty"` // nanoseconds since 1970, by its own clock
 	Joined  uint64   `json:"joined"`            // rises with every instance that joins
 	Lanes   []string `json:"lanes"`             // the lanes it would work, sorted
+	Format  int      `json:"format,omitempty"`  // the newest that it reads; zero for an older broker, which does not say
 }
 
 // Claim is the ownership of a lane.
@@ -87,7 +88,7 @@ func (c Claim) newer(than Claim) bool {
 func (t Table) equal(other Table) bool {
 	return maps.EqualFunc(t.Instances, other.Instances, func(a, b Instance) bool {
 		return a.Name == b.Name && a.Place == b.Place && a.Started == b.Started && a.Joined == b.Joined &&
-			slices.Equal(a.Lanes, b.Lanes)
+			a.Format == b.Format && slices.Equal(a.Lanes, b.Lanes)
 	}) && maps.EqualFunc(t.Lanes, other.Lanes, func(a, b Claim) bool {
 		return a.Instance == b.Instance && a.Epoch == b.Epoch && a.Next == b.Next && a.Created.Equal(b.Created)
 	})

@@ -7,7 +7,8 @@
 // # Invariants
 //
 //   - States never ask a connection once they are watched.
-//   - Each question to JetStream goes to a stream's leader: a direct get may be answered by a replica that lags.
+//   - Each question to JetStream goes to a stream's leader: a direct get may be answered by a replica that lags. Only
+//     timers are read that way, on the link that reads: see package alarm.
 //
 // # What was tried and rejected
 //

@@ -166,9 +166,10 @@ func (r Request) SetDelivery(h Header, next time.Time) {
 	}
 }
 
-// ofDelivery is the reverse of SetDelivery, for a timer that the broker has set: one delivery of a schedule.
+// ofDelivery is the reverse of SetDelivery, for a timer that the broker has set: one delivery of a schedule. Without keys,
+// or without the body, nothing proves that it is one.
 func (p Policy) ofDelivery(r Request, in Incoming, s split) Request {
-	if s.delay[HeaderScheduler] != nil && p.Keys.SealedBy(in) {
+	if s.delay[HeaderScheduler] != nil && !in.BodyLeft && !p.Keys.Empty() && p.Keys.Trusts(in, SealedAlways) {
 		r.Scheduler, r.ScheduleNext = first(s.delay[HeaderScheduler]), first(s.delay[HeaderScheduleNext])
 		r.Rollup = first(s.delay[HeaderRollup]) == rollupSub
 	}
@@ -194,7 +195,7 @@ func (p Policy) checkScheduleSet(in Incoming, addr Address) *Problem {
 
 // ours reports whether an entry has our seal, as far as it was read. It counts however old the entry is: no older
 // broker wrote such.
-func (p Policy) ours(in Incoming) bool { return p.Keys.Empty() || in.BodyLeft || p.Keys.SealedBy(in) }
+func (p Policy) ours(in Incoming) bool { return p.Keys.Trusts(in, SealedAlways) }
 
 // ofSchedule adds what an entry of a schedule says besides.
 func (r Request) ofSchedule(addr Address, s split) Request {

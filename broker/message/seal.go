@@ -117,11 +117,6 @@ func (r *ring) find(id string) *key {
 	return nil
 }
 
-// demands reports whether a message stored then must have a seal.
-func (r *ring) demands(stored time.Time) bool {
-	return len(r.keys) > 0 && !r.from.IsZero() && !stored.Before(r.from)
-}
-
 // SealMessage puts the seal of a message on its header, which must not change any more but for Nats-*. Once everybody
 // seals, it also raises the format: an older broker, which would send the message on without a seal, leaves it alone.
 func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time) {
@@ -136,56 +131,6 @@ func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time)
 	set(h, HeaderSeal, r.keys[0].messages.seal(r.keys[0].id, subject, h, body))
 }
 
-// Proven returns the reason to doubt that a stored message is ours, or nil if that is proven. UnknownKey may mean a key
-// that was made since the keys were read.
-func (k *Keys) Proven(in Incoming) *Problem {
-	r := k.load()
-	if in.BodyLeft || !r.demands(in.At) {
-		return nil
-	}
-	const where = "on a subject where only the broker may publish"
-	seals := in.Header[HeaderSeal] // in this spelling; in another it is an ordinary header, and sealed
-	if len(seals) != 1 {
-		return Problemf(BadInternal,
-			"it has %d seals of this broker, not one, %s: somebody else wrote it or had it put there; take that right from "+
-				"everybody else", len(seals), where)
-	}
-	id, _, _ := strings.Cut(seals[0], ".")
-	switch key := r.find(id); {
-	case key == nil && !in.KeysRead:
-		return Problemf(UnknownKey, "the key %s of its seal is not known yet", excerpt(id))
-	case key == nil:
-		return Problemf(BadInternal,
-			"the key %s of its seal is none of this broker's, %s: if it was, name its secret behind the new one until "+
-				"nothing is pending (DELAY_SECRET)", excerpt(id), where)
-	case !key.messages.good(seals[0], id, in.Subject, in.Header, in.Data):
-		return Problemf(BadInternal,
-			"its seal is not that of this message, %s: somebody changed it or moved it; take that right from "+
-				"everybody else", where)
-	}
-	return nil
-}
-
-// SealedBy reports whether the message has a good seal of one of the keys, whenever it was stored. Without keys, none
-// has.
-func (k *Keys) SealedBy(in Incoming) bool {
-	r := k.load()
-	always := Keys{}
-	always.ring.Store(&ring{keys: r.keys, from: time.Unix(0, 0)})
-	in.BodyLeft, in.At = false, time.Unix(1, 0)
-	return len(r.keys) > 0 && always.Proven(in) == nil
-}
-
-// unknown reports whether a header has one seal, of a key that is not known.
-func (k *Keys) unknown(h Header) bool {
-	seals := h[HeaderSeal]
-	if len(seals) != 1 {
-		return false
-	}
-	id, _, _ := strings.Cut(seals[0], ".")
-	return k.load().find(id) == nil
-}
-
 // Seal is the seal of data of ours that is no message and can never be taken for one. It is empty without keys.
 func (k *Keys) Seal(subject string, body []byte) string {
 	r := k.load()
@@ -193,18 +138,6 @@ func (k *Keys) Seal(subject string, body []byte) string {
 		return ""
 	}
 	return r.keys[0].notes.seal(r.keys[0].id, subject, nil, body)
-}
-
-// Sealed reports whether a seal is that of Seal. Without keys, and until all brokers seal, data without a seal is
-// believed, too. That time is read from our own clock, for want of another.
-func (k *Keys) Sealed(subject string, body []byte, seal string) bool {
-	r := k.load()
-	if seal == "" {
-		return !r.demands(time.Now())
-	}
-	id, _, _ := strings.Cut(seal, ".")
-	key := r.find(id)
-	return key != nil && key.notes.good(seal, id, subject, nil, body)
 }
 
 // sealChars is the length of "<key id>.<mac>".

@@ -168,15 +168,18 @@ func TestSealIsForOnePurpose(t *testing.T) {
 	k := keysOf(secretOne)
 	const subject = "delaysys.owners.table"
 	seal := k.Seal(subject, []byte("body"))
-	if !k.Sealed(subject, []byte("body"), seal) {
+	trusts := func(k *message.Keys, subject, body, seal string) bool {
+		return k.Trusts(message.Note{Subject: subject, Body: []byte(body), Seal: seal}, message.SealedSince)
+	}
+	if !trusts(k, subject, "body", seal) {
 		t.Error("its own seal is not known")
 	}
 	for what, other := range map[string]bool{
-		"another subject": k.Sealed(subject+"s", []byte("body"), seal),
-		"another body":    k.Sealed(subject, []byte("bodY"), seal),
-		"a byte moved":    k.Sealed(subject+"b", []byte("ody"), seal),
-		"no seal":         k.Sealed(subject, []byte("body"), ""),
-		"another secret":  keysOf(secretTwo).Sealed(subject, []byte("body"), seal),
+		"another subject": trusts(k, subject+"s", "body", seal),
+		"another body":    trusts(k, subject, "bodY", seal),
+		"a byte moved":    trusts(k, subject+"b", "ody", seal),
+		"no seal":         trusts(k, subject, "body", ""),
+		"another secret":  trusts(keysOf(secretTwo), subject, "body", seal),
 	} {
 		if other {
 			t.Errorf("%s: believed", what)
@@ -184,7 +187,7 @@ func TestSealIsForOnePurpose(t *testing.T) {
 	}
 	h := message.Header{}
 	k.SealMessage(subject, h, []byte("body"), at)
-	if k.Sealed(subject, []byte("body"), h[message.HeaderSeal][0]) {
+	if trusts(k, subject, "body", h[message.HeaderSeal][0]) {
 		t.Error("a message's seal passes for another")
 	}
 	if k.Proven(message.Incoming{Subject: subject, At: at, Data: []byte("body"),

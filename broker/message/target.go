@@ -28,6 +28,8 @@ type Policy struct {
 	Attempts func(target string) int
 	// Keys prove which messages below delaysys are ours. Nil believes all of them.
 	Keys *Keys
+	// Format is the newest format that is read. Zero is Format.
+	Format int
 }
 
 // CheckTarget alone decides whether a subject is allowed as a target. It checks the final bytes, again in every lane,

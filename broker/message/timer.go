@@ -125,7 +125,7 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 	if foreign && p.mayBeOurs(in) {
 		return unproven()
 	}
-	if foreign || !s.cancels() || relayed(in.Header) {
+	if foreign || !s.cancels() || Relayed(in.Header) {
 		r, problem := p.Parse(in)
 		if problem != nil {
 			problem = replacing(problem, in.Sequence)
@@ -144,7 +144,9 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 
 // mayBeOurs reports whether an entry without a known seal of ours may have one all the same: its key is still to be
 // read.
-func (p Policy) mayBeOurs(in Incoming) bool { return !in.KeysRead && p.Keys.unknown(in.Header) }
+func (p Policy) mayBeOurs(in Incoming) bool {
+	return !in.KeysRead && p.Keys.UseOfMessage(in.Header) == OtherKey
+}
 
 func unproven() Entry {
 	return Entry{Kind: UnprovenEntry, Problem: Problemf(UnknownKey, "the key of its seal is not known yet")}
@@ -166,7 +168,7 @@ func (p Policy) CanName(subject string) bool {
 
 // ProvenCursor reports whether an entry is a cursor of ours.
 func (p Policy) ProvenCursor(in Incoming) bool {
-	return in.Subject == p.Names.Armed() && !relayed(in.Header) && (p.Keys.Empty() || p.Keys.SealedBy(in))
+	return in.Subject == p.Names.Armed() && !Relayed(in.Header) && p.Keys.Trusts(in, SealedAlways)
 }
 
 // parseVerdict reads what says that it is ours.
@@ -176,7 +178,7 @@ func (p Policy) parseVerdict(in Incoming, fired bool) Entry {
 		return Entry{Request: r, Generation: in.Sequence, Problem: replacing(Problemf(BadInternal,
 			"it says that the broker wrote it, and the broker did not: leave Delay-Fired and Delay-Over out"), in.Sequence)}
 	}
-	if relayed(in.Header) {
+	if Relayed(in.Header) {
 		return forged()
 	}
 	switch {
@@ -225,9 +227,9 @@ func first(values []string) string {
 	return values[0]
 }
 
-// relayed reports whether the server put the message there as an answer, to whoever asked for another one: NATS checks
+// Relayed reports whether the server put the message there as an answer, to whoever asked for another one: NATS checks
 // no permission for where an answer goes.
-func relayed(h Header) bool {
+func Relayed(h Header) bool {
 	for _, name := range []string{"Nats-Stream", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Subject"} {
 		if _, ok := h[name]; ok {
 			return true
@@ -289,7 +291,7 @@ func (p Policy) timerDue(in Incoming, s split) (time.Time, *Problem) {
 // checkSet judges what is special about a set; the rest is that of every request.
 func (p Policy) checkSet(in Incoming, addr Address) *Problem {
 	switch {
-	case relayed(in.Header):
+	case Relayed(in.Header):
 		return Problemf(BadInternal,
 			"the server put it there as the answer to somebody's question for another message, which is no request")
 	case addr.Schedule():

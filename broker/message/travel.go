@@ -132,10 +132,10 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 		Round:        f.count(HeaderRound, optional),
 	}
 	in = f.parseMarker(f.readSchedule(in))
-	format := f.count(HeaderFormat, required)
+	format, newest := f.count(HeaderFormat, required), cmp.Or(p.Format, Format)
 	switch {
-	case format > Format:
-		return r, Problemf(NewerFormat, "format %d is newer than this broker's %d", format, Format)
+	case format > newest:
+		return r, Problemf(NewerFormat, "format %d is newer than this broker's %d", format, newest)
 	case f.problem != nil:
 		return r, f.problem
 	}

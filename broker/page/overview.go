@@ -50,6 +50,8 @@ type Instance struct {
 	Draining  bool      `json:"draining"`
 	Unproven  bool      `json:"unproven"` // nothing proves that a broker said so: it is in no sum
 	Older     bool      `json:"older"`    // it does not tell what it has done
+	Version   string    `json:"version,omitempty"`
+	Format    int       `json:"format,omitempty"` // the newest format of messages that it reads
 	Started   time.Time `json:"started,omitzero"`
 	Lanes     int       `json:"lanes"`
 	Pending   uint64    `json:"pending"`
@@ -140,7 +142,7 @@ func fleetOf(own broker.Answer, others []inspect.Member) []inspect.Member {
 func (n *Numbers) add(m inspect.Member, retries map[string]bool, before rates, now time.Time) Instance {
 	i := Instance{
 		Name: m.Instance, Ready: m.Ready, Draining: m.Draining, Unproven: !m.Proven, Older: m.Totals == nil,
-		Lanes: len(m.Lanes),
+		Lanes: len(m.Lanes), Version: inspect.Printable(m.Version, 100), Format: m.Format,
 	}
 	for _, l := range m.Lanes {
 		i.Pending += l.Pending
@@ -193,6 +195,7 @@ const (
 	laneNobody  = "nobody reads it"
 	laneStopped = "not read"
 	laneDoubt   = "in doubt"
+	laneNewer   = "waits for a newer broker"
 	laneFull    = "full"
 	laneRests   = "rests"
 	laneRead    = "read"
@@ -212,6 +215,8 @@ func laneOf(l figures.LaneStatus, as figures.LaneAnswer, owned bool, owner strin
 		lane.State = laneStopped
 	case as.InDoubt:
 		lane.State = laneDoubt
+	case as.Newer > 0:
+		lane.State = laneNewer
 	case as.Full:
 		lane.State = laneFull
 	case !as.ResumesAt.IsZero():

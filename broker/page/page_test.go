@@ -237,7 +237,7 @@ func TestTextWithoutHTML(t *testing.T) {
 		t.Errorf("content type: got %s", got)
 	}
 	for _, want := range []string{
-		"delaybroker v1: ready\n", "pending          7\n", "west      ready, this one", errNoNATS.Error(),
+		"delaybroker v1: ready\n", "pending          7\n", "west      older    ready, this one", errNoNATS.Error(),
 	} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, w.Body)

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -79,9 +80,10 @@ func textOf(o Overview) string {
 	fmt.Fprintf(t, "dead letters\t%s\n", orDash(n.Dead))
 	fmt.Fprintf(t, "delivered\t%s/s\trefused %s/s\n", orDash(n.Delivered), orDash(n.Refused))
 	fmt.Fprintf(t, "late\tp50 %s ms\tp99 %s ms\n", orDash(n.P50), orDash(n.P99))
-	fmt.Fprint(t, "\nINSTANCE\tSTATE\tLANES\tPENDING\n")
+	fmt.Fprint(t, "\nINSTANCE\tVERSION\tSTATE\tLANES\tPENDING\n")
 	for _, i := range o.Instances {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", inspect.Printable(i.Name, 100), i.state(), i.Lanes, i.Pending)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\n",
+			inspect.Printable(i.Name, 100), i.version(), i.state(), i.Lanes, i.Pending)
 	}
 	fmt.Fprint(t, "\nLANE\tPENDING\tOLDEST\tSTATE\n")
 	idle := 0
@@ -97,6 +99,14 @@ func textOf(o Overview) string {
 		fmt.Fprintf(&b, "%s\n", counting(uint64(idle), "idle lane"))
 	}
 	return b.String()
+}
+
+// version is that of the program, with its format.
+func (i Instance) version() string {
+	if i.Format == 0 {
+		return "older"
+	}
+	return fmt.Sprintf("%s (format %d)", cmp.Or(i.Version, "-"), i.Format)
 }
 
 func (i Instance) state() string {

@@ -77,6 +77,19 @@
 //	the stream deleted                               likewise, once it is created again
 //	the stream full, silent, gone                    what would be parked goes round in a retry lane
 //	the record unreadable at a start                 waited for 15 s; then all targets are delivered to, and logged
+//	the record's key gone                            what it names is held until an operator looks; see below
+//
+// # Keys
+//
+// A record outlives its key: it is written when the list changes, and a pause has no end. So an instance that reads a
+// record under another key than the first stores the same list again, as its next version. While instances differ about
+// the first key, each does so once in five minutes.
+//
+// A record that cannot be opened may be ours, and may be a forger's. An instance that knows a list keeps it, and writes
+// it back. One that starts reads such records only where there is none that it can open, and pauses what they name: to
+// send to a target that an operator has stopped cannot be taken back. Where there is no record at all, it writes an
+// empty one. So a forger finds a record that can be opened, unless the secret was lost or the stream purged while no
+// instance ran.
 //
 // # Tried and rejected
 //

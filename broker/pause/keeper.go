@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
 )
 
@@ -38,6 +39,8 @@ type Keeper struct {
 	waiting atomic.Uint64 // messages that wait, when last counted
 	wake    chan struct{} // one slot: Run is to apply a list, or to look
 	look    atomic.Bool   // Run is to read the record
+
+	resealed time.Time // local; when the record was last sealed anew. It belongs to Load, and then to Run.
 
 	mu      sync.Mutex // guards changes of what follows
 	view    atomic.Pointer[view]
@@ -239,7 +242,10 @@ func (k *Keeper) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	k.sayUnopened(read, known)
 	switch {
+	case known == nil && read.List == nil:
+		k.begin(ctx, read)
 	case read.List != nil && (known == nil || read.List.Version > known.Version):
 		k.take(read.List)
 	case known != nil && (read.List == nil || read.List.Version < known.Version):
@@ -251,6 +257,7 @@ func (k *Keeper) read(ctx context.Context) error {
 			return err
 		}
 	}
+	k.reseal(ctx, read)
 	if len(k.List().Present()) == 0 {
 		k.waiting.Store(0)
 		return nil
@@ -260,6 +267,59 @@ func (k *Keeper) read(ctx context.Context) error {
 		k.waiting.Store(n - min(n, 1)) // without the record
 	}
 	return err
+}
+
+// sayUnopened logs that there is a list that nobody here can open.
+func (k *Keeper) sayUnopened(read Stored, known *List) {
+	if len(read.Unopened.Present()) == 0 {
+		return
+	}
+	const what = "the list of paused targets is sealed with a secret that DELAY_SECRET does not name; "
+	next := "its targets stay paused until an operator resumes them"
+	if known != nil {
+		next = "this instance goes on by the list that it knows, and writes that back"
+	}
+	k.notes.Log(slog.LevelError, what+next, "stream", k.cfg.Store.Names.PausedStream(), "patterns", patterns(read.Unopened))
+}
+
+func patterns(l *List) (all []string) {
+	for _, p := range l.Present() {
+		all = append(all, p.Pattern)
+	}
+	return all
+}
+
+// begin stores a first list where there is none that can be opened. It holds what unopened lists name: to hold a
+// message too long is better than to send one that an operator has stopped. From then on there is a proven list, beside
+// which the unopened lists of strangers mean nothing.
+func (k *Keeper) begin(ctx context.Context, read Stored) {
+	first := &List{Version: 1}
+	if len(read.Unopened.Present()) > 0 {
+		first = read.Unopened.held(time.Now())
+		k.take(first)
+	}
+	if _, err := k.cfg.Store.Write(ctx, first, read); err != nil && !errors.Is(err, ErrConflict) && ctx.Err() == nil {
+		k.notes.Log(slog.LevelWarn, "a first list of paused targets cannot be stored; trying again", "err", err)
+	}
+}
+
+// reseal stores the list anew, as its next version, where the record's key is not the one that seals now: that key may
+// be taken away. While instances differ about the first key, each may do so, and none does it often.
+func (k *Keeper) reseal(ctx context.Context, read Stored) {
+	known := k.List()
+	if read.Key != message.LaterKey || known == nil || known.Version != read.List.Version ||
+		!k.resealed.IsZero() && time.Since(k.resealed) < idleEvery {
+		return
+	}
+	next := known.again()
+	switch _, err := k.cfg.Store.Write(ctx, next, read); {
+	case err == nil:
+		k.resealed = time.Now()
+		k.take(next)
+	case !errors.Is(err, ErrConflict) && ctx.Err() == nil:
+		k.notes.Log(slog.LevelWarn, "the list of paused targets is still sealed with an earlier secret; trying again",
+			"err", err)
+	}
 }
 
 // Move moves a pause from one state to the next, and stores that: the other instances read it within busyEvery. If it

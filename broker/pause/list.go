@@ -37,6 +37,8 @@ type Pause struct {
 	State   State     `json:"state"`
 	Since   time.Time `json:"since"`            // when it was paused
 	Changed time.Time `json:"changed,omitzero"` // when its present state began
+	// Unproven says that the pause was taken from a list that nobody here could open. Somebody else may have written it.
+	Unproven bool `json:"unproven,omitempty"`
 }
 
 // List is all pauses, as one of the versions of the record says. The nil List is empty.
@@ -117,6 +119,39 @@ func (l *List) Stops(target string) bool {
 	})
 }
 
+// with is the list and the pauses of another one that are not over, as far as there is room.
+func (l *List) with(other *List) *List {
+	if other == nil {
+		return l
+	}
+	all := &List{Version: 1, Pauses: slices.Clone(l.All())}
+	for _, p := range other.Present() {
+		known := slices.ContainsFunc(all.Pauses, func(has Pause) bool { return has.ID == p.ID })
+		if !known && validID(p.ID) && len(all.Pauses) < most {
+			all.Pauses = append(all.Pauses, p)
+		}
+	}
+	return all
+}
+
+// validID reports whether an id can be one of next: it becomes a token of subjects.
+func validID(id string) bool {
+	version, err := strconv.ParseInt(id, 36, 64)
+	return err == nil && version > 0 && strconv.FormatInt(version, 36) == id
+}
+
+// held is the list with everything paused, for a list that nobody here could open.
+func (l *List) held(now time.Time) *List {
+	held := &List{Version: now.UnixNano(), Pauses: slices.Clone(l.Pauses)}
+	for i := range held.Pauses {
+		held.Pauses[i].State, held.Pauses[i].Unproven = Paused, true
+	}
+	return held
+}
+
+// again is the same list in its next version.
+func (l *List) again() *List { return &List{Version: l.Version + 1, Pauses: slices.Clone(l.Pauses)} }
+
 // Get is the pause with an id.
 func (l *List) Get(id string) (Pause, bool) {
 	if l == nil {
@@ -134,6 +169,8 @@ func (l *List) Pause(pattern string, now time.Time) (*List, error) {
 	for _, p := range l.Present() {
 		switch {
 		case p.Pattern != pattern:
+		case p.State == Paused && p.Unproven:
+			return l.Set(p.ID, Paused, p.Since), nil // now an operator says so
 		case p.State == Paused:
 			return nil, fmt.Errorf("%w since %s", ErrPaused, p.Since.UTC().Format(time.RFC3339))
 		default:
@@ -173,7 +210,7 @@ func (l *List) Set(id string, state State, now time.Time) *List {
 			if state == Paused {
 				p.Since = now.UTC()
 			}
-			p.State, p.Changed = state, now.UTC()
+			p.State, p.Changed, p.Unproven = state, now.UTC(), false
 		}
 	}
 	return next

@@ -36,9 +36,14 @@ func (s Store) api() jsapi.Client { return jsapi.Client{Conn: s.Conn, API: s.API
 
 // Stored is the record as it was read.
 type Stored struct {
-	List    *List  // nil if there is none
-	At      uint64 // its sequence
-	Last    uint64 // the sequence of the last message on the subject, whoever wrote it
+	List *List          // nil if there is none
+	At   uint64         // its sequence
+	Last uint64         // the sequence of the last message on the subject, whoever wrote it
+	Key  message.KeyUse // of the list's seal
+	// Unopened is what lists say is paused that are sealed with keys which are not known, where there is no list that can
+	// be opened. Somebody else may have put them there. It is nil if there are none.
+	Unopened *List
+
 	foreign []uint64
 	earlier bool // there are earlier messages on the subject
 }
@@ -58,7 +63,24 @@ func (s Store) Seal(l *List) Record {
 // Open returns the list in a record, or nil if no broker or operator with the secret wrote it. Unlike what older
 // brokers wrote, a record without a seal is believed only where there are no secrets at all.
 func (s Store) Open(r Record) *List {
-	if !s.Keys.Empty() && (r.Seal == "" || !s.Keys.Sealed(s.Names.PausesRecord(), r.Body, r.Seal)) {
+	if !s.Keys.Trusts(s.note(r), message.SealedAlways) {
+		return nil
+	}
+	l, err := Parse(r.Body)
+	if err != nil {
+		return nil
+	}
+	return l
+}
+
+// note is a record as it is judged.
+func (s Store) note(r Record) message.Note {
+	return message.Note{Subject: s.Names.PausesRecord(), Body: r.Body, Seal: r.Seal}
+}
+
+// unopened is the list in a record that is sealed with a key which is not known; nil for any other record.
+func (s Store) unopened(r Record) *List {
+	if s.Keys.UseOf(r.Seal) != message.OtherKey {
 		return nil
 	}
 	l, err := Parse(r.Body)
@@ -75,6 +97,7 @@ func (s Store) Read(ctx context.Context) (Stored, error) {
 	defer cancel()
 	var found Stored
 	api := s.api()
+	api.Retries = true
 	for range mostRecords {
 		m, err := api.Next(ctx, s.Names.PausedStream(), found.Last+1, s.Names.PausesRecord())
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -88,12 +111,17 @@ func (s Store) Read(ctx context.Context) (Stored, error) {
 		if err != nil {
 			header = nil
 		}
-		switch l := s.Open(Record{m.Data, header.Get(message.HeaderSeal)}); {
+		r := Record{m.Data, header.Get(message.HeaderSeal)}
+		switch l := s.Open(r); {
 		case l == nil, found.List != nil && l.Version <= found.List.Version:
 			found.foreign = append(found.foreign, m.Sequence)
+			if found.List == nil && !message.Relayed(message.Header(header)) {
+				found.Unopened = found.Unopened.with(s.unopened(r))
+			}
 		default:
 			found.earlier = found.earlier || found.List != nil || len(found.foreign) > 0
-			found.List, found.At, found.foreign = l, m.Sequence, nil
+			found.List, found.At, found.foreign, found.Unopened = l, m.Sequence, nil, nil
+			found.Key = s.Keys.UseOf(r.Seal)
 		}
 	}
 	return found, nil

@@ -21,6 +21,9 @@ import (
 // aliveTimeout is how long the engine's loops may take to answer, which is much longer than any pass of theirs takes.
 const aliveTimeout = 2 * time.Second
 
+// newerLate is how late messages of a newer broker must be to count: an instance that can read them takes over sooner.
+const newerLate = 10 * time.Second
+
 // scrapes is how many may read the metrics at once.
 const scrapes = 4
 
@@ -134,20 +137,25 @@ func (s Source) checkStarted() inspect.Check {
 }
 
 func checkLanes(s figures.Status) inspect.Check {
-	var dead, doubt []string
+	var dead, doubt, newer []string
 	for _, l := range s.Lanes {
 		switch {
 		case !l.Owned:
+		case l.Newer > 0 && l.Overdue >= newerLate:
+			newer = append(newer, l.Stream)
 		case !l.Live:
 			dead = append(dead, l.Stream)
 		case l.InDoubt:
 			doubt = append(doubt, l.Stream)
 		}
 	}
-	if len(dead) == 0 {
-		return checkNone("lanes", "not delivered from until it is certain whose they are", doubt)
+	switch {
+	case len(dead) > 0:
+		return checkNone("lanes", "not read at the moment", dead)
+	case len(newer) > 0:
+		return checkNone("lanes", "hold messages that only a newer broker can read", newer)
 	}
-	return checkNone("lanes", "not read at the moment", dead)
+	return checkNone("lanes", "not delivered from until it is certain whose they are", doubt)
 }
 
 // checkNone is a check that fails when something is bad.

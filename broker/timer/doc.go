@@ -1,6 +1,6 @@
 // Package timer is the state machine of named timers, without NATS: what the entry that stands on a timer's subject
-// means for a firing that wants to be decided, how far the timers' stream has been read, and who in this process is at
-// which firing. Package message reads and writes the entries themselves.
+// means for a firing that wants to be decided, how far the timers' stream has been read, who in this process is at
+// which firing, and which rounds it has settled. Package message reads and writes the entries themselves.
 //
 // # A key is a subject, its last entry is its state
 //
@@ -33,6 +33,33 @@
 //   - The sweep looks at what is overdue by a minute, at a take-over and then as often as it costs a hundredth of a
 //     core: each minute up to 200,000 timers, each five minutes at a million, and at least hourly. So to arm again what
 //     was in a level that somebody purged would gain minutes, for a pass through all timers and a second marker each.
+//   - A claim expects its generation, so it is the question whether the generation is still pending: nothing is read
+//     before. The body comes from any replica of the stream, ahead of time. An entry never changes, so a copy with the
+//     sequence and the time of the generation is that entry, however far the replica lags.
+//
+// # Cost
+//
+// Operations for one timer, as TestOperationsOfTimers, TestOperationsOfRounds and TestDueTimersAskNothing count them. A
+// copy is an entry that a replica gives, up to 256 of them in one request; a read is a question to the leader.
+//
+//	                   a timer                               a round of a series
+//	when it is armed   the marker; a copy of what stands     the marker of the next round
+//	                   first on its subject, unless the
+//	                   set expected that there is nothing
+//	before it is due   a copy of its entry                   a copy of its entry
+//	when it is due     the claim, the delivery               the claim, which is the next round; the delivery
+//	after what is due  what became of it; two deletes        one delete
+//	without a history  a read; two deletes
+//
+// More is read only where an answer is missing or is a refusal, where another instance has settled the round before,
+// and where a set fires that was not armed and may have others before it. Without the right to ask replicas, or in a
+// stream that does not allow it (allow_direct), a timer is read from the leader when it is due.
+//
+// The worker removes entries that it knows without reading them. Between a generation and its firing stands nothing,
+// because the firing expected the generation; and nothing between the firing and what tells of it. What came before was
+// removed when the marker was stored. A server that was killed may have forgotten that: so the last entry of a subject
+// is removed only where it is also the first that the leader has. Where an entry stays behind the firing, it hides what
+// is back, and goes after it.
 //
 // # Where it may crash
 //
@@ -41,7 +68,10 @@
 //	marker stored, cursor not      a second marker, which finds nothing     TestTimerWithTwoMarkers
 //	firing stored, not delivered   its marker's lane, after the lease       TestTimerFiredAndNotDelivered
 //	and its marker is lost         the sweep                                TestTimerFoundAtTakeOver
+//	read ahead, then changed       the claim is refused, and it is read     TestTimerChangedAfterItWasRead
+//	a replica lags, or lacks it    the leader is asked for this timer       TestCopied
 //	delivered, not removed         once more, under one id; then removed    TestTimerDeliveredAndNotRemoved
+//	an old entry is back           it goes first, or stays hidden           TestRemoveKnownEntries
 //	removed, marker not committed  the marker finds nothing, and goes       TestTimerRemovedAndMarkerNot
 //	cancel stored                  likewise                                 TestTimerCancelledWhileItsMarkerWaits
 //	set by a client over a firing  as if it had not been set                TestTimerSetOverItsFiring
@@ -93,6 +123,7 @@
 // back by the dozen (TestTimersOnKill). Two pipelined deletes for each key did the same (2 of 976): hence an answer for
 // each. An atomic batch of record and tombstone is right and slow: 157 a second. Deletes as verdicts: with three
 // replicas, a delete of N and a publish that expects N both succeeded in 2,314 of 4,000 races. Bodies in markers: a
-// timer that is reset at every keystroke leaves a copy of its body in the levels each time. Of series: a firing, and
+// timer that is reset at every keystroke leaves a copy of its body in the levels each time. A claim without a body,
+// which stays in the set: an older broker that finds such a claim delivers nothing of it. Of series: a firing, and
 // then a set for the next round, as two publishes: a crash between them ends the series, or whoever finds it makes two.
 package timer

@@ -36,8 +36,8 @@ owner        what the instances say themselves, and which one it is. read; later
              on in time; stopped: it cannot read the lane at the moment; nobody: no instance owns it; unknown: we may
              not ask
 state        serving; retiring (not in DELAY_LEVELS, takes no new messages, may be deleted when nothing is pending);
-             full (a limit of the stream is reached); missing; foreign (a stream of that name is none of ours); newer
-             format (of a newer broker); no answer
+             full (a limit of the stream is reached); waits for a newer broker (its owner cannot read what is in it);
+             missing; foreign (a stream of that name is none of ours); newer format (of a newer broker); no answer
 in/s, out/s  messages that came and went since the last look, with --watch`,
 		Example: `  delaybroker levels --watch
   delaybroker levels --watch=500ms --all`,

@@ -127,7 +127,11 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 	t := a.Sheet([]terminal.Column{{Name: "target pattern", Least: 10}, {Name: "state"}, {Name: "since"},
 		{Name: "waiting"}})
 	for _, p := range all {
-		t.Add(p.Pattern, string(p.State), inspect.Second(p.Since), *p.Waiting)
+		state := string(p.State)
+		if p.Unproven {
+			state += ", unproven"
+		}
+		t.Add(p.Pattern, state, inspect.Second(p.Since), *p.Waiting)
 	}
 	t.Print()
 	return nil

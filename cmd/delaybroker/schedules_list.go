@@ -41,6 +41,9 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 	return c
 }
 
+// unopened stands where a due time would: nobody can prove the entry, so it does not fire.
+const unopened = "secret unknown"
+
 func (a *app) listSchedules(ctx context.Context, timers *store.Timers, f store.Filter) error {
 	rows := a.Sheet([]terminal.Column{{Name: "name", Least: 8}, {Name: "target", Least: 10}, {Name: "recurs", Least: 10},
 		{Name: "round"}, {Name: "due"}, {Name: "set", Drop: 2, Least: 6}, {Name: "bytes", Drop: 1}})
@@ -57,6 +60,9 @@ func (a *app) listSchedules(ctx context.Context, timers *store.Timers, f store.F
 		due := "paused"
 		if !r.Recurring.Paused {
 			due = inspect.Moment(r.Due)
+		}
+		if r.Unopened {
+			due = unopened
 		}
 		rows.Add(r.Key, r.Target, r.Recurring.Table, strconv.Itoa(r.Recurring.Round), due, r.Recurring.Set,
 			strconv.Itoa(r.Size))

@@ -210,7 +210,7 @@ func (l link) await(ctx context.Context, log *slog.Logger) error {
 func (l Set) Down() map[string]string {
 	down := make(map[string]string)
 	for _, link := range l {
-		if !link.conn.IsConnected() {
+		if !link.conn.IsConnected() || link.login.rejected() {
 			down[link.name] = link.login.problem()
 		}
 	}

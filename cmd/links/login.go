@@ -22,6 +22,9 @@ func isRejection(err error) bool {
 
 func (l *login) reject(err error) { l.rejection.Store(&err) }
 
+// rejected reports whether the server has rejected the last login, or the user of a connection that it is about to close.
+func (l *login) rejected() bool { return l.rejection.Load() != nil }
+
 func (l *login) reset() { l.rejection.Store(nil) }
 
 // problem is the reason why a link is not connected, for people.
@@ -36,7 +39,7 @@ func (l *login) problem() string {
 // is tried often: its return should not be noticed late. A rejected login backs off: the server logs each rejection.
 func (l *login) delay(rounds int) time.Duration {
 	wait := reconnectWait
-	if l.rejection.Load() != nil {
+	if l.rejected() {
 		wait = min(wait<<min(rounds, 10), maxBackoff)
 	}
 	return wait + rand.N(reconnectJitter)

@@ -121,7 +121,7 @@ func (p Process) Run(parent context.Context) (err error) {
 
 // engine completes the configuration of the broker. The history is kept for the page; without a page there is none.
 func (p *Process) engine(page bool) broker.Config {
-	p.Config.Broker.Log, p.Config.Broker.Place = p.Log, p.place()
+	p.Config.Broker.Log, p.Config.Broker.Place, p.Config.Broker.Version = p.Log, p.place(), p.Version
 	if page {
 		p.Config.Broker.History = new(history.Book)
 	}

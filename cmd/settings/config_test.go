@@ -252,7 +252,7 @@ func TestEveryFieldHasAVariable(t *testing.T) {
 	// Fields that no setting sets, or that the command checks itself.
 	without := []string{
 		"Ladder", "RetryLadder", "Provision", "TimersSpare", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log",
-		"History", "Ended", "Calls",
+		"History", "Ended", "Calls", "Version", "Format",
 	}
 	for field := range reflect.TypeFor[broker.Config]().Fields() {
 		if _, ok := variables[field.Name]; ok == slices.Contains(without, field.Name) {

@@ -73,8 +73,9 @@ export function overview(main) {
       if (fields[id].note.textContent !== note) fields[id].note.textContent = note;
     }
     fields.overdue.value.classList.toggle("bad", s.numbers.oldest_seconds >= 5);
+    const formats = new Set(s.instances.map((i) => i.format ?? 0));
     body.replaceChildren(...s.instances.map((i) => row(columns, [
-      el("span", { class: "wide" }, i.name), stateOf(i), count(i.lanes), count(i.pending), rate(i.delivered_per_second) + "/s",
+      el("span", { class: "wide" }, i.name), stateOf(i, formats.size > 1), count(i.lanes), count(i.pending), rate(i.delivered_per_second) + "/s",
       rate(i.refused_per_second) + "/s", i.oldest_seconds > 0 ? span(i.oldest_seconds) : "–",
     ])));
   }
@@ -95,8 +96,9 @@ export function overview(main) {
   };
 }
 
-function stateOf(i) {
-  const self = i.self ? ", this one" : "";
+function stateOf(i, mixed) {
+  const version = i.version ? `, ${i.version}${mixed ? ` (format ${i.format})` : ""}` : "";
+  const self = version + (i.self ? ", this one" : "");
   if (i.unproven) return el("span", { class: "bad" }, "unproven: anybody may have said so");
   if (i.draining) return el("span", { class: "warn" }, "draining" + self);
   if (!i.ready) return el("span", { class: "warn" }, "starting" + self);

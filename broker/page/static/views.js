@@ -255,7 +255,7 @@ export function lanes(main) {
     const shown = s.lanes.filter((l) => all || !idle(l)).sort((x, y) => (y.pending ?? -1) - (x.pending ?? -1));
     body.replaceChildren(...shown.map((l) => row(columns, [
       two(l.stream, l.kind + (l.level ? " " + l.level : "")), count(l.pending), count(l.held), l.oldest_seconds > 0 ? span(l.oldest_seconds) : "–",
-      el("span", { class: ["not read", "nobody reads it", "in doubt"].includes(l.state) ? "bad" : "" }, l.state + (l.state === "rests" ? ", on " + until(l.resumes_at, s.time) : "")),
+      el("span", { class: ["not read", "nobody reads it", "in doubt", "waits for a newer broker"].includes(l.state) ? "bad" : "" }, l.state + (l.state === "rests" ? ", on " + until(l.resumes_at, s.time) : "")),
       l.owner || "–",
     ])));
     rest.textContent = `${s.lanes.length - shown.length} idle`;

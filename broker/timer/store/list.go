@@ -61,6 +61,9 @@ type Row struct {
 	Size       int             `json:"size"` // of the body
 	Why        string          `json:"why,omitempty"`
 	Recurring  *Recurring      `json:"recurring,omitempty"` // nil for what fires once
+	// Unopened says that the entry is sealed with a key that is not known here. Where the brokers do not know it either,
+	// the timer does not fire.
+	Unopened bool `json:"unopened,omitempty"`
 
 	subject string // of its entries
 	found   timer.Found
@@ -84,10 +87,7 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err := f.check(p); err != nil {
 		return Listing{}, err
 	}
-	s, err := t.sample(ctx, t.Policy.Names.TimersStream())
-	if err == nil && !s.Quorate {
-		err = ErrLeader
-	}
+	s, err := t.led(ctx, t.Policy.Names.TimersStream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return Listing{}, noStream()
 	}
@@ -252,10 +252,14 @@ func (t *Timers) rowOf(in message.Incoming, size int) Row {
 		target = found.Entry.Request.Target
 	}
 	_, answer := timer.Decide(timer.Request{Verb: timer.Get}, found, timer.Doubt{})
+	unopened := t.Policy.ClaimsOurs(in) && t.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey
+	if unopened {
+		answer.Why = "it is sealed with a secret that is not known here (DELAY_SECRET)"
+	}
 	return Row{
 		State: answer.Outcome, Key: addr.Key(), Target: target, Generation: answer.Generation, Due: answer.Due,
 		Became: answer.Became, Size: size, Why: answer.Why, Recurring: recurring(found.Entry),
-		subject: in.Subject, found: found, in: in,
+		Unopened: unopened, subject: in.Subject, found: found, in: in,
 	}
 }
 

@@ -25,6 +25,8 @@ const (
 	// maxUnavailable is how often in a row a publish may find nobody who listens: a stream has no leader for a moment now
 	// and then.
 	maxUnavailable = 20
+	// electionWait is how long a stream may have no leader that a majority follows. An election takes less.
+	electionWait = 4 * time.Second
 )
 
 // Timers are the named timers of a broker, as a client sees them. It is safe for concurrent use.
@@ -161,7 +163,7 @@ func noStream() *Refusal {
 }
 
 // Entries is what it takes to read their entries.
-func (t *Timers) Entries() Entries { return Entries{API: t.API, Policy: t.Policy, Sample: t.sample} }
+func (t *Timers) Entries() Entries { return Entries{API: t.API, Policy: t.Policy, Sample: t.led} }
 
 // sample asks the stream's leader for its state.
 func (t *Timers) sample(ctx context.Context, stream string) (lane.Sample, error) {
@@ -170,6 +172,26 @@ func (t *Timers) sample(ctx context.Context, stream string) (lane.Sample, error)
 		return lane.Sample{}, err
 	}
 	return lane.SampleOf(&info, time.Now()), nil // to measure how old the answer is
+}
+
+// led asks for the state of the stream as a leader gives it that a majority follows. A leader that was just elected
+// does not know its followers yet, so it is asked again, for up to electionWait.
+func (t *Timers) led(ctx context.Context, stream string) (lane.Sample, error) {
+	began := time.Now()
+	for tries := 1; ; tries++ {
+		s, err := t.sample(ctx, stream)
+		switch {
+		case tries > 1 && ctx.Err() != nil, err == nil && !s.Quorate && time.Since(began) >= electionWait:
+			return s, ErrLeader
+		case err != nil || s.Quorate:
+			return s, err
+		}
+		select {
+		case <-ctx.Done():
+			return s, ErrLeader
+		case <-time.After(retryInterval):
+		}
+	}
 }
 
 // Judge implements Rules.

@@ -37,6 +37,9 @@ func (t *timed) asked() (ops []linear.Op) {
 // table, unless somebody has moved it.
 func (c *checker) judgeRound(t *timed, g uint64, s *sent, e Event) {
 	for _, o := range t.ops {
+		if o.Timer.Kind != linear.Set { // a resume may tell of the series that stands there, and has not set it
+			continue
+		}
 		if o.Sequence == e.Series && (e.Accepted < o.Timer.Call || e.Accepted > o.At) {
 			c.violate(WrongDue, s.ID, "round %d was accepted %d, and its series between %d and %d", e.Round, e.Accepted,
 				o.Timer.Call, o.At)

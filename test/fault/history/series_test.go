@@ -98,6 +98,11 @@ func TestSeriesRaced(t *testing.T) {
 	if r := Check(retimed(recurring())); slices.ContainsFunc(r.Violations, dueElsewhere) {
 		t.Errorf("a round under another table comes at a time of an earlier one: %v", r.Violations)
 	}
+	resumed := append(recurring(), Event{At: start + 900*ms, Op: Timer, ID: "t0-3", Target: "orders.timers", Sequence: 10,
+		Timer: &TimerOp{Kind: linear.Move, Expects: linear.Standing, Result: linear.Done, Call: start + 899*ms}})
+	if r := Check(resumed); slices.ContainsFunc(r.Violations, dueElsewhere) {
+		t.Errorf("what changes nothing counts as the set of its series: %v", r.Violations)
+	}
 	for name, tt := range map[string]struct {
 		change func([]Event) []Event
 		want   Kind

@@ -1,0 +1,131 @@
+package jsapi
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+)
+
+// A direct get is answered by any replica of the stream, also by one that lags. It costs the server a third of a
+// question to the leader, and one request reads many messages. It needs the stream's AllowDirect.
+
+// MaxDirect is the number of subjects in one request of LastOfEach at most, which the server bounds at 1024.
+const MaxDirect = 256
+
+// The server adds these headers to what it stores. A client may have stored headers of the same name: those come
+// before.
+const (
+	directStream   = "Nats-Stream"
+	directSubject  = "Nats-Subject"
+	directSequence = "Nats-Sequence"
+	directTime     = "Nats-Time-Stamp"
+)
+
+// LastOfEach reads the last message of each subject that has one, as a replica has it. Room is the number of bytes
+// after which the replica sends no more. Where it fails, some messages may have been read: they are good.
+func (l Client) LastOfEach(
+	ctx context.Context, stream string, subjects []string, room int,
+) (found []message.Incoming, err error) {
+	err = l.direct(ctx, stream, map[string]any{"multi_last": subjects, "max_bytes": room},
+		func(in message.Incoming) (more bool) {
+			found = append(found, in)
+			return true
+		})
+	return found, err
+}
+
+// FirstOf reads the first message of a subject, as a replica has it. It returns jetstream.ErrMsgNotFound if there is
+// none.
+func (l Client) FirstOf(ctx context.Context, stream, subject string) (first message.Incoming, err error) {
+	err = l.direct(ctx, stream, map[string]any{"seq": 1, "next_by_subj": subject},
+		func(in message.Incoming) (more bool) {
+			first = in
+			return false
+		})
+	if err == nil && first.Subject != subject {
+		err = jetstream.ErrMsgNotFound
+	}
+	return first, err
+}
+
+// direct makes a request, and hands over the messages of the answer until take returns false or the server says that
+// these are all. The inbox is one that nobody can know: a consumer, or a direct get of somebody else, could have its
+// messages delivered there. The channel takes messages as they are: for NextMsg of nats.go, an empty stored message
+// with a header "Status: 503" is an error.
+func (l Client) direct(
+	ctx context.Context, stream string, request any, take func(message.Incoming) (more bool),
+) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("bug: encode a direct get: %w", err)
+	}
+	inbox := l.Conn.NewInbox() + "." + rand.Text()
+	answers := make(chan *nats.Msg, MaxDirect+1) // all that was asked for, and what the server says; nobody closes it
+	sub, err := l.Conn.ChanSubscribe(inbox, answers)
+	if err != nil {
+		return fmt.Errorf("subscribe to the inbox: %w", err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
+	subject := l.API + ".DIRECT.GET." + stream
+	if err := l.Conn.PublishRequest(subject, inbox, body); err != nil {
+		return fmt.Errorf("ask %s: %w", subject, err)
+	}
+	for {
+		var m *nats.Msg
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("ask %s: %w", subject, ctx.Err())
+		case m = <-answers:
+		}
+		in, stored := parseDirect(m, stream)
+		switch status := m.Header.Get("Status"); {
+		case stored && !take(in):
+			return nil
+		case stored:
+		case status == "204", status == "404":
+			return nil
+		default:
+			return fmt.Errorf("%s: the server says %s %s: %w", subject, status, m.Header.Get("Description"), ErrAnswer)
+		}
+	}
+}
+
+// parseDirect reads a stored message from the answer to a direct get; ok is false for what the server says itself. The
+// server adds its headers to every stored message, and to none of its own.
+func parseDirect(m *nats.Msg, stream string) (in message.Incoming, ok bool) {
+	last := func(name string) string {
+		values := m.Header[name]
+		if len(values) == 0 {
+			return ""
+		}
+		return values[len(values)-1]
+	}
+	sequence, err := strconv.ParseUint(last(directSequence), 10, 64)
+	at, err2 := time.Parse(time.RFC3339Nano, last(directTime))
+	if err != nil || err2 != nil || last(directStream) != stream || last(directSubject) == "" {
+		return message.Incoming{}, false
+	}
+	in = message.Incoming{
+		Stream: stream, Sequence: sequence, At: at, Subject: last(directSubject), Header: message.Header(m.Header),
+		Data: m.Data,
+	}
+	for _, name := range []string{
+		directStream, directSubject, directSequence, directTime, "Nats-Num-Pending", "Nats-Last-Sequence",
+	} {
+		switch values := in.Header[name]; {
+		case len(values) > 1:
+			in.Header[name] = values[:len(values)-1]
+		case values != nil:
+			delete(in.Header, name)
+		}
+	}
+	return in, true
+}

@@ -1,0 +1,54 @@
+package jsapi
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// TestRetry: a question is repeated while nobody can take it, and no longer than it makes sense.
+func TestRetry(t *testing.T) {
+	noLeader := &jetstream.APIError{Code: 503, ErrorCode: 10008}
+	refused := &jetstream.APIError{Code: 400, ErrorCode: 10003}
+	for _, tt := range []struct {
+		name    string
+		answers []error // the last one is repeated
+		timeout time.Duration
+		want    error
+		took    time.Duration
+	}{
+		{"answered", []error{nil}, time.Hour, nil, 0},
+		{"refused", []error{refused}, time.Hour, refused, 0},
+		{"no leader for a moment", []error{noLeader, noLeader, nil}, time.Hour, nil, 50 * time.Millisecond},
+		{"no listener for a moment", []error{nats.ErrNoResponders, nil}, time.Hour, nil, 25 * time.Millisecond},
+		{"no leader", []error{noLeader}, time.Hour, ErrNoLeader, 5 * time.Second},
+		{"no listener", []error{nats.ErrNoResponders}, time.Hour, nats.ErrNoResponders, 500 * time.Millisecond},
+		{"no leader until the timeout", []error{noLeader}, time.Second, ErrNoLeader, time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
+				defer cancel()
+				began, left := time.Now(), tt.answers
+				err := Retry(ctx, func() error {
+					answer := left[0]
+					if len(left) > 1 {
+						left = left[1:]
+					}
+					if ctx.Err() != nil {
+						return ctx.Err()
+					}
+					return answer
+				})
+				if took := time.Since(began); !errors.Is(err, tt.want) || took != tt.took {
+					t.Errorf("got %v after %v, want %v after %v", err, took, tt.want, tt.took)
+				}
+			})
+		})
+	}
+}

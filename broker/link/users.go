@@ -1,0 +1,59 @@
+package link
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Users are the users of the connections, as the server calls them, each once. They are nil if one is not known, such
+// as that of a token, or of a server that lets in anyone.
+func (l Links) Users() []string {
+	var all []string
+	for _, nc := range []*nats.Conn{l.Read, l.Write, l.Deliver, l.Control} {
+		user := userOf(nc)
+		if user == "" {
+			return nil
+		}
+		all = append(all, user)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// userOf is the name or the public key of a connection's user. It is empty if that is not known.
+func userOf(nc *nats.Conn) string {
+	user := cmp.Or(nc.Opts.User, nc.Opts.Nkey)
+	if user == "" && nc.Opts.UserJWT != nil {
+		if token, err := nc.Opts.UserJWT(); err == nil {
+			user = subjectOf(token)
+		}
+	}
+	if server, err := url.Parse(nc.ConnectedUrl()); user == "" && err == nil {
+		if _, named := server.User.Password(); named { // or it is a token
+			user = server.User.Username()
+		}
+	}
+	return user
+}
+
+// subjectOf is whom a JWT is about. The server has checked it.
+func subjectOf(token string) string {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	claims := struct {
+		Subject string `json:"sub"`
+	}{}
+	body, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(body, &claims) != nil {
+		return ""
+	}
+	return claims.Subject
+}

@@ -1,0 +1,29 @@
+package link
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/natstest"
+)
+
+// TestUsers: each user is named as the server names it, and none is where one is not known.
+func TestUsers(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		as := func(opts ...nats.Option) *nats.Conn { return s.Connect(opts...) }
+		jwt := func() (string, error) { return "e30.eyJzdWIiOiJVQUFBIn0.x", nil } // {} and {"sub":"UAAA"}
+		named, signed := as(nats.UserInfo("reader", "r")), as()
+		signed.Opts.UserJWT = jwt
+		keyed := as()
+		keyed.Opts.Nkey = "UBBB"
+		got := Links{Read: named, Write: named, Deliver: signed, Control: keyed}.Users()
+		if want := []string{"UAAA", "UBBB", "reader"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if got := (Links{Read: named, Write: named, Deliver: named, Control: as()}).Users(); got != nil {
+			t.Errorf("got %q of a connection without a user, want none", got)
+		}
+	})
+}

@@ -1,0 +1,156 @@
+package message
+
+import (
+	"strings"
+	"time"
+)
+
+// This file has the one decision whether a sealed record counts. Records are messages below delaysys and delaydead, the
+// broker's entries of the timers' stream, and notes: the list of pauses, the table of owners, the journal, answers of
+// instances.
+
+// Trust says which records count without a seal. Without keys, all records count by both.
+type Trust int
+
+const (
+	// SealedAlways wants a good seal, whenever the record was stored: no broker that did not seal wrote such records.
+	SealedAlways Trust = iota
+	// SealedSince wants a good seal from the time on from which all brokers seal ([Keys.From]). It is for records that
+	// older brokers wrote without a seal.
+	SealedSince
+)
+
+// Record is something that a broker has sealed: an [Incoming] or a [Note].
+type Record interface {
+	doubt(r *ring, trust Trust) *Problem
+}
+
+// Note is a record that is no message, and whose seal [Keys.Seal] made. A note has no time of its own: by SealedSince,
+// one without a seal counts while the broker's own clock is before [Keys.From]. A seal is judged whenever there is one.
+type Note struct {
+	Subject string
+	Body    []byte
+	Seal    string // empty if it has none
+}
+
+// Trusts reports whether a record counts. A message whose body was not read counts: its seal cannot be judged.
+func (k *Keys) Trusts(record Record, trust Trust) bool { return k.Doubt(record, trust) == nil }
+
+// Doubt returns the reason why a record does not count, or nil if it does. UnknownKey may mean a key that was made
+// since the keys were read.
+func (k *Keys) Doubt(record Record, trust Trust) *Problem {
+	r := k.load()
+	if len(r.keys) == 0 {
+		return nil
+	}
+	return record.doubt(r, trust)
+}
+
+// Proven returns the reason to doubt that a stored message is ours, or nil if that is proven.
+func (k *Keys) Proven(in Incoming) *Problem { return k.Doubt(in, SealedSince) }
+
+// demands reports whether a message stored then must have a seal.
+func (r *ring) demands(stored time.Time) bool {
+	return len(r.keys) > 0 && !r.from.IsZero() && !stored.Before(r.from)
+}
+
+const onlyBrokers = "on a subject where only the broker may publish"
+
+func (in Incoming) doubt(r *ring, trust Trust) *Problem {
+	if in.BodyLeft || trust == SealedSince && !r.demands(in.At) {
+		return nil
+	}
+	seals := in.Header[HeaderSeal] // in this spelling; in another it is an ordinary header, and sealed
+	if len(seals) != 1 {
+		return Problemf(BadInternal,
+			"it has %d seals of this broker, not one, %s: somebody else wrote it or had it put there; take that right from "+
+				"everybody else", len(seals), onlyBrokers)
+	}
+	id := KeyID(seals[0])
+	switch key := r.find(id); {
+	case key == nil && !in.KeysRead:
+		return Problemf(UnknownKey, "the key %s of its seal is not known yet", excerpt(id))
+	case key == nil:
+		return unknownKey(id)
+	case !key.messages.good(seals[0], id, in.Subject, in.Header, in.Data):
+		return wrongSeal()
+	}
+	return nil
+}
+
+func (n Note) doubt(r *ring, trust Trust) *Problem {
+	if n.Seal == "" && trust == SealedSince && !r.demands(time.Now()) {
+		return nil
+	}
+	id := KeyID(n.Seal)
+	switch key := r.find(id); {
+	case key == nil:
+		return unknownKey(id)
+	case !key.notes.good(n.Seal, id, n.Subject, nil, n.Body):
+		return wrongSeal()
+	}
+	return nil
+}
+
+func unknownKey(id string) *Problem {
+	return Problemf(BadInternal,
+		"the key %s of its seal is none of this broker's, %s: if it was, name its secret behind the new one until "+
+			"nothing is pending (DELAY_SECRET)", excerpt(id), onlyBrokers)
+}
+
+func wrongSeal() *Problem {
+	return Problemf(BadInternal,
+		"its seal is not that of this message, %s: somebody changed it or moved it; take that right from "+
+			"everybody else", onlyBrokers)
+}
+
+// KeyID is the id of the key that made a seal, as the seal says. It is a fingerprint: nothing about the secret follows
+// from it that does not follow from any seal.
+func KeyID(seal string) string {
+	id, _, _ := strings.Cut(seal, ".")
+	return id
+}
+
+// IDs are the ids of the keys, in their order: the first seals.
+func (k *Keys) IDs() []string {
+	var all []string
+	for _, key := range k.load().keys {
+		all = append(all, key.id)
+	}
+	return all
+}
+
+// KeyUse says which key a seal names. It does not judge the seal.
+type KeyUse int
+
+// The uses of a key.
+const (
+	NoKey    KeyUse = iota // there is no seal, or there are no keys
+	FirstKey               // the key that seals now
+	LaterKey               // a key that only verifies
+	OtherKey               // none of the keys
+)
+
+// UseOf says which key a seal names.
+func (k *Keys) UseOf(seal string) KeyUse {
+	r := k.load()
+	if seal == "" || len(r.keys) == 0 {
+		return NoKey
+	}
+	switch r.find(KeyID(seal)) {
+	case nil:
+		return OtherKey
+	case r.keys[0]:
+		return FirstKey
+	default:
+		return LaterKey
+	}
+}
+
+// UseOfMessage says which key the seal of a message names.
+func (k *Keys) UseOfMessage(h Header) KeyUse {
+	if len(h[HeaderSeal]) != 1 {
+		return NoKey
+	}
+	return k.UseOf(h[HeaderSeal][0])
+}

@@ -1,0 +1,139 @@
+package pause
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+const (
+	secretA = "the first secret of the tests"
+	secretB = "the second secret of the tests"
+)
+
+// withSecrets is the store with these secrets.
+func (s Store) withSecrets(secrets ...string) Store {
+	s.Keys = message.NewKeys(secrets, time.Unix(1, 0))
+	return s
+}
+
+// started is a keeper that has just started.
+func started(t *testing.T, s Store) *Keeper {
+	t.Helper()
+	k := NewKeeper(Config{
+		Store: s, Log: slog.New(slog.DiscardHandler), Count: func(context.Context) (uint64, error) { return 1, nil },
+		Apply: func(context.Context, *List) {},
+	})
+	k.Load(context.Background())
+	return k
+}
+
+func patternsOf(t *testing.T, s Store) []string {
+	t.Helper()
+	read, err := s.Read(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return patterns(read.List)
+}
+
+// TestRecordOutlivesItsKey: an instance that seals with another key than the record's stores the same list again, so
+// that it can be opened when the record's key is gone. Instances that differ about the first key do so rarely.
+func TestRecordOutlivesItsKey(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		store, _ := newStore(t, s)
+		a, ab, ba, b := store.withSecrets(secretA), store.withSecrets(secretA, secretB),
+			store.withSecrets(secretB, secretA), store.withSecrets(secretB)
+		l := must(t)((*List)(nil).Pause("q.>", time.Now()))
+		if _, err := a.Write(context.Background(), l, Stored{}); err != nil {
+			t.Fatal(err)
+		}
+		before := started(t, ab)
+		if got := patternsOf(t, b); len(got) > 0 {
+			t.Errorf("with the old key in front the list is sealed with the new one: %q", got)
+		}
+		after := started(t, ba)
+		if got := patternsOf(t, b); !slices.Equal(got, []string{"q.>"}) {
+			t.Errorf("with the new key alone %q is paused, want q.>", got)
+		}
+		if got := after.List(); got.Version != l.Version+1 || !slices.Equal(got.Pauses, l.Pauses) {
+			t.Errorf("the list is %+v, want the same in its next version", got)
+		}
+		for range 12 { // two minutes, in which both read it
+			for _, k := range []*Keeper{before, after} {
+				if err := k.read(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(pausedEvery)
+		}
+		if got := after.List().Version - l.Version; got > 2 {
+			t.Errorf("instances that differ about the first key have stored %d versions in two minutes, want one each", got)
+		}
+	})
+}
+
+// TestUnopenedRecordHolds: a start that finds a list under a key that is gone holds what the list names, and says so in
+// a list of its own. Where there is a list that can be opened, such a list means nothing, and there always is one.
+func TestUnopenedRecordHolds(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		store, js := newStore(t, s)
+		a, b := store.withSecrets(secretA), store.withSecrets(secretB)
+		ctx := context.Background()
+		put := func(l *List, header nats.Header) {
+			t.Helper()
+			r := a.Seal(l)
+			header[message.HeaderSeal] = []string{r.Seal}
+			if _, err := js.PublishMsg(ctx, &nats.Msg{Subject: "delaysys.pauses", Header: header, Data: r.Body}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		forged := must(t)((*List)(nil).Pause("victim.>", time.Now()))
+		put(forged, nats.Header{"Nats-Stream": {"X"}}) // as an answer of the server
+		if k := started(t, b); len(k.List().Present()) > 0 {
+			t.Errorf("an answer of the server pauses %q", patterns(k.List()))
+		}
+		put(forged, nats.Header{})
+		if k := started(t, b); len(k.List().Present()) > 0 {
+			t.Errorf("beside a list that can be opened, another one pauses %q", patterns(k.List()))
+		}
+		if err := js.DeleteStream(ctx, "DELAY_PAUSED"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := js.CreateStream(ctx, jetstream.StreamConfig{
+			Name: "DELAY_PAUSED", Subjects: []string{"delaysys.paused.>", "delaysys.pauses"},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		l := must(t)((*List)(nil).Pause("q.>", time.Now()))
+		l = must(t)(l.Pause("r.>", time.Now()))
+		l = must(t)(l.Resume("r.>", time.Now()))
+		put(l, nats.Header{})
+		bad := must(t)((*List)(nil).Pause("*.x", time.Now()))
+		bad.Pauses[0].ID = "a.>"
+		put(bad, nats.Header{})
+		k := started(t, b)
+		want := slices.Clone(l.Pauses)
+		for i := range want {
+			want[i].State, want[i].Unproven = Paused, true
+		}
+		if got := k.List().Present(); !slices.Equal(got, want) {
+			t.Fatalf("it holds %+v, want %+v", got, want)
+		}
+		if got := patternsOf(t, b); !slices.Equal(got, []string{"q.>", "r.>"}) {
+			t.Errorf("the next start finds %q", got)
+		}
+		confirmed := must(t)(k.List().Pause("q.>", time.Now()))
+		if p := confirmed.Pauses[0]; p.Unproven || !p.Since.Equal(l.Pauses[0].Since) {
+			t.Errorf("paused again by an operator: %+v, want it proven and as old", p)
+		}
+	})
+}

@@ -1,0 +1,66 @@
+package natstest
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// Cluster is three servers in this process, which a test runs in real time.
+type Cluster struct {
+	Servers []*server.Server
+	URL     string // of all servers
+}
+
+// RunCluster starts three servers, each with its own options, and returns when they have a leader. They stop when the
+// test ends.
+func RunCluster(t testing.TB, options func() server.Options) Cluster {
+	t.Helper()
+	var routes, all []string
+	var servers []*server.Server
+	for range 3 {
+		routes = append(routes, "nats://"+FreeAddress(t))
+	}
+	for i, route := range routes {
+		host, port, err := net.SplitHostPort(strings.TrimPrefix(route, "nats://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts := options()
+		opts.ServerName, opts.Host, opts.Port = fmt.Sprintf("n%d", i), host, server.RANDOM_PORT
+		opts.JetStream, opts.StoreDir, opts.NoSigs, opts.NoLog = true, t.TempDir(), true, true
+		opts.Cluster.Name, opts.Cluster.Host = "tested", host
+		if opts.Cluster.Port, err = strconv.Atoi(port); err != nil {
+			t.Fatal(err)
+		}
+		opts.Routes = server.RoutesFromStr(strings.Join(routes, ","))
+		s, err := server.NewServer(&opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		t.Cleanup(func() {
+			s.Shutdown()
+			s.WaitForShutdown()
+		})
+		if !s.ReadyForConnections(Patience) {
+			t.Fatalf("the server does not listen after %v", Patience)
+		}
+		servers, all = append(servers, s), append(all, s.ClientURL())
+	}
+	leads := func(s *server.Server) bool {
+		return s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == len(servers)
+	}
+	for late := time.Now().Add(time.Minute); !slices.ContainsFunc(servers, leads); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal("no leader after a minute")
+		}
+	}
+	return Cluster{servers, strings.Join(all, ",")}
+}
