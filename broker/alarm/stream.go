@@ -164,12 +164,12 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 }
 
 // Found takes the firing of a timer from the entry that says so, and returns its request.
-func (a *Alarm) Found(see Sight) message.Request {
-	e := see.Found.Entry
+func (a *Alarm) Found(see timer.State) message.Request {
+	e := see.Entry
 	if a.ends = over; e.Kind != message.FiredEntry {
 		a.ends = goesOn
 	}
-	a.Won(see.Found.Sequence)
+	a.Won(see.Sequence)
 	return e.Fired()
 }
 

@@ -91,7 +91,7 @@ func wordOf(id string) string {
 
 // Decide implements store.Rules.
 func (a *attempt) Decide() timer.Next {
-	see, ok := sightOf(a.Found)
+	see, ok := sightOf(a.State)
 	doubt := a.Doubt.Any
 	switch {
 	case !ok:
@@ -134,7 +134,7 @@ type sight struct {
 }
 
 // sightOf is what an entry says. Ok is false until the entry's key is known.
-func sightOf(found timer.Found) (see sight, ok bool) {
+func sightOf(found timer.State) (see sight, ok bool) {
 	if found.None {
 		return sight{}, true
 	}

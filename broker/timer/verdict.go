@@ -87,7 +87,7 @@ func (d *Doubt) Note(generation uint64) {
 // place of g proves that it never will be. What else stands there does not: it may have come after ours.
 //
 // Nothing waits for what may never come, such as a generation beyond the end of the stream, which any client may name.
-func Decide(a Request, f Found, doubt Doubt) (Next, Answer) {
+func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 	if a.Generation > f.LastSeq && (f.None || f.Sequence < a.Generation) {
 		return undecided(doubt), Answer{Outcome: Unknown, Generation: a.Generation,
 			Why: "the stream ends before that generation, as far as its leader says"}
@@ -120,7 +120,7 @@ func undecided(doubt Doubt) Next {
 }
 
 // none decides where nothing stands.
-func (a Request) none(f Found, doubt Doubt) (Next, Answer) {
+func (a Request) none(f State, doubt Doubt) (Next, Answer) {
 	switch {
 	case a.Verb == Set && doubt.Any:
 		return Look, Answer{Outcome: Unknown, Why: "nothing stands there: it is not stored yet, or over already"}
@@ -147,7 +147,7 @@ func (a Request) done(generation uint64, due time.Time) Answer {
 }
 
 // standing decides where a timer is set, or a series is paused.
-func (a Request) standing(f Found, doubt Doubt) (Next, Answer) {
+func (a Request) standing(f State, doubt Doubt) (Next, Answer) {
 	e, g := f.Entry, f.Sequence
 	what := Pending
 	if e.Kind == message.PausedEntry {

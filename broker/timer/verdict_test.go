@@ -10,11 +10,11 @@ import (
 // all publishes of the request were answered and when one was not.
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	over := func(generation uint64, what message.Outcome) Found {
-		return Found{Sequence: generation + 2, LastSeq: 99,
+	over := func(generation uint64, what message.Outcome) State {
+		return State{Sequence: generation + 2, LastSeq: 99,
 			Entry: message.Entry{Kind: message.OverEntry, Generation: generation, By: string(what)}}
 	}
-	found := map[string]Found{
+	found := map[string]State{
 		"none":             {None: true, LastSeq: 99},
 		"none, behind":     {None: true, LastSeq: 4},
 		"older":            {Sequence: 3, LastSeq: 99},
@@ -86,10 +86,10 @@ func TestDoubtedSet(t *testing.T) {
 	for name, asked := range map[string]Request{
 		"absent": {Verb: Set, Conditional: true, ID: "mine"}, "whatever": {Verb: Set, ID: "mine"},
 	} {
-		if next, answer := Decide(asked, Found{None: true, LastSeq: 9}, doubt); next != Look || answer.Outcome != Unknown {
+		if next, answer := Decide(asked, State{None: true, LastSeq: 9}, doubt); next != Look || answer.Outcome != Unknown {
 			t.Errorf("%s, and nothing is there: %v %+v", name, next, answer)
 		}
-		other := Found{Sequence: 9, LastSeq: 9, Entry: message.Entry{Word: "theirs"}}
+		other := State{Sequence: 9, LastSeq: 9, Entry: message.Entry{Word: "theirs"}}
 		if next, answer := Decide(asked, other, doubt); next != Say || answer.Outcome != Unknown {
 			t.Errorf("%s, and another's is there: %v %+v", name, next, answer)
 		}

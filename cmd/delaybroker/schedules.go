@@ -132,7 +132,7 @@ func (a *app) noSchedule(name string) error {
 
 // withSchedule looks at one schedule, and shows something of it.
 func (a *app) withSchedule(
-	ctx context.Context, name, target string, do func(target string, s store.Standing) error,
+	ctx context.Context, name, target string, do func(target string, s timer.State) error,
 ) error {
 	return a.withTimers(ctx, func(ctx context.Context, timers *store.Timers) error {
 		target, err := a.targetOf(ctx, timers, name, target)
@@ -144,7 +144,7 @@ func (a *app) withSchedule(
 			return err
 		}
 		is := s.Entry.Request.Target
-		if s.Recurring() == nil || target != "" && target != is {
+		if store.RecurringOf(s.Entry) == nil || target != "" && target != is {
 			return logged{a.noSchedule(name)}
 		}
 		return do(is, s)
@@ -152,10 +152,10 @@ func (a *app) withSchedule(
 }
 
 // lookAt looks at what stands there, no longer than a verb asks.
-func lookAt(ctx context.Context, timers *store.Timers, name, target string) (store.Standing, error) {
+func lookAt(ctx context.Context, timers *store.Timers, name, target string) (timer.State, error) {
 	limited, cancel := context.WithTimeout(ctx, timersPatience)
 	defer cancel()
-	s, err := timers.Look(limited, name, target)
+	s, err := timers.Read(limited, name, target)
 	return s, inspect.Cause(ctx, usageOf(err))
 }
 
@@ -183,7 +183,7 @@ func (a *app) schedulesShowCommand() *cobra.Command {
 		Example: "  delaybroker schedules show nightly",
 		Args:    argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withSchedule(cmd.Context(), args[0], target, func(target string, s store.Standing) error {
+			return a.withSchedule(cmd.Context(), args[0], target, func(target string, s timer.State) error {
 				return a.showSchedule(args[0], target, s)
 			})
 		},
@@ -192,13 +192,13 @@ func (a *app) schedulesShowCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) showSchedule(name, target string, s store.Standing) error {
-	held, r := s.Recurring(), s.Entry.Request
+func (a *app) showSchedule(name, target string, s timer.State) error {
+	held, r := store.RecurringOf(s.Entry), s.Entry.Request
 	table := held.Of.Table
 	v := scheduleView{
 		Name: name, Target: target, Generation: s.Sequence, Due: r.Due, First: held.Of.First, Last: table.Last,
 		Missed: string(table.Missed), Rounds: table.Rounds, Recurring: held,
-		contentView: contentView{Size: len(s.Body), Headers: r.User, Payload: s.Body},
+		contentView: contentView{Size: len(s.In.Data), Headers: r.User, Payload: s.In.Data},
 	}
 	if table.Jitter > 0 {
 		v.Jitter = levels.FormatDuration(table.Jitter)
@@ -223,7 +223,7 @@ func (a *app) showSchedule(name, target string, s store.Standing) error {
 	for _, name := range slices.Sorted(maps.Keys(r.User)) {
 		line("header", name+": "+strings.Join(r.User[name], ", "), true)
 	}
-	line("body", payload(s.Body), true)
+	line("body", payload(s.In.Data), true)
 	t.Print()
 	return nil
 }

@@ -124,13 +124,13 @@ func readFile(stdin io.Reader, name string) ([]byte, error) {
 	return text, nil
 }
 
-// lineByLine asks with patience for each schedule, and lets a refusal of the server end one of them and not all.
+// lineByLine asks for each schedule, and lets a refusal of the server end one of them and not all.
 type lineByLine struct {
 	session *inspect.Session
 	timers  *store.Timers
 }
 
-func (l lineByLine) Look(ctx context.Context, key, target string) (store.Standing, error) {
+func (l lineByLine) Read(ctx context.Context, key, target string) (timer.State, error) {
 	ctx, cancel := l.session.Allowed(ctx)
 	defer cancel()
 	return lookAt(ctx, l.timers, key, target)

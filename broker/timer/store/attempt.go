@@ -52,8 +52,7 @@ type Attempt struct {
 	Generation  uint64        // that the change is about; zero for whatever stands there
 	ReadTimeout time.Duration // of one read
 
-	Found timer.Found      // as it was read last
-	In    message.Incoming // likewise, as it is stored
+	State timer.State // as it was read last
 	Doubt timer.Doubt
 
 	tried   bool   // what was published may be stored: it is in doubt, or a leader has refused it that may be none
@@ -85,7 +84,7 @@ func (a *Attempt) Run(ctx context.Context, rules Rules, published bool) error {
 		case timer.Say:
 			return nil
 		case timer.Ask:
-			done, err := a.publish(ctx, rules, a.Found.Sequence)
+			done, err := a.publish(ctx, rules, a.State.Sequence)
 			if done {
 				return err
 			}
@@ -141,20 +140,20 @@ func (a *Attempt) read(ctx context.Context, rules Rules) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.ReadTimeout)
 	defer cancel()
 	entries := a.Timers.Entries()
-	a.Found, a.In, err = LastEntry(ctx, entries, a.Subject, a.Generation)
+	a.State, err = LastEntry(ctx, entries, a.Subject, a.Generation)
 	about := a.Generation
 	if a.tried {
 		about = a.expects
 	}
-	if err != nil || !a.tried && about == 0 || a.Found.None || a.Found.Sequence <= about || rules.Decisive(a.Found.Entry) {
+	if err != nil || !a.tried && about == 0 || a.State.None || a.State.Sequence <= about || rules.Decisive(a.State.Entry) {
 		return err
 	}
 	m, ok, err := entries.Next(ctx, a.Subject, about+1)
 	if !ok {
 		return err
 	}
-	if behind, in := entries.Found(m); rules.Decisive(behind.Entry) {
-		a.Found, a.In = behind, in
+	if behind := entries.State(m); rules.Decisive(behind.Entry) {
+		a.State = behind
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func (t *Timers) Bulk(ctx context.Context, b Bulk) (Done, error) {
 	}
 	for begun := 0; begun < len(page.Timers); begun += bulkParallel {
 		if end, ok := ctx.Deadline(); begun > 0 && (ctx.Err() != nil || ok && time.Until(end) < bulkSpare) {
-			d.Matched, d.Next = begun, page.Timers[begun-1].in.Sequence
+			d.Matched, d.Next = begun, page.Timers[begun-1].state.Sequence
 			break
 		}
 		t.each(ctx, b, page.Timers[begun:min(begun+bulkParallel, len(page.Timers))], &d)
@@ -101,7 +101,7 @@ func (b Bulk) change(row Row) Change {
 // here does not count: the one that carries it out reads them.
 func (t *Timers) foresee(ctx context.Context, b Bulk, row Row, d *Done) {
 	a := t.attempt(b.change(row))
-	a.Found, a.In = row.found, row.in
+	a.State = row.state
 	if _, err := a.Entry(ctx, row.Generation); err != nil && !errors.Is(err, ErrSecret) {
 		d.refused(row, err)
 	}

@@ -24,33 +24,33 @@ type Entries struct {
 // then says so again. It returns ErrLeader where there is no such leader.
 func LastEntry(
 	ctx context.Context, from Entries, subject string, generation uint64,
-) (found timer.Found, in message.Incoming, err error) {
+) (state timer.State, err error) {
 	stream := from.Policy.Names.TimersStream()
 	m, err := from.API.Last(ctx, stream, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Sequence < generation {
 		s, failed := from.Sample(ctx, stream)
 		switch {
 		case failed != nil:
-			return found, in, failed
+			return state, failed
 		case !s.Quorate:
-			return found, in, ErrLeader
+			return state, ErrLeader
 		}
-		found.LastSeq, found.Created = s.LastSeq, s.Created
+		state.LastSeq, state.Created = s.LastSeq, s.Created
 		if m, err = from.API.Last(ctx, stream, subject); errors.Is(err, jetstream.ErrMsgNotFound) {
-			found.None = true
-			return found, in, nil
+			state.None = true
+			return state, nil
 		}
 	}
 	switch {
 	case err != nil:
-		return found, in, err
+		return state, err
 	case m.Subject != subject:
-		return found, in, ErrLeader
+		return state, ErrLeader
 	}
-	in = m.Incoming(stream)
-	found.LastSeq = max(found.LastSeq, m.Sequence)
-	found.Sequence, found.At, found.Entry = m.Sequence, m.Time, from.Policy.ParseTimer(in)
-	return found, in, nil
+	lastSeq, created := max(state.LastSeq, m.Sequence), state.Created
+	state = from.State(m)
+	state.LastSeq, state.Created = lastSeq, created
+	return state, nil
 }
 
 // Next reads the first entry of a timer's subject from a sequence on. Ok is false where the stream's leader, or one
@@ -66,8 +66,10 @@ func (e Entries) Next(ctx context.Context, subject string, from uint64) (m jsapi
 	return m, err == nil, err
 }
 
-// Found is an entry that was read with Next.
-func (e Entries) Found(m jsapi.Message) (timer.Found, message.Incoming) {
+// State is the state by an entry that was read.
+func (e Entries) State(m jsapi.Message) timer.State {
 	in := m.Incoming(e.Policy.Names.TimersStream())
-	return timer.Found{LastSeq: m.Sequence, Sequence: m.Sequence, At: m.Time, Entry: e.Policy.ParseTimer(in)}, in
+	return timer.State{
+		LastSeq: m.Sequence, Sequence: m.Sequence, At: m.Time, Entry: e.Policy.ParseTimer(in), In: in,
+	}
 }

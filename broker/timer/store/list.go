@@ -65,9 +65,8 @@ type Row struct {
 	// the timer does not fire.
 	Unopened bool `json:"unopened,omitempty"`
 
-	subject string // of its entries
-	found   timer.Found
-	in      message.Incoming // without its body
+	subject string      // of its entries
+	state   timer.State // without the body
 }
 
 // Listing is a page of timers, in the order in which they were set.
@@ -214,7 +213,7 @@ func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error
 // standing is the row if nothing is behind its entry, or the one that takes its place, or nil. The server answers that
 // nothing is behind from an index, and sends no body.
 func (t *Timers) standing(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
-	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.in.Sequence+1); {
+	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.state.Sequence+1); {
 	case err != nil:
 		return nil, err
 	case !replaced:
@@ -230,7 +229,7 @@ func (t *Timers) standing(ctx context.Context, r Row, upTo uint64, f Filter) (*R
 		return nil, err
 	}
 	now := t.rowOf(m.Incoming(t.Policy.Names.TimersStream()), len(m.Data))
-	if now.in.Sequence <= upTo || !f.takes(now) {
+	if now.state.Sequence <= upTo || !f.takes(now) {
 		return nil, nil
 	}
 	return &now, nil
@@ -247,19 +246,19 @@ func (t *Timers) rowOf(in message.Incoming, size int) Row {
 	in.Data, in.BodyLeft = nil, true
 	addr := t.Policy.Names.Parse(in.Subject)
 	target := addr.Target
-	found := timer.Found{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: t.Policy.ParseTimer(in)}
+	state := timer.State{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: t.Policy.ParseTimer(in), In: in}
 	if addr.Schedule() {
-		target = found.Entry.Request.Target
+		target = state.Entry.Request.Target
 	}
-	_, answer := timer.Decide(timer.Request{Verb: timer.Get}, found, timer.Doubt{})
+	_, answer := timer.Decide(timer.Request{Verb: timer.Get}, state, timer.Doubt{})
 	unopened := t.Policy.ClaimsOurs(in) && t.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey
 	if unopened {
 		answer.Why = "it is sealed with a secret that is not known here (DELAY_SECRET)"
 	}
 	return Row{
 		State: answer.Outcome, Key: addr.Key(), Target: target, Generation: answer.Generation, Due: answer.Due,
-		Became: answer.Became, Size: size, Why: answer.Why, Recurring: recurring(found.Entry),
-		Unopened: unopened, subject: in.Subject, found: found, in: in,
+		Became: answer.Became, Size: size, Why: answer.Why, Recurring: RecurringOf(state.Entry),
+		Unopened: unopened, subject: in.Subject, state: state,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
 	"delaybroker/test/natstest"
 )
 
@@ -38,7 +39,7 @@ func TestListKeepsWhatFiredMeanwhile(t *testing.T) {
 			Policy: message.Policy{Names: names}, API: jsapi.Client{Conn: nc, API: "$JS.API"},
 		}
 		for recurring, want := range map[bool]int{true: 1, false: 0} {
-			page := Listing{UpTo: 1, Timers: []Row{{subject: names.Timer("k", "orders.x"), in: message.Incoming{Sequence: 1}}}}
+			page := Listing{UpTo: 1, Timers: []Row{{subject: names.Timer("k", "orders.x"), state: timer.State{Sequence: 1}}}}
 			if err := timers.dropReplaced(t.Context(), &page, Filter{Recurring: recurring}); err != nil {
 				t.Fatal(err)
 			}

@@ -21,10 +21,10 @@ func (a *attempt) schedule() bool {
 
 // scheduleTarget is the target of the schedule that was found; empty where that is not known.
 func (a *attempt) scheduleTarget() string {
-	if !a.schedule() || a.Found.None {
+	if !a.schedule() || a.State.None {
 		return ""
 	}
-	return a.Found.Entry.Request.Target
+	return a.State.Entry.Request.Target
 }
 
 // checkTarget is what to do next. A schedule with another target than the one that was named has replaced the one that
@@ -32,7 +32,7 @@ func (a *attempt) scheduleTarget() string {
 func (a *attempt) checkTarget(next timer.Next, known timer.Answer) (timer.Next, timer.Answer) {
 	if is := a.scheduleTarget(); is != "" && a.Target != "" && a.Target != is {
 		return timer.Say, timer.Answer{
-			Outcome: timer.Conflict, Generation: a.Found.Sequence, Due: a.Found.Entry.Request.Due, Why: "its target is " + is,
+			Outcome: timer.Conflict, Generation: a.State.Sequence, Due: a.State.Entry.Request.Due, Why: "its target is " + is,
 		}
 	}
 	return next, known
@@ -53,9 +53,9 @@ func (a *attempt) scheduleMove(generation uint64, name, value string, now time.T
 	if err := a.canSeal(); err != nil {
 		return nil, err
 	}
-	header, problem := a.Policy.ScheduleMove(a.In, name, value, generation, a.ID, now)
+	header, problem := a.Policy.ScheduleMove(a.State.In, name, value, generation, a.ID, now)
 	if problem != nil {
 		return nil, Refusef(CodeBad, "%s", problem.Sentence)
 	}
-	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: a.In.Data}, nil
+	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: a.State.In.Data}, nil
 }

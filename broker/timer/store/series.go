@@ -19,7 +19,7 @@ import (
 
 // firesExtra reports whether the change is one delivery in addition to a series.
 func (a *attempt) firesExtra() bool {
-	return a.Verb == timer.Fire && a.Found.Entry.Request.Recurs != nil
+	return a.Verb == timer.Fire && a.State.Entry.Request.Recurs != nil
 }
 
 // seriesEntry is what the change writes in place of a pending round, or of a pause.
@@ -35,14 +35,15 @@ func (a *attempt) seriesEntry(generation uint64, r message.Request, now time.Tim
 		return nil, err
 	}
 	header := r.RoundHeader(generation, next)
-	a.Policy.Keys.SealMessage(a.Subject, header, a.In.Data, now)
+	a.Policy.Keys.SealMessage(a.Subject, header, a.State.In.Data, now)
 	e := a.Policy.ParseTimer(message.Incoming{
-		Stream: a.In.Stream, Sequence: generation + 1, At: now, Subject: a.Subject, Header: header, Data: a.In.Data,
+		Stream: a.State.In.Stream, Sequence: generation + 1, At: now, Subject: a.Subject, Header: header,
+		Data: a.State.In.Data,
 	})
 	if e.Problem != nil {
 		return nil, Refusef(CodeBad, "%s", e.Problem.Sentence)
 	}
-	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: a.In.Data}, nil
+	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: a.State.In.Data}, nil
 }
 
 // canSeal is an error where our seal cannot be made: an entry without one would take the place of another, and be none.
@@ -74,7 +75,7 @@ func (a *attempt) next(r message.Request, now time.Time) (message.Next, error) {
 		if !asked.IsZero() {
 			n.First = asked
 		}
-		if problem := a.Policy.CheckRecurring(n.Table, len(a.In.Data)); problem != nil {
+		if problem := a.Policy.CheckRecurring(n.Table, len(a.State.In.Data)); problem != nil {
 			return n, Refusef(codeOf(problem), "%s", problem.Sentence)
 		}
 		planned, ok := n.Table.Start(now, n.First)
@@ -143,11 +144,11 @@ func (a *attempt) extra(r message.Request, now time.Time) (*nats.Msg, error) {
 			return nil, err
 		}
 		r.SetDelivery(h, r.Due)
-		a.Policy.Keys.SealMessage(subject, h, a.In.Data, now)
+		a.Policy.Keys.SealMessage(subject, h, a.State.In.Data, now)
 	}
-	in := message.Incoming{At: now, Subject: subject, Header: h, Data: a.In.Data}
+	in := message.Incoming{At: now, Subject: subject, Header: h, Data: a.State.In.Data}
 	if _, problem := a.Policy.Parse(in); problem != nil {
 		return nil, Refusef(CodeBad, "%s", problem.Sentence)
 	}
-	return &nats.Msg{Subject: subject, Header: nats.Header(h), Data: a.In.Data}, nil
+	return &nats.Msg{Subject: subject, Header: nats.Header(h), Data: a.State.In.Data}, nil
 }

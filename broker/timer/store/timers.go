@@ -72,7 +72,7 @@ type Answer struct {
 	At         time.Time       `json:"at"`                  // when that was so, by the clock of who answers
 }
 
-// Do carries out a change. An error says that nothing was done: a *Refusal, or what kept us from asking until ctx ended.
+// Do carries out a change. An error says that nothing was done: a *Refusal, or what prevented it until ctx ended.
 func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
 	if problem := t.check(w); problem != nil {
 		return Answer{}, Refusef(CodeBad, "%s", problem.Sentence)
@@ -90,8 +90,8 @@ func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
 		Due: a.known.Due, Became: a.known.Became, Why: a.known.Why,
 		At: time.Now().UTC(), // for people: nothing is decided by it
 	}
-	if w.Verb == timer.Get && !a.Found.None {
-		answer.Recurring = recurring(a.Found.Entry)
+	if w.Verb == timer.Get && !a.State.None {
+		answer.Recurring = RecurringOf(a.State.Entry)
 	}
 	return answer, err
 }
@@ -128,7 +128,7 @@ func (t *Timers) attempt(c Change) *attempt {
 
 // Decide implements Rules.
 func (a *attempt) Decide() (next timer.Next) {
-	if next, a.known = timer.Decide(a.Request, a.Found, a.Doubt); next == timer.Ask || a.Verb == timer.Get {
+	if next, a.known = timer.Decide(a.Request, a.State, a.Doubt); next == timer.Ask || a.Verb == timer.Get {
 		next, a.known = a.checkTarget(next, a.known)
 	}
 	return next
@@ -258,14 +258,14 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 	case a.Verb == timer.Set:
 		return a.setEntry()
 	}
-	if problem := a.Found.Entry.Problem; problem != nil {
+	if problem := a.State.Entry.Problem; problem != nil {
 		return nil, Refusef(CodeBad, "what stands there is no timer: %s", problem.Sentence)
 	}
 	now, err := a.Now(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoTime, err)
 	}
-	if r := a.Found.Entry.Request; r.Recurs != nil {
+	if r := a.State.Entry.Request; r.Recurs != nil {
 		return a.seriesEntry(generation, r, now)
 	}
 	if a.Verb == timer.Pause || a.Verb == timer.Resume || a.Verb == timer.Retime {
@@ -279,12 +279,12 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 	case !a.Until.IsZero():
 		name, value = message.HeaderUntil, a.Until.UTC().Format(time.RFC3339Nano)
 	default:
-		name, value = message.HeaderUntil, a.Found.Entry.Request.Due.Add(a.By).UTC().Format(time.RFC3339Nano)
+		name, value = message.HeaderUntil, a.State.Entry.Request.Due.Add(a.By).UTC().Format(time.RFC3339Nano)
 	}
 	if a.schedule() {
 		return a.scheduleMove(generation, name, value, now)
 	}
-	return a.checked(message.MoveHeader(a.In.Header, name, value, generation, a.ID), a.In.Data, now)
+	return a.checked(message.MoveHeader(a.State.In.Header, name, value, generation, a.ID), a.State.In.Data, now)
 }
 
 // setEntry judges a set by the clock of this host: to be set, a timer needs no right to ask for the leader's time. The
