@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"delaybroker/broker/leader"
-	"delaybroker/broker/muster"
+	"delaybroker/broker/watermark"
 )
 
 const (
@@ -29,8 +29,8 @@ const (
 //     before the first is sent: every message of the intake, as far as it fits into memory (see Config.HoldMessages and
 //     HoldBytes) and is read within backlogWait.
 //   - Lanes that begin together, or come back together after a connection was lost, and have long overdue messages,
-//     send them in one order, exact to muster.Step, for backlogWait; see package muster. After backlogWait, each lane
-//     goes by itself.
+//     send them in one order, exact to watermark.Step, for backlogWait (package watermark). After backlogWait, each
+//     lane goes by itself.
 //
 // Each target gets its messages in this order. Messages to several targets may arrive in another order: see there. The
 // order has three limits. Where the clocks of two leaders disagree, stamps fall back by as much. A target may
@@ -42,33 +42,33 @@ const (
 // has been read as far as it was overdue, or when the time is up. A lane without long overdue messages waits for no
 // other lane. A lane that is full waits for the answers that make room in it, but not longer than answerWait.
 type backlog struct {
-	muster *muster.Muster
-	wake   func() // makes the loop turn; may be called from any goroutine
+	order *watermark.Group
+	wake  func() // makes the loop turn; may be called from any goroutine
 
 	open   bool
-	member *muster.Member // in one order with other lanes; nil while the lane goes by itself
-	long   bool           // a message was long overdue
-	since  time.Time      // local; since when messages can be sent; zero while they cannot
-	began  leader.Time    // the leader's time at since
-	waits  time.Time      // local; since when the lane is full and waits for answers; zero while it does not
-	slow   int            // publishes underway that were waited for in vain
+	member *watermark.Member // in one order with other lanes; nil while the lane goes by itself
+	long   bool              // a message was long overdue
+	since  time.Time         // local; since when messages can be sent; zero while they cannot
+	began  leader.Time       // the leader's time at since
+	waits  time.Time         // local; since when the lane is full and waits for answers; zero while it does not
+	slow   int               // publishes underway that were waited for in vain
 }
 
-func newBacklog(m *muster.Muster, wake func()) *backlog { return &backlog{muster: m, wake: wake} }
+func newBacklog(m *watermark.Group, wake func()) *backlog { return &backlog{order: m, wake: wake} }
 
 func (b *backlog) together() bool { return b.member != nil }
 
 // holdBack is called while nothing can be sent. It opens the backlog, if it is closed, together with other lanes.
 func (b *backlog) holdBack() {
 	if !b.open {
-		b.become(backlog{open: true, member: b.muster.Join(b.wake)})
+		b.become(backlog{open: true, member: b.order.Join(b.wake)})
 	}
 	b.since = time.Time{}
 }
 
 // become opens or closes the backlog: nothing stays as it was but what it is made of.
 func (b *backlog) become(state backlog) {
-	state.muster, state.wake = b.muster, b.wake
+	state.order, state.wake = b.order, b.wake
 	*b = state
 }
 
@@ -121,7 +121,7 @@ func (b *backlog) sendable(
 		if any && first.Before(mark) {
 			mark = first
 		}
-		if floor := b.member.Say(mark); floor.Before(until) {
+		if floor := b.member.Advance(mark); floor.Before(until) {
 			until = floor
 		}
 	}

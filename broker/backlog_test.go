@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"delaybroker/broker/muster"
+	"delaybroker/broker/watermark"
 )
 
 // TestBacklogOpens when a message is read that is long overdue, or when nothing could be sent for a while.
 func TestBacklogOpens(t *testing.T) {
 	local := time.Now()
-	b := newBacklog(new(muster.Muster), func() {})
+	b := newBacklog(new(watermark.Group), func() {})
 	for _, tt := range []struct {
 		late time.Duration
 		want bool
@@ -33,7 +33,7 @@ func TestBacklogOpens(t *testing.T) {
 func TestBacklogOfALevel(t *testing.T) {
 	local, now := time.Now(), epoch.Add(2*time.Hour)
 	r, f := hourly(), someFlights()
-	b := newBacklog(new(muster.Muster), func() {})
+	b := newBacklog(new(watermark.Group), func() {})
 	if until, wait := b.sendable(r, f, false, now, local); until != now || wait != forever {
 		t.Errorf("closed, it sends up to %s and waits %s, want now and for ever", until.Sub(now), wait)
 	}

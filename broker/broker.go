@@ -21,10 +21,10 @@ import (
 	"delaybroker/broker/lease"
 	"delaybroker/broker/link"
 	"delaybroker/broker/message"
-	"delaybroker/broker/muster"
 	"delaybroker/broker/outbox"
 	"delaybroker/broker/provision"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/watermark"
 )
 
 // apiTimeout is how long the JetStream API may take to answer.
@@ -40,7 +40,7 @@ type Broker struct {
 	streams *provision.Builder
 	connections
 	leaser  lease.Leaser
-	muster  muster.Muster
+	order   watermark.Group
 	tally   *figures.Tally
 	records atomic.Pointer[journal.Writer] // nil before it runs, and if none is kept
 	roster  roster
@@ -122,7 +122,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	deliverer := deliver.New(targets, b.jetstream.API, deliver.Config{
 		Modes: cfg.Deliver, Rates: cfg.Rates, Counts: b.tally.Targets, ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
 		// Half of the messages and bytes that a lane may hold: see full.
-		Window: min(cfg.HoldMessages, room.Most()/2/flightOverhead), WindowBytes: room.Most() / 2, Log: b.log,
+		Window: min(cfg.HoldMessages, room.Max()/2/flightOverhead), WindowBytes: room.Max() / 2, Log: b.log,
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()
 	deliverer.Heard(b.conns.Deliver.LastError()) // the last error before we listened
@@ -170,7 +170,7 @@ func (b *Broker) instance(write *outbox.Outbox, deliverer *deliver.Deliverer, re
 	cfg := b.cfg
 	return &instance{
 		names: b.names, keys: b.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
-		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
+		links: b.links, order: &b.order, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
 		timers:   b.timers(write),
 		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records, ended: cfg.Ended,
 		pauses: b.pauses.Keeper,

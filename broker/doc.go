@@ -62,7 +62,7 @@
 //	a seal cannot be judged      provision/keys.go
 //	a named timer                alarm/decide.go
 //	a timer's next round         alarm/stream.go: Firing, by timetable/rounds.go: Decide
-//	backlogs of several lanes    muster/… brings them into one order
+//	backlogs of several lanes    watermark/… brings them into one order
 //	two clocks meet              leader/doc.go says where
 //
 // When a broker dies, its lanes' next owners go by what is stored. A message that was sent, and whose arrival was not

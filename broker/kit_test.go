@@ -13,8 +13,8 @@ import (
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/link"
-	"delaybroker/broker/muster"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/watermark"
 )
 
 // atWork is the worker of a lane, as a broker makes it, without connections. The test plays its loop. At the time now,
@@ -31,7 +31,7 @@ func atWork(t *testing.T, l layout.Spec, now time.Time) *worker {
 	}
 	i := &instance{
 		names: s.Policy().Names, keys: s.Keys(), jetstream: new(link.JetStream), deliver: new(recorder),
-		links: new(link.States), muster: new(muster.Muster), tally: figures.NewTally(nil),
+		links: new(link.States), order: new(watermark.Group), tally: figures.NewTally(nil),
 		holdMessages: s.Config().HoldMessages, grace: s.Config().ShutdownGrace,
 		timers:   alarm.NewStream(alarm.Config{Policy: s.Policy()}),
 		refusals: ratelog.NewKeyed(slog.New(slog.DiscardHandler), refusalsEvery, mostRefusing),

@@ -21,7 +21,7 @@ import (
 func (b *Broker) work(ctx context.Context, lanes []layout.Spec, room *budget.Budget, i *instance) error {
 	errs := make([]error, len(lanes))
 	var settled, all sync.WaitGroup
-	b.muster.Expect(len(lanes))
+	b.order.Expect(len(lanes))
 	for n, l := range lanes {
 		settled.Add(1)
 		all.Go(func() { errs[n] = b.serve(ctx, l, room, i, sync.OnceFunc(settled.Done)) })
@@ -39,7 +39,7 @@ func (b *Broker) work(ctx context.Context, lanes []layout.Spec, room *budget.Bud
 // not be worked any more.
 func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget.Budget, i *instance, settled func()) error {
 	defer settled()
-	known := sync.OnceFunc(b.muster.Known)
+	known := sync.OnceFunc(b.order.Decide)
 	defer known()
 	counts := b.roster.countOf(l)
 	for {

@@ -19,11 +19,11 @@ import (
 	"delaybroker/broker/link"
 	"delaybroker/broker/mailbox"
 	"delaybroker/broker/message"
-	"delaybroker/broker/muster"
 	"delaybroker/broker/outbox"
 	"delaybroker/broker/pause"
 	"delaybroker/broker/provision"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/watermark"
 )
 
 const (
@@ -49,7 +49,7 @@ type instance struct {
 	write     *outbox.Outbox
 	deliver   deliverer
 	links     *link.States
-	muster    *muster.Muster
+	order     *watermark.Group
 	tally     *figures.Tally
 	pauses    *pause.Keeper
 	refusals  *ratelog.Keyed  // by target, for all lanes together
@@ -127,8 +127,8 @@ func newWorker(
 		tells:   tells{gauge: figures.NewGauge(clock.Base()), counts: counts},
 		loop:    loop{mail: mailbox.New[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
 	}
-	room.Waits(w.wake)
-	w.backlog = newBacklog(i.muster, w.wake)
+	room.OnRoom(w.wake)
+	w.backlog = newBacklog(i.order, w.wake)
 	w.timers = newTimers(i.timers, l.Kind == layout.Timers)
 	if l.Kind == layout.Timers {
 		w.reading.own, w.commits.keep = i.names.Armed(), w.timers.storeCursor

@@ -9,7 +9,7 @@ import (
 	"delaybroker/levels"
 )
 
-// A hopCount is of all delays in [0, end).
+// A hopCount sums up the hops of all delays in [0, end).
 type hopCount struct {
 	mean float64
 	most int
@@ -51,7 +51,7 @@ func (c counter) below(end time.Duration) hopCount {
 	return n
 }
 
-// The counter is no second plan: Chain gives the same counts.
+// The counter agrees with Chain.
 func TestCounterIsChain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for _, spec := range []string{"default", "rocketmq", "short", "2s 1h", "7s 11s 13s", "1m 1h"} {

@@ -4,24 +4,23 @@
 // # The problem
 //
 // A stream in which every message waits equally long is a queue in due order: its reader looks only at the head, and a
-// pending message costs no memory. One stream for each possible delay would be too many. So there are some dozens of
-// streams of fixed delay, the levels. Together they are the [Ladder]. Other delays are put together from levels, the
+// pending message costs no memory. One stream for each possible delay would be too many. So there are a few dozen
+// streams of fixed delay, the levels. Together they are the [Ladder]. Any other delay is composed of levels, the
 // longest first:
 //
 //	1h47m12.3s ──▶ [90m] ──▶ [15m] ──▶ [2m] ──▶ [10s] ──▶ wheel 2.3s ──▶ due
 //	remaining     1h47m     17m12s    2m12s    12.3s      2.3s
 //
 // Each level passed is a hop: one write and one purge. The rest, shorter than the [Ladder.Horizon], waits in memory and
-// ends to the millisecond.
+// ends with millisecond precision.
 //
 // # Invariants
 //
-//   - Never over: [Ladder.Next] gives no level longer than what remains. The levels of a chain and the rest on the
-//     wheel add up to the delay, to the nanosecond.
-//   - Without memory: the next level depends on the remaining time alone, because the due time travels with the
-//     message. Any broker with any ladder can go on with any chain, and levels can be added and removed while messages
-//     wait.
-//   - Roundings are up: [FormatDuration] may write a duration longer by less than a millisecond, never shorter.
+//   - No overshoot: [Ladder.Next] returns no level longer than the remaining time. The levels of a chain and the rest
+//     on the wheel add up to the delay, to the nanosecond.
+//   - Stateless: the next level depends on the remaining time alone, because the message carries its due time. Any
+//     broker with any ladder can continue any chain, and levels can be added and removed while messages wait.
+//   - Rounding up: [FormatDuration] may write a duration longer by less than a millisecond, never shorter.
 //   - No two levels are equally long: they would be one queue in two streams.
 //
 // # The ladder
@@ -31,8 +30,8 @@
 //	1s 5s 10s 30s   1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m   1h 2h
 //	3s 7s 20s 45s   15m 90m   4h 6h 12h   1d 2d 3d 7d 14d
 //
-// Hops, for delays spread evenly over a range (mean and most) and for round ones (mean); the intake itself is not
-// counted. The aims were means of 4 in 0–2h and of 8 in 0–30d, with at most 32 levels:
+// The table counts the hops of delays that are spread evenly over a range (mean and maximum) and of round delays
+// (mean). The intake itself is not counted. The aims were means of 4 in 0–2h and of 8 in 0–30d, with at most 32 levels:
 //
 //	                     0–2h         0–30d       0–366d   minutes  hours
 //	                     mean  most    mean  most   most    in 2h   in 30d
@@ -45,13 +44,13 @@
 //
 // # The horizon
 //
-// Delays in use are mostly round, and many are a level. Of the others the seconds make much of the price, and the last
-// of them are the cheapest to keep in memory, where the wheel is bounded anyway. So the horizon is not the shortest
-// level but at least [MinHorizon]. 1s is still a level, for clients that publish straight to it, and for messages for
-// which the wheel has no room.
+// Delays in use are mostly round, and many are exactly a level. In the others, the seconds cause many of the hops. The
+// last few seconds are the cheapest to keep in memory, where the wheel is bounded anyway. So the horizon is the
+// shortest level, but at least [MinHorizon]. 1s is still a level, for clients that publish straight to it, and for
+// messages for which the wheel has no room.
 //
-// The ladders tried, all with RocketMQ's eighteen levels and fourteen more. The searches were local: a better ladder
-// may exist.
+// These ladders were tried, all with RocketMQ's eighteen levels and fourteen more. The searches were local: a better
+// ladder may exist.
 //
 //	horizon   levels                        0–2h   0–30d
 //	1s        the default's                 4.73    8.70
@@ -67,28 +66,29 @@
 //	3s        any: 13s 44m 82m 14h 55h ...  3.79    7.43
 //	5s        the default's                 3.70    7.67
 //
-// The price grows with the horizon: more messages wait in memory, and the cursor stands further behind, so that a crash
-// repeats up to three seconds of traffic, under the same ids. So the default is the smallest horizon, in steps of half
-// a second, for which we found round levels that meet both aims. A smaller one would need odd levels, such as 18s and
-// 36h at 2.5s or 39s and 89m at 2s. A little more waiting in memory is better than levels that no client asks for by
-// name. At 1s even the oddest ladder that we found misses both aims. A longer horizon is only a setting, a ladder whose
-// shortest level is 5s: 3.62 and 7.51 with 31 levels.
+// The cost grows with the horizon: more messages wait in memory, and the cursor is further behind. With a horizon of
+// three seconds, a crash repeats up to three seconds of traffic, under the same ids. So the default is the smallest
+// horizon, in steps of half a second, for which we found round levels that meet both aims. A smaller one would need odd
+// levels, such as 18s and 36h at 2.5s or 39s and 89m at 2s. A little more waiting in memory is better than levels that
+// no client asks for by name. At 1s even the oddest ladder that we found misses both aims. A longer horizon needs only
+// a setting: a ladder whose shortest level is 5s has means of 3.62 and 7.51 with 31 levels.
 //
 // # The rule
 //
-// The rule is the longest level that fits (greedy). It is a binary search, and a chain can be checked by eye. Tried and
-// rejected: the fewest hops, from a table of all remaining seconds (coin change). On the default it saves less than 0.3
-// %, for a table of 2.6 million entries and chains that cannot be checked by eye.
+// The next level is always the longest one that fits (greedy). A binary search finds it, and a chain can be checked by
+// eye. The alternative, the fewest hops from a table of all remaining seconds (coin change), was tried and rejected. On
+// the default ladder it saves less than 0.3 %, but it needs a table of 2.6 million entries, and its chains cannot be
+// checked by eye.
 //
 // # A millisecond short
 //
-// A message that reaches the broker late by a millisecond just misses its level. This is where hops are most expensive:
-// 2h is one, 2h-1ms is six (90m 20m 9m 45s 10s 3s), 14d-1ms is twelve. It gets no worse, however. Whatever time a
-// message loses on its way, it never passes more levels than the worst delay that is not longer than its own: after a
-// first level L it has less than d-L left, and for each such rest r that is not below the horizon the delay L+r ≤ d
-// begins with the same L.
+// A message that reaches the broker late by a millisecond just misses its level. This is the most expensive case: 2h is
+// one hop, 2h-1ms is six (90m 20m 9m 45s 10s 3s), 14d-1ms is twelve. It gets no worse, however. Whatever time a message
+// with delay d loses on its way, it never passes more levels than the worst delay up to d does. After a first level L
+// it has at most d-L left. For each such rest r that is not below the horizon, the delay L+r ≤ d begins with the same
+// L.
 //
-// In a broker most of this loss does not happen. Messages leave a level 50 ms before its end, which gives back what the
+// A broker avoids most of this loss. Messages leave a level 50 ms before its end, which makes up for the time that the
 // intake took, and a caller may add a part of this lookahead to the remaining time as slack. With 0–20 ms for each
 // move:
 //
@@ -97,5 +97,5 @@
 //	25 ms   1.00                             2.29             7 ms before due
 //	50 ms   1.00                             2.29            18 ms late
 //
-// So half the lookahead is right. All of it would leave no time for the move itself.
+// So half the lookahead is right. The whole lookahead would leave no time for the move itself.
 package levels

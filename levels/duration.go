@@ -14,8 +14,8 @@ const (
 	day  = 24 * time.Hour
 	week = 7 * day
 
-	// maxDurationLen bounds what ParseDuration reads, in bytes. The longest string with a meaning,
-	// "15250w1d23h47m16s854ms", has 22.
+	// maxDurationLen bounds the input of ParseDuration, in bytes. The longest valid duration, "15250w1d23h47m16s854ms",
+	// has 22.
 	maxDurationLen = 32
 
 	digits = "0123456789"
@@ -26,7 +26,7 @@ type unit struct {
 	length time.Duration
 }
 
-// units go from the longest to the shortest, the order in which a duration is written.
+// units are sorted from the longest to the shortest, the order in which a duration is written.
 var units = []unit{
 	{"w", week},
 	{"d", day},
@@ -42,8 +42,8 @@ var units = []unit{
 //
 // It is stricter than [time.ParseDuration] because a duration is one token of a subject. A fraction would split that
 // token at its dot, a bare number would leave the unit to guesswork, and signs, spaces and upper case are mostly
-// mistakes. Leading zeros are refused, a single 0 is not: "0s" is valid and means now: a program prints it when no time
-// is left.
+// mistakes. Leading zeros are refused, but a single 0 is valid: a program prints "0s" when no time is left, and it
+// means now.
 //
 // Every error wraps [ErrDuration].
 func ParseDuration(s string) (time.Duration, error) {
@@ -61,7 +61,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	}
 
 	var total time.Duration
-	shorter := units // than every unit read so far
+	shorter := units // the units shorter than every unit read so far
 	for rest := s; rest != ""; {
 		name := strings.TrimLeft(rest, digits)
 		number := rest[:len(rest)-len(name)]
@@ -71,7 +71,7 @@ func ParseDuration(s string) (time.Duration, error) {
 		}
 		switch {
 		case number == "":
-			return refuse("%q is no number; start with a digit, such as 30m", name)
+			return refuse("%q is not a number; start with a digit, such as 30m", name)
 		case name == "":
 			return refuse("%s has no unit; write %[1]ss for seconds, %[1]sms for milliseconds", number)
 		case len(number) > 1 && number[0] == '0':
@@ -82,7 +82,7 @@ func ParseDuration(s string) (time.Duration, error) {
 		i := slices.IndexFunc(shorter, named)
 		switch {
 		case i < 0 && !slices.ContainsFunc(units, named):
-			return refuse("%q is no unit; write whole numbers of w, d, h, m, s and ms, such as 1h30m or 1500ms", name)
+			return refuse("%q is not a unit; write whole numbers of w, d, h, m, s and ms, such as 1h30m or 1500ms", name)
 		case i < 0:
 			return refuse("%q is out of order; go from the longest unit to the shortest, each once, such as 1h30m", name)
 		}
@@ -103,11 +103,11 @@ func isPlain(s string) bool {
 	return !strings.ContainsAny(strings.TrimLeft(s, digits), digits)
 }
 
-// FormatDuration writes d as [ParseDuration] reads it, from days down to milliseconds, without units that are zero:
-// "30m", "1d12h", "1s500ms". It has no weeks, because people count days.
+// FormatDuration writes d in the notation of [ParseDuration], from days down to milliseconds, without units that are
+// zero: "30m", "1d12h", "1s500ms". It has no weeks, because people count days.
 //
-// It rounds up to milliseconds, so that a message which waits for the written duration is never early. Zero and less
-// are "0s".
+// It rounds up to milliseconds, so that a message that waits for the written duration is never early. Zero and negative
+// durations are "0s".
 func FormatDuration(d time.Duration) string {
 	if d <= 0 {
 		return "0s"

@@ -46,33 +46,33 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
-// wrongDurations are what people and programs have written, each with a piece of the error that tells them what to
+// wrongDurations are spellings from people and programs, each with the part of the error that tells them what to
 // change.
 var wrongDurations = []struct{ in, hint string }{
 	{"", "empty"},
 	{"15", "15s for seconds, 15ms for milliseconds"},
 	{"1m30", "30s for seconds"},
 	{"1732060800", "no unit"},
-	{"1.5s", `"." is no unit`},
-	{"1e3s", `"e" is no unit`},
-	{"1h 30m", `"h " is no unit`},
+	{"1.5s", `"." is not a unit`},
+	{"1e3s", `"e" is not a unit`},
+	{"1h 30m", `"h " is not a unit`},
 	{" 30m", "start with a digit"},
-	{"30m ", `"m " is no unit`},
-	{"1h,30m", `"h," is no unit`},
-	{"5min", `"min" is no unit`},
-	{"10us", `"us" is no unit`},
-	{"1y", `"y" is no unit`},
+	{"30m ", `"m " is not a unit`},
+	{"1h,30m", `"h," is not a unit`},
+	{"5min", `"min" is not a unit`},
+	{"10us", `"us" is not a unit`},
+	{"1y", `"y" is not a unit`},
 	{"15M", "lower case"},
 	{"PT15M", "lower case"},
 	{"1500MS", "lower case"},
 	{"-5s", "start with a digit"},
 	{"+5s", "start with a digit"},
-	{"1h-30m", `"h-" is no unit`},
+	{"1h-30m", `"h-" is not a unit`},
 	{"s", "start with a digit"},
 	{"ms5", "start with a digit"},
 	{"\uff11s", "start with a digit"}, // full width
 	{"00:15:00", "leading zero"},
-	{"0:15:00", `":" is no unit`},
+	{"0:15:00", `":" is not a unit`},
 	{"00s", "leading zero"},
 	{"05s", "leading zero"},
 	{"1h05m", "leading zero"},
@@ -84,8 +84,8 @@ var wrongDurations = []struct{ in, hint string }{
 	{"99999999999999999999ms", "too long"},
 	{"106751d23h47m16s855ms", "too long"},
 	{"106752d", "too long"},
-	{"30m\x00", "is no unit"},
-	{"5\xffs", "is no unit"},
+	{"30m\x00", "is not a unit"},
+	{"5\xffs", "is not a unit"},
 	{strings.Repeat("1", 1000) + "s", "1001 bytes"},
 }
 
@@ -132,7 +132,7 @@ func TestFormatDuration(t *testing.T) {
 	}
 }
 
-// What is written is never shorter than what was meant, and less than a millisecond longer.
+// A formatted duration is never shorter than the original, and less than a millisecond longer.
 func TestFormatDurationRoundsUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {

@@ -120,7 +120,7 @@ func TestHopsPerHorizon(t *testing.T) {
 	}
 }
 
-// The longest level that fits against the fewest hops that any rule could do with the default levels.
+// The greedy rule is compared with the fewest hops that any rule could reach with the default levels.
 func TestHopsOfTheOptimum(t *testing.T) {
 	fewest := fewestHops(levels.Default(), 30*day)
 	mean := func(d time.Duration) float64 {
@@ -137,8 +137,8 @@ func TestHopsOfTheOptimum(t *testing.T) {
 	t.Logf("optimum of the default levels  %s", got)
 }
 
-// fewestHops counts by whole seconds, up to below end. It is one goroutine and eighty million reads, which take the
-// race detector 12 s.
+// fewestHops counts by whole seconds, up to but without end. It is excluded from the race detector, which takes 12 s
+// for its eighty million reads, all on one goroutine.
 //
 //go:norace
 func fewestHops(l levels.Ladder, end time.Duration) []uint8 {

@@ -17,34 +17,34 @@ const (
 	// nothing; managed accounts allow fewer.
 	MaxLevels = 64
 
-	// MinLevel is the shortest level. A message leaves its level up to 50 ms early to be on the wheel in time; a level has
-	// to be long beside that, or the message would circle in it.
+	// MinLevel is the shortest level. A message leaves its level up to 50 ms early to be on the wheel in time. A level
+	// must be much longer than that, or the message would pass it again and again.
 	MinLevel = time.Second
 
 	// MaxLevel is the longest level. A longer delay passes it several times.
 	MaxLevel = 366 * day
 
-	// MinHorizon is the least [Ladder.Horizon], whatever levels there are: a hop for less is not worth its write. doc.go
-	// says why three seconds.
+	// MinHorizon is the smallest [Ladder.Horizon] of any ladder: a hop for less time is not worth its write. doc.go
+	// explains the three seconds.
 	MinHorizon = 3 * time.Second
 )
 
-// The presets of Parse. RocketMQ's eighteen are its messageDelayLevel, so that a user of RocketMQ finds every delay.
-// doc.go says how the others in the default were chosen.
+// The presets of Parse. RocketMQ's eighteen levels are its messageDelayLevel, so that a user of RocketMQ finds every
+// delay. doc.go explains how the others in the default were chosen.
 const (
 	rocketMQ = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 	standard = rocketMQ + " 3s 7s 20s 45s 15m 90m 4h 6h 12h 1d 2d 3d 7d 14d"
 	short    = "1s 5s 30s 2m 10m 1h 6h 1d"
 )
 
-// A Level is a fixed delay. Its name is a token of subjects and stream names, and is kept as it was written: "60s" is
-// not called "1m".
+// A Level is a fixed delay. Its name is a token of subjects and stream names, and keeps its spelling: "60s" does not
+// become "1m".
 type Level struct {
 	Name  string
 	Delay time.Duration
 }
 
-// A Ladder is a set of levels, no two of one length. It does not change and is safe for concurrent use. [Default] and
+// A Ladder is a set of levels with different delays. It does not change and is safe for concurrent use. [Default] and
 // [Parse] make one; the zero Ladder has no levels, and its Horizon panics.
 type Ladder struct {
 	levels []Level // ascending
@@ -63,7 +63,8 @@ func Default() Ladder {
 // "rocketmq" (its eighteen levels) and "short" (eight levels, for accounts with few streams).
 //
 // The error wraps [ErrLadder] and reports all problems at once: a name that is not a single number and unit, a level
-// shorter than [MinLevel] or longer than [MaxLevel], two levels of one length, more than [MaxLevels], none at all.
+// shorter than [MinLevel] or longer than [MaxLevel], two levels with the same delay, more than [MaxLevels] levels, or
+// no level.
 func Parse(spec string) (Ladder, error) {
 	switch strings.TrimSpace(spec) {
 	case "default":
@@ -119,12 +120,12 @@ func parseLevel(name string) (Level, error) {
 	return Level{Name: name, Delay: delay}, nil
 }
 
-// Levels returns the levels from the shortest to the longest. The slice is the caller's.
+// Levels returns the levels from the shortest to the longest, in a new slice.
 func (l Ladder) Levels() []Level {
 	return slices.Clone(l.levels)
 }
 
-// Lookup finds a level by its name. An equal length under another name is not it.
+// Lookup finds a level by its exact name. A level with the same delay and another name does not match.
 func (l Ladder) Lookup(name string) (Level, bool) {
 	for _, level := range l.levels {
 		if level.Name == name {
@@ -134,16 +135,16 @@ func (l Ladder) Lookup(name string) (Level, bool) {
 	return Level{}, false
 }
 
-// Horizon is the shortest level's delay, but at least [MinHorizon]. A message with less than this left waits on the
-// wheel. Levels below the horizon are for clients that publish straight to them, and for messages for which the wheel
-// has no room.
+// Horizon returns the shortest level's delay, but at least [MinHorizon]. A message with less than this left waits on
+// the wheel. Levels below the horizon are for clients that publish straight to them, and for messages for which the
+// wheel has no room.
 func (l Ladder) Horizon() time.Duration {
 	return max(l.levels[0].Delay, MinHorizon)
 }
 
-// Below returns the longest level that is shorter than the given one, which need not be of this ladder. A hop that was
-// refused for want of room goes there. The level may be below the horizon. It is false if there is none.
-func (l Ladder) Below(level Level) (Level, bool) {
+// Below returns the longest level that is shorter than the given one, which need not belong to this ladder. A hop goes
+// there if the stream of its level is full. The level may be below the horizon. ok is false if no level is shorter.
+func (l Ladder) Below(level Level) (shorter Level, ok bool) {
 	below, ok := l.Longest(level.Delay - 1)
 	if !ok {
 		return Level{}, false

@@ -132,7 +132,8 @@ func TestLevelsIsACopy(t *testing.T) {
 	}
 }
 
-// TestLongest is each edge of a ladder. It is called for each message while memory is short, and allocates nothing.
+// TestLongest checks Longest at each edge of a ladder. Longest is called for each message while memory is short, and
+// must not allocate.
 func TestLongest(t *testing.T) {
 	l := mustParse(t, "1s 5s 1h")
 	for _, tt := range []struct {

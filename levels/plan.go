@@ -2,15 +2,16 @@ package levels
 
 import "time"
 
-// Next returns the level to which a message goes that has this much time left: the longest one that is not longer. It
-// is false when remaining is below the [Ladder.Horizon], or negative: the message waits on the wheel.
+// Next returns the next level for a message with the given remaining time: the longest level that is not longer than
+// it. ok is false if remaining is below the [Ladder.Horizon], or negative: then the message waits on the wheel.
 //
-// Next does not depend on the message's past. Its due time travels with it, so a chain may go on with another ladder,
-// or another broker, at any hop.
+// Next does not depend on the message's past. The message carries its due time, so another ladder, or another broker,
+// may continue the chain at any hop.
 //
 // Next does not allocate; it is called for every message at every hop. A caller that lets messages leave a level early
-// by some lookahead should add a part of it to remaining, not all: see the package comment, "A millisecond short".
-func (l Ladder) Next(remaining time.Duration) (Level, bool) {
+// by some lookahead should add a part of the lookahead to remaining, but not all of it: see the package comment, "A
+// millisecond short".
+func (l Ladder) Next(remaining time.Duration) (next Level, ok bool) {
 	level, ok := l.Longest(remaining)
 	if !ok || remaining < l.Horizon() {
 		return Level{}, false

@@ -11,7 +11,8 @@ import (
 	"delaybroker/levels"
 )
 
-// A millisecond before a level is the most expensive place: with the level one hop, without it the whole chain.
+// A millisecond below a level is the most expensive delay: the level itself takes one hop, a millisecond less the whole
+// chain.
 func TestHopsAMillisecondShort(t *testing.T) {
 	tests := []struct {
 		level, want string
@@ -45,7 +46,7 @@ func TestHopsAMillisecondShort(t *testing.T) {
 }
 
 // Whatever time a message loses on its way, it passes no more levels than the worst delay that is not longer than its
-// own; doc.go says why.
+// own. doc.go explains why.
 func TestHopsOfTheLate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for _, spec := range []string{"rocketmq", "short", "default"} {
@@ -71,9 +72,10 @@ func TestHopsOfTheLate(t *testing.T) {
 	}
 }
 
-// TestHopsWithSlack walks messages as a broker moves them: one leaves its level a lookahead before the end, plus what
-// reading and publishing took. Part of the lookahead, added to the time that is left, lets a delay take the level that
-// it missed by milliseconds. The other part stays for the move: with all of it spent, messages come to the wheel late.
+// TestHopsWithSlack moves messages as a broker does: a message leaves its level a lookahead before the end, plus the
+// time that reading and publishing take. A part of the lookahead, added to the remaining time, lets a delay take the
+// level that it missed by milliseconds. The other part is left for the move: if all of it is spent, messages reach the
+// wheel late.
 func TestHopsWithSlack(t *testing.T) {
 	const (
 		lookahead = 50 * time.Millisecond

@@ -21,11 +21,11 @@ import (
 //	2  broker/outbox    broker/timer/store ──▶ broker/lane ──▶ broker/layout    broker/lease    broker/pause
 //	1  broker/jsapi     broker/attempts   broker/timer   broker/client/clienttest ──▶ broker/client
 //	0  levels   wheel   broker/message ──▶ broker/timetable ──▶ levels   broker/ratelog   broker/leader   broker/budget   broker/mailbox
-//	   broker/muster ──▶ broker/leader   broker/history
+//	   broker/watermark ──▶ broker/leader   broker/history
 var floors = [][]string{
 	{
 		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/budget", "broker/mailbox",
-		"broker/muster", "broker/history", "broker/timetable",
+		"broker/watermark", "broker/history", "broker/timetable",
 	},
 	{"broker/jsapi", "broker/attempts", "broker/timer"},
 	{"broker/client", "broker/client/clienttest"},
@@ -49,7 +49,7 @@ var beside = map[string]map[string]string{
 		"levels": "a request names a level or a duration", "broker/timetable": "a timer that recurs has a time table",
 	},
 	"broker/timetable":         {"levels": "every how long is a duration"},
-	"broker/muster":            {"broker/leader": "lanes agree on due times, which the leaders stamp"},
+	"broker/watermark":         {"broker/leader": "lanes agree on due times, which the leaders stamp"},
 	"broker/client/clienttest": {"broker/client": "the fake is below the real client"},
 	"broker/timer/store":       {"broker/lane": "a list is a scan through a stream"},
 	"broker/provision":         {"broker/conf": "the streams are those of a configuration"},

@@ -119,7 +119,7 @@ func TestJournalHasEachDelivery(t *testing.T) {
 		turn.Due = after(time.Second) // and it is not late: it had no turn before
 		wantRecords(t, found,
 			journal.Record{ID: unread, Target: "orders.e", At: began, Code: message.BadTime,
-				Reason: `bad duration "soon": "soon" is no number; start with a digit, such as 30m`},
+				Reason: `bad duration "soon": "soon" is not a number; start with a digit, such as 30m`},
 			onTime(plain, "orders.a", after(time.Second)), onTime(first, "slow.f", after(time.Second)), turn,
 			journal.Record{ID: expired, Target: "nobody.d", At: after(time.Second), Due: after(time.Second), Refused: 1,
 				Code: message.Expired, Reason: "refused 1 times, and the next attempt would come after Delay-Expires " +

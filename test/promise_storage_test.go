@@ -92,7 +92,7 @@ func (c *client) inLanes() int {
 	list := c.js.ListStreams(context.Background())
 	for info := range list.Info() {
 		if kind := info.Config.Metadata["delaybroker.kind"]; kind != "" && kind != "dead" {
-			n += int(info.State.Msgs)
+			n += int(c.waiting(info))
 		}
 	}
 	return n

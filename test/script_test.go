@@ -161,7 +161,7 @@ func nextDay(tooFar string) []line {
 		{args: "dead ls --by code,target,reason",
 			says: []string{"4 dead letters in 3 groups", "too_far", "bad_time", "bad_target"}},
 		{args: "dead ls --limit 1", says: []string{"1 of 4 dead letters", "Z  "}},
-		{args: "dead ls", says: []string{"Z  bad_time", "is no number"}, never: []string{"…"}},
+		{args: "dead ls", says: []string{"Z  bad_time", "is not a number"}, never: []string{"…"}},
 		{args: "retrying", says: []string{"shop.mail", "orders.x", "refused", " of 20", "nobody listens",
 			" messages in 2 lines: "}, never: []string{"stopped"}},
 		{args: "retrying --target shop.* --most 100", says: []string{"shop.mail", " in 1 line: "},

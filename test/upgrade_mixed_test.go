@@ -54,7 +54,8 @@ func TestLaneGoesToNewerInstance(t *testing.T) {
 			}
 			c.publishSealed(c.keys("delay"), "delaysys.hop."+l+".orders.x", "newer in "+l,
 				message.HeaderFormat, strconv.Itoa(message.Format), message.HeaderHop, "1",
-				message.HeaderID, fmt.Sprintf("DELAY_INTAKE-%d-1", n+1), message.HeaderAccepted, start.UTC().Format(time.RFC3339Nano),
+				message.HeaderID, fmt.Sprintf("DELAY_INTAKE-%d-1", n+1),
+				message.HeaderAccepted, start.UTC().Format(time.RFC3339Nano),
 				message.HeaderDue, start.Add(10*time.Minute).UTC().Format(time.RFC3339Nano))
 		}
 		if moved == 0 {

@@ -22,12 +22,12 @@ func (w *Wheel[V]) check(t testing.TB) {
 		seen[it.handle] = true
 	}
 
-	for i, it := range o.run[o.gone:] {
+	for i, it := range o.run[o.popped:] {
 		count(it)
 		if it.due > o.edge {
 			t.Fatalf("run: due %d after the edge %d", it.due, o.edge)
 		}
-		if i > 0 && it.before(&o.run[o.gone+i-1]) {
+		if i > 0 && it.before(&o.run[o.popped+i-1]) {
 			t.Fatalf("run: out of order at %d", i)
 		}
 	}

@@ -12,7 +12,7 @@ type instant uint64
 const (
 	epoch instant = 1 << 63 // 1970
 
-	// reach is how many whole seconds UnixNano can go on either side of 1970.
+	// reach is the number of whole seconds that UnixNano can represent on either side of 1970.
 	reach = math.MaxInt64 / int64(time.Second)
 
 	firstInstant = epoch - instant(reach)*instant(time.Second)
@@ -20,7 +20,7 @@ const (
 )
 
 // instantOf returns firstInstant-1 for all times before firstInstant, and never for all times that are reach seconds or
-// more after 1970. Neither makes a due time or a now early.
+// more after 1970. Neither lets an entry fire before its due time.
 func instantOf(t time.Time) instant {
 	switch sec := t.Unix(); {
 	case sec < -reach:

@@ -1,7 +1,7 @@
 package wheel
 
-// late is a binary heap of items. It is written out instead of container/heap, which costs an interface call for each
-// comparison and an allocation for each item.
+// late is a binary heap of items. It does not use container/heap, which costs an interface call for each comparison and
+// an allocation for each item.
 type late []item
 
 func (l *late) push(it item) {
@@ -19,7 +19,7 @@ func (l *late) push(it item) {
 	heap[i] = it
 }
 
-// pop removes the first item, which is at index 0. There must be one.
+// pop removes the first item, which is at index 0. The heap must not be empty.
 func (l *late) pop() {
 	last := len(*l) - 1
 	it := (*l)[last]

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Once the wheel has been as full as it gets, nothing allocates.
+// Once the wheel has reached its greatest size, no operation allocates.
 func TestNoAllocation(t *testing.T) {
 	const pending = 1000
 	w := New[int]()
@@ -33,7 +33,7 @@ func TestNoAllocation(t *testing.T) {
 	w.check(t)
 }
 
-// Removing without end, while time stands still, needs no memory without end.
+// Adding and removing entries without end, while time stands still, takes bounded memory.
 func TestRemovedAreSweptOut(t *testing.T) {
 	w := New[int]()
 	w.Add(base, 1)

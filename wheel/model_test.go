@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A model is a wheel beside a sorted slice, which says what the wheel must do.
+// A model is a wheel and a sorted slice, which predicts what the wheel must do.
 type model struct {
 	t       testing.TB
 	wheel   *Wheel[int]
@@ -46,8 +46,8 @@ func FuzzWheel(f *testing.F) {
 	f.Fuzz(run)
 }
 
-// run reads operations from the input until that ends. A check reads the whole wheel, so a long input would take long
-// and find no more.
+// run reads operations from the input until that ends. A check reads the whole wheel, so a long input takes long and
+// finds no more.
 func run(t *testing.T, in []byte) {
 	in = in[:min(len(in), 600)]
 	m := &model{t: t, wheel: New[int](), now: base, in: in, rand: rand.New(rand.NewPCG(1, 2))}
@@ -55,7 +55,7 @@ func run(t *testing.T, in []byte) {
 		switch m.read() % 8 {
 		case 0:
 			m.add(m.due(m.read()))
-		case 1: // a crowd of one kind
+		case 1: // many entries of one kind
 			n, kind := int(m.read()), m.read()
 			for range n {
 				m.add(m.due(kind&15 | byte(m.rand.Uint32())<<4))
@@ -95,7 +95,7 @@ func (m *model) read() byte {
 	return b
 }
 
-// due returns a time at one of the distances which matter to the wheel, from one nanosecond to beyond its calendar.
+// due returns a time at one of the distances that matter to the wheel, from one nanosecond to beyond its range.
 func (m *model) due(b byte) time.Time {
 	n := time.Duration(b >> 4)
 	switch b % 16 {
@@ -159,8 +159,8 @@ func (m *model) remove(n int) {
 	}
 }
 
-// advance holds every entry that comes against the model, and lets the input say what the body does. Depth is that of
-// the Advance in an Advance.
+// advance compares every yielded entry with the model, and lets the input choose what the body does. Depth counts
+// nested calls of Advance.
 func (m *model) advance(now time.Time, depth int) {
 	for due, value := range m.wheel.Advance(now) {
 		if !m.isDue(now) {

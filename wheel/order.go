@@ -1,23 +1,23 @@
 package wheel
 
 const (
-	// crowd is how many items a slot may hold to become the run as it is. More take longer to sort, fewer are dealt out
-	// more often.
-	crowd = 64
+	// maxRun is the number of items up to which a slot becomes the run without being dealt out. With a larger number the
+	// sort takes longer; with a smaller one items are dealt out more often.
+	maxRun = 64
 
 	// sweepAbove is the number of items of removed entries up to which a sweep is not worth its cost.
 	sweepAbove = 1024
 )
 
-// order is the order of the items. It holds no values. It keeps the items of removed entries until they are popped or
+// order keeps the items sorted. It holds no values. It keeps the items of removed entries until they are popped or
 // swept out.
 type order struct {
-	edge  instant
-	late  late   // due at or before edge
-	run   []item // due at or before edge, sorted
-	gone  int    // items of the run already popped
-	rings rings  // due after edge
-	len   int
+	edge   instant
+	late   late   // due at or before edge
+	run    []item // due at or before edge, sorted
+	popped int    // items of the run already popped
+	rings  rings  // due after edge
+	len    int
 }
 
 type item struct {
@@ -25,7 +25,7 @@ type item struct {
 	handle Handle
 }
 
-// before is the order of the wheel: by due time, then insertion.
+// before reports whether it comes before other: by due time, then by insertion.
 func (it *item) before(other *item) bool {
 	return it.due < other.due || it.due == other.due && it.handle.serial < other.handle.serial
 }
@@ -39,43 +39,42 @@ func (o *order) add(it item) {
 	}
 }
 
-// peek returns the first item, which is good until the next call, or nil if there is none.
+// peek returns the first item, or nil if there is none. The pointer is valid until the next call of a method.
 func (o *order) peek() *item {
 	if o.lateFirst() {
 		return &o.late[0]
 	}
-	if o.gone == len(o.run) && !o.refill() {
+	if o.popped == len(o.run) && !o.refill() {
 		return nil
 	}
-	return &o.run[o.gone]
+	return &o.run[o.popped]
 }
 
-// pop removes the item which peek has just returned.
+// pop removes the item that peek has just returned.
 func (o *order) pop() {
 	o.len--
 	if o.lateFirst() {
 		o.late.pop()
 	} else {
-		o.gone++
+		o.popped++
 	}
 }
 
 func (o *order) lateFirst() bool {
-	return len(o.late) > 0 && (o.gone == len(o.run) || o.late[0].before(&o.run[o.gone]))
+	return len(o.late) > 0 && (o.popped == len(o.run) || o.late[0].before(&o.run[o.popped]))
 }
 
-// refill makes the first slot of the rings the run, and returns false if they are empty. It may be called only when
-// nothing is left before the edge.
+// refill makes the first slot of the rings the run, and returns false if they are empty. It may be called only when the
+// run and the heap are empty.
 func (o *order) refill() bool {
 	for {
 		s, from, width := o.rings.cutFirst(o.edge)
 		if s.len == 0 {
 			return false
 		}
-		// A slot one nanosecond wide cannot be dealt out, and need not be: its items are in order already, and sort only
-		// reads them.
-		if s.len <= crowd || width == 1 {
-			o.run, o.gone = o.run[:0], 0
+		// A slot that is one nanosecond wide cannot be dealt out. Its items are already in order, so sort only reads them.
+		if s.len <= maxRun || width == 1 {
+			o.run, o.popped = o.run[:0], 0
 			for c := s.head; c != nil; c = o.rings.recycle(c) {
 				o.run = append(o.run, c.items[:c.len]...)
 			}
@@ -83,7 +82,7 @@ func (o *order) refill() bool {
 			o.edge = o.run[len(o.run)-1].due
 			return true
 		}
-		// One of them may be due at this edge, but not when the loop is done.
+		// An item may be due exactly at this edge and so be in the rings for a while. The next iteration moves it to the run.
 		o.edge = from
 		for c := s.head; c != nil; c = o.rings.recycle(c) {
 			for _, it := range c.items[:c.len] {
@@ -93,8 +92,7 @@ func (o *order) refill() bool {
 	}
 }
 
-// sort sorts by due time and leaves those of one due time as they were. It takes as many steps as there are pairs in
-// the wrong order.
+// sort sorts by due time and is stable. It takes as many steps as there are pairs in the wrong order.
 func sort(items []item) {
 	for i, it := range items {
 		for ; i > 0 && it.due < items[i-1].due; i-- {
@@ -104,16 +102,16 @@ func sort(items []item) {
 	}
 }
 
-// sweep drops all items but those to keep.
+// sweep drops every item for which keep returns false.
 func (o *order) sweep(keep func(Handle) bool) {
-	run := o.run[o.gone:]
-	o.run, o.gone = o.run[:0], 0
+	run := o.run[o.popped:]
+	o.run, o.popped = o.run[:0], 0
 	for _, it := range run {
 		if keep(it.handle) {
 			o.run = append(o.run, it)
 		}
 	}
-	// A push never overtakes the reading of the same memory.
+	// The heap is rebuilt in the same memory. A push never writes to an index that has not been read yet.
 	late := o.late
 	o.late = o.late[:0]
 	for _, it := range late {

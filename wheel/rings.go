@@ -3,14 +3,14 @@ package wheel
 import "math/bits"
 
 const (
-	digit    = 6          // bits of an instant told apart by one ring
+	digit    = 6          // bits of an instant that one ring distinguishes
 	fanout   = 1 << digit // slots of a ring, one for each bit of a uint64
-	levels   = 11         // rings, for all 64 bits
-	chunkLen = 20         // makes a chunk of 496 bytes
+	levels   = 11         // rings, enough for all 64 bits
+	chunkLen = 20         // items; a chunk then has 496 bytes
 )
 
-// rings hold the items which are due after the edge. Ring r has those which first differ from the edge in digit r,
-// counted from the lowest; slot i of it those in which that digit is i.
+// rings hold the items that are due after the edge. An item is in ring r if digit r, counted from the lowest, is the
+// highest digit in which its due time differs from the edge. It is in slot i of that ring if the digit is i.
 type rings struct {
 	used   uint64         // rings with an item
 	filled [levels]uint64 // slots with an item
@@ -18,8 +18,8 @@ type rings struct {
 	free   *chunk
 }
 
-// A slot is a list of items, of which those of one due time are in order of insertion. Chunks keep it short to read and
-// without memory of its own.
+// A slot is a list of items. Items of one due time are in order of insertion. The list consists of chunks, so that it
+// is fast to read and an empty slot needs no memory.
 type slot struct {
 	head, tail *chunk
 	len        int
@@ -64,7 +64,7 @@ func (rs *rings) extend(s *slot) *chunk {
 	return c
 }
 
-// recycle frees a chunk which has been read, and returns the one after it.
+// recycle puts a chunk that has been read on the free list, and returns the chunk after it.
 func (rs *rings) recycle(c *chunk) *chunk {
 	next := c.next
 	c.next = rs.free
@@ -72,8 +72,8 @@ func (rs *rings) recycle(c *chunk) *chunk {
 	return next
 }
 
-// cutFirst empties the earliest slot and returns what was in it, with the instant at which it begins and its width. If
-// there is none, the slot returned is empty.
+// cutFirst removes the contents of the earliest slot and returns them, with the instant at which the slot begins and
+// its width. If the rings are empty, the returned slot is empty.
 func (rs *rings) cutFirst(edge instant) (s slot, from, width instant) {
 	if rs.used == 0 {
 		return slot{}, 0, 0
@@ -81,8 +81,8 @@ func (rs *rings) cutFirst(edge instant) (s slot, from, width instant) {
 	r := bits.TrailingZeros64(rs.used)
 	i := bits.TrailingZeros64(rs.filled[r])
 	width = 1 << (r * digit)
-	// The digits above are those of the edge. The top ring has none above: there the shift leaves 0, and the mask all
-	// bits.
+	// The higher digits are those of the edge. The top ring has no higher digits: there the shift gives 0 and above masks
+	// out all bits.
 	above := ^(width<<digit - 1)
 	return rs.cut(r, i), edge&above | instant(i)*width, width
 }
@@ -97,7 +97,7 @@ func (rs *rings) cut(r, i int) slot {
 	return s
 }
 
-// sweep drops all items but those to keep, and returns how many these are.
+// sweep drops every item for which keep returns false, and returns the number of items left.
 func (rs *rings) sweep(edge instant, keep func(Handle) bool) int {
 	n := 0
 	for r, filled := range rs.filled {

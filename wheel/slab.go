@@ -1,23 +1,23 @@
 package wheel
 
-// A Handle names one entry of one wheel. It is comparable, and never names another entry, not even one which uses the
-// same memory. The zero Handle names none.
+// A Handle identifies one entry of one wheel. It is comparable, and never identifies another entry, not even one that
+// uses the same memory. The zero Handle identifies no entry.
 type Handle struct {
-	serial uint64 // of the entry in its wheel, from 1, never used again
-	cell   uint32
+	serial uint64 // number of the entry in its wheel, from 1, never reused
+	cell   uint32 // index into slab.cells
 }
 
 // A slab holds the values of the entries in the wheel, and of no others.
 type slab[V any] struct {
 	cells []cell[V]
-	free  uint32 // first of the free cells, counted from 1; 0 for none
+	free  uint32 // the first free cell, counted from 1; 0 for none
 	len   int
-	last  uint64 // serial given
+	last  uint64 // the last serial given out
 }
 
 type cell[V any] struct {
 	serial uint64 // 0 in a free cell
-	next   uint32 // of the free cells, counted from 1; 0 for none
+	next   uint32 // the next free cell, counted from 1; 0 for none
 	value  V      // zero in a free cell, for the garbage collector
 }
 

@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// A Wheel holds values until they are due, and gives them back in the order of their due times, those of one due time
-// in the order in which they were added.
+// A Wheel holds values until they are due, and returns them in the order of their due times. Values with the same due
+// time come in the order in which they were added.
 //
 // It has no clock, no goroutine and no lock. The owner passes the time, and only one goroutine may use the wheel at a
 // time.
 //
-// Its calendar is the one of [time.Time.UnixNano], in whole seconds, and reads the wall clock of a time, never the
-// monotonic one. A due time before 1677-09-21T00:12:44Z counts as that instant, before which nothing fires. A due time
-// from 2262-04-11T23:47:16Z on never comes: its entry counts in Len and can be removed, but Next and Advance pass it
-// over.
+// It reads the wall clock of a time, never the monotonic one, and its range is that of [time.Time.UnixNano], in whole
+// seconds. A due time before 1677-09-21T00:12:44Z counts as that instant, before which nothing fires. A due time from
+// 2262-04-11T23:47:16Z on never comes: its entry counts in Len and can be removed, but Next and Advance skip it.
 type Wheel[V any] struct {
 	slab  slab[V]
 	order order
@@ -25,7 +24,7 @@ func New[V any]() *Wheel[V] {
 	return new(Wheel[V])
 }
 
-// Add puts v into the wheel until due, which may lie in the past. The handle is good for Remove until v leaves the
+// Add puts v into the wheel until due, which may be in the past. The handle is valid for Remove until v leaves the
 // wheel.
 func (w *Wheel[V]) Add(due time.Time, v V) Handle {
 	h := w.slab.add(v)
@@ -33,8 +32,8 @@ func (w *Wheel[V]) Add(due time.Time, v V) Handle {
 	return h
 }
 
-// Remove takes an entry out before it fires. It returns false for an entry which has fired or been removed, and for the
-// zero Handle. A handle of another wheel may name any entry of this one.
+// Remove removes an entry before it fires. It returns false for an entry that has fired or been removed, and for the
+// zero Handle. The handle must be from this wheel: one from another wheel may match any entry.
 func (w *Wheel[V]) Remove(h Handle) bool {
 	if _, ok := w.slab.take(h); !ok {
 		return false
@@ -51,7 +50,7 @@ func (w *Wheel[V]) Len() int {
 }
 
 // Next returns the earliest instant at which Advance yields something. That is the earliest due time, to the
-// nanosecond, in UTC. It returns false if Advance never will.
+// nanosecond, in UTC. Next returns false if no entry will ever be due.
 func (w *Wheel[V]) Next() (time.Time, bool) {
 	for {
 		it := w.order.peek()
@@ -65,17 +64,18 @@ func (w *Wheel[V]) Next() (time.Time, bool) {
 	}
 }
 
-// Advance takes out every entry which is due at now or earlier, and yields its due time, in UTC, with its value. Now
-// may be earlier than it was in the call before.
+// Advance removes every entry that is due at now or earlier, and yields its due time, in UTC, and its value. Now may be
+// earlier than it was in the call before.
 //
-// An entry has left the wheel when the body gets it. If the body breaks or panics, those it has not got stay, for the
-// next Advance.
+// An entry has left the wheel when the loop body gets it. If the body breaks or panics, the entries that were not
+// yielded stay for the next Advance.
 //
-// The body may use the wheel. An entry which it adds comes in this same pass if it is due, in its place among those not
-// yet yielded; so a body which adds a due one for each it gets has no end. An entry which it removes does not come. An
-// Advance within the body takes the entries due at its own now, and the outer one goes on with the rest.
+// The body may use the wheel. An entry that it adds is yielded in the same pass if it is due, in its place among those
+// not yet yielded. So a body that adds a due entry for each one it gets never ends. An entry that it removes is not
+// yielded. An Advance inside the body removes the entries due at its own now, and the outer one continues with the
+// rest.
 func (w *Wheel[V]) Advance(now time.Time) iter.Seq2[time.Time, V] {
-	// No more than this, so that the compiler inlines it: otherwise each call allocates its closure.
+	// Advance is this short so that the compiler inlines it: otherwise each call allocates its closure.
 	return func(yield func(time.Time, V) bool) {
 		w.advance(now, yield)
 	}

@@ -23,7 +23,7 @@ func fired[V any](w *Wheel[V], now time.Time) []V {
 
 var year9999 = time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)
 
-// dueTimes are due times, and the times at which they fire.
+// dueTimes are due times and the times at which their entries fire.
 var dueTimes = []struct {
 	name string
 	from time.Time // of an Advance before Add
@@ -51,7 +51,7 @@ var dueTimes = []struct {
 	{"beyond UnixNano in the year 9999", year9999, year9999, time.Time{}},
 }
 
-// Each entry stays until one nanosecond before its due time and goes at it, and Next names that time.
+// Each entry is in the wheel one nanosecond before its due time and fires at it, and Next returns that time.
 func TestDueToTheNanosecond(t *testing.T) {
 	for _, tt := range dueTimes {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestDueToTheNanosecond(t *testing.T) {
 	}
 }
 
-// An empty wheel has nothing to say.
+// An empty wheel yields nothing and has no next instant.
 func TestEmpty(t *testing.T) {
 	w := New[int]()
 	if got, ok := w.Next(); ok {
@@ -138,7 +138,7 @@ func TestOneInstantKeepsInsertionOrder(t *testing.T) {
 	}
 }
 
-// A handle is of its entry alone, also when the cell has a new one.
+// A handle identifies its own entry only, even when the cell holds a new one.
 func TestHandleAfterReuse(t *testing.T) {
 	w := New[int]()
 	a := w.Add(base, 1)
@@ -247,7 +247,7 @@ var bodies = []struct {
 	},
 }
 
-// What the body of Advance does to the wheel, and what it gets.
+// The body of Advance may change the wheel; each case lists the entries that it then gets.
 func TestBody(t *testing.T) {
 	for _, tt := range bodies {
 		t.Run(tt.name, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// A body which panics has its entry; the wheel has the others.
+// When a body panics, its entry has left the wheel, and the others stay.
 func TestBodyPanics(t *testing.T) {
 	w := New[int]()
 	w.Add(base, 1)
@@ -292,7 +292,7 @@ func TestBodyPanics(t *testing.T) {
 	}
 }
 
-// One value of Advance may be ranged over again, for what has become due since.
+// The iterator of one Advance may be ranged over again, and yields the entries that have become due since.
 func TestAdvanceTwice(t *testing.T) {
 	w := New[int]()
 	seq := w.Advance(base)

@@ -1,9 +1,9 @@
-// Package attempts says how often the targets of a pattern may refuse a message, and how long it waits between.
+// Package attempts parses the retry settings: how often the targets of a pattern may refuse a message, and how long the
+// message waits between two attempts.
 //
-// Both settings have rules before a default, as those for delivery modes have. Waits are names of levels, since a
-// message waits for its next attempt in a stream that is read in order. So a doubling is written out into levels when
-// it is read: to let messages wait in one stream for different times was rejected, as those behind a long wait would be
-// late.
+// Both settings have rules and a default, like the setting for delivery modes. The waits are names of levels, since a
+// message waits for its next attempt in a stream that is read in order. So the parser expands a doubling into levels.
+// Different waits in one stream were rejected: the messages behind a long wait would be late.
 package attempts
 
 import (
@@ -17,14 +17,14 @@ import (
 	"delaybroker/levels"
 )
 
-// double stands between two waits.
+// double is the token that stands between two waits to double the first until it reaches the second.
 const double = "x2"
 
-// Limits are how often targets may refuse a message.
+// Limits are the numbers of refusals after which a message becomes a dead letter, by target pattern.
 type Limits = message.Rules[int]
 
-// ParseLimits reads "20", or rules before a default as in "shop.mail=5,20". The default is returned as it is written,
-// and is empty if there is none.
+// ParseLimits reads "20", or rules before a default as in "shop.mail=5,20". It returns the default unparsed, or empty
+// if there is none.
 func ParseLimits(s string) (rules Limits, otherwise string, err error) {
 	for _, word := range message.Words(s) {
 		pattern, text, isRule := strings.Cut(word, "=")
@@ -42,13 +42,13 @@ func ParseLimits(s string) (rules Limits, otherwise string, err error) {
 	return rules, otherwise, nil
 }
 
-// Waits are how long messages for targets wait: after the first refusal as long as the shortest level, and so on; after
-// the last, and all that follow, as long as the longest.
+// Waits are the backoff ladders, by target pattern. A message waits for the shortest level after its first refusal, for
+// the next level after the second, and so on. After the longest level, it waits for that level each time.
 type Waits = message.Rules[levels.Ladder]
 
 // ParseWaits reads "1s,5s,30s", or rules before a default as in "shop.mail=1s,1m,10m;1s,5s,30s". The waits of a rule
-// may be separated by spaces too. An x2 between two waits doubles the first until the second is reached: "1s x2 10s" is
-// "1s 2s 4s 8s 10s". The default has no levels if there is none.
+// may be separated by spaces too. An x2 between two waits doubles the first until it reaches the second: "1s x2 10s" is
+// "1s 2s 4s 8s 10s". If there is no default, the returned default has no levels.
 func ParseWaits(s string) (rules Waits, otherwise levels.Ladder, err error) {
 	var problems []error
 	defaults := 0
@@ -77,7 +77,7 @@ func ParseWaits(s string) (rules Waits, otherwise levels.Ladder, err error) {
 	return rules, otherwise, errors.Join(problems...)
 }
 
-// parseLadder writes doublings out. Waits that become shorter are refused: a ladder would sort them silently.
+// parseLadder expands doublings. It refuses waits that become shorter, since a ladder would sort them silently.
 func parseLadder(list string) (levels.Ladder, error) {
 	words := message.Words(list)
 	var names []string
@@ -110,7 +110,7 @@ func parseLadder(list string) (levels.Ladder, error) {
 	return levels.Parse(strings.Join(names, " "))
 }
 
-// plain is a duration as the name of a level: one number and unit.
+// plain formats a duration as the name of a level: one number and one unit.
 func plain(d time.Duration) string {
 	for _, unit := range []struct {
 		name string
@@ -123,7 +123,8 @@ func plain(d time.Duration) string {
 	return fmt.Sprint(d.Milliseconds(), "ms")
 }
 
-// Lanes are the levels of all waits together. The error is that of two names for one length, or of too many.
+// Lanes returns the levels of all waits, each once. It returns an error if two levels of the same length have different
+// names, or if there are too many levels.
 func Lanes(rules Waits, otherwise levels.Ladder) (levels.Ladder, error) {
 	names := strings.Fields(otherwise.String())
 	known := make(map[string]bool)

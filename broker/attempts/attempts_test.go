@@ -8,7 +8,7 @@ import (
 	"delaybroker/levels"
 )
 
-// TestParseLimits reads one number as ever, or rules before a default.
+// TestParseLimits reads one number, or rules before a default.
 func TestParseLimits(t *testing.T) {
 	for text, want := range map[string]string{
 		"20":                       "[] 20",
@@ -34,8 +34,8 @@ func TestParseLimits(t *testing.T) {
 	}
 }
 
-// told writes waits as they are read.
-func told(rules Waits, otherwise levels.Ladder) string {
+// format writes waits in the notation of ParseWaits.
+func format(rules Waits, otherwise levels.Ladder) string {
 	var words []string
 	for _, r := range rules {
 		words = append(words, r.Pattern+"="+r.Value.String())
@@ -43,7 +43,7 @@ func told(rules Waits, otherwise levels.Ladder) string {
 	return strings.Join(append(words, otherwise.String()), "; ")
 }
 
-// TestParseWaits reads one list as ever, or rules before a default, and writes doublings out.
+// TestParseWaits reads one list, or rules before a default, and expands doublings.
 func TestParseWaits(t *testing.T) {
 	for text, want := range map[string]string{
 		"1s 5s 30s":                     "1s 5s 30s",
@@ -70,7 +70,7 @@ func TestParseWaits(t *testing.T) {
 		"a=1s30ms":                      `write one number and unit`,
 	} {
 		rules, otherwise, err := ParseWaits(text)
-		got := told(rules, otherwise)
+		got := format(rules, otherwise)
 		if err != nil {
 			if got = err.Error(); !strings.Contains(got, want) {
 				t.Errorf("%q: got %q, want %q", text, got, want)
@@ -83,7 +83,7 @@ func TestParseWaits(t *testing.T) {
 	}
 }
 
-// TestFirstRuleHolds: the order of the rules decides, and what none matches has the default.
+// TestFirstRuleHolds: the first matching rule applies, and a target without a matching rule has the default.
 func TestFirstRuleHolds(t *testing.T) {
 	limits, _, err := ParseLimits("shop.mail=5,shop.*=7")
 	if err != nil {
@@ -105,7 +105,8 @@ func TestFirstRuleHolds(t *testing.T) {
 	}
 }
 
-// TestLanes are those of all waits together, each once; two names for one length would be two streams for one wait.
+// TestLanes: the lanes are the levels of all waits, each once. Two names for one length are refused, since they would
+// be two streams for one wait.
 func TestLanes(t *testing.T) {
 	for text, want := range map[string]string{
 		"a=1s,1m,10m;b=1m;1s,5s,30s": "1s 5s 30s 1m 10m",

@@ -29,7 +29,7 @@
 //   - Pipeline: reads a stream in order, waits until the head is due, publishes with an id and the headers of a broker,
 //     purges behind every 100 ms. It has no retries, no owner and no second delay: the least that any sidecar does, and
 //     so what a broker can come near to. It has one stream, so with mixed delays its messages are due at once. With
-//     ingest and pending it is a plain publish.
+//     ingest and pending it is a plain publish. It has no timers.
 //
 // # What is measured
 //
@@ -42,6 +42,23 @@
 // payload's time, or before Delay-Due. If the server is elsewhere, its clock is compared with ours first, and what is
 // early by less than half a round trip is not called so; by Delay-Due, with both times by servers, there is no doubt to
 // subtract. Twice are copies, which are allowed. One refused publish ends a run: what remains would be another load.
+//
+// # Timers
+//
+// The load sets timers, cancels some and moves others: a message of the load is such an entry or request, and its
+// answer has to say that it was done. A set's answer has the sequence that the later messages expect. The cancelled
+// timers have the last numbers. The ledger counts those that fire, from zero, so a cancelled timer that arrives is
+// unknown. Timers that are moved have the first numbers. They are set for an hour later, and moved to the instant of
+// all others.
+//
+// A broker works before the instant (it reads what becomes due) and after the last arrival (it deletes). So the CPU
+// time for a firing is counted from two seconds before the instant until the processes are at rest: until they use less
+// than 15 ms of CPU time in half a second. The wait for that ends half a minute after the last arrival, and with rounds
+// before the next one.
+//
+// All series of a run have one cron, with a round at each multiple of its interval. They are set right after such an
+// instant, since the server has no schedule that begins later. The broker says the number of a round, of the server's
+// schedules it is the order of arrival. A round that was missed counts as lost.
 //
 // # What a run leaves
 //

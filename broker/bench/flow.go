@@ -24,9 +24,10 @@ func (g *ground) flow(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if !due.IsZero() && loaded.Last.After(due) {
-		return Result{}, fmt.Errorf("%w: the last was accepted %s after all were due; use a longer --delay",
-			ErrSlow, loaded.Last.Sub(due).Round(time.Millisecond))
+	if !due.IsZero() {
+		if err := punctual(loaded, due, "a longer --delay"); err != nil {
+			return Result{}, err
+		}
 	}
 	ledger, cost, err := g.collect(ctx, before, loaded.Last.Add(g.plan.longest()))
 	if err != nil {
@@ -43,19 +44,31 @@ func (g *ground) flow(ctx context.Context) (result Result, err error) {
 
 // collect waits for everything, and says what the work has cost.
 func (g *ground) collect(ctx context.Context, before usage, due time.Time) (l *Ledger, cost *Cost, err error) {
-	l, err = Wait{
-		Target: g.target, Count: g.plan.Count, Turn: g.turn, Due: due.Add(-g.report.Clock), Within: g.report.ClockWithin,
-		Arrived: func(n int) {
-			g.now.Arrived = n
-			g.show("waiting for the last")
-		},
-		Whole: func() (err error) {
-			g.show("reading what arrived")
-			cost, err = g.cost(before)
-			return err
-		},
-	}.Ledger(ctx)
+	w := Wait{Target: g.target, Count: g.plan.Count, Due: due, Whole: func() (err error) {
+		cost, err = g.cost(before, g.plan.Count)
+		return err
+	}}
+	l, err = g.await(ctx, w)
 	return l, cost, err
+}
+
+// await is the ledger of a wait of this turn, which is due by the server's clock.
+func (g *ground) await(ctx context.Context, w Wait) (*Ledger, error) {
+	w.Turn, w.Due, w.Within = g.turn, w.Due.Add(-g.report.Clock), g.report.ClockWithin
+	w.Arrived = func(n int) {
+		g.now.Arrived = n
+		g.show("waiting for the last")
+	}
+	return w.Ledger(ctx)
+}
+
+// punctual returns an error if the last message was accepted when it should have been due.
+func punctual(loaded Loaded, due time.Time, change string) error {
+	if late := loaded.Last.Sub(due); late > 0 {
+		return fmt.Errorf("%w: the last was accepted %s after all were due; use %s",
+			ErrSlow, late.Round(time.Millisecond), change)
+	}
+	return nil
 }
 
 // judge adds what a ledger says.
@@ -69,7 +82,7 @@ func (p Plan) judge(result Result, l *Ledger) (_ Result, err error) {
 		result.Arrived = l.Rate()
 	}
 	if p.Scenario.oneInstant() && result.Late != nil && result.Late.Max > 0 {
-		result.Drained = float64(l.Arrived()) / (result.Late.Max / 1000)
+		result.Drained = float64(l.Arrived()) / float64(p.instants()) / (result.Late.Max / 1000)
 	}
 	return result, nil
 }

@@ -63,7 +63,7 @@ func (g *ground) prepareScheduler(ctx context.Context) error {
 	if !s.CachedInfo().Config.AllowMsgSchedules {
 		return fmt.Errorf("%w: nats-server %s schedules nothing", ErrCannot, g.report.Server)
 	}
-	g.target = Stored{Stream: s, Subject: subject, Others: g.plan.Count}
+	g.target = Stored{Stream: s, Subject: subject, Others: g.plan.Count + g.plan.moved()}
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (g *ground) publish(ctx context.Context, load Load) (Loaded, error) {
 			if g.target != nil {
 				g.now.Arrived, err = g.target.Arrived(ctx)
 			}
-			g.show("publishing")
+			g.show(load.doing())
 		}
 		if err != nil {
 			_ = child.Stop() // the error is the reason why it ended
@@ -145,14 +145,14 @@ func (g *ground) usage() (u usage, err error) {
 	return u, err
 }
 
-// cost is for each of the messages, of what was used since.
-func (g *ground) cost(before usage) (*Cost, error) {
+// cost is for each of count messages, of what was used since.
+func (g *ground) cost(before usage, count int) (*Cost, error) {
 	now, err := g.usage()
 	if err != nil {
 		return nil, err
 	}
 	each := func(d time.Duration) float64 {
-		return float64(d) / float64(time.Microsecond) / float64(max(1, g.plan.Count))
+		return float64(d) / float64(time.Microsecond) / float64(max(1, count))
 	}
 	return &Cost{
 		Server: each(now.server.CPU - before.server.CPU), Sidecar: each(now.sidecar.CPU - before.sidecar.CPU),

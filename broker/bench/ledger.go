@@ -23,7 +23,16 @@ type Tally struct {
 	Lost    int `json:"lost"`
 	Early   int `json:"early"`
 	Twice   int `json:"twice"`   // copies of one that had arrived
-	Unknown int `json:"unknown"` // of no message that was published
+	Unknown int `json:"unknown"` // of no message that was published, or of a timer that was cancelled
+}
+
+// add adds those of another phase.
+func (t *Tally) add(other Tally) {
+	t.Count += other.Count
+	t.Lost += other.Lost
+	t.Early += other.Early
+	t.Twice += other.Twice
+	t.Unknown += other.Unknown
 }
 
 // Err is not nil if a promise was broken: anything lost or early, and what nobody published. Copies are allowed.
@@ -53,6 +62,10 @@ type Ledger struct {
 	last   time.Time // when the first and the last arrived
 	// Late is by what was asked for, Promised by what was promised. Copies are in neither.
 	Late, Promised *Lateness
+	// Plain is the number of the first message that is beside those to be measured. It is in Beside, and not in Late. Zero
+	// is none.
+	Plain  int
+	Beside *Lateness
 }
 
 // NewLedger makes a ledger for messages numbered from zero. What was asked for is in the time of a clock that agrees
@@ -60,7 +73,7 @@ type Ledger struct {
 func NewLedger(count int, within time.Duration) *Ledger {
 	return &Ledger{
 		tally: Tally{Count: count}, within: within, seen: make([]bool, count),
-		Late: NewLateness(), Promised: NewLateness(),
+		Late: NewLateness(), Promised: NewLateness(), Beside: NewLateness(),
 	}
 }
 
@@ -85,7 +98,11 @@ func (l *Ledger) Note(a Arrival) {
 	if a.At.After(l.last) {
 		l.last = a.At
 	}
-	l.Late.Record(a.At.Sub(a.Due))
+	late := l.Late
+	if l.Plain > 0 && int(a.Number) >= l.Plain {
+		late = l.Beside
+	}
+	late.Record(a.At.Sub(a.Due))
 	if !a.Promised.IsZero() {
 		l.Promised.Record(a.At.Sub(a.Promised))
 	}

@@ -1,9 +1,7 @@
 package bench
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -40,6 +38,9 @@ type Load struct {
 	Publishers int           `json:"publishers"`
 	Core       bool          `json:"core,omitempty"`   // for plain subscribers
 	Offset     time.Duration `json:"offset,omitempty"` // add it to the clock here to have the server's
+	First      int           `json:"first,omitempty"`  // number of the first message
+
+	Change // of named timers; its zero value is for plain messages
 }
 
 // Loaded is what came of it.
@@ -47,6 +48,8 @@ type Loaded struct {
 	Rate float64   `json:"rate"` // achieved
 	Last time.Time `json:"last"` // when the last answer was there, by the server's clock
 	Acks *Spread   `json:"acks"` // publish to answer
+	// Sequences are those under which timers were set, in the order of their numbers. It is nil for everything else.
+	Sequences []uint64 `json:"sequences,omitempty"`
 }
 
 // publisher publishes each of its messages in turn, on a connection of its own.
@@ -59,7 +62,9 @@ type publisher struct {
 	step  int
 
 	sent []atomic.Int64 // when, in nanoseconds, until it is answered; by turn
-	acks *Lateness      // of the goroutine of the subscription until finished
+	// Of the goroutine of the subscription until finished.
+	acks      *Lateness
+	sequences []uint64 // by turn; nil where nobody asks for them
 
 	accepted atomic.Int64
 	finished chan struct{} // closed when all are accepted
@@ -75,7 +80,7 @@ func (l Load) Run(
 	if err != nil {
 		return Loaded{}, err
 	}
-	next := func(number int, now time.Time) *nats.Msg { return l.Message(names, number, now) }
+	next := func(number int, now time.Time) *nats.Msg { return l.Message(names, l.First+number, now) }
 	return l.RunWith(ctx, connect, next, progress)
 }
 
@@ -115,7 +120,8 @@ func (l Load) RunWith(
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	acks := NewLateness()
-	for _, p := range all {
+	sequences := make([]uint64, l.Count)
+	for i, p := range all {
 		for waiting := true; waiting; {
 			select {
 			case <-tick.C:
@@ -124,15 +130,22 @@ func (l Load) RunWith(
 				return Loaded{}, context.Cause(ctx)
 			case <-p.finished:
 				acks.Add(p.acks)
+				for turn, sequence := range p.sequences {
+					sequences[i+turn*p.step] = sequence
+				}
 				waiting = false
 			}
 		}
 	}
 	progress(accepted())
 	took := time.Since(began)
-	return Loaded{
+	loaded := Loaded{
 		Rate: float64(l.Count) / took.Seconds(), Last: time.Now().Add(l.Offset), Acks: acks.Spread(),
-	}, nil
+	}
+	if l.Verb == Set {
+		loaded.Sequences = sequences
+	}
+	return loaded, nil
 }
 
 func (l Load) publisher(
@@ -147,6 +160,9 @@ func (l Load) publisher(
 		acks: NewLateness(), finished: make(chan struct{}), refused: make(chan error, 1),
 	}
 	p.sent = make([]atomic.Int64, (l.Count-i+p.step-1)/p.step)
+	if l.Verb == Set {
+		p.sequences = make([]uint64, len(p.sent))
+	}
 	sub, err := conn.Subscribe(p.inbox+"*", p.answered)
 	if err == nil {
 		err = sub.SetPendingLimits(-1, -1)
@@ -161,7 +177,7 @@ func (l Load) publisher(
 func (p *publisher) run(ctx context.Context, began time.Time) error {
 	ticks := time.NewTicker(pace)
 	defer ticks.Stop()
-	window := int64(max(1, outstanding/p.step))
+	window := int64(max(1, p.load.window()/p.step))
 	var idle time.Time // since nothing was left to publish
 	for turn := 0; ; {
 		most := len(p.sent)
@@ -202,8 +218,9 @@ func (p *publisher) answered(m *nats.Msg) {
 	if err == nil && (turn < 0 || turn >= len(p.sent)) {
 		err = fmt.Errorf("an answer to publish %d", turn)
 	}
+	var sequence uint64
 	if err == nil {
-		err = refusal(m)
+		sequence, err = p.load.accepted(m)
 	}
 	if err != nil {
 		select {
@@ -217,33 +234,10 @@ func (p *publisher) answered(m *nats.Msg) {
 		return // a second answer
 	}
 	p.acks.Record(time.Duration(now - sent))
+	if p.sequences != nil {
+		p.sequences[turn] = sequence
+	}
 	if int(p.accepted.Add(1)) == len(p.sent) {
 		close(p.finished)
 	}
-}
-
-// refusal is why a stream did not take a message.
-func refusal(m *nats.Msg) error {
-	if len(m.Data) == 0 {
-		return fmt.Errorf("no stream takes it (status %q)", m.Header.Get("Status"))
-	}
-	if bytes.HasPrefix(m.Data, []byte(`{"stream":`)) && !bytes.Contains(m.Data, []byte(`"error"`)) {
-		return nil // as all of them are: a load that parses takes the processors from what it measures
-	}
-	var answer struct {
-		Stream string
-		Error  *struct {
-			Code        int    `json:"err_code"`
-			Description string `json:"description"`
-		}
-	}
-	switch err := json.Unmarshal(m.Data, &answer); {
-	case err != nil:
-		return fmt.Errorf("read an acknowledgement: %w", err)
-	case answer.Error != nil:
-		return fmt.Errorf("%s (%d)", answer.Error.Description, answer.Error.Code)
-	case answer.Stream == "":
-		return fmt.Errorf("no acknowledgement: %.100q", m.Data)
-	}
-	return nil
 }

@@ -25,6 +25,11 @@ var Metrics = []Metric{
 	{"published/s", true, func(r Result) (float64, bool) { return r.Published, r.Published > 0 }},
 	{"arrived/s", true, func(r Result) (float64, bool) { return r.Arrived, r.Arrived > 0 }},
 	{"drained/s", true, func(r Result) (float64, bool) { return r.Drained, r.Drained > 0 }},
+	{"cancelled/s", true, phase(func(p *Phases) float64 { return p.Cancelled })},
+	{"requested/s", true, phase(func(p *Phases) float64 { return p.Requested })},
+	{"moved/s", true, phase(func(p *Phases) float64 { return p.Moved })},
+	{"even p99 ms", true, spread(even, func(s *Spread) float64 { return s.P99 })},
+	{"plain p99 ms", true, spread(plainMessages, func(s *Spread) float64 { return s.P99 })},
 	{"ack p50 ms", false, spread(acks, func(s *Spread) float64 { return s.P50 })},
 	{"ack p99 ms", false, spread(acks, func(s *Spread) float64 { return s.P99 })},
 	{"passes", false, func(r Result) (float64, bool) { return r.Passes, r.Passes > 0 }},
@@ -42,6 +47,30 @@ var Metrics = []Metric{
 func late(r Result) *Spread    { return r.Late }
 func promise(r Result) *Spread { return r.Promised }
 func acks(r Result) *Spread    { return r.Acks }
+
+func even(r Result) *Spread {
+	if r.Timers == nil {
+		return nil
+	}
+	return r.Timers.Even
+}
+
+func plainMessages(r Result) *Spread {
+	if r.Timers == nil {
+		return nil
+	}
+	return r.Timers.Plain
+}
+
+func phase(part func(*Phases) float64) func(Result) (float64, bool) {
+	return func(r Result) (float64, bool) {
+		if r.Timers == nil {
+			return 0, false
+		}
+		n := part(r.Timers)
+		return n, n > 0
+	}
+}
 
 func spread(of func(Result) *Spread, part func(*Spread) float64) func(Result) (float64, bool) {
 	return func(r Result) (float64, bool) {
@@ -183,6 +212,9 @@ func Differences(old, now *Report) (all []string) {
 	differ("targets", a.Targets, b.Targets)
 	differ("publishers", a.Publishers, b.Publishers)
 	differ("core", a.Core, b.Core)
+	differ("cancelled percent", a.Cancel, b.Cancel)
+	differ("timers", a.Timers, b.Timers)
+	differ("every", a.Every, b.Every)
 	differ("cpus", old.CPUs, now.CPUs)
 	differ("os", old.OS, now.OS)
 	differ("nats-server", old.Server, now.Server)

@@ -50,6 +50,14 @@ func (n Names) schedules() string      { return n.prefix + "-schedule.*" }
 func (n Names) fired(i int) string     { return n.prefix + "-fired." + strconv.Itoa(i) }
 func (n Names) allFired() string       { return n.prefix + "-fired.>" }
 
+// timer is the subject of a named timer, or of a schedule of the server, of one turn.
+func (n Names) timer(side Side, key string, target int) string {
+	if side == Scheduler {
+		return n.prefix + "-schedule." + key
+	}
+	return n.broker.Timer(key, n.Target(target))
+}
+
 // SourceStream is what the pipeline reads. A message names the number of its target.
 func (n Names) SourceStream() string { return n.stem() + "-SOURCE" }
 func (n Names) source(i int) string  { return n.prefix + "-source." + strconv.Itoa(i) }

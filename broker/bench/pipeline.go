@@ -84,7 +84,7 @@ func (p *pipe) run(ctx context.Context, dial Dial, ready func() error) (err erro
 func (p *pipe) listen(fail func(error)) error {
 	p.sent, p.inbox = make(chan uint64, outstanding), p.conn.NewInbox()
 	sub, err := p.conn.Subscribe(p.inbox, func(m *nats.Msg) {
-		if err := refusal(m); err != nil {
+		if _, err := acknowledged(m); err != nil {
 			fail(fmt.Errorf("%w: %w", ErrRefused, err))
 			return
 		}

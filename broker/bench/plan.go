@@ -19,10 +19,12 @@ const (
 	Ingest  Scenario = "ingest"
 	Pending Scenario = "pending"
 	Idle    Scenario = "idle"
+	Timers  Scenario = "timers"
+	Rounds  Scenario = "rounds"
 )
 
 // Scenarios are all of them.
-var Scenarios = []Scenario{Steady, Burst, Chain, Core, Ingest, Pending, Idle}
+var Scenarios = []Scenario{Steady, Burst, Chain, Core, Ingest, Pending, Idle, Timers, Rounds}
 
 // The bounds of a Plan.
 const (
@@ -31,6 +33,7 @@ const (
 	maxSize       = 1 << 20
 	maxPublishers = 64
 	maxRounds     = 100
+	maxTimerSize  = 64 << 10 // a series takes so much for each second of its interval
 	// stillDelay is longer than anybody publishes for.
 	stillDelay = 10 * time.Minute
 )
@@ -49,6 +52,10 @@ type Plan struct {
 	Targets    int           `json:"targets,omitempty"`
 	Publishers int           `json:"publishers,omitempty"`
 	Core       bool          `json:"core,omitempty"` // plain subscribers instead of a stream
+
+	Cancel int           `json:"cancel_percent,omitempty"` // of the timers
+	Timers int           `json:"timers,omitempty"`         // timers that are due each second, beside Rate plain messages
+	Every  time.Duration `json:"every_ns,omitempty"`       // from one round to the next
 }
 
 // NewPlan is a scenario as it is unless asked for otherwise.
@@ -70,6 +77,10 @@ func NewPlan(s Scenario) (Plan, error) {
 		p.Count, p.Delays, p.For = 1_000_000, []Delay{{Duration: 2 * time.Hour}}, 20*time.Second
 	case Idle:
 		p = Plan{Scenario: s, Sides: p.Sides, Rounds: 1, For: 30 * time.Second}
+	case Timers:
+		p.Count, p.Cancel, p.Timers, p.Rate, p.For = 50_000, 50, 500, 5_000, 5*time.Second
+	case Rounds:
+		p.Count, p.Every, p.For = 20_000, 10*time.Second, 20*time.Second
 	default:
 		return Plan{}, fmt.Errorf("there is no scenario %q: want one of %s", s, list(Scenarios))
 	}
@@ -80,7 +91,10 @@ func NewPlan(s Scenario) (Plan, error) {
 func (s Scenario) paced() bool { return s == Steady || s == Chain }
 
 // oneInstant reports whether all are due at the same time.
-func (s Scenario) oneInstant() bool { return s == Burst || s == Core }
+func (s Scenario) oneInstant() bool { return s == Burst || s == Core || s == Timers || s == Rounds }
+
+// Named reports whether the scenario is about named timers.
+func (s Scenario) Named() bool { return s == Timers || s == Rounds }
 
 // still reports whether nothing becomes due during the run.
 func (s Scenario) still() bool { return s == Ingest || s == Pending }
@@ -119,6 +133,9 @@ func (p *Plan) Check() error {
 			}
 		}
 	}
+	if p.Scenario.Named() {
+		problems = append(problems, p.checkTimers()...)
+	}
 	if p.Core && p.Scenario.still() {
 		problems = append(problems, errors.New("to core: nothing arrives"))
 	}
@@ -131,6 +148,9 @@ func (p Plan) ahead() time.Duration {
 		return p.Delays[0].Duration
 	}
 	const slow, spare = 20_000, 5 * time.Second // messages a second that any server takes
+	if p.Scenario == Timers {
+		return spare + p.slowest()
+	}
 	return spare + time.Duration(p.Count)*time.Second/slow
 }
 

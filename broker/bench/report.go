@@ -56,6 +56,8 @@ type Result struct {
 	Promised  *Spread `json:"late_promised_ms,omitempty"` // after the earliest time that was promised
 	Histogram string  `json:"late_hdr,omitempty"`         // of Late, in microseconds: see Lateness.Encode
 
+	Timers *Phases `json:"timers,omitempty"`
+
 	Passes float64 `json:"passes,omitempty"` // how often a message was stored before its target
 	Cost   *Cost   `json:"cost,omitempty"`
 	Rest   *Rest   `json:"rest,omitempty"`
@@ -66,6 +68,16 @@ type Cost struct {
 	Server  float64 `json:"server_us"` // microseconds of CPU
 	Sidecar float64 `json:"sidecar_us"`
 	Peak    float64 `json:"sidecar_peak_mb"` // the most resident memory of the broker or pipeline, in all
+}
+
+// Phases are what timers are measured for besides. Rates are of a client that does not wait for one answer before it
+// sends the next request.
+type Phases struct {
+	Cancelled float64 `json:"cancelled_per_s,omitempty"` // by entries that the client publishes
+	Requested float64 `json:"requested_per_s,omitempty"` // cancelled by requests to the broker
+	Moved     float64 `json:"moved_per_s,omitempty"`
+	Even      *Spread `json:"late_even_ms,omitempty"`  // of timers that are due one after the other
+	Plain     *Spread `json:"late_plain_ms,omitempty"` // of the plain messages beside them
 }
 
 // A Rest is what messages cost that wait, or streams in which nothing waits.

@@ -161,6 +161,10 @@ func (r *run) take(ctx context.Context, side Side) (result Result, err error) {
 		return g.pending(ctx)
 	case Idle:
 		return g.idle(ctx)
+	case Timers:
+		return g.timers(ctx)
+	case Rounds:
+		return g.recur(ctx)
 	}
 	return g.flow(ctx)
 }
@@ -176,7 +180,7 @@ func (r *run) load(side Side, due time.Time) Load {
 	l := Load{
 		Side: side, Prefix: r.site.names.prefix, Turn: r.turn, Count: r.plan.Count, Size: r.plan.Size,
 		Rate: r.plan.Rate, Delays: r.plan.Delays, Due: due, Targets: r.plan.Targets, Publishers: r.plan.Publishers,
-		Core: r.plan.Core, Offset: r.report.Clock,
+		Core: r.plan.Core, Offset: r.report.Clock, Change: Change{API: r.host.APIPrefix},
 	}
 	if len(l.Delays) == 0 {
 		l.Delays = []Delay{{Duration: r.plan.ahead()}}

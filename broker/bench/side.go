@@ -82,6 +82,9 @@ var plain = sync.OnceValue(func() map[string]bool {
 
 // Message makes a message of the load at a time of the server's clock.
 func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
+	if l.Verb != "" {
+		return l.change(n, number)
+	}
 	delay := l.Delays[number%len(l.Delays)].of(number)
 	due := now.Add(delay)
 	if !l.Due.IsZero() {

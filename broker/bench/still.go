@@ -18,7 +18,7 @@ func (g *ground) ingest(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if result.Cost, err = g.cost(before); err != nil {
+	if result.Cost, err = g.cost(before, g.plan.Count); err != nil {
 		return Result{}, err
 	}
 	result.Published, result.Acks = loaded.Rate, loaded.Acks

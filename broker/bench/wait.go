@@ -21,6 +21,7 @@ type Wait struct {
 	Turn   uint32
 	Due    time.Time     // when the last is due, by our clock
 	Within time.Duration // see NewLedger
+	Plain  int           // see Ledger
 	// Arrived is called with how many have, several times a second. Whole is called when there are as many as were
 	// published, or no more come: then the work is done. Either may be nil.
 	Arrived func(n int)
@@ -39,6 +40,7 @@ func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 			err = sleep(ctx, settle)
 		}
 		ledger := NewLedger(w.Count, w.Within)
+		ledger.Plain = w.Plain
 		if err == nil {
 			err = w.Target.Note(ctx, ledger, w.Turn)
 		}

@@ -1,8 +1,8 @@
-// Package budget divides the memory of an instance among its lanes. A quarter is for messages that readers have asked
-// for and their lanes have not taken yet, the rest for messages that the lanes hold. Half of that rest is divided
-// evenly, so that no lane starves another. The other half is shared by the lanes that need more. A lane may need it for
-// long, for messages that wait for a silent target, for example. It must leave some bytes for lanes that need them
-// later: of the shared half, a lane takes no more than a share of the bytes that are free then.
+// Package budget divides the memory of an instance among its lanes. A quarter is for messages that readers have
+// requested and their lanes have not taken yet. The rest is for messages that the lanes hold. Half of the rest is
+// divided evenly, so that no lane starves another. The lanes that need more share the other half. A lane may need it
+// for a long time, for example for messages that wait for a silent target. So that some bytes are left for lanes that
+// need them later, a lane takes only a part of the shared bytes that are free at the time.
 package budget
 
 import (
@@ -12,131 +12,133 @@ import (
 	"sync/atomic"
 )
 
-// How many times the free bytes a lane takes of what is shared. With FreeShare, a lane alone takes two thirds. In a
-// retry lane it is usual that a target takes nothing, so RetryShare is less.
+// The shares of a lane are the ratio of the shared bytes that it may use to those that it leaves free. With FreeShare,
+// a single busy lane uses two thirds of the shared bytes. In a retry lane, targets often accept nothing, so RetryShare
+// is smaller.
 const (
 	FreeShare  = 2.0
 	RetryShare = 0.25
 )
 
 const (
-	readersShare = 4 // the part of all bytes, one in so many, for readers
-	evenShare    = 2 // the part of the rest that is divided evenly
-	// readerParts is how many buffers' worth of bytes a reader may have: two requests that overlap, and the messages
-	// that it hands over.
+	readersShare = 4 // the readers get one byte in this many
+	evenShare    = 2 // of the rest, one byte in this many is divided evenly
+	// readerParts is the number of buffers that a reader may fill: two requests that overlap, and the messages that it
+	// hands over.
 	readerParts = 3
-	// The least buffer keeps a reader from asking for each message alone. A buffer above the most makes no reader
-	// faster.
-	leastBuffer, mostBuffer = 64 << 10, 1 << 20
-	// mostAsked bounds the bytes that all readers ask for at once, with two requests each: nats-server disconnects a
-	// client for which more than max_pending (64 MiB) waits to be sent, and after an outage all lanes have work at
-	// once.
-	mostAsked = 48 << 20
-	// wakeShare is the part of the shared bytes, one in so many, that must become free before the waiting lanes are
-	// woken: they are not woken for each message.
+	// A buffer of minBuffer bytes keeps a reader from requesting each message alone. A buffer above maxBuffer makes no
+	// reader faster.
+	minBuffer, maxBuffer = 64 << 10, 1 << 20
+	// maxRequested bounds the bytes that all readers together request at a time, with two requests each. nats-server
+	// disconnects a client for which more than max_pending (64 MiB) waits to be sent, and after an outage all lanes have
+	// work at the same time.
+	maxRequested = 48 << 20
+	// wakeShare is the part of the shared bytes, one in this many, that must become free before the waiting lanes are
+	// woken, so that they are not woken for each message.
 	wakeShare = 32
-	nobody    = math.MinInt64
+	noWaiter  = math.MinInt64 // of Budget.wakeAt
 )
 
-// Budget divides the bytes that the lanes of an instance may hold. A lane exceeds its part by one message at most, the
-// last message that it took.
+// Budget divides the bytes that the lanes of an instance may hold. A lane exceeds its part by at most one message, the
+// last one that it took.
 type Budget struct {
-	buffer int   // bytes of one request of a reader
-	least  int64 // bytes that each lane has for itself
-	shared int64 // bytes that all lanes share besides
+	buffer   int   // bytes of one request of a reader
+	reserved int64 // bytes that each lane has for itself
+	shared   int64 // bytes that all lanes share in addition
 
 	taken  atomic.Int64 // shared bytes in use
-	wakeAt atomic.Int64 // when taken falls to this, the waiting lanes are woken; nobody while no lane waits
+	wakeAt atomic.Int64 // when taken falls to this, the waiting lanes are woken; noWaiter while no lane waits
 
 	mu       sync.Mutex // guards accounts
 	accounts []*Account
 }
 
-// New divides a total of bytes among a number of lanes.
+// New returns a budget that divides total bytes among a number of lanes.
 func New(total, lanes int) *Budget {
 	lanes = max(lanes, 1)
-	buffer := max(min(total/readersShare/lanes/readerParts, mostBuffer, mostAsked/2/lanes), leastBuffer)
+	buffer := max(min(total/readersShare/lanes/readerParts, maxBuffer, maxRequested/2/lanes), minBuffer)
 	hold := total - total/readersShare
-	least := hold / evenShare / lanes
-	b := &Budget{buffer: buffer, least: int64(least), shared: int64(hold - least*lanes)}
-	b.wakeAt.Store(nobody)
+	reserved := hold / evenShare / lanes
+	b := &Budget{buffer: buffer, reserved: int64(reserved), shared: int64(hold - reserved*lanes)}
+	b.wakeAt.Store(noWaiter)
 	return b
 }
 
-// Buffer is how many bytes a reader may ask for at once.
+// Buffer returns the number of bytes that a reader may request at a time.
 func (b *Budget) Buffer() int { return b.buffer }
 
-// Most is how many bytes a single lane can hold while the other lanes hold none.
-func (b *Budget) Most() int { return int(b.least + takes(b.shared, FreeShare)) }
+// Max returns how many bytes a single lane can hold while the other lanes hold none.
+func (b *Budget) Max() int { return int(b.reserved + portion(b.shared, FreeShare)) }
 
-// takes is how many of the free bytes a lane takes: share times the bytes that it leaves.
-func takes(free int64, share float64) int64 { return int64(float64(free) * share / (share + 1)) }
+// portion returns how many of the free bytes a lane may use: share times the bytes that it leaves.
+func portion(free int64, share float64) int64 { return int64(float64(free) * share / (share + 1)) }
 
 // Account is the part of a budget that one lane uses. Only the lane's loop calls its methods.
 type Account struct {
-	of    *Budget
-	share float64 // FreeShare or RetryShare
-	used  int64
-	wake  func()      // called from another lane's loop; must not block
-	wants atomic.Bool // the lane waits for room, and is to be woken
+	budget  *Budget
+	share   float64     // FreeShare or RetryShare
+	used    int64       // bytes that the lane holds
+	wake    func()      // called from another lane's loop; must not block
+	waiting atomic.Bool // the lane waits for room, and must be woken
 }
 
-// Open makes an account for a lane. Share is FreeShare or RetryShare. The account must be closed.
+// Open returns an account for a lane. Share is FreeShare or RetryShare. The caller must close the account.
 func (b *Budget) Open(share float64) *Account {
-	a := &Account{of: b, share: share, wake: func() {}}
+	a := &Account{budget: b, share: share, wake: func() {}}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.accounts = append(b.accounts, a)
 	return a
 }
 
-// Waits says how to wake the lane when there is room again. It is called before the first question for room.
-func (a *Account) Waits(wake func()) { a.wake = wake }
+// OnRoom sets the function that wakes the lane when there is room again. It must be called before the first call of
+// Room.
+func (a *Account) OnRoom(wake func()) { a.wake = wake }
 
-// Close gives all bytes back.
+// Close returns all bytes to the budget.
 func (a *Account) Close() {
 	a.Set(0)
-	a.of.mu.Lock()
-	defer a.of.mu.Unlock()
-	a.of.accounts = slices.DeleteFunc(a.of.accounts, func(other *Account) bool { return other == a })
+	a.budget.mu.Lock()
+	defer a.budget.mu.Unlock()
+	a.budget.accounts = slices.DeleteFunc(a.budget.accounts, func(other *Account) bool { return other == a })
 }
 
-// Set says how many bytes the lane holds now.
+// Set records how many bytes the lane holds now.
 func (a *Account) Set(used int64) {
-	change := max(0, used-a.of.least) - max(0, a.used-a.of.least)
+	change := max(0, used-a.budget.reserved) - max(0, a.used-a.budget.reserved)
 	a.used = used
 	if change == 0 {
 		return
 	}
-	if taken := a.of.taken.Add(change); change < 0 && taken <= a.of.wakeAt.Load() {
-		a.of.wakeAll()
+	if taken := a.budget.taken.Add(change); change < 0 && taken <= a.budget.wakeAt.Load() {
+		a.budget.wakeAll()
 	}
 }
 
 // Room reports whether the lane may take another message. If not, the lane is woken when other lanes have given bytes
-// back. It knows by itself when it gives back its own.
+// back. It is not woken when it gives back its own bytes.
 func (a *Account) Room() bool {
 	if a.fits() {
 		return true
 	}
-	a.wants.Store(true)
-	a.of.wakeBelow(a.of.taken.Load())
+	a.waiting.Store(true)
+	a.budget.wakeBelow(a.budget.taken.Load())
 	return a.fits() // other lanes may have given bytes back before they saw that this lane waits
 }
 
 func (a *Account) fits() bool { return a.used < a.Most() }
 
-// Most is how many bytes the lane can hold while the other lanes hold as many as now.
+// Most returns how many bytes the lane can hold while the other lanes hold as many as now.
 func (a *Account) Most() int64 {
-	own := max(0, a.used-a.of.least)
-	return a.of.least + takes(max(0, own+a.of.shared-a.of.taken.Load()), a.share)
+	own := max(0, a.used-a.budget.reserved)
+	return a.budget.reserved + portion(max(0, own+a.budget.shared-a.budget.taken.Load()), a.share)
 }
 
 // Half reports whether the lane holds more than half of the bytes that it could hold now.
 func (a *Account) Half() bool { return a.used > a.Most()/2 }
 
-// wakeBelow makes sure that the waiting lanes are woken when noticeably fewer shared bytes are in use than the given
-// number.
+// wakeBelow arranges that the waiting lanes are woken when the shared bytes in use are fewer than taken by one part in
+// wakeShare of the shared bytes.
 func (b *Budget) wakeBelow(taken int64) {
 	at := max(0, taken-b.shared/wakeShare)
 	for now := b.wakeAt.Load(); now < at && !b.wakeAt.CompareAndSwap(now, at); now = b.wakeAt.Load() {
@@ -145,11 +147,11 @@ func (b *Budget) wakeBelow(taken int64) {
 
 // wakeAll wakes the waiting lanes.
 func (b *Budget) wakeAll() {
-	b.wakeAt.Store(nobody) // first: a lane that begins to wait from here on sets it again
+	b.wakeAt.Store(noWaiter) // before the flags are read: a lane that begins to wait from here on sets wakeAt again
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, a := range b.accounts {
-		if a.wants.Swap(false) {
+		if a.waiting.Swap(false) {
 			a.wake()
 		}
 	}

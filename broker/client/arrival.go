@@ -9,30 +9,30 @@ import (
 	"delaybroker/broker/message"
 )
 
-// An Arrival is what a message that a broker delivered says about its delay. Compare ID to know copies, which come
-// after a crash. A publisher that may publish to the target itself can write the same headers.
+// An Arrival is the delay metadata in the headers of a delivered message. Compare IDs to detect duplicates, which can
+// occur after a crash. The headers are not authenticated: anyone who may publish to the target can forge them.
 type Arrival struct {
 	message.Arrival
-	// At is when it came: when the target's stream stored it or, for a subscriber, when Of was called.
+	// At is the time of arrival: when the target's stream stored the message or, for a subscriber, when Of was called.
 	At time.Time
 }
 
-// Of reads a message of a subscriber. It is false for one that no broker delivered.
-func Of(m *nats.Msg) (Arrival, bool) {
-	told, ok := message.ParseArrival(message.Header(m.Header))
-	return Arrival{told, time.Now()}, ok
+// Of returns the Arrival of a message of a subscriber. ok is false if the message has no broker's headers.
+func Of(m *nats.Msg) (a Arrival, ok bool) {
+	parsed, ok := message.ParseArrival(message.Header(m.Header))
+	return Arrival{parsed, time.Now()}, ok
 }
 
-// OfMsg is Of for a message of a JetStream consumer.
-func OfMsg(m jetstream.Msg) (Arrival, bool) {
-	told, ok := message.ParseArrival(message.Header(m.Headers()))
-	a := Arrival{told, time.Now()}
+// OfMsg returns the Arrival of a message of a JetStream consumer. ok is as for Of.
+func OfMsg(m jetstream.Msg) (a Arrival, ok bool) {
+	parsed, ok := message.ParseArrival(message.Header(m.Headers()))
+	a = Arrival{parsed, time.Now()}
 	if stored, err := m.Metadata(); err == nil {
 		a.At = stored.Timestamp
 	}
 	return a, ok
 }
 
-// Late is by how much it came after it was due. To a subscriber it includes the difference between the clocks of this
-// host and the server.
+// Late returns the time from Due to At. For a subscriber it includes the difference between the clocks of this host and
+// the server.
 func (a Arrival) Late() time.Duration { return a.At.Sub(a.Due) }

@@ -12,33 +12,36 @@ import (
 	"delaybroker/broker/message"
 )
 
-// The headers of an answer that refuses, as of NATS services. Package micro has them, and dependencies.
+// The headers of a NATS service's error reply. Package micro defines them too, but importing it would add dependencies.
 const (
 	headerError     = "Nats-Service-Error"
 	headerErrorCode = "Nats-Service-Error-Code"
 )
 
-// This file asks a broker to do something about a series, on delayctl. A client cannot do it by itself: the entry that
-// takes the place of a round needs a broker's seal.
+// The calls in this file send a request to a broker, on delayctl. A client cannot change a series by itself: the entry
+// that replaces a round needs a broker's seal.
 
-// Pause stops a series: no round is due until it is resumed. One that is on its way to the target arrives. It asks a
-// broker, which has to run, and takes the right to publish to delayctl.timer.pause.<key>.<target>. ErrConflict means
-// that nothing recurs there; after ErrUnanswered nothing is known: call it again.
+// Pause pauses a series: no round is due until the series is resumed. A round that has already fired is still
+// delivered. Pause sends a request to a broker, so a broker must run. It needs permission to publish to
+// delayctl.timer.pause.<key>.<target>. It returns ErrConflict if there is no series. After ErrUnanswered the outcome is
+// unknown: call Pause again.
 func (c *Client) Pause(ctx context.Context, key, target string) error {
 	return c.ask(ctx, "pause", key, target, "paused")
 }
 
-// Resume goes on with a series that was paused, as MissedRounds said when it was set. See Pause.
+// Resume continues a paused series. MissedRounds, given when the series was set, decides about the rounds missed
+// meanwhile. For permissions and errors see Pause.
 func (c *Client) Resume(ctx context.Context, key, target string) error {
 	return c.ask(ctx, "resume", key, target, "pending")
 }
 
-// Fire makes a timer due at once. Of a series it is one delivery besides: the pending round stays as it is. See Pause.
+// Fire makes a timer due immediately. For a series it adds one delivery, and the pending round stays as it is. For
+// permissions and errors see Pause.
 func (c *Client) Fire(ctx context.Context, key, target string) error {
 	return c.ask(ctx, "fire", key, target, "fired")
 }
 
-// ask has a broker carry out a verb, and wants an outcome.
+// ask sends a broker a request with the given verb. It returns nil if the reply has the outcome want.
 func (c *Client) ask(ctx context.Context, verb, key, target, want string) error {
 	if problem := message.ParseKey(key); problem != nil {
 		return refused(problem)
@@ -60,7 +63,7 @@ func (c *Client) ask(ctx context.Context, verb, key, target, want string) error 
 	return judgeAnswer(m, subject, want)
 }
 
-// judgeAnswer is nil where the answer is the outcome that was wanted.
+// judgeAnswer returns nil if the reply has the outcome want.
 func judgeAnswer(m *nats.Msg, subject, want string) error {
 	if sentence := m.Header.Get(headerError); sentence != "" { // nothing was done
 		code := m.Header.Get(headerErrorCode)

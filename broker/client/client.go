@@ -10,7 +10,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// A Client asks for delays. It starts no goroutine, holds no connection of its own, and is safe for concurrent use.
+// A Client publishes delayed messages. It starts no goroutine, has no connection of its own, and is safe for concurrent
+// use.
 type Client struct {
 	store  Store
 	policy message.Policy
@@ -19,8 +20,8 @@ type Client struct {
 	timeout time.Duration
 }
 
-// New returns a client that publishes on the connection of js. The domain or API prefix of js is used by Look and
-// ReadLevels. It asks the server nothing.
+// New returns a client that publishes on the connection of js. Look, Timer and ReadLevels use the domain or API prefix
+// of js. New sends nothing to the server.
 func New(js jetstream.JetStream, cfg Config) (*Client, error) {
 	store, err := newJetStream(js, cfg.withDefaults().Timeout)
 	if err != nil {
@@ -29,7 +30,7 @@ func New(js jetstream.JetStream, cfg Config) (*Client, error) {
 	return NewOn(store, cfg)
 }
 
-// NewOn returns a client of another store. It is for package clienttest; programs call New.
+// NewOn returns a client that publishes to another store. It is for package clienttest; programs call New.
 func NewOn(store Store, cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	names, known, err := cfg.check()
@@ -46,8 +47,8 @@ func NewOn(store Store, cfg Config) (*Client, error) {
 }
 
 // In publishes a message that is delivered to target after a delay, and waits until it is stored. The delay begins when
-// the first stream stores it, by the clock of the server. It is rounded up to a millisecond, and one that is negative
-// is none.
+// the first stream stores it, by the clock of the server. It is rounded up to a millisecond. A negative delay counts as
+// zero.
 func (c *Client) In(
 	ctx context.Context, target string, delay time.Duration, body []byte, opts ...Option,
 ) (Receipt, error) {
@@ -55,14 +56,14 @@ func (c *Client) In(
 }
 
 // At publishes a message that is delivered to target at a time, by the clock of the server, and waits until it is
-// stored. The time is rounded up to a millisecond. One that is past means at once.
+// stored. The time is rounded up to a millisecond. If it has passed, the message is due immediately.
 func (c *Client) At(ctx context.Context, target string, at time.Time, body []byte, opts ...Option) (Receipt, error) {
 	return c.now(ctx, c.at(target, at), body, opts)
 }
 
-// Level publishes a message that is delivered to target after the delay of a level, by its name, such as "30m". A name
-// that is no level's means the same duration; with an ID that is so for plain durations such as 17m, and others fail
-// with ErrNoBroker.
+// Level publishes a message that is delivered to target after the delay of the named level, such as "30m". If no level
+// has that name, the name is read as a duration. With an ID that works for plain durations such as 17m only; others
+// fail with ErrNoBroker.
 func (c *Client) Level(ctx context.Context, target, level string, body []byte, opts ...Option) (Receipt, error) {
 	return c.now(ctx, c.level(target, level), body, opts)
 }
@@ -86,14 +87,14 @@ func (c *Client) send(ctx context.Context, d *draft) (Receipt, error) {
 		defer cancel()
 	}
 	ack, err := c.store.PublishMsg(ctx, d.msg, d.retries()...)
-	if d.spared(err) {
+	if d.fallsBack(err) {
 		c.levels.missed(d.token, c.store.Now())
-		ack, err = c.store.PublishMsg(ctx, d.spare)
+		ack, err = c.store.PublishMsg(ctx, d.fallback)
 	}
 	return c.receipt(d, ack, err)
 }
 
-// receipt judges the answer to a request.
+// receipt converts the answer to a request to a receipt or an error.
 func (c *Client) receipt(d *draft, ack *jetstream.PubAck, err error) (Receipt, error) {
 	switch {
 	case err != nil:

@@ -10,25 +10,25 @@ import (
 	"delaybroker/levels"
 )
 
-// What a broker has unless its settings say otherwise.
+// The defaults of a client. DefaultMaxDelay and DefaultAttempts are the broker's defaults too.
 const (
 	DefaultMaxDelay = 366 * 24 * time.Hour
 	DefaultAttempts = 20
 	DefaultTimeout  = 5 * time.Second
 )
 
-// Config is what a client must know of the installation. The zero Config is right for a broker with its default
-// settings, and for most others.
+// Config describes the installation to a client. The zero Config is right for a broker with its default settings, and
+// for most others.
 type Config struct {
 	// Prefix is the broker's DELAY_PREFIX. Defaults to message.DefaultPrefix.
 	Prefix string
-	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 97m". They only save a hop:
-	// without them, or with old ones, every delay is as exact. Defaults to what finds the levels of most installations.
-	// See [Client.ReadLevels].
+	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 97m". Knowing them only
+	// saves a hop: without them, or with outdated ones, every delay is as exact. By default the client guesses the
+	// subjects of the levels, which works for most installations. See [Client.ReadLevels].
 	Levels string
-	// MaxDelay is the broker's DELAY_MAX_DELAY. What is later fails here, with ErrTooFar. Defaults to DefaultMaxDelay.
+	// MaxDelay is the broker's DELAY_MAX_DELAY. A longer delay fails with ErrTooFar. Defaults to DefaultMaxDelay.
 	MaxDelay time.Duration
-	// Attempts is the broker's DELAY_ATTEMPTS, and the most that MaxAttempts may say. Defaults to DefaultAttempts.
+	// Attempts is the broker's DELAY_ATTEMPTS, and the upper bound of MaxAttempts. Defaults to DefaultAttempts.
 	Attempts int
 	// Targets are the broker's DELAY_TARGETS: subjects, with wildcards. Empty allows all.
 	Targets []string
@@ -44,7 +44,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// check returns everything that is wrong, or the names and the levels.
+// check returns the names and the levels, or an error with all problems.
 func (c Config) check() (message.Names, levels.Ladder, error) {
 	var problems []error
 	refuse := func(field string, err error) { problems = append(problems, fmt.Errorf("field %s: %w", field, err)) }
@@ -60,7 +60,7 @@ func (c Config) check() (message.Names, levels.Ladder, error) {
 	}
 	for _, t := range c.Targets {
 		if !message.ValidPattern(t) {
-			refuse("Targets", fmt.Errorf("%q is no subject", t))
+			refuse("Targets", fmt.Errorf("%q is not a subject", t))
 		}
 	}
 	if c.Attempts < 0 {

@@ -16,7 +16,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestConfigIsChecked: everything that is wrong is said at once.
+// TestConfigIsChecked: New reports all problems at once.
 func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	_, err := client.NewOn(nil, client.Config{
@@ -35,7 +35,7 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
-// TestConfigIsTheBrokers: what the broker's settings forbid fails at the call.
+// TestConfigIsTheBrokers: a request that the broker's settings forbid fails at the call.
 func TestConfigIsTheBrokers(t *testing.T) {
 	t.Parallel()
 	fake := clienttest.New(t, client.Config{
@@ -95,7 +95,7 @@ func TestOptionsSayEverything(t *testing.T) {
 	}
 }
 
-// TestMistakesFailAtTheCall: what would be a dead letter, or would not be what was meant, is not published.
+// TestMistakesFailAtTheCall: a request that would become a dead letter, or would be misunderstood, is not published.
 func TestMistakesFailAtTheCall(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)
@@ -136,7 +136,7 @@ func TestMistakesFailAtTheCall(t *testing.T) {
 	}
 }
 
-// TestOptionsAreTheCallers: a header map is copied, so that what is pending stays as it was published.
+// TestOptionsAreTheCallers: a header map is copied, so that a pending message stays as it was published.
 func TestOptionsAreTheCallers(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)

@@ -13,51 +13,53 @@ import (
 	"delaybroker/levels"
 )
 
-// An ask says to whom and when: the subject of a request, and another one that means the same.
+// An ask is the target and time of a request, as a subject and a fallback subject with the same meaning.
 type ask struct {
-	target  string
-	subject string
-	spare   string // that the intake takes; empty where there is no other
-	steady  string // the one for a message with an ID: the same for every client, at any time, and without a spare
-	token   string // of the level in subject that was guessed; empty where it was not
-	delay   string // as a header would say it; empty where when is given
-	when    time.Time
-	leg     bool // the caller named the level, which may be a first leg: see Until
-	table   bool // it is due by the table of a series
-	err     error
+	target   string
+	subject  string
+	fallback string // a subject of the intake with the same meaning; empty if there is none
+	steady   string // the subject for a message with an ID: the same for every client, at any time, without fallback
+	token    string // the guessed level in subject; empty if the level was not guessed
+	delay    string // in a header's notation; empty if when is set
+	when     time.Time
+	leg      bool // the caller named the level, which may be a first leg: see Until
+	table    bool // the due time follows from the table of a series
+	err      error
 }
 
-// in asks for a delay. Where a level is as long, its subject saves the hop through the intake.
+// in returns the ask for a delay. If a level may have that delay, the subject is the level's, which saves the hop
+// through the intake.
 func (c *Client) in(target string, delay time.Duration) ask {
 	names, written := c.policy.Names, levels.FormatDuration(delay)
 	a := ask{target: target, subject: names.In(written, target), delay: written}
 	a.steady = a.subject
-	asked, err := levels.ParseDuration(written) // which is rounded
+	rounded, err := levels.ParseDuration(written)
 	if err != nil {
-		return a // too long to be a level, and the parser says so
+		return a // the delay is too long, and check returns the error
 	}
-	if token, ok := plain()[asked]; ok {
+	if token, ok := plain()[rounded]; ok {
 		a.steady = names.Level(token, target)
 	}
-	if token, ok := c.levels.token(asked, c.store.Now()); ok {
-		a.subject, a.spare, a.token = names.Level(token, target), a.subject, token
+	if token, ok := c.levels.token(rounded, c.store.Now()); ok {
+		a.subject, a.fallback, a.token = names.Level(token, target), a.subject, token
 	}
 	return a
 }
 
-// at asks for a time. A level with Delay-Until would save a hop, and is not exact: see the package comment.
+// at returns the ask for a time. A level with Delay-Until would save a hop, but may lose the message: see the package
+// comment.
 func (c *Client) at(target string, at time.Time) ask {
 	a := ask{target: target, subject: c.policy.Names.At(message.TimeToken(at), target), when: at}
 	a.steady = a.subject
 	if at.IsZero() {
-		a.err = fmt.Errorf("%w: the zero time, which somebody forgot to set", ErrBadTime)
+		a.err = fmt.Errorf("%w: the time is zero: set it", ErrBadTime)
 	}
 	return a
 }
 
 func (c *Client) level(target, level string) ask {
 	names := c.policy.Names
-	a := ask{target: target, subject: names.Level(level, target), spare: names.In(level, target), leg: true}
+	a := ask{target: target, subject: names.Level(level, target), fallback: names.In(level, target), leg: true}
 	a.steady = a.subject
 	if strings.Contains(level, ".") { // or a part of it would become a part of the target
 		a.err = fmt.Errorf("%w: the level %q: a dot splits a subject", ErrBadTime, level)
@@ -65,18 +67,18 @@ func (c *Client) level(target, level string) ask {
 	return a
 }
 
-// A draft is a request that a broker would grant.
+// A draft is a request that has passed the checks of a broker.
 type draft struct {
-	msg   *nats.Msg
-	spare *nats.Msg // asks for the same, where no stream takes msg; nil if there is none
-	token string    // see ask
-	due   time.Time // if it were stored now
+	msg      *nats.Msg
+	fallback *nats.Msg // the same request for the intake, if no stream takes msg; nil if there is none
+	token    string    // see ask
+	due      time.Time // if the message were stored now
 
-	timer    bool    // it is about a named timer
-	expected *uint64 // the generation that it expects to be the last; nil if it expects nothing
+	timer    bool    // the request is for a named timer
+	expected *uint64 // the generation that must be the last; nil for an unconditional publish
 }
 
-// draft makes a request of an ask, and reads it as the broker will.
+// draft makes a request from an ask, and checks it with the broker's parser.
 func (c *Client) draft(a ask, body []byte, opts []Option) (*draft, error) {
 	if a.err != nil {
 		return nil, a.err
@@ -93,7 +95,7 @@ func (c *Client) draft(a ask, body []byte, opts []Option) (*draft, error) {
 		return nil, r.err
 	}
 	if !r.timer.named && r.protocol.Get(nats.MsgIdHdr) != "" {
-		a.subject, a.spare, a.token = a.steady, "", ""
+		a.subject, a.fallback, a.token = a.steady, "", ""
 	}
 	d := &draft{token: a.token, timer: r.timer.named, expected: r.timer.expected}
 	d.msg = &nats.Msg{Subject: a.subject, Header: r.header(), Data: body}
@@ -107,23 +109,23 @@ func (c *Client) draft(a ask, body []byte, opts []Option) (*draft, error) {
 		}
 	}
 	if d.due = request.Due; request.Recurs != nil {
-		d.due = request.Recurs.Planned // the jitter is another for each series
+		d.due = request.Recurs.Planned // the jitter depends on the sequence of the series, which is not known yet
 	}
-	if a.spare == "" {
+	if a.fallback == "" {
 		return d, nil
 	}
-	d.spare = &nats.Msg{Subject: a.spare, Header: r.header(), Data: body}
-	if !r.until.IsZero() { // a header of levels only
-		d.spare.Subject = c.policy.Names.At(message.TimeToken(r.until), a.target)
-		d.spare.Header.Del(message.HeaderUntil)
+	d.fallback = &nats.Msg{Subject: a.fallback, Header: r.header(), Data: body}
+	if !r.until.IsZero() { // only levels allow this header
+		d.fallback.Subject = c.policy.Names.At(message.TimeToken(r.until), a.target)
+		d.fallback.Header.Del(message.HeaderUntil)
 	}
-	if _, err := c.check(d.spare, a.target, r); err != nil {
-		d.spare = nil // a target such as 5s.x may follow a level, and no other time
+	if _, err := c.check(d.fallback, a.target, r); err != nil {
+		d.fallback = nil // a target such as 5s.x is allowed only after a level
 	}
 	return d, nil
 }
 
-// check returns the error that would be a dead letter.
+// check parses a request as the broker does. It returns an error if the broker would make it a dead letter.
 func (c *Client) check(m *nats.Msg, target string, r options) (message.Request, error) {
 	request, problem := c.policy.Parse(message.Incoming{
 		Stream: c.policy.Names.IntakeStream(), Sequence: 1, At: c.store.Now(), Subject: m.Subject,
@@ -139,14 +141,14 @@ func (c *Client) check(m *nats.Msg, target string, r options) (message.Request, 
 	}
 	for name := range r.own {
 		if _, passed := request.User[name]; !passed {
-			return request, fmt.Errorf("%w: %q is reserved, and does not reach the target: take the option for it, or leave "+
+			return request, fmt.Errorf("%w: %q is reserved, and does not reach the target: use the option for it, or leave "+
 				"it out", ErrBadHeaders, name)
 		}
 	}
 	return request, nil
 }
 
-// refused is the error for a problem.
+// refused returns the error of this package for a problem.
 func refused(p *message.Problem) error {
 	err := ErrBadOption
 	switch p.Code {
@@ -164,22 +166,23 @@ func refused(p *message.Problem) error {
 	return fmt.Errorf("%w: %s", err, p.Sentence)
 }
 
-// retries leaves it to the client library to repeat a publish that no stream took, where there is no spare.
+// retries returns the retry options of a publish. If there is a fallback, the client library does not retry a publish
+// that no stream took.
 func (d *draft) retries() []jetstream.PublishOpt {
-	if d.spare == nil {
+	if d.fallback == nil {
 		return nil
 	}
 	return []jetstream.PublishOpt{jetstream.WithRetryAttempts(0)}
 }
 
-// spared reports whether no stream took the request, and there is a spare for it. Then it is certainly not stored: the
-// server says so itself, when nobody listens.
-func (d *draft) spared(err error) bool {
-	return d.spare != nil && errors.Is(err, jetstream.ErrNoStreamResponse)
+// fallsBack reports whether no stream took the request and there is a fallback. Then the request is certainly not
+// stored: the server itself reports that nobody listens.
+func (d *draft) fallsBack(err error) bool {
+	return d.fallback != nil && errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// decided reports whether an acknowledgement says that the entry of a timer was stored as expected. Anybody who knows
-// an inbox can have another one put there; the sequence of an entry is above what it replaces.
+// decided reports whether an acknowledgement can be that of the timer's entry. Anyone who knows an inbox can have
+// another acknowledgement sent there. The sequence of an entry is above the sequence that it replaces.
 func (d *draft) decided(ack *jetstream.PubAck) bool {
 	return !ack.Duplicate && (d.expected == nil || ack.Sequence > *d.expected)
 }

@@ -12,32 +12,33 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// explain says what a failure means for the message. Refusal tells whether the server has forbidden a subject.
+// explain returns the error of this package for a failed publish. Refusal returns the permission error for a subject,
+// or nil.
 func explain(d *draft, err error, refusal func(subject string) error) error {
 	subject, no := d.msg.Subject, refusal(d.msg.Subject)
-	if d.spare != nil {
-		no = cmp.Or(no, refusal(d.spare.Subject))
+	if d.fallback != nil {
+		no = cmp.Or(no, refusal(d.fallback.Subject))
 		if kindOf(err) == ErrNoBroker {
-			subject += ", then to " + d.spare.Subject
+			subject += ", then to " + d.fallback.Subject
 		}
 	}
 	return failure("publish to "+subject, err, no)
 }
 
-// failure is the error of this package for one of a request. Where nothing answered, it has the refusal of the server
-// instead, if there is one.
-func failure(doing string, err, no error) error {
+// failure returns the error of this package for a failed request. If there was no answer and the server reported a
+// permission error, it wraps that error instead.
+func failure(action string, err, no error) error {
 	kind := kindOf(err)
 	switch {
 	case kind == nil:
-		return fmt.Errorf("%s: %w", doing, err)
+		return fmt.Errorf("%s: %w", action, err)
 	case kind == ErrUnanswered && no != nil:
 		err = no
 	}
-	return fmt.Errorf("%s: %w: %w", doing, kind, err)
+	return fmt.Errorf("%s: %w: %w", action, kind, err)
 }
 
-// kindOf is the error of this package for one of a publish, or nil.
+// kindOf returns the sentinel of this package for an error of a publish, or nil.
 func kindOf(err error) error {
 	var api *jetstream.APIError
 	switch {

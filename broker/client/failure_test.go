@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestNoBroker: where no stream listens, every request says so, and names what was tried.
+// TestNoBroker: if no stream listens, every request fails with ErrNoBroker, and the error names the subjects tried.
 func TestNoBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -38,7 +38,7 @@ func TestNoBroker(t *testing.T) {
 	})
 }
 
-// TestFull: a level that takes no more is no reason to go elsewhere.
+// TestFull: a client does not send a message elsewhere if its level is full.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -57,7 +57,7 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// TestForeign: what answers and is no stream of the broker is believed nothing.
+// TestForeign: a client does not believe an answer that is not from a stream of the broker.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -82,8 +82,8 @@ func TestForeign(t *testing.T) {
 	})
 }
 
-// TestUnanswered: a publish without an answer ends with its context, or after the client's timeout, and says that
-// nothing is known. It is not tried elsewhere, or there would be two.
+// TestUnanswered: a publish without an answer ends with its context, or after the client's timeout, with ErrUnanswered.
+// The client does not try another subject, or there might be two messages.
 func TestUnanswered(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -127,7 +127,8 @@ func TestUnanswered(t *testing.T) {
 	})
 }
 
-// TestForbidden: a server that does not let a user publish answers nothing; the error says what it said.
+// TestForbidden: a server that does not let a user publish sends no reply. The error wraps the permission error of the
+// connection.
 func TestForbidden(t *testing.T) {
 	t.Parallel()
 	natstest.BubbleWith(t, server.Options{NoAuthUser: "all", Users: []*server.User{

@@ -69,7 +69,7 @@ func checkSame(t *testing.T, got, want []string, least int) {
 	}
 }
 
-// A diary is what a program sees of a broker.
+// A diary records what a program sees of a broker.
 type diary struct {
 	began time.Time
 	now   func() time.Time

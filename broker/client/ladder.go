@@ -10,13 +10,12 @@ import (
 	"delaybroker/levels"
 )
 
-// missedFor is how long a level is not tried again that no stream took messages for. Until then its delay goes through
-// the intake.
+// missedFor is how long the client does not try a level again after no stream took its subject. Until then, messages
+// with its delay go through the intake.
 const missedFor = time.Minute
 
-// plain are the names by which a length is most probably a level: the name that the default ladder has for it, or else
-// the largest unit's. Some stream of a broker listens on each, whatever its levels are: that of the level, or the
-// intake's.
+// plain returns the most likely level name of each common duration: the name in the default ladder, or else the name
+// with the largest unit. Some stream of every broker listens on each of these names: the level's or the intake's.
 var plain = sync.OnceValue(func() map[time.Duration]string {
 	all := make(map[time.Duration]string)
 	for _, name := range levels.Whole() {
@@ -34,11 +33,11 @@ var plain = sync.OnceValue(func() map[time.Duration]string {
 	return all
 })
 
-// A ladder guesses by which name a delay is a level. A wrong guess costs a hop or a second publish, and nothing else.
+// A ladder guesses the level name of a delay. A wrong guess costs only a hop or a second publish.
 type ladder struct {
-	mu    sync.Mutex               // guards what follows
-	known map[time.Duration]string // levels that somebody has named
-	away  map[string]time.Time     // guesses that no stream took, and until when they are not made again
+	mu    sync.Mutex               // guards the fields below
+	known map[time.Duration]string // level names from Config.Levels or ReadLevels
+	away  map[string]time.Time     // names that no stream took, and the time until which they are not tried again
 }
 
 func newLadder(known levels.Ladder) *ladder {
@@ -58,7 +57,7 @@ func (l *ladder) learn(known levels.Ladder) {
 	clear(l.away)
 }
 
-// token is the name for a delay; ok is false if it is to go through the intake.
+// token returns the level name for a delay. ok is false if the message must go through the intake.
 func (l *ladder) token(d time.Duration, now time.Time) (name string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +67,7 @@ func (l *ladder) token(d time.Duration, now time.Time) (name string, ok bool) {
 	return name, ok && !now.Before(l.away[name])
 }
 
-// missed notes that no stream took a guess.
+// missed records that no stream took a level's subject.
 func (l *ladder) missed(name string, now time.Time) {
 	if name == "" {
 		return // not a guess
@@ -78,9 +77,10 @@ func (l *ladder) missed(name string, now time.Time) {
 	l.away[name] = now.Add(missedFor)
 }
 
-// ReadLevels asks JetStream which levels the broker has, in place of Config.Levels. It needs the right to publish to
-// $JS.API.STREAM.NAMES, and is worth it only for levels with unusual names, such as 2500s: every message with that
-// delay saves a hop. When levels have changed since, nothing is wrong; call it again, or never.
+// ReadLevels reads the broker's levels from JetStream, and uses them in place of Config.Levels. It needs permission to
+// publish to $JS.API.STREAM.NAMES. It is useful only for levels with unusual names, such as 2500s: every message with
+// that delay saves a hop. If the levels change later, messages still have the right delay; call ReadLevels again to
+// save the hop.
 func (c *Client) ReadLevels(ctx context.Context) error {
 	names := c.policy.Names
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -89,7 +89,7 @@ func (c *Client) ReadLevels(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the levels: %w", err)
 	}
-	var found []string // those of levels that take new messages; a retired one does not listen there
+	var found []string // levels that take new messages; a retired level does not listen on the filter
 	for _, s := range streams {
 		if level, ok := strings.CutPrefix(s, names.LevelStream("")); ok && s != names.IntakeStream() {
 			found = append(found, level)

@@ -15,33 +15,33 @@ import (
 	"delaybroker/levels"
 )
 
-// Mode is the way in which a target is reached: see the package's constants, and PROTOCOL.md, "Delivery".
+// Mode is the way in which a broker delivers to a target: see the constants, and PROTOCOL.md, "Delivery".
 type Mode = message.Mode
 
 // The modes. Without one the broker's settings decide.
 const (
-	ModeAuto    = message.ModeAuto    // a stream or, where none listens, core subscribers
-	ModeStream  = message.ModeStream  // a stream acknowledges
-	ModeCore    = message.ModeCore    // the server has taken it and somebody subscribes
-	ModeRequest = message.ModeRequest // a service replies
+	ModeAuto    = message.ModeAuto    // to a stream or, if none listens, to core subscribers
+	ModeStream  = message.ModeStream  // delivered when a stream acknowledges
+	ModeCore    = message.ModeCore    // delivered when the server has taken the message and there is a subscriber
+	ModeRequest = message.ModeRequest // delivered when a service replies
 )
 
-// Forever is the TTL of a message that its target's stream keeps.
+// Forever is the TTL of a message that never expires in its target's stream.
 const Forever = time.Duration(math.MaxInt64)
 
-// An Option says more about one message.
+// An Option sets a property of one message.
 type Option func(*options)
 
-// options are what all options of a message have said.
+// options collects the options of a message.
 type options struct {
-	protocol nats.Header // what the broker reads
-	own      nats.Header // what the target gets
+	protocol nats.Header // for the broker
+	own      nats.Header // for the target
 	until    time.Time
 	timer    naming
 	err      error
 }
 
-// header is the header of a request. The two have no name in common that would count: see Client.check.
+// header returns the header of a request. A user's header with a reserved name is refused later: see Client.check.
 func (o *options) header() nats.Header {
 	h := make(nats.Header, len(o.protocol)+len(o.own))
 	maps.Copy(h, o.own)
@@ -55,11 +55,11 @@ func (o *options) refuse(format string, args ...any) {
 	}
 }
 
-// ID makes a publish idempotent: within the broker's DELAY_DEDUP_WINDOW, 30 s by default, the stream that stored a
-// message stores no other one with this id, and says Receipt.Duplicate. So a publish that failed with ErrUnanswered can
-// be repeated, with the same delay or level. It goes to the same stream, and to no other one when that has no leader:
-// then the error is ErrNoBroker. Make the id unique for each target, as in "order-42/expire": a stream takes the
-// messages of many.
+// ID makes a publish idempotent. Within the broker's DELAY_DEDUP_WINDOW, 30 s by default, the stream stores no second
+// message with this id, and the second publish returns Receipt.Duplicate. So a publish that failed with ErrUnanswered
+// can be repeated, with the same delay or level. The repeated message goes to the same stream, and to no other: if that
+// stream has no leader, the error is ErrNoBroker. Make the id unique across targets, as in "order-42/expire": a stream
+// holds messages for many targets.
 func ID(id string) Option {
 	return func(o *options) {
 		if id == "" || strings.TrimSpace(id) != id || strings.ContainsFunc(id, unicode.IsControl) {
@@ -69,8 +69,7 @@ func ID(id string) Option {
 	}
 }
 
-// Expires says that the message is of no use when it would be delivered later than this after it is due. Then it
-// becomes a dead letter.
+// Expires makes the message a dead letter if it cannot be delivered within the given time after it is due.
 func Expires(after time.Duration) Option {
 	return func(o *options) {
 		if after < 0 {
@@ -80,14 +79,14 @@ func Expires(after time.Duration) Option {
 	}
 }
 
-// ExpiresAt is Expires with a time.
+// ExpiresAt makes the message a dead letter if it cannot be delivered before t.
 func ExpiresAt(t time.Time) Option {
 	return func(o *options) {
 		o.protocol.Set(message.HeaderExpires, t.UTC().Format(time.RFC3339Nano))
 	}
 }
 
-// Deliver says how the target is reached, and so what counts as delivered.
+// Deliver sets how the broker delivers to the target, and so what counts as delivered.
 func Deliver(m Mode) Option {
 	return func(o *options) {
 		if m == "" {
@@ -97,13 +96,14 @@ func Deliver(m Mode) Option {
 	}
 }
 
-// MaxAttempts makes the message a dead letter when it was refused so often. It can only lower what the broker's
-// settings say.
+// MaxAttempts makes the message a dead letter after it was refused n times. It can only lower the limit in the broker's
+// settings.
 func MaxAttempts(n int) Option {
 	return func(o *options) { o.protocol.Set(message.HeaderMaxAttempts, strconv.Itoa(n)) }
 }
 
-// TTL is how long the target's stream keeps the message, if it allows that: whole seconds, rounded up, or Forever.
+// TTL sets how long the target's stream keeps the message, if the stream allows that: whole seconds, rounded up, or
+// Forever.
 func TTL(keep time.Duration) Option {
 	return func(o *options) {
 		ttl := "never"
@@ -114,24 +114,24 @@ func TTL(keep time.Duration) Option {
 	}
 }
 
-// Until is the exact time of delivery, to the nanosecond, of a message that is published by Level: the level is the
-// first leg of its way, and ends before. If it is stored so late that the level ends after that time, it becomes a dead
+// Until sets the exact due time, to the nanosecond, of a message that is published by Level. The level is the first leg
+// of its way, and must end before t. If the message is stored so late that the level ends after t, it becomes a dead
 // letter.
 func Until(t time.Time) Option {
 	return func(o *options) {
 		if t.IsZero() {
-			o.refuse("Until: the zero time, which somebody forgot to set")
+			o.refuse("Until: the time is zero: set it")
 		}
 		o.until = t
 		o.protocol.Set(message.HeaderUntil, t.UTC().Format(time.RFC3339Nano))
 	}
 }
 
-// Header is a header of your own, which the target gets. It may be given several times.
+// Header adds a header for the target. It may be given several times.
 func Header(name, value string) Option { return Headers(nats.Header{name: {value}}) }
 
-// Headers are headers of your own, which the target gets. They are copied. Names that NATS or the broker reserve are
-// refused, since they would not arrive.
+// Headers adds headers for the target. It copies h when the message is published. Names that NATS or the broker reserve
+// are refused, since they would not reach the target.
 func Headers(h nats.Header) Option {
 	return func(o *options) {
 		if o.own == nil {

@@ -9,24 +9,24 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// DefaultWindow is how many messages of a Publisher are in flight at a time.
+// DefaultWindow is the default number of messages that a Publisher has in flight.
 const DefaultWindow = 256
 
-// A Publisher asks for delays without waiting for each answer. Messages of one goroutine are published in the order of
-// its calls. It is safe for concurrent use. Close it, or answers are not waited for.
+// A Publisher publishes delayed messages without waiting for each answer. Messages of one goroutine are published in
+// the order of its calls. It is safe for concurrent use. Close waits for the outstanding answers.
 type Publisher struct {
 	client *Client
-	slots  chan struct{} // one for each message in flight
-	turn   chan struct{} // of the one who collects all slots; two at a time would wait for each other
+	slots  chan struct{} // one value for each message in flight
+	turn   chan struct{} // held by the Flush that collects all slots; two at a time would block each other
 	closed chan struct{} // closed by the first Close
-	once   sync.Once     // of that
+	once   sync.Once     // closes closed
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	failed int        // messages since the last Flush that were not acknowledged
-	first  error      // of the first of them
+	first  error      // the error of the first of them
 }
 
-// Publisher returns a publisher with at most so many messages in flight: a call beyond waits. Zero is DefaultWindow.
+// Publisher returns a publisher with at most window messages in flight: further calls block. Zero means DefaultWindow.
 func (c *Client) Publisher(window int) *Publisher {
 	if window <= 0 {
 		window = DefaultWindow
@@ -36,22 +36,22 @@ func (c *Client) Publisher(window int) *Publisher {
 	}
 }
 
-// In publishes as Client.In does, and does not wait for the answer. It waits while the window is full; ctx ends that,
-// and nothing else. The body must stay as it is until there is an answer. An error means that nothing was published.
+// In publishes as Client.In does, and does not wait for the answer. It blocks while the window is full. ctx governs
+// only that wait. The caller must not change the body until there is an answer. After an error nothing was published.
 func (p *Publisher) In(
 	ctx context.Context, target string, delay time.Duration, body []byte, opts ...Option,
 ) (*Pending, error) {
 	return p.publish(ctx, p.client.in(target, delay), body, opts)
 }
 
-// At is In for a time: see Client.At.
+// At publishes as Client.At does. See In.
 func (p *Publisher) At(
 	ctx context.Context, target string, at time.Time, body []byte, opts ...Option,
 ) (*Pending, error) {
 	return p.publish(ctx, p.client.at(target, at), body, opts)
 }
 
-// Level is In for a level: see Client.Level.
+// Level publishes as Client.Level does. See In.
 func (p *Publisher) Level(
 	ctx context.Context, target, level string, body []byte, opts ...Option,
 ) (*Pending, error) {
@@ -76,7 +76,7 @@ func (p *Publisher) publish(ctx context.Context, a ask, body []byte, opts []Opti
 	return pending, nil
 }
 
-// enter takes a slot.
+// enter takes a slot, and waits for one if the window is full.
 func (p *Publisher) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -97,13 +97,13 @@ func (p *Publisher) enter(ctx context.Context) error {
 	}
 }
 
-// await settles a message when it is answered, and gives back its slot.
+// await completes pending when the message is answered, and releases its slot.
 func (p *Publisher) await(future jetstream.PubAckFuture, d *draft, pending *Pending) {
 	defer func() { <-p.slots }()
 	ack, err := answer(future)
-	if d.spared(err) {
+	if d.fallsBack(err) {
 		p.client.levels.missed(d.token, p.client.store.Now())
-		if future, err = p.client.store.PublishMsgAsync(d.spare); err == nil {
+		if future, err = p.client.store.PublishMsgAsync(d.fallback); err == nil {
 			ack, err = answer(future)
 		}
 	}
@@ -128,8 +128,8 @@ func answer(future jetstream.PubAckFuture) (*jetstream.PubAck, error) {
 	}
 }
 
-// Flush waits until all messages are answered that were published before. Its error tells how many since the last Flush
-// were not acknowledged, and wraps the error of the first: so a program may ignore each Pending.
+// Flush waits until all messages published before are answered. If some messages since the last Flush were not
+// acknowledged, the error has their number and wraps the error of the first. So a program may ignore each Pending.
 func (p *Publisher) Flush(ctx context.Context) error {
 	if err := p.settle(ctx); err != nil {
 		return err
@@ -137,13 +137,13 @@ func (p *Publisher) Flush(ctx context.Context) error {
 	return p.failures()
 }
 
-// Close refuses further messages, and flushes. After an error that wraps that of ctx it may be called again.
+// Close refuses further messages, and flushes. After an error that wraps ctx.Err() it may be called again.
 func (p *Publisher) Close(ctx context.Context) error {
 	p.once.Do(func() { close(p.closed) })
 	return p.Flush(ctx)
 }
 
-// settle waits until it has had all slots at once: then nothing is in flight.
+// settle waits until nothing is in flight, by taking all slots.
 func (p *Publisher) settle(ctx context.Context) error {
 	select {
 	case p.turn <- struct{}{}:
@@ -161,7 +161,7 @@ func (p *Publisher) settle(ctx context.Context) error {
 		select {
 		case p.slots <- struct{}{}:
 		case <-ctx.Done():
-			return fmt.Errorf("%d messages are not answered yet: %w", cap(p.slots)-taken, ctx.Err())
+			return fmt.Errorf("%d messages have no answer yet: %w", cap(p.slots)-taken, ctx.Err())
 		}
 	}
 	return nil
@@ -180,15 +180,16 @@ func (p *Publisher) failures() error {
 
 // Pending is a message in flight.
 type Pending struct {
-	done    chan struct{} // closed when there is an answer, after what follows was set
+	done    chan struct{} // closed by await, after it has set the fields below
 	receipt Receipt
 	err     error
 }
 
-// Done is closed when there is an answer, or will be none.
+// Done returns a channel that is closed when there is an answer, or when the publish has failed.
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
-// Wait waits for the answer, and returns what Client.In would have. An error that wraps that of ctx is no answer.
+// Wait waits for the answer, and returns the result that Client.In would return. If the error wraps ctx.Err(), there is
+// no answer yet.
 func (p *Pending) Wait(ctx context.Context) (Receipt, error) {
 	select {
 	case <-p.done:

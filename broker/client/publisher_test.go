@@ -145,7 +145,8 @@ func TestCloseWaits(t *testing.T) {
 	})
 }
 
-// TestCloseAfterFailures: Close tells of what was not acknowledged, and can be called again when its context has ended.
+// TestCloseAfterFailures: Close reports the messages that were not acknowledged, and can be called again after its
+// context has ended.
 func TestCloseAfterFailures(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -166,8 +167,8 @@ func TestCloseAfterFailures(t *testing.T) {
 	})
 }
 
-// TestDisconnected: an answer that a lost connection took along is unknown at once, and the message can be published
-// again with its id.
+// TestDisconnected: if the connection is lost before the answer, the publish fails immediately with ErrUnanswered, and
+// the message can be published again with its id.
 func TestDisconnected(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -6,34 +6,35 @@ import (
 	"time"
 )
 
-// A Receipt says where a message was stored. From then on it reaches its target, or the dead letters.
+// A Receipt identifies a stored message. From then on the message reaches its target or becomes a dead letter.
 type Receipt struct {
 	Stream    string
 	Sequence  uint64
-	Duplicate bool // it was stored before, under its ID: the delay is that of the first time
+	Duplicate bool // a message with this ID was stored before; its delay counts from then
 
-	// Due is when it will be delivered. Until Accepted is set it is by the clock of this host, and about right.
+	// Due is when the message is due. While Accepted is zero, it is an estimate by the clock of this host.
 	Due time.Time
 
-	// ID is its Delay-Id, and Accepted the time at which it was stored. An acknowledgement does not tell them: see
-	// [Client.Look].
+	// ID is the message's Delay-Id, and Accepted the time at which it was stored. [Client.Look] sets them; an
+	// acknowledgement does not contain them.
 	ID       string
 	Accepted time.Time
 }
 
-// Look returns the receipt with its ID, the time at which the message was stored, and exactly when it is due. It asks
-// the stream's leader, which needs the right to publish to $JS.API.STREAM.MSG.GET.*, a round trip, and to be quick: a
-// message in the intake has soon moved on. Then the error is ErrGone.
+// Look returns the receipt with its ID, the time at which the message was stored, and exactly when it is due. It reads
+// the message from the stream's leader, which costs a round trip and needs permission to publish to
+// $JS.API.STREAM.MSG.GET.*. If the message has already moved on, the error is ErrGone. A message in the intake moves on
+// soon.
 func (c *Client) Look(ctx context.Context, r Receipt) (Receipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	in, err := c.store.Stored(ctx, r.Stream, r.Sequence)
 	if err != nil {
-		return r, fmt.Errorf("look for message %d of %s: %w", r.Sequence, r.Stream, err)
+		return r, fmt.Errorf("read message %d of %s: %w", r.Sequence, r.Stream, err)
 	}
 	request, problem := c.policy.Parse(in)
 	if problem != nil {
-		return r, fmt.Errorf("look for message %d of %s: %w", r.Sequence, r.Stream, refused(problem))
+		return r, fmt.Errorf("read message %d of %s: %w", r.Sequence, r.Stream, refused(problem))
 	}
 	r.ID, r.Accepted, r.Due = request.ID, request.Accepted, request.Due
 	return r, nil

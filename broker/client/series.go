@@ -12,24 +12,25 @@ import (
 	"delaybroker/levels"
 )
 
-// Schedule sets a named timer that recurs, with [Key] and [Every] or [Cron]: its first round is the next time of the
-// table. In and At with the same options say when the first round is. Receipt.Due is the first round's.
+// Schedule sets a recurring named timer, with [Key] and [Every] or [Cron]. Its first round is at the next time of the
+// table. To choose the time of the first round, call In or At with the same options. Receipt.Due is the due time of the
+// first round, without jitter.
 //
-// The generation of a series changes with each round. So Cancel with that of a receipt holds until the first round has
-// fired, and [Client.CancelAny] ends the series whatever the round.
+// The generation of a series changes with each round. So Cancel with the receipt's generation works only until the
+// first round has fired. [Client.CancelAny] ends the series in any round.
 func (c *Client) Schedule(ctx context.Context, target string, body []byte, opts ...Option) (Receipt, error) {
 	return c.now(ctx, ask{target: target, table: true}, body, opts)
 }
 
-// Every makes a named timer recur every so often, at least a second. It keeps its phase: no round drifts, however late
-// the one before was.
+// Every makes a named timer recur at an interval of at least a second. The rounds do not drift, however late one of
+// them fires.
 func Every(interval time.Duration) Option {
 	return recurs(message.HeaderEvery, levels.FormatDuration(interval))
 }
 
 // Cron makes a named timer recur at the times of a cron expression: five fields, six with seconds before them, or a
-// name such as @daily. The zone is one of the IANA database, as in Europe/Berlin; empty for UTC. A time that a change
-// of clocks skips runs when the clocks go on, and one that comes twice runs once.
+// name such as @daily. The zone is one of the IANA database, as in Europe/Berlin; empty for UTC. A local time that a
+// clock change skips runs right after the gap, and one that occurs twice runs once; package timetable has the details.
 func Cron(expression, zone string) Option {
 	return func(o *options) {
 		recurs(message.HeaderCron, expression)(o)
@@ -46,51 +47,51 @@ func recurs(header, value string) Option {
 	}
 }
 
-// Rounds is how many rounds of a series fire.
+// Rounds limits a series to n rounds that fire.
 func Rounds(n int) Option {
 	return func(o *options) { o.protocol.Set(message.HeaderRounds, strconv.Itoa(n)) }
 }
 
-// LastRound is the end of a series: no round is planned for later.
+// LastRound ends a series: no round is planned for a time after t.
 func LastRound(t time.Time) Option {
 	return func(o *options) { o.protocol.Set(message.HeaderLast, t.UTC().Format(time.RFC3339Nano)) }
 }
 
-// Jitter makes each round of a series late by a part of this, another part each time: of many series with one table,
-// not all fire at one moment.
-func Jitter(most time.Duration) Option {
-	return func(o *options) { o.protocol.Set(message.HeaderJitter, levels.FormatDuration(most)) }
+// Jitter delays each round of a series by less than limit, by a different part of it each time. So many series with the
+// same table do not fire all at the same moment.
+func Jitter(limit time.Duration) Option {
+	return func(o *options) { o.protocol.Set(message.HeaderJitter, levels.FormatDuration(limit)) }
 }
 
-// Missed is what becomes of rounds of a series that no broker was there for.
+// Missed is the policy for rounds of a series that were due while no broker could fire them.
 type Missed = timetable.Missed
 
-// What becomes of them. Without MissedRounds it is MissedOne.
+// The policies for missed rounds. The default is MissedOne.
 const (
-	MissedSkip = timetable.Skip // nothing: the next round that is still to come
-	MissedOne  = timetable.One  // one fires late, and then the next that is still to come
-	MissedAll  = timetable.All  // each fires, in order
+	MissedSkip = timetable.Skip // no missed round fires; the series continues with the next future round
+	MissedOne  = timetable.One  // one missed round fires late; the series continues with the next future round
+	MissedAll  = timetable.All  // each missed round fires, in order
 )
 
-// MissedRounds says what becomes of rounds that no broker was there for.
-func MissedRounds(what Missed) Option {
+// MissedRounds sets the policy for missed rounds.
+func MissedRounds(policy Missed) Option {
 	return func(o *options) {
-		if what == "" {
+		if policy == "" {
 			o.refuse("MissedRounds: want one of skip, one and all")
 		}
-		o.protocol.Set(message.HeaderMissed, string(what))
+		o.protocol.Set(message.HeaderMissed, string(policy))
 	}
 }
 
-// ofSeries are the headers that say that a timer recurs, or how.
-var ofSeries = []string{
+// seriesHeaders are the headers of a timer that recurs.
+var seriesHeaders = []string{
 	message.HeaderEvery, message.HeaderCron, message.HeaderRounds, message.HeaderLast, message.HeaderJitter,
 	message.HeaderMissed,
 }
 
-// ofTable is the first of the headers of a table that is there; empty for none.
-func ofTable(h nats.Header) string {
-	for _, name := range ofSeries {
+// firstSeriesHeader returns the name of the first series header in h, or "" if there is none.
+func firstSeriesHeader(h nats.Header) string {
+	for _, name := range seriesHeaders {
 		if _, ok := h[name]; ok {
 			return name
 		}

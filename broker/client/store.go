@@ -15,28 +15,28 @@ import (
 	"delaybroker/broker/message"
 )
 
-// A Store takes what a client publishes: JetStream, or the fake of package clienttest.
+// A Store stores the messages of a client: JetStream, or the fake of package clienttest.
 type Store interface {
 	PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error)
 	PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetstream.PubAckFuture, error)
 	// Stored reads a stored message. It returns ErrGone if there is none at that sequence.
 	Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error)
-	// Last reads the last message of a subject, likewise.
+	// Last reads the last message of a subject. It returns ErrGone if there is none.
 	Last(ctx context.Context, stream, subject string) (message.Incoming, error)
-	// Ask asks brokers, and returns the answer of one.
+	// Ask sends a request to the brokers, and returns the first reply.
 	Ask(ctx context.Context, subject string, body []byte) (*nats.Msg, error)
-	// Streams are the streams that listen on a subject, or a part of it.
+	// Streams returns the names of the streams that listen on a subject that overlaps with the given one.
 	Streams(ctx context.Context, subject string) ([]string, error)
-	// MaxPayload is the largest message that the server takes, in bytes.
+	// MaxPayload returns the size of the largest message that the server accepts, in bytes.
 	MaxPayload() int64
-	// Refusal is what the server said when it did not let this user publish to a subject, or nil.
+	// Refusal returns the server's permission error for a publish to the subject, or nil.
 	Refusal(subject string) error
-	// Now is the time by which requests are checked before they are published.
+	// Now returns the time at which requests are checked before they are published.
 	Now() time.Time
 }
 
-// jetStream is the Store on a server. Publishing asynchronously has a state in the client library: this is our own, so
-// that it is bounded by our windows alone.
+// jetStream is the Store on a server. It has its own JetStream context, since the client library bounds the
+// asynchronous publishes per context: so only the windows of the Publishers bound them.
 type jetStream struct {
 	jetstream.JetStream
 
@@ -73,7 +73,7 @@ func newJetStream(js jetstream.JetStream, timeout time.Duration) (Store, error) 
 func (s jetStream) Now() time.Time    { return time.Now() }
 func (s jetStream) MaxPayload() int64 { return s.Conn().MaxPayload() }
 
-// Ask takes the first answer.
+// Ask returns the first reply.
 func (s jetStream) Ask(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
 	return s.Conn().RequestWithContext(ctx, subject, body)
 }
@@ -88,8 +88,8 @@ func (s jetStream) Streams(ctx context.Context, subject string) ([]string, error
 	return all, list.Err()
 }
 
-// Refusal looks at the last error of the connection: a server that refuses a publish answers nothing, and says so apart
-// from all answers.
+// Refusal checks the last error of the connection: a server that refuses a publish sends no reply, but an error on the
+// connection.
 func (s jetStream) Refusal(subject string) error {
 	err := s.Conn().LastError()
 	if errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subject+`"`) {
@@ -98,7 +98,7 @@ func (s jetStream) Refusal(subject string) error {
 	return nil
 }
 
-// Stored asks the stream's leader: a replica that lags would not have the message yet.
+// Stored reads from the stream's leader: a replica that lags might not have the message yet.
 func (s jetStream) Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
 	m, err := s.leader().Message(ctx, stream, sequence)
 	return read(stream, m, err)
@@ -114,7 +114,7 @@ func (s jetStream) Last(ctx context.Context, stream, subject string) (message.In
 
 func (s jetStream) leader() jsapi.Client { return jsapi.Client{Conn: s.Conn(), API: s.api} }
 
-// read is a message of a stream, or why there is none in the words of this package.
+// read converts a message of a stream, or the error of reading it, to the types of this package.
 func read(stream string, m jsapi.Message, err error) (message.Incoming, error) {
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):

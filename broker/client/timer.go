@@ -22,12 +22,12 @@ func Key(key string) Option {
 	return func(o *options) { o.timer.key, o.timer.named = key, true }
 }
 
-// IfAbsent sets a timer only if its key and target have none, not even one that was over a moment ago. Otherwise the
-// error is ErrConflict.
+// IfAbsent sets a timer only if its key and target have none, not even one that has ended but is still in the history.
+// Otherwise the error is ErrConflict.
 func IfAbsent() Option { return ifGeneration(0) }
 
-// IfGeneration sets a timer only in place of this generation: a timer that is still pending is moved, or replaced, and
-// will never be delivered as it was. Otherwise the error is ErrConflict.
+// IfGeneration replaces a timer only if it has this generation and is still pending. Then the old generation will never
+// be delivered. Otherwise the error is ErrConflict.
 func IfGeneration(generation uint64) Option {
 	if generation == 0 {
 		return func(o *options) { o.refuse("IfGeneration(0): want the sequence of a receipt") }
@@ -39,7 +39,7 @@ func ifGeneration(generation uint64) Option {
 	return func(o *options) { o.timer.expected = &generation }
 }
 
-// naming is what options say about a timer.
+// naming holds the options of a named timer.
 type naming struct {
 	key      string
 	named    bool
@@ -47,21 +47,22 @@ type naming struct {
 	recurs   bool
 }
 
-// timer makes the ask of a timer: its subject has the key, and a header says when.
+// timer returns the ask of a named timer: the subject contains the key, and a header the due time. For other messages
+// it returns a.
 func (c *Client) timer(a ask, o *options) ask {
 	n := o.timer
-	switch table := ofTable(o.protocol); {
+	switch table := firstSeriesHeader(o.protocol); {
 	case !n.named && n.expected != nil:
 		o.refuse("IfAbsent and IfGeneration go with Key")
 	case !n.named && table != "":
-		o.refuse("%s: what recurs is a named timer, with Key", table)
+		o.refuse("%s goes with Key: only a named timer recurs", table)
 	case table != "" && !n.recurs:
 		o.refuse("%s goes with Every or Cron", table)
 	case a.table && !(n.named && n.recurs):
 		o.refuse("Schedule goes with Key, and with Every or Cron")
 	case !n.named:
 	case a.leg:
-		o.refuse("a named timer waits in no level: In or At")
+		o.refuse("a named timer does not wait in a level: use In or At")
 	case o.protocol.Get(nats.MsgIdHdr) != "":
 		o.refuse("a named timer has no ID: its key is its identity")
 	case strings.Contains(n.key, "."): // or a part of it would become a part of the target
@@ -78,29 +79,29 @@ func (c *Client) timer(a ask, o *options) ask {
 	return a
 }
 
-// timerReserve is how much of max_payload a timer has to leave free, in bytes: a larger one is stored, and becomes a
-// dead letter, since the broker stores it again when it fires.
+// timerReserve is the part of max_payload that a timer must leave free, in bytes. The broker stores a timer again, with
+// more headers, when it fires. A larger timer would be stored and then become a dead letter.
 const timerReserve = 8 << 10
 
 // fits refuses a timer that could not fire.
 func (c *Client) fits(m *nats.Msg) error {
-	size, most := int64(m.Size()-len(m.Subject)), c.store.MaxPayload()-timerReserve
-	if size > most {
-		return fmt.Errorf("%w: %d bytes and headers of a timer: at most %d", ErrTooLarge, size, most)
+	size, limit := int64(m.Size()-len(m.Subject)), c.store.MaxPayload()-timerReserve
+	if size > limit {
+		return fmt.Errorf("%w: body and headers of the timer have %d bytes: at most %d", ErrTooLarge, size, limit)
 	}
 	return nil
 }
 
-// expect makes the server store the message only if its subject's last one has this sequence.
+// expect makes the server store the message only if the last message of its subject has this sequence.
 func (o *options) expect(generation *uint64) {
 	if generation != nil {
 		o.protocol.Set(message.HeaderExpected, strconv.FormatUint(*generation, 10))
 	}
 }
 
-// Cancel cancels a timer if it is still of this generation. After nil it will never be delivered. ErrConflict means
-// that it was too late, that another one has taken its place, or that an earlier call did it whose answer was lost:
-// Timer tells which. After ErrUnanswered nothing is known: call it again.
+// Cancel cancels a timer if it still has this generation. After nil the generation will never be delivered. ErrConflict
+// means that the timer has fired, that another generation has replaced it, or that an earlier call, whose answer was
+// lost, has cancelled it: Timer returns which. After ErrUnanswered the outcome is unknown: call Cancel again.
 func (c *Client) Cancel(ctx context.Context, key, target string, generation uint64) error {
 	if generation == 0 {
 		return fmt.Errorf("%w: cancel generation 0: want the sequence of a receipt", ErrBadOption)
@@ -108,21 +109,22 @@ func (c *Client) Cancel(ctx context.Context, key, target string, generation uint
 	return c.cancel(ctx, key, target, strconv.FormatUint(generation, 10), &generation)
 }
 
-// CancelAny cancels whatever timer the key and the target have, if any. One that is on its way at this moment is
-// delivered all the same.
+// CancelAny cancels the timer of the key and the target, whatever its generation, if there is one. A timer that has
+// already fired is still delivered.
 func (c *Client) CancelAny(ctx context.Context, key, target string) error {
 	return c.cancel(ctx, key, target, anyGeneration, nil)
 }
 
-// anyGeneration is the word of a cancel that expects nothing. That of another one is the generation that it expects.
-// Both are for people.
+// anyGeneration is the value of the cancel header in an unconditional cancel. In a conditional cancel the value is the
+// expected generation. The value is informative only.
 const anyGeneration = "any"
 
 func (c *Client) cancel(ctx context.Context, key, target, word string, generation *uint64) error {
 	o := options{protocol: nats.Header{message.HeaderCancel: {word}}}
 	o.expect(generation)
 	m := &nats.Msg{Subject: c.policy.Names.Timer(key, target), Header: o.header()}
-	// A cancel is one whatever its subject; a set with the same subject would be refused if it is none of a timer.
+	// Parse accepts a cancel on any subject. So check the subject with a set, which Parse refuses if the subject is not a
+	// timer's.
 	set := message.Header{message.HeaderFor: {"0s"}}
 	_, problem := c.policy.Parse(message.Incoming{At: c.store.Now(), Subject: m.Subject, Header: set})
 	switch addr := c.policy.Names.Parse(m.Subject); {
@@ -135,8 +137,8 @@ func (c *Client) cancel(ctx context.Context, key, target, word string, generatio
 	return err
 }
 
-// Move makes a timer due after another delay, from now, if it is still of this generation: In with Key and
-// IfGeneration. It has its body again. With At and the same options it is moved to a time.
+// Move makes a timer due after another delay, from now, if it still has this generation. It is In with Key and
+// IfGeneration, so the caller must pass the body again. To move a timer to a time, call At with the same options.
 func (c *Client) Move(
 	ctx context.Context, key, target string, generation uint64, delay time.Duration, body []byte, opts ...Option,
 ) (Receipt, error) {
@@ -146,36 +148,36 @@ func (c *Client) Move(
 // State is what a timer is doing.
 type State string
 
-// The states of a timer. Those from StateDelivered on are told for a minute, or what DELAY_TIMER_HISTORY says; then
-// there is none.
+// The states of a timer. A timer that has ended keeps its state for DELAY_TIMER_HISTORY, a minute by default. Then its
+// state is StateNone.
 const (
-	StateNone      State = "none"    // never set, or over for long
-	StatePending   State = "pending" // it can be moved and cancelled
-	StatePaused    State = "paused"  // of a series: no round is due until it is resumed
+	StateNone      State = "none"    // never set, or ended some time ago
+	StatePending   State = "pending" // can be moved and cancelled
+	StatePaused    State = "paused"  // a series of which no round is due until it is resumed
 	StateFired     State = "fired"   // on its way to the target: too late to cancel
 	StateDelivered       = State(message.OutcomeDelivered)
-	StateRetrying        = State(message.OutcomeRetrying) // refused, and tried again
+	StateRetrying        = State(message.OutcomeRetrying) // refused; the broker tries again
 	StateDead            = State(message.OutcomeDead)     // a dead letter
 	StateCancelled State = "cancelled"
 )
 
-// A Timer is what the last message of its subject says.
+// A Timer is the state of a named timer, as read from the last message of its subject.
 type Timer struct {
 	State State
-	// Generation is the one that this is about. It is zero where there is none, and after a cancel of whatever was there,
-	// such as CancelAny: what had fired by then arrives all the same.
+	// Generation is the generation that State describes. It is zero if there is none, and after an unconditional cancel
+	// such as CancelAny. A firing from before such a cancel is still delivered.
 	Generation uint64
-	Due        time.Time // of one that is pending or fired
-	Body       []byte    // likewise
+	Due        time.Time // if the timer is pending or fired
+	Body       []byte    // if the timer is pending or fired
 
-	// Of a timer that recurs, and is pending, paused or on its way for the last time: the generation of its first set, and
-	// the number of the round, from 1.
+	// Series and Round are set for a recurring timer that is pending, paused, or fired for the last time. Series is the
+	// generation of its first set. Round counts from 1.
 	Series uint64
 	Round  int
 }
 
-// Timer looks at a timer. It needs the right to publish to $JS.API.STREAM.MSG.GET.*. What it says was true a moment
-// ago: it tells what has become of a generation, and not what will.
+// Timer reads the state of a timer. It needs permission to publish to $JS.API.STREAM.MSG.GET.*. The state may have
+// changed by the time Timer returns.
 func (c *Client) Timer(ctx context.Context, key, target string) (Timer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -184,7 +186,7 @@ func (c *Client) Timer(ctx context.Context, key, target string) (Timer, error) {
 		return Timer{State: StateNone}, nil
 	}
 	if err != nil {
-		return Timer{}, fmt.Errorf("look at the timer %s of %s: %w", key, target, err)
+		return Timer{}, fmt.Errorf("read the timer %s of %s: %w", key, target, err)
 	}
 	e := c.policy.ParseTimer(in)
 	t := Timer{
@@ -197,7 +199,7 @@ func (c *Client) Timer(ctx context.Context, key, target string) (Timer, error) {
 	case e.Kind == message.FiredEntry:
 		t.State = StateFired
 	case e.Kind == message.CancelEntry:
-		t = Timer{State: StateCancelled, Generation: e.Cancelled} // its word is anybody's
+		t = Timer{State: StateCancelled, Generation: e.Cancelled}
 	case e.Kind == message.OverEntry:
 		t = Timer{State: State(e.By), Generation: e.Generation}
 	case e.Problem != nil: // a bad set

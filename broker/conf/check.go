@@ -11,7 +11,7 @@ import (
 	"delaybroker/levels"
 )
 
-// check reports what is out of bounds once nothing is left open.
+// check reports all problems of a configuration whose defaults are filled in.
 func (c Config) check() error {
 	var all FieldErrors
 	c.checkIdentity(&all)
@@ -23,7 +23,7 @@ func (c Config) check() error {
 	return all
 }
 
-// checkIdentity looks at what names the broker, its subjects and its server, and at its secrets.
+// checkIdentity checks the names of the broker, its subjects and its server, and its secrets.
 func (c Config) checkIdentity(all *FieldErrors) {
 	refuse := all.refuse
 	if _, err := message.NewNames(c.Prefix); err != nil {
@@ -53,7 +53,7 @@ func (c Config) checkIdentity(all *FieldErrors) {
 	}
 }
 
-// checkReplyPrefixes refuses subjects on which somebody acts.
+// checkReplyPrefixes refuses prefixes below which messages are requests.
 func (c Config) checkReplyPrefixes(all *FieldErrors) {
 	var roots []string
 	if names, err := message.NewNames(c.Prefix); err == nil {
@@ -70,12 +70,12 @@ func (c Config) checkReplyPrefixes(all *FieldErrors) {
 	}
 }
 
-// checkSchedules refuses what could never be scheduled, and what would be answered twice.
+// checkSchedules checks the patterns of schedules, and that the stream of timers, which keeps them, is on.
 func (c Config) checkSchedules(all *FieldErrors) {
 	if len(c.Schedules) == 0 {
 		return
 	}
-	names, _ := message.NewNames(c.Prefix) // what is wrong with the prefix is said elsewhere
+	names, _ := message.NewNames(c.Prefix) // checkIdentity reports a bad prefix
 	if err := c.Schedules.Check(names.Roots()); err != nil {
 		all.refuse("Schedules", "", "%v", err)
 	}
@@ -84,7 +84,7 @@ func (c Config) checkSchedules(all *FieldErrors) {
 	}
 }
 
-// checkRanges looks at what has a least and a most.
+// checkRanges checks the fields that have a minimum and a maximum.
 func (c Config) checkRanges(all *FieldErrors) {
 	if c.HoldBytes < MinHoldBytes {
 		all.refuse("HoldBytes", c.HoldBytes, "want at least %d", MinHoldBytes)
@@ -96,24 +96,24 @@ func (c Config) checkRanges(all *FieldErrors) {
 		all.refuse("MaxPendingBytes", c.MaxPendingBytes, "want a whole number from 1, or 0 for no bound")
 	}
 	for _, f := range []struct {
-		field       string
-		value       int
-		least, most int
-		orZero      bool // which means something of its own
+		field     string
+		value     int
+		low, high int
+		orZero    bool // zero is allowed, and has a meaning of its own
 	}{
 		{"Attempts", c.Attempts, 1, maxAttempts, false},
 		{"Replicas", c.Replicas, 1, MaxReplicas, true},
-		{"MaxOwners", c.MaxOwners, 1, MostOwners, true},
+		{"MaxOwners", c.MaxOwners, 1, MaxOwners, true},
 		{"HoldMessages", c.HoldMessages, minHoldMessages, maxHoldMessages, false},
 	} {
-		if (f.value < f.least || f.value > f.most) && !(f.orZero && f.value == 0) {
-			all.refuse(f.field, f.value, "want a whole number from %d to %d", f.least, f.most)
+		if (f.value < f.low || f.value > f.high) && !(f.orZero && f.value == 0) {
+			all.refuse(f.field, f.value, "want a whole number from %d to %d", f.low, f.high)
 		}
 	}
 	for _, f := range []struct {
-		field              string
-		value, least, most time.Duration
-		off                bool // which has no bounds
+		field            string
+		value, low, high time.Duration
+		off              bool // the feature is off, so the bounds do not apply
 	}{
 		{"DedupWindow", c.DedupWindow, minDedupWindow, maxDedupWindow, false},
 		{"MaxDelay", c.MaxDelay, minMaxDelay, maxMaxDelay, false},
@@ -122,8 +122,8 @@ func (c Config) checkRanges(all *FieldErrors) {
 		{"TimerHistory", c.TimerHistory, minTimerHistory, maxTimerHistory, c.TimerHistory < 0},
 		{"Journal", c.Journal, minJournal, maxMaxDelay, c.Journal == 0},
 	} {
-		if !f.off && (f.value < f.least || f.value > f.most) {
-			all.refuse(f.field, f.value, "want %s to %s", levels.FormatDuration(f.least), levels.FormatDuration(f.most))
+		if !f.off && (f.value < f.low || f.value > f.high) {
+			all.refuse(f.field, f.value, "want %s to %s", levels.FormatDuration(f.low), levels.FormatDuration(f.high))
 		}
 	}
 	if c.JournalBytes < minJournalBytes {

@@ -29,36 +29,36 @@ const (
 	DefaultTimerHistory  = time.Minute
 )
 
-// Bounds of Config. What was left open is filled in before they are checked.
+// Bounds of Config. Defaults are filled in before the bounds are checked.
 const (
 	maxAttempts                    = 1_000_000
 	minDedupWindow, maxDedupWindow = time.Second, 24 * time.Hour
 	minReplyTimeout                = time.Millisecond
 	minHoldMessages                = 16
 	maxHoldMessages                = 1 << 20
-	// MinHoldBytes is the least that lanes can work with.
+	// MinHoldBytes is the minimum memory with which the lanes can work.
 	MinHoldBytes = 8 << 20
-	// minJournalBytes has room for a second of batches at least.
+	// minJournalBytes has room for at least a second of batches.
 	minJournalBytes = 1 << 20
 	minJournal      = time.Minute
-	// MaxReplicas is nats-server's.
+	// MaxReplicas is the limit of nats-server.
 	MaxReplicas = 5
-	// MostOwners bounds what every instance reads each second: one counter for each other.
-	MostOwners  = 64
+	// MaxOwners bounds the reads of every instance in a second: one counter for each other instance.
+	MaxOwners   = 64
 	maxInstance = 64
 	maxPlace    = 8 << 10
 
-	// Ten years keep every due time far inside what a nanosecond count and an RFC 3339 year can say.
+	// With ten years, every due time is far inside the range of a nanosecond count and of an RFC 3339 year.
 	minMaxDelay, maxMaxDelay = time.Second, 10 * 366 * 24 * time.Hour
 
-	// Less grace than a second breaks off healthy acknowledgements; more than an hour is a mistake.
+	// A grace period below a second cuts off healthy acknowledgements. One above an hour is a mistake.
 	minShutdownGrace, maxShutdownGrace = time.Second, time.Hour
 
 	minTimerHistory, maxTimerHistory = time.Second, 366 * 24 * time.Hour
 )
 
-// Config says how a broker works. The zero value of every field is its default. It is flat, because each field is one
-// setting: it has its name in all documents, and a problem with it is told by that name.
+// Config is the configuration of a broker. The zero value of a field stands for its default. Config is flat, because
+// each field is one setting: documents and errors use the field's name.
 type Config struct {
 	// Prefix is the root of all subjects and, in upper case, the stem of all stream names.
 	// Defaults to message.DefaultPrefix.
@@ -66,21 +66,22 @@ type Config struct {
 	// Ladder is the levels that new messages take. Streams of other levels are served until they are empty.
 	// Defaults to levels.Default.
 	Ladder levels.Ladder
-	// RetryLadder is the waits between attempts to deliver: the first after the first refusal, and so on; the last for
-	// all that follow. Defaults to DefaultRetry.
+	// RetryLadder holds the waits between delivery attempts. The first wait follows the first refusal, and so on; the last
+	// wait is used for all further refusals. Defaults to DefaultRetry.
 	RetryLadder levels.Ladder
-	// RetryRules are other waits for the targets of a pattern.
+	// RetryRules override RetryLadder for the targets of a pattern.
 	RetryRules attempts.Waits
 	// Attempts is how often a delivery may be refused before it becomes a dead letter. Defaults to DefaultAttempts.
 	Attempts int
-	// AttemptRules are other numbers for the targets of a pattern.
+	// AttemptRules override Attempts for the targets of a pattern.
 	AttemptRules attempts.Limits
 
-	// Secrets are what seals between lanes are made of, of at least message.MinSecret bytes each: the first seals, all
-	// are believed. Without any, one is made when streams are provisioned, and kept in their metadata.
+	// Secrets are the keys of the seals between lanes, of at least message.MinSecret bytes each. The broker seals with the
+	// first, and accepts seals of all. If there are none, provisioning makes a secret and keeps it in the streams'
+	// metadata.
 	Secrets []string
 
-	// Provision allows to create missing streams and to change which subjects ours listen on.
+	// Provision allows the broker to create missing streams, and to change the subjects of its streams.
 	Provision bool
 	// Replicas is the number of copies of new streams. Zero means three in a cluster and one on a single server.
 	Replicas int
@@ -88,56 +89,57 @@ type Config struct {
 	// Defaults to DefaultDedupWindow.
 	DedupWindow time.Duration
 
-	// MaxDelay is the longest time between acceptance and due. Defaults to DefaultMaxDelay; at most ten years.
+	// MaxDelay is the longest time between acceptance and due time. Defaults to DefaultMaxDelay; at most ten years.
 	MaxDelay time.Duration
-	// Targets are the subjects, wildcards allowed, that may be delivered to. Empty allows all outside the namespaces of
-	// the server and of the broker.
+	// Targets are the subjects to which messages may be delivered; wildcards are allowed. Empty allows all subjects
+	// outside the namespaces of the server and of the broker.
 	Targets []string
 	// HeaderTargets are the subjects that a Delay-Target header may name. Empty switches the header off.
 	HeaderTargets []string
-	// Deliver says how targets are reached where a message does not. Defaults to auto everywhere.
+	// Deliver gives the delivery modes of targets, for messages that do not name a mode. Defaults to auto for all targets.
 	Deliver deliver.Modes
 	// ReplyTimeout is how long a service may take to reply in mode request. Defaults to DefaultReplyTimeout.
 	ReplyTimeout time.Duration
 	// Rates bounds how many messages a second a target gets from this instance. Defaults to no bound.
 	Rates deliver.Rates
-	// MaxPending and MaxPendingBytes bound what each level and the intake hold: beyond it clients are refused, and
-	// messages on their way take a smaller level. Zero is no bound.
+	// MaxPending and MaxPendingBytes bound the contents of each level and of the intake. A full stream refuses clients,
+	// and messages on their way take a smaller level. Zero means no bound.
 	MaxPending      int64
 	MaxPendingBytes int64
 
-	// Journal is how long a record of each delivery is kept: see package journal. Zero keeps none.
+	// Journal is how long the broker keeps a record of each delivery: see package journal. Zero means no journal.
 	Journal time.Duration
-	// JournalBytes bounds the records: beyond it, the oldest go before their time. Defaults to DefaultJournalBytes.
+	// JournalBytes bounds the size of the records. If it is exceeded, the oldest records are removed early. Defaults to
+	// DefaultJournalBytes.
 	JournalBytes int64
-	// Ended is called for each message that was delivered or became a dead letter, by the loops of the lanes, at the same
-	// time. They wait for it, so it has to return at once. May be nil.
+	// Ended is called for each message that was delivered or became a dead letter. The loops of the lanes call it
+	// concurrently and wait for it, so it must return immediately. May be nil.
 	Ended func(Ended)
-	// Timers creates the stream of named timers. One that exists is served in any case. With TimersSpare a start goes on
-	// where it cannot be made.
+	// Timers creates the stream of named timers. An existing one is served even if Timers is false. With TimersSpare the
+	// broker also starts if that stream cannot be created.
 	Timers, TimersSpare bool
-	// TimerHistory is how long the last entry of a timer's subject tells what became of it. Defaults to
-	// DefaultTimerHistory; below zero is none.
+	// TimerHistory is how long the outcome of a timer is kept as the last entry of its subject. Defaults to
+	// DefaultTimerHistory; a negative value means no history.
 	TimerHistory time.Duration
 
-	// Calls are what the control service answers besides requests about timers: see control.Call.
+	// Calls are the requests that the control service answers in addition to those about timers: see control.Call.
 	Calls map[string]func(ctx context.Context, rest string, body []byte) (any, error)
-	// ReplyPrefixes are where the control service answers, besides _INBOX and _R_: the inbox prefixes of those who ask. It
-	// publishes there with the broker's rights, so nobody may take what comes there for a request.
+	// ReplyPrefixes are inbox prefixes to which the control service replies, in addition to _INBOX and _R_. It publishes
+	// there with the broker's permissions, so no program may treat messages below them as requests.
 	ReplyPrefixes []string
 
-	// Schedules are where schedules are asked for in the dialect of nats-server, and for which targets: see package
-	// dialect. Empty is nowhere.
+	// Schedules are the subjects on which clients set schedules with nats-server's headers, with the allowed targets: see
+	// package dialect. Empty means none.
 	Schedules message.Grounds
 
-	// HoldBytes bounds what all lanes of the instance together keep in memory, whatever holds it: what was read ahead,
-	// what is being published or waits for its target, and what the readers were sent. Each lane has a part for itself;
-	// the rest is whoever's needs it. Beyond it the intake stores what is not due soon in a level, and lanes stop
-	// reading. A lane may go over by one message. The process takes at most twice as much and some 48 MiB, where the
-	// runtime knows its limit (see debug.SetMemoryLimit). Defaults to DefaultHoldBytes.
+	// HoldBytes bounds the messages that all lanes of the instance together keep in memory: messages read ahead, messages
+	// being published or waiting for their target, and messages sent to the readers. Each lane has its own part, and the
+	// lanes that need more share the rest. When a lane has no room, it stops reading, and the intake moves messages that
+	// are not due soon to a level. A lane may exceed its part by one message. The process takes at most twice as much and
+	// some 48 MiB, if the runtime has a memory limit (see debug.SetMemoryLimit). Defaults to DefaultHoldBytes.
 	HoldBytes int
-	// HoldMessages bounds how many messages each lane keeps: the intake begins to store what is not due soon at so
-	// many, and no lane reads on at twice as many. Defaults to DefaultHoldMessages.
+	// HoldMessages bounds the number of messages in a lane's memory. At this number the intake begins to move messages
+	// that are not due soon to a level. At twice this number a lane stops reading. Defaults to DefaultHoldMessages.
 	HoldMessages int
 
 	// JSDomain and APIPrefix reach JetStream behind a leaf node or an import; at most one is set.
@@ -146,15 +148,15 @@ type Config struct {
 
 	// ShutdownGrace is how long a stop waits for outstanding acknowledgements. Defaults to DefaultShutdownGrace.
 	ShutdownGrace time.Duration
-	// MaxOwners is how many of the instances that are there own lanes; others stand by. Zero means that this is the
-	// only instance there will be.
+	// MaxOwners is the maximum number of instances that own lanes; the others stand by. Zero means that this is the only
+	// instance.
 	MaxOwners int
-	// Instance is what the operator calls this instance: the same after a restart, and no other instance. With it, or
+	// Instance is the operator's name for this instance. It is unique, and stays the same after a restart. With it, or
 	// with a Place, an instance that crashed resumes its lanes at once instead of after five seconds. It may be empty.
 	Instance string
 	// Place is where this instance runs, used when Instance is empty. It may be empty, too.
 	Place Place
-	// Leaser decides which lanes this instance works, in place of MaxOwners. Defaults to all of them.
+	// Leaser decides which lanes this instance works, in place of MaxOwners. By default the instance works all lanes.
 	Leaser lease.Leaser
 	// Version is that of the program, for operators. It may be empty.
 	Version string
@@ -163,18 +165,18 @@ type Config struct {
 	Format int
 	// History is where Run notes what this instance does, every ten seconds. Nil notes nothing.
 	History *history.Book
-	// Log receives what an operator should know. Defaults to nowhere.
+	// Log receives messages for the operator. By default they are discarded.
 	Log *slog.Logger
 }
 
-// Place is where an instance runs, and no other can: what comes back there is the same instance.
+// Place is a location where only one instance can run. An instance that starts there again is the same instance.
 type Place struct {
 	Name string // such as the host and an address it listens on
-	// Locked says that nobody else can be there, not even by mistake, as in a directory that is locked.
+	// Locked means that no other instance can run there even by mistake, as in a locked directory.
 	Locked bool
 }
 
-// Complete fills what was left open, and checks the result. Its error is a [FieldErrors].
+// Complete fills in the defaults, and checks the result. Its error is a [FieldErrors].
 func (c Config) Complete() (Config, error) {
 	or(&c.Prefix, message.DefaultPrefix)
 	or(&c.Attempts, DefaultAttempts)
@@ -203,7 +205,7 @@ func (c Config) Complete() (Config, error) {
 	return c, c.check()
 }
 
-// Policy says which requests are granted.
+// Policy returns the policy by which requests are read and checked.
 func (c Config) Policy(names message.Names) message.Policy {
 	return message.Policy{
 		Names: names, Targets: c.Targets, HeaderTargets: c.HeaderTargets, MaxDelay: c.MaxDelay,
@@ -213,7 +215,7 @@ func (c Config) Policy(names message.Names) message.Policy {
 	}
 }
 
-// APIPrefix is the root of the JetStream API of a domain, or of the own account when there is none.
+// APIPrefix returns the root of the JetStream API: that of the prefix or domain, or else the account's own.
 func APIPrefix(domain string) string {
 	if domain == "" {
 		return "$JS.API"
@@ -221,7 +223,7 @@ func APIPrefix(domain string) string {
 	return "$JS." + domain + ".API"
 }
 
-// AnswersWithin is how much of the grace period a stop waits for answers; the rest is for the commit.
+// AnswersWithin returns the part of the grace period in which a shutdown waits for answers. The rest is for the commit.
 func AnswersWithin(grace time.Duration) time.Duration { return grace * 3 / 4 }
 
 // Validate reports all problems at once, as [FieldErrors].
@@ -233,7 +235,7 @@ func (c Config) Validate() error {
 // or fills in a field that was left open.
 func or[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }
 
-// Copies is the number of copies of a new stream.
+// Copies returns the number of copies of a new stream.
 func (c Config) Copies(clustered bool) int {
 	switch {
 	case c.Replicas > 0:

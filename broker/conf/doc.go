@@ -1,18 +1,18 @@
-// Package conf is the configuration of a broker: what can be set, its defaults, its bounds, and what is wrong with a
-// configuration.
+// Package conf defines the configuration of a broker: its fields, their defaults and bounds, and the errors of an
+// invalid configuration.
 //
-// One home for defaults and bounds: the command's variables, the operator's verbs and the engine all get them here, and
-// a problem names the field, so that the command can name the variable instead.
+// It is the one home of defaults and bounds: the command's variables, the operator's subcommands and the engine all
+// take them from here. An error names the field, so that the command can name the variable instead.
 //
 // # Invariants
 //
-//   - The zero value of a field is its default. Config.Complete fills it in. The command writes the
-//     defaults out once more, for its help, and a test holds the two together (TestDefaultsAreTheBrokers).
+//   - The zero value of a field stands for its default, which Config.Complete fills in. The command repeats the
+//     defaults for its help, and a test compares the two (TestDefaultsAreTheBrokers).
 //   - All problems are reported at once, as FieldErrors.
-//   - A complete configuration has been checked. Parts of the engine get it complete, and check nothing again.
+//   - A complete configuration is valid. The parts of the engine get a complete configuration, and check nothing again.
 //
-// # What was tried and rejected
+// # Tried and rejected
 //
-// To have the bounds in the command as well, where the variables are read: the two sets came apart. To keep this in
-// package broker: then whoever wants to know a default, such as a verb that runs no engine, depends on the engine.
+// A second set of bounds in the command, where the variables are read: the two sets diverged. This code in package
+// broker: then every user of a default, such as a subcommand that runs no engine, depends on the engine.
 package conf

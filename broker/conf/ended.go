@@ -6,16 +6,16 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Ended is how a message ended: its ending, and what is known of its way. The message may have come here from another
-// instance, so it is only what travelled with the message.
+// Ended describes a message that was delivered or became a dead letter. Another instance may have handled the message
+// before, so Ended holds only what the message's headers and its last stream contain.
 type Ended struct {
 	message.Ending
 	Accepted time.Time      // when the first stream stored it
-	Header   message.Header // the client's own headers; nobody may change them
+	Header   message.Header // the client's own headers; the callee must not change them
 	Size     int            // bytes of the body
 	Hops     int            // publishes into lanes so far, retries included
-	Lane     string         // the stream that it ended in
+	Lane     string         // the last stream that held it
 	Stored   time.Time      // when that stream stored it
 	First    time.Time      // the first refusal; zero for none
-	Last     time.Time      // and the last
+	Last     time.Time      // the last refusal; zero for none
 }

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// ErrConfig is returned for a setting out of bounds: see [FieldErrors]. Correct the setting.
+// ErrConfig is returned when a setting is invalid: see [FieldErrors]. Correct the setting.
 var ErrConfig = errors.New("configuration")
 
-// FieldErrors are returned by Config.Complete and Config.Validate: everything that is wrong with a configuration. They
-// wrap ErrConfig.
+// FieldErrors is returned by Config.Complete and Config.Validate when a configuration is invalid. It has all problems,
+// and wraps ErrConfig.
 type FieldErrors []FieldError
 
-// FieldError is one field of a Config with a value that cannot be used.
+// FieldError is a field of a Config with an invalid value.
 type FieldError struct {
 	Field   string // its name in Config
-	Value   string // empty for a secret, and where Problem shows it
-	Problem string // what is wrong, with the bound: "want 1s to 1d"
-	Other   string // a second field that Problem names; empty when it names none
+	Value   string // empty for a secret, and if Problem contains it
+	Problem string // the problem, with the bound: "want 1s to 1d"
+	Other   string // a second field that Problem names; empty if there is none
 }
 
 func (e FieldError) Error() string {
@@ -29,7 +29,7 @@ func (e FieldError) Error() string {
 	return fmt.Sprintf("%v: %s %q: %s", ErrConfig, e.Field, e.Value, e.Problem)
 }
 
-// Unwrap makes each an ErrConfig.
+// Unwrap returns ErrConfig.
 func (e FieldError) Unwrap() error { return ErrConfig }
 
 func (all FieldErrors) Error() string {
@@ -40,7 +40,7 @@ func (all FieldErrors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap gives each to errors.Is and errors.As.
+// Unwrap returns each error, for errors.Is and errors.As.
 func (all FieldErrors) Unwrap() []error {
 	each := make([]error, len(all))
 	for i, e := range all {
@@ -49,12 +49,12 @@ func (all FieldErrors) Unwrap() []error {
 	return each
 }
 
-// Have reports whether something is wrong with a field.
+// Have reports whether there is a problem with a field.
 func (all FieldErrors) Have(field string) bool {
 	return slices.ContainsFunc(all, func(e FieldError) bool { return e.Field == field })
 }
 
-// refuse adds what is wrong with a field. It returns what it has added, until more is.
+// refuse adds a problem with a field. The pointer that it returns is valid until the next call.
 func (all *FieldErrors) refuse(field string, value any, format string, args ...any) *FieldError {
 	*all = append(*all, FieldError{Field: field, Value: fmt.Sprint(value), Problem: fmt.Sprintf(format, args...)})
 	return &(*all)[len(*all)-1]

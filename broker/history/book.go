@@ -7,35 +7,35 @@ import (
 
 // The rings of a book.
 const (
-	Fine       = 10 * time.Second
-	fineSteps  = 360
-	coarse     = 5 * time.Minute
-	coarseSize = 288
+	Fine        = 10 * time.Second // length of a step in the hour's ring
+	fineSteps   = 360              // an hour
+	coarse      = 5 * time.Minute  // length of a step in the day's ring
+	coarseSteps = 288              // a day
 )
 
-// Counts are what an instance has counted since it started, and what it holds now.
+// Counts are the counters of an instance since it started, and its number of pending messages.
 type Counts struct {
 	Delivered, Refused uint64
-	Late               []uint64 // deliveries by bucket of lateness, each without those before
-	Pending            uint64
+	Late               []uint64 // deliveries by bucket of lateness; a bucket does not include the ones before it
+	Pending            uint64   // messages held now
 }
 
-// Book is the history of one instance. It is safe for concurrent use. The zero value is an empty one.
+// Book is the history of one instance. It is safe for concurrent use. The zero Book is empty and ready to use.
 type Book struct {
-	mu    sync.Mutex // guards what follows
-	begun bool
+	mu    sync.Mutex // guards the fields below
+	begun bool       // Add has been called
 	last  Counts
 	hour  ring
 	day   ring
 }
 
-// Add notes the counts as they are now, at the end of a step of ten seconds. The first call only says where they begin.
+// Add records the current counts, at the end of a step of ten seconds. The first call only sets the starting values.
 func (b *Book) Add(now time.Time, c Counts) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.begun {
 		b.begun, b.last = true, c
-		b.hour, b.day = newRing(Fine, fineSteps), newRing(coarse, coarseSize)
+		b.hour, b.day = newRing(Fine, fineSteps), newRing(coarse, coarseSteps)
 		return
 	}
 	s := step{
@@ -48,12 +48,12 @@ func (b *Book) Add(now time.Time, c Counts) {
 		s.late = append(s.late, n)
 	}
 	b.last = c
-	in := now.Add(-Fine / 2) // the caller is late by a little, or early
+	in := now.Add(-Fine / 2) // the middle of the step: the caller may be a little late or early
 	b.hour.add(in, s)
 	b.day.add(in, s)
 }
 
-// since is what was counted since a look. A count that has fallen began anew.
+// since returns the increase of a counter. A counter that has fallen was reset to zero.
 func since(before, now uint64) uint64 {
 	if now < before {
 		return now
@@ -61,10 +61,10 @@ func since(before, now uint64) uint64 {
 	return now - before
 }
 
-// Hour is the last hour, in steps of ten seconds: those that have ended before now.
+// Hour returns the last hour in steps of ten seconds, up to the last step that has ended.
 func (b *Book) Hour(now time.Time) Series { return b.read(&b.hour, now) }
 
-// Day is the last day, in steps of five minutes. The last step is the one that has begun.
+// Day returns the last day in steps of five minutes, including the current step.
 func (b *Book) Day(now time.Time) Series { return b.read(&b.day, now) }
 
 func (b *Book) read(r *ring, now time.Time) Series {
@@ -73,15 +73,16 @@ func (b *Book) read(r *ring, now time.Time) Series {
 	return r.read(now)
 }
 
-// A step is what happened in one.
+// A step holds the counts of one step.
 type step struct {
-	number             int64 // since 1970
+	number             int64 // steps since 1970
 	delivered, refused uint64
-	pending            uint64 // at its end
-	late               []uint64
+	pending            uint64   // at its end
+	late               []uint64 // deliveries by bucket of lateness
 }
 
-// A ring holds the last steps of one length. A place whose step has another number is an old one.
+// A ring holds the most recent steps of one length. Step n is at index n modulo the size. If the step at that index has
+// another number, it is from an earlier turn and step n is unknown.
 type ring struct {
 	length time.Duration
 	steps  []step
@@ -105,7 +106,8 @@ func (r *ring) add(at time.Time, s step) {
 	}
 }
 
-// read also returns the coarse step that has begun: without it, the last five minutes of a day would be missing.
+// read returns the steps that have ended. In the day's ring it adds the current step, or up to five minutes would be
+// missing.
 func (r *ring) read(now time.Time) Series {
 	size := int64(len(r.steps))
 	if size == 0 {

@@ -11,7 +11,7 @@ var (
 	bounds = []time.Duration{time.Millisecond, 10 * time.Millisecond, time.Second}
 )
 
-// busy counts, from noon on, so many deliveries a second, of which every tenth is late by 5 ms.
+// busy adds the counts of a given rate of deliveries from noon on. Every tenth delivery is 5 ms late.
 func busy(b *Book, from time.Time, steps int, each uint64) {
 	c := b.last
 	b.Add(from, c)
@@ -44,7 +44,8 @@ func TestBookKeepsAnHour(t *testing.T) {
 	}
 }
 
-// The same deliveries, five minutes in a step: none is missing at the seam of two, nor the last minutes.
+// The day's ring has the same deliveries in steps of five minutes. None is missing between two steps, or in the current
+// one.
 func TestBookKeepsADay(t *testing.T) {
 	var b Book
 	busy(&b, noon, 45, 100)
@@ -58,7 +59,7 @@ func TestBookKeepsADay(t *testing.T) {
 	}
 }
 
-// A step that no one noted is unknown, and not zero; and a ring does not show an old round as a new one.
+// A step without a call of Add is unknown, not zero, and a ring does not return the steps of an earlier turn.
 func TestBookShowsGaps(t *testing.T) {
 	var b Book
 	busy(&b, noon, 10, 100)
@@ -73,7 +74,7 @@ func TestBookShowsGaps(t *testing.T) {
 	}
 }
 
-// Who goes on in a book of somebody who has ended counts from zero again.
+// Counters that start at zero again are counted from zero.
 func TestBookKnowsRestarts(t *testing.T) {
 	var b Book
 	busy(&b, noon, 10, 100)
@@ -91,7 +92,7 @@ func TestSeriesAdd(t *testing.T) {
 	now := noon.Add(15 * Fine)
 	s := one.Hour(now)
 	s.Add(other.Hour(now))
-	s.Add(Series{Step: 10, From: s.From, Delivered: []int64{1}})           // columns of unlike length
+	s.Add(Series{Step: 10, From: s.From, Delivered: []int64{1}})           // columns of different lengths
 	s.Add(Series{Step: 7, From: s.From, Delivered: make([]int64, 400)})    // other steps
 	s.Add(Series{Step: 10, From: s.From + 3, Delivered: []int64{1, 2, 3}}) // not on the clock
 	huge := Series{
@@ -119,7 +120,7 @@ func TestQuantile(t *testing.T) {
 		{[]uint64{0, 0, 0, 0}, 0.5, 0, false},
 		{[]uint64{100, 0, 0, 0}, 0.5, 500 * time.Microsecond, true},
 		{[]uint64{90, 10, 0, 0}, 0.95, 5500 * time.Microsecond, true},
-		{[]uint64{0, 0, 0, 7}, 0.99, time.Second, true}, // no less, and nobody knows how much more
+		{[]uint64{0, 0, 0, 7}, 0.99, time.Second, true}, // a lower bound
 		{[]uint64{1, 1, 1, 1, 1, 1, 1}, 0.99, time.Second, true},
 	} {
 		if got, ok := Quantile(test.late, bounds, test.share); got != test.want || ok != test.ok {

@@ -2,24 +2,24 @@ package history
 
 import "time"
 
-// Unknown stands for a step of which nothing is known: the instance did not run, or did not say.
+// Unknown is the value of a step without data: the instance did not run, or did not report.
 const Unknown = -1
 
 const (
-	// mostInStep is the largest number that is believed of another instance, far above what one can count in five minutes.
-	mostInStep = 1 << 40
-	// maxBuckets bounds what another instance can make us keep.
+	// maxInStep is the largest count that Add accepts from another instance, far above any true count of five minutes.
+	maxInStep = 1 << 40
+	// maxBuckets bounds the memory that another instance's report can take.
 	maxBuckets = 64
 )
 
-// Series are steps of one length, the oldest first: what happened in each. All columns are equally long.
+// Series holds the counts of consecutive steps of one length, the oldest first. All columns have the same length.
 type Series struct {
 	Step      int        `json:"step"` // seconds
 	From      int64      `json:"from"` // when the first step began, in unix seconds
 	Delivered []int64    `json:"delivered"`
 	Refused   []int64    `json:"refused"`
 	Pending   []int64    `json:"pending"` // at the end of the step
-	Late      [][]uint64 `json:"late"`    // deliveries by bucket of lateness; null where nothing is known
+	Late      [][]uint64 `json:"late"`    // deliveries by bucket of lateness; null for an unknown step
 }
 
 func newSeries(length time.Duration, first int64, steps int) Series {
@@ -34,8 +34,8 @@ func newSeries(length time.Duration, first int64, steps int) Series {
 	return s
 }
 
-// Add adds another instance's steps to those of the same time. What an instance says may be of any shape: what does not
-// fit is left out.
+// Add adds another instance's steps to the steps of the same time. It does not trust the shape of o: it leaves out
+// every part that does not fit.
 func (s *Series) Add(o Series) {
 	if o.Step != s.Step || s.Step == 0 || (o.From-s.From)%int64(s.Step) != 0 {
 		return
@@ -54,20 +54,21 @@ func (s *Series) Add(o Series) {
 			s.Late[at] = append(s.Late[at], 0)
 		}
 		for bucket := range min(len(o.Late[i]), maxBuckets) {
-			s.Late[at][bucket] += min(o.Late[i][bucket], mostInStep)
+			s.Late[at][bucket] += min(o.Late[i][bucket], maxInStep)
 		}
 	}
 }
 
 func plus(to *int64, n int64) {
-	if n < 0 || n > mostInStep {
+	if n < 0 || n > maxInStep {
 		return
 	}
 	*to = max(*to, 0) + n
 }
 
-// Quantile is the lateness that a share of the deliveries did not exceed, by buckets with these upper bounds; the last
-// bucket has none. It is an estimate, even within a bucket. Ok is false where there was no delivery.
+// Quantile estimates the lateness that the given share of the deliveries did not exceed. Late counts deliveries by
+// bucket, and bounds are the buckets' upper bounds; the last bucket has none. Within a bucket the estimate is linear.
+// ok is false if there was no delivery.
 func Quantile(late []uint64, bounds []time.Duration, share float64) (d time.Duration, ok bool) {
 	var all uint64
 	for _, n := range late {

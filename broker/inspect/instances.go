@@ -21,7 +21,7 @@ const (
 	// else.
 	answersWait = 300 * time.Millisecond
 	// mostAnswers bounds what is gathered, since others may be able to publish there.
-	mostAnswers = 4 * conf.MostOwners
+	mostAnswers = 4 * conf.MaxOwners
 	// askPause is how long to wait before asking again, while some lane has no owner.
 	askPause = 250 * time.Millisecond
 )
@@ -108,9 +108,9 @@ func (n instances) formatOf(instance string) int {
 func (n instances) versions() (names []string, mixed bool) {
 	formats := make(map[int]bool)
 	for _, a := range n.answers {
-		name := fmt.Sprintf("%s an older version", Printable(a.Instance, mostDetail))
+		name := Printable(a.Instance, mostDetail) + " an older version"
 		if a.Format > 0 {
-			name = fmt.Sprintf("%s %s (format %d)", Printable(a.Instance, mostDetail), Printable(a.Version, mostDetail), a.Format)
+			name = Printable(fmt.Sprintf("%s %s (format %d)", a.Instance, a.Version, a.Format), mostDetail)
 		}
 		names = append(names, name)
 		formats[a.Format] = true

@@ -99,8 +99,8 @@ func (l Lane) newerWords(format int) string {
 	if l.Format == 0 {
 		return newerMessage
 	}
-	return fmt.Sprintf("waiting for a newer broker: %s, which owns its lane, reads formats up to %d, and it is of format %d",
-		l.Instance, l.Format, format)
+	return fmt.Sprintf("waiting for a newer broker: %s, which owns its lane, reads formats up to %d,"+
+		" and it is of format %d", l.Instance, l.Format, format)
 }
 
 // pausedAs says since when the target of a message is paused; it is empty if the target is not, as far as is known. A

@@ -1,21 +1,22 @@
-// Package layout defines the streams of a broker: their names, their configuration, the marks by which they are known,
-// and their creation.
+// Package layout defines the streams of a broker: their names, their configuration, the metadata that marks them as the
+// broker's, and their creation.
 //
-// It knows streams by their configuration and never reads a message. Packages lane and lease read the messages.
+// It reads the configuration of streams, and never a message. Packages lane and lease read the messages.
 //
 // # Invariants
 //
-//   - A stream is ours by its metadata, not by its name (Spec). A stream with one of our names but without our marks is
-//     not touched.
-//   - Missing streams are created. Of existing ones, only the subjects change, when the ladder changes (Provisioner),
-//     and the bounds that are asked for. A subject moves from stream to stream, and never belongs to two.
-//   - Any other difference is reported and left alone (Drift): an operator may have had a reason.
+//   - The metadata of a stream marks it as the broker's, not its name (Spec). The broker does not touch a stream that
+//     has one of its names but not its marks.
+//   - Provisioning creates missing streams (Provisioner). In existing streams it changes only the subjects, when the
+//     ladder changes, the configured bounds, and the marks of seals if they are missing. A subject moves from stream to
+//     stream, and never belongs to two.
+//   - Any other difference is reported and not changed (Drift): an operator may have had a reason.
 //   - The stream of a level that is no longer in the ladder is found by its marks, and is served until it is empty.
 //   - The secret of the brokers' seals is kept in the metadata of every stream, so that it is lost only with all of
 //     them (Secrets).
 //
 // # Tried and rejected
 //
-// To take all subjects from their streams first, and give them to others after that, left clients without a stream for
-// a tenth of a second at forty levels. Subjects move level by level instead: see move.
+// Removing all subjects from their streams first, and adding them to others after that. With forty levels, clients had
+// no stream for a tenth of a second. Subjects move level by level instead: see move.
 package layout

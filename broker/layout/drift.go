@@ -7,40 +7,40 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Drift is a difference between a stream as it is wanted and as it is. The broker reports it and changes nothing: an
-// operator may have had a reason.
+// Drift is a difference between the wanted and the actual configuration of a stream. The broker reports it and does not
+// change the stream: an operator may have had a reason.
 type Drift struct {
 	Stream string
 	What   string
-	Fatal  bool // the promises cannot be kept on such a stream
-	Unsafe bool // messages are kept less safely than others: durability speaks of it too
+	Fatal  bool // the broker cannot keep its promises with such a stream
+	Unsafe bool // the stream is less durable than the others
 	Mend   Mend
 }
 
-// Mend is how a difference is removed.
+// Mend is the way to remove a difference.
 type Mend int
 
-// The ways.
+// The ways to remove a difference.
 const (
-	ByEdit      Mend = iota // somebody edits the stream
-	ByProvision             // provisioning does it
-	ByAnew                  // no update of a stream takes it back: the stream must be made again
+	ByEdit      Mend = iota // an operator edits the stream
+	ByProvision             // provisioning removes it
+	ByAnew                  // the server refuses such an update: the stream must be created again
 )
 
 func (d Drift) String() string { return d.Stream + ": " + d.What }
 
-// leastConsumers leaves room for the consumers of crashed readers, until the server removes them.
-const leastConsumers = 8
+// minConsumers leaves room for the consumers of crashed readers, until the server removes them.
+const minConsumers = 8
 
-// InactiveThreshold is how long the server keeps the consumer of a reader that does not ask. Either the reader has
-// crashed, or its lane is not read for a while because no message in it is due. In the latter case the reader gets a
-// new consumer when it asks again.
+// InactiveThreshold is how long the server keeps the consumer of a reader that sends no requests. Either the reader has
+// crashed, or it does not read its lane for a while because no message in it is due. In the latter case the reader
+// creates a new consumer for its next request.
 const InactiveThreshold = 5 * time.Minute
 
 // Drift compares the settings that the promises need: accepted messages stay unchanged, can be read, and can be removed
-// when they have arrived. Other settings are the operator's: placement, compression, replicas, direct access,
-// publishing in batches. Limits are compared with "at most". A stream that accepts less is a choice. A stream that
-// accepts messages that cannot be moved on has a fault.
+// after delivery. Other settings are the operator's: placement, compression, replicas, direct access, publishing in
+// batches. Limits are compared with "at most". A stream that accepts less is a choice. A stream that accepts messages
+// that cannot be moved on has a fault.
 func (s Spec) Drift(has jetstream.StreamConfig) []Drift {
 	d := drifts{stream: s.Stream}
 	if s.Kind == Journal {
@@ -63,7 +63,7 @@ func (d *drifts) report(fatal bool, format string, args ...any) *Drift {
 	return &d.all[len(d.all)-1]
 }
 
-// reportLasting reports a setting that no update of a stream takes back (nats-server, server/stream.go,
+// reportLasting reports a setting that no update of a stream can revert (nats-server, server/stream.go,
 // configUpdateCheck).
 func (d *drifts) reportLasting(fatal bool, format string, args ...any) *Drift {
 	found := d.report(fatal, format, args...)
@@ -71,7 +71,7 @@ func (d *drifts) reportLasting(fatal bool, format string, args ...any) *Drift {
 	return found
 }
 
-// checkPromises finds the settings with which the promises cannot be kept.
+// checkPromises finds the settings with which the broker cannot keep its promises.
 func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 	if has.Retention != jetstream.LimitsPolicy {
 		d.reportLasting(true, "retention is %s: messages would be removed by others; want limits", has.Retention)
@@ -132,7 +132,7 @@ func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 	}
 }
 
-// checkRisks finds the settings that cost something in a crash, or accept more than can be moved on.
+// checkRisks finds the settings that risk a loss in a crash, or that accept messages that cannot be moved on.
 func (s Spec) checkRisks(d *drifts, has jetstream.StreamConfig) {
 	if has.Storage != jetstream.FileStorage {
 		d.reportLasting(false, "storage is %s: pending messages do not survive a restart of the server", has.Storage).
@@ -152,9 +152,9 @@ func (s Spec) checkRisks(d *drifts, has jetstream.StreamConfig) {
 	if has.RePublish != nil {
 		d.report(false, "republish is set: messages are shown on %s before they are due", has.RePublish.Destination)
 	}
-	if s.Kind.IsLane() && has.MaxConsumers > 0 && has.MaxConsumers < leastConsumers {
+	if s.Kind.IsLane() && has.MaxConsumers > 0 && has.MaxConsumers < minConsumers {
 		d.report(false, "max_consumers is %d: a broker that begins to read must make a consumer beside those of its "+
-			"predecessors; want none, or %d", has.MaxConsumers, leastConsumers)
+			"predecessors; want none, or %d", has.MaxConsumers, minConsumers)
 	}
 	if s.MaxMsgSize > 0 && (has.MaxMsgSize <= 0 || has.MaxMsgSize > s.MaxMsgSize) {
 		d.report(false, "max_msg_size is %d, more than %d: what is larger is accepted but cannot be moved", has.MaxMsgSize,

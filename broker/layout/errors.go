@@ -3,15 +3,16 @@ package layout
 import "errors"
 
 var (
-	// ErrMissingStreams is returned when streams do not exist and the provisioner may not create them. Create them, or
-	// allow it to.
+	// ErrMissingStreams is returned when streams do not exist and the provisioner may not create them. Create them, or set
+	// Create.
 	ErrMissingStreams = errors.New("streams are missing")
-	// ErrForbidden is returned when the user may not create or change a stream; the error names the subject. Grant it, or
-	// have somebody else do it and provision without Create.
-	ErrForbidden = errors.New("NATS refuses the user a right")
-	// ErrAway is returned when streams of ours have no leader that could describe them. Try again, or go on without.
+	// ErrForbidden is returned when the user may not create or change a stream. The error names the subject. Grant the
+	// permission, or have another user provision the streams and run without Create.
+	ErrForbidden = errors.New("the NATS user lacks a permission")
+	// ErrAway is returned when some of our streams have no leader that can describe them. Try again, or provision without
+	// Patient.
 	ErrAway = errors.New("streams have no leader")
-	// ErrServerTooOld is returned when the server's streams keep no metadata. Upgrade nats-server.
+	// ErrServerTooOld is returned when the server does not support metadata of streams. Upgrade nats-server.
 	ErrServerTooOld = errors.New("nats-server is too old")
 	// ErrForeignStream is returned when a stream has the name of one of ours but not its marks. Rename it, or choose
 	// another prefix.

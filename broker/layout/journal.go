@@ -8,10 +8,10 @@ import (
 	"delaybroker/levels"
 )
 
-// This file has what is different for the journal: its records go by themselves, and no promise rests on it. So no
-// difference is fatal.
+// This file handles the stream of the journal, which differs from the others: the server removes its records by age and
+// size, and no promise depends on it. So no difference is fatal.
 
-// limitJournal applies how long records are kept, and their bytes. Less of either removes the oldest.
+// limitJournal applies the age and size limits of the records. A lower limit removes the oldest records.
 func limitJournal(has *jetstream.StreamConfig, want Spec) (changed bool) {
 	if want.MaxAge > 0 && has.MaxAge != want.MaxAge {
 		has.MaxAge, changed = want.MaxAge, true
@@ -25,7 +25,7 @@ func limitJournal(has *jetstream.StreamConfig, want Spec) (changed bool) {
 	return changed
 }
 
-// checkJournal finds the settings with which records are missing, or the lanes may come short of room.
+// checkJournal finds the settings with which records may be missing, or the journal may take the lanes' room.
 func (s Spec) checkJournal(d *drifts, has jetstream.StreamConfig) {
 	if has.MaxAge != s.MaxAge {
 		d.report(false, "max_age is %s, want %s: so long records are kept", age(has), levels.FormatDuration(s.MaxAge))
@@ -63,7 +63,7 @@ func (s Spec) checkJournal(d *drifts, has jetstream.StreamConfig) {
 	}
 }
 
-// Left reports a journal that is there and not wanted. It is left as it is.
+// Left reports a journal that exists although it is not wanted. The broker does not change it.
 func Left(want, found []Spec) []Drift {
 	var d drifts
 	for _, s := range found {

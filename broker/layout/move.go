@@ -8,12 +8,12 @@ import (
 )
 
 // move changes the subjects of streams while clients publish. A new level takes its clients' subjects from the intake,
-// and a level that goes leaves them to it.
+// and a removed level gives them to the intake.
 //
-// The server lets no two streams listen on one subject, not even for a moment. So there are some milliseconds, two
-// changes of a stream, in which a subject has no stream. A publish then gets "no responders", and nats.go and other
-// clients repeat it. The time is so short because the subjects move level by level. When all streams let their subjects
-// go first, and others took them after that, it was a tenth of a second for forty levels.
+// The server does not let two streams listen on one subject, not even for a moment. So a subject has no stream for some
+// milliseconds, during two changes of streams. A publish then gets "no responders", and nats.go and other clients
+// repeat it. The time is short because the subjects move level by level. When all streams first gave up their subjects,
+// and others took them after that, it was a tenth of a second for forty levels.
 type move struct {
 	Provisioner
 	target map[string]Spec
@@ -21,17 +21,17 @@ type move struct {
 	giver  map[string]string                  // by subject: the stream that has it and should not
 }
 
-// bring gives a stream its subjects, or creates it.
-func (m *move) bring(ctx context.Context, s Spec) error {
+// apply creates a stream with its subjects, or gives an existing stream its subjects.
+func (m *move) apply(ctx context.Context, s Spec) error {
 	has := m.has[s.Stream]
 	if has == nil {
-		// First without the subjects that other streams have: if it may not be created, they must not lose them.
-		// A stream must listen on something, so where another has all of them, it gives some first.
+		// First create the stream without the subjects that other streams have: if it cannot be created, the others must not
+		// lose them. A stream must have a subject. So if other streams have all of them, one of those first gives up some.
 		first := s
 		if first.Subjects = m.taking(s.Subjects, ""); len(first.Subjects) == 0 {
 			giver := m.giver[s.Subjects[0]]
 			first.Subjects = m.taking(s.Subjects, giver)
-			if err := m.letGo(ctx, giver, first.Subjects...); err != nil {
+			if err := m.release(ctx, giver, first.Subjects...); err != nil {
 				return err
 			}
 		}
@@ -46,7 +46,7 @@ func (m *move) bring(ctx context.Context, s Spec) error {
 	for len(missing) > 0 {
 		giver := m.giver[missing[0]]
 		taken := m.taking(missing, giver)
-		if err := m.letGo(ctx, giver, taken...); err != nil {
+		if err := m.release(ctx, giver, taken...); err != nil {
 			return err
 		}
 		has.Subjects = append(slices.Clone(has.Subjects), taken...)
@@ -61,13 +61,14 @@ func (m *move) bring(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// taking are the subjects that the giver has; without a giver, the subjects that no stream of ours has.
+// taking returns the subjects that the giver has. Without a giver, it returns the subjects that none of our streams
+// has.
 func (m *move) taking(subjects []string, giver string) []string {
 	return slices.DeleteFunc(slices.Clone(subjects), func(s string) bool { return m.giver[s] != giver })
 }
 
-// letGo removes subjects from the stream that has them, if there is one.
-func (m *move) letGo(ctx context.Context, giver string, subjects ...string) error {
+// release removes subjects from the stream that has them, if there is one.
+func (m *move) release(ctx context.Context, giver string, subjects ...string) error {
 	has := m.has[giver]
 	if has == nil {
 		return nil
@@ -76,7 +77,7 @@ func (m *move) letGo(ctx context.Context, giver string, subjects ...string) erro
 		delete(m.giver, s)
 	}
 	has.Subjects = minus(has.Subjects, subjects)
-	if len(has.Subjects) == 0 { // a stream must listen on something
+	if len(has.Subjects) == 0 { // a stream must have a subject
 		keeps := m.target[giver].Subjects
 		has.Subjects = keeps[len(keeps)-1:]
 	}

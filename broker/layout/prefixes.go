@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Prefixes are the prefixes of all brokers whose marks are on these streams, sorted.
+// Prefixes returns the prefixes of all brokers that have marked these streams, sorted.
 func Prefixes(all map[string]*jetstream.StreamInfo) []string {
 	found := make(map[string]bool)
 	for _, info := range all {

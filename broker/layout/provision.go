@@ -14,8 +14,8 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// stepTimeout is how long one question may take. A cluster without a meta leader, as after a crash of all its servers,
-// does not answer and forgets the question, so it is useless to wait longer.
+// stepTimeout bounds one request. A cluster without a meta leader, as after a crash of all its servers, does not answer
+// and drops the request, so a longer wait is useless.
 const stepTimeout = 5 * time.Second
 
 // Streams is the part of JetStream that provisioning needs.
@@ -31,29 +31,29 @@ type Streams interface {
 type Provisioner struct {
 	Streams Streams
 	Prefix  string
-	Roots   []string                                  // the first tokens of our subjects; others are the operator's
-	Delay   func(level string) (time.Duration, error) // reads the name of a level
-	// Retired gives the subjects that a level keeps when it takes no new messages: only those between lanes.
+	Roots   []string                                  // the first tokens of our subjects; all others are the operator's
+	Delay   func(level string) (time.Duration, error) // parses the name of a level
+	// Retired returns the subjects that a level keeps when it accepts no new messages: only those between lanes.
 	Retired func(level Spec) []string
-	// Create allows to create and change streams. Otherwise a missing stream is an error.
+	// Create allows the provisioner to create and change streams. Otherwise a missing stream is an error.
 	Create bool
-	// Patient returns ErrAway when streams of ours have no leader that could describe them. Otherwise a wanted stream is
-	// assumed to be as wanted, and any other one is left out.
+	// Patient makes Provision return ErrAway if some of our streams have no leader that can describe them. Otherwise
+	// Provision assumes that such a stream is as wanted, or leaves it out if it is not wanted.
 	Patient bool
-	// Dispensable is a stream for which Patient does not wait.
+	// Dispensable is the name of an optional stream, whose missing leader does not cause ErrAway.
 	Dispensable string
-	// Saw is called with the infos of all streams when Provision has ended well; it may be nil.
+	// Saw is called with the infos of all streams when Provision has succeeded. It may be nil.
 	Saw func(all map[string]*jetstream.StreamInfo)
-	// OwnSecret says that brokers seal with a secret from elsewhere, so that streams get none. See Secrets.
+	// OwnSecret means that the secret of the seals is configured, so that streams get none. See Secrets.
 	OwnSecret bool
 
-	away map[string]bool // for Provision: streams of ours that were found to have no leader
+	away map[string]bool // set by Provision: our streams that have no leader
 }
 
-// Provision makes sure that the wanted streams exist. It returns all streams marked with the prefix, also those that
-// are no longer wanted: a level that left the configuration is served until it is empty. Of existing streams with our
-// marks it changes the subjects, the bounds if any are asked for, and the marks of seals if there are none. It changes
-// nothing else.
+// Provision makes sure that the wanted streams exist. It returns all streams marked with the prefix, including those
+// that are no longer wanted: a level that was removed from the configuration is served until it is empty. In existing
+// streams with our marks it changes the subjects, the configured bounds, and the marks of seals if they are missing. It
+// changes nothing else.
 //
 // A subject may move from one stream to another: see move.
 func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drift, error) {
@@ -63,7 +63,7 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 		return nil, nil, err
 	}
 	if p.Create {
-		if err := p.bring(ctx, p.present(want), found, all); err != nil {
+		if err := p.apply(ctx, p.present(want), found, all); err != nil {
 			return nil, nil, err
 		}
 		if found, all, err = p.Find(ctx); err != nil {
@@ -89,13 +89,14 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 	return found, append(c.Drift, Left(want, found)...), nil
 }
 
-// present are the wanted streams without those that have no leader to describe them: a stream is not changed unseen.
+// present returns the wanted streams without those that have no leader: the provisioner does not change a stream that
+// it cannot read.
 func (p Provisioner) present(want []Spec) []Spec {
 	return slices.DeleteFunc(slices.Clone(want), func(s Spec) bool { return p.away[s.Stream] })
 }
 
-// bring creates the streams, and changes the existing ones.
-func (p Provisioner) bring(ctx context.Context, want, found []Spec, all map[string]*jetstream.StreamInfo) error {
+// apply creates the streams, and changes the existing ones.
+func (p Provisioner) apply(ctx context.Context, want, found []Spec, all map[string]*jetstream.StreamInfo) error {
 	target := make(map[string]Spec, len(want))
 	for _, s := range want {
 		target[s.Stream] = s
@@ -121,12 +122,12 @@ func (p Provisioner) bring(ctx context.Context, want, found []Spec, all map[stri
 
 // Comparison is the difference between the wanted streams and the existing ones.
 type Comparison struct {
-	Missing []string // do not exist
-	Foreign []string // have the name of one of ours and not its marks
+	Missing []string // wanted streams that do not exist
+	Foreign []string // streams that have the name of one of ours and not its marks
 	Drift   []Drift
 }
 
-// Compare compares the wanted streams with all existing ones. A stream of a newer format is not judged.
+// Compare compares the wanted streams with all existing ones. It skips a stream of a newer format.
 func Compare(want []Spec, all map[string]*jetstream.StreamInfo) Comparison {
 	var c Comparison
 	for _, s := range want {
@@ -202,16 +203,16 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 	// Subjects that no stream takes are removed first: they may overlap with subjects that one takes.
 	for subject, name := range m.giver {
 		if !missing[subject] {
-			if err := m.letGo(ctx, name, subject); err != nil {
+			if err := m.release(ctx, name, subject); err != nil {
 				return err
 			}
 		}
 	}
-	for i := range want { // the intake is behind the levels
+	for i := range want { // the levels come before the intake
 		if _, exists := all[want[i].Stream]; exists && m.has[want[i].Stream] == nil {
 			continue // not ours; Compare reports it
 		}
-		err := m.bring(ctx, want[i])
+		err := m.apply(ctx, want[i])
 		if taken(err) {
 			err = p.adopt(ctx, want[i:])
 		}
@@ -221,7 +222,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 	}
 	for name, s := range target { // levels that are served until they are empty
 		if m.has[name] != nil && !slices.ContainsFunc(want, func(w Spec) bool { return w.Stream == name }) {
-			if err := m.bring(ctx, s); err != nil {
+			if err := m.apply(ctx, s); err != nil {
 				return err
 			}
 		}
@@ -229,8 +230,8 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 	return nil
 }
 
-// limit applies the bounds that are asked for; without one, the present bound stays. A bound below the present contents
-// removes no message, because the stream discards new ones.
+// limit applies the configured bounds. Without one, the current bound stays. A bound below the current contents removes
+// no message, because the stream discards new ones.
 func limit(has *jetstream.StreamConfig, want Spec) (changed bool) {
 	if want.Kind == Journal {
 		return limitJournal(has, want)
@@ -258,7 +259,8 @@ func (p Provisioner) create(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// withReserve says which setting asks for the room that the server does not have: a stream reserves its bound in bytes.
+// withReserve adds to the error the setting that requests more room than the server has: a stream reserves its bound in
+// bytes.
 func withReserve(err error, kind Kind, bytes int64) error {
 	refused, ours := errors.AsType[*jetstream.APIError](err)
 	if !ours || refused.ErrorCode != jsapi.CodeStorageFull || bytes <= 0 {
@@ -282,7 +284,7 @@ func (p Provisioner) update(ctx context.Context, cfg jetstream.StreamConfig) err
 	return nil
 }
 
-// ours are the subjects below our roots; an operator may have added others.
+// ours returns the subjects below our roots. An operator may have added others.
 func ours(roots, subjects []string) []string {
 	return slices.DeleteFunc(subjects, func(s string) bool {
 		root, _, _ := strings.Cut(s, ".")

@@ -12,9 +12,9 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// change asks JetStream for a change of a stream. A server that refuses the user the right to ask gives no answer: it
-// tells the connection, apart from all answers. Then the error is an ErrForbidden with the subject, at once. It is not
-// the end of the waiting, which is also what a cluster without a leader looks like.
+// change sends JetStream a request to change a stream. If the user may not publish the request, the server sends no
+// reply, but an error on the connection. Then change returns ErrForbidden with the subject immediately. It does not
+// wait for the timeout, which would look like a cluster without a leader.
 func (p Provisioner) change(ctx context.Context, verb, stream string, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -28,7 +28,7 @@ func (p Provisioner) change(ctx context.Context, verb, stream string, ask func(c
 	return err
 }
 
-// api is the root of the JetStream API's subjects.
+// api returns the root of the JetStream API's subjects.
 func (p Provisioner) api() string {
 	return cmp.Or(strings.TrimSuffix(p.Streams.Options().APIPrefix, "."), "$JS.API")
 }

@@ -13,21 +13,22 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// This file keeps the secret for the brokers' seals in the metadata of their streams. A client that may read messages,
-// directly or by a consumer, does not see it there: only the JetStream API shows it.
+// This file keeps the secret of the brokers' seals in the metadata of their streams. A client that may read messages,
+// directly or through a consumer, does not see it there: only stream requests of the JetStream API return it.
 //
-// Every stream has it, so that it is lost only with all of them. It is written when a stream is created, and into a
-// stream that has none. It never replaces another. Two instances that provision at the same time may each make a
-// secret. If both create a stream, the server lets one of them win. Existing streams they look at just before they
-// write, one after the other. So after the first instance has looked for the last time, at most one of its streams can
-// still get the secret of the second; the other streams keep the first's. So every secret that was ever used is in some
-// stream: all of them are believed, and the secret of the intake seals.
+// Every stream has the secret, so that it is lost only with all streams. The provisioner writes it when it creates a
+// stream, and into a stream that has none. It never replaces a secret. Two instances that provision at the same time
+// may each make a secret. If both create a stream, the server accepts one of them. Each existing stream they read just
+// before they write it, one stream after the other. So after the first instance has read for the last time, at most one
+// of its streams can still get the secret of the second; the other streams keep the secret of the first. So every
+// secret that was ever used is in some stream. The brokers accept the seals of all of them, and seal with the secret of
+// the intake.
 
-// upgradeTime is how long older brokers, which do not seal, may run beside newer ones.
+// upgradeTime is how long older brokers, which do not seal, may run in parallel with newer ones.
 const upgradeTime = time.Hour
 
-// Secrets returns the secrets of all streams found, first the one that seals, and the time from which a message without
-// a seal is not believed. The time is zero if no stream has it.
+// Secrets returns the secrets of all streams found, first the one to seal with, and the time from which on messages
+// without a seal are refused. The time is zero if no stream has one.
 func Secrets(found []Spec) (secrets []string, sealed time.Time) {
 	inOrder := slices.Clone(found)
 	slices.SortStableFunc(inOrder, func(a, b Spec) int { return cmp.Compare(sealRank(a), sealRank(b)) })
@@ -59,8 +60,8 @@ func (s Seals) sealMarks(metadata map[string]string) {
 	}
 }
 
-// seal gives the marks of seals to the wanted streams and the existing ones, and writes them into existing streams that
-// have none yet. It returns the wanted streams with the marks, and whether it changed an existing one.
+// seal adds the marks of seals to the wanted streams, and writes them into existing streams that have none yet. It
+// returns the wanted streams with the marks, and whether it changed an existing one.
 func (p Provisioner) seal(
 	ctx context.Context, want, found []Spec, all map[string]*jetstream.StreamInfo,
 ) (sealed []Spec, changed bool, err error) {
@@ -76,13 +77,13 @@ func (p Provisioner) seal(
 			return nil, false, err
 		}
 		if now == nil {
-			continue // gone
+			continue // the stream was deleted
 		}
 		has, ok := specOf(*now, p.Prefix, p.Delay)
 		if !ok {
 			continue
 		}
-		// The marks that another instance has just made are as good.
+		// If another instance has just written its marks, they stay.
 		say := Seals{Secret: cmp.Or(has.Secret, marks.Secret), Sealed: cmp.Or(has.Sealed, marks.Sealed)}
 		if has.lacks(marks) {
 			now.Metadata = maps.Clone(now.Metadata)
@@ -136,8 +137,8 @@ func (p Provisioner) sealOf(found []Spec, all map[string]*jetstream.StreamInfo) 
 	return marks
 }
 
-// look returns the present configuration of one stream, or nil if it is gone. It needs the right to list streams, and
-// no other.
+// look returns the current configuration of one stream, or nil if the stream does not exist. It needs only the
+// permission to list streams.
 func (p Provisioner) look(ctx context.Context, s Spec) (*jetstream.StreamConfig, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -158,7 +159,7 @@ func (p Provisioner) look(ctx context.Context, s Spec) (*jetstream.StreamConfig,
 	return config, nil
 }
 
-// adopt gives the marks of an instance that was faster to the streams that are still to be created.
+// adopt uses the marks of another instance, which was faster, for the streams that are still to be created.
 func (p Provisioner) adopt(ctx context.Context, want []Spec) error {
 	found, all, err := p.Find(ctx)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Format is the version of the messages in our streams. A broker serves no stream of a newer format: it might misread
-// it.
+// Format is the version of the messages in our streams. A broker does not serve a stream of a newer format, since it
+// might misread the messages.
 const Format = 1
 
 // The metadata that marks a stream as ours. Other keys belong to others and are left alone.
@@ -33,16 +33,16 @@ const (
 	Intake Kind = "intake"
 	Level  Kind = "level"
 	Retry  Kind = "retry"
-	Paused Kind = "paused" // a lane for each pause: what waits for it has a subject of its own
+	Paused Kind = "paused" // messages of paused targets; each pause has its own subject, and is a lane of its own
 	Timers Kind = "timers" // named timers: the last message of each subject is the state of one
 	Dead   Kind = "dead"   // not a lane: it is not read in order
 	Owners Kind = "owners" // not a lane: it holds the owners of lanes
 
-	// Journal is no lane: it holds what became of deliveries, for a while.
+	// Journal is not a lane: it holds the records of deliveries, for a limited time.
 	Journal Kind = "journal"
 )
 
-// Lanes are the kinds of stream that are read in order, as messages pass them.
+// Lanes are the kinds of stream that are read in order, in the order in which a message passes them.
 func Lanes() []Kind { return []Kind{Intake, Timers, Level, Retry, Paused} }
 
 // IsLane reports whether streams of this kind are read in order.
@@ -52,33 +52,33 @@ func (k Kind) IsLane() bool { return slices.Contains(Lanes(), k) }
 type Spec struct {
 	Stream   string
 	Kind     Kind
-	Name     string        // the level's name as it stands in subjects, "30m"; empty for the intake and dead letters
+	Name     string        // the level's name as in subjects, "30m"; empty for the intake and dead letters
 	Delay    time.Duration // how long every message waits here; zero for the intake
 	Prefix   string
 	Format   int
 	Subjects []string
 
 	MaxMsgSize int32         // bytes of headers and payload; -1 for no bound
-	MaxMsgs    int64         // messages pending; zero for no bound
-	MaxBytes   int64         // and their bytes; zero for no bound
+	MaxMsgs    int64         // pending messages; zero for no bound
+	MaxBytes   int64         // bytes of pending messages; zero for no bound
 	MaxAge     time.Duration // of the journal only: how long a record is kept
 	Replicas   int           // copies in a cluster; not compared, so that operators may change it
 	Duplicates time.Duration // the window in which a Nats-Msg-Id is remembered
 
 	Seals
 
-	// Broken is the error in the marks of a stream that was found. Such a stream is neither served nor changed: its
-	// messages might be misread.
+	// Broken is the error in the marks of a stream that was found. The broker neither serves nor changes such a stream,
+	// since it might misread the messages.
 	Broken error
 }
 
-// Seals are what the metadata of a stream says of seals. They are only read and kept: see Secrets.
+// Seals are the marks of seals in the metadata of a stream. See Secrets.
 type Seals struct {
-	Secret string    // of the brokers
-	Sealed time.Time // from then on, a message without a seal is not believed
+	Secret string    // with which the brokers seal
+	Sealed time.Time // from then on, messages without a seal are refused
 }
 
-// Config is the stream to create.
+// Config returns the configuration with which to create the stream.
 func (s Spec) Config() jetstream.StreamConfig {
 	cfg := jetstream.StreamConfig{
 		Name:        s.Stream,
@@ -149,7 +149,7 @@ func specOf(
 		spec.Broken = fmt.Errorf("metadata %s is %q: want a number, such as %d", metaFormat, cfg.Metadata[metaFormat], Format)
 		return spec, true
 	}
-	if spec.Format <= Format && (kind == Level || kind == Retry) { // a newer broker may name its levels otherwise
+	if spec.Format <= Format && (kind == Level || kind == Retry) { // a newer broker may use other names of levels
 		if spec.Delay, err = delay(spec.Name); err != nil {
 			spec.Broken = fmt.Errorf("metadata %s: %w", metaLevel, err)
 		}
@@ -157,7 +157,7 @@ func specOf(
 	return spec, true
 }
 
-// minus are the elements of a that are not in b.
+// minus returns the elements of a that are not in b.
 func minus(a, b []string) []string {
 	in := make(map[string]bool, len(b))
 	for _, s := range b {
@@ -172,7 +172,7 @@ func newer(has jetstream.StreamConfig) bool {
 	return err == nil && format > Format
 }
 
-// parseFormat reads a version in our own spelling only.
+// parseFormat reads a version. It accepts only the spelling that the broker writes.
 func parseFormat(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || strconv.Itoa(n) != s {
@@ -181,8 +181,8 @@ func parseFormat(s string) (int, error) {
 	return n, nil
 }
 
-// sameMarks reports whether a stream carries our own marks, so that it may be changed. The secret may be of another
-// instance.
+// sameMarks reports whether a stream carries exactly our marks, so that it may be changed. The secret may differ:
+// another instance may have made it.
 func sameMarks(want, has jetstream.StreamConfig) bool {
 	marks := func(cfg jetstream.StreamConfig) map[string]string {
 		ours := maps.Clone(cfg.Metadata)

@@ -12,7 +12,7 @@ import (
 // broker is switched off.
 type Stranded struct {
 	Prefix   string
-	Streams  []string // that hold messages, by name
+	Streams  []string // names of the streams that hold messages, sorted
 	Messages uint64
 }
 
@@ -32,7 +32,11 @@ func FindStranded(prefix string, all map[string]*jetstream.StreamInfo) []Strande
 			continue
 		}
 		read[other] = read[other] || info.State.Consumers > 0
-		if info.State.Msgs == 0 {
+		waiting := info.State.Msgs
+		if Kind(info.Config.Metadata[metaKind]) == Paused && waiting > 0 {
+			waiting-- // the list of pauses
+		}
+		if waiting == 0 {
 			continue
 		}
 		s := found[other]
@@ -40,7 +44,7 @@ func FindStranded(prefix string, all map[string]*jetstream.StreamInfo) []Strande
 			s = &Stranded{Prefix: other}
 			found[other] = s
 		}
-		s.Streams, s.Messages = append(s.Streams, name), s.Messages+info.State.Msgs
+		s.Streams, s.Messages = append(s.Streams, name), s.Messages+waiting
 	}
 	var stranded []Stranded
 	for other, s := range found {

@@ -2,9 +2,9 @@ package layout
 
 import "fmt"
 
-// CheckServer returns ErrServerTooOld for a nats-server before 2.10. Its streams keep no metadata, so none could be
-// recognised as ours. The check belongs before the first stream is created. A version that cannot be read is one of a
-// development build, and passes.
+// CheckServer returns ErrServerTooOld for a nats-server before 2.10. Its streams have no metadata, so the broker could
+// not recognise its own streams. Call CheckServer before the first stream is created. A version that cannot be parsed
+// is a development build, and passes.
 func CheckServer(version string) error {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {

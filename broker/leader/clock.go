@@ -3,42 +3,43 @@ package leader
 import "time"
 
 const (
-	// Trust is how long a proof of the leader's time is good to fire by. A wall clock that is being corrected runs up
-	// to 500 ppm off the monotonic one: 50 µs in this time, which is less than a publish takes to be stored, so that
-	// nothing is early by it; in half a minute it would be 15 ms.
+	// Trust is how long a proof of the leader's time may be used to fire messages. A wall clock that is being corrected
+	// runs up to 500 ppm off the monotonic one. In this time that is 50 µs, less than the time that a publish takes to be
+	// stored, so no delivery is early because of it. In half a minute it would be 15 ms.
 	Trust = 100 * time.Millisecond
-	// tight is how far a message's timestamp may lie behind the time that the last look foretells and still count as
+	// freshness is how far a message's timestamp may lie behind the time that the last answer predicts and still count as
 	// a proof of the time: the message was stored just now.
-	tight = time.Millisecond
+	freshness = time.Millisecond
 )
 
-// Clock tells the time of one stream's leader. The leader's clock has stamped the messages, so only by that clock can a
-// delivery be early. The time told is never later than is proven: when the leader's clock said ts in an answer received
-// at r, it shows at least ts + (now − r) now. The best bound of this kind within Trust is the time; it lags by the
-// fastest answer's way back, some 100 µs on a local network. The timestamp of a message just stored is a bound too, and
-// free.
+// Clock estimates the time of one stream's leader. The estimate is never later than the proven time: if an answer that
+// was received at r has the leader's time ts, then the leader's clock now shows at least ts + (now − r). The clock uses
+// the best such bound within Trust. It lags by the way back of the fastest answer, some 100 µs on a local network. The
+// timestamp of a message that was just stored is a bound too, and needs no request.
 //
-// Steps of the local wall clock do not matter, since only differences of the monotonic clock are used. The monotonic
+// Steps of the local wall clock do not matter, since Clock uses only differences of the monotonic clock. The monotonic
 // clock stands still while a machine is suspended: see [Clock.Suspended].
+//
+// A Clock is not safe for concurrent use.
 type Clock struct {
-	base   time.Time     // local, with monotonic reading
-	best   [2]bound      // of the present half of Trust, and of the half before
-	proved time.Duration // monotonic; the last proof
-	looked time.Duration // how far the leader's clock is ahead of base plus monotonic, by the last look
-	at     time.Time     // local, when it was answered
-	known  bool          // there was a look
-	last   uint64        // the stream's last sequence then
-	leader string
+	base     time.Time     // local, with monotonic reading
+	best     [2]bound      // of the current half of Trust, and of the half before
+	proved   time.Duration // since base, monotonic; the last proof
+	answered time.Duration // how far the leader's clock is ahead of base plus monotonic, by the last answer
+	at       time.Time     // local; when the last answer was received
+	known    bool          // the leader has answered
+	last     uint64        // the stream's last sequence, in the last answer
+	leader   string        // the leader's name, in the last answer
 }
 
-// bound is the largest proven difference between the leader's clock and base plus monotonic, in a while.
+// bound is the largest proven difference between the leader's clock and base plus monotonic, in one half of Trust.
 type bound struct {
-	since  time.Duration // monotonic
+	since  time.Duration // since base, monotonic; when the half began
 	offset time.Duration
 	ok     bool
 }
 
-// Answer is what the leader of a stream said when it was asked.
+// Answer is an answer of a stream's leader to a request for the stream's state.
 type Answer struct {
 	Time     time.Time // its clock when it answered
 	Received time.Time // our clock when the answer arrived
@@ -46,44 +47,45 @@ type Answer struct {
 	LastSeq  uint64    // the last sequence of the stream
 }
 
-// NewClock makes a clock that knows nothing yet.
+// NewClock returns a clock without an answer. Local is the local time now.
 func NewClock(local time.Time) *Clock { return &Clock{base: local} }
 
-// Base is the local time at which the clock was made, with its monotonic reading.
+// Base returns the local time at which the clock was made, with its monotonic reading.
 func (c *Clock) Base() time.Time { return c.base }
 
-// Looked is the local time of the last answer, if there was one.
+// Looked returns the local time of the last answer. ok is false if there was none.
 func (c *Clock) Looked() (at time.Time, ok bool) { return c.at, c.known }
 
 // Known reports whether the leader has answered.
 func (c *Clock) Known() bool { return c.known }
 
-// Leader is the name of the leader that answered last.
+// Leader returns the name of the leader that answered last.
 func (c *Clock) Leader() string { return c.leader }
 
-// Look takes in an answer of the stream's leader.
+// Look records an answer of the stream's leader.
 func (c *Clock) Look(a Answer) {
 	if a.Received.Before(c.at) {
-		return // a later answer came first; this one would count as a new proof
+		return // a later answer came first, and this old one would count as a new proof
 	}
 	c.at = a.Received
 	if a.Leader != c.leader {
 		c.leader, c.best = a.Leader, [2]bound{} // another clock
 	}
-	c.known, c.looked, c.last = true, c.Offset(At(a.Time), a.Received), a.LastSeq
-	c.prove(c.looked, a.Received)
+	c.known, c.answered, c.last = true, c.Offset(At(a.Time), a.Received), a.LastSeq
+	c.prove(c.answered, a.Received)
 }
 
-// Observe takes in the timestamp of a message that was just received. A message that was stored long ago proves
-// nothing. A message that was there at the last look may prove too much: another leader may have stamped it, or this
-// leader before its clock was put right.
+// Observe records the timestamp of a message that was just received. A message that was stored long ago proves nothing.
+// A message that was stored before the last answer may prove too much: another leader may have stamped it, or this
+// leader before its clock was corrected.
 func (c *Clock) Observe(sequence uint64, stored Time, received time.Time) {
-	if offset := c.Offset(stored, received); c.known && sequence > c.last && offset > c.looked-tight {
+	if offset := c.Offset(stored, received); c.known && sequence > c.last && offset > c.answered-freshness {
 		c.prove(offset, received)
 	}
 }
 
-// Offset is how far the leader's clock is ahead of base plus monotonic, if it showed a time when ours showed local.
+// Offset returns how far the leader's clock is ahead of base plus monotonic, if it showed at when the local clock
+// showed local.
 func (c *Clock) Offset(at Time, local time.Time) time.Duration {
 	return at.stamp.Sub(c.base.Round(0)) - local.Sub(c.base)
 }
@@ -99,11 +101,11 @@ func (c *Clock) prove(offset time.Duration, received time.Time) {
 	}
 }
 
-// Now is the time that the leader's clock shows at least when ours shows local. Without a fresh proof it is an
-// estimate: good to plan by, but not to fire by.
+// Now returns a lower bound of the leader's time when the local clock shows local. If fresh is false, there is no proof
+// within Trust and now is an estimate: it may be used to plan, but not to fire messages.
 func (c *Clock) Now(local time.Time) (now Time, fresh bool) {
 	mono := local.Sub(c.base)
-	offset := c.looked
+	offset := c.answered
 	for _, b := range c.best {
 		if b.ok && mono-b.since <= Trust && (!fresh || b.offset > offset) {
 			offset, fresh = b.offset, true
@@ -112,15 +114,15 @@ func (c *Clock) Now(local time.Time) (now Time, fresh bool) {
 	return At(c.base.Round(0).Add(mono + offset)), fresh
 }
 
-// Suspended reports whether wall and monotonic clock have come apart since the last look, as they do while a machine
-// sleeps. Then the leader's time is not the time that we assume.
+// Suspended reports whether the wall clock and the monotonic clock have diverged since the last answer, as they do
+// while a machine sleeps. Then the estimate of the leader's time may be wrong.
 func (c *Clock) Suspended(local time.Time) bool {
-	const much = time.Second
-	apart := local.Round(0).Sub(c.at.Round(0)) - local.Sub(c.at)
-	return c.known && apart.Abs() > much
+	const tolerance = time.Second
+	drift := local.Round(0).Sub(c.at.Round(0)) - local.Sub(c.at)
+	return c.known && drift.Abs() > tolerance
 }
 
-// Age is how long ago the last proof was.
+// Age returns the time since the last proof, or Trust if there is none.
 func (c *Clock) Age(local time.Time) time.Duration {
 	if !c.known {
 		return Trust

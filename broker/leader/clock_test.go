@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// TestClockIsALowerBound looks at a server's clock of any offset and drift, over answers of any speed: the time that we
-// assume is never ahead of the server's by more than the drift since the last look, and behind by no more than the last
+// TestClockIsALowerBound looks at a server's clock of any offset and drift, over answers of any speed: the estimate is
+// never ahead of the server's clock by more than the drift since the last answer, and behind by no more than that
 // answer's way back.
 func TestClockIsALowerBound(t *testing.T) {
 	for seed := range uint64(30) {
@@ -51,8 +51,8 @@ func TestClockIsALowerBound(t *testing.T) {
 				if ahead > drift {
 					t.Fatalf("%s ahead of the server at a drift of %v ppm, want at most %s", ahead, ppm, drift)
 				}
-				if behind := -ahead; behind > back+tight+2*drift {
-					t.Fatalf("%s behind the server, want at most %s", behind, back+tight+2*drift)
+				if behind := -ahead; behind > back+freshness+2*drift {
+					t.Fatalf("%s behind the server, want at most %s", behind, back+freshness+2*drift)
 				}
 			}
 		})
@@ -72,7 +72,8 @@ func checkClock(t *testing.T, c *Clock, base time.Time, after, ahead time.Durati
 	}
 }
 
-// TestClockFreshness is fresh for a tenth of a second, to the nanosecond; a message alone does not begin that.
+// TestClockFreshness: an answer keeps the clock fresh for a tenth of a second, to the nanosecond. A message without an
+// answer before it does not.
 func TestClockFreshness(t *testing.T) {
 	base := time.Now()
 	c := NewClock(base)
@@ -90,7 +91,7 @@ func TestClockFreshness(t *testing.T) {
 	}
 }
 
-// TestClockTakesTheBest keeps the best proof of a tenth of a second, and not longer.
+// TestClockTakesTheBest: the clock uses the best proof of the last tenth of a second, and no older one.
 func TestClockTakesTheBest(t *testing.T) {
 	const ms = time.Millisecond
 	base := time.Now()
@@ -109,7 +110,7 @@ func TestClockTakesTheBest(t *testing.T) {
 // fresh.
 func TestClockOfOldMessages(t *testing.T) {
 	base := time.Now()
-	for behind, fresh := range map[time.Duration]bool{0: true, tight - 1: true, tight: false, time.Hour: false} {
+	for behind, fresh := range map[time.Duration]bool{0: true, freshness - 1: true, freshness: false, time.Hour: false} {
 		c := NewClock(base)
 		c.Look(look(base, 0, 0, ""))
 		c.Observe(1, At(base.Round(0).Add(time.Second-behind)), base.Add(time.Second))
@@ -119,7 +120,7 @@ func TestClockOfOldMessages(t *testing.T) {
 	}
 }
 
-// TestClockOfAnotherLeader forgets the answers and the stamps of the last leader's clock.
+// TestClockOfAnotherLeader: a new leader's answer discards the answers and stamps of the old leader's clock.
 func TestClockOfAnotherLeader(t *testing.T) {
 	const ms = time.Millisecond
 	base := time.Now()
@@ -135,7 +136,8 @@ func TestClockOfAnotherLeader(t *testing.T) {
 	checkClock(t, c, base, 10*ms, ms, true)
 }
 
-// TestClockThatWasPutRight has messages stamped by a clock that was an hour ahead: they say nothing about now.
+// TestClockThatWasPutRight: messages that the leader stamped while its clock was an hour ahead prove nothing about the
+// present.
 func TestClockThatWasPutRight(t *testing.T) {
 	base := time.Now()
 	c := NewClock(base)
@@ -147,8 +149,8 @@ func TestClockThatWasPutRight(t *testing.T) {
 	checkClock(t, c, base, 0, 0, true)
 }
 
-// TestClockAfterSteps: our wall clock is stepped, or jumps while the monotonic one stands still. Only the monotonic one
-// counts.
+// TestClockAfterSteps: our wall clock is stepped, or jumps while the monotonic one stands still. Clock uses only the
+// monotonic one.
 func TestClockAfterSteps(t *testing.T) {
 	for _, step := range []time.Duration{0, 1, -1, time.Hour, -time.Hour} {
 		base := time.Now()
@@ -161,7 +163,7 @@ func TestClockAfterSteps(t *testing.T) {
 	}
 }
 
-// stepped is t as it would be if the wall clock had been stepped: nothing public moves one of the two readings alone.
+// stepped returns t as if the wall clock had been stepped. No exported function changes only one of the two readings.
 func stepped(t time.Time, by time.Duration) time.Time {
 	t = t.Add(by)
 	(*struct {

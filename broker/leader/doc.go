@@ -1,24 +1,26 @@
-// Package leader tells the time of the leader of a stream. That clock stamps all messages that are stored. So the times
-// at which a message was stored, is due, and leaves its lane are times of the leader, and only by that clock can a
-// delivery be early.
+// Package leader estimates the clock of a stream's leader. The leader stamps all messages that it stores. So the times
+// at which a message was stored, is due, and leaves its lane are times of the leader, and a delivery is early only if
+// it is early by that clock.
 //
-// Our own clock is another clock, and its times are of type time.Time: the compiler keeps the two apart. [Clock] knows
-// how far the two are apart; elsewhere, a wait is carried over as a duration. What comes from a message is still a
-// time.Time, so there a comment says by which clock it is, and [At] makes it a leader's. The leaders of two streams are
-// taken to have the same time: they are servers of one cluster, and as far apart as their synchronisation leaves them.
+// This host has another clock. Its times are of type time.Time and the leader's are of type [Time], so the compiler
+// keeps the two apart. [Clock] knows the offset between the two clocks; other code passes a wait from one to the other
+// as a duration. Times in a message are still of type time.Time. A comment there names the clock, and [At] converts the
+// time to a leader's. The project treats the clocks of two streams' leaders as one: the leaders are servers of one
+// cluster, and their clocks differ by no more than the servers' synchronisation allows.
 //
 // # Where two clocks meet
 //
-// Our own and a leader's meet in Clock.Offset alone, and in what follows the same rule where no lane is at hand:
+// The local clock and a leader's clock are compared in Clock.Offset. Code that has no lane, and so no Clock, follows
+// the same rule in these files:
 //
-//	control/clock.go                             what is asked of a timer, or for a schedule
-//	figures/early.go                             was a delivery early, by what a leader said later
-//	dialect/takeover.go, inspect/letters.go      what a server's clock shows, some time after it was asked
-//	inspect/clock.go                             by how much they differ, for an operator
-//	client/arrival.go                            how late it was, by the clock of who receives
+//	control/clock.go                             the time of a request for a timer or a schedule
+//	figures/early.go                             check for an early delivery, with a later answer of the leader
+//	dialect/takeover.go, inspect/letters.go      the server's time, some time after its answer
+//	inspect/clock.go                             the difference of the two clocks, for an operator
+//	client/arrival.go                            the lateness of a delivery, by the receiver's clock
 //
-// The clocks of two servers meet where a stream's creation is compared with a message's timestamp (timer/judge.go,
-// inspect/whereabouts.go), and where records are searched by their time (journal/search.go). Since when all messages
-// are sealed is a server's time, or at first that of whoever provisioned (layout/secret.go). Package lease compares
-// each instance's clock only with itself.
+// The clocks of two servers are compared where a stream's creation time is compared with a message's timestamp
+// (timer/judge.go, inspect/whereabouts.go), and where records are searched by their time (journal/search.go). The time
+// from which on all messages are sealed is a server's time, or at first the time of the process that provisioned the
+// streams (layout/secret.go). Package lease compares each instance's clock only with itself.
 package leader

@@ -5,7 +5,7 @@ import "time"
 // Time is a time by the clock of a stream's leader. The zero value is no time.
 type Time struct{ stamp time.Time }
 
-// At is the time that a leader has stamped, or that was made from such a stamp.
+// At returns the Time for a leader's stamp, or for a time that was computed from one.
 func At(stamp time.Time) Time { return Time{stamp} }
 
 func (t Time) Add(d time.Duration) Time      { return Time{t.stamp.Add(d)} }
@@ -17,5 +17,6 @@ func (t Time) IsZero() bool                  { return t.stamp.IsZero() }
 func (t Time) UnixNano() int64               { return t.stamp.UnixNano() }
 func (t Time) String() string                { return t.stamp.String() }
 
-// Stamp is the time as a leader writes it, for headers and for people. It must not be compared with our own clock.
+// Stamp returns the time as a time.Time, for headers and for output. The caller must not compare it with the local
+// clock.
 func (t Time) Stamp() time.Time { return t.stamp }

@@ -1,7 +1,7 @@
 // Package lease decides which instance owns which lane. Only the owner reads a lane, moves its messages on, and
 // commits. Static gives one instance a fixed set of lanes. With Shared, the instances agree among themselves.
 //
-// # Words
+// # Terms
 //
 //	instance  a running broker
 //	owner     the instance that has the lease of a lane
@@ -11,20 +11,22 @@
 //	counter   one message for each instance, which the instance raises every second; to raise it is a beat
 //	call      a message on a plain subject, which no stream stores
 //	round     the unit of work: beat, read the table and the counters, write the table, announce the change
-//	roster    what an instance knows of the life of the others, from their counters and calls
+//	roster    the liveness of the other instances, as an instance infers it from their counters and calls
 //	grace     the time for which an instance may act without another good round
 //	share     the lanes that an instance should own
 //
 // # The purpose of ownership
 //
-// Ownership serves order and economy. No promise rests on it: two owners of one lane deliver twice, under one id, and
-// lose nothing. An owner purges only up to its cursor, and has seen every message below the cursor arrive. It begins at
-// the stream's first message, or at the cursor of its predecessor, below which every message has arrived. So every
-// message that an owner purges has arrived, whoever moved it. A message that another owner still has in flight keeps
-// its id. A predecessor's cursor counts only in the stream it belongs to, which is known by its time of creation.
+// Ownership exists for order and efficiency. No promise depends on it: two owners of one lane deliver messages twice,
+// under one id, and lose none. An owner purges only up to its cursor, and has seen every message below the cursor
+// delivered. It begins at the stream's first message, or at its predecessor's cursor, below which every message was
+// delivered. So every message that an owner purges was delivered, by this owner or another. A message that another
+// owner still has in flight keeps its id. A predecessor's cursor is valid only in its own stream, which the time of
+// creation identifies.
 //
 // So a lease need not be perfect, and cannot be: a process may be stopped between the question whether it owns a lane
-// and the publish that follows. Two requirements remain. Copies must be rare, and no lane may stay without an owner.
+// and the publish that follows. Two requirements remain. Duplicates must be rare, and no lane may stay without an
+// owner.
 //
 // # How instances agree
 //
@@ -34,8 +36,8 @@
 //
 // In a round an instance raises its counter. It reads the message it just wrote from the stream's leader, then the
 // table, then the counter of each instance in the table. It computes the table as it should be. If that differs, it
-// writes it, on condition that the message it replaces is still the one it read, and announces the change. It believes
-// only a server that shows its own beat: for a while, a leader that was deposed still answers reads, and shows counters
+// writes it, on condition that the message it replaces is still the one it read, and announces the change. It trusts a
+// server only if the answer shows its own beat: for a while, a deposed leader still answers reads, and shows counters
 // that stand still.
 //
 //   - An instance that is alone does none of this. Its name is in the table. It listens for calls, and raises its
@@ -73,13 +75,14 @@
 // # When an owner stops, and when it does not
 //
 // An instance counts from the sending of its last good beat, and stops after 5 s: Held is false. An observer counts
-// from its reading of that beat, which is later. Both clocks count, the monotonic one and the wall clock, since the
-// monotonic one stands still while a machine is suspended.
+// from its reading of that beat, which is later. It uses the longer time of two clocks, the monotonic clock and the
+// wall clock, since the monotonic clock stands still while a machine is suspended.
 //
 // But ownership must not stop delivery. An instance whose grace held, that is connected and goes on trying, keeps it
 // while its beats fail. What it cannot write, others cannot write either, and so cannot replace it. It may be wrong
 // when it alone is cut off from the stream; then there are two owners until it reads the table again. If a leader
-// refuses the write for want of room, and shows a table in which the lane is ours, it cannot even be wrong.
+// refuses the write because it has no room, and shows a table in which the lane belongs to the instance, the instance
+// is certainly right.
 //
 // While rounds fail, instances call out their lanes. After 15 s, which is longer than an election, or after 5 s of "no
 // room", they go by these calls. Each instance keeps its lanes. The lanes that no call names go to the instances that
@@ -91,19 +94,19 @@
 // its messages in flight and repeats none. Only the table, or in an outage the call of another instance, ends a lease
 // (Done).
 //
-// Every good round gives each worker a beat to take. A worker that leaves one untaken for 5 s loses its lane, whatever
-// the rest of the process does. Beats from a goroutine of their own would keep a lane with an owner that does not work.
-// A worker to which Held said false gets a beat when it is true again.
+// Every good round sends each worker a beat. A worker that does not receive it within 5 s loses its lane, whatever the
+// rest of the process does. Beats from a separate goroutine would keep a lane with an owner that does not work. A
+// worker for which Held returned false gets a beat when Held is true again.
 //
-// An instance that is alone does not beat. So it trusts itself only while its own sign of life, every 2 s and not sent,
-// is less than 4 s old, and while it is connected. Otherwise it may have missed a call, and reads the table before it
-// goes on.
+// An instance that is alone does not beat. So it trusts itself only while it is connected, and while its own sign of
+// life is less than 4 s old. It renews that sign every 2 s, in memory only. Otherwise it may have missed a call, and
+// reads the table before it goes on.
 //
 // # Instances that come back
 //
 // An instance that is killed stays in the table. Its next run, with the same name or at the same place, calls it, and
-// takes over if there is no answer within 300 ms, or at once if the place is locked. The name is the operator's word.
-// The place is a guess, made of a host's name and an address. It is wrong if two hosts have one name and the address is
+// takes over if there is no answer within 300 ms, or at once if the place is locked. The operator chooses the name. The
+// place is a guess, made of a host's name and an address. It is wrong if two hosts have one name and the address is
 // local to each. So if two instances live, the younger stops if they share a name, and goes on without a place if they
 // share that. They notice it when one hears the other, or sees its counter move. If they could not hear each other at
 // the start, the elder notices when it next reads the table. Until then both own the lanes.
@@ -144,18 +147,19 @@
 //
 // "As full" ends when the stream is back: every instance keeps its lanes, and soon the shares are even.
 //
-// # What was tried and rejected
+// # Tried and rejected
 //
 //   - Leases that expire by a TTL. A per-key TTL and an update make a key immortal. A bucket's TTL expires claims
 //     without an event, by each server's own wall clock. And a replicated bucket is silent for 7 s when its leader
 //     dies: every owner would stop, and everything would move, for no reason.
-//   - A KV bucket. The stream is one but for its name: nats-server denies $KV.> across a leaf node, where brokers live
-//     that use DELAY_JS_DOMAIN, and reads of a bucket go to any replica. Below delaysys the broker may publish already.
-//   - An answer to a call as the only sign of life. The counter says at the same time that its owner can write. Calls
-//     count besides, where the counter is hidden, or when no instance can write.
-//   - Reading all stored messages in order. A client that has many put there makes that endless.
+//   - A KV bucket. The stream is configured like one, under another name. But nats-server denies $KV.> across a leaf
+//     node, where brokers with DELAY_JS_DOMAIN run, and reads of a bucket go to any replica. Below delaysys the broker
+//     already has permission to publish.
+//   - An answer to a call as the only sign of life. A counter also proves that its owner can write. Calls count in
+//     addition, if the counter is hidden or if no instance can write.
+//   - Reading all stored messages in order. A client that has many messages stored there would make that endless.
 //   - Stopping after 15 s in which no instance could write. That made a full account a deadlock of two or more
 //     instances.
 //   - DELAY_OWNERS in memory. A restart of the servers forgets the cursors, and memory is full at times, too.
-//   - One key for each claim. Even shares are a statement about all claims.
+//   - One key for each claim. Even shares are a property of all claims together.
 package lease

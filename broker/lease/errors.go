@@ -2,18 +2,18 @@ package lease
 
 import "errors"
 
-// ErrNamesake is passed to SharedConfig.Fail when an elder instance lives that has the name the operator gave to this
-// one. Give each instance a name of its own, or none.
+// ErrNamesake is passed to SharedConfig.Fail when an older live instance has the same name. Give each instance its own
+// name, or none.
 var ErrNamesake = errors.New("another instance has the same name")
 
 var (
 	// errConflict is returned when the message that was to be replaced is no longer the last of its subject.
 	errConflict = errors.New("another instance was faster")
-	// errStale is returned when an answer does not show a message that was stored before the question.
+	// errStale is returned when an answer does not show a message that was stored before the request.
 	errStale = errors.New("a server answered from the past")
 	// errFull is returned when a leader has no room: in the stream, the account, the server, its memory or its disk. It
 	// refuses the writes of all other instances, too.
 	errFull = errors.New("no room")
-	// errCutOff is returned when the connection changed its state during a question.
+	// errCutOff is returned when the connection changed its state during a request.
 	errCutOff = errors.New("the connection was lost")
 )

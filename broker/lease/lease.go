@@ -5,13 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// sharedLease is a lease of Shared.
+// sharedLease implements Lease for one lane of a Shared leaser.
 type sharedLease struct {
 	of    *Shared
 	lane  string
 	from  Cursor
-	beats chan struct{}           // one slot
-	given atomic.Pointer[instant] // when the beat was given that is in the slot
+	beats chan struct{}           // one slot; the worker must receive from it to prove that its loop runs
+	given atomic.Pointer[instant] // when the beat in the slot was sent
 	done  chan struct{}           // closed by end
 	lost  atomic.Bool
 	// denied is set when Held returned false although the lane was not lost. The worker then waits for a beat before it
@@ -48,16 +48,17 @@ func (l *sharedLease) Held() bool {
 		return true
 	}
 	l.denied.Store(true)
-	l.of.wake() // the next round gives a beat if the lane is held again
+	l.of.wake() // Run's next round sends a beat if the lane is held again
 	return false
 }
 
-// Release returns when the other instances can see that the lane is free, and at once if it is lost already.
+// Release returns when the other instances can see that the lane is free. It returns immediately if the lane is already
+// lost.
 func (l *sharedLease) Release(ctx context.Context, at Cursor) error {
 	return l.of.release(ctx, l, at)
 }
 
-// stuck reports whether the worker has left a beat untaken for too long.
+// stuck reports whether the worker has not received a beat for too long.
 func (l *sharedLease) stuck(now instant) bool {
 	if len(l.beats) == 0 {
 		return false
@@ -66,7 +67,7 @@ func (l *sharedLease) stuck(now instant) bool {
 	return given != nil && given.until(now) >= lostAfter
 }
 
-// beat gives the worker a beat to take, unless the last one still waits.
+// beat sends the worker a beat, unless the last one is still in the slot.
 func (l *sharedLease) beat(now instant) {
 	if len(l.beats) > 0 {
 		return

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// namesakeAfter is how long the counter of an earlier run of this very instance must stand still before this run takes
-// over. A run that lives would have answered a question by then.
+// namesakeAfter is how long the counter of an earlier run of this instance must stand still before this run takes over.
+// A live run would have answered a call by then.
 const namesakeAfter = 300 * time.Millisecond
 
-// isNamesake reports whether an instance has our name, or runs where we do.
+// isNamesake reports whether an instance has this instance's name or place.
 func (s *Shared) isNamesake(i Instance) bool {
 	return i.Name != "" && i.Name == s.cfg.Name || i.Place != "" && i.Place == s.self.place
 }
@@ -19,7 +19,7 @@ func (s *Shared) gone(id string, i Instance) bool {
 	return s.cfg.Locked && s.isNamesake(i) && i.Name == "" || s.view.roster.still(id) >= s.patience(id, i)
 }
 
-// patience is how long the counter of an instance may stand still before the instance is dead.
+// patience is the timeout after which an instance with an unchanged counter is dead.
 func (s *Shared) patience(id string, i Instance) time.Duration {
 	own, in := s.view.table.Instances[s.self.id]
 	if s.isNamesake(i) && i.Started <= s.self.started && (!in || i.Joined < own.Joined) && !s.view.roster.lives(id) {
@@ -28,8 +28,8 @@ func (s *Shared) patience(id string, i Instance) time.Duration {
 	return lostAfter
 }
 
-// namesakes looks for live instances that have our name, or our place. The younger of two gives way: it stops if they
-// share a name, and goes on without a place if they share a place.
+// namesakes looks for live instances with this instance's name or place. The younger of two yields: it stops if they
+// share a name, and continues without a place if they share a place.
 func (s *Shared) namesakes() {
 	for id, i := range s.view.table.Instances {
 		if id == s.self.id || !s.isNamesake(i) || !s.view.roster.lives(id) {

@@ -2,11 +2,11 @@ package lease
 
 import "time"
 
-// roster judges which instances live, by their counters and calls. Its times are this instance's own.
+// roster infers which instances live from their counters and calls. Its times are by this instance's clock.
 type roster struct {
 	seen map[string]sighting
-	// good is when the last round began that showed everything stored before it. It is zero when rounds have failed since:
-	// then nothing is known about how long a counter stood still, because its owner could not beat either.
+	// good is when the last successful round began, which showed everything stored before it. It is zero if rounds have
+	// failed since: then the time for which a counter stood still is unknown, because its owner could not beat either.
 	good time.Time
 }
 
@@ -17,8 +17,8 @@ type sighting struct {
 	lives   bool      // the counter was seen to move, or a call was heard
 }
 
-// saw takes a counter. One that does not rise is ignored: somebody may have put an old one back. Heard means that it
-// came in a call.
+// saw records a counter. It ignores one that does not rise: a client may have stored an old one again. Heard means that
+// the counter came in a call.
 func (r *roster) saw(id string, counter uint64, heard bool, now time.Time) {
 	s, known := r.seen[id]
 	if known && counter <= s.counter {
@@ -31,7 +31,8 @@ func (r *roster) saw(id string, counter uint64, heard bool, now time.Time) {
 	r.seen[id] = sighting{counter: counter, since: now, moved: moved, lives: s.lives || s.counter > 0 || heard}
 }
 
-// round ends a round that began at sent and has shown everything stored before. Others are the instances of the table.
+// round records the success of a round that began at sent and showed everything stored before. Others are the instances
+// of the table.
 func (r *roster) round(sent, now time.Time, others []string) {
 	if r.good.IsZero() {
 		for id, s := range r.seen {
@@ -47,10 +48,10 @@ func (r *roster) round(sent, now time.Time, others []string) {
 	}
 }
 
-// failed ends a round that failed.
+// failed records the failure of a round.
 func (r *roster) failed() { r.good = time.Time{} }
 
-// still is how long the counter of an instance is known to have stood still while it could have moved.
+// still returns how long the counter of an instance has certainly stood still while its owner could raise it.
 func (r *roster) still(id string) time.Duration {
 	s, known := r.seen[id]
 	if !known || r.good.IsZero() {
@@ -59,10 +60,10 @@ func (r *roster) still(id string) time.Duration {
 	return r.good.Sub(s.since)
 }
 
-// lives reports whether an instance ever gave a sign of life.
+// lives reports whether an instance has ever shown a sign of life.
 func (r *roster) lives(id string) bool { return r.seen[id].lives }
 
-// livesNow reports whether an instance gave a sign of life within lostAfter.
+// livesNow reports whether an instance has shown a sign of life within lostAfter.
 func (r *roster) livesNow(id string, now time.Time) bool {
 	s := r.seen[id]
 	return s.lives && now.Sub(s.moved) < lostAfter

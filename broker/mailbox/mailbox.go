@@ -1,22 +1,22 @@
-// Package mailbox brings answers and other events into a loop.
+// Package mailbox delivers values from any goroutine to one loop.
 package mailbox
 
 import "sync"
 
-// Mailbox brings values into one loop, from any goroutine. It has no bound of its own: its length is the number of
-// answers that the loop waits for, which the loop bounds. A channel of that capacity would cost megabytes on every idle
-// lane.
+// Mailbox is a queue with one reader, a loop. Any goroutine may put values into it. It has no bound of its own: the
+// loop bounds the number of answers that it waits for, and so the length of the queue. A channel of that capacity would
+// cost megabytes on every idle lane.
 type Mailbox[T any] struct {
-	mu    sync.Mutex
-	items []T
-	spare []T
-	bell  chan struct{} // one slot: an item was put since the last Take
+	mu    sync.Mutex    // guards items and taken
+	items []T           // put since the last Take
+	taken []T           // returned by the last Take; its memory is reused by the next
+	bell  chan struct{} // one slot; full if an item was put since the loop last received from it
 }
 
-// New makes an empty mailbox.
+// New returns an empty mailbox.
 func New[T any]() *Mailbox[T] { return &Mailbox[T]{bell: make(chan struct{}, 1)} }
 
-// Bell has a value when something was put since the last Take.
+// Bell returns a channel that has a value after Put. The loop receives from it and then calls Take.
 func (m *Mailbox[T]) Bell() <-chan struct{} { return m.bell }
 
 // Put adds an item; it never blocks.
@@ -30,12 +30,11 @@ func (m *Mailbox[T]) Put(item T) {
 	}
 }
 
-// Take returns the items that were put since the last Take, in order. The slice is good until the next Take.
+// Take returns the items that were put since the last Take, in order. The slice is valid until the next Take.
 func (m *Mailbox[T]) Take() []T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	taken := m.items
-	clear(m.spare)
-	m.items, m.spare = m.spare[:0], taken
-	return taken
+	clear(m.taken) // so that no old item stays reachable
+	m.items, m.taken = m.taken[:0], m.items
+	return m.taken
 }

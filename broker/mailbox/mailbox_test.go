@@ -26,7 +26,7 @@ func TestMailboxRings(t *testing.T) {
 	}
 }
 
-// TestMailboxSlicesAreGoodUntilTheNextTake puts items while the taken ones are still being read.
+// TestMailboxSlicesAreGoodUntilTheNextTake puts items while the loop still reads the taken ones.
 func TestMailboxSlicesAreGoodUntilTheNextTake(t *testing.T) {
 	m := New[int]()
 	next := 0
@@ -48,7 +48,7 @@ func TestMailboxSlicesAreGoodUntilTheNextTake(t *testing.T) {
 	}
 }
 
-// TestMailboxForgets: the mailbox keeps no item alive beyond the take after the one that took it.
+// TestMailboxForgets: the mailbox keeps no reference to an item after the Take that follows the one that returned it.
 func TestMailboxForgets(t *testing.T) {
 	m := New[*int]()
 	for range 100 {
@@ -56,7 +56,7 @@ func TestMailboxForgets(t *testing.T) {
 	}
 	m.Take()
 	m.Take()
-	for _, kept := range [][]*int{m.items, m.spare} {
+	for _, kept := range [][]*int{m.items, m.taken} {
 		for _, p := range kept[:cap(kept)] {
 			if p != nil {
 				t.Fatal("the box keeps what was taken two takes ago")
@@ -65,7 +65,8 @@ func TestMailboxForgets(t *testing.T) {
 	}
 }
 
-// TestMailboxFromManySides loses nothing, keeps each sender's order, and never leaves an item without a bell.
+// TestMailboxFromManySides: with several senders the mailbox loses no item, keeps each sender's order, and never leaves
+// an item without a bell.
 func TestMailboxFromManySides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // a lost bell is a deadlock, which the bubble reports
 		const senders, each = 8, 1000

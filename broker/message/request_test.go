@@ -134,7 +134,7 @@ var wrongTimes = []struct {
 	{"delayin.-5s.x", message.BadTime, []string{`"-"`}},
 	{"delayin.30M.x", message.BadTime, []string{"lower case"}},
 	{"delayin.30m1h.x", message.BadTime, []string{"order"}},
-	{"delayin.1y.x", message.BadTime, []string{`"y" is no unit`}},
+	{"delayin.1y.x", message.BadTime, []string{`"y" is not a unit`}},
 	{"delayin." + strings.Repeat("1", 60) + "s.x", message.BadTime, []string{"61 bytes"}},
 	{"delayin.2026-11-20T10:00:00Z.x", message.BadTime, nil},
 	{"delay.in.30m.x", message.BadTime, []string{`"in"`}},

@@ -1,22 +1,23 @@
-// Package metrics shows the state of a broker to Prometheus. All names of metrics are in this package.
+// Package metrics exports the state of a broker to Prometheus. All metric names are in this package.
 //
-// Nothing is counted here: the loops keep counts and gauges in memory anyway, and a scrape reads them through
-// [delaybroker/broker.Broker.Status]. So a scrape asks NATS nothing, waits for no loop, and costs the same with a
-// million messages pending as with none. The age of a figure follows from that:
+// The package counts nothing itself: the loops keep counters and gauges in memory, and a scrape reads them through
+// [delaybroker/broker.Broker.Status]. So a scrape sends nothing to NATS, waits for no loop, and costs the same with a
+// million pending messages as with none. The age of a figure follows from that:
 //
-//   - Counts, messages in flight, the wheel, overdue and commit age are of this moment. Overdue and commit age go on
-//     rising while a loop sleeps, is cut off or hangs, because the points in time are kept and not the differences.
-//   - Pending is of this moment for a lane that is being read. A lane that is full or rests asks its stream every
-//     five seconds, that of the timers once a minute.
-//   - The bytes of a stream are those of the last look at it. Every commit looks, and a full lane every five seconds.
-//   - If a stream cannot be read at all, its figures are not known: lane_live and ready say so.
+//   - Counts, messages in flight, the wheel, overdue and commit age are current. Overdue and commit age keep rising
+//     while a loop sleeps, is cut off or hangs, because the loop stores points in time, not differences.
+//   - Pending is current for a lane that is being read. A lane that is full or idle asks its stream every five seconds,
+//     the timers' lane once a minute.
+//   - The bytes of a stream are as of the last sample. Every commit takes a sample, and a full lane takes one every
+//     five seconds.
+//   - If a stream cannot be read at all, its figures are unknown: lane_live and ready show that.
 //
-// No subject, id, target or tenant is a label, since those are chosen by clients. The label lane is the name of a
-// stream of ours, kind one of five, code one of twelve, outcome one of seven: with the default levels there are some
-// 820 series, those of the Go runtime included. The label pattern is one of DELAY_RATE, so the operator bounds it: two
-// series for each. The targets themselves, up to a number, are on the page. The busiest of them would be no series:
-// one that comes and goes has no rate.
+// No subject, id, target or tenant is a label, since clients choose those. The label lane is the name of a broker's
+// stream, kind one of five values, code one of twelve, outcome one of seven. With the default levels there are some 820
+// series, including those of the Go runtime. The label pattern is a pattern of DELAY_RATE, so the operator bounds it:
+// each pattern has two series. The page shows the targets, up to a limit. Even the busiest targets are not metrics,
+// since a series that comes and goes has no rate.
 //
-// A lane of another instance has lane_owned 0, and the counts from the time when it was ours. Alerts about lanes take
-// the maximum over the instances, as test/deploy does.
+// A lane that another instance owns has lane_owned 0, and the counts from the time when this instance owned it. Alerts
+// about lanes must take the maximum over the instances, as test/deploy does.
 package metrics

@@ -14,13 +14,13 @@ import (
 type Source struct {
 	Status func() figures.Status
 	Ready  func() bool
-	// Traces says how many spans were sent and dropped; nil where none are made.
+	// Traces returns how many spans were sent and dropped; nil if there are no traces.
 	Traces func() (sent, dropped uint64)
 	// Labels of build_info. Empty means unknown.
 	Version, Revision, GoVersion string
 }
 
-// New makes a registry with all metrics of a broker, of the Go runtime and of the process.
+// New returns a registry with all metrics of a broker, of the Go runtime and of the process.
 func New(s Source) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(&collector{s}, collectors.NewGoCollector(),
@@ -32,7 +32,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("delaybroker_"+name, help, labels, nil)
 }
 
-// Of the broker.
+// The metrics of the broker.
 var (
 	build      = desc("build_info", "Always 1; the labels say what was built.", "version", "revision", "go_version")
 	ready      = desc("ready", "1 when /readyz says ok: connected, every lane of ours being read, not stopping.")
@@ -76,7 +76,7 @@ var (
 	pausedMessages = desc("paused_messages", "Messages that wait for them, the same on all instances.")
 )
 
-// A laneMetric is a figure of each lane.
+// A laneMetric is a metric that each lane has.
 type laneMetric struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
@@ -177,7 +177,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect reads the status once, so that the figures of one scrape are of one moment.
+// Collect reads the status once, so that all figures of a scrape are from one moment.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s := c.Status()
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {

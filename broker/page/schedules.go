@@ -54,7 +54,7 @@ func (p *Page) schedules(ctx context.Context, i *inspect.Inspector, v url.Values
 func comingOf(r store.Row) []coming {
 	all := []coming{}
 	of := r.Recurring.Of
-	for n, c := range of.Table.Coming(of.First, of.Planned, nextTimes) {
+	for n, c := range of.Table.Upcoming(of.First, of.Planned, nextTimes) {
 		if of.Table.Rounds > 0 && r.Recurring.Round+n >= of.Table.Rounds {
 			break
 		}

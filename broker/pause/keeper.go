@@ -279,7 +279,8 @@ func (k *Keeper) sayUnopened(read Stored, known *List) {
 	if known != nil {
 		next = "this instance goes on by the list that it knows, and writes that back"
 	}
-	k.notes.Log(slog.LevelError, what+next, "stream", k.cfg.Store.Names.PausedStream(), "patterns", patterns(read.Unopened))
+	k.notes.Log(slog.LevelError, what+next,
+		"stream", k.cfg.Store.Names.PausedStream(), "patterns", patterns(read.Unopened))
 }
 
 func patterns(l *List) (all []string) {

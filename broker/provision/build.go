@@ -16,7 +16,7 @@ import (
 	"delaybroker/broker/layout"
 )
 
-// Builder brings the streams of a configuration into being, on one connection.
+// Builder creates the streams of a configuration, on one connection.
 type Builder struct {
 	Streams
 	conn *nats.Conn
@@ -24,7 +24,7 @@ type Builder struct {
 	log  *slog.Logger
 }
 
-// On makes a builder, and has the keyring look for more keys there.
+// On returns a builder for a connection. From then on, the keyring reads further keys from the streams there.
 func (s Streams) On(conn *nats.Conn, js jetstream.JetStream) *Builder {
 	s.keys.find = func(ctx context.Context) ([]layout.Spec, error) {
 		found, _, err := s.Provisioner(js).Find(ctx)
@@ -33,24 +33,24 @@ func (s Streams) On(conn *nats.Conn, js jetstream.JetStream) *Builder {
 	return &Builder{Streams: s, conn: conn, js: js, log: s.cfg.Log}
 }
 
-// copies is the number of copies of a new stream, and whether fewer may do.
+// copies returns the number of copies of a new stream, and whether fewer copies are allowed.
 func (b *Builder) copies() (replicas int, fewer bool) {
 	replicas = b.cfg.Copies(b.conn.ConnectedClusterName() != "")
 	return replicas, b.cfg.Replicas == 0 && replicas > 1
 }
 
-// provide creates the streams that are missing, and returns the lanes to serve. If patient, a stream without a leader
-// is an error.
+// provide creates missing streams, and returns the lanes to serve. If patient is set, a stream without a leader is an
+// error.
 func (b *Builder) provide(ctx context.Context, patient bool) ([]layout.Spec, error) {
 	maxPayload := b.conn.MaxPayload()
 	switch {
-	case maxPayload == 0: // no server has said anything yet
+	case maxPayload == 0: // no server has sent its INFO yet
 		return nil, nats.ErrDisconnected
 	case layout.CheckServer(b.conn.ConnectedServerVersion()) != nil:
 		return nil, layout.CheckServer(b.conn.ConnectedServerVersion())
-	case maxPayload < leastPayload:
+	case maxPayload < minPayload:
 		return nil, fmt.Errorf("%w: the server's max_payload is %d: at least %d, of which messages have all but %d",
-			conf.ErrConfig, maxPayload, leastPayload, intakeReserve)
+			conf.ErrConfig, maxPayload, minPayload, intakeReserve)
 	}
 	replicas, fewer := b.copies()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -88,9 +88,9 @@ func (b *Builder) provide(ctx context.Context, patient bool) ([]layout.Spec, err
 	return b.served(found), nil
 }
 
-// asTheyAre takes the streams as they are, for a user who may not create or change them: refused says which right he
-// lacks. If a stream is missing, that is why. If the streams are only to change, as when the levels do, all of them are
-// served, and the change waits for somebody who may make it.
+// asTheyAre uses the streams without a change, for a user who may not create or change them. Refused is the permission
+// error. If a stream is missing, asTheyAre returns that error too. If streams should only change, as when the levels
+// change, the broker serves them as they are, until a user with the permission makes the change.
 func (b *Builder) asTheyAre(
 	ctx context.Context, verifier layout.Provisioner, want []layout.Spec, refused error,
 ) ([]layout.Spec, []layout.Drift, error) {
@@ -105,57 +105,57 @@ func (b *Builder) asTheyAre(
 	return found, drift, err
 }
 
-// spare is a stream that messages can do without, and what the log says then.
-type spare struct {
-	kind  layout.Kind
-	level slog.Level
-	says  string
+// optional is a stream that the broker can run without, and the log line for that case.
+type optional struct {
+	kind    layout.Kind
+	level   slog.Level
+	message string
 }
 
-// spares are the streams that the broker can do without when its streams are not fit for a start: the journal and that
-// of paused targets, whatever is wrong with them, that of timers if nobody insists on it, and that of the owners if it
-// is missing.
-func (b *Builder) spares(lasting error) []spare {
-	var all []spare
+// optionals returns the streams that the broker can run without if its streams are not fit for a start: the journal,
+// the stream of paused targets, the stream of timers if the configuration makes it optional, and the stream of owners
+// if a stream is missing.
+func (b *Builder) optionals(lasting error) []optional {
+	var all []optional
 	if b.cfg.Timers && b.cfg.TimersSpare {
-		all = append(all, spare{layout.Timers, slog.LevelWarn, "no named timer can be set, since the stream for that " +
+		all = append(all, optional{layout.Timers, slog.LevelWarn, "no named timer can be set, since the stream for that " +
 			"cannot be made; going on without it. Create it with delaybroker provision, or say DELAY_TIMERS=off"})
 	}
 	if b.cfg.Journal > 0 {
-		all = append(all, spare{layout.Journal, slog.LevelError, "the journal's stream cannot be made or used; going on " +
-			"without it: no record is kept of deliveries until it is there. Create it with delaybroker provision"})
+		all = append(all, optional{layout.Journal, slog.LevelError, "the journal's stream cannot be made or used; " +
+			"going on without it: no record is kept of deliveries until it is there. Create it with delaybroker provision"})
 	}
-	all = append(all, spare{layout.Paused, slog.LevelError, "no target can be paused, since the stream for that cannot " +
-		"be made or used; going on without it. Create it with delaybroker provision"})
+	all = append(all, optional{layout.Paused, slog.LevelError, "no target can be paused, since the stream for that " +
+		"cannot be made or used; going on without it. Create it with delaybroker provision"})
 	if b.cfg.MaxOwners > 0 && errors.Is(lasting, layout.ErrMissingStreams) {
-		all = append(all, spare{layout.Owners, slog.LevelError, "a stream is missing that instances need to share the " +
+		all = append(all, optional{layout.Owners, slog.LevelError, "a stream is missing that instances need to share the " +
 			"work; going on without it. Create it with delaybroker provision"})
 	}
 	return all
 }
 
-// without does without as few spare streams as possible. Lasting is the error that is returned if something else is
-// wrong.
+// without provisions the streams without some optional ones, as few as possible. If that fails too, it returns the
+// error lasting.
 func (b *Builder) without(
 	ctx context.Context, p layout.Provisioner, want []layout.Spec, lasting error,
 ) ([]layout.Spec, []layout.Drift, error) {
-	all := b.spares(lasting)
+	all := b.optionals(lasting)
 	for count := 1; count <= len(all); count++ {
 		for set := range 1 << len(all) {
 			if bits.OnesCount(uint(set)) != count {
 				continue
 			}
-			left := func(s layout.Spec) bool {
-				n := slices.IndexFunc(all, func(o spare) bool { return o.kind == s.Kind })
+			omitted := func(s layout.Spec) bool {
+				n := slices.IndexFunc(all, func(o optional) bool { return o.kind == s.Kind })
 				return n >= 0 && set&(1<<n) != 0
 			}
-			found, drift, err := p.Provision(ctx, slices.DeleteFunc(slices.Clone(want), left))
+			found, drift, err := p.Provision(ctx, slices.DeleteFunc(slices.Clone(want), omitted))
 			if err != nil {
 				continue
 			}
 			for n, o := range all {
 				if set&(1<<n) != 0 {
-					b.log.Log(ctx, o.level, o.says, "err", lasting)
+					b.log.Log(ctx, o.level, o.message, "err", lasting)
 				}
 			}
 			return found, drift, nil
@@ -164,7 +164,7 @@ func (b *Builder) without(
 	return nil, nil, lasting
 }
 
-// warnOfStranded logs the messages that nobody delivers because their broker had another prefix.
+// warnOfStranded logs messages that no broker delivers because their broker had another prefix.
 func (b *Builder) warnOfStranded(all map[string]*jetstream.StreamInfo) {
 	for _, s := range layout.FindStranded(b.cfg.Prefix, all) {
 		b.log.Warn("messages wait for ever under another prefix: run a broker with it until its streams are empty",
@@ -172,7 +172,7 @@ func (b *Builder) warnOfStranded(all map[string]*jetstream.StreamInfo) {
 	}
 }
 
-// served are the lanes among our streams that this broker can read.
+// served returns the lanes among our streams that this broker can read.
 func (b *Builder) served(found []layout.Spec) []layout.Spec {
 	var lanes []layout.Spec
 	for _, s := range found {
@@ -193,8 +193,8 @@ func (b *Builder) served(found []layout.Spec) []layout.Spec {
 	return lanes
 }
 
-// Configs are the present configurations of all our streams that keep messages, dead letters included. The
-// journal keeps none.
+// Configs returns the current configurations of all our streams that hold messages, including dead letters. The streams
+// of the owners and of the journal hold none.
 func (b *Builder) Configs(ctx context.Context) ([]jetstream.StreamConfig, error) {
 	found, all, err := b.Provisioner(b.js).Find(ctx)
 	if err != nil {
@@ -209,15 +209,16 @@ func (b *Builder) Configs(ctx context.Context) ([]jetstream.StreamConfig, error)
 	return configs, nil
 }
 
-// CreateOwners creates the stream of owners when it is gone.
+// CreateOwners creates the stream of owners after it was deleted.
 func (b *Builder) CreateOwners(ctx context.Context) error { return b.create(ctx, b.ownersSpec) }
 
-// CreatePaused creates the stream of what is paused when it is gone.
+// CreatePaused creates the stream of paused messages after it was deleted.
 func (b *Builder) CreatePaused(ctx context.Context) error {
 	return b.create(ctx, func(replicas int) layout.Spec { return b.pausedSpec(b.conn.MaxPayload(), replicas) })
 }
 
-// create creates a stream with so many replicas. Another instance may have been faster.
+// create creates a stream with the wanted number of copies. It is not an error if another instance has created it
+// first.
 func (b *Builder) create(ctx context.Context, spec func(replicas int) layout.Spec) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()

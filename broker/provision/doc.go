@@ -1,22 +1,23 @@
-// Package provision makes the streams of a configuration and checks them: which there should be (Streams), how they
-// come into being when a broker starts (Builder), and the keys that are kept in them (Keyring).
+// Package provision creates and checks the streams of a configuration. Streams lists the wanted streams, Builder
+// creates them when a broker starts, and Keyring holds the keys that are kept in them.
 //
-// Package layout knows streams in general; this package knows which of them a configuration wants, and what a broker
-// does when it cannot have them.
+// Package layout handles streams in general. This package decides which streams a configuration wants, and what a
+// broker does when it cannot have one.
 //
 // # Invariants
 //
-//   - A broker starts when JetStream answers, however long that takes. It ends at once for what time does not heal.
-//   - Streams that messages can do without hold up no message: the broker goes on without the journal, without pauses,
-//     without named timers if nobody insists on them, or without sharing the work, and says so. It does without as few
-//     as possible.
-//   - A user without the right to create or change streams can run a broker on those that are there.
-//   - Where streams are to have three copies and there is no room, new ones get one, unless a number was asked for.
-//   - Keys are looked for in the streams again when a message has the seal of an unknown one, at most every ten
+//   - A broker waits for JetStream without a limit when it starts. It ends immediately if an error is permanent.
+//   - An optional stream that cannot be created or used delays no message. The broker then runs without the journal,
+//     without pauses, without named timers if they are optional, or without sharing the work, and logs that. It leaves
+//     out as few streams as possible.
+//   - A user without permission to create or change streams can run a broker on existing streams.
+//   - If new streams should have three copies by default and there is no room for that, they get one copy. A configured
+//     number of copies is never reduced.
+//   - If a message has the seal of an unknown key, the broker reads the keys from the streams again, at most every ten
 //     seconds.
 //
-// # What was tried and rejected
+// # Tried and rejected
 //
-// To try each stream by itself and to go on with those that work: subjects move between streams, so a set of streams is
-// fit for a start or is not.
+// Creating each stream separately and continuing with those that succeed. Subjects move between streams, so only a
+// whole set of streams is fit for a start or not.
 package provision

@@ -3,10 +3,10 @@ package provision
 import "errors"
 
 var (
-	// ErrDrift is returned when a stream is configured so that accepted messages would be lost. Correct the stream, or
-	// move it aside.
+	// ErrDrift is returned when the configuration of a stream would lose accepted messages. Correct the stream, or move it
+	// aside.
 	ErrDrift = errors.New("a stream cannot keep the promises")
-	// ErrSecret is returned when other brokers seal what they write, with a secret that this one does not have. Give it
-	// to this one.
+	// ErrSecret is returned when other brokers seal their messages with a secret that this broker does not have. Configure
+	// the same secret.
 	ErrSecret = errors.New("no secret")
 )

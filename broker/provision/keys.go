@@ -14,32 +14,32 @@ import (
 )
 
 const (
-	// keysEvery is how often at most the streams are asked for their secrets because a message has a seal of an unknown
-	// key, and apiTimeout how long they may take.
-	keysEvery  = 10 * time.Second
+	// keysInterval is the minimum time between two reads of the streams' secrets because of an unknown key.
+	keysInterval = 10 * time.Second
+	// apiTimeout bounds a request to the JetStream API.
 	apiTimeout = 5 * time.Second
 )
 
 // Keyring holds the keys that seal and prove the messages between lanes, and finds more of them. It is safe for
 // concurrent use.
 type Keyring struct {
-	Policy  message.Policy // which reads messages, and holds the keys
-	subject string         // below which messages are sealed
-	fixed   []string       // the secrets of the configuration; if there are any, the streams are not asked for more
+	Policy  message.Policy // reads messages, and holds the keys
+	subject string         // the filter of the subjects on which messages are sealed
+	fixed   []string       // the secrets of the configuration; if there are any, the streams are not read
 	log     *slog.Logger
 	find    func(context.Context) ([]layout.Spec, error) // finds the streams that keep secrets
-	wg      sync.WaitGroup                               // questions to these streams
+	wg      sync.WaitGroup                               // running reads of these streams
 
 	mu     sync.Mutex   // guards the fields below
 	marks  layout.Seals // the secret and the time that a new stream gets
-	asked  time.Time    // local; when the streams were asked last
-	read   time.Time    // local; when the last question began that was answered
-	asking bool
-	warned bool
+	asked  time.Time    // local; when the last read began
+	read   time.Time    // local; when the last successful read began
+	asking bool         // a read is running
+	warned bool         // Learn has run, and has warned if there was a reason
 }
 
-// Learn takes in the secrets of the streams, and since when all messages are sealed. Secrets of the configuration
-// replace those of the streams.
+// Learn records the secrets of the streams, and the time from which on all messages are sealed. Secrets of the
+// configuration replace those of the streams.
 func (k *Keyring) Learn(found []layout.Spec) error {
 	all, sealed := layout.Secrets(found)
 	marks := layout.Seals{Sealed: sealed}
@@ -49,7 +49,7 @@ func (k *Keyring) Learn(found []layout.Spec) error {
 	case len(all) > 0:
 		marks.Secret = all[0]
 	case !sealed.IsZero():
-		return fmt.Errorf("%w: all messages are sealed since %s: set what the others have (DELAY_SECRET)",
+		return fmt.Errorf("%w: all messages are sealed since %s: set the secret of the other brokers (DELAY_SECRET)",
 			ErrSecret, sealed.Format(time.RFC3339))
 	}
 	k.Policy.Keys.Use(all, sealed)
@@ -66,7 +66,7 @@ func (k *Keyring) Learn(found []layout.Spec) error {
 	return nil
 }
 
-// Marked is a stream's specification, with the secret and the seal time that the stream is to keep.
+// Marked returns a stream's specification with the secret and the seal time that the stream must keep.
 func (k *Keyring) Marked(s layout.Spec) layout.Spec {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -74,20 +74,21 @@ func (k *Keyring) Marked(s layout.Spec) layout.Spec {
 	return s
 }
 
-// Wait waits for the questions to the streams.
+// Wait waits until no read of the streams is running.
 func (k *Keyring) Wait() { k.wg.Wait() }
 
-// ReadSince reports whether the secrets were read after the time then. If not, it makes sure that they are read soon.
+// ReadSince reports whether the secrets were read after the time then. If not, it starts a read, unless one is running
+// or began less than keysInterval ago.
 func (k *Keyring) ReadSince(then, local time.Time) bool {
 	if len(k.fixed) > 0 {
-		return true // there are no more to read
+		return true // the configuration has all secrets
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.read.After(then) {
 		return true
 	}
-	if !k.asking && local.Sub(k.asked) >= keysEvery {
+	if !k.asking && local.Sub(k.asked) >= keysInterval {
 		k.asking, k.asked = true, local
 		k.wg.Go(k.readSecrets)
 	}
@@ -109,12 +110,13 @@ func (k *Keyring) readSecrets() {
 	}
 	k.mu.Unlock()
 	if err != nil {
-		k.log.Warn("reading the secrets of the streams anew, since a message has the seal of an unknown key; trying again",
+		k.log.Warn("a message has the seal of an unknown key, and the streams' secrets cannot be read; trying again",
 			"err", err)
 	}
 }
 
-// Wrote reports whether a stored message is a copy of one of ours with this header: a client may have used its id.
+// Wrote reports whether a stored message is a broker's message with this header. It is not if a client has used the
+// same id.
 func (k *Keyring) Wrote(sent message.Header, found jsapi.Message) bool {
 	header, err := found.Header()
 	if err != nil || !k.Policy.Names.Internal(found.Subject) {

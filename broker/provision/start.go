@@ -15,30 +15,30 @@ import (
 )
 
 const (
-	// startPause is how long to wait for a JetStream that does not answer yet.
+	// startPause is the pause between two attempts while JetStream does not answer.
 	startPause = time.Second
-	// leaderPatience is how long to wait for streams that have no leader. An election takes up to 9 s; a stream that has
-	// lost its majority must not keep the others from being served.
-	leaderPatience = 15 * time.Second
-	// startRemind is how often the log says so.
-	startRemind = 10 * time.Second
+	// leaderTimeout is how long Start waits for streams without a leader. An election takes up to 9 s. After that, a
+	// stream that has lost its majority must not keep the others from being served.
+	leaderTimeout = 15 * time.Second
+	// startLogInterval is the minimum time between two log lines about failed attempts.
+	startLogInterval = 10 * time.Second
 )
 
-// Start creates the streams that are missing, and returns the lanes to serve. It waits for a JetStream that does not
-// answer, until ctx ends.
+// Start creates missing streams, and returns the lanes to serve. While JetStream does not answer, it retries until ctx
+// ends; then it returns no lanes and no error.
 func (b *Builder) Start(ctx context.Context) ([]layout.Spec, error) {
 	began := time.Now()
-	var said time.Time
+	var logged time.Time
 	for {
-		lanes, err := b.provide(ctx, time.Since(began) < leaderPatience)
+		lanes, err := b.provide(ctx, time.Since(began) < leaderTimeout)
 		if err == nil || ctx.Err() != nil {
 			return lanes, nil
 		}
 		if !isTransient(err) {
 			return nil, fmt.Errorf("prepare the streams: %w", err)
 		}
-		if now := time.Now(); said.IsZero() || now.Sub(said) >= startRemind {
-			said = now
+		if now := time.Now(); logged.IsZero() || now.Sub(logged) >= startLogInterval {
+			logged = now
 			b.log.Warn(startTrouble(err), "err", err)
 		}
 		select {
@@ -49,8 +49,8 @@ func (b *Builder) Start(ctx context.Context) ([]layout.Spec, error) {
 	}
 }
 
-// startTrouble says what an error at the start means. If nobody listens where the JetStream API should be, that is no
-// outage, or not one that ends by itself.
+// startTrouble returns the log line for an error at the start. If nothing listens on the JetStream API's subjects,
+// JetStream is off, which does not end by itself.
 func startTrouble(err error) string {
 	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
 		return "JetStream is off: start nats-server with -js, or enable it for this account; trying again"

@@ -12,8 +12,8 @@ import (
 	"delaybroker/levels"
 )
 
-// Streams is what a configuration says about streams: which there should be, how their messages are read, and when a
-// message should have left one. It looks at them without running a broker.
+// Streams derives from a configuration the wanted streams, the policy that reads their messages, and the time at which
+// a message should leave a stream. It works without a running broker.
 type Streams struct {
 	cfg   conf.Config
 	names message.Names
@@ -21,7 +21,7 @@ type Streams struct {
 	lanes levels.Ladder // of retries: the waits of all targets together
 }
 
-// StreamsOf checks the configuration.
+// StreamsOf checks a configuration, and returns its Streams.
 func StreamsOf(cfg conf.Config) (Streams, error) {
 	cfg, err := cfg.Complete()
 	if err != nil {
@@ -39,21 +39,21 @@ func StreamsOf(cfg conf.Config) (Streams, error) {
 	return Streams{cfg: cfg, names: names, keys: keys, lanes: lanes}, nil
 }
 
-// Config is the configuration, with nothing left open.
+// Config returns the configuration with its defaults filled in.
 func (s Streams) Config() conf.Config { return s.cfg }
 
-// Keys are the keys that the streams keep.
+// Keys returns the keyring of the streams.
 func (s Streams) Keys() *Keyring { return s.keys }
 
-// Wanted are the streams to be there on a server with this max_payload, alone or in a cluster.
+// Wanted returns the streams that should exist on a server with the given max_payload, alone or in a cluster.
 func (s Streams) Wanted(maxPayload int64, clustered bool) []layout.Spec {
 	return s.specs(maxPayload, s.cfg.Copies(clustered))
 }
 
-// APIPrefix is that of the JetStream API, as in "$JS.API".
+// APIPrefix returns the prefix of the JetStream API, such as "$JS.API".
 func (s Streams) APIPrefix() string { return s.cfg.APIPrefix }
 
-// Provisioner brings them into being, or only finds them.
+// Provisioner returns a provisioner, which creates the streams or only finds them.
 func (s Streams) Provisioner(js layout.Streams) layout.Provisioner {
 	return layout.Provisioner{
 		Streams: js, Prefix: s.cfg.Prefix, Roots: s.names.Roots(), Delay: levels.ParseDuration, Create: s.cfg.Provision,
@@ -62,7 +62,7 @@ func (s Streams) Provisioner(js layout.Streams) layout.Provisioner {
 	}
 }
 
-// ReadKeys looks for the secrets in the metadata of the streams, so that Policy can tell which messages are ours.
+// ReadKeys reads the secrets from the metadata of the streams, so that Policy can verify the brokers' seals.
 func (s Streams) ReadKeys(ctx context.Context, js layout.Streams) error {
 	found, _, err := s.Provisioner(js).Find(ctx)
 	if err != nil {
@@ -71,19 +71,21 @@ func (s Streams) ReadKeys(ctx context.Context, js layout.Streams) error {
 	return s.Learn(found)
 }
 
-// Learn is ReadKeys for a caller who has found the streams already.
+// Learn does the same as ReadKeys with streams that the caller has already found.
 func (s Streams) Learn(found []layout.Spec) error { return s.keys.Learn(found) }
 
-// Policy reads the messages in them. Until ReadKeys it knows only the secrets of the configuration.
+// Policy returns the policy that reads the streams' messages. Before ReadKeys it has only the secrets of the
+// configuration.
 func (s Streams) Policy() message.Policy { return s.keys.Policy }
 
-// Leaves is the time at which a message that asks for r, stored in a lane at the given time, should have left it: moved
-// on or, with too little left for another hop, delivered.
+// Leaves returns the time at which a message with the request r, stored in a lane at the given time, should leave it.
+// It is moved on or, if the remaining time is too short for another hop, delivered.
 func (s Streams) Leaves(l layout.Spec, stored time.Time, r message.Request) time.Time {
 	return Leaves(l.Kind, l.Delay, s.cfg.Ladder, leader.At(stored), r).Stamp()
 }
 
-// Leaves is that time in a broker whose new messages take the levels of a ladder.
+// Leaves returns the time at which a message should leave its lane, for a broker with the given ladder. See
+// Streams.Leaves.
 func Leaves(
 	kind layout.Kind, delay time.Duration, ladder levels.Ladder, stored leader.Time, r message.Request,
 ) leader.Time {

@@ -11,25 +11,26 @@ import (
 	"delaybroker/levels"
 )
 
-// How much of max_payload the streams keep free, so that every message that was accepted can be moved: a hop adds
-// headers, and the limit of the stream that it goes to counts them.
+// The parts of max_payload that the streams keep free, in bytes, so that every accepted message can be moved: a hop
+// adds headers, which count toward the size limit of the next stream.
 const (
 	LevelReserve  = 4 << 10
 	intakeReserve = 8 << 10
-	leastPayload  = 2 * intakeReserve
+	minPayload    = 2 * intakeReserve
 )
 
-// journalDuplicates is longer than a batch of records waits between two tries.
+// journalDuplicates is the journal's duplicate window. It is longer than the time between two attempts to store a batch
+// of records.
 const journalDuplicates = time.Minute
 
-// base is what our streams have in common, unless their own specification says otherwise.
+// base returns the settings that our streams have in common.
 func (s Streams) base(replicas int) layout.Spec {
 	return layout.Spec{
 		Prefix: s.cfg.Prefix, Format: layout.Format, Replicas: replicas, Duplicates: s.cfg.DedupWindow, MaxMsgSize: -1,
 	}
 }
 
-// specs are the streams that a configuration wants.
+// specs returns the streams that the configuration wants.
 func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 	base := s.base(replicas)
 	var all []layout.Spec
@@ -77,12 +78,12 @@ func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 	return all
 }
 
-// timersWindow is the shortest duplicate window that the server allows: the key of a timer is its identity, so an id on
-// a set is pointless, and costs memory.
+// timersWindow is the shortest duplicate window that the server allows. The key of a timer is its identity, so
+// remembering a message id would only cost memory.
 const timersWindow = 100 * time.Millisecond
 
-// timersSpec is the stream of the named timers. DELAY_MAX_PENDING is no limit of it: a full stream would refuse
-// verdicts.
+// timersSpec returns the stream of the named timers. DELAY_MAX_PENDING does not limit it: a full stream would refuse
+// the broker's own entries, which decide timers.
 func (s Streams) timersSpec(maxPayload int64, replicas int) layout.Spec {
 	timers := s.base(replicas)
 	timers.Kind, timers.Stream, timers.MaxMsgSize = layout.Timers, s.names.TimersStream(), int32(maxPayload-LevelReserve)
@@ -90,7 +91,7 @@ func (s Streams) timersSpec(maxPayload int64, replicas int) layout.Spec {
 	return timers
 }
 
-// clientSubjects are the subjects on which clients publish for one level or plain duration.
+// clientSubjects returns the subjects on which clients publish for one level or plain duration.
 func (s Streams) clientSubjects(token string) []string {
 	subjects := []string{s.names.LevelFilter(token)}
 	if len(s.cfg.HeaderTargets) > 0 {
@@ -99,15 +100,15 @@ func (s Streams) clientSubjects(token string) []string {
 	return subjects
 }
 
-// tooFewServers reports whether fewer copies would be stored. The cluster that we are connected to need not be the one
-// that JetStream runs on: behind a leaf node it may be a single server.
+// tooFewServers reports whether the server refused a stream because of its number of copies. The cluster of the
+// connection need not be the cluster of JetStream: behind a leaf node, JetStream may run on a single server.
 func tooFewServers(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && !isTransient(err) &&
 		(api.ErrorCode == jsapi.CodeNoReplicas || api.ErrorCode == jsapi.CodeNoPeers)
 }
 
-// pausedSpec is the stream in which what is due waits while its target is paused.
+// pausedSpec returns the stream in which due messages wait while their target is paused.
 func (s Streams) pausedSpec(maxPayload int64, replicas int) layout.Spec {
 	paused := s.base(replicas)
 	paused.Kind, paused.Stream, paused.MaxMsgSize = layout.Paused, s.names.PausedStream(), int32(maxPayload-LevelReserve)
@@ -115,14 +116,14 @@ func (s Streams) pausedSpec(maxPayload int64, replicas int) layout.Spec {
 	return paused
 }
 
-// ownersSpec is the stream in which instances agree on the owners of lanes.
+// ownersSpec returns the stream in which instances agree on the owners of lanes.
 func (s Streams) ownersSpec(replicas int) layout.Spec {
 	owners := s.base(replicas)
 	owners.Kind, owners.Stream, owners.Subjects = layout.Owners, s.names.OwnersStream(), []string{s.names.OwnersFilter()}
 	return owners
 }
 
-// journalSpec is the stream of the records of deliveries.
+// journalSpec returns the stream of the records of deliveries.
 func (s Streams) journalSpec(replicas int) layout.Spec {
 	journal := s.base(replicas)
 	journal.Kind, journal.Stream = layout.Journal, s.names.JournalStream()

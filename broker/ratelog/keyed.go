@@ -8,36 +8,37 @@ import (
 	"time"
 )
 
-// A Keyed logs at most one line for each key in an interval, with the number of lines left out since the last as
-// "more". Whoever publishes may choose the keys, so it remembers only so many: those it logged last. While there is
-// room for no more of them, all other keys share one interval, and so one line in it. What is left out of keys that it
-// does not remember is counted too, as "others" of the next line of such a key. So both the memory and the lines of an
-// interval are bounded, and what is logged can be added up. It may be used by several goroutines.
+// A Keyed logs at most one line for each key in an interval. The attribute "more" is the number of lines of that key
+// suppressed since the last one. Publishers may choose the keys, so a Keyed remembers a bounded number of keys, the
+// ones that it logged last. While all of those are within their interval, all other keys share one interval, and so one
+// line. The attribute "others" of that line is the number of suppressed lines of keys that are not remembered. So the
+// memory and the number of lines in an interval are bounded, and every suppressed line is counted. A Keyed is safe for
+// concurrent use.
 type Keyed struct {
 	log   *slog.Logger
-	every time.Duration
-	most  int // keys that are remembered, one at least
+	every time.Duration // the interval
+	max   int           // number of keys remembered, at least 1
 
-	mu     sync.Mutex               // guards what follows
+	mu     sync.Mutex               // guards the fields below
 	known  map[string]*list.Element // of byLast
-	byLast *list.List               // *said, the one logged longest ago in front
-	rest   time.Time                // when a key was logged for which there was no room
-	others int                      // lines left out of keys that are not known
+	byLast *list.List               // of *entry, the one logged longest ago in front
+	shared time.Time                // when a key without an entry was last logged
+	others int                      // suppressed lines of keys without an entry
 }
 
-// said is when a key was logged last, and how often it was not since.
-type said struct {
+// entry records when a key was last logged, and how many lines were suppressed since.
+type entry struct {
 	key  string
 	at   time.Time
 	more int
 }
 
-// NewKeyed returns a Keyed that writes to log.
-func NewKeyed(log *slog.Logger, every time.Duration, most int) *Keyed {
-	return &Keyed{log: log, every: every, most: most, known: make(map[string]*list.Element), byLast: list.New()}
+// NewKeyed returns a Keyed that writes to log. It remembers max keys, at least one.
+func NewKeyed(log *slog.Logger, every time.Duration, max int) *Keyed {
+	return &Keyed{log: log, every: every, max: max, known: make(map[string]*list.Element), byLast: list.New()}
 }
 
-// Log logs msg with the attributes of args, unless it did so for the key just now.
+// Log logs msg with the attributes of args, unless it has logged a line for the key within the interval.
 func (k *Keyed) Log(key string, level slog.Level, msg string, args ...any) {
 	more, others, ok := k.allow(key)
 	if !ok {
@@ -53,13 +54,14 @@ func (k *Keyed) Log(key string, level slog.Level, msg string, args ...any) {
 	k.log.Log(context.Background(), level, msg, args...)
 }
 
-// allow reports whether a key may be logged now, and what was left out of it, and of others, since that was said.
+// allow reports whether a line for the key may be logged now. If so, more and others are the numbers of suppressed
+// lines to report in it.
 func (k *Keyed) allow(key string) (more, others int, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
 	if e := k.known[key]; e != nil {
-		s := e.Value.(*said)
+		s := e.Value.(*entry)
 		if now.Sub(s.at) < k.every {
 			s.more++
 			return 0, 0, false
@@ -70,9 +72,9 @@ func (k *Keyed) allow(key string) (more, others int, ok bool) {
 	}
 	switch {
 	case k.makeRoom(now):
-		k.known[key] = k.byLast.PushBack(&said{key: key, at: now})
-	case k.rest.IsZero() || now.Sub(k.rest) >= k.every:
-		k.rest = now
+		k.known[key] = k.byLast.PushBack(&entry{key: key, at: now})
+	case k.shared.IsZero() || now.Sub(k.shared) >= k.every:
+		k.shared = now
 	default:
 		k.others++
 		return 0, 0, false
@@ -81,13 +83,14 @@ func (k *Keyed) allow(key string) (more, others int, ok bool) {
 	return 0, others, true
 }
 
-// makeRoom forgets the key that was logged longest ago, if there are as many as may be, and its interval is over.
+// makeRoom reports whether there is room for another key. If all places are taken, it removes the key that was logged
+// longest ago, provided that its interval is over.
 func (k *Keyed) makeRoom(now time.Time) bool {
-	if len(k.known) < k.most {
+	if len(k.known) < k.max {
 		return true
 	}
 	oldest := k.byLast.Front()
-	s := oldest.Value.(*said)
+	s := oldest.Value.(*entry)
 	if now.Sub(s.at) < k.every {
 		return false
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// keyed is a Keyed for few keys, and what it has logged since it was last asked: a word for each line.
+// keyed is a Keyed for few keys, and the lines that it has logged since the last call, each as one word.
 func keyed(most int) (k *Keyed, said func() string) {
 	var out bytes.Buffer
 	plain := func(_ []string, a slog.Attr) slog.Attr {
@@ -33,14 +33,14 @@ func (k *Keyed) sayAll(keys ...string) {
 	}
 }
 
-// step is a pause, the keys that are logged after it, and the lines that come of them.
+// step is a pause, the keys that are logged after it, and the lines that follow.
 type step struct {
 	wait time.Duration
 	keys []string
 	want string
 }
 
-// play takes the steps with a Keyed for two keys.
+// play runs the steps on a Keyed for two keys.
 func play(t *testing.T, steps []step) {
 	t.Helper()
 	k, said := keyed(2)
@@ -53,7 +53,8 @@ func play(t *testing.T, steps []step) {
 	}
 }
 
-// TestKeyedTellsKeysApart: each has an interval of its own, to the nanosecond, and says how often it was left out.
+// TestKeyedTellsKeysApart: each key has its own interval, to the nanosecond, and its line has the number of suppressed
+// ones.
 func TestKeyedTellsKeysApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		play(t, []step{
@@ -65,8 +66,8 @@ func TestKeyedTellsKeysApart(t *testing.T) {
 	})
 }
 
-// TestKeyedCountsWhatItForgets: keys without room share one line in an interval, a key that may speak again makes room
-// for another, and nothing that was left out is left uncounted.
+// TestKeyedCountsWhatItForgets: keys without an entry share one line in an interval, a key whose interval is over makes
+// room for another, and every suppressed line is counted.
 func TestKeyedCountsWhatItForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		play(t, []step{
@@ -104,7 +105,7 @@ func TestKeyedIsBounded(t *testing.T) {
 	})
 }
 
-// TestKeyedOfManyGoroutines: it is said once, whoever is first.
+// TestKeyedOfManyGoroutines: of concurrent calls, exactly one logs its line.
 func TestKeyedOfManyGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, said := keyed(1)

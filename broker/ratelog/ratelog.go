@@ -1,8 +1,8 @@
-// Package ratelog keeps one thing from filling the log. What happens to one message happens to thousands, and an outage
-// fails several times a second.
+// Package ratelog limits how often a log line is repeated. A problem with one message often occurs with thousands, and
+// during an outage an operation fails several times a second.
 //
-// It measures by the clock of this process, and never by that of a server: a new leader whose clock is an hour behind
-// would silence the log for an hour.
+// It uses the clock of this process, never a server's clock: a new leader whose clock is an hour behind would silence
+// the log for an hour.
 package ratelog
 
 import (
@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// Every is how often a Logger repeats a message at most.
+// Every is the minimum interval between two lines of a Logger with the same message.
 const Every = 10 * time.Second
 
-// A Limit lets something happen at most once in an interval, and counts how often it did not. The zero Limit is ready,
-// and may be used by several goroutines.
+// A Limit allows an event at most once in an interval, and counts the suppressed events. The zero Limit is ready to
+// use. It is safe for concurrent use.
 type Limit struct {
-	mu         sync.Mutex // guards what follows
-	last       time.Time  // when it was allowed; zero means never
-	suppressed int        // since then
+	mu         sync.Mutex // guards the fields below
+	last       time.Time  // when an event was last allowed; zero means never
+	suppressed int        // events since then
 }
 
-// Allow reports whether the interval has passed since it last returned true. It returns how many calls were refused
-// meanwhile.
+// Allow reports whether the interval has passed since Allow last returned true. If so, suppressed is the number of
+// calls that returned false since then.
 func (l *Limit) Allow(interval time.Duration) (suppressed int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,7 +36,7 @@ func (l *Limit) Allow(interval time.Duration) (suppressed int, ok bool) {
 	return suppressed, true
 }
 
-// Reset has the next call allowed. It reports whether one was allowed since the last reset.
+// Reset makes Allow return true at its next call. It reports whether an event was allowed since the last Reset.
 func (l *Limit) Reset() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,9 +45,9 @@ func (l *Limit) Reset() bool {
 	return used
 }
 
-// A Logger logs each message at most once in the interval [Every], and then with the number of times it was left out,
-// as "more". It tells messages apart by their text alone, so the text must not hold what varies: it remembers every
-// one. It may be used by several goroutines.
+// A Logger logs each message at most once in the interval [Every]. The attribute "more" is the number of lines
+// suppressed since the last one. A Logger distinguishes messages by their text alone and remembers every text, so the
+// text must be constant. It is safe for concurrent use.
 type Logger struct {
 	log *slog.Logger
 
@@ -60,7 +60,7 @@ func New(log *slog.Logger) *Logger {
 	return &Logger{log: log, limits: make(map[string]*Limit)}
 }
 
-// Log logs msg with the attributes of args, unless it did so just now.
+// Log logs msg with the attributes of args, unless it has logged msg within the interval Every.
 func (l *Logger) Log(level slog.Level, msg string, args ...any) {
 	suppressed, ok := l.limit(msg).Allow(Every)
 	if !ok {
@@ -72,7 +72,7 @@ func (l *Logger) Log(level slog.Level, msg string, args ...any) {
 	l.log.Log(context.Background(), level, msg, args...)
 }
 
-// Reset has msg logged at the next call: what it was about is over.
+// Reset makes Log log msg at its next call. Call it when the problem that msg reports is over.
 func (l *Logger) Reset(msg string) { l.limit(msg).Reset() }
 
 func (l *Logger) limit(msg string) *Limit {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestLimit: once in an interval, to the nanosecond, with the number of what was left out.
+// TestLimit: an event is allowed once in an interval, to the nanosecond, with the number of suppressed ones.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Limit
@@ -39,7 +39,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// TestLoggerTellsMessagesApart: each text has an interval of its own, and says what was left out only if something was.
+// TestLoggerTellsMessagesApart: each text has its own interval, and its line has "more" only if lines were suppressed.
 func TestLoggerTellsMessagesApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -69,7 +69,7 @@ func TestLoggerTellsMessagesApart(t *testing.T) {
 	})
 }
 
-// TestLoggerOfManyGoroutines: it is said once, whoever is first.
+// TestLoggerOfManyGoroutines: of concurrent calls, exactly one logs its line.
 func TestLoggerOfManyGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

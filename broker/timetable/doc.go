@@ -1,31 +1,33 @@
-// Package timetable says when a recurring timer fires: every so often, or by a cron expression in a time zone. It is
-// arithmetic: it asks no clock, and knows no headers.
+// Package timetable computes when a recurring timer fires: at a fixed interval, or by a cron expression in a time zone.
+// It is pure: it reads no clock and no headers.
 //
 // # Rounds
 //
-// A round is one occurrence. It is planned for a time of the table, and due then or, by the jitter, a little later.
-// What comes after a round is computed from the table and the first time, never from when the last round happened to
-// fire: so there is no drift, and whoever computes it gets the same (Table.Decide).
+// A round is one occurrence. It is planned for a time of the table, and due then or, with jitter, a little later. The
+// next round is computed from the table and the planned times, never from the time at which the last round fired. So
+// there is no drift, and every instance computes the same result (Table.Decide).
 //
-// Rounds are numbered from 1 as they fire. A round that is missed has no number: "10 rounds" are ten deliveries.
+// Rounds are numbered from 1 as they fire. A missed round does not use up a number: "10 rounds" are ten deliveries.
 //
 // # Cron
 //
-// Five fields, or six with seconds before them, as everywhere: a day matches by its day of the month or its weekday
-// where both are given, and by both where one is *. The library github.com/netresearch/go-cron parses them. The search
-// is our own: it goes by the calendar, and is bounded by 40 years, after which the weekdays and leap years of all
-// expressions have come by.
+// An expression has the usual five fields, or six with the seconds first. If both the day of the month and the weekday
+// are restricted, a day matches if either matches. If one of them is *, both must match. The library
+// github.com/netresearch/go-cron parses expressions. This package searches the calendar itself. A search ends after 41
+// years: the longest wait, for a leap day on a given weekday, is 40 years.
 //
 // # When clocks change
 //
-// Cron's times are read off a clock on the wall of the zone. Of a table with given hours, each time on that clock has
-// one moment: the first at which the clock shows it or a later one. So a time that a change skips runs when the clock
-// goes on, one that comes twice runs the first time, and two that fall on one moment run once. A table of every hour (*
-// in the hours' field) goes by the minutes: it runs whenever the clock shows them, in each hour that passes.
+// A cron table gives local times of its zone. If the table restricts the hours, each local time stands for one moment:
+// the first moment at which the local clock shows that time or a later one. So a local time that a clock change skips
+// runs right after the gap. A local time that occurs twice runs the first time. Two local times that fall on one moment
+// run once. A table for every hour (* in the hours' field) runs whenever the local clock shows one of its minutes and
+// seconds, in each hour that passes.
 //
-// # What was tried and rejected
+// # Tried and rejected
 //
-// The library's own search: a time that is skipped within a zone whose change is not a whole hour is lost (Lord Howe),
-// and one that comes twice runs twice. Numbering rounds by the table, missed ones included: for a cron that costs a
-// search through all that was missed.
+// The library's own search. It loses a local time that a clock change of less than an hour skips (Lord Howe), and it
+// returns a local time that occurs twice two times.
+//
+// Numbers for missed rounds too. For a cron table, that costs a search through all missed rounds.
 package timetable

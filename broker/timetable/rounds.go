@@ -7,41 +7,41 @@ import (
 )
 
 const (
-	// lateBy is how late a round may be and yet not be missed: other instances have taken over by then.
-	lateBy = time.Minute
-	// catchUp is the least time between two rounds of one series that are caught up.
+	// maxLate is the lateness up to which a round is not missed. After a crash, another instance has taken over by then.
+	maxLate = time.Minute
+	// catchUp is the minimum time between two missed rounds of one series that fire late.
 	catchUp = 100 * time.Millisecond
-	// mostCounted is how many occurrences are counted that are left out at once: those of a cron are to be searched for.
-	mostCounted = 100
+	// maxCounted bounds the count of missed occurrences in one decision, since those of a cron table must be searched for.
+	maxCounted = 100
 )
 
-// Series is what all rounds of a table have in common, from when it was set until it is set anew.
+// Series identifies the rounds of one table, from when the timer is set until it is set again.
 type Series struct {
-	ID    uint64    // tells it from all others
-	First time.Time // planned time of its first round, with which an Every keeps in step
+	ID    uint64    // unique
+	First time.Time // planned time of the first round; an Every table computes all others from it
 }
 
 // Round is one occurrence of a series.
 type Round struct {
-	Number  int       // of those that fire, from 1
-	Planned time.Time // by the table
-	Due     time.Time // Planned with jitter, or when somebody has moved it to
+	Number  int       // counts the rounds that fire, from 1
+	Planned time.Time // the table's time
+	Due     time.Time // Planned plus jitter, or the time to which a client has moved the round
 }
 
-// Decision is what is to be done about a round that is due.
+// Decision states what to do with a round that is due.
 type Decision struct {
-	Fire bool      // it fires; otherwise it was missed, and Next takes its place
-	Next Round     // zero where there is none: the series is over
-	Wait time.Time // Next does not fire before that, because it is being caught up; zero for no such time
-	Left int       // occurrences that are left out because they were missed; mostCounted stands for more, too
+	Fire bool      // the round fires; otherwise it was missed, and Next replaces it
+	Next Round     // zero if the series is over
+	Wait time.Time // Next is overdue and must not fire before this time; zero if Next is not overdue
+	Left int       // missed occurrences that will not fire; counted up to maxCounted
 }
 
-// Round is the round of a number that is planned for a time.
+// Round returns the round with the given number and planned time.
 func (t Table) Round(s Series, number int, planned time.Time) Round {
 	return Round{Number: number, Planned: planned, Due: planned.Add(t.delay(s.ID, number))}
 }
 
-// delay is the jitter of a round: the same for everybody who computes it.
+// delay returns the jitter of a round. It is deterministic, so that every instance computes the same.
 func (t Table) delay(series uint64, number int) time.Duration {
 	if t.Jitter <= 0 {
 		return 0
@@ -52,15 +52,15 @@ func (t Table) delay(series uint64, number int) time.Duration {
 	return time.Duration(h.Sum64() % uint64(t.Jitter) / millis * millis)
 }
 
-// Decide decides about a round that is due, and whose predecessor is settled. It is missed where the next one is due
-// already, or when it is a minute late.
+// Decide decides about a round that is due, and whose predecessor is settled. The round is missed if the next one is
+// already due, or if it is more than a minute late.
 func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	from := r.Planned
 	if moved := !r.Due.Equal(t.Round(s, r.Number, r.Planned).Due); moved && r.Due.After(from) {
-		from = r.Due // perhaps beyond rounds that would have followed
+		from = r.Due // perhaps later than the planned times of following rounds
 	}
 	next, more := t.After(s.First, from)
-	missed := more && !now.Before(t.Round(s, r.Number+1, next).Due) || now.Sub(r.Due) > lateBy
+	missed := more && !now.Before(t.Round(s, r.Number+1, next).Due) || now.Sub(r.Due) > maxLate
 	d := Decision{Fire: !missed || t.Missed != Skip}
 	number := r.Number
 	if d.Fire {
@@ -74,7 +74,7 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	if missed && t.Missed != All {
 		passed, left := next, more
 		next, more = t.toCome(s, number, from, now)
-		for ; left && (more && passed.Before(next) || !more && !passed.After(now)) && d.Left < mostCounted; d.Left++ {
+		for ; left && (more && passed.Before(next) || !more && !passed.After(now)) && d.Left < maxCounted; d.Left++ {
 			passed, left = t.After(s.First, passed)
 		}
 	}
@@ -88,8 +88,8 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	return d
 }
 
-// toCome is the first planned time after one whose round, of a number, is still to come: by the jitter it may be due
-// although its time has passed.
+// toCome returns the first planned time after the given one whose round, with the given number, is not due yet. Because
+// of the jitter, a round may not be due yet although its planned time has passed.
 func (t Table) toCome(s Series, number int, after, now time.Time) (next time.Time, ok bool) {
 	if since := now.Add(-t.Jitter); since.After(after) {
 		after = since
@@ -101,19 +101,19 @@ func (t Table) toCome(s Series, number int, after, now time.Time) (next time.Tim
 	return next, ok
 }
 
-// Coming is a planned time, for people.
-type Coming struct {
+// Occurrence is a planned time, for display.
+type Occurrence struct {
 	At    time.Time     // in the table's zone
-	Shift time.Duration // by how much the zone's clocks were changed since the time before
+	Shift time.Duration // change of the zone's UTC offset since the occurrence before
 }
 
-// Coming are the next planned times after a given one, n at most.
-func (t Table) Coming(first, after time.Time, n int) []Coming {
+// Upcoming returns up to n planned times after the given one. First is the planned time of the first round.
+func (t Table) Upcoming(first, after time.Time, n int) []Occurrence {
 	zone := time.UTC
 	if t.spec != nil {
 		zone = t.spec.zone
 	}
-	var all []Coming
+	var all []Occurrence
 	_, before := after.In(zone).Zone()
 	for len(all) < n {
 		next, ok := t.After(first, after)
@@ -121,7 +121,7 @@ func (t Table) Coming(first, after time.Time, n int) []Coming {
 			break
 		}
 		_, offset := next.In(zone).Zone()
-		all = append(all, Coming{At: next.In(zone), Shift: time.Duration(offset-before) * time.Second})
+		all = append(all, Occurrence{At: next.In(zone), Shift: time.Duration(offset-before) * time.Second})
 		after, before = next, offset
 	}
 	return all

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestDecide: which round comes next is a matter of the table, the round, the time and the policy, and of nothing else.
+// TestDecide: the next round depends only on the table, the round, the time and the policy.
 func TestDecide(t *testing.T) {
 	first := at("2026-11-20T10:00:00Z")
 	series := Series{ID: 7, First: first}
@@ -71,7 +71,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestJitter: it is never early, differs between rounds, is the same for everybody, and moves no later round.
+// TestJitter: jitter makes no round early, differs between rounds, is deterministic, and moves no later round.
 func TestJitter(t *testing.T) {
 	table, err := Parse(Words{Every: "10m", Jitter: "5m"})
 	if err != nil {
@@ -96,8 +96,8 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-// TestJitteredRoundIsInTime: a round is missed when the next is due, and not when that one is planned: by the jitter it
-// may be due just before. The next is the first that is still to come, by its jitter, too.
+// TestJitteredRoundIsInTime: a round is missed when the next round is due, not when the next one is planned: with
+// jitter it may be due just before. The next round is the first one that, with its jitter, is not due yet.
 func TestJitteredRoundIsInTime(t *testing.T) {
 	t.Parallel()
 	s := Series{ID: 7, First: at("2026-11-20T10:00:00Z")}

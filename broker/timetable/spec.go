@@ -9,40 +9,40 @@ import (
 )
 
 const (
-	// mostSpec is the longest expression, in bytes.
-	mostSpec = 256
-	// mostSearch is how many years a search goes on. The longest wait is that for 29 February on a given weekday, over a
-	// year without one: 40 years.
-	mostSearch = 41
-	// mostYear is the last whose times can be written.
-	mostYear = 9999
+	// maxSpec is the maximum length of an expression, in bytes.
+	maxSpec = 256
+	// maxSearch is the length of a search, in years. The longest wait is for 29 February on a given weekday, across a
+	// century that is not a leap year: 40 years.
+	maxSearch = 41
+	// maxYear is the last year that a header can hold.
+	maxYear = 9999
 	// anyValue marks a field that begins with *.
 	anyValue = 1 << 63
 
-	everyHour = 1<<24 - 1
+	everyHour = 1<<24 - 1 // the bits of all hours
 )
 
 // parser reads five or six fields, and the names of package cron. It is safe for concurrent use.
 var parser = cron.MustNewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow |
 	cron.Descriptor | cron.DowOrDom)
 
-// spec is a cron expression: of each field the values that match, as bits.
+// spec is a cron expression. In each field, bit n is set if the value n matches.
 type spec struct {
 	second, minute, hour, day, month, weekday uint64
 	zone                                      *time.Location
 }
 
-// parseSpec reads an expression, and refuses one that never comes.
+// parseSpec reads an expression, and refuses one that never matches.
 func parseSpec(text string, zone *time.Location) (*spec, *Error) {
-	const want = "want five fields (minute hour day month weekday), six with seconds before them, or a name as @daily"
-	text = strings.ToLower(strings.TrimSpace(text)) // the library takes an H for something else, as in THU
+	const want = "want five fields (minute hour day month weekday), six with the seconds first, or a name such as @daily"
+	text = strings.ToLower(strings.TrimSpace(text)) // the library gives an upper-case H, as in THU, another meaning
 	switch {
-	case len(text) > mostSpec:
-		return nil, errorf("cron", "%s is too long: at most %d bytes", excerpt(text), mostSpec)
+	case len(text) > maxSpec:
+		return nil, errorf("cron", "%s is too long: at most %d bytes", excerpt(text), maxSpec)
 	case strings.HasPrefix(text, "@every"):
-		return nil, errorf("cron", "%s is none: say every instead", excerpt(text))
+		return nil, errorf("cron", "%s is not a cron expression: use every instead", excerpt(text))
 	case strings.HasPrefix(text, "tz=") || strings.HasPrefix(text, "cron_tz="):
-		return nil, errorf("cron", "%s: the zone stands by itself, not in the expression", excerpt(text))
+		return nil, errorf("cron", "%s: give the zone separately, not in the expression", excerpt(text))
 	}
 	parsed, err := parser.Parse(withoutSteps(text))
 	if err != nil {
@@ -57,12 +57,12 @@ func parseSpec(text string, zone *time.Location) (*spec, *Error) {
 		day: p.Dom, month: p.Month, weekday: cron.NormalizeDOW(p.Dow), zone: zone,
 	}
 	if _, ok := s.search(wall(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Unix())); !ok {
-		return nil, errorf("cron", "%s never comes: none of its months has such a day", excerpt(text))
+		return nil, errorf("cron", "%s never matches: none of its months has such a day", excerpt(text))
 	}
 	return s, nil
 }
 
-// interval is no longer than the shortest time between two.
+// interval returns a lower bound of the time between two matches.
 func (s *spec) interval() time.Duration {
 	for _, field := range []struct {
 		values uint64
@@ -76,8 +76,8 @@ func (s *spec) interval() time.Duration {
 	return 24 * time.Hour
 }
 
-// closest is the least distance between two values of a field, the last and the first included: the field's size where
-// there is only one.
+// closest returns the smallest distance between two values of a field, including the distance from the last value
+// around to the first. For a single value it is the field's size.
 func closest(values uint64, size int) int {
 	first := bits.TrailingZeros64(values)
 	least, last := size, first
@@ -89,7 +89,7 @@ func closest(values uint64, size int) int {
 	return min(least, size-last+first)
 }
 
-// after is the first time of the table after t; zero where there is none before the year 10000.
+// after returns the first time of the table after t, or the zero time if there is none before the year 10000.
 func (s *spec) after(t time.Time) time.Time {
 	unix := t.Unix()
 	if s.hour == everyHour {
@@ -102,26 +102,27 @@ func (s *spec) after(t time.Time) time.Time {
 	return time.Unix(reached(w, s.zone), 0).UTC()
 }
 
-// afterByMinutes is after for a table of every hour: the next moment at which the clock shows a time of the table.
+// afterByMinutes implements after for a table of every hour. It returns the next moment at which the local clock shows
+// a time of the table.
 func (s *spec) afterByMinutes(unix int64) time.Time {
 	for at := unix + 1; ; {
-		shows := wallOf(at, s.zone)
-		w, ok := s.search(shows)
+		local := wallOf(at, s.zone)
+		w, ok := s.search(local)
 		if !ok {
 			return time.Time{}
 		}
 		end := change(at, s.zone)
-		if next := at + int64(w-shows); next < end {
+		if next := at + int64(w-local); next < end {
 			return time.Unix(next, 0).UTC()
 		}
-		at = end // the clock is changed before that
+		at = end // the local clock changes before that
 	}
 }
 
-// search is the first time of the table that is not before another, by the calendar alone.
+// search returns the first local time of the table that is not before from. It does not consider clock changes.
 func (s *spec) search(from wall) (wall, bool) {
 	t := time.Unix(int64(from), 0).UTC()
-	last := min(t.Year()+mostSearch, mostYear)
+	last := min(t.Year()+maxSearch, maxYear)
 	day := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
 	if s.matches(day) {
 		if second, ok := s.inDay(int(from - wall(day.Unix()))); ok {
@@ -142,7 +143,7 @@ func (s *spec) search(from wall) (wall, bool) {
 	return 0, false
 }
 
-// matches reports whether a day is one of the table.
+// matches reports whether the table has times on a day.
 func (s *spec) matches(day time.Time) bool {
 	date, weekday := s.day>>day.Day()&1 == 1, s.weekday>>day.Weekday()&1 == 1
 	switch {
@@ -154,7 +155,7 @@ func (s *spec) matches(day time.Time) bool {
 	return date || weekday
 }
 
-// inDay is the first second of a day's times that is not before another.
+// inDay returns the first time of the table within a day that is not before from. Both are in seconds since midnight.
 func (s *spec) inDay(from int) (int, bool) {
 	hour, minute, second := from/3600, from/60%60, from%60
 	if s.hour>>hour&1 == 1 {
@@ -171,7 +172,7 @@ func (s *spec) inDay(from int) (int, bool) {
 	return n*3600 + bits.TrailingZeros64(s.minute)*60 + bits.TrailingZeros64(s.second), ok
 }
 
-// next is the first value of a field that is not below another.
+// next returns the first value of a field that is not below from.
 func next(values uint64, from int) (int, bool) {
 	left := values >> from << from
 	return bits.TrailingZeros64(left), left != 0

@@ -5,22 +5,23 @@ import (
 	"strings"
 )
 
-// field is one field of a cron expression: its largest value, and the names of its values from first on.
+// field describes one field of a cron expression: its largest value, and the names of its values, starting at first.
 type field struct {
 	largest int
 	names   string // three letters each
 	first   int
 }
 
-// fields begin with the last one: the seconds, which come first, may be left out. The library reads 7 as a Sunday.
+// fields are in reverse order, since the seconds, the first field of an expression, may be absent. The library reads
+// the weekday 7 as Sunday.
 var fields = [...]field{
 	{7, "sunmontuewedthufrisat", 0}, {12, "janfebmaraprmayjunjulaugsepoctnovdec", 1}, {largest: 31}, {largest: 23},
 	{largest: 59}, {largest: 59},
 }
 
-// withoutSteps leaves the first value of a range that is shorter than its step, as in 2-4/3: that is what the range
-// means, and the library refuses it. It also refuses a star that is shorter, as */90 for the minutes: somebody means
-// more than an hour there, and would get less. That stays.
+// withoutSteps replaces each range that is shorter than its step, as in 2-4/3, by its first value. The two mean the
+// same, but the library refuses such a range. It leaves a star that is shorter than its step, as in */90 for the
+// minutes, to the library, which refuses it: the author means more than an hour there, and would get an hour.
 func withoutSteps(text string) string {
 	words := strings.Fields(text)
 	for i, word := range words {
@@ -46,12 +47,12 @@ func (f field) withoutStep(part string) string {
 	}
 	step, err := strconv.Atoi(every)
 	if !stepped || err != nil || low < 0 || high < low || high > f.largest || step <= high-low {
-		return part // the library judges it
+		return part // the library accepts or refuses it
 	}
 	return from
 }
 
-// value is the value of a word; negative for none.
+// value returns the value of a number or name, or a negative number if it is neither.
 func (f field) value(word string) int {
 	if i := strings.Index(f.names, word); len(word) == 3 && i >= 0 && i%3 == 0 {
 		return f.first + i/3

@@ -10,39 +10,39 @@ import (
 	"delaybroker/levels"
 )
 
-// Least is the shortest time between two rounds.
-const Least = time.Second
+// MinInterval is the minimum time between two rounds.
+const MinInterval = time.Second
 
-// Missed is what becomes of rounds that could not fire in time.
+// Missed is the policy for rounds that could not fire in time.
 type Missed string
 
-// What becomes of them.
+// The policies for missed rounds.
 const (
-	Skip Missed = "skip" // nothing: the next round that is still to come
-	One  Missed = "one"  // one fires late, and then the next that is still to come
-	All  Missed = "all"  // each fires, in order
+	Skip Missed = "skip" // no missed round fires; the series continues with the next future round
+	One  Missed = "one"  // one missed round fires late; the series continues with the next future round
+	All  Missed = "all"  // each missed round fires, in order
 )
 
-// Words are a table as somebody writes it. Last is zero for none.
+// Words are the unparsed fields of a table. Last is zero if there is no last time.
 type Words struct {
 	Every, Cron, Zone, Jitter, Missed, Rounds string
 	Last                                      time.Time
 }
 
-// Table is a time table. Make one with [Parse].
+// Table gives the planned times of a recurring timer. Use [Parse] to make one.
 type Table struct {
-	Every  time.Duration // zero for a cron
-	Cron   string        // as it was written; empty for an Every
-	Zone   string        // of a cron; empty for UTC
+	Every  time.Duration // the interval; zero for a cron table
+	Cron   string        // the expression, with single spaces; empty for an Every table
+	Zone   string        // of the expression; empty for UTC
 	Jitter time.Duration // a round is due less than this after its planned time
 	Missed Missed
-	Rounds int       // so many fire; zero for no end
-	Last   time.Time // no round is planned for later; zero for no end
+	Rounds int       // maximum number of rounds that fire; zero for no limit
+	Last   time.Time // no round is planned for a later time; zero for no limit
 
-	spec *spec // of a cron
+	spec *spec // the parsed expression; nil for an Every table
 }
 
-// Error says which word cannot be read, and what to change.
+// Error names the field that cannot be read, and explains what to change.
 type Error struct {
 	Word     string // every, cron, zone, jitter, missed, rounds or last
 	Sentence string
@@ -68,20 +68,20 @@ func Parse(w Words) (Table, error) {
 func (t *Table) when(w Words) *Error {
 	switch {
 	case w.Every != "" && w.Cron != "":
-		return errorf("every", "it recurs every so often, or by cron: one of them")
+		return errorf("every", "every and cron exclude each other: give one of them")
 	case w.Cron != "":
 		return t.cron(w)
 	case w.Every == "":
-		return errorf("every", "how often? as in 15m")
+		return errorf("every", "no interval and no cron expression: give one of them, such as every 15m")
 	case w.Zone != "":
-		return errorf("zone", "a zone is for cron, which goes by the clock on a wall: leave it out")
+		return errorf("zone", "a zone is only for cron: leave it out")
 	}
 	d, err := levels.ParseDuration(w.Every)
 	if err != nil {
 		return errorf("every", "%v", err)
 	}
-	if d < Least {
-		return errorf("every", "%s is too often: at least %s", excerpt(w.Every), levels.FormatDuration(Least))
+	if d < MinInterval {
+		return errorf("every", "%s is too short: at least %s", excerpt(w.Every), levels.FormatDuration(MinInterval))
 	}
 	t.Every = d
 	return nil
@@ -109,7 +109,7 @@ func (t *Table) jitter(w Words) *Error {
 		return errorf("jitter", "%v", err)
 	}
 	if least := t.Interval(); d >= least {
-		return errorf("jitter", "%s is as long as the time between two rounds: less than %s", excerpt(w.Jitter),
+		return errorf("jitter", "%s is too long for the time between two rounds: want less than %s", excerpt(w.Jitter),
 			levels.FormatDuration(least))
 	}
 	t.Jitter = d
@@ -135,7 +135,7 @@ func (t *Table) rounds(w Words) *Error {
 	return nil
 }
 
-// Words is the table as Parse reads it.
+// Words returns the table in the notation of Parse.
 func (t Table) Words() Words {
 	w := Words{Cron: t.Cron, Zone: t.Zone, Missed: string(t.Missed), Last: t.Last}
 	if t.Every > 0 {
@@ -150,7 +150,7 @@ func (t Table) Words() Words {
 	return w
 }
 
-// String is the table for people: when, without the rest.
+// String returns the interval or the cron expression and zone, for display.
 func (t Table) String() string {
 	if t.Every > 0 {
 		return "every " + levels.FormatDuration(t.Every)
@@ -158,8 +158,8 @@ func (t Table) String() string {
 	return strings.TrimSuffix("cron "+t.Cron+" "+t.Zone, " ")
 }
 
-// Interval is the least time between two planned rounds; of a cron, it may be less than that. Where clocks go forward,
-// a time that is skipped may come closer to the next.
+// Interval returns the time between two planned rounds. For a cron table it is a lower bound, except where a clock
+// change skips a time: that round may come closer to the next.
 func (t Table) Interval() time.Duration {
 	if t.Every > 0 {
 		return t.Every
@@ -167,9 +167,9 @@ func (t Table) Interval() time.Duration {
 	return t.spec.interval()
 }
 
-// Start is the first planned time of a table that is set at a time. Asked is when the first round is wanted; zero
-// leaves that open. An Every whose asked time has passed keeps in step with it; of a cron, it is as if nothing was
-// asked. Ok is false where no round is left.
+// Start returns the first planned time of a table that is set at the time set. Asked is the requested time of the first
+// round, or zero. If asked has passed, an Every table keeps its phase with asked, and a cron table ignores it. ok is
+// false if no round is left.
 func (t Table) Start(set, asked time.Time) (first time.Time, ok bool) {
 	switch {
 	case !asked.IsZero() && !asked.Before(set):
@@ -181,7 +181,8 @@ func (t Table) Start(set, asked time.Time) (first time.Time, ok bool) {
 	return t.After(asked, set)
 }
 
-// After is the first planned time after a given one. First is that of the first round. Ok is false where there is none.
+// After returns the first planned time after the given one. First is the planned time of the first round. ok is false
+// if no round is left.
 func (t Table) After(first, after time.Time) (next time.Time, ok bool) {
 	if t.Every > 0 {
 		next = t.everyAfter(first, after)
@@ -192,11 +193,11 @@ func (t Table) After(first, after time.Time) (next time.Time, ok bool) {
 }
 
 func (t Table) over(at time.Time) bool {
-	return at.UTC().Year() > mostYear || !t.Last.IsZero() && at.After(t.Last)
+	return at.UTC().Year() > maxYear || !t.Last.IsZero() && at.After(t.Last)
 }
 
 func (t Table) everyAfter(first, after time.Time) time.Time {
-	for after.Sub(first) == math.MaxInt64 { // it is longer than a Duration can be
+	for after.Sub(first) == math.MaxInt64 { // the difference is longer than a Duration can be
 		first = first.Add(math.MaxInt64 / t.Every * t.Every)
 	}
 	if after.Before(first) {
@@ -205,11 +206,11 @@ func (t Table) everyAfter(first, after time.Time) time.Time {
 	return first.Add(after.Sub(first) / t.Every * t.Every).Add(t.Every)
 }
 
-// excerpt is a foreign word in a sentence: not too long, and readable.
+// excerpt quotes untrusted text for an error: shortened, and with unprintable characters escaped.
 func excerpt(s string) string {
-	const most = 64
-	if len(s) > most {
-		s = s[:most] + "…"
+	const maxLen = 64 // bytes
+	if len(s) > maxLen {
+		s = s[:maxLen] + "…"
 	}
 	return strconv.Quote(s)
 }

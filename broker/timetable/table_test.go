@@ -16,26 +16,26 @@ func at(text string) time.Time {
 	return t
 }
 
-// TestParseSaysWhatToChange: a table that is refused names its word, and what is wanted instead.
+// TestParseSaysWhatToChange: the error names the field and what to write instead.
 func TestParseSaysWhatToChange(t *testing.T) {
 	for _, tt := range []struct {
 		words      Words
 		word, says string
 	}{
-		{Words{}, "every", "how often"},
+		{Words{}, "every", "such as every 15m"},
 		{Words{Every: "15m", Cron: "@daily"}, "every", "one of them"},
 		{Words{Every: "999ms"}, "every", "at least 1s"},
 		{Words{Every: "15 minutes"}, "every", "unit"},
 		{Words{Every: "-1h"}, "every", "start with a digit"},
-		{Words{Every: "1h", Zone: "Europe/Berlin"}, "zone", "for cron"},
+		{Words{Every: "1h", Zone: "Europe/Berlin"}, "zone", "only for cron"},
 		{Words{Cron: "* * * *"}, "cron", "five fields"},
 		{Words{Cron: "* * * * * * *"}, "cron", "five fields"},
 		{Words{Cron: "61 * * * *"}, "cron", "five fields"},
-		{Words{Cron: "@every 5m"}, "cron", "say every"},
+		{Words{Cron: "@every 5m"}, "cron", "use every"},
 		{Words{Cron: "@reboot"}, "cron", "@daily"},
-		{Words{Cron: "TZ=UTC 0 3 * * *"}, "cron", "stands by itself"},
-		{Words{Cron: "0 0 30 2 *"}, "cron", "never comes"},
-		{Words{Cron: "0 0 31 4,6,9,11 *"}, "cron", "never comes"},
+		{Words{Cron: "TZ=UTC 0 3 * * *"}, "cron", "give the zone separately"},
+		{Words{Cron: "0 0 30 2 *"}, "cron", "never matches"},
+		{Words{Cron: "0 0 31 4,6,9,11 *"}, "cron", "never matches"},
 		{Words{Cron: strings.Repeat("1,", 200) + "1 * * * *"}, "cron", "too long"},
 		{Words{Cron: "@daily", Zone: "Mars/Olympus"}, "zone", "there is no zone"},
 		{Words{Cron: "@daily", Zone: "Local"}, "zone", "there is no zone"},
@@ -55,7 +55,7 @@ func TestParseSaysWhatToChange(t *testing.T) {
 	}
 }
 
-// TestWordsAreTheTable: what is written of a table is read as the same table.
+// TestWordsAreTheTable: Parse reads Table.Words as the same table.
 func TestWordsAreTheTable(t *testing.T) {
 	for _, w := range []Words{
 		{Every: "1h30m", Jitter: "5m", Missed: "all", Rounds: "7", Last: at("2030-01-01T00:00:00Z")},
@@ -71,8 +71,8 @@ func TestWordsAreTheTable(t *testing.T) {
 	}
 }
 
-// TestRangeShorterThanItsStep: it is its first value, as in every other cron. What is out of bounds stays refused, and
-// a star that is shorter than its step, which nobody means.
+// TestRangeShorterThanItsStep: such a range is its first value, as in every other cron. A value out of bounds stays
+// refused, and so does a star that is shorter than its step, which nobody intends.
 func TestRangeShorterThanItsStep(t *testing.T) {
 	for cron, same := range map[string]string{
 		"2-4/3 * * * *":            "2 * * * *",
@@ -106,7 +106,7 @@ func TestRangeShorterThanItsStep(t *testing.T) {
 	}
 }
 
-// TestInterval: no two rounds come closer than a table says, by which its bodies and its jitter are bounded.
+// TestInterval: no two rounds come closer than Interval, which bounds the size of bodies and the jitter.
 func TestInterval(t *testing.T) {
 	for cron, want := range map[string]time.Duration{
 		"* * * * * *":   time.Second,
@@ -153,8 +153,8 @@ func TestEveryKeepsInStep(t *testing.T) {
 	}
 }
 
-// TestStart: the first round is when it is asked for, or the next of the table. An asked time that has passed gives the
-// step.
+// TestStart: the first round is at the requested time, or at the next time of the table. A requested time that has
+// passed gives an interval its phase.
 func TestStart(t *testing.T) {
 	set := at("2026-11-20T10:00:20Z")
 	for _, tt := range []struct {

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// zones keeps the zones that were loaded: time.LoadLocation reads a file each time. There are some six hundred.
+// zones caches the loaded zones, since time.LoadLocation reads a file each time. There are some six hundred zones.
 var zones sync.Map // name → *time.Location
 
-// loadZone returns a zone by its name. The name comes from anybody: the zone of this machine is none, and neither is
-// another way to its file, as in Europe/./Berlin: there is no end of those, and each that is kept takes memory.
+// loadZone returns a zone by its name. The name is untrusted. loadZone refuses the zone of this machine, and it refuses
+// other paths to a zone's file, as in Europe/./Berlin: their number is unlimited, and each cached one would take
+// memory.
 func loadZone(name string) (*time.Location, *Error) {
 	if name == "" {
 		return time.UTC, nil
@@ -32,10 +33,10 @@ func loadZone(name string) (*time.Location, *Error) {
 }
 
 func noZone(name string) *Error {
-	return errorf("zone", "there is no zone %s: want a name of the IANA database, as in Europe/Berlin", excerpt(name))
+	return errorf("zone", "there is no zone %s: want a name of the IANA database, such as Europe/Berlin", excerpt(name))
 }
 
-// wall is what the clock on the wall of a zone shows, in seconds, as if it were UTC.
+// wall is a local time of a zone: the Unix time at which a clock in UTC shows the same.
 type wall int64
 
 func wallOf(unix int64, zone *time.Location) wall {
@@ -43,8 +44,9 @@ func wallOf(unix int64, zone *time.Location) wall {
 	return wall(unix + int64(offset))
 }
 
-// change is the next change of a zone's clock after a moment, or an earlier moment from which to look on; far is what
-// is returned where there is none. On the last day of a leap year, time.Time.ZoneBounds gives one that has passed.
+// change returns the next change of a zone's clock after the moment unix, or an earlier moment from which to continue
+// the search. It returns far if there is no change. On the last day of a leap year, time.Time.ZoneBounds may return an
+// end that has passed; then change returns a moment one hour later.
 func change(unix int64, zone *time.Location) int64 {
 	_, end := time.Unix(unix, 0).In(zone).ZoneBounds()
 	switch {
@@ -56,20 +58,21 @@ func change(unix int64, zone *time.Location) int64 {
 	return end.Unix()
 }
 
-// highest is the latest that the clock has shown until a moment: more than it shows, while an hour comes again.
+// highest returns the latest local time that the clock has shown up to the moment unix. While an hour repeats, that is
+// later than the time that the clock shows.
 func highest(unix int64, zone *time.Location) wall {
-	most := wallOf(unix, zone)
-	for at := unix - mostShift; at < unix; at = change(at, zone) {
+	latest := wallOf(unix, zone)
+	for at := unix - maxShift; at < unix; at = change(at, zone) {
 		if end := min(unix, change(at, zone)-1); end > at {
-			most = max(most, wallOf(end, zone))
+			latest = max(latest, wallOf(end, zone))
 		}
 	}
-	return most
+	return latest
 }
 
-// reached is the first moment at which the clock shows a time, or a later one.
+// reached returns the first moment at which the clock shows the local time w or a later one.
 func reached(w wall, zone *time.Location) int64 {
-	for at := int64(w) - mostShift; ; {
+	for at := int64(w) - maxShift; ; {
 		end := change(at, zone)
 		if unix := at + max(0, int64(w-wallOf(at, zone))); unix < end {
 			return unix
@@ -78,8 +81,7 @@ func reached(w wall, zone *time.Location) int64 {
 	}
 }
 
-// mostShift is more than the clock of any zone has been off UTC, and more than one has ever been changed by, in
-// seconds.
-const mostShift = 26 * 60 * 60
+// maxShift exceeds every UTC offset and every clock change that any zone has had, in seconds.
+const maxShift = 26 * 60 * 60
 
-const far = math.MaxInt64
+const far = math.MaxInt64 // Unix time; later than every change

@@ -26,9 +26,8 @@ var crons = []string{
 	"15 */2 * * *", "0 12 30 12 *", "0 0 1 * 0", "59 23 * * 6", "0 3 29 2 *",
 }
 
-// TestTimesOfChangingClocks compares the search with what one sees who looks at the clock each minute: a time that is
-// skipped runs when the clock goes on, one that comes twice runs once, and a table of every hour runs whenever the
-// clock shows it.
+// TestTimesOfChangingClocks compares the search with a clock that is read each minute. A skipped time runs right after
+// the gap, a time that occurs twice runs once, and a table of every hour runs whenever the clock shows its minute.
 func TestTimesOfChangingClocks(t *testing.T) {
 	t.Parallel()
 	for _, d := range decade {
@@ -57,7 +56,8 @@ func TestTimesOfChangingClocks(t *testing.T) {
 	}
 }
 
-// checkFromAnywhere asks for the next time at moments that are none of the table: within an hour that comes again, too.
+// checkFromAnywhere asks for the next time at moments that are not in the table, including moments within a repeated
+// hour.
 func checkFromAnywhere(t *testing.T, table Table, from time.Time, want []time.Time) {
 	t.Helper()
 	for at := from; len(want) > 0; at = at.Add(23 * time.Minute) {
@@ -86,7 +86,7 @@ func changesIn(zone *time.Location, from, to int) (changes []time.Time) {
 	return changes
 }
 
-// watch looks at the clock on the wall each minute.
+// watch reads the local clock each minute.
 func watch(s *spec, from, to time.Time) (times []time.Time) {
 	minutes := func(t time.Time) int64 { return int64(wallOf(t.Unix(), s.zone)) / 60 }
 	seen := minutes(from) // the latest that the clock has shown
@@ -151,14 +151,14 @@ func TestNamedTimes(t *testing.T) {
 	}
 }
 
-// TestComing: a person sees where the clocks are changed.
-func TestComing(t *testing.T) {
+// TestUpcoming: the occurrences show where the clocks change.
+func TestUpcoming(t *testing.T) {
 	table, err := Parse(Words{Cron: "30 2 * * *", Zone: "Europe/Berlin"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"2026-10-24T02:30:00+02:00 0s", "2026-10-25T02:30:00+02:00 0s", "2026-10-26T02:30:00+01:00 -1h0m0s"}
-	got := table.Coming(time.Time{}, at("2026-10-23T12:00:00Z"), 3)
+	got := table.Upcoming(time.Time{}, at("2026-10-23T12:00:00Z"), 3)
 	for i, c := range got {
 		if s := c.At.Format(time.RFC3339) + " " + c.Shift.String(); s != want[i] {
 			t.Errorf("%d: %s, want %s", i, s, want[i])
@@ -169,7 +169,7 @@ func TestComing(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever is written, there is no panic and no endless search, and each time is later than the one before.
+// FuzzParse: no input causes a panic or an endless search, and each time is later than the one before.
 func FuzzParse(f *testing.F) {
 	for _, cron := range crons {
 		f.Add("", cron, "Europe/Berlin", "", int64(1_800_000_000))
@@ -207,8 +207,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestZoneHasOneName: no other way to the file of a zone is a name of it. There is no end of those, and a zone that is
-// kept takes memory.
+// TestZoneHasOneName: another path to the file of a zone is not a name of the zone. The number of such paths is
+// unlimited, and each cached zone takes memory.
 func TestZoneHasOneName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Europe//Berlin", "Europe/./Berlin", "./Europe/Berlin", "Europe/.//./Berlin", "Local"} {

@@ -12,24 +12,24 @@ import (
 const (
 	parentHeader = "traceparent"
 	stateHeader  = "tracestate"
-	// mostState is how much of a tracestate is passed on, in bytes; its standard asks for that much.
-	mostState = 512
+	// maxState is the longest tracestate that is passed on, in bytes. The W3C recommendation requires that much.
+	maxState = 512
 )
 
-// parentOf is the span context that the producer has put into the headers, and its trace state. Names have any case:
-// JetStream's clients write Traceparent or traceparent. What stands there twice, or is not well-formed, does not count:
-// the message has no parent then.
+// parentOf returns the span context that the producer has put into the headers, and its trace state. Header names are
+// case-insensitive: JetStream's clients write Traceparent or traceparent. If the traceparent is given twice, or is not
+// well-formed, the message has no parent.
 func parentOf(h message.Header) (parent trace.SpanContext, state string) {
 	if parent = parse(value(h, parentHeader)); !parent.IsValid() {
 		return parent, ""
 	}
-	if state = value(h, stateHeader); len(state) > mostState {
+	if state = value(h, stateHeader); len(state) > maxState {
 		state = ""
 	}
 	return parent, state
 }
 
-// value is that of a header which is there once, or empty.
+// value returns the value of a header that is given exactly once, or "".
 func value(h message.Header, name string) string {
 	found := ""
 	for k, vs := range h {
@@ -44,7 +44,7 @@ func value(h message.Header, name string) string {
 	return found
 }
 
-// parse reads a traceparent of the W3C's recommendation; the zero context is returned for what is none:
+// parse reads a traceparent as in the W3C recommendation. It returns the zero context if s is not valid:
 //
 //	00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
 //
@@ -70,7 +70,7 @@ func parse(s string) trace.SpanContext {
 	return trace.SpanContext{}
 }
 
-// lowerHex decodes digits, of which the letters have to be small.
+// lowerHex decodes hexadecimal digits. It refuses upper case.
 func lowerHex(into []byte, s string) bool {
 	for i := range len(s) {
 		if s[i] >= 'A' && s[i] <= 'F' {

@@ -61,7 +61,7 @@ func TestParent(t *testing.T) {
 // TestTraceStateIsBounded: a trace state goes with its traceparent, and only up to the size that its standard asks for.
 func TestTraceStateIsBounded(t *testing.T) {
 	t.Parallel()
-	long := "a=" + strings.Repeat("x", mostState)
+	long := "a=" + strings.Repeat("x", maxState)
 	for _, tt := range []struct {
 		parent, state, want string
 	}{
@@ -82,7 +82,7 @@ func FuzzParent(f *testing.F) {
 		if c.IsValid() && !strings.Contains(parent, c.TraceID().String()+"-"+c.SpanID().String()) {
 			t.Errorf("%q is read as %+v", parent, c)
 		}
-		if len(s) > mostState {
+		if len(s) > maxState {
 			t.Errorf("a trace state of %d bytes", len(s))
 		}
 	})

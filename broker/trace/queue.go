@@ -12,17 +12,17 @@ import (
 
 const forever = time.Duration(1<<63 - 1)
 
-// queue is the messages that wait for their spans. Whoever adds to it waits for nobody.
+// queue holds the messages that wait for their spans. Adding to it never blocks.
 type queue struct {
-	room, batch int // messages that may wait, and spans in a request
-	delay       time.Duration
-	bell        chan struct{} // of one place; it wakes who takes. Closed by nobody
+	room, batch int           // messages that may wait, and spans in a request
+	delay       time.Duration // the longest time that a message waits for its batch to fill
+	bell        chan struct{} // one slot; wakes Run; never closed
 
-	mu      sync.Mutex // guards what follows; it is held for as long as it takes to copy one message
+	mu      sync.Mutex // guards the fields below; held only while one message is copied
 	queued  []ended
-	waiting int       // those that were taken, and not sent, included
-	since   time.Time // local; when the first was queued
-	spare   []ended   // a slice that was sent
+	waiting int       // messages that are not sent yet, including those that Run has taken
+	since   time.Time // local; when the first message of queued was added
+	free    []ended   // a slice for reuse, empty or nil
 }
 
 // ended is a message whose span is to be made.
@@ -32,7 +32,7 @@ type ended struct {
 	state        string
 }
 
-// add queues a message, with a state of its own, unless there is no room.
+// add queues a message with a copy of its trace state. It returns false if there is no room.
 func (q *queue) add(e ended, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -59,7 +59,8 @@ func (q *queue) ring() {
 	}
 }
 
-// take returns what is to be sent, or how long until something is. All takes what there is.
+// take returns a batch to send, or the time until the next one is due. If all is set, it returns everything that is
+// queued.
 func (q *queue) take(now time.Time, all bool) (some []ended, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,21 +70,21 @@ func (q *queue) take(now time.Time, all bool) (some []ended, wait time.Duration)
 	if wait = q.since.Add(q.delay).Sub(now); wait > 0 && len(q.queued) < q.batch && !all {
 		return nil, wait
 	}
-	some, q.queued, q.spare = q.queued, q.spare[:0], nil
+	some, q.queued, q.free = q.queued, q.free[:0], nil
 	return some, 0
 }
 
-// sent makes room for as many as were taken.
+// sent releases the room of n messages that take has returned.
 func (q *queue) sent(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting -= n
 }
 
-// giveBack takes a slice that take has returned, to be filled anew.
+// giveBack returns a slice from take for reuse.
 func (q *queue) giveBack(all []ended) {
 	clear(all)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.spare = all[:0]
+	q.free = all[:0]
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The variables that this package reads itself. The SDK and its exporter read the others: see Asked.
+// The environment variables that this package reads itself. The SDK and its exporter read the others.
 const (
 	envDisabled  = "OTEL_SDK_DISABLED"
 	envExporter  = "OTEL_TRACES_EXPORTER"
@@ -23,7 +23,7 @@ const (
 )
 
 const (
-	defaultQueue   = 8192 // of some 400 bytes each
+	defaultQueue   = 8192 // messages of some 400 bytes each
 	mostQueue      = 1 << 20
 	defaultBatch   = 512
 	defaultDelay   = time.Second
@@ -33,9 +33,9 @@ const (
 // Environment looks up a variable, as os.Getenv does.
 type Environment func(name string) string
 
-// Asked reports whether the environment names a collector. The error says why that cannot be had although somebody
-// asked for it. It should be logged, and stop nothing: these variables are often set for all programs of a cluster, and
-// no message should wait because of them.
+// Asked reports whether the environment names a collector. It returns an error if the environment requires a feature
+// that this package lacks. The caller should log the error and run without traces: these variables are often set for
+// all programs of a cluster, and must not stop a broker.
 func Asked(env Environment) (bool, error) {
 	endpoint := env.ofTraces(envEndpoint)
 	exporter := env(envExporter)
@@ -43,19 +43,20 @@ func Asked(env Environment) (bool, error) {
 		return false, nil
 	}
 	if exporter != "" && exporter != "otlp" {
-		return false, fmt.Errorf("%s=%q: only otlp can be had", envExporter, exporter)
+		return false, fmt.Errorf("%s=%q: only otlp is supported", envExporter, exporter)
 	}
 	if p := env.ofTraces(envProtocol); p != "" && p != "http/protobuf" {
-		return false, fmt.Errorf("%s=%q: only http/protobuf can be had, which collectors have on port 4318", envProtocol, p)
+		return false, fmt.Errorf("%s=%q: only http/protobuf is supported, on port 4318 of most collectors", envProtocol, p)
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return false, fmt.Errorf("%s is no URL such as http://collector:4318", envEndpoint) // it may have a password in it
+		// The value is left out, since it may contain a password.
+		return false, fmt.Errorf("%s is not a URL such as http://collector:4318", envEndpoint)
 	}
 	return true, nil
 }
 
-// ofTraces is a variable of the exporter: that of traces, or that of all signals.
+// ofTraces returns an exporter's variable for traces, or else the variable for all signals.
 func (env Environment) ofTraces(name string) string {
 	if v := env(tracesPrefix + strings.TrimPrefix(name, "OTEL_EXPORTER_OTLP_")); v != "" {
 		return v
@@ -63,8 +64,9 @@ func (env Environment) ofTraces(name string) string {
 	return env(name)
 }
 
-// heeds reports whether the sampler does as the producer did. It is so unless the environment names another.
-func (env Environment) heeds() bool {
+// parentBased reports whether the sampler follows the producer's decision. It does unless the environment names another
+// sampler.
+func (env Environment) parentBased() bool {
 	switch strings.ToLower(strings.TrimSpace(env(envSampler))) {
 	case "always_on", "always_off", "traceidratio":
 		return false
@@ -72,12 +74,12 @@ func (env Environment) heeds() bool {
 	return true
 }
 
-// number is a variable, or the default where it is none, or out of bounds.
-func (env Environment) number(name string, otherwise, most int) int {
+// number returns a variable as a number of at most limit, or fallback if it is not a positive number.
+func (env Environment) number(name string, fallback, limit int) int {
 	if n, err := strconv.Atoi(env(name)); err == nil && n > 0 {
-		return min(n, most)
+		return min(n, limit)
 	}
-	return otherwise
+	return fallback
 }
 
 func (env Environment) milliseconds(name string, otherwise time.Duration) time.Duration {

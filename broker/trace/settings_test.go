@@ -16,7 +16,7 @@ func of(variables ...string) Environment {
 	}
 }
 
-// TestAsked: without an endpoint there are no spans, and what cannot be had is said, and not tried.
+// TestAsked: without an endpoint there are no spans, and an unsupported feature is an error, and not tried.
 func TestAsked(t *testing.T) {
 	t.Parallel()
 	const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318"

@@ -21,7 +21,7 @@ const (
 	eventRefused = "refused"
 )
 
-// Our own attributes: see the package comment.
+// The broker's own attributes: see the package comment.
 const (
 	keyDelay    = attribute.Key("delaybroker.delay")
 	keyLate     = attribute.Key("delaybroker.late")
@@ -32,7 +32,7 @@ const (
 	keyReason   = attribute.Key("delaybroker.reason")
 )
 
-// span makes the span of a message. It comes out at t.made, if the sampler wants it.
+// span makes the span of a message. If the sampler samples it, the span is added to t.made.
 func (t *Tracer) span(e *ended) {
 	ctx := context.Background()
 	if e.parent.IsValid() {
@@ -76,14 +76,15 @@ func (e *ended) attributes() []attribute.KeyValue {
 	return all
 }
 
-// event is something that happened on the way.
+// event is an event in the life of a message.
 type event struct {
 	name       string
 	at         time.Time
 	attributes []attribute.KeyValue
 }
 
-// events are in the order of their times. A refusal is the reason of a hop at the same time.
+// events returns the events in the order of their times. A refusal comes before the hop at the same time, which it
+// causes.
 func (e *ended) events() []event {
 	var all []event
 	if !e.Due.IsZero() {
@@ -103,7 +104,7 @@ func (e *ended) events() []event {
 	return all
 }
 
-// text is what can be encoded: a reason may quote a server, or a service.
+// text returns s as valid UTF-8. A reason may quote a server or a service, and so contain any bytes.
 func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func later(a, b time.Time) time.Time {
@@ -113,10 +114,10 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// made collects the spans that Run has made, as their processor. No other goroutine makes any.
+// made is the span processor that collects the spans. Only Run's goroutine makes spans.
 type made struct{ spans []sdk.ReadOnlySpan }
 
-// take returns the spans, and begins anew.
+// take returns the collected spans and clears the collection.
 func (m *made) take() []sdk.ReadOnlySpan {
 	all := m.spans
 	m.spans = nil
@@ -126,11 +127,11 @@ func (m *made) take() []sdk.ReadOnlySpan {
 // OnStart does nothing.
 func (m *made) OnStart(context.Context, sdk.ReadWriteSpan) {}
 
-// OnEnd keeps a span.
+// OnEnd collects a span.
 func (m *made) OnEnd(s sdk.ReadOnlySpan) { m.spans = append(m.spans, s) }
 
 // Shutdown does nothing: Run stops the exporter.
 func (m *made) Shutdown(context.Context) error { return nil }
 
-// ForceFlush does nothing: there is nothing to wait for.
+// ForceFlush does nothing.
 func (m *made) ForceFlush(context.Context) error { return nil }

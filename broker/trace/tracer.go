@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// serviceName is ours unless the environment names another.
+	// serviceName is the service.name attribute unless the environment sets another.
 	serviceName = "delaybroker"
-	// lastWords is how long a stop waits for the collector: a broker that is to start again must not wait for its traces.
-	lastWords = time.Second
-	// sayEvery is how often the log says that spans are dropped.
-	sayEvery = time.Minute
+	// flushTimeout is how long Run waits for the collector after ctx has ended: traces must not delay a restart.
+	flushTimeout = time.Second
+	// logInterval is the minimum time between two log lines about dropped spans.
+	logInterval = time.Minute
 )
 
-// Config says how a tracer works.
+// Config is the configuration of a Tracer.
 type Config struct {
 	Version     string // of the program
 	Environment Environment
@@ -37,27 +37,28 @@ type Config struct {
 	Exporter sdk.SpanExporter
 }
 
-// Tracer makes the spans. Make one with New; Run does the work.
+// Tracer makes the spans and sends them. Use New to make one; Run does the work.
 type Tracer struct {
 	sent    atomic.Uint64 // spans that the collector has
-	dropped atomic.Uint64 // for want of room, or because the collector did not take them
+	dropped atomic.Uint64 // because the queue was full, or the collector did not take them
 
-	log      *slog.Logger
-	exporter sdk.SpanExporter
-	tracer   trace.Tracer
-	queue    queue
-	made     made          // of Run's alone
-	timeout  time.Duration // of a request
-	heeds    bool          // a producer that does not sample makes no span
-	said     ratelog.Limit
+	log         *slog.Logger
+	exporter    sdk.SpanExporter
+	tracer      trace.Tracer
+	queue       queue
+	made        made          // of Run's alone
+	timeout     time.Duration // of a request
+	parentBased bool          // a producer that does not sample makes no span
+	logged      ratelog.Limit
 }
 
-// New returns a tracer that takes endings at once, and sends spans when it runs. What OpenTelemetry has to say goes to
-// the log from then on, for the whole process.
+// New returns a tracer. Ended may be called before Run; Run sends the spans. From then on, OpenTelemetry's own errors
+// go to the log, for the whole process.
 func New(cfg Config) (*Tracer, error) {
 	env := cfg.Environment
 	t := &Tracer{
-		log: cfg.Log, exporter: cfg.Exporter, heeds: env.heeds(), timeout: env.milliseconds(envTimeout, defaultTimeout),
+		log: cfg.Log, exporter: cfg.Exporter, parentBased: env.parentBased(),
+		timeout: env.milliseconds(envTimeout, defaultTimeout),
 		queue: queue{
 			room: env.number(envQueue, defaultQueue, mostQueue), batch: env.number(envBatch, defaultBatch, mostQueue),
 			delay: env.milliseconds(envDelay, defaultDelay), bell: make(chan struct{}, 1),
@@ -80,7 +81,7 @@ func New(cfg Config) (*Tracer, error) {
 	return t, nil
 }
 
-// resourceOf says who makes the spans. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win.
+// resourceOf returns the resource of the spans. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
 func resourceOf(version string) (*resource.Resource, error) {
 	return resource.New(context.Background(),
 		resource.WithTelemetrySDK(), resource.WithHost(),
@@ -88,10 +89,11 @@ func resourceOf(version string) (*resource.Resource, error) {
 		resource.WithFromEnv())
 }
 
-// Ended takes in how a message ended. It may be called from any goroutine.
+// Ended queues the span of a message that was delivered or became a dead letter. It never blocks, and is safe for
+// concurrent use.
 func (t *Tracer) Ended(e broker.Ended) {
 	parent, state := parentOf(e.Header)
-	if t.heeds && parent.IsValid() && !parent.IsSampled() {
+	if t.parentBased && parent.IsValid() && !parent.IsSampled() {
 		return
 	}
 	e.Header = nil
@@ -100,14 +102,14 @@ func (t *Tracer) Ended(e broker.Ended) {
 	}
 }
 
-// Counts says how many spans the collector has taken, and how many were dropped. It may be called from any goroutine.
+// Counts returns how many spans the collector has taken, and how many were dropped. It is safe for concurrent use.
 func (t *Tracer) Counts() (sent, dropped uint64) { return t.sent.Load(), t.dropped.Load() }
 
-// Run sends spans until ctx ends and then, for a second at most, what waits.
+// Run sends spans until ctx ends. Then it sends the queued ones, for a second at most.
 func (t *Tracer) Run(ctx context.Context) {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, stop) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(flushTimeout, stop) })()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -147,7 +149,7 @@ func (t *Tracer) send(ctx context.Context, all []ended) {
 	t.queue.giveBack(all)
 }
 
-// export sends one batch. The exporter repeats what a collector that is busy does not take, until the timeout.
+// export sends one batch. If the collector is busy, the exporter retries until the timeout.
 func (t *Tracer) export(ctx context.Context, spans []sdk.ReadOnlySpan) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
@@ -157,7 +159,7 @@ func (t *Tracer) export(ctx context.Context, spans []sdk.ReadOnlySpan) {
 		return
 	}
 	t.dropped.Add(uint64(len(spans)))
-	if _, ok := t.said.Allow(sayEvery); ok {
+	if _, ok := t.logged.Allow(logInterval); ok {
 		t.log.Warn("the collector takes no spans: deliveries go on, and spans are dropped; trying again",
 			"dropped", t.dropped.Load(), "err", err)
 	}

@@ -34,15 +34,23 @@ type benchOptions struct {
 
 // benchFlags are the scenarios that a flag is for. A flag that is not listed is for all of them.
 var benchFlags = map[string][]bench.Scenario{
-	"rate":       {bench.Steady, bench.Chain},
-	"for":        {bench.Steady, bench.Chain, bench.Pending, bench.Idle},
-	"count":      {bench.Burst, bench.Core, bench.Ingest, bench.Pending},
-	"size":       {bench.Steady, bench.Burst, bench.Chain, bench.Core, bench.Ingest, bench.Pending},
-	"delay":      {bench.Steady, bench.Burst, bench.Chain, bench.Core, bench.Ingest, bench.Pending},
-	"targets":    {bench.Steady, bench.Burst, bench.Chain, bench.Core, bench.Ingest, bench.Pending},
-	"publishers": {bench.Steady, bench.Burst, bench.Chain, bench.Core, bench.Ingest, bench.Pending},
+	"rate":       {bench.Steady, bench.Chain, bench.Timers},
+	"for":        {bench.Steady, bench.Chain, bench.Pending, bench.Idle, bench.Timers, bench.Rounds},
+	"count":      {bench.Burst, bench.Core, bench.Ingest, bench.Pending, bench.Timers, bench.Rounds},
+	"size":       benchMessages,
+	"delay":      {bench.Steady, bench.Burst, bench.Chain, bench.Core, bench.Ingest, bench.Pending, bench.Timers},
+	"targets":    benchMessages,
+	"publishers": benchMessages,
 	"to":         {bench.Steady, bench.Burst, bench.Chain},
+	"cancel":     {bench.Timers},
+	"timers":     {bench.Timers},
+	"every":      {bench.Rounds},
 }
+
+// benchMessages are the scenarios that have messages.
+var benchMessages = slices.DeleteFunc(slices.Clone(bench.Scenarios), func(s bench.Scenario) bool {
+	return s == bench.Idle
+})
 
 func (a *app) benchCommand() *cobra.Command {
 	var o benchOptions
@@ -61,6 +69,10 @@ prefix.
   ingest   publish as fast as the server answers; nothing is due
   pending  messages that wait: memory, and how soon a broker that was killed is ready
   idle     nothing to do
+  timers   named timers: set, cancelled by a client that publishes entries (cancelled/s) and by requests to the broker
+           (requested/s), moved, and due at one instant; then due evenly, --timers a second, beside --rate plain
+           messages a second (even p99 ms, plain p99 ms)
+  rounds   timers that recur, all due at the same instants: --every 10s for --for 20s is two rounds of each
 
 With --beside each side has its turn, on the same server: scheduler is the server's own message scheduling, pipeline is
 the least that a broker could do, which is to read a stream in order, wait until the head is due, publish it with an id
@@ -68,12 +80,16 @@ and the same headers, and purge behind. Where nothing is due, it is a plain publ
 
 Lateness is the time at which the target's stream stored a message less the time for which it was asked; for plain
 subscribers, the time at which they got it. CPU is that of the server and of the broker or pipeline for one message,
-where the processes are on this host and started by bench.
+where the processes are on this host and started by bench. For timers it is for one firing, from two seconds before the
+instant until the processes are at rest. A timer that arrives although its cancel was acknowledged counts as unknown, a
+round that was missed as lost.
 
-exit codes: 0 done, 1 failed, or a message was lost or early, 2 wrong words or settings`,
+exit codes: 0 done, 1 failed, or a message was lost, early or unknown, 2 wrong words or settings`,
 		Example: `  delaybroker bench --rate 5000 --for 30s --size 256 --delay 1s,5s,random:1m --targets 10 --publishers 4
   delaybroker bench burst --beside scheduler,pipeline --rounds 5 --json > new.json
-  delaybroker bench burst --compare old.json`,
+  delaybroker bench burst --compare old.json
+  delaybroker bench timers --count 50000 --cancel 50 --rate 5000 --beside scheduler
+  delaybroker bench rounds --count 20000 --every 1m --for 1m --beside scheduler`,
 		ValidArgs: terminal.Words(bench.Scenarios),
 		Args:      argumentsBetween(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -90,9 +106,12 @@ exit codes: 0 done, 1 failed, or a message was lost or early, 2 wrong words or s
 
 func (o *benchOptions) register(c *cobra.Command) {
 	f := c.Flags()
-	f.IntVar(&o.plan.Rate, "rate", 0, "messages a second")
-	f.DurationVar(&o.span, "for", 0, "how long to publish at that rate; for pending and idle, how long to watch")
-	f.IntVar(&o.plan.Count, "count", 0, "how many messages, where there is no rate")
+	f.IntVar(&o.plan.Rate, "rate", 0, "messages a second (for timers, plain messages beside those due evenly)")
+	f.DurationVar(&o.span, "for", 0, "how long to publish at that rate; for pending, idle and rounds, how long to watch")
+	f.IntVar(&o.plan.Count, "count", 0, "how many messages, where there is no rate; how many timers there are")
+	f.IntVar(&o.plan.Cancel, "cancel", 0, "per cent of the timers that are cancelled, 0 to 99 (default 50)")
+	f.IntVar(&o.plan.Timers, "timers", 0, "timers a second that are due evenly; 0 leaves this phase out (default 500)")
+	f.DurationVar(&o.plan.Every, "every", 0, "from one round to the next: 5s to 1m, a divisor of a minute (default 10s)")
 	f.IntVar(&o.plan.Size, "size", 0, "bytes of a payload (default 256)")
 	f.StringVar(&o.delay, "delay", "", "delays in turns: 1s,5s,random:1m; for burst and core, from the first publish on")
 	f.IntVar(&o.plan.Targets, "targets", 0, "on how many subjects messages arrive (default 10; core 100000)")
@@ -131,7 +150,8 @@ func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error
 	}{
 		{"rate", &o.plan.Rate, &plan.Rate}, {"count", &o.plan.Count, &plan.Count}, {"size", &o.plan.Size, &plan.Size},
 		{"targets", &o.plan.Targets, &plan.Targets}, {"publishers", &o.plan.Publishers, &plan.Publishers},
-		{"rounds", &o.plan.Rounds, &plan.Rounds},
+		{"rounds", &o.plan.Rounds, &plan.Rounds}, {"cancel", &o.plan.Cancel, &plan.Cancel},
+		{"timers", &o.plan.Timers, &plan.Timers},
 	} {
 		if given(number.flag) {
 			*number.to = *number.from
@@ -139,6 +159,9 @@ func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error
 	}
 	if given("for") {
 		plan.For = o.span
+	}
+	if given("every") {
+		plan.Every = o.plan.Every
 	}
 	if given("delay") {
 		plan.Delays, err = bench.ParseDelays(o.delay)
@@ -169,7 +192,7 @@ func (a *app) bench(ctx context.Context, plan bench.Plan, earlier string) (err e
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)() // a second signal ends it at once
-	host, end, err := a.benchHost(ctx)
+	host, end, err := a.benchHost(ctx, plan)
 	if err != nil {
 		return err
 	}
@@ -206,10 +229,13 @@ func readReport(file string) (*bench.Report, error) {
 
 // benchHost is the server of the settings, or one of its own, and what starts processes beside it. End stops the
 // server.
-func (a *app) benchHost(ctx context.Context) (host bench.Host, end func() error, err error) {
+func (a *app) benchHost(ctx context.Context, plan bench.Plan) (host bench.Host, end func() error, err error) {
 	cfg, err := settings.Read()
 	if err != nil {
 		return host, nil, err
+	}
+	if plan.Scenario.Named() && !cfg.Broker.Timers {
+		return host, nil, fmt.Errorf("%w: bench %s needs named timers: leave out DELAY_TIMERS=off", errUsage, plan.Scenario)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -249,8 +275,13 @@ func scenarioWords(r *bench.Report) string {
 			words = append(words, fmt.Sprintf(format, args...))
 		}
 	}
-	add(p.Rate > 0, "%s msg/s for %s", whole(p.Rate), p.For)
-	add(p.Rate == 0 && p.Count > 0, "%s messages", whole(p.Count))
+	named := p.Scenario.Named()
+	add(named, "%s timers", whole(p.Count))
+	add(p.Cancel > 0, "%d%% cancelled", p.Cancel)
+	add(p.Timers > 0, "then %s timers/s", whole(p.Timers))
+	add(p.Every > 0, "every %s for %s", p.Every, p.For)
+	add(p.Rate > 0 && (!named || p.Timers > 0), "%s msg/s for %s", whole(p.Rate), p.For)
+	add(p.Rate == 0 && p.Count > 0 && !named, "%s messages", whole(p.Count))
 	add(p.Size > 0, "%d bytes", p.Size)
 	for _, d := range p.Delays {
 		words = append(words, d.String())

@@ -43,6 +43,11 @@ func TestBenchRunsEachScenario(t *testing.T) {
 		{"ingest --beside scheduler,pipeline --count 2000", 2000, "published/s,ack p99 ms"},
 		{"pending --count 2000 --for 1s", 2000, "published/s,ready ms"},
 		{"idle --beside pipeline --for 1s", 0, ""},
+		{
+			"timers --beside scheduler --count 200 --cancel 40 --delay 10s --timers 100 --rate 100 --for 1s --targets 3",
+			120 + 200, "max ms,published/s,cancelled/s,moved/s,even p99 ms,plain p99 ms",
+		},
+		{"rounds --beside scheduler --count 50 --every 5s --for 10s --publishers 2", 100, "max ms,published/s,drained/s"},
 	}
 	type process struct {
 		cmd            *exec.Cmd
@@ -245,10 +250,33 @@ func TestBenchFlags(t *testing.T) {
 		"bench --size 3 --publishers 0":        "publishers 0",
 		"bench ingest --delay 1s":              "nothing is due",
 		"bench steady burst":                   "want delaybroker bench",
+		"bench timers --cancel 100":            "cancel 100: want 0 to 99",
+		"bench timers --beside pipeline":       "beside pipeline: it has no timers; want scheduler",
+		"bench timers --every 10s":             "--every has no meaning for timers",
+		"bench timers --timers 1 --for 1ms":    "timers that are due evenly 0",
+		"bench rounds --every 7s":              "every 7s: want 5s, 6s",
+		"bench rounds --for 15s":               "for 15s: want a multiple of every (10s)",
+		"bench rounds --delay 1s":              "--delay has no meaning for rounds",
 		"bench --compare " + file:              "want what bench --json printed",
 		"bench --compare " + file + ".missing": "no such file",
 	} {
 		wantVerbError(t, 2, []string{want}, strings.Fields(args)...)
+	}
+}
+
+// Without named timers there is nothing to measure. It is a process of its own: a run that begins after all starts its
+// program again, which must not be this test.
+func TestBenchOfTimersNeedsTimers(t *testing.T) {
+	t.Parallel()
+	for _, scenario := range []string{"timers", "rounds"} {
+		out, err := command(t, []string{"bench", scenario, "--count", "1"}, "DELAY_TIMERS=off").CombinedOutput()
+		if code := exitCodeOf(err); code != 2 {
+			t.Errorf("%s: exit code: got %d, want 2", scenario, code)
+		}
+		want := "bench " + scenario + " needs named timers: leave out DELAY_TIMERS=off"
+		if !strings.Contains(string(out), want) {
+			t.Errorf("%s: got %s, want %q", scenario, out, want)
+		}
 	}
 }
 

@@ -105,7 +105,7 @@ type comingTime struct {
 func (a *app) showNext(table timetable.Table, first, from time.Time, n int) error {
 	rows := a.Sheet([]terminal.Column{{Name: "time"}, {Name: "zone"}, {Name: "in"}, {Name: "clocks", Drop: 1}})
 	now := time.Now() // "in" is for whoever reads it here
-	for _, c := range table.Coming(first, from.Add(-1), n) {
+	for _, c := range table.Upcoming(first, from.Add(-1), n) {
 		line := comingTime{At: c.At, Shift: c.Shift.Seconds()}
 		line.Zone, _ = c.At.Zone()
 		if a.JSON {

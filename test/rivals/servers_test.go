@@ -1,15 +1,14 @@
 package rivals_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,8 +26,7 @@ const (
 	serverRoutes = "RIVALS_SERVER_ROUTES"
 )
 
-// beServer runs a nats-server with default settings, prints its addresses, and ends with its parent process. For each
-// line of its input it gives free memory back to the system.
+// beServer runs a nats-server with default settings, prints its addresses, and ends with its parent process.
 func beServer(dir, routes string) {
 	opts := &server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
@@ -48,10 +46,7 @@ func beServer(dir, routes string) {
 		os.Exit(1)
 	}
 	fmt.Println(s.ClientURL(), "http://"+s.MonitorAddr().String())
-	for asked := bufio.NewScanner(os.Stdin); asked.Scan(); { // until it is closed
-		debug.FreeOSMemory()
-		fmt.Println("freed")
-	}
+	_, _ = io.Copy(io.Discard, os.Stdin) // until it is closed
 	s.Shutdown()
 	s.WaitForShutdown()
 }
@@ -121,20 +116,6 @@ func startServers(b testing.TB, n int) processes {
 		p.awaitHealthy()
 	}
 	return ps
-}
-
-// live is the resident memory of a server in MB, without what it would collect or give back sooner or later.
-func (p *process) live() float64 {
-	p.b.Helper()
-	var freed string
-	_, err := fmt.Fprintln(p.in)
-	if err == nil {
-		_, err = fmt.Fscanln(p.out, &freed)
-	}
-	if err != nil {
-		p.b.Fatalf("have the server free memory: %v", err)
-	}
-	return p.memory()
 }
 
 // urls are the addresses of all servers.

@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Ask answers as the broker's service: pause, resume and fire.
+// Ask replies as the broker's service does, to pause, resume and fire.
 func (s store) Ask(ctx context.Context, subject string, _ []byte) (*nats.Msg, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (s store) Ask(ctx context.Context, subject string, _ []byte) (*nats.Msg, er
 	return nil, nats.ErrNoResponders
 }
 
-// do carries out a verb.
+// do executes a request with the given verb.
 func (f *Fake) do(verb, subject string) (outcome, refused string) {
 	stands, _ := f.entry(subject)
 	e := f.policy.ParseTimer(stands.Incoming)
@@ -68,7 +68,7 @@ func (f *Fake) do(verb, subject string) (outcome, refused string) {
 	return outcome, ""
 }
 
-// fireNow makes a timer due at once; of a series, it delivers besides.
+// fireNow makes a timer due immediately. For a series it adds a delivery instead.
 func (f *Fake) fireNow(stands message.Incoming, e message.Entry) (refused string) {
 	if e.Request.Recurs == nil {
 		at := message.MoveHeader(stands.Header, message.HeaderFor, "0s", stands.Sequence, "")

@@ -14,20 +14,20 @@ import (
 	"delaybroker/levels"
 )
 
-// A Fake is a broker with its streams and a clock that stands still until the test moves it. It is safe for concurrent
+// A Fake is a fake broker with its streams. Its clock stands still until the test moves it. It is safe for concurrent
 // use.
 type Fake struct {
 	client *client.Client
 	policy message.Policy
 	ladder levels.Ladder
-	whole  map[string]bool // the durations that the intake takes below the levels' root
+	whole  map[string]bool // the durations that the intake accepts like levels: see levels.Whole
 
-	mu       sync.Mutex // guards what follows; not held while a handler runs
+	mu       sync.Mutex // guards the fields below; not held while a handler runs
 	now      time.Time
 	streams  map[string]*stream
 	timers   map[string]entry // by subject
 	requests []Request
-	pending  []Request // in the order of their due times, then of acceptance
+	pending  []Request // sorted by due time, then by acceptance
 	letters  []Letter
 	handlers []handler
 	failure  error
@@ -59,14 +59,14 @@ type handler struct {
 	handle  func(*nats.Msg)
 }
 
-// New returns a broker with the settings that a client with this configuration knows. Its clock begins at the year
-// 2000, as that of testing/synctest.
+// New returns a fake broker with the settings in cfg. Its clock starts at the beginning of the year 2000, like that of
+// testing/synctest.
 func New(t testing.TB, cfg client.Config) *Fake {
 	t.Helper()
 	return NewAt(t, cfg, time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
 }
 
-// NewAt is New with another beginning.
+// NewAt is New with another start time.
 func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 	t.Helper()
 	f := &Fake{now: now, streams: make(map[string]*stream), timers: make(map[string]entry), whole: make(map[string]bool)}
@@ -92,26 +92,26 @@ func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 	return f
 }
 
-// Client is a client of this broker.
+// Client returns a client of this broker.
 func (f *Fake) Client() *client.Client { return f.client }
 
-// Now is the time.
+// Now returns the time of the fake's clock.
 func (f *Fake) Now() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.now
 }
 
-// Handle calls handle for every message that arrives at a target that matches the pattern, in the order of arrival. It
-// is called by Advance, with the clock at the due time, and may ask for further delays.
+// Handle registers a handler for messages that are delivered to a target that matches the pattern. Advance calls it in
+// the order of delivery, with the clock at the due time. The handler may publish further delayed messages.
 func (f *Fake) Handle(pattern string, handle func(*nats.Msg)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.handlers = append(f.handlers, handler{pattern, handle})
 }
 
-// Advance moves the clock, and returns what has arrived in the meantime, in the order of the due times, and of
-// acceptance where those are equal. Advance(0) delivers what was due already.
+// Advance moves the clock by d, and returns the messages delivered meanwhile, sorted by due time, then by acceptance.
+// Advance(0) delivers the messages that are already due.
 func (f *Fake) Advance(d time.Duration) []*nats.Msg {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -149,29 +149,29 @@ func (f *Fake) handle(m *nats.Msg) {
 	}
 }
 
-// Fail makes every publish fail with an error, until it is called with nil. The client explains it as it would explain
-// that of a server: nats.ErrTimeout becomes client.ErrUnanswered. Nothing is stored.
+// Fail makes every publish fail with err, until it is called with nil. The client converts the error as it would a
+// server's: nats.ErrTimeout becomes client.ErrUnanswered. Nothing is stored.
 func (f *Fake) Fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.failure = err
 }
 
-// Requests are all messages that were accepted, in that order.
+// Requests returns all accepted messages, in the order of acceptance.
 func (f *Fake) Requests() []Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.requests)
 }
 
-// Pending are those that have not arrived, in the order in which they will.
+// Pending returns the messages that are not delivered yet, in the order of their delivery.
 func (f *Fake) Pending() []Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.pending)
 }
 
-// Letters are the dead letters. A client's own checks leave few requests that can become one.
+// Letters returns the dead letters. The client's own checks refuse most requests that would become one.
 func (f *Fake) Letters() []Letter {
 	f.mu.Lock()
 	defer f.mu.Unlock()

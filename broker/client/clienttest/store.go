@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// What nats-server and a broker's streams have unless somebody changes it.
-	maxPayload    = 1 << 20
-	levelReserve  = 4 << 10
-	intakeReserve = 8 << 10
+	// The defaults of nats-server and of a broker's streams.
+	maxPayload    = 1 << 20 // bytes
+	levelReserve  = 4 << 10 // bytes below maxPayload
+	intakeReserve = 8 << 10 // bytes below maxPayload
 	dedupWindow   = 30 * time.Second
 )
 
-// A stream is one of the broker's.
+// A stream is a stream of the broker.
 type stream struct {
 	last uint64
 	ids  map[string]remembered
@@ -33,12 +33,12 @@ type remembered struct {
 	at       time.Time
 }
 
-// store is the fake as a client sees it.
+// store implements client.Store on a Fake.
 type store struct{ *Fake }
 
 var _ client.Store = store{}
 
-// PublishMsg stores a message as JetStream does. The options say how often to repeat it, which would change nothing.
+// PublishMsg stores a message as JetStream does. It ignores the options, which only set the number of retries.
 func (s store) PublishMsg(
 	ctx context.Context, m *nats.Msg, _ ...jetstream.PublishOpt,
 ) (*jetstream.PubAck, error) {
@@ -77,7 +77,7 @@ func (s store) PublishMsg(
 	return &jetstream.PubAck{Stream: name, Sequence: in.Sequence}, nil
 }
 
-// stored is the next message of a stream.
+// stored returns a new message with the next sequence of a stream.
 func (f *Fake) stored(stream, subject string, header message.Header, body []byte) message.Incoming {
 	st := f.stream(stream)
 	st.last++
@@ -86,7 +86,7 @@ func (f *Fake) stored(stream, subject string, header message.Header, body []byte
 	}
 }
 
-// stream is one of the streams, made when it is first asked for.
+// stream returns a stream by name. It creates the stream at the first call.
 func (f *Fake) stream(name string) *stream {
 	st := f.streams[name]
 	if st == nil {
@@ -112,24 +112,24 @@ func (f *Fake) accept(st *stream, in message.Incoming) {
 	f.requests = append(f.requests, f.pend(in, as))
 }
 
-// pend has a message wait until it is due.
+// pend adds a message to the pending ones.
 func (f *Fake) pend(in message.Incoming, as message.Request) Request {
 	r := Request{
 		Stream: in.Stream, Sequence: in.Sequence, Subject: in.Subject, ID: as.ID, Target: as.Target, Due: as.Due,
 		Header: nats.Header(in.Header), Body: in.Data, as: as,
 	}
-	r.Due = as.When() // the rounds that are caught up come one after the other
+	r.Due = as.When() // missed rounds that fire late come one after the other
 	at, _ := slices.BinarySearchFunc(f.pending, r, func(a, b Request) int {
 		if a.Due.After(b.Due) {
 			return 1
 		}
-		return -1 // also of an equal time: behind it
+		return -1 // r goes behind requests with the same due time
 	})
 	f.pending = slices.Insert(f.pending, at, r)
 	return r
 }
 
-// streamOf is the stream that listens on a subject, and the largest message that it takes.
+// streamOf returns the stream that listens on a subject, and the size of the largest message that it accepts, in bytes.
 func (f *Fake) streamOf(subject string) (name string, largest int, ok bool) {
 	addr := f.policy.Names.Parse(subject)
 	if addr.Token == "" || addr.Target == "" {
@@ -149,7 +149,7 @@ func (f *Fake) streamOf(subject string) (name string, largest int, ok bool) {
 	return "", 0, false
 }
 
-// PublishMsgAsync answers at once.
+// PublishMsgAsync returns a future that already has its answer.
 func (s store) PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetstream.PubAckFuture, error) {
 	ack, err := s.PublishMsg(context.Background(), m, opts...)
 	f := future{msg: m, ok: make(chan *jetstream.PubAck, 1), err: make(chan error, 1)}
@@ -161,7 +161,7 @@ func (s store) PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetst
 	return f, nil
 }
 
-// Stored returns what the intake has too, as it would be before a broker reads it.
+// Stored returns a pending message. It also finds one in the intake, as if no broker had moved it on yet.
 func (s store) Stored(_ context.Context, name string, sequence uint64) (message.Incoming, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +173,8 @@ func (s store) Stored(_ context.Context, name string, sequence uint64) (message.
 	return message.Incoming{}, client.ErrGone
 }
 
-// Streams are all levels, and the intake: the question is always for what listens on levels.
+// Streams returns all levels and the intake. It ignores the subject: the client only asks for the streams that listen
+// on levels.
 func (s store) Streams(context.Context, string) ([]string, error) {
 	all := []string{s.policy.Names.IntakeStream()}
 	for _, l := range s.ladder.Levels() {
@@ -184,7 +185,7 @@ func (s store) Streams(context.Context, string) ([]string, error) {
 
 func (s store) Refusal(string) error { return nil }
 
-// future has its answer.
+// future is a jetstream.PubAckFuture that has its answer.
 type future struct {
 	msg *nats.Msg
 	ok  chan *jetstream.PubAck

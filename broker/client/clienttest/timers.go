@@ -19,10 +19,10 @@ const timerHistory = time.Minute // DELAY_TIMER_HISTORY
 // An entry is the last message of a timer's subject.
 type entry struct {
 	message.Incoming
-	until time.Time // when it is forgotten; zero while it is pending
+	until time.Time // when the entry is removed; zero while the timer is pending
 }
 
-// entry is what the timer has, if it has anything.
+// entry returns the last entry of a timer. ok is false if there is none.
 func (f *Fake) entry(subject string) (entry, bool) {
 	e, ok := f.timers[subject]
 	if ok && !e.until.IsZero() && !f.now.Before(e.until) {
@@ -32,7 +32,7 @@ func (f *Fake) entry(subject string) (entry, bool) {
 	return e, ok
 }
 
-// expects refuses what expects another entry to be the last.
+// expects returns an error if the header expects another entry to be the last.
 func (f *Fake) expects(subject string, h message.Header) error {
 	want := h[message.HeaderExpected]
 	if len(want) == 0 {
@@ -44,7 +44,7 @@ func (f *Fake) expects(subject string, h message.Header) error {
 	return nil
 }
 
-// set stores an entry in place of another one, which will not fire.
+// set stores an entry as the last one of its subject. The entry that it replaces will not fire.
 func (f *Fake) set(in message.Incoming) message.Entry {
 	f.pending = slices.DeleteFunc(f.pending, func(r Request) bool { return r.Subject == in.Subject })
 	e, stored := f.policy.ParseTimer(in), entry{Incoming: in}
@@ -55,8 +55,8 @@ func (f *Fake) set(in message.Incoming) message.Entry {
 	return e
 }
 
-// fired notes what has become of a timer: it is over, or goes on with the next round. It is false for a round that was
-// missed.
+// fired stores the outcome of a timer that is due: the end of the timer, or the next round. It returns false if the
+// round was missed.
 func (f *Fake) fired(r Request) bool {
 	if _, ok := f.timers[r.Subject]; !ok {
 		return true
@@ -66,7 +66,7 @@ func (f *Fake) fired(r Request) bool {
 		series, round := r.as.RoundOf()
 		d := r.as.Recurs.Table.Decide(series, round, f.now)
 		if d.Next.Number > 0 {
-			f.goOn(r, d)
+			f.nextRound(r, d)
 			return d.Fire
 		}
 		if fires = d.Fire; !fires {
@@ -78,8 +78,8 @@ func (f *Fake) fired(r Request) bool {
 	return fires
 }
 
-// goOn stores the next round of a series.
-func (f *Fake) goOn(r Request, d timetable.Decision) {
+// nextRound stores the next round of a series.
+func (f *Fake) nextRound(r Request, d timetable.Decision) {
 	next := message.Next{
 		Round: d.Next, Wait: d.Wait, Table: r.as.Recurs.Table, First: r.as.Recurs.First, Word: r.as.Word,
 	}
@@ -89,7 +89,7 @@ func (f *Fake) goOn(r Request, d timetable.Decision) {
 	f.replace(r.Stream, r.Subject, r.as.RoundHeader(r.Sequence, next), r.Body)
 }
 
-// replace stores an entry of the broker's in place of another one.
+// replace stores an entry of the broker as the last one of its subject.
 func (f *Fake) replace(stream, subject string, header message.Header, body []byte) {
 	in := f.stored(stream, subject, header, body)
 	if e := f.set(in); e.Kind == message.SetEntry && e.Problem == nil {

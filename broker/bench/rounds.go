@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+)
+
+// recur sets timers that recur at the same instants, and measures how late each round is. They are set right after one
+// such instant, so their first round is due at the next one.
+func (g *ground) recur(ctx context.Context) (Result, error) {
+	every, fires := g.plan.Every, g.plan.instants()
+	begin := g.serverTime().Truncate(every).Add(every)
+	if err := g.sleepUntil(ctx, begin); err != nil {
+		return Result{}, err
+	}
+	first := begin.Add(every)
+	set := g.load(g.side, first)
+	set.Verb, set.Cron = Set, cron(every)
+	loaded, err := g.publish(ctx, set)
+	if err == nil {
+		err = punctual(loaded, first, "fewer --count, or a longer --every")
+	}
+	if err == nil {
+		err = g.sleepUntil(ctx, first.Add(-lead))
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	before, err := g.usage()
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{Published: loaded.Rate, Acks: loaded.Acks}
+	count, last := g.plan.Count*fires, first.Add(time.Duration(fires-1)*every)
+	g.target = rounds{g.target.(Stored), g.plan.Count, fires, every} // no plain subscribers in this scenario
+	ledger, err := g.await(ctx, Wait{Target: g.target, Count: count, Due: last, Whole: func() (err error) {
+		next := last.Add(every - lead).Add(-g.report.Clock)
+		result.Cost, err = g.costAtRest(ctx, before, count, next)
+		return err
+	}})
+	if err != nil {
+		return Result{}, err
+	}
+	return g.plan.judge(result, ledger)
+}
+
+// rounds is a stream in which timers arrive again and again. A round that was missed is lost.
+type rounds struct {
+	Stored
+	count int // of timers
+	fires int // rounds of each that are counted; later ones are not waited for
+	every time.Duration
+}
+
+// Arrived is no more than is waited for: later rounds would look as if there was something to wait for.
+func (r rounds) Arrived(ctx context.Context) (int, error) {
+	n, err := r.Stored.Arrived(ctx)
+	return min(n, r.count*r.fires), err
+}
+
+// Note numbers the rounds: those of a timer are so many apart as there are timers.
+func (r rounds) Note(ctx context.Context, l *Ledger, turn uint32) error {
+	fired := make(map[uint32]int)
+	return ReadStream(ctx, r.Stream, r.Subject, func(m jetstream.Msg, stored time.Time) {
+		stamp, ours := ReadStamp(m.Data())
+		round := fired[stamp.Number]
+		if number, err := strconv.Atoi(m.Headers().Get(message.HeaderRound)); err == nil {
+			round = number - 1
+		}
+		fired[stamp.Number]++
+		if ours && r.next(&stamp, round) {
+			return
+		}
+		l.hear(turn, stamp, ours, Arrival{At: stored, Promised: promised(m.Headers())})
+	})
+}
+
+// next makes a stamp that of a round, counted from zero. Over is true for a round that is not counted.
+func (r rounds) next(s *Stamp, round int) (over bool) {
+	if round >= r.fires {
+		return true
+	}
+	if int(s.Number) < r.count { // otherwise it is unknown
+		s.Number += uint32(round * r.count)
+	} else {
+		s.Number = uint32(r.count * r.fires)
+	}
+	s.Due = s.Due.Add(time.Duration(round) * r.every)
+	return false
+}
