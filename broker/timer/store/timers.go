@@ -85,6 +85,9 @@ func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
 	if err != nil && a.Doubt.Any { // a refusal is final only if no other try is in doubt
 		a.known, err = unknown(w.Generation, err.Error()), nil
 	}
+	if err != nil {
+		a.known = timer.Answer{} // nothing was done
+	}
 	answer := Answer{
 		Outcome: a.known.Outcome, Key: w.Key, Target: cmp.Or(a.scheduleTarget(), w.Target), Generation: a.known.Generation,
 		Due: a.known.Due, Became: a.known.Became, Why: a.known.Why,
