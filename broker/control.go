@@ -17,6 +17,7 @@ import (
 	"delaybroker/broker/layout"
 	"delaybroker/broker/outbox"
 	"delaybroker/broker/provision"
+	"delaybroker/broker/timer/store"
 )
 
 // control starts to answer requests: those about timers, with the stream that the lanes use, and the calls and
@@ -28,30 +29,27 @@ func (b *Broker) control(ctx context.Context, lanes []layout.Spec, s *alarm.Stre
 	if !timers && len(cfg.Calls) == 0 {
 		return func() {}
 	}
-	asked := &control.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan}
+	named := &store.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan}
 	service := control.NewService(control.Config{
 		Conn: b.conns.Control, Calls: cfg.Calls, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id,
 		Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
-		Timers: asked,
+		Timers: named,
 	})
 	var answering sync.WaitGroup
 	answering.Go(func() { service.Run(ctx) })
 	if len(cfg.Schedules) > 0 {
-		schedules := b.schedules(s, asked.Now)
+		schedules := b.schedules(named)
 		answering.Go(func() { schedules.Run(ctx) })
 	}
 	return answering.Wait
 }
 
 // schedules answers those who speak the dialect of the server's own scheduling.
-func (b *Broker) schedules(
-	s *alarm.Stream, now func(context.Context) (time.Time, error),
-) *dialect.Service {
+func (b *Broker) schedules(timers *store.Timers) *dialect.Service {
 	cfg := b.cfg
 	return dialect.NewService(dialect.Config{
 		Conn: b.conns.Control, Grounds: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
-		Store: dialect.Store{Policy: s.Policy, Publish: s.Publish, Entries: s.Entries()},
-		Now:   now, Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
+		Store: dialect.Store{Timers: timers}, Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
 	})
 }
 
@@ -69,31 +67,25 @@ func (b *Broker) timers(write *outbox.Outbox) *alarm.Stream {
 
 // verdictPublisher publishes as the lanes do: an answer counts only under the token of its publish, and only of the
 // stream that the publish is for.
-func verdictPublisher(write *outbox.Outbox, stream string) func(context.Context, *nats.Msg) (*nats.Msg, error) {
-	type result struct {
-		answer *nats.Msg
-		err    error
-	}
-	return func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-		answered := make(chan result, 1)
-		patience := appendWait
+func verdictPublisher(write *outbox.Outbox, stream string) func(context.Context, *nats.Msg) jsapi.Reply {
+	return func(ctx context.Context, m *nats.Msg) jsapi.Reply {
+		replies := make(chan jsapi.Reply, 1)
+		timeout := appendWait
 		if end, ok := ctx.Deadline(); ok {
-			patience = max(time.Millisecond, min(patience, time.Until(end)))
+			timeout = max(time.Millisecond, min(timeout, time.Until(end)))
 		}
-		write.Publish(m, patience, func(answer *nats.Msg, err error) (again bool) {
-			if err == nil {
-				if _, ok := jsapi.AckOf(answer, stream); !ok {
-					return true
-				}
+		write.Publish(m, timeout, func(answer *nats.Msg, err error) (again bool) {
+			reply, ok := jsapi.ReplyOf(answer, err, stream)
+			if ok {
+				replies <- reply
 			}
-			answered <- result{answer, err}
-			return false
+			return !ok
 		})
 		select {
-		case r := <-answered:
-			return r.answer, r.err
+		case reply := <-replies:
+			return reply
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return jsapi.Reply{Err: ctx.Err()}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"delaybroker/broker/alarm"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
 )
 
 // This file takes the steps of named timers that package alarm has decided on, and takes in the answers to them.
@@ -21,7 +22,7 @@ type (
 	}
 	examined struct { // the last entry of a subject has been read
 		*flight
-		see alarm.Sight
+		see timer.State
 		err error
 	}
 	preceded struct { // it is known whether the rounds before are settled
@@ -173,7 +174,7 @@ func (e examined) takeIn(w *worker, m moment) {
 		w.apply(f, repeatLater(m, f, e.err), m)
 		return
 	}
-	entry := e.see.Found.Entry
+	entry := e.see.Entry
 	s := w.timers.stream.Examined(f.timer, e.see, m.now, time.Now())
 	switch s.Kind {
 	case alarm.Anew: // by what the set says itself

@@ -13,10 +13,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/dialect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/broker/timetable"
 	"delaybroker/cmd/schedules"
 	"delaybroker/test/natstest"
@@ -96,7 +96,7 @@ func TestVerbsByTheServersClock(t *testing.T) {
 		c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "2h")
 		c.publish("delaytimer.once.orders.x", "once", "Delay-For", "2h")
 		c.timers.Policy.MaxDelay = 24 * time.Hour
-		due := func(w control.Wish, want time.Time) {
+		due := func(w store.Change, want time.Time) {
 			t.Helper()
 			a := c.do(w)
 			if a.Outcome != timer.Moved || !a.Due.Equal(want) {
@@ -161,8 +161,8 @@ func TestSchedulesByTheServersClock(t *testing.T) {
 // answersSchedules answers those who ask for schedules, with the timers and the clock of c.
 func (c *controlled) answersSchedules(t *testing.T) {
 	service := dialect.NewService(dialect.Config{
-		Conn: c.nc, Grounds: message.ParseGrounds("schedules.orders.>=orders.>", nil), Now: c.timers.Now,
-		Store: dialect.Store{Policy: c.timers.Policy, Publish: c.timers.Publish, Entries: c.timers.Entries()},
+		Conn: c.nc, Grounds: message.ParseGrounds("schedules.orders.>=orders.>", nil),
+		Store: dialect.Store{Timers: c.timers},
 		Grace: time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, stop := context.WithCancel(context.Background())

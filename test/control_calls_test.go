@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
-	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
 )
 
@@ -86,7 +86,7 @@ func TestListAfterElection(t *testing.T) {
 			return true
 		})
 		c.timers.API.API = natstest.ProxyAPI
-		_, err := c.timers.List(t.Context(), control.Filter{}, control.Page{})
+		_, err := c.timers.List(t.Context(), store.Filter{}, store.Page{})
 		if took := time.Since(began); err != nil || took < time.Second {
 			t.Errorf("got %v after %v, want a list after a second", err, took)
 		}

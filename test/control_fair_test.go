@@ -16,8 +16,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
-	"delaybroker/broker/control"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
 )
 
@@ -39,7 +40,7 @@ func (c *client) askAtOnce(n int, subject, body string) (answers func() map[stri
 		synctest.Wait()
 		all := make(map[string]int)
 		for _, a := range in.all() {
-			var said control.Answer
+			var said store.Answer
 			_ = json.Unmarshal([]byte(a.Body), &said)
 			what := a.Header.Get(micro.ErrorCodeHeader) + string(said.Outcome)
 			if what == "" {
@@ -82,7 +83,7 @@ func TestNobodyWaitsForFutureGenerations(t *testing.T) {
 		if n := asked.Load() - before; n > 3*3*many {
 			t.Errorf("%d requests asked JetStream %d times, want three times each", 3*many, n)
 		}
-		var got control.Answer
+		var got store.Answer
 		c.request(&got, "delayctl.timer.cancel.k.orders.x", "")
 		if took := time.Since(began); got.Outcome != timer.Cancelled || got.Generation != g || took > 0 {
 			t.Errorf("another tenant's cancel is answered %+v after %s", got, took)
@@ -112,11 +113,11 @@ func TestTenantsTakeTurns(t *testing.T) {
 		const many = 500
 		gets := c.askAtOnce(many, "delayctl.timer.get.k.att.x", "")
 		lists := c.askAtOnce(many, "delayctl.timers.att", "")
-		var page control.Listing
+		var page store.Listing
 		c.request(&page, "delayctl.timers.orders", "")
-		var done control.Done
+		var done store.Done
 		c.request(&done, "delayctl.cancel-all.orders", `{"dry_run":true}`)
-		var got control.Answer
+		var got store.Answer
 		c.request(&got, "delayctl.timer.cancel.k.orders.x", "")
 		took := time.Since(begun)
 		if took > 0 || len(page.Timers) != 1 || done.Matched != 1 || got.Outcome != timer.Cancelled {
@@ -223,12 +224,12 @@ func TestOneFilterForEachScan(t *testing.T) {
 		mu.Unlock()
 		for limit := range 40 {
 			var got []string
-			for page := (control.Listing{Next: 1}); page.Next > 0; {
+			for page := (store.Listing{Next: 1}); page.Next > 0; {
 				after, upTo := page.Next, page.UpTo
 				if upTo == 0 {
 					after = 0
 				}
-				page = control.Listing{}
+				page = store.Listing{}
 				body := fmt.Sprintf(`{"limit":%d,"after":%d,"up_to":%d}`, limit, after, upTo)
 				if code := c.request(&page, "delayctl.timers.orders", body); code != "" || limit > 0 && len(page.Timers) > limit {
 					t.Fatalf("%s is answered %s with %d timers", body, code, len(page.Timers))
@@ -244,8 +245,8 @@ func TestOneFilterForEachScan(t *testing.T) {
 		var got []string
 		late, cancel := context.WithTimeout(context.Background(), time.Millisecond) // each scan ends with its first entry
 		defer cancel()
-		for page := (control.Page{}); ; {
-			l, err := controls(c).timers.List(late, control.Filter{Targets: []string{"orders", "orders.>"}}, page)
+		for page := (store.Page{}); ; {
+			l, err := controls(c).timers.List(late, store.Filter{Targets: []string{"orders", "orders.>"}}, page)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -279,13 +280,13 @@ func TestOperationsOfVerbs(t *testing.T) {
 		natstest.Proxy(t, s, func(string, *nats.Msg) bool { reads.Add(1); return false })
 		c.timers.API.API = natstest.ProxyAPI
 		publish := c.timers.Publish
-		c.timers.Publish = func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+		c.timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 			publishes++
 			return publish(ctx, m)
 		}
 		set := func() uint64 { return c.publish("delaytimer.k.orders.x", "k", "Delay-For", "1h").Sequence }
-		known := func(verb timer.Verb) control.Wish { return wish(verb, "k", set()) }
-		whatever := func(verb timer.Verb) control.Wish {
+		known := func(verb timer.Verb) store.Change { return wish(verb, "k", set()) }
+		whatever := func(verb timer.Verb) store.Change {
 			set()
 			w := wish(verb, "k", 0)
 			if verb == timer.Move {
@@ -295,20 +296,20 @@ func TestOperationsOfVerbs(t *testing.T) {
 		}
 		for _, tt := range []struct {
 			name             string
-			wish             func() control.Wish
+			wish             func() store.Change
 			want             timer.Outcome
 			reads, publishes int
 		}{
-			{"get", func() control.Wish { return whatever(timer.Get) }, timer.Pending, 1, 0},
-			{"get nothing", func() control.Wish { return wish(timer.Get, "none", 0) }, timer.NotFound, 3, 0},
-			{"cancel a generation", func() control.Wish { return known(timer.Cancel) }, timer.Cancelled, 0, 1},
-			{"cancel whatever", func() control.Wish { return whatever(timer.Cancel) }, timer.Cancelled, 1, 1},
-			{"cancel again", func() control.Wish { return wish(timer.Cancel, "k", 0) }, timer.Cancelled, 1, 0},
-			{"cancel another", func() control.Wish { set(); return wish(timer.Cancel, "k", 1) }, timer.Conflict, 2, 1},
-			{"cancel the future", func() control.Wish { return wish(timer.Cancel, "k", 1<<40) }, timer.Unknown, 3, 1},
+			{"get", func() store.Change { return whatever(timer.Get) }, timer.Pending, 1, 0},
+			{"get nothing", func() store.Change { return wish(timer.Get, "none", 0) }, timer.NotFound, 3, 0},
+			{"cancel a generation", func() store.Change { return known(timer.Cancel) }, timer.Cancelled, 0, 1},
+			{"cancel whatever", func() store.Change { return whatever(timer.Cancel) }, timer.Cancelled, 1, 1},
+			{"cancel again", func() store.Change { return wish(timer.Cancel, "k", 0) }, timer.Cancelled, 1, 0},
+			{"cancel another", func() store.Change { set(); return wish(timer.Cancel, "k", 1) }, timer.Conflict, 2, 1},
+			{"cancel the future", func() store.Change { return wish(timer.Cancel, "k", 1<<40) }, timer.Unknown, 3, 1},
 			// One of the reads asks for the leader's time. The fire that follows within 100 ms has it.
-			{"move", func() control.Wish { return whatever(timer.Move) }, timer.Moved, 3, 1},
-			{"fire", func() control.Wish { return whatever(timer.Fire) }, timer.Fired, 1, 1},
+			{"move", func() store.Change { return whatever(timer.Move) }, timer.Moved, 3, 1},
+			{"fire", func() store.Change { return whatever(timer.Fire) }, timer.Fired, 1, 1},
 		} {
 			w := tt.wish()
 			reads.Store(0)

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	asking "delaybroker/broker/client"
-	"delaybroker/broker/control"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
 )
 
@@ -43,7 +43,7 @@ func TestFullStreamOfTimers(t *testing.T) {
 						t.Errorf("%s is answered %q %v, want 507", request, code, got)
 					}
 				}
-				refused := (*control.Refusal)(nil)
+				refused := (*store.Refusal)(nil)
 				if a, err := c.timers.Do(t.Context(), wish(timer.Cancel, "once", 0)); !errors.As(err, &refused) ||
 					refused.Code != 507 || !strings.Contains(refused.Sentence, "maximum "+name+" exceeded") {
 					t.Errorf("the verb says %+v, %v", a, err)

@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
 )
 
@@ -28,7 +28,7 @@ func TestControlServiceOfSeries(t *testing.T) {
 		at := func(d time.Duration) { time.Sleep(time.Until(start.Add(d))) }
 		g := c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m", "Delay-Owner", "reports").Sequence
 		c.publish("delaytimer.once.orders.x", "once", "Delay-For", "1h")
-		ask := func(verb, body string, want timer.Outcome, due time.Duration) (got control.Answer) {
+		ask := func(verb, body string, want timer.Outcome, due time.Duration) (got store.Answer) {
 			t.Helper()
 			code := c.request(&got, "delayctl.timer."+verb+".k.orders.x", body)
 			if code != "" || got.Outcome != want || due > 0 && !got.Due.Equal(start.Add(due)) {
@@ -83,7 +83,7 @@ func checkListsSeries(t *testing.T, c *client) {
 		{`{"recurring":true}`, 1}, {`{"set":"reports"}`, 1}, {`{"set":"bills"}`, 0}, {`{"state":"paused"}`, 1},
 		{`{"state":"pending","recurring":true}`, 0}, {`{"key":"k"}`, 1},
 	} {
-		var l control.Listing
+		var l store.Listing
 		if code := c.request(&l, "delayctl.timers.orders", tt.body); code != "" || len(l.Timers) != tt.want {
 			text, _ := json.Marshal(l)
 			t.Errorf("%s lists %q %s, want %d", tt.body, code, text, tt.want)
@@ -97,16 +97,16 @@ func TestRecursListsWhatFiresMeanwhile(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, timersOn(t))
 		c := controls(newClient(t, s))
-		const n = control.MostLimit + 20 // more than a page
+		const n = store.MaxLimit + 20 // more than a page
 		for i := range n {
 			c.publish(fmt.Sprintf("delaytimer.k%d.orders.x", i), "x", "Delay-Every", "1h")
 		}
 		rows := make(map[string]int)
-		for row, err := range c.timers.Recurs(t.Context(), control.Filter{}) {
+		for row, err := range c.timers.Recurs(t.Context(), store.Filter{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if rows[row.Key]++; len(rows) == control.MostLimit {
+			if rows[row.Key]++; len(rows) == store.MaxLimit {
 				time.Sleep(90 * time.Minute) // a round of each fires
 			}
 		}
@@ -131,7 +131,7 @@ func TestNothingOfOursWithoutASecret(t *testing.T) {
 		g := c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m").Sequence
 		for _, keys := range []*message.Keys{nil, {}} {
 			c.timers.Policy.Keys = keys
-			refused := (*control.Refusal)(nil)
+			refused := (*store.Refusal)(nil)
 			if a, err := c.timers.Do(t.Context(), wish(timer.Pause, "k", 0)); !errors.As(err, &refused) {
 				t.Errorf("it is %+v, %v, want a refusal", a, err)
 			}

@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
 )
 
@@ -92,7 +92,7 @@ func TestControlService(t *testing.T) {
 			{subject: "cancel.b.orders.x", body: fmt.Sprintf(`{"generation":%d}`, b), outcome: timer.Conflict},
 			{subject: "fire.c.orders.x", outcome: timer.Fired},
 		} {
-			var got control.Answer
+			var got store.Answer
 			code := c.request(&got, "delayctl.timer."+tt.subject, tt.body, tt.headers...)
 			if code != "" || got.Outcome != tt.outcome || tt.generation > 0 && got.Generation != tt.generation ||
 				tt.due > 0 && !got.Due.Equal(start.Add(tt.due)) || !got.At.Equal(time.Now()) {
@@ -100,7 +100,7 @@ func TestControlService(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
-		var got control.Answer
+		var got store.Answer
 		c.request(&got, "delayctl.timer.cancel.c.orders.x", "")
 		if got.Outcome != timer.TooLate || got.Became != message.OutcomeDelivered {
 			t.Errorf("cancelling what has fired says %+v", got)
@@ -198,7 +198,7 @@ func TestHugeAndManyRequests(t *testing.T) {
 		outcomes := make(map[string]int)
 		for range len(answers) {
 			m := <-answers
-			var said control.Answer
+			var said store.Answer
 			_ = json.Unmarshal(m.Data, &said) // a list has no outcome
 			outcomes[m.Header.Get(micro.ErrorCodeHeader)+string(said.Outcome)]++
 		}
@@ -209,7 +209,7 @@ func TestHugeAndManyRequests(t *testing.T) {
 			t.Errorf("of %d requests %d were answered: %v", many, n, outcomes)
 		}
 		c.checkLast("delaytimer.k.orders.x", g)
-		var a control.Answer
+		var a store.Answer
 		if c.request(&a, "delayctl.timer.cancel.k.orders.x", ""); a.Outcome != timer.Cancelled {
 			t.Errorf("afterwards a cancel says %+v", a)
 		}
@@ -233,10 +233,10 @@ func TestControlMany(t *testing.T) {
 		c.publish("delaytimer.k.orders", "bare", "Delay-For", "10m")
 		c.publish("delaytimer.k.ordersx", "other", "Delay-For", "10m")
 		c.publish("delaytimer.k.payments.x", "payment", "Delay-For", "10m")
-		var l control.Listing
+		var l store.Listing
 		pages, keys := 0, 0
 		for after := uint64(0); pages == 0 || after > 0; pages++ {
-			l = control.Listing{}
+			l = store.Listing{}
 			c.request(&l, "delayctl.timers.orders", fmt.Sprintf(`{"limit":10,"after":%d,"up_to":%d}`, after, l.UpTo))
 			keys += len(l.Timers)
 			after = l.Next
@@ -244,18 +244,18 @@ func TestControlMany(t *testing.T) {
 		if pages != 4 || keys != 31 {
 			t.Errorf("%d pages list %d timers, want 31 on 4", pages, keys)
 		}
-		l = control.Listing{}
+		l = store.Listing{}
 		c.request(&l, "delayctl.timers", `{"key":"k2*","due_to":"2000-01-01T00:10:00.000000001Z"}`)
 		if len(l.Timers) != 11 || l.Timers[0].Key != "k2" || l.Timers[0].State != timer.Pending || l.Timers[0].Size != 1 ||
 			!l.Timers[0].Due.Equal(start.Add(10*time.Minute)) {
 			t.Errorf("k2* lists %+v", l)
 		}
-		var one control.Listing // costs no pass through the others
+		var one store.Listing // costs no pass through the others
 		c.request(&one, "delayctl.timers", `{"key":"k7"}`)
 		if len(one.Timers) != 1 || one.Timers[0].Key != "k7" || one.Scanned != 1 {
 			t.Errorf("k7 lists %+v", one)
 		}
-		var dry, done, again control.Done
+		var dry, done, again store.Done
 		c.request(&dry, "delayctl.shift.orders", `{"by":"5m","key":"k1*","dry_run":true}`)
 		shift := fmt.Sprintf(`{"by":"5m","key":"k1*","up_to":%d}`, dry.UpTo)
 		c.request(&done, "delayctl.shift.orders", shift)
@@ -263,7 +263,7 @@ func TestControlMany(t *testing.T) {
 		if dry.Matched != 11 || done.Outcomes[timer.Moved] != 11 || again.Matched != 0 {
 			t.Errorf("shifting says %+v %+v, and again %+v", dry, done, again)
 		}
-		done = control.Done{}
+		done = store.Done{}
 		c.request(&done, "delayctl.cancel-all.orders", `{"key":"k2*"}`)
 		if done.Outcomes[timer.Cancelled] != 11 || done.Next != 0 {
 			t.Errorf("cancelling says %+v", done)
@@ -339,7 +339,7 @@ func TestDeputyAnswersInboxesOnly(t *testing.T) {
 			t.Error("the log does not say why")
 		}
 		own := s.Connect(nats.CustomInboxPrefix("_INBOX_orders"))
-		var got control.Answer
+		var got store.Answer
 		if code := connected(t, own).request(&got, "delayctl.timer.cancel.k.orders.x", ""); code != "" ||
 			got.Outcome != timer.Cancelled {
 			t.Errorf("the one with its prefix is answered %q %+v", code, got)

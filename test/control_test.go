@@ -12,18 +12,18 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
 )
 
 // controlled is a client that asks for verdicts by itself.
 type controlled struct {
 	*client
-	timers *control.Timers
+	timers *store.Timers
 }
 
 func controls(c *client) *controlled {
@@ -31,16 +31,16 @@ func controls(c *client) *controlled {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return &controlled{c, &control.Timers{
-		Policy:  message.Policy{Names: names},
-		API:     jsapi.Client{Conn: c.nc, API: "$JS.API"},
-		Publish: control.Requester(c.nc),
+	api := jsapi.Client{Conn: c.nc, API: "$JS.API"}
+	return &controlled{c, &store.Timers{
+		Policy: message.Policy{Names: names}, API: api,
+		Publish: func(ctx context.Context, m *nats.Msg) jsapi.Reply { return api.Publish(ctx, names.TimersStream(), m) },
 		Scan:    lane.Scan{Conn: c.nc, JetStream: c.js, APIPrefix: "$JS.API"},
 	}}
 }
 
 // do carries out a wish within five seconds.
-func (c *controlled) do(w control.Wish) control.Answer {
+func (c *controlled) do(w store.Change) store.Answer {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -52,11 +52,11 @@ func (c *controlled) do(w control.Wish) control.Answer {
 }
 
 // wish is a verb about a generation of a timer to orders.x; zero for whatever stands there.
-func wish(verb timer.Verb, key string, generation uint64) control.Wish {
-	return control.Wish{Asked: timer.Asked{Verb: verb, Generation: generation}, Key: key, Target: "orders.x"}
+func wish(verb timer.Verb, key string, generation uint64) store.Change {
+	return store.Change{Request: timer.Request{Verb: verb, Generation: generation}, Key: key, Target: "orders.x"}
 }
 
-func (c *controlled) check(w control.Wish, want timer.Outcome, generation uint64) control.Answer {
+func (c *controlled) check(w store.Change, want timer.Outcome, generation uint64) store.Answer {
 	c.t.Helper()
 	a := c.do(w)
 	if a.Outcome != want || a.Generation != generation && generation > 0 {
@@ -66,7 +66,7 @@ func (c *controlled) check(w control.Wish, want timer.Outcome, generation uint64
 	return a
 }
 
-func moveTo(key string, generation uint64, until time.Time) control.Wish {
+func moveTo(key string, generation uint64, until time.Time) store.Change {
 	w := wish(timer.Move, key, generation)
 	w.Until = until
 	return w
@@ -161,20 +161,20 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 }
 
 // copied has the same configuration, and a clock of its own.
-func copied(t *control.Timers) *control.Timers {
-	return &control.Timers{Policy: t.Policy, API: t.API, Publish: t.Publish, Scan: t.Scan}
+func copied(t *store.Timers) *store.Timers {
+	return &store.Timers{Policy: t.Policy, API: t.API, Publish: t.Publish, Scan: t.Scan}
 }
 
 // lossy is a client of which some answers get lost.
 func lossy(c *controlled, lose *atomic.Int32) *controlled {
 	timers := copied(c.timers)
-	timers.Publish = func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-		answer, err := c.timers.Publish(ctx, m)
+	timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply {
+		reply := c.timers.Publish(ctx, m)
 		if lose.Add(-1) >= 0 {
 			<-ctx.Done()
-			return nil, ctx.Err()
+			return jsapi.Reply{Err: ctx.Err()}
 		}
-		return answer, err
+		return reply
 	}
 	return &controlled{c.client, timers}
 }
@@ -232,6 +232,9 @@ func TestLostAcknowledgements(t *testing.T) {
 	})
 }
 
+// refusedAsLast is the answer to a publish that expects another last entry.
+var refusedAsLast = jsapi.Reply{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Code: jsapi.CodeWrongLast, Status: 400}}
+
 // TestRefusedByOldLeader: what a leader that was deposed refuses, the new one may have stored. It is told as what it is
 // although another client has put something over it since, and it is not done twice.
 func TestRefusedByOldLeader(t *testing.T) {
@@ -244,21 +247,19 @@ func TestRefusedByOldLeader(t *testing.T) {
 			if m == nil {
 				return
 			}
-			answer, err := plain.timers.Publish(t.Context(), m)
-			if err != nil || strings.Contains(string(answer.Data), "error") {
-				t.Errorf("not stored: %v", err)
+			if reply := plain.timers.Publish(t.Context(), m); reply.Outcome() != jsapi.Stored {
+				t.Errorf("not stored: %v", reply.Problem())
 			}
 		}
 		c := &controlled{plain.client, copied(plain.timers)}
-		refused := &nats.Msg{Data: []byte(`{"error":{"code":400,"err_code":10071},"stream":"DELAY_TIMERS","seq":0}`)}
 		var over func() *nats.Msg // what another client has put over it
 		published := 0
-		c.timers.Publish = func(_ context.Context, m *nats.Msg) (*nats.Msg, error) {
+		c.timers.Publish = func(_ context.Context, m *nats.Msg) jsapi.Reply {
 			if published++; published == 1 {
 				stored(m)
 				stored(over())
 			}
-			return refused, nil
+			return refusedAsLast
 		}
 		keys := 0
 		for _, known := range []bool{true, false} {
@@ -315,11 +316,11 @@ func TestRefusedForGood(t *testing.T) {
 		c := controls(newClient(t, s))
 		c.publish("delaytimer.k.orders.x", "x", "Delay-For", "10m")
 		asked := 0
-		c.timers.Publish = func(ctx context.Context, _ *nats.Msg) (*nats.Msg, error) {
+		c.timers.Publish = func(ctx context.Context, _ *nats.Msg) jsapi.Reply {
 			if asked++; asked > 1000 {
 				<-ctx.Done() // or it would be asked for ever: no time passes here
 			}
-			return &nats.Msg{Data: []byte(`{"error":{"code":400,"err_code":10071},"stream":"DELAY_TIMERS","seq":0}`)}, nil
+			return refusedAsLast
 		}
 		c.check(wish(timer.Cancel, "k", 0), timer.Unknown, 0)
 		if asked < 50 || asked > 102 {
@@ -388,12 +389,12 @@ func TestSilenceIsUnknown(t *testing.T) {
 		c.check(moveTo("k", g, started.Add(-time.Hour)), timer.Unknown, 0)
 		lose.Store(0)
 		g = set()
-		for _, w := range []control.Wish{
+		for _, w := range []store.Change{
 			moveTo("k", g, time.Now().Add(400*24*time.Hour)), wish(timer.Cancel, "_k", 0), wish(timer.Cancel, "a.b", 0),
-			{Asked: timer.Asked{Verb: timer.Cancel}, Key: "k", Target: "orders.*"},
+			{Request: timer.Request{Verb: timer.Cancel}, Key: "k", Target: "orders.*"},
 		} {
 			c.timers.Policy.MaxDelay = 366 * 24 * time.Hour
-			refused := (*control.Refusal)(nil)
+			refused := (*store.Refusal)(nil)
 			if a, err := c.timers.Do(context.Background(), w); !errors.As(err, &refused) || refused.Code != 400 {
 				t.Errorf("%s %s %s: %v %v, want a refusal", w.Verb, w.Key, w.Target, a, err)
 			}
@@ -490,8 +491,8 @@ func TestNothingOfOldLeader(t *testing.T) {
 		c.timers.API.API = natstest.ProxyAPI
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		if a, err := c.timers.Do(ctx, wish(timer.Cancel, "k", 0)); !errors.Is(err, control.ErrLeader) {
-			t.Errorf("it says %+v %v, want %v", a, err, control.ErrLeader)
+		if a, err := c.timers.Do(ctx, wish(timer.Cancel, "k", 0)); !errors.Is(err, store.ErrLeader) {
+			t.Errorf("it says %+v %v, want %v", a, err, store.ErrLeader)
 		}
 		follow.Store(true)
 		c.check(wish(timer.Cancel, "k", 0), timer.NotFound, 0)
@@ -517,9 +518,9 @@ func TestListShowsWhatStands(t *testing.T) {
 		c.publish("delaytimer.later.orders.x", "x", "Delay-For", "10m")
 		for limit := 1; limit <= 10; limit++ {
 			var got []string
-			page := control.Page{UpTo: upTo, Limit: limit}
+			page := store.Page{UpTo: upTo, Limit: limit}
 			for {
-				l, err := c.timers.List(context.Background(), control.Filter{Targets: []string{"orders.>"}}, page)
+				l, err := c.timers.List(context.Background(), store.Filter{Targets: []string{"orders.>"}}, page)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -534,7 +535,7 @@ func TestListShowsWhatStands(t *testing.T) {
 				t.Errorf("pages of %d list %v, want %s", limit, got, want)
 			}
 		}
-		d, err := c.timers.Bulk(context.Background(), control.Bulk{Verb: timer.Cancel})
+		d, err := c.timers.Bulk(context.Background(), store.Bulk{Verb: timer.Cancel})
 		if err != nil || d.Matched != 2 || d.Outcomes[timer.Cancelled] != 2 {
 			t.Errorf("cancelling all says %+v %v, want 2", d, err)
 		}
@@ -557,7 +558,7 @@ func TestBulk(t *testing.T) {
 		c.publish("delaytimer.order-1.payments.x", "payment", "Delay-For", "10m")
 		c.publish("delaytimer.order-99.orders.x", "later", "Delay-For", "3h")
 		ctx := context.Background()
-		b := control.Bulk{Verb: timer.Move, By: 5 * time.Minute, DryRun: true, Filter: control.Filter{
+		b := store.Bulk{Verb: timer.Move, By: 5 * time.Minute, DryRun: true, Filter: store.Filter{
 			Targets: []string{"orders.>"}, Key: "order-*", DueTo: begun.Add(time.Hour),
 		}}
 		dry, err := c.timers.Bulk(ctx, b)
@@ -565,8 +566,8 @@ func TestBulk(t *testing.T) {
 			t.Fatalf("a dry run says %+v %v", dry, err)
 		}
 		b.DryRun = false
-		b.Page = control.Page{UpTo: dry.UpTo, Limit: 20}
-		var sum control.Done
+		b.Page = store.Page{UpTo: dry.UpTo, Limit: 20}
+		var sum store.Done
 		for pages := 1; ; pages++ {
 			d, err := c.timers.Bulk(ctx, b)
 			if err != nil {
@@ -595,7 +596,7 @@ func TestBulk(t *testing.T) {
 		if got := bodies(in.all()); got != "other o×50" && got != "o×50 other" {
 			t.Errorf("when due there came %q", got)
 		}
-		b = control.Bulk{Verb: timer.Cancel, Filter: control.Filter{Targets: []string{"orders.>", "payments.>"}}}
+		b = store.Bulk{Verb: timer.Cancel, Filter: store.Filter{Targets: []string{"orders.>", "payments.>"}}}
 		if d, err := c.timers.Bulk(ctx, b); err != nil || d.Outcomes[timer.Cancelled] != 1 {
 			t.Errorf("cancelling the rest says %+v %v", d, err)
 		}

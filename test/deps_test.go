@@ -16,10 +16,9 @@ import (
 //	7  cmd/embedded   cmd/links   cmd/terminal   cmd/publisher   cmd/nack   cmd/spelling   broker/probes   broker/page
 //	6  broker/inspect   broker/bench   broker/trace
 //	5  broker   broker/metrics
-//	4  broker/figures   broker/provision ──▶ broker/conf
-//	3  broker/deliver   broker/deadletter   broker/journal   broker/link   broker/alarm ──▶ broker/control
-//	   broker/dialect ──▶ broker/control
-//	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease    broker/pause
+//	4  broker/figures   broker/provision ──▶ broker/conf   broker/dialect
+//	3  broker/deliver   broker/deadletter   broker/journal   broker/link   broker/alarm   broker/control
+//	2  broker/outbox    broker/timer/store ──▶ broker/lane ──▶ broker/layout    broker/lease    broker/pause
 //	1  broker/jsapi     broker/attempts   broker/timer   broker/client/clienttest ──▶ broker/client
 //	0  levels   wheel   broker/message ──▶ broker/timetable ──▶ levels   broker/ratelog   broker/leader   broker/budget   broker/mailbox
 //	   broker/watermark ──▶ broker/leader   broker/history
@@ -30,12 +29,9 @@ var floors = [][]string{
 	},
 	{"broker/jsapi", "broker/attempts", "broker/timer"},
 	{"broker/client", "broker/client/clienttest"},
-	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease", "broker/pause"},
-	{
-		"broker/deliver", "broker/deadletter", "broker/journal", "broker/link", "broker/control", "broker/alarm",
-		"broker/dialect",
-	},
-	{"broker/conf", "broker/provision", "broker/figures"},
+	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease", "broker/pause", "broker/timer/store"},
+	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/link", "broker/control", "broker/alarm"},
+	{"broker/conf", "broker/provision", "broker/figures", "broker/dialect"},
 	{"broker", "broker/metrics"},
 	{"broker/inspect", "broker/bench", "broker/trace"},
 	{
@@ -55,8 +51,7 @@ var beside = map[string]map[string]string{
 	"broker/timetable":         {"levels": "every how long is a duration"},
 	"broker/watermark":         {"broker/leader": "lanes agree on due times, which the leaders stamp"},
 	"broker/client/clienttest": {"broker/client": "the fake is below the real client"},
-	"broker/alarm":             {"broker/control": "one way to read a timer's last entry, for verdicts and for firings"},
-	"broker/dialect":           {"broker/control": "one way to read a timer's last entry, and where answers may go"},
+	"broker/timer/store":       {"broker/lane": "a list is a scan through a stream"},
 	"broker/provision":         {"broker/conf": "the streams are those of a configuration"},
 	"broker/lane":              {"broker/layout": "the consumer of a reader is one that the streams allow"},
 }
@@ -155,13 +150,16 @@ var foreign = []struct {
 		"ownership knows lanes by name",
 	},
 	{
-		"delaybroker/broker/control",
-		[]string{"delaybroker/broker/lease", "delaybroker/broker/deliver"},
+		"delaybroker/broker/timer/store",
+		[]string{"delaybroker/broker/lease", "delaybroker/broker/deliver", "delaybroker/broker/control"},
 		"a verdict is a publish, which needs no broker",
 	},
 	{
 		"delaybroker/broker/alarm",
-		[]string{"delaybroker/wheel", "delaybroker/broker/lease", "delaybroker/broker/outbox", "delaybroker/broker/mailbox"},
+		[]string{
+			"delaybroker/wheel", "delaybroker/broker/lease", "delaybroker/broker/outbox", "delaybroker/broker/mailbox",
+			"delaybroker/broker/control",
+		},
 		"the worker carries out what is decided about timers",
 	},
 	{

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"delaybroker/broker"
-	"delaybroker/broker/control"
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
 )
 
@@ -224,7 +224,7 @@ func TestUnknownSecretIsSaid(t *testing.T) {
 		}
 		c.holds(secretB)
 		rows := 0
-		for r, err := range c.timers.Recurs(context.Background(), control.Filter{}) {
+		for r, err := range c.timers.Recurs(context.Background(), store.Filter{}) {
 			if rows++; err != nil || !r.Unopened {
 				t.Errorf("listed is %+v, %v, want it marked", r, err)
 			}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
 )
 
@@ -19,7 +19,7 @@ import (
 // _schedule.<subject>.
 
 // verb asks the control service for a verb about the schedule of a subject.
-func (c *client) verb(verb, schedule, body string) (a control.Answer) {
+func (c *client) verb(verb, schedule, body string) (a store.Answer) {
 	c.t.Helper()
 	if code := c.request(&a, "delayctl.timer."+verb+"._schedule."+schedule, body); code != "" {
 		c.t.Errorf("%s %s is refused: %s", verb, schedule, code)
@@ -28,7 +28,7 @@ func (c *client) verb(verb, schedule, body string) (a control.Answer) {
 }
 
 // checkVerb expects an outcome of a verb, and the schedule's own target in the answer.
-func (c *client) checkVerb(want timer.Outcome, target, verb, schedule, body string) control.Answer {
+func (c *client) checkVerb(want timer.Outcome, target, verb, schedule, body string) store.Answer {
 	c.t.Helper()
 	a := c.verb(verb, schedule, body)
 	if a.Outcome != want || a.Key != "_schedule."+schedule || a.Target != target {
@@ -215,7 +215,7 @@ func planned(t *testing.T, s *natstest.Server) (c *controlled) {
 	return c
 }
 
-func keys(rows []control.Row) (all []string) {
+func keys(rows []store.Row) (all []string) {
 	for _, r := range rows {
 		all = append(all, r.Key)
 	}
@@ -246,22 +246,22 @@ func TestSchedulesByTarget(t *testing.T) {
 		}
 		schedules := []string{"_schedule.schedules.orders.a", "_schedule.schedules.orders.b", "_schedule.schedules.orders.c"}
 		for _, tt := range []struct {
-			filter control.Filter
+			filter store.Filter
 			want   []string
 		}{
-			{control.Filter{Targets: []string{"orders.>"}}, append(slices.Clone(schedules), "k")},
-			{control.Filter{Targets: []string{"orders.>", "*.expire"}}, append(slices.Clone(schedules), "k")},
-			{control.Filter{Targets: []string{"mail.>"}}, []string{"_schedule.orders.plan.x", "k"}},
-			{control.Filter{Targets: []string{"orders.>"}, Key: "_schedule.*"}, schedules},
-			{control.Filter{Targets: []string{"orders.>"}, Key: "_schedule.schedules.orders.b"}, schedules[1:2]},
-			{control.Filter{Targets: []string{"mail.>"}, Key: "_schedule.schedules.orders.b"}, nil},
-			{control.Filter{Targets: []string{"orders.>"}, Key: "k*"}, []string{"k"}},
-			{control.Filter{Key: "_schedule.orders.*"}, []string{"_schedule.orders.plan.x"}},
-			{control.Filter{Under: "schedules.orders"}, schedules},
-			{control.Filter{Under: "orders"}, []string{"_schedule.orders.plan.x", "k"}},
-			{control.Filter{Recurring: true, Targets: []string{"orders.>"}}, schedules[1:]},
+			{store.Filter{Targets: []string{"orders.>"}}, append(slices.Clone(schedules), "k")},
+			{store.Filter{Targets: []string{"orders.>", "*.expire"}}, append(slices.Clone(schedules), "k")},
+			{store.Filter{Targets: []string{"mail.>"}}, []string{"_schedule.orders.plan.x", "k"}},
+			{store.Filter{Targets: []string{"orders.>"}, Key: "_schedule.*"}, schedules},
+			{store.Filter{Targets: []string{"orders.>"}, Key: "_schedule.schedules.orders.b"}, schedules[1:2]},
+			{store.Filter{Targets: []string{"mail.>"}, Key: "_schedule.schedules.orders.b"}, nil},
+			{store.Filter{Targets: []string{"orders.>"}, Key: "k*"}, []string{"k"}},
+			{store.Filter{Key: "_schedule.orders.*"}, []string{"_schedule.orders.plan.x"}},
+			{store.Filter{Under: "schedules.orders"}, schedules},
+			{store.Filter{Under: "orders"}, []string{"_schedule.orders.plan.x", "k"}},
+			{store.Filter{Recurring: true, Targets: []string{"orders.>"}}, schedules[1:]},
 		} {
-			l, err := c.timers.List(t.Context(), tt.filter, control.Page{})
+			l, err := c.timers.List(t.Context(), tt.filter, store.Page{})
 			if got := keys(l.Timers); err != nil || !slices.Equal(got, tt.want) {
 				t.Errorf("%+v lists %q, %v; want %q", tt.filter, got, err, tt.want)
 			}
@@ -272,7 +272,7 @@ func TestSchedulesByTarget(t *testing.T) {
 			}
 			var pages []string // one by one, in the order of the stream
 			for after, before := uint64(0), uint64(0); ; {
-				l, err := c.timers.List(t.Context(), tt.filter, control.Page{After: after, Limit: 1})
+				l, err := c.timers.List(t.Context(), tt.filter, store.Page{After: after, Limit: 1})
 				if err != nil || len(l.Timers) > 0 && l.Timers[0].Generation < before {
 					t.Fatalf("%+v behind %d lists %+v, %v", tt.filter, after, l, err)
 				}
@@ -319,7 +319,7 @@ func TestBulkOnSchedules(t *testing.T) {
 		c := planned(t, s)
 		in := []*inbox{c.subscribe("orders.>"), c.subscribe("mail.>")}
 		start := time.Now()
-		bulk := func(b control.Bulk, want string) control.Done {
+		bulk := func(b store.Bulk, want string) store.Done {
 			t.Helper()
 			d, err := c.timers.Bulk(t.Context(), b)
 			if got := fmt.Sprint(d.Matched, d.Outcomes, d.Refused); err != nil || got != want {
@@ -329,14 +329,14 @@ func TestBulkOnSchedules(t *testing.T) {
 		}
 		c.publish("delaytimer.bad.orders.x", "x", "Delay-For", "1h", "Delay-Expires", "yesterday")
 		synctest.Wait()
-		far := control.Bulk{Verb: timer.Move, By: 370 * 24 * time.Hour, Filter: control.Filter{Targets: []string{"orders.>"}}}
+		far := store.Bulk{Verb: timer.Move, By: 370 * 24 * time.Hour, Filter: store.Filter{Targets: []string{"orders.>"}}}
 		c.timers.Policy.MaxDelay = 366 * 24 * time.Hour
 		far.DryRun = true
 		dry := bulk(far, "4 map[] 4")
 		far.DryRun = false
 		far.Page.UpTo = dry.UpTo
 		bulk(far, "4 map[] 4")
-		move := control.Bulk{Verb: timer.Move, By: 30 * time.Minute, Filter: far.Filter, DryRun: true}
+		move := store.Bulk{Verb: timer.Move, By: 30 * time.Minute, Filter: far.Filter, DryRun: true}
 		dry = bulk(move, "4 map[] 0")
 		unsealed := copied(c.timers)
 		unsealed.Policy.Keys = nil
@@ -352,7 +352,7 @@ func TestBulkOnSchedules(t *testing.T) {
 		if got := bodies(in[0].all()) + bodies(in[1].all()); got != "m p" {
 			t.Errorf("before they are due there came %q", got)
 		}
-		cancel := control.Bulk{Verb: timer.Cancel, Filter: far.Filter, DryRun: true}
+		cancel := store.Bulk{Verb: timer.Cancel, Filter: far.Filter, DryRun: true}
 		bulk(cancel, "4 map[] 0")
 		cancel.DryRun = false
 		bulk(cancel, "4 map[cancelled:4] 0")
@@ -370,12 +370,13 @@ func TestScheduleWithAnotherTarget(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := planned(t, s)
 		for _, verb := range []timer.Verb{timer.Get, timer.Cancel, timer.Fire} {
-			w := control.Wish{Asked: timer.Asked{Verb: verb}, Key: "_schedule.schedules.orders.a", Target: "orders.other"}
+			w := store.Change{Request: timer.Request{Verb: verb}, Key: "_schedule.schedules.orders.a", Target: "orders.other"}
 			if a := c.check(w, timer.Conflict, 0); a.Why != "its target is orders.expire" {
 				t.Errorf("%s says %+v", verb, a)
 			}
 		}
-		w := control.Wish{Asked: timer.Asked{Verb: timer.Set}, Key: "_schedule.schedules.orders.a", Target: "orders.expire"}
+		w := wish(timer.Set, "_schedule.schedules.orders.a", 0)
+		w.Target = "orders.expire"
 		if _, err := c.timers.Do(t.Context(), w); err == nil {
 			t.Error("a set under the name of a schedule is carried out")
 		}
@@ -388,27 +389,27 @@ func TestTenantsSchedules(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := planned(t, s)
-		var l control.Listing
+		var l store.Listing
 		c.request(&l, "delayctl.timers.schedules.orders", `{"state":"pending"}`)
 		if got := keys(l.Timers); len(got) != 3 || got[0] != "_schedule.schedules.orders.a" {
 			t.Errorf("below schedules.orders there are %q, want the three", got)
 		}
-		l = control.Listing{}
+		l = store.Listing{}
 		c.request(&l, "delayctl.timers.orders", `{"target":"orders.>"}`)
 		if got := keys(l.Timers); !slices.Equal(got, []string{"k"}) {
 			t.Errorf("below orders, to orders there are %q, want no schedule", got)
 		}
-		var d control.Done
+		var d store.Done
 		c.request(&d, "delayctl.cancel-all.orders", `{"target":"orders.>"}`)
 		if d.Outcomes[timer.Cancelled] != 1 {
 			t.Errorf("who may cancel what begins with orders has done %+v, want the timer alone", d)
 		}
-		d = control.Done{}
+		d = store.Done{}
 		c.request(&d, "delayctl.cancel-all.schedules.orders", `{}`)
 		if d.Outcomes[timer.Cancelled] != 3 {
 			t.Errorf("who may cancel what begins with schedules.orders has done %+v, want the three", d)
 		}
-		d = control.Done{}
+		d = store.Done{}
 		c.request(&d, "delayctl.cancel-all", `{"target":"mail.>"}`)
 		if d.Outcomes[timer.Cancelled] != 2 {
 			t.Errorf("who may cancel all has done %+v, want the timer and the schedule to mail", d)

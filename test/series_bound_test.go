@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
 )
 
@@ -34,7 +34,7 @@ func TestBoundOfSeries(t *testing.T) {
 		}
 		ask := func(verb, key, body string, want timer.Outcome, due time.Time) {
 			t.Helper()
-			var got control.Answer
+			var got store.Answer
 			code := c.request(&got, "delayctl.timer."+verb+"."+key+".orders.x", body)
 			if code != "" || got.Outcome != want || !due.IsZero() && !got.Due.Equal(due) {
 				t.Errorf("%s %s says %q %+v, want %s, due %s", verb, body, code, got, want, due)
@@ -92,7 +92,7 @@ func TestFireIsRepeated(t *testing.T) {
 				fire := func(at time.Duration, word string, want int) {
 					t.Helper()
 					time.Sleep(time.Until(start.Add(at)))
-					var got control.Answer
+					var got store.Answer
 					if code := c.request(&got, "delayctl.timer.fire.k.orders.x", `{"word":"`+word+`"}`); code != "" ||
 						got.Outcome != timer.Fired {
 						t.Errorf("after %s it says %q %+v", at, code, got)

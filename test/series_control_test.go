@@ -156,7 +156,7 @@ func TestSeriesFiresBesides(t *testing.T) {
 			"Delay-Expires", "5m").Sequence
 		time.Sleep(30 * time.Minute)
 		w := wish(timer.Fire, "k", g)
-		w.Word = "once"
+		w.ID = "once"
 		c.check(w, timer.Fired, g)
 		time.Sleep(time.Second)
 		c.check(w, timer.Fired, g) // asked again: an answer was lost

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
 )
 
@@ -19,16 +19,16 @@ func TestPausedSeriesIsNotMoved(t *testing.T) {
 		c, in, start, g := everyHour(t, s)
 		time.Sleep(10 * time.Minute)
 		paused := c.do(wish(timer.Pause, "k", 0))
-		for name, set := range map[string]func(*control.Wish){
-			"later":   func(w *control.Wish) { w.By = 5 * time.Minute },
-			"earlier": func(w *control.Wish) { w.By = -5 * time.Minute },
-			"for":     func(w *control.Wish) { w.For = "10m" },
-			"until":   func(w *control.Wish) { w.Until = time.Now().Add(time.Minute) },
+		for name, set := range map[string]func(*store.Change){
+			"later":   func(w *store.Change) { w.By = 5 * time.Minute },
+			"earlier": func(w *store.Change) { w.By = -5 * time.Minute },
+			"for":     func(w *store.Change) { w.For = "10m" },
+			"until":   func(w *store.Change) { w.Until = time.Now().Add(time.Minute) },
 		} {
 			w := wish(timer.Move, "k", 0)
 			set(&w)
 			a, err := c.timers.Do(t.Context(), w)
-			if refused := (*control.Refusal)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Sentence, "resume") {
+			if refused := (*store.Refusal)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Sentence, "resume") {
 				t.Errorf("%s: it is %+v, %v", name, a, err)
 			}
 			time.Sleep(15 * time.Minute)

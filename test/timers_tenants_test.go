@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
-	"delaybroker/broker/control"
+	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
 )
 
@@ -116,7 +116,7 @@ func TestTenantsTimersApart(t *testing.T) {
 					time.Sleep(10 * time.Minute)
 				}
 				get := "delayctl.timer.get." + victimKey + "." + name + "core.x"
-				var got control.Answer
+				var got store.Answer
 				if code := orders.request(&got, get, ""); code != "" || got.Outcome != "pending" || got.Generation != moved {
 					t.Errorf("half an hour before it is due, it is %q %+v, want pending as %d", code, got, moved)
 				}

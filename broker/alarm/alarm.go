@@ -80,8 +80,8 @@ func (a *Alarm) Succeeds(e message.Entry) {
 }
 
 // Read takes from an alarm's own entry, which was read because its marker is due, what it says of the rounds before.
-func (a *Alarm) Read(see Sight) {
-	if a.Succeeds(see.Found.Entry); see.Alone {
+func (a *Alarm) Read(see timer.State) {
+	if a.Succeeds(see.Entry); see.Alone {
 		a.BeforeSettled(true)
 	}
 }

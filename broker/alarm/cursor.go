@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 )
@@ -22,15 +21,11 @@ const readPatience = 5 * time.Second
 func (s *Stream) KeepCursor(ctx context.Context, c timer.Cursor) error {
 	subject := s.Policy.Names.Armed()
 	header := message.Header{message.HeaderFormat: {strconv.Itoa(message.Format)}}
-	answer, err := s.Publish(ctx, s.sealed(subject, header, []byte(c.String())))
-	if err != nil {
+	reply := s.Publish(ctx, s.sealed(subject, header, []byte(c.String())))
+	if err := reply.Problem(); err != nil {
 		return err
 	}
-	ack, _ := jsapi.AckOf(answer, s.Name()) // Publish returns no others
-	if ack.Refused() {
-		return errors.New(ack.Description)
-	}
-	_, err = s.RemoveEntries(ctx, subject, 0, Removal{Entry: ack.Sequence, Keep: true})
+	_, err := s.RemoveEntries(ctx, subject, 0, Removal{Entry: reply.Ack.Sequence, Keep: true})
 	return err
 }
 

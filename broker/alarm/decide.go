@@ -96,22 +96,21 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 }
 
 // Answer is the answer of the timers' stream to a publish.
-type Answer struct {
-	Ack jsapi.Ack
-	Err error // there was no answer
-}
+type Answer jsapi.Reply
+
+func (a Answer) outcome() jsapi.Outcome { return jsapi.Reply(a).Outcome() }
 
 // wins reports whether the answer to a publish that expects a generation says that it is stored.
 func (a Answer) wins(generation uint64) bool {
-	return a.Err == nil && !a.Ack.Refused() && !a.Ack.Duplicate && a.Ack.Sequence > generation
+	return a.outcome() == jsapi.Stored && a.Ack.Sequence > generation
 }
 
 // refusal reports whether the publish is certainly not stored.
-func (a Answer) refusal() bool { return a.Err == nil && a.Ack.Outcome().Final() }
+func (a Answer) refusal() bool { return a.outcome().Final() }
 
 // unclear reports whether a firing may be stored although the answer does not say so, or another entry may be.
 func (a Answer) unclear() bool {
-	return !a.refusal() || a.Ack.Code == jsapi.CodeWrongLast || a.Ack.Code == jsapi.CodeLastInFlight
+	return !a.refusal() || a.outcome() == jsapi.Conflict || a.outcome() == jsapi.Undecided
 }
 
 // Claimed notes the answer to what Stream.Firing made, and reports whether a firing is stored.
@@ -141,13 +140,13 @@ func (s *Stream) AfterClaim(a *Alarm, size int, answer Answer) Step {
 		return Step{Kind: Deliver}
 	case answer.Err != nil:
 		return Step{Kind: Repeat, Err: answer.Err}
-	case answer.Ack.Code == jsapi.CodeTooLarge:
+	case answer.outcome() == jsapi.TooLarge:
 		return Step{Kind: Dead, Why: s.TooLargeToFire(a, size)}
-	case answer.Ack.Code == jsapi.CodeWrongLast:
+	case answer.outcome() == jsapi.Conflict:
 		return Step{Kind: Examine}
 	}
 	next := Step{Kind: BackOff}
-	if answer.refusal() && answer.Ack.Code != jsapi.CodeLastInFlight {
+	if answer.refusal() && answer.outcome() != jsapi.Undecided {
 		next.Reason = answer.Ack.Description
 	}
 	return next
@@ -158,7 +157,7 @@ func (a *Alarm) Told(answer Answer) Step {
 	switch {
 	case answer.wins(a.Entry):
 		a.Entry, a.Keep, a.What = answer.Ack.Sequence, true, ""
-	case answer.Err == nil && answer.Ack.Code == jsapi.CodeWrongLast:
+	case answer.outcome() == jsapi.Conflict:
 		// Somebody has set it anew or cancelled, or it is told already, by an earlier try or another alarm of ours, which
 		// counts what is left out: what is settled goes.
 		a.What, a.Left = "", 0

@@ -135,11 +135,11 @@ func TestLook(t *testing.T) {
 				e := newEntries(t, s)
 				e.write(words)
 				see, err := e.Look(t.Context(), subject, 1)
-				if err != nil || see.Found.Sequence != want || see.In.Sequence != want || see.Found.None != (want == 0) {
-					t.Errorf("it sees %+v, %v; want entry %d", see.Found, err, want)
+				if err != nil || see.Sequence != want || see.In.Sequence != want || see.None != (want == 0) {
+					t.Errorf("it sees %+v, %v; want entry %d", see, err, want)
 				}
-				if settled := strings.Contains(words, "gone:1"); see.Found.Settled != settled {
-					t.Errorf("the round before is settled: %t, want %t", see.Found.Settled, settled)
+				if settled := strings.Contains(words, "gone:1"); see.Settled != settled {
+					t.Errorf("the round before is settled: %t, want %t", see.Settled, settled)
 				}
 			})
 		})
@@ -174,13 +174,13 @@ func TestLookAtRound(t *testing.T) {
 				natstest.Flush(t, nc)
 				see, err := e.LookAtRound(t.Context(), subject, generation)
 				if err != nil || see.Alone != alone {
-					t.Errorf("it sees %+v, %v; want that it is alone: %t", see.Found, err, alone)
+					t.Errorf("it sees %+v, %v; want that it is alone: %t", see, err, alone)
 				}
 				synctest.Wait()
-				if n := asked.Load(); alone && (n != 1 || see.Found.Sequence != generation || see.In.Sequence != generation) {
-					t.Errorf("after %d questions it sees %+v; want one, and its own entry", n, see.Found)
-				} else if !alone && see.Found.Sequence != want.Found.Sequence {
-					t.Errorf("it sees %+v, want %+v", see.Found, want.Found)
+				if n := asked.Load(); alone && (n != 1 || see.Sequence != generation || see.In.Sequence != generation) {
+					t.Errorf("after %d questions it sees %+v; want one, and its own entry", n, see)
+				} else if !alone && see.Sequence != want.Sequence {
+					t.Errorf("it sees %+v, want %+v", see, want)
 				}
 			})
 		})
@@ -240,7 +240,7 @@ func TestLookAtADeposedLeader(t *testing.T) {
 		natstest.Flush(t, nc)
 		e.API.API = "OLD"
 		if see, err := e.Look(t.Context(), subject, 1); !errors.Is(err, errDeposed) {
-			t.Errorf("it sees %+v, %v; want no answer", see.Found, err)
+			t.Errorf("it sees %+v, %v; want no answer", see, err)
 		}
 	})
 }

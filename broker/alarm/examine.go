@@ -4,25 +4,18 @@ import (
 	"context"
 	"time"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 )
-
-// Sight is the entry of a timer's subject that tells what is true of a generation, as it was read.
-type Sight struct {
-	Found timer.Found
-	In    message.Incoming // as it is stored
-	Alone bool             // it was the first of its subject, and is the generation's own: see LookAtRound
-}
 
 // Look reads from the leader of the stream what is true of a generation: the last entry of its subject or, where a
 // client has put something over the generation's firing, that firing. It is asked for only where something else stands.
-func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (see Sight, err error) {
-	see.Found, see.In, err = control.LastEntry(ctx, s.Entries(), subject, generation)
-	last := see.Found
+func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (see timer.State, err error) {
+	see, err = store.LastEntry(ctx, s.Entries(), subject, generation)
+	last := see
 	if err == nil && last.Entry.Kind != message.FiredEntry && last.Entry.Fires(generation) {
 		return s.ofRound(ctx, see, subject, generation)
 	}
@@ -30,9 +23,9 @@ func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (s
 		return see, err
 	}
 	behind, err := s.behind(ctx, subject, generation, last)
-	switch e := behind.Found.Entry; {
+	switch e := behind.Entry; {
 	case err != nil:
-		return Sight{}, err
+		return timer.State{}, err
 	case e.Kind == message.UnprovenEntry:
 		return behind, nil
 	case !e.Fires(generation):
@@ -40,8 +33,8 @@ func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (s
 	case e.Kind != message.FiredEntry:
 		return s.ofRound(ctx, behind, subject, generation)
 	}
-	next, err := s.behind(ctx, subject, behind.Found.Sequence, last)
-	if e := next.Found.Entry; err == nil && e.Kind == message.OverEntry && e.Generation == generation {
+	next, err := s.behind(ctx, subject, behind.Sequence, last)
+	if e := next.Entry; err == nil && e.Kind == message.OverEntry && e.Generation == generation {
 		return next, nil // it is settled, and a crash came before its removal
 	}
 	return behind, err
@@ -51,21 +44,23 @@ func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (s
 // its subject. That tells besides that the rounds before are settled, and is one question instead of two: all rounds of
 // a minute may be due at once. What may have been put over it is not asked for. If there is something, the stream
 // refuses the firing, and Look finds it then.
-func (s *Stream) LookAtRound(ctx context.Context, subject string, generation uint64) (Sight, error) {
+func (s *Stream) LookAtRound(ctx context.Context, subject string, generation uint64) (timer.State, error) {
 	m, ok, err := s.Entries().Next(ctx, subject, 1)
 	if err != nil || !ok || m.Sequence != generation {
 		return s.Look(ctx, subject, generation)
 	}
-	see := Sight{Alone: true}
-	see.Found, see.In = s.Entries().Found(m)
+	see := s.Entries().State(m)
+	see.Alone = true
 	return see, nil
 }
 
 // ofRound is what is true of a round that the next one says has fired: that entry stays when the round is settled, and
 // the round's own entry goes.
-func (s *Stream) ofRound(ctx context.Context, next Sight, subject string, generation uint64) (Sight, error) {
-	settled, err := s.roundSettled(ctx, subject, generation, next.Found.Sequence)
-	next.Found.Settled = settled
+func (s *Stream) ofRound(
+	ctx context.Context, next timer.State, subject string, generation uint64,
+) (timer.State, error) {
+	settled, err := s.roundSettled(ctx, subject, generation, next.Sequence)
+	next.Settled = settled
 	return next, err
 }
 
@@ -103,7 +98,7 @@ func (s *Stream) BeforeSettled(
 }
 
 // hides reports whether a firing of a generation may stand before the last entry of its subject.
-func hides(last timer.Found, generation uint64) bool {
+func hides(last timer.State, generation uint64) bool {
 	if last.None || last.Sequence <= generation {
 		return false
 	}
@@ -121,14 +116,13 @@ func hides(last timer.Found, generation uint64) bool {
 // behind reads the entry that follows a sequence on its subject. The last entry is known. Whoever gives an entry above
 // the sequence has, or had, all that came between: a firing that is behind its generation is missing only once it was
 // removed. A leader that gives none does not know the last entry, or that one was removed meanwhile.
-func (s *Stream) behind(ctx context.Context, subject string, sequence uint64, last timer.Found) (Sight, error) {
+func (s *Stream) behind(ctx context.Context, subject string, sequence uint64, last timer.State) (timer.State, error) {
 	m, err := s.known(ctx, subject, sequence+1)
 	if err != nil {
-		return Sight{}, err
+		return timer.State{}, err
 	}
-	var see Sight
-	see.Found, see.In = s.Entries().Found(m)
-	see.Found.LastSeq = max(last.LastSeq, m.Sequence)
+	see := s.Entries().State(m)
+	see.LastSeq = max(last.LastSeq, m.Sequence)
 	return see, nil
 }
 
@@ -142,8 +136,7 @@ func (s *Stream) known(ctx context.Context, subject string, from uint64) (jsapi.
 }
 
 // Examined notes what was read of a timer in doubt, and decides what comes next. Local is our own clock's time.
-func (s *Stream) Examined(a *Alarm, see Sight, now leader.Time, local time.Time) Step {
-	found := see.Found
+func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local time.Time) Step {
 	if found.Entry.Kind == message.UnprovenEntry {
 		s.ReadKeys(local)
 	}

@@ -92,16 +92,12 @@ func (s *Stream) reseal(ctx context.Context, m lane.Stored) (stored bool, err er
 	if !ok {
 		return false, nil
 	}
-	answer, err := s.Publish(ctx, &nats.Msg{Subject: m.Subject, Header: nats.Header(header), Data: last.Data})
-	if err != nil {
-		return false, fmt.Errorf("store the entry of %s again: %w", m.Subject, err)
+	reply := s.Publish(ctx, &nats.Msg{Subject: m.Subject, Header: nats.Header(header), Data: last.Data})
+	if outcome := reply.Outcome(); outcome == jsapi.Conflict || outcome == jsapi.Undecided {
+		return false, nil // it fires, or a client was faster
 	}
-	ack, _ := jsapi.AckOf(answer, s.Name()) // Publish returns no others
-	switch {
-	case ack.Code == jsapi.CodeWrongLast, ack.Code == jsapi.CodeLastInFlight: // it fires, or a client was faster
-		return false, nil
-	case ack.Refused():
-		return false, fmt.Errorf("store the entry of %s again: %s", m.Subject, ack.Description)
+	if err := reply.Problem(); err != nil {
+		return false, fmt.Errorf("store the entry of %s again: %w", m.Subject, err)
 	}
 	return true, nil
 }

@@ -7,11 +7,11 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/broker/timetable"
 )
 
@@ -27,7 +27,7 @@ type Config struct {
 	Copies jsapi.Client
 	Sample func(ctx context.Context, stream string) (lane.Sample, error) // the stream's state, as its leader gives it
 	// Publish publishes on the stream, and returns its answer; an answer that the stream has not written does not count.
-	Publish  func(context.Context, *nats.Msg) (*nats.Msg, error)
+	Publish  func(context.Context, *nats.Msg) jsapi.Reply
 	Scan     lane.Scan                           // with the connection to read on
 	Patience func(instance string) time.Duration // how long what an instance has fired is left to it
 	ReadKeys func(local time.Time)               // makes sure that the secrets are read soon
@@ -49,8 +49,8 @@ func NewStream(cfg Config) *Stream { return &Stream{Config: cfg} }
 func (s *Stream) Name() string { return s.Policy.Names.TimersStream() }
 
 // Entries is what it takes to read the entries of the stream.
-func (s *Stream) Entries() control.Entries {
-	return control.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
+func (s *Stream) Entries() store.Entries {
+	return store.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
 }
 
 // Take claims the firing of a timer within this process, and reports whether it is this alarm's.
@@ -164,12 +164,12 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 }
 
 // Found takes the firing of a timer from the entry that says so, and returns its request.
-func (a *Alarm) Found(see Sight) message.Request {
-	e := see.Found.Entry
+func (a *Alarm) Found(see timer.State) message.Request {
+	e := see.Entry
 	if a.ends = over; e.Kind != message.FiredEntry {
 		a.ends = goesOn
 	}
-	a.Won(see.Found.Sequence)
+	a.Won(see.Sequence)
 	return e.Fired()
 }
 

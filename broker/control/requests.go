@@ -9,6 +9,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/broker/timetable"
 	"delaybroker/levels"
 )
@@ -67,7 +68,7 @@ func (t tableAsked) table() (*timetable.Table, error) {
 	}
 	table, err := timetable.Parse(w)
 	if err != nil {
-		return nil, refusef(codeBad, "%v", err)
+		return nil, BadRequest("%v", err)
 	}
 	return &table, nil
 }
@@ -85,46 +86,46 @@ func (s *Service) verdict(ctx context.Context, r request) (any, error) {
 	if key == message.ScheduleKey { // whoever may ask on it may act on the schedule, whatever its target
 		key, target = message.ScheduleName(target), ""
 	}
-	w := Wish{
-		Asked: timer.Asked{Verb: r.to.verb, Generation: a.Generation, Series: a.Series, Word: a.Word},
-		Key:   key, Target: target,
+	w := store.Change{
+		Request: timer.Request{Verb: r.to.verb, Generation: a.Generation, Series: a.Series, ID: a.Word},
+		Key:     key, Target: target,
 	}
 	if a.Generation > 0 && a.Series > 0 {
-		return nil, refusef(codeBad, "generation and series: one of them")
+		return nil, BadRequest("generation and series: one of them")
 	}
-	if w.Word == "" {
-		w.Word = r.Header.Get(message.HeaderWord)
+	if w.ID == "" {
+		w.ID = r.Header.Get(message.HeaderWord)
 	}
-	if len(w.Word) > maxWord || strings.ContainsFunc(w.Word, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return nil, refusef(codeBad, "the word has %d bytes: at most %d, printable and without spaces", len(w.Word), maxWord)
+	if len(w.ID) > maxWord || strings.ContainsFunc(w.ID, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return nil, BadRequest("the word has %d bytes: at most %d, printable and without spaces", len(w.ID), maxWord)
 	}
-	if err := w.details(a, r); err != nil {
+	if err := details(&w, a, r); err != nil {
 		return nil, err
 	}
 	return s.Timers.Do(ctx, w)
 }
 
 // details reads what only some verbs need.
-func (w *Wish) details(a asked, r request) (err error) {
+func details(w *store.Change, a asked, r request) (err error) {
 	timed := a.For != "" || !a.Until.IsZero()
 	switch {
 	case w.Verb != timer.Retime && a.tableAsked != tableAsked{}:
-		return refusef(codeBad, "a time table (every, cron and so on) is of retime")
+		return BadRequest("a time table (every, cron and so on) is of retime")
 	case w.Verb == timer.Move:
-		return w.when(a, r)
+		return when(w, a, r)
 	case w.Verb == timer.Retime && a.By == "":
 		if w.Table, err = a.table(); err == nil && timed {
-			err = w.when(a, r)
+			err = when(w, a, r)
 		}
 		return err
 	case timed || a.By != "":
-		return refusef(codeBad, "for and until are of move and retime, by is of move")
+		return BadRequest("for and until are of move and retime, by is of move")
 	}
 	return nil
 }
 
 // when reads the time of a move.
-func (w *Wish) when(a asked, r request) (err error) {
+func when(w *store.Change, a asked, r request) (err error) {
 	wait, until := r.Header.Get(message.HeaderFor), r.Header.Get(message.HeaderUntil)
 	given := 0
 	for _, is := range []bool{a.For != "", !a.Until.IsZero(), a.By != "", wait != "", until != ""} {
@@ -133,50 +134,50 @@ func (w *Wish) when(a asked, r request) (err error) {
 		}
 	}
 	if given != 1 {
-		return refusef(codeBad, "when? one of for, until and by, or of the headers Delay-For and Delay-Until; got %d", given)
+		return BadRequest("when? one of for, until and by, or of the headers Delay-For and Delay-Until; got %d", given)
 	}
 	switch w.For, w.Until = a.For+wait, a.Until; {
 	case until != "":
 		if w.Until, err = time.Parse(time.RFC3339Nano, until); err != nil {
-			return refusef(codeBad, "Delay-Until %.40q: want RFC 3339 with a zone", until)
+			return BadRequest("Delay-Until %.40q: want RFC 3339 with a zone", until)
 		}
 	case w.For != "":
 		if _, err := levels.ParseDuration(w.For); err != nil {
-			return refusef(codeBad, "for: %v", err)
+			return BadRequest("for: %v", err)
 		}
 	case a.By != "":
-		if w.By, err = ParseShift(a.By); err != nil {
-			return refusef(codeBad, "by: %v", err)
+		if w.By, err = store.ParseShift(a.By); err != nil {
+			return BadRequest("by: %v", err)
 		}
 	}
 	return nil
 }
 
 // many reads what is common to requests about many timers.
-func (r request) many() (a asked, f Filter, p Page, err error) {
+func (r request) many() (a asked, f store.Filter, p store.Page, err error) {
 	if a, err = r.read(); err != nil {
 		return a, f, p, err
 	}
 	if a.Generation > 0 || a.Series > 0 || a.Word != "" || a.For != "" || !a.Until.IsZero() ||
 		a.tableAsked != (tableAsked{}) {
-		return a, f, p, refusef(codeBad, "generation, series, word, for, until and a time table are of one timer")
+		return a, f, p, BadRequest("generation, series, word, for, until and a time table are of one timer")
 	}
-	f = Filter{
+	f = store.Filter{
 		Key: a.Key, DueFrom: a.DueFrom, DueTo: a.DueTo, State: a.State, Recurring: a.Recurring, Set: a.Set,
 	}
 	prefix := strings.TrimPrefix(strings.TrimPrefix(r.Subject, r.to.root), ".")
 	switch {
 	case strings.ContainsAny(prefix, "*>"): // no grant is meant so
-		return a, f, p, refusef(codeBad, "%s: name where the targets begin, without wildcards", r.Subject)
+		return a, f, p, BadRequest("%s: name where the targets begin, without wildcards", r.Subject)
 	case a.Target == "" && prefix != "":
 		f.Under = prefix
 	case a.Target != "":
 		if prefix != "" && a.Target != prefix && !strings.HasPrefix(a.Target, prefix+".") {
-			return a, f, p, refusef(codeBad, "target %q: want one that begins with %s, as the subject does", a.Target, prefix)
+			return a, f, p, BadRequest("target %q: want one that begins with %s, as the subject does", a.Target, prefix)
 		}
 		f.Targets, f.Under = []string{a.Target}, prefix
 	}
-	return a, f, Page{After: a.After, UpTo: a.UpTo, Limit: a.Limit}, nil
+	return a, f, store.Page{After: a.After, UpTo: a.UpTo, Limit: a.Limit}, nil
 }
 
 func (s *Service) list(ctx context.Context, r request) (any, error) {
@@ -185,7 +186,7 @@ func (s *Service) list(ctx context.Context, r request) (any, error) {
 		return nil, err
 	}
 	if a.By != "" || a.DryRun {
-		return nil, refusef(codeBad, "by and dry_run are of shift and cancel-all")
+		return nil, BadRequest("by and dry_run are of shift and cancel-all")
 	}
 	return s.Timers.List(ctx, f, p)
 }
@@ -197,21 +198,21 @@ func (s *Service) bulk(ctx context.Context, r request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Limit = cmp.Or(p.Limit, MostLimit) // for the server, the begin of a page costs as much as some hundred timers
-	b := Bulk{Verb: r.to.verb, DryRun: a.DryRun, Filter: f, Page: p}
+	p.Limit = cmp.Or(p.Limit, store.MaxLimit) // for the server, the begin of a page costs as much as some hundred timers
+	b := store.Bulk{Verb: r.to.verb, DryRun: a.DryRun, Filter: f, Page: p}
 	switch {
 	case a.Recurring || a.Set != "":
-		return nil, refusef(codeBad, "recurring and set are of timers, which lists")
+		return nil, BadRequest("recurring and set are of timers, which lists")
 	case a.State != "" && a.State != timer.Pending:
-		return nil, refusef(codeBad, "state %q: only what is pending can be changed", a.State)
+		return nil, BadRequest("state %q: only what is pending can be changed", a.State)
 	case b.Verb == timer.Cancel && a.By != "":
-		return nil, refusef(codeBad, "by is of shift")
+		return nil, BadRequest("by is of shift")
 	case b.Verb == timer.Move && !b.DryRun && a.UpTo == 0:
-		return nil, refusef(codeBad, "up_to is missing: ask with dry_run first, which tells it; "+
+		return nil, BadRequest("up_to is missing: ask with dry_run first, which tells it; " +
 			"then a page that is repeated shifts nothing twice")
 	case b.Verb == timer.Move:
-		if b.By, err = ParseShift(a.By); err != nil {
-			return nil, refusef(codeBad, "by: %v", err)
+		if b.By, err = store.ParseShift(a.By); err != nil {
+			return nil, BadRequest("by: %v", err)
 		}
 	}
 	return s.Timers.Bulk(ctx, b)

@@ -19,6 +19,7 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 )
 
 const (
@@ -47,7 +48,7 @@ const (
 // Config says how a Service works.
 type Config struct {
 	Conn          *nats.Conn // to listen and to answer
-	Timers        *Timers
+	Timers        *store.Timers
 	Calls         map[string]Call // what it answers besides, by the end of the subject: lanes, where.*
 	ReplyPrefixes []string        // below which it answers, besides _INBOX and _R_; without the final dot
 	Instance      string          // shown to operators
@@ -177,15 +178,16 @@ func (s *Service) receive(m *nats.Msg) {
 	e := s.endpoints[i]
 	r, queue := request{Msg: m, to: e, tenant: e.tenant(m.Subject), received: time.Now()}, s.one
 	if size := m.Size(); size > maxRequest {
-		s.answer(r, nil, refusef(codeLarge, "the request has %d bytes with its headers: at most %d", size, maxRequest))
+		s.answer(r, nil, store.Refusef(
+			store.CodeLarge, "the request has %d bytes with its headers: at most %d", size, maxRequest))
 		return
 	}
 	if e.isMany {
 		queue = s.many
 	}
 	if refused, full := queue.put(r); full {
-		s.answer(refused, nil, refusef(codeBusy, "busy: %d requests wait, as many as may; repeat this one in a second",
-			queue.max))
+		s.answer(refused, nil, store.Refusef(
+			store.CodeBusy, "busy: %d requests wait, as many as may; repeat this one in a second", queue.max))
 	}
 }
 
@@ -238,7 +240,8 @@ func (s *Service) work(base context.Context, from *queue, within time.Duration) 
 
 func (s *Service) carryOut(base context.Context, r request, within time.Duration) (any, error) {
 	if waited := time.Since(r.received); waited > within/2 {
-		return nil, refusef(codeBusy, "busy: the request has waited for %s and is not begun; repeat it in a second",
+		return nil, store.Refusef(
+			store.CodeBusy, "busy: the request has waited for %s and is not begun; repeat it in a second",
 			waited.Round(time.Millisecond))
 	}
 	ctx, cancel := context.WithDeadline(base, r.received.Add(within))
@@ -253,7 +256,7 @@ func (s *Service) answer(r request, answer any, err error) {
 		m.Data, err = encode(answer)
 	}
 	if err != nil {
-		refused := refusef(codeTrouble, "%v", err)
+		refused := store.Refusef(store.CodeTrouble, "%v", err)
 		errors.As(err, &refused)
 		m.Header = nats.Header{
 			micro.ErrorHeader: {refused.Sentence}, micro.ErrorCodeHeader: {strconv.Itoa(refused.Code)},

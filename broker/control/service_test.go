@@ -8,10 +8,9 @@ import (
 	"testing/synctest"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
 )
 
@@ -24,7 +23,7 @@ func TestRunAnswersWhatItHasReceived(t *testing.T) {
 		}
 		nc := on.Connect()
 		s := NewService(Config{
-			Conn: nc, Timers: &Timers{Policy: message.Policy{Names: names}}, Log: slog.New(slog.DiscardHandler),
+			Conn: nc, Timers: &store.Timers{Policy: message.Policy{Names: names}}, Log: slog.New(slog.DiscardHandler),
 		})
 		answers := make(chan *nats.Msg, received)
 		if _, err := on.Connect().ChanSubscribe("_INBOX.asker.*", answers); err != nil {
@@ -55,7 +54,7 @@ func TestBusy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := NewService(Config{Conn: on.Connect(), Timers: &Timers{Policy: message.Policy{Names: names}}})
+		s := NewService(Config{Conn: on.Connect(), Timers: &store.Timers{Policy: message.Policy{Names: names}}})
 		answers := make(chan *nats.Msg, received)
 		if _, err := on.Connect().ChanSubscribe("_INBOX.asker", answers); err != nil {
 			t.Fatal(err)
@@ -72,63 +71,4 @@ func TestBusy(t *testing.T) {
 			t.Errorf("it is told %v", m.Header)
 		}
 	})
-}
-
-// TestListKeepsWhatFiredMeanwhile: an entry that was replaced since the page began is left out; of what recurs, the
-// round that took its place is listed.
-func TestListKeepsWhatFiredMeanwhile(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
-		names, err := message.NewNames(message.DefaultPrefix)
-		if err != nil {
-			t.Fatal(err)
-		}
-		nc := on.Connect()
-		js, err := jetstream.New(nc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg := jetstream.StreamConfig{Name: names.TimersStream(), Subjects: []string{names.TimerFilter()}}
-		if _, err := js.CreateStream(t.Context(), cfg); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			m := &nats.Msg{Subject: names.Timer("k", "orders.x"), Header: nats.Header{message.HeaderEvery: {"1m"}}}
-			if _, err := js.PublishMsg(t.Context(), m); err != nil {
-				t.Fatal(err)
-			}
-		}
-		timers := Timers{
-			Policy: message.Policy{Names: names}, API: jsapi.Client{Conn: nc, API: "$JS.API"},
-		}
-		for recurring, want := range map[bool]int{true: 1, false: 0} {
-			page := Listing{UpTo: 1, Timers: []Row{{subject: names.Timer("k", "orders.x"), in: message.Incoming{Sequence: 1}}}}
-			if err := timers.dropReplaced(t.Context(), &page, Filter{Recurring: recurring}); err != nil {
-				t.Fatal(err)
-			}
-			if len(page.Timers) != want || want > 0 && page.Timers[0].Generation != 2 {
-				t.Errorf("recurring %t: there are left %+v, want %d", recurring, page.Timers, want)
-			}
-		}
-	})
-}
-
-// TestMatchKey: * is any characters, in any place.
-func TestMatchKey(t *testing.T) {
-	for pattern, keys := range map[string][2][]string{
-		"a":     {{"a"}, {"", "aa", "b"}},
-		"*":     {{"", "a", "abc"}, {}},
-		"a*":    {{"a", "abc"}, {"ba", ""}},
-		"*c":    {{"c", "abc", "cc"}, {"ca"}},
-		"a*c":   {{"ac", "abc", "acc"}, {"a", "c", "acb"}},
-		"a*b*c": {{"abc", "aXbYc", "abbc", "abcbc"}, {"ac", "acb", "acbX"}},
-		"aa*a":  {{"aaa", "aaba"}, {"aa", "a"}},
-	} {
-		for i, want := range []bool{true, false} {
-			for _, key := range keys[i] {
-				if got := matchKey(pattern, key); got != want {
-					t.Errorf("%q matches %q: %t, want %t", pattern, key, got, want)
-				}
-			}
-		}
-	}
 }

@@ -47,8 +47,8 @@ type Request struct {
 	Body    []byte
 }
 
-// Wish is what a request asks for.
-type Wish struct {
+// Change is what a request asks for.
+type Change struct {
 	Cancel   bool // otherwise it sets the schedule
 	Schedule message.Schedule
 	Expected *uint64        // the sequence of the schedule that it may replace or end; nil for whatever is there
@@ -67,8 +67,8 @@ func get(h message.Header, name string) (value string, given bool) {
 // Judge decides about a request as nats-server would (server/stream.go, processJetStreamMsg), and in its order: first
 // what stands in the headers of every message, then the schedule. Stream is the one that answers. Grounds say which
 // targets there are.
-func Judge(all message.Grounds, stream string, r Request, now time.Time) (Wish, *Refusal) {
-	w := Wish{Schedule: message.Schedule{Subject: r.Subject}}
+func Judge(all message.Grounds, stream string, r Request, now time.Time) (Change, *Refusal) {
+	w := Change{Schedule: message.Schedule{Subject: r.Subject}}
 	if refused := w.expectations(stream, r); refused != nil {
 		return w, refused
 	}
@@ -105,7 +105,7 @@ func Judge(all message.Grounds, stream string, r Request, now time.Time) (Wish, 
 }
 
 // expectations reads what holds for every message, and what the stream must be like.
-func (w *Wish) expectations(stream string, r Request) *Refusal {
+func (w *Change) expectations(stream string, r Request) *Refusal {
 	if _, given := get(r.Header, hBatch); given {
 		return &noBatches
 	}
@@ -141,7 +141,7 @@ func (w *Wish) expectations(stream string, r Request) *Refusal {
 }
 
 // times reads when it fires.
-func (w *Wish) times(pattern, zone string, zoned bool) *Refusal {
+func (w *Change) times(pattern, zone string, zoned bool) *Refusal {
 	if zoned {
 		if _, err := time.LoadLocation(zone); err != nil || zone == "" {
 			return &badZone
@@ -184,7 +184,7 @@ func (w *Wish) times(pattern, zone string, zoned bool) *Refusal {
 }
 
 // options reads the rest of a schedule.
-func (w *Wish) options(all message.Grounds, ground message.Ground, r Request) *Refusal {
+func (w *Change) options(all message.Grounds, ground message.Ground, r Request) *Refusal {
 	if v, _ := get(r.Header, hTTL); v != "" {
 		var ok bool
 		if w.Schedule.TTL, w.Schedule.TTLEver, ok = parseTTL(v); !ok {
@@ -226,7 +226,7 @@ func (w *Wish) options(all message.Grounds, ground message.Ground, r Request) *R
 
 // purges reads whether it ends another schedule. The server would store the message that says so; here it is kept
 // nowhere.
-func (w *Wish) purges(ground message.Ground, r Request) *Refusal {
+func (w *Change) purges(ground message.Ground, r Request) *Refusal {
 	next, _ := get(r.Header, hNext)
 	scheduler, _ := get(r.Header, hScheduler)
 	switch {
@@ -247,7 +247,7 @@ func (w *Wish) purges(ground message.Ground, r Request) *Refusal {
 }
 
 // life reads when a schedule is forgotten.
-func (w *Wish) life(r Request, now time.Time) *Refusal {
+func (w *Change) life(r Request, now time.Time) *Refusal {
 	v, _ := get(r.Header, hOwnTTL)
 	if v == "" {
 		return nil

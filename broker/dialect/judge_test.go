@@ -17,7 +17,7 @@ var (
 	grounds = message.ParseGrounds("plans.orders.>=orders.>,plans.mail.>=mail.>", nil)
 )
 
-func judge(subject, body string, headers ...string) (Wish, *Refusal) {
+func judge(subject, body string, headers ...string) (Change, *Refusal) {
 	h := make(message.Header)
 	for i := 0; i < len(headers); i += 2 {
 		h[headers[i]] = append(h[headers[i]], headers[i+1])

@@ -15,6 +15,7 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/timer/store"
 )
 
 const (
@@ -23,8 +24,8 @@ const (
 	workers, waiting = 16, 32
 	// received is how many messages may wait to be looked at. Further ones are dropped, and nobody is answered.
 	received = 512
-	// patience is how long one may take: a little less than clients wait.
-	patience = 4 * time.Second
+	// timeout is how long one may take: a little less than clients wait.
+	timeout = 4 * time.Second
 	// unansweredEvery is how often the log says that a request cannot be answered.
 	unansweredEvery = time.Minute
 	// queueGroup is that of all instances.
@@ -37,10 +38,8 @@ type Config struct {
 	Grounds       message.Grounds
 	ReplyPrefixes []string // below which it answers, besides _INBOX and _R_; without the final dot
 	Store         Store
-	// Now is the time of the leader of the stream of timers.
-	Now   func(context.Context) (time.Time, error)
-	Grace time.Duration // for what is underway when Run is to end
-	Log   *slog.Logger
+	Grace         time.Duration // for what is underway when Run is to end
+	Log           *slog.Logger
 }
 
 // Service answers requests in the server's dialect, as one of several instances. Make one with NewService; Run does the
@@ -114,32 +113,32 @@ func (s *Service) receive(m *nats.Msg) {
 
 // work carries a request out, and answers once it is certain what came of it.
 func (s *Service) work(base context.Context, m *nats.Msg) {
-	ctx, cancel := context.WithTimeout(base, patience)
+	ctx, cancel := context.WithTimeout(base, timeout)
 	defer cancel()
-	now, err := s.Now(ctx)
-	for ; err != nil && ctx.Err() == nil; now, err = s.Now(ctx) {
-		control.WaitToRetry(ctx)
+	now, err := s.Store.Now(ctx)
+	for ; err != nil && ctx.Err() == nil; now, err = s.Store.Now(ctx) {
+		store.WaitToRetry(ctx)
 	}
 	if err != nil {
 		return // nothing was stored: the client asks again
 	}
 	r := Request{Subject: m.Subject, Header: message.Header(m.Header), Body: m.Data}
-	wish, refused := s.judge(r, m, now)
+	change, refused := s.judge(r, m, now)
 	if refused == nil {
-		refused = s.Store.unable(ctx, wish)
+		refused = s.Store.unable(ctx, change)
 	}
 	if refused != nil {
 		s.answer(m, s.Store.refused(refused))
 		return
 	}
-	if answer, err := s.Store.carryOut(ctx, r, wish, now); err == nil {
+	if answer, err := s.Store.carryOut(ctx, r, change, now); err == nil {
 		s.answer(m, answer)
 	}
 }
 
-func (s *Service) judge(r Request, m *nats.Msg, now time.Time) (Wish, *Refusal) {
+func (s *Service) judge(r Request, m *nats.Msg, now time.Time) (Change, *Refusal) {
 	if len(m.Header) == 0 && m.Size() > len(m.Subject)+len(m.Reply)+len(m.Data) {
-		return Wish{}, badPattern.because("the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
+		return Change{}, badPattern.because("the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
 	}
 	w, refused := Judge(s.Grounds, s.Store.stream(), r, now)
 	if refused != nil {

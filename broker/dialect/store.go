@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -14,16 +13,15 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 )
 
 const (
-	// ackWait is how long a publish may take to be answered before the last entry is looked at, and lookWait how long
-	// that may take.
-	ackWait  = time.Second
-	lookWait = time.Second
+	// readTimeout is how long the last entry may take to be read.
+	readTimeout = time.Second
 	// remembered is how long an id counts as used: the server's window, unless a stream has another.
 	remembered = 2 * time.Minute
 )
@@ -39,45 +37,51 @@ type ack struct {
 	Duplicate bool     `json:"duplicate,omitempty"`
 }
 
-// Store is where schedules are kept: the stream of timers.
-type Store struct {
-	Policy  message.Policy
-	Entries control.Entries
-	// Publish publishes on that stream, and returns its answer; an answer that the stream has not written does not count.
-	Publish func(context.Context, *nats.Msg) (*nats.Msg, error)
-}
+// Store is where schedules are kept: among the timers.
+type Store struct{ *store.Timers }
 
 // stream is its name.
 func (s Store) stream() string { return s.Policy.Names.TimersStream() }
 
-// attempt is a wish that is being carried out.
+// attempt is a change that is being carried out.
 type attempt struct {
 	Store
-	Wish
+	Change
 	Request
-	now     time.Time // by the clock of a server, when it was begun
-	subject string    // of its entries
-	word    string    // by which its entry is known
-
-	doubt bool // a publish was not answered
+	store.Attempt
+	now  time.Time // by the clock of a server, when it was begun
+	word string    // by which its entry is known
+	// inPlace says that what stands there counts, so it is stored in its place, or not at all. Otherwise it is published
+	// until it may be stored, and not once more: a second copy might take the place of what somebody else has stored.
+	inPlace bool
+	known   *ack // once it is certain
 }
 
 // carryOut stores what a request asks for, until that is certain or ctx ends. Now is the time of a stream's leader. Its
 // error is errUnknown.
-func (s Store) carryOut(ctx context.Context, r Request, w Wish, now time.Time) (ack, error) {
+func (s Store) carryOut(ctx context.Context, r Request, c Change, now time.Time) (ack, error) {
 	a := attempt{
-		Store: s, Wish: w, Request: r, now: now, subject: s.Policy.Names.ScheduleSubject(w.Schedule.Subject),
-		word: cmp.Or(w.Schedule.Word, rand.Text()),
+		Store: s, Change: c, Request: r, now: now, word: cmp.Or(c.Schedule.Word, rand.Text()),
+		inPlace: c.Expected != nil || c.Schedule.MsgID != "",
+		Attempt: store.Attempt{
+			Timers: s.Timers, Subject: s.Policy.Names.ScheduleSubject(c.Schedule.Subject), ReadTimeout: readTimeout,
+		},
 	}
-	if w.Schedule.MsgID != "" && w.Schedule.Word == "" && !w.Cancel {
-		a.word = wordOf(w.Schedule.MsgID)
+	if c.Schedule.MsgID != "" && c.Schedule.Word == "" && !c.Cancel {
+		a.word = wordOf(c.Schedule.MsgID)
 	}
-	// What depends on what stands there is stored in its place, or not at all.
-	if w.Expected != nil || w.Schedule.MsgID != "" {
-		return a.inPlace(ctx)
+	err := a.Run(ctx, &a, !a.inPlace)
+	if refused, ok := errors.AsType[*Refusal](err); ok {
+		return s.refused(refused), nil
 	}
-	return a.whatever(ctx)
+	if err != nil || a.known == nil {
+		return ack{}, errUnknown
+	}
+	return *a.known, nil
 }
+
+// settle notes the answer, which is certain.
+func (a *attempt) settle(answer ack) { a.known = &answer }
 
 // wordOf is the word of what was asked for with an id.
 func wordOf(id string) string {
@@ -85,81 +89,43 @@ func wordOf(id string) string {
 	return "id-" + base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// whatever stores it in place of whatever stands there. It is sent once: a second copy might take the place of what
-// somebody else has stored meanwhile.
-func (a *attempt) whatever(ctx context.Context) (ack, error) {
-	for ctx.Err() == nil {
-		m, refused := a.entry()
-		if refused != nil {
-			return a.refused(refused), nil
+// Decide implements store.Rules.
+func (a *attempt) Decide() timer.Next {
+	see, ok := sightOf(a.State)
+	doubt := a.Doubt.Any
+	switch {
+	case !ok:
+		return timer.Look
+	case a.knows(see), !a.inPlace && see.word == a.word:
+		answer := a.stored(see.generation)
+		answer.Duplicate = !doubt
+		a.settle(answer)
+		return timer.Say
+	case !a.inPlace && doubt:
+		return timer.Look
+	case a.Expected != nil && *a.Expected != see.visible:
+		if !doubt { // otherwise ours may have been there before
+			a.settle(a.refused(wrongLast(see.visible)))
 		}
-		answer, done := a.publish(ctx, m)
-		if done {
-			return answer, nil
-		}
-		if a.doubt {
-			return a.find(ctx)
-		}
-		control.WaitToRetry(ctx)
+		return timer.Say
 	}
-	return ack{}, errUnknown
+	return timer.Ask
 }
 
-// find looks for an entry that may be stored.
-func (a *attempt) find(ctx context.Context) (ack, error) {
-	for ctx.Err() == nil {
-		if see, err := a.look(ctx); err == nil && see.word == a.word {
-			return a.stored(see.generation), nil
-		}
-		control.WaitToRetry(ctx)
-	}
-	return ack{}, errUnknown
-}
-
-// inPlace stores it in place of what it has looked at.
-func (a *attempt) inPlace(ctx context.Context) (ack, error) {
-	for ctx.Err() == nil {
-		see, err := a.look(ctx)
-		if err != nil {
-			control.WaitToRetry(ctx)
-			continue
-		}
-		if a.knows(see) {
-			answer := a.stored(see.generation)
-			answer.Duplicate = !a.doubt
-			return answer, nil
-		}
-		if a.Expected != nil && *a.Expected != see.visible {
-			if a.doubt {
-				return ack{}, errUnknown // ours may have been there before
-			}
-			return a.refused(wrongLast(see.visible)), nil
-		}
-		m, refused := a.entry()
-		if refused != nil {
-			return a.refused(refused), nil
-		}
-		m.Header.Set(message.HeaderExpected, strconv.FormatUint(see.sequence, 10))
-		if answer, done := a.publish(ctx, m); done {
-			return answer, nil
-		}
-		control.WaitToRetry(ctx)
-	}
-	return ack{}, errUnknown
-}
+// Decisive implements store.Rules: the last entry decides.
+func (a *attempt) Decisive(message.Entry) bool { return true }
 
 // knows reports whether what stands there is of this request, or of one with the same id.
 func (a *attempt) knows(see sight) bool {
-	if a.Wish.Schedule.Word != "" { // nobody else has it
+	if a.Change.Schedule.Word != "" { // nobody else has it
 		return see.word == a.word
 	}
-	id := a.Wish.Schedule.MsgID
+	id := a.Change.Schedule.MsgID
 	return (see.word == a.word || id != "" && see.msgID == id && !a.Cancel) && a.now.Sub(see.set) < remembered
 }
 
 // sight is what stands on the subject of a schedule.
 type sight struct {
-	sequence   uint64 // of the last entry; zero for none
 	visible    uint64 // of the schedule, to who knows only the server's scheduling; zero where it is over
 	generation uint64
 	set        time.Time
@@ -167,21 +133,16 @@ type sight struct {
 	msgID      string // of the client; not known of what is over
 }
 
-// look reads the last entry from the leader.
-func (a *attempt) look(ctx context.Context) (sight, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookWait)
-	defer cancel()
-	found, _, err := control.LastEntry(ctx, a.Entries, a.subject, 0)
-	if err != nil || found.None {
-		return sight{}, err
+// sightOf is what an entry says. Ok is false until the entry's key is known.
+func sightOf(found timer.State) (see sight, ok bool) {
+	if found.None {
+		return sight{}, true
 	}
 	e, r := found.Entry, found.Entry.Request
-	see := sight{
-		sequence: found.Sequence, generation: found.Sequence, set: found.At, word: e.Word, msgID: r.MsgID,
-	}
+	see = sight{generation: found.Sequence, set: found.At, word: e.Word, msgID: r.MsgID}
 	switch e.Kind {
 	case message.UnprovenEntry:
-		return sight{}, errUnknown // until its key is known
+		return sight{}, false
 	case message.FiredEntry, message.OverEntry:
 		see.generation = e.Generation
 		if id, err := message.ParseID(r.ID); err == nil {
@@ -197,30 +158,26 @@ func (a *attempt) look(ctx context.Context) (sight, error) {
 	if (e.Kind == message.SetEntry || e.Kind == message.PausedEntry) && e.Problem == nil {
 		see.visible = see.generation
 	}
-	return see, nil
+	return see, true
 }
 
-// entry is what the wish writes.
-func (a *attempt) entry() (*nats.Msg, *Refusal) {
-	if a.Cancel {
-		return &nats.Msg{
-			Subject: a.subject, Header: a.conditions(a.Policy.ScheduleCancel(a.Wish.Schedule.Subject, a.word, a.now)),
-		}, nil
-	}
-	schedule := a.Schedule
+// Entry implements store.Rules.
+func (a *attempt) Entry(_ context.Context, generation uint64) (*nats.Msg, error) {
+	schedule, body := a.Schedule, a.Body
 	schedule.Word = a.word
-	header, _, problem := a.Policy.ScheduleEntry(schedule, a.Header, a.Body, a.now)
-	if problem != nil {
+	header, problem := message.Header(nil), (*message.Problem)(nil)
+	if a.Cancel {
+		header, body = a.Policy.ScheduleCancel(schedule.Subject, a.word, a.now), nil
+	} else if header, _, problem = a.Policy.ScheduleEntry(schedule, a.Header, body, a.now); problem != nil {
 		return nil, refusalFor(problem)
 	}
-	return &nats.Msg{Subject: a.subject, Header: a.conditions(header), Data: a.Body}, nil
-}
-
-func (a *attempt) conditions(h message.Header) nats.Header {
 	for name, values := range a.Also {
-		h[name] = values
+		header[name] = values
 	}
-	return nats.Header(h)
+	if a.inPlace {
+		header[message.HeaderExpected] = []string{strconv.FormatUint(generation, 10)}
+	}
+	return &nats.Msg{Subject: a.Attempt.Subject, Header: nats.Header(header), Data: body}, nil
 }
 
 // refusalFor is a refusal of ours in the server's words.
@@ -234,43 +191,24 @@ func refusalFor(p *message.Problem) *Refusal {
 	return &Refusal{400, jsapi.CodeNotStored, p.Sentence}
 }
 
-// publish sends an entry. It is done when the answer is certain: stored, or refused for good.
-func (a *attempt) publish(ctx context.Context, m *nats.Msg) (answer ack, done bool) {
-	ctx, cancel := context.WithTimeout(ctx, ackWait)
-	defer cancel()
-	reply, err := a.Publish(ctx, m)
-	switch {
-	case errors.Is(err, nats.ErrMaxPayload):
-		return a.refused(&tooLarge), true
-	case errors.Is(err, nats.ErrNoResponders):
-		return ack{}, false // the stream has no leader for a moment
-	case err != nil:
-		a.doubt = true
-		return ack{}, false
+// Judge implements store.Rules.
+func (a *attempt) Judge(_ context.Context, _ uint64, reply jsapi.Reply) (store.Meaning, error) {
+	switch outcome := reply.Outcome(); {
+	case outcome == jsapi.Stored:
+		a.settle(a.stored(reply.Ack.Sequence))
+		return store.Final, nil
+	case !outcome.Final():
+		return store.Doubtful, nil
+	case outcome == jsapi.Unavailable, outcome == jsapi.Undecided:
+		return store.Again, nil // the stream has no leader for a moment, or stores another entry
+	case outcome == jsapi.Conflict && a.Also[hLastSeq] == nil:
+		return store.Replaced, nil
+	case a.Doubt.Any:
+		return store.Again, nil // this try is refused, but not the one before
+	case outcome == jsapi.TooLarge:
+		return store.Final, &tooLarge
 	}
-	got, ok := jsapi.ParseAck(reply)
-	switch {
-	case !ok, !got.Refused() && (got.Stream != a.stream() || got.Duplicate):
-		a.doubt = true
-		return ack{}, false
-	case !got.Refused():
-		return a.stored(got.Sequence), true
-	case got.Code == jsapi.CodeUnavailable:
-		return ack{}, false
-	case got.Code == jsapi.CodeWrongLast && a.Also[hLastSeq] == nil:
-		return ack{}, false // what stands there has changed: look again
-	case !got.Outcome().Final(), got.Code == jsapi.CodeLastInFlight:
-		a.doubt = a.doubt || !got.Outcome().Final()
-		return ack{}, false
-	case a.doubt:
-		return ack{}, false // this try is refused, but not the one before
-	}
-	var said ack
-	if json.Unmarshal(reply.Data, &said) != nil || said.Error == nil {
-		a.doubt = true
-		return ack{}, false
-	}
-	return a.refused(said.Error), true
+	return store.Final, &Refusal{reply.Ack.Status, reply.Ack.Code, reply.Ack.Description}
 }
 
 func (a *attempt) stored(sequence uint64) ack { return ack{Stream: a.stream(), Sequence: sequence} }

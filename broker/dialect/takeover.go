@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
-	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/store"
 	"delaybroker/broker/timetable"
 )
 
@@ -42,8 +42,6 @@ const (
 type TakeOver struct {
 	Store   Store
 	Grounds message.Grounds
-	API     jsapi.Client
-	Scan    lane.Scan // Conn, JetStream and APIPrefix
 	Dry     bool
 }
 
@@ -70,11 +68,11 @@ type Took struct {
 
 // Stream goes through a stream, and says what became of each schedule on a subject of the grounds.
 func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) error) error {
-	info, err := o.Store.Entries.Sample(ctx, stream)
+	info, err := o.Store.Entries().Sample(ctx, stream)
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", stream, err)
 	}
-	scan := o.Scan
+	scan := o.Store.Scan
 	scan.Stream, scan.For, scan.HeadersOnly, scan.To = stream, "schedules", true, info.LastSeq
 	for m, err := range scan.All(ctx) {
 		if err != nil {
@@ -99,7 +97,7 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) err
 
 // one takes over the schedule of a message.
 func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took, error) {
-	m, err := o.API.Message(ctx, stream, sequence)
+	m, err := o.Store.API.Message(ctx, stream, sequence)
 	if err != nil {
 		return Took{}, err
 	}
@@ -148,13 +146,17 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 // ended reports whether the last entry here ended a schedule that was set there at a time: a client cancelled it, or
 // replaced it by one that has fired. What an import itself cancelled says nothing of it.
 func (o TakeOver) ended(ctx context.Context, s message.Schedule, set time.Time) (bool, error) {
-	a := attempt{Store: o.Store, subject: o.Store.Policy.Names.ScheduleSubject(s.Subject)}
-	see, err := a.look(ctx)
-	if errors.Is(err, errUnknown) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	found, err := store.LastEntry(ctx, o.Store.Entries(), o.Store.Policy.Names.ScheduleSubject(s.Subject), 0)
+	if err != nil || found.None {
+		return false, err
+	}
+	see, ok := sightOf(found)
+	if !ok {
 		return false, nil // to store it here fails, too
 	}
-	over := see.sequence > 0 && see.visible == 0
-	return over && see.set.After(set) && !strings.HasPrefix(see.word, takenWord), err
+	return see.visible == 0 && see.set.After(set) && !strings.HasPrefix(see.word, takenWord), nil
 }
 
 // end deletes there what a client ended here, unless there was an error.
@@ -168,7 +170,7 @@ func (o TakeOver) end(ctx context.Context, stream string, sequence uint64, took 
 	}
 	deleting, cancel := context.WithTimeout(ctx, takeWait)
 	defer cancel()
-	switch err := o.API.Delete(deleting, stream, sequence); {
+	switch err := o.Store.API.Delete(deleting, stream, sequence); {
 	case err == nil || errors.Is(err, jetstream.ErrMsgNotFound):
 		took.Fate = Ended
 	default:
@@ -179,7 +181,7 @@ func (o TakeOver) end(ctx context.Context, stream string, sequence uint64, took 
 
 // now is the time of the stream's leader.
 func (o TakeOver) now(ctx context.Context, stream string) (time.Time, error) {
-	s, err := o.Store.Entries.Sample(ctx, stream)
+	s, err := o.Store.Entries().Sample(ctx, stream)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -230,7 +232,7 @@ func (o TakeOver) next(
 
 // told is when an interval fires next, as its last message at the target says; zero if there is none.
 func (o TakeOver) told(ctx context.Context, stream, scheduler, target string) (time.Time, error) {
-	m, err := o.API.Last(ctx, stream, target)
+	m, err := o.Store.API.Last(ctx, stream, target)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return time.Time{}, nil
 	}
@@ -251,7 +253,7 @@ func (o TakeOver) told(ctx context.Context, stream, scheduler, target string) (t
 
 // move stores it here, and then deletes it there.
 func (o TakeOver) move(
-	ctx context.Context, stream string, sequence uint64, r Request, w Wish, took Took, now time.Time,
+	ctx context.Context, stream string, sequence uint64, r Request, w Change, took Took, now time.Time,
 ) (Took, error) {
 	none := uint64(0)
 	w.Expected, w.Also = &none, nil
@@ -271,7 +273,7 @@ func (o TakeOver) move(
 	}
 	deleting, cancel := context.WithTimeout(ctx, takeWait)
 	defer cancel()
-	err = o.API.Delete(deleting, stream, sequence)
+	err = o.Store.API.Delete(deleting, stream, sequence)
 	switch {
 	case err == nil:
 		took.Fate = Taken
@@ -285,12 +287,12 @@ func (o TakeOver) move(
 
 // undo cancels what was stored here, since the one there is another by now.
 func (o TakeOver) undo(
-	ctx context.Context, generation uint64, w Wish, took Took, now time.Time,
+	ctx context.Context, generation uint64, w Change, took Took, now time.Time,
 ) (Took, error) {
 	undoing, cancel := context.WithTimeout(ctx, takeWait)
 	defer cancel()
 	word := w.Schedule.Word + " " + undoneWord
-	end := Wish{
+	end := Change{
 		Cancel: true, Schedule: message.Schedule{Subject: w.Schedule.Subject, Word: word}, Expected: &generation,
 	}
 	answer, err := o.Store.carryOut(undoing, Request{Subject: w.Schedule.Subject}, end, now)

@@ -16,7 +16,7 @@ const targetTime = time.Second
 // unable is the refusal of a schedule whose message the target's stream would refuse, as far as the account's streams
 // tell. The server refuses it at the request, too. Otherwise it would be acknowledged and become a dead letter. Only a
 // TTL and a rollup cost the question. Without an answer the schedule is stored: another account may have the stream.
-func (s Store) unable(ctx context.Context, w Wish) *Refusal {
+func (s Store) unable(ctx context.Context, w Change) *Refusal {
 	ttl, rollup := w.Schedule.TTL > 0 || w.Schedule.TTLEver, w.Schedule.Rollup
 	if w.Cancel || !ttl && !rollup {
 		return nil
@@ -27,7 +27,7 @@ func (s Store) unable(ctx context.Context, w Wish) *Refusal {
 		Streams []jetstream.StreamInfo `json:"streams"`
 	}
 	asked := map[string]string{"subject": w.Schedule.Target}
-	if err := s.Entries.API.Ask(ctx, "STREAM.LIST", asked, &found); err != nil {
+	if err := s.API.Ask(ctx, "STREAM.LIST", asked, &found); err != nil {
 		return nil
 	}
 	listens := func(subjects string) bool { return message.Match(subjects, w.Schedule.Target) }

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
-	"delaybroker/broker/control"
+	"delaybroker/broker/timer/store"
 )
 
 // Member is a running instance, by what it says of itself.
@@ -41,7 +41,7 @@ func (i *Inspector) Fleet(ctx context.Context, more broker.Asked) ([]Member, err
 }
 
 // Timers are the named timers, as the verbs change them: with the broker up or down.
-func (i *Inspector) Timers() *control.Timers { return i.Session.Timers(i.Policy()) }
+func (i *Inspector) Timers() *store.Timers { return i.Session.Timers(i.Policy()) }
 
 // Learn reads the secrets of the streams, by which answers and messages are told from a stranger's.
 func (i *Inspector) Learn(ctx context.Context) error {

@@ -33,8 +33,8 @@ func ahead(t *testing.T, i *Inspector, look AheadLook) Forecast {
 	return f
 }
 
-// store publishes messages at once, and waits until all are stored.
-func store(t *testing.T, i *Inspector, all ...*nats.Msg) {
+// storeAll publishes messages at once, and waits until all are stored.
+func storeAll(t *testing.T, i *Inspector, all ...*nats.Msg) {
 	t.Helper()
 	for _, m := range all {
 		if err := i.Conn.PublishMsg(m); err != nil {
@@ -140,7 +140,7 @@ func TestForecastIsWhatFires(t *testing.T) {
 			}
 			until := time.Now().Add(time.Hour + time.Duration(rng.IntN(60))*time.Minute)
 			all = append(all, to("delay.1h.shop.d", "Delay-Until", until.UTC().Format(time.RFC3339Nano)))
-			store(t, i, all...)
+			storeAll(t, i, all...)
 			time.Sleep(7 * time.Minute)
 		}
 		time.Sleep(30 * time.Second) // nothing fires at the border of a minute
@@ -201,7 +201,7 @@ func storeMany(t *testing.T, i *Inspector) (further map[string]map[int]uint64) {
 			all = append(all, onTheWay(i, "1d", target, uint64(hour*manyEach+n),
 				time.Now().Add(time.Duration(due-hour)*time.Hour)))
 		}
-		store(t, i, all...)
+		storeAll(t, i, all...)
 		time.Sleep(time.Hour)
 	}
 	return further
@@ -282,7 +282,7 @@ func TestForecastOfDelayUntil(t *testing.T) {
 				all[n].Header.Set(message.HeaderUntil, later)
 			}
 		}
-		store(t, i, all...)
+		storeAll(t, i, all...)
 		time.Sleep(time.Minute)
 		f := ahead(t, i, AheadLook{For: 3 * time.Hour, By: time.Hour})
 		for what, got := range map[string]struct {
@@ -301,7 +301,7 @@ func TestForecastOfDelayUntil(t *testing.T) {
 			t.Errorf("%d by the order, exact is %v", f.Ordered, f.Exact)
 		}
 
-		store(t, i, onTheWay(i, "1h", "mill.rare", 1, time.Now().Add(2*time.Hour)))
+		storeAll(t, i, onTheWay(i, "1h", "mill.rare", 1, time.Now().Add(2*time.Hour)))
 		rare := ahead(t, i, AheadLook{For: 3 * time.Hour, By: time.Hour, Target: "mill.*", Sample: 50})
 		if rare.Pending != 1 || rare.Unplaced != 1 || rare.Exact {
 			t.Errorf("one that no sample met: %d of %d are not placed, exact is %v", rare.Unplaced, rare.Pending, rare.Exact)
@@ -321,7 +321,7 @@ func TestForecastLeavesOutDeleted(t *testing.T) {
 			for n := range all {
 				all[n] = to("delay.1d.shop.a")
 			}
-			store(t, i, all...)
+			storeAll(t, i, all...)
 			time.Sleep(time.Hour)
 		}
 		gone := make(map[uint64]uint64)
@@ -355,7 +355,7 @@ func TestForecastOfRetiringLevels(t *testing.T) {
 		for n := range all {
 			all[n] = to([]string{"delay.2h.shop.a", "delay.2h.mill.b"}[n%2])
 		}
-		store(t, open(t, s, before, ""), all...)
+		storeAll(t, open(t, s, before, ""), all...)
 		after := with(t, "", "1s 1h")
 		provision(t, s, after)
 		i := open(t, s, after, "")
@@ -391,7 +391,7 @@ func TestForecastTellsWhatIsNotDue(t *testing.T) {
 		cfg := with(t, "", "1s 1h 1d")
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
-		store(t, i, to("delay.1s.shop.a"), to("delay.1h.shop.a"), to("delay.1d.shop.a"), to("delayin.soon.shop.a"),
+		storeAll(t, i, to("delay.1s.shop.a"), to("delay.1h.shop.a"), to("delay.1d.shop.a"), to("delayin.soon.shop.a"),
 			to("delayin.30m.shop.a"), to("delaysys.hop.1h.shop.forged"))
 		waits(t, i, "5s", toRetry(1, "shop.b").Refused(time.Now(), time.Now().Add(20*time.Minute), "no"))
 		time.Sleep(10 * time.Second)
@@ -411,7 +411,7 @@ func TestTargetsInHeaders(t *testing.T) {
 		cfg.HeaderTargets = []string{"shop.>"}
 		provision(t, s, cfg)
 		i := open(t, s, with(t, "", "1s 1h"), "")
-		store(t, i, to("delay.1h", message.HeaderTarget, "shop.a"))
+		storeAll(t, i, to("delay.1h", message.HeaderTarget, "shop.a"))
 		f := ahead(t, i, AheadLook{For: 2 * time.Hour, By: time.Hour, Most: 10})
 		l := list(t, i, PendingLook{})
 		if f.Buckets[1].Messages != 1 || !f.Exact || len(l.Messages) != 1 || l.Messages[0].Target != "shop.a" {

@@ -78,7 +78,7 @@ func pendingWorld(t *testing.T, s *natstest.Server) (i *Inspector, stored int) {
 	for n := range uint64(rounds) {
 		now := time.Now()
 		later := func(d time.Duration) time.Time { return now.Add(d + time.Duration(rng.Int64N(int64(30*time.Hour)))) }
-		store(t, i,
+		storeAll(t, i,
 			to("delay.1d.shop.a"), to("delay.1h.shop.b"), to(fmt.Sprintf("delayin.%ds.mill.c", rng.IntN(100_000))),
 			to("delay.1h.shop.d", "Delay-Until", later(time.Hour).UTC().Format(time.RFC3339Nano)),
 			to(atOneTime), to(atOneTime), to(atOneTime),
@@ -198,7 +198,7 @@ func TestPendingWhileMessagesMove(t *testing.T) {
 		for range 200 {
 			all = append(all, to(fmt.Sprintf("delayin.%dm.shop.a", 60+rng.IntN(180))))
 		}
-		store(t, i, all...)
+		storeAll(t, i, all...)
 		time.Sleep(30 * time.Second)
 		seen := make(map[string]int)
 		moved := 0
@@ -238,9 +238,9 @@ func TestPendingOfLateHops(t *testing.T) {
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
 		began := time.Now()
-		store(t, i, to("delay.1h.shop.first"))
+		storeAll(t, i, to("delay.1h.shop.first"))
 		time.Sleep(30 * time.Minute)
-		store(t, i, to("delay.1h.shop.last"), onTheWay(i, "1h", "shop.late", 1, began.Add(40*time.Minute)))
+		storeAll(t, i, to("delay.1h.shop.last"), onTheWay(i, "1h", "shop.late", 1, began.Add(40*time.Minute)))
 		var got []string
 		for _, w := range pages(t, i, PendingLook{Limit: 1}, func() {}) {
 			got = append(got, w.Target)

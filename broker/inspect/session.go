@@ -13,11 +13,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/store"
 )
 
 const (
@@ -86,9 +86,12 @@ func (r questions) AccountInfo(ctx context.Context) (info *jetstream.AccountInfo
 func (s *Session) Close() { s.Conn.Close() }
 
 // Timers are the named timers under this policy.
-func (s *Session) Timers(p message.Policy) *control.Timers {
-	return &control.Timers{
-		Policy: p, API: s.api, Publish: control.Requester(s.Conn),
+func (s *Session) Timers(p message.Policy) *store.Timers {
+	publish := func(ctx context.Context, m *nats.Msg) jsapi.Reply {
+		return s.api.Publish(ctx, p.Names.TimersStream(), m)
+	}
+	return &store.Timers{
+		Policy: p, API: s.api, Publish: publish,
 		Scan: lane.Scan{Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API},
 	}
 }

@@ -45,6 +45,7 @@ type Ack struct {
 	// Code is the JetStream error code of a refusal, or CodeUnavailable, and Description its text.
 	Code        int
 	Description string
+	Status      int // of a refusal, as of HTTP; zero where the answer has none
 }
 
 // Refused reports whether the message was not stored.
@@ -70,6 +71,7 @@ func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 		Sequence  uint64 `json:"seq"`
 		Duplicate bool   `json:"duplicate"`
 		Error     *struct {
+			Code        int    `json:"code"`
 			ErrCode     int    `json:"err_code"`
 			Description string `json:"description"`
 		} `json:"error"`
@@ -79,7 +81,9 @@ func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 	}
 	if e := body.Error; e != nil {
 		// Without err_code it is the error of some service, and not of JetStream.
-		return Ack{Stream: body.Stream, Code: e.ErrCode, Description: e.Description}, e.ErrCode != 0
+		return Ack{
+			Stream: body.Stream, Code: e.ErrCode, Description: e.Description, Status: e.Code,
+		}, e.ErrCode != 0
 	}
 	ack = Ack{Stream: body.Stream, Sequence: body.Sequence, Duplicate: body.Duplicate}
 	return ack, ack.Stream != "" && ack.Sequence > 0

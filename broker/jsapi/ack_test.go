@@ -21,9 +21,9 @@ func TestParseAck(t *testing.T) {
 		{"in a domain", none, `{"stream":"S","domain":"hub","seq":7}`, Ack{Stream: "S", Sequence: 7}, true},
 		{"full", none,
 			`{"error":{"code":503,"err_code":10077,"description":"maximum messages exceeded"},"stream":"S","seq":0}`,
-			Ack{Stream: "S", Code: 10077, Description: "maximum messages exceeded"}, true},
+			Ack{Stream: "S", Code: 10077, Description: "maximum messages exceeded", Status: 503}, true},
 		{"a service's error, without err_code", none, `{"error":{"code":503,"description":"x"}}`,
-			Ack{Description: "x"}, false},
+			Ack{Description: "x", Status: 503}, false},
 		{"no responders", nats.Header{"Status": {"503"}}, "",
 			Ack{Code: 503, Description: "nobody listens on the subject"}, true},
 

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"time"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/store"
 )
 
 // asks answers a question by looking at the streams.
@@ -76,7 +76,7 @@ func (p *Page) seated(
 
 // codeOf is the status for an error.
 func codeOf(ctx context.Context, err error) int {
-	refused := (*control.Refusal)(nil)
+	refused := (*store.Refusal)(nil)
 	switch {
 	case errors.As(err, &refused):
 		return refused.Code

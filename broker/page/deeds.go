@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/levels"
 )
 
@@ -52,9 +52,9 @@ func counting(n uint64, what string) string {
 }
 
 // wish is what a deed wants of one timer.
-func (d deed) wish() (w control.Wish, err error) {
-	w = control.Wish{Key: d.Key, Target: d.Target}
-	w.Verb, w.Generation, w.Word = timer.Verb(d.Verb), d.Generation, d.Word
+func (d deed) wish() (w store.Change, err error) {
+	w = store.Change{Key: d.Key, Target: d.Target}
+	w.Verb, w.Generation, w.ID = timer.Verb(d.Verb), d.Generation, d.Word
 	if w.Verb != timer.Move {
 		return w, nil
 	}
@@ -65,7 +65,7 @@ func (d deed) wish() (w control.Wish, err error) {
 	case d.At != "" && d.In == "" && d.By == "":
 		w.Until, err = time.Parse(time.RFC3339Nano, d.At)
 	case d.By != "" && d.In == "" && d.At == "":
-		w.By, err = control.ParseShift(d.By)
+		w.By, err = store.ParseShift(d.By)
 	default:
 		return w, fmt.Errorf("%w: move it to when? one of in, at and by", errAsked)
 	}
@@ -92,7 +92,7 @@ func planTimers(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error
 	if d.All {
 		return planManyTimers(ctx, i, d)
 	}
-	a, err := doTimer(ctx, i, control.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: d.Key, Target: d.Target})
+	a, err := doTimer(ctx, i, store.Change{Request: timer.Request{Verb: timer.Get}, Key: d.Key, Target: d.Target})
 	if err != nil {
 		return plan{}, err
 	}
@@ -111,7 +111,7 @@ func planTimers(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error
 }
 
 // timerLine is the line of a shell that does it. Of what recurs, a generation lasts for a round only.
-func (d deed) timerLine(a control.Answer) string {
+func (d deed) timerLine(a store.Answer) string {
 	verb := timer.Verb(d.Verb)
 	if a.Recurring == nil || verb == timer.Move {
 		line := shell{"timers", d.Verb}.flag("--generation", strconv.FormatUint(a.Generation, 10))
@@ -125,10 +125,10 @@ func (d deed) timerLine(a control.Answer) string {
 }
 
 // bulk is a deed for many timers, as far as it was planned.
-func (d deed) bulk() (b control.Bulk, line shell, err error) {
-	b = control.Bulk{Verb: timer.Verb(d.Verb), Page: control.Page{UpTo: d.UpTo, Limit: control.MostLimit}}
+func (d deed) bulk() (b store.Bulk, line shell, err error) {
+	b = store.Bulk{Verb: timer.Verb(d.Verb), Page: store.Page{UpTo: d.UpTo, Limit: store.MaxLimit}}
 	if b.Verb == timer.Move {
-		if b.By, err = control.ParseShift(d.By); err != nil {
+		if b.By, err = store.ParseShift(d.By); err != nil {
 			return b, nil, fmt.Errorf("%w: by: %w", errAsked, err)
 		}
 	}
@@ -139,7 +139,7 @@ func (d deed) bulk() (b control.Bulk, line shell, err error) {
 }
 
 // doTimer asks for one timer, or changes it. If the server refuses that, the refusal is the error.
-func doTimer(ctx context.Context, i *inspect.Inspector, w control.Wish) (control.Answer, error) {
+func doTimer(ctx context.Context, i *inspect.Inspector, w store.Change) (store.Answer, error) {
 	a, err := i.Timers().Do(ctx, w)
 	if err == nil && a.Outcome == timer.Unknown {
 		err = inspect.Forbidden(ctx)
@@ -184,7 +184,7 @@ func exactly(t time.Time) string {
 }
 
 // eachPage goes through all pages.
-func eachPage(ctx context.Context, timers *control.Timers, b control.Bulk) (all control.Done, err error) {
+func eachPage(ctx context.Context, timers *store.Timers, b store.Bulk) (all store.Done, err error) {
 	for {
 		page, err := timers.Bulk(ctx, b)
 		if err != nil {
@@ -244,11 +244,11 @@ func actTimers(ctx context.Context, i *inspect.Inspector, d deed) (done, error) 
 }
 
 // refusedOf says how many timers were refused, or would be.
-func refusedOf(all control.Done) string {
+func refusedOf(all store.Done) string {
 	return inspect.Printable(fmt.Sprintf("%d refused, the first: %s", all.Refused, all.Why), 600)
 }
 
-func manyDone(d deed, all control.Done, err error) done {
+func manyDone(d deed, all store.Done, err error) done {
 	good := map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[timer.Verb(d.Verb)]
 	said := done{
 		Sentence: fmt.Sprintf("%d of %s %s", all.Outcomes[good], counting(d.Count, "timer"), good),

@@ -16,12 +16,12 @@ import (
 	"time"
 
 	"delaybroker/broker"
-	"delaybroker/broker/control"
 	"delaybroker/broker/figures"
 	"delaybroker/broker/history"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 )
 
 const secret = "0123456789abcdef0123"
@@ -309,7 +309,7 @@ func TestShellQuotes(t *testing.T) {
 
 // The same outcomes are told in the same words, in the same order.
 func TestOutcomesInOrder(t *testing.T) {
-	all := control.Done{Matched: 11, Outcomes: map[timer.Outcome]int{
+	all := store.Done{Matched: 11, Outcomes: map[timer.Outcome]int{
 		timer.Cancelled: 5, timer.TooLate: 1, timer.NotFound: 2, timer.Conflict: 2, timer.Unknown: 1,
 	}}
 	want := done{

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 )
 
 const (
@@ -65,12 +65,12 @@ func (p *Page) where(ctx context.Context, i *inspect.Inspector, v url.Values) (a
 }
 
 // timerFilter reads which timers are meant, and the flags for that.
-func timerFilter(v url.Values, line shell) (control.Filter, shell, error) {
+func timerFilter(v url.Values, line shell) (store.Filter, shell, error) {
 	t, err := target(v)
 	if err != nil {
-		return control.Filter{}, line, err
+		return store.Filter{}, line, err
 	}
-	f := control.Filter{Key: v.Get("key")}
+	f := store.Filter{Key: v.Get("key")}
 	if t != "" {
 		f.Targets = []string{t}
 	}
@@ -94,7 +94,7 @@ func timerFilter(v url.Values, line shell) (control.Filter, shell, error) {
 }
 
 // timerPage reads how many timers are wanted, and from where on.
-func timerPage(v url.Values) (page control.Page, err error) {
+func timerPage(v url.Values) (page store.Page, err error) {
 	if page.Limit, err = number(v, "limit", usualRows, mostRows); err != nil {
 		return page, err
 	}
@@ -126,7 +126,7 @@ func (p *Page) timers(ctx context.Context, i *inspect.Inspector, v url.Values) (
 
 // timer shows what became of one timer.
 func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	w := control.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
+	w := store.Change{Request: timer.Request{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
 	a, err := doTimer(ctx, i, w)
 	return answer{shell{"timers", "show"}.words(w.Key, w.Target).String(), a}, err
 }

@@ -5,8 +5,8 @@ import (
 	"net/url"
 	"time"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/timer/store"
 )
 
 // nextTimes is how many times behind the pending round are shown of a schedule.
@@ -14,7 +14,7 @@ const nextTimes = 3
 
 // A scheduled row is a timer that recurs, and its planned times behind the pending round.
 type scheduled struct {
-	control.Row
+	store.Row
 	Next []coming `json:"next"`
 }
 
@@ -31,7 +31,7 @@ func (p *Page) schedules(ctx context.Context, i *inspect.Inspector, v url.Values
 	if err != nil {
 		return nil, err
 	}
-	f := control.Filter{Key: v.Get("key"), Recurring: true}
+	f := store.Filter{Key: v.Get("key"), Recurring: true}
 	if t != "" {
 		f.Targets = []string{t}
 	}
@@ -51,7 +51,7 @@ func (p *Page) schedules(ctx context.Context, i *inspect.Inspector, v url.Values
 	return answer{shell{"schedules", "ls"}.flag("--target", t).flag("--name", f.Key).String(), all}, err
 }
 
-func comingOf(r control.Row) []coming {
+func comingOf(r store.Row) []coming {
 	all := []coming{}
 	of := r.Recurring.Of
 	for n, c := range of.Table.Upcoming(of.First, of.Planned, nextTimes) {

@@ -1,6 +1,7 @@
 // Package timer is the state machine of named timers, without NATS: what the entry that stands on a timer's subject
 // means for a firing that wants to be decided, how far the timers' stream has been read, who in this process is at
-// which firing, and which rounds it has settled. Package message reads and writes the entries themselves.
+// which firing, and which rounds it has settled. Package message reads and writes the entries themselves. Package store
+// reads them from the stream, and changes timers there.
 //
 // # A key is a subject, its last entry is its state
 //

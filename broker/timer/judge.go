@@ -25,17 +25,26 @@ type Firing struct {
 	By         string    // this instance
 }
 
-// Found is the last entry of the firing's subject, as the leader of the stream gives it, or the firing's own where a
-// client has put something over it.
-type Found struct {
+// State is the state of a timer: the last entry of its subject, as the leader of the stream gives it, or an earlier one
+// that decides more where a client has put something over it.
+type State struct {
 	None     bool      // there is none, and so it was after LastSeq was read
 	LastSeq  uint64    // of the stream, if there is none, or an older one than the generation
 	Created  time.Time // of the stream, likewise
 	Lasting  bool      // and the leader has said so for StaleFor
 	Settled  bool      // the entry says that the firing's round has fired, and that one is settled
+	Alone    bool      // it was the first entry of its subject: nothing is left before it
 	Sequence uint64
 	At       time.Time
 	Entry    message.Entry
+	In       message.Incoming // the entry as it is stored
+}
+
+// Over reports whether nothing will come of the timer any more: there is none, or the entry only says what became of
+// one.
+func (s State) Over() bool {
+	return s.Sequence == 0 || s.Entry.Kind == message.CancelEntry || s.Entry.Kind == message.OverEntry ||
+		s.Entry.Kind == message.SetEntry && s.Entry.Problem != nil
 }
 
 // Verdict is what to do about a firing.
@@ -51,13 +60,13 @@ const (
 )
 
 // Behind reports whether the stream ends before the generation, as far as the leader says.
-func (f Found) Behind(of Firing) bool {
+func (f State) Behind(of Firing) bool {
 	return (f.None || f.Sequence < of.Generation) && f.LastSeq < of.Generation
 }
 
 // Judge decides about a firing by the last entry of its subject. Patience is how long the instance that the entry names
 // may take. A leader that was deposed and does not know it gives an older entry, or none: it is not believed.
-func Judge(f Firing, found Found, now time.Time, patience time.Duration) (Verdict, time.Time) {
+func Judge(f Firing, found State, now time.Time, patience time.Duration) (Verdict, time.Time) {
 	if found.Behind(f) && !found.Lasting && !found.Created.After(f.At) {
 		return Again, time.Time{}
 	}

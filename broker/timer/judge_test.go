@@ -26,43 +26,43 @@ func TestJudge(t *testing.T) {
 	const sec = time.Second
 	for _, tt := range []struct {
 		name  string
-		found timer.Found
+		found timer.State
 		now   time.Duration // since the entry that was found
 		want  timer.Verdict
 	}{
-		{name: "it is the last", found: timer.Found{Sequence: 7, At: set}, want: timer.Claim},
-		{name: "its sequence is another message's", found: timer.Found{Sequence: 7, At: set.Add(1)}, want: timer.Drop},
-		{name: "its sequence is no set", found: timer.Found{Sequence: 7, At: set, Entry: of(message.CancelEntry)},
+		{name: "it is the last", found: timer.State{Sequence: 7, At: set}, want: timer.Claim},
+		{name: "its sequence is another message's", found: timer.State{Sequence: 7, At: set.Add(1)}, want: timer.Drop},
+		{name: "its sequence is no set", found: timer.State{Sequence: 7, At: set, Entry: of(message.CancelEntry)},
 			want: timer.Drop},
 
-		{name: "another set", found: timer.Found{Sequence: 8, At: set}, want: timer.Drop},
-		{name: "a cancel", found: timer.Found{Sequence: 8, Entry: of(message.CancelEntry)}, want: timer.Drop},
-		{name: "over", found: timer.Found{Sequence: 8, Entry: of(message.OverEntry)}, want: timer.Drop},
-		{name: "ours, or not", found: timer.Found{Sequence: 8, Entry: of(message.UnprovenEntry)}, want: timer.Again},
+		{name: "another set", found: timer.State{Sequence: 8, At: set}, want: timer.Drop},
+		{name: "a cancel", found: timer.State{Sequence: 8, Entry: of(message.CancelEntry)}, want: timer.Drop},
+		{name: "over", found: timer.State{Sequence: 8, Entry: of(message.OverEntry)}, want: timer.Drop},
+		{name: "ours, or not", found: timer.State{Sequence: 8, Entry: of(message.UnprovenEntry)}, want: timer.Again},
 
-		{name: "fired by us", found: timer.Found{Sequence: 8, At: set, Entry: fired(7, "me")}, want: timer.Deliver},
-		{name: "fired by another", found: timer.Found{Sequence: 8, At: set, Entry: fired(7, "other")}, now: 5*sec - 1,
+		{name: "fired by us", found: timer.State{Sequence: 8, At: set, Entry: fired(7, "me")}, want: timer.Deliver},
+		{name: "fired by another", found: timer.State{Sequence: 8, At: set, Entry: fired(7, "other")}, now: 5*sec - 1,
 			want: timer.Wait},
-		{name: "fired by one that is gone", found: timer.Found{Sequence: 8, At: set, Entry: fired(7, "other")}, now: 5 * sec,
+		{name: "fired by one that is gone", found: timer.State{Sequence: 8, At: set, Entry: fired(7, "other")}, now: 5 * sec,
 			want: timer.Deliver},
-		{name: "the next round, by us", found: timer.Found{Sequence: 8, At: set, Entry: next("me")}, want: timer.Deliver},
-		{name: "the next round, by another", found: timer.Found{Sequence: 8, At: set, Entry: next("other")}, now: 5*sec - 1,
+		{name: "the next round, by us", found: timer.State{Sequence: 8, At: set, Entry: next("me")}, want: timer.Deliver},
+		{name: "the next round, by another", found: timer.State{Sequence: 8, At: set, Entry: next("other")}, now: 5*sec - 1,
 			want: timer.Wait},
-		{name: "the next round, and this is settled", found: timer.Found{Sequence: 8, At: set, Entry: next("other"),
+		{name: "the next round, and this is settled", found: timer.State{Sequence: 8, At: set, Entry: next("other"),
 			Settled: true}, now: time.Hour, want: timer.Drop},
-		{name: "moved, without firing", found: timer.Found{Sequence: 8, At: set, Entry: next("")}, want: timer.Drop},
-		{name: "another generation has fired", found: timer.Found{Sequence: 9, At: set, Entry: fired(8, "me")}, now: sec,
+		{name: "moved, without firing", found: timer.State{Sequence: 8, At: set, Entry: next("")}, want: timer.Drop},
+		{name: "another generation has fired", found: timer.State{Sequence: 9, At: set, Entry: fired(8, "me")}, now: sec,
 			want: timer.Drop},
-		{name: "fired in another history", found: timer.Found{Sequence: 8, At: set, Entry: foreign}, now: time.Hour,
+		{name: "fired in another history", found: timer.State{Sequence: 8, At: set, Entry: foreign}, now: time.Hour,
 			want: timer.Drop},
 
-		{name: "none, says a leader that lags", found: timer.Found{None: true, LastSeq: 6}, want: timer.Again},
-		{name: "none, says the leader still", found: timer.Found{None: true, LastSeq: 6, Lasting: true}, want: timer.Drop},
-		{name: "none in a stream that is younger", found: timer.Found{None: true, LastSeq: 6, Created: set.Add(1)},
+		{name: "none, says a leader that lags", found: timer.State{None: true, LastSeq: 6}, want: timer.Again},
+		{name: "none, says the leader still", found: timer.State{None: true, LastSeq: 6, Lasting: true}, want: timer.Drop},
+		{name: "none in a stream that is younger", found: timer.State{None: true, LastSeq: 6, Created: set.Add(1)},
 			want: timer.Drop},
-		{name: "none", found: timer.Found{None: true, LastSeq: 7}, want: timer.Drop},
-		{name: "an older one, says a leader that lags", found: timer.Found{Sequence: 5, LastSeq: 6}, want: timer.Again},
-		{name: "an older one, after a power cut", found: timer.Found{Sequence: 5, LastSeq: 7}, want: timer.Drop},
+		{name: "none", found: timer.State{None: true, LastSeq: 7}, want: timer.Drop},
+		{name: "an older one, says a leader that lags", found: timer.State{Sequence: 5, LastSeq: 6}, want: timer.Again},
+		{name: "an older one, after a power cut", found: timer.State{Sequence: 5, LastSeq: 7}, want: timer.Drop},
 	} {
 		got, until := timer.Judge(timer.Firing{Generation: 7, At: set, By: "me"}, tt.found, tt.found.At.Add(tt.now), 5*sec)
 		if got != tt.want {

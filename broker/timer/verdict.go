@@ -39,13 +39,13 @@ const (
 	Unknown   Outcome = "unknown"   // it may or may not have been done: ask again, with the same word
 )
 
-// Asked is a verb about one timer.
-type Asked struct {
+// Request is a verb about one timer.
+type Request struct {
 	Verb        Verb
 	Generation  uint64 // that it is about; zero for whatever stands there
 	Series      uint64 // that it is about, whichever round stands there; zero for any. Not with Generation
 	Conditional bool   // Set: only in place of Generation, where zero is none
-	Word        string // by which the entry is known that this request writes; no other has it
+	ID          string // of this request: the entry that it writes has it, and no other
 }
 
 // Answer is what is known of a timer.
@@ -57,7 +57,7 @@ type Answer struct {
 	Why        string // for people, where the outcome leaves a question
 }
 
-// Next is what to do about an Asked.
+// Next is what to do about an Request.
 type Next int
 
 // What to do next.
@@ -87,7 +87,7 @@ func (d *Doubt) Note(generation uint64) {
 // place of g proves that it never will be. What else stands there does not: it may have come after ours.
 //
 // Nothing waits for what may never come, such as a generation beyond the end of the stream, which any client may name.
-func Decide(a Asked, f Found, doubt Doubt) (Next, Answer) {
+func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 	if a.Generation > f.LastSeq && (f.None || f.Sequence < a.Generation) {
 		return undecided(doubt), Answer{Outcome: Unknown, Generation: a.Generation,
 			Why: "the stream ends before that generation, as far as its leader says"}
@@ -120,7 +120,7 @@ func undecided(doubt Doubt) Next {
 }
 
 // none decides where nothing stands.
-func (a Asked) none(f Found, doubt Doubt) (Next, Answer) {
+func (a Request) none(f State, doubt Doubt) (Next, Answer) {
 	switch {
 	case a.Verb == Set && doubt.Any:
 		return Look, Answer{Outcome: Unknown, Why: "nothing stands there: it is not stored yet, or over already"}
@@ -134,12 +134,12 @@ func (a Asked) none(f Found, doubt Doubt) (Next, Answer) {
 }
 
 // ours reports whether this request has written a generation.
-func (a Asked) ours(e message.Entry, generation uint64) bool {
-	return a.Word != "" && e.Word == a.Word && generation > a.Generation
+func (a Request) ours(e message.Entry, generation uint64) bool {
+	return a.ID != "" && e.Word == a.ID && generation > a.Generation
 }
 
 // done is the answer where this request has set a generation.
-func (a Asked) done(generation uint64, due time.Time) Answer {
+func (a Request) done(generation uint64, due time.Time) Answer {
 	what := map[Verb]Outcome{
 		Set: Pending, Move: Moved, Fire: Fired, Pause: Paused, Resume: Pending, Retime: Moved,
 	}[a.Verb]
@@ -147,7 +147,7 @@ func (a Asked) done(generation uint64, due time.Time) Answer {
 }
 
 // standing decides where a timer is set, or a series is paused.
-func (a Asked) standing(f Found, doubt Doubt) (Next, Answer) {
+func (a Request) standing(f State, doubt Doubt) (Next, Answer) {
 	e, g := f.Entry, f.Sequence
 	what := Pending
 	if e.Kind == message.PausedEntry {
@@ -179,7 +179,7 @@ func (a Asked) standing(f Found, doubt Doubt) (Next, Answer) {
 }
 
 // contested is the answer where another entry stands there than the one that it is about.
-func (a Asked) contested(other Answer, doubt Doubt) (Next, Answer) {
+func (a Request) contested(other Answer, doubt Doubt) (Next, Answer) {
 	other.Outcome = Conflict
 	if doubt.Any {
 		other.Outcome = Unknown
@@ -189,12 +189,12 @@ func (a Asked) contested(other Answer, doubt Doubt) (Next, Answer) {
 }
 
 // cancelled decides where a cancel stands, at a sequence.
-func (a Asked) cancelled(e message.Entry, sequence uint64, doubt Doubt) (Next, Answer) {
+func (a Request) cancelled(e message.Entry, sequence uint64, doubt Doubt) (Next, Answer) {
 	answer := Answer{Outcome: Cancelled, Generation: e.Cancelled}
 	if e.Cancelled == 0 {
 		answer.Why = "cancelled by a client that expected no generation: what had fired by then arrives all the same"
 	}
-	mine := a.Word != "" && e.Word == a.Word && sequence > a.Generation
+	mine := a.ID != "" && e.Word == a.ID && sequence > a.Generation
 	switch {
 	case a.Verb == Get:
 		return Say, answer
@@ -218,7 +218,7 @@ func (a Asked) cancelled(e message.Entry, sequence uint64, doubt Doubt) (Next, A
 }
 
 // fired decides where a generation has fired. What became of it is empty while it is on its way.
-func (a Asked) fired(e message.Entry, became message.Outcome, doubt Doubt) (Next, Answer) {
+func (a Request) fired(e message.Entry, became message.Outcome, doubt Doubt) (Next, Answer) {
 	answer := Answer{Generation: e.Generation, Due: e.Request.Due, Became: became}
 	switch {
 	case a.Verb == Get:

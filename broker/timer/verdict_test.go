@@ -10,11 +10,11 @@ import (
 // all publishes of the request were answered and when one was not.
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	over := func(generation uint64, what message.Outcome) Found {
-		return Found{Sequence: generation + 2, LastSeq: 99,
+	over := func(generation uint64, what message.Outcome) State {
+		return State{Sequence: generation + 2, LastSeq: 99,
 			Entry: message.Entry{Kind: message.OverEntry, Generation: generation, By: string(what)}}
 	}
-	found := map[string]Found{
+	found := map[string]State{
 		"none":             {None: true, LastSeq: 99},
 		"none, behind":     {None: true, LastSeq: 4},
 		"older":            {Sequence: 3, LastSeq: 99},
@@ -58,16 +58,16 @@ func TestDecide(t *testing.T) {
 	} {
 		doubt := Doubt{Any: true, Of: 5}
 		for _, tt := range []struct {
-			asked Asked
+			asked Request
 			doubt Doubt
 			want  string
 		}{
-			{Asked{Verb: Cancel, Generation: 5, Word: "mine"}, Doubt{}, want.cancel},
-			{Asked{Verb: Cancel, Generation: 5, Word: "mine"}, doubt, want.doubted},
-			{Asked{Verb: Cancel, Word: "mine"}, Doubt{}, want.any},
-			{Asked{Verb: Cancel, Word: "mine"}, doubt, want.anyDoubted},
-			{Asked{Verb: Move, Generation: 5, Word: "mine"}, Doubt{}, want.move},
-			{Asked{Verb: Set, Conditional: true, Word: "mine"}, Doubt{}, want.absent},
+			{Request{Verb: Cancel, Generation: 5, ID: "mine"}, Doubt{}, want.cancel},
+			{Request{Verb: Cancel, Generation: 5, ID: "mine"}, doubt, want.doubted},
+			{Request{Verb: Cancel, ID: "mine"}, Doubt{}, want.any},
+			{Request{Verb: Cancel, ID: "mine"}, doubt, want.anyDoubted},
+			{Request{Verb: Move, Generation: 5, ID: "mine"}, Doubt{}, want.move},
+			{Request{Verb: Set, Conditional: true, ID: "mine"}, Doubt{}, want.absent},
 		} {
 			next, answer := Decide(tt.asked, found[name], tt.doubt)
 			got := map[Next]string{Ask: ask, Look: look, Say: string(answer.Outcome)}[next]
@@ -83,13 +83,13 @@ func TestDoubtedSet(t *testing.T) {
 	t.Parallel()
 	var doubt Doubt
 	doubt.Note(0)
-	for name, asked := range map[string]Asked{
-		"absent": {Verb: Set, Conditional: true, Word: "mine"}, "whatever": {Verb: Set, Word: "mine"},
+	for name, asked := range map[string]Request{
+		"absent": {Verb: Set, Conditional: true, ID: "mine"}, "whatever": {Verb: Set, ID: "mine"},
 	} {
-		if next, answer := Decide(asked, Found{None: true, LastSeq: 9}, doubt); next != Look || answer.Outcome != Unknown {
+		if next, answer := Decide(asked, State{None: true, LastSeq: 9}, doubt); next != Look || answer.Outcome != Unknown {
 			t.Errorf("%s, and nothing is there: %v %+v", name, next, answer)
 		}
-		other := Found{Sequence: 9, LastSeq: 9, Entry: message.Entry{Word: "theirs"}}
+		other := State{Sequence: 9, LastSeq: 9, Entry: message.Entry{Word: "theirs"}}
 		if next, answer := Decide(asked, other, doubt); next != Say || answer.Outcome != Unknown {
 			t.Errorf("%s, and another's is there: %v %+v", name, next, answer)
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/levels"
 )
 
@@ -18,7 +18,7 @@ import (
 type timerOptions struct{ key, condition, word string }
 
 // wish is what the flags ask for, without the body.
-func (o pubOptions) wish(target string, header nats.Header) (w control.Wish, err error) {
+func (o pubOptions) wish(target string, header nats.Header) (w store.Change, err error) {
 	t := o.timer
 	switch {
 	case t.key == "":
@@ -26,9 +26,9 @@ func (o pubOptions) wish(target string, header nats.Header) (w control.Wish, err
 	case o.count != 1:
 		return w, fmt.Errorf("%w: --key goes without --count: a timer is replaced by the next of its key", errUsage)
 	}
-	w = control.Wish{
-		Asked: timer.Asked{Verb: timer.Set, Word: t.word, Conditional: t.condition != ""},
-		Key:   t.key, Target: target, Header: message.Header(header),
+	w = store.Change{
+		Request: timer.Request{Verb: timer.Set, ID: t.word, Conditional: t.condition != ""},
+		Key:     t.key, Target: target, Header: message.Header(header),
 	}
 	if t.condition != "" && t.condition != "absent" {
 		if w.Generation, err = strconv.ParseUint(t.condition, 10, 63); err != nil || w.Generation == 0 {

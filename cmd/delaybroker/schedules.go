@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/levels"
 )
 
@@ -56,12 +56,12 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 		Example: "  delaybroker schedules " + name + " nightly",
 		Args:    argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			do := func(ctx context.Context, timers *control.Timers) error {
+			do := func(ctx context.Context, timers *store.Timers) error {
 				target, err := a.targetOf(ctx, timers, args[0], target)
 				if err != nil {
 					return err
 				}
-				return a.doAndShow(ctx, timers, control.Wish{Asked: timer.Asked{Verb: verb}, Key: args[0], Target: target})
+				return a.doAndShow(ctx, timers, store.Change{Request: timer.Request{Verb: verb}, Key: args[0], Target: target})
 			}
 			if verb == timer.Pause || verb == timer.Resume {
 				return a.withSecrets(cmd, do)
@@ -75,7 +75,7 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 
 // withSecrets is withTimers for verbs that write an entry as a broker does: it needs the secret of the brokers, which
 // DELAY_SECRET says or the streams tell.
-func (a *app) withSecrets(cmd *cobra.Command, do func(context.Context, *control.Timers) error) error {
+func (a *app) withSecrets(cmd *cobra.Command, do func(context.Context, *store.Timers) error) error {
 	return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
 		if err := i.Learn(ctx); err != nil {
 			return fmt.Errorf("read the secret of the brokers: %w", err)
@@ -94,7 +94,7 @@ func targetFlag(c *cobra.Command, target *string) {
 var errNoSchedule = errors.New("there is no schedule of that name")
 
 // targetOf finds the target of a schedule, unless it is given. A schedule as of nats-server needs none.
-func (a *app) targetOf(ctx context.Context, timers *control.Timers, name, target string) (string, error) {
+func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target string) (string, error) {
 	if _, ok := message.ScheduleOf(name); ok {
 		return target, nil
 	}
@@ -105,7 +105,7 @@ func (a *app) targetOf(ctx context.Context, timers *control.Timers, name, target
 		return target, nil
 	}
 	var all []string
-	for row, err := range timers.Recurs(ctx, control.Filter{Key: name}) {
+	for row, err := range timers.Recurs(ctx, store.Filter{Key: name}) {
 		if err != nil {
 			return "", inspect.Cause(ctx, usageOf(err))
 		}
@@ -124,7 +124,7 @@ func (a *app) targetOf(ctx context.Context, timers *control.Timers, name, target
 
 // noSchedule shows that there is none, and is the error for that.
 func (a *app) noSchedule(name string) error {
-	if err := a.showTimer(control.Answer{Outcome: timer.NotFound, Key: name, At: time.Now().UTC()}); err != nil {
+	if err := a.showTimer(store.Answer{Outcome: timer.NotFound, Key: name, At: time.Now().UTC()}); err != nil {
 		return errors.Join(errNoSchedule, err)
 	}
 	return errNoSchedule
@@ -132,9 +132,9 @@ func (a *app) noSchedule(name string) error {
 
 // withSchedule looks at one schedule, and shows something of it.
 func (a *app) withSchedule(
-	ctx context.Context, name, target string, do func(target string, s control.Standing) error,
+	ctx context.Context, name, target string, do func(target string, s timer.State) error,
 ) error {
-	return a.withTimers(ctx, func(ctx context.Context, timers *control.Timers) error {
+	return a.withTimers(ctx, func(ctx context.Context, timers *store.Timers) error {
 		target, err := a.targetOf(ctx, timers, name, target)
 		if err != nil {
 			return err
@@ -144,7 +144,7 @@ func (a *app) withSchedule(
 			return err
 		}
 		is := s.Entry.Request.Target
-		if s.Recurring() == nil || target != "" && target != is {
+		if store.RecurringOf(s.Entry) == nil || target != "" && target != is {
 			return logged{a.noSchedule(name)}
 		}
 		return do(is, s)
@@ -152,10 +152,10 @@ func (a *app) withSchedule(
 }
 
 // lookAt looks at what stands there, no longer than a verb asks.
-func lookAt(ctx context.Context, timers *control.Timers, name, target string) (control.Standing, error) {
+func lookAt(ctx context.Context, timers *store.Timers, name, target string) (timer.State, error) {
 	limited, cancel := context.WithTimeout(ctx, timersPatience)
 	defer cancel()
-	s, err := timers.Look(limited, name, target)
+	s, err := timers.Read(limited, name, target)
 	return s, inspect.Cause(ctx, usageOf(err))
 }
 
@@ -170,7 +170,7 @@ type scheduleView struct {
 	Missed     string    `json:"missed"`
 	Jitter     string    `json:"jitter,omitempty"`
 	Rounds     int       `json:"rounds,omitempty"`
-	*control.Recurring
+	*store.Recurring
 	contentView
 }
 
@@ -183,7 +183,7 @@ func (a *app) schedulesShowCommand() *cobra.Command {
 		Example: "  delaybroker schedules show nightly",
 		Args:    argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withSchedule(cmd.Context(), args[0], target, func(target string, s control.Standing) error {
+			return a.withSchedule(cmd.Context(), args[0], target, func(target string, s timer.State) error {
 				return a.showSchedule(args[0], target, s)
 			})
 		},
@@ -192,13 +192,13 @@ func (a *app) schedulesShowCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) showSchedule(name, target string, s control.Standing) error {
-	held, r := s.Recurring(), s.Entry.Request
+func (a *app) showSchedule(name, target string, s timer.State) error {
+	held, r := store.RecurringOf(s.Entry), s.Entry.Request
 	table := held.Of.Table
 	v := scheduleView{
 		Name: name, Target: target, Generation: s.Sequence, Due: r.Due, First: held.Of.First, Last: table.Last,
 		Missed: string(table.Missed), Rounds: table.Rounds, Recurring: held,
-		contentView: contentView{Size: len(s.Body), Headers: r.User, Payload: s.Body},
+		contentView: contentView{Size: len(s.In.Data), Headers: r.User, Payload: s.In.Data},
 	}
 	if table.Jitter > 0 {
 		v.Jitter = levels.FormatDuration(table.Jitter)
@@ -223,13 +223,13 @@ func (a *app) showSchedule(name, target string, s control.Standing) error {
 	for _, name := range slices.Sorted(maps.Keys(r.User)) {
 		line("header", name+": "+strings.Join(r.User[name], ", "), true)
 	}
-	line("body", payload(s.Body), true)
+	line("body", payload(s.In.Data), true)
 	t.Print()
 	return nil
 }
 
 // roundOf is the state of a series for people.
-func roundOf(r *control.Recurring) string {
+func roundOf(r *store.Recurring) string {
 	if r.Paused {
 		return fmt.Sprintf("paused, before round %d", r.Round)
 	}

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 )
 
 // addOptions are the flags of add.
@@ -55,14 +55,14 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 	if err := o.table.into(header); err != nil {
 		return err
 	}
-	w := control.Wish{
-		Asked: timer.Asked{Verb: timer.Set, Conditional: !o.replace}, Key: args[0], Target: o.target,
+	w := store.Change{
+		Request: timer.Request{Verb: timer.Set, Conditional: !o.replace}, Key: args[0], Target: o.target,
 		Header: message.Header(header),
 	}
 	if w.Body, err = readBody(cmd.InOrStdin(), args[1:]); err != nil {
 		return err
 	}
-	return a.withTimers(cmd.Context(), func(ctx context.Context, timers *control.Timers) error {
+	return a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
 		answer, err := doTimer(ctx, timers, w)
 		if err == nil && answer.Outcome == timer.Conflict && !o.replace {
 			answer, err = addOverOld(ctx, timers, w, answer)
@@ -76,8 +76,8 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 
 // addOverOld sets a schedule in place of what only tells, for a while, of one that is over.
 func addOverOld(
-	ctx context.Context, timers *control.Timers, w control.Wish, conflict control.Answer,
-) (control.Answer, error) {
+	ctx context.Context, timers *store.Timers, w store.Change, conflict store.Answer,
+) (store.Answer, error) {
 	s, err := lookAt(ctx, timers, w.Key, w.Target)
 	if err != nil || !s.Over() {
 		return conflict, err

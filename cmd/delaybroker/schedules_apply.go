@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/cmd/schedules"
 	"delaybroker/cmd/settings"
 	"delaybroker/cmd/terminal"
@@ -124,13 +124,13 @@ func readFile(stdin io.Reader, name string) ([]byte, error) {
 	return text, nil
 }
 
-// lineByLine asks with patience for each schedule, and lets a refusal of the server end one of them and not all.
+// lineByLine asks for each schedule, and lets a refusal of the server end one of them and not all.
 type lineByLine struct {
 	session *inspect.Session
-	timers  *control.Timers
+	timers  *store.Timers
 }
 
-func (l lineByLine) Look(ctx context.Context, key, target string) (control.Standing, error) {
+func (l lineByLine) Read(ctx context.Context, key, target string) (timer.State, error) {
 	ctx, cancel := l.session.Allowed(ctx)
 	defer cancel()
 	return lookAt(ctx, l.timers, key, target)
@@ -143,14 +143,14 @@ func (l lineByLine) Now(ctx context.Context) (time.Time, error) {
 	return now, inspect.Cause(ctx, err)
 }
 
-func (l lineByLine) Do(ctx context.Context, w control.Wish) (control.Answer, error) {
+func (l lineByLine) Do(ctx context.Context, w store.Change) (store.Answer, error) {
 	ctx, cancel := l.session.Allowed(ctx)
 	defer cancel()
 	return doTimer(ctx, l.timers, w)
 }
 
-func (l lineByLine) Recurs(ctx context.Context, f control.Filter) iter.Seq2[control.Row, error] {
-	return func(yield func(control.Row, error) bool) {
+func (l lineByLine) Recurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error] {
+	return func(yield func(store.Row, error) bool) {
 		ctx, cancel := l.session.Allowed(ctx)
 		defer cancel()
 		for row, err := range l.timers.Recurs(ctx, f) {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/timer/store"
 	"delaybroker/cmd/terminal"
 )
 
@@ -30,7 +30,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 				return err
 			}
 			f.Set = set
-			return a.withTimers(cmd.Context(), func(ctx context.Context, timers *control.Timers) error {
+			return a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
 				return a.listSchedules(ctx, timers, f)
 			})
 		},
@@ -44,7 +44,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 // unopened stands where a due time would: nobody can prove the entry, so it does not fire.
 const unopened = "secret unknown"
 
-func (a *app) listSchedules(ctx context.Context, timers *control.Timers, f control.Filter) error {
+func (a *app) listSchedules(ctx context.Context, timers *store.Timers, f store.Filter) error {
 	rows := a.Sheet([]terminal.Column{{Name: "name", Least: 8}, {Name: "target", Least: 10}, {Name: "recurs", Least: 10},
 		{Name: "round"}, {Name: "due"}, {Name: "set", Drop: 2, Least: 6}, {Name: "bytes", Drop: 1}})
 	for r, err := range timers.Recurs(ctx, f) {

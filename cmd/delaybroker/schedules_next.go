@@ -6,8 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/broker/timetable"
 	"delaybroker/cmd/terminal"
 	"delaybroker/levels"
@@ -44,8 +45,8 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings, 4 there is no such sch
 			case given:
 				return a.nextOf(table, n)
 			}
-			return a.withSchedule(cmd.Context(), args[0], target, func(_ string, s control.Standing) error {
-				held := s.Recurring()
+			return a.withSchedule(cmd.Context(), args[0], target, func(_ string, s timer.State) error {
+				held := store.RecurringOf(s.Entry)
 				if most := held.Of.Table.Rounds; most > 0 {
 					n = min(n, most-held.Round+1)
 				}
@@ -64,11 +65,11 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings, 4 there is no such sch
 }
 
 // sayNextDiffers says what is true besides of the times of a schedule's table.
-func (a *app) sayNextDiffers(s control.Standing) {
+func (a *app) sayNextDiffers(s timer.State) {
 	series, round := s.Entry.Request.RoundOf()
-	planned := s.Recurring().Of.Table.Round(series, round.Number, round.Planned)
+	planned := store.RecurringOf(s.Entry).Of.Table.Round(series, round.Number, round.Planned)
 	switch {
-	case s.Recurring().Paused:
+	case store.RecurringOf(s.Entry).Paused:
 		fmt.Fprintln(a.Err, "it is paused: until it is resumed, none of these comes")
 	case !round.Due.Equal(planned.Due):
 		fmt.Fprintf(a.Err, "the first of these was moved: it is due %s\n", inspect.Moment(round.Due))

@@ -15,10 +15,10 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/cmd/schedules"
 )
 
@@ -38,7 +38,7 @@ func TestSchedulesVerbs(t *testing.T) {
 	in := func(args string, rest ...string) []string {
 		return append(append([]string{"schedules"}, strings.Fields(args)...), rest...)
 	}
-	set := decode[control.Answer](t, o.must(in("add nightly --target reports.run --missed all --jitter 5m --json --tz",
+	set := decode[store.Answer](t, o.must(in("add nightly --target reports.run --missed all --jitter 5m --json --tz",
 		"Europe/Berlin", "--cron", "0 3 * * *", "-H", "X-Kind: nightly", `{"kind":"nightly"}`)...))
 	if set.Outcome != timer.Pending || set.Key != "nightly" || set.Due.Minute() > 4 {
 		t.Errorf("add says %+v", set)
@@ -63,7 +63,7 @@ func TestSchedulesVerbs(t *testing.T) {
 	if got := o.must(in("ls --name nothing*")...); got != "no schedules\n" {
 		t.Errorf("ls of none prints %q", got)
 	}
-	all := decodeLines[control.Row](t, o.must(in("ls --target reports.pulse --json")...))
+	all := decodeLines[store.Row](t, o.must(in("ls --target reports.pulse --json")...))
 	if len(all) != 1 || all[0].Recurring == nil || all[0].Recurring.Table != "every 15m" || all[0].Size != 4 {
 		t.Errorf("ls --json prints %+v", all)
 	}
@@ -223,7 +223,7 @@ func TestSchedulesApply(t *testing.T) {
 	o.wantApplied(none, 0, []string{"0 removed"}, "--prune=false")
 	o.wantApplied(none, 0, []string{"3 to remove"}, "--remove-all", "--dry-run")
 	o.wantApplied(none, 0, []string{"3 removed"}, "--remove-all")
-	if got := decodeLines[control.Row](t, o.must("schedules", "ls", "--json")); len(got) != 1 || got[0].Key != "c" {
+	if got := decodeLines[store.Row](t, o.must("schedules", "ls", "--json")); len(got) != 1 || got[0].Key != "c" {
 		t.Errorf("there are left %+v", got)
 	}
 	if got := o.must("timers", "ls", "--json"); !strings.Contains(got, `"once"`) {
@@ -354,11 +354,11 @@ func TestAddAsksAsLongAsAnyVerb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	timers := &control.Timers{Policy: message.Policy{Names: names}, API: jsapi.Client{Conn: nc, API: "silent"}}
+	timers := &store.Timers{Policy: message.Policy{Names: names}, API: jsapi.Client{Conn: nc, API: "silent"}}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	conflict := control.Answer{Outcome: timer.Conflict}
-	_, err = addOverOld(ctx, timers, control.Wish{Key: "nightly", Target: "reports.run"}, conflict)
+	conflict := store.Answer{Outcome: timer.Conflict}
+	_, err = addOverOld(ctx, timers, store.Change{Key: "nightly", Target: "reports.run"}, conflict)
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 		t.Errorf("got %v, and the verb asks until it is interrupted: %v", err, ctx.Err())
 	}

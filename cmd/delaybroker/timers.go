@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/cmd/settings"
 	"delaybroker/cmd/terminal"
 )
@@ -74,7 +74,7 @@ func (a *app) timersShowCommand() *cobra.Command {
 		Example: "  delaybroker timers show order-42 orders.expire",
 		Args:    argumentsBetween(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.oneTimer(cmd, control.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: args[0], Target: args[1]})
+			return a.oneTimer(cmd, store.Change{Request: timer.Request{Verb: timer.Get}, Key: args[0], Target: args[1]})
 		},
 	}
 }
@@ -95,15 +95,15 @@ func (a *app) timersFireCommand() *cobra.Command {
 	return c
 }
 
-func (o oneTimer) wish(verb timer.Verb, args []string) control.Wish {
-	return control.Wish{
-		Asked: timer.Asked{Verb: verb, Generation: o.generation, Word: o.word}, Key: args[0], Target: args[1],
+func (o oneTimer) wish(verb timer.Verb, args []string) store.Change {
+	return store.Change{
+		Request: timer.Request{Verb: verb, Generation: o.generation, ID: o.word}, Key: args[0], Target: args[1],
 	}
 }
 
 // withTimers connects, and runs a verb with timers, until the verb ends, is interrupted, or the server forbids
 // something.
-func (a *app) withTimers(ctx context.Context, do func(context.Context, *control.Timers) error) error {
+func (a *app) withTimers(ctx context.Context, do func(context.Context, *store.Timers) error) error {
 	c, err := settings.ReadClient()
 	if err != nil {
 		return err
@@ -116,22 +116,22 @@ func (a *app) withTimers(ctx context.Context, do func(context.Context, *control.
 }
 
 // oneTimer carries out a wish, and shows the answer.
-func (a *app) oneTimer(cmd *cobra.Command, w control.Wish) error {
-	return a.withSecretsIfNeeded(cmd, func(ctx context.Context, timers *control.Timers) error {
+func (a *app) oneTimer(cmd *cobra.Command, w store.Change) error {
+	return a.withSecretsIfNeeded(cmd, func(ctx context.Context, timers *store.Timers) error {
 		return a.doAndShow(ctx, timers, w)
 	})
 }
 
 // withSecretsIfNeeded is withTimers, and withSecrets once that has shown that the brokers' secret is needed.
-func (a *app) withSecretsIfNeeded(cmd *cobra.Command, do func(context.Context, *control.Timers) error) error {
+func (a *app) withSecretsIfNeeded(cmd *cobra.Command, do func(context.Context, *store.Timers) error) error {
 	err := a.withTimers(cmd.Context(), do)
-	if errors.Is(err, control.ErrSecret) {
+	if errors.Is(err, store.ErrSecret) {
 		return a.withSecrets(cmd, do)
 	}
 	return err
 }
 
-func (a *app) doAndShow(ctx context.Context, timers *control.Timers, w control.Wish) error {
+func (a *app) doAndShow(ctx context.Context, timers *store.Timers, w store.Change) error {
 	answer, err := doTimer(ctx, timers, w)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (a *app) doAndShow(ctx context.Context, timers *control.Timers, w control.W
 }
 
 // doTimer carries out a wish.
-func doTimer(ctx context.Context, timers *control.Timers, w control.Wish) (control.Answer, error) {
+func doTimer(ctx context.Context, timers *store.Timers, w store.Change) (store.Answer, error) {
 	limited, cancel := context.WithTimeout(ctx, timersPatience)
 	defer cancel()
 	answer, err := timers.Do(limited, w)
@@ -158,7 +158,7 @@ func doTimer(ctx context.Context, timers *control.Timers, w control.Wish) (contr
 }
 
 // showTimer prints an answer. An outcome that is no success is the error.
-func (a *app) showTimer(answer control.Answer) error {
+func (a *app) showTimer(answer store.Answer) error {
 	if a.JSON {
 		if err := a.PrintJSON(answer); err != nil {
 			return err
@@ -172,7 +172,7 @@ func (a *app) showTimer(answer control.Answer) error {
 	return nil
 }
 
-func (a *app) printTimer(answer control.Answer) {
+func (a *app) printTimer(answer store.Answer) {
 	outcome := string(answer.Outcome)
 	if answer.Became != "" {
 		outcome += " (" + string(answer.Became) + ")"

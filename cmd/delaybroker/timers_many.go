@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/cmd/terminal"
 	"delaybroker/levels"
 )
@@ -43,7 +43,7 @@ func (o *manyTimers) bulkFlags(c *cobra.Command) {
 }
 
 // filter is the choice of the flags.
-func (o manyTimers) filter() (f control.Filter, err error) {
+func (o manyTimers) filter() (f store.Filter, err error) {
 	f.Key = o.key
 	if o.target != "" {
 		if err := checkTarget(o.target); err != nil {
@@ -98,20 +98,20 @@ func (a *app) timersList(ctx context.Context, o manyTimers) error {
 	if f.State = timer.Outcome(o.state); o.state == "all" {
 		f.State = ""
 	}
-	return a.withTimers(ctx, func(ctx context.Context, timers *control.Timers) error {
+	return a.withTimers(ctx, func(ctx context.Context, timers *store.Timers) error {
 		return a.listTimers(ctx, timers, f, o)
 	})
 }
 
 // listTimers lists page by page, until there is no more or --limit is reached.
-func (a *app) listTimers(ctx context.Context, timers *control.Timers, f control.Filter, o manyTimers) error {
+func (a *app) listTimers(ctx context.Context, timers *store.Timers, f store.Filter, o manyTimers) error {
 	rows := a.Sheet([]terminal.Column{{Name: "key", Least: 8}, {Name: "target", Least: 10}, {Name: "state"},
 		{Name: "generation"}, {Name: "due"}, {Name: "recurs", Drop: 2, Least: 10}, {Name: "bytes", Drop: 1}})
 	recurs := false
-	page := control.Page{After: o.after, Limit: control.MostLimit}
+	page := store.Page{After: o.after, Limit: store.MaxLimit}
 	for shown := 0; ; {
 		if o.limit > 0 {
-			page.Limit = min(control.MostLimit, o.limit-shown)
+			page.Limit = min(store.MaxLimit, o.limit-shown)
 		}
 		l, err := timers.List(ctx, f, page)
 		if err != nil {
@@ -143,7 +143,7 @@ func (a *app) listTimers(ctx context.Context, timers *control.Timers, f control.
 	return nil
 }
 
-func (a *app) addTimer(rows *terminal.Sheet, r control.Row) error {
+func (a *app) addTimer(rows *terminal.Sheet, r store.Row) error {
 	if a.JSON {
 		return a.PrintJSON(r)
 	}
@@ -161,7 +161,7 @@ func (a *app) addTimer(rows *terminal.Sheet, r control.Row) error {
 }
 
 // recursOf says how a timer recurs, and which round is pending; empty for one that fires once.
-func recursOf(r *control.Recurring) string {
+func recursOf(r *store.Recurring) string {
 	if r == nil {
 		return ""
 	}
@@ -170,7 +170,7 @@ func recursOf(r *control.Recurring) string {
 
 // usageOf is a usage error, if the broker refused a request for its arguments.
 func usageOf(err error) error {
-	if refused := (*control.Refusal)(nil); errors.As(err, &refused) && refused.Code == 400 {
+	if refused := (*store.Refusal)(nil); errors.As(err, &refused) && refused.Code == 400 {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	return err
@@ -193,7 +193,7 @@ func (a *app) timersCancelCommand() *cobra.Command {
 			case err != nil:
 				return err
 			case ok:
-				return a.manyTimers(cmd, many, control.Bulk{Verb: timer.Cancel})
+				return a.manyTimers(cmd, many, store.Bulk{Verb: timer.Cancel})
 			}
 			return a.oneTimer(cmd, one.wish(timer.Cancel, args))
 		},
@@ -227,10 +227,10 @@ a schedule, the pending round is moved, and those that follow come by the table.
 				return err
 			}
 			if all {
-				return a.manyTimers(cmd, many, control.Bulk{Verb: timer.Move, By: w.By})
+				return a.manyTimers(cmd, many, store.Bulk{Verb: timer.Move, By: w.By})
 			}
 			about := one.wish(timer.Move, args)
-			w.Asked, w.Key, w.Target = about.Asked, about.Key, about.Target
+			w.Request, w.Key, w.Target = about.Request, about.Key, about.Target
 			return a.oneTimer(cmd, w)
 		},
 	}
@@ -260,7 +260,7 @@ func (o manyTimers) wanted(args []string) (all bool, err error) {
 // moveTo is the time of a move as a person gave it: one of the three is set.
 type moveTo struct{ in, at, by string }
 
-func (m moveTo) wish(all bool) (w control.Wish, err error) {
+func (m moveTo) wish(all bool) (w store.Change, err error) {
 	switch {
 	case all && (m.by == "" || m.in != "" || m.at != ""):
 		return w, fmt.Errorf("%w: --all goes with --by alone", errUsage)
@@ -276,7 +276,7 @@ func (m moveTo) wish(all bool) (w control.Wish, err error) {
 			return w, err
 		}
 	default:
-		if w.By, err = control.ParseShift(m.by); err != nil {
+		if w.By, err = store.ParseShift(m.by); err != nil {
 			return w, fmt.Errorf("%w: --by: %w", errUsage, err)
 		}
 	}
@@ -284,28 +284,28 @@ func (m moveTo) wish(all bool) (w control.Wish, err error) {
 }
 
 // bulk is what to do with all timers that match, from the first page on.
-func (o manyTimers) bulk(b control.Bulk) (control.Bulk, error) {
+func (o manyTimers) bulk(b store.Bulk) (store.Bulk, error) {
 	var err error
 	b.Filter, err = o.filter()
-	b.DryRun, b.Page.Limit = o.dryRun, control.MostLimit
+	b.DryRun, b.Page.Limit = o.dryRun, store.MaxLimit
 	return b, err
 }
 
 // manyTimers goes through all timers that match. To change a series or a schedule may take the secret of the brokers.
 // If the first pass has left any for that, a second one changes them, and no generation that was set since.
-func (a *app) manyTimers(cmd *cobra.Command, o manyTimers, b control.Bulk) error {
+func (a *app) manyTimers(cmd *cobra.Command, o manyTimers, b store.Bulk) error {
 	b, err := o.bulk(b)
 	if err != nil {
 		return err
 	}
-	var all control.Done
-	err = a.withTimers(cmd.Context(), func(ctx context.Context, timers *control.Timers) (err error) {
+	var all store.Done
+	err = a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) (err error) {
 		all, err = changeTimers(ctx, timers, b)
 		return err
 	})
 	if err == nil && all.Sealed {
 		b.Page.UpTo = all.UpTo
-		err = a.withSecrets(cmd, func(ctx context.Context, timers *control.Timers) error {
+		err = a.withSecrets(cmd, func(ctx context.Context, timers *store.Timers) error {
 			rest, err := changeTimers(ctx, timers, b)
 			rest.Matched, all.Refused, all.Why = 0, 0, "" // the first pass has counted them
 			all.Add(rest)
@@ -316,7 +316,7 @@ func (a *app) manyTimers(cmd *cobra.Command, o manyTimers, b control.Bulk) error
 }
 
 // changeTimers goes from page to page until there is no more, or ctx ends.
-func changeTimers(ctx context.Context, timers *control.Timers, b control.Bulk) (all control.Done, err error) {
+func changeTimers(ctx context.Context, timers *store.Timers, b store.Bulk) (all store.Done, err error) {
 	for {
 		d, err := timers.Bulk(ctx, b)
 		if err != nil {
@@ -331,7 +331,7 @@ func changeTimers(ctx context.Context, timers *control.Timers, b control.Bulk) (
 }
 
 // reportMany shows what came of it. Its error is that, or what was refused, or the outcome that is no success.
-func (a *app) reportMany(all control.Done, verb timer.Verb, err error) error {
+func (a *app) reportMany(all store.Done, verb timer.Verb, err error) error {
 	if err != nil {
 		if all.Matched > 0 {
 			_ = a.showMany(all, verb)
@@ -353,7 +353,7 @@ func (a *app) reportMany(all control.Done, verb timer.Verb, err error) error {
 	return nil
 }
 
-func (a *app) showMany(d control.Done, verb timer.Verb) error {
+func (a *app) showMany(d store.Done, verb timer.Verb) error {
 	if a.JSON {
 		return a.PrintJSON(d)
 	}

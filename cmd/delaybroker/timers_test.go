@@ -8,8 +8,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 )
 
 // TestTimersVerbs: named timers from a shell, with a broker for the stream and then without one. The output, and the
@@ -24,7 +24,7 @@ func TestTimersVerbs(t *testing.T) {
 	r.log.await(t, "ready")
 	sub := subscribe(t, o.nc, "orders.>")
 
-	set := decode[control.Answer](t, o.must("pub", "orders.x", "one", "--in", "1h", "--key", "order-1", "--if", "absent",
+	set := decode[store.Answer](t, o.must("pub", "orders.x", "one", "--in", "1h", "--key", "order-1", "--if", "absent",
 		"--json"))
 	if set.Outcome != timer.Pending || set.Generation == 0 || set.Due.IsZero() || set.Key != "order-1" {
 		t.Errorf("pub --key says %+v", set)
@@ -39,7 +39,7 @@ func TestTimersVerbs(t *testing.T) {
 	}
 	wantOutcome(t, o, 4, "not_found", "timers", "show", "order-2", "orders.x")
 	wantOutcome(t, o, 5, "conflict", "timers", "cancel", "order-1", "orders.x", "--generation", generation)
-	moved := decode[control.Answer](t, o.must("timers", "move", "order-1", "orders.x", "--by", "-5m", "--json"))
+	moved := decode[store.Answer](t, o.must("timers", "move", "order-1", "orders.x", "--by", "-5m", "--json"))
 	if got := moved.Due.UTC().Format("2006-01-02T15:04:05.000"); moved.Outcome != timer.Moved ||
 		got != "2036-01-02T02:59:05.678" {
 		t.Errorf("move says %+v", moved)
@@ -67,7 +67,7 @@ func (o *operated) manyTimersWithoutBroker() {
 	if got := o.must("timers", "ls", "--target", "orders.>", "--key", "bulk-*"); strings.Count(got, "pending") != 3 {
 		t.Errorf("ls prints %q", got)
 	}
-	all := decodeLines[control.Row](t, o.must("timers", "ls", "--json"))
+	all := decodeLines[store.Row](t, o.must("timers", "ls", "--json"))
 	if len(all) != 4 || all[0].Key != "bulk-0" || all[0].Target != "orders.x" || all[0].Size != 4 {
 		t.Errorf("ls --json prints %+v", all)
 	}

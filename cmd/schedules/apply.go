@@ -6,19 +6,19 @@ import (
 	"iter"
 	"time"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 )
 
 // mostTries is how often a schedule is looked at that somebody else changes all the time.
 const mostTries = 5
 
-// Timers are where schedules stand: *control.Timers, or who asks them with patience.
+// Timers are where schedules stand: *store.Timers, or who asks them with patience.
 type Timers interface {
-	Look(ctx context.Context, key, target string) (control.Standing, error)
-	Do(ctx context.Context, w control.Wish) (control.Answer, error)
-	Recurs(ctx context.Context, f control.Filter) iter.Seq2[control.Row, error]
+	Read(ctx context.Context, key, target string) (timer.State, error)
+	Do(ctx context.Context, w store.Change) (store.Answer, error)
+	Recurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error]
 	Now(ctx context.Context) (time.Time, error) // by the clock of the stream's leader
 }
 
@@ -55,13 +55,13 @@ func (a Apply) Run(ctx context.Context, report func(Result)) error {
 		return fmt.Errorf("%w: it would remove the %d of the set %s", ErrEmpty, len(stale), a.File.Set)
 	}
 	for _, s := range a.File.Schedules {
-		report(a.one(ctx, s.Name, s.Target, func(stands control.Standing, now time.Time) Step {
+		report(a.one(ctx, s.Name, s.Target, func(stands timer.State, now time.Time) Step {
 			return a.File.Plan(s, stands, a.Policy, now, a.Adopt)
 		}))
 	}
 	// Removed at the end: a schedule with another target is added before the one with the old target goes.
 	for _, p := range stale {
-		report(a.one(ctx, p.name, p.target, func(stands control.Standing, _ time.Time) Step {
+		report(a.one(ctx, p.name, p.target, func(stands timer.State, _ time.Time) Step {
 			return a.File.Removal(stands, p.name, p.target)
 		}))
 	}
@@ -77,7 +77,7 @@ func (a Apply) stale(ctx context.Context) (all []place, err error) {
 	for _, s := range a.File.Schedules {
 		wanted[place{s.Name, s.Target}] = true
 	}
-	for row, err := range a.Timers.Recurs(ctx, control.Filter{Set: a.File.Set}) {
+	for row, err := range a.Timers.Recurs(ctx, store.Filter{Set: a.File.Set}) {
 		if err != nil {
 			return nil, err
 		}
@@ -92,10 +92,10 @@ func (a Apply) stale(ctx context.Context) (all []place, err error) {
 // one looks at a schedule, decides and does it. Each publish expects what was seen: where somebody was faster, or a
 // round has fired, it looks again.
 func (a Apply) one(
-	ctx context.Context, name, target string, plan func(stands control.Standing, now time.Time) Step,
+	ctx context.Context, name, target string, plan func(stands timer.State, now time.Time) Step,
 ) (r Result) {
 	for try := 1; ; try++ {
-		stands, err := a.Timers.Look(ctx, name, target)
+		stands, err := a.Timers.Read(ctx, name, target)
 		var now time.Time
 		if err == nil {
 			now, err = a.Timers.Now(ctx)

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/levels"
 )
 
@@ -43,16 +43,16 @@ type Step struct {
 	Differences []Difference `json:"differences,omitempty"`
 	Why         string       `json:"why,omitempty"`
 
-	wish control.Wish // that does it
+	wish store.Change // that does it
 }
 
 // Plan decides about a schedule of the file, by what stands there. With adopt, one that somebody else made becomes one
 // of the set.
-func (f File) Plan(s Schedule, stands control.Standing, policy message.Policy, now time.Time, adopt bool) Step {
+func (f File) Plan(s Schedule, stands timer.State, policy message.Policy, now time.Time, adopt bool) Step {
 	step := Step{Name: s.Name, Target: s.Target}
 	want := s.request(f.Set, policy, now)
 	step.Table = want.Recurs.Table.String()
-	held := stands.Recurring()
+	held := store.RecurringOf(stands.Entry)
 	switch {
 	case stands.Over() && s.over(want, now):
 		step.What = Over
@@ -84,16 +84,16 @@ func (f File) Plan(s Schedule, stands control.Standing, policy message.Policy, n
 }
 
 // Removal decides about one of the set that is not in the file any more.
-func (f File) Removal(stands control.Standing, name, target string) Step {
+func (f File) Removal(stands timer.State, name, target string) Step {
 	step := Step{What: Remove, Name: name, Target: target}
-	held := stands.Recurring()
+	held := store.RecurringOf(stands.Entry)
 	if held == nil || held.Set != f.Set { // somebody was faster
 		step.What = Same
 		return step
 	}
 	step.Table = held.Table
-	step.wish = control.Wish{
-		Asked: timer.Asked{Verb: timer.Cancel, Generation: stands.Sequence}, Key: name, Target: target,
+	step.wish = store.Change{
+		Request: timer.Request{Verb: timer.Cancel, Generation: stands.Sequence}, Key: name, Target: target,
 	}
 	return step
 }
@@ -111,17 +111,17 @@ func (p Step) leave(why string) Step {
 }
 
 // set makes the wish that sets a schedule in place of what stands there.
-func (p Step) set(owner string, s Schedule, stands control.Standing, first time.Time) Step {
-	p.wish = control.Wish{
-		Asked: timer.Asked{Verb: timer.Set, Conditional: true, Generation: stands.Sequence},
-		Key:   s.Name, Target: s.Target, Header: s.header(owner, first), Body: s.Body,
+func (p Step) set(owner string, s Schedule, stands timer.State, first time.Time) Step {
+	p.wish = store.Change{
+		Request: timer.Request{Verb: timer.Set, Conditional: true, Generation: stands.Sequence},
+		Key:     s.Name, Target: s.Target, Header: s.header(owner, first), Body: s.Body,
 	}
 	return p
 }
 
 // phase is the first time of a schedule in place of one that stands there. What keeps its interval keeps in step: if it
 // began anew, one that is changed more often than it fires would never fire.
-func phase(want message.Request, stands control.Standing, s Schedule, now time.Time) time.Time {
+func phase(want message.Request, stands timer.State, s Schedule, now time.Time) time.Time {
 	r := stands.Entry.Request
 	switch {
 	case !s.First.IsZero():
@@ -136,7 +136,7 @@ func phase(want message.Request, stands control.Standing, s Schedule, now time.T
 }
 
 // differences are those between what the file wants and what stands there.
-func differences(want message.Request, stands control.Standing, s Schedule, now time.Time) (all []Difference) {
+func differences(want message.Request, stands timer.State, s Schedule, now time.Time) (all []Difference) {
 	have := stands.Entry.Request
 	note := func(in, was, will string) {
 		if was != will {
@@ -163,7 +163,7 @@ func differences(want message.Request, stands control.Standing, s Schedule, now 
 	for _, name := range slices.Compact(names) {
 		note("header "+name, strings.Join(have.User[name], ", "), strings.Join(want.User[name], ", "))
 	}
-	note("body", string(stands.Body), string(s.Body))
+	note("body", string(stands.In.Data), string(s.Body))
 	return all
 }
 

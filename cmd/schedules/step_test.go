@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
 )
 
 // stored is what stands there after a client has set it at a time.
-func stored(t *testing.T, at time.Time, body string, headers ...string) control.Standing {
+func stored(t *testing.T, at time.Time, body string, headers ...string) timer.State {
 	t.Helper()
 	p := policy(t)
 	h := make(message.Header)
@@ -21,7 +21,7 @@ func stored(t *testing.T, at time.Time, body string, headers ...string) control.
 	e := p.ParseTimer(message.Incoming{
 		Stream: "DELAY_TIMERS", Sequence: 7, At: at, Subject: "delaytimer.a.x.y", Header: h, Data: []byte(body),
 	})
-	return control.Standing{Sequence: 7, Entry: e, Body: []byte(body)}
+	return timer.State{Sequence: 7, Entry: e, In: message.Incoming{Data: []byte(body)}}
 }
 
 func one(t *testing.T, text string) (File, Schedule) {
@@ -40,7 +40,7 @@ func TestPlan(t *testing.T) {
 	of := func(more ...string) []string { return append(append([]string{}, mine...), more...) }
 	for name, tt := range map[string]struct {
 		file   string
-		stands control.Standing
+		stands timer.State
 		adopt  bool
 		want   What
 		differ string // the names of the differences, or a part of why
@@ -125,7 +125,7 @@ func TestPlan(t *testing.T) {
 }
 
 // checkWish looks at what would be stored: it expects what was seen, and leaves nothing to be done.
-func checkWish(t *testing.T, step Step, stands control.Standing, s Schedule, header string) {
+func checkWish(t *testing.T, step Step, stands timer.State, s Schedule, header string) {
 	t.Helper()
 	w := step.wish
 	if !w.Conditional || w.Generation != stands.Sequence || w.Key != "a" || w.Target != "x.y" {
@@ -142,7 +142,7 @@ func checkWish(t *testing.T, step Step, stands control.Standing, s Schedule, hea
 	}
 	h := maps.Clone(w.Header)
 	p := policy(t)
-	after := control.Standing{Sequence: 8, Body: w.Body, Entry: p.ParseTimer(message.Incoming{
+	after := timer.State{Sequence: 8, In: message.Incoming{Data: w.Body}, Entry: p.ParseTimer(message.Incoming{
 		Stream: "DELAY_TIMERS", Sequence: 8, At: now.Add(time.Second), Subject: "delaytimer.a.x.y", Header: h, Data: w.Body,
 	})}
 	again := File{Set: "reports"}.Plan(s, after, p, now.Add(2*time.Second), false)
@@ -160,7 +160,7 @@ func TestRemoval(t *testing.T) {
 			t.Errorf("of %s: got %+v, want %s", owner, step, want)
 		}
 	}
-	if step := f.Removal(control.Standing{}, "a", "x.y"); step.What != Same {
+	if step := f.Removal(timer.State{}, "a", "x.y"); step.What != Same {
 		t.Errorf("of none: got %+v", step)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/dialect"
+	"delaybroker/broker/jsapi"
 	"delaybroker/test/natstest"
 )
 
@@ -38,14 +39,14 @@ func (h handover) killed(k kill) bool {
 	}
 	o := h.inspect.TakeOver(false)
 	publish := o.Store.Publish
-	o.Store.Publish = func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+	o.Store.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 		if step() {
-			answer, err := publish(context.WithoutCancel(ctx), m)
-			if n < k.at || err != nil {
-				return answer, err
+			reply := publish(context.WithoutCancel(ctx), m)
+			if n < k.at || reply.Err != nil {
+				return reply
 			}
 		}
-		return nil, errKilled
+		return jsapi.Reply{Err: errKilled}
 	}
 	pass := h.server.Connect(nats.Name("pass"))
 	defer pass.Close()
@@ -61,7 +62,7 @@ func (h handover) killed(k kill) bool {
 	}
 	defer func() { _ = sub.Unsubscribe() }()
 	natstest.Flush(h.t, pass)
-	o.API.API = api
+	o.Store.API.API = api
 	err = o.Stream(ctx, "PLAN", func(dialect.Took) error { return context.Cause(ctx) })
 	time.Sleep(10 * time.Millisecond) // what is on its way to the server arrives
 	return err != nil || ctx.Err() != nil

@@ -153,7 +153,7 @@ func TestTakeOverInTrouble(t *testing.T) {
 		var meddle atomic.Pointer[func(question string) (pass bool)]
 		meddleBy := func(pass func(question string) bool) { meddle.Store(&pass) }
 		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool { return !(*meddle.Load())(question) })
-		through := func(o *dialect.TakeOver) { o.API.API = natstest.ProxyAPI }
+		through := func(o *dialect.TakeOver) { o.Store.API.API = natstest.ProxyAPI }
 		// It is interrupted before it deletes.
 		meddleBy(func(question string) bool { return !strings.HasPrefix(question, "STREAM.MSG.DELETE.") })
 		for name, took := range h.take(through) {

@@ -1,4 +1,4 @@
-package control
+package store
 
 import (
 	"context"
@@ -21,7 +21,7 @@ func (t *Timers) Now(ctx context.Context) (time.Time, error) {
 	if now, ok := t.clock.now(time.Now()); ok {
 		return now, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookWait)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	s, err := t.sample(ctx, t.Policy.Names.TimersStream())
 	if err != nil {

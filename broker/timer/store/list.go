@@ -1,4 +1,4 @@
-package control
+package store
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// DefaultLimit and MostLimit are how many timers a page has.
+	// DefaultLimit and MaxLimit are how many timers a page has.
 	DefaultLimit = 100
-	MostLimit    = 500
+	MaxLimit     = 500
 	// maxBytes and maxScanned end a page early: an answer must fit into a message, and a page costs the server a pass
 	// through the headers of all timers to a target.
 	maxBytes   = 256 << 10
@@ -65,9 +65,8 @@ type Row struct {
 	// the timer does not fire.
 	Unopened bool `json:"unopened,omitempty"`
 
-	subject string // of its entries
-	found   timer.Found
-	in      message.Incoming // without its body
+	subject string      // of its entries
+	state   timer.State // without the body
 }
 
 // Listing is a page of timers, in the order in which they were set.
@@ -114,14 +113,14 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 func (f Filter) check(p Page) error {
 	for _, target := range f.Targets {
 		if !message.ValidPattern(target) {
-			return refusef(codeBad, "target %q: tokens separated by dots; * for one token, > for the rest", target)
+			return Refusef(CodeBad, "target %q: tokens separated by dots; * for one token, > for the rest", target)
 		}
 	}
 	if !slices.Contains([]timer.Outcome{"", timer.Pending, timer.Paused, timer.Fired, timer.Cancelled}, f.State) {
-		return refusef(codeBad, "state %q: want pending, paused, fired or cancelled", f.State)
+		return Refusef(CodeBad, "state %q: want pending, paused, fired or cancelled", f.State)
 	}
-	if p.Limit < 0 || p.Limit > MostLimit {
-		return refusef(codeBad, "limit %d: want 1 to %d", p.Limit, MostLimit)
+	if p.Limit < 0 || p.Limit > MaxLimit {
+		return Refusef(CodeBad, "limit %d: want 1 to %d", p.Limit, MaxLimit)
 	}
 	return nil
 }
@@ -160,7 +159,7 @@ func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 	f.Recurring = true
 	return func(yield func(Row, error) bool) {
 		given := make(map[string]bool) // by subject
-		p, pages := Page{Limit: MostLimit}, 1
+		p, pages := Page{Limit: MaxLimit}, 1
 		for {
 			l, err := t.List(ctx, f, p)
 			if err != nil {
@@ -178,7 +177,7 @@ func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 				p.After, p.UpTo = l.Next, l.UpTo
 				pages++
 			case pages > 1:
-				p, pages = Page{Limit: MostLimit, After: l.UpTo}, 1
+				p, pages = Page{Limit: MaxLimit, After: l.UpTo}, 1
 			default:
 				return
 			}
@@ -214,7 +213,7 @@ func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error
 // standing is the row if nothing is behind its entry, or the one that takes its place, or nil. The server answers that
 // nothing is behind from an index, and sends no body.
 func (t *Timers) standing(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
-	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.in.Sequence+1); {
+	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.state.Sequence+1); {
 	case err != nil:
 		return nil, err
 	case !replaced:
@@ -230,13 +229,13 @@ func (t *Timers) standing(ctx context.Context, r Row, upTo uint64, f Filter) (*R
 		return nil, err
 	}
 	now := t.rowOf(m.Incoming(t.Policy.Names.TimersStream()), len(m.Data))
-	if now.in.Sequence <= upTo || !f.takes(now) {
+	if now.state.Sequence <= upTo || !f.takes(now) {
 		return nil, nil
 	}
 	return &now, nil
 }
 
-// late reports whether the asker is about to lose patience.
+// late reports whether the asker is about to time out.
 func late(ctx context.Context) bool {
 	end, ok := ctx.Deadline()
 	return ok && time.Until(end) < listSpare
@@ -247,19 +246,19 @@ func (t *Timers) rowOf(in message.Incoming, size int) Row {
 	in.Data, in.BodyLeft = nil, true
 	addr := t.Policy.Names.Parse(in.Subject)
 	target := addr.Target
-	found := timer.Found{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: t.Policy.ParseTimer(in)}
+	state := timer.State{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: t.Policy.ParseTimer(in), In: in}
 	if addr.Schedule() {
-		target = found.Entry.Request.Target
+		target = state.Entry.Request.Target
 	}
-	_, answer := timer.Decide(timer.Asked{Verb: timer.Get}, found, timer.Doubt{})
+	_, answer := timer.Decide(timer.Request{Verb: timer.Get}, state, timer.Doubt{})
 	unopened := t.Policy.ClaimsOurs(in) && t.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey
 	if unopened {
 		answer.Why = "it is sealed with a secret that is not known here (DELAY_SECRET)"
 	}
 	return Row{
 		State: answer.Outcome, Key: addr.Key(), Target: target, Generation: answer.Generation, Due: answer.Due,
-		Became: answer.Became, Size: size, Why: answer.Why, Recurring: recurring(found.Entry),
-		Unopened: unopened, subject: in.Subject, found: found, in: in,
+		Became: answer.Became, Size: size, Why: answer.Why, Recurring: RecurringOf(state.Entry),
+		Unopened: unopened, subject: in.Subject, state: state,
 	}
 }
 

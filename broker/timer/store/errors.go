@@ -1,4 +1,4 @@
-package control
+package store
 
 import (
 	"errors"
@@ -29,14 +29,14 @@ func (r *Refusal) Unwrap() error { return r.is }
 
 // The codes of refusals.
 const (
-	codeBad     = 400
-	codeNone    = 404
-	codeLarge   = 413
-	codeBusy    = 429
-	codeTrouble = 503
-	codeRoom    = 507
+	CodeBad     = 400
+	CodeNone    = 404
+	CodeLarge   = 413
+	CodeBusy    = 429
+	CodeTrouble = 503
+	CodeRoom    = 507
 )
 
-func refusef(code int, format string, args ...any) *Refusal {
+func Refusef(code int, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Sentence: fmt.Sprintf(format, args...)}
 }

@@ -1,4 +1,4 @@
-package control
+package store
 
 import (
 	"time"
@@ -11,9 +11,9 @@ import (
 
 // This file has what is different about schedules, which clients ask for in the dialect of nats-server. The subject of
 // a schedule is its identity, and its target stands in a header of its entries. So they count under our seal only, and
-// whoever changes one has to know the secrets.
+// a client that changes one has to know the secrets.
 
-// schedule reports whether the wish is about a schedule.
+// schedule reports whether the change is about a schedule.
 func (a *attempt) schedule() bool {
 	_, ok := message.ScheduleOf(a.Key)
 	return ok
@@ -21,18 +21,18 @@ func (a *attempt) schedule() bool {
 
 // scheduleTarget is the target of the schedule that was found; empty where that is not known.
 func (a *attempt) scheduleTarget() string {
-	if !a.schedule() || a.found.None {
+	if !a.schedule() || a.State.None {
 		return ""
 	}
-	return a.found.Entry.Request.Target
+	return a.State.Entry.Request.Target
 }
 
-// meant is what to do next, unless the schedule that stands there has another target than the one that was named: it
-// was replaced since, and whoever asks does not mean it.
-func (a *attempt) meant(next timer.Next, known timer.Answer) (timer.Next, timer.Answer) {
+// checkTarget is what to do next. A schedule with another target than the one that was named has replaced the one that
+// the client means.
+func (a *attempt) checkTarget(next timer.Next, known timer.Answer) (timer.Next, timer.Answer) {
 	if is := a.scheduleTarget(); is != "" && a.Target != "" && a.Target != is {
 		return timer.Say, timer.Answer{
-			Outcome: timer.Conflict, Generation: a.found.Sequence, Due: a.found.Entry.Request.Due, Why: "its target is " + is,
+			Outcome: timer.Conflict, Generation: a.State.Sequence, Due: a.State.Entry.Request.Due, Why: "its target is " + is,
 		}
 	}
 	return next, known
@@ -43,9 +43,9 @@ func (a *attempt) scheduleCancel(generation uint64) (*nats.Msg, error) {
 	if err := a.canSeal(); err != nil {
 		return nil, err
 	}
-	header := message.CancelHeader(generation, a.Word)
-	a.Policy.Keys.SealMessage(a.subject, header, nil, time.Now())
-	return &nats.Msg{Subject: a.subject, Header: nats.Header(header)}, nil
+	header := message.CancelHeader(generation, a.ID)
+	a.Policy.Keys.SealMessage(a.Subject, header, nil, time.Now())
+	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header)}, nil
 }
 
 // scheduleMove is the entry that gives a schedule another time, in the words of a set. Now is the leader's time.
@@ -53,9 +53,9 @@ func (a *attempt) scheduleMove(generation uint64, name, value string, now time.T
 	if err := a.canSeal(); err != nil {
 		return nil, err
 	}
-	header, problem := a.Policy.ScheduleMove(a.in, name, value, generation, a.Word, now)
+	header, problem := a.Policy.ScheduleMove(a.State.In, name, value, generation, a.ID, now)
 	if problem != nil {
-		return nil, refusef(codeBad, "%s", problem.Sentence)
+		return nil, Refusef(CodeBad, "%s", problem.Sentence)
 	}
-	return &nats.Msg{Subject: a.subject, Header: nats.Header(header), Data: a.in.Data}, nil
+	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: a.State.In.Data}, nil
 }

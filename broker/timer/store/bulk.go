@@ -1,4 +1,4 @@
-package control
+package store
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func (d *Done) Add(later Done) {
 // a page that is repeated moves nothing twice.
 func (t *Timers) Bulk(ctx context.Context, b Bulk) (Done, error) {
 	if b.Verb == timer.Move && b.By == 0 {
-		return Done{}, refusef(codeBad, "by how long? as in 5m or -5m")
+		return Done{}, Refusef(CodeBad, "by how long? as in 5m or -5m")
 	}
 	b.Filter.State = timer.Pending
 	page, err := t.List(ctx, b.Filter, b.Page)
@@ -81,7 +81,7 @@ func (t *Timers) Bulk(ctx context.Context, b Bulk) (Done, error) {
 	}
 	for begun := 0; begun < len(page.Timers); begun += bulkParallel {
 		if end, ok := ctx.Deadline(); begun > 0 && (ctx.Err() != nil || ok && time.Until(end) < bulkSpare) {
-			d.Matched, d.Next = begun, page.Timers[begun-1].in.Sequence
+			d.Matched, d.Next = begun, page.Timers[begun-1].state.Sequence
 			break
 		}
 		t.each(ctx, b, page.Timers[begun:min(begun+bulkParallel, len(page.Timers))], &d)
@@ -90,18 +90,19 @@ func (t *Timers) Bulk(ctx context.Context, b Bulk) (Done, error) {
 	return d, nil
 }
 
-// wish is what is to be done with one timer.
-func (b Bulk) wish(row Row) Wish {
-	return Wish{
-		Asked: timer.Asked{Verb: b.Verb, Generation: row.Generation}, Key: row.Key, Target: row.Target, By: b.By,
+// change is what is to be done with one timer.
+func (b Bulk) change(row Row) Change {
+	return Change{
+		Request: timer.Request{Verb: b.Verb, Generation: row.Generation}, Key: row.Key, Target: row.Target, By: b.By,
 	}
 }
 
 // foresee counts a timer that would be refused, by the entry that would be published. That the secrets are not known
-// here does not count: whoever carries it out reads them.
+// here does not count: the one that carries it out reads them.
 func (t *Timers) foresee(ctx context.Context, b Bulk, row Row, d *Done) {
-	a := attempt{Timers: t, Wish: b.wish(row), subject: row.subject, found: row.found, in: row.in}
-	if _, err := a.entry(ctx, row.Generation); err != nil && !errors.Is(err, ErrSecret) {
+	a := t.attempt(b.change(row))
+	a.State = row.state
+	if _, err := a.Entry(ctx, row.Generation); err != nil && !errors.Is(err, ErrSecret) {
 		d.refused(row, err)
 	}
 }
@@ -127,7 +128,7 @@ func (t *Timers) each(ctx context.Context, b Bulk, rows []Row, d *Done) {
 		working.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, bulkWait)
 			defer cancel()
-			answer, err := t.Do(ctx, b.wish(row))
+			answer, err := t.Do(ctx, b.change(row))
 			mu.Lock()
 			defer mu.Unlock()
 			switch {

@@ -1,4 +1,4 @@
-package control
+package store
 
 import (
 	"crypto/sha256"
@@ -14,18 +14,18 @@ import (
 	"delaybroker/levels"
 )
 
-// This file has what a wish about a series writes: an entry of ours in place of the pending round, which fires nothing;
-// or, to fire besides, another timer, which is due at once.
+// This file has what a change of a series writes: an entry of ours in place of the pending round, which fires nothing;
+// or, to fire in addition, another timer, which is due at once.
 
-// firesBesides reports whether the wish is one delivery besides a series.
-func (a *attempt) firesBesides() bool {
-	return a.Verb == timer.Fire && a.found.Entry.Request.Recurs != nil
+// firesExtra reports whether the change is one delivery in addition to a series.
+func (a *attempt) firesExtra() bool {
+	return a.Verb == timer.Fire && a.State.Entry.Request.Recurs != nil
 }
 
-// seriesEntry is what the wish writes in place of a pending round, or of a pause.
+// seriesEntry is what the change writes in place of a pending round, or of a pause.
 func (a *attempt) seriesEntry(generation uint64, r message.Request, now time.Time) (*nats.Msg, error) {
 	if a.Verb == timer.Fire {
-		return a.besides(r, now)
+		return a.extra(r, now)
 	}
 	if err := a.canSeal(); err != nil {
 		return nil, err
@@ -35,14 +35,15 @@ func (a *attempt) seriesEntry(generation uint64, r message.Request, now time.Tim
 		return nil, err
 	}
 	header := r.RoundHeader(generation, next)
-	a.Policy.Keys.SealMessage(a.subject, header, a.in.Data, now)
+	a.Policy.Keys.SealMessage(a.Subject, header, a.State.In.Data, now)
 	e := a.Policy.ParseTimer(message.Incoming{
-		Stream: a.in.Stream, Sequence: generation + 1, At: now, Subject: a.subject, Header: header, Data: a.in.Data,
+		Stream: a.State.In.Stream, Sequence: generation + 1, At: now, Subject: a.Subject, Header: header,
+		Data: a.State.In.Data,
 	})
 	if e.Problem != nil {
-		return nil, refusef(codeBad, "%s", e.Problem.Sentence)
+		return nil, Refusef(CodeBad, "%s", e.Problem.Sentence)
 	}
-	return &nats.Msg{Subject: a.subject, Header: nats.Header(header), Data: a.in.Data}, nil
+	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: a.State.In.Data}, nil
 }
 
 // canSeal is an error where our seal cannot be made: an entry without one would take the place of another, and be none.
@@ -50,7 +51,7 @@ func (a *attempt) canSeal() error {
 	if !a.Policy.Keys.Empty() {
 		return nil
 	}
-	refused := refusef(codeTrouble, "%v: ask on %s", ErrSecret, a.Policy.Names.TimerCall(string(a.Verb)))
+	refused := Refusef(CodeTrouble, "%v: ask on %s", ErrSecret, a.Policy.Names.TimerCall(string(a.Verb)))
 	refused.is = ErrSecret
 	return refused
 }
@@ -58,7 +59,7 @@ func (a *attempt) canSeal() error {
 // next is the round that takes the place of another. Now is the leader's time.
 func (a *attempt) next(r message.Request, now time.Time) (message.Next, error) {
 	series, round := r.RoundOf()
-	n := message.Next{Round: round, Table: r.Recurs.Table, First: series.First, Word: a.Word}
+	n := message.Next{Round: round, Table: r.Recurs.Table, First: series.First, Word: a.ID}
 	asked, err := a.asked(now)
 	if err != nil {
 		return n, err
@@ -74,12 +75,12 @@ func (a *attempt) next(r message.Request, now time.Time) (message.Next, error) {
 		if !asked.IsZero() {
 			n.First = asked
 		}
-		if problem := a.Policy.CheckRecurring(n.Table, len(a.in.Data)); problem != nil {
-			return n, refusef(codeOf(problem), "%s", problem.Sentence)
+		if problem := a.Policy.CheckRecurring(n.Table, len(a.State.In.Data)); problem != nil {
+			return n, Refusef(codeOf(problem), "%s", problem.Sentence)
 		}
 		planned, ok := n.Table.Start(now, n.First)
 		if !ok || n.Table.Rounds > 0 && round.Number > n.Table.Rounds {
-			return n, refusef(codeBad, "no round would be left of %s", n.Table)
+			return n, Refusef(CodeBad, "no round would be left of %s", n.Table)
 		}
 		n.Round = n.Table.Round(timetable.Series{ID: series.ID, First: n.First}, round.Number, planned)
 		if paused {
@@ -87,7 +88,7 @@ func (a *attempt) next(r message.Request, now time.Time) (message.Next, error) {
 		}
 	default:
 		if paused {
-			return n, refusef(codeBad, "it is paused, and no round is due: resume it first, and move the round then")
+			return n, Refusef(CodeBad, "it is paused, and no round is due: resume it first, and move the round then")
 		}
 		if n.Round.Due = asked; asked.IsZero() {
 			n.Round.Due = r.Due.Add(a.By)
@@ -101,53 +102,53 @@ func (a *attempt) next(r message.Request, now time.Time) (message.Next, error) {
 
 func codeOf(problem *message.Problem) int {
 	if problem.Code == message.TooLarge {
-		return codeLarge
+		return CodeLarge
 	}
-	return codeBad
+	return CodeBad
 }
 
-// asked is the time that the wish names; zero for none.
+// asked is the time that the change names; zero for none.
 func (a *attempt) asked(now time.Time) (time.Time, error) {
 	at := a.Until
 	if a.For != "" {
 		d, err := levels.ParseDuration(a.For)
 		if err != nil {
-			return at, refusef(codeBad, "%v", err)
+			return at, Refusef(CodeBad, "%v", err)
 		}
 		at = now.Add(d)
 	}
 	return at, a.bounded(now, at)
 }
 
-// bounded refuses a time that a wish names and that is too far ahead.
+// bounded refuses a time that a change names and that is too far ahead.
 func (a *attempt) bounded(now, due time.Time) error {
 	if problem := a.Policy.CheckDelay(now, due); problem != nil {
-		return refusef(codeBad, "%s", problem.Sentence)
+		return Refusef(CodeBad, "%s", problem.Sentence)
 	}
 	return nil
 }
 
-// besides is a timer to the target of a series, due at once. Its key is made of the request's word, and there must be
+// extra is a timer to the target of a series, due at once. Its key is made of the request's word, and there must be
 // none: so it fires once, however often it is published, for as long as its last entry tells of it
 // (message.RepeatTime). It needs no other right than that to set timers to the target. Of a schedule it is under our
 // seal, for what only the broker may say of its message.
-func (a *attempt) besides(r message.Request, now time.Time) (*nats.Msg, error) {
+func (a *attempt) extra(r message.Request, now time.Time) (*nats.Msg, error) {
 	h := make(message.Header, len(r.User)+7)
 	maps.Copy(h, r.User)
 	maps.Copy(h, r.Options())
 	h[message.HeaderFor], h[message.HeaderExpected] = []string{"0s"}, []string{"0"}
-	sum := sha256.Sum256([]byte(a.Key + " " + a.Word))
+	sum := sha256.Sum256([]byte(a.Key + " " + a.ID))
 	subject := a.Policy.Names.Timer(message.RepeatKey+hex.EncodeToString(sum[:16]), r.Target)
 	if a.schedule() {
 		if err := a.canSeal(); err != nil {
 			return nil, err
 		}
 		r.SetDelivery(h, r.Due)
-		a.Policy.Keys.SealMessage(subject, h, a.in.Data, now)
+		a.Policy.Keys.SealMessage(subject, h, a.State.In.Data, now)
 	}
-	in := message.Incoming{At: now, Subject: subject, Header: h, Data: a.in.Data}
+	in := message.Incoming{At: now, Subject: subject, Header: h, Data: a.State.In.Data}
 	if _, problem := a.Policy.Parse(in); problem != nil {
-		return nil, refusef(codeBad, "%s", problem.Sentence)
+		return nil, Refusef(CodeBad, "%s", problem.Sentence)
 	}
-	return &nats.Msg{Subject: subject, Header: nats.Header(h), Data: a.in.Data}, nil
+	return &nats.Msg{Subject: subject, Header: nats.Header(h), Data: a.State.In.Data}, nil
 }

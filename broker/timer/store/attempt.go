@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+)
+
+const (
+	// publishTimeout is how long a publish may take to be answered before the last entry is read.
+	publishTimeout = time.Second
+	// retryInterval is the time between two reads, or two publishes.
+	retryInterval = 50 * time.Millisecond
+)
+
+// Rules are what one kind of change writes, and what an answer means to it.
+type Rules interface {
+	// Decide decides what to do about the entry that was read.
+	Decide() timer.Next
+	// Entry makes what is published in place of a generation. An error ends the attempt, unless only the leader's time is
+	// not known.
+	Entry(ctx context.Context, generation uint64) (*nats.Msg, error)
+	// Judge decides what the answer to that publish means. An error ends the attempt.
+	Judge(ctx context.Context, generation uint64, reply jsapi.Reply) (Meaning, error)
+	// Decisive reports whether an entry decides the attempt, whatever was put over it.
+	Decisive(e message.Entry) bool
+}
+
+// Meaning is what the answer to a publish means to an attempt.
+type Meaning int
+
+const (
+	Final    Meaning = iota // the outcome is certain
+	Doubtful                // the entry may be stored, or be stored later
+	Replaced                // it is not stored, since another entry is the last one, as far as the leader knows
+	Again                   // it is not stored, and may be published again
+)
+
+// Attempt repeats a change of a timer's subject until its outcome is certain: it reads the last entry, publishes in its
+// place, and reads again where the answer leaves open what is stored.
+type Attempt struct {
+	Timers      *Timers
+	Subject     string
+	Generation  uint64        // that the change is about; zero for whatever stands there
+	ReadTimeout time.Duration // of one read
+
+	State timer.State // as it was read last
+	Doubt timer.Doubt
+
+	tried   bool   // what was published may be stored: it is in doubt, or a leader has refused it that may be none
+	expects uint64 // the generation that it expected
+}
+
+// Run returns nil once the outcome is certain. If ctx ends before, it returns what kept the attempt from a publish that
+// may be stored, or nil after such a publish. Published says that the first publish needs no read.
+func (a *Attempt) Run(ctx context.Context, rules Rules, published bool) error {
+	if published {
+		if done, err := a.publish(ctx, rules, a.Generation); done {
+			return err
+		}
+	}
+	var problem error
+	for ctx.Err() == nil {
+		next := timer.Look
+		if err := a.read(ctx, rules); err != nil {
+			if problem == nil || ctx.Err() == nil { // that the time is over is not the reason
+				problem = fmt.Errorf("read the last entry of %s: %w", a.Subject, err)
+			}
+			if errors.Is(err, jetstream.ErrStreamNotFound) && !a.Doubt.Any {
+				return noStream()
+			}
+		} else {
+			problem, next = nil, rules.Decide()
+		}
+		switch next {
+		case timer.Say:
+			return nil
+		case timer.Ask:
+			done, err := a.publish(ctx, rules, a.State.Sequence)
+			if done {
+				return err
+			}
+			problem = err
+		default:
+			WaitToRetry(ctx)
+		}
+	}
+	if a.tried {
+		return nil
+	}
+	return problem
+}
+
+// publish publishes in place of a generation. Done is false if the answer leaves open what is stored, and with an error
+// if nothing was published.
+func (a *Attempt) publish(ctx context.Context, rules Rules, generation uint64) (done bool, err error) {
+	m, err := rules.Entry(ctx, generation)
+	if errors.Is(err, errNoTime) {
+		WaitToRetry(ctx)
+		return false, err
+	}
+	if err != nil {
+		return true, err
+	}
+	meaning, err := rules.Judge(ctx, generation, a.send(ctx, m))
+	if err != nil || meaning == Final {
+		return true, err
+	}
+	again := a.tried && a.expects == generation
+	if meaning == Doubtful {
+		a.Doubt.Note(generation)
+	}
+	if meaning == Doubtful || meaning == Replaced {
+		a.tried, a.expects = true, generation
+	}
+	if meaning != Replaced || again { // of two leaders, one does not know that it is none
+		WaitToRetry(ctx)
+	}
+	return false, nil
+}
+
+func (a *Attempt) send(ctx context.Context, m *nats.Msg) jsapi.Reply {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	return a.Timers.Publish(ctx, m)
+}
+
+// read reads the last entry of the subject from the leader or, where another client has put something over a decisive
+// entry, that one: it stands right behind the generation. So an attempt finds what it has written although a leader
+// that was deposed has refused it, and what has fired, or was cancelled, before something else was set.
+func (a *Attempt) read(ctx context.Context, rules Rules) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, a.ReadTimeout)
+	defer cancel()
+	entries := a.Timers.Entries()
+	a.State, err = LastEntry(ctx, entries, a.Subject, a.Generation)
+	about := a.Generation
+	if a.tried {
+		about = a.expects
+	}
+	if err != nil || !a.tried && about == 0 || a.State.None || a.State.Sequence <= about || rules.Decisive(a.State.Entry) {
+		return err
+	}
+	m, ok, err := entries.Next(ctx, a.Subject, about+1)
+	if !ok {
+		return err
+	}
+	if behind := entries.State(m); rules.Decisive(behind.Entry) {
+		a.State = behind
+	}
+	return nil
+}
+
+// WaitToRetry lets the time pass between two reads, or two publishes, unless ctx ends before.
+func WaitToRetry(ctx context.Context) {
+	t := time.NewTimer(retryInterval)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

@@ -1,0 +1,75 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+)
+
+// Entries is what it takes to read the entries of the timers' stream.
+type Entries struct {
+	API    jsapi.Client
+	Policy message.Policy
+	Sample func(ctx context.Context, stream string) (lane.Sample, error) // the stream's state, as its leader gives it
+}
+
+// LastEntry reads the last entry of a timer's subject from the leader of the stream. An entry that is older than the
+// generation, or none, is believed only when a leader that a majority follows has said how far its stream reaches, and
+// then says so again. It returns ErrLeader where there is no such leader.
+func LastEntry(
+	ctx context.Context, from Entries, subject string, generation uint64,
+) (state timer.State, err error) {
+	stream := from.Policy.Names.TimersStream()
+	m, err := from.API.Last(ctx, stream, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Sequence < generation {
+		s, failed := from.Sample(ctx, stream)
+		switch {
+		case failed != nil:
+			return state, failed
+		case !s.Quorate:
+			return state, ErrLeader
+		}
+		state.LastSeq, state.Created = s.LastSeq, s.Created
+		if m, err = from.API.Last(ctx, stream, subject); errors.Is(err, jetstream.ErrMsgNotFound) {
+			state.None = true
+			return state, nil
+		}
+	}
+	switch {
+	case err != nil:
+		return state, err
+	case m.Subject != subject:
+		return state, ErrLeader
+	}
+	lastSeq, created := max(state.LastSeq, m.Sequence), state.Created
+	state = from.State(m)
+	state.LastSeq, state.Created = lastSeq, created
+	return state, nil
+}
+
+// Next reads the first entry of a timer's subject from a sequence on. Ok is false where the stream's leader, or one
+// that was deposed and does not know it, has none.
+func (e Entries) Next(ctx context.Context, subject string, from uint64) (m jsapi.Message, ok bool, err error) {
+	m, err = e.API.Next(ctx, e.Policy.Names.TimersStream(), from, subject)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return m, false, nil
+	case err == nil && (m.Subject != subject || m.Sequence < from):
+		err = ErrLeader
+	}
+	return m, err == nil, err
+}
+
+// State is the state by an entry that was read.
+func (e Entries) State(m jsapi.Message) timer.State {
+	in := m.Incoming(e.Policy.Names.TimersStream())
+	return timer.State{
+		LastSeq: m.Sequence, Sequence: m.Sequence, At: m.Time, Entry: e.Policy.ParseTimer(in), In: in,
+	}
+}

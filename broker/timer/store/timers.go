@@ -1,0 +1,315 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timetable"
+)
+
+const (
+	// readTimeout is how long the last entry may take to be read.
+	readTimeout = 2 * time.Second
+	// maxUnavailable is how often in a row a publish may find nobody who listens: a stream has no leader for a moment now
+	// and then.
+	maxUnavailable = 20
+	// electionWait is how long a stream may have no leader that a majority follows. An election takes less.
+	electionWait = 4 * time.Second
+)
+
+// Timers are the named timers of a broker, as a client sees them. It is safe for concurrent use.
+type Timers struct {
+	Policy message.Policy
+	API    jsapi.Client
+	// Publish publishes on the stream of timers, and returns its answer; an answer that the stream has not written does
+	// not count.
+	Publish func(ctx context.Context, m *nats.Msg) jsapi.Reply
+	Scan    lane.Scan // Conn, JetStream and APIPrefix, for List
+
+	clock clock
+}
+
+// Change is what somebody wants of one timer.
+type Change struct {
+	timer.Request
+	// Key and Target are the timer. The name of a schedule stands in place of a key (message.ScheduleName) and says all;
+	// a Target beside it must be the schedule's.
+	Key, Target string
+
+	// The time of a Move: one of these.
+	For   string        // after so long, by the clock of the server that stores it
+	Until time.Time     // at that time
+	By    time.Duration // so much later, or earlier, than it is due
+
+	Table *timetable.Table // of a Retime, with For or Until if its first round is wanted then
+
+	Header message.Header // of a Set, with its time
+	Body   []byte         // of a Set
+}
+
+// Answer is the result of a change.
+type Answer struct {
+	Outcome    timer.Outcome   `json:"outcome"`
+	Key        string          `json:"key,omitempty"`
+	Target     string          `json:"target,omitempty"`
+	Generation uint64          `json:"generation,omitempty"`
+	Due        time.Time       `json:"due,omitzero"`
+	Became     message.Outcome `json:"became,omitempty"` // of what has fired and is over
+	Why        string          `json:"why,omitempty"`
+	Recurring  *Recurring      `json:"recurring,omitempty"` // of a Get; nil for what fires once
+	At         time.Time       `json:"at"`                  // when that was so, by the clock of who answers
+}
+
+// Do carries out a change. An error says that nothing was done: a *Refusal, or what prevented it until ctx ended.
+func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
+	if problem := t.check(w); problem != nil {
+		return Answer{}, Refusef(CodeBad, "%s", problem.Sentence)
+	}
+	if w.ID == "" {
+		w.ID = rand.Text()
+	}
+	a := t.attempt(w)
+	err := a.Run(ctx, a, w.Verb == timer.Set || w.Verb == timer.Cancel && w.Generation > 0 && !a.schedule())
+	if err != nil && a.Doubt.Any { // a refusal is final only if no other try is in doubt
+		a.known, err = unknown(w.Generation, err.Error()), nil
+	}
+	if err != nil {
+		a.known = timer.Answer{} // nothing was done
+	}
+	answer := Answer{
+		Outcome: a.known.Outcome, Key: w.Key, Target: cmp.Or(a.scheduleTarget(), w.Target), Generation: a.known.Generation,
+		Due: a.known.Due, Became: a.known.Became, Why: a.known.Why,
+		At: time.Now().UTC(), // for people: nothing is decided by it
+	}
+	if w.Verb == timer.Get && !a.State.None {
+		answer.Recurring = RecurringOf(a.State.Entry)
+	}
+	return answer, err
+}
+
+func (t *Timers) check(w Change) *message.Problem {
+	if subject, ok := message.ScheduleOf(w.Key); ok && w.Verb != timer.Set {
+		return t.Policy.CheckSchedule(subject)
+	}
+	if problem := message.ParseKey(w.Key); problem != nil {
+		return problem
+	}
+	p := t.Policy
+	p.Targets = nil // a timer to a target that is not allowed any more can be cancelled; setEntry checks a set itself
+	return p.CheckTarget(w.Target)
+}
+
+// attempt is a change that is being carried out.
+type attempt struct {
+	*Timers
+	Change
+	Attempt
+	known       timer.Answer
+	unavailable int // how often in a row nobody has listened
+}
+
+func (t *Timers) attempt(c Change) *attempt {
+	return &attempt{
+		Timers: t, Change: c, known: unanswered(c.Generation),
+		Attempt: Attempt{
+			Timers: t, Subject: t.Policy.Names.Timer(c.Key, c.Target), Generation: c.Generation, ReadTimeout: readTimeout,
+		},
+	}
+}
+
+// Decide implements Rules.
+func (a *attempt) Decide() (next timer.Next) {
+	if next, a.known = timer.Decide(a.Request, a.State, a.Doubt); next == timer.Ask || a.Verb == timer.Get {
+		next, a.known = a.checkTarget(next, a.known)
+	}
+	return next
+}
+
+// Decisive implements Rules.
+func (a *attempt) Decisive(e message.Entry) bool {
+	switch g := a.Change.Generation; {
+	case e.Word != "" && e.Word == a.ID, a.Verb == timer.Get:
+		return true
+	case a.Verb == timer.Set || g == 0: // what stands there now matters, too
+		return false
+	case e.Kind == message.CancelEntry:
+		return e.Cancelled == g
+	case e.Kind == message.OverEntry:
+		return e.Generation == g
+	default:
+		return e.Kind == message.UnprovenEntry || e.Fires(g)
+	}
+}
+
+func unknown(generation uint64, why string) timer.Answer {
+	return timer.Answer{Outcome: timer.Unknown, Generation: generation, Why: why}
+}
+
+func unanswered(generation uint64) timer.Answer {
+	return unknown(generation, "nothing was answered in time")
+}
+
+func noStream() *Refusal {
+	return Refusef(CodeNone, "there is no stream of timers here: a broker makes it unless DELAY_TIMERS=off")
+}
+
+// Entries is what it takes to read their entries.
+func (t *Timers) Entries() Entries { return Entries{API: t.API, Policy: t.Policy, Sample: t.led} }
+
+// sample asks the stream's leader for its state.
+func (t *Timers) sample(ctx context.Context, stream string) (lane.Sample, error) {
+	var info jetstream.StreamInfo
+	if err := t.API.Ask(ctx, "STREAM.INFO."+stream, struct{}{}, &info); err != nil {
+		return lane.Sample{}, err
+	}
+	return lane.SampleOf(&info, time.Now()), nil // to measure how old the answer is
+}
+
+// led asks for the state of the stream as a leader gives it that a majority follows. A leader that was just elected
+// does not know its followers yet, so it is asked again, for up to electionWait.
+func (t *Timers) led(ctx context.Context, stream string) (lane.Sample, error) {
+	began := time.Now()
+	for tries := 1; ; tries++ {
+		s, err := t.sample(ctx, stream)
+		switch {
+		case tries > 1 && ctx.Err() != nil, err == nil && !s.Quorate && time.Since(began) >= electionWait:
+			return s, ErrLeader
+		case err != nil || s.Quorate:
+			return s, err
+		}
+		select {
+		case <-ctx.Done():
+			return s, ErrLeader
+		case <-time.After(retryInterval):
+		}
+	}
+}
+
+// Judge implements Rules.
+func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Reply) (Meaning, error) {
+	outcome := reply.Outcome()
+	if outcome != jsapi.Unavailable {
+		a.unavailable = 0
+	}
+	switch {
+	case a.firesExtra() && (outcome == jsapi.Stored || outcome == jsapi.Duplicate || outcome == jsapi.Conflict):
+		a.known = timer.Answer{Outcome: timer.Fired, Generation: generation} // by this try, or an earlier one
+		return Final, nil
+	case outcome == jsapi.Unknown:
+		return Doubtful, nil
+	case outcome == jsapi.Stored && reply.Ack.Sequence > generation:
+		a.known = a.stored(ctx, generation, reply.Ack.Sequence)
+		return Final, nil
+	case outcome == jsapi.Conflict:
+		return Replaced, nil
+	case outcome == jsapi.Unavailable:
+		if a.unavailable++; a.unavailable >= maxUnavailable {
+			return Final, noStream()
+		}
+	case outcome == jsapi.TooLarge:
+		return Final, Refusef(CodeLarge, "with the broker's headers it is larger than the stream of timers takes")
+	case outcome.Full():
+		return Final, Refusef(CodeRoom, "no room: %s", reply.Ack.Description)
+	case outcome.Final() && outcome != jsapi.Undecided:
+		return Final, Refusef(CodeTrouble, "refused: %v", reply.Problem())
+	}
+	return Again, nil
+}
+
+// stored is the answer when the entry is stored at a sequence, in place of a generation.
+func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer.Answer {
+	switch a.Verb {
+	case timer.Cancel:
+		return timer.Answer{Outcome: timer.Cancelled, Generation: generation}
+	case timer.Fire:
+		return timer.Answer{Outcome: timer.Fired, Generation: sequence}
+	case timer.Pause:
+		return timer.Answer{Outcome: timer.Paused, Generation: sequence}
+	}
+	answer := timer.Answer{Outcome: timer.Moved, Generation: sequence, Due: a.Until}
+	if a.Verb == timer.Set || a.Verb == timer.Resume {
+		answer.Outcome = timer.Pending
+	}
+	// The server's clock decides when it is due: it is asked. The answer is only told.
+	stream := a.Policy.Names.TimersStream()
+	if m, err := a.API.Last(ctx, stream, a.Subject); err == nil && m.Sequence == sequence {
+		answer.Due = a.Policy.ParseTimer(m.Incoming(stream)).Request.Due
+	}
+	return answer
+}
+
+// Entry implements Rules.
+func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, error) {
+	a.known = unanswered(generation)
+	switch {
+	case a.Verb == timer.Cancel && a.schedule():
+		return a.scheduleCancel(generation)
+	case a.Verb == timer.Cancel:
+		return &nats.Msg{Subject: a.Subject, Header: nats.Header(message.CancelHeader(generation, a.ID))}, nil
+	case a.Verb == timer.Set:
+		return a.setEntry()
+	}
+	if problem := a.State.Entry.Problem; problem != nil {
+		return nil, Refusef(CodeBad, "what stands there is no timer: %s", problem.Sentence)
+	}
+	now, err := a.Now(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoTime, err)
+	}
+	if r := a.State.Entry.Request; r.Recurs != nil {
+		return a.seriesEntry(generation, r, now)
+	}
+	if a.Verb == timer.Pause || a.Verb == timer.Resume || a.Verb == timer.Retime {
+		return nil, Refusef(CodeBad, "it fires once: only what recurs can be paused, resumed, or get another table")
+	}
+	name, value := message.HeaderFor, "0s"
+	switch {
+	case a.Verb == timer.Fire:
+	case a.For != "":
+		value = a.For
+	case !a.Until.IsZero():
+		name, value = message.HeaderUntil, a.Until.UTC().Format(time.RFC3339Nano)
+	default:
+		name, value = message.HeaderUntil, a.State.Entry.Request.Due.Add(a.By).UTC().Format(time.RFC3339Nano)
+	}
+	if a.schedule() {
+		return a.scheduleMove(generation, name, value, now)
+	}
+	return a.checked(message.MoveHeader(a.State.In.Header, name, value, generation, a.ID), a.State.In.Data, now)
+}
+
+// setEntry judges a set by the clock of this host: to be set, a timer needs no right to ask for the leader's time. The
+// lane judges it again by the leader's clock, and makes a dead letter of what is due too late.
+func (a *attempt) setEntry() (*nats.Msg, error) {
+	header := make(message.Header, len(a.Header)+2)
+	maps.Copy(header, a.Header)
+	header[message.HeaderWord] = []string{a.ID}
+	if a.Conditional {
+		header[message.HeaderExpected] = []string{strconv.FormatUint(a.Generation, 10)}
+	}
+	return a.checked(header, a.Body, time.Now())
+}
+
+// checked is a set that the broker will understand: a bad one would replace a good one.
+func (a *attempt) checked(header message.Header, body []byte, now time.Time) (*nats.Msg, error) {
+	in := message.Incoming{At: now, Subject: a.Subject, Header: header, Data: body}
+	if _, problem := a.Policy.Parse(in); problem != nil {
+		return nil, Refusef(CodeBad, "%s", problem.Sentence)
+	}
+	if e := a.Policy.ParseTimer(in); e.Kind != message.SetEntry || e.Problem != nil {
+		return nil, Refusef(CodeBad, "it does not set a timer: leave out the headers that the broker writes")
+	}
+	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: body}, nil
+}
