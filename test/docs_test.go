@@ -54,7 +54,8 @@ func documents(t *testing.T) map[string]string {
 	t.Helper()
 	docs := readTree(t, ".md")
 	for _, want := range []string{
-		"README.md", "broker/message/PROTOCOL.md", "cmd/delaybroker/OPERATIONS.md", "test/README.md",
+		"README.md", "broker/message/PROTOCOL.md", "cmd/delaybroker/OPERATIONS.md",
+		"cmd/delaybroker/REFERENCE.md", "cmd/delaybroker/COOKBOOK.md", "test/README.md",
 		"test/deploy/README.md",
 		"test/fault/README.md", "test/permissions/README.md", "test/rivals/README.md",
 	} {

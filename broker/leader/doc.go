@@ -29,8 +29,8 @@
 //	client/arrival.go                            the lateness of a delivery, by the receiver's clock
 //
 // The clocks of two servers are compared where a stream's creation time is compared with a message's timestamp
-// (timer/judge.go, inspect/whereabouts.go), where a schedule of the server's is compared with a client's later change of
-// it (dialect/takeover.go), and where records are searched by their time (journal/search.go). The time from which on all
-// messages are sealed is a server's time, or at first the time of the process that provisioned the streams
+// (timer/judge.go, inspect/whereabouts.go), where a schedule of the server's is compared with a later change by a
+// client (dialect/takeover.go), and where records are searched by their time (journal/search.go). The time from which
+// on all messages are sealed is a server's time, or at first the time of the process that provisioned the streams
 // (layout/secret.go). Package lease compares each instance's clock only with itself.
 package leader

@@ -53,7 +53,7 @@ retry lanes, which are in no order, all. A page therefore reads again what the p
 less. Where it stops before the end, it prints a cursor to go on from. That is a time and a Delay-Id, and stays good
 while messages move from lane to lane. What moves while it looks may be missing: look again.
 
-Times are by the server's clock. There is no cancelling by Delay-Id: see OPERATIONS.md.
+Times are by the server's clock. There is no cancelling by Delay-Id: see COOKBOOK.md.
 
 exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
 		Example: `  delaybroker pending ls --target 'orders.>' --due-before 10m

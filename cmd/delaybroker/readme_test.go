@@ -13,10 +13,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestReadmeSettings finds the table of "serve --help" in OPERATIONS.md, row for row, and what the README has of it.
+// TestReadmeSettings finds the table of "serve --help" in REFERENCE.md, row for row, and what the README has of it.
 func TestReadmeSettings(t *testing.T) {
 	natstest.ClearEnv(t)
-	operations := documentAt(t, "OPERATIONS.md")
+	operations := documentAt(t, "OPERATIONS.md") + documentAt(t, "REFERENCE.md") + documentAt(t, "COOKBOOK.md")
 	readme := documentAt(t, "../../README.md")
 	var help strings.Builder
 	if err := settings.WriteTable(&help); err != nil {
@@ -40,7 +40,7 @@ func TestReadmeSettings(t *testing.T) {
 		t.Fatalf("serve --help has %d settings:\n%s", rows-2, help.String())
 	}
 	if !strings.Contains(operations, want.String()) {
-		t.Errorf("OPERATIONS.md does not hold the settings as they are:\n%s", want.String())
+		t.Errorf("REFERENCE.md does not hold the settings as they are:\n%s", want.String())
 	}
 	rows := regexp.MustCompile("(?m)^\\| `(?:NATS|DELAY)_[A-Z_]+` \\|.*\n").FindAllString(readme, -1)
 	if len(rows) < 5 {
@@ -57,7 +57,7 @@ func TestReadmeSettings(t *testing.T) {
 func TestDocumentedVerbs(t *testing.T) {
 	verb := regexp.MustCompile("(?m)(?:`|^\\$ |go run \\./cmd/)delaybroker ([a-z]+)(?: ([a-z]+))?")
 	for _, file := range []string{
-		"OPERATIONS.md",
+		"OPERATIONS.md", "REFERENCE.md", "COOKBOOK.md",
 		"../../README.md",
 		"../../broker/message/PROTOCOL.md",
 		"../../test/README.md",
@@ -93,7 +93,7 @@ func TestDocumentedOutput(t *testing.T) {
 			source.WriteString(documentAt(t, file))
 		}
 	}
-	operations := documentAt(t, "OPERATIONS.md")
+	operations := documentAt(t, "OPERATIONS.md") + documentAt(t, "REFERENCE.md") + documentAt(t, "COOKBOOK.md")
 	readme := documentAt(t, "../../README.md")
 
 	sample := regexp.MustCompile(`(?m)^\$ (?:go run \./cmd/)?delaybroker .*\n(.*)$`)

@@ -92,7 +92,9 @@ func TestHelpIsNotDone(t *testing.T) {
 	} {
 		wantVerbError(t, 2, []string{"nothing was done", "--"}, args...)
 	}
-	for _, args := range [][]string{{"timers", "cancel", "--help"}, {"bench", "timers", "--help"}, {"help", "timers", "cancel"}, {"-h"}, {"timers"}} {
+	for _, args := range [][]string{
+		{"timers", "cancel", "--help"}, {"bench", "timers", "--help"}, {"help", "timers", "cancel"}, {"-h"}, {"timers"},
+	} {
 		if got := o.must(args...); !strings.Contains(got, "Usage:") {
 			t.Errorf("%q prints %q, want help", args, got)
 		}

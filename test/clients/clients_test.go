@@ -4,7 +4,7 @@
 //	JavaScript  demo.mjs and the snippet run here, and have to in CI
 //	Go          the snippet runs here, and so does the one with package client
 //	Python      the snippet runs here where nats-py is installed
-//	NATS CLI    the snippets run here, and the lines of OPERATIONS.md, with the CLI of natscli/go.mod
+//	NATS CLI    the snippets run here, and the lines of COOKBOOK.md, with the CLI of natscli/go.mod
 //	Rust        the snippet is text: it would need a crate to build in
 package clients
 

@@ -95,13 +95,13 @@ func plain(answer string) string {
 	return strings.TrimSpace(answer)
 }
 
-// TestNATSCLI types the lines of the NATS CLI that OPERATIONS.md shows, and gets what it shows: set, only if there is
+// TestNATSCLI types the lines of the NATS CLI that COOKBOOK.md shows, and gets what it shows: set, only if there is
 // none, move, cancel, the requests to a broker, and the service as "nats micro" shows it.
 func TestNATSCLI(t *testing.T) {
 	t.Parallel()
 	buildCLI(t)
 	url := startBroker(t)
-	said := conversation(t, "../../cmd/delaybroker/OPERATIONS.md")
+	said := conversation(t, "../../cmd/delaybroker/COOKBOOK.md")
 	if len(said) < 8 {
 		t.Errorf("only %d lines are shown", len(said))
 	}
