@@ -363,6 +363,7 @@ func TestDeadRefused(t *testing.T) {
 			Publish: &server.SubjectPermission{Allow: []string{
 				"$JS.API.STREAM.LIST", // the secrets, to know a broker's letters by their seals
 				"$JS.API.STREAM.INFO.DELAY_DEAD",
+				"$JS.API.STREAM.MSG.GET.DELAY_DEAD", // whether a letter is still there
 				"$JS.API.CONSUMER.CREATE.DELAY_DEAD.*",
 				"$JS.API.CONSUMER.MSG.NEXT.DELAY_DEAD.*",
 				"$JS.API.CONSUMER.DELETE.DELAY_DEAD.*",
