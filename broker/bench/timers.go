@@ -186,7 +186,7 @@ func (g *ground) even(ctx context.Context, result *Result) error {
 		}
 		l := g.load(g.side, time.Time{})
 		l.First, l.Count, l.Delays = timers, plain, []Delay{{Duration: delay}}
-		if loaded, err = g.publish(ctx, l); err != nil {
+		if _, err = g.publish(ctx, l); err != nil {
 			return err
 		}
 	}

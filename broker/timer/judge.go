@@ -60,8 +60,8 @@ const (
 )
 
 // Behind reports whether the stream ends before the generation, as far as the leader says.
-func (f State) Behind(of Firing) bool {
-	return (f.None || f.Sequence < of.Generation) && f.LastSeq < of.Generation
+func (s State) Behind(f Firing) bool {
+	return (s.None || s.Sequence < f.Generation) && s.LastSeq < f.Generation
 }
 
 // Judge decides about a firing by the last entry of its subject. Patience is how long the instance that the entry names

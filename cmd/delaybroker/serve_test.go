@@ -208,6 +208,10 @@ func TestServeOutlivesRotatedPassword(t *testing.T) {
 	for range 4 {
 		r.log.await(t, "NATS rejects the credentials of this link; retrying with the credentials read again")
 	}
+	eventually(t, "three rejections of each link", func() bool { // nats.go would give up after the second
+		closed, err := s.Connz(&server.ConnzOptions{State: server.ConnClosed, Username: true, Limit: 1000})
+		return err == nil && closed.Total >= 16 // four that worked, and twelve that were rejected
+	})
 	wantProbe(t, httpAddr, "/healthz", 200)
 	t.Setenv("NATS_CONTEXT", "")
 	wantVerbError(t, 1, []string{

@@ -353,6 +353,22 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 }
 
+// TestEmptyWordsAreRefused: beside a comma something may be missing.
+func TestEmptyWordsAreRefused(t *testing.T) {
+	for _, name := range []string{"DELAY_TARGETS", "DELAY_HEADER_TARGETS"} {
+		for value, ok := range map[string]bool{
+			"orders.>": true, "orders.>,mail.*": true, "orders.> mail.*": true, "orders.>, mail.*": true,
+			"orders.>,": false, ",orders.>": false, "orders.>,,mail.*": false, ",": false,
+		} {
+			natstest.ClearEnv(t)
+			t.Setenv(name, value)
+			if _, err := Read(); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), name) {
+				t.Errorf("%s=%q: got %v", name, value, err)
+			}
+		}
+	}
+}
+
 func TestEmptyMeansUnset(t *testing.T) {
 	natstest.ClearEnv(t)
 	names, err := names()

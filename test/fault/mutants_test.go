@@ -28,7 +28,8 @@ var mutants = []mutant{
 		name: "a delivery counts before the target has answered",
 		edits: map[string][]string{"broker/settle.go": {
 			"\tw.flights.underway++\n\tlocal := time.Now()\n", "\tw.apply(f, step{kind: arrive}, m)\n\tlocal := time.Now()\n",
-			"func(r deliver.Result) { w.mail.Put(delivered{f, r}) }", "func(r deliver.Result) { w.counts.Delivered.Add(1) }",
+			"\t\tw.mail.Put(delivered{f, r, now.Add(r.At.Sub(proved))})\n",
+			"\t\t_, _ = now, proved\n\t\tw.counts.Delivered.Add(1)\n",
 		}},
 		fault: leaderKilled, want: history.Lost,
 	},
