@@ -64,7 +64,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "a paused series goes on",
-		edits: map[string][]string{"broker/control/series.go": {"\t\tn.Round.Due = time.Time{}\n\tcase", "\tcase"}},
+		edits: map[string][]string{"broker/timer/store/series.go": {"\t\tn.Round.Due = time.Time{}\n\tcase", "\tcase"}},
 		fault: brokerStopped, players: players, want: history.NoOrder,
 	},
 	{
