@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -204,11 +205,11 @@ func TestSearchOfASilentStream(t *testing.T) {
 			k := newKit(t, s)
 			k.create()
 			k.put(head{Instance: "kitchen", Start: "1", Number: 1}, record(1), record(2))
-			muted := 0
+			var muted atomic.Int64
 			natstest.Proxy(t, s, func(q string, _ *nats.Msg) bool {
 				silent := strings.HasPrefix(q, question)
 				if silent {
-					muted++
+					muted.Add(1)
 				}
 				return silent
 			})
@@ -218,8 +219,8 @@ func TestSearchOfASilentStream(t *testing.T) {
 			}
 			j := Open(Config{Conn: k.conn, JetStream: js, APIPrefix: natstest.ProxyAPI, Policy: k.policy})
 			r, err := j.Search(context.Background(), Query{}, func(Entry) error { return nil })
-			if err == nil || muted == 0 {
-				t.Errorf("%s is muted: got %+v, %v after %d questions, want an error", question, r, err, muted)
+			if err == nil || muted.Load() == 0 {
+				t.Errorf("%s is muted: got %+v, %v after %d questions, want an error", question, r, err, muted.Load())
 			}
 		})
 	}

@@ -156,6 +156,7 @@ func TestSilenceSaysWhenItWasTaken(t *testing.T) {
 		time.Sleep(time.Nanosecond) // the first flush is over
 		b.PublishListening(to("x"), 5*time.Second, listen(1))
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if want := []time.Duration{0, flushEvery, linger}; !slices.Equal(taken, want) {
 			t.Errorf("taken after %s, want %s", taken, want)
 		}
