@@ -122,7 +122,7 @@ func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target s
 		inspect.Printable(strings.Join(all, ", or "), 600))
 }
 
-// noSchedule shows that there is none, and is the error for that.
+// noSchedule shows that there is none, and is the error for that. The time is this host's: it is only shown.
 func (a *app) noSchedule(name string) error {
 	if err := a.showTimer(store.Answer{Outcome: timer.NotFound, Key: name, At: time.Now().UTC()}); err != nil {
 		return errors.Join(errNoSchedule, err)

@@ -76,6 +76,7 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 		return fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	if !a.JSON {
+		// The heading has the zone of this host.
 		if err := a.rowOf("TIME "+time.Now().Format("MST"), "LATE", "DUE", "SUBJECT", "ID", "BODY"); err != nil {
 			return err
 		}
