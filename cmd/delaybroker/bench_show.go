@@ -40,7 +40,7 @@ func (l *benchLine) show(p bench.Progress) {
 			fmt.Fprintln(l.app.Err, text)
 		}
 	case text != l.last || time.Since(l.drawn) >= benchFrequency:
-		l.drawn = time.Now()                                                            // to draw rarely
+		l.drawn = time.Now()
 		fmt.Fprintf(l.app.Err, "\r\x1b[K%s", terminal.Cut(text+progressOf(p), width-1)) // a wrapped line cannot be drawn anew
 	}
 	l.last = text
