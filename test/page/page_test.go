@@ -156,7 +156,7 @@ func cancelIsFinal(t *testing.T, browser context.Context, c *scene) {
 	b.press("dialog", "Done")
 	b.until(`document.querySelector("dl")?.textContent.includes("cancelled")`)
 	for _, want := range []string{
-		"who=ann", "verb=cancel", "timers cancel cancelled orders.soon", "it will not be delivered",
+		"who=ann", "verb=cancel", "timers cancel --generation ", " cancelled orders.soon", "it will not be delivered",
 	} {
 		if !strings.Contains(c.log.String(), want) {
 			t.Errorf("the log does not say %s:\n%s", want, c.log)
