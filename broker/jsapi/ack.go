@@ -23,6 +23,7 @@ const (
 	// CodeNoPeers is for servers that are offline, which time heals, and for a cluster that is too small. The description
 	// tells them apart.
 	CodeNoPeers    = 10005 // no suitable peers for placement
+	codeNoLeader   = 10008 // JetStream system temporarily unavailable
 	CodeNoReplicas = 10074 // replicas > 1 not supported in non-clustered mode
 
 	codeAccountFull = 10002 // resource limits exceeded for account

@@ -17,8 +17,6 @@ const (
 	retryElection = 5 * time.Second
 	// retryInterest is for how long Retry asks while nobody listens: JetStream may be off.
 	retryInterest = 500 * time.Millisecond
-
-	codeNoLeader = 10008 // JetStream system temporarily unavailable
 )
 
 // ErrNoLeader is returned by Retry when JetStream had no leader for as long as it asked.

@@ -42,12 +42,12 @@ func (b *Builder) copies() (replicas int, fewer bool) {
 // provide creates missing streams, and returns the lanes to serve. If patient is set, a stream without a leader is an
 // error.
 func (b *Builder) provide(ctx context.Context, patient bool) ([]layout.Spec, error) {
-	maxPayload := b.conn.MaxPayload()
+	maxPayload, tooOld := b.conn.MaxPayload(), layout.CheckServer(b.conn.ConnectedServerVersion())
 	switch {
 	case maxPayload == 0: // no server has sent its INFO yet
 		return nil, nats.ErrDisconnected
-	case layout.CheckServer(b.conn.ConnectedServerVersion()) != nil:
-		return nil, layout.CheckServer(b.conn.ConnectedServerVersion())
+	case tooOld != nil:
+		return nil, tooOld
 	case maxPayload < minPayload:
 		return nil, fmt.Errorf("%w: the server's max_payload is %d: at least %d, of which messages have all but %d",
 			conf.ErrConfig, maxPayload, minPayload, intakeReserve)

@@ -17,11 +17,11 @@ import (
 // the disk is full, and ends. With room again it delivers what was accepted. It needs the right to mount a disk.
 func TestDiskFullAtStart(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it mounts a disk")
+		t.Skip("NOT RUN: -short, and it mounts a disk")
 	}
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=32m"); err != nil {
-		t.Skipf("no disk of its own: %v", err)
+		t.Skipf("NOT RUN: no disk of its own: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
