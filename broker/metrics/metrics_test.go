@@ -23,13 +23,13 @@ import (
 // busy is a broker with the default levels, of which everything can be said.
 func busy(t *testing.T) Source {
 	t.Helper()
-	streams, err := provision.StreamsOf(conf.Config{})
+	created, err := provision.StreamsOf(conf.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := figures.Status{Counts: figures.Counts{Outcomes: map[string]uint64{}, Dead: map[message.Code]uint64{},
 		Lateness: map[layout.Kind]figures.Histogram{}}}
-	for _, w := range streams.Wanted(1<<20, true) {
+	for _, w := range created.Wanted(1<<20, true) {
 		if w.Kind != layout.Dead {
 			s.Lanes = append(s.Lanes, figures.LaneStatus{
 				Stream: w.Stream, Kind: string(w.Kind), Ownership: figures.Ownership{Owned: true},

@@ -86,8 +86,8 @@ func (p Process) Run(parent context.Context) (err error) {
 		storage = func() []inspect.Check { return []inspect.Check{server.Disk(), server.Store()} }
 		dialer.Access = cfg.Access.At(server.URL(), server.TLS())
 	}
-	web := probes.NewServer(log)
-	defer probes.Close(web, log)
+	httpServer := probes.NewServer(log)
+	defer probes.Close(httpServer, log)
 	set, err := dialer.Dial()
 	if err != nil {
 		return p.notAccepted(err)
@@ -104,8 +104,8 @@ func (p Process) Run(parent context.Context) (err error) {
 			Engine: b, Down: set.Down, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
 			Traces: p.spans, Version: p.Version, Revision: p.Revision, GoVersion: p.GoVersion,
 		}
-		life.show(web, source, p.page(b, dialer, source))
-		life.running.Go(func() { probes.Serve(web, listener, life.fail) })
+		life.show(httpServer, source, p.page(b, dialer, source))
+		life.running.Go(func() { probes.Serve(httpServer, listener, life.fail) })
 	}
 
 	if err := set.Await(ctx, log); err != nil {
