@@ -13,11 +13,11 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/dialect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/schedules"
 	"delaybroker/broker/timer/store"
-	"delaybroker/broker/timetable"
+	"delaybroker/broker/timer/timetable"
 	declared "delaybroker/cmd/schedules"
 	"delaybroker/test/natstest"
 )
@@ -160,9 +160,9 @@ func TestSchedulesByTheServersClock(t *testing.T) {
 
 // answersSchedules answers those who ask for schedules, with the timers and the clock of c.
 func (c *controlled) answersSchedules(t *testing.T) {
-	service := dialect.NewService(dialect.Config{
+	service := schedules.NewService(schedules.Config{
 		Conn: c.nc, Grounds: message.ParseGrounds("schedules.orders.>=orders.>", nil),
-		Store: dialect.Store{Timers: c.timers},
+		Store: schedules.Store{Timers: c.timers},
 		Grace: time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, stop := context.WithCancel(context.Background())
