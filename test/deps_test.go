@@ -21,11 +21,11 @@ import (
 //	2  broker/outbox    broker/timer/store ──▶ broker/lane ──▶ broker/layout    broker/lease    broker/pause
 //	1  broker/jsapi     broker/attempts   broker/timer   broker/client/clienttest ──▶ broker/client
 //	0  levels   wheel   broker/message ──▶ broker/timetable ──▶ levels   broker/ratelog   broker/leader   broker/budget   broker/mailbox
-//	   broker/watermark ──▶ broker/leader   broker/history
+//	   broker/watermark ──▶ broker/leader   broker/history   broker/payload
 var floors = [][]string{
 	{
 		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/budget", "broker/mailbox",
-		"broker/watermark", "broker/history", "broker/timetable",
+		"broker/watermark", "broker/history", "broker/timetable", "broker/payload",
 	},
 	{"broker/jsapi", "broker/attempts", "broker/timer"},
 	{"broker/client", "broker/client/clienttest"},
