@@ -45,7 +45,7 @@ type Stored struct {
 	Unopened *List
 
 	foreign []uint64 // sequences of messages after the record that are not newer records
-	earlier bool // there are earlier messages on the subject
+	earlier bool     // there are earlier messages on the subject
 }
 
 // Record is a list with its seal, as it is stored and announced.
