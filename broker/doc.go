@@ -32,7 +32,7 @@
 //	  ▼
 //	settle.go                   takes the step:
 //	  ├─ hold ─▶ flights.go     on the wheel/… until the next decision
-//	  ├─ hop, retry, dead ────▶ outbox/… publishes into another lane, under our seal
+//	  ├─ hop, retry, dead ────▶ acks/… publishes into another lane, under our seal
 //	  └─ fire ────────────────▶ deliver/… publishes to orders.x, at its rate and its group's share
 //	                              │
 //	decide.go ◀── the answer ─────┘    jsapi/… reads it: arrived, or the next step
@@ -41,15 +41,15 @@
 //	commit.go, committer.go     move the cursor, look at the stream (link/…), purge up to the cursor
 //
 //	The time: leader/…, look.go. The memory for reading: budget/….
-//	Figures for operators: report.go, overdue.go, figures/…; when a message should have left: provision/….
+//	Figures for operators: report.go, overdue.go, stats/….
 //	How each message ended: ended.go.
 //
 // These are the stops of a message without trouble.
 //
 // # Named timers
 //
-// Package alarm decides about a named timer until its firing is stored, and again when it is settled. In between it is
-// a message as any other. timers.go is what a lane has of its timers, read_timers.go reads their bodies ahead,
+// Package timer/role decides about a named timer until its firing is stored, and again when it is settled. In between
+// it is a message as any other. timers.go is what a lane has of its timers, read_timers.go reads their bodies ahead,
 // fire_timer.go takes their steps, and settle_timer.go removes their entries, after what is due. timers_lane.go is the
 // lane of their entries.
 //
@@ -60,9 +60,9 @@
 //
 //	a level refuses a hop        decide.go: afterRefusal, and smaller, which names the level below
 //	a target answers nothing     deliver/evidence.go: whether that is a delivery; decide.go: judgeSilence
-//	a seal cannot be judged      provision/keys.go
-//	a named timer                alarm/decide.go
-//	a timer's next round         alarm/stream.go: Firing, by timetable/rounds.go: Decide
+//	a seal cannot be judged      streams/provision/keys.go
+//	a named timer                timer/role/decide.go
+//	a timer's next round         timer/role/stream.go: Firing, by timer/timetable/rounds.go: Decide
 //	backlogs of several lanes    watermark/… brings them into one order
 //	two clocks meet              leader/doc.go says where
 //
@@ -100,7 +100,7 @@
 //   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. The answer "duplicate" is believed only after
 //     the stored message was read, and is ours. If it is not, the message goes out under an id that nobody can know.
 //   - A message below delaysys or delaydead is believed only with our seal (message.Keys), an answer only under the
-//     token of its publish (package outbox), and an acknowledgement of a lane only with that lane's name.
+//     token of its publish (package acks), and an acknowledgement of a lane only with that lane's name.
 //   - A worker reads, fires and commits only while its lease is held, and asks before each. Work that is not finished
 //     when a lease is lost is done again by the next owner, under the same ids.
 //   - Nothing waits for the journal (record.go, package journal), or for whoever else is told how messages end

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"delaybroker/broker/budget"
-	"delaybroker/broker/figures"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
+	"delaybroker/broker/stats"
 )
 
 // laneKind is the behaviour that differs between kinds of lanes. The loop is the same for all of them. A new kind of
@@ -28,7 +28,7 @@ type laneKind interface {
 	// idle asks JetStream the questions that are due although no message is. It returns how long until the next.
 	idle(w *worker, m moment) time.Duration
 	// report changes the report of a pass.
-	report(w *worker, r *figures.Report)
+	report(w *worker, r *stats.Report)
 }
 
 // source is how a lane is read.
@@ -74,7 +74,7 @@ func (plainLane) idle(w *worker, m moment) time.Duration {
 	return w.count(m.local, countEvery)
 }
 
-func (plainLane) report(*worker, *figures.Report) {}
+func (plainLane) report(*worker, *stats.Report) {}
 
 // retryLane holds messages that wait for another attempt. They are late from their due times on.
 type retryLane struct{ plainLane }

@@ -3,9 +3,9 @@ package broker
 import (
 	"time"
 
-	"delaybroker/broker/figures"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
+	"delaybroker/broker/stats"
 )
 
 // This file has a worker's loop tell how it is, for Status.
@@ -19,8 +19,8 @@ const countEvery = 5 * time.Second
 func (w *worker) report(local time.Time) {
 	f, r := w.flights, w.reading
 	now, _ := w.clock.Now(local)
-	report := figures.Report{
-		Memory:  figures.Memory{Held: f.count, HeldBytes: f.bytes, Span: r.cursor.Span(), Full: w.full()},
+	report := stats.Report{
+		Memory:  stats.Memory{Held: f.count, HeldBytes: f.bytes, Span: r.cursor.Span(), Full: w.full()},
 		Waiting: f.waiting(), Newer: len(f.newer),
 		Pending: uint64(f.count) + r.behind(), Read: r.last.Sequence, Bytes: r.seen.Bytes,
 		MaxBytes: r.seen.MaxBytes, Offset: w.clock.Offset(now, local), Uncommitted: w.commits.waiting(&r.cursor, local),

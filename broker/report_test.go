@@ -4,17 +4,17 @@ import (
 	"testing"
 	"time"
 
-	"delaybroker/broker/figures"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 )
 
 // idle is a worker of a level of an hour.
 func idle(t *testing.T, now time.Time) *worker {
 	t.Helper()
-	return atWork(t, layout.Spec{Kind: layout.Level, Delay: time.Hour}, now)
+	return atWork(t, streams.Spec{Kind: streams.Level, Delay: time.Hour}, now)
 }
 
 func (w *worker) statusAt(local time.Time) LaneStatus {
@@ -88,7 +88,7 @@ func TestStatusOfALoopThatHangs(t *testing.T) {
 	if l.ClockKnown {
 		t.Error("the clocks are compared by a look of an hour ago")
 	}
-	if l := w.statusAt(now.Add(figures.OffsetFor)); !l.ClockKnown || l.ClockOffset != 0 {
+	if l := w.statusAt(now.Add(stats.OffsetFor)); !l.ClockKnown || l.ClockOffset != 0 {
 		t.Errorf("clock offset %s, known %v, want 0 and true", l.ClockOffset, l.ClockKnown)
 	}
 }

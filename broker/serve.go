@@ -6,18 +6,18 @@ import (
 	"fmt"
 	"sync"
 
-	"delaybroker/broker/alarm"
 	"delaybroker/broker/budget"
-	"delaybroker/broker/figures"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/link"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/role"
 )
 
 // work runs one worker for each lane until ctx ends.
-func (b *Broker) work(ctx context.Context, lanes []layout.Spec, room *budget.Budget, i *instance) error {
+func (b *Broker) work(ctx context.Context, lanes []streams.Spec, room *budget.Budget, i *instance) error {
 	errs := make([]error, len(lanes))
 	var settled, all sync.WaitGroup
 	b.order.Expect(len(lanes))
@@ -36,7 +36,7 @@ func (b *Broker) work(ctx context.Context, lanes []layout.Spec, room *budget.Bud
 
 // serve works one lane whenever it is ours. It calls settled when the lane is being read, is somebody else's, or will
 // not be worked any more.
-func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget.Budget, i *instance, settled func()) error {
+func (b *Broker) serve(ctx context.Context, l streams.Spec, room *budget.Budget, i *instance, settled func()) error {
 	defer settled()
 	known := sync.OnceFunc(b.order.Decide)
 	defer known()
@@ -67,19 +67,19 @@ func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget.Budget, 
 // own works a lane that is ours until ctx or the lease ends, and returns where a successor starts. It makes the laneKind;
 // the loop compares kinds nowhere else.
 func (b *Broker) own(
-	ctx context.Context, l layout.Spec, held lease.Lease, room *budget.Budget, i *instance, counts *figures.Lane,
+	ctx context.Context, l streams.Spec, held lease.Lease, room *budget.Budget, i *instance, counts *stats.Lane,
 	known, settled func(),
 ) (left lease.Cursor, err error) {
 	var kind laneKind = plainLane{}
 	from := held.From()
 	switch l.Kind {
-	case layout.Paused:
+	case streams.Paused:
 		known()
 		settled()
 		return lease.Cursor{}, b.newPauseLanes(i, l, held, room, counts).run(ctx)
-	case layout.Retry:
+	case streams.Retry:
 		kind = retryLane{}
-	case layout.Timers:
+	case streams.Timers:
 		if next := b.readCursor(ctx, i.timers); next.Created.Equal(from.Created) || from.Next == 0 {
 			from = lease.Cursor{Next: max(from.Next, next.Next), Created: next.Created}
 		}
@@ -94,7 +94,7 @@ func (b *Broker) own(
 }
 
 // readCursor reads the cursor of the timers' stream. Without a good one, reading begins with the first entry.
-func (b *Broker) readCursor(ctx context.Context, s *alarm.Stream) timer.Cursor {
+func (b *Broker) readCursor(ctx context.Context, s *role.Stream) timer.Cursor {
 	c, err := s.ReadCursor(ctx)
 	if err != nil {
 		b.log.Warn("the cursor of the timers cannot be read, or somebody else wrote it; reading all timers anew", "err", err)
@@ -104,8 +104,8 @@ func (b *Broker) readCursor(ctx context.Context, s *alarm.Stream) timer.Cursor {
 
 // newWorker prepares a worker, and its reader, for a lane that is ours.
 func (b *Broker) newWorker(
-	i *instance, l layout.Spec, kind laneKind, by lease.Lease, from lease.Cursor, room *budget.Budget,
-	counts *figures.Lane, settled func(),
+	i *instance, l streams.Spec, kind laneKind, by lease.Lease, from lease.Cursor, room *budget.Budget,
+	counts *stats.Lane, settled func(),
 ) *worker {
 	source := kind.source()
 	reader := lane.NewReader(lane.ReaderConfig{

@@ -4,8 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"delaybroker/broker/attempts"
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
@@ -20,14 +19,14 @@ type plan struct {
 	retries  levels.Ladder
 	attempts int // deliveries that may be refused
 
-	retryRules   attempts.Waits // before retries
-	attemptRules attempts.Limits
+	retryRules   config.RetryWaits // before retries
+	attemptRules config.RetryLimits
 
 	resumed leader.Time // of the lane of a pause: since when its messages may go out; zero elsewhere
 }
 
 // planOf is by what the messages of a lane are decided about.
-func planOf(cfg conf.Config, kind laneKind, delay time.Duration) plan {
+func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
 	return plan{
 		kind: kind, delay: delay, ladder: cfg.Ladder, retries: cfg.RetryLadder, retryRules: cfg.RetryRules,
 		attempts: cfg.Attempts, attemptRules: cfg.AttemptRules,

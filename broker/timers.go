@@ -1,13 +1,13 @@
 package broker
 
-import "delaybroker/broker/alarm"
+import "delaybroker/broker/timer/role"
 
-// timers are the named timers that a lane has in memory. It belongs to the lane's loop. See package alarm.
+// timers are the named timers that a lane has in memory. It belongs to the lane's loop. See package role.
 type timers struct {
-	stream *alarm.Stream
-	latest map[string]*flight        // by subject: the sets that the timers' lane has read
-	mine   map[*alarm.Alarm]struct{} // those that this lane fires
-	loaded int                       // bytes of bodies that were read for their markers
+	stream *role.Stream
+	latest map[string]*flight       // by subject: the sets that the timers' lane has read
+	mine   map[*role.Alarm]struct{} // those that this lane fires
+	loaded int                      // bytes of bodies that were read for their markers
 
 	copying, looking   int       // questions to JetStream underway
 	uncopied, unlooked []*flight // to be read, in order: from any replica, and from the leader
@@ -15,9 +15,9 @@ type timers struct {
 	settlements
 }
 
-func newTimers(s *alarm.Stream) *timers {
+func newTimers(s *role.Stream) *timers {
 	return &timers{
-		stream: s, latest: make(map[string]*flight), mine: make(map[*alarm.Alarm]struct{}), settlements: newSettlements(),
+		stream: s, latest: make(map[string]*flight), mine: make(map[*role.Alarm]struct{}), settlements: newSettlements(),
 	}
 }
 
@@ -45,7 +45,7 @@ func (w *worker) forgetTimer(f *flight) {
 }
 
 // endAlarm gives up the firing of a timer.
-func (w *worker) endAlarm(a *alarm.Alarm) {
+func (w *worker) endAlarm(a *role.Alarm) {
 	t := w.timers
 	if _, ok := t.mine[a]; ok {
 		t.stream.Release(a)

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"time"
 
-	"delaybroker/broker/alarm"
 	"delaybroker/broker/budget"
-	"delaybroker/broker/figures"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
-	"delaybroker/broker/provision"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams/provision"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/role"
 )
 
 // timersEvery is countEvery of the timers, which others remove.
@@ -23,15 +23,15 @@ const timersEvery = time.Minute
 // timersLane is the lane of named timers: each message is an entry of a timer, and the last on a subject is its state.
 type timersLane struct {
 	plainLane
-	stream *alarm.Stream
+	stream *role.Stream
 	cursor string    // the subject of the lane's cursor
 	began  time.Time // local; since when the lane is ours
 
-	sweep    alarm.Sweep
+	sweep    role.Sweep
 	unopened int // entries that are sealed with a key that is not known, by the last pass
 }
 
-func newTimersLane(s *alarm.Stream, cursor string) *timersLane {
+func newTimersLane(s *role.Stream, cursor string) *timersLane {
 	return &timersLane{stream: s, cursor: cursor, began: time.Now()}
 }
 
@@ -46,7 +46,7 @@ func (l *timersLane) source() source {
 func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	t := w.timers
 	if in.KeysRead && l.beforeUs(w, leader.At(in.At)) {
-		f.timer = &alarm.Alarm{Subject: f.Subject, Stage: alarm.Settled}
+		f.timer = &role.Alarm{Subject: f.Subject, Stage: role.Settled}
 		return
 	}
 	e := t.stream.Policy.ParseTimer(in)
@@ -99,7 +99,7 @@ func (l *timersLane) commit(ctx context.Context, _ *committer, todo commit) erro
 }
 
 // report has all entries as pending: what has been read stays. One message is the cursor.
-func (l *timersLane) report(w *worker, r *figures.Report) {
+func (l *timersLane) report(w *worker, r *stats.Report) {
 	r.Pending = max(r.Pending, max(w.reading.seen.Messages, 1)-1)
 	r.Unopened = l.unopened
 }
@@ -137,7 +137,7 @@ func (l *timersLane) sweepSoon(w *worker, m moment) time.Duration {
 				cancel()
 			}
 		})
-		end := l.stream.Pass(ctx, before, func(b *alarm.Batch) { w.mail.Put(swept{lane: l, batch: b}) })
+		end := l.stream.Pass(ctx, before, func(b *role.Batch) { w.mail.Put(swept{lane: l, batch: b}) })
 		w.mail.Put(swept{lane: l, end: end})
 	})
 	return forever
@@ -146,8 +146,8 @@ func (l *timersLane) sweepSoon(w *worker, m moment) time.Duration {
 // swept is the event that a pass has picked some up, or has ended.
 type swept struct {
 	lane  *timersLane
-	batch *alarm.Batch // nil at the end
-	end   alarm.Pass
+	batch *role.Batch // nil at the end
+	end   role.Pass
 }
 
 // swept takes in what a pass has picked up, or its end.
@@ -178,7 +178,7 @@ func (w *worker) swept(e swept, m moment, local time.Time) {
 }
 
 // logSeals logs what a pass has found of the keys that entries are sealed with.
-func (l *timersLane) logSeals(w *worker, end alarm.Pass) {
+func (l *timersLane) logSeals(w *worker, end role.Pass) {
 	resealed, err := end.Resealed()
 	if resealed > 0 {
 		w.log.Info("pending series and schedules are sealed anew, with the first secret", "entries", resealed)

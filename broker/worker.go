@@ -8,21 +8,21 @@ import (
 	"sync/atomic"
 	"time"
 
-	"delaybroker/broker/alarm"
+	"delaybroker/broker/acks"
 	"delaybroker/broker/budget"
-	"delaybroker/broker/figures"
 	"delaybroker/broker/journal"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/link"
 	"delaybroker/broker/mailbox"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
 	"delaybroker/broker/pause"
-	"delaybroker/broker/provision"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/streams/provision"
+	"delaybroker/broker/timer/role"
 	"delaybroker/broker/watermark"
 )
 
@@ -46,15 +46,15 @@ type instance struct {
 	names     message.Names
 	keys      *provision.Keyring
 	jetstream *link.JetStream
-	write     *outbox.Outbox
+	write     *acks.Inbox
 	deliver   deliverer
 	links     *link.States
 	order     *watermark.Group
-	tally     *figures.Tally
+	tally     *stats.Tally
 	pauses    *pause.Keeper
 	refusals  *ratelog.Keyed  // by target, for all lanes together
 	journal   *journal.Writer // nil if none is kept
-	timers    *alarm.Stream
+	timers    *role.Stream
 	ended     func(Ended) // nil if nobody wants to know: see Config
 
 	holdMessages int           // how many messages a lane keeps: see Config
@@ -65,7 +65,7 @@ type instance struct {
 // say otherwise. The loop waits for no answer: answers come back through the mailbox.
 type worker struct {
 	shared *instance
-	lane   layout.Spec
+	lane   streams.Spec
 	plan   plan
 	lease  lease.Lease
 	log    *slog.Logger
@@ -85,9 +85,9 @@ type worker struct {
 
 // tells are what a worker tells of its work.
 type tells struct {
-	early  figures.Early
-	gauge  *figures.Gauge // read by Status
-	counts *figures.Lane  // read by Status
+	early  stats.Early
+	gauge  *stats.Gauge // read by Status
+	counts *stats.Lane  // read by Status
 }
 
 // loop holds the parts that a worker's loop needs to wait, wake up and end.
@@ -116,8 +116,8 @@ type (
 // newWorker prepares a worker for a lane that is ours, to be read from a sequence on. Room is the lane's account of the
 // instance's memory, which run closes.
 func newWorker(
-	i *instance, l layout.Spec, p plan, by lease.Lease, r *lane.Reader, from uint64, room *budget.Account,
-	counts *figures.Lane, log *slog.Logger,
+	i *instance, l streams.Spec, p plan, by lease.Lease, r *lane.Reader, from uint64, room *budget.Account,
+	counts *stats.Lane, log *slog.Logger,
 ) *worker {
 	clock := newLeaderClock(time.Now())
 	w := &worker{
@@ -125,7 +125,7 @@ func newWorker(
 		reading: newReading(r, l.Delay, p.kind.source().cursor, from), flights: newFlights(room), clock: clock,
 		commits: newCommitter(l.Stream, p.kind, i.jetstream.API, i.jetstream.Sample),
 		timers:  newTimers(i.timers),
-		tells:   tells{gauge: figures.NewGauge(clock.Base()), counts: counts},
+		tells:   tells{gauge: stats.NewGauge(clock.Base()), counts: counts},
 		loop:    loop{mail: mailbox.New[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
 	}
 	room.OnRoom(w.wake)
