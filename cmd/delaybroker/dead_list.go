@@ -21,8 +21,9 @@ func (a *app) deadListCommand() *cobra.Command {
 	var limit int
 	var by []string
 	c := &cobra.Command{
-		Use:   "ls",
-		Short: "List dead letters, the oldest first, or count them by kind",
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List dead letters, the oldest first, or count them by kind",
 		Long: `List dead letters, the oldest first, or with --by count them, the most first. With --json, each letter of a
 list is a line. Numbers in reasons count as equal: they are times and attempts.
 
