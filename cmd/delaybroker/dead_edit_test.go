@@ -48,8 +48,8 @@ func TestDeadResendRepaired(t *testing.T) {
 	o.letters("delayin.1ms.orders.a", "delayin.soon.orders.b")
 	o.createOrders()
 	repair := []string{
-		"dead", "resend", "--all", "-H", "X-Fixed: yes", "-H", "Delay-Until: 2026-01-01T00:00:00Z", "--drop-header", "X-Other",
-		"--body", "-",
+		"dead", "resend", "--all", "-H", "X-Fixed: yes", "-H", "Delay-Until: 2026-01-01T00:00:00Z",
+		"--drop-header", "X-Other", "--body", "-",
 	}
 	dry, _, err := runVerb(t, "new body", append(repair, "--json", "--dry-run")...)
 	if want := `"outcomes":[{"did":"resent","letters":2}]`; err != nil || !strings.Contains(dry, want) {
@@ -114,7 +114,8 @@ sed -i 's/^body of.*/edited/; s/^Delay-Until: .*/&\nX-New: 1/' "$1"`)
 
 	editor(t, `echo "Delay-Id: forged" | cat - "$1" > "$1.new" && mv "$1.new" "$1"`)
 	_, _, err := o.run("dead", "resend", "--all", "--edit")
-	if err == nil || !strings.Contains(err.Error(), "reserved") || !strings.Contains(err.Error(), "kept in "+os.TempDir()) {
+	if err == nil || !strings.Contains(err.Error(), "reserved") ||
+		!strings.Contains(err.Error(), "kept in "+os.TempDir()) {
 		t.Errorf("a forged header: got %v", err)
 	}
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 1 {

@@ -71,7 +71,7 @@ exit codes: 0 all that were chosen, 1 failed, or some were left, 2 wrong words o
 	f.BoolVar(&o.change.AtOnce, "now", false, "deliver at once, also what was never understood")
 	f.BoolVar(&o.change.Unsealed, "unsealed", false, "deliver although no seal proves that a broker wrote it")
 	f.BoolVar(&o.change.DropExpiry, "drop-expiry", false, "deliver although Delay-Expires has passed")
-	f.StringArrayVarP(&o.headers, "header", "H", nil, "with this header, as in 'Key: value', in place of those of that key")
+	f.StringArrayVarP(&o.headers, "header", "H", nil, "with this header, 'Key: value', in place of those of its key")
 	f.StringSliceVar(&o.change.Edit.Drop, "drop-header", nil, "without this header, or without several")
 	f.StringVar(&o.body, "body", "", "with this body; - reads it from stdin")
 	f.BoolVar(&o.edit, "edit", false, "edit each letter in $VISUAL or $EDITOR, and resend those that were changed")

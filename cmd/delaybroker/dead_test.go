@@ -218,7 +218,8 @@ func TestDeadResend(t *testing.T) {
 
 	dry := o.summary(1, "resend", "--target", "orders.>", "--dry-run")
 	want := `[{"did":"resent","letters":1},{"did":"left","letters":1,` +
-		`"why":"the request was not understood, so nobody knows when it is due: --now delivers it at once, a --header with Delay-Until at its time","number":2}]`
+		`"why":"the request was not understood, so nobody knows when it is due: --now delivers it at once, ` +
+		`a --header with Delay-Until at its time","number":2}]`
 	if got := dry.String(); got != want || !dry.DryRun {
 		t.Errorf("got %s, want %s", got, want)
 	}
