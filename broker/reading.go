@@ -144,7 +144,7 @@ func (w *worker) hungry(local time.Time) bool {
 // half of the memory: see holdOrSpill.
 func (w *worker) full() bool {
 	return w.flights.count >= 2*w.shared.holdMessages || w.reading.cursor.Span() >= maxSpan ||
-		w.timers.count >= 2*maxSettlements || !w.flights.account.Room()
+		w.timers.count >= 2*maxSettlements || !w.flights.account.Room(w.flights.reserve())
 }
 
 // resumes is when reading goes on, if it pauses although there is room.
@@ -204,6 +204,7 @@ func (w *worker) read(item lane.Item, local time.Time) {
 		w.flights.hold(f, when) // behind messages that became due while we read, which go out in the next pass
 	default:
 		w.proceed(f, m)
+		w.charge()
 	}
 }
 

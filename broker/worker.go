@@ -309,6 +309,7 @@ func (w *worker) send(m moment, local time.Time) time.Duration {
 // may have taken the lane over when it goes on.
 func (w *worker) advance(until leader.Time, m moment) (some bool) {
 	for due, f := range w.flights.due(until) {
+		w.charge()
 		if !w.lease.Held() {
 			w.flights.hold(f, due)
 			return false
@@ -328,7 +329,7 @@ func (w *worker) nextDue(now leader.Time) (leader.Time, bool) {
 	if len(w.flights.untimed) > 0 {
 		return now, true
 	}
-	next, any := w.flights.next()
+	next, any := w.flights.wakes()
 	if soon := now.Add(haltGlance); len(w.flights.halted) > 0 && (!any || soon.Before(next)) {
 		return soon, true
 	}
