@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"delaybroker/broker/figures"
-	"delaybroker/broker/inspect"
 	"delaybroker/broker/metrics"
 )
 
@@ -38,7 +37,7 @@ type Engine interface {
 type Source struct {
 	Engine   Engine
 	Down     func() map[string]string // the links that are not connected, each with the reason
-	Storage  func() []inspect.Check   // of the embedded server; nil without one
+	Storage  func() []figures.Check   // of the embedded server; nil without one
 	Stopping <-chan struct{}          // closed when a stop was asked for
 	// Durability is what an acknowledgement means, once that is known.
 	Durability *atomic.Pointer[string]
@@ -86,11 +85,11 @@ func (s Source) serveAlive(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), aliveTimeout)
 	defer cancel()
 	err := s.Engine.Alive(ctx)
-	c := inspect.Check{Name: "engine", OK: err == nil}
+	c := figures.Check{Name: "engine", OK: err == nil}
 	if err != nil {
 		c.Detail = err.Error()
 	}
-	writeChecks(w, []inspect.Check{{Name: "process", OK: true}, c})
+	writeChecks(w, []figures.Check{{Name: "process", OK: true}, c})
 }
 
 func (s Source) serveReady(w http.ResponseWriter, _ *http.Request) {
@@ -98,26 +97,26 @@ func (s Source) serveReady(w http.ResponseWriter, _ *http.Request) {
 }
 
 // Checks are for readiness. Durability is listed with them for information, and never fails.
-func (s Source) Checks() []inspect.Check {
+func (s Source) Checks() []figures.Check {
 	status := s.Engine.Status()
-	all := []inspect.Check{s.checkServing(status), s.checkLinks(), s.checkStarted(), checkLanes(status)}
+	all := []figures.Check{s.checkServing(status), s.checkLinks(), s.checkStarted(), checkLanes(status)}
 	if s.Storage != nil {
 		all = append(all, s.Storage()...)
 	}
 	if meaning := s.Durability.Load(); meaning != nil {
-		all = append(all, inspect.Check{Name: "durability", OK: true, Detail: *meaning})
+		all = append(all, figures.Check{Name: "durability", OK: true, Detail: *meaning})
 	}
 	return all
 }
 
-func (s Source) checkServing(status figures.Status) inspect.Check {
+func (s Source) checkServing(status figures.Status) figures.Check {
 	if status.Draining || isClosed(s.Stopping) {
-		return inspect.Check{Name: "serving", Detail: "draining"}
+		return figures.Check{Name: "serving", Detail: "draining"}
 	}
-	return inspect.Check{Name: "serving", OK: true}
+	return figures.Check{Name: "serving", OK: true}
 }
 
-func (s Source) checkLinks() inspect.Check {
+func (s Source) checkLinks() figures.Check {
 	links := make(map[string][]string) // by reason
 	for name, reason := range s.Down() {
 		links[reason] = append(links[reason], name)
@@ -126,17 +125,17 @@ func (s Source) checkLinks() inspect.Check {
 	for _, reason := range slices.Sorted(maps.Keys(links)) {
 		down = append(down, reason+": "+strings.Join(slices.Sorted(slices.Values(links[reason])), " "))
 	}
-	return inspect.Check{Name: "nats", OK: len(down) == 0, Detail: strings.Join(down, "; ")}
+	return figures.Check{Name: "nats", OK: len(down) == 0, Detail: strings.Join(down, "; ")}
 }
 
-func (s Source) checkStarted() inspect.Check {
+func (s Source) checkStarted() figures.Check {
 	if !isClosed(s.Engine.Ready()) {
-		return inspect.Check{Name: "started", Detail: "not all lanes are read yet"}
+		return figures.Check{Name: "started", Detail: "not all lanes are read yet"}
 	}
-	return inspect.Check{Name: "started", OK: true}
+	return figures.Check{Name: "started", OK: true}
 }
 
-func checkLanes(s figures.Status) inspect.Check {
+func checkLanes(s figures.Status) figures.Check {
 	var dead, doubt, newer []string
 	for _, l := range s.Lanes {
 		switch {
@@ -159,11 +158,11 @@ func checkLanes(s figures.Status) inspect.Check {
 }
 
 // checkNone is a check that fails when something is bad.
-func checkNone(name, problem string, bad []string) inspect.Check {
+func checkNone(name, problem string, bad []string) figures.Check {
 	if len(bad) == 0 {
-		return inspect.Check{Name: name, OK: true}
+		return figures.Check{Name: name, OK: true}
 	}
-	return inspect.Check{Name: name, Detail: fmt.Sprintf("%s: %s", problem, strings.Join(bad, " "))}
+	return figures.Check{Name: name, Detail: fmt.Sprintf("%s: %s", problem, strings.Join(bad, " "))}
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -176,18 +175,18 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // Fine reports whether all checks are good.
-func Fine(checks []inspect.Check) bool {
-	return !slices.ContainsFunc(checks, func(c inspect.Check) bool { return !c.OK })
+func Fine(checks []figures.Check) bool {
+	return !slices.ContainsFunc(checks, func(c figures.Check) bool { return !c.OK })
 }
 
 // An Answer is the body of a probe's.
 type Answer struct {
 	Status string          `json:"status"`
-	Checks []inspect.Check `json:"checks"`
+	Checks []figures.Check `json:"checks"`
 }
 
 // writeChecks answers 200 when all checks are good and 503 otherwise.
-func writeChecks(w http.ResponseWriter, checks []inspect.Check) {
+func writeChecks(w http.ResponseWriter, checks []figures.Check) {
 	status, code := "ok", http.StatusOK
 	if !Fine(checks) {
 		status, code = "unavailable", http.StatusServiceUnavailable

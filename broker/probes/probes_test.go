@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 
 	"delaybroker/broker/figures"
-	"delaybroker/broker/inspect"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -94,7 +93,7 @@ func TestProbes(t *testing.T) {
 				}
 				var body struct {
 					Status string
-					Checks []inspect.Check
+					Checks []figures.Check
 				}
 				if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 					t.Fatal(err)
