@@ -11,10 +11,10 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/doctor"
-	"delaybroker/broker/figures"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
-	"delaybroker/broker/probes"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/web"
 	"delaybroker/test/natstest"
 )
 
@@ -101,11 +101,11 @@ func TestNewerMessageIsReported(t *testing.T) {
 			}
 		}
 		stopping := make(chan struct{})
-		ready := probes.Source{
+		ready := web.Source{
 			Engine: a.broker, Down: func() map[string]string { return nil }, Stopping: stopping,
 			Durability: new(atomic.Pointer[string]),
 		}.Checks()
-		if !slices.ContainsFunc(ready, func(c figures.Check) bool {
+		if !slices.ContainsFunc(ready, func(c stats.Check) bool {
 			return c.Name == "lanes" && !c.OK && c.Detail == "hold messages that only a newer broker can read: DELAY_5s"
 		}) {
 			t.Errorf("readyz says %+v", ready)

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/figures"
+	"delaybroker/broker/stats"
 )
 
 // unbound are the limits of an account without any, and limited are those with a change.
@@ -62,7 +62,7 @@ var brokenServers = []diagnosis{
 		set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient", EmbeddedFull},
 	{situation{name: "the disk is full", set: func(sc *scene) {
 		sc.serve()
-		sc.host.Probe = Probe{URL: "http://here/readyz", Checks: []figures.Check{{Name: "disk", Detail: "takes no data"}}}
+		sc.host.Probe = Probe{URL: "http://here/readyz", Checks: []stats.Check{{Name: "disk", Detail: "takes no data"}}}
 	}}, "storage", Critical, "the broker at http://here/readyz says: takes no data",
 		"free space on the disk of DELAY_EMBEDDED_DIR: nothing new is accepted or moved"},
 	{situation{name: "the account is full", options: elsewhere, set: func(sc *scene) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/figures"
+	"delaybroker/broker/stats"
 )
 
 // A diagnosis is what doctor is to say of a situation, and all that it is to say: what only follows from it is left
@@ -81,8 +81,8 @@ func TestDoctorOnBrokers(t *testing.T) {
 			"look at the broker's log: a target, a stream or the broker is behind"},
 		{situation{name: "a broker that is stuck", set: func(sc *scene) {
 			sc.serve()
-			sc.host.Probe = Probe{URL: "http://here/readyz", Checks: []figures.Check{{Name: "lanes", OK: true}},
-				Alive: []figures.Check{{Name: "process", OK: true}, {Name: "engine", Detail: "the loop of DELAY_5s does not turn"}}}
+			sc.host.Probe = Probe{URL: "http://here/readyz", Checks: []stats.Check{{Name: "lanes", OK: true}},
+				Alive: []stats.Check{{Name: "process", OK: true}, {Name: "engine", Detail: "the loop of DELAY_5s does not turn"}}}
 		}}, "ready", Critical, "the loop of DELAY_5s does not turn", "restart the broker at http://here/readyz"},
 	} {
 		d.play(t, d.judge)

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 	"delaybroker/broker/text"
 )
 
@@ -14,7 +14,7 @@ import (
 func (f Facts) checkForeign() []Finding {
 	var all []Finding
 	var foreign []string
-	for _, stream := range layout.Compare(f.want, f.All).Foreign {
+	for _, stream := range streams.Compare(f.want, f.All).Foreign {
 		want, _ := inspect.SpecOf(f.want, stream)
 		switch _, found := inspect.SpecOf(f.Found, stream); {
 		case found: // its marks cannot be read: see checkState

@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"slices"
 
-	"delaybroker/broker/figures"
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 	"delaybroker/broker/text"
 	"delaybroker/levels"
 )
 
 // checkJournal says how far the journal reaches back, and who does not write it. Where there is none it says nothing.
 func checkJournal(f Facts) []Finding {
-	i := slices.IndexFunc(f.Found, func(s layout.Spec) bool { return s.Kind == layout.Journal })
+	i := slices.IndexFunc(f.Found, func(s streams.Spec) bool { return s.Kind == streams.Journal })
 	if f.All == nil || i < 0 {
 		return nil
 	}
@@ -24,7 +24,7 @@ func checkJournal(f Facts) []Finding {
 		limit = fmt.Sprintf(" of %d", info.Config.MaxBytes)
 	}
 	var all []Finding
-	running, without := f.instances.Names(func(figures.Answer) bool { return true }), f.instances.WithoutJournal()
+	running, without := f.instances.Names(func(stats.Answer) bool { return true }), f.instances.WithoutJournal()
 	switch {
 	case len(running) > 0 && len(without) == len(running):
 		all = verdict(Fine, "nats stream rm "+stream+", or wait until it is empty",

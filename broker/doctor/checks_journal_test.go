@@ -9,27 +9,27 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
-	"delaybroker/broker/figures"
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 	"delaybroker/test/natstest"
 )
 
 // TestCheckJournal judges what doctor found.
 func TestCheckJournal(t *testing.T) {
 	now := time.Now()
-	facts := func(bytes uint64, goesBack time.Duration, answers ...figures.Answer) Facts {
+	facts := func(bytes uint64, goesBack time.Duration, answers ...stats.Answer) Facts {
 		info := &jetstream.StreamInfo{TimeStamp: now}
 		info.Config.MaxAge, info.Config.MaxBytes = 7*24*time.Hour, 1000
 		info.State.Bytes, info.State.FirstTime = bytes, now.Add(-goesBack)
 		f := Facts{Listed: inspect.Listed{
 			All:   map[string]*jetstream.StreamInfo{"DELAY_JOURNAL": info},
-			Found: []layout.Spec{{Stream: "DELAY_JOURNAL", Kind: layout.Journal}},
+			Found: []streams.Spec{{Stream: "DELAY_JOURNAL", Kind: streams.Journal}},
 		}}
 		f.instances.Answers = answers
 		return f
 	}
-	keeps, none := figures.Answer{Instance: "a", Journal: true}, figures.Answer{Instance: "b"}
+	keeps, none := stats.Answer{Instance: "a", Journal: true}, stats.Answer{Instance: "b"}
 	for _, test := range []struct {
 		name  string
 		facts Facts

@@ -3,7 +3,7 @@ package doctor
 import (
 	"fmt"
 
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 )
 
 func checkMemory(f Facts) []Finding {
@@ -12,7 +12,7 @@ func checkMemory(f Facts) []Finding {
 	switch {
 	case m.Cgroup == 0:
 		return verdict(Fine, "", "no limit here")
-	case m.Runtime >= m.Cgroup && m.Runtime != conf.NoLimit:
+	case m.Runtime >= m.Cgroup && m.Runtime != config.NoLimit:
 		return verdict(Warn, fmt.Sprintf("leave GOMEMLIMIT out, or set GOMEMLIMIT=%dMiB", m.Soft()>>mib),
 			"GOMEMLIMIT is %d MiB, the limit %d MiB: the process may be killed before it collects garbage",
 			m.Runtime>>mib, m.Cgroup>>mib)

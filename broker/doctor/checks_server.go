@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/figures"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
 	"delaybroker/broker/text"
 )
 
@@ -54,7 +54,7 @@ func checkConnection(f Facts) []Finding {
 // of another broker.
 func checkReady(f Facts) []Finding {
 	p := f.Host.Probe
-	switch stuck := figures.FailingChecks(p.Alive); {
+	switch stuck := stats.FailingChecks(p.Alive); {
 	case p.URL == "":
 		return nil
 	case p.Err != nil:
@@ -132,7 +132,7 @@ func checkServer(f Facts) []Finding {
 }
 
 // versions name the instances that say what they are, each once, and report whether their formats differ.
-func versions(answers []figures.Answer) (names []string, mixed bool) {
+func versions(answers []stats.Answer) (names []string, mixed bool) {
 	formats := make(map[int]bool)
 	for _, a := range answers {
 		name := text.Printable(a.Instance, mostDetail) + " an older version"

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 	"delaybroker/broker/text"
 )
 
@@ -38,7 +38,7 @@ func checkStreams(f Facts) []Finding {
 			"%d of %d are missing: %s", len(missing), len(f.want), text.Few(missing)), "JetStream")...)
 	}
 	all = append(all, f.checkSchedules()...)
-	for _, s := range layout.FindStranded(f.prefix, f.All) {
+	for _, s := range streams.FindStranded(f.prefix, f.All) {
 		all = append(all, verdict(Warn, "run a broker with DELAY_PREFIX="+s.Prefix+" until they are empty",
 			"%s", s)...)
 	}
@@ -53,7 +53,7 @@ func checkStreams(f Facts) []Finding {
 
 // missing are the wanted streams that are not there.
 func (f Facts) missing() []string {
-	return slices.DeleteFunc(layout.Compare(f.want, f.All).Missing,
+	return slices.DeleteFunc(streams.Compare(f.want, f.All).Missing,
 		func(s string) bool { return slices.Contains(f.Away, s) })
 }
 
@@ -82,9 +82,9 @@ func checkDrift(f Facts) []Finding {
 	if f.All == nil {
 		return nil
 	}
-	drift := layout.Compare(f.want, f.All).Drift
+	drift := streams.Compare(f.want, f.All).Drift
 	for _, s := range f.Found { // a retiring level must keep the promises too
-		if _, wanted := inspect.SpecOf(f.want, s.Stream); !wanted && s.Format <= layout.Format && s.Broken == nil {
+		if _, wanted := inspect.SpecOf(f.want, s.Stream); !wanted && s.Format <= streams.Format && s.Broken == nil {
 			drift = append(drift, s.Drift(f.All[s.Stream].Config)...)
 		}
 	}
@@ -99,14 +99,14 @@ func checkDrift(f Facts) []Finding {
 		}
 		do := "nats stream edit " + d.Stream
 		switch d.Mend {
-		case layout.ByProvision:
+		case streams.ByProvision:
 			do = "run delaybroker provision"
-		case layout.ByAnew:
+		case streams.ByAnew:
 			do = fmt.Sprintf("no edit takes that back: when what it holds may go, nats stream rm %s,"+
 				" and delaybroker provision", d.Stream)
 		}
 		found := verdict(state, do, "%s", d)
-		if d.Mend == layout.ByProvision {
+		if d.Mend == streams.ByProvision {
 			found = following(found, "streams")
 		}
 		all = append(all, found...)
@@ -128,7 +128,7 @@ func checkSeal(f Facts) []Finding {
 				"what %s holds is sealed with a secret that these settings do not have", l.Stream)
 		}
 	}
-	secrets, sealed := layout.Secrets(f.Found)
+	secrets, sealed := streams.Secrets(f.Found)
 	with := "DELAY_SECRET"
 	if len(f.Config.Secrets) == 0 {
 		with = "the secret in the streams' metadata"
@@ -175,7 +175,7 @@ func checkDeadLetters(f Facts) []Finding {
 		return nil
 	}
 	for _, l := range f.lanes.Lanes {
-		if l.Kind != layout.Dead || l.Pending == 0 || l.Info == nil {
+		if l.Kind != streams.Dead || l.Pending == 0 || l.Info == nil {
 			continue
 		}
 		age := max(0, l.Info.TimeStamp.Sub(l.Info.State.LastTime))

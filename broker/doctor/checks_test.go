@@ -10,22 +10,22 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/conf"
-	"delaybroker/broker/figures"
+	"delaybroker/broker/config"
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 )
 
 // laneIn is a lane of a stream with the given configuration.
 func laneIn(cfg jetstream.StreamConfig) inspect.Lane {
 	return inspect.Lane{
-		Stream: cfg.Name, Kind: layout.Level, Reader: inspect.Reader{Owner: inspect.OwnerRead},
+		Stream: cfg.Name, Kind: streams.Level, Reader: inspect.Reader{Owner: inspect.OwnerRead},
 		Info: &jetstream.StreamInfo{Config: cfg},
 	}
 }
 
 // asked is what a probe of this host says.
-func asked(checks ...figures.Check) Facts {
+func asked(checks ...stats.Check) Facts {
 	return Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Checks: checks}}}
 }
 
@@ -37,12 +37,12 @@ func fullServer(name string) Facts {
 
 // contained is a process in a container of 512 MiB, with the given GOMEMLIMIT.
 func contained(limit int64) Facts {
-	return Facts{Host: Host{Memory: conf.Memory{Cgroup: 512 << 20, Runtime: limit}}}
+	return Facts{Host: Host{Memory: config.Memory{Cgroup: 512 << 20, Runtime: limit}}}
 }
 
 func viewWith(lanes ...inspect.Lane) Facts {
 	return Facts{
-		Listed: inspect.Listed{All: map[string]*jetstream.StreamInfo{}, Found: []layout.Spec{{}}}, lanes: inspect.Lanes{Lanes: lanes},
+		Listed: inspect.Listed{All: map[string]*jetstream.StreamInfo{}, Found: []streams.Spec{{}}}, lanes: inspect.Lanes{Lanes: lanes},
 	}
 }
 
@@ -119,10 +119,10 @@ var checkCases = []struct {
 	{"server full", checkStorage, fullServer(""), Critical, "insufficient"},
 
 	{"embedded server full", checkStorage, fullServer(EmbeddedName), Critical, "insufficient"},
-	{"store of the embedded server", checkStorage, asked(figures.Check{Name: "store", Detail: "9 of 9"}), Critical,
+	{"store of the embedded server", checkStorage, asked(stats.Check{Name: "store", Detail: "9 of 9"}), Critical,
 		"http://here/readyz says: 9 of 9"},
-	{"ready", checkReady, asked(figures.Check{Name: "disk", OK: true}), Fine, "http://here/readyz"},
-	{"not ready", checkReady, asked(figures.Check{Name: "lanes", Detail: "not read: DELAY_5s"}), Critical,
+	{"ready", checkReady, asked(stats.Check{Name: "disk", OK: true}), Fine, "http://here/readyz"},
+	{"not ready", checkReady, asked(stats.Check{Name: "lanes", Detail: "not read: DELAY_5s"}), Critical,
 		"lanes: not read: DELAY_5s"},
 	{"nobody to ask", checkReady, nobodyAnswers, Fine, "no broker answers at http://here/readyz"},
 
@@ -139,11 +139,11 @@ var checkCases = []struct {
 	{"no list", checkStreams, Facts{findErr: nats.ErrTimeout}, Critical, "timeout"},
 	{"no leader", checkStreams, viewWith(leaderlessLane), Critical, "DELAY_1s does not answer"},
 	{"max_bytes demanded", checkJetStream, Facts{
-		want: []layout.Spec{{Stream: "DELAY_1s"}}, Listed: inspect.Listed{All: map[string]*jetstream.StreamInfo{}},
+		want: []streams.Spec{{Stream: "DELAY_1s"}}, Listed: inspect.Listed{All: map[string]*jetstream.StreamInfo{}},
 		account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxBytesRequired: true}}},
 	}, Warn, "max_bytes"},
 
-	{"no limit of memory", checkMemory, Facts{Host: Host{Memory: conf.Memory{Runtime: math.MaxInt64}}}, Fine, "no limit"},
+	{"no limit of memory", checkMemory, Facts{Host: Host{Memory: config.Memory{Runtime: math.MaxInt64}}}, Fine, "no limit"},
 	{"GOMEMLIMIT unset", checkMemory, contained(math.MaxInt64), Fine, "460 MiB"},
 	{"GOMEMLIMIT too high", checkMemory, contained(512 << 20), Warn, "512 MiB"},
 	{"GOMEMLIMIT set", checkMemory, contained(460 << 20), Fine, "460 MiB"},

@@ -8,12 +8,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
-	"delaybroker/broker/conf"
-	"delaybroker/broker/figures"
+	"delaybroker/broker/config"
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/link"
 	"delaybroker/broker/message"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 type Host struct {
 	Version string // of this program
 	Client  string // the version of nats.go
-	Memory  conf.Memory
+	Memory  config.Memory
 	Sync    *Sync // of the embedded server, if the settings want one
 	Probe   Probe
 	Exposed string   // where the embedded server lets in whoever comes from another host; empty for nowhere
@@ -40,9 +40,9 @@ type Host struct {
 
 // Probe is what a broker on this host says of itself over HTTP.
 type Probe struct {
-	URL    string          // empty where nobody was asked
-	Checks []figures.Check // of /readyz
-	Alive  []figures.Check // of /healthz
+	URL    string        // empty where nobody was asked
+	Checks []stats.Check // of /readyz
+	Alive  []stats.Check // of /healthz
 	Err    error
 }
 
@@ -63,7 +63,7 @@ type Facts struct {
 	connected
 	account        *jetstream.AccountInfo
 	accountErr     error
-	want           []layout.Spec
+	want           []streams.Spec
 	inspect.Listed // nothing when unknown
 	findErr        error
 	instances      inspect.Instances
@@ -136,7 +136,7 @@ func (i asker) listSettled(ctx context.Context) (there inspect.Listed, err error
 			return there, err
 		}
 		had := missing
-		missing = len(layout.Compare(i.Wanted(), there.All).Missing) - len(there.Away)
+		missing = len(streams.Compare(i.Wanted(), there.All).Missing) - len(there.Away)
 		if missing < had {
 			since = time.Now()
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/conf"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/config"
+	"delaybroker/broker/streams"
 	"delaybroker/test/natstest"
 )
 
@@ -35,7 +35,7 @@ func TestGatherChangesNothing(t *testing.T) {
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
 		began := time.Now()
-		f := Gather(t.Context(), i, Host{Memory: conf.Memory{Runtime: conf.NoLimit}}, nil)
+		f := Gather(t.Context(), i, Host{Memory: config.Memory{Runtime: config.NoLimit}}, nil)
 		wantTook(t, began, time.Second)
 		f.finds(t, "streams", Fine, "all 8 are there")
 		f.finds(t, "storage", Fine, "a trial was accepted")
@@ -110,7 +110,7 @@ func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
 func TestSkippedHidesNothing(t *testing.T) {
 	f := viewWith(lateLane())
 	f.prefix, f.refused = "delay", []string{"Publish to $JS.API.STREAM.LIST"}
-	f.Found, f.All = []layout.Spec{{Stream: "DELAY_30m"}}, map[string]*jetstream.StreamInfo{"DELAY_30m": {}}
+	f.Found, f.All = []streams.Spec{{Stream: "DELAY_30m"}}, map[string]*jetstream.StreamInfo{"DELAY_30m": {}}
 	f.apiPrefix, f.account = "$JS.API", &jetstream.AccountInfo{}
 	late := func(found []Finding) bool {
 		return slices.ContainsFunc(found, func(one Finding) bool { return one.Check == "lanes" && one.State == Warn })

@@ -6,8 +6,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 )
 
 const (
@@ -23,9 +23,9 @@ func (i asker) lookCloser(ctx context.Context, f *Facts) {
 	for _, l := range f.lanes.Lanes {
 		switch {
 		case l.Info == nil || l.Pending == 0:
-		case l.Kind == layout.Retry:
+		case l.Kind == streams.Retry:
 			f.retrying = append(f.retrying, i.sample(ctx, l)...)
-		case l.Kind == layout.Dead && l.Info.State.NumSubjects <= mostSubjects:
+		case l.Kind == streams.Dead && l.Info.State.NumSubjects <= mostSubjects:
 			f.codes = i.countCodes(ctx, l.Stream)
 		}
 	}

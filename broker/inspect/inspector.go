@@ -4,8 +4,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 )
 
 // An Inspector looks at the streams of one broker from outside, next to a broker or without one.
@@ -47,7 +47,7 @@ func (i *Inspector) Policy() message.Policy {
 }
 
 // Wanted are the streams that should be there.
-func (i *Inspector) Wanted() []layout.Spec {
+func (i *Inspector) Wanted() []streams.Spec {
 	return i.streams.Wanted(i.Conn.MaxPayload(), i.Clustered())
 }
 

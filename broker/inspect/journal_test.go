@@ -14,9 +14,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/acks"
 	"delaybroker/broker/journal"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
 	"delaybroker/test/natstest"
 )
 
@@ -34,7 +34,7 @@ func write(t *testing.T, s *natstest.Server, i *Inspector, records ...journal.Re
 		t.Fatal(err)
 	}
 	conn := s.Connect()
-	box, err := outbox.New(conn, nats.NewInbox())
+	box, err := acks.New(conn, nats.NewInbox())
 	if err != nil {
 		t.Fatal(err)
 	}

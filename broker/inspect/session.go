@@ -15,9 +15,9 @@ import (
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/link"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 	"delaybroker/broker/timer/store"
 )
 
@@ -216,7 +216,7 @@ func (s *Session) Prefixes(ctx context.Context) []string {
 	for info := range s.JetStream.ListStreams(ctx).Info() {
 		all[info.Config.Name] = info
 	}
-	return layout.Prefixes(all)
+	return streams.Prefixes(all)
 }
 
 // Stored asks the stream's leader for a message: a replica that lags would show what is gone. It returns

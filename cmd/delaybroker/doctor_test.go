@@ -11,8 +11,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"delaybroker/broker/figures"
-	"delaybroker/broker/probes"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/web"
 	"delaybroker/cmd/settings"
 	"delaybroker/test/natstest"
 )
@@ -156,26 +156,26 @@ func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 	o.serve()
 	for _, test := range []struct {
 		name  string
-		ready func(look int) figures.Check
-		alive figures.Check
+		ready func(look int) stats.Check
+		alive stats.Check
 		state string
 		says  string
 	}{
 		{
-			"well", func(int) figures.Check { return figures.Check{Name: "started", OK: true} },
-			figures.Check{OK: true}, "ok", "",
+			"well", func(int) stats.Check { return stats.Check{Name: "started", OK: true} },
+			stats.Check{OK: true}, "ok", "",
 		},
 		{
-			"starting", func(look int) figures.Check { return figures.Check{Name: "started", OK: look > 2} },
-			figures.Check{OK: true}, "ok", "",
+			"starting", func(look int) stats.Check { return stats.Check{Name: "started", OK: look > 2} },
+			stats.Check{OK: true}, "ok", "",
 		},
 		{
-			"not ready", func(int) figures.Check { return figures.Check{Name: "started", Detail: "not all lanes"} },
-			figures.Check{OK: true}, "critical", "started: not all lanes",
+			"not ready", func(int) stats.Check { return stats.Check{Name: "started", Detail: "not all lanes"} },
+			stats.Check{OK: true}, "critical", "started: not all lanes",
 		},
 		{
-			"stuck", func(int) figures.Check { return figures.Check{Name: "started", OK: true} },
-			figures.Check{Name: "engine", Detail: "a loop does not turn"}, "critical",
+			"stuck", func(int) stats.Check { return stats.Check{Name: "started", OK: true} },
+			stats.Check{Name: "engine", Detail: "a loop does not turn"}, "critical",
 			"it is stuck: engine: a loop does not turn",
 		},
 	} {
@@ -183,11 +183,11 @@ func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 			looks := 0
 			probes := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/healthz" {
-					_ = json.NewEncoder(w).Encode(probes.Answer{Checks: []figures.Check{test.alive}})
+					_ = json.NewEncoder(w).Encode(web.Answer{Checks: []stats.Check{test.alive}})
 					return
 				}
 				looks++
-				_ = json.NewEncoder(w).Encode(probes.Answer{Checks: []figures.Check{test.ready(looks)}})
+				_ = json.NewEncoder(w).Encode(web.Answer{Checks: []stats.Check{test.ready(looks)}})
 			}))
 			defer probes.Close()
 			t.Setenv("DELAY_HTTP_ADDR", probes.Listener.Addr().String())

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/figures"
-	"delaybroker/broker/probes"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/web"
 	"delaybroker/cmd/settings"
 )
 
@@ -38,7 +38,7 @@ func (a *app) healthcheck(ctx context.Context, ready bool) error {
 		path = "/readyz"
 	}
 	url := host + path
-	h, err := probes.Ask(ctx, url)
+	h, err := web.Ask(ctx, url)
 	if err != nil {
 		return fmt.Errorf("probe %s: %w", url, err)
 	}
@@ -47,7 +47,7 @@ func (a *app) healthcheck(ctx context.Context, ready bool) error {
 			return err
 		}
 	}
-	if bad := figures.FailingChecks(h.Checks); len(bad) > 0 {
+	if bad := stats.FailingChecks(h.Checks); len(bad) > 0 {
 		return fmt.Errorf("%s: %s", path, strings.Join(bad, "; "))
 	}
 	if !a.JSON {

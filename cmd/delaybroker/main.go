@@ -11,7 +11,7 @@ import (
 	_ "time/tzdata" // zones, for machines that have none
 
 	"delaybroker/broker"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 	"delaybroker/broker/text"
 	"delaybroker/cmd/settings"
 	"delaybroker/cmd/terminal"
@@ -45,8 +45,8 @@ func exitCode(err error) int {
 	}
 	for _, lasting := range []error{
 		errUsage, settings.ErrConfig, errCritical,
-		broker.ErrConfig, broker.ErrDrift, layout.ErrMissingStreams, layout.ErrForeignStream,
-		layout.ErrServerTooOld,
+		broker.ErrConfig, broker.ErrDrift, streams.ErrMissingStreams, streams.ErrForeignStream,
+		streams.ErrServerTooOld,
 	} {
 		if errors.Is(err, lasting) {
 			return 2

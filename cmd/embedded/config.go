@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"delaybroker/broker/doctor"
-	"delaybroker/broker/figures"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
 )
 
 // Config says how to run a NATS server of our own. Without users it belongs on a loopback address.
@@ -76,12 +76,12 @@ func (c Config) isLoopback() bool {
 }
 
 // checkStore judges how much of its store the server uses.
-func (c *Config) checkStore(used doctor.Usage) figures.Check {
+func (c *Config) checkStore(used doctor.Usage) stats.Check {
 	limit := "three quarters of what was free on the disk when the server started"
 	if c.Bounded {
 		limit = "max_file of DELAY_EMBEDDED_CONFIG"
 	}
-	check := figures.Check{Name: "store", OK: used.Part() < inspect.FullAt,
+	check := stats.Check{Name: "store", OK: used.Part() < inspect.FullAt,
 		Detail: fmt.Sprintf("%s of %s, %s", humanize.IBytes(used.Bytes), humanize.IBytes(uint64(used.Limit)), limit)}
 	if !check.OK {
 		check.Detail += ": " + doctor.EmbeddedFull

@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/doctor"
-	"delaybroker/broker/figures"
+	"delaybroker/broker/stats"
 )
 
 // acceptTimeout is how long the server may take to accept connections once its streams are recovered.
@@ -187,7 +187,7 @@ func (e *Server) TLS() []nats.Option {
 }
 
 // Disk is a check for /readyz: whether the disk takes data.
-func (e *Server) Disk() figures.Check { return e.disk.check() }
+func (e *Server) Disk() stats.Check { return e.disk.check() }
 
 // URL is the address of the server for clients on this host.
 func (e *Server) URL() string {
@@ -201,13 +201,13 @@ func (e *Server) URL() string {
 
 // Store is a check for /readyz: how full the server's store is. At its limit the server refuses to store anything, and
 // nothing is accepted or moved, although the disk has room.
-func (e *Server) Store() figures.Check {
+func (e *Server) Store() stats.Check {
 	if !e.disk.check().OK { // the server may be stuck, and would not answer
-		return figures.Check{Name: "store", OK: true, Detail: "not known"}
+		return stats.Check{Name: "store", OK: true, Detail: "not known"}
 	}
 	info, err := e.server.Load().Jsz(&server.JSzOptions{})
 	if err != nil || info.Disabled || info.Config.MaxStore <= 0 {
-		return figures.Check{Name: "store", OK: true, Detail: "not known"} // why is said elsewhere
+		return stats.Check{Name: "store", OK: true, Detail: "not known"} // why is said elsewhere
 	}
 	return e.config.checkStore(doctor.Usage{Bytes: info.Store, Limit: info.Config.MaxStore})
 }

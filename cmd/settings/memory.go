@@ -11,19 +11,19 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 )
 
 // ReadMemory returns the limits on the memory of this process.
-func ReadMemory() conf.Memory {
-	return conf.Memory{Cgroup: cgroupLimit("/sys/fs/cgroup", "/proc/self/cgroup"), Runtime: debug.SetMemoryLimit(-1)}
+func ReadMemory() config.Memory {
+	return config.Memory{Cgroup: cgroupLimit("/sys/fs/cgroup", "/proc/self/cgroup"), Runtime: debug.SetMemoryLimit(-1)}
 }
 
 // KeepWithin sets how often the runtime collects garbage: often enough that the process stays below its limit, and no
 // more often. GOMEMLIMIT and GOGC have precedence.
-func KeepWithin(m conf.Memory, hold int, embedded bool) {
+func KeepWithin(m config.Memory, hold int, embedded bool) {
 	limit, percent := m.Collect(hold, embedded)
-	if m.Runtime == conf.NoLimit {
+	if m.Runtime == config.NoLimit {
 		debug.SetMemoryLimit(limit)
 	}
 	if os.Getenv("GOGC") == "" {
@@ -32,19 +32,19 @@ func KeepWithin(m conf.Memory, hold int, embedded bool) {
 }
 
 // memory reads DELAY_MEMORY: how many bytes messages may take.
-func (p *problems) memory(name, value string, m conf.Memory, embedded bool) int {
+func (p *problems) memory(name, value string, m config.Memory, embedded bool) int {
 	if value == "auto" {
 		return m.Hold(embedded)
 	}
 	n, err := humanize.ParseBytes(value)
-	if most := uint64(min(m.Soft(), math.MaxInt64)); err != nil || n < conf.MinHoldBytes || n > most {
-		what := "at least " + humanize.IBytes(conf.MinHoldBytes)
-		if m.Soft() != conf.NoLimit {
+	if most := uint64(min(m.Soft(), math.MaxInt64)); err != nil || n < config.MinHoldBytes || n > most {
+		what := "at least " + humanize.IBytes(config.MinHoldBytes)
+		if m.Soft() != config.NoLimit {
 			what = fmt.Sprintf("%s to %s, which the process may have",
-				humanize.IBytes(conf.MinHoldBytes), humanize.IBytes(most))
+				humanize.IBytes(config.MinHoldBytes), humanize.IBytes(most))
 		}
 		p.refuse(name, value, "want auto, or bytes such as 64MiB, %s", what)
-		return conf.DefaultHoldBytes
+		return config.DefaultHoldBytes
 	}
 	return int(n)
 }
