@@ -16,8 +16,8 @@ import (
 	"unicode/utf8"
 
 	"delaybroker/broker/deadletter"
-	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 )
 
@@ -142,7 +142,7 @@ func (a *app) runEditor(ctx context.Context, file string) error {
 func letterText(l deadletter.Letter) string {
 	var b strings.Builder
 	comment := func(format string, args ...any) {
-		fmt.Fprintf(&b, "# %s\n", inspect.Printable(fmt.Sprintf(format, args...), terminal.MostCell))
+		fmt.Fprintf(&b, "# %s\n", text.Printable(fmt.Sprintf(format, args...), terminal.MostCell))
 	}
 	comment("dead letter %d to %s: %s", l.Sequence, terminal.OrDash(l.Target), inspect.Reason(l))
 	comment("Change headers and body, or remove headers. Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL and")
