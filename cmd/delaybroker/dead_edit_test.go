@@ -113,8 +113,9 @@ sed -i 's/^body of.*/edited/; s/^Delay-Until: .*/&\nX-New: 1/' "$1"`)
 	}
 
 	editor(t, "exit 0")
-	if got := o.summary(1, "resend", "--all", "--edit").String(); !strings.Contains(got, `"did":"left","letters":1`) {
-		t.Errorf("nothing was changed: got %s, want it left", got)
+	const left = `[{"did":"left","letters":1,"why":"nothing was changed in the editor","number":2}]`
+	if got := o.summary(1, "resend", "--all", "--edit").String(); got != left {
+		t.Errorf("nothing was changed: got %s, want %s", got, left)
 	}
 	editor(t, `echo "Delay-Id: forged" | cat - "$1" > "$1.new" && mv "$1.new" "$1"`)
 	_, _, err := o.run("dead", "resend", "--all", "--edit")
