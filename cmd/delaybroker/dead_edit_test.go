@@ -112,6 +112,11 @@ sed -i 's/^body of.*/edited/; s/^Delay-Until: .*/&\nX-New: 1/' "$1"`)
 		t.Errorf("files are left: %v, %v", left, err)
 	}
 
+	editor(t, "exit 0")
+	const left = `[{"did":"left","letters":1,"why":"nothing was changed in the editor","number":2}]`
+	if got := o.summary(1, "resend", "--all", "--edit").String(); got != left {
+		t.Errorf("nothing was changed: got %s, want %s", got, left)
+	}
 	editor(t, `echo "Delay-Id: forged" | cat - "$1" > "$1.new" && mv "$1.new" "$1"`)
 	_, _, err := o.run("dead", "resend", "--all", "--edit")
 	if err == nil || !strings.Contains(err.Error(), "reserved") ||
