@@ -65,7 +65,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	}
 	switch s.kind {
 	case hold:
-		w.flights.hold(f, s.at)
+		w.flights.rest(f, s.at, m.now)
 	case backOff:
 		w.counts.Repeats.Add(1)
 		f.tries++
@@ -143,11 +143,6 @@ func (w *worker) publishOf(f *flight, s step) *publish {
 	p := &publish{kind: s.kind, level: s.level, as: &f.request, why: s.why}
 	if s.as != nil {
 		p.as = s.as
-	}
-	if w.plan.pause != "" && s.kind != park {
-		as := *p.as
-		as.Released = w.plan.pause
-		p.as = &as
 	}
 	names, target := w.shared.names, f.request.Target
 	switch s.kind {
@@ -364,9 +359,7 @@ func (w *worker) lateness(f *flight, at leader.Time) time.Duration {
 
 // awaitKey deals with a message that has a seal of an unknown key: an instance that provisioned at the same time as we
 // did may have made the key. The message waits until the secrets have been read after it came. If the key is still
-// unknown then, the seal counts as forged. An entry of a timer from before the lane was ours stays where it is: its key
-// may have been taken away too early, and a dead letter would be the end of its series. A pass of the sweep reports the
-// entry, and finds it once its key is known.
+// unknown then, the seal counts as forged.
 func (w *worker) awaitKey(f *flight, m moment) {
 	local := time.Now()
 	if w.flights.await(f, local) && !w.shared.keys.ReadSince(f.unproven.since, local) {
@@ -376,10 +369,7 @@ func (w *worker) awaitKey(f *flight, m moment) {
 	in := f.unproven.incoming
 	in.KeysRead = true
 	w.flights.proven(f)
-	if w.isEntry() && w.beforeUs(leader.At(in.At)) {
-		w.end(f)
-		return
+	if w.parse(f, in) {
+		w.proceed(f, m)
 	}
-	w.parse(f, in)
-	w.proceed(f, m)
 }

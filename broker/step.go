@@ -7,17 +7,15 @@ import (
 	"time"
 
 	"delaybroker/broker/config"
-
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
-	"delaybroker/broker/streams"
 	"delaybroker/levels"
 )
 
 // plan holds the settings by which the steps of a lane's messages are decided.
 type plan struct {
-	kind     streams.Kind
+	kind     laneKind
 	delay    time.Duration // how long every message waits in the lane
 	ladder   levels.Ladder
 	retries  levels.Ladder
@@ -27,20 +25,15 @@ type plan struct {
 	retryJitter  config.RetryJitter
 	attemptRules config.RetryLimits
 
-	pause   string      // in the lane of a pause: its id
-	resumed leader.Time // and since when its messages may go out
+	resumed leader.Time // of the lane of a pause: since when its messages may go out; zero elsewhere
 }
 
 // planOf is by what the messages of a lane are decided about.
-func planOf(cfg config.Config, l streams.Spec) plan {
-	p := plan{
-		kind: l.Kind, delay: l.Delay, ladder: cfg.Ladder, retries: cfg.RetryLadder, retryRules: cfg.RetryRules,
+func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
+	return plan{
+		kind: kind, delay: delay, ladder: cfg.Ladder, retries: cfg.RetryLadder, retryRules: cfg.RetryRules,
 		retryJitter: cfg.RetryJitter, attempts: cfg.Attempts, attemptRules: cfg.AttemptRules,
 	}
-	if l.Kind == streams.Paused {
-		p.pause = l.Name
-	}
-	return p
 }
 
 // waits are those between the attempts to deliver to a target.

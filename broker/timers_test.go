@@ -125,7 +125,7 @@ func TestLeftBehindByTheLeadersClock(t *testing.T) {
 			{stored: -time.Minute, looked: true, unknown: true},
 		} {
 			w := atWork(t, lane, now)
-			w.timers.began, w.clock = now, newLeaderClock(now)
+			w.plan.kind.(*timersLane).began, w.clock = now, newLeaderClock(now)
 			if !tt.unknown {
 				w.clock.Look(leader.Answer{Time: now.Round(0).Add(ahead), Received: now, LastSeq: 300})
 			}

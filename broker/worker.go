@@ -113,26 +113,23 @@ type (
 	committed struct{ commitAnswer }
 )
 
-// newWorker prepares a worker for a lane that is ours. Room is the lane's account of the instance's memory, which run
-// closes.
+// newWorker prepares a worker for a lane that is ours, to be read from a sequence on. Room is the lane's account of the
+// instance's memory, which run closes.
 func newWorker(
-	i *instance, l streams.Spec, p plan, by lease.Lease, r *lane.Reader, room *budget.Account, counts *stats.Lane,
-	log *slog.Logger,
+	i *instance, l streams.Spec, p plan, by lease.Lease, r *lane.Reader, from uint64, room *budget.Account,
+	counts *stats.Lane, log *slog.Logger,
 ) *worker {
 	clock := newLeaderClock(time.Now())
 	w := &worker{
 		shared: i, lane: l, plan: p, lease: by, log: log, notes: ratelog.New(log),
-		reading: newReading(r, l, by.From().Next), flights: newFlights(room), clock: clock,
-		commits: newCommitter(l.Stream, laneFilter(i.names, l), i.jetstream.API, i.jetstream.Sample),
+		reading: newReading(r, l.Delay, p.kind.source().cursor, from), flights: newFlights(room), clock: clock,
+		commits: newCommitter(l.Stream, p.kind, i.jetstream.API, i.jetstream.Sample),
+		timers:  newTimers(i.timers),
 		tells:   tells{gauge: stats.NewGauge(clock.Base()), counts: counts},
 		loop:    loop{mail: mailbox.New[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
 	}
 	room.OnRoom(w.wake)
 	w.backlog = newBacklog(i.order, w.wake)
-	w.timers = newTimers(i.timers, l.Kind == streams.Timers)
-	if l.Kind == streams.Timers {
-		w.reading.own, w.commits.keep = i.names.Armed(), w.timers.storeCursor
-	}
 	return w
 }
 
@@ -202,16 +199,15 @@ func (w *worker) pass(local time.Time) time.Duration {
 		if kept != forever && left <= 0 {
 			left = kept
 		}
-		wait = min(wait, w.awaitDue(left, local, m.proven), w.count(local))
-	} else if w.lane.Kind == streams.Timers && able {
-		wait = min(wait, w.count(local))
+		wait = min(wait, w.awaitDue(left, local, m.proven))
 	}
-	wait = min(wait, kept, w.sweepSoon(m, local))
+	wait = min(wait, kept)
 	if resume, ok := w.resumes(); ok && resume.After(m.now) {
 		wait = min(wait, resume.Sub(m.now))
 	}
 	w.copyOn(m)
 	if able {
+		wait = min(wait, w.plan.kind.idle(w, m))
 		w.settleOn(m, local)
 		if next, ok := w.timers.nextRepeat(); ok {
 			wait = min(wait, next.Sub(m.now))
@@ -313,6 +309,7 @@ func (w *worker) send(m moment, local time.Time) time.Duration {
 // may have taken the lane over when it goes on.
 func (w *worker) advance(until leader.Time, m moment) (some bool) {
 	for due, f := range w.flights.due(until) {
+		w.charge()
 		if !w.lease.Held() {
 			w.flights.hold(f, due)
 			return false
@@ -332,7 +329,7 @@ func (w *worker) nextDue(now leader.Time) (leader.Time, bool) {
 	if len(w.flights.untimed) > 0 {
 		return now, true
 	}
-	next, any := w.flights.next()
+	next, any := w.flights.wakes()
 	if soon := now.Add(haltGlance); len(w.flights.halted) > 0 && (!any || soon.Before(next)) {
 		return soon, true
 	}

@@ -13,7 +13,7 @@ import (
 	"delaybroker/broker/config"
 
 	"delaybroker/broker/deliver"
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/link"
 	"delaybroker/broker/message"
 	"delaybroker/cmd/embedded"
 	"delaybroker/levels"
@@ -481,7 +481,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		}
 	}
 	for _, server := range []string{"nats://u:" + secret + "@h:4222", "nats://" + secret + "@h:4222"} {
-		if got, err := inspect.WithoutUser(server); err != nil || got != "nats://h:4222" {
+		if got, err := link.WithoutUser(server); err != nil || got != "nats://h:4222" {
 			t.Errorf("got %q, %v, want no user", got, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/pause"
+	"delaybroker/broker/text"
 )
 
 func planPause(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error) {
@@ -30,7 +31,7 @@ func planPause(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error)
 			counting(*all[at].Waiting, "message"))}, nil
 	}
 	if at >= 0 && all[at].State == pause.Paused {
-		return plan{Sentence: "it is paused already"}, nil
+		return plan{Sentence: "the pattern is already paused"}, nil
 	}
 	f, err := i.Ahead(ctx, inspect.AheadLook{For: time.Hour, By: time.Hour, Target: d.Target, Most: aheadRead})
 	if err != nil {
@@ -56,7 +57,7 @@ func actPause(ctx context.Context, i *inspect.Inspector, d deed) (done, error) {
 		Good: err == nil && c.Stored == "",
 	}
 	if c.Stored != "" {
-		said.Notes = append(said.Notes, "not stored yet: "+inspect.Printable(c.Stored, 300))
+		said.Notes = append(said.Notes, "not stored yet: "+text.Printable(c.Stored, 300))
 	}
 	return said, nil
 }
