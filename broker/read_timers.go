@@ -7,6 +7,7 @@ import (
 
 	"delaybroker/broker/alarm"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 // This file reads the entries of named timers: ahead, for many markers at once and from any replica, or one by one from
@@ -139,7 +140,7 @@ func (e copied) takeIn(w *worker, m moment) {
 }
 
 // anew goes on with a timer by what its own entry says.
-func (w *worker) anew(f *flight, entry message.Entry, body []byte) {
+func (w *worker) anew(f *flight, entry entry.Entry, body []byte) {
 	hop := f.request.Hop
 	f.request, f.problem, f.Data = entry.Request, entry.Problem, body
 	f.request.Hop = hop

@@ -7,6 +7,7 @@ import (
 	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 const (
@@ -210,12 +211,13 @@ func (w *worker) read(item lane.Item, local time.Time) {
 
 // parse reads the request of a message.
 func (w *worker) parse(f *flight, in message.Incoming) {
-	if w.lane.Kind == layout.Timers {
+	switch policy := w.shared.keys.Policy; {
+	case w.lane.Kind == layout.Timers:
 		w.parseEntry(f, in)
-		return
-	}
-	if f.request, f.problem = w.shared.keys.Policy.Parse(in); f.problem == nil && f.request.Timer.Pending() {
-		w.parseMarker(f)
+	case entry.IsMarker(policy.Names, in):
+		w.parseMarker(f, in)
+	default:
+		f.request, f.problem = policy.Parse(in)
 	}
 }
 

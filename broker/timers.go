@@ -14,6 +14,7 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/provision"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 )
 
 // timers are the named timers that a lane has in memory. It belongs to the lane's loop. See package alarm.
@@ -43,14 +44,19 @@ func newTimers(s *alarm.Stream, lane bool) *timers {
 	return t
 }
 
-// parseMarker makes a timer of a message whose request is that of a marker.
-func (w *worker) parseMarker(f *flight) { f.timer = w.timers.stream.OfMarker(f.request) }
+// parseMarker reads the marker of a timer.
+func (w *worker) parseMarker(f *flight, in message.Incoming) {
+	m, problem := entry.ParseMarker(w.timers.stream.Policy, in)
+	if f.request, f.problem = m.Request, problem; problem == nil {
+		f.timer = w.timers.stream.OfMarker(m)
+	}
+}
 
 // parseEntry reads an entry of the timers' stream. Whatever it is, the one that was read before it on its subject is
 // gone.
 func (w *worker) parseEntry(f *flight, in message.Incoming) {
 	t := w.timers
-	e := t.stream.Policy.ParseTimer(in)
+	e := entry.Parse(t.stream.Policy, in)
 	before := t.latest[f.Subject]
 	if before == nil || before.Sequence != e.Generation {
 		if a := t.stream.LeftBehind(e, in); a != nil && w.beforeUs(leader.At(in.At)) {
@@ -67,13 +73,13 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 	}
 	f.request, f.problem, f.timer = e.Request, e.Problem, t.stream.OfEntry(e, in)
 	switch e.Kind {
-	case message.SetEntry:
+	case entry.Set:
 		t.latest[f.Subject] = f
 		most := int(w.lane.MaxMsgSize)
 		if f.problem == nil && e.Replaced == 0 && most > 0 && f.Size-len(f.Subject) > most-provision.LevelReserve {
 			f.problem = t.stream.TooLargeToFire(f.timer, len(f.Data))
 		}
-	case message.CancelEntry, message.UnprovenEntry:
+	case entry.Cancel, entry.Unproven:
 	default:
 		f.problem = nil // it is ours
 	}

@@ -11,6 +11,7 @@ import (
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/outbox"
+	"delaybroker/broker/timer/entry"
 )
 
 // entryRead is an entry of the timers' stream that was just read by the worker of its lane.
@@ -32,16 +33,16 @@ func TestPendingGivesWay(t *testing.T) {
 		keys   *message.Keys
 	}{
 		"ours, or not": {func(f *flight) message.Header {
-			h := f.request.FiredHeader(7, "me")
+			h := entry.Pending{Request: f.request}.FiredHeader(7, "me")
 			message.NewKeys([]string{"another, as long"}, now).SealMessage(f.Subject, h, nil, now)
 			return h
 		}, true, message.NewKeys([]string{"a secret of sixteen"}, now)},
-		"its firing":         {func(f *flight) message.Header { return f.request.FiredHeader(7, "me") }, true, nil},
-		"another's firing":   {func(f *flight) message.Header { return f.request.FiredHeader(6, "me") }, false, nil},
+		"its firing":         {func(f *flight) message.Header { return entry.Pending{Request: f.request}.FiredHeader(7, "me") }, true, nil},
+		"another's firing":   {func(f *flight) message.Header { return entry.Pending{Request: f.request}.FiredHeader(6, "me") }, false, nil},
 		"another set":        {func(*flight) message.Header { return message.Header{"Delay-For": {"1h"}} }, false, nil},
 		"a cancel":           {func(*flight) message.Header { return message.Header{"Delay-Cancel": {"1"}} }, false, nil},
 		"noise":              {func(*flight) message.Header { return nil }, false, nil},
-		"what became of one": {func(f *flight) message.Header { return f.request.OverHeader(7, 8, "delivered") }, false, nil},
+		"what became of one": {func(f *flight) message.Header { return entry.Pending{Request: f.request}.OverHeader(7, 8, "delivered") }, false, nil},
 	} {
 		for stage, doubt := range map[alarm.Stage]func(*worker, *flight){
 			alarm.Pending: func(w *worker, f *flight) { w.flights.hold(f, f.when()) },
@@ -96,7 +97,7 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 		w := atWork(t, layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}, now)
 		for i, answer := range []storeAnswer{{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}, tt.second} {
 			f := entryRead(w, uint64(7+2*i), now, message.Header{"Delay-For": {"1h"}})
-			f.timer.Stage, f.timer.Entry, f.timer.What, f.timer.Left = alarm.Settled, 7, message.OutcomeMissed, 1
+			f.timer.Stage, f.timer.Entry, f.timer.What, f.timer.Left = alarm.Settled, 7, entry.Missed, 1
 			w.flights.underway++
 			w.remove(f)
 			told{w.timers.queue[len(w.timers.queue)-1], answer}.takeIn(w, w.moment(now))
@@ -129,7 +130,7 @@ func TestLeftBehindByTheLeadersClock(t *testing.T) {
 			if !tt.unknown {
 				w.clock.Look(leader.Answer{Time: now.Round(0).Add(ahead), Received: now, LastSeq: 300})
 			}
-			f := entryRead(w, 9, now.Add(ahead+tt.stored), set.request.FiredHeader(7, "other"))
+			f := entryRead(w, 9, now.Add(ahead+tt.stored), entry.Pending{Request: set.request}.FiredHeader(7, "other"))
 			if got := f.timer.Stage == alarm.Doubt; got != tt.looked {
 				t.Errorf("by a clock that is %s ahead, stored after %s, its clock unknown %t: looked at %t, want %t",
 					ahead, tt.stored, tt.unknown, got, tt.looked)

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
 
-	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 // The headers of a NATS service's error reply. Package micro defines them too, but importing it would add dependencies.
@@ -43,7 +43,7 @@ func (c *Client) Fire(ctx context.Context, key, target string) error {
 
 // ask sends a broker a request with the given verb. It returns nil if the reply has the outcome want.
 func (c *Client) ask(ctx context.Context, verb, key, target, want string) error {
-	if problem := message.ParseKey(key); problem != nil {
+	if problem := entry.ParseKey(key); problem != nil {
 		return refused(problem)
 	}
 	if problem := c.policy.CheckTarget(target); problem != nil {

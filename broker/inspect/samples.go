@@ -7,6 +7,7 @@ import (
 
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 const (
@@ -40,8 +41,8 @@ func (i *Inspector) sample(ctx context.Context, l Lane) (all []message.Request) 
 			if err != nil {
 				return err
 			}
-			if r, problem := i.Policy().Parse(in); problem == nil {
-				all = append(all, r)
+			if r, problem := entry.ParseAny(i.Policy(), in); problem == nil {
+				all = append(all, r.Request)
 			}
 			return nil
 		})

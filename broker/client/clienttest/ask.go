@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 // Ask replies as the broker's service does, to pause, resume and fire.
@@ -42,45 +43,45 @@ func (s store) Ask(ctx context.Context, subject string, _ []byte) (*nats.Msg, er
 
 // do executes a request with the given verb.
 func (f *Fake) do(verb, subject string) (outcome, refused string) {
-	stands, _ := f.entry(subject)
-	e := f.policy.ParseTimer(stands.Incoming)
+	stands, _ := f.last(subject)
+	e := entry.Parse(f.policy, stands.Incoming)
 	switch {
-	case stands.Sequence == 0 || e.Kind == message.CancelEntry:
+	case stands.Sequence == 0 || e.Kind == entry.Cancel:
 		return "not_found", ""
-	case e.Kind != message.SetEntry && e.Kind != message.PausedEntry:
+	case e.Kind != entry.Set && e.Kind != entry.Paused:
 		return "too_late", ""
 	case verb == "fire":
 		return "fired", f.fireNow(stands.Incoming, e)
-	case e.Request.Recurs == nil:
+	case e.Recurs == nil:
 		return "", "it fires once: only what recurs can be paused, resumed, or get another table"
 	}
-	series, round := e.Request.RoundOf()
-	next := message.Next{Round: round, Table: e.Request.Recurs.Table, First: series.First}
+	series, round := e.Round()
+	next := entry.Next{Round: round, Table: e.Recurs.Table, First: series.First}
 	if outcome = "paused"; verb == "resume" {
 		outcome, next.Round.Due = "pending", next.Table.Round(series, round.Number, round.Planned).Due
-		if e.Kind == message.SetEntry {
+		if e.Kind == entry.Set {
 			return outcome, ""
 		}
-	} else if next.Round.Due = (time.Time{}); e.Kind == message.PausedEntry {
+	} else if next.Round.Due = (time.Time{}); e.Kind == entry.Paused {
 		return outcome, ""
 	}
-	f.replace(stands.Stream, subject, e.Request.RoundHeader(stands.Sequence, next), stands.Data)
+	f.replace(stands.Stream, subject, e.RoundHeader(stands.Sequence, next), stands.Data)
 	return outcome, ""
 }
 
 // fireNow makes a timer due immediately. For a series it adds a delivery instead.
-func (f *Fake) fireNow(stands message.Incoming, e message.Entry) (refused string) {
-	if e.Request.Recurs == nil {
-		at := message.MoveHeader(stands.Header, message.HeaderFor, "0s", stands.Sequence, "")
+func (f *Fake) fireNow(stands message.Incoming, e entry.Entry) (refused string) {
+	if e.Recurs == nil {
+		at := entry.MoveHeader(stands.Header, message.HeaderFor, "0s", stands.Sequence, "")
 		f.replace(stands.Stream, stands.Subject, at, stands.Data)
 		return ""
 	}
-	h := e.Request.Options()
+	h := e.Options()
 	maps.Copy(h, e.Request.User)
 	h[message.HeaderFor] = []string{"0s"}
 	key := fmt.Sprint("fire-", f.stream(stands.Stream).last)
 	in := f.stored(stands.Stream, f.policy.Names.Timer(key, e.Request.Target), h, stands.Data)
-	as, problem := f.policy.Parse(in)
+	as, problem := entry.ParseAny(f.policy, in)
 	if problem != nil {
 		return problem.Sentence
 	}
