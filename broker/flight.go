@@ -6,10 +6,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/alarm"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/role"
 	"delaybroker/levels"
 	"delaybroker/wheel"
 )
@@ -28,7 +28,7 @@ type flight struct {
 	sent    *publish // one of our streams may have stored it: it is repeated unchanged
 	overdue wheel.Handle
 	waits   wheel.Handle // on the wheel; see hold
-	timer   *alarm.Alarm // of a named timer; nil otherwise
+	timer   *role.Alarm  // of a named timer; nil otherwise
 
 	unproven *unproven // its seal is by an unknown key; nil when it is not
 }
@@ -60,7 +60,7 @@ type publish struct {
 	found   uint64 // the sequence at which the stream says that it has it already; zero when it does not say so
 	anew    string // what makes its id one that nobody can have used; empty until that is needed
 
-	marker *alarm.Alarm // of a marker: the timer for which it stands, whose body stays where it is; nil otherwise
+	marker *role.Alarm // of a marker: the timer for which it stands, whose body stays where it is; nil otherwise
 }
 
 // header makes the headers, without a seal.

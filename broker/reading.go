@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 	"delaybroker/broker/timer/entry"
 )
 
@@ -39,7 +39,7 @@ type reading struct {
 	seen    lane.Sample // the last look at the stream
 }
 
-func newReading(r *lane.Reader, l layout.Spec, from uint64) *reading {
+func newReading(r *lane.Reader, l streams.Spec, from uint64) *reading {
 	return &reading{Reader: r, delay: l.Delay, from: from}
 }
 
@@ -212,7 +212,7 @@ func (w *worker) read(item lane.Item, local time.Time) {
 // parse reads the request of a message.
 func (w *worker) parse(f *flight, in message.Incoming) {
 	switch policy := w.shared.keys.Policy; {
-	case w.lane.Kind == layout.Timers:
+	case w.lane.Kind == streams.Timers:
 		w.parseEntry(f, in)
 	case entry.IsMarker(policy.Names, in):
 		w.parseMarker(f, in)

@@ -3,8 +3,8 @@ package inspect
 import (
 	"context"
 
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 	"delaybroker/broker/timer/entry"
 )
 
@@ -23,7 +23,7 @@ func (r reader) pending(l Lane, in message.Incoming) (req message.Request, probl
 	switch {
 	case in.Subject == r.policy.Names.PausesRecord():
 		return req, nil, false
-	case l.Kind != layout.Timers:
+	case l.Kind != streams.Timers:
 		t, problem := entry.ParseAny(r.policy, in)
 		return t.Request, problem, problem != nil || !entry.IsMarker(r.policy.Names, in)
 	}
@@ -44,7 +44,7 @@ type pass struct {
 // consumer cannot have both.
 func passesOf(names message.Names, l Lane, pattern string) []pass {
 	filters := subjectsOf(names, l, pattern)
-	if pattern == "" || l.Kind != layout.Timers {
+	if pattern == "" || l.Kind != streams.Timers {
 		return []pass{{filters: filters}}
 	}
 	return []pass{{filters: filters, named: true}, {filters: []string{names.ScheduleSubject(">")}, schedules: true}}

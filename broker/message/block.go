@@ -80,8 +80,8 @@ func (s Block) One(header string) (string, *Problem) {
 	return "", Problemf(TimeTwice, "the header %s is given %d times: once", header, len(vs))
 }
 
-// Misspelt is the problem of a header block with an unknown Delay-* name, or nil. It names those headers that most want:
-// which of them the writer meant, nobody can know. If a misspelt Delay-Until were ignored, the message would be early.
+// Misspelt is the problem of a header block with an unknown Delay-* name, or nil: if a misspelt Delay-Until were
+// ignored, the message would be early. It names those headers that most want.
 func (s Block) Misspelt() *Problem {
 	if s.Unknown == "" {
 		return nil

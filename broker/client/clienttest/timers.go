@@ -12,7 +12,7 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
-	"delaybroker/broker/timetable"
+	"delaybroker/broker/timer/timetable"
 )
 
 const timerHistory = time.Minute // DELAY_TIMER_HISTORY

@@ -130,8 +130,8 @@ func TestMarkerTravels(t *testing.T) {
 	first := entry.Marker{Request: set.Request, Key: "key", Size: 42}
 	marker := markerOf(t, k, first, "2h")
 	got, problem := entry.ParseMarker(p, marker)
-	if problem != nil || got.Key != "key" || got.Size != 42 || got.Timer(p.Names) != timerSubject || got.Target != "orders.x" || got.Due != set.Due || got.ID != set.ID ||
-		got.Hop != 1 || got.User != nil {
+	if problem != nil || got.Key != "key" || got.Size != 42 || got.Timer(p.Names) != timerSubject ||
+		got.Target != "orders.x" || got.Due != set.Due || got.ID != set.ID || got.Hop != 1 || got.User != nil {
 		t.Errorf("a marker: %+v %v", got, problem)
 	}
 	if format := marker.Header["Delay-Format"]; !slices.Equal(format, []string{"3"}) {

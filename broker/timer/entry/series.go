@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"delaybroker/broker/message"
-	"delaybroker/broker/timetable"
+	"delaybroker/broker/timer/timetable"
 	"delaybroker/levels"
 )
 

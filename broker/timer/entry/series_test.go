@@ -33,7 +33,7 @@ func TestSetSeries(t *testing.T) {
 		}
 		if got := r.Due.Sub(at); tt.want >= 0 && got != tt.want || got < 0 || r.Recurs.Table.String() != tt.table ||
 			r.Origin().Series != 7 || r.Origin().Round != 1 {
-			t.Errorf("%q: round %d of %d, %s, due after %s, want %s", tt.lines, r.Origin().Round, r.Origin().Series, r.Recurs.Table, got, tt.want)
+			t.Errorf("%q: %+v, %s, due after %s, want %s", tt.lines, r.Origin(), r.Recurs.Table, got, tt.want)
 		}
 	}
 }
@@ -65,7 +65,8 @@ func TestBadSeries(t *testing.T) {
 		wantProblem(t, strings.Join(tt.lines, " "), e.Problem, tt.code, tt.hint, "generation 7")
 	}
 	for _, line := range []string{"Delay-Every: 1m", "Delay-Cron: @daily", "Delay-Rounds: 1", "Delay-Owner: me"} {
-		if _, problem := policy.Parse(timerEntry("delay.1h.x", 7, header(line))); problem == nil || problem.Code != message.BadOption {
+		_, problem := policy.Parse(timerEntry("delay.1h.x", 7, header(line)))
+		if problem == nil || problem.Code != message.BadOption {
 			t.Errorf("%s where nothing has a key: %v", line, problem)
 		}
 	}
@@ -115,15 +116,15 @@ func checkRounds(t *testing.T, k *message.Keys, p message.Policy, subject string
 		if got.Origin().Series != 7 || got.Origin().Round != n+2 || !got.Due.Equal(next.Round.Due) || got.Due.Before(r.Due) ||
 			!got.Recurs.Planned.Equal(next.Round.Planned) || got.Recurs.Table.Words() != set.Recurs.Table.Words() ||
 			!got.Recurs.First.Equal(set.Recurs.First) {
-			t.Fatalf("%q: round %d of %d is due %s, planned %+v", subject, got.Origin().Round, got.Origin().Series, got.Due, got.Recurs)
+			t.Fatalf("%q: %+v is due %s, planned %+v", subject, got.Origin(), got.Due, got.Recurs)
 		}
 		if got.Target != set.Target || got.Word != set.Word || got.TTL != set.TTL || got.Mode != set.Mode ||
 			got.Expires.Sub(got.Due) != set.Expires.Sub(set.Due) ||
 			got.MsgID != set.MsgID || len(got.User) != len(set.User) || got.MaxAttempts != set.MaxAttempts {
 			t.Fatalf("%q: round %d has lost something:\n got %+v\nwant %+v", subject, got.Origin().Round, got, set)
 		}
-		if b := e.Before; b.ID != r.ID || !b.Due.Equal(r.Due) || b.Origin().Round != r.Origin().Round || b.Origin().Series != 7 ||
-			!b.Expires.Equal(r.Expires) {
+		if b, of := e.Before, r.Origin(); b.ID != r.ID || !b.Due.Equal(r.Due) || b.Origin().Round != of.Round ||
+			b.Origin().Series != 7 || !b.Expires.Equal(r.Expires) {
 			t.Fatalf("%q: the round before is %+v, want %+v", subject, b, r)
 		}
 		r = got

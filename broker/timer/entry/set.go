@@ -148,7 +148,7 @@ func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *
 	return in.At.Add(d), p.CheckDelay(in.At, in.At.Add(d))
 }
 
-// targetOf is the target of a set. That of a schedule stands in a header under our seal: package dialect has asked
+// targetOf is the target of a set. That of a schedule stands in a header under our seal: package schedules has asked
 // whether it may be named.
 func targetOf(p message.Policy, addr message.Address, m message.Reading) (string, *message.Problem) {
 	if !addr.Schedule() {

@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/entry"
-	"delaybroker/broker/timetable"
+	"delaybroker/broker/timer/timetable"
 	"delaybroker/levels"
 )
 
