@@ -12,7 +12,7 @@ import (
 var floors = [][]string{
 	{
 		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/budget", "broker/mailbox",
-		"broker/watermark", "broker/stats/history", "broker/timer/timetable",
+		"broker/watermark", "broker/stats/history", "broker/timer/timetable", "broker/payload",
 	},
 	{"broker/jsapi", "broker/timer/entry", "broker/timer"},
 	{"broker/client", "broker/client/clienttest"},
