@@ -17,6 +17,7 @@ import (
 
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/message"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 )
