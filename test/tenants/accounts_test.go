@@ -37,7 +37,7 @@ func TestTenantsShareBrokerAcrossAccounts(t *testing.T) {
 func TestAnswersBetweenAccounts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("permissions")); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(accountsConf))); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "broker-control.conf")
@@ -71,7 +71,7 @@ func TestEveryImportIsNeeded(t *testing.T) {
 	}
 	for _, cut := range append(imports, thresholds...) {
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS("permissions")); err != nil {
+		if err := os.CopyFS(dir, os.DirFS(filepath.Dir(accountsConf))); err != nil {
 			t.Fatal(err)
 		}
 		file := filepath.Join(dir, "less.conf")
