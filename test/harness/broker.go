@@ -15,6 +15,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
+// Levels are those of a broker whose test names none. The default ladder has 32: its idle lanes would be most of the
+// processor time of the tests, under fake time too.
+const Levels = "1s 5s 10s 1m 10m 1h"
+
 // Instance is a running broker.
 type Instance struct {
 	t      testing.TB
@@ -58,6 +62,9 @@ func LaunchVerifying(t testing.TB, s *natstest.Server, cfg broker.Config, opts .
 	t.Helper()
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	}
+	if len(cfg.Ladder.Levels()) == 0 {
+		cfg.Ladder = Ladder(t, Levels)
 	}
 	dial := func(name string, more ...nats.Option) *nats.Conn {
 		return s.Connect(slices.Concat(opts, more, []nats.Option{nats.Name(name)})...)
