@@ -80,7 +80,8 @@
 //	broker      serve.go: its share of the memory; decide.go and step.go: what becomes of its messages; worker.go:
 //	            where they stay after they have arrived, unless a purge is right
 //	stats       tally.go and lane.go: its lateness, its place among the lanes
-//	inspect     what an operator sees of it: lanes, search, forecasts, rights, adopt
+//	inspect     what an operator sees of it: lanes, search, forecasts, adopt
+//	doctor      rights.go: the rights that it takes; checks_streams.go and samples.go: its findings
 //	web         page/overview.go: its row
 //
 // Timers are known to worker.go, reading.go, commit.go, timers.go, report.go and control.go besides, retries to

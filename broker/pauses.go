@@ -262,7 +262,7 @@ func (l *pauseLanes) drained(ctx context.Context, id string, closing *time.Time,
 	case empty && local.Sub(*closing) >= closeLeast:
 		l.pauses.Move(ctx, id, pause.Closing, pause.Over)
 		return true
-	case p.State == pause.Closing && local.Sub(*closing) > pause.CloseMost:
+	case p.State == pause.Closing && local.Sub(*closing) > pause.MaxClosing:
 		l.pauses.Move(ctx, id, pause.Closing, pause.Resuming)
 	}
 	return false

@@ -2,26 +2,23 @@ package page
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/payload"
 	"delaybroker/broker/text"
 )
 
 const (
-	// mostBody is how much of a body is shown, in bytes, and mostHeaders how many headers of a user.
-	mostBody, mostHeaders = 64 << 10, 100
+	// maxHeaders is how many headers of a user are shown.
+	maxHeaders = 100
 	// mostValue is the longest value of a header that is shown, in characters.
 	mostValue = 1000
 	// countTime is when counting dead letters ends: what was counted by then is shown.
@@ -141,16 +138,7 @@ type Whole struct {
 	Unproven   string              `json:"unproven,omitempty"`
 	Hidden     bool                `json:"hidden"` // values of headers and the body are not shown
 	Headers    map[string][]string `json:"headers"`
-	Body       *Body               `json:"body,omitempty"`
-}
-
-// Body is the beginning of a payload, as text where it is text, and as bytes.
-type Body struct {
-	Size  int    `json:"size"`
-	Shown int    `json:"shown"`
-	Text  string `json:"text,omitempty"`
-	Hex   string `json:"hex"`
-	Bytes string `json:"base64"`
+	Body       *payload.View       `json:"body,omitempty"`
 }
 
 // letter shows one dead letter.
@@ -188,11 +176,11 @@ func (p *Page) whole(l deadletter.Letter) Whole {
 		w.Unproven = l.Unproven.Sentence
 	}
 	for name, values := range l.User {
-		if len(w.Headers) == mostHeaders {
+		if len(w.Headers) == maxHeaders {
 			break
 		}
 		shown := []string{}
-		for _, value := range values[:min(len(values), mostHeaders)] {
+		for _, value := range values[:min(len(values), maxHeaders)] {
 			if w.Hidden {
 				value = fmt.Sprintf("hidden, %d bytes", len(value))
 			}
@@ -201,25 +189,7 @@ func (p *Page) whole(l deadletter.Letter) Whole {
 		w.Headers[text.Printable(name, 200)] = shown
 	}
 	if !w.Hidden {
-		w.Body = bodyOf(l.Data)
+		w.Body = new(payload.Render(l.Data, payload.MaxShown))
 	}
 	return w
-}
-
-func bodyOf(data []byte) *Body {
-	part := data[:min(len(data), mostBody)]
-	b := &Body{
-		Size: len(data), Shown: len(part), Hex: hex.Dump(part[:min(len(part), mostBody/16)]),
-		Bytes: base64.StdEncoding.EncodeToString(part),
-	}
-	if text := part; len(part) < len(data) { // a cut may be within a character
-		for len(text) > 0 && len(part)-len(text) < utf8.UTFMax && !utf8.Valid(text) {
-			text = text[:len(text)-1]
-		}
-		part = text
-	}
-	if utf8.Valid(part) && !strings.ContainsRune(string(part), 0) {
-		b.Text = string(part)
-	}
-	return b
 }

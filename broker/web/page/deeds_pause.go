@@ -31,7 +31,7 @@ func planPause(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error)
 			counting(*all[at].Waiting, "message"))}, nil
 	}
 	if at >= 0 && all[at].State == pause.Paused {
-		return plan{Sentence: "it is paused already"}, nil
+		return plan{Sentence: "the pattern is already paused"}, nil
 	}
 	f, err := i.Ahead(ctx, inspect.AheadLook{For: time.Hour, By: time.Hour, Target: d.Target, Most: aheadRead})
 	if err != nil {

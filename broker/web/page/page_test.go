@@ -2,7 +2,6 @@ package page
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -318,29 +317,6 @@ func TestOutcomesInOrder(t *testing.T) {
 	for range 20 {
 		if got := manyDone(deed{Verb: "cancel", fixed: fixed{Count: 11}}, all, nil); !reflect.DeepEqual(got, want) {
 			t.Fatalf("got %+v, want %+v", got, want)
-		}
-	}
-}
-
-func TestBody(t *testing.T) {
-	large := strings.Repeat("é", mostBody)
-	for _, test := range []struct {
-		name, data string
-		shown      int
-		text       bool
-	}{
-		{"text", "hello", 5, true},
-		{"empty", "", 0, false},
-		{"invalid UTF-8", "\xff\xfe", 2, false},
-		{"zeros", "a\x00b", 3, false},
-		{"large, cut within a character", "x" + large, mostBody, true},
-	} {
-		b := bodyOf([]byte(test.data))
-		if b.Size != len(test.data) || b.Shown != test.shown || (b.Text != "") != test.text {
-			t.Errorf("%s: got %d of %d bytes, %d as text", test.name, b.Shown, b.Size, len(b.Text))
-		}
-		if text, err := json.Marshal(b); err != nil || len(text) > 12*mostBody {
-			t.Errorf("%s: %d bytes of JSON, %v", test.name, len(text), err)
 		}
 	}
 }

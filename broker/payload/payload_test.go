@@ -1,0 +1,49 @@
+package payload
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRender(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		body  string
+		limit int
+		want  View // without Hex
+		cut   bool
+	}{
+		"empty":              {"", 0, View{}, false},
+		"text":               {"a\tb\r\nü👩‍👧", 0, View{Size: 18, Shown: 18, Dumped: 18, Text: "a\tb\r\nü👩‍👧"}, false},
+		"bytes":              {"\xff\xfe", 0, View{Size: 2, Shown: 2, Dumped: 2}, false},
+		"a zero":             {"a\x00b", 0, View{Size: 3, Shown: 3, Dumped: 3}, false},
+		"an escape":          {"\x1b[2J", 0, View{Size: 4, Shown: 4, Dumped: 4}, false},
+		"eight-bit escape":   {"\u009b2J", 0, View{Size: 4, Shown: 4, Dumped: 4}, false},
+		"a reordering":       {"a\u202eb", 0, View{Size: 5, Shown: 5, Dumped: 5}, false},
+		"at the limit":       {"abcd", 4, View{Size: 4, Shown: 4, Dumped: 4, Text: "abcd"}, false},
+		"over the limit":     {"abcde", 4, View{Size: 5, Shown: 4, Dumped: 4, Text: "abcd"}, true},
+		"cut in a character": {"abc€", 5, View{Size: 6, Shown: 3, Dumped: 5, Text: "abc"}, true},
+		"cut behind one":     {"abc€d", 6, View{Size: 7, Shown: 6, Dumped: 6, Text: "abc€"}, true},
+		"bytes that are cut": {"ab\xffcd", 4, View{Size: 5, Shown: 4, Dumped: 4}, true},
+		"a short dump": {
+			strings.Repeat("x", 1000), 800, View{Size: 1000, Shown: 800, Dumped: 256, Text: strings.Repeat("x", 800)}, true,
+		},
+		"the usual limit": {
+			strings.Repeat("x", MaxShown+1), 0,
+			View{Size: MaxShown + 1, Shown: MaxShown, Dumped: MaxShown / 16, Text: strings.Repeat("x", MaxShown)}, true,
+		},
+	} {
+		got := Render([]byte(test.body), test.limit)
+		if want := (test.want.Dumped + 15) / 16; strings.Count(got.Hex, "\n") != want {
+			t.Errorf("%s: the dump has %d lines, want %d", name, strings.Count(got.Hex, "\n"), want)
+		}
+		got.Hex = ""
+		if got != test.want || got.Cut() != test.cut {
+			t.Errorf("%s: got %+v, cut %v; want %+v, cut %v", name, got, got.Cut(), test.want, test.cut)
+		}
+	}
+	want := "00000000  3c 62 3e 0a                                       |<b>.|\n"
+	if got := Render([]byte("<b>\n"), 0).Hex; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
