@@ -38,10 +38,9 @@ const (
 // carryOut may run on any goroutine.
 type committer struct {
 	stream string
-	filter string // the subjects of a lane that is only a part of the stream; empty for all
+	kind   laneKind
 	api    jsapi.Client
 	sample sampler
-	keep   func(ctx context.Context, todo commit) error // stores the cursor where a purge is wrong; nil where it is right
 
 	done    uint64    // committed up to here
 	next    time.Time // local; not before
@@ -72,8 +71,8 @@ type commitAnswer struct {
 	err    error
 }
 
-func newCommitter(stream, filter string, api jsapi.Client, sample sampler) *committer {
-	return &committer{stream: stream, filter: filter, api: api, sample: sample, judge: new(lane.Judge)}
+func newCommitter(stream string, kind laneKind, api jsapi.Client, sample sampler) *committer {
+	return &committer{stream: stream, kind: kind, api: api, sample: sample, judge: new(lane.Judge)}
 }
 
 // reset forgets all commits: the stream has another history.
@@ -155,7 +154,7 @@ func (c *committer) nothing(cursor *lane.Cursor) bool {
 
 // ahead is how many messages have arrived behind one that stays, and are to be taken out one by one.
 func (c *committer) ahead(cursor *lane.Cursor) int {
-	if c.keep != nil {
+	if c.kind.holdsTimers() {
 		return 0 // they stay
 	}
 	return cursor.Ahead()
@@ -163,7 +162,7 @@ func (c *committer) ahead(cursor *lane.Cursor) int {
 
 // urgent is how many of them are to be taken out soon.
 func (c *committer) urgent(cursor *lane.Cursor) int {
-	if c.keep != nil {
+	if c.kind.holdsTimers() {
 		return 0
 	}
 	return cursor.Urgent()
@@ -184,23 +183,12 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 		a.err = lane.ErrUnsure
 		return a
 	}
-	if a.err = c.commitUpTo(ctx, todo); a.err != nil {
+	if a.err = c.kind.commit(ctx, c, todo); a.err != nil {
 		return a
 	}
 	a.took = time.Since(start)
 	a.err = c.removeAll(ctx, todo.ahead)
 	return a
-}
-
-// commitUpTo commits up to a sequence: it removes the messages of the lane up to there, or stores the cursor.
-func (c *committer) commitUpTo(ctx context.Context, todo commit) error {
-	switch {
-	case c.keep != nil:
-		return c.keep(ctx, todo)
-	case c.filter != "":
-		return c.api.PurgeBelow(ctx, c.stream, c.filter, todo.upTo+1)
-	}
-	return c.api.Purge(ctx, c.stream, todo.upTo+1)
 }
 
 // confirm returns lane.ErrHistory when the stream is not the one that was read. It returns lane.ErrUnsure when that

@@ -13,7 +13,7 @@ import (
 // TestCommitsAreDue: at most every 100 ms, one at a time, and never for more than a fiftieth of the time.
 func TestCommitsAreDue(t *testing.T) {
 	r, local := hourly(), time.Now()
-	c := newCommitter("DELAY_1h", "", jsapi.Client{}, nil)
+	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
 	due := func(at time.Time, want time.Duration) {
 		t.Helper()
 		if now, wait := c.due(&r.cursor, at); now != (want == 0) || wait != want {
@@ -59,7 +59,7 @@ func arriveAt(r *reading, sequence uint64) {
 // are put back when that failed.
 func TestStuckCursor(t *testing.T) {
 	r, local := hourly(), time.Now()
-	c := newCommitter("DELAY_1h", "", jsapi.Client{}, nil)
+	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
 	c.due(&r.cursor, local)
 	r.took(item(1, 1, after(0), 0)) // it stays
 	arriveAt(r, 2)
@@ -88,7 +88,7 @@ func TestStuckCursor(t *testing.T) {
 // also while the cursor moves. What else has arrived behind the cursor waits no longer because of them.
 func TestUrgentBehindStuckCursor(t *testing.T) {
 	r, local := hourly(), time.Now()
-	c := newCommitter("DELAY_1h", "", jsapi.Client{}, nil)
+	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
 	c.due(&r.cursor, local)
 	arriveAt(r, 1)
 	r.took(item(1, 2, after(0), 0)) // it stays
@@ -116,7 +116,7 @@ func TestUrgentBehindStuckCursor(t *testing.T) {
 // most.
 func TestCommitAge(t *testing.T) {
 	r, local := hourly(), time.Now()
-	c := newCommitter("DELAY_1h", "", jsapi.Client{}, nil)
+	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
 	arriveAt(r, 1)
 	todo := c.begin(r, local)
 	arriveAt(r, 2)
@@ -130,7 +130,7 @@ func TestCommitAge(t *testing.T) {
 // TestCommitOfAnotherEpoch: an answer that speaks of an epoch before moves nothing of this one.
 func TestCommitOfAnotherEpoch(t *testing.T) {
 	r, local := hourly(), time.Now()
-	c := newCommitter("DELAY_1h", "", jsapi.Client{}, nil)
+	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
 	r.took(item(1, 1, after(0), 0))
 	arriveAt(r, 2)
 	todo := c.begin(r, local)

@@ -11,7 +11,6 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
-	"delaybroker/broker/streams"
 	"delaybroker/broker/timer/role"
 	"delaybroker/levels"
 )
@@ -20,7 +19,7 @@ import (
 // the worker knows at this moment, the message, and an answer. They return the next step, and change nothing. The steps
 // are taken in settle.go.
 //
-//	read, or its time has come    next, and due in parking.go
+//	read, or its time has come    next; when it is due, due of its laneKind
 //	a stream of ours answered     afterStore
 //	a stream's copy was read      afterCheck
 //	a delivery ended              afterDelivery
@@ -73,7 +72,7 @@ func next(p plan, m moment, f *flight) step {
 	when := f.when()
 	left := when.Sub(m.now)
 	if left <= 0 && m.proven {
-		return due(p, m, f)
+		return p.kind.due(p, m, f)
 	}
 	if staysUntilDue(p, m, f) {
 		return holdOrSpill(p, m, f, when)
@@ -101,7 +100,7 @@ func staysUntilDue(p plan, m moment, f *flight) bool {
 func nextOfTimer(p plan, m moment, f *flight) role.Step {
 	return f.timer.Next(
 		role.Moment{
-			Now: m.now, Proven: m.proven, Crowded: m.crowded, Own: p.kind == streams.Timers, Last: staysUntilDue(p, m, f),
+			Now: m.now, Proven: m.proven, Crowded: m.crowded, Own: p.kind.holdsTimers(), Last: staysUntilDue(p, m, f),
 		},
 		role.Message{Stored: f.storedAt(), When: f.when(), Bad: f.problem != nil})
 }
@@ -310,7 +309,7 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	failed := f.request.Attempts + 1
 	allowed, waits := p.allowed(f.request), p.waits(f.request.Target)
 	wait := waits[min(failed, len(waits))-1]
-	again, expires := m.now.Add(wait.Delay), f.request.Expires
+	again, expires := m.now.Add(wait.Delay+p.jitter(f.request, failed, wait.Delay)), f.request.Expires
 	as := f.request.Refused(m.now.Stamp(), again.Stamp(), reason)
 	as.Allowed = allowed
 	s := step{kind: retry, level: wait, as: &as, about: as.Target, note: &note{slog.LevelWarn, "target refuses",

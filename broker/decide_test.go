@@ -106,7 +106,8 @@ func TestDecide(t *testing.T) {
 	} {
 		tt.request.Due = after(tt.due)
 		f := &flight{Stored: lane.Stored{At: after(0)}, request: tt.request, problem: tt.problem}
-		got := next(plan{delay: tt.lane, ladder: ladder}, moment{now: epoch.Add(tt.now), proven: true}, f).String()
+		p := plan{kind: plainLane{}, delay: tt.lane, ladder: ladder}
+		got := next(p, moment{now: epoch.Add(tt.now), proven: true}, f).String()
 		if got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
@@ -118,7 +119,7 @@ func TestDecide(t *testing.T) {
 func TestNothingFiresUnproven(t *testing.T) {
 	r := message.Request{Due: after(time.Second), Expires: after(time.Minute)}
 	f := &flight{Stored: lane.Stored{At: after(0)}, request: r}
-	p := plan{ladder: mustLadder(t, "1s 5s")}
+	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s")}
 	const want = "hold until 1s"
 	for _, now := range []time.Duration{0, time.Second, time.Hour} {
 		if got := next(p, moment{now: epoch.Add(now)}, f).String(); got != want {
@@ -129,7 +130,7 @@ func TestNothingFiresUnproven(t *testing.T) {
 
 // TestSpill: a message that is far from due does not stay in a crowded intake.
 func TestSpill(t *testing.T) {
-	p := plan{ladder: mustLadder(t, "1s 5s 1m")}
+	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s 1m")}
 	for _, tt := range []struct {
 		name    string
 		delay   time.Duration // of the lane
@@ -150,7 +151,7 @@ func TestSpill(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
-	long := plan{ladder: mustLadder(t, "10s 1m")} // it would not be read at once
+	long := plan{kind: plainLane{}, ladder: mustLadder(t, "10s 1m")} // it would not be read at once
 	f := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(3 * time.Second)}}
 	if got, want := next(long, moment{now: epoch, crowded: true}, f).String(), "hold until 3s"; got != want {
 		t.Errorf("with no level that is read at once: %s, want %s", got, want)
@@ -159,7 +160,7 @@ func TestSpill(t *testing.T) {
 
 // TestSpillAllocatesNothing: while memory is short, the levels are searched for each message, and never copied.
 func TestSpillAllocatesNothing(t *testing.T) {
-	p := plan{ladder: levels.Default(), retries: levels.Default()}
+	p := plan{kind: plainLane{}, ladder: levels.Default(), retries: levels.Default()}
 	far := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(4 * time.Hour)}}
 	crowded := moment{now: epoch, proven: true, crowded: true}
 	if n := testing.AllocsPerRun(100, func() { holdOrSpill(p, crowded, far, far.when()) }); n != 0 {
@@ -174,7 +175,7 @@ func TestSpillAllocatesNothing(t *testing.T) {
 // TestRepeatsUnchanged: for a message that a stream may have already, no other step is decided, although it is due or
 // has expired by now.
 func TestRepeatsUnchanged(t *testing.T) {
-	p := plan{ladder: mustLadder(t, "1s 5s")}
+	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s")}
 	for found, want := range map[uint64]string{0: "repeat", 7: "check"} {
 		f := &flight{request: message.Request{Due: after(0), Expires: after(1)}, sent: &publish{found: found}}
 		if got := next(p, moment{now: epoch.Add(time.Hour), proven: true}, f).String(); got != want {
@@ -189,7 +190,7 @@ func TestRepeatsUnchanged(t *testing.T) {
 
 // TestAfterStore is the next step of a message when one of our streams has answered, or has not.
 func TestAfterStore(t *testing.T) {
-	p := plan{ladder: mustLadder(t, "1s 5s 1m"), retries: mustLadder(t, "1s 5s"), attempts: 5}
+	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s 1m"), retries: mustLadder(t, "1s 5s"), attempts: 5}
 	no := func(code int) storeAnswer { return storeAnswer{ack: jsapi.Ack{Code: code}} }
 	const full = 10077 // the stream's own limit
 	hopTo := func(level string) publish {
@@ -276,7 +277,7 @@ func TestReasonOfSilence(t *testing.T) {
 
 // TestAfterDelivery is the next step of a message for each way in which its delivery can end.
 func TestAfterDelivery(t *testing.T) {
-	p := plan{retries: mustLadder(t, "1s 5s 30s"), attempts: 5}
+	p := plan{kind: plainLane{}, retries: mustLadder(t, "1s 5s 30s"), attempts: 5}
 	refused := deliver.Result{Outcome: deliver.Refused, Reason: "full"}
 	ended := func(o deliver.Outcome) deliver.Result { return deliver.Result{Outcome: o} }
 	failed := func(err error) deliver.Result { return deliver.Result{Outcome: deliver.Unknown, Err: err} }
@@ -328,10 +329,41 @@ func TestAfterDelivery(t *testing.T) {
 	}
 }
 
+// TestRetryJitter: the jitter of a wait is the same whenever it is computed, another one for another message or
+// attempt, and spread over the range of the setting.
+func TestRetryJitter(t *testing.T) {
+	p := plan{retryJitter: config.RetryJitter{{Pattern: "shop.*", Value: 20}}}
+	tenths := make(map[time.Duration]int)
+	seen := make(map[time.Duration]bool)
+	for i := range 1000 {
+		r := message.Request{ID: fmt.Sprintf("DELAY_30m-%d-1732060800000000000", i), Target: "shop.mail"}
+		for failed := range 2 {
+			d := p.jitter(r, failed, 100*time.Second)
+			if d != p.jitter(r, failed, 100*time.Second) || d < 0 || d >= 20*time.Second || d%time.Millisecond != 0 {
+				t.Fatalf("jitter %s of %s, want the same whole milliseconds below 20s each time", d, r.ID)
+			}
+			tenths[d/(2*time.Second)]++
+			seen[d] = true
+		}
+		if d := p.jitter(message.Request{ID: r.ID, Target: "other"}, 1, time.Hour); d != 0 {
+			t.Fatalf("jitter %s for a target without a rule", d)
+		}
+	}
+	for at := range time.Duration(10) {
+		if n := tenths[at]; n < 140 || n > 260 {
+			t.Errorf("%d of 2000 in tenth %d, want about 200", n, at)
+		}
+	}
+	if len(seen) < 1800 {
+		t.Errorf("%d different ones of 2000, want nearly all", len(seen))
+	}
+}
+
 // TestPolicyByTarget: the first rule that matches says how often a target may refuse, and the waits between. A client
 // may ask for fewer attempts. What was not refused waits as it always does.
 func TestPolicyByTarget(t *testing.T) {
 	p := plan{
+		kind:    plainLane{},
 		retries: mustLadder(t, "1s 5s 30s"), attempts: 4,
 		retryRules: config.RetryWaits{
 			{Pattern: "shop.mail", Value: mustLadder(t, "2s 10m")},
@@ -371,7 +403,7 @@ func TestPolicyByTarget(t *testing.T) {
 // target. The last one is, too, and so is the dead letter. What travels is the reason; a message that was not refused
 // says why it waits.
 func TestRefusalsAreSaid(t *testing.T) {
-	p := plan{retries: mustLadder(t, "1s 5s"), attempts: 2}
+	p := plan{kind: plainLane{}, retries: mustLadder(t, "1s 5s"), attempts: 2}
 	refused := deliver.Result{Outcome: deliver.Refused, Reason: "no\nstock"}
 	for failed, kind := range []stepKind{retry, dead} {
 		f := &flight{request: message.Request{Target: "shop.mail", Due: after(0), Attempts: failed}}
@@ -416,7 +448,7 @@ func TestExpiredSaysTheLastReason(t *testing.T) {
 		Stored:  lane.Stored{At: after(0)},
 		request: message.Request{Due: after(0), Expires: after(time.Second), Attempts: 3, LastError: "no stock"},
 	}
-	s := next(plan{ladder: mustLadder(t, "1s")}, moment{now: epoch.Add(time.Minute), proven: true}, f)
+	s := next(plan{kind: plainLane{}, ladder: mustLadder(t, "1s")}, moment{now: epoch.Add(time.Minute), proven: true}, f)
 	const want = "refused 3 times, and still here when Delay-Expires 2026-11-20T10:00:01Z had passed, lastly: no stock"
 	if s.kind != dead || s.why.Sentence != want {
 		t.Errorf("got %v: %q, want %q", s, s.why.Sentence, want)
@@ -475,7 +507,8 @@ func walk(ladder levels.Ladder, at streams.Spec, wait time.Duration, rng *rand.R
 	hops, holds := 0, 0
 	for {
 		f := &flight{Stored: lane.Stored{At: stored.Stamp()}, request: r}
-		switch s := next(plan{delay: at.Delay, ladder: ladder}, moment{now: now, proven: true}, f); s.kind {
+		p := plan{kind: plainLane{}, delay: at.Delay, ladder: ladder}
+		switch s := next(p, moment{now: now, proven: true}, f); s.kind {
 		case fire:
 			if now.Before(f.when()) {
 				return fmt.Errorf("fires %s early", f.when().Sub(now))

@@ -31,7 +31,7 @@
 //	  │  parking.go             what is due: pause/… knows whether its target is paused; then it is parked, as by a hop
 //	  ▼
 //	settle.go                   takes the step:
-//	  ├─ hold ─▶ flights.go     on the wheel/… until the next decision
+//	  ├─ hold ─▶ flights.go     on the wheel/… until the next decision; waiting.go packs what waits for long
 //	  ├─ hop, retry, dead ────▶ acks/… publishes into another lane, under our seal
 //	  └─ fire ────────────────▶ deliver/… publishes to orders.x, at its rate and its group's share
 //	                              │
@@ -41,16 +41,17 @@
 //	commit.go, committer.go     move the cursor, look at the stream (link/…), purge up to the cursor
 //
 //	The time: leader/…, look.go. The memory for reading: budget/….
-//	Figures for operators: report.go, overdue.go, figures/…; when a message should have left: provision/….
+//	Figures for operators: report.go, overdue.go, stats/….
 //	How each message ended: ended.go.
 //
-// These are the stops of a message without trouble; a test follows one and fails when a stop is missing.
+// These are the stops of a message without trouble.
 //
 // # Named timers
 //
-// Package alarm decides about a named timer until its firing is stored, and again when it is settled. In between it is
-// a message as any other. timers.go is what a lane has of its timers, read_timers.go reads their bodies ahead,
-// fire_timer.go takes their steps, and settle_timer.go removes their entries, after what is due.
+// Package timer/role decides about a named timer until its firing is stored, and again when it is settled. In between
+// it is a message as any other. timers.go is what a lane has of its timers, read_timers.go reads their bodies ahead,
+// fire_timer.go takes their steps, and settle_timer.go removes their entries, after what is due. timers_lane.go is the
+// lane of their entries.
 //
 // # Who decides
 //
@@ -59,9 +60,9 @@
 //
 //	a level refuses a hop        decide.go: afterRefusal, and smaller, which names the level below
 //	a target answers nothing     deliver/evidence.go: whether that is a delivery; decide.go: judgeSilence
-//	a seal cannot be judged      provision/keys.go
-//	a named timer                alarm/decide.go
-//	a timer's next round         alarm/stream.go: Firing, by timetable/rounds.go: Decide
+//	a seal cannot be judged      streams/provision/keys.go
+//	a named timer                timer/role/decide.go
+//	a timer's next round         timer/role/stream.go: Firing, by timer/timetable/rounds.go: Decide
 //	backlogs of several lanes    watermark/… brings them into one order
 //	two clocks meet              leader/doc.go says where
 //
@@ -69,26 +70,13 @@
 // committed, is sent again under its id. For a named timer, timer/doc.go lists between which steps that may be, with a
 // test for each.
 //
-// # A new kind of lane
+// # Kinds of lanes
 //
-// A kind is known to these places:
+// The loop is the same for all lanes. A kind of lane is a type that implements laneKind (kind.go): plainLane for the
+// intake and the levels, retryLane, timersLane (timers_lane.go), pausedLane (parking.go). serve.go chooses it, and no
+// other place in the loop compares kinds.
 //
-//	streams     Kind and Spec: its stream, its delay, whether it is read in order (IsLane), its drift
-//	message     Names: its subjects and stream name; Request: whether its messages need our seal
-//	provision   wanted.go: its stream for a configuration; build.go: that it is served
-//	            streams.go: when a message should have left
-//	broker      serve.go: its share of the memory; decide.go and step.go: what becomes of its messages; worker.go:
-//	            where they stay after they have arrived, unless a purge is right
-//	stats       tally.go and lane.go: its lateness, its place among the lanes
-//	inspect     what an operator sees of it: lanes, search, forecasts, adopt
-//	doctor      rights.go: the rights that it takes; checks_streams.go and samples.go: its findings
-//	web         page/overview.go: its row
-//
-// Timers are known to worker.go, reading.go, commit.go, timers.go, report.go and control.go besides, retries to
-// overdue.go, pauses to status.go and pauses.go. The flights know no kinds.
-//
-// The lanes of pauses are parts of one stream. Its owner reads one only while it drains: pauses.go. So serve.go has two
-// ways to work a stream that is ours.
+// The lanes of pauses are parts of one stream. The stream's owner reads a lane only while it drains: pauses.go.
 //
 // # Invariants
 //

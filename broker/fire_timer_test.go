@@ -7,7 +7,6 @@ import (
 	"delaybroker/broker/acks"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
-	"delaybroker/broker/streams"
 	"delaybroker/broker/timer/role"
 )
 
@@ -24,7 +23,7 @@ func TestDecideTimer(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		timer   role.Alarm
-		kind    streams.Kind
+		kind    laneKind
 		delay   time.Duration
 		due     time.Duration // after it was stored
 		now     time.Duration
@@ -43,10 +42,10 @@ func TestDecideTimer(t *testing.T) {
 		{name: "far, and rested", timer: set, due: time.Hour, now: sec, want: "hop into 30m"},
 		{name: "far, and there is little room", timer: set, due: time.Hour, crowded: true, want: "hop into 30m"},
 		{name: "within the horizon when it has rested", timer: set, due: 4 * sec, now: sec, want: "hold until 4s"},
-		{name: "a marker that waits", timer: marker, kind: streams.Level, delay: half, due: half, want: "hold until 30m0s"},
-		{name: "a marker that moves on", timer: marker, kind: streams.Level, delay: half, due: time.Hour,
+		{name: "a marker that waits", timer: marker, kind: plainLane{}, delay: half, due: half, want: "hold until 30m0s"},
+		{name: "a marker that moves on", timer: marker, kind: plainLane{}, delay: half, due: time.Hour,
 			now: half - 50*time.Millisecond, want: "hop into 30m"},
-		{name: "a marker that is due", timer: marker, kind: streams.Level, delay: half, due: half, now: half,
+		{name: "a marker that is due", timer: marker, kind: plainLane{}, delay: half, due: half, now: half,
 			want: "examine"},
 
 		{name: "replaced", timer: with(set, gone), due: time.Hour, want: "arrive"},
@@ -60,8 +59,8 @@ func TestDecideTimer(t *testing.T) {
 		{name: "settled", timer: with(set, settled), want: "remove"},
 		{name: "nothing to do", timer: role.Alarm{Stage: role.Settled}, want: "arrive"},
 	} {
-		if tt.kind == "" {
-			tt.kind = streams.Timers
+		if tt.kind == nil {
+			tt.kind = new(timersLane)
 		}
 		tt.request.Due = after(tt.due)
 		f := &flight{Stored: lane.Stored{At: after(0)}, request: tt.request, problem: tt.problem, timer: &tt.timer}

@@ -66,7 +66,9 @@ func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int
 		header[fmt.Sprintf("X-Name-%c", 'a'+n)] = []string{strings.Repeat("v", 20)}
 	}
 	if hop {
-		r, problem := p.Parse(message.Incoming{Stream: "DELAY_10s", Sequence: seq, Subject: subject, Header: header})
+		r, problem := p.Parse(message.Incoming{
+			Stream: "DELAY_10s", Sequence: seq, At: epoch.Stamp(), Subject: subject, Header: header,
+		})
 		if problem != nil {
 			t.Fatal(problem)
 		}
@@ -83,7 +85,7 @@ func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int
 		t.Fatal(err)
 	}
 	return lane.Stored{
-		Sequence: seq, Subject: strings.Clone(subject), Header: header, Size: len(wire) + body,
+		Sequence: seq, At: epoch.Stamp(), Subject: strings.Clone(subject), Header: header, Size: len(wire) + body,
 		Data: append(make([]byte, 0, len(wire)+body), wire...)[len(wire):][:body],
 	}
 }

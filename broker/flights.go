@@ -27,7 +27,8 @@ const (
 
 // flights are the messages that a lane has in memory: each from being read to having arrived, in one of these places
 //
-//	on the wheel      until something is to be decided about it
+//	on the wheel      until something is to be decided about it; mostly packed
+//	again             likewise, after a try that failed: it must not wait behind packed messages that find no room
 //	untimed           until the leader's time is known; kept in the order of reading
 //	underway          its publish, or a question about it, is not answered yet
 //	halted            until a pause that is closing is over; kept in the order of due times
@@ -35,7 +36,8 @@ const (
 //
 // It belongs to the lane's loop.
 type flights struct {
-	wheel     *wheel.Wheel[*flight]
+	wheel     *wheel.Wheel[waiting]
+	again     *wheel.Wheel[*flight]
 	overdue   *wheel.Wheel[struct{}] // when messages that are on their way should have left
 	untimed   []*flight
 	halted    []*flight
@@ -44,6 +46,8 @@ type flights struct {
 
 	count    int // messages, wherever they wait
 	bytes    int // of memory that they take
+	packed   int // of those on the wheel
+	growth   int // bytes that messages have grown by, since they were unpacked
 	underway int // publishes and questions that are not answered
 	checking int // questions about copies among them
 
@@ -51,10 +55,12 @@ type flights struct {
 
 	unproven      int // messages with a seal of an unknown key
 	unprovenBytes int
+
+	scratch []byte // of pack
 }
 
 func newFlights(a *budget.Account) *flights {
-	return &flights{wheel: wheel.New[*flight](), overdue: wheel.New[struct{}](), account: a,
+	return &flights{wheel: wheel.New[waiting](), again: wheel.New[*flight](), overdue: wheel.New[struct{}](), account: a,
 		newer: make(map[*flight]struct{})}
 }
 
@@ -66,8 +72,15 @@ func (f *flights) take(s lane.Stored, m lane.Mark) *flight {
 	return fl
 }
 
-// hold puts a message on the wheel.
-func (f *flights) hold(fl *flight, until leader.Time) { fl.waits = f.wheel.Add(until.Stamp(), fl) }
+// hold puts a message on the wheel. A message that was packed before is packed again, or waits apart: see again.
+func (f *flights) hold(fl *flight, until leader.Time) {
+	switch {
+	case fl.grown == 0:
+		fl.waits = f.wheel.Add(until.Stamp(), waiting{flight: fl})
+	case !f.pack(fl, until):
+		f.again.Add(until.Stamp(), fl)
+	}
+}
 
 // takeOff takes a message off the wheel, and reports whether it was there.
 func (f *flights) takeOff(fl *flight) bool { return f.wheel.Remove(fl.waits) }
@@ -78,25 +91,51 @@ func (f *flights) grow(fl *flight, bytes int) {
 	f.bytes += bytes
 }
 
-// due takes the due messages off the wheel, in order.
+// due takes the due messages off the wheel, in order, as far as there is room to unpack them.
 func (f *flights) due(now leader.Time) iter.Seq2[leader.Time, *flight] {
 	return func(yield func(leader.Time, *flight) bool) {
-		for due, fl := range f.wheel.Advance(now.Stamp()) {
+		for due, fl := range f.again.Advance(now.Stamp()) {
 			if !yield(leader.At(due), fl) {
+				return
+			}
+		}
+		if f.blocked() {
+			return
+		}
+		for due, w := range f.wheel.Advance(now.Stamp()) {
+			fl := w.flight
+			if fl == nil {
+				fl = f.unpack(w.packed)
+			}
+			if !yield(leader.At(due), fl) || f.blocked() {
 				return
 			}
 		}
 	}
 }
 
+// wakes is when the first message is due that can be taken off the wheel now.
+func (f *flights) wakes() (leader.Time, bool) {
+	if f.blocked() {
+		due, ok := f.again.Next()
+		return leader.At(due), ok
+	}
+	return f.next()
+}
+
 // next is when the first message on the wheel is due.
 func (f *flights) next() (leader.Time, bool) {
 	due, ok := f.wheel.Next()
+	if again, any := f.again.Next(); any && (!ok || again.Before(due)) {
+		return leader.At(again), true
+	}
 	return leader.At(due), ok
 }
 
 // waiting is how many messages wait on the wheel or for the time.
-func (f *flights) waiting() int { return f.wheel.Len() + len(f.untimed) + len(f.halted) }
+func (f *flights) waiting() int {
+	return f.wheel.Len() + f.again.Len() + len(f.untimed) + len(f.halted)
+}
 
 // takeHalted takes the messages that waited for the end of a pause, in the order of their due times.
 func (f *flights) takeHalted() []*flight {
@@ -136,6 +175,7 @@ func (f *flights) oldest() (since leader.Time, ok bool) {
 func (f *flights) end(fl *flight) {
 	f.count--
 	f.bytes -= fl.size
+	f.growth -= fl.grown
 	f.overdue.Remove(fl.overdue)
 	delete(f.newer, fl)
 }

@@ -38,7 +38,12 @@ func atWork(t *testing.T, l streams.Spec, now time.Time) *worker {
 	}
 	reader := lane.NewReader(lane.ReaderConfig{Stream: l.Stream, Delay: l.Delay})
 	room := budget.New(s.Config().HoldBytes, 1).Open(budget.FreeShare)
-	w := newWorker(i, l, planOf(s.Config(), l), by, reader, room, new(stats.Lane), slog.New(slog.DiscardHandler))
+	var kind laneKind = plainLane{}
+	if l.Kind == streams.Timers {
+		kind = newTimersLane(i.timers, i.names.Armed())
+	}
+	w := newWorker(i, l, planOf(s.Config(), kind, l.Delay), by, reader, 1, room, new(stats.Lane),
+		slog.New(slog.DiscardHandler))
 	w.gauge = stats.NewGauge(now)
 	w.clock = newLeaderClock(now)
 	w.sampled(lane.Sample{ServerTime: now.Round(0), Received: now, LastSeq: 300})

@@ -1,10 +1,6 @@
 package broker
 
-import (
-	"delaybroker/broker/leader"
-	"delaybroker/broker/streams"
-	"delaybroker/broker/streams/provision"
-)
+import "delaybroker/broker/leader"
 
 // overdueSince is when a message should have left, given its next step; ok is false while the message is not overdue. A
 // message that waits in a retry lane, refused or deferred, is late from its due time on, however often it waits. A
@@ -15,17 +11,12 @@ func overdueSince(p plan, f *flight, s step) (since leader.Time, ok bool) {
 	if f.newer() { // when it is due cannot be read: it should leave after the lane's delay
 		return f.storedAt().Add(p.delay), true
 	}
-	again := f.request.Attempts > 0 || p.kind == streams.Retry
-	if s.kind == hold && (!again || f.request.Paced != "") {
-		return leader.Time{}, false
-	}
+	since, again := p.kind.leaves(p, f)
 	switch {
+	case s.kind == hold && (!again || f.request.Paced != ""):
+		return leader.Time{}, false
 	case f.request.Due.IsZero(): // it could not be read
 		return f.storedAt(), true
-	case again:
-		since = leader.At(f.request.Due)
-	default:
-		since = provision.Leaves(p.kind, p.delay, p.ladder, f.storedAt(), f.request)
 	}
 	if p.resumed.After(since) {
 		since = p.resumed

@@ -1,9 +1,11 @@
 package broker
 
 import (
-	"cmp"
+	"context"
 	"time"
 
+	"delaybroker/broker/budget"
+	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
 )
 
@@ -18,15 +20,37 @@ const (
 	parkPatience = time.Second
 )
 
-// due decides about a message that is due: it goes to its target, or waits in the lane of a pause. What waited for a
-// pause goes out when that is resumed, whatever way it takes then, unless another pause matches its target too.
-func due(p plan, m moment, f *flight) step {
-	released := cmp.Or(p.pause, f.request.Released)
-	id, state := m.pauses.Of(f.request.Target, released)
-	if again, ok := m.pauses.Get(released); ok && again.State == pause.Paused {
-		if p.pause != "" {
-			return step{kind: hold, at: m.now.Add(haltWait)} // the worker of its lane is about to stop
-		}
+// pausedLane is the lane of one pause. Its messages are released: the lane is read only while it drains.
+type pausedLane struct {
+	plainLane
+	pause  string // its id
+	filter string // its subjects
+}
+
+func (l pausedLane) source() source { return source{filter: l.filter, share: budget.FreeShare} }
+
+// parse notes the pause for which the message has waited, whatever way it takes from here.
+func (l pausedLane) parse(w *worker, f *flight, in message.Incoming) {
+	l.plainLane.parse(w, f, in)
+	f.request.Released = l.pause
+}
+
+func (l pausedLane) due(p plan, m moment, f *flight) step {
+	if again, ok := m.pauses.Get(l.pause); ok && again.State == pause.Paused {
+		return step{kind: hold, at: m.now.Add(haltWait)} // the worker of its lane is about to stop
+	}
+	return l.plainLane.due(p, m, f)
+}
+
+func (l pausedLane) commit(ctx context.Context, c *committer, todo commit) error {
+	return c.api.PurgeBelow(ctx, c.stream, l.filter, todo.upTo+1)
+}
+
+// fireOrPark decides about a message that is due: it goes to its target, or waits in the lane of a pause. What waited
+// for a pause goes out when that is resumed, whatever way it takes then, unless another pause matches its target too.
+func fireOrPark(p plan, m moment, f *flight) step {
+	id, state := m.pauses.Of(f.request.Target, f.request.Released)
+	if again, ok := m.pauses.Get(f.request.Released); ok && again.State == pause.Paused {
 		id, state = again.ID, again.State
 	}
 	switch {

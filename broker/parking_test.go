@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"testing"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
-	"delaybroker/broker/streams"
 )
 
 // TestDecideAboutPaused is what becomes of a message that is due, by the state of the pause that matches its target, in
@@ -45,10 +45,13 @@ func TestDecideAboutPaused(t *testing.T) {
 		{"released, and paused again", pause.Paused, pause.Over, "", "first", false, "park for first"},
 		{"released, and paused by another", pause.Over, pause.Paused, "", "first", false, "park for second"},
 	} {
-		p := plan{kind: streams.Level, ladder: ladder, retries: mustLadder(t, "1s 30s"), attempts: 9, pause: tt.lane}
+		p := plan{kind: plainLane{}, ladder: ladder, retries: mustLadder(t, "1s 30s"), attempts: 9}
+		if tt.lane != "" {
+			p.kind = pausedLane{pause: tt.lane}
+		}
 		f := &flight{Stored: lane.Stored{At: after(-time.Hour)}, request: message.Request{
 			Target: "a.b", Due: after(-time.Minute), RetryAt: after(-time.Second), Paced: "turn", Attempts: 2,
-			Released: tt.released,
+			Released: cmp.Or(tt.lane, tt.released),
 		}}
 		s := next(p, moment{now: epoch, proven: true, pauses: list(tt.first, tt.second), parks: !tt.unable}, f)
 		got := s.String()
@@ -66,8 +69,9 @@ func TestDecideAboutPaused(t *testing.T) {
 		}
 	}
 	early := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Target: "a.b", Due: after(1)}}
-	if s := next(plan{ladder: ladder}, moment{now: epoch, proven: true, pauses: list(pause.Paused, pause.Over)},
-		early); s.kind != hold {
+	p := plan{kind: plainLane{}, ladder: ladder}
+	m := moment{now: epoch, proven: true, pauses: list(pause.Paused, pause.Over)}
+	if s := next(p, m, early); s.kind != hold {
 		t.Errorf("before it is due: %s, want hold", s)
 	}
 }

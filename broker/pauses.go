@@ -16,7 +16,6 @@ import (
 	"delaybroker/broker/pause"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
-	"delaybroker/broker/timer"
 )
 
 // This file has an instance act by the list of what is paused, and works the lanes of pauses. See package pause.
@@ -212,9 +211,8 @@ func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	began := time.Now()
-	spec := l.lane
-	spec.Name = id
-	w := l.newWorker(l.shared, spec, l.lease, timer.Cursor{}, l.room, l.counts, func() {})
+	kind := pausedLane{pause: id, filter: l.names.PauseFilter(id)}
+	w := l.newWorker(l.shared, l.lane, kind, l.lease, l.lease.From(), l.room, l.counts, func() {})
 	if p, ok := l.pauses.List().Get(id); ok {
 		w.plan.resumed = leader.At(p.Changed)
 	}

@@ -6,7 +6,6 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
-	"delaybroker/broker/streams"
 )
 
 const (
@@ -28,7 +27,7 @@ type reading struct {
 	*lane.Reader
 	delay  time.Duration
 	from   uint64 // the first sequence that the previous owner left
-	own    string // the subject of the lane's own cursor, if it has one: what is stored there commits nothing
+	own    string // the subject of the lane's own cursor: see source
 	cursor lane.Cursor
 
 	epoch   uint64      // of the last message read
@@ -38,8 +37,8 @@ type reading struct {
 	seen    lane.Sample // the last look at the stream
 }
 
-func newReading(r *lane.Reader, l streams.Spec, from uint64) *reading {
-	return &reading{Reader: r, delay: l.Delay, from: from}
+func newReading(r *lane.Reader, delay time.Duration, own string, from uint64) *reading {
+	return &reading{Reader: r, delay: delay, own: own, from: from}
 }
 
 // took notes a message that was read, and returns its mark. A message of another history goes where it should, but
@@ -145,7 +144,7 @@ func (w *worker) hungry(local time.Time) bool {
 // half of the memory: see holdOrSpill.
 func (w *worker) full() bool {
 	return w.flights.count >= 2*w.shared.holdMessages || w.reading.cursor.Span() >= maxSpan ||
-		w.timers.count >= 2*maxSettlements || !w.flights.account.Room()
+		w.timers.count >= 2*maxSettlements || !w.flights.account.Room(w.flights.reserve())
 }
 
 // resumes is when reading goes on, if it pauses although there is room.
@@ -185,13 +184,13 @@ func (w *worker) read(item lane.Item, local time.Time) {
 	}
 	f := w.flights.take(item.Stored, mark)
 	in := f.Incoming(w.lane.Stream)
-	if w.parse(f, in); f.problem != nil && f.problem.Code == message.UnknownKey {
-		f.unproven = &unproven{incoming: in}
-	}
+	some := w.parse(f, in)
 	f.Header = nil
-	if f.timer != nil && f.timer.Nothing() {
-		w.end(f)
+	if !some {
 		return
+	}
+	if f.problem != nil && f.problem.Code == message.UnknownKey {
+		f.unproven = &unproven{incoming: in}
 	}
 	w.charge()
 	m := w.moment(local)
@@ -205,18 +204,18 @@ func (w *worker) read(item lane.Item, local time.Time) {
 		w.flights.hold(f, when) // behind messages that became due while we read, which go out in the next pass
 	default:
 		w.proceed(f, m)
+		w.charge()
 	}
 }
 
-// parse reads the request of a message.
-func (w *worker) parse(f *flight, in message.Incoming) {
-	if w.lane.Kind == streams.Timers {
-		w.parseEntry(f, in)
-		return
+// parse reads the request of a message, and reports whether anything is to be done about it.
+func (w *worker) parse(f *flight, in message.Incoming) (some bool) {
+	w.plan.kind.parse(w, f, in)
+	if f.timer != nil && f.timer.Nothing() {
+		w.end(f)
+		return false
 	}
-	if f.request, f.problem = w.shared.keys.Policy.Parse(in); f.problem == nil && f.request.Timer.Pending() {
-		w.parseMarker(f)
-	}
+	return true
 }
 
 // adopt begins an epoch.

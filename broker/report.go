@@ -6,19 +6,14 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/stats"
-	"delaybroker/broker/streams"
 )
 
 // This file has a worker's loop tell how it is, for Status.
 
-const (
-	// countEvery is how old the count of a lane's messages may be while the lane is not being read. It costs one question
-	// to the leader of a lane that has 256 messages or more. A minute would be too old: an operator who has just published
-	// 10,000 messages would see the 256 that were read.
-	countEvery = 5 * time.Second
-	// timersEvery is the same for the timers, which others remove.
-	timersEvery = time.Minute
-)
+// countEvery is how old the count of a lane's messages may be while the lane is not being read. It costs one question
+// to the leader of a lane that has 256 messages or more. A minute would be too old: an operator who has just published
+// 10,000 messages would see the 256 that were read.
+const countEvery = 5 * time.Second
 
 // report is called by the loop at the end of a pass.
 func (w *worker) report(local time.Time) {
@@ -30,10 +25,7 @@ func (w *worker) report(local time.Time) {
 		Pending: uint64(f.count) + r.behind(), Read: r.last.Sequence, Bytes: r.seen.Bytes,
 		MaxBytes: r.seen.MaxBytes, Offset: w.clock.Offset(now, local), Uncommitted: w.commits.waiting(&r.cursor, local),
 	}
-	if w.lane.Kind == streams.Timers { // what has been read stays; one message is the cursor
-		report.Pending = max(report.Pending, max(r.seen.Messages, 1)-1)
-		report.Unopened = w.timers.unopened
-	}
+	w.plan.kind.report(w, &report)
 	if resumes, later := w.resumes(); later && resumes.After(now) {
 		report.Resumes = resumes
 	}
@@ -55,14 +47,7 @@ func orNone(t leader.Time, ok bool) leader.Time {
 
 // count asks how many messages the lane has when the last answer is old: while the lane is not being read, nothing else
 // would tell. It returns how long until the next question.
-func (w *worker) count(local time.Time) time.Duration {
-	every := countEvery
-	switch {
-	case w.lane.Kind == streams.Timers && w.reading.seen.Messages > 1:
-		every = timersEvery
-	case w.hungry(local):
-		return forever
-	}
+func (w *worker) count(local time.Time, every time.Duration) time.Duration {
 	if left := w.clock.counted.Add(every).Sub(local); left > 0 {
 		return left
 	}

@@ -49,15 +49,15 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 	ago, soon := now.Add(-10*time.Second), now.Add(20*time.Second)
 	for _, test := range []struct {
 		name    string
-		kind    streams.Kind
+		kind    laneKind
 		request message.Request
 		want    time.Duration
 	}{
-		{"waits for the first time", streams.Level, message.Request{Due: soon}, 0},
-		{"refused", streams.Retry, message.Request{RetryAt: soon, Due: ago, Attempts: 1}, 10 * time.Second},
-		{"deferred", streams.Retry, message.Request{RetryAt: soon, Due: ago}, 10 * time.Second},
-		{"paced", streams.Level, message.Request{RetryAt: soon, Due: ago, Paced: "x"}, 0},
-		{"paced after it", streams.Retry, message.Request{RetryAt: soon, Due: ago, Paced: "x", Attempts: 1}, 0},
+		{"waits for the first time", plainLane{}, message.Request{Due: soon}, 0},
+		{"refused", retryLane{}, message.Request{RetryAt: soon, Due: ago, Attempts: 1}, 10 * time.Second},
+		{"deferred", retryLane{}, message.Request{RetryAt: soon, Due: ago}, 10 * time.Second},
+		{"paced", plainLane{}, message.Request{RetryAt: soon, Due: ago, Paced: "x"}, 0},
+		{"paced after it", retryLane{}, message.Request{RetryAt: soon, Due: ago, Paced: "x", Attempts: 1}, 0},
 	} {
 		w := idle(t, now)
 		w.plan.kind = test.kind

@@ -10,7 +10,6 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/link"
-	"delaybroker/broker/message"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/timer"
@@ -48,23 +47,7 @@ func (b *Broker) serve(ctx context.Context, l streams.Spec, room *budget.Budget,
 			return nil // ctx ended
 		}
 		b.log.Debug("owner of a lane", "stream", l.Stream)
-		var left lease.Cursor
-		if l.Kind == streams.Paused {
-			known()
-			settled()
-			err = b.newPauseLanes(i, l, held, room, counts).run(ctx)
-		} else {
-			var next timer.Cursor
-			if l.Kind == streams.Timers {
-				next = b.readCursor(ctx, i.timers)
-			}
-			w := b.newWorker(i, l, held, next, room, counts, settled)
-			known()
-			b.roster.enlist(w)
-			err = w.run(ctx)
-			b.roster.dismiss(w)
-			left = w.leftOff()
-		}
+		left, err := b.own(ctx, l, held, room, i, counts, known, settled)
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
 		if e := held.Release(release, left); e != nil {
 			err = errors.Join(err, fmt.Errorf("release %s: %w", l.Stream, e))
@@ -81,6 +64,35 @@ func (b *Broker) serve(ctx context.Context, l streams.Spec, room *budget.Budget,
 	}
 }
 
+// own works a lane that is ours until ctx or the lease ends, and returns where a successor starts. It makes the laneKind;
+// the loop compares kinds nowhere else.
+func (b *Broker) own(
+	ctx context.Context, l streams.Spec, held lease.Lease, room *budget.Budget, i *instance, counts *stats.Lane,
+	known, settled func(),
+) (left lease.Cursor, err error) {
+	var kind laneKind = plainLane{}
+	from := held.From()
+	switch l.Kind {
+	case streams.Paused:
+		known()
+		settled()
+		return lease.Cursor{}, b.newPauseLanes(i, l, held, room, counts).run(ctx)
+	case streams.Retry:
+		kind = retryLane{}
+	case streams.Timers:
+		if next := b.readCursor(ctx, i.timers); next.Created.Equal(from.Created) || from.Next == 0 {
+			from = lease.Cursor{Next: max(from.Next, next.Next), Created: next.Created}
+		}
+		kind = newTimersLane(i.timers, b.names.Armed())
+	}
+	w := b.newWorker(i, l, kind, held, from, room, counts, settled)
+	known()
+	b.roster.enlist(w)
+	defer b.roster.dismiss(w)
+	err = w.run(ctx)
+	return w.leftOff(), err
+}
+
 // readCursor reads the cursor of the timers' stream. Without a good one, reading begins with the first entry.
 func (b *Broker) readCursor(ctx context.Context, s *role.Stream) timer.Cursor {
 	c, err := s.ReadCursor(ctx)
@@ -92,33 +104,18 @@ func (b *Broker) readCursor(ctx context.Context, s *role.Stream) timer.Cursor {
 
 // newWorker prepares a worker, and its reader, for a lane that is ours.
 func (b *Broker) newWorker(
-	i *instance, l streams.Spec, by lease.Lease, next timer.Cursor, room *budget.Budget, counts *stats.Lane,
-	settled func(),
+	i *instance, l streams.Spec, kind laneKind, by lease.Lease, from lease.Cursor, room *budget.Budget,
+	counts *stats.Lane, settled func(),
 ) *worker {
-	from, log := by.From(), b.log.With("stream", l.Stream)
-	if l.Kind == streams.Timers && (next.Created.Equal(from.Created) || from.Next == 0) {
-		from.Next, from.Created = max(from.Next, next.Next), next.Created
-	}
+	source := kind.source()
 	reader := lane.NewReader(lane.ReaderConfig{
 		Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix, Inbox: link.Inbox(b.conns.Read),
-		Stream: l.Stream, Filter: laneFilter(b.names, l), Delay: l.Delay, From: from.Next,
-		FromCreated: from.Created, Buffer: room.Buffer(), Log: b.log, Sparse: l.Kind == streams.Timers,
+		Stream: l.Stream, Filter: source.filter, Delay: l.Delay, From: from.Next,
+		FromCreated: from.Created, Buffer: room.Buffer(), Log: b.log, Sparse: source.sparse,
 	})
-	share := budget.FreeShare
-	if l.Kind == streams.Retry {
-		share = budget.RetryShare
-	}
-	w := newWorker(i, l, planOf(b.cfg, l), by, reader, room.Open(share), counts, log)
-	w.reading.from = from.Next
+	w := newWorker(i, l, planOf(b.cfg, kind, l.Delay), by, reader, from.Next, room.Open(source.share), counts,
+		b.log.With("stream", l.Stream))
 	w.adopted = settled
 	w.backlog.holdBack()
 	return w
-}
-
-// laneFilter is the subjects of a lane that is only a part of its stream; it is empty for the others.
-func laneFilter(names message.Names, l streams.Spec) string {
-	if l.Kind != streams.Paused {
-		return ""
-	}
-	return names.PauseFilter(l.Name)
 }

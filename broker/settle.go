@@ -65,7 +65,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	}
 	switch s.kind {
 	case hold:
-		w.flights.hold(f, s.at)
+		w.flights.rest(f, s.at, m.now)
 	case backOff:
 		w.counts.Repeats.Add(1)
 		f.tries++
@@ -144,11 +144,6 @@ func (w *worker) publishOf(f *flight, s step) *publish {
 	if s.as != nil {
 		p.as = s.as
 	}
-	if w.plan.pause != "" && s.kind != park {
-		as := *p.as
-		as.Released = w.plan.pause
-		p.as = &as
-	}
 	names, target := w.shared.names, f.request.Target
 	switch s.kind {
 	case hop:
@@ -193,8 +188,9 @@ func (w *worker) publish(stream string, m *nats.Msg, done func(storeAnswer)) {
 	})
 }
 
-func (w *worker) stored(f *flight, a storeAnswer, m moment) {
-	sent := f.sent
+func (e stored) handle(w *worker, m moment) {
+	w.flights.underway--
+	f, a, sent := e.flight, e.storeAnswer, e.sent
 	switch {
 	case a.refusal():
 		f.sent = nil
@@ -273,22 +269,23 @@ func (w *worker) ask(question func(context.Context) event) {
 	})
 }
 
-func (w *worker) checked(f *flight, ours bool, err error, m moment) {
+func (e checked) handle(w *worker, m moment) {
+	w.flights.underway--
 	w.flights.checking--
 	if waiting := w.flights.unchecked; len(waiting) > 0 {
 		w.flights.unchecked = waiting[1:]
 		w.check(waiting[0])
 	}
 	switch {
-	case err != nil:
-		w.log.Debug("looking at a duplicate", "id", f.request.ID, "err", err)
-	case ours:
+	case e.err != nil:
+		w.log.Debug("looking at a duplicate", "id", e.request.ID, "err", e.err)
+	case e.ours:
 		w.shared.tally.Ours.Add(1)
-		w.countMove(f, m)
+		w.countMove(e.flight, m)
 	default:
 		w.shared.tally.Foreign.Add(1)
 	}
-	w.apply(f, afterCheck(m, f, ours, err), m)
+	w.apply(e.flight, afterCheck(m, e.flight, e.ours, e.err), m)
 }
 
 // delivered is the end of a delivery.
@@ -325,7 +322,9 @@ func (w *worker) fire(f *flight, m moment) {
 // asked from any goroutine.
 func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() }
 
-func (w *worker) delivered(f *flight, r deliver.Result, at leader.Time, m moment) {
+func (e delivered) handle(w *worker, m moment) {
+	w.flights.underway--
+	f, r := e.flight, e.result
 	if silence(r) {
 		f.silent++
 	}
@@ -340,9 +339,9 @@ func (w *worker) delivered(f *flight, r deliver.Result, at leader.Time, m moment
 	}
 	if r.Outcome == deliver.Delivered {
 		w.counts.Delivered.Add(1)
-		late := w.lateness(f, at)
+		late := w.lateness(f, e.at)
 		w.shared.tally.Lateness[w.lane.Kind].Observe(late)
-		w.recordDelivered(f, at, late)
+		w.recordDelivered(f, e.at, late)
 	}
 	w.apply(f, afterDelivery(w.plan, m, f, r, time.Until(r.Turn)), m)
 }
@@ -364,9 +363,7 @@ func (w *worker) lateness(f *flight, at leader.Time) time.Duration {
 
 // awaitKey deals with a message that has a seal of an unknown key: an instance that provisioned at the same time as we
 // did may have made the key. The message waits until the secrets have been read after it came. If the key is still
-// unknown then, the seal counts as forged. An entry of a timer from before the lane was ours stays where it is: its key
-// may have been taken away too early, and a dead letter would be the end of its series. A pass of the sweep reports the
-// entry, and finds it once its key is known.
+// unknown then, the seal counts as forged.
 func (w *worker) awaitKey(f *flight, m moment) {
 	local := time.Now()
 	if w.flights.await(f, local) && !w.shared.keys.ReadSince(f.unproven.since, local) {
@@ -376,10 +373,7 @@ func (w *worker) awaitKey(f *flight, m moment) {
 	in := f.unproven.incoming
 	in.KeysRead = true
 	w.flights.proven(f)
-	if w.isEntry() && w.beforeUs(leader.At(in.At)) {
-		w.end(f)
-		return
+	if w.parse(f, in) {
+		w.proceed(f, m)
 	}
-	w.parse(f, in)
-	w.proceed(f, m)
 }

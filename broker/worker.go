@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -93,6 +92,7 @@ type tells struct {
 // loop holds the parts that a worker's loop needs to wait, wake up and end.
 type loop struct {
 	mail    *mailbox.Mailbox[event]
+	timer   *time.Timer    // ends a sleep; made by run
 	ping    chan struct{}  // asks whether the loop turns
 	gone    chan struct{}  // closed when the loop has ended
 	wg      sync.WaitGroup // questions asked elsewhere; all end before run returns
@@ -100,39 +100,35 @@ type loop struct {
 	stopped atomic.Bool    // nothing more is sent
 }
 
-// event is an answer or a call to the loop: a value of one of the types that handle knows.
-type event any
+// event is an answer or a call to the loop, which handles it.
+type event interface{ handle(*worker, moment) }
 
 type (
 	woken    struct{} // the loop should turn
 	linkBack struct{} // a connection is back
-	looked   struct { // a look at the stream has ended
-		sample lane.Sample
-		err    error
-	}
-	committed struct{ commitAnswer }
 )
 
-// newWorker prepares a worker for a lane that is ours. Room is the lane's account of the instance's memory, which run
-// closes.
+func (woken) handle(*worker, moment) {}
+
+func (linkBack) handle(w *worker, _ moment) { w.clock.lookNow() }
+
+// newWorker prepares a worker for a lane that is ours, to be read from a sequence on. Room is the lane's account of the
+// instance's memory, which run closes.
 func newWorker(
-	i *instance, l streams.Spec, p plan, by lease.Lease, r *lane.Reader, room *budget.Account, counts *stats.Lane,
-	log *slog.Logger,
+	i *instance, l streams.Spec, p plan, by lease.Lease, r *lane.Reader, from uint64, room *budget.Account,
+	counts *stats.Lane, log *slog.Logger,
 ) *worker {
 	clock := newLeaderClock(time.Now())
 	w := &worker{
 		shared: i, lane: l, plan: p, lease: by, log: log, notes: ratelog.New(log),
-		reading: newReading(r, l, by.From().Next), flights: newFlights(room), clock: clock,
-		commits: newCommitter(l.Stream, laneFilter(i.names, l), i.jetstream.API, i.jetstream.Sample),
+		reading: newReading(r, l.Delay, p.kind.source().cursor, from), flights: newFlights(room), clock: clock,
+		commits: newCommitter(l.Stream, p.kind, i.jetstream.API, i.jetstream.Sample),
+		timers:  newTimers(i.timers),
 		tells:   tells{gauge: stats.NewGauge(clock.Base()), counts: counts},
 		loop:    loop{mail: mailbox.New[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
 	}
 	room.OnRoom(w.wake)
 	w.backlog = newBacklog(i.order, w.wake)
-	w.timers = newTimers(i.timers, l.Kind == streams.Timers)
-	if l.Kind == streams.Timers {
-		w.reading.own, w.commits.keep = i.names.Armed(), w.timers.storeCursor
-	}
 	return w
 }
 
@@ -149,38 +145,41 @@ func (w *worker) run(ctx context.Context) error {
 	defer stop()
 	var reader sync.WaitGroup
 	reader.Go(func() { w.reading.Run(ctxRead) })
-	w.turn(ctx)
+	w.timer = time.NewTimer(0)
+	defer w.timer.Stop()
+	for w.await(ctx.Done(), w.lease.Done(), w.pass(time.Now())) {
+	}
 	close(w.gone)
 	stop()
 	reader.Wait()
 	return w.drain()
 }
 
-// turn is one pass after the other, with a sleep between.
-func (w *worker) turn(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		timer.Reset(w.pass(time.Now()))
-		items := w.reading.Items()
-		if !w.hungry(time.Now()) || !w.lease.Held() {
-			items = nil
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-w.lease.Done():
-			return
-		case <-w.lease.Beats():
-		case <-w.ping:
-		case <-w.mail.Bell():
-		case <-timer.C:
-		case e := <-w.reading.Epochs():
-			w.adopt(e)
-		case item := <-items:
-			w.readSome(item)
-		}
+// await sleeps until the next pass is due, for the given time at most. Until the lane is stopped, it also reads. It
+// returns false when one of the channels is closed.
+func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
+	w.timer.Reset(sleep)
+	items, epochs := w.reading.Items(), w.reading.Epochs()
+	if w.stopped.Load() {
+		items, epochs = nil, nil
+	} else if !w.hungry(time.Now()) || !w.lease.Held() {
+		items = nil
 	}
+	select {
+	case <-ended:
+		return false
+	case <-lost:
+		return false
+	case <-w.lease.Beats():
+	case <-w.ping:
+	case <-w.mail.Bell():
+	case <-w.timer.C:
+	case e := <-epochs:
+		w.adopt(e)
+	case item := <-items:
+		w.readSome(item)
+	}
+	return true
 }
 
 // pass does all that can be done now, and returns how long to sleep unless an event comes.
@@ -202,16 +201,15 @@ func (w *worker) pass(local time.Time) time.Duration {
 		if kept != forever && left <= 0 {
 			left = kept
 		}
-		wait = min(wait, w.awaitDue(left, local, m.proven), w.count(local))
-	} else if w.lane.Kind == streams.Timers && able {
-		wait = min(wait, w.count(local))
+		wait = min(wait, w.awaitDue(left, local, m.proven))
 	}
-	wait = min(wait, kept, w.sweepSoon(m, local))
+	wait = min(wait, kept)
 	if resume, ok := w.resumes(); ok && resume.After(m.now) {
 		wait = min(wait, resume.Sub(m.now))
 	}
 	w.copyOn(m)
 	if able {
+		wait = min(wait, w.plan.kind.idle(w, m))
 		w.settleOn(m, local)
 		if next, ok := w.timers.nextRepeat(); ok {
 			wait = min(wait, next.Sub(m.now))
@@ -235,35 +233,7 @@ func (w *worker) moment(local time.Time) moment {
 func (w *worker) takeMail(local time.Time) {
 	m := w.moment(local)
 	for _, e := range w.mail.Take() {
-		w.handle(e, m, local)
-	}
-}
-
-func (w *worker) handle(e event, m moment, local time.Time) {
-	switch e := e.(type) {
-	case stored:
-		w.flights.underway--
-		w.stored(e.flight, e.storeAnswer, m)
-	case checked:
-		w.flights.underway--
-		w.checked(e.flight, e.ours, e.err, m)
-	case timerEvent:
-		w.flights.underway--
-		e.takeIn(w, m)
-	case swept:
-		w.swept(e, m, local)
-	case delivered:
-		w.flights.underway--
-		w.delivered(e.flight, e.result, e.at, m)
-	case looked:
-		w.looked(e, local)
-	case committed:
-		w.committed(e.commitAnswer, local)
-	case linkBack:
-		w.clock.lookNow()
-	case woken:
-	default:
-		panic(fmt.Sprintf("bug: unknown event %T", e))
+		e.handle(w, m)
 	}
 }
 
@@ -313,6 +283,7 @@ func (w *worker) send(m moment, local time.Time) time.Duration {
 // may have taken the lane over when it goes on.
 func (w *worker) advance(until leader.Time, m moment) (some bool) {
 	for due, f := range w.flights.due(until) {
+		w.charge()
 		if !w.lease.Held() {
 			w.flights.hold(f, due)
 			return false
@@ -332,7 +303,7 @@ func (w *worker) nextDue(now leader.Time) (leader.Time, bool) {
 	if len(w.flights.untimed) > 0 {
 		return now, true
 	}
-	next, any := w.flights.next()
+	next, any := w.flights.wakes()
 	if soon := now.Add(haltGlance); len(w.flights.halted) > 0 && (!any || soon.Before(next)) {
 		return soon, true
 	}

@@ -504,7 +504,7 @@ func TestFiringLeftByOurselves(t *testing.T) {
 		if got := bodies(in.all()); got != "old" {
 			t.Errorf("before the lane is lost, there came %q", got)
 		}
-		close(lease.done)
+		close(lease.lost)
 		<-lease.left
 		<-f.lease
 		time.Sleep(100 * time.Millisecond)

@@ -115,18 +115,18 @@ func (a *Account) Set(used int64) {
 	}
 }
 
-// Room reports whether the lane may take another message. If not, the lane is woken when other lanes have given bytes
-// back. It is not woken when it gives back its own bytes.
-func (a *Account) Room() bool {
-	if a.fits() {
+// Room reports whether the lane may take another message and leave so many bytes free. If not, the lane is woken when
+// other lanes have given bytes back. It is not woken when it gives back its own bytes.
+func (a *Account) Room(free int64) bool {
+	if a.fits(free) {
 		return true
 	}
 	a.waiting.Store(true)
 	a.budget.wakeBelow(a.budget.taken.Load())
-	return a.fits() // other lanes may have given bytes back before they saw that this lane waits
+	return a.fits(free) // other lanes may have given bytes back before they saw that this lane waits
 }
 
-func (a *Account) fits() bool { return a.used < a.Most() }
+func (a *Account) fits(free int64) bool { return a.used+free < a.Most() }
 
 // Most returns how many bytes the lane can hold while the other lanes hold as many as now.
 func (a *Account) Most() int64 {

@@ -17,20 +17,20 @@ func TestBudget(t *testing.T) {
 		t.Fatalf("lanes have %d each and share %d, want three quarters of 64 MiB, half of it evenly", b.reserved, b.shared)
 	}
 	greedy, modest := accounts[0], accounts[1]
-	if greedy.Set(int64(b.Max()) - 1); !greedy.Room() || !greedy.Half() {
+	if greedy.Set(int64(b.Max()) - 1); !greedy.Room(0) || !greedy.Half() {
 		t.Error("a byte of two thirds is left, and it has no room")
 	}
-	if greedy.Set(int64(b.Max())); greedy.Room() {
+	if greedy.Set(int64(b.Max())); greedy.Room(0) {
 		t.Error("two thirds of what is shared are taken, and it has room")
 	}
-	if modest.Set(b.reserved + b.shared/5); !modest.Room() {
+	if modest.Set(b.reserved + b.shared/5); !modest.Room(0) {
 		t.Error("another lane holds all it may, and nothing of what is shared is left")
 	}
 	greedy.Set(b.reserved + b.shared) // the last one was large
-	if modest.Set(b.reserved - 1); !modest.Room() {
+	if modest.Set(b.reserved - 1); !modest.Room(0) {
 		t.Error("a lane has no room in its own part when another holds all that is shared")
 	}
-	if modest.Set(b.reserved); modest.Room() || !modest.Half() {
+	if modest.Set(b.reserved); modest.Room(0) || !modest.Half() {
 		t.Error("its part is used up and nothing is shared any more, and it has room")
 	}
 	if greedy.Set(b.reserved + b.shared*63/64); woken[1] != 0 {
@@ -39,7 +39,7 @@ func TestBudget(t *testing.T) {
 	if greedy.Set(b.reserved + b.shared/2); woken[1] != 1 || woken[2] != 0 {
 		t.Errorf("woken %v when half of what is shared is free, want the one that waits", woken)
 	}
-	if !modest.Room() || modest.Half() {
+	if !modest.Room(0) || modest.Half() {
 		t.Error("half of what is shared is free, and it has no room, or holds much")
 	}
 	greedy.Close()

@@ -19,6 +19,12 @@ type Receipt struct {
 	// acknowledgement does not contain them.
 	ID       string
 	Accepted time.Time
+
+	// Key is the key of a named timer, also one that Cancelable has generated. With Key and Sequence another process can
+	// call [Client.Cancel].
+	Key    string
+	target string
+	client *Client // nil without a key
 }
 
 // Look returns the receipt with its ID, the time at which the message was stored, and exactly when it is due. It reads

@@ -9,6 +9,8 @@ type Letter struct {
 	Request
 	Code     Code
 	Sentence string // what was wrong and what to change
+
+	DueEdited bool // an operator has set Due: see Policy.Edited
 }
 
 // Unproven returns the reason to doubt that a broker wrote a dead letter, or nil if that is proven. A letter of
@@ -60,9 +62,12 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	return l, f.problem
 }
 
-// Understood reports whether the broker knew when and where to deliver the message before it became a dead letter.
-// Otherwise due is the time of acceptance, and means nothing.
+// Understood reports whether the broker knew when and where to deliver the message before it became a dead letter, or
+// an operator has said when. Otherwise due is the time of acceptance, and means nothing.
 func (l Letter) Understood() bool {
+	if l.DueEdited {
+		return true
+	}
 	switch l.Code {
 	case Undelivered, Expired, TooLarge, BadTarget:
 		return true

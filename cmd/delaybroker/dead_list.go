@@ -22,8 +22,9 @@ func (a *app) deadListCommand() *cobra.Command {
 	var limit int
 	var by []string
 	c := &cobra.Command{
-		Use:   "ls",
-		Short: "List dead letters, the oldest first, or count them by kind",
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List dead letters, the oldest first, or count them by kind",
 		Long: `List dead letters, the oldest first, or with --by count them, the most first. With --json, each letter of a
 list is a line. Numbers in reasons count as equal: they are times and attempts.
 
@@ -150,7 +151,7 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 	t := a.Sheet([]terminal.Column{
 		{Name: "letters"}, {Name: "code", Least: 8}, {Name: "target", Least: 10},
 		{Name: "reason", Least: 12, Wrap: true},
-		{Name: "oldest", Drop: 2}, {Name: "newest", Drop: 1}, {Name: "such as number", Drop: 3},
+		{Name: "oldest", Drop: 2}, {Name: "newest", Drop: 1}, {Name: "example", Drop: 3},
 	})
 	for _, name := range []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason} {
 		if !slices.Contains(by, name) {

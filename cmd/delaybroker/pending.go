@@ -40,8 +40,9 @@ type pendingOptions struct {
 func (a *app) pendingListCommand() *cobra.Command {
 	var o pendingOptions
 	c := &cobra.Command{
-		Use:   "ls",
-		Short: "List what waits in all lanes, in the order in which it is due",
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List what waits in all lanes, in the order in which it is due",
 		Long: `List what waits in all lanes, in the order in which it is due. With --json, a line for each message and one
 for the end, which says where to go on.
 

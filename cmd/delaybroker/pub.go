@@ -130,7 +130,7 @@ func parseHeaders(lines []string) (nats.Header, error) {
 	for _, line := range lines {
 		key, value, ok := strings.Cut(line, ":")
 		if key = strings.TrimSpace(key); !ok || key == "" {
-			return nil, fmt.Errorf("%w: -H %q: want 'Key: value'", errUsage, line)
+			return nil, fmt.Errorf("%w: header %q: want 'Key: value'", errUsage, line)
 		}
 		h.Add(key, strings.TrimSpace(value))
 	}

@@ -17,8 +17,9 @@ func (a *app) schedulesListCommand() *cobra.Command {
 	var o manyTimers
 	var set string
 	c := &cobra.Command{
-		Use:   "ls",
-		Short: "List schedules",
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List schedules",
 		Long: `List schedules, in the order in which their pending rounds were stored. It is one pass through the headers of
 all timers to the target.
 

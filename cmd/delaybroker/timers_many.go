@@ -69,8 +69,9 @@ func (o manyTimers) filter() (f store.Filter, err error) {
 func (a *app) timersListCommand() *cobra.Command {
 	var o manyTimers
 	c := &cobra.Command{
-		Use:   "ls",
-		Short: "List timers, in the order in which they were set",
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List timers, in the order in which they were set",
 		Long: `List timers, in the order in which they were set: those that are pending, or in another --state. It is one pass
 through the headers of all timers to the target; --limit bounds what is shown, and --after goes on from there.
 
