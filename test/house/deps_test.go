@@ -12,7 +12,7 @@ import (
 var floors = [][]string{
 	{
 		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/stats/history",
-		"broker/timer/timetable", "broker/payload",
+		"broker/timer/timetable", "broker/payload", "broker/text",
 	},
 	{"broker/jsapi", "broker/timer/entry", "broker/timer"},
 	{"broker/client", "broker/client/clienttest"},
@@ -21,7 +21,7 @@ var floors = [][]string{
 	{"broker/config", "broker/streams/provision", "broker/stats", "broker/timer/schedules"},
 	{"broker/engine", "broker/stats/metrics"},
 	{"broker"},
-	{"broker/inspect", "broker/bench", "broker/trace"},
+	{"broker/inspect", "broker/doctor", "broker/bench", "broker/trace"},
 	{
 		"cmd/embedded", "cmd/links", "cmd/terminal", "cmd/publisher", "cmd/nack", "cmd/spelling", "broker/web",
 		"broker/web/page",
@@ -41,6 +41,8 @@ var beside = map[string]map[string]string{
 	"broker/timer":             {"broker/timer/entry": "the state of a timer is its last entry"},
 	"broker/timer/store":       {"broker/lane": "a list is a scan through a stream"},
 	"broker/streams/provision": {"broker/config": "the streams are those of a configuration"},
+	"broker/text":              {"levels": "a duration is shown as it is set"},
+	"broker/doctor":            {"broker/inspect": "a diagnosis is made of what was looked at"},
 	"broker/lane":              {"broker/streams": "the consumer of a reader is one that the streams allow"},
 }
 
@@ -178,7 +180,7 @@ var foreign = []struct {
 		"the measuring knows the contract, not the engine",
 	},
 	{
-		"delaybroker/broker/inspect",
+		"delaybroker/broker/doctor",
 		[]string{ofMetrics, "github.com/jedib0t/", "golang.org/x/term"},
 		"what the verbs know is printed by the command",
 	},
