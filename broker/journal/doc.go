@@ -43,6 +43,7 @@
 //	r  deliveries that the target had refused
 //	c  code of the dead letter that it became; none: it was delivered
 //	e  why it is a dead letter, or why the target refused last, 256 bytes at most
+//	s  of a timer that recurs: the generation of its first set; n: the number of the round
 //
 // All times are by the clocks of the leaders of lanes, as far as the broker knows them (see package leader).
 // Names may be added without a new version.
