@@ -26,14 +26,13 @@ func (w *worker) commitSoon(local time.Time) time.Duration {
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 		defer cancel()
-		w.mail.Put(committed{w.commits.carryOut(ctx, todo)})
+		w.mail.Put(w.commits.carryOut(ctx, todo))
 	})
 	return forever
 }
 
-// committed takes in the answer to a commit.
-func (w *worker) committed(a commitAnswer, local time.Time) {
-	done := w.commits.finish(a, w.reading, local)
+func (a commitAnswer) handle(w *worker, m moment) {
+	done := w.commits.finish(a, w.reading, m.local)
 	switch {
 	case errors.Is(a.err, lane.ErrHistory):
 		w.reading.Invalidate(a.epoch) // the reader may be waiting for us, and would hear nothing
@@ -57,31 +56,33 @@ func (w *worker) drain() error {
 	w.shared.deliver.Recall(w)
 	ctx, cancel := context.WithTimeout(context.Background(), w.shared.grace)
 	defer cancel()
-	answers := time.NewTimer(config.AnswersWithin(w.shared.grace))
-	defer answers.Stop()
-	again := time.NewTicker(settleEvery)
-	defer again.Stop()
-	late := false
-	w.settleNow()
-	for (w.flights.underway > 0 || w.commits.running || len(w.timers.arrived)+len(w.timers.queue) > 0) && !late {
-		select {
-		case <-again.C:
-			w.settleNow()
-		case <-w.lease.Beats():
-		case <-w.mail.Bell():
-			w.takeMail(time.Now())
-			w.settleOn(w.moment(time.Now()), time.Now())
-			w.report(time.Now())
-		case <-answers.C:
-			late = true
+	local := time.Now()
+	end, retry := local.Add(config.AnswersWithin(w.shared.grace)), local
+	for {
+		if !local.Before(retry) {
+			w.timers.retryArrived()
+			retry = local.Add(settleEvery)
 		}
+		w.settleOn(w.moment(local), local)
+		w.report(local)
+		if !w.outstanding() || !local.Before(end) {
+			break
+		}
+		w.await(nil, nil, min(retry.Sub(local), end.Sub(local)))
+		local = time.Now()
+		w.takeMail(local)
 	}
 	var err error
-	if late {
+	if w.outstanding() {
 		err = fmt.Errorf("%w: of %s, %d publishes are not answered, and %d timers not removed", ErrGrace,
 			w.lane.Stream, w.flights.underway, w.timers.count)
 	}
 	return errors.Join(err, w.lastCommit(ctx))
+}
+
+// outstanding reports whether a stop has answers or settlements to wait for.
+func (w *worker) outstanding() bool {
+	return w.flights.underway > 0 || w.commits.running || len(w.timers.arrived)+len(w.timers.queue) > 0
 }
 
 // lastCommit leaves in the lane the messages that have not arrived, and no others.

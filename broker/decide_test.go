@@ -329,6 +329,36 @@ func TestAfterDelivery(t *testing.T) {
 	}
 }
 
+// TestRetryJitter: the jitter of a wait is the same whenever it is computed, another one for another message or
+// attempt, and spread over the range of the setting.
+func TestRetryJitter(t *testing.T) {
+	p := plan{retryJitter: config.RetryJitter{{Pattern: "shop.*", Value: 20}}}
+	tenths := make(map[time.Duration]int)
+	seen := make(map[time.Duration]bool)
+	for i := range 1000 {
+		r := message.Request{ID: fmt.Sprintf("DELAY_30m-%d-1732060800000000000", i), Target: "shop.mail"}
+		for failed := range 2 {
+			d := p.jitter(r, failed, 100*time.Second)
+			if d != p.jitter(r, failed, 100*time.Second) || d < 0 || d >= 20*time.Second || d%time.Millisecond != 0 {
+				t.Fatalf("jitter %s of %s, want the same whole milliseconds below 20s each time", d, r.ID)
+			}
+			tenths[d/(2*time.Second)]++
+			seen[d] = true
+		}
+		if d := p.jitter(message.Request{ID: r.ID, Target: "other"}, 1, time.Hour); d != 0 {
+			t.Fatalf("jitter %s for a target without a rule", d)
+		}
+	}
+	for at := range time.Duration(10) {
+		if n := tenths[at]; n < 140 || n > 260 {
+			t.Errorf("%d of 2000 in tenth %d, want about 200", n, at)
+		}
+	}
+	if len(seen) < 1800 {
+		t.Errorf("%d different ones of 2000, want nearly all", len(seen))
+	}
+}
+
 // TestPolicyByTarget: the first rule that matches says how often a target may refuse, and the waits between. A client
 // may ask for fewer attempts. What was not refused waits as it always does.
 func TestPolicyByTarget(t *testing.T) {

@@ -31,7 +31,7 @@
 //	  │  parking.go             what is due: pause/… knows whether its target is paused; then it is parked, as by a hop
 //	  ▼
 //	settle.go                   takes the step:
-//	  ├─ hold ─▶ flights.go     on the wheel/… until the next decision
+//	  ├─ hold ─▶ flights.go     on the wheel/… until the next decision; waiting.go packs what waits for long
 //	  ├─ hop, retry, dead ────▶ acks/… publishes into another lane, under our seal
 //	  └─ fire ────────────────▶ deliver/… publishes to orders.x, at its rate and its group's share
 //	                              │

@@ -12,9 +12,6 @@ import (
 
 // This file takes the steps of named timers that package timer/role has decided on, and takes in the answers to them.
 
-// timerEvent is the answer to a step of a timer.
-type timerEvent interface{ takeIn(w *worker, m moment) }
-
 type (
 	claimAnswered struct { // a firing has been stored, or has failed
 		*flight
@@ -95,7 +92,8 @@ func (w *worker) take(f *flight, m moment) (ours bool) {
 	return false
 }
 
-func (e claimAnswered) takeIn(w *worker, m moment) {
+func (e claimAnswered) handle(w *worker, m moment) {
+	w.flights.underway--
 	f, answer := e.flight, role.Answer{Ack: e.ack, Err: e.err}
 	if f.timer.Claimed(answer) {
 		w.won(f, f.request)
@@ -145,7 +143,8 @@ func (w *worker) lookBefore(f *flight) {
 	})
 }
 
-func (e preceded) takeIn(w *worker, m moment) {
+func (e preceded) handle(w *worker, m moment) {
+	w.flights.underway--
 	f := e.flight
 	w.timers.looking--
 	w.lookOn()
@@ -164,7 +163,8 @@ func (e preceded) takeIn(w *worker, m moment) {
 	}
 }
 
-func (e examined) takeIn(w *worker, m moment) {
+func (e examined) handle(w *worker, m moment) {
+	w.flights.underway--
 	f := e.flight
 	w.timers.looking--
 	w.lookOn()

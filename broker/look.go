@@ -77,10 +77,16 @@ func (w *worker) look() {
 	})
 }
 
-func (w *worker) looked(l looked, local time.Time) {
+// looked is the event that a look at the stream has ended.
+type looked struct {
+	sample lane.Sample
+	err    error
+}
+
+func (l looked) handle(w *worker, m moment) {
 	w.clock.looking = false
 	if l.err != nil {
-		w.clock.retry = local.Add(lookRetry)
+		w.clock.retry = m.local.Add(lookRetry)
 		w.notes.Log(slog.LevelWarn,
 			"the stream's leader does not tell its time, and nothing is delivered without; trying again", "err", l.err)
 		return

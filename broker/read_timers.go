@@ -111,7 +111,8 @@ func (w *worker) copyOn(m moment) {
 	}
 }
 
-func (e copied) takeIn(w *worker, m moment) {
+func (e copied) handle(w *worker, m moment) {
+	w.flights.underway--
 	w.timers.copying--
 	if e.err != nil && !errors.Is(e.err, role.ErrNoCopies) {
 		w.notes.Log(slog.LevelWarn, "timers cannot be read ahead from the replicas of their stream; reading each from the "+

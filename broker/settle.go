@@ -188,8 +188,9 @@ func (w *worker) publish(stream string, m *nats.Msg, done func(storeAnswer)) {
 	})
 }
 
-func (w *worker) stored(f *flight, a storeAnswer, m moment) {
-	sent := f.sent
+func (e stored) handle(w *worker, m moment) {
+	w.flights.underway--
+	f, a, sent := e.flight, e.storeAnswer, e.sent
 	switch {
 	case a.refusal():
 		f.sent = nil
@@ -268,22 +269,23 @@ func (w *worker) ask(question func(context.Context) event) {
 	})
 }
 
-func (w *worker) checked(f *flight, ours bool, err error, m moment) {
+func (e checked) handle(w *worker, m moment) {
+	w.flights.underway--
 	w.flights.checking--
 	if waiting := w.flights.unchecked; len(waiting) > 0 {
 		w.flights.unchecked = waiting[1:]
 		w.check(waiting[0])
 	}
 	switch {
-	case err != nil:
-		w.log.Debug("looking at a duplicate", "id", f.request.ID, "err", err)
-	case ours:
+	case e.err != nil:
+		w.log.Debug("looking at a duplicate", "id", e.request.ID, "err", e.err)
+	case e.ours:
 		w.shared.tally.Ours.Add(1)
-		w.countMove(f, m)
+		w.countMove(e.flight, m)
 	default:
 		w.shared.tally.Foreign.Add(1)
 	}
-	w.apply(f, afterCheck(m, f, ours, err), m)
+	w.apply(e.flight, afterCheck(m, e.flight, e.ours, e.err), m)
 }
 
 // delivered is the end of a delivery.
@@ -320,7 +322,9 @@ func (w *worker) fire(f *flight, m moment) {
 // asked from any goroutine.
 func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() }
 
-func (w *worker) delivered(f *flight, r deliver.Result, at leader.Time, m moment) {
+func (e delivered) handle(w *worker, m moment) {
+	w.flights.underway--
+	f, r := e.flight, e.result
 	if silence(r) {
 		f.silent++
 	}
@@ -335,9 +339,9 @@ func (w *worker) delivered(f *flight, r deliver.Result, at leader.Time, m moment
 	}
 	if r.Outcome == deliver.Delivered {
 		w.counts.Delivered.Add(1)
-		late := w.lateness(f, at)
+		late := w.lateness(f, e.at)
 		w.shared.tally.Lateness[w.lane.Kind].Observe(late)
-		w.recordDelivered(f, at, late)
+		w.recordDelivered(f, e.at, late)
 	}
 	w.apply(f, afterDelivery(w.plan, m, f, r, time.Until(r.Turn)), m)
 }

@@ -18,8 +18,7 @@ import (
 func TestUnknownStepsAndEvents(t *testing.T) {
 	w := tenSeconds(t, time.Now())
 	for name, do := range map[string]func(){
-		"a step":   func() { w.apply(new(flight), step{kind: remove + 1}, moment{}) },
-		"an event": func() { w.handle(struct{}{}, moment{}, time.Now()) },
+		"a step": func() { w.apply(new(flight), step{kind: remove + 1}, moment{}) },
 	} {
 		func() {
 			defer func() {
@@ -50,26 +49,26 @@ func TestArrivalLetsGo(t *testing.T) {
 		want uint64 // arrived up to
 	}{
 		{"delivered", func(w *worker, f *flight, m moment) {
-			w.delivered(f, deliver.Result{Outcome: deliver.Delivered}, leader.Time{}, m)
+			delivered{flight: f, result: deliver.Result{Outcome: deliver.Delivered}}.handle(w, m)
 		}, 1},
 		{"not answered", func(w *worker, f *flight, m moment) {
-			w.delivered(f, deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout}, leader.Time{}, m)
+			delivered{flight: f, result: deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout}}.handle(w, m)
 		}, 0},
 		{"stored", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: hop}
-			w.stored(f, storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1}}, m)
+			stored{f, storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1}}}.handle(w, m)
 		}, 1},
 		{"not stored", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: hop}
-			w.stored(f, storeAnswer{err: acks.ErrTimeout}, m)
+			stored{f, storeAnswer{err: acks.ErrTimeout}}.handle(w, m)
 		}, 0},
 		{"found, and ours", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: retry}
-			w.checked(f, true, nil, m)
+			checked{f, true, nil}.handle(w, m)
 		}, 1},
 		{"found, and not looked at", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: retry}
-			w.checked(f, false, acks.ErrTimeout, m)
+			checked{f, false, acks.ErrTimeout}.handle(w, m)
 		}, 0},
 	} {
 		w := tenSeconds(t, now)
@@ -93,11 +92,11 @@ func TestWhatMayBeStoredStays(t *testing.T) {
 	small, _ := w.plan.ladder.Lookup("1s")
 	sent := &publish{kind: hop, level: small}
 	f.sent = sent
-	w.stored(f, storeAnswer{err: acks.ErrTimeout}, w.moment(now))
+	stored{f, storeAnswer{err: acks.ErrTimeout}}.handle(w, w.moment(now))
 	if f.sent != sent || f.refused != "" {
 		t.Error("without an answer, the publish is forgotten, or taken for refused")
 	}
-	w.stored(f, storeAnswer{ack: jsapi.Ack{Code: 10077}}, w.moment(now))
+	stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
 	if f.sent != nil || f.refused != "1s" {
 		t.Errorf("after a refusal, %+v is to be sent again, and %q has refused", f.sent, f.refused)
 	}
@@ -123,7 +122,7 @@ func TestRefusedHopIsDatedAnew(t *testing.T) {
 		}
 		w.flights.date(f, f.storedAt(), true)
 		f.sent = &publish{kind: hop, level: level}
-		w.stored(f, storeAnswer{ack: jsapi.Ack{Code: 10077}}, w.moment(now))
+		stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
 		if got := w.flights.overdue.Len(); got != tt.want {
 			t.Errorf("%s: %d are overdue, want %d", name, got, tt.want)
 		}
@@ -138,7 +137,8 @@ func TestDeadLetterStaysOne(t *testing.T) {
 		w := tenSeconds(t, now)
 		f := inFlight(w, now)
 		f.sent = &publish{kind: dead, why: why, as: &message.Request{Attempts: attempts}}
-		if w.stored(f, storeAnswer{ack: jsapi.Ack{Code: 10077}}, w.moment(now)); f.problem != want {
+		stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
+		if f.problem != want {
 			t.Errorf("after %d attempts more: %v, want %v", attempts, f.problem, want)
 		}
 	}
@@ -151,12 +151,14 @@ func TestSilencesAreCounted(t *testing.T) {
 	f := inFlight(w, now)
 	silent := deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout}
 	for want := 1; want < silentTries; want++ {
-		if w.delivered(f, silent, leader.Time{}, w.moment(now)); f.silent != want {
+		delivered{flight: f, result: silent}.handle(w, w.moment(now))
+		if f.silent != want {
 			t.Fatalf("%d silences, want %d", f.silent, want)
 		}
 	}
 	r := deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrDisconnected}
-	if w.delivered(f, r, leader.Time{}, w.moment(now)); f.silent != silentTries-1 {
+	delivered{flight: f, result: r}.handle(w, w.moment(now))
+	if f.silent != silentTries-1 {
 		t.Errorf("%d silences after the connection was lost, want %d", f.silent, silentTries-1)
 	}
 }
@@ -182,7 +184,7 @@ func TestDeliveryIsDatedByItsProof(t *testing.T) {
 	to.done(deliver.Result{Outcome: deliver.Delivered, At: now.Add(time.Microsecond)})
 	var at time.Time
 	w.shared.ended = func(e Ended) { at = e.At }
-	w.handle(w.mail.Take()[0], w.moment(later), later)
+	w.mail.Take()[0].handle(w, w.moment(later))
 	if late := at.Sub(f.request.Due.Round(0)); late != time.Microsecond {
 		t.Errorf("delivered %s after it was due, want 1µs", late)
 	}

@@ -125,7 +125,8 @@ func (t *timers) nextRepeat() (leader.Time, bool) {
 	return leader.At(at), ok
 }
 
-func (e told) takeIn(w *worker, m moment) {
+func (e told) handle(w *worker, m moment) {
+	w.flights.underway--
 	w.timers.settlements.underway--
 	step := e.timer.Told(role.Answer{Ack: e.ack, Err: e.storeAnswer.err})
 	if step.Kind == role.Remove {
@@ -134,7 +135,8 @@ func (e told) takeIn(w *worker, m moment) {
 	w.settled(e.settlement, step, m)
 }
 
-func (e removed) takeIn(w *worker, m moment) {
+func (e removed) handle(w *worker, m moment) {
+	w.flights.underway--
 	w.timers.settlements.underway--
 	if e.err == nil {
 		w.timers.stream.Removed(e.timer, e.alone)
@@ -171,13 +173,11 @@ func (w *worker) settled(s *settlement, step role.Step, m moment) {
 	}
 }
 
-// settleNow tries again at once to remove the entries of what has arrived.
-func (w *worker) settleNow() {
-	t, local := w.timers, time.Now()
+// retryArrived lets the entries of messages that have arrived be removed at once, without waiting for their next tries.
+func (t *timers) retryArrived() {
 	for s := range t.arrived {
 		if t.repeats.Remove(s.waits) {
 			t.queue = append(t.queue, s)
 		}
 	}
-	w.settleOn(w.moment(local), local)
 }

@@ -59,7 +59,7 @@ func TestSettledLeavesMemory(t *testing.T) {
 		t.Error("it is committed before its entries are removed")
 	}
 	s := w.timers.queue[0]
-	removed{settlement: s}.takeIn(w, w.moment(now))
+	removed{settlement: s}.handle(w, w.moment(now))
 	if w.timers.count != 0 || w.reading.cursor.Arrived() != 7 {
 		t.Errorf("removed: %d settlements, committed up to %d", w.timers.count, w.reading.cursor.Arrived())
 	}

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"time"
 
@@ -20,6 +22,7 @@ type plan struct {
 	attempts int // deliveries that may be refused
 
 	retryRules   config.RetryWaits // before retries
+	retryJitter  config.RetryJitter
 	attemptRules config.RetryLimits
 
 	resumed leader.Time // of the lane of a pause: since when its messages may go out; zero elsewhere
@@ -29,13 +32,25 @@ type plan struct {
 func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
 	return plan{
 		kind: kind, delay: delay, ladder: cfg.Ladder, retries: cfg.RetryLadder, retryRules: cfg.RetryRules,
-		attempts: cfg.Attempts, attemptRules: cfg.AttemptRules,
+		retryJitter: cfg.RetryJitter, attempts: cfg.Attempts, attemptRules: cfg.AttemptRules,
 	}
 }
 
 // waits are those between the attempts to deliver to a target.
 func (p plan) waits(target string) []levels.Level {
 	return p.retryRules.For(target, p.retries).Levels()
+}
+
+// jitter is by how much the wait after a refusal of a message is longer: less than the percentage of its target. It is
+// the same for whoever computes it, so copies of a message come again at one time.
+func (p plan) jitter(r message.Request, failed int, wait time.Duration) time.Duration {
+	limit := wait * time.Duration(p.retryJitter.For(r.Target, 0)) / 100
+	if limit <= 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, r.ID, "/", failed) // a hash takes everything
+	return time.Duration(h.Sum64() % uint64(limit)).Truncate(time.Millisecond)
 }
 
 // allowed is how often a message may be refused: as its target may, or less often if the client asked for that.

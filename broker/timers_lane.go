@@ -41,8 +41,9 @@ func (l *timersLane) source() source {
 
 // parse reads an entry of the timers' stream. Whatever it is, the one that was read before it on its subject is gone.
 //
-// An entry that is older than our ownership and whose key is unknown stays where it is. The key may have been taken away
-// too early, and a dead letter would end the series. The sweep reports the entry, and takes it up once its key is known.
+// An entry that is older than our ownership and whose key is unknown stays where it is. The key may have been taken
+// away too early, and a dead letter would end the series. The sweep reports the entry, and finds it once its key is
+// known.
 func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	t := w.timers
 	if in.KeysRead && l.beforeUs(w, leader.At(in.At)) {
@@ -150,13 +151,12 @@ type swept struct {
 	end   role.Pass
 }
 
-// swept takes in what a pass has picked up, or its end.
-func (w *worker) swept(e swept, m moment, local time.Time) {
+func (e swept) handle(w *worker, m moment) {
 	if e.batch == nil {
 		if err := e.end.Err; err != nil {
 			w.notes.Log(slog.LevelWarn, "looking for overdue timers; trying again", "err", err)
 		}
-		e.lane.sweep.End(e.end, local)
+		e.lane.sweep.End(e.end, m.local)
 		e.lane.logSeals(w, e.end)
 		return
 	}

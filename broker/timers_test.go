@@ -48,7 +48,7 @@ func TestPendingGivesWay(t *testing.T) {
 			role.Doubt: func(w *worker, f *flight) { // the answer to its firing was lost
 				w.timers.mine[f.timer] = struct{}{}
 				w.flights.underway++
-				claimAnswered{f, storeAnswer{err: acks.ErrTimeout}}.takeIn(w, w.moment(now))
+				claimAnswered{f, storeAnswer{err: acks.ErrTimeout}}.handle(w, w.moment(now))
 			},
 		} {
 			w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
@@ -72,7 +72,7 @@ func TestFiredStaysFired(t *testing.T) {
 	now := time.Now()
 	w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 	f := entryRead(w, 7, now.Add(-time.Second), message.Header{"Delay-For": {"1s"}})
-	claimAnswered{f, storeAnswer{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}}.takeIn(w, w.moment(now))
+	claimAnswered{f, storeAnswer{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}}.handle(w, w.moment(now))
 	if d := w.shared.deliver.(*recorder); len(*d) != 1 || (*d)[0].Target != "orders.x" {
 		t.Fatalf("it was not delivered: %+v", *d)
 	}
@@ -99,7 +99,7 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 			f.timer.Stage, f.timer.Entry, f.timer.What, f.timer.Left = role.Settled, 7, message.OutcomeMissed, 1
 			w.flights.underway++
 			w.remove(f)
-			told{w.timers.queue[len(w.timers.queue)-1], answer}.takeIn(w, w.moment(now))
+			told{w.timers.queue[len(w.timers.queue)-1], answer}.handle(w, w.moment(now))
 		}
 		if got := w.shared.tally.Missed.Load(); got != tt.want {
 			t.Errorf("%s: %d are counted, want %d", name, got, tt.want)

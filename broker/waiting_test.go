@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"delaybroker/broker/budget"
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
@@ -21,7 +21,7 @@ func TestWaitingCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy := message.Policy{Names: names, MaxDelay: conf.DefaultMaxDelay}
+	policy := message.Policy{Names: names, MaxDelay: config.DefaultMaxDelay}
 	for _, tt := range []struct {
 		body, headers int
 		hop           bool
@@ -31,7 +31,7 @@ func TestWaitingCost(t *testing.T) {
 	} {
 		count := min(50_000, 100<<20/(tt.body+500))
 		before := natstest.Heap()
-		all := newFlights(budget.New(conf.DefaultHoldBytes, 1).Open(budget.FreeShare))
+		all := newFlights(budget.New(config.DefaultHoldBytes, 1).Open(budget.FreeShare))
 		var cursor lane.Cursor
 		for seq := range uint64(count) {
 			s := storedMessage(t, policy, seq+1, tt.body, tt.headers, tt.hop)
@@ -62,7 +62,7 @@ func TestUnpack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy := message.Policy{Names: names, MaxDelay: conf.DefaultMaxDelay}
+	policy := message.Policy{Names: names, MaxDelay: config.DefaultMaxDelay}
 	for _, body := range []int{0, 256, packedBody + 1} {
 		all := someFlights()
 		s := storedMessage(t, policy, 7, body, 2, true)
@@ -98,7 +98,7 @@ func TestUnpack(t *testing.T) {
 // TestUnpackWithinMemory: when all that waits is due at once, a lane unpacks as many messages as its memory holds, in
 // order, and the rest as these leave. One that is to be tried again does not wait for the rest.
 func TestUnpackWithinMemory(t *testing.T) {
-	account := budget.New(conf.MinHoldBytes, 1).Open(budget.FreeShare)
+	account := budget.New(config.MinHoldBytes, 1).Open(budget.FreeShare)
 	f, read := newFlights(account), uint64(0)
 	charge := func() { account.Set(int64(f.bytes)) }
 	for account.Room(f.reserve()) {

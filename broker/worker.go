@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -93,6 +92,7 @@ type tells struct {
 // loop holds the parts that a worker's loop needs to wait, wake up and end.
 type loop struct {
 	mail    *mailbox.Mailbox[event]
+	timer   *time.Timer    // ends a sleep; made by run
 	ping    chan struct{}  // asks whether the loop turns
 	gone    chan struct{}  // closed when the loop has ended
 	wg      sync.WaitGroup // questions asked elsewhere; all end before run returns
@@ -100,18 +100,17 @@ type loop struct {
 	stopped atomic.Bool    // nothing more is sent
 }
 
-// event is an answer or a call to the loop: a value of one of the types that handle knows.
-type event any
+// event is an answer or a call to the loop, which handles it.
+type event interface{ handle(*worker, moment) }
 
 type (
 	woken    struct{} // the loop should turn
 	linkBack struct{} // a connection is back
-	looked   struct { // a look at the stream has ended
-		sample lane.Sample
-		err    error
-	}
-	committed struct{ commitAnswer }
 )
+
+func (woken) handle(*worker, moment) {}
+
+func (linkBack) handle(w *worker, _ moment) { w.clock.lookNow() }
 
 // newWorker prepares a worker for a lane that is ours, to be read from a sequence on. Room is the lane's account of the
 // instance's memory, which run closes.
@@ -146,38 +145,41 @@ func (w *worker) run(ctx context.Context) error {
 	defer stop()
 	var reader sync.WaitGroup
 	reader.Go(func() { w.reading.Run(ctxRead) })
-	w.turn(ctx)
+	w.timer = time.NewTimer(0)
+	defer w.timer.Stop()
+	for w.await(ctx.Done(), w.lease.Done(), w.pass(time.Now())) {
+	}
 	close(w.gone)
 	stop()
 	reader.Wait()
 	return w.drain()
 }
 
-// turn is one pass after the other, with a sleep between.
-func (w *worker) turn(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		timer.Reset(w.pass(time.Now()))
-		items := w.reading.Items()
-		if !w.hungry(time.Now()) || !w.lease.Held() {
-			items = nil
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-w.lease.Done():
-			return
-		case <-w.lease.Beats():
-		case <-w.ping:
-		case <-w.mail.Bell():
-		case <-timer.C:
-		case e := <-w.reading.Epochs():
-			w.adopt(e)
-		case item := <-items:
-			w.readSome(item)
-		}
+// await sleeps until the next pass is due, for the given time at most. Until the lane is stopped, it also reads. It
+// returns false when one of the channels is closed.
+func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
+	w.timer.Reset(sleep)
+	items, epochs := w.reading.Items(), w.reading.Epochs()
+	if w.stopped.Load() {
+		items, epochs = nil, nil
+	} else if !w.hungry(time.Now()) || !w.lease.Held() {
+		items = nil
 	}
+	select {
+	case <-ended:
+		return false
+	case <-lost:
+		return false
+	case <-w.lease.Beats():
+	case <-w.ping:
+	case <-w.mail.Bell():
+	case <-w.timer.C:
+	case e := <-epochs:
+		w.adopt(e)
+	case item := <-items:
+		w.readSome(item)
+	}
+	return true
 }
 
 // pass does all that can be done now, and returns how long to sleep unless an event comes.
@@ -231,35 +233,7 @@ func (w *worker) moment(local time.Time) moment {
 func (w *worker) takeMail(local time.Time) {
 	m := w.moment(local)
 	for _, e := range w.mail.Take() {
-		w.handle(e, m, local)
-	}
-}
-
-func (w *worker) handle(e event, m moment, local time.Time) {
-	switch e := e.(type) {
-	case stored:
-		w.flights.underway--
-		w.stored(e.flight, e.storeAnswer, m)
-	case checked:
-		w.flights.underway--
-		w.checked(e.flight, e.ours, e.err, m)
-	case timerEvent:
-		w.flights.underway--
-		e.takeIn(w, m)
-	case swept:
-		w.swept(e, m, local)
-	case delivered:
-		w.flights.underway--
-		w.delivered(e.flight, e.result, e.at, m)
-	case looked:
-		w.looked(e, local)
-	case committed:
-		w.committed(e.commitAnswer, local)
-	case linkBack:
-		w.clock.lookNow()
-	case woken:
-	default:
-		panic(fmt.Sprintf("bug: unknown event %T", e))
+		e.handle(w, m)
 	}
 }
 

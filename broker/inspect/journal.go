@@ -78,13 +78,13 @@ type writers struct {
 func (i *Inspector) askWriters(ctx context.Context) writers {
 	asking, cancel := i.Allowed(ctx)
 	defer cancel()
-	var n instances
+	var n Instances
 	states := []journal.State{}
 	proven := false
 	err := i.askAll(asking, func(reply string) error {
 		return i.Conn.PublishRequest(i.names.StatusCall(), reply, nil)
 	}, func(m *nats.Msg, a stats.Answer) (more bool) {
-		n.answers = append(n.answers, a)
+		n.Answers = append(n.Answers, a)
 		if !i.proven(m) {
 			return true
 		}
@@ -99,13 +99,14 @@ func (i *Inspector) askWriters(ctx context.Context) writers {
 		}
 		return true
 	})
-	w := writers{without: n.withoutJournal()}
-	if err == nil && (proven || len(n.answers) == 0 && i.Deserted(asking, i.names)) {
+	w := writers{without: n.WithoutJournal()}
+	if err == nil && (proven || len(n.Answers) == 0 && i.Deserted(asking, i.names)) {
 		w.states = states
 	}
 	return w
 }
 
-func (n instances) withoutJournal() []string {
-	return n.names(func(a stats.Answer) bool { return !a.Journal })
+// WithoutJournal are the instances that keep none.
+func (n Instances) WithoutJournal() []string {
+	return n.Names(func(a stats.Answer) bool { return !a.Journal })
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"delaybroker/broker/journal"
+	"delaybroker/broker/text"
 )
 
 // runSpans are the spans of time in which the last runs are searched, one after the other until there are enough. Most
@@ -76,6 +77,6 @@ func (i *Inspector) searchRuns(ctx context.Context, series uint64, limit int) (R
 func runOf(e journal.Entry) Run {
 	return Run{
 		Round: e.Round, ID: e.ID, Due: e.Due, At: e.At, Outcome: string(e.Outcome()), Late: e.Late.Seconds(),
-		Attempts: e.Attempts(), Reason: Printable(e.Reason, 600),
+		Attempts: e.Attempts(), Reason: text.Printable(e.Reason, 600),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 )
 
 // Whereabouts is what is known of one message.
@@ -74,16 +75,16 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	case paused != "" && wait <= 0:
 		w.Answer, w.Paused = "waiting: "+paused, paused
 	case wait > 0 && r.Deferred != "":
-		w.Answer = fmt.Sprintf("put off, and tried again in %s", Span(wait))
+		w.Answer = fmt.Sprintf("put off, and tried again in %s", text.Span(wait))
 	case wait > 0 && r.Attempts > 0:
-		w.Answer = fmt.Sprintf("refused, and tried again in %s", Span(wait))
+		w.Answer = fmt.Sprintf("refused, and tried again in %s", text.Span(wait))
 	case wait > 0:
-		w.Answer = fmt.Sprintf("waiting, due in %s", Span(wait))
+		w.Answer = fmt.Sprintf("waiting, due in %s", text.Span(wait))
 		if said := r.Said(); said != "" {
 			w.Answer += "; " + said
 		}
 	default:
-		w.Answer = fmt.Sprintf("due since %s: %s", Span(-wait), v.whyHere(in))
+		w.Answer = fmt.Sprintf("due since %s: %s", text.Span(-wait), v.whyHere(in))
 	}
 	if paused != "" && w.Paused == "" && problem == nil {
 		w.Answer, w.Paused = w.Answer+"; "+paused, paused
@@ -169,7 +170,7 @@ func (s *search) inDead(in message.Incoming) Whereabouts {
 		Accepted: s.ID.At, Due: l.Due, Target: l.Target,
 		Retries: Retries{Attempts: l.Attempts, LastFailure: l.LastFailure},
 		Code:    string(l.Code), Reason: l.Sentence,
-		Answer: "a dead letter since " + Moment(in.At),
+		Answer: "a dead letter since " + text.Moment(in.At),
 	}
 }
 

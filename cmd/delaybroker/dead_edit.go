@@ -18,6 +18,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/payload"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 )
 
@@ -142,7 +143,7 @@ func (a *app) runEditor(ctx context.Context, file string) error {
 func letterText(l deadletter.Letter) string {
 	var b strings.Builder
 	comment := func(format string, args ...any) {
-		fmt.Fprintf(&b, "# %s\n", inspect.Printable(fmt.Sprintf(format, args...), terminal.MostCell))
+		fmt.Fprintf(&b, "# %s\n", text.Printable(fmt.Sprintf(format, args...), terminal.MostCell))
 	}
 	comment("dead letter %d to %s: %s", l.Sequence, terminal.OrDash(l.Target), inspect.Reason(l))
 	comment("Change headers and body, or remove headers. Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL and")

@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 )
 
@@ -89,8 +90,8 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 			}
 			continue
 		}
-		t.Add(l.Sequence, second(l.At), string(l.Code), terminal.OrDash(inspect.Printable(l.Target, 256)), l.Attempts, l.Size,
-			terminal.OrDash(inspect.Printable(l.ID, 256)), inspect.Printable(inspect.Reason(l), terminal.MostCell))
+		t.Add(l.Sequence, second(l.At), string(l.Code), terminal.OrDash(text.Printable(l.Target, 256)), l.Attempts, l.Size,
+			terminal.OrDash(text.Printable(l.ID, 256)), text.Printable(inspect.Reason(l), terminal.MostCell))
 	}
 	switch {
 	case a.JSON:
@@ -161,7 +162,7 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 		if limit > 0 && i == limit {
 			break
 		}
-		t.Add(g.Letters, g.Code, inspect.Printable(g.Target, 256), inspect.Printable(g.Reason, 600),
+		t.Add(g.Letters, g.Code, text.Printable(g.Target, 256), text.Printable(g.Reason, 600),
 			second(g.Oldest), second(g.Newest), fmt.Sprint(g.Number))
 	}
 	t.Print()

@@ -19,6 +19,7 @@ import (
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 	"delaybroker/test/natstest"
 )
@@ -114,8 +115,8 @@ func (o *operated) wantDeadChoices(all []letterView) {
 		{[]string{"--id", "3,1"}, "1 3"},
 		{[]string{"--since", "1h"}, "1 2 3"},
 		{[]string{"--until", "1h"}, ""},
-		{[]string{"--until", inspect.Moment(all[1].Since)}, "1"},
-		{[]string{"--since", inspect.Moment(all[1].Since), "--limit", "1"}, "2"},
+		{[]string{"--until", text.Moment(all[1].Since)}, "1"},
+		{[]string{"--since", text.Moment(all[1].Since), "--limit", "1"}, "2"},
 	} {
 		var got []string
 		for _, l := range decodeLines[letterView](t, o.must(append([]string{"dead", "ls", "--json"}, test.args...)...)) {

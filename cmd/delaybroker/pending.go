@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 )
 
@@ -141,7 +142,7 @@ func (a *app) showPending(l inspect.List, o pendingOptions) error {
 		{Name: "lane", Drop: 1, Least: 8}, {Name: "bytes", Drop: 4}, {Name: "attempts", Drop: 3},
 	})
 	for _, w := range l.Messages {
-		target, id := terminal.OrDash(inspect.Printable(w.Target, 256)), inspect.Printable(w.ID, 256)
+		target, id := terminal.OrDash(text.Printable(w.Target, 256)), text.Printable(w.ID, 256)
 		t.Add(dueIn(w.Problem, w.Due, l.Time), target, id, w.Stream, w.Bytes, w.Attempts)
 	}
 	if len(l.Messages) > 0 {

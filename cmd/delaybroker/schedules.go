@@ -14,6 +14,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 	"delaybroker/levels"
@@ -119,7 +120,7 @@ func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target s
 	}
 	slices.Sort(all)
 	return "", fmt.Errorf("%w: %s has several targets: say --target %s", errUsage, name,
-		inspect.Printable(strings.Join(all, ", or "), 600))
+		text.Printable(strings.Join(all, ", or "), 600))
 }
 
 // noSchedule shows that there is none, and is the error for that. The time is this host's: it is only shown.
@@ -227,9 +228,9 @@ func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs
 	line("target", target, true)
 	line("recurs", v.Table, true)
 	line("is", roundOf(held), true)
-	line("due", inspect.Moment(v.Due), !v.Due.IsZero())
-	line("first", inspect.Moment(v.First), true)
-	line("last", inspect.Moment(v.Last), !v.Last.IsZero())
+	line("due", text.Moment(v.Due), !v.Due.IsZero())
+	line("first", text.Moment(v.First), true)
+	line("last", text.Moment(v.Last), !v.Last.IsZero())
 	line("rounds", strconv.Itoa(v.Rounds), v.Rounds > 0)
 	line("missed", v.Missed, true)
 	line("jitter", v.Jitter, v.Jitter != "")

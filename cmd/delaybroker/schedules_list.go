@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer/store"
 	"delaybroker/cmd/terminal"
 )
@@ -60,7 +61,7 @@ func (a *app) listSchedules(ctx context.Context, timers *store.Timers, f store.F
 		}
 		due := "paused"
 		if !r.Recurring.Paused {
-			due = inspect.Moment(r.Due)
+			due = text.Moment(r.Due)
 		}
 		if r.Unopened {
 			due = unopened

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 	"delaybroker/broker/timer/timetable"
@@ -72,7 +72,7 @@ func (a *app) sayNextDiffers(s timer.State) {
 	case store.RecurringOf(s.Entry).Paused:
 		fmt.Fprintln(a.Err, "it is paused: until it is resumed, none of these comes")
 	case !round.Due.Equal(planned.Due):
-		fmt.Fprintf(a.Err, "the first of these was moved: it is due %s\n", inspect.Moment(round.Due))
+		fmt.Fprintf(a.Err, "the first of these was moved: it is due %s\n", text.Moment(round.Due))
 	}
 }
 
@@ -114,7 +114,7 @@ func (a *app) showNext(table timetable.Table, first, from time.Time, n int) erro
 			}
 			continue
 		}
-		rows.Add(c.At.Format(time.RFC3339Nano), line.Zone, inspect.Span(c.At.Sub(now).Truncate(time.Second)), clocks(c.Shift))
+		rows.Add(c.At.Format(time.RFC3339Nano), line.Zone, text.Span(c.At.Sub(now).Truncate(time.Second)), clocks(c.Shift))
 	}
 	if a.JSON {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 )
 
@@ -33,7 +34,7 @@ func (a *app) lastRuns(cmd *cobra.Command, series uint64, limit int) (runs inspe
 func (a *app) showRuns(r inspect.Runs, problem error) error {
 	switch {
 	case problem != nil:
-		_, err := fmt.Fprintf(a.Err, "the last runs are not known: %s\n", inspect.Printable(problem.Error(), 600))
+		_, err := fmt.Fprintf(a.Err, "the last runs are not known: %s\n", text.Printable(problem.Error(), 600))
 		return err
 	case r.Runs == nil: // --runs 0
 		return nil
@@ -47,7 +48,7 @@ func (a *app) showRuns(r inspect.Runs, problem error) error {
 		for _, run := range r.Runs {
 			due, late := "-", "-"
 			if !run.Due.IsZero() {
-				due, late = second(run.Due), lateness(time.Duration(run.Late*float64(time.Second)))
+				due, late = text.Second(run.Due), lateness(time.Duration(run.Late*float64(time.Second)))
 			}
 			t.Add(run.Round, due, run.Outcome, late, run.Attempts, terminal.OrDash(run.Reason))
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 	"delaybroker/cmd/terminal"
@@ -154,7 +155,7 @@ func (a *app) addTimer(rows *terminal.Sheet, r store.Row) error {
 	}
 	due := ""
 	if !r.Due.IsZero() {
-		due = inspect.Moment(r.Due)
+		due = text.Moment(r.Due)
 	}
 	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), due, recursOf(r.Recurring),
 		strconv.Itoa(r.Size))
@@ -343,7 +344,7 @@ func (a *app) reportMany(all store.Done, verb timer.Verb, err error) error {
 		return err
 	}
 	if all.Refused > 0 {
-		refused, why := terminal.Counted(all.Refused, "timer"), inspect.Printable(all.Why, 600)
+		refused, why := terminal.Counted(all.Refused, "timer"), text.Printable(all.Why, 600)
 		return fmt.Errorf("%s refused, the first: %s", refused, why)
 	}
 	for _, what := range []timer.Outcome{timer.Unknown, timer.Conflict, timer.TooLate, timer.NotFound} {

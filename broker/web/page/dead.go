@@ -13,6 +13,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/payload"
+	"delaybroker/broker/text"
 )
 
 const (
@@ -69,7 +70,7 @@ type Letter struct {
 func letterOf(l deadletter.Letter) Letter {
 	return Letter{
 		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Target: l.Target, ID: l.ID,
-		Reason: inspect.Printable(inspect.Reason(l), 600), Attempts: l.Attempts, Size: l.Size,
+		Reason: text.Printable(inspect.Reason(l), 600), Attempts: l.Attempts, Size: l.Size,
 	}
 }
 
@@ -183,9 +184,9 @@ func (p *Page) whole(l deadletter.Letter) Whole {
 			if w.Hidden {
 				value = fmt.Sprintf("hidden, %d bytes", len(value))
 			}
-			shown = append(shown, inspect.Printable(value, mostValue))
+			shown = append(shown, text.Printable(value, mostValue))
 		}
-		w.Headers[inspect.Printable(name, 200)] = shown
+		w.Headers[text.Printable(name, 200)] = shown
 	}
 	if !w.Hidden {
 		w.Body = new(payload.Render(l.Data, payload.MaxShown))
