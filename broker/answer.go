@@ -8,9 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/figures"
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
+	"delaybroker/broker/stats"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 )
 
 // Answer is what a running instance reports of itself.
-type Answer = figures.Answer
+type Answer = stats.Answer
 
 // The headers of a question. With the first two it is to be answered with more: with a history, of HistoryHour or
 // HistoryDay, and with what was delivered to each target, for any value. HeaderExcept names an instance that need not
@@ -79,7 +79,7 @@ func (b *Broker) AnswerOf(s Status) Answer {
 		Writer: b.records.Load().State(),
 		Lanes:  s.LaneAnswers(),
 		Totals: s.Totals(b.started),
-		Pauses: &figures.PausesAnswer{Applied: b.pauses.Applied(), Record: b.pauses.Record()},
+		Pauses: &stats.PausesAnswer{Applied: b.pauses.Applied(), Record: b.pauses.Record()},
 	}
 }
 

@@ -12,18 +12,18 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/acks"
 	"delaybroker/broker/budget"
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 	"delaybroker/broker/deliver"
-	"delaybroker/broker/figures"
 	"delaybroker/broker/journal"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/link"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
-	"delaybroker/broker/provision"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams/provision"
 	"delaybroker/broker/watermark"
 )
 
@@ -41,7 +41,7 @@ type Broker struct {
 	connections
 	leaser  lease.Leaser
 	order   watermark.Group
-	tally   *figures.Tally
+	tally   *stats.Tally
 	records atomic.Pointer[journal.Writer] // nil before it runs, and if none is kept
 	roster  roster
 	pauses  pausing
@@ -62,7 +62,7 @@ type connections struct {
 }
 
 // Config says how a broker works.
-type Config = conf.Config
+type Config = config.Config
 
 // Streams is what a configuration says about streams.
 type Streams = provision.Streams
@@ -91,7 +91,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 			conns: links, links: link.NewStates(links), reading: reading,
 			jetstream: link.NewJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
 		},
-		users: links.Users(), log: cfg.Log, started: time.Now(), tally: figures.NewTally(cfg.Rates),
+		users: links.Users(), log: cfg.Log, started: time.Now(), tally: stats.NewTally(cfg.Rates),
 		ready: make(chan struct{}), stop: make(chan error, 1),
 	}
 	b.pauses.Keeper = b.newKeeper()
@@ -101,7 +101,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 }
 
 // Run brings the streams into being and works until ctx ends; then it drains and returns nil. It returns ErrDrift or
-// layout.ErrMissingStreams when the streams are not fit for a start, lease.ErrNamesake when an older instance has the
+// streams.ErrMissingStreams when the streams are not fit for a start, lease.ErrNamesake when an older instance has the
 // same name, and ErrGrace when the drain took too long. While JetStream does not answer, at the start or later, it
 // waits.
 func (b *Broker) Run(ctx context.Context) error {
@@ -109,11 +109,11 @@ func (b *Broker) Run(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	write, err := outbox.New(b.conns.Write, link.Inbox(b.conns.Write))
+	write, err := acks.New(b.conns.Write, link.Inbox(b.conns.Write))
 	if err != nil {
 		return fmt.Errorf("listen for the answers of lanes: %w", err)
 	}
-	targets, err := outbox.New(b.conns.Deliver, link.Inbox(b.conns.Deliver))
+	targets, err := acks.New(b.conns.Deliver, link.Inbox(b.conns.Deliver))
 	if err != nil {
 		return fmt.Errorf("listen for the answers of targets: %w", err)
 	}
@@ -152,7 +152,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		}
 	})
 	records, closeJournal := b.keepJournal(base, write)
-	defer closeJournal() // after the workers, before the outbox
+	defer closeJournal() // after the workers, before the inbox
 	release := context.AfterFunc(ctx, func() { b.drain(deliverer, records) })
 	defer release()
 	i := b.instance(write, deliverer, records)
@@ -166,7 +166,7 @@ func (b *Broker) Run(ctx context.Context) error {
 }
 
 // instance is what the workers share.
-func (b *Broker) instance(write *outbox.Outbox, deliverer *deliver.Deliverer, records *journal.Writer) *instance {
+func (b *Broker) instance(write *acks.Inbox, deliverer *deliver.Deliverer, records *journal.Writer) *instance {
 	cfg := b.cfg
 	return &instance{
 		names: b.names, keys: b.keys, jetstream: b.jetstream, write: write, deliver: deliverer,

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/lease"
 )
@@ -57,7 +57,7 @@ func (w *worker) drain() error {
 	w.shared.deliver.Recall(w)
 	ctx, cancel := context.WithTimeout(context.Background(), w.shared.grace)
 	defer cancel()
-	answers := time.NewTimer(conf.AnswersWithin(w.shared.grace))
+	answers := time.NewTimer(config.AnswersWithin(w.shared.grace))
 	defer answers.Stop()
 	again := time.NewTicker(settleEvery)
 	defer again.Stop()

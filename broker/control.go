@@ -8,31 +8,31 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/alarm"
-	"delaybroker/broker/conf"
-	"delaybroker/broker/control"
-	"delaybroker/broker/dialect"
+	"delaybroker/broker/acks"
+	"delaybroker/broker/config"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
-	"delaybroker/broker/outbox"
-	"delaybroker/broker/provision"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/streams/provision"
+	"delaybroker/broker/timer/role"
+	"delaybroker/broker/timer/schedules"
+	"delaybroker/broker/timer/service"
 	"delaybroker/broker/timer/store"
 )
 
 // control starts to answer requests: those about timers, with the stream that the lanes use, and the calls and
 // schedules of the configuration. It receives them until ctx ends. The returned function waits until those underway are
 // answered; meanwhile the lanes drain.
-func (b *Broker) control(ctx context.Context, lanes []layout.Spec, s *alarm.Stream) (wait func()) {
+func (b *Broker) control(ctx context.Context, lanes []streams.Spec, s *role.Stream) (wait func()) {
 	cfg := b.cfg
-	timers := slices.ContainsFunc(lanes, func(l layout.Spec) bool { return l.Kind == layout.Timers })
+	timers := slices.ContainsFunc(lanes, func(l streams.Spec) bool { return l.Kind == streams.Timers })
 	if !timers && len(cfg.Calls) == 0 {
 		return func() {}
 	}
 	named := &store.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan}
-	service := control.NewService(control.Config{
+	service := service.NewService(service.Config{
 		Conn: b.conns.Control, Calls: cfg.Calls, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id,
-		Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
+		Grace: config.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
 		Timers: named,
 	})
 	var answering sync.WaitGroup
@@ -45,18 +45,18 @@ func (b *Broker) control(ctx context.Context, lanes []layout.Spec, s *alarm.Stre
 }
 
 // schedules answers those who speak the dialect of the server's own scheduling.
-func (b *Broker) schedules(timers *store.Timers) *dialect.Service {
+func (b *Broker) schedules(timers *store.Timers) *schedules.Service {
 	cfg := b.cfg
-	return dialect.NewService(dialect.Config{
+	return schedules.NewService(schedules.Config{
 		Conn: b.conns.Control, Grounds: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
-		Store: dialect.Store{Timers: timers}, Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
+		Store: schedules.Store{Timers: timers}, Grace: config.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
 	})
 }
 
 // timers are the timers' stream as the workers use it.
-func (b *Broker) timers(write *outbox.Outbox) *alarm.Stream {
+func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 	names, keys := b.names, b.keys
-	return alarm.NewStream(alarm.Config{
+	return role.NewStream(role.Config{
 		Instance: b.id, Policy: keys.Policy, History: max(0, b.cfg.TimerHistory), Reserve: provision.LevelReserve,
 		API: b.jetstream.API, Copies: jsapi.Client{Conn: b.conns.Read, API: b.cfg.APIPrefix},
 		Sample: b.jetstream.Sample, Publish: verdictPublisher(write, names.TimersStream()),
@@ -67,7 +67,7 @@ func (b *Broker) timers(write *outbox.Outbox) *alarm.Stream {
 
 // verdictPublisher publishes as the lanes do: an answer counts only under the token of its publish, and only of the
 // stream that the publish is for.
-func verdictPublisher(write *outbox.Outbox, stream string) func(context.Context, *nats.Msg) jsapi.Reply {
+func verdictPublisher(write *acks.Inbox, stream string) func(context.Context, *nats.Msg) jsapi.Reply {
 	return func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 		replies := make(chan jsapi.Reply, 1)
 		timeout := appendWait

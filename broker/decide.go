@@ -6,13 +6,13 @@ import (
 	"log/slog"
 	"time"
 
-	"delaybroker/broker/alarm"
+	"delaybroker/broker/acks"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/role"
 	"delaybroker/levels"
 )
 
@@ -60,7 +60,7 @@ func next(p plan, m moment, f *flight) step {
 		return step{kind: repeat}
 	}
 	if f.timer != nil {
-		if s := nextOfTimer(p, m, f); s.Kind != alarm.AsAny {
+		if s := nextOfTimer(p, m, f); s.Kind != role.AsAny {
 			return timerStep(m, f, s)
 		}
 	}
@@ -98,12 +98,12 @@ func staysUntilDue(p plan, m moment, f *flight) bool {
 }
 
 // nextOfTimer decides about a named timer until its firing is decided, and again when it is settled.
-func nextOfTimer(p plan, m moment, f *flight) alarm.Step {
+func nextOfTimer(p plan, m moment, f *flight) role.Step {
 	return f.timer.Next(
-		alarm.Moment{
-			Now: m.now, Proven: m.proven, Crowded: m.crowded, Own: p.kind == layout.Timers, Last: staysUntilDue(p, m, f),
+		role.Moment{
+			Now: m.now, Proven: m.proven, Crowded: m.crowded, Own: p.kind == streams.Timers, Last: staysUntilDue(p, m, f),
 		},
-		alarm.Message{Stored: f.storedAt(), When: f.when(), Bad: f.problem != nil})
+		role.Message{Stored: f.storedAt(), When: f.when(), Bad: f.problem != nil})
 }
 
 // stillHere is the problem of a message that expired before it was delivered.
@@ -181,7 +181,7 @@ func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step 
 		return afterRefusal(p, m, f, sent, a.ack)
 	case a.err != nil || a.ack.Refused():
 		s := repeatLater(m, f, a.err)
-		if errors.Is(a.err, outbox.ErrTimeout) {
+		if errors.Is(a.err, acks.ErrTimeout) {
 			s.note = &note{slog.LevelWarn,
 				"a lane does not acknowledge; trying again: " +
 					"look at the stream's leader, the servers' disks, and the right to publish there",
@@ -266,7 +266,7 @@ func judgeSilence(f *flight, r deliver.Result) deliver.Result {
 }
 
 func silence(r deliver.Result) bool {
-	return r.Outcome == deliver.Unknown && errors.Is(r.Err, outbox.ErrTimeout)
+	return r.Outcome == deliver.Unknown && errors.Is(r.Err, acks.ErrTimeout)
 }
 
 // afterDelivery decides when a delivery has ended. Turn is how long until the time that the result names.
@@ -344,7 +344,7 @@ func deferred(p plan, m moment, f *flight, wait time.Duration, why string) step 
 // repeatLater repeats a publish that was not answered. If the connection was lost, the publish is repeated as soon as
 // there is a connection again.
 func repeatLater(m moment, f *flight, err error) step {
-	if outbox.Offline(err) {
+	if acks.Offline(err) {
 		return step{kind: hold, at: m.now}
 	}
 	return wait(m, f)

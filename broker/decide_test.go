@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"delaybroker/broker/attempts"
+	"delaybroker/broker/acks"
+	"delaybroker/broker/config"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
+	"delaybroker/broker/streams"
 	"delaybroker/levels"
 )
 
@@ -198,7 +198,7 @@ func TestAfterStore(t *testing.T) {
 	}
 	to5s, to1s, toRetry := hopTo("5s"), hopTo("1s"), publish{kind: retry, as: &message.Request{Attempts: 1}}
 	deferred := publish{kind: retry, as: &message.Request{}}
-	silence := storeAnswer{err: outbox.ErrTimeout}
+	silence := storeAnswer{err: acks.ErrTimeout}
 	stored := storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1}}
 	found := storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1, Duplicate: true}}
 	expired := publish{kind: dead, as: &message.Request{}, why: message.Problemf(message.Expired, "x")}
@@ -218,7 +218,7 @@ func TestAfterStore(t *testing.T) {
 		{name: "no answer again and again", sent: to5s, tries: 6, answer: silence, want: "back off until 3.2s"},
 		{name: "no answer to one of many", sent: to5s, tries: 7, answer: silence, want: "back off until 9s"},
 		{name: "silent, due", sent: to5s, tries: 6, request: due(time.Second), answer: silence, want: "back off until 1s"},
-		{name: "disconnected", sent: to5s, answer: storeAnswer{err: outbox.ErrDisconnected}, want: "hold until 0s"},
+		{name: "disconnected", sent: to5s, answer: storeAnswer{err: acks.ErrDisconnected}, want: "hold until 0s"},
 		{name: "the first copy is being stored", sent: to5s, answer: no(jsapi.CodeInFlight), want: "back off until 50ms"},
 		{name: "the stream is busy", sent: to5s, answer: no(jsapi.CodeTooMany), want: "back off until 50ms"},
 
@@ -255,7 +255,7 @@ func TestAfterCheck(t *testing.T) {
 		ours bool
 		err  error
 		want string
-	}{{true, nil, "arrive"}, {false, nil, "renew"}, {false, outbox.ErrTimeout, "back off until 50ms"}} {
+	}{{true, nil, "arrive"}, {false, nil, "renew"}, {false, acks.ErrTimeout, "back off until 50ms"}} {
 		if got := afterCheck(moment{now: epoch}, f, tt.ours, tt.err).String(); got != tt.want {
 			t.Errorf("ours %v, %v: %s, want %s", tt.ours, tt.err, got, tt.want)
 		}
@@ -264,7 +264,7 @@ func TestAfterCheck(t *testing.T) {
 
 // TestReasonOfSilence: the third silence in a row is a refusal, whose reason is what the silence means.
 func TestReasonOfSilence(t *testing.T) {
-	silence := deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrTimeout, Reason: "nobody spoke"}
+	silence := deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout, Reason: "nobody spoke"}
 	want := deliver.Result{Outcome: deliver.Refused, Reason: "nobody spoke (3 times in a row)"}
 	if got := judgeSilence(&flight{silent: silentTries - 1}, silence); got != silence {
 		t.Errorf("before the third: got %+v, want %+v", got, silence)
@@ -280,7 +280,7 @@ func TestAfterDelivery(t *testing.T) {
 	refused := deliver.Result{Outcome: deliver.Refused, Reason: "full"}
 	ended := func(o deliver.Outcome) deliver.Result { return deliver.Result{Outcome: o} }
 	failed := func(err error) deliver.Result { return deliver.Result{Outcome: deliver.Unknown, Err: err} }
-	silence := failed(outbox.ErrTimeout)
+	silence := failed(acks.ErrTimeout)
 	stalled := ended(deliver.Stalled)
 	paced := deliver.Result{Outcome: deliver.Paced, Paced: "x"}
 	tooLarge := deliver.Result{Outcome: deliver.Refused, Code: jsapi.CodeTooLarge}
@@ -297,7 +297,7 @@ func TestAfterDelivery(t *testing.T) {
 		{name: "delivered", result: ended(deliver.Delivered), want: "arrive"},
 		{name: "silent", result: silence, silent: 1, want: "back off until 50ms"},
 		{name: "silent for the third time", result: silence, silent: silentTries, want: "retry in 1s at 1s after 1"},
-		{name: "disconnected", result: failed(outbox.ErrDisconnected), silent: 9, want: "hold until 0s"},
+		{name: "disconnected", result: failed(acks.ErrDisconnected), silent: 9, want: "hold until 0s"},
 		{name: "busy", result: failed(errors.New("busy")), silent: 9, want: "back off until 50ms"},
 		{name: "paced", result: paced, turn: time.Minute, want: "wait for a turn at 1m0s of x"},
 		{name: "expired while it waited", result: ended(deliver.Expired), want: "dead: expired"},
@@ -333,11 +333,11 @@ func TestAfterDelivery(t *testing.T) {
 func TestPolicyByTarget(t *testing.T) {
 	p := plan{
 		retries: mustLadder(t, "1s 5s 30s"), attempts: 4,
-		retryRules: attempts.Waits{
+		retryRules: config.RetryWaits{
 			{Pattern: "shop.mail", Value: mustLadder(t, "2s 10m")},
 			{Pattern: "shop.>", Value: mustLadder(t, "7s")},
 		},
-		attemptRules: attempts.Limits{{Pattern: "shop.*", Value: 3}, {Pattern: "shop.mail", Value: 9}},
+		attemptRules: config.RetryLimits{{Pattern: "shop.*", Value: 3}, {Pattern: "shop.mail", Value: 9}},
 	}
 	refused := deliver.Result{Outcome: deliver.Refused, Reason: "full"}
 	for _, tt := range []struct {
@@ -432,10 +432,10 @@ func TestWalk(t *testing.T) {
 			rng := rand.New(rand.NewPCG(5, 6))
 			all := ladder.Levels()
 			for range 1000 {
-				first := layout.Spec{} // the intake, or straight into a level
+				first := streams.Spec{} // the intake, or straight into a level
 				if rng.IntN(3) == 0 {
 					l := all[rng.IntN(len(all))]
-					first = layout.Spec{Name: l.Name, Delay: l.Delay}
+					first = streams.Spec{Name: l.Name, Delay: l.Delay}
 				}
 				longest := min(1000*all[len(all)-1].Delay, 366*24*time.Hour)
 				if spec == "1s" {
@@ -466,7 +466,7 @@ func mostHops(ladder levels.Ladder, wait time.Duration) int {
 	return most
 }
 
-func walk(ladder levels.Ladder, at layout.Spec, wait time.Duration, rng *rand.Rand) error {
+func walk(ladder levels.Ladder, at streams.Spec, wait time.Duration, rng *rand.Rand) error {
 	r := message.Request{Due: after(wait)}
 	latency := func() time.Duration { return time.Duration(rng.ExpFloat64() * float64(2*time.Millisecond)) }
 	most := mostHops(ladder, wait)
@@ -491,7 +491,7 @@ func walk(ladder levels.Ladder, at layout.Spec, wait time.Duration, rng *rand.Ra
 			hops, holds = hops+1, 0
 			stored = now.Add(latency())
 			now = stored.Add(latency())
-			at = layout.Spec{Name: s.level.Name, Delay: s.level.Delay}
+			at = streams.Spec{Name: s.level.Name, Delay: s.level.Delay}
 		case hold:
 			if holds++; holds > 2 || !s.at.After(now) {
 				return fmt.Errorf("held %d times in one lane, now until %s from %s", holds, s.at, now)

@@ -32,7 +32,7 @@
 //	  ▼
 //	settle.go                   takes the step:
 //	  ├─ hold ─▶ flights.go     on the wheel/… until the next decision
-//	  ├─ hop, retry, dead ────▶ outbox/… publishes into another lane, under our seal
+//	  ├─ hop, retry, dead ────▶ acks/… publishes into another lane, under our seal
 //	  └─ fire ────────────────▶ deliver/… publishes to orders.x, at its rate and its group's share
 //	                              │
 //	decide.go ◀── the answer ─────┘    jsapi/… reads it: arrived, or the next step
@@ -73,15 +73,15 @@
 //
 // A kind is known to these places:
 //
-//	layout      Kind and Spec: its stream, its delay, whether it is read in order (IsLane), its drift
+//	streams     Kind and Spec: its stream, its delay, whether it is read in order (IsLane), its drift
 //	message     Names: its subjects and stream name; Request: whether its messages need our seal
 //	provision   wanted.go: its stream for a configuration; build.go: that it is served
 //	            streams.go: when a message should have left
 //	broker      serve.go: its share of the memory; decide.go and step.go: what becomes of its messages; worker.go:
 //	            where they stay after they have arrived, unless a purge is right
-//	figures     tally.go and lane.go: its lateness, its place among the lanes
+//	stats       tally.go and lane.go: its lateness, its place among the lanes
 //	inspect     what an operator sees of it: lanes, search, forecasts, rights, adopt
-//	page        overview.go: its row
+//	web         page/overview.go: its row
 //
 // Timers are known to worker.go, reading.go, commit.go, timers.go, report.go and control.go besides, retries to
 // overdue.go, pauses to status.go and pauses.go. The flights know no kinds.
@@ -111,7 +111,7 @@
 //   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. The answer "duplicate" is believed only after
 //     the stored message was read, and is ours. If it is not, the message goes out under an id that nobody can know.
 //   - A message below delaysys or delaydead is believed only with our seal (message.Keys), an answer only under the
-//     token of its publish (package outbox), and an acknowledgement of a lane only with that lane's name.
+//     token of its publish (package acks), and an acknowledgement of a lane only with that lane's name.
 //   - A worker reads, fires and commits only while its lease is held, and asks before each. Work that is not finished
 //     when a lease is lost is done again by the next owner, under the same ids.
 //   - Nothing waits for the journal (record.go, package journal), or for whoever else is told how messages end

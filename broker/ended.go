@@ -3,7 +3,7 @@ package broker
 import (
 	"time"
 
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 	"delaybroker/broker/journal"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
@@ -13,7 +13,7 @@ import (
 // for either.
 
 // Ended is how a message ended.
-type Ended = conf.Ended
+type Ended = config.Ended
 
 // recordDelivered notes that the target has a message.
 func (w *worker) recordDelivered(f *flight, at leader.Time, late time.Duration) {

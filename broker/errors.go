@@ -3,8 +3,8 @@ package broker
 import (
 	"errors"
 
-	"delaybroker/broker/conf"
-	"delaybroker/broker/provision"
+	"delaybroker/broker/config"
+	"delaybroker/broker/streams/provision"
 )
 
 // ErrGrace is returned by Run when the grace period ended before everything outstanding was acknowledged. Nothing is
@@ -13,7 +13,7 @@ var ErrGrace = errors.New("stopped before everything was acknowledged")
 
 // The errors of parts that New and Run return too.
 var (
-	ErrConfig = conf.ErrConfig
+	ErrConfig = config.ErrConfig
 	ErrDrift  = provision.ErrDrift
 	ErrSecret = provision.ErrSecret
 )

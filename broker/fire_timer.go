@@ -5,12 +5,12 @@ import (
 	"log/slog"
 	"time"
 
-	"delaybroker/broker/alarm"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/role"
 )
 
-// This file takes the steps of named timers that package alarm has decided on, and takes in the answers to them.
+// This file takes the steps of named timers that package timer/role has decided on, and takes in the answers to them.
 
 // timerEvent is the answer to a step of a timer.
 type timerEvent interface{ takeIn(w *worker, m moment) }
@@ -34,11 +34,11 @@ type (
 )
 
 // timerStep is the step of a timer as a worker takes it. It is hold, back off and so on as for any message.
-func timerStep(m moment, f *flight, s alarm.Step) step {
+func timerStep(m moment, f *flight, s role.Step) step {
 	switch s.Kind {
-	case alarm.Hold:
+	case role.Hold:
 		return step{kind: hold, at: s.At}
-	case alarm.BackOff:
+	case role.BackOff:
 		again := wait(m, f)
 		if s.Reason != "" {
 			again.note = &note{slog.LevelError,
@@ -46,19 +46,19 @@ func timerStep(m moment, f *flight, s alarm.Step) step {
 					"and those of the account and server", []any{"reason", s.Reason}}
 		}
 		return again
-	case alarm.Repeat:
+	case role.Repeat:
 		return repeatLater(m, f, s.Err)
-	case alarm.Examine, alarm.Precede:
+	case role.Examine, role.Precede:
 		return step{kind: examine}
-	case alarm.Claim:
+	case role.Claim:
 		return step{kind: claim}
-	case alarm.Anew, alarm.Deliver:
+	case role.Anew, role.Deliver:
 		return step{kind: claimed}
-	case alarm.Remove:
+	case role.Remove:
 		return step{kind: remove}
-	case alarm.LetGo:
+	case role.LetGo:
 		return step{kind: arrive}
-	case alarm.Dead:
+	case role.Dead:
 		return step{kind: dead, why: s.Why}
 	}
 	panic("bug: unknown step of a timer")
@@ -90,17 +90,17 @@ func (w *worker) take(f *flight, m moment) (ours bool) {
 		t.mine[f.timer] = struct{}{}
 		return true
 	}
-	f.timer.Stage = alarm.Doubt
-	w.flights.hold(f, m.now.Add(alarm.OtherFlight))
+	f.timer.Stage = role.Doubt
+	w.flights.hold(f, m.now.Add(role.OtherFlight))
 	return false
 }
 
 func (e claimAnswered) takeIn(w *worker, m moment) {
-	f, answer := e.flight, alarm.Answer{Ack: e.ack, Err: e.err}
+	f, answer := e.flight, role.Answer{Ack: e.ack, Err: e.err}
 	if f.timer.Claimed(answer) {
 		w.won(f, f.request)
 	}
-	if f.timer.Stage >= alarm.Fired {
+	if f.timer.Stage >= role.Fired {
 		w.leftOut(f.timer)
 	}
 	s := w.timers.stream.AfterClaim(f.timer, len(f.Data), answer)
@@ -108,7 +108,7 @@ func (e claimAnswered) takeIn(w *worker, m moment) {
 }
 
 // leftOut counts the occurrences of a series that were missed, once that is stored.
-func (w *worker) leftOut(a *alarm.Alarm) {
+func (w *worker) leftOut(a *role.Alarm) {
 	w.shared.tally.Missed.Add(uint64(a.Left))
 	a.Left = 0
 }
@@ -151,7 +151,7 @@ func (e preceded) takeIn(w *worker, m moment) {
 	w.lookOn()
 	switch {
 	case e.err != nil: // it may be gone itself
-		f.timer.Stage = alarm.Doubt
+		f.timer.Stage = role.Doubt
 		w.apply(f, repeatLater(m, f, e.err), m)
 	case !e.settled && f.when().After(m.now):
 		w.flights.hold(f, f.when()) // it was asked ahead
@@ -177,10 +177,10 @@ func (e examined) takeIn(w *worker, m moment) {
 	entry := e.see.Entry
 	s := w.timers.stream.Examined(f.timer, e.see, m.now, time.Now())
 	switch s.Kind {
-	case alarm.Anew: // by what the set says itself
+	case role.Anew: // by what the set says itself
 		w.anew(f, entry, e.see.In.Data)
 		f.timer.Read(e.see)
-	case alarm.Deliver:
+	case role.Deliver:
 		if !w.take(f, m) {
 			return
 		}

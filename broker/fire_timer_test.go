@@ -4,27 +4,27 @@ import (
 	"testing"
 	"time"
 
-	"delaybroker/broker/alarm"
+	"delaybroker/broker/acks"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/role"
 )
 
 // TestDecideTimer is a timer at its exact edges, in its own lane and in a level, until its firing is decided and after.
 func TestDecideTimer(t *testing.T) {
 	const sec, half = time.Second, 30 * time.Minute
-	set := alarm.Alarm{Generation: 7}
-	marker := alarm.Alarm{Generation: 7, Stage: alarm.Doubt}
-	with := func(a alarm.Alarm, change func(*alarm.Alarm)) alarm.Alarm { change(&a); return a }
-	gone := func(a *alarm.Alarm) { a.Superseded = true }
-	fired := func(a *alarm.Alarm) { a.Won(9) }
-	settled := func(a *alarm.Alarm) { a.Stage, a.Entry = alarm.Settled, 9 }
+	set := role.Alarm{Generation: 7}
+	marker := role.Alarm{Generation: 7, Stage: role.Doubt}
+	with := func(a role.Alarm, change func(*role.Alarm)) role.Alarm { change(&a); return a }
+	gone := func(a *role.Alarm) { a.Superseded = true }
+	fired := func(a *role.Alarm) { a.Won(9) }
+	settled := func(a *role.Alarm) { a.Stage, a.Entry = role.Settled, 9 }
 	past := message.Request{Expires: after(2 * sec)}
 	for _, tt := range []struct {
 		name    string
-		timer   alarm.Alarm
-		kind    layout.Kind
+		timer   role.Alarm
+		kind    streams.Kind
 		delay   time.Duration
 		due     time.Duration // after it was stored
 		now     time.Duration
@@ -43,10 +43,10 @@ func TestDecideTimer(t *testing.T) {
 		{name: "far, and rested", timer: set, due: time.Hour, now: sec, want: "hop into 30m"},
 		{name: "far, and there is little room", timer: set, due: time.Hour, crowded: true, want: "hop into 30m"},
 		{name: "within the horizon when it has rested", timer: set, due: 4 * sec, now: sec, want: "hold until 4s"},
-		{name: "a marker that waits", timer: marker, kind: layout.Level, delay: half, due: half, want: "hold until 30m0s"},
-		{name: "a marker that moves on", timer: marker, kind: layout.Level, delay: half, due: time.Hour,
+		{name: "a marker that waits", timer: marker, kind: streams.Level, delay: half, due: half, want: "hold until 30m0s"},
+		{name: "a marker that moves on", timer: marker, kind: streams.Level, delay: half, due: time.Hour,
 			now: half - 50*time.Millisecond, want: "hop into 30m"},
-		{name: "a marker that is due", timer: marker, kind: layout.Level, delay: half, due: half, now: half,
+		{name: "a marker that is due", timer: marker, kind: streams.Level, delay: half, due: half, now: half,
 			want: "examine"},
 
 		{name: "replaced", timer: with(set, gone), due: time.Hour, want: "arrive"},
@@ -58,10 +58,10 @@ func TestDecideTimer(t *testing.T) {
 		{name: "fired and expired", timer: with(set, fired), now: 3 * sec, request: past, want: "dead: expired"},
 		{name: "bad", timer: set, due: time.Hour, problem: message.Problemf(message.BadTimer, "x"), want: "dead: bad_timer"},
 		{name: "settled", timer: with(set, settled), want: "remove"},
-		{name: "nothing to do", timer: alarm.Alarm{Stage: alarm.Settled}, want: "arrive"},
+		{name: "nothing to do", timer: role.Alarm{Stage: role.Settled}, want: "arrive"},
 	} {
 		if tt.kind == "" {
-			tt.kind = layout.Timers
+			tt.kind = streams.Timers
 		}
 		tt.request.Due = after(tt.due)
 		f := &flight{Stored: lane.Stored{At: after(0)}, request: tt.request, problem: tt.problem, timer: &tt.timer}
@@ -76,22 +76,22 @@ func TestDecideTimer(t *testing.T) {
 // TestTimerStep: a step of package alarm is taken as that of any message. What was not answered is repeated as soon as
 // there is a connection.
 func TestTimerStep(t *testing.T) {
-	f := &flight{timer: &alarm.Alarm{Generation: 7}, request: message.Request{Due: after(0)}}
+	f := &flight{timer: &role.Alarm{Generation: 7}, request: message.Request{Due: after(0)}}
 	for _, tt := range []struct {
-		step alarm.Step
+		step role.Step
 		want string
 	}{
-		{alarm.Step{Kind: alarm.Hold, At: epoch.Add(6 * time.Second)}, "hold until 6s"},
-		{alarm.Step{Kind: alarm.BackOff}, "back off until 50ms"},
-		{alarm.Step{Kind: alarm.Repeat, Err: outbox.ErrTimeout}, "back off until 50ms"},
-		{alarm.Step{Kind: alarm.Repeat, Err: outbox.ErrDisconnected}, "hold until 0s"},
-		{alarm.Step{Kind: alarm.Examine}, "examine"},
-		{alarm.Step{Kind: alarm.Claim}, "claim"},
-		{alarm.Step{Kind: alarm.Anew}, "claimed"},
-		{alarm.Step{Kind: alarm.Deliver}, "claimed"},
-		{alarm.Step{Kind: alarm.Remove}, "remove"},
-		{alarm.Step{Kind: alarm.LetGo}, "arrive"},
-		{alarm.Step{Kind: alarm.Dead, Why: message.Problemf(message.TooLarge, "x")}, "dead: too_large"},
+		{role.Step{Kind: role.Hold, At: epoch.Add(6 * time.Second)}, "hold until 6s"},
+		{role.Step{Kind: role.BackOff}, "back off until 50ms"},
+		{role.Step{Kind: role.Repeat, Err: acks.ErrTimeout}, "back off until 50ms"},
+		{role.Step{Kind: role.Repeat, Err: acks.ErrDisconnected}, "hold until 0s"},
+		{role.Step{Kind: role.Examine}, "examine"},
+		{role.Step{Kind: role.Claim}, "claim"},
+		{role.Step{Kind: role.Anew}, "claimed"},
+		{role.Step{Kind: role.Deliver}, "claimed"},
+		{role.Step{Kind: role.Remove}, "remove"},
+		{role.Step{Kind: role.LetGo}, "arrive"},
+		{role.Step{Kind: role.Dead, Why: message.Problemf(message.TooLarge, "x")}, "dead: too_large"},
 	} {
 		if got := timerStep(moment{now: epoch, proven: true}, f, tt.step).String(); got != tt.want {
 			t.Errorf("%d: %s, want %s", tt.step.Kind, got, tt.want)

@@ -6,10 +6,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/alarm"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/role"
 	"delaybroker/levels"
 	"delaybroker/wheel"
 )
@@ -28,7 +28,7 @@ type flight struct {
 	sent    *publish // one of our streams may have stored it: it is repeated unchanged
 	overdue wheel.Handle
 	waits   wheel.Handle // on the wheel; see hold
-	timer   *alarm.Alarm // of a named timer; nil otherwise
+	timer   *role.Alarm  // of a named timer; nil otherwise
 
 	unproven *unproven // its seal is by an unknown key; nil when it is not
 }

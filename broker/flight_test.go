@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
@@ -18,12 +18,12 @@ import (
 // TestFlightCost compares the bytes that are accounted for a message with those that it takes on the heap while it is
 // underway to a target or to another lane.
 func TestFlightCost(t *testing.T) {
-	const delivery = 512 // of deliverer and outbox: see TestDeliveryCost of package deliver
+	const delivery = 512 // of deliverer and inbox: see TestDeliveryCost of package deliver
 	names, err := message.NewNames("delay")
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy := message.Policy{Names: names, MaxDelay: conf.DefaultMaxDelay}
+	policy := message.Policy{Names: names, MaxDelay: config.DefaultMaxDelay}
 	for _, tt := range []struct {
 		body, headers int
 		hop           bool

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"delaybroker/broker/budget"
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 )
 
 func someFlights() *flights {
-	return newFlights(budget.New(conf.DefaultHoldBytes, 1).Open(budget.FreeShare))
+	return newFlights(budget.New(config.DefaultHoldBytes, 1).Open(budget.FreeShare))
 }
 
 // TestFlightsAreCounted: a message is counted with its bytes until its flight ends, wherever it waits.

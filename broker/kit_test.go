@@ -5,21 +5,21 @@ import (
 	"testing"
 	"time"
 
-	"delaybroker/broker/alarm"
 	"delaybroker/broker/budget"
 	"delaybroker/broker/deliver"
-	"delaybroker/broker/figures"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/link"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/role"
 	"delaybroker/broker/watermark"
 )
 
 // atWork is the worker of a lane, as a broker makes it, without connections. The test plays its loop. At the time now,
 // the lane's leader has told the same time, and that its last sequence is 300.
-func atWork(t *testing.T, l layout.Spec, now time.Time) *worker {
+func atWork(t *testing.T, l streams.Spec, now time.Time) *worker {
 	t.Helper()
 	s, err := StreamsOf(Config{})
 	if err != nil {
@@ -31,15 +31,15 @@ func atWork(t *testing.T, l layout.Spec, now time.Time) *worker {
 	}
 	i := &instance{
 		names: s.Policy().Names, keys: s.Keys(), jetstream: new(link.JetStream), deliver: new(recorder),
-		links: new(link.States), order: new(watermark.Group), tally: figures.NewTally(nil),
+		links: new(link.States), order: new(watermark.Group), tally: stats.NewTally(nil),
 		holdMessages: s.Config().HoldMessages, grace: s.Config().ShutdownGrace,
-		timers:   alarm.NewStream(alarm.Config{Policy: s.Policy()}),
+		timers:   role.NewStream(role.Config{Policy: s.Policy()}),
 		refusals: ratelog.NewKeyed(slog.New(slog.DiscardHandler), refusalsEvery, mostRefusing),
 	}
 	reader := lane.NewReader(lane.ReaderConfig{Stream: l.Stream, Delay: l.Delay})
 	room := budget.New(s.Config().HoldBytes, 1).Open(budget.FreeShare)
-	w := newWorker(i, l, planOf(s.Config(), l), by, reader, room, new(figures.Lane), slog.New(slog.DiscardHandler))
-	w.gauge = figures.NewGauge(now)
+	w := newWorker(i, l, planOf(s.Config(), l), by, reader, room, new(stats.Lane), slog.New(slog.DiscardHandler))
+	w.gauge = stats.NewGauge(now)
 	w.clock = newLeaderClock(now)
 	w.sampled(lane.Sample{ServerTime: now.Round(0), Received: now, LastSeq: 300})
 	return w

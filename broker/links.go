@@ -20,7 +20,7 @@ func (b *Broker) watchLinks(ctx context.Context) {
 		for _, w := range b.roster.enlisted() {
 			w.mail.Put(linkBack{})
 		}
-		b.pauses.Look()
+		b.pauses.Refresh()
 	})
 }
 
@@ -35,7 +35,7 @@ func (b *Broker) watchJetStream(ctx context.Context) {
 			return
 		case <-b.jetstream.Back():
 			b.leaser.Probe()
-			b.pauses.Look()
+			b.pauses.Refresh()
 			if probe == nil {
 				probe = time.After(time.Until(probed.Add(probeEvery)))
 			}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
+	"delaybroker/broker/streams"
 )
 
 // TestStampsThatFallBack reads a level whose first message was stamped by a leader five seconds ahead of the next: the
@@ -150,5 +150,5 @@ func storedAgo(seq, last uint64, base time.Time, ago time.Duration) lane.Item {
 // tenSeconds is a worker of such a level.
 func tenSeconds(t *testing.T, now time.Time) *worker {
 	t.Helper()
-	return atWork(t, layout.Spec{Stream: "DELAY_10s", Kind: layout.Level, Name: "10s", Delay: 10 * time.Second}, now)
+	return atWork(t, streams.Spec{Stream: "DELAY_10s", Kind: streams.Level, Name: "10s", Delay: 10 * time.Second}, now)
 }

@@ -1,9 +1,9 @@
 package broker
 
 import (
-	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
-	"delaybroker/broker/provision"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/streams/provision"
 )
 
 // overdueSince is when a message should have left, given its next step; ok is false while the message is not overdue. A
@@ -15,7 +15,7 @@ func overdueSince(p plan, f *flight, s step) (since leader.Time, ok bool) {
 	if f.newer() { // when it is due cannot be read: it should leave after the lane's delay
 		return f.storedAt().Add(p.delay), true
 	}
-	again := f.request.Attempts > 0 || p.kind == layout.Retry
+	again := f.request.Attempts > 0 || p.kind == streams.Retry
 	if s.kind == hold && (!again || f.request.Paced != "") {
 		return leader.Time{}, false
 	}

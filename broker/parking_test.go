@@ -7,9 +7,9 @@ import (
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
+	"delaybroker/broker/streams"
 )
 
 // TestDecideAboutPaused is what becomes of a message that is due, by the state of the pause that matches its target, in
@@ -45,7 +45,7 @@ func TestDecideAboutPaused(t *testing.T) {
 		{"released, and paused again", pause.Paused, pause.Over, "", "first", false, "park for first"},
 		{"released, and paused by another", pause.Over, pause.Paused, "", "first", false, "park for second"},
 	} {
-		p := plan{kind: layout.Level, ladder: ladder, retries: mustLadder(t, "1s 30s"), attempts: 9, pause: tt.lane}
+		p := plan{kind: streams.Level, ladder: ladder, retries: mustLadder(t, "1s 30s"), attempts: 9, pause: tt.lane}
 		f := &flight{Stored: lane.Stored{At: after(-time.Hour)}, request: message.Request{
 			Target: "a.b", Due: after(-time.Minute), RetryAt: after(-time.Second), Paced: "turn", Attempts: 2,
 			Released: tt.released,

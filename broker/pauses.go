@@ -11,11 +11,11 @@ import (
 
 	"delaybroker/broker/budget"
 	"delaybroker/broker/deliver"
-	"delaybroker/broker/figures"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/pause"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 	"delaybroker/broker/timer"
 )
 
@@ -113,17 +113,17 @@ func (b *Broker) sayPauses(l *pause.List) {
 type pauseLanes struct {
 	*Broker
 	shared *instance
-	lane   layout.Spec
+	lane   streams.Spec
 	lease  lease.Lease // of the stream
 	room   *budget.Budget
-	counts *figures.Lane
+	counts *stats.Lane
 
 	last  string               // the pause whose lane was drained last
 	swept map[string]time.Time // when the lanes of pauses that are over were last looked at
 }
 
 func (b *Broker) newPauseLanes(
-	i *instance, l layout.Spec, held lease.Lease, room *budget.Budget, counts *figures.Lane,
+	i *instance, l streams.Spec, held lease.Lease, room *budget.Budget, counts *stats.Lane,
 ) *pauseLanes {
 	return &pauseLanes{
 		Broker: b, shared: i, lane: l, lease: held, room: room, counts: counts, swept: make(map[string]time.Time),
@@ -262,7 +262,7 @@ func (l *pauseLanes) drained(ctx context.Context, id string, closing *time.Time,
 	case empty && local.Sub(*closing) >= closeLeast:
 		l.pauses.Move(ctx, id, pause.Closing, pause.Over)
 		return true
-	case p.State == pause.Closing && local.Sub(*closing) > pause.CloseMost:
+	case p.State == pause.Closing && local.Sub(*closing) > pause.MaxClosing:
 		l.pauses.Move(ctx, id, pause.Closing, pause.Resuming)
 	}
 	return false

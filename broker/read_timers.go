@@ -5,8 +5,8 @@ import (
 	"errors"
 	"log/slog"
 
-	"delaybroker/broker/alarm"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/role"
 )
 
 // This file reads the entries of named timers: ahead, for many markers at once and from any replica, or one by one from
@@ -27,7 +27,7 @@ const (
 func (w *worker) examine(f *flight, m moment) {
 	t := w.timers
 	switch {
-	case f.timer.Stage == alarm.Pending && t.stream.KnowsBefore(f.timer):
+	case f.timer.Stage == role.Pending && t.stream.KnowsBefore(f.timer):
 		w.proceed(f, m)
 	case f.timer.Fresh():
 		t.uncopied = append(t.uncopied, f) // read at the end of the pass, with others
@@ -79,13 +79,13 @@ func (w *worker) copyOn(m moment) {
 	for len(t.uncopied) > 0 && t.copying < copiers && !w.stopped.Load() {
 		batch, bytes := copied{}, 0
 		var subjects []string
-		for len(t.uncopied) > 0 && len(subjects) < alarm.MaxCopies {
+		for len(t.uncopied) > 0 && len(subjects) < role.MaxCopies {
 			f := t.uncopied[0]
 			share, ahead := int64(loadShare), f.when().After(m.now)
 			if ahead {
 				share *= 2
 			}
-			if len(subjects) > 0 && bytes+f.timer.Size > alarm.CopiesBytes {
+			if len(subjects) > 0 && bytes+f.timer.Size > role.CopiesBytes {
 				break
 			}
 			if !w.load(f, share) {
@@ -113,7 +113,7 @@ func (w *worker) copyOn(m moment) {
 
 func (e copied) takeIn(w *worker, m moment) {
 	w.timers.copying--
-	if e.err != nil && !errors.Is(e.err, alarm.ErrNoCopies) {
+	if e.err != nil && !errors.Is(e.err, role.ErrNoCopies) {
 		w.notes.Log(slog.LevelWarn, "timers cannot be read ahead from the replicas of their stream; reading each from the "+
 			"leader when it is due: look at the stream's allow_direct, and the right to publish to DIRECT.GET",
 			"err", e.err)
@@ -123,7 +123,7 @@ func (e copied) takeIn(w *worker, m moment) {
 		switch {
 		case ok:
 			entry, s := w.timers.stream.Copied(f.timer, in)
-			if s.Kind == alarm.Anew {
+			if s.Kind == role.Anew {
 				w.anew(f, entry, in.Data)
 			}
 			w.apply(f, timerStep(m, f, s), m)
@@ -151,7 +151,7 @@ func (w *worker) lookOn() {
 	t := w.timers
 	for len(t.unlooked) > 0 && t.looking < lookers && !w.stopped.Load() {
 		f := t.unlooked[0]
-		before := f.timer.Stage == alarm.Pending // its own body is in memory, and nobody has fired it
+		before := f.timer.Stage == role.Pending // its own body is in memory, and nobody has fired it
 		if !before && !w.load(f, loadShare) {
 			return
 		}

@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 )
 
 const (
@@ -38,7 +38,7 @@ type reading struct {
 	seen    lane.Sample // the last look at the stream
 }
 
-func newReading(r *lane.Reader, l layout.Spec, from uint64) *reading {
+func newReading(r *lane.Reader, l streams.Spec, from uint64) *reading {
 	return &reading{Reader: r, delay: l.Delay, from: from}
 }
 
@@ -210,7 +210,7 @@ func (w *worker) read(item lane.Item, local time.Time) {
 
 // parse reads the request of a message.
 func (w *worker) parse(f *flight, in message.Incoming) {
-	if w.lane.Kind == layout.Timers {
+	if w.lane.Kind == streams.Timers {
 		w.parseEntry(f, in)
 		return
 	}

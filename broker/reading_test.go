@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 )
 
 // hourly is the reading of a level of an hour, in its first epoch.
 func hourly() *reading {
-	r := newReading(lane.NewReader(lane.ReaderConfig{}), layout.Spec{Delay: time.Hour}, 1)
+	r := newReading(lane.NewReader(lane.ReaderConfig{}), streams.Spec{Delay: time.Hour}, 1)
 	r.adopt(lane.Epoch{Number: 1, Info: lane.Sample{LastSeq: 1000, Messages: 1000, Received: after(0)}})
 	return r
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
+	"delaybroker/broker/acks"
 	"delaybroker/broker/journal"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
 )
 
 // This file keeps the journal: a record of how each message ended. No step of a message waits for it.
@@ -20,7 +20,7 @@ const (
 
 // keepJournal stores records until the returned function is called, which waits for the last. Without a journal, the
 // writer is nil.
-func (b *Broker) keepJournal(ctx context.Context, write *outbox.Outbox) (*journal.Writer, func()) {
+func (b *Broker) keepJournal(ctx context.Context, write *acks.Inbox) (*journal.Writer, func()) {
 	cfg := b.cfg
 	if cfg.Journal == 0 {
 		return nil, func() {}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"delaybroker/broker/figures"
-	"delaybroker/broker/history"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/stats/history"
 )
 
 // remember notes the counts in the book at the end of each of its steps, until ctx ends. It costs one look at the
@@ -15,13 +15,13 @@ func (b *Broker) remember(ctx context.Context) {
 	if book == nil {
 		return
 	}
-	var last []figures.TargetCount
+	var last []stats.TargetCount
 	var lastAt time.Time
 	for {
 		now, s := time.Now(), b.Status()
 		book.Add(now, s.Kept())
 		if !lastAt.IsZero() {
-			lately := figures.TargetsSince(s.Targets, last, now.Sub(lastAt))
+			lately := stats.TargetsSince(s.Targets, last, now.Sub(lastAt))
 			b.tally.Lately.Store(&lately)
 		}
 		last, lastAt = s.Targets, now
@@ -34,11 +34,11 @@ func (b *Broker) remember(ctx context.Context) {
 }
 
 // Targets are the targets that this instance delivered to, as of the last step of its history, where one is kept.
-func (b *Broker) Targets() []figures.TargetAnswer {
+func (b *Broker) Targets() []stats.TargetAnswer {
 	if lately := b.tally.Lately.Load(); lately != nil {
 		return *lately
 	}
-	return figures.TargetsSince(b.tally.Read().Targets, nil, 0)
+	return stats.TargetsSince(b.tally.Read().Targets, nil, 0)
 }
 
 // history is what an operator who asks for one of the spans gets; nil where nothing is kept.

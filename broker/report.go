@@ -3,10 +3,10 @@ package broker
 import (
 	"time"
 
-	"delaybroker/broker/figures"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 )
 
 // This file has a worker's loop tell how it is, for Status.
@@ -24,13 +24,13 @@ const (
 func (w *worker) report(local time.Time) {
 	f, r := w.flights, w.reading
 	now, _ := w.clock.Now(local)
-	report := figures.Report{
-		Memory:  figures.Memory{Held: f.count, HeldBytes: f.bytes, Span: r.cursor.Span(), Full: w.full()},
+	report := stats.Report{
+		Memory:  stats.Memory{Held: f.count, HeldBytes: f.bytes, Span: r.cursor.Span(), Full: w.full()},
 		Waiting: f.waiting(), Newer: len(f.newer),
 		Pending: uint64(f.count) + r.behind(), Read: r.last.Sequence, Bytes: r.seen.Bytes,
 		MaxBytes: r.seen.MaxBytes, Offset: w.clock.Offset(now, local), Uncommitted: w.commits.waiting(&r.cursor, local),
 	}
-	if w.lane.Kind == layout.Timers { // what has been read stays; one message is the cursor
+	if w.lane.Kind == streams.Timers { // what has been read stays; one message is the cursor
 		report.Pending = max(report.Pending, max(r.seen.Messages, 1)-1)
 		report.Unopened = w.timers.unopened
 	}
@@ -58,7 +58,7 @@ func orNone(t leader.Time, ok bool) leader.Time {
 func (w *worker) count(local time.Time) time.Duration {
 	every := countEvery
 	switch {
-	case w.lane.Kind == layout.Timers && w.reading.seen.Messages > 1:
+	case w.lane.Kind == streams.Timers && w.reading.seen.Messages > 1:
 		every = timersEvery
 	case w.hungry(local):
 		return forever

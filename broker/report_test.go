@@ -4,17 +4,17 @@ import (
 	"testing"
 	"time"
 
-	"delaybroker/broker/figures"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 )
 
 // idle is a worker of a level of an hour.
 func idle(t *testing.T, now time.Time) *worker {
 	t.Helper()
-	return atWork(t, layout.Spec{Kind: layout.Level, Delay: time.Hour}, now)
+	return atWork(t, streams.Spec{Kind: streams.Level, Delay: time.Hour}, now)
 }
 
 func (w *worker) statusAt(local time.Time) LaneStatus {
@@ -49,15 +49,15 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 	ago, soon := now.Add(-10*time.Second), now.Add(20*time.Second)
 	for _, test := range []struct {
 		name    string
-		kind    layout.Kind
+		kind    streams.Kind
 		request message.Request
 		want    time.Duration
 	}{
-		{"waits for the first time", layout.Level, message.Request{Due: soon}, 0},
-		{"refused", layout.Retry, message.Request{RetryAt: soon, Due: ago, Attempts: 1}, 10 * time.Second},
-		{"deferred", layout.Retry, message.Request{RetryAt: soon, Due: ago}, 10 * time.Second},
-		{"paced", layout.Level, message.Request{RetryAt: soon, Due: ago, Paced: "x"}, 0},
-		{"paced after it", layout.Retry, message.Request{RetryAt: soon, Due: ago, Paced: "x", Attempts: 1}, 0},
+		{"waits for the first time", streams.Level, message.Request{Due: soon}, 0},
+		{"refused", streams.Retry, message.Request{RetryAt: soon, Due: ago, Attempts: 1}, 10 * time.Second},
+		{"deferred", streams.Retry, message.Request{RetryAt: soon, Due: ago}, 10 * time.Second},
+		{"paced", streams.Level, message.Request{RetryAt: soon, Due: ago, Paced: "x"}, 0},
+		{"paced after it", streams.Retry, message.Request{RetryAt: soon, Due: ago, Paced: "x", Attempts: 1}, 0},
 	} {
 		w := idle(t, now)
 		w.plan.kind = test.kind
@@ -88,7 +88,7 @@ func TestStatusOfALoopThatHangs(t *testing.T) {
 	if l.ClockKnown {
 		t.Error("the clocks are compared by a look of an hour ago")
 	}
-	if l := w.statusAt(now.Add(figures.OffsetFor)); !l.ClockKnown || l.ClockOffset != 0 {
+	if l := w.statusAt(now.Add(stats.OffsetFor)); !l.ClockKnown || l.ClockOffset != 0 {
 		t.Errorf("clock offset %s, known %v, want 0 and true", l.ClockOffset, l.ClockKnown)
 	}
 }

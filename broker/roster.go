@@ -4,19 +4,19 @@ import (
 	"slices"
 	"sync"
 
-	"delaybroker/broker/figures"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 )
 
 // roster lists the workers that run now, and the counts of all lanes. The zero roster is ready to use.
 type roster struct {
 	mu      sync.Mutex // guards the fields below
 	workers []*worker
-	counts  []*figures.Lane // one for each lane
+	counts  []*stats.Lane // one for each lane
 }
 
 // countOf is the count of a lane. It makes a new one for a new lane.
-func (r *roster) countOf(l layout.Spec) *figures.Lane {
+func (r *roster) countOf(l streams.Spec) *stats.Lane {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.counts {
@@ -24,12 +24,12 @@ func (r *roster) countOf(l layout.Spec) *figures.Lane {
 			return c
 		}
 	}
-	c := &figures.Lane{Spec: l}
+	c := &stats.Lane{Spec: l}
 	r.counts = append(r.counts, c)
 	return c
 }
 
-func (r *roster) counted() []*figures.Lane {
+func (r *roster) counted() []*stats.Lane {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.counts)

@@ -9,11 +9,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/alarm"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/role"
 )
 
 // This file takes the steps that decide.go has decided on, and takes in the answers to them.
@@ -112,16 +112,16 @@ func (w *worker) apply(f *flight, s step, m moment) {
 }
 
 // destination is where the message of a timer has arrived, by its last publish into one of our streams.
-func destination(sent *publish) alarm.Destination {
+func destination(sent *publish) role.Destination {
 	switch {
 	case sent == nil:
-		return alarm.Target
+		return role.Target
 	case sent.kind == hop:
-		return alarm.Level
+		return role.Level
 	case sent.kind == dead:
-		return alarm.DeadLetters
+		return role.DeadLetters
 	}
-	return alarm.RetryLane
+	return role.RetryLane
 }
 
 // end lets a message go.

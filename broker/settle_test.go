@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/acks"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
 )
 
 // TestUnknownStepsAndEvents: a step or an event that nothing handles must not pass in silence.
@@ -53,7 +53,7 @@ func TestArrivalLetsGo(t *testing.T) {
 			w.delivered(f, deliver.Result{Outcome: deliver.Delivered}, leader.Time{}, m)
 		}, 1},
 		{"not answered", func(w *worker, f *flight, m moment) {
-			w.delivered(f, deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrTimeout}, leader.Time{}, m)
+			w.delivered(f, deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout}, leader.Time{}, m)
 		}, 0},
 		{"stored", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: hop}
@@ -61,7 +61,7 @@ func TestArrivalLetsGo(t *testing.T) {
 		}, 1},
 		{"not stored", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: hop}
-			w.stored(f, storeAnswer{err: outbox.ErrTimeout}, m)
+			w.stored(f, storeAnswer{err: acks.ErrTimeout}, m)
 		}, 0},
 		{"found, and ours", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: retry}
@@ -69,7 +69,7 @@ func TestArrivalLetsGo(t *testing.T) {
 		}, 1},
 		{"found, and not looked at", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: retry}
-			w.checked(f, false, outbox.ErrTimeout, m)
+			w.checked(f, false, acks.ErrTimeout, m)
 		}, 0},
 	} {
 		w := tenSeconds(t, now)
@@ -93,7 +93,7 @@ func TestWhatMayBeStoredStays(t *testing.T) {
 	small, _ := w.plan.ladder.Lookup("1s")
 	sent := &publish{kind: hop, level: small}
 	f.sent = sent
-	w.stored(f, storeAnswer{err: outbox.ErrTimeout}, w.moment(now))
+	w.stored(f, storeAnswer{err: acks.ErrTimeout}, w.moment(now))
 	if f.sent != sent || f.refused != "" {
 		t.Error("without an answer, the publish is forgotten, or taken for refused")
 	}
@@ -149,13 +149,13 @@ func TestSilencesAreCounted(t *testing.T) {
 	now := time.Now()
 	w := tenSeconds(t, now)
 	f := inFlight(w, now)
-	silent := deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrTimeout}
+	silent := deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout}
 	for want := 1; want < silentTries; want++ {
 		if w.delivered(f, silent, leader.Time{}, w.moment(now)); f.silent != want {
 			t.Fatalf("%d silences, want %d", f.silent, want)
 		}
 	}
-	r := deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrDisconnected}
+	r := deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrDisconnected}
 	if w.delivered(f, r, leader.Time{}, w.moment(now)); f.silent != silentTries-1 {
 		t.Errorf("%d silences after the connection was lost, want %d", f.silent, silentTries-1)
 	}

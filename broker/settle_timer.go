@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
-	"delaybroker/broker/alarm"
+	"delaybroker/broker/acks"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
+	"delaybroker/broker/timer/role"
 	"delaybroker/wheel"
 )
 
@@ -30,7 +30,7 @@ const (
 
 // settlement is what is left of a timer that is settled, until its entries are removed. Its message has left memory.
 type settlement struct {
-	timer *alarm.Alarm
+	timer *role.Alarm
 	mark  lane.Mark    // of the message that the lane has read
 	since time.Time    // local
 	tries int          // to remove its entries
@@ -127,8 +127,8 @@ func (t *timers) nextRepeat() (leader.Time, bool) {
 
 func (e told) takeIn(w *worker, m moment) {
 	w.timers.settlements.underway--
-	step := e.timer.Told(alarm.Answer{Ack: e.ack, Err: e.storeAnswer.err})
-	if step.Kind == alarm.Remove {
+	step := e.timer.Told(role.Answer{Ack: e.ack, Err: e.storeAnswer.err})
+	if step.Kind == role.Remove {
 		w.leftOut(e.timer)
 	}
 	w.settled(e.settlement, step, m)
@@ -143,24 +143,24 @@ func (e removed) takeIn(w *worker, m moment) {
 }
 
 // settled takes the next step of a settlement.
-func (w *worker) settled(s *settlement, step alarm.Step, m moment) {
+func (w *worker) settled(s *settlement, step role.Step, m moment) {
 	t := w.timers
 	if !s.timer.Again() {
 		delete(t.arrived, s)
 	}
 	switch step.Kind {
-	case alarm.Remove:
+	case role.Remove:
 		s.tries = 0
 		t.queue = append(t.queue, s)
-	case alarm.Repeat:
+	case role.Repeat:
 		at := m.now // as soon as there is a connection
-		if !outbox.Offline(step.Err) {
+		if !acks.Offline(step.Err) {
 			w.counts.Repeats.Add(1)
 			at = at.Add(backOffTime(s.tries, t.count))
 		}
 		s.tries++
 		s.waits = t.repeats.Add(at.Stamp(), s)
-	case alarm.LetGo:
+	case role.LetGo:
 		delete(t.arrived, s)
 		t.count--
 		w.reading.cursor.Done(s.mark)

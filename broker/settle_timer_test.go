@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 )
 
 // TestSettlementsWait: settlements wait while much that is due is on its way, or is to be read; but not for long, not
@@ -28,7 +28,7 @@ func TestSettlementsWait(t *testing.T) {
 		"the lane ends":          {func(w *worker) { w.flights.underway = 1000; w.stopped.Store(true) }, 0, false},
 		"no room for other work": {func(w *worker) { w.flights.underway, w.flights.count = 1000, 1<<20 }, 0, false},
 	} {
-		w := atWork(t, layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}, now)
+		w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 		f := entryRead(w, 7, now, message.Header{"Delay-Cancel": {"1"}})
 		w.remove(f)
 		w.timers.queue[0].since = now
@@ -43,7 +43,7 @@ func TestSettlementsWait(t *testing.T) {
 // when that is done.
 func TestSettledLeavesMemory(t *testing.T) {
 	now := time.Now()
-	w := atWork(t, layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}, now)
+	w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 	f := entryRead(w, 7, now, message.Header{"Delay-Cancel": {"1"}})
 	f.timer.Size = 1 << 20
 	w.load(f, loadShare)

@@ -8,24 +8,24 @@ import (
 	"sync"
 	"time"
 
-	"delaybroker/broker/figures"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 )
 
 // Status is what the broker is doing and has done since it started.
-type Status = figures.Status
+type Status = stats.Status
 
 // LaneStatus is the state of one lane.
-type LaneStatus = figures.LaneStatus
+type LaneStatus = stats.LaneStatus
 
 // Status looks at all lanes. It takes no lock that a loop holds, and asks NATS nothing.
 func (b *Broker) Status() Status {
 	s := Status{
 		Draining: b.draining.Load(), Links: b.conns.Status(), Counts: b.tally.Read(),
-		Journal: figures.JournalStatus{
+		Journal: stats.JournalStatus{
 			Kept: b.cfg.Journal > 0, Stored: b.tally.Journal.Stored.Load(), Dropped: b.tally.Journal.Dropped.Load(),
 		},
-		Paused: []figures.PauseStatus{}, Waiting: b.pauses.Waiting(),
+		Paused: []stats.PauseStatus{}, Waiting: b.pauses.Waiting(),
 	}
 	select {
 	case <-b.ready:
@@ -33,7 +33,7 @@ func (b *Broker) Status() Status {
 	default:
 	}
 	for _, p := range b.pauses.List().Present() {
-		s.Paused = append(s.Paused, figures.PauseStatus{Pattern: p.Pattern, State: p.State, Since: p.Since})
+		s.Paused = append(s.Paused, stats.PauseStatus{Pattern: p.Pattern, State: p.State, Since: p.Since})
 	}
 	now := time.Now()
 	owned := make(map[string]*worker)
@@ -47,13 +47,13 @@ func (b *Broker) Status() Status {
 			l.Owned, l.InDoubt, l.Live = true, !w.lease.Held(), w.reading.Live() != 0
 			w.gauge.Fill(&l, now)
 		}
-		if l.Kind == string(layout.Paused) {
+		if l.Kind == string(streams.Paused) {
 			l.Owned, l.Live, l.Level = b.pauses.owning.Load(), b.pauses.owning.Load(), ""
 			l.Pending = b.pauses.Waiting()
 		}
 		s.Lanes = append(s.Lanes, l)
 	}
-	slices.SortFunc(s.Lanes, figures.ByWay)
+	slices.SortFunc(s.Lanes, stats.ByWay)
 	return s
 }
 

@@ -4,37 +4,37 @@ import (
 	"log/slog"
 	"time"
 
-	"delaybroker/broker/attempts"
-	"delaybroker/broker/conf"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/config"
+
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
+	"delaybroker/broker/streams"
 	"delaybroker/levels"
 )
 
 // plan holds the settings by which the steps of a lane's messages are decided.
 type plan struct {
-	kind     layout.Kind
+	kind     streams.Kind
 	delay    time.Duration // how long every message waits in the lane
 	ladder   levels.Ladder
 	retries  levels.Ladder
 	attempts int // deliveries that may be refused
 
-	retryRules   attempts.Waits // before retries
-	attemptRules attempts.Limits
+	retryRules   config.RetryWaits // before retries
+	attemptRules config.RetryLimits
 
 	pause   string      // in the lane of a pause: its id
 	resumed leader.Time // and since when its messages may go out
 }
 
 // planOf is by what the messages of a lane are decided about.
-func planOf(cfg conf.Config, l layout.Spec) plan {
+func planOf(cfg config.Config, l streams.Spec) plan {
 	p := plan{
 		kind: l.Kind, delay: l.Delay, ladder: cfg.Ladder, retries: cfg.RetryLadder, retryRules: cfg.RetryRules,
 		attempts: cfg.Attempts, attemptRules: cfg.AttemptRules,
 	}
-	if l.Kind == layout.Paused {
+	if l.Kind == streams.Paused {
 		p.pause = l.Name
 	}
 	return p

@@ -7,21 +7,21 @@ import (
 	"slices"
 	"time"
 
-	"delaybroker/broker/alarm"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
-	"delaybroker/broker/provision"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/streams/provision"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/role"
 )
 
 // timers are the named timers that a lane has in memory. It belongs to the lane's loop. See package alarm.
 type timers struct {
-	stream *alarm.Stream
-	latest map[string]*flight        // by subject: the sets that the timers' lane has read; nil in other lanes
-	mine   map[*alarm.Alarm]struct{} // those that this lane fires
-	loaded int                       // bytes of bodies that were read for their markers
+	stream *role.Stream
+	latest map[string]*flight       // by subject: the sets that the timers' lane has read; nil in other lanes
+	mine   map[*role.Alarm]struct{} // those that this lane fires
+	loaded int                      // bytes of bodies that were read for their markers
 
 	began time.Time // local; since when the lane is ours
 
@@ -29,13 +29,13 @@ type timers struct {
 	uncopied, unlooked []*flight // to be read, in order: from any replica, and from the leader
 
 	settlements
-	sweep    alarm.Sweep
+	sweep    role.Sweep
 	unopened int // entries that are sealed with a key that is not known, by the last pass
 }
 
-func newTimers(s *alarm.Stream, lane bool) *timers {
+func newTimers(s *role.Stream, lane bool) *timers {
 	t := &timers{
-		stream: s, mine: make(map[*alarm.Alarm]struct{}), settlements: newSettlements(), began: time.Now(),
+		stream: s, mine: make(map[*role.Alarm]struct{}), settlements: newSettlements(), began: time.Now(),
 	}
 	if lane {
 		t.latest = make(map[string]*flight)
@@ -84,7 +84,7 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 }
 
 // isEntry reports whether the messages of the lane are entries of timers.
-func (w *worker) isEntry() bool { return w.lane.Kind == layout.Timers }
+func (w *worker) isEntry() bool { return w.lane.Kind == streams.Timers }
 
 // beforeUs reports whether an entry was stored before the lane was ours. Nothing of ours fires while the leader's clock
 // is not known.
@@ -117,7 +117,7 @@ func (w *worker) forgetTimer(f *flight) {
 }
 
 // endAlarm gives up the firing of a timer.
-func (w *worker) endAlarm(a *alarm.Alarm) {
+func (w *worker) endAlarm(a *role.Alarm) {
 	t := w.timers
 	if _, ok := t.mine[a]; ok {
 		t.stream.Release(a)
@@ -165,7 +165,7 @@ func (w *worker) sweepSoon(m moment, local time.Time) time.Duration {
 				cancel()
 			}
 		})
-		end := w.timers.stream.Pass(ctx, before, func(b *alarm.Batch) { w.mail.Put(swept{batch: b}) })
+		end := w.timers.stream.Pass(ctx, before, func(b *role.Batch) { w.mail.Put(swept{batch: b}) })
 		w.mail.Put(swept{end: end})
 	})
 	return forever
@@ -173,8 +173,8 @@ func (w *worker) sweepSoon(m moment, local time.Time) time.Duration {
 
 // swept is the event that a pass has picked some up, or has ended.
 type swept struct {
-	batch *alarm.Batch // nil at the end
-	end   alarm.Pass
+	batch *role.Batch // nil at the end
+	end   role.Pass
 }
 
 // swept takes in what a pass has picked up, or its end.
@@ -205,7 +205,7 @@ func (w *worker) swept(e swept, m moment, local time.Time) {
 }
 
 // logSeals logs what a pass has found of the keys that entries are sealed with.
-func (w *worker) logSeals(end alarm.Pass) {
+func (w *worker) logSeals(end role.Pass) {
 	resealed, err := end.Resealed()
 	if resealed > 0 {
 		w.log.Info("pending series and schedules are sealed anew, with the first secret", "entries", resealed)

@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"delaybroker/broker/alarm"
+	"delaybroker/broker/acks"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/role"
 )
 
 // entryRead is an entry of the timers' stream that was just read by the worker of its lane.
@@ -43,15 +43,15 @@ func TestPendingGivesWay(t *testing.T) {
 		"noise":              {func(*flight) message.Header { return nil }, false, nil},
 		"what became of one": {func(f *flight) message.Header { return f.request.OverHeader(7, 8, "delivered") }, false, nil},
 	} {
-		for stage, doubt := range map[alarm.Stage]func(*worker, *flight){
-			alarm.Pending: func(w *worker, f *flight) { w.flights.hold(f, f.when()) },
-			alarm.Doubt: func(w *worker, f *flight) { // the answer to its firing was lost
+		for stage, doubt := range map[role.Stage]func(*worker, *flight){
+			role.Pending: func(w *worker, f *flight) { w.flights.hold(f, f.when()) },
+			role.Doubt: func(w *worker, f *flight) { // the answer to its firing was lost
 				w.timers.mine[f.timer] = struct{}{}
 				w.flights.underway++
-				claimAnswered{f, storeAnswer{err: outbox.ErrTimeout}}.takeIn(w, w.moment(now))
+				claimAnswered{f, storeAnswer{err: acks.ErrTimeout}}.takeIn(w, w.moment(now))
 			},
 		} {
-			w := atWork(t, layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}, now)
+			w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 			w.timers.stream.Policy.Keys = tt.keys
 			f := entryRead(w, 7, now, message.Header{"Delay-For": {"1s"}})
 			if doubt(w, f); f.timer.Stage != stage || w.flights.waiting() != 1 {
@@ -59,8 +59,8 @@ func TestPendingGivesWay(t *testing.T) {
 			}
 			entryRead(w, 9, now, tt.header(f))
 			entryRead(w, 10, now, message.Header{"Delay-For": {"2h"}})
-			kept := tt.kept || stage == alarm.Doubt
-			if got := w.flights.waiting() == 1; got != kept || kept != (f.timer.Stage == alarm.Doubt) {
+			kept := tt.kept || stage == role.Doubt
+			if got := w.flights.waiting() == 1; got != kept || kept != (f.timer.Stage == role.Doubt) {
 				t.Errorf("%s, in stage %d: it is kept: %t, want %t; it is in stage %d", name, stage, got, kept, f.timer.Stage)
 			}
 		}
@@ -70,14 +70,14 @@ func TestPendingGivesWay(t *testing.T) {
 // TestFiredStaysFired: what is stored as fired goes on to its target, whatever is read of its subject.
 func TestFiredStaysFired(t *testing.T) {
 	now := time.Now()
-	w := atWork(t, layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}, now)
+	w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 	f := entryRead(w, 7, now.Add(-time.Second), message.Header{"Delay-For": {"1s"}})
 	claimAnswered{f, storeAnswer{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}}.takeIn(w, w.moment(now))
 	if d := w.shared.deliver.(*recorder); len(*d) != 1 || (*d)[0].Target != "orders.x" {
 		t.Fatalf("it was not delivered: %+v", *d)
 	}
 	entryRead(w, 9, now, message.Header{"Delay-Cancel": {"1"}})
-	if f.timer.Stage != alarm.Fired || f.timer.Superseded || f.timer.Entry != 8 {
+	if f.timer.Stage != role.Fired || f.timer.Superseded || f.timer.Entry != 8 {
 		t.Errorf("after a cancel it is %+v", f.timer)
 	}
 }
@@ -93,10 +93,10 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 		"told already":    {storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeWrongLast}}, 1},
 		"no room to tell": {storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeTooLarge}}, 2},
 	} {
-		w := atWork(t, layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}, now)
+		w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 		for i, answer := range []storeAnswer{{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}, tt.second} {
 			f := entryRead(w, uint64(7+2*i), now, message.Header{"Delay-For": {"1h"}})
-			f.timer.Stage, f.timer.Entry, f.timer.What, f.timer.Left = alarm.Settled, 7, message.OutcomeMissed, 1
+			f.timer.Stage, f.timer.Entry, f.timer.What, f.timer.Left = role.Settled, 7, message.OutcomeMissed, 1
 			w.flights.underway++
 			w.remove(f)
 			told{w.timers.queue[len(w.timers.queue)-1], answer}.takeIn(w, w.moment(now))
@@ -111,7 +111,7 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 // left to whoever is at it, whatever our own clock shows. Until the leader has told its time, all firings are earlier.
 func TestLeftBehindByTheLeadersClock(t *testing.T) {
 	now := time.Now()
-	lane := layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}
+	lane := streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}
 	set := entryRead(atWork(t, lane, now), 7, now, message.Header{"Delay-For": {"1s"}})
 	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} { // the leader's clock
 		for _, tt := range []struct {
@@ -130,7 +130,7 @@ func TestLeftBehindByTheLeadersClock(t *testing.T) {
 				w.clock.Look(leader.Answer{Time: now.Round(0).Add(ahead), Received: now, LastSeq: 300})
 			}
 			f := entryRead(w, 9, now.Add(ahead+tt.stored), set.request.FiredHeader(7, "other"))
-			if got := f.timer.Stage == alarm.Doubt; got != tt.looked {
+			if got := f.timer.Stage == role.Doubt; got != tt.looked {
 				t.Errorf("by a clock that is %s ahead, stored after %s, its clock unknown %t: looked at %t, want %t",
 					ahead, tt.stored, tt.unknown, got, tt.looked)
 			}

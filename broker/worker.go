@@ -8,21 +8,21 @@ import (
 	"sync/atomic"
 	"time"
 
-	"delaybroker/broker/alarm"
+	"delaybroker/broker/acks"
 	"delaybroker/broker/budget"
-	"delaybroker/broker/figures"
 	"delaybroker/broker/journal"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/link"
 	"delaybroker/broker/mailbox"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
 	"delaybroker/broker/pause"
-	"delaybroker/broker/provision"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/streams/provision"
+	"delaybroker/broker/timer/role"
 	"delaybroker/broker/watermark"
 )
 
@@ -46,15 +46,15 @@ type instance struct {
 	names     message.Names
 	keys      *provision.Keyring
 	jetstream *link.JetStream
-	write     *outbox.Outbox
+	write     *acks.Inbox
 	deliver   deliverer
 	links     *link.States
 	order     *watermark.Group
-	tally     *figures.Tally
+	tally     *stats.Tally
 	pauses    *pause.Keeper
 	refusals  *ratelog.Keyed  // by target, for all lanes together
 	journal   *journal.Writer // nil if none is kept
-	timers    *alarm.Stream
+	timers    *role.Stream
 	ended     func(Ended) // nil if nobody wants to know: see Config
 
 	holdMessages int           // how many messages a lane keeps: see Config
@@ -65,7 +65,7 @@ type instance struct {
 // say otherwise. The loop waits for no answer: answers come back through the mailbox.
 type worker struct {
 	shared *instance
-	lane   layout.Spec
+	lane   streams.Spec
 	plan   plan
 	lease  lease.Lease
 	log    *slog.Logger
@@ -85,9 +85,9 @@ type worker struct {
 
 // tells are what a worker tells of its work.
 type tells struct {
-	early  figures.Early
-	gauge  *figures.Gauge // read by Status
-	counts *figures.Lane  // read by Status
+	early  stats.Early
+	gauge  *stats.Gauge // read by Status
+	counts *stats.Lane  // read by Status
 }
 
 // loop holds the parts that a worker's loop needs to wait, wake up and end.
@@ -116,7 +116,7 @@ type (
 // newWorker prepares a worker for a lane that is ours. Room is the lane's account of the instance's memory, which run
 // closes.
 func newWorker(
-	i *instance, l layout.Spec, p plan, by lease.Lease, r *lane.Reader, room *budget.Account, counts *figures.Lane,
+	i *instance, l streams.Spec, p plan, by lease.Lease, r *lane.Reader, room *budget.Account, counts *stats.Lane,
 	log *slog.Logger,
 ) *worker {
 	clock := newLeaderClock(time.Now())
@@ -124,13 +124,13 @@ func newWorker(
 		shared: i, lane: l, plan: p, lease: by, log: log, notes: ratelog.New(log),
 		reading: newReading(r, l, by.From().Next), flights: newFlights(room), clock: clock,
 		commits: newCommitter(l.Stream, laneFilter(i.names, l), i.jetstream.API, i.jetstream.Sample),
-		tells:   tells{gauge: figures.NewGauge(clock.Base()), counts: counts},
+		tells:   tells{gauge: stats.NewGauge(clock.Base()), counts: counts},
 		loop:    loop{mail: mailbox.New[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
 	}
 	room.OnRoom(w.wake)
 	w.backlog = newBacklog(i.order, w.wake)
-	w.timers = newTimers(i.timers, l.Kind == layout.Timers)
-	if l.Kind == layout.Timers {
+	w.timers = newTimers(i.timers, l.Kind == streams.Timers)
+	if l.Kind == streams.Timers {
 		w.reading.own, w.commits.keep = i.names.Armed(), w.timers.storeCursor
 	}
 	return w
@@ -203,7 +203,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 			left = kept
 		}
 		wait = min(wait, w.awaitDue(left, local, m.proven), w.count(local))
-	} else if w.lane.Kind == layout.Timers && able {
+	} else if w.lane.Kind == streams.Timers && able {
 		wait = min(wait, w.count(local))
 	}
 	wait = min(wait, kept, w.sweepSoon(m, local))

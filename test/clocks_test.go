@@ -13,12 +13,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/dialect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/schedules"
 	"delaybroker/broker/timer/store"
-	"delaybroker/broker/timetable"
-	"delaybroker/cmd/schedules"
+	"delaybroker/broker/timer/timetable"
+	declared "delaybroker/cmd/schedules"
 	"delaybroker/test/natstest"
 )
 
@@ -160,9 +160,9 @@ func TestSchedulesByTheServersClock(t *testing.T) {
 
 // answersSchedules answers those who ask for schedules, with the timers and the clock of c.
 func (c *controlled) answersSchedules(t *testing.T) {
-	service := dialect.NewService(dialect.Config{
+	service := schedules.NewService(schedules.Config{
 		Conn: c.nc, Grounds: message.ParseGrounds("schedules.orders.>=orders.>", nil),
-		Store: dialect.Store{Timers: c.timers},
+		Store: schedules.Store{Timers: c.timers},
 		Grace: time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, stop := context.WithCancel(context.Background())
@@ -185,14 +185,14 @@ func TestApplyByTheServersClock(t *testing.T) {
 		text := "set: s\nschedules:\n  k: {every: 1m, target: orders.x, last: " +
 			now.Add(30*time.Minute).Format(time.RFC3339Nano) + "}\n  over: {every: 1m, target: orders.x, last: " +
 			now.Add(-30*time.Minute).Format(time.RFC3339Nano) + "}\n"
-		file, err := schedules.Read("file", []byte(text), c.timers.Policy, time.Now())
+		file, err := declared.Read("file", []byte(text), c.timers.Policy, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := make(map[string]schedules.What)
-		err = schedules.Apply{File: file, Timers: c.timers, Policy: c.timers.Policy, DryRun: true}.Run(t.Context(),
-			func(r schedules.Result) { got[r.Name] = r.What })
-		if err != nil || got["k"] != schedules.Add || got["over"] != schedules.Over {
+		got := make(map[string]declared.What)
+		err = declared.Apply{File: file, Timers: c.timers, Policy: c.timers.Policy, DryRun: true}.Run(t.Context(),
+			func(r declared.Result) { got[r.Name] = r.What })
+		if err != nil || got["k"] != declared.Add || got["over"] != declared.Over {
 			t.Errorf("it would do %v, %v", got, err)
 		}
 	})

@@ -269,7 +269,7 @@ func TestOneFilterForEachScan(t *testing.T) {
 	})
 }
 
-// TestOperationsOfVerbs: how often each verb reads and publishes, as package control says.
+// TestOperationsOfVerbs: how often each verb reads and publishes, as package service says.
 func TestOperationsOfVerbs(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -9,34 +9,21 @@ import (
 
 // The floors of the project, lowest first. A package imports packages of lower floors, and of its own floor only those
 // that beside names.
-//
-//	10 cmd/delaybroker
-//	9  cmd/process   cmd/demo
-//	8  cmd/settings   cmd/schedules
-//	7  cmd/embedded   cmd/links   cmd/terminal   cmd/publisher   cmd/nack   cmd/spelling   broker/probes   broker/page
-//	6  broker/inspect   broker/bench   broker/trace
-//	5  broker   broker/metrics
-//	4  broker/figures   broker/provision ──▶ broker/conf   broker/dialect
-//	3  broker/deliver   broker/deadletter   broker/journal   broker/link   broker/alarm   broker/control
-//	2  broker/outbox    broker/timer/store ──▶ broker/lane ──▶ broker/layout    broker/lease    broker/pause
-//	1  broker/jsapi     broker/attempts   broker/timer   broker/client/clienttest ──▶ broker/client
-//	0  levels   wheel   broker/message ──▶ broker/timetable ──▶ levels   broker/ratelog   broker/leader   broker/budget   broker/mailbox
-//	   broker/watermark ──▶ broker/leader   broker/history   broker/payload
 var floors = [][]string{
 	{
 		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/budget", "broker/mailbox",
-		"broker/watermark", "broker/history", "broker/timetable", "broker/payload",
+		"broker/watermark", "broker/stats/history", "broker/timer/timetable", "broker/payload",
 	},
-	{"broker/jsapi", "broker/attempts", "broker/timer"},
+	{"broker/jsapi", "broker/timer"},
 	{"broker/client", "broker/client/clienttest"},
-	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease", "broker/pause", "broker/timer/store"},
-	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/link", "broker/control", "broker/alarm"},
-	{"broker/conf", "broker/provision", "broker/figures", "broker/dialect"},
-	{"broker", "broker/metrics"},
+	{"broker/acks", "broker/streams", "broker/lane", "broker/lease", "broker/pause", "broker/timer/store"},
+	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/link", "broker/timer/service", "broker/timer/role"},
+	{"broker/config", "broker/streams/provision", "broker/stats", "broker/timer/schedules"},
+	{"broker", "broker/stats/metrics"},
 	{"broker/inspect", "broker/bench", "broker/trace"},
 	{
-		"cmd/embedded", "cmd/links", "cmd/terminal", "cmd/publisher", "cmd/nack", "cmd/spelling", "broker/probes",
-		"broker/page",
+		"cmd/embedded", "cmd/links", "cmd/terminal", "cmd/publisher", "cmd/nack", "cmd/spelling", "broker/web",
+		"broker/web/page",
 	},
 	{"cmd/settings", "cmd/schedules"},
 	{"cmd/process", "cmd/demo"},
@@ -46,14 +33,14 @@ var floors = [][]string{
 // beside is what a package may import of its own floor, and why.
 var beside = map[string]map[string]string{
 	"broker/message": {
-		"levels": "a request names a level or a duration", "broker/timetable": "a timer that recurs has a time table",
+		"levels": "a request names a level or a duration", "broker/timer/timetable": "a timer that recurs has a time table",
 	},
-	"broker/timetable":         {"levels": "every how long is a duration"},
+	"broker/timer/timetable":   {"levels": "every how long is a duration"},
 	"broker/watermark":         {"broker/leader": "lanes agree on due times, which the leaders stamp"},
 	"broker/client/clienttest": {"broker/client": "the fake is below the real client"},
 	"broker/timer/store":       {"broker/lane": "a list is a scan through a stream"},
-	"broker/provision":         {"broker/conf": "the streams are those of a configuration"},
-	"broker/lane":              {"broker/layout": "the consumer of a reader is one that the streams allow"},
+	"broker/streams/provision": {"broker/config": "the streams are those of a configuration"},
+	"broker/lane":              {"broker/streams": "the consumer of a reader is one that the streams allow"},
 }
 
 // TestImportsPointDown keeps the floors: each package can be understood, and tested, with nothing but what is below.
@@ -125,7 +112,7 @@ var foreign = []struct {
 		"the state machine of timers is pure",
 	},
 	{
-		"delaybroker/broker/timetable",
+		"delaybroker/broker/timer/timetable",
 		[]string{ofClients, ofServers, "delaybroker/wheel", "delaybroker/broker/message"},
 		"a time table is arithmetic",
 	},
@@ -146,33 +133,33 @@ var foreign = []struct {
 	},
 	{
 		"delaybroker/broker/lease",
-		[]string{"delaybroker/broker/lane", "delaybroker/broker/layout"},
+		[]string{"delaybroker/broker/lane", "delaybroker/broker/streams"},
 		"ownership knows lanes by name",
 	},
 	{
 		"delaybroker/broker/timer/store",
-		[]string{"delaybroker/broker/lease", "delaybroker/broker/deliver", "delaybroker/broker/control"},
+		[]string{"delaybroker/broker/lease", "delaybroker/broker/deliver", "delaybroker/broker/timer/service"},
 		"a verdict is a publish, which needs no broker",
 	},
 	{
-		"delaybroker/broker/alarm",
+		"delaybroker/broker/timer/role",
 		[]string{
-			"delaybroker/wheel", "delaybroker/broker/lease", "delaybroker/broker/outbox", "delaybroker/broker/mailbox",
-			"delaybroker/broker/control",
+			"delaybroker/wheel", "delaybroker/broker/lease", "delaybroker/broker/acks", "delaybroker/broker/mailbox",
+			"delaybroker/broker/timer/service",
 		},
 		"the worker carries out what is decided about timers",
 	},
 	{
-		"delaybroker/broker/conf",
-		[]string{"delaybroker/broker/lane", "delaybroker/broker/layout"},
+		"delaybroker/broker/config",
+		[]string{"delaybroker/broker/lane", "delaybroker/broker/streams"},
 		"a configuration is checked without streams",
 	},
 	{
-		"delaybroker/broker/provision",
-		[]string{"delaybroker/broker/lane", "delaybroker/broker/pause", "delaybroker/broker/figures"},
+		"delaybroker/broker/streams/provision",
+		[]string{"delaybroker/broker/lane", "delaybroker/broker/pause", "delaybroker/broker/stats/metrics"},
 		"streams are made without reading them",
 	},
-	{"delaybroker/broker", []string{ofMetrics}, "the engine counts, and broker/metrics shows"},
+	{"delaybroker/broker", []string{ofMetrics}, "the engine counts, and broker/stats/metrics shows"},
 	{"delaybroker/broker", []string{ofSpans}, "the engine says how messages end, and broker/trace makes spans of it"},
 	{
 		"delaybroker/broker",
@@ -222,7 +209,7 @@ func TestForeignImports(t *testing.T) {
 func TestClientIsLight(t *testing.T) {
 	t.Parallel()
 	allowed := []string{"delaybroker/broker/client", "delaybroker/broker/message", "delaybroker/broker/jsapi",
-		"delaybroker/levels", "delaybroker/broker/timetable", "github.com/netresearch/go-cron"}
+		"delaybroker/levels", "delaybroker/broker/timer/timetable", "github.com/netresearch/go-cron"}
 	nats := strings.Fields(list(t, "-deps", "github.com/nats-io/nats.go/jetstream"))
 	for dep := range strings.FieldsSeq(list(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
 		"delaybroker/broker/client")) {

@@ -12,9 +12,9 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/deliver"
-	"delaybroker/broker/figures"
-	"delaybroker/broker/history"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/stats/history"
 	"delaybroker/test/natstest"
 )
 
@@ -106,7 +106,7 @@ func TestFleetTellsWhatTargetsTook(t *testing.T) {
 			`"delivered_per_second":0,"refused_per_second":0.1},{"target":"idle","rate":"idle","delivered":0,"refused":0,` +
 			`"delivered_per_second":0,"refused_per_second":0},{"target":"orders.\u003e","rate":"orders.\u003e","delivered":0,` +
 			`"refused":0,"delivered_per_second":0,"refused_per_second":0}]`
-		if got, _ := json.Marshal(figures.AddTargets(members[0].Targets, members[1].Targets)); string(got) != want {
+		if got, _ := json.Marshal(stats.AddTargets(members[0].Targets, members[1].Targets)); string(got) != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 		var rated uint64
@@ -186,7 +186,7 @@ func checkMembers(t *testing.T, members []inspect.Member) {
 func forge(t *testing.T, s *natstest.Server) {
 	t.Helper()
 	nc := s.Connect()
-	body, err := json.Marshal(broker.Answer{Instance: "evil", Totals: &figures.Totals{Delivered: 1 << 40}})
+	body, err := json.Marshal(broker.Answer{Instance: "evil", Totals: &stats.Totals{Delivered: 1 << 40}})
 	if err != nil {
 		t.Fatal(err)
 	}

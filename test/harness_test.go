@@ -348,7 +348,7 @@ func bodies(all []arrival) string {
 func owns(lanes ...string) lease.Leaser { return lease.Static{Lanes: lanes} }
 
 // streams are the lanes that an instance owns, separated by spaces.
-func streams(i *instance) string {
+func ownedLanes(i *instance) string {
 	var names []string
 	for _, l := range i.broker.Status().Lanes {
 		if l.Owned {

@@ -16,7 +16,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
-	"delaybroker/broker/metrics"
+	"delaybroker/broker/stats/metrics"
 	"delaybroker/test/natstest"
 )
 

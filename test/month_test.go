@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/timetable"
+	"delaybroker/broker/timer/timetable"
 	"delaybroker/test/natstest"
 )
 

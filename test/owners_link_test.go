@@ -120,24 +120,24 @@ func TestTwoOwnersEnd(t *testing.T) {
 	in := c.subscribe("orders.>")
 	link.set(true)
 	b := startBroker(t, hub, cfg(), nats.PingInterval(5*time.Second))
-	for end := time.Now().Add(natstest.Patience); streams(b) == ""; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(natstest.Patience); ownedLanes(b) == ""; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("nobody takes over from the instance that cannot be reached")
 		}
 	}
 	link.set(false)
 	twice := func() (lanes []string) {
-		for _, l := range strings.Fields(streams(a)) {
-			if strings.Contains(" "+streams(b)+" ", " "+l+" ") {
+		for _, l := range strings.Fields(ownedLanes(a)) {
+			if strings.Contains(" "+ownedLanes(b)+" ", " "+l+" ") {
 				lanes = append(lanes, l)
 			}
 		}
 		return lanes
 	}
 	for end := time.Now().Add(natstest.Patience); len(twice()) > 0 ||
-		streams(a) == ""; time.Sleep(100 * time.Millisecond) {
+		ownedLanes(a) == ""; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("the link is back, and a owns %q, b %q", streams(a), streams(b))
+			t.Fatalf("the link is back, and a owns %q, b %q", ownedLanes(a), ownedLanes(b))
 		}
 	}
 	for i := range 30 {

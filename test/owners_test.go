@@ -37,7 +37,7 @@ func checkOwned(t *testing.T, want []int, all ...*instance) {
 	var counts []int
 	for n, i := range all {
 		count := 0
-		for l := range strings.FieldsSeq(streams(i)) {
+		for l := range strings.FieldsSeq(ownedLanes(i)) {
 			if other, twice := owner[l]; twice {
 				t.Errorf("%s is owned by %d and by %d", l, other, n)
 			}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/history"
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/page"
+	"delaybroker/broker/stats/history"
+	"delaybroker/broker/web/page"
 	"delaybroker/test/natstest"
 )
 

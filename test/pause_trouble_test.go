@@ -136,7 +136,7 @@ func TestResumedInFullAccount(t *testing.T) {
 		time.Sleep(time.Minute)
 		account := accountStorage(c, s)
 		account.fill()
-		if _, err := o.Pause(context.Background(), "mail.>"); err == nil || !strings.Contains(err.Error(), "takes nothing") {
+		if _, err := o.Pause(context.Background(), "mail.>"); err == nil || !strings.Contains(err.Error(), "did not store") {
 			t.Errorf("pause: %v, want that nothing can be stored", err)
 		}
 		change, err := o.Resume(context.Background(), "ui.>")

@@ -18,10 +18,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/history"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
-	"delaybroker/broker/page"
+	"delaybroker/broker/stats/history"
+	"delaybroker/broker/web/page"
 	"delaybroker/test/natstest"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 	"delaybroker/test/natstest"
 )
 
@@ -106,7 +106,7 @@ func TestRightsToCreateAreNamed(t *testing.T) {
 				if took := time.Since(began); took > time.Second {
 					t.Errorf("ended after %s, want at once", took)
 				}
-				if !errors.Is(err, layout.ErrMissingStreams) || !errors.Is(err, layout.ErrForbidden) {
+				if !errors.Is(err, streams.ErrMissingStreams) || !errors.Is(err, streams.ErrForbidden) {
 					t.Errorf("got %v, want ErrMissingStreams and ErrForbidden", err)
 				}
 				for _, want := range []string{"1 of 10: DELAY_5s", "Publish to $JS.API.STREAM.CREATE.DELAY_5s"} {

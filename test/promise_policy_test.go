@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
-	"delaybroker/broker/attempts"
+	"delaybroker/broker/config"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
@@ -16,8 +16,8 @@ import (
 // byTarget is a configuration in which shop.mail is tried three times, after 2s and 10m, and others four times.
 func byTarget(t *testing.T) broker.Config {
 	return broker.Config{
-		RetryLadder: ladder(t, "1s 5s"), RetryRules: attempts.Waits{{Pattern: "shop.mail", Value: ladder(t, "2s 10m")}},
-		Attempts: 4, AttemptRules: attempts.Limits{{Pattern: "shop.mail", Value: 3}},
+		RetryLadder: ladder(t, "1s 5s"), RetryRules: config.RetryWaits{{Pattern: "shop.mail", Value: ladder(t, "2s 10m")}},
+		Attempts: 4, AttemptRules: config.RetryLimits{{Pattern: "shop.mail", Value: 3}},
 	}
 }
 

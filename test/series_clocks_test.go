@@ -16,7 +16,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/lease"
-	"delaybroker/broker/timetable"
+	"delaybroker/broker/timer/timetable"
 	"delaybroker/test/natstest"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"delaybroker/broker/timer"
-	"delaybroker/broker/timetable"
+	"delaybroker/broker/timer/timetable"
 	"delaybroker/test/natstest"
 )
 

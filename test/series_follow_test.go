@@ -7,7 +7,7 @@ import (
 
 	"delaybroker/broker/lease"
 	"delaybroker/broker/timer"
-	"delaybroker/broker/timetable"
+	"delaybroker/broker/timer/timetable"
 	"delaybroker/test/natstest"
 )
 

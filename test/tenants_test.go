@@ -122,7 +122,7 @@ func TestOwnersShareLanes(t *testing.T) {
 			Leaser: owns("DELAY_1s", "DELAY_1m", "DELAY_RETRY_1s", "DELAY_RETRY_5s", "DELAY_RETRY_30s")})
 		const want = "DELAY_INTAKE DELAY_10s DELAY_10m | " +
 			"DELAY_1s DELAY_1m DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s"
-		if got := streams(a) + " | " + streams(b); got != want {
+		if got := ownedLanes(a) + " | " + ownedLanes(b); got != want {
 			t.Errorf("they own %s, want %s", got, want)
 		}
 		c := newClient(t, s)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"delaybroker/broker"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 	"delaybroker/test/natstest"
 )
 
@@ -24,7 +24,7 @@ func TestTimerFigures(t *testing.T) {
 		c.expect(g, "delaytimer.19.orders.x", "", "Delay-Cancel", "1")
 		of := func() (lane broker.LaneStatus) {
 			for _, l := range b.broker.Status().Lanes {
-				if l.Kind == string(layout.Timers) {
+				if l.Kind == string(streams.Timers) {
 					return l
 				}
 			}
@@ -44,7 +44,7 @@ func TestTimerFigures(t *testing.T) {
 			t.Errorf("with none pending it says %+v", l)
 		}
 		late := b.broker.Status().Lateness
-		if n := late[layout.Level].Count + late[layout.Timers].Count; n != 19 || late[layout.Level].Sum > 0 {
+		if n := late[streams.Level].Count + late[streams.Timers].Count; n != 19 || late[streams.Level].Sum > 0 {
 			t.Errorf("the lateness is %+v, want 19 without any", late)
 		}
 	})

@@ -10,8 +10,8 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 	"delaybroker/broker/timer"
 	"delaybroker/test/natstest"
 )
@@ -55,7 +55,7 @@ func TestTimersInVerbs(t *testing.T) {
 		}
 		lanes := 0
 		for _, l := range v.Lanes {
-			if l.Kind != layout.Timers {
+			if l.Kind != streams.Timers {
 				continue
 			}
 			lanes++

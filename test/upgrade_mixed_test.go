@@ -12,7 +12,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
-	"delaybroker/broker/probes"
+	"delaybroker/broker/web"
 	"delaybroker/test/natstest"
 )
 
@@ -99,7 +99,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 			}
 		}
 		stopping := make(chan struct{})
-		ready := probes.Source{
+		ready := web.Source{
 			Engine: a.broker, Down: func() map[string]string { return nil }, Stopping: stopping,
 			Durability: new(atomic.Pointer[string]),
 		}.Checks()

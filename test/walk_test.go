@@ -100,7 +100,7 @@ func TestOneMessage(t *testing.T) {
 func TestKindsAreKnownWhereTheDocumentSays(t *testing.T) {
 	t.Parallel()
 	told := section(t, "new kind of lane")
-	kind := regexp.MustCompile(`\blayout\.(Intake|Timers|Level|Retry|Paused)\b`)
+	kind := regexp.MustCompile(`\bstreams\.(Intake|Timers|Level|Retry|Paused)\b`)
 	found := 0
 	if err := filepath.WalkDir("../broker", func(path string, _ os.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

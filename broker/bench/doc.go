@@ -3,9 +3,9 @@
 //
 // # Who stands where
 //
-// It stands beside broker/inspect: it knows the contract (broker/message, levels), the marks of streams (broker/layout)
-// and the JetStream API, and nothing of the engine. The engine knows nothing of it, and a broker that is measured is
-// the command itself in a process of its own. The command parses, calls and prints.
+// It stands beside broker/inspect: it knows the contract (broker/message, levels), the marks of streams
+// (broker/streams) and the JetStream API, and nothing of the engine. The engine knows nothing of it, and a broker
+// that is measured is the command itself in a process of its own. The command parses, calls and prints.
 //
 //	delaybroker bench ── Run: marks, turns, waits, reads, reports
 //	     │ stdin: orders, and the end      ▲ stdout: ready, how far

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 )
 
 const (
@@ -159,7 +159,7 @@ func (n Names) own(info *jetstream.StreamInfo) bool {
 	if info.Config.Metadata[metaBench] == n.prefix {
 		return true
 	}
-	prefixes := layout.Prefixes(map[string]*jetstream.StreamInfo{info.Config.Name: info})
+	prefixes := streams.Prefixes(map[string]*jetstream.StreamInfo{info.Config.Name: info})
 	return n.broker.Own(info.Config.Name) && len(prefixes) == 1 && prefixes[0] == n.prefix
 }
 

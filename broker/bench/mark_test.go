@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 	"delaybroker/broker/jsapi"
 	"delaybroker/levels"
 	"delaybroker/test/natstest"
@@ -25,7 +25,7 @@ func siteOf(t *testing.T, s *natstest.Server, prefix string) site {
 	}
 	nc := s.Connect()
 	return site{
-		js: s.JetStream(nc), api: jsapi.Client{Conn: nc, API: conf.APIPrefix("")}, names: names, replicas: 1,
+		js: s.JetStream(nc), api: jsapi.Client{Conn: nc, API: config.APIPrefix("")}, names: names, replicas: 1,
 	}
 }
 

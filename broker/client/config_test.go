@@ -12,7 +12,7 @@ import (
 
 	"delaybroker/broker/client"
 	"delaybroker/broker/client/clienttest"
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 	"delaybroker/broker/message"
 )
 
@@ -30,7 +30,7 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 	_, err = client.New(nil, client.Config{})
 	wantError(t, err, client.ErrConfig)
-	if client.DefaultMaxDelay != conf.DefaultMaxDelay || client.DefaultAttempts != conf.DefaultAttempts {
+	if client.DefaultMaxDelay != config.DefaultMaxDelay || client.DefaultAttempts != config.DefaultAttempts {
 		t.Error("the defaults are not the broker's")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
-	"delaybroker/broker/timetable"
+	"delaybroker/broker/timer/timetable"
 	"delaybroker/levels"
 )
 

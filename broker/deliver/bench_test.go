@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/acks"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
 	"delaybroker/test/natstest"
 )
 
@@ -24,7 +24,7 @@ func BenchmarkDeliver(b *testing.B) {
 		b.Run(string(mode), func(b *testing.B) {
 			s := natstest.Run(b, b.TempDir())
 			own, others := s.Connect(), s.Connect(nats.Name("others"))
-			box, err := outbox.New(own, "_INBOX")
+			box, err := acks.New(own, "_INBOX")
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"delaybroker/broker/acks"
 	"delaybroker/broker/jsapi"
-	"delaybroker/broker/outbox"
 )
 
 // haltGlance is how often Halt looks whether all results are there.
@@ -19,7 +19,7 @@ const haltGlance = 10 * time.Millisecond
 // in one step. Lookup is safe for concurrent use by itself.
 type Deliverer struct {
 	cfg    Config
-	box    *outbox.Outbox
+	box    *acks.Inbox
 	lookup *lookup
 	roomy  chan struct{} // one slot: a delivery that has waited may be sent
 
@@ -34,7 +34,7 @@ type Deliverer struct {
 }
 
 // New makes a deliverer that publishes through box, and lists the account's streams with api. The caller must Run it.
-func New(box *outbox.Outbox, api jsapi.Asker, cfg Config) *Deliverer {
+func New(box *acks.Inbox, api jsapi.Asker, cfg Config) *Deliverer {
 	if cfg.Counts == nil {
 		cfg.Counts = NewCounts(cfg.Rates)
 	}

@@ -67,7 +67,7 @@ type Result struct {
 	Outcome Outcome
 	Code    int       // of a refusal: see jsapi.Ack
 	Reason  string    // for people: why it was refused, or what the silence of the target may mean
-	Err     error     // of silence or an unknown outcome: from package outbox, the connection, ErrDraining or ErrHalted
+	Err     error     // of silence or an unknown outcome: from package acks, the connection, ErrDraining or ErrHalted
 	Turn    time.Time // when stalled or paced: when the message should come again, by our clock
 	Paced   string    // when paced: the name of the turn, for Message.Paced
 	At      time.Time // when delivered: see the package comment, Lateness; by our clock
@@ -90,9 +90,9 @@ type delivery struct {
 	sent time.Time
 
 	// proved is when the evidence came on which a later silence or timeout may be judged: the server had the message, or
-	// an answer was ignored. Only the function that the outbox calls uses it.
+	// an answer was ignored. Only the function that the inbox calls uses it.
 	proved time.Time
 	// ignored is the stream of an acknowledgement that a service may have written: see evidence. Only the function
-	// that the outbox calls uses it, and the outbox makes one call at a time.
+	// that the inbox calls uses it, and the inbox makes one call at a time.
 	ignored string
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/acks"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
 )
 
 // How the reasons of refusals begin where the target is not there. People read them, and doctor knows them by these
@@ -27,7 +27,7 @@ type evidence struct {
 	mode message.Mode
 	wait time.Duration // how long an answer is awaited
 
-	// Exactly one of the two is set, as in outbox.Func.
+	// Exactly one of the two is set, as in acks.Func.
 	answer *nats.Msg
 	err    error
 
@@ -62,12 +62,12 @@ const (
 	refuted                // it does not: the answer is the service's
 )
 
-func (e evidence) silent() bool   { return errors.Is(e.err, outbox.ErrSilent) }
-func (e evidence) timedOut() bool { return errors.Is(e.err, outbox.ErrTimeout) }
+func (e evidence) silent() bool   { return errors.Is(e.err, acks.ErrSilent) }
+func (e evidence) timedOut() bool { return errors.Is(e.err, acks.ErrTimeout) }
 
 // verdict is what follows from the evidence: a result, or that it is too early for one.
 type verdict struct {
-	again   bool   // no result yet: the outbox must ask again
+	again   bool   // no result yet: the inbox must ask again
 	result  Result // unless again
 	acked   string // the stream that has acknowledged the delivery
 	ignored string // the stream of an acknowledgement that may be the service's, as long as the streams are not known

@@ -9,9 +9,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/acks"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
 )
 
 // String is the verdict in a few words.
@@ -166,7 +166,7 @@ func TestJudgeSilence(t *testing.T) {
 		{"not heard of a refusal", message.ModeAuto, evidence{streams: nobody, unheard: true}, "again"},
 		{"not heard of a refusal", message.ModeCore, evidence{unheard: true}, "again"},
 	} {
-		tt.with.mode, tt.with.err = tt.mode, outbox.ErrSilent
+		tt.with.mode, tt.with.err = tt.mode, acks.ErrSilent
 		if got := judge(tt.with).String(); got != tt.want {
 			t.Errorf("%s in mode %s: %s, want %s", tt.name, tt.mode, got, tt.want)
 		}
@@ -207,13 +207,13 @@ func TestJudgeTimeout(t *testing.T) {
 			"unknown, because no stream acknowledged in time"},
 	} {
 		e := tt.with
-		e.mode, e.err, e.wait = tt.mode, outbox.ErrTimeout, 10*time.Second
+		e.mode, e.err, e.wait = tt.mode, acks.ErrTimeout, 10*time.Second
 		v := judge(e)
 		if got := v.String(); got != tt.want {
 			t.Errorf("%s in mode %s: %s, want %s", tt.name, tt.mode, got, tt.want)
 		}
-		if v.result.Outcome != Delivered && !errors.Is(v.result.Err, outbox.ErrTimeout) {
-			t.Errorf("%s in mode %s: the error is %v, want %v", tt.name, tt.mode, v.result.Err, outbox.ErrTimeout)
+		if v.result.Outcome != Delivered && !errors.Is(v.result.Err, acks.ErrTimeout) {
+			t.Errorf("%s in mode %s: the error is %v, want %v", tt.name, tt.mode, v.result.Err, acks.ErrTimeout)
 		}
 		e.forbidden = true
 		if got := judge(e).String(); !strings.HasPrefix(got, "refused, because NATS does not let the broker") {
@@ -226,12 +226,12 @@ func TestJudgeTimeout(t *testing.T) {
 func TestJudgeFailure(t *testing.T) {
 	for _, mode := range message.Modes() {
 		for err, want := range map[error]string{
-			nats.ErrMaxPayload:     "refused 10054, because larger than the server's max_payload",
-			nats.ErrBadSubject:     "refused, because nats: invalid subject",
-			nats.ErrBadHeaderMsg:   "refused, because nats: message could not decode headers",
-			outbox.ErrDisconnected: "unknown",
-			outbox.ErrClosed:       "unknown",
-			nats.ErrDisconnected:   "unknown",
+			nats.ErrMaxPayload:   "refused 10054, because larger than the server's max_payload",
+			nats.ErrBadSubject:   "refused, because nats: invalid subject",
+			nats.ErrBadHeaderMsg: "refused, because nats: message could not decode headers",
+			acks.ErrDisconnected: "unknown",
+			acks.ErrClosed:       "unknown",
+			nats.ErrDisconnected: "unknown",
 		} {
 			v := judge(failedWith(mode, err))
 			if got := v.String(); got != want {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/acks"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
 )
 
 // ackMemory is how long an acknowledgement proves that a stream takes the target's messages. Then a deleted stream is
@@ -19,7 +19,7 @@ const ackMemory = time.Minute
 // target. It looks up only what this answer or silence needs.
 func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error) evidence {
 	e := evidence{mode: dl.mode, wait: dl.wait, answer: answer, err: err}
-	if silence, ok := errors.AsType[*outbox.Silence](err); ok && dl.proved.IsZero() {
+	if silence, ok := errors.AsType[*acks.Silence](err); ok && dl.proved.IsZero() {
 		dl.proved = silence.Taken
 	}
 	if e.at = dl.proved; err == nil {
@@ -28,7 +28,7 @@ func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error) evidence {
 	switch {
 	case err == nil:
 		d.gatherAnswer(dl, &e)
-	case errors.Is(err, outbox.ErrSilent), errors.Is(err, outbox.ErrTimeout):
+	case errors.Is(err, acks.ErrSilent), errors.Is(err, acks.ErrTimeout):
 		d.gatherSilence(dl, &e)
 	}
 	return e

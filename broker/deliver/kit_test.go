@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/acks"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
 	"delaybroker/test/natstest"
 )
 
@@ -34,7 +34,7 @@ func newKit(t *testing.T, s *natstest.Server) *kit {
 	k := &kit{t: t, s: s, nc: s.Connect(nats.Name("others"))}
 	k.js = s.JetStream(k.nc)
 	own, control := s.Connect(nats.ReconnectBufSize(-1)), s.Connect()
-	box, err := outbox.New(own, "_INBOX")
+	box, err := acks.New(own, "_INBOX")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/acks"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
 )
 
 // ackWait is how long a stream may take to acknowledge.
@@ -102,7 +102,7 @@ func (d *Deliverer) listens(dl *delivery) bool {
 	return !d.acknowledges(dl)
 }
 
-// act does what a verdict says. It reports whether the outbox must ask again.
+// act does what a verdict says. It reports whether the inbox must ask again.
 func (d *Deliverer) act(dl *delivery, v verdict) (again bool) {
 	if v.renew {
 		d.lookup.renew()
@@ -150,5 +150,5 @@ func (d *Deliverer) finish(dl *delivery, v verdict) {
 // answer has not run out.
 func answered(r Result) bool {
 	return r.Outcome != Expired && !errors.Is(r.Err, ErrDraining) && !errors.Is(r.Err, ErrHalted) &&
-		!errors.Is(r.Err, outbox.ErrTimeout)
+		!errors.Is(r.Err, acks.ErrTimeout)
 }

@@ -7,9 +7,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/conf"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/config"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 	"delaybroker/levels"
 )
 
@@ -40,7 +40,7 @@ func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
 	if err != nil {
 		return adopted, nil
 	}
-	if others := layout.Prefixes(all); len(found) == 0 && !given.Prefix {
+	if others := streams.Prefixes(all); len(found) == 0 && !given.Prefix {
 		switch _, err := message.NewNames(strings.Join(others, " ")); {
 		case len(others) == 1 && err == nil:
 			adopted.Prefix, i.cfg.Prefix = others[0], others[0]
@@ -54,7 +54,7 @@ func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
 			adopted.Choices = others
 		}
 	}
-	if slices.ContainsFunc(found, func(s layout.Spec) bool { return s.Kind == layout.Timers }) {
+	if slices.ContainsFunc(found, func(s streams.Spec) bool { return s.Kind == streams.Timers }) {
 		i.cfg.Timers = true
 	}
 	if ladder, err := levels.Parse(strings.Join(servedLevels(i.names, found, all), ",")); err == nil && !given.Levels {
@@ -68,17 +68,17 @@ func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
 
 // servedLevels are the levels that take messages of clients. The intake listens on every plain duration that is no
 // level. A duration that it leaves out, and that has no stream, is a level whose stream is missing.
-func servedLevels(names message.Names, found []layout.Spec, all map[string]*jetstream.StreamInfo) []string {
+func servedLevels(names message.Names, found []streams.Spec, all map[string]*jetstream.StreamInfo) []string {
 	var served, holes []string
 	takes := make(map[string]bool)
 	for _, s := range found {
-		if s.Kind != layout.Level && s.Kind != layout.Intake || s.Broken != nil || s.Format > layout.Format {
+		if s.Kind != streams.Level && s.Kind != streams.Intake || s.Broken != nil || s.Format > streams.Format {
 			continue
 		}
 		for _, subject := range s.Subjects {
 			takes[subject] = true
 		}
-		if s.Kind == layout.Level && slices.Contains(s.Subjects, names.LevelFilter(s.Name)) {
+		if s.Kind == streams.Level && slices.Contains(s.Subjects, names.LevelFilter(s.Name)) {
 			served = append(served, s.Name)
 		}
 	}
@@ -97,12 +97,12 @@ func servedLevels(names message.Names, found []layout.Spec, all map[string]*jets
 
 // retryLevels are the levels of the retry lanes that there are. It returns none if all of them are default ones: then
 // the broker has the defaults, and those without a lane are missing.
-func retryLevels(found []layout.Spec) []string {
-	standard := strings.Fields(conf.DefaultRetry)
+func retryLevels(found []streams.Spec) []string {
+	standard := strings.Fields(config.DefaultRetry)
 	var all []string
 	foreign := false
 	for _, s := range found {
-		if s.Kind == layout.Retry && s.Broken == nil && s.Format <= layout.Format {
+		if s.Kind == streams.Retry && s.Broken == nil && s.Format <= streams.Format {
 			all = append(all, s.Name)
 			foreign = foreign || !slices.Contains(standard, s.Name)
 		}

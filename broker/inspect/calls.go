@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/service"
 	"delaybroker/levels"
 )
 
@@ -22,8 +22,8 @@ const (
 
 // Calls are the questions about all that is there, as the control service answers them for any client of NATS. Each has
 // an inspector of its own, which is closed with the answer.
-func Calls(open func(context.Context) (*Inspector, error)) map[string]control.Call {
-	with := func(answer func(ctx context.Context, i *Inspector, rest string, body []byte) (any, error)) control.Call {
+func Calls(open func(context.Context) (*Inspector, error)) map[string]service.Call {
+	with := func(answer func(ctx context.Context, i *Inspector, rest string, body []byte) (any, error)) service.Call {
 		return func(ctx context.Context, rest string, body []byte) (any, error) {
 			i, err := open(ctx)
 			if err != nil {
@@ -33,11 +33,11 @@ func Calls(open func(context.Context) (*Inspector, error)) map[string]control.Ca
 			return answer(ctx, i, rest, body)
 		}
 	}
-	return map[string]control.Call{"lanes": with(callLanes), "where.*": with(callWhere), "ahead": with(callAhead)}
+	return map[string]service.Call{"lanes": with(callLanes), "where.*": with(callWhere), "ahead": with(callAhead)}
 }
 
 func callLanes(ctx context.Context, i *Inspector, _ string, body []byte) (any, error) {
-	if err := control.Decode(body, &struct{}{}); err != nil {
+	if err := service.Decode(body, &struct{}{}); err != nil {
 		return nil, err
 	}
 	return i.Look(ctx, 0)
@@ -47,12 +47,12 @@ func callWhere(ctx context.Context, i *Inspector, id string, body []byte) (any, 
 	asked := struct {
 		Most uint64 `json:"most"`
 	}{callMost}
-	if err := control.Decode(body, &asked); err != nil {
+	if err := service.Decode(body, &asked); err != nil {
 		return nil, err
 	}
 	wanted, err := ParseWanted(id)
 	if err != nil {
-		return nil, control.BadRequest("%v", err)
+		return nil, service.BadRequest("%v", err)
 	}
 	if err := checkMost(asked.Most); err != nil {
 		return nil, err
@@ -67,15 +67,15 @@ func callAhead(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 		Target string `json:"target"`
 		Most   uint64 `json:"most"`
 	}{For: levels.FormatDuration(DefaultAhead), Most: callMost}
-	if err := control.Decode(body, &asked); err != nil {
+	if err := service.Decode(body, &asked); err != nil {
 		return nil, err
 	}
 	look, err := ParseAhead(asked.For, asked.By)
 	if err != nil {
-		return nil, control.BadRequest("%v", err)
+		return nil, service.BadRequest("%v", err)
 	}
 	if asked.Target != "" && !message.ValidPattern(asked.Target) {
-		return nil, control.BadRequest("target %q: tokens separated by dots; * for one token, > for the rest", asked.Target)
+		return nil, service.BadRequest("target %q: tokens separated by dots; * for one token, > for the rest", asked.Target)
 	}
 	if err := checkMost(asked.Most); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func callAhead(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 
 func checkMost(most uint64) error {
 	if most > mostCall {
-		return control.BadRequest("most %d: at most %d, or the answer would come too late; the command takes more", most,
+		return service.BadRequest("most %d: at most %d, or the answer would come too late; the command takes more", most,
 			mostCall)
 	}
 	return nil

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 )
 
 // checkForeign looks for streams of others in the place of ours.
@@ -13,7 +13,7 @@ func (f Facts) checkForeign() []Finding {
 	const name = "streams"
 	var all []Finding
 	var foreign []string
-	for _, stream := range layout.Compare(f.want, f.all).Foreign {
+	for _, stream := range streams.Compare(f.want, f.all).Foreign {
 		want, _ := specOf(f.want, stream)
 		switch _, found := specOf(f.found, stream); {
 		case found: // its marks cannot be read: see checkState

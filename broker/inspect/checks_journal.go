@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"slices"
 
-	"delaybroker/broker/figures"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 	"delaybroker/levels"
 )
 
 // checkJournal says how far the journal reaches back, and who does not write it. Where there is none it says nothing.
 func checkJournal(f Facts) []Finding {
 	const name = "journal"
-	i := slices.IndexFunc(f.found, func(s layout.Spec) bool { return s.Kind == layout.Journal })
+	i := slices.IndexFunc(f.found, func(s streams.Spec) bool { return s.Kind == streams.Journal })
 	if f.all == nil || i < 0 {
 		return nil
 	}
@@ -23,7 +23,7 @@ func checkJournal(f Facts) []Finding {
 		limit = fmt.Sprintf(" of %d", info.Config.MaxBytes)
 	}
 	var all []Finding
-	running, without := f.instances.names(func(figures.Answer) bool { return true }), f.instances.withoutJournal()
+	running, without := f.instances.names(func(stats.Answer) bool { return true }), f.instances.withoutJournal()
 	switch {
 	case len(running) > 0 && len(without) == len(running):
 		all = verdict(name, Fine, "nats stream rm "+stream+", or wait until it is empty",

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 )
 
 // checkKeys says what the keys behind the first one still seal, when they can be taken away, and what is sealed with a
@@ -51,24 +51,24 @@ func keyFinding(key, id string, counts []sealedWith) []Finding {
 	return verdict(name, Fine, "", "keep %s in DELAY_SECRET, which still seals %s", key, few(still))
 }
 
-func thing(kind layout.Kind) string {
+func thing(kind streams.Kind) string {
 	switch kind {
-	case layout.Timers:
+	case streams.Timers:
 		return "entries"
-	case layout.Dead:
+	case streams.Dead:
 		return "letters"
-	case layout.Journal:
+	case streams.Journal:
 		return "batches"
 	}
 	return "messages"
 }
 
 // ends says what makes an end of that, where it is not time alone.
-func ends(kind layout.Kind) string {
+func ends(kind streams.Kind) string {
 	switch kind {
-	case layout.Paused:
+	case streams.Paused:
 		return " (resume the targets)"
-	case layout.Dead:
+	case streams.Dead:
 		return " (resend or remove them)"
 	}
 	return ""

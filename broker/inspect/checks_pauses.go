@@ -3,8 +3,8 @@ package inspect
 import (
 	"fmt"
 
-	"delaybroker/broker/figures"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 )
 
 // checkPauses tells what is paused, which is no fault, and finds brokers that know nothing of it and deliver all the
@@ -18,7 +18,7 @@ func checkPauses(f Facts) []Finding {
 	if f.all == nil || len(f.lanes.Paused) == 0 {
 		return nil
 	}
-	if older := f.instances.names(func(a figures.Answer) bool { return a.Pauses == nil }); len(older) > 0 {
+	if older := f.instances.names(func(a stats.Answer) bool { return a.Pauses == nil }); len(older) > 0 {
 		return verdict(name, Critical, "upgrade it, or stop it until nothing is paused",
 			"an older broker runs that delivers to paused targets: %s", few(older))
 	}
@@ -38,7 +38,7 @@ func checkPauses(f Facts) []Finding {
 	}
 	waiting := uint64(0)
 	for _, l := range f.lanes.Lanes {
-		if l.Kind == layout.Paused {
+		if l.Kind == streams.Paused {
 			waiting = l.Pending
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 )
 
 // toProvision is what to do about streams that are not there, or lack a mark.
@@ -37,7 +37,7 @@ func checkStreams(f Facts) []Finding {
 			"%d of %d are missing: %s", len(missing), len(f.want), few(missing)), "JetStream")...)
 	}
 	all = append(all, f.checkSchedules()...)
-	for _, s := range layout.FindStranded(f.prefix, f.all) {
+	for _, s := range streams.FindStranded(f.prefix, f.all) {
 		all = append(all, verdict(name, Warn, "run a broker with DELAY_PREFIX="+s.Prefix+" until they are empty",
 			"%s", s)...)
 	}
@@ -52,7 +52,7 @@ func checkStreams(f Facts) []Finding {
 
 // missing are the wanted streams that are not there.
 func (f Facts) missing() []string {
-	return slices.DeleteFunc(layout.Compare(f.want, f.all).Missing,
+	return slices.DeleteFunc(streams.Compare(f.want, f.all).Missing,
 		func(s string) bool { return slices.Contains(f.away, s) })
 }
 
@@ -83,9 +83,9 @@ func checkDrift(f Facts) []Finding {
 	if f.all == nil {
 		return nil
 	}
-	drift := layout.Compare(f.want, f.all).Drift
+	drift := streams.Compare(f.want, f.all).Drift
 	for _, s := range f.found { // a retiring level must keep the promises too
-		if _, wanted := specOf(f.want, s.Stream); !wanted && s.Format <= layout.Format && s.Broken == nil {
+		if _, wanted := specOf(f.want, s.Stream); !wanted && s.Format <= streams.Format && s.Broken == nil {
 			drift = append(drift, s.Drift(f.all[s.Stream].Config)...)
 		}
 	}
@@ -100,14 +100,14 @@ func checkDrift(f Facts) []Finding {
 		}
 		do := "nats stream edit " + d.Stream
 		switch d.Mend {
-		case layout.ByProvision:
+		case streams.ByProvision:
 			do = "run delaybroker provision"
-		case layout.ByAnew:
+		case streams.ByAnew:
 			do = fmt.Sprintf("no edit takes that back: when what it holds may go, nats stream rm %s,"+
 				" and delaybroker provision", d.Stream)
 		}
 		found := verdict(name, state, do, "%s", d)
-		if d.Mend == layout.ByProvision {
+		if d.Mend == streams.ByProvision {
 			found = following(found, "streams")
 		}
 		all = append(all, found...)
@@ -130,7 +130,7 @@ func checkSeal(f Facts) []Finding {
 				"what %s holds is sealed with a secret that these settings do not have", l.Stream)
 		}
 	}
-	secrets, sealed := layout.Secrets(f.found)
+	secrets, sealed := streams.Secrets(f.found)
 	with := "DELAY_SECRET"
 	if len(f.Config.Secrets) == 0 {
 		with = "the secret in the streams' metadata"
@@ -178,7 +178,7 @@ func checkDeadLetters(f Facts) []Finding {
 		return nil
 	}
 	for _, l := range f.lanes.Lanes {
-		if l.Kind != layout.Dead || l.Pending == 0 || l.info == nil {
+		if l.Kind != streams.Dead || l.Pending == 0 || l.info == nil {
 			continue
 		}
 		age := max(0, l.info.TimeStamp.Sub(l.info.State.LastTime))

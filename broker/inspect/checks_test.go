@@ -10,13 +10,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 )
 
 // laneIn is a lane of a stream with the given configuration.
 func laneIn(cfg jetstream.StreamConfig) Lane {
 	return Lane{
-		Stream: cfg.Name, Kind: layout.Level, Reader: Reader{Owner: OwnerRead},
+		Stream: cfg.Name, Kind: streams.Level, Reader: Reader{Owner: OwnerRead},
 		seen: seen{info: &jetstream.StreamInfo{Config: cfg}},
 	}
 }
@@ -39,7 +39,7 @@ func contained(limit int64) Facts {
 
 func viewWith(lanes ...Lane) Facts {
 	return Facts{
-		listed: listed{all: map[string]*jetstream.StreamInfo{}, found: []layout.Spec{{}}}, lanes: Lanes{Lanes: lanes},
+		listed: listed{all: map[string]*jetstream.StreamInfo{}, found: []streams.Spec{{}}}, lanes: Lanes{Lanes: lanes},
 	}
 }
 
@@ -136,7 +136,7 @@ var checkCases = []struct {
 	{"no list", checkStreams, Facts{findErr: nats.ErrTimeout}, Critical, "timeout"},
 	{"no leader", checkStreams, viewWith(leaderlessLane), Critical, "DELAY_1s does not answer"},
 	{"max_bytes demanded", checkJetStream, Facts{
-		want: []layout.Spec{{Stream: "DELAY_1s"}}, listed: listed{all: map[string]*jetstream.StreamInfo{}},
+		want: []streams.Spec{{Stream: "DELAY_1s"}}, listed: listed{all: map[string]*jetstream.StreamInfo{}},
 		account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxBytesRequired: true}}},
 	}, Warn, "max_bytes"},
 

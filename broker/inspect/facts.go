@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 )
 
 const (
@@ -62,7 +62,7 @@ type Facts struct {
 	connected
 	account    *jetstream.AccountInfo
 	accountErr error
-	want       []layout.Spec
+	want       []streams.Spec
 	listed     // nothing when unknown
 	findErr    error
 	instances  instances
@@ -126,7 +126,7 @@ func (i *Inspector) listSettled(ctx context.Context) (there listed, err error) {
 			return there, err
 		}
 		had := missing
-		missing = len(layout.Compare(i.wanted(), there.all).Missing) - len(there.away)
+		missing = len(streams.Compare(i.wanted(), there.all).Missing) - len(there.away)
 		if missing < had {
 			since = time.Now()
 		}

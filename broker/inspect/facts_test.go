@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 	"delaybroker/test/natstest"
 )
 
@@ -109,7 +109,7 @@ func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
 func TestSkippedHidesNothing(t *testing.T) {
 	f := viewWith(lateLane())
 	f.prefix, f.refused = "delay", []string{"Publish to $JS.API.STREAM.LIST"}
-	f.found, f.all = []layout.Spec{{Stream: "DELAY_30m"}}, map[string]*jetstream.StreamInfo{"DELAY_30m": {}}
+	f.found, f.all = []streams.Spec{{Stream: "DELAY_30m"}}, map[string]*jetstream.StreamInfo{"DELAY_30m": {}}
 	f.apiPrefix, f.account = "$JS.API", &jetstream.AccountInfo{}
 	late := func(found []Finding) bool {
 		return slices.ContainsFunc(found, func(one Finding) bool { return one.Check == "lanes" && one.State == Warn })

@@ -6,8 +6,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 )
 
 // A sample of a stream has this many messages, or fewer if they are large: the server sends their bodies too.
@@ -145,8 +145,8 @@ func (f *forecast) class(s *sample, of *stratum, in message.Incoming) {
 		return
 	}
 	r, problem, ok := f.reader.pending(l, in)
-	switch direct := l.Kind == layout.Level && a.Form == message.FormLevel; {
-	case !ok && l.Kind == layout.Level: // markers, which are not counted
+	switch direct := l.Kind == streams.Level && a.Form == message.FormLevel; {
+	case !ok && l.Kind == streams.Level: // markers, which are not counted
 	case !ok:
 		s.none++
 	case !direct:

@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 )
 
 // How a part of a forecast was found.
@@ -49,13 +49,13 @@ func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	}
 	var filters []string
 	switch l.Kind {
-	case layout.Timers:
+	case streams.Timers:
 		filters = []string{names.TimerFilter()}
-	case layout.Paused:
+	case streams.Paused:
 		filters = []string{names.PauseFilter("*"), names.PausesRecord() + ".>"} // the second never exists
-	case layout.Level:
+	case streams.Level:
 		filters = []string{names.LevelFilter(l.Level), names.HopFilter(l.Level)}
-	case layout.Retry:
+	case streams.Retry:
 		filters = []string{names.RetryFilter(l.Level)}
 	default:
 		filters = []string{names.InFilter(), names.AtFilter(), names.LevelFilter("*")}
@@ -69,7 +69,7 @@ func subjectsOf(names message.Names, l Lane, pattern string) []string {
 // strata divides a lane. In a level, what clients published there is due in the order of the level, and what goes on
 // from there is due whenever its header says.
 func (f *forecast) strata(l Lane) []*stratum {
-	if l.Kind != layout.Level {
+	if l.Kind != streams.Level {
 		return f.wholly(l)
 	}
 	all := subjectsOf(f.names, l, f.look.Target)
@@ -140,7 +140,7 @@ func (f *forecast) read(ctx context.Context, s *stratum) error {
 		}
 		slot := f.slot(r, problem)
 		n++
-		if f.tally[slot].number++; s.Kind == layout.Timers {
+		if f.tally[slot].number++; s.Kind == streams.Timers {
 			latest[m.Subject] = slot
 		}
 	}

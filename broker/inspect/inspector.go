@@ -6,8 +6,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 )
 
 // An Inspector looks at the streams of one broker from outside, next to a broker or without one.
@@ -46,7 +46,7 @@ func (i *Inspector) Policy() message.Policy {
 }
 
 // wanted are the streams that should be there.
-func (i *Inspector) wanted() []layout.Spec {
+func (i *Inspector) wanted() []streams.Spec {
 	return i.streams.Wanted(i.Conn.MaxPayload(), i.clustered())
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
 
-	"delaybroker/broker/conf"
-	"delaybroker/broker/figures"
+	"delaybroker/broker/config"
 	"delaybroker/broker/message"
+	"delaybroker/broker/stats"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 	// else.
 	answersWait = 300 * time.Millisecond
 	// mostAnswers bounds what is gathered, since others may be able to publish there.
-	mostAnswers = 4 * conf.MaxOwners
+	mostAnswers = 4 * config.MaxOwners
 	// askPause is how long to wait before asking again, while some lane has no owner.
 	askPause = 250 * time.Millisecond
 )
@@ -46,12 +46,12 @@ const (
 // could have said it, so it is shown to people, and nothing is done on its account.
 type instances struct {
 	refused error // we may not ask, so nothing is known
-	answers []figures.Answer
-	latest  []figures.Answer // those of the last time that they were asked
+	answers []stats.Answer
+	latest  []stats.Answer // those of the last time that they were asked
 }
 
 // owner is the instance that says that it owns a lane. For some seconds there may be two: then one that reads it.
-func (n instances) owner(stream string) (who string, as figures.LaneAnswer, ok bool) {
+func (n instances) owner(stream string) (who string, as stats.LaneAnswer, ok bool) {
 	for _, a := range n.answers {
 		for _, l := range a.Lanes {
 			if l.Stream == stream && (!ok || l.Live && !as.Live) {
@@ -63,8 +63,8 @@ func (n instances) owner(stream string) (who string, as figures.LaneAnswer, ok b
 }
 
 // double returns two instances that both claim to deliver from one lane, and the lanes that two instances claim.
-func (n instances) double() (one, other figures.Answer, lanes []string) {
-	first := make(map[string]figures.Answer)
+func (n instances) double() (one, other stats.Answer, lanes []string) {
+	first := make(map[string]stats.Answer)
 	for _, a := range n.latest {
 		for _, l := range a.Lanes {
 			if l.InDoubt || a.Draining {
@@ -83,7 +83,7 @@ func (n instances) double() (one, other figures.Answer, lanes []string) {
 }
 
 // names are the instances that say something of themselves, each once.
-func (n instances) names(say func(figures.Answer) bool) []string {
+func (n instances) names(say func(stats.Answer) bool) []string {
 	var all []string
 	for _, a := range n.answers {
 		if say(a) {
@@ -200,7 +200,7 @@ func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (in
 	var n instances
 	err := i.askAll(ctx, func(reply string) error {
 		return i.Conn.PublishRequest(i.names.StatusCall(), reply, nil)
-	}, func(m *nats.Msg, a figures.Answer) (more bool) {
+	}, func(m *nats.Msg, a stats.Answer) (more bool) {
 		if !i.proven(m) {
 			a.Users = nil
 		}
@@ -212,7 +212,7 @@ func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (in
 
 // askAll sends a question, and takes the answers until take wants no more, or nobody says more.
 func (i *Inspector) askAll(
-	ctx context.Context, send func(reply string) error, take func(*nats.Msg, figures.Answer) (more bool),
+	ctx context.Context, send func(reply string) error, take func(*nats.Msg, stats.Answer) (more bool),
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, answersWait)
 	defer cancel()
@@ -242,7 +242,7 @@ func (i *Inspector) askAll(
 		case m.Header.Get("Status") == "503": // nobody listens
 			return nil
 		}
-		var a figures.Answer
+		var a stats.Answer
 		if json.Unmarshal(m.Data, &a) != nil || a.Instance == "" {
 			continue // no broker of ours wrote that
 		}

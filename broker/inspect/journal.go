@@ -6,8 +6,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/figures"
 	"delaybroker/broker/journal"
+	"delaybroker/broker/stats"
 )
 
 // Journaled is what an answer of the journal is worth.
@@ -83,7 +83,7 @@ func (i *Inspector) askWriters(ctx context.Context) writers {
 	proven := false
 	err := i.askAll(asking, func(reply string) error {
 		return i.Conn.PublishRequest(i.names.StatusCall(), reply, nil)
-	}, func(m *nats.Msg, a figures.Answer) (more bool) {
+	}, func(m *nats.Msg, a stats.Answer) (more bool) {
 		n.answers = append(n.answers, a)
 		if !i.proven(m) {
 			return true
@@ -107,5 +107,5 @@ func (i *Inspector) askWriters(ctx context.Context) writers {
 }
 
 func (n instances) withoutJournal() []string {
-	return n.names(func(a figures.Answer) bool { return !a.Journal })
+	return n.names(func(a stats.Answer) bool { return !a.Journal })
 }

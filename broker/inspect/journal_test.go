@@ -15,11 +15,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
-	"delaybroker/broker/figures"
+	"delaybroker/broker/acks"
 	"delaybroker/broker/journal"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 	"delaybroker/test/natstest"
 )
 
@@ -37,7 +37,7 @@ func write(t *testing.T, s *natstest.Server, i *Inspector, records ...journal.Re
 		t.Fatal(err)
 	}
 	conn := s.Connect()
-	box, err := outbox.New(conn, nats.NewInbox())
+	box, err := acks.New(conn, nats.NewInbox())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,18 +305,18 @@ func TestJournalOfWhoMayNotAsk(t *testing.T) {
 // TestCheckJournal judges what doctor found.
 func TestCheckJournal(t *testing.T) {
 	now := time.Now()
-	facts := func(bytes uint64, goesBack time.Duration, answers ...figures.Answer) Facts {
+	facts := func(bytes uint64, goesBack time.Duration, answers ...stats.Answer) Facts {
 		info := &jetstream.StreamInfo{TimeStamp: now}
 		info.Config.MaxAge, info.Config.MaxBytes = 7*24*time.Hour, 1000
 		info.State.Bytes, info.State.FirstTime = bytes, now.Add(-goesBack)
 		f := Facts{listed: listed{
 			all:   map[string]*jetstream.StreamInfo{"DELAY_JOURNAL": info},
-			found: []layout.Spec{{Stream: "DELAY_JOURNAL", Kind: layout.Journal}},
+			found: []streams.Spec{{Stream: "DELAY_JOURNAL", Kind: streams.Journal}},
 		}}
 		f.instances.answers = answers
 		return f
 	}
-	keeps, none := figures.Answer{Instance: "a", Journal: true}, figures.Answer{Instance: "b"}
+	keeps, none := stats.Answer{Instance: "a", Journal: true}, stats.Answer{Instance: "b"}
 	for _, test := range []struct {
 		name  string
 		facts Facts

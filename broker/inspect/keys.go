@@ -3,8 +3,8 @@ package inspect
 import (
 	"context"
 
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 )
 
 // mostCounted bounds how many messages of a stream are looked at for their keys. The oldest come first: they are the
@@ -14,19 +14,19 @@ const mostCounted = 100_000
 // sealedWith says how many messages of a stream each key has sealed.
 type sealedWith struct {
 	stream string
-	kind   layout.Kind
+	kind   streams.Kind
 	by     map[string]uint64 // by the id of the key
 	more   bool              // there are more than were looked at
 	err    error             // why they could not be counted
 }
 
 // countKeys counts, while there is more than one key, what each has sealed. Otherwise it asks nothing.
-func (i *Inspector) countKeys(ctx context.Context, found []layout.Spec) (all []sealedWith) {
+func (i *Inspector) countKeys(ctx context.Context, found []streams.Spec) (all []sealedWith) {
 	if len(i.Policy().Keys.IDs()) < 2 {
 		return nil
 	}
 	for _, s := range found {
-		if s.Broken != nil || s.Kind == layout.Intake || s.Kind == layout.Owners { // the table is sealed at each start
+		if s.Broken != nil || s.Kind == streams.Intake || s.Kind == streams.Owners { // the table is sealed at each start
 			continue
 		}
 		counted := sealedWith{stream: s.Stream, kind: s.Kind, by: make(map[string]uint64)}
@@ -53,7 +53,7 @@ func (i *Inspector) countKeysOf(ctx context.Context, to *sealedWith) error {
 		}
 		in := m.Incoming(to.stream)
 		if seals := in.Header[message.HeaderSeal]; len(seals) == 1 &&
-			(to.kind != layout.Timers || in.Subject == i.names.Armed() || i.Policy().ClaimsOurs(in)) {
+			(to.kind != streams.Timers || in.Subject == i.names.Armed() || i.Policy().ClaimsOurs(in)) {
 			to.by[message.KeyID(seals[0])]++
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 )
 
 const (
@@ -44,12 +44,12 @@ const newerMessage = "written by a newer broker; it waits for one"
 
 // Lane is a stream of a broker as one look shows it.
 type Lane struct {
-	Stream  string      `json:"stream"`
-	Kind    layout.Kind `json:"kind"`
-	Level   string      `json:"level,omitempty"`
-	Delay   float64     `json:"delay_seconds"`
-	Pending uint64      `json:"pending"`
-	Bytes   uint64      `json:"bytes"`
+	Stream  string       `json:"stream"`
+	Kind    streams.Kind `json:"kind"`
+	Level   string       `json:"level,omitempty"`
+	Delay   float64      `json:"delay_seconds"`
+	Pending uint64       `json:"pending"`
+	Bytes   uint64       `json:"bytes"`
 	Head
 	Reader
 	In    *float64 `json:"in_per_second,omitempty"`  // since the last look, where there was one
@@ -62,7 +62,7 @@ type Lane struct {
 
 // seen is what was read about a lane, and is not shown.
 type seen struct {
-	spec       layout.Spec
+	spec       streams.Spec
 	info       *jetstream.StreamInfo   // nil when its leader did not answer
 	format     int                     // of the message in front; zero where it is not told
 	unknownKey bool                    // the message in front is sealed with a secret that we do not have
@@ -88,7 +88,7 @@ type Reader struct {
 	Resumes  time.Time `json:"resumes_at,omitzero"`
 }
 
-func newLane(s layout.Spec, state State) Lane {
+func newLane(s streams.Spec, state State) Lane {
 	return Lane{Stream: s.Stream, Kind: s.Kind, Level: s.Name, Delay: s.Delay.Seconds(), State: state, seen: seen{spec: s}}
 }
 
@@ -114,7 +114,7 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n instances) {
 	}
 	l.info = s.CachedInfo()
 	l.Pending, l.Bytes = l.info.State.Msgs, l.info.State.Bytes
-	if l.Kind == layout.Timers && l.Pending > 0 {
+	if l.Kind == streams.Timers && l.Pending > 0 {
 		if _, err := i.api.Last(ctx, l.Stream, i.names.Armed()); err == nil {
 			l.Pending-- // the cursor
 		}
@@ -122,10 +122,10 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n instances) {
 	if l.State == Serving && isFull(l.info) {
 		l.State = Full
 	}
-	if l.Kind == layout.Paused {
+	if l.Kind == streams.Paused {
 		l.Pending -= min(l.Pending, i.records(ctx, s))
 	}
-	if l.Kind == layout.Dead || l.Kind == layout.Paused || l.State == Broken {
+	if l.Kind == streams.Dead || l.Kind == streams.Paused || l.State == Broken {
 		return
 	}
 	if l.Pending > 0 {
@@ -187,7 +187,7 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 	if err != nil {
 		return err
 	}
-	if l.Kind == layout.Timers {
+	if l.Kind == streams.Timers {
 		return i.fillTimer(l, in)
 	}
 	leaves := in.At
@@ -228,7 +228,7 @@ func (i *Inspector) fillTimer(l *Lane, in message.Incoming) error {
 
 // Idle reports whether a lane is empty and in order. The intake never counts as idle.
 func (l Lane) Idle() bool {
-	return l.Pending == 0 && l.State == Serving && l.Error == "" && l.Kind != layout.Intake &&
-		(l.Owner == OwnerRead || l.Owner == OwnerLater || l.Kind == layout.Dead || l.Kind == layout.Paused) &&
+	return l.Pending == 0 && l.State == Serving && l.Error == "" && l.Kind != streams.Intake &&
+		(l.Owner == OwnerRead || l.Owner == OwnerLater || l.Kind == streams.Dead || l.Kind == streams.Paused) &&
 		(l.In == nil || *l.In == 0 && *l.Out == 0)
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/layout"
 	"delaybroker/broker/pause"
+	"delaybroker/broker/streams"
 )
 
 // Lanes is one look at all of them, in the order in which messages pass them. The dead letters are the last.
@@ -34,7 +34,7 @@ const noLeader = "it has no leader"
 
 // listed are the streams of the account.
 type listed struct {
-	found []layout.Spec // ours, by their marks
+	found []streams.Spec // ours, by their marks
 	all   map[string]*jetstream.StreamInfo
 	away  []string // that are there, and have no leader to describe them
 }
@@ -42,7 +42,7 @@ type listed struct {
 // list lists the streams. Those without a leader are asked for only if one of ours is missing.
 func (i *Inspector) list(ctx context.Context) (there listed, err error) {
 	there.found, there.all, err = i.streams.Provisioner(i.JetStream).Find(ctx)
-	if err != nil || len(layout.Compare(i.wanted(), there.all).Missing) == 0 {
+	if err != nil || len(streams.Compare(i.wanted(), there.all).Missing) == 0 {
 		return there, err
 	}
 	_, there.away, err = i.api.Streams(ctx)
@@ -75,14 +75,14 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 
 // lanesOf are the streams that an instance should own and report as its own. The lane of a pause is not read while the
 // pause lasts.
-func lanesOf(found []layout.Spec) []string {
+func lanesOf(found []streams.Spec) []string {
 	var all []string
 	for _, s := range found {
 		switch s.Kind {
-		case layout.Dead, layout.Owners, layout.Journal, layout.Paused:
+		case streams.Dead, streams.Owners, streams.Journal, streams.Paused:
 			continue
 		}
-		if s.Broken == nil && s.Format <= layout.Format {
+		if s.Broken == nil && s.Format <= streams.Format {
 			all = append(all, s.Stream)
 		}
 	}
@@ -113,17 +113,17 @@ func (i *Inspector) lookAt(ctx context.Context, there listed, n instances) Lanes
 }
 
 // lanesFound are the lanes of the streams that are there, by their marks.
-func lanesFound(want, found []layout.Spec) []Lane {
+func lanesFound(want, found []streams.Spec) []Lane {
 	var lanes []Lane
 	for _, s := range found {
-		if s.Kind == layout.Owners || s.Kind == layout.Journal {
+		if s.Kind == streams.Owners || s.Kind == streams.Journal {
 			continue
 		}
 		l := newLane(s, Serving)
 		switch _, wanted := specOf(want, s.Stream); {
 		case s.Broken != nil:
 			l.State, l.Error = Broken, s.Broken.Error()
-		case s.Format > layout.Format:
+		case s.Format > streams.Format:
 			l.State = Newer
 		case !wanted:
 			l.State = Retiring
@@ -134,8 +134,8 @@ func lanesFound(want, found []layout.Spec) []Lane {
 }
 
 // specOf is the stream of a name among some.
-func specOf(specs []layout.Spec, stream string) (s layout.Spec, there bool) {
-	i := slices.IndexFunc(specs, func(s layout.Spec) bool { return s.Stream == stream })
+func specOf(specs []streams.Spec, stream string) (s streams.Spec, there bool) {
+	i := slices.IndexFunc(specs, func(s streams.Spec) bool { return s.Stream == stream })
 	if i < 0 {
 		return s, false
 	}
@@ -143,9 +143,9 @@ func specOf(specs []layout.Spec, stream string) (s layout.Spec, there bool) {
 }
 
 // lanesNotFound are the lanes whose stream is missing, or is somebody else's.
-func lanesNotFound(want []layout.Spec, there listed) []Lane {
+func lanesNotFound(want []streams.Spec, there listed) []Lane {
 	var lanes []Lane
-	c := layout.Compare(want, there.all)
+	c := streams.Compare(want, there.all)
 	for _, w := range want {
 		_, found := specOf(there.found, w.Stream)
 		switch {
@@ -165,7 +165,7 @@ func lanesNotFound(want []layout.Spec, there listed) []Lane {
 // byWay orders lanes as messages pass through them: the intake and timers, the levels, retries, what is paused, dead
 // letters.
 func byWay(a, b Lane) int {
-	kinds := append(layout.Lanes(), layout.Dead)
+	kinds := append(streams.Lanes(), streams.Dead)
 	return cmp.Or(
 		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
 		cmp.Compare(a.Delay, b.Delay),
@@ -179,7 +179,7 @@ func sum(lanes []Lane) Lanes {
 		if l.info != nil {
 			v.Time = l.info.TimeStamp
 		}
-		if l.Kind == layout.Dead {
+		if l.Kind == streams.Dead {
 			v.Totals.Dead += l.Pending
 			continue
 		}

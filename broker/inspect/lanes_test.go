@@ -7,22 +7,22 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/figures"
+	"delaybroker/broker/stats"
 )
 
 // What an instance says of a lane, and what a consumer says where none does.
 func TestOwnerAs(t *testing.T) {
 	now := time.Now()
 	for _, test := range []struct {
-		lane figures.LaneAnswer
+		lane stats.LaneAnswer
 		want Owner
 	}{
-		{figures.LaneAnswer{Live: true}, OwnerRead},
-		{figures.LaneAnswer{Live: true, ResumesAt: now.Add(time.Minute)}, OwnerLater},
-		{figures.LaneAnswer{Live: true, ResumesAt: now.Add(-time.Minute)}, OwnerRead},
-		{figures.LaneAnswer{Live: true, Full: true}, OwnerLater},
-		{figures.LaneAnswer{Live: true, InDoubt: true}, OwnerStopped},
-		{figures.LaneAnswer{ResumesAt: now.Add(time.Minute)}, OwnerStopped},
+		{stats.LaneAnswer{Live: true}, OwnerRead},
+		{stats.LaneAnswer{Live: true, ResumesAt: now.Add(time.Minute)}, OwnerLater},
+		{stats.LaneAnswer{Live: true, ResumesAt: now.Add(-time.Minute)}, OwnerRead},
+		{stats.LaneAnswer{Live: true, Full: true}, OwnerLater},
+		{stats.LaneAnswer{Live: true, InDoubt: true}, OwnerStopped},
+		{stats.LaneAnswer{ResumesAt: now.Add(time.Minute)}, OwnerStopped},
 	} {
 		if got := ownerAs(test.lane, now); got != test.want {
 			t.Errorf("%+v: got %q, want %q", test.lane, got, test.want)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"delaybroker/broker/deadletter"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 )
 
 // Letters are the dead letters of a broker, by the clock of its server.
@@ -36,8 +36,8 @@ func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
 
 // store opens the letters. Those that are resent go through the retry lane with the shortest wait.
 func (i *Inspector) store() *deadletter.Store {
-	retries := slices.DeleteFunc(i.wanted(), func(s layout.Spec) bool { return s.Kind != layout.Retry })
-	shortest := slices.MinFunc(retries, func(a, b layout.Spec) int { return cmp.Compare(a.Delay, b.Delay) })
+	retries := slices.DeleteFunc(i.wanted(), func(s streams.Spec) bool { return s.Kind != streams.Retry })
+	shortest := slices.MinFunc(retries, func(a, b streams.Spec) int { return cmp.Compare(a.Delay, b.Delay) })
 	return deadletter.New(deadletter.Config{
 		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.Policy(), Lane: shortest.Name,
 	})

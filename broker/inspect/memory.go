@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 )
 
 const (
@@ -37,12 +37,12 @@ func (m Memory) Soft() int64 {
 // Hold is how many bytes messages may take: half of what is left for them, because garbage takes as much again; and
 // half of that where a server is embedded.
 func (m Memory) Hold(embedded bool) int {
-	most := int64(conf.DefaultHoldBytes)
+	most := int64(config.DefaultHoldBytes)
 	if m.Soft() != NoLimit {
-		most = min(max((m.Soft()-ownMemory)/2, conf.MinHoldBytes), maxHold)
+		most = min(max((m.Soft()-ownMemory)/2, config.MinHoldBytes), maxHold)
 	}
 	if embedded {
-		most = max(most/2, conf.MinHoldBytes)
+		most = max(most/2, config.MinHoldBytes)
 	}
 	return int(most)
 }

@@ -9,10 +9,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/figures"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 )
 
 const (
@@ -57,7 +57,7 @@ func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n instances) {
 }
 
 // ownerAs is what an instance says about a lane that it owns.
-func ownerAs(l figures.LaneAnswer, now time.Time) Owner {
+func ownerAs(l stats.LaneAnswer, now time.Time) Owner {
 	switch {
 	case !l.Live || l.InDoubt:
 		return OwnerStopped
@@ -94,9 +94,9 @@ func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 }
 
 // table asks which instance owns which lane. Where instances do not share lanes, there is no table.
-func (i *Inspector) table(ctx context.Context, found []layout.Spec) (lease.Table, error) {
-	at := slices.IndexFunc(found, func(s layout.Spec) bool {
-		return s.Kind == layout.Owners && s.Format <= layout.Format
+func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Table, error) {
+	at := slices.IndexFunc(found, func(s streams.Spec) bool {
+		return s.Kind == streams.Owners && s.Format <= streams.Format
 	})
 	if at < 0 {
 		return lease.Table{}, nil

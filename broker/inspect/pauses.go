@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/figures"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/pause"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
 )
 
 const (
@@ -184,7 +184,7 @@ func (i *Inspector) changePauses(
 // telling is the state of the round in which the instances are told of a list.
 type telling struct {
 	*Inspector
-	found  []layout.Spec
+	found  []streams.Spec
 	newest *pause.List     // that an instance knows
 	heard  map[string]bool // instances that have answered
 	told   map[string]bool // those that act by the list
@@ -253,7 +253,7 @@ func (t *telling) round(ctx context.Context, l *pause.List) error {
 	if l != nil {
 		send = func(reply string) error { return t.pauseStore().Announce(l, reply) }
 	}
-	err = t.askAll(ctx, send, func(m *nats.Msg, a figures.Answer) (more bool) {
+	err = t.askAll(ctx, send, func(m *nats.Msg, a stats.Answer) (more bool) {
 		answered[a.Instance], t.heard[a.Instance] = true, true
 		switch {
 		case a.Pauses == nil:

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 	"delaybroker/levels"
 )
 
@@ -161,7 +161,7 @@ func (i *Inspector) Pending(ctx context.Context, look PendingLook) (List, error)
 func (i *Inspector) holding(v Lanes) (lanes []Lane, silent []string, bare bool) {
 	for _, l := range v.Lanes {
 		switch {
-		case l.Kind == layout.Dead, l.State == Missing, l.State == Foreign:
+		case l.Kind == streams.Dead, l.State == Missing, l.State == Foreign:
 		case l.info == nil, l.State == Newer, l.State == Broken:
 			silent = append(silent, fmt.Sprintf("%s (%s)", l.Stream, l.State))
 		default:

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 )
 
 const (
@@ -65,7 +65,7 @@ func (m *merge) stop() {
 
 // leaves is the earliest place that a message can have which was stored at this time or later.
 func (s *source) leaves(stored time.Time) time.Time {
-	if s.Kind != layout.Level {
+	if s.Kind != streams.Level {
 		return time.Time{}
 	}
 	return stored.Add(s.spec.Delay - lateInLane)
@@ -147,7 +147,7 @@ func (m *merge) readOne(s *source) error {
 		m.listed[id] = true
 	}
 	w, ok := m.waiting(s, stored)
-	if ok && s.Kind == layout.Timers {
+	if ok && s.Kind == streams.Timers {
 		m.timers[stored.Subject] = w.ID
 	}
 	switch {

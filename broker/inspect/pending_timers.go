@@ -3,8 +3,8 @@ package inspect
 import (
 	"context"
 
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 )
 
 // Named timers are pending in their own stream, and most have a marker in a level besides. The stream is the truth: a
@@ -22,7 +22,7 @@ func (r reader) pending(l Lane, in message.Incoming) (req message.Request, probl
 	switch {
 	case in.Subject == r.policy.Names.PausesRecord():
 		return req, nil, false
-	case l.Kind != layout.Timers:
+	case l.Kind != streams.Timers:
 		req, problem = r.policy.Parse(in)
 		return req, problem, problem != nil || !req.Timer.Pending()
 	}
@@ -43,7 +43,7 @@ type pass struct {
 // consumer cannot have both.
 func passesOf(names message.Names, l Lane, pattern string) []pass {
 	filters := subjectsOf(names, l, pattern)
-	if pattern == "" || l.Kind != layout.Timers {
+	if pattern == "" || l.Kind != streams.Timers {
 		return []pass{{filters: filters}}
 	}
 	return []pass{{filters: filters, named: true}, {filters: []string{names.ScheduleSubject(">")}, schedules: true}}

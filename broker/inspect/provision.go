@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 	"delaybroker/levels"
 )
 
@@ -38,7 +38,7 @@ type DriftFound struct {
 func (i *Inspector) Provision(ctx context.Context) (Provisioned, error) {
 	want := i.wanted()
 	done := Provisioned{Wanted: len(want), Changes: []Change{}, Drift: []DriftFound{}}
-	if err := layout.CheckServer(i.Conn.ConnectedServerVersion()); err != nil {
+	if err := streams.CheckServer(i.Conn.ConnectedServerVersion()); err != nil {
 		return done, err
 	}
 	_, all, err := i.streams.Provisioner(i.JetStream).Find(ctx)
@@ -59,7 +59,7 @@ func (i *Inspector) Provision(ctx context.Context) (Provisioned, error) {
 
 // A recorder writes down what provisioning does.
 type recorder struct {
-	layout.Streams
+	streams.Streams
 	before  map[string]*jetstream.StreamInfo
 	changes []Change
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/streams"
 )
 
 // ErrNoRetryLane is returned when a look is to begin where there is no retry lane.
@@ -74,7 +74,7 @@ func (i *Inspector) Retrying(ctx context.Context, look RetryLook) (Retrying, err
 			Time: v.Time, States: make(map[RetryState]uint64), Groups: []*RetryGroup{}, Paused: v.Paused,
 		},
 	}
-	lanes := slices.DeleteFunc(v.Lanes, func(l Lane) bool { return l.Kind != layout.Retry || l.info == nil })
+	lanes := slices.DeleteFunc(v.Lanes, func(l Lane) bool { return l.Kind != streams.Retry || l.info == nil })
 	for _, l := range lanes {
 		c.all.Waiting += l.Pending
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 )
 
 // permissions are a user's, as the server knows them. Without rules everything is allowed.
@@ -60,25 +60,25 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	for _, s := range f.want {
 		all = append(all, s.Stream)
 		switch s.Kind {
-		case layout.Owners:
+		case streams.Owners:
 			meet = append(meet, s.Stream)
 			owners = append(owners, names.OwnersTable(), names.OwnersBeat()+"x", names.OwnersCall())
 			continue
-		case layout.Level:
+		case streams.Level:
 			hops = append(hops, names.Hop(s.Name, "x"))
-		case layout.Retry:
+		case streams.Retry:
 			hops = append(hops, names.Retry(s.Name, "x"))
-		case layout.Journal:
+		case streams.Journal:
 			hops = append(hops, names.JournalSubject())
 			continue
-		case layout.Paused:
+		case streams.Paused:
 			hops = append(hops, names.Paused("x", "x"))
-		case layout.Timers:
+		case streams.Timers:
 			timers = append(timers, names.Timer("x", "x"))
 			hops = append(hops, names.Armed())
 			lanes = append(lanes, s.Stream)
 			continue
-		case layout.Dead:
+		case streams.Dead:
 			dead = append(dead, names.Dead(message.Undelivered, "x"), names.Dead(message.BadTarget, ""))
 			continue
 		}
@@ -103,7 +103,7 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 		needed.all = append(needed.all, grant{"control", subject, []string{subject}})
 	}
 	if f.Config.Provision && f.all != nil { // a broker that finds everything as it should be asks for no change
-		missing := layout.Compare(f.want, f.all).Missing
+		missing := streams.Compare(f.want, f.all).Missing
 		needed.of("control", "STREAM.CREATE", "", missing)
 		needed.of("control", "STREAM.UPDATE", "", slices.DeleteFunc(all, func(s string) bool {
 			return slices.Contains(missing, s) || !f.differs(s)
@@ -222,7 +222,7 @@ func patterns(subjects []string) []string {
 func (f Facts) readAhead(p permissions, user string) []Finding {
 	var all []Finding
 	for _, s := range f.want {
-		if subject := f.apiPrefix + ".DIRECT.GET." + s.Stream; s.Kind == layout.Timers && !p.Publish.allow(subject) {
+		if subject := f.apiPrefix + ".DIRECT.GET." + s.Stream; s.Kind == streams.Timers && !p.Publish.allow(subject) {
 			all = verdict("rights", Warn, "grant "+user+" this subject, for timers to cost less when many are due",
 				"timers cannot be read ahead: Publish to %s", subject)
 		}
@@ -285,7 +285,7 @@ func (f Facts) unanswered(names message.Names) []string {
 		all = append(all, "Publish to "+names.StatusFilter())
 	}
 	calls := []string{names.StatusCall()}
-	if slices.ContainsFunc(f.want, func(s layout.Spec) bool { return s.Kind == layout.Timers }) {
+	if slices.ContainsFunc(f.want, func(s streams.Spec) bool { return s.Kind == streams.Timers }) {
 		calls = append(calls, names.TimerCall("get")+"x.x", names.TimersCall(), names.CancelAllCall(), names.ShiftCall())
 	}
 	calls = append(calls, f.Config.Schedules.Subjects()...)

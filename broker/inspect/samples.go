@@ -5,8 +5,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 )
 
 const (
@@ -22,9 +22,9 @@ func (i *Inspector) lookCloser(ctx context.Context, lanes []Lane) {
 	for at := range lanes {
 		switch l := &lanes[at]; {
 		case l.info == nil || l.Pending == 0:
-		case l.Kind == layout.Retry:
+		case l.Kind == streams.Retry:
 			l.samples = i.sample(ctx, *l)
-		case l.Kind == layout.Dead && l.info.State.NumSubjects <= mostSubjects:
+		case l.Kind == streams.Dead && l.info.State.NumSubjects <= mostSubjects:
 			l.codes = i.countCodes(ctx, l.Stream)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/streams"
 )
 
 const (
@@ -139,14 +139,14 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 		s.pending += l.Pending
 	}
 	for _, l := range lanes {
-		if l.Kind == layout.Intake {
+		if l.Kind == streams.Intake {
 			continue // nothing hops into it
 		}
 		in, err := s.scan(ctx, l)
 		switch {
 		case err != nil:
 			return Whereabouts{}, fmt.Errorf("search %s: %w", l.Stream, err)
-		case in != nil && l.Kind == layout.Dead:
+		case in != nil && l.Kind == streams.Dead:
 			return s.inDead(*in), nil
 		case in != nil:
 			return s.inLane(*in, v), nil
@@ -177,7 +177,7 @@ func (s *search) nowhere(ctx context.Context, origin *jetstream.StreamInfo, end 
 // alongTheWay orders lanes as a message passes them: from the longest level to the shortest, through the retries, to
 // the dead letters.
 func alongTheWay(a, b Lane) int {
-	if a.Kind == layout.Level && b.Kind == layout.Level {
+	if a.Kind == streams.Level && b.Kind == streams.Level {
 		return cmp.Compare(b.Delay, a.Delay)
 	}
 	return byWay(a, b)
@@ -191,11 +191,11 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 		scan.Since = s.ID.At.Add(-leaderSkew)
 	}
 	switch l.Kind {
-	case layout.Level: // several subjects rather than one, which would take another permission
+	case streams.Level: // several subjects rather than one, which would take another permission
 		scan.Filters = []string{s.names.HopFilter(l.Level)}
-	case layout.Retry:
+	case streams.Retry:
 		scan.Filters = []string{s.names.RetryFilter(l.Level)}
-	case layout.Paused:
+	case streams.Paused:
 		scan.Filters = []string{s.names.PausedFilter()}
 	}
 	asking, cancel := context.WithTimeout(ctx, Patience)

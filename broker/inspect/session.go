@@ -15,8 +15,8 @@ import (
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 	"delaybroker/broker/timer/store"
 )
 
@@ -212,7 +212,7 @@ func (s *Session) Prefixes(ctx context.Context) []string {
 	for info := range s.JetStream.ListStreams(ctx).Info() {
 		all[info.Config.Name] = info
 	}
-	return layout.Prefixes(all)
+	return streams.Prefixes(all)
 }
 
 // Stored asks the stream's leader for a message: a replica that lags would show what is gone. It returns

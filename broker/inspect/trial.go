@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 )
 
 // doctorTarget is the target of a message that is only tried.
@@ -65,10 +65,10 @@ func (i *Inspector) try(ctx context.Context, f *Facts) trial {
 }
 
 // someLevel is one that this version writes to, and clients publish to; empty when there is none.
-func someLevel(want, found []layout.Spec) (level string) {
+func someLevel(want, found []streams.Spec) (level string) {
 	for _, s := range found {
 		_, wanted := specOf(want, s.Stream)
-		if wanted && s.Kind == layout.Level && s.Format <= layout.Format && s.Broken == nil {
+		if wanted && s.Kind == streams.Level && s.Format <= streams.Format && s.Broken == nil {
 			level = s.Name
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/acks"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
 	"delaybroker/test/natstest"
 )
 
@@ -52,7 +52,7 @@ func (k *kit) create() {
 func (k *kit) writer(instance string) (w *Writer, stop func()) {
 	k.Helper()
 	conn := k.s.Connect()
-	box, err := outbox.New(conn, nats.NewInbox())
+	box, err := acks.New(conn, nats.NewInbox())
 	if err != nil {
 		k.Fatal(err)
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/acks"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
-	"delaybroker/broker/outbox"
 )
 
 const (
@@ -26,9 +26,9 @@ const (
 // errRoom is what is said when more was to be stored than the stream took.
 var errRoom = errors.New("it is slower than deliveries are")
 
-// Publisher publishes, and finds the answers: see [outbox.Outbox.Publish].
+// Publisher publishes, and finds the answers: see [acks.Inbox.Publish].
 type Publisher interface {
-	Publish(m *nats.Msg, wait time.Duration, f outbox.Func)
+	Publish(m *nats.Msg, wait time.Duration, f acks.Func)
 }
 
 // store stores one batch, or drops it when it was tried for long enough. One batch is on its way at a time, so that

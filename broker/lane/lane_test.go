@@ -14,14 +14,15 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 	"delaybroker/test/natstest"
 )
 
 // level is the lane that most tests read.
-func level() layout.Spec {
-	return layout.Spec{
-		Stream: "DELAY_30m", Kind: layout.Level, Name: "30m", Delay: 30 * time.Minute, Prefix: "delay", Format: layout.Format,
+func level() streams.Spec {
+	return streams.Spec{
+		Stream: "DELAY_30m", Kind: streams.Level, Name: "30m", Delay: 30 * time.Minute, Prefix: "delay",
+		Format:   streams.Format,
 		Subjects: []string{"delay.30m.>", "delaysys.hop.30m.>"}, MaxMsgSize: 1 << 20, Replicas: 1,
 		Duplicates: 30 * time.Second,
 	}
@@ -33,7 +34,7 @@ type rig struct {
 	server *natstest.Server
 	js     jetstream.JetStream
 	nc     *nats.Conn
-	spec   layout.Spec
+	spec   streams.Spec
 }
 
 func newRig(t testing.TB, s *natstest.Server) *rig {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -75,7 +75,7 @@ func (p *pull) open(ctx context.Context) error {
 			AckPolicy:         jetstream.AckNonePolicy,
 			MemoryStorage:     true,
 			Replicas:          1,
-			InactiveThreshold: layout.InactiveThreshold,
+			InactiveThreshold: streams.InactiveThreshold,
 		})
 		if err != nil {
 			return fmt.Errorf("create the consumer: %w", err)
@@ -93,7 +93,7 @@ func (p *pull) filters() []string {
 }
 
 // close ends the subscriptions. On a clean stop it also deletes the consumer. Otherwise the server does that after
-// layout.InactiveThreshold, since after a loss of connection it would not receive our request.
+// streams.InactiveThreshold, since after a loss of connection it would not receive our request.
 func (p *pull) close(ctx context.Context) {
 	p.requests.unsubscribe()
 	if ctx.Err() != nil && p.r.cfg.Conn.IsConnected() {

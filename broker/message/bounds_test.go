@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// reserve is what the levels keep free of max_payload (LevelReserve in broker/provision): whatever a level took must
-// fit max_payload as a dead letter and, as far as the intake took it, a level as a hop.
+// reserve is what the levels keep free of max_payload (LevelReserve in broker/streams/provision): whatever a level
+// took must fit max_payload as a dead letter and, as far as the intake took it, a level as a hop.
 const reserve = 4096
 
 func TestHeaderBounds(t *testing.T) {

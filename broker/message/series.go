@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"delaybroker/broker/timetable"
+	"delaybroker/broker/timer/timetable"
 	"delaybroker/levels"
 )
 

@@ -3,14 +3,14 @@ package pause
 import "errors"
 
 var (
-	// ErrPaused is returned for a pattern that is paused already.
-	ErrPaused = errors.New("it is paused already")
-	// ErrResuming is returned for a pattern that is being resumed already: what waits for it goes out.
-	ErrResuming = errors.New("it is being resumed already")
-	// ErrNotPaused is returned for a pattern that was not paused. Patterns are resumed as they were paused.
-	ErrNotPaused = errors.New("this pattern is not paused")
+	// ErrPaused is returned for a pattern that is already paused.
+	ErrPaused = errors.New("the pattern is already paused")
+	// ErrResuming is returned for a pattern that is already being resumed. Its waiting messages are going out.
+	ErrResuming = errors.New("the pattern is already being resumed")
+	// ErrNotPaused is returned for a pattern that is not paused. A pattern is resumed as it was paused.
+	ErrNotPaused = errors.New("the pattern is not paused")
 	// ErrTooMany is returned when the list is full.
 	ErrTooMany = errors.New("too many patterns are paused")
-	// ErrConflict is returned when somebody else has changed the list meanwhile. Read it again.
-	ErrConflict = errors.New("somebody else changed the list of pauses meanwhile")
+	// ErrConflict is returned when another writer has changed the list meanwhile. The caller reads it again.
+	ErrConflict = errors.New("another writer changed the list of pauses meanwhile")
 )

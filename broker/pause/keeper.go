@@ -16,57 +16,58 @@ import (
 )
 
 const (
-	// The record is read again after idleEvery, in case a change was not heard; after pausedEvery while something is
-	// paused, for the number of messages that wait; and after busyEvery while the list is about to change.
-	idleEvery   = 5 * time.Minute
-	pausedEvery = 10 * time.Second
-	busyEvery   = 500 * time.Millisecond
-	// loadPatience is how long a start waits for the record. An election takes up to 9 s; a stream that has lost its
-	// majority must not keep the lanes from being served.
-	loadPatience = 15 * time.Second
-	// moveTries is how often a change is tried while others change the list. It comes again with the next look.
-	moveTries = 5
-	// CloseMost is how long what becomes due is held in memory for a pause that is closing. If that does not end, its
-	// owner has died or cannot drain the lane, and what becomes due joins the lane again.
-	CloseMost = 3 * time.Second
+	// Run reads the record every idleInterval, in case an announcement was lost; every pausedInterval while a target is
+	// paused, for the number of waiting messages; and every busyInterval while the list is about to change.
+	idleInterval   = 5 * time.Minute
+	pausedInterval = 10 * time.Second
+	busyInterval   = 500 * time.Millisecond
+	// loadTimeout is how long a start waits for the record. An election takes up to 9 s. A stream without a majority must
+	// not stop all lanes.
+	loadTimeout = 15 * time.Second
+	// maxMoves is how often Move tries to store a change while others change the list. The owner moves the pause again
+	// after its next look at the lane.
+	maxMoves = 5
+	// MaxClosing is how long an instance holds due messages in memory for a pause that is closing. After that, the owner
+	// has died or cannot drain the lane, and due messages join the lane again.
+	MaxClosing = 3 * time.Second
 )
 
-// Keeper knows the list for one instance, and keeps the record. It is safe for concurrent use.
+// Keeper holds the list of one instance, and keeps the record up to date. It is safe for concurrent use.
 type Keeper struct {
 	cfg     Config
 	notes   *ratelog.Logger
-	acked   atomic.Int64  // the version that was applied last
+	applied atomic.Int64  // the version that was applied last
 	waiting atomic.Uint64 // messages that wait, when last counted
-	wake    chan struct{} // one slot: Run is to apply a list, or to look
-	look    atomic.Bool   // Run is to read the record
+	wake    chan struct{} // one slot; wakes Run, which applies the list; never closed
+	refresh atomic.Bool   // Run reads the record, too
 
-	resealed time.Time // local; when the record was last sealed anew. It belongs to Load, and then to Run.
+	resealed time.Time // local; when the record was last sealed again. It belongs to Load, and then to Run.
 
-	mu      sync.Mutex // guards changes of what follows
+	mu      sync.Mutex // guards changes of view and changed
 	view    atomic.Pointer[view]
 	changed chan struct{} // closed when the list changes
 }
 
-// view is a list, and what it means a while after it was taken.
+// view is a list, and its meaning some time after it was taken.
 type view struct {
 	list  *List
-	until time.Time // local; from then on, stale is what counts
-	stale *List     // with pauses that are closing taken for resuming
+	until time.Time // local; from then on, stale counts
+	stale *List     // the list with its closing pauses as resuming; nil if there are none
 }
 
 // Config is the configuration of a keeper.
 type Config struct {
 	Store Store
-	// Create makes the stream when it is gone. Nil where that is not allowed.
+	// Create makes the stream when it is gone. It is nil if the broker may not create streams.
 	Create func(context.Context) error
-	// Apply has the instance act by a list, and returns when it does.
+	// Apply makes the instance act by a list. It returns when the instance does.
 	Apply func(context.Context, *List)
-	// Count is how many messages the stream holds.
+	// Count returns the number of messages in the stream.
 	Count func(context.Context) (uint64, error)
 	Log   *slog.Logger
 }
 
-// NewKeeper makes a keeper that knows nothing. The caller loads and runs it.
+// NewKeeper returns a keeper without a list. The caller calls Load and then Run.
 func NewKeeper(cfg Config) *Keeper {
 	k := &Keeper{
 		cfg: cfg, notes: ratelog.New(cfg.Log), wake: make(chan struct{}, 1), changed: make(chan struct{}),
@@ -75,10 +76,10 @@ func NewKeeper(cfg Config) *Keeper {
 	return k
 }
 
-// List is what is known now; nil if nothing is.
+// List returns the present list; nil if none is known.
 func (k *Keeper) List() *List { return k.view.Load().list }
 
-// At is what holds at a local time. For a nil keeper, nothing is paused.
+// At returns the list that counts at a local time. A nil keeper has no pauses.
 func (k *Keeper) At(local time.Time) *List {
 	if k == nil {
 		return nil
@@ -90,11 +91,13 @@ func (k *Keeper) At(local time.Time) *List {
 	return v.list
 }
 
-// Applied is the version by which the instance acts for certain, and Waiting how many messages wait, as far as known.
-func (k *Keeper) Applied() int64  { return k.acked.Load() }
+// Applied returns the version that the instance acts by.
+func (k *Keeper) Applied() int64 { return k.applied.Load() }
+
+// Waiting returns the number of parked messages, as of the last reading of the record.
 func (k *Keeper) Waiting() uint64 { return k.waiting.Load() }
 
-// Record is what is known, to be told to others.
+// Record returns the sealed list, for the answers to operators. It is empty if no list is known.
 func (k *Keeper) Record() Record {
 	l := k.List()
 	if l == nil {
@@ -103,33 +106,33 @@ func (k *Keeper) Record() Record {
 	return k.cfg.Store.Seal(l)
 }
 
-// Changed is closed when the list changes.
+// Changed returns a channel that is closed when the list changes.
 func (k *Keeper) Changed() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.changed
 }
 
-// Hear takes in an announcement. It may come from anybody.
+// Hear takes the list of an announcement if it is trusted and newer. Anybody can send an announcement.
 func (k *Keeper) Hear(r Record) {
 	if l := k.cfg.Store.Open(r); l != nil {
 		k.take(l)
 	}
 }
 
-// First is the pause of the first message that waits for one, or for any if the id is "". It returns
-// jetstream.ErrMsgNotFound if none does.
+// First returns the pause of the first message in the lane of a pause, or in any lane if the id is empty. It returns
+// jetstream.ErrMsgNotFound if there is no message.
 func (k *Keeper) First(ctx context.Context, id string) (string, error) {
 	return k.cfg.Store.First(ctx, id)
 }
 
-// Look has the record read soon: a change may have been missed.
-func (k *Keeper) Look() {
-	k.look.Store(true)
+// Refresh makes Run read the record soon, since an announcement may have been missed.
+func (k *Keeper) Refresh() {
+	k.refresh.Store(true)
 	signal(k.wake)
 }
 
-// take makes a list the present one if it is newer.
+// take makes a list the present list if it is newer.
 func (k *Keeper) take(l *List) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -142,7 +145,7 @@ func (k *Keeper) take(l *List) {
 			continue
 		}
 		if v.stale == nil {
-			v.until = time.Now().Add(CloseMost)
+			v.until = time.Now().Add(MaxClosing)
 			v.stale = &List{Version: l.Version, Pauses: slices.Clone(l.Pauses)}
 		}
 		i := slices.Index(v.stale.Pauses, p)
@@ -154,30 +157,30 @@ func (k *Keeper) take(l *List) {
 	signal(k.wake)
 }
 
-// Load reads the record before lanes are served. If it cannot be read for a while, Load returns all the same: what is
-// paused would go out then, and everything would wait otherwise.
+// Load reads the record before the broker serves lanes. If the record cannot be read within loadTimeout, Load logs an
+// error and returns. Messages to paused targets would go out then; otherwise the messages of all targets would wait.
 func (k *Keeper) Load(ctx context.Context) {
 	for began := time.Now(); ; {
 		err := k.read(ctx)
 		if err == nil || ctx.Err() != nil {
 			break
 		}
-		if time.Since(began) > loadPatience {
-			k.cfg.Log.Error("the list of paused targets cannot be read; delivering to all of them until it can",
+		if time.Since(began) > loadTimeout {
+			k.cfg.Log.Error("the list of paused targets cannot be read; delivering to all targets until it can",
 				"stream", k.cfg.Store.Names.PausedStream(), "err", err)
 			break
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(busyEvery):
+		case <-time.After(busyInterval):
 		}
 	}
 	k.apply(ctx)
 }
 
-// Run applies new lists, and keeps the record, until ctx ends.
+// Run applies new lists, and keeps the record up to date, until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
-	timer := time.NewTimer(k.pause())
+	timer := time.NewTimer(k.interval())
 	defer timer.Stop()
 	for {
 		select {
@@ -185,44 +188,44 @@ func (k *Keeper) Run(ctx context.Context) {
 			return
 		case <-k.wake:
 		case <-timer.C:
-			k.look.Store(true)
+			k.refresh.Store(true)
 		}
 		k.apply(ctx)
-		if k.look.Swap(false) {
+		if k.refresh.Swap(false) {
 			if err := k.read(ctx); err != nil && ctx.Err() == nil {
-				k.notes.Log(slog.LevelWarn, "the list of paused targets cannot be read or kept; trying again",
+				k.notes.Log(slog.LevelWarn, "the list of paused targets cannot be read or stored; trying again",
 					"stream", k.cfg.Store.Names.PausedStream(), "err", err)
 			}
 			k.apply(ctx)
 		}
-		timer.Reset(k.pause())
+		timer.Reset(k.interval())
 	}
 }
 
-// pause is how long until the record is read again.
-func (k *Keeper) pause() time.Duration {
-	every := idleEvery
+// interval returns the time until Run reads the record again.
+func (k *Keeper) interval() time.Duration {
+	every := idleInterval
 	for _, p := range k.List().Present() {
 		if p.State != Paused {
-			return busyEvery
+			return busyInterval
 		}
-		every = pausedEvery
+		every = pausedInterval
 	}
 	return every
 }
 
-// apply has the instance act by the present list.
+// apply makes the instance act by the present list.
 func (k *Keeper) apply(ctx context.Context) {
 	l := k.List()
-	if l == nil || l.Version <= k.acked.Load() {
+	if l == nil || l.Version <= k.applied.Load() {
 		return
 	}
 	k.cfg.Apply(ctx, l)
-	k.acked.Store(l.Version)
+	k.applied.Store(l.Version)
 }
 
-// read reads the record. What it lacks is written back: somebody has purged the stream, or deleted it, or a change
-// could not be stored.
+// read reads the record. It writes the present list back if the record is older or missing: the stream was purged or
+// deleted, or a change could not be stored.
 func (k *Keeper) read(ctx context.Context) error {
 	read, err := k.cfg.Store.Read(ctx)
 	known := k.List()
@@ -242,10 +245,10 @@ func (k *Keeper) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.sayUnopened(read, known)
+	k.logUnopened(read, known)
 	switch {
 	case known == nil && read.List == nil:
-		k.begin(ctx, read)
+		k.writeFirst(ctx, read)
 	case read.List != nil && (known == nil || read.List.Version > known.Version):
 		k.take(read.List)
 	case known != nil && (read.List == nil || read.List.Version < known.Version):
@@ -269,17 +272,17 @@ func (k *Keeper) read(ctx context.Context) error {
 	return err
 }
 
-// sayUnopened logs that there is a list that nobody here can open.
-func (k *Keeper) sayUnopened(read Stored, known *List) {
+// logUnopened logs that there is a list which this instance cannot open.
+func (k *Keeper) logUnopened(read Stored, known *List) {
 	if len(read.Unopened.Present()) == 0 {
 		return
 	}
-	const what = "the list of paused targets is sealed with a secret that DELAY_SECRET does not name; "
+	const problem = "the list of paused targets is sealed with a secret that DELAY_SECRET does not name; "
 	next := "its targets stay paused until an operator resumes them"
 	if known != nil {
-		next = "this instance goes on by the list that it knows, and writes that back"
+		next = "this instance keeps its own list, and writes it back"
 	}
-	k.notes.Log(slog.LevelError, what+next,
+	k.notes.Log(slog.LevelError, problem+next,
 		"stream", k.cfg.Store.Names.PausedStream(), "patterns", patterns(read.Unopened))
 }
 
@@ -290,10 +293,10 @@ func patterns(l *List) (all []string) {
 	return all
 }
 
-// begin stores a first list where there is none that can be opened. It holds what unopened lists name: to hold a
-// message too long is better than to send one that an operator has stopped. From then on there is a proven list, beside
-// which the unopened lists of strangers mean nothing.
-func (k *Keeper) begin(ctx context.Context, read Stored) {
+// writeFirst stores a first list if there is none that can be opened. The first list has the pauses of the unopened
+// lists: a message that waits too long is better than one that is sent although an operator has stopped it. From then
+// on there is a proven list, and unopened lists of strangers do not count.
+func (k *Keeper) writeFirst(ctx context.Context, read Stored) {
 	first := &List{Version: 1}
 	if len(read.Unopened.Present()) > 0 {
 		first = read.Unopened.held(time.Now())
@@ -304,12 +307,12 @@ func (k *Keeper) begin(ctx context.Context, read Stored) {
 	}
 }
 
-// reseal stores the list anew, as its next version, where the record's key is not the one that seals now: that key may
-// be taken away. While instances differ about the first key, each may do so, and none does it often.
+// reseal stores the list again, as its next version, if the record's key is not the first key: an operator may remove
+// that key. While instances differ about the first key, each of them reseals at most once in idleInterval.
 func (k *Keeper) reseal(ctx context.Context, read Stored) {
 	known := k.List()
 	if read.Key != message.LaterKey || known == nil || known.Version != read.List.Version ||
-		!k.resealed.IsZero() && time.Since(k.resealed) < idleEvery {
+		!k.resealed.IsZero() && time.Since(k.resealed) < idleInterval {
 		return
 	}
 	next := known.again()
@@ -323,11 +326,11 @@ func (k *Keeper) reseal(ctx context.Context, read Stored) {
 	}
 }
 
-// Move moves a pause from one state to the next, and stores that: the other instances read it within busyEvery. If it
-// cannot be stored, it counts all the same: the record is written when it can be, and until then a restart goes on
-// with the state before.
+// Move moves a pause from one state to the next and stores the list, which the other instances read within
+// busyInterval. If the list cannot be stored, this instance acts by it all the same and stores it later. Until then a
+// restart continues with the earlier state.
 func (k *Keeper) Move(ctx context.Context, id string, from, to State) {
-	for range moveTries {
+	for range maxMoves {
 		read, err := k.cfg.Store.Read(ctx)
 		if err == nil && read.List != nil {
 			k.take(read.List)
@@ -344,11 +347,11 @@ func (k *Keeper) Move(ctx context.Context, id string, from, to State) {
 			continue
 		}
 		if err != nil {
-			k.notes.Log(slog.LevelWarn, "the list of paused targets is not stored; going on with it", "err", err)
+			k.notes.Log(slog.LevelWarn, "the list of paused targets is not stored; acting by it and storing it later", "err", err)
 		}
 		k.take(next)
 		if err == nil {
-			_ = k.cfg.Store.Tidy(ctx, read) // or with the next look
+			_ = k.cfg.Store.Tidy(ctx, read) // if this fails, the next reading removes the rest
 		}
 		return
 	}

@@ -11,40 +11,40 @@ import (
 )
 
 const (
-	// most bounds the list: every message that is due is compared with each pattern.
-	most = 64
-	// keepOver is how long the list names a pause that is over, so that what an instance still put into its lane, not
-	// knowing better, is found; and mostOver is how many of them.
+	// maxPauses is the maximum number of pauses that are not over: each due message is compared with every pattern.
+	maxPauses = 64
+	// keepOver is how long the list names a pause that is over, so that its owner still finds messages which an instance
+	// with an older list has parked. maxOver is the maximum number of them.
 	keepOver = time.Hour
-	mostOver = 32
+	maxOver  = 32
 )
 
-// State is how far a pause is.
+// State is the state of a pause.
 type State string
 
 // The states, in their order. A pause that is resuming may be paused again.
 const (
 	Paused   State = "paused"
-	Resuming State = "resuming" // what waits goes out, and what becomes due still joins its end
-	Closing  State = "closing"  // nothing joins: what becomes due is held for a moment, until what waited is out
-	Over     State = "over"     // what becomes due goes to its target
+	Resuming State = "resuming" // the lane drains, and due messages still join its end
+	Closing  State = "closing"  // instances hold due messages in memory until the lane is empty
+	Over     State = "over"     // due messages go to their target
 )
 
-// Pause is the targets of one pattern, and the lane in which what is due for them waits.
+// Pause stops the targets of a pattern. Its lane holds their due messages.
 type Pause struct {
 	ID      string    `json:"id"` // the token of its lane's subjects; never used again
 	Pattern string    `json:"pattern"`
 	State   State     `json:"state"`
 	Since   time.Time `json:"since"`            // when it was paused
 	Changed time.Time `json:"changed,omitzero"` // when its present state began
-	// Unproven says that the pause was taken from a list that nobody here could open. Somebody else may have written it.
+	// Unproven is set if the pause comes from a list that this instance could not open. A stranger may have written it.
 	Unproven bool `json:"unproven,omitempty"`
 }
 
-// List is all pauses, as one of the versions of the record says. The nil List is empty.
+// List is one version of the list of pauses. The nil List is empty.
 type List struct {
-	// Version rises with each change, and is at least the writer's time in nanoseconds: a list that was begun anew, when
-	// the record was lost, is still newer than what an instance remembers.
+	// Version rises with each change, and is at least the writer's time in nanoseconds. So the first list after a loss of
+	// the record is still newer than the list that any instance remembers.
 	Version int64   `json:"version"`
 	Pauses  []Pause `json:"pauses"`
 }
@@ -56,17 +56,17 @@ func Parse(data []byte) (*List, error) {
 		return nil, fmt.Errorf("read the list of pauses: %w", err)
 	}
 	if l.Version < 1 {
-		return nil, fmt.Errorf("read the list of pauses: version %d is none", l.Version)
+		return nil, fmt.Errorf("read the list of pauses: version %d is invalid", l.Version)
 	}
 	for _, p := range l.Pauses {
 		if !message.ValidPattern(p.Pattern) || p.ID == "" {
-			return nil, fmt.Errorf("read the list of pauses: %+v is none", p)
+			return nil, fmt.Errorf("read the list of pauses: %+v is not a pause", p)
 		}
 	}
 	return l, nil
 }
 
-// encode is the record.
+// encode returns the body of the record.
 func (l *List) encode() []byte {
 	data, err := json.Marshal(l)
 	if err != nil {
@@ -75,7 +75,7 @@ func (l *List) encode() []byte {
 	return data
 }
 
-// All are the pauses, also those that are over.
+// All returns all pauses, including those that are over.
 func (l *List) All() []Pause {
 	if l == nil {
 		return nil
@@ -83,7 +83,7 @@ func (l *List) All() []Pause {
 	return l.Pauses
 }
 
-// Present are the pauses that are not over.
+// Present returns the pauses that are not over.
 func (l *List) Present() []Pause {
 	if l == nil {
 		return nil
@@ -91,11 +91,12 @@ func (l *List) Present() []Pause {
 	return slices.DeleteFunc(slices.Clone(l.Pauses), func(p Pause) bool { return p.State == Over })
 }
 
-// Of is the pause for which what is due for a target waits, and its state, or Over if there is none: the oldest whose
-// pattern matches. So all that waits for a target is in one lane, in the order in which it became due, also where
-// patterns overlap. Own is the pause in whose lane the message waited, if it did; that one is over for it. So are the
-// older ones that are resumed: what waits there became due later. If it waited there again, what is resumed together
-// could go from one lane to the other and back, behind what was due later.
+// Of returns the oldest pause that matches a target, and its state. It returns Over if no pause does. All messages for a
+// target so wait in one lane, in the order of their due times, even where patterns overlap.
+//
+// Own is the pause in whose lane the message has waited, or empty. The message ignores this pause, and the older ones
+// that are resumed: the messages in their lanes were due later. Otherwise messages of pauses that are resumed together
+// could move from one lane to the other and back.
 func (l *List) Of(target, own string) (id string, state State) {
 	if l == nil {
 		return "", Over
@@ -109,7 +110,7 @@ func (l *List) Of(target, own string) (id string, state State) {
 	return "", Over
 }
 
-// Stops reports whether nothing may be sent to a target: a pause that is not resumed matches it.
+// Stops reports whether a pause that is not resumed matches a target. Nothing may be sent to it then.
 func (l *List) Stops(target string) bool {
 	if l == nil {
 		return false
@@ -119,7 +120,7 @@ func (l *List) Stops(target string) bool {
 	})
 }
 
-// with is the list and the pauses of another one that are not over, as far as there is room.
+// with returns the list with the pauses of another list that are not over, up to maxPauses.
 func (l *List) with(other *List) *List {
 	if other == nil {
 		return l
@@ -127,20 +128,20 @@ func (l *List) with(other *List) *List {
 	all := &List{Version: 1, Pauses: slices.Clone(l.All())}
 	for _, p := range other.Present() {
 		known := slices.ContainsFunc(all.Pauses, func(has Pause) bool { return has.ID == p.ID })
-		if !known && validID(p.ID) && len(all.Pauses) < most {
+		if !known && validID(p.ID) && len(all.Pauses) < maxPauses {
 			all.Pauses = append(all.Pauses, p)
 		}
 	}
 	return all
 }
 
-// validID reports whether an id can be one of next: it becomes a token of subjects.
+// validID reports whether List.Pause could have made an id. The id becomes a token of subjects.
 func validID(id string) bool {
 	version, err := strconv.ParseInt(id, 36, 64)
 	return err == nil && version > 0 && strconv.FormatInt(version, 36) == id
 }
 
-// held is the list with everything paused, for a list that nobody here could open.
+// held returns the list with every pause paused and unproven, for a list that this instance could not open.
 func (l *List) held(now time.Time) *List {
 	held := &List{Version: now.UnixNano(), Pauses: slices.Clone(l.Pauses)}
 	for i := range held.Pauses {
@@ -149,10 +150,10 @@ func (l *List) held(now time.Time) *List {
 	return held
 }
 
-// again is the same list in its next version.
+// again returns the same list in its next version.
 func (l *List) again() *List { return &List{Version: l.Version + 1, Pauses: slices.Clone(l.Pauses)} }
 
-// Get is the pause with an id.
+// Get returns the pause with an id.
 func (l *List) Get(id string) (Pause, bool) {
 	if l == nil {
 		return Pause{}, false
@@ -164,20 +165,20 @@ func (l *List) Get(id string) (Pause, bool) {
 	return l.Pauses[i], true
 }
 
-// Pause is the list with a pattern paused. A pattern that is being resumed is paused again, in the same lane.
+// Pause returns the list with a pattern paused. A pattern that is being resumed is paused again, in the same lane.
 func (l *List) Pause(pattern string, now time.Time) (*List, error) {
 	for _, p := range l.Present() {
 		switch {
 		case p.Pattern != pattern:
 		case p.State == Paused && p.Unproven:
-			return l.Set(p.ID, Paused, p.Since), nil // now an operator says so
+			return l.Set(p.ID, Paused, p.Since), nil // the operator confirms it
 		case p.State == Paused:
 			return nil, fmt.Errorf("%w since %s", ErrPaused, p.Since.UTC().Format(time.RFC3339))
 		default:
 			return l.Set(p.ID, Paused, now), nil
 		}
 	}
-	if n := len(l.Present()); n >= most {
+	if n := len(l.Present()); n >= maxPauses {
 		return nil, fmt.Errorf("%w: %d patterns are; resume one, or pause a wider pattern", ErrTooMany, n)
 	}
 	next := l.next(now)
@@ -187,8 +188,8 @@ func (l *List) Pause(pattern string, now time.Time) (*List, error) {
 	return next, nil
 }
 
-// Resume is the list with a pattern resumed: one that was paused as it is written here. What waits for a pattern has no
-// other order than its own, so a part of it cannot be resumed.
+// Resume returns the list with a pattern resumed. The pattern must be written as it was paused: the lane of a pause has
+// one order, so a part of it cannot be resumed.
 func (l *List) Resume(pattern string, now time.Time) (*List, error) {
 	for _, p := range l.Present() {
 		if p.Pattern != pattern {
@@ -202,7 +203,7 @@ func (l *List) Resume(pattern string, now time.Time) (*List, error) {
 	return nil, ErrNotPaused
 }
 
-// Set is the list with one pause in another state.
+// Set returns the list with one pause in another state.
 func (l *List) Set(id string, state State, now time.Time) *List {
 	next := l.next(now)
 	for i := range next.Pauses {
@@ -216,7 +217,7 @@ func (l *List) Set(id string, state State, now time.Time) *List {
 	return next
 }
 
-// next is a copy of the list in its next version, without what was over long ago.
+// next returns a copy of the list in its next version, without the pauses that were over long ago.
 func (l *List) next(now time.Time) *List {
 	next := &List{Version: now.UnixNano()}
 	if l == nil {
@@ -230,7 +231,7 @@ func (l *List) next(now time.Time) *List {
 		}
 	}
 	slices.SortStableFunc(ended, func(a, b Pause) int { return b.Changed.Compare(a.Changed) })
-	ended = ended[:min(len(ended), mostOver)]
+	ended = ended[:min(len(ended), maxOver)]
 	for _, p := range l.Pauses {
 		if p.State == Over && (now.Sub(p.Changed) > keepOver || !slices.Contains(ended, p)) {
 			continue

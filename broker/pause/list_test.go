@@ -85,11 +85,11 @@ func TestListChanges(t *testing.T) {
 	if got := ok(over.Pause("b.>", now.Add(2*keepOver))); len(got.Pauses) != 1 {
 		t.Errorf("long after: %+v, want what is over forgotten", got)
 	}
-	for n := len(l.Pauses); n < most; n++ {
+	for n := len(l.Pauses); n < maxPauses; n++ {
 		l = ok(l.Pause(fmt.Sprint("a.", n), now))
 	}
 	if _, err := l.Pause("one.more", now); !errors.Is(err, ErrTooMany) {
-		t.Errorf("one more than %d: %v", most, err)
+		t.Errorf("one more than %d: %v", maxPauses, err)
 	}
 	read, err := Parse(l.encode())
 	if err != nil || read.Version != l.Version || !slices.Equal(read.Pauses, l.Pauses) {
@@ -112,7 +112,7 @@ func TestLastOverIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := l.Pauses[0].ID
-	for n := range mostOver {
+	for n := range maxOver {
 		if l, err = l.Pause(fmt.Sprint("other.", n), now); err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestLastOverIsKept(t *testing.T) {
 	if p, ok := l.Get(first); !ok || p.State != Over {
 		t.Errorf("the pause that ended a second ago: %+v, %v, want it named", p, ok)
 	}
-	if got := len(l.Pauses) - len(l.Present()); got != mostOver {
-		t.Errorf("%d are named that are over, want %d", got, mostOver)
+	if got := len(l.Pauses) - len(l.Present()); got != maxOver {
+		t.Errorf("%d are named that are over, want %d", got, maxOver)
 	}
 }

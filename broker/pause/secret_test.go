@@ -73,7 +73,7 @@ func TestRecordOutlivesItsKey(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			time.Sleep(pausedEvery)
+			time.Sleep(pausedInterval)
 		}
 		if got := after.List().Version - l.Version; got > 2 {
 			t.Errorf("instances that differ about the first key have stored %d versions in two minutes, want one each", got)

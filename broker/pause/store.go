@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// patience is how long one question may take.
-	patience = 5 * time.Second
-	// mostRecords is how many messages on the record's subject are looked at. There is one, or two after a crash; more
-	// have been put there by somebody else.
-	mostRecords = 10_000
-	// mostForeign is how many messages of others stay there. A few may be of a broker with another secret.
-	mostForeign = 64
+	// timeout is the timeout of one operation on the record.
+	timeout = 5 * time.Second
+	// maxRecords is the maximum number of messages that Read reads on the record's subject. There is one, or two after a
+	// crash; others have put the rest there.
+	maxRecords = 10_000
+	// maxForeign is the number of foreign messages that stay there. A few may be of a broker with another secret.
+	maxForeign = 64
 )
 
-// Store is the record of the list, in the stream of what waits. Everything is read from the stream's leader.
+// Store reads and writes the record, in the stream of the paused messages. It reads from the stream's leader only.
 type Store struct {
 	Conn  *nats.Conn
 	API   string // "$JS.API" unless a domain or an import says otherwise
@@ -40,28 +40,28 @@ type Stored struct {
 	At   uint64         // its sequence
 	Last uint64         // the sequence of the last message on the subject, whoever wrote it
 	Key  message.KeyUse // of the list's seal
-	// Unopened is what lists say is paused that are sealed with keys which are not known, where there is no list that can
-	// be opened. Somebody else may have put them there. It is nil if there are none.
+	// Unopened has the pauses of the lists under unknown keys, if there is no list that can be opened. Strangers may have
+	// put them there. It is nil if there are none.
 	Unopened *List
 
-	foreign []uint64
+	foreign []uint64 // sequences of messages after the record that are not newer records
 	earlier bool // there are earlier messages on the subject
 }
 
-// A Record is a list with its proof, as it is stored and as it is announced.
+// Record is a list with its seal, as it is stored and announced.
 type Record struct {
 	Body []byte `json:"body"`
 	Seal string `json:"seal"`
 }
 
-// Seal makes a record of a list.
+// Seal returns the record of a list.
 func (s Store) Seal(l *List) Record {
 	body := l.encode()
 	return Record{Body: body, Seal: s.Keys.Seal(s.Names.PausesRecord(), body)}
 }
 
-// Open returns the list in a record, or nil if no broker or operator with the secret wrote it. Unlike what older
-// brokers wrote, a record without a seal is believed only where there are no secrets at all.
+// Open returns the list in a record, or nil if no broker or operator with the secret wrote it. A record without a seal is
+// trusted only if this broker has no secrets.
 func (s Store) Open(r Record) *List {
 	if !s.Keys.Trusts(s.note(r), message.SealedAlways) {
 		return nil
@@ -73,12 +73,12 @@ func (s Store) Open(r Record) *List {
 	return l
 }
 
-// note is a record as it is judged.
+// note returns a record in the form that message.Keys checks.
 func (s Store) note(r Record) message.Note {
 	return message.Note{Subject: s.Names.PausesRecord(), Body: r.Body, Seal: r.Seal}
 }
 
-// unopened is the list in a record that is sealed with a key which is not known; nil for any other record.
+// unopened returns the list in a record under an unknown key; nil for any other record.
 func (s Store) unopened(r Record) *List {
 	if s.Keys.UseOf(r.Seal) != message.OtherKey {
 		return nil
@@ -90,15 +90,15 @@ func (s Store) unopened(r Record) *List {
 	return l
 }
 
-// Read returns the newest good record. It returns jetstream.ErrStreamNotFound if there is no stream. Others may have
-// put messages on the subject, or earlier records: they are read past.
+// Read returns the newest trusted record. It returns jetstream.ErrStreamNotFound if there is no stream. It skips messages
+// and old records that others have put on the subject.
 func (s Store) Read(ctx context.Context) (Stored, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var found Stored
 	api := s.api()
 	api.Retries = true
-	for range mostRecords {
+	for range maxRecords {
 		m, err := api.Next(ctx, s.Names.PausedStream(), found.Last+1, s.Names.PausesRecord())
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return found, nil
@@ -127,10 +127,10 @@ func (s Store) Read(ctx context.Context) (Stored, error) {
 	return found, nil
 }
 
-// Write stores the next version of a list that was read, and returns its sequence. It returns ErrConflict if somebody
-// was faster. After any other error it may be stored or not.
+// Write stores the next version of a list that was read, and returns its sequence. It returns ErrConflict if another
+// writer was faster. After any other error the list may be stored or not.
 func (s Store) Write(ctx context.Context, l *List, read Stored) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	r, stream := s.Seal(l), s.Names.PausedStream()
 	m := &nats.Msg{Subject: s.Names.PausesRecord(), Data: r.Body, Header: nats.Header{
@@ -149,11 +149,11 @@ func (s Store) Write(ctx context.Context, l *List, read Stored) (uint64, error) 
 	case jsapi.Unavailable:
 		return 0, fmt.Errorf("write the list of pauses: %w", jetstream.ErrStreamNotFound)
 	}
-	return 0, fmt.Errorf("%s takes nothing: %w", stream, reply.Problem())
+	return 0, fmt.Errorf("stream %s did not store the list of pauses: %w", stream, reply.Problem())
 }
 
-// Announce tells all instances of a list, where operators ask them how they are. Those that know of pauses take it,
-// and all answer. So an operator needs no other rights, and hears of brokers that know of no pauses.
+// Announce sends a list to all instances, on the subject of status requests. Instances that support pauses take the
+// list, and all answer. So an operator needs no other rights, and learns of brokers that do not support pauses.
 func (s Store) Announce(l *List, reply string) error {
 	r := s.Seal(l)
 	m := &nats.Msg{Subject: s.Names.StatusCall(), Reply: reply, Data: r.Body, Header: nats.Header{}}
@@ -163,17 +163,17 @@ func (s Store) Announce(l *List, reply string) error {
 	return s.Conn.PublishMsg(m)
 }
 
-// Announced is the record in an announcement.
+// Announced returns the record in an announcement.
 func Announced(m *nats.Msg) Record {
 	return Record{Body: m.Data, Seal: m.Header.Get(message.HeaderSeal)}
 }
 
-// untidy reports whether there is much on the subject that nobody needs.
-func (s Stored) untidy() bool { return s.earlier || len(s.foreign) > mostForeign }
+// untidy reports whether Tidy should remove messages from the subject.
+func (s Stored) untidy() bool { return s.earlier || len(s.foreign) > maxForeign }
 
-// Tidy removes what was read on the record's subject besides the record. The record itself stays.
+// Tidy removes the earlier and the foreign messages that Read found on the subject. The record itself stays.
 func (s Store) Tidy(ctx context.Context, read Stored) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	api := s.api()
 	if read.earlier {
@@ -181,7 +181,7 @@ func (s Store) Tidy(ctx context.Context, read Stored) error {
 			return err
 		}
 	}
-	if len(read.foreign) <= mostForeign {
+	if len(read.foreign) <= maxForeign {
 		return nil
 	}
 	for _, sequence := range read.foreign {
@@ -193,10 +193,10 @@ func (s Store) Tidy(ctx context.Context, read Stored) error {
 	return nil
 }
 
-// First is the pause of the first message that waits for one, or for any if the id is "". It returns
-// jetstream.ErrMsgNotFound if none does.
+// First returns the pause of the first message in the lane of a pause, or in any lane if the id is empty. It returns
+// jetstream.ErrMsgNotFound if there is no message.
 func (s Store) First(ctx context.Context, id string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	filter := s.Names.PausedFilter()
 	if id != "" {

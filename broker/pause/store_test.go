@@ -70,7 +70,7 @@ func TestRecordAmongForgeries(t *testing.T) {
 		put(nats.Header{message.HeaderSeal: {old.Seal}}, old.Body)                                      // an earlier list
 		put(nats.Header{message.HeaderSeal: {old.Seal}}, ok(second.Resume("a.>", time.Now())).encode()) // with another's seal
 		put(nil, ok(second.Resume("b.>", time.Now())).encode())                                         // without one
-		for range mostForeign {
+		for range maxForeign {
 			put(nil, []byte(`{"stream":"DELAY_1m","seq":7}`))
 		}
 		if read, err = store.Read(ctx); err != nil || read.List == nil || read.List.Version != second.Version ||
@@ -120,7 +120,7 @@ func TestKeeperKeeps(t *testing.T) {
 			t.Errorf("heard: %+v, applied %d, want it known and not applied", k.List(), k.Applied())
 		}
 		apply <- struct{}{}
-		time.Sleep(pausedEvery)
+		time.Sleep(pausedInterval)
 		synctest.Wait()
 		if k.Applied() != l.Version || k.Waiting() != 7 {
 			t.Errorf("applied %d, %d wait, want %d and 7", k.Applied(), k.Waiting(), l.Version)
@@ -132,7 +132,7 @@ func TestKeeperKeeps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(pausedEvery)
+		time.Sleep(pausedInterval)
 		synctest.Wait()
 		if read, err := store.Read(ctx); err != nil || read.List == nil || read.List.Version != l.Version {
 			t.Errorf("purged: %+v, %v, want it written back", read, err)
@@ -141,7 +141,7 @@ func TestKeeperKeeps(t *testing.T) {
 		k.Hear(store.Seal(closing))
 		k.Hear(store.Seal(l))
 		for at, want := range map[time.Time]State{
-			time.Now(): Closing, time.Now().Add(CloseMost + 1): Resuming,
+			time.Now(): Closing, time.Now().Add(MaxClosing + 1): Resuming,
 		} {
 			if _, state := k.At(at).Of("a.b", ""); state != want {
 				t.Errorf("at %s it is %s, want %s", at, state, want)

@@ -16,7 +16,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/bench"
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 	"delaybroker/cmd/links"
 	"delaybroker/cmd/settings"
 	"delaybroker/cmd/terminal"
@@ -262,7 +262,7 @@ func (a *app) benchHost(ctx context.Context, plan bench.Plan) (host bench.Host, 
 func (a *app) benchDial(ctx context.Context, reach links.Access, cfg broker.Config) bench.Dial {
 	return bench.Dial{
 		Connect:   func() (*nats.Conn, error) { return a.connect(ctx, reach) },
-		APIPrefix: cmp.Or(cfg.APIPrefix, conf.APIPrefix(cfg.JSDomain)),
+		APIPrefix: cmp.Or(cfg.APIPrefix, config.APIPrefix(cfg.JSDomain)),
 	}
 }
 

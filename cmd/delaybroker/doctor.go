@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/probes"
+	"delaybroker/broker/web"
 	"delaybroker/cmd/settings"
 	"delaybroker/cmd/terminal"
 )
@@ -107,7 +107,7 @@ func (a *app) gather(ctx context.Context) (inspect.Facts, error) {
 	host := inspect.Host{
 		Version: build.name(), Client: orUnknown(build.natsGo), Memory: settings.ReadMemory(),
 		Sync: cfg.Embedded.Durability(), Exposed: cfg.Embedded.Exposed(), Login: cfg.Access.Login,
-		Probe: probes.Look(ctx, cfg.Probes()),
+		Probe: web.Look(ctx, cfg.Probes()),
 	}
 	for _, u := range unknown {
 		host.Unknown = append(host.Unknown, u.String())

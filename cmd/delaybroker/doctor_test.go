@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/probes"
+	"delaybroker/broker/web"
 	"delaybroker/cmd/settings"
 	"delaybroker/test/natstest"
 )
@@ -183,11 +183,11 @@ func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 			looks := 0
 			probes := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/healthz" {
-					_ = json.NewEncoder(w).Encode(probes.Answer{Checks: []inspect.Check{test.alive}})
+					_ = json.NewEncoder(w).Encode(web.Answer{Checks: []inspect.Check{test.alive}})
 					return
 				}
 				looks++
-				_ = json.NewEncoder(w).Encode(probes.Answer{Checks: []inspect.Check{test.ready(looks)}})
+				_ = json.NewEncoder(w).Encode(web.Answer{Checks: []inspect.Check{test.ready(looks)}})
 			}))
 			defer probes.Close()
 			t.Setenv("DELAY_HTTP_ADDR", probes.Listener.Addr().String())

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/probes"
+	"delaybroker/broker/web"
 	"delaybroker/cmd/settings"
 )
 
@@ -38,7 +38,7 @@ func (a *app) healthcheck(ctx context.Context, ready bool) error {
 		path = "/readyz"
 	}
 	url := host + path
-	h, err := probes.Ask(ctx, url)
+	h, err := web.Ask(ctx, url)
 	if err != nil {
 		return fmt.Errorf("probe %s: %w", url, err)
 	}

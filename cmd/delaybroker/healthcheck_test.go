@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"delaybroker/broker/probes"
+	"delaybroker/broker/web"
 	"delaybroker/test/natstest"
 )
 
@@ -18,7 +18,7 @@ func TestHealthcheck(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", args, got, want)
 		}
 	}
-	got := decodeLines[probes.Answer](t, mustRunVerb(t, "", "healthcheck", "--ready", "--json"))
+	got := decodeLines[web.Answer](t, mustRunVerb(t, "", "healthcheck", "--ready", "--json"))
 	if len(got) != 1 || got[0].Status != "ok" || len(got[0].Checks) != 7 {
 		t.Errorf("got %+v, want six good checks and durability", got)
 	}
@@ -38,7 +38,7 @@ func TestHealthcheckNotReady(t *testing.T) {
 	}
 	wantVerbError(t, 1, parts, "healthcheck", "--ready")
 	out, _, err := runVerb(t, "", "healthcheck", "--ready", "--json")
-	if got := decodeLines[probes.Answer](t, out); err == nil || len(got) != 1 || got[0].Status != "unavailable" {
+	if got := decodeLines[web.Answer](t, out); err == nil || len(got) != 1 || got[0].Status != "unavailable" {
 		t.Errorf("got %+v and %v, want an answer that is no good", got, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 	"delaybroker/cmd/settings"
 	"delaybroker/cmd/terminal"
 )
@@ -45,8 +45,8 @@ func exitCode(err error) int {
 	}
 	for _, lasting := range []error{
 		errUsage, settings.ErrConfig, errCritical,
-		broker.ErrConfig, broker.ErrDrift, layout.ErrMissingStreams, layout.ErrForeignStream,
-		layout.ErrServerTooOld,
+		broker.ErrConfig, broker.ErrDrift, streams.ErrMissingStreams, streams.ErrForeignStream,
+		streams.ErrServerTooOld,
 	} {
 		if errors.Is(err, lasting) {
 			return 2

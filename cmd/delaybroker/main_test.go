@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"delaybroker/broker"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 	"delaybroker/cmd/settings"
 )
 
@@ -123,9 +123,9 @@ func TestExitCode(t *testing.T) {
 		{settings.ErrConfig, 2},
 		{broker.ErrConfig, 2},
 		{broker.ErrDrift, 2},
-		{layout.ErrMissingStreams, 2},
-		{layout.ErrForeignStream, 2},
-		{logged{errors.Join(nil, fmt.Errorf("prepare: %w", layout.ErrMissingStreams))}, 2},
+		{streams.ErrMissingStreams, 2},
+		{streams.ErrForeignStream, 2},
+		{logged{errors.Join(nil, fmt.Errorf("prepare: %w", streams.ErrMissingStreams))}, 2},
 	} {
 		if got := exitCode(test.err); got != test.want {
 			t.Errorf("exit code of %v: got %d, want %d", test.err, got, test.want)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/page"
+	"delaybroker/broker/web/page"
 )
 
 const pageToken = "0123456789abcdef0123"
@@ -130,7 +130,7 @@ func post(t *testing.T, url, body string, into any) {
 
 // Every line that the page shows for a shell is one of the program's: verbs, arguments and flags.
 func TestPageShowsRealVerbs(t *testing.T) {
-	source, err := os.ReadFile("../../broker/page/testdata/lines.txt")
+	source, err := os.ReadFile("../../broker/web/page/testdata/lines.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

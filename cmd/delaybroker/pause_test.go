@@ -47,7 +47,7 @@ func TestPauseVerbs(t *testing.T) {
 		words []string
 		says  string
 	}{
-		{[]string{"pause", "orders.>"}, "it is paused already"},
+		{[]string{"pause", "orders.>"}, "the pattern is already paused"},
 		{[]string{"resume", "orders.x"}, "patterns are resumed as they were paused, and there are: orders.>"},
 		{[]string{"pause", "orders..x"}, "target pattern"},
 	} {

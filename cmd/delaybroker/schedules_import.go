@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/dialect"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/timer/schedules"
 	"delaybroker/cmd/terminal"
 )
 
@@ -62,8 +62,8 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 	}
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
-	var all []dialect.Took
-	err := take.Stream(ctx, stream, func(t dialect.Took) error {
+	var all []schedules.Took
+	err := take.Stream(ctx, stream, func(t schedules.Took) error {
 		all = append(all, t)
 		return ctx.Err()
 	})
@@ -74,18 +74,18 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 		return inspect.Cause(ctx, err)
 	}
 	for _, t := range all {
-		if t.Fate != dialect.Taken && t.Fate != dialect.Ended {
+		if t.Fate != schedules.Taken && t.Fate != schedules.Ended {
 			return logged{errNotTaken}
 		}
 	}
 	return nil
 }
 
-func (a *app) showTaken(all []dialect.Took, dry bool) error {
+func (a *app) showTaken(all []schedules.Took, dry bool) error {
 	if a.JSON {
 		return a.PrintJSON(all)
 	}
-	count := make(map[dialect.Fate]int)
+	count := make(map[schedules.Fate]int)
 	t := a.Sheet([]terminal.Column{
 		{Name: "subject", Least: 10}, {Name: "target", Least: 10}, {Name: "when", Least: 10}, {Name: "due"}, {Name: "fate"},
 		{Name: "because", Least: 12, Wrap: true},
@@ -107,10 +107,10 @@ func (a *app) showTaken(all []dialect.Took, dry bool) error {
 		did = "would be taken over"
 	}
 	ended := ""
-	if n := count[dialect.Ended]; n > 0 {
+	if n := count[schedules.Ended]; n > 0 {
 		ended = fmt.Sprintf(", %d ended", n)
 	}
 	_, err := fmt.Fprintf(a.Out, "%d schedules: %d %s, %d left, %d in both places%s\n", len(all),
-		count[dialect.Taken], did, count[dialect.Left], count[dialect.Both], ended)
+		count[schedules.Taken], did, count[schedules.Left], count[schedules.Both], ended)
 	return err
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/dialect"
+	"delaybroker/broker/timer/schedules"
 )
 
 // TestSchedulesImport: what a stream of the server's holds is in the broker after the verb, and nothing is where it was
@@ -52,9 +52,9 @@ func TestSchedulesImport(t *testing.T) {
 		t.Errorf("dry it has changed the stream: %+v, %v", info.State, err)
 	}
 	out, _, _ = o.run("schedules", "import", "--stream", "PLANS", "--json")
-	took := decode[[]dialect.Took](t, out)
-	if len(took) != 3 || took[0].Fate != dialect.Taken || took[0].Subject != "plans.a" || !took[0].Due.Equal(at) ||
-		took[2].Fate != dialect.Left {
+	took := decode[[]schedules.Took](t, out)
+	if len(took) != 3 || took[0].Fate != schedules.Taken || took[0].Subject != "plans.a" || !took[0].Due.Equal(at) ||
+		took[2].Fate != schedules.Left {
 		t.Errorf("it says %+v", took)
 	}
 	if info, err := plans.Info(context.Background()); err != nil || info.State.Msgs != 1 {

@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
-	"delaybroker/broker/timetable"
+	"delaybroker/broker/timer/timetable"
 	"delaybroker/cmd/terminal"
 	"delaybroker/levels"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/message"
-	"delaybroker/broker/timetable"
+	"delaybroker/broker/timer/timetable"
 	"delaybroker/levels"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 	"delaybroker/cmd/embedded"
 	"delaybroker/test/natstest"
 )
@@ -103,7 +103,7 @@ func TestServeVerifies(t *testing.T) {
 	externalEnv(t, s.ClientURL())
 	t.Setenv("DELAY_PROVISION", "verify")
 	err := start(t).end(t)
-	if !errors.Is(err, layout.ErrMissingStreams) || !strings.Contains(fmt.Sprint(err), "DELAY_PROVISION=verify") {
+	if !errors.Is(err, streams.ErrMissingStreams) || !strings.Contains(fmt.Sprint(err), "DELAY_PROVISION=verify") {
 		t.Errorf("got %v, want missing streams and what to do", err)
 	}
 	if got, want := exitCode(err), 2; got != want {
@@ -254,7 +254,7 @@ func TestServeRefusesOldServer(t *testing.T) {
 	}()
 	externalEnv(t, "nats://"+l.Addr().String())
 	err = start(t).end(t)
-	if !errors.Is(err, layout.ErrServerTooOld) || !strings.Contains(fmt.Sprint(err), "2.9.10; upgrade it to 2.12.12") {
+	if !errors.Is(err, streams.ErrServerTooOld) || !strings.Contains(fmt.Sprint(err), "2.9.10; upgrade it to 2.12.12") {
 		t.Errorf("got %v, want the version and what to do", err)
 	}
 	if got, want := exitCode(err), 2; got != want {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker"
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 	"delaybroker/cmd/nack"
 	"delaybroker/cmd/settings"
 )
@@ -54,8 +54,8 @@ func (a *app) printStreams(as, maxPayload, sealed string, replicas int) error {
 		return fmt.Errorf("%w: --max-payload: %w", errUsage, err)
 	case bad != nil:
 		return fmt.Errorf("%w: --sealed %q: want RFC 3339, as in 2026-11-20T10:00:00Z", errUsage, sealed)
-	case replicas < 0 || replicas > conf.MaxReplicas:
-		return fmt.Errorf("%w: --replicas %d: want 0 to %d", errUsage, replicas, conf.MaxReplicas)
+	case replicas < 0 || replicas > config.MaxReplicas:
+		return fmt.Errorf("%w: --replicas %d: want 0 to %d", errUsage, replicas, config.MaxReplicas)
 	}
 	cfg, err := settings.Read()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.yaml.in/yaml/v3"
 
-	"delaybroker/broker/layout"
+	"delaybroker/broker/streams"
 )
 
 // A Stream is one of NACK's API jetstream.nats.io/v1beta2.
@@ -81,7 +81,7 @@ func discardName(d jetstream.DiscardPolicy) string {
 }
 
 // Print writes the manifests of streams, to be piped into kubectl apply -f -.
-func Print(w io.Writer, specs []layout.Spec) error {
+func Print(w io.Writer, specs []streams.Spec) error {
 	const about = "# The streams of a delaybroker. It makes none itself, and leaves these as they are, with\n" +
 		"# DELAY_PROVISION=verify\n"
 	if _, err := fmt.Fprint(w, about); err != nil {

@@ -12,8 +12,8 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
-	"delaybroker/broker/page"
-	"delaybroker/broker/probes"
+	"delaybroker/broker/web"
+	"delaybroker/broker/web/page"
 	"delaybroker/cmd/links"
 )
 
@@ -21,14 +21,14 @@ import (
 const pageConnect = 2 * time.Second
 
 // show answers with the probes and the page.
-func (l *lifetime) show(web *http.Server, source probes.Source, shown *page.Page) {
+func (l *lifetime) show(web *http.Server, source web.Source, shown *page.Page) {
 	source.Page = shown
 	web.Handler = source.Handler()
 	l.running.Go(func() { shown.Run(l.ctx) })
 }
 
 // page makes the page. Its connections are opened when somebody looks.
-func (p Process) page(b *broker.Broker, dialer links.Dialer, source probes.Source) *page.Page {
+func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) *page.Page {
 	c := p.Config.Broker
 	return page.New(page.Config{
 		Engine: b, Checks: source.Checks, History: c.History, Durability: source.Durability, Version: p.Version,

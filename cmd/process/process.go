@@ -14,11 +14,11 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
-	"delaybroker/broker/conf"
-	"delaybroker/broker/history"
+	"delaybroker/broker/config"
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/layout"
-	"delaybroker/broker/probes"
+	"delaybroker/broker/stats/history"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/web"
 	"delaybroker/cmd/embedded"
 	"delaybroker/cmd/links"
 	"delaybroker/cmd/settings"
@@ -86,8 +86,8 @@ func (p Process) Run(parent context.Context) (err error) {
 		storage = func() []inspect.Check { return []inspect.Check{server.Disk(), server.Store()} }
 		dialer.Access = cfg.Access.At(server.URL(), server.TLS())
 	}
-	web := probes.NewServer(log)
-	defer probes.Close(web, log)
+	httpServer := web.NewServer(log)
+	defer web.Close(httpServer, log)
 	set, err := dialer.Dial()
 	if err != nil {
 		return p.notAccepted(err)
@@ -100,12 +100,12 @@ func (p Process) Run(parent context.Context) (err error) {
 	}
 	var durability atomic.Pointer[string]
 	if listener != nil {
-		source := probes.Source{
+		source := web.Source{
 			Engine: b, Down: set.Down, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
 			Traces: p.spans, Version: p.Version, Revision: p.Revision, GoVersion: p.GoVersion,
 		}
-		life.show(web, source, p.page(b, dialer, source))
-		life.running.Go(func() { probes.Serve(web, listener, life.fail) })
+		life.show(httpServer, source, p.page(b, dialer, source))
+		life.running.Go(func() { web.Serve(httpServer, listener, life.fail) })
 	}
 
 	if err := set.Await(ctx, log); err != nil {
@@ -138,7 +138,7 @@ func (l *lifetime) run(b *broker.Broker, announce func()) error {
 		}
 	})
 	err := b.Run(l.ctx)
-	if errors.Is(err, layout.ErrMissingStreams) {
+	if errors.Is(err, streams.ErrMissingStreams) {
 		err = fmt.Errorf("%w; %s", err, howToProvision(err))
 	}
 	return errors.Join(l.failure(), err)
@@ -172,7 +172,7 @@ func (p Process) announce(
 
 // howToProvision says what to do about streams that are missing.
 func howToProvision(err error) string {
-	if errors.Is(err, layout.ErrForbidden) {
+	if errors.Is(err, streams.ErrForbidden) {
 		return "grant the broker's user that right for each of them, or run delaybroker provision as a user who has it"
 	}
 	return "run delaybroker provision, or leave DELAY_PROVISION=verify out to have them created"
@@ -195,7 +195,7 @@ func (p Process) another(ctx context.Context, err error) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
-	if _, ask := probes.Ask(ctx, p.Config.Probes()+"/healthz"); ask != nil {
+	if _, ask := web.Ask(ctx, p.Config.Probes()+"/healthz"); ask != nil {
 		return err
 	}
 	who := "HTTP address " + p.Config.HTTPAddr
@@ -235,20 +235,20 @@ func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats
 // on without a place. In Kubernetes, the host name is the name of the pod.
 //
 // With HTTP off, or on a port that the system chooses, there is no place.
-func (p Process) place() conf.Place {
+func (p Process) place() config.Place {
 	host, err := os.Hostname()
 	if err != nil {
-		return conf.Place{}
+		return config.Place{}
 	}
 	if server := p.Config.Embedded; server != nil {
 		dir, err := filepath.Abs(server.Dir)
 		if err != nil {
-			return conf.Place{}
+			return config.Place{}
 		}
-		return conf.Place{Name: host + " " + dir, Locked: true}
+		return config.Place{Name: host + " " + dir, Locked: true}
 	}
 	if p.Config.Probes() == "" {
-		return conf.Place{}
+		return config.Place{}
 	}
-	return conf.Place{Name: host + " " + p.Config.HTTPAddr}
+	return config.Place{Name: host + " " + p.Config.HTTPAddr}
 }

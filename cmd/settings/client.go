@@ -5,7 +5,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 	"delaybroker/broker/message"
 	"delaybroker/cmd/links"
 )
@@ -51,9 +51,9 @@ func ReadClient() (Client, error) {
 	c.Policy = message.Policy{Names: names, Targets: b.Targets, HeaderTargets: b.HeaderTargets, MaxDelay: b.MaxDelay}
 	if !others.has("DELAY_ATTEMPTS") {
 		c.Policy.Attempts = func(target string) int {
-			return b.AttemptRules.For(target, cmp.Or(b.Attempts, conf.DefaultAttempts))
+			return b.AttemptRules.For(target, cmp.Or(b.Attempts, config.DefaultAttempts))
 		}
 	}
-	c.APIPrefix = cmp.Or(b.APIPrefix, conf.APIPrefix(b.JSDomain))
+	c.APIPrefix = cmp.Or(b.APIPrefix, config.APIPrefix(b.JSDomain))
 	return c, nil
 }

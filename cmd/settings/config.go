@@ -6,10 +6,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
-	"delaybroker/broker/attempts"
+	"delaybroker/broker/config"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
-	"delaybroker/broker/page"
+	"delaybroker/broker/web/page"
 	"delaybroker/cmd/embedded"
 	"delaybroker/cmd/links"
 	"delaybroker/levels"
@@ -122,7 +122,7 @@ func (s settings) byTarget(p *problems, c *broker.Config) {
 	}{
 		{"DELAY_LEVELS", s.Levels, func(v string) (err error) { c.Ladder, err = levels.Parse(v); return err }},
 		{"DELAY_RETRY", s.Retry, func(v string) (err error) {
-			c.RetryRules, c.RetryLadder, err = attempts.ParseWaits(v)
+			c.RetryRules, c.RetryLadder, err = config.ParseRetryWaits(v)
 			return err
 		}},
 		{"DELAY_ATTEMPTS", s.Attempts, func(v string) (err error) {
@@ -151,8 +151,8 @@ func (p *problems) words(name, value string) []string {
 
 // parseAttempts returns zero attempts, the default, if the text gives no number for all targets. A number that cannot
 // be parsed becomes one that the broker refuses.
-func parseAttempts(s string) (attempts.Limits, int, error) {
-	rules, otherwise, err := attempts.ParseLimits(s)
+func parseAttempts(s string) (config.RetryLimits, int, error) {
+	rules, otherwise, err := config.ParseRetryLimits(s)
 	if otherwise == "" {
 		return rules, 0, err
 	}

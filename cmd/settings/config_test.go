@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"delaybroker/broker"
-	"delaybroker/broker/attempts"
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
+
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
@@ -64,14 +64,14 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 	}{
 		{"prefix", c.Broker.Prefix, message.DefaultPrefix},
 		{"ladder", c.Broker.Ladder.String(), levels.Default().String()},
-		{"attempts", c.Broker.Attempts, conf.DefaultAttempts},
-		{"dedup window", c.Broker.DedupWindow, conf.DefaultDedupWindow},
-		{"max delay", c.Broker.MaxDelay, conf.DefaultMaxDelay},
-		{"retry", c.Broker.RetryLadder.String(), conf.DefaultRetry},
-		{"reply timeout", c.Broker.ReplyTimeout, conf.DefaultReplyTimeout},
+		{"attempts", c.Broker.Attempts, config.DefaultAttempts},
+		{"dedup window", c.Broker.DedupWindow, config.DefaultDedupWindow},
+		{"max delay", c.Broker.MaxDelay, config.DefaultMaxDelay},
+		{"retry", c.Broker.RetryLadder.String(), config.DefaultRetry},
+		{"reply timeout", c.Broker.ReplyTimeout, config.DefaultReplyTimeout},
 		{"rates", len(c.Broker.Rates), 0},
 		{"max pending", c.Broker.MaxPending + c.Broker.MaxPendingBytes, int64(0)},
-		{"shutdown grace", c.Broker.ShutdownGrace, conf.DefaultShutdownGrace},
+		{"shutdown grace", c.Broker.ShutdownGrace, config.DefaultShutdownGrace},
 		{"replicas", c.Broker.Replicas, 0},
 		{"deliver", c.Broker.Deliver.Default, message.ModeAuto},
 		{"targets", len(c.Broker.Targets) + len(c.Broker.HeaderTargets), 0},
@@ -102,12 +102,12 @@ func ladder(names string) levels.Ladder {
 	return l
 }
 
-func limit(pattern string, n int) attempts.Limits {
-	return attempts.Limits{{Pattern: pattern, Value: n}}
+func limit(pattern string, n int) config.RetryLimits {
+	return config.RetryLimits{{Pattern: pattern, Value: n}}
 }
 
-func waits(pattern, names string) attempts.Waits {
-	return attempts.Waits{{Pattern: pattern, Value: ladder(names)}}
+func waits(pattern, names string) config.RetryWaits {
+	return config.RetryWaits{{Pattern: pattern, Value: ladder(names)}}
 }
 
 func mode(pattern string, m message.Mode) deliver.Modes {
@@ -170,13 +170,13 @@ var bounds = []struct {
 	{"DELAY_RATE", "shop.>=0", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", Value: 0}}}, false},
 	{"DELAY_RATE", "shop.>.x=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>.x", Value: 1}}}, false},
 	{"DELAY_DELIVER", "shop.>.x=core", broker.Config{Deliver: mode("shop.>.x", message.ModeCore)}, false},
-	{"DELAY_MAX_OWNERS", strconv.Itoa(conf.MaxOwners), broker.Config{MaxOwners: conf.MaxOwners}, true},
-	{"DELAY_MAX_OWNERS", strconv.Itoa(conf.MaxOwners + 1), broker.Config{MaxOwners: conf.MaxOwners + 1}, false},
+	{"DELAY_MAX_OWNERS", strconv.Itoa(config.MaxOwners), broker.Config{MaxOwners: config.MaxOwners}, true},
+	{"DELAY_MAX_OWNERS", strconv.Itoa(config.MaxOwners + 1), broker.Config{MaxOwners: config.MaxOwners + 1}, false},
 	{"DELAY_INSTANCE", strings.Repeat("x", 64), broker.Config{Instance: strings.Repeat("x", 64)}, true},
 	{"DELAY_INSTANCE", strings.Repeat("x", 64+1), broker.Config{Instance: strings.Repeat("x", 64+1)}, false},
-	{"DELAY_STREAM_REPLICAS", strconv.Itoa(conf.MaxReplicas), broker.Config{Replicas: conf.MaxReplicas}, true},
-	{"DELAY_STREAM_REPLICAS", strconv.Itoa(conf.MaxReplicas + 1),
-		broker.Config{Replicas: conf.MaxReplicas + 1}, false},
+	{"DELAY_STREAM_REPLICAS", strconv.Itoa(config.MaxReplicas), broker.Config{Replicas: config.MaxReplicas}, true},
+	{"DELAY_STREAM_REPLICAS", strconv.Itoa(config.MaxReplicas + 1),
+		broker.Config{Replicas: config.MaxReplicas + 1}, false},
 }
 
 // The bounds are those of the broker: the command accepts the values that the broker accepts, and no others.
@@ -383,7 +383,7 @@ func TestEmptyMeansUnset(t *testing.T) {
 	if c.Embedded == nil {
 		t.Error("got an external server for an empty NATS_URL, want the embedded one")
 	}
-	if got, want := c.Broker.Attempts, conf.DefaultAttempts; got != want {
+	if got, want := c.Broker.Attempts, config.DefaultAttempts; got != want {
 		t.Errorf("attempts: got %d, want %d", got, want)
 	}
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 	"delaybroker/broker/inspect"
 )
 
@@ -38,14 +38,14 @@ func (p *problems) memory(name, value string, m inspect.Memory, embedded bool) i
 		return m.Hold(embedded)
 	}
 	n, err := humanize.ParseBytes(value)
-	if most := uint64(min(m.Soft(), math.MaxInt64)); err != nil || n < conf.MinHoldBytes || n > most {
-		what := "at least " + humanize.IBytes(conf.MinHoldBytes)
+	if most := uint64(min(m.Soft(), math.MaxInt64)); err != nil || n < config.MinHoldBytes || n > most {
+		what := "at least " + humanize.IBytes(config.MinHoldBytes)
 		if m.Soft() != inspect.NoLimit {
 			what = fmt.Sprintf("%s to %s, which the process may have",
-				humanize.IBytes(conf.MinHoldBytes), humanize.IBytes(most))
+				humanize.IBytes(config.MinHoldBytes), humanize.IBytes(most))
 		}
 		p.refuse(name, value, "want auto, or bytes such as 64MiB, %s", what)
-		return conf.DefaultHoldBytes
+		return config.DefaultHoldBytes
 	}
 	return int(n)
 }

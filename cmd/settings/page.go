@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"delaybroker/broker/message"
-	"delaybroker/broker/page"
+	"delaybroker/broker/web/page"
 )
 
 // minToken is the shortest token, in bytes.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"delaybroker/broker/page"
+	"delaybroker/broker/web/page"
 	"delaybroker/test/natstest"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"delaybroker/broker"
-	"delaybroker/broker/conf"
+	"delaybroker/broker/config"
 	"delaybroker/levels"
 )
 
@@ -43,7 +43,7 @@ func (p *problems) refuseSecret(name, format string, args ...any) {
 // that have a problem already are left out.
 func (p *problems) judge(c broker.Config, variables map[string]variable) {
 	known := slices.Clone(*p)
-	bad, _ := errors.AsType[conf.FieldErrors](c.Validate())
+	bad, _ := errors.AsType[config.FieldErrors](c.Validate())
 	for _, e := range bad {
 		v, text := variables[e.Field], e.Problem
 		if e.Other != "" {

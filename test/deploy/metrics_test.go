@@ -15,11 +15,11 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"delaybroker/broker"
-	"delaybroker/broker/figures"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/link"
 	"delaybroker/broker/message"
-	"delaybroker/broker/metrics"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/stats/metrics"
+	"delaybroker/broker/streams"
 )
 
 // rules is alerts.yaml, in the form that Prometheus reads.
@@ -194,14 +194,14 @@ func shownMetrics(t *testing.T) map[string][]string {
 	registry := metrics.New(metrics.Source{Ready: ready, Traces: traces, Status: func() broker.Status {
 		return broker.Status{
 			Lanes: []broker.LaneStatus{{
-				Stream: "DELAY_1s", Kind: "level", Ownership: figures.Ownership{Owned: true},
-				Clock: figures.Clock{ClockKnown: true}, Age: figures.Age{NextDue: time.Now()}, Room: figures.Room{MaxBytes: 1},
+				Stream: "DELAY_1s", Kind: "level", Ownership: stats.Ownership{Owned: true},
+				Clock: stats.Clock{ClockKnown: true}, Age: stats.Age{NextDue: time.Now()}, Room: stats.Room{MaxBytes: 1},
 			}},
 			Links: []link.Status{{Name: "read"}},
-			Counts: figures.Counts{
+			Counts: stats.Counts{
 				Outcomes: map[string]uint64{"delivered": 1}, Dead: map[message.Code]uint64{message.BadTime: 1},
-				Lateness: map[layout.Kind]figures.Histogram{layout.Level: {}},
-				Rates:    []figures.RateCount{{Pattern: "shop.mail"}},
+				Lateness: map[streams.Kind]stats.Histogram{streams.Level: {}},
+				Rates:    []stats.RateCount{{Pattern: "shop.mail"}},
 			},
 		}
 	}})

@@ -10,8 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
 	"delaybroker/test/fault/history"
 )
 
@@ -20,10 +20,10 @@ func (w *world) lanes(ctx context.Context) (map[string]int, error) {
 	lanes := make(map[string]int)
 	list := w.js.ListStreams(ctx)
 	for info := range list.Info() {
-		switch layout.Kind(info.Config.Metadata["delaybroker.kind"]) {
-		case layout.Intake, layout.Level, layout.Retry:
+		switch streams.Kind(info.Config.Metadata["delaybroker.kind"]) {
+		case streams.Intake, streams.Level, streams.Retry:
 			lanes[info.Config.Name] = int(info.State.Msgs)
-		case layout.Timers:
+		case streams.Timers:
 			if !w.plan.swept {
 				continue // what tells of timers stays for some minutes
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/figures"
+	"delaybroker/broker/stats"
 	"delaybroker/test/natstest"
 )
 
@@ -121,7 +121,7 @@ func awaitOneOwner(t *testing.T, nc *nats.Conn) {
 			if err != nil {
 				break
 			}
-			var a figures.Answer
+			var a stats.Answer
 			if err := json.Unmarshal(m.Data, &a); err != nil {
 				continue // nobody answers
 			}

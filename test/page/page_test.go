@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	web "delaybroker/broker/page"
+	web "delaybroker/broker/web/page"
 	"delaybroker/test/natstest"
 )
 
@@ -512,7 +512,7 @@ func switchesScheme(t *testing.T, browser context.Context, c *scene) {
 	}
 }
 
-// screenshots makes the pictures of the documents: go test ./test/page -run TestPage -page.shots ../../broker/page
+// screenshots makes the pictures of the documents: go test ./test/page -run TestPage -page.shots ../../broker/web/page
 func screenshots(t *testing.T, browser context.Context, c *scene) {
 	for _, shot := range []struct {
 		name, hash, scheme string

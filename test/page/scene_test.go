@@ -22,13 +22,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
-	"delaybroker/broker/attempts"
+	"delaybroker/broker/config"
 	"delaybroker/broker/deliver"
-	"delaybroker/broker/figures"
-	"delaybroker/broker/history"
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/page"
-	"delaybroker/broker/probes"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/stats/history"
+	"delaybroker/broker/web"
+	"delaybroker/broker/web/page"
 	"delaybroker/levels"
 	"delaybroker/test/natstest"
 )
@@ -77,7 +77,7 @@ func play(t *testing.T, access page.Access) *scene {
 		Deliver: must(deliver.ParseModes("shop.>=request,auto"))(t),
 		Rates:   must(deliver.ParseRates("shop.mail=50"))(t),
 	}
-	rules, _, err := attempts.ParseLimits("shop.sms=1,20")
+	rules, _, err := config.ParseRetryLimits("shop.sms=1,20")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func (c *scene) serve(
 	words := "acknowledged means written to a file by one server: a crash of it takes nothing"
 	durability.Store(&words)
 	ctx, cancel := context.WithCancel(context.Background())
-	source := probes.Source{
+	source := web.Source{
 		Engine: b, Down: func() map[string]string { return nil }, Stopping: ctx.Done(), Durability: &durability,
 	}
 	p := page.New(page.Config{
@@ -140,7 +140,7 @@ func (c *scene) serve(
 		},
 	})
 	source.Page = p
-	web := probes.NewServer(log)
+	web := web.NewServer(log)
 	web.Handler = source.Handler()
 	c.runAll(ctx, cancel, b, p, web, listener)
 	return "http://" + listener.Addr().String() + "/"
@@ -179,7 +179,7 @@ func (c *scene) runAll(
 // pastHour is a history of this instance that was not lived through, for pictures: an hour of traffic with a trouble
 // in it. What the other instance adds to it is real.
 func pastHour(now time.Time) *history.Book {
-	book, c := new(history.Book), history.Counts{Late: make([]uint64, len(figures.LatenessBounds())+1)}
+	book, c := new(history.Book), history.Counts{Late: make([]uint64, len(stats.LatenessBounds())+1)}
 	const ahead = time.Minute // the test goes on for as long
 	now = now.Truncate(history.Fine).Add(ahead - time.Hour)
 	book.Add(now, c)

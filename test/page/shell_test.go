@@ -59,7 +59,7 @@ func shellLines(t *testing.T, _ context.Context, c *scene) {
 	} {
 		note("POST", "plan", body)
 	}
-	const file = "../../broker/page/testdata/lines.txt"
+	const file = "../../broker/web/page/testdata/lines.txt"
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Error(err)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/dialect"
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/timer/schedules"
 	"delaybroker/test/natstest"
 )
 
@@ -63,7 +63,7 @@ func (h handover) killed(k kill) bool {
 	defer func() { _ = sub.Unsubscribe() }()
 	natstest.Flush(h.t, pass)
 	o.Store.API.API = api
-	err = o.Stream(ctx, "PLAN", func(dialect.Took) error { return context.Cause(ctx) })
+	err = o.Stream(ctx, "PLAN", func(schedules.Took) error { return context.Cause(ctx) })
 	time.Sleep(10 * time.Millisecond) // what is on its way to the server arrives
 	return err != nil || ctx.Err() != nil
 }
@@ -116,7 +116,7 @@ func importKilled(t *testing.T, s *natstest.Server, k kill, then func(h handover
 	}
 	then(h)
 	for name, took := range h.take(nil) {
-		if took.Fate != dialect.Taken {
+		if took.Fate != schedules.Taken {
 			t.Errorf("again, %s: %+v", name, took)
 		}
 	}
@@ -153,7 +153,7 @@ func TestImportKilledAndFired(t *testing.T) {
 		}
 		h.wait(3 * time.Minute) // 100 s and 150 s, in both
 		for name, took := range h.take(nil) {
-			if took.Fate != dialect.Taken {
+			if took.Fate != schedules.Taken {
 				t.Errorf("again, %s: %+v", name, took)
 			}
 		}
@@ -188,7 +188,7 @@ func TestImportOfWhatIsCancelled(t *testing.T) {
 					}
 				}
 				for name, took := range h.take(nil) {
-					if took.Fate != dialect.Ended {
+					if took.Fate != schedules.Ended {
 						t.Errorf("%s: %+v, want that it is ended", name, took)
 					}
 				}

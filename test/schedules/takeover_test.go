@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
-	"delaybroker/broker/dialect"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/schedules"
 	"delaybroker/test/natstest"
 )
 
@@ -52,14 +52,14 @@ func newHandover(t *testing.T, s *natstest.Server, schedule func(*scene)) handov
 }
 
 // take takes over, and returns the fates by subject.
-func (h handover) take(change func(*dialect.TakeOver)) map[string]dialect.Took {
+func (h handover) take(change func(*schedules.TakeOver)) map[string]schedules.Took {
 	h.t.Helper()
 	o := h.inspect.TakeOver(false)
 	if change != nil {
 		change(&o)
 	}
-	all := make(map[string]dialect.Took)
-	if err := o.Stream(context.Background(), "PLAN", func(took dialect.Took) error {
+	all := make(map[string]schedules.Took)
+	if err := o.Stream(context.Background(), "PLAN", func(took schedules.Took) error {
 		all[strings.TrimPrefix(took.Subject, "schedules.r.")] = took
 		return nil
 	}); err != nil {
@@ -100,15 +100,16 @@ func TestTakenOverFireOnce(t *testing.T) {
 		})
 		h.wait(2 * time.Minute)
 		dry := h.inspect.TakeOver(true)
-		if err := dry.Stream(context.Background(), "PLAN", func(dialect.Took) error { return nil }); err != nil {
+		if err := dry.Stream(context.Background(), "PLAN", func(schedules.Took) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		took := h.take(nil)
-		for name, want := range map[string]dialect.Fate{
-			"once": dialect.Taken, "soon": dialect.Left, "every": dialect.Taken, "cron": dialect.Taken, "fast": dialect.Taken,
-			"other": dialect.Left,
+		for name, want := range map[string]schedules.Fate{
+			"once": schedules.Taken, "soon": schedules.Left, "every": schedules.Taken, "cron": schedules.Taken,
+			"fast":  schedules.Taken,
+			"other": schedules.Left,
 		} {
-			if took[name].Fate != want || (want == dialect.Left) != (took[name].Why != "") {
+			if took[name].Fate != want || (want == schedules.Left) != (took[name].Why != "") {
 				t.Errorf("%s: %+v, want %s", name, took[name], want)
 			}
 		}
@@ -153,11 +154,11 @@ func TestTakeOverInTrouble(t *testing.T) {
 		var meddle atomic.Pointer[func(question string) (pass bool)]
 		meddleBy := func(pass func(question string) bool) { meddle.Store(&pass) }
 		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool { return !(*meddle.Load())(question) })
-		through := func(o *dialect.TakeOver) { o.Store.API.API = natstest.ProxyAPI }
+		through := func(o *schedules.TakeOver) { o.Store.API.API = natstest.ProxyAPI }
 		// It is interrupted before it deletes.
 		meddleBy(func(question string) bool { return !strings.HasPrefix(question, "STREAM.MSG.DELETE.") })
 		for name, took := range h.take(through) {
-			if took.Fate != dialect.Both {
+			if took.Fate != schedules.Both {
 				t.Errorf("%s: %+v, want both", name, took)
 			}
 		}
@@ -181,7 +182,7 @@ func TestTakeOverInTrouble(t *testing.T) {
 		if !replaced {
 			t.Error("nothing was replaced meanwhile")
 		}
-		if took["a"].Fate != dialect.Taken || took["b"].Fate != dialect.Left {
+		if took["a"].Fate != schedules.Taken || took["b"].Fate != schedules.Left {
 			t.Errorf("again: %+v", took)
 		}
 		h.wait(11 * time.Minute)
@@ -197,7 +198,7 @@ func TestTakeOverOfWhatIsThere(t *testing.T) {
 		h := newHandover(t, s, func(sc *scene) { sc.plan("a", sc.at(10*time.Minute), "orders.a") })
 		h.home = "DELAY_TIMERS"
 		h.plan("a", h.at(20*time.Minute), "orders.a")
-		if took := h.take(nil)["a"]; took.Fate != dialect.Left || !strings.Contains(took.Why,
+		if took := h.take(nil)["a"]; took.Fate != schedules.Left || !strings.Contains(took.Why,
 			"has a schedule of this subject") {
 			t.Errorf("%+v", took)
 		}

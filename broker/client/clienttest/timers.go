@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/client"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
-	"delaybroker/broker/timetable"
+	"delaybroker/broker/timer/timetable"
 )
 
 const timerHistory = time.Minute // DELAY_TIMER_HISTORY

@@ -10,7 +10,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
-	"delaybroker/broker/timetable"
+	"delaybroker/broker/timer/timetable"
 	"delaybroker/levels"
 )
 

@@ -16,7 +16,7 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
-	"delaybroker/broker/timetable"
+	"delaybroker/broker/timer/timetable"
 )
 
 const (

@@ -1,0 +1,270 @@
+package acks
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	random "math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/wheel"
+)
+
+// Func takes the result of a publish: exactly one of answer and err is set. It returns true to be asked again with the
+// next result. It may do so after ErrSilent, or after an answer that it does not accept. It is called from the inbox's
+// goroutines and must not block. For one publish it is called by one goroutine at a time.
+type Func func(answer *nats.Msg, err error) (again bool)
+
+// Inbox is an inbox shared by many publishes. It is safe for concurrent use.
+type Inbox struct {
+	nc    *nats.Conn
+	base  time.Time // deadlines count from it by the monotonic clock, so that a step of the wall clock ends no wait
+	inbox string    // with the final dot
+	sub   *nats.Subscription
+
+	mu        sync.Mutex // never held while publishing
+	tokens    *random.ChaCha8
+	calls     map[token]*call
+	deadline  *wheel.Wheel[token]
+	armed     time.Time // when Run wakes next; zero when nothing is outstanding
+	listening []token   // published since the last flush, and to be told ErrSilent
+	closed    bool
+
+	rearm      chan struct{} // one slot: a deadline earlier than armed was added
+	unanswered chan struct{} // one slot: listening is no longer empty
+}
+
+// token is the last part of a reply subject, and the only proof of an answer. A recipient of one message knows the
+// inbox and that message's token, and can have the server's answers to its own messages delivered on any subject. So no
+// token may follow from another.
+type token [16]byte
+
+const tokenChars = 22
+
+// spelling is strict, so that each token has only one.
+var spelling = base64.RawURLEncoding.Strict()
+
+// parseToken reads the part of a subject behind the inbox; ok is false if it cannot be a token.
+func parseToken(s string) (t token, ok bool) {
+	if len(s) != tokenChars {
+		return t, false
+	}
+	_, err := spelling.Decode(t[:], []byte(s))
+	return t, err == nil
+}
+
+// call is a publish without a result.
+type call struct {
+	f      Func
+	handle wheel.Handle
+	busy   bool     // f is running
+	queue  []result // results that came meanwhile, in order
+}
+
+// result is an answer, or the reason why there is none.
+type result struct {
+	answer *nats.Msg
+	err    error
+}
+
+// New subscribes to an inbox below prefix ("_INBOX" unless permissions say otherwise). Every recipient of a message
+// sees a reply subject of it, so neither another inbox nor another token may be guessed from that. Don't forget to Run
+// it.
+func New(nc *nats.Conn, prefix string) (*Inbox, error) {
+	var seed [32]byte
+	rand.Read(seed[:])
+	b := &Inbox{
+		nc: nc, base: time.Now(), inbox: prefix + "." + rand.Text() + ".",
+		tokens: random.NewChaCha8(seed), calls: make(map[token]*call), deadline: wheel.New[token](),
+		rearm: make(chan struct{}, 1), unanswered: make(chan struct{}, 1),
+	}
+	sub, err := nc.Subscribe(b.inbox+"*", b.receive)
+	if err != nil {
+		return nil, err
+	}
+	// There is one answer for each publish, and the callers bound the number of publishes.
+	if err := sub.SetPendingLimits(-1, -1); err != nil {
+		return nil, err
+	}
+	b.sub = sub
+	return b, nil
+}
+
+// LastError is the last asynchronous error of the connection. Its error handler may not have been called yet.
+func (b *Inbox) LastError() error { return b.nc.LastError() }
+
+// now is the wall clock at the start, plus the monotonic time since.
+func (b *Inbox) now() time.Time { return b.base.Round(0).Add(time.Since(b.base)) }
+
+// Publish sets the Reply of m, sends it, and calls f with the answer, or with ErrTimeout after the time given.
+func (b *Inbox) Publish(m *nats.Msg, wait time.Duration, f Func) {
+	b.publish(m, wait, f, false)
+}
+
+// PublishListening is Publish that also calls f with ErrSilent, when the server has taken the message and no answer has
+// come for a while.
+func (b *Inbox) PublishListening(m *nats.Msg, wait time.Duration, f Func) {
+	b.publish(m, wait, f, true)
+}
+
+func (b *Inbox) publish(m *nats.Msg, wait time.Duration, f Func, listening bool) {
+	t, ok := b.add(b.now().Add(wait), f)
+	if !ok {
+		f(nil, ErrClosed)
+		return
+	}
+	m.Reply = b.inbox + spelling.EncodeToString(t[:])
+	if err := b.nc.PublishMsg(m); err != nil {
+		b.tell(t, result{err: err})
+		return
+	}
+	if listening { // only now: before the publish, silence means nothing
+		b.mu.Lock()
+		b.listening = append(b.listening, t)
+		b.mu.Unlock()
+		signal(b.unanswered)
+	}
+}
+
+func (b *Inbox) add(deadline time.Time, f Func) (token, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return token{}, false
+	}
+	t := b.drawLocked()
+	b.calls[t] = &call{f: f, handle: b.deadline.Add(deadline, t)}
+	if b.armed.IsZero() || deadline.Before(b.armed) {
+		b.armed = deadline
+		signal(b.rearm)
+	}
+	return t, true
+}
+
+// drawLocked makes a token. ChaCha8 with a secret seed is as safe here as a question to the system for each token, and
+// ten times as fast.
+func (b *Inbox) drawLocked() (t token) {
+	binary.LittleEndian.PutUint64(t[:8], b.tokens.Uint64())
+	binary.LittleEndian.PutUint64(t[8:], b.tokens.Uint64())
+	return t
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// receive is the subscription's call-back.
+func (b *Inbox) receive(m *nats.Msg) {
+	if t, ok := parseToken(strings.TrimPrefix(m.Subject, b.inbox)); ok {
+		b.tell(t, result{answer: m})
+	}
+}
+
+// tell calls the function of one publish with a result, and forgets the publish unless the function asks for more.
+// Results that come while the function runs are queued, so that an answer is not lost behind ErrSilent.
+func (b *Inbox) tell(t token, res result) {
+	b.mu.Lock()
+	c := b.calls[t]
+	if c == nil {
+		b.mu.Unlock()
+		return
+	}
+	if c.busy {
+		c.queue = append(c.queue, res)
+		b.mu.Unlock()
+		return
+	}
+	c.busy = true
+	b.mu.Unlock()
+	for {
+		again := c.f(res.answer, res.err)
+		b.mu.Lock()
+		if !again || res.answer == nil && !errors.Is(res.err, ErrSilent) {
+			delete(b.calls, t)
+			b.deadline.Remove(c.handle)
+			b.mu.Unlock()
+			return
+		}
+		if len(c.queue) == 0 {
+			c.busy = false
+			if res.err != nil { // still silent: tell it again after the next flush
+				b.listening = append(b.listening, t)
+				signal(b.unanswered)
+			}
+			b.mu.Unlock()
+			return
+		}
+		res, c.queue = c.queue[0], c.queue[1:]
+		b.mu.Unlock()
+	}
+}
+
+// Run watches the deadlines and the connection until ctx ends. All functions that still wait then get ErrClosed.
+func (b *Inbox) Run(ctx context.Context) {
+	status := b.nc.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
+	var flusher sync.WaitGroup
+	flusher.Go(func() { b.listen(ctx) })
+	defer func() {
+		flusher.Wait()
+		b.nc.RemoveStatusListener(status)
+		_ = b.sub.Unsubscribe() // fails only on a closed connection
+		b.mu.Lock()
+		b.closed = true
+		b.mu.Unlock()
+		b.finishAll(ErrClosed)
+	}()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		timer.Reset(b.expire(b.now()))
+		select {
+		case <-ctx.Done():
+			return
+		case <-status:
+			b.finishAll(ErrDisconnected)
+		case <-b.rearm:
+		case <-timer.C:
+		}
+	}
+}
+
+// expire ends the publishes whose deadline has passed with ErrTimeout, and returns the time until the next deadline.
+func (b *Inbox) expire(now time.Time) time.Duration {
+	var late []token
+	b.mu.Lock()
+	for _, t := range b.deadline.Advance(now) {
+		late = append(late, t)
+	}
+	next, ok := b.deadline.Next()
+	b.armed = next
+	b.mu.Unlock()
+	for _, t := range late {
+		b.tell(t, result{err: ErrTimeout})
+	}
+	if !ok {
+		return 1<<63 - 1
+	}
+	return next.Sub(now)
+}
+
+// finishAll ends all publishes with an error.
+func (b *Inbox) finishAll(err error) {
+	b.mu.Lock()
+	all := make([]token, 0, len(b.calls))
+	for t := range b.calls {
+		all = append(all, t)
+	}
+	b.mu.Unlock()
+	for _, t := range all {
+		b.tell(t, result{err: err})
+	}
+}

@@ -1,0 +1,197 @@
+package acks
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/natstest"
+)
+
+// TestDisconnect: a loss of the connection ends every publish at once. A publish meanwhile fails, and one after the
+// return works.
+func TestDisconnect(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b, _, _ := startBox(t, s)
+		respond(t, s, "x", func(*nats.Msg) {})
+		l := newLog()
+		b.Publish(to("x"), time.Minute, l.once)
+		b.PublishListening(to("x"), time.Minute, func(answer *nats.Msg, err error) bool { l.add(answer, err); return true })
+		synctest.Wait() // the responder has both: a server that stops may say of the rest that nobody responds
+		s.Stop()
+		synctest.Wait()
+		l.check(t, ErrDisconnected.Error(), ErrDisconnected.Error())
+		offline := newLog()
+		var failed error
+		b.Publish(to("x"), time.Minute,
+			func(answer *nats.Msg, err error) bool { failed = err; return offline.once(answer, err) })
+		synctest.Wait()
+		if !Offline(failed) {
+			t.Errorf("published while offline: %v, want one that counts as offline", failed)
+		}
+		s.Start()
+		time.Sleep(time.Second)
+		after := newLog()
+		b.Publish(to("x"), time.Second, after.once)
+		time.Sleep(time.Minute)
+		after.check(t, ErrTimeout.Error())
+		l.check(t, ErrDisconnected.Error(), ErrDisconnected.Error())
+		if len(offline.all) != 1 || b.outstanding() > 0 {
+			t.Errorf("told %v, %d outstanding", offline.all, b.outstanding())
+		}
+	})
+}
+
+// TestClose tells everything outstanding, and everything that comes after.
+func TestClose(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b, nc, stop := startBox(t, s)
+		respond(t, s, "x", func(*nats.Msg) {})
+		l := newLog()
+		b.Publish(to("x"), time.Minute, l.once)
+		b.PublishListening(to("x"), time.Minute, func(answer *nats.Msg, err error) bool { l.add(answer, err); return true })
+		stop()
+		l.check(t, ErrClosed.Error(), ErrClosed.Error())
+		b.Publish(to("x"), time.Minute, l.once)
+		l.check(t, ErrClosed.Error(), ErrClosed.Error(), ErrClosed.Error())
+		if n := nc.NumSubscriptions(); n > 0 {
+			t.Errorf("%d subscriptions are left", n)
+		}
+	})
+}
+
+// TestRefusedByTheClient never leaves this process: exactly one call, with the reason.
+func TestRefusedByTheClient(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b, nc, _ := startBox(t, s)
+		var errs []error
+		keep := func(_ *nats.Msg, err error) bool { errs = append(errs, err); return true }
+		b.Publish(&nats.Msg{Subject: "x", Data: make([]byte, nc.MaxPayload()+1)}, time.Second, keep)
+		b.PublishListening(&nats.Msg{Subject: ""}, time.Second, keep)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(errs) != 2 || !errors.Is(errs[0], nats.ErrMaxPayload) || !errors.Is(errs[1], nats.ErrBadSubject) {
+			t.Errorf("told %v, want the two reasons", errs)
+		}
+	})
+}
+
+// TestForgedAnswers come from who has seen other reply subjects of the box, and to all that he can make of them: none
+// is an answer to this publish. A token has one spelling.
+func TestForgedAnswers(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b, _, _ := startBox(t, s)
+		seen := make(chan string, 4)
+		respond(t, s, "x", func(m *nats.Msg) { seen <- strings.TrimPrefix(m.Reply, b.inbox) })
+		l, others := newLog(), newLog()
+		b.Publish(to("x"), time.Second, others.once)
+		b.Publish(to("x"), time.Second, l.once)
+		b.Publish(to("x"), time.Second, others.once)
+		natstest.Flush(t, b.nc)
+		before, mine, after := <-seen, <-seen, <-seen
+		forger := s.Connect()
+		tokens := []string{"0", "2", "zzzzzzzzzzzzzzzzz", "-1", "+1", "01", "1x", "é", mine + "=", mine + "A", mine[:21],
+			strings.ToUpper(mine), " " + mine}
+		for _, other := range []string{before, after} {
+			raw, err := spelling.DecodeString(other)
+			if err != nil || len(raw) != 16 {
+				t.Fatalf("the token %q: %v", other, err)
+			}
+			for i := range raw { // each of its bytes, up and down
+				for _, by := range []byte{1, 2, 255, 254} {
+					near := slices.Clone(raw)
+					near[i] += by
+					tokens = append(tokens, spelling.EncodeToString(near))
+				}
+			}
+		}
+		// The last character of a token holds two bits; the other four must be zero.
+		const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+		last := strings.IndexByte(alphabet, mine[21])
+		tokens = append(tokens, mine[:21]+alphabet[last+1:last+2])
+		for _, token := range tokens {
+			_ = forger.Publish(b.inbox+token, []byte("forged "+token))
+		}
+		natstest.Flush(t, forger)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := l.all; len(got) != 1 || got[0] != ErrTimeout.Error() {
+			t.Errorf("told %v", got)
+		}
+	})
+}
+
+// BenchmarkToken is the cost of a token that cannot be guessed.
+func BenchmarkToken(b *testing.B) {
+	box := Inbox{tokens: rand.NewChaCha8([32]byte{1})}
+	b.ReportAllocs()
+	for b.Loop() {
+		t := box.drawLocked()
+		if got, ok := parseToken(spelling.EncodeToString(t[:])); !ok || got != t {
+			b.Fatal("it does not come back")
+		}
+	}
+}
+
+// TestThousandsOutstanding publishes many at once, of every fate, while the connection comes and goes: each function is
+// told exactly one final word, and nothing is kept.
+func TestThousandsOutstanding(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				rng := rand.New(rand.NewPCG(seed, 2))
+				b, _, _ := startBox(t, s)
+				respond(t, s, "yes", func(m *nats.Msg) { _ = m.Respond([]byte("yes")) })
+				respond(t, s, "silent", func(*nats.Msg) {})
+				const count = 6000
+				final := make([]atomic.Int32, count)
+				var publishing sync.WaitGroup
+				publishing.Go(func() {
+					for i := range count {
+						tell := func(answer *nats.Msg, err error) bool {
+							if errors.Is(err, ErrSilent) && i%2 == 0 {
+								return true
+							}
+							final[i].Add(1)
+							return false
+						}
+						wait := time.Duration(1 + rng.IntN(int(3*time.Second)))
+						switch subject := []string{"yes", "silent", "nobody"}[rng.IntN(3)]; {
+						case rng.IntN(2) == 0:
+							b.Publish(to(subject), wait, tell)
+						default:
+							b.PublishListening(to(subject), wait, tell)
+						}
+						if i%500 == 0 {
+							time.Sleep(time.Duration(rng.IntN(int(200 * time.Millisecond))))
+						}
+					}
+				})
+				for range 3 {
+					time.Sleep(300 * time.Millisecond)
+					s.Restart(50 * time.Millisecond)
+				}
+				publishing.Wait()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				for i := range final {
+					if got := final[i].Load(); got != 1 {
+						t.Errorf("publish %d was told %d final words, want 1", i, got)
+					}
+				}
+				if b.outstanding() > 0 || b.deadline.Len() > 0 {
+					t.Errorf("%d calls and %d deadlines are left", b.outstanding(), b.deadline.Len())
+				}
+			})
+		})
+	}
+}

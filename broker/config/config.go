@@ -1,0 +1,246 @@
+package config
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/lease"
+	"delaybroker/broker/message"
+	"delaybroker/broker/stats/history"
+	"delaybroker/levels"
+)
+
+// Defaults of Config.
+const (
+	DefaultMaxDelay      = 366 * 24 * time.Hour
+	DefaultAttempts      = 20
+	DefaultRetry         = "1s 5s 30s"
+	DefaultDedupWindow   = 30 * time.Second
+	DefaultReplyTimeout  = 5 * time.Second
+	DefaultShutdownGrace = 10 * time.Second
+	DefaultHoldMessages  = 32 << 10
+	DefaultHoldBytes     = 256 << 20
+	DefaultJournalBytes  = 1 << 30
+	DefaultTimerHistory  = time.Minute
+)
+
+// Bounds of Config. Defaults are filled in before the bounds are checked.
+const (
+	maxAttempts                    = 1_000_000
+	minDedupWindow, maxDedupWindow = time.Second, 24 * time.Hour
+	minReplyTimeout                = time.Millisecond
+	minHoldMessages                = 16
+	maxHoldMessages                = 1 << 20
+	// MinHoldBytes is the minimum memory with which the lanes can work.
+	MinHoldBytes = 8 << 20
+	// minJournalBytes has room for at least a second of batches.
+	minJournalBytes = 1 << 20
+	minJournal      = time.Minute
+	// MaxReplicas is the limit of nats-server.
+	MaxReplicas = 5
+	// MaxOwners bounds the reads of every instance in a second: one counter for each other instance.
+	MaxOwners   = 64
+	maxInstance = 64
+	maxPlace    = 8 << 10
+
+	// With ten years, every due time is far inside the range of a nanosecond count and of an RFC 3339 year.
+	minMaxDelay, maxMaxDelay = time.Second, 10 * 366 * 24 * time.Hour
+
+	// A grace period below a second cuts off healthy acknowledgements. One above an hour is a mistake.
+	minShutdownGrace, maxShutdownGrace = time.Second, time.Hour
+
+	minTimerHistory, maxTimerHistory = time.Second, 366 * 24 * time.Hour
+)
+
+// Config is the configuration of a broker. The zero value of a field stands for its default. Config is flat, because
+// each field is one setting: documents and errors use the field's name.
+type Config struct {
+	// Prefix is the root of all subjects and, in upper case, the stem of all stream names.
+	// Defaults to message.DefaultPrefix.
+	Prefix string
+	// Ladder is the levels that new messages take. Streams of other levels are served until they are empty.
+	// Defaults to levels.Default.
+	Ladder levels.Ladder
+	// RetryLadder holds the waits between delivery attempts. The first wait follows the first refusal, and so on; the last
+	// wait is used for all further refusals. Defaults to DefaultRetry.
+	RetryLadder levels.Ladder
+	// RetryRules override RetryLadder for the targets of a pattern.
+	RetryRules RetryWaits
+	// Attempts is how often a delivery may be refused before it becomes a dead letter. Defaults to DefaultAttempts.
+	Attempts int
+	// AttemptRules override Attempts for the targets of a pattern.
+	AttemptRules RetryLimits
+
+	// Secrets are the keys of the seals between lanes, of at least message.MinSecret bytes each. The broker seals with the
+	// first, and accepts seals of all. If there are none, provisioning makes a secret and keeps it in the streams'
+	// metadata.
+	Secrets []string
+
+	// Provision allows the broker to create missing streams, and to change the subjects of its streams.
+	Provision bool
+	// Replicas is the number of copies of new streams. Zero means three in a cluster and one on a single server.
+	Replicas int
+	// DedupWindow is how long the streams remember a Nats-Msg-Id, at about 110 bytes of server memory each.
+	// Defaults to DefaultDedupWindow.
+	DedupWindow time.Duration
+
+	// MaxDelay is the longest time between acceptance and due time. Defaults to DefaultMaxDelay; at most ten years.
+	MaxDelay time.Duration
+	// Targets are the subjects to which messages may be delivered; wildcards are allowed. Empty allows all subjects
+	// outside the namespaces of the server and of the broker.
+	Targets []string
+	// HeaderTargets are the subjects that a Delay-Target header may name. Empty switches the header off.
+	HeaderTargets []string
+	// Deliver gives the delivery modes of targets, for messages that do not name a mode. Defaults to auto for all targets.
+	Deliver deliver.Modes
+	// ReplyTimeout is how long a service may take to reply in mode request. Defaults to DefaultReplyTimeout.
+	ReplyTimeout time.Duration
+	// Rates bounds how many messages a second a target gets from this instance. Defaults to no bound.
+	Rates deliver.Rates
+	// MaxPending and MaxPendingBytes bound the contents of each level and of the intake. A full stream refuses clients,
+	// and messages on their way take a smaller level. Zero means no bound.
+	MaxPending      int64
+	MaxPendingBytes int64
+
+	// Journal is how long the broker keeps a record of each delivery: see package journal. Zero means no journal.
+	Journal time.Duration
+	// JournalBytes bounds the size of the records. If it is exceeded, the oldest records are removed early. Defaults to
+	// DefaultJournalBytes.
+	JournalBytes int64
+	// Ended is called for each message that was delivered or became a dead letter. The loops of the lanes call it
+	// concurrently and wait for it, so it must return immediately. May be nil.
+	Ended func(Ended)
+	// Timers creates the stream of named timers. An existing one is served even if Timers is false. With TimersSpare the
+	// broker also starts if that stream cannot be created.
+	Timers, TimersSpare bool
+	// TimerHistory is how long the outcome of a timer is kept as the last entry of its subject. Defaults to
+	// DefaultTimerHistory; a negative value means no history.
+	TimerHistory time.Duration
+
+	// Calls are the requests that the control service answers in addition to those about timers: see service.Call.
+	Calls map[string]func(ctx context.Context, rest string, body []byte) (any, error)
+	// ReplyPrefixes are inbox prefixes to which the control service replies, in addition to _INBOX and _R_. It publishes
+	// there with the broker's permissions, so no program may treat messages below them as requests.
+	ReplyPrefixes []string
+
+	// Schedules are the subjects on which clients set schedules with nats-server's headers, with the allowed targets: see
+	// package schedules. Empty means none.
+	Schedules message.Grounds
+
+	// HoldBytes bounds the messages that all lanes of the instance together keep in memory: messages read ahead, messages
+	// being published or waiting for their target, and messages sent to the readers. Each lane has its own part, and the
+	// lanes that need more share the rest. When a lane has no room, it stops reading, and the intake moves messages that
+	// are not due soon to a level. A lane may exceed its part by one message. The process takes at most twice as much and
+	// some 48 MiB, if the runtime has a memory limit (see debug.SetMemoryLimit). Defaults to DefaultHoldBytes.
+	HoldBytes int
+	// HoldMessages bounds the number of messages in a lane's memory. At this number the intake begins to move messages
+	// that are not due soon to a level. At twice this number a lane stops reading. Defaults to DefaultHoldMessages.
+	HoldMessages int
+
+	// JSDomain and APIPrefix reach JetStream behind a leaf node or an import; at most one is set.
+	JSDomain  string
+	APIPrefix string
+
+	// ShutdownGrace is how long a stop waits for outstanding acknowledgements. Defaults to DefaultShutdownGrace.
+	ShutdownGrace time.Duration
+	// MaxOwners is the maximum number of instances that own lanes; the others stand by. Zero means that this is the only
+	// instance.
+	MaxOwners int
+	// Instance is the operator's name for this instance. It is unique, and stays the same after a restart. With it, or
+	// with a Place, an instance that crashed resumes its lanes at once instead of after five seconds. It may be empty.
+	Instance string
+	// Place is where this instance runs, used when Instance is empty. It may be empty, too.
+	Place Place
+	// Leaser decides which lanes this instance works, in place of MaxOwners. By default the instance works all lanes.
+	Leaser lease.Leaser
+	// Version is that of the program, for operators. It may be empty.
+	Version string
+	// Format is the newest format of messages that this instance reads. Tests set it, to stand for an older version.
+	// Defaults to message.Format.
+	Format int
+	// History is where Run notes what this instance does, every ten seconds. Nil notes nothing.
+	History *history.Book
+	// Log receives messages for the operator. By default they are discarded.
+	Log *slog.Logger
+}
+
+// Place is a location where only one instance can run. An instance that starts there again is the same instance.
+type Place struct {
+	Name string // such as the host and an address it listens on
+	// Locked means that no other instance can run there even by mistake, as in a locked directory.
+	Locked bool
+}
+
+// Complete fills in the defaults, and checks the result. Its error is a [FieldErrors].
+func (c Config) Complete() (Config, error) {
+	or(&c.Prefix, message.DefaultPrefix)
+	or(&c.Attempts, DefaultAttempts)
+	or(&c.Format, message.Format)
+	or(&c.DedupWindow, DefaultDedupWindow)
+	or(&c.MaxDelay, DefaultMaxDelay)
+	or(&c.ReplyTimeout, DefaultReplyTimeout)
+	or(&c.ShutdownGrace, DefaultShutdownGrace)
+	or(&c.HoldMessages, DefaultHoldMessages)
+	or(&c.HoldBytes, DefaultHoldBytes)
+	or(&c.JournalBytes, DefaultJournalBytes)
+	or(&c.TimerHistory, DefaultTimerHistory)
+	if len(c.Ladder.Levels()) == 0 {
+		c.Ladder = levels.Default()
+	}
+	if len(c.RetryLadder.Levels()) == 0 {
+		var err error
+		if c.RetryLadder, err = levels.Parse(DefaultRetry); err != nil {
+			return c, fmt.Errorf("bug: default retry ladder: %w", err)
+		}
+	}
+	or(&c.APIPrefix, APIPrefix(c.JSDomain))
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c, c.check()
+}
+
+// Policy returns the policy by which requests are read and checked.
+func (c Config) Policy(names message.Names) message.Policy {
+	return message.Policy{
+		Names: names, Targets: c.Targets, HeaderTargets: c.HeaderTargets, MaxDelay: c.MaxDelay,
+		Keys:     message.NewKeys(c.Secrets, time.Time{}),
+		Format:   c.Format,
+		Attempts: func(target string) int { return c.AttemptRules.For(target, c.Attempts) },
+	}
+}
+
+// APIPrefix returns the root of the JetStream API: that of the prefix or domain, or else the account's own.
+func APIPrefix(domain string) string {
+	if domain == "" {
+		return "$JS.API"
+	}
+	return "$JS." + domain + ".API"
+}
+
+// AnswersWithin returns the part of the grace period in which a shutdown waits for answers. The rest is for the commit.
+func AnswersWithin(grace time.Duration) time.Duration { return grace * 3 / 4 }
+
+// Validate reports all problems at once, as [FieldErrors].
+func (c Config) Validate() error {
+	_, err := c.Complete()
+	return err
+}
+
+// or fills in a field that was left open.
+func or[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }
+
+// Copies returns the number of copies of a new stream.
+func (c Config) Copies(clustered bool) int {
+	switch {
+	case c.Replicas > 0:
+		return c.Replicas
+	case clustered:
+		return 3
+	}
+	return 1
+}

@@ -1,0 +1,111 @@
+package config
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/lease"
+	"delaybroker/levels"
+)
+
+// TestValidateNamesTheField: each problem has the field, the value and the bound, and is an ErrConfig.
+func TestValidateNamesTheField(t *testing.T) {
+	for _, test := range []struct {
+		config Config
+		want   FieldError
+	}{
+		{Config{Attempts: -1}, FieldError{Field: "Attempts", Value: "-1", Problem: "want a whole number from 1 to 1000000"}},
+		{Config{Replicas: 6}, FieldError{Field: "Replicas", Value: "6", Problem: "want a whole number from 1 to 5"}},
+		{Config{MaxOwners: -1}, FieldError{Field: "MaxOwners", Value: "-1", Problem: "want a whole number from 1 to 64"}},
+		{Config{MaxOwners: 1, Leaser: lease.Static{}}, FieldError{
+			Field: "MaxOwners", Value: "1", Problem: "set together with Leaser; leave one of them out"}},
+		{Config{DedupWindow: 25 * time.Hour}, FieldError{Field: "DedupWindow", Value: "25h0m0s", Problem: "want 1s to 1d"}},
+		{Config{ReplyTimeout: 8 * time.Second}, FieldError{
+			Field: "ReplyTimeout", Value: "8s", Other: "ShutdownGrace",
+			Problem: "want at most 7s500ms, three quarters of ShutdownGrace, " +
+				"or a clean stop would repeat what is being answered"}},
+		{Config{ShutdownGrace: time.Millisecond}, FieldError{Field: "ShutdownGrace", Value: "1ms", Problem: "want 1s to 1h"}},
+		{Config{ShutdownGrace: 2 * time.Hour}, FieldError{Field: "ShutdownGrace", Value: "2h0m0s", Problem: "want 1s to 1h"}},
+		{Config{MaxPending: -1}, FieldError{
+			Field: "MaxPending", Value: "-1", Problem: "want a whole number from 1, or 0 for no bound"}},
+		{Config{Secrets: []string{"0123456789abcdef", "short"}}, FieldError{
+			Field: "Secrets", Problem: "number 2 of 2 has 5 bytes; want at least 16: take the output of openssl rand -hex 16"}},
+		{Config{JSDomain: "a.b"}, FieldError{
+			Field: "JSDomain", Value: "a.b", Problem: "want one token: no dots, wildcards or spaces"}},
+		{Config{JSDomain: "hub", APIPrefix: "js"}, FieldError{
+			Field: "JSDomain", Value: "hub", Problem: `set together with APIPrefix "js"; leave one of them out`}},
+		{Config{HeaderTargets: []string{"a", "b..c"}}, FieldError{
+			Field: "HeaderTargets", Value: "b..c",
+			Problem: `target pattern "b..c": tokens separated by dots; * for one token, > for the rest`}},
+		{Config{AttemptRules: RetryLimits{{Pattern: "a.b", Value: 1_000_001}}}, FieldError{
+			Field: "AttemptRules", Value: "a.b=1000001",
+			Problem: "attempts 1000001 for a.b: want a whole number from 1 to 1000000"}},
+		{Config{AttemptRules: RetryLimits{{Pattern: "a..b", Value: 1}}}, FieldError{
+			Field: "AttemptRules", Value: "a..b",
+			Problem: `target pattern "a..b": tokens separated by dots; * for one token, > for the rest`}},
+		{Config{RetryRules: RetryWaits{{Pattern: "a..b", Value: mustLadder(t, "1s")}}}, FieldError{
+			Field: "RetryRules", Value: "a..b",
+			Problem: `target pattern "a..b": tokens separated by dots; * for one token, > for the rest`}},
+		{Config{RetryRules: RetryWaits{{Pattern: "a.b"}}}, FieldError{
+			Field: "RetryRules", Value: "a.b", Problem: "no waits for a.b: want one at least"}},
+		{Config{RetryRules: RetryWaits{{Pattern: "a.b", Value: mustLadder(t, "5000ms")}}}, FieldError{
+			Field: "RetryRules", Value: "",
+			Problem: `the waits of all targets together are the retry lanes: bad ladder: ` +
+				`levels "5s" and "5000ms" are equally long: keep one`}},
+		{Config{Rates: deliver.Rates{{Pattern: "a..b", Value: 1}}}, FieldError{
+			Field: "Rates", Value: "a..b",
+			Problem: `target pattern "a..b": tokens separated by dots; * for one token, > for the rest`}},
+	} {
+		err := test.config.Validate()
+		if !errors.Is(err, ErrConfig) {
+			t.Errorf("%s: got %v, want it to wrap ErrConfig", test.want.Field, err)
+		}
+		all, _ := errors.AsType[FieldErrors](err)
+		if len(all) != 1 || all[0] != test.want {
+			t.Errorf("got %+v, want %+v alone", all, test.want)
+		}
+	}
+}
+
+// TestValidateTellsAllAtOnce: who corrects one setting at a time starts the broker once for each.
+func TestValidateTellsAllAtOnce(t *testing.T) {
+	ladder, err := levels.Parse("1s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (Config{Ladder: ladder}).Validate(); err != nil {
+		t.Fatalf("got %v of a good one", err)
+	}
+	err = Config{
+		Prefix:        "No",
+		Attempts:      -1,
+		ReplyTimeout:  2 * time.Hour,
+		ShutdownGrace: 2 * time.Hour,
+		Targets:       []string{"a..b", ".c"},
+	}.Validate()
+	all, _ := errors.AsType[FieldErrors](err)
+	for _, field := range []string{"Prefix", "Attempts", "ReplyTimeout", "ShutdownGrace", "Targets"} {
+		if !all.Have(field) {
+			t.Errorf("got nothing of %s in %v", field, err)
+		}
+	}
+	if len(all) != 6 {
+		t.Errorf("got %d problems, want 6: %v", len(all), err)
+	}
+	want := `configuration: Prefix "No": prefix "No": want one token of lower-case letters, digits and '-', ` +
+		"at most 16, beginning with a letter"
+	if got := all[0].Error(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func mustLadder(t *testing.T, s string) levels.Ladder {
+	t.Helper()
+	l, err := levels.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}

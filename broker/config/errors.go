@@ -1,0 +1,61 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ErrConfig is returned when a setting is invalid: see [FieldErrors]. Correct the setting.
+var ErrConfig = errors.New("configuration")
+
+// FieldErrors is returned by Config.Complete and Config.Validate when a configuration is invalid. It has all problems,
+// and wraps ErrConfig.
+type FieldErrors []FieldError
+
+// FieldError is a field of a Config with an invalid value.
+type FieldError struct {
+	Field   string // its name in Config
+	Value   string // empty for a secret, and if Problem contains it
+	Problem string // the problem, with the bound: "want 1s to 1d"
+	Other   string // a second field that Problem names; empty if there is none
+}
+
+func (e FieldError) Error() string {
+	if e.Value == "" {
+		return fmt.Sprintf("%v: %s: %s", ErrConfig, e.Field, e.Problem)
+	}
+	return fmt.Sprintf("%v: %s %q: %s", ErrConfig, e.Field, e.Value, e.Problem)
+}
+
+// Unwrap returns ErrConfig.
+func (e FieldError) Unwrap() error { return ErrConfig }
+
+func (all FieldErrors) Error() string {
+	lines := make([]string, len(all))
+	for i, e := range all {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns each error, for errors.Is and errors.As.
+func (all FieldErrors) Unwrap() []error {
+	each := make([]error, len(all))
+	for i, e := range all {
+		each[i] = e
+	}
+	return each
+}
+
+// Have reports whether there is a problem with a field.
+func (all FieldErrors) Have(field string) bool {
+	return slices.ContainsFunc(all, func(e FieldError) bool { return e.Field == field })
+}
+
+// refuse adds a problem with a field. The pointer that it returns is valid until the next call.
+func (all *FieldErrors) refuse(field string, value any, format string, args ...any) *FieldError {
+	*all = append(*all, FieldError{Field: field, Value: fmt.Sprint(value), Problem: fmt.Sprintf(format, args...)})
+	return &(*all)[len(*all)-1]
+}

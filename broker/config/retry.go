@@ -1,0 +1,137 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+)
+
+// double is the token that stands between two waits to double the first until it reaches the second.
+const double = "x2"
+
+// RetryLimits are the numbers of refusals after which a message becomes a dead letter, by target pattern.
+type RetryLimits = message.Rules[int]
+
+// ParseRetryLimits reads "20", or rules before a default as in "shop.mail=5,20". It returns the default unparsed, or
+// empty if there is none.
+func ParseRetryLimits(s string) (rules RetryLimits, otherwise string, err error) {
+	for _, word := range message.Words(s) {
+		pattern, text, isRule := strings.Cut(word, "=")
+		switch n, bad := strconv.Atoi(text); {
+		case isRule && bad != nil:
+			return nil, "", fmt.Errorf("attempts %q: want pattern=number, as in shop.mail=5,20", word)
+		case isRule:
+			rules = append(rules, message.Rule[int]{Pattern: pattern, Value: n})
+		case otherwise != "":
+			return nil, "", fmt.Errorf("two defaults, %s and %s: keep one", otherwise, word)
+		default:
+			otherwise = word
+		}
+	}
+	return rules, otherwise, nil
+}
+
+// RetryWaits are the backoff ladders, by target pattern. A message waits for the shortest level after its first
+// refusal, for the next level after the second, and so on. After the longest level, it waits for that level each time.
+type RetryWaits = message.Rules[levels.Ladder]
+
+// ParseRetryWaits reads "1s,5s,30s", or rules before a default as in "shop.mail=1s,1m,10m;1s,5s,30s". The waits of a
+// rule may be separated by spaces too. An x2 between two waits doubles the first until it reaches the second: "1s x2
+// 10s" is "1s 2s 4s 8s 10s". If there is no default, the returned default has no levels.
+func ParseRetryWaits(s string) (rules RetryWaits, otherwise levels.Ladder, err error) {
+	var problems []error
+	defaults := 0
+	for part := range strings.SplitSeq(s, ";") {
+		if strings.TrimSpace(part) == "" {
+			continue
+		}
+		pattern, list, isRule := strings.Cut(part, "=")
+		if !isRule {
+			pattern, list = "", part
+			defaults++
+		}
+		ladder, err := parseLadder(list)
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case isRule:
+			rules = append(rules, message.Rule[levels.Ladder]{Pattern: strings.TrimSpace(pattern), Value: ladder})
+		default:
+			otherwise = ladder
+		}
+	}
+	if defaults > 1 {
+		problems = append(problems, fmt.Errorf("%d defaults: keep one, and write the others as pattern=waits", defaults))
+	}
+	return rules, otherwise, errors.Join(problems...)
+}
+
+// parseLadder expands doublings. It refuses waits that become shorter, since a ladder would sort them silently.
+func parseLadder(list string) (levels.Ladder, error) {
+	words := message.Words(list)
+	var names []string
+	for at, word := range words {
+		if word != double {
+			names = append(names, word)
+			continue
+		}
+		if at == 0 || at == len(words)-1 {
+			return levels.Ladder{}, fmt.Errorf("%s: write it between two waits, as in 1s %s 10m", double, double)
+		}
+		from, bad := levels.ParseDuration(words[at-1])
+		to, worse := levels.ParseDuration(words[at+1])
+		if bad != nil || worse != nil || from < levels.MinLevel || from >= to || to > levels.MaxLevel {
+			return levels.Ladder{}, fmt.Errorf("%s %s %s: want a wait of at least %s, and then a longer one of at most %s",
+				words[at-1], double, words[at+1], levels.FormatDuration(levels.MinLevel), levels.FormatDuration(levels.MaxLevel))
+		}
+		for wait := 2 * from; wait < to; wait *= 2 {
+			names = append(names, plain(wait))
+		}
+	}
+	for at := 1; at < len(names); at++ {
+		before, bad := levels.ParseDuration(names[at-1])
+		after, worse := levels.ParseDuration(names[at])
+		if bad == nil && worse == nil && after < before {
+			return levels.Ladder{}, fmt.Errorf("%s after %s: write the waits from the shortest to the longest",
+				names[at], names[at-1])
+		}
+	}
+	return levels.Parse(strings.Join(names, " "))
+}
+
+// plain formats a duration as the name of a level: one number and one unit.
+func plain(d time.Duration) string {
+	for _, unit := range []struct {
+		name string
+		of   time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}} {
+		if d%unit.of == 0 {
+			return fmt.Sprint(int64(d/unit.of), unit.name)
+		}
+	}
+	return fmt.Sprint(d.Milliseconds(), "ms")
+}
+
+// RetryLanes returns the levels of all waits, each once. It returns an error if two levels of the same length have
+// different names, or if there are too many levels.
+func RetryLanes(rules RetryWaits, otherwise levels.Ladder) (levels.Ladder, error) {
+	names := strings.Fields(otherwise.String())
+	known := make(map[string]bool)
+	for _, name := range names {
+		known[name] = true
+	}
+	for _, r := range rules {
+		for _, l := range r.Value.Levels() {
+			if !known[l.Name] {
+				known[l.Name] = true
+				names = append(names, l.Name)
+			}
+		}
+	}
+	return levels.Parse(strings.Join(names, " "))
+}

@@ -1,0 +1,128 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"delaybroker/levels"
+)
+
+// TestParseLimits reads one number, or rules before a default.
+func TestParseLimits(t *testing.T) {
+	for text, want := range map[string]string{
+		"20":                       "[] 20",
+		"shop.mail=5,20":           "[{shop.mail 5}] 20",
+		"shop.mail=5 shop.>=7, 20": "[{shop.mail 5} {shop.> 7}] 20",
+		"shop.mail=5":              "[{shop.mail 5}] ",
+		"many":                     "[] many", // the broker says what it wants
+		"shop.mail=0":              "[{shop.mail 0}] ",
+		"shop.mail=x":              `attempts "shop.mail=x": want pattern=number, as in shop.mail=5,20`,
+		"shop.mail=":               `attempts "shop.mail=": want pattern=number, as in shop.mail=5,20`,
+		"5,20":                     "two defaults, 5 and 20: keep one",
+		"shop.mail=99999999999999999999": `attempts "shop.mail=99999999999999999999": ` +
+			`want pattern=number, as in shop.mail=5,20`,
+	} {
+		rules, otherwise, err := ParseRetryLimits(text)
+		got := fmt.Sprint(rules, " ", otherwise)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// format writes waits in the notation of ParseRetryWaits.
+func format(rules RetryWaits, otherwise levels.Ladder) string {
+	var words []string
+	for _, r := range rules {
+		words = append(words, r.Pattern+"="+r.Value.String())
+	}
+	return strings.Join(append(words, otherwise.String()), "; ")
+}
+
+// TestParseWaits reads one list, or rules before a default, and expands doublings.
+func TestParseWaits(t *testing.T) {
+	for text, want := range map[string]string{
+		"1s 5s 30s":                     "1s 5s 30s",
+		"1s,5s,30s":                     "1s 5s 30s",
+		"shop.mail=1s,1m,10m;1s,5s,30s": "shop.mail=1s 1m 10m; 1s 5s 30s",
+		" a=1s ; b.>=2s 3s;\t5s ":       "a=1s; b.>=2s 3s; 5s",
+		"shop.mail=1s":                  "shop.mail=1s; ",
+		"1s x2 10s":                     "1s 2s 4s 8s 10s",
+		"1s,x2,8s,30s":                  "1s 2s 4s 8s 30s",
+		"30s x2 10m x2 1h":              "30s 1m 2m 4m 8m 10m 20m 40m 1h",
+		"1500ms x2 6s":                  "1500ms 3s 6s",
+		"16s x2 2m":                     "16s 32s 64s 2m",
+		"12h x2 4d":                     "12h 1d 2d 4d",
+		"1m x2 1m":                      "1m x2 1m: want a wait of at least 1s, and then a longer one of at most 366d",
+		"1m x2 106751d":                 "1m x2 106751d: want a wait of at least 1s, and then a longer one of at most 366d",
+		"0s x2 1m":                      "0s x2 1m: want a wait of at least 1s, and then a longer one of at most 366d",
+		"1s x2":                         "x2: write it between two waits, as in 1s x2 10m",
+		"x2 1s":                         "x2: write it between two waits, as in 1s x2 10m",
+		"1s x2 x2 1m":                   "1s x2 x2: want a wait of at least 1s, and then a longer one of at most 366d",
+		"1s;5s":                         "2 defaults: keep one, and write the others as pattern=waits",
+		"a=;5s":                         "no level: write names",
+		"a=1s,1s":                       `levels "1s" and "1s" are equally long: keep one`,
+		"5s,1s":                         "1s after 5s: write the waits from the shortest to the longest",
+		"a=1s30ms":                      `write one number and unit`,
+	} {
+		rules, otherwise, err := ParseRetryWaits(text)
+		got := format(rules, otherwise)
+		if err != nil {
+			if got = err.Error(); !strings.Contains(got, want) {
+				t.Errorf("%q: got %q, want %q", text, got, want)
+			}
+			continue
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestFirstRuleHolds: the first matching rule applies, and a target without a matching rule has the default.
+func TestFirstRuleHolds(t *testing.T) {
+	limits, _, err := ParseRetryLimits("shop.mail=5,shop.*=7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits, otherwise, err := ParseRetryWaits("shop.mail=1s;shop.*=2s;3s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string]string{
+		"shop.mail":    "5 1s",
+		"shop.sms":     "7 2s",
+		"shop":         "20 3s",
+		"shop.mail.eu": "20 3s",
+	} {
+		if got := fmt.Sprint(limits.For(target, 20), " ", waits.For(target, otherwise)); got != want {
+			t.Errorf("%s: got %s, want %s", target, got, want)
+		}
+	}
+}
+
+// TestLanes: the lanes are the levels of all waits, each once. Two names for one length are refused, since they would
+// be two streams for one wait.
+func TestLanes(t *testing.T) {
+	for text, want := range map[string]string{
+		"a=1s,1m,10m;b=1m;1s,5s,30s": "1s 5s 30s 1m 10m",
+		"a=60s;1m":                   "equally long: keep one",
+	} {
+		waits, otherwise, err := ParseRetryWaits(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lanes, err := RetryLanes(waits, otherwise)
+		got := lanes.String()
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

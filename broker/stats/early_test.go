@@ -1,0 +1,77 @@
+package stats
+
+import (
+	"testing"
+	"time"
+
+	"delaybroker/broker/lane"
+)
+
+// A delivery is early when the leader's clock had not reached its due time, which a later look can prove.
+func TestEarly(t *testing.T) {
+	base := time.Now()
+	const offset = time.Hour // of the leader's clock
+	at := func(d time.Duration) time.Time { return base.Add(d) }
+	leader := func(d time.Duration) time.Time { return base.Round(0).Add(offset + d) }
+	const ms = time.Millisecond
+	for _, test := range []struct {
+		name            string
+		due             time.Duration // by the leader's clock, of the delivery sent at 10 ms
+		asked, answered time.Duration // when the look began, and the stamp of the leader's answer
+		leader          string
+		told, early     bool
+	}{
+		{"in time", 10 * ms, 50 * ms, 50 * ms, "a", true, false},
+		{"late", -time.Hour, 50 * ms, 50 * ms, "a", true, false},
+		{"less than what counts", 11*ms - 1, 50 * ms, 50 * ms, "a", true, false},
+		{"early", 11 * ms, 50 * ms, 50 * ms, "a", true, true},
+		{"perhaps early: the answer was slow", 20 * ms, 50 * ms, 60 * ms, "a", true, false},
+		{"the clock was put back", 10 * ms, 50 * ms, 30 * ms, "a", true, true},
+		{"another leader", 10 * ms, 50 * ms, 30 * ms, "b", false, false},
+		{"long ago", time.Hour, 2011 * ms, 2011 * ms, "a", false, false},
+	} {
+		var e Early
+		e.Sent(base, leader(-time.Minute), at(5*time.Millisecond)) // a less bold one before,
+		e.Sent(base, leader(test.due), at(10*time.Millisecond))
+		e.Sent(base, leader(-time.Minute), at(15*time.Millisecond)) // and after
+		e.Ask("a", at(test.asked))
+		e.Sent(base, leader(time.Hour), at(test.asked+time.Millisecond)) // is for the next look to judge
+		told, wasEarly := e.Judge(base, lane.Sample{ServerTime: leader(test.answered), Leader: test.leader})
+		if told != test.told || wasEarly != test.early {
+			t.Errorf("%s: told %v, early %v; want %v, %v", test.name, told, wasEarly, test.told, test.early)
+		}
+		if e.Ask("a", at(test.asked+2*time.Millisecond)); test.name == "in time" {
+			second := lane.Sample{ServerTime: leader(test.asked + 2*ms), Leader: "a"}
+			if _, wasEarly := e.Judge(base, second); !wasEarly {
+				t.Error("what was sent while a look was underway is never judged")
+			}
+		}
+	}
+	var idle Early
+	if idle.Ask("a", at(0)); idle.asked != (time.Time{}) {
+		t.Error("a look with nothing sent before it is to tell something")
+	}
+}
+
+func TestHistogram(t *testing.T) {
+	var h Latencies
+	for _, d := range []time.Duration{0, time.Millisecond, time.Millisecond + 1, time.Hour, time.Hour + 1} {
+		h.Observe(d)
+	}
+	got := h.Read()
+	if got.Count != 5 || got.Sum != 2*time.Hour+2*time.Millisecond+2 {
+		t.Errorf("%d observations, %s in all", got.Count, got.Sum)
+	}
+	for _, b := range got.Buckets {
+		want := uint64(3)
+		switch b.UpTo {
+		case time.Millisecond:
+			want = 2
+		case time.Hour:
+			want = 4
+		}
+		if b.Count != want {
+			t.Errorf("up to %s: %d, want %d", b.UpTo, b.Count, want)
+		}
+	}
+}

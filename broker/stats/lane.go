@@ -1,0 +1,103 @@
+package stats
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"delaybroker/broker/streams"
+)
+
+// LaneStatus is the state of one lane. For a lane that another instance works, only the owner and the counts are set,
+// and the counts are of the time when the lane was ours. Durations are seconds in JSON.
+type LaneStatus struct {
+	Stream string        `json:"stream"`
+	Kind   string        `json:"kind"`
+	Level  string        `json:"level,omitempty"`
+	Delay  time.Duration `json:"delay"`
+	Ownership
+	Memory
+	Reading
+	Age
+	Room
+	Clock
+	Moves
+}
+
+// Ownership says who works a lane.
+type Ownership struct {
+	Owned   bool   `json:"owned"`
+	Owner   string `json:"owner,omitempty"` // the instance, when several share the work
+	InDoubt bool   `json:"in_doubt"`        // owned, but not for certain: nothing is delivered until it is
+	Live    bool   `json:"live"`            // its consumer is believed alive
+}
+
+// Memory is what a lane has in memory.
+type Memory struct {
+	Held      int  `json:"held"`       // messages in memory
+	HeldBytes int  `json:"held_bytes"` // and their bytes
+	Span      int  `json:"span"`       // messages between cursor and read
+	Full      bool `json:"full"`       // it reads no further until messages have arrived elsewhere
+}
+
+// Reading is how far a lane was read.
+type Reading struct {
+	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
+	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading rests until then: nothing unread is due before
+	Pending   uint64    `json:"pending"`             // messages that have not arrived elsewhere: see the worker's report
+	// Unopened is how many entries of timers are sealed with a key that is not known, by the last pass through them.
+	Unopened int `json:"unopened,omitempty"`
+}
+
+// Age is how old and how near what a lane holds is.
+type Age struct {
+	Overdue   time.Duration `json:"overdue"` // how long ago the oldest message should have left
+	NextDue   time.Time     `json:"next_due,omitzero"`
+	Newer     int           `json:"newer,omitempty"` // messages of a newer format, which wait for a newer broker
+	Waiting   int           `json:"waiting"`         // messages on the wheel, or waiting for the leader's time
+	CommitAge time.Duration `json:"commit_age"`      // how long an arrived message has waited for its commit
+}
+
+// Room is that of a lane's stream.
+type Room struct {
+	Bytes    uint64 `json:"bytes"`     // of the stream, when it was last looked at
+	MaxBytes int64  `json:"max_bytes"` // that the stream may have; zero or less is no limit
+}
+
+// Clock compares the clock of a lane's leader with ours.
+type Clock struct {
+	ClockKnown  bool          `json:"clock_known"`  // its leader has told its time lately
+	ClockOffset time.Duration `json:"clock_offset"` // of the leader's clock to ours
+}
+
+// Moves counts what has left a lane.
+type Moves struct {
+	Delivered uint64 `json:"delivered"`
+	Hops      uint64 `json:"hops"`
+	Retries   uint64 `json:"retries"` // moves into a retry lane, for any reason
+	Repeats   uint64 `json:"repeats"` // publishes that were not answered, or found no room
+}
+
+// ByWay orders lanes as messages pass them: the intake, the timers, the levels from the shortest to the longest,
+// retries, what is paused.
+func ByWay(a, b LaneStatus) int {
+	kinds := streams.Lanes()
+	return cmp.Or(
+		cmp.Compare(slices.Index(kinds, streams.Kind(a.Kind)), slices.Index(kinds, streams.Kind(b.Kind))),
+		cmp.Compare(a.Delay, b.Delay),
+		strings.Compare(a.Stream, b.Stream))
+}
+
+// MarshalJSON writes durations in seconds.
+func (l LaneStatus) MarshalJSON() ([]byte, error) {
+	type plain LaneStatus // without this method
+	return json.Marshal(struct {
+		plain
+		Delay       float64 `json:"delay"`
+		Overdue     float64 `json:"overdue"`
+		CommitAge   float64 `json:"commit_age"`
+		ClockOffset float64 `json:"clock_offset"`
+	}{plain(l), l.Delay.Seconds(), l.Overdue.Seconds(), l.CommitAge.Seconds(), l.ClockOffset.Seconds()})
+}

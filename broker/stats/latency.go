@@ -1,0 +1,65 @@
+package stats
+
+import (
+	"encoding/json"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// latenessBounds are the upper bounds of the buckets: milliseconds matter at one end, and hours after an outage at the
+// other.
+var latenessBounds = [...]time.Duration{
+	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond,
+	10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second,
+	10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour,
+}
+
+// Latencies counts durations. It is safe for concurrent use; a reader may see one observation in part.
+type Latencies struct {
+	buckets [len(latenessBounds) + 1]atomic.Uint64 // each without those before; the last has no bound
+	sum     atomic.Int64
+}
+
+// Observe counts one.
+func (h *Latencies) Observe(d time.Duration) {
+	i, _ := slices.BinarySearch(latenessBounds[:], d)
+	h.buckets[i].Add(1)
+	h.sum.Add(int64(d))
+}
+
+// Histogram is how many durations there were, and how many up to each bound.
+type Histogram struct {
+	Count   uint64        `json:"count"`
+	Sum     time.Duration `json:"sum"`
+	Buckets []Bucket      `json:"buckets"`
+}
+
+// Bucket counts the durations of UpTo and less.
+type Bucket struct {
+	UpTo  time.Duration `json:"up_to"`
+	Count uint64        `json:"count"`
+}
+
+// Read is what was counted so far.
+func (h *Latencies) Read() Histogram {
+	r := Histogram{Sum: time.Duration(h.sum.Load())}
+	for i := range h.buckets {
+		r.Count += h.buckets[i].Load()
+		if i < len(latenessBounds) {
+			r.Buckets = append(r.Buckets, Bucket{latenessBounds[i], r.Count})
+		}
+	}
+	return r
+}
+
+// MarshalJSON writes the sum in seconds.
+func (h Histogram) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]any{"count": h.Count, "sum": h.Sum.Seconds(), "buckets": h.Buckets})
+}
+
+// MarshalJSON writes the bound in seconds.
+func (b Bucket) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]any{"up_to": b.UpTo.Seconds(), "count": b.Count})
+}

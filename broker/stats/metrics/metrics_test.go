@@ -1,0 +1,134 @@
+package metrics
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"delaybroker/broker/config"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/link"
+	"delaybroker/broker/message"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/streams/provision"
+	"delaybroker/levels"
+)
+
+// busy is a broker with the default levels, of which everything can be said.
+func busy(t *testing.T) Source {
+	t.Helper()
+	created, err := provision.StreamsOf(config.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := stats.Status{Counts: stats.Counts{Outcomes: map[string]uint64{}, Dead: map[message.Code]uint64{},
+		Lateness: map[streams.Kind]stats.Histogram{}}}
+	for _, w := range created.Wanted(1<<20, true) {
+		if w.Kind != streams.Dead {
+			s.Lanes = append(s.Lanes, stats.LaneStatus{
+				Stream: w.Stream, Kind: string(w.Kind), Ownership: stats.Ownership{Owned: true},
+				Clock: stats.Clock{ClockKnown: true}, Age: stats.Age{NextDue: time.Now()},
+				Room: stats.Room{MaxBytes: 1 << 30},
+			})
+		}
+	}
+	if len(s.Lanes) < len(levels.Default().Levels()) {
+		t.Fatalf("%d lanes", len(s.Lanes))
+	}
+	for _, kind := range []streams.Kind{streams.Intake, streams.Level, streams.Retry} {
+		s.Lateness[kind] = stats.Histogram{Count: 1, Sum: time.Second, Buckets: slices.Repeat([]stats.Bucket{{}}, 18)}
+		for i := range s.Lateness[kind].Buckets {
+			s.Lateness[kind].Buckets[i].UpTo = time.Duration(i+1) * time.Millisecond
+		}
+	}
+	for o := range deliver.Outcomes {
+		s.Outcomes[deliver.Outcome(o).String()] = 1
+	}
+	for n := range 20 {
+		s.Rates = append(s.Rates, stats.RateCount{Pattern: fmt.Sprintf("shop.%d.>", n)})
+	}
+	for _, code := range message.Codes() {
+		s.Dead[code] = 1
+	}
+	for _, name := range []string{"read", "write", "deliver", "control"} {
+		s.Links = append(s.Links, link.Status{Name: name})
+	}
+	return Source{
+		Traces: func() (sent, dropped uint64) { return 2, 1 },
+		Status: func() stats.Status { return s }, Ready: func() bool { return true },
+		Version: "v1.0.0", Revision: "abc", GoVersion: "go1.26",
+	}
+}
+
+// TestConventions asks Prometheus's own linter, and bounds what a broker costs those who scrape it.
+func TestConventions(t *testing.T) {
+	registry := New(busy(t))
+	problems, err := testutil.GatherAndLint(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]bool{}
+	series := 0
+	for _, f := range families {
+		ours := strings.HasPrefix(f.GetName(), "delaybroker_")
+		if !ours && !strings.HasPrefix(f.GetName(), "go_") && !strings.HasPrefix(f.GetName(), "process_") {
+			t.Errorf("%s is a name of somebody else", f.GetName())
+		}
+		if ours && f.GetHelp() == "" {
+			t.Errorf("%s has no help", f.GetName())
+		}
+		for _, m := range f.Metric {
+			series++
+			if h := m.Histogram; h != nil {
+				series += len(h.Bucket) + 2
+			}
+			for _, l := range m.Label {
+				if ours {
+					labels[l.GetName()] = true
+				}
+			}
+		}
+	}
+	if series > 1000 {
+		t.Errorf("%d series, want 1000 at most", series)
+	}
+	// A new label needs a bound on its values, and a word in doc.go.
+	for l := range labels {
+		if !slices.Contains([]string{"lane", "kind", "code", "outcome", "link", "found", "version", "revision",
+			"go_version", "pattern"}, l) {
+			t.Errorf("there is a label %s, and nothing says what bounds its values", l)
+		}
+	}
+}
+
+// TestDescribed finds everything that is described in what is shown. The registry itself refuses the opposite.
+func TestDescribed(t *testing.T) {
+	families, err := New(busy(t)).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "delaybroker_") {
+			shown++
+		}
+	}
+	all := make(chan *prometheus.Desc, 1000)
+	(&collector{}).Describe(all)
+	if len(all) != shown {
+		t.Errorf("%d metrics are described, and %d shown", len(all), shown)
+	}
+}

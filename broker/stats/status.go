@@ -1,0 +1,53 @@
+package stats
+
+import (
+	"time"
+
+	"delaybroker/broker/link"
+	"delaybroker/broker/message"
+	"delaybroker/broker/pause"
+	"delaybroker/broker/streams"
+)
+
+// Status is what the broker is doing and has done since it started.
+type Status struct {
+	Ready    bool          `json:"ready"`
+	Draining bool          `json:"draining"`
+	Lanes    []LaneStatus  `json:"lanes"` // all lanes, in the order in which messages pass them
+	Links    []link.Status `json:"links"` // read, write, deliver, control
+	Counts
+	Journal JournalStatus `json:"journal"`
+	Paused  []PauseStatus `json:"paused"`          // the targets that are paused or being resumed
+	Waiting uint64        `json:"paused_messages"` // and how many messages wait for them
+}
+
+// Counts are the counts of a broker that are not of one lane.
+type Counts struct {
+	Outcomes    map[string]uint64          `json:"outcomes"` // of deliveries: see deliver.Outcome
+	Dead        map[message.Code]uint64    `json:"dead_letters"`
+	Ours        uint64                     `json:"duplicates_ours"`    // publishes that were stored already, and found
+	Foreign     uint64                     `json:"duplicates_foreign"` // another message had the id
+	Unstored    uint64                     `json:"unstored"`           // publishes that our own streams refused
+	Early       uint64                     `json:"early"`              // looks that found an early delivery; must stay zero
+	EarlyChecks uint64                     `json:"early_checks"`       // looks that could have found one
+	Swept       uint64                     `json:"timers_swept"`       // overdue timers found only in their stream
+	Missed      uint64                     `json:"rounds_missed"`      // occurrences of series that were missed, and left out
+	Lateness    map[streams.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
+	Rates       []RateCount                `json:"rates"`              // of deliveries, by pattern of DELAY_RATE
+	// Targets has tenants' words, and whoever reaches /status sees it: so they are not in it.
+	Targets []TargetCount `json:"-"`
+}
+
+// JournalStatus counts the records of deliveries, if a journal is kept.
+type JournalStatus struct {
+	Kept    bool   `json:"kept"`
+	Stored  uint64 `json:"stored"`
+	Dropped uint64 `json:"dropped"` // the journal's stream took nothing, or too little
+}
+
+// PauseStatus is a pattern of targets that are paused.
+type PauseStatus struct {
+	Pattern string      `json:"pattern"`
+	State   pause.State `json:"state"`
+	Since   time.Time   `json:"since"` // when it was paused
+}

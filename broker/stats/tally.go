@@ -1,0 +1,77 @@
+package stats
+
+import (
+	"sync/atomic"
+
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/journal"
+	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
+)
+
+// Tally holds the counts that are not of one lane. Its maps do not change. It is safe for concurrent use.
+type Tally struct {
+	Dead          map[message.Code]*atomic.Uint64 // dead letters stored
+	Outcomes      [deliver.Outcomes]atomic.Uint64
+	Ours, Foreign atomic.Uint64 // duplicates that were looked at
+	Unstored      atomic.Uint64 // refusals by our own streams
+	Early, Judged atomic.Uint64 // deliveries found early, and looks that could have found one
+	Swept         atomic.Uint64 // timers that only a sweep has found
+	Missed        atomic.Uint64 // occurrences of series that were missed, and left out
+	Lateness      map[streams.Kind]*Latencies
+	Journal       journal.Counts
+	Targets       *deliver.Counts
+	Lately        atomic.Pointer[[]TargetAnswer] // at the end of the last step of the history
+}
+
+// NewTally begins at zero.
+func NewTally(rates deliver.Rates) *Tally {
+	t := &Tally{
+		Dead: make(map[message.Code]*atomic.Uint64), Lateness: make(map[streams.Kind]*Latencies),
+		Targets: deliver.NewCounts(rates),
+	}
+	for _, code := range message.Codes() {
+		t.Dead[code] = new(atomic.Uint64)
+	}
+	for _, kind := range streams.Lanes() {
+		t.Lateness[kind] = new(Latencies)
+	}
+	return t
+}
+
+// Read is what was counted so far.
+func (t *Tally) Read() Counts {
+	c := Counts{
+		Outcomes: make(map[string]uint64), Dead: make(map[message.Code]uint64), Lateness: make(map[streams.Kind]Histogram),
+		Ours: t.Ours.Load(), Foreign: t.Foreign.Load(), Unstored: t.Unstored.Load(),
+		Early: t.Early.Load(), EarlyChecks: t.Judged.Load(), Swept: t.Swept.Load(), Missed: t.Missed.Load(),
+	}
+	for o := range t.Outcomes {
+		c.Outcomes[deliver.Outcome(o).String()] = t.Outcomes[o].Load()
+	}
+	for code, n := range t.Dead {
+		c.Dead[code] = n.Load()
+	}
+	for kind, h := range t.Lateness {
+		c.Lateness[kind] = h.Read()
+	}
+	c.Targets = readTargets(t.Targets)
+	c.Rates = byRate(c.Targets)
+	return c
+}
+
+// Lane counts the moves and deliveries of one lane. It outlives its workers: a lane may go and come back.
+type Lane struct {
+	Spec                              streams.Spec
+	Delivered, Hops, Retries, Repeats atomic.Uint64
+}
+
+// Read is the status of a lane of which no more is known than what was counted.
+func (c *Lane) Read() LaneStatus {
+	return LaneStatus{
+		Stream: c.Spec.Stream, Kind: string(c.Spec.Kind), Level: c.Spec.Name, Delay: c.Spec.Delay,
+		Moves: Moves{
+			Delivered: c.Delivered.Load(), Hops: c.Hops.Load(), Retries: c.Retries.Load(), Repeats: c.Repeats.Load(),
+		},
+	}
+}

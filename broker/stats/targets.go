@@ -1,0 +1,133 @@
+package stats
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"delaybroker/broker/deliver"
+)
+
+// mostTargets bounds what is believed of another instance, or is told by one: names of targets.
+const mostTargets = 1000
+
+// TargetCount is what became of the attempts to deliver to the targets of one name: see deliver.Counts.
+type TargetCount struct {
+	Target    string `json:"target"`
+	Rate      string `json:"rate,omitempty"` // the pattern of DELAY_RATE that holds for them
+	Delivered uint64 `json:"delivered"`
+	Refused   uint64 `json:"refused"`
+}
+
+// targetName is what tells the counts of targets apart.
+type targetName struct{ target, rate string }
+
+func (c TargetCount) name() targetName { return targetName{c.Target, c.Rate} }
+
+// readTargets returns the counts of targets that were delivered to, and of all patterns of rates.
+func readTargets(counts *deliver.Counts) []TargetCount {
+	all := []TargetCount{}
+	for _, c := range counts.All() {
+		delivered, refused := c.Read()
+		if delivered+refused > 0 || c.Rate != "" {
+			all = append(all, TargetCount{c.Target, c.Rate, delivered, refused})
+		}
+	}
+	return all
+}
+
+// RateCount is what became of the attempts to deliver to all targets that have their rate by one pattern.
+type RateCount struct {
+	Pattern   string `json:"pattern"`
+	Delivered uint64 `json:"delivered"`
+	Refused   uint64 `json:"refused"`
+}
+
+// byRate adds up the counts of each pattern.
+func byRate(targets []TargetCount) []RateCount {
+	all := []RateCount{}
+	for _, t := range targets {
+		if t.Rate == "" {
+			continue
+		}
+		i := slices.IndexFunc(all, func(r RateCount) bool { return r.Pattern == t.Rate })
+		if i < 0 {
+			i = len(all)
+			all = append(all, RateCount{Pattern: t.Rate})
+		}
+		all[i].Delivered += t.Delivered
+		all[i].Refused += t.Refused
+	}
+	return all
+}
+
+// TargetAnswer is a TargetCount with how much of it came in a second lately; null where the instance has not run for a
+// step of its history, or keeps none.
+type TargetAnswer struct {
+	TargetCount
+	DeliveredRate *float64 `json:"delivered_per_second"`
+	RefusedRate   *float64 `json:"refused_per_second"`
+}
+
+// TargetsSince are the counts with what came in each second since a look before. Counts never fall, and a name that was
+// not there then began at zero.
+func TargetsSince(now, before []TargetCount, passed time.Duration) []TargetAnswer {
+	last := make(map[targetName]TargetCount, len(before))
+	for _, c := range before {
+		last[c.name()] = c
+	}
+	all := make([]TargetAnswer, 0, len(now))
+	for _, c := range now {
+		a, was := TargetAnswer{TargetCount: c}, last[c.name()]
+		if passed > 0 {
+			a.DeliveredRate = new(float64(c.Delivered-was.Delivered) / passed.Seconds())
+			a.RefusedRate = new(float64(c.Refused-was.Refused) / passed.Seconds())
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// AddTargets adds up what instances say of the same names, the busiest first. Of each instance no more is taken than
+// one can say.
+func AddTargets(instances ...[]TargetAnswer) []TargetAnswer {
+	sums := make(map[targetName]*TargetAnswer)
+	for _, said := range instances {
+		for _, a := range said[:min(len(said), mostTargets)] {
+			sum := sums[a.name()]
+			if sum == nil {
+				sum = &TargetAnswer{TargetCount: TargetCount{Target: a.Target, Rate: a.Rate}}
+				sums[a.name()] = sum
+			}
+			sum.Delivered, sum.Refused = sum.Delivered+a.Delivered, sum.Refused+a.Refused
+			sum.DeliveredRate = plus(sum.DeliveredRate, a.DeliveredRate)
+			sum.RefusedRate = plus(sum.RefusedRate, a.RefusedRate)
+		}
+	}
+	all := make([]TargetAnswer, 0, len(sums))
+	for _, sum := range sums {
+		all = append(all, *sum)
+	}
+	slices.SortFunc(all, func(a, b TargetAnswer) int {
+		return cmp.Or(cmp.Compare(perSecond(b), perSecond(a)), cmp.Compare(b.Delivered+b.Refused, a.Delivered+a.Refused),
+			cmp.Compare(a.Target, b.Target), cmp.Compare(a.Rate, b.Rate))
+	})
+	return all
+}
+
+func plus(a, b *float64) *float64 {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return new(*a + *b)
+}
+
+// perSecond is how busy a target is.
+func perSecond(a TargetAnswer) (n float64) {
+	for _, rate := range []*float64{a.DeliveredRate, a.RefusedRate} {
+		if rate != nil {
+			n += *rate
+		}
+	}
+	return n
+}

@@ -1,0 +1,57 @@
+package stats
+
+import (
+	"time"
+
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/stats/history"
+	"delaybroker/broker/streams"
+)
+
+// Totals are counts since an instance started.
+type Totals struct {
+	Started   time.Time `json:"started"`
+	Delivered uint64    `json:"delivered"`
+	Refused   uint64    `json:"refused"` // attempts, by the targets
+	Dead      uint64    `json:"dead_letters"`
+}
+
+// Kept is what a history keeps of it.
+func (s Status) Kept() history.Counts {
+	c := history.Counts{Late: make([]uint64, len(latenessBounds)+1)}
+	t := s.Totals(time.Time{})
+	c.Delivered, c.Refused = t.Delivered, t.Refused
+	for _, l := range s.Lanes {
+		if l.Owned {
+			c.Pending += l.Pending
+		}
+	}
+	for _, kind := range streams.Lanes() {
+		if kind == streams.Retry || kind == streams.Paused { // the wait for the target is no lateness of ours
+			continue
+		}
+		var before uint64
+		h := s.Lateness[kind]
+		for i, bucket := range h.Buckets {
+			c.Late[i] += bucket.Count - before
+			before = bucket.Count
+		}
+		c.Late[len(latenessBounds)] += h.Count - before
+	}
+	return c
+}
+
+// Totals are the counts since an instance started.
+func (s Status) Totals(started time.Time) *Totals {
+	t := &Totals{
+		Started: started.UTC(), Delivered: s.Outcomes[deliver.Delivered.String()],
+		Refused: s.Outcomes[deliver.Refused.String()],
+	}
+	for _, n := range s.Dead {
+		t.Dead += n
+	}
+	return t
+}
+
+// LatenessBounds are the upper bounds of the buckets of lateness, of which one more has none.
+func LatenessBounds() []time.Duration { return append([]time.Duration(nil), latenessBounds[:]...) }

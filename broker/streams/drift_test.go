@@ -1,0 +1,98 @@
+package streams
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+type config = jetstream.StreamConfig
+
+// judged are the settings by which a stream could change, lose or keep accepted messages, and the words of the report
+// on each.
+var judged = map[string]struct {
+	change func(*config)
+	fatal  bool
+	says   string
+}{
+	"Subjects":          {func(c *config) { c.Subjects = c.Subjects[1:] }, false, "does not listen on 1 of its 2"},
+	"Retention":         {func(c *config) { c.Retention = jetstream.WorkQueuePolicy }, true, "retention"},
+	"MaxConsumers":      {func(c *config) { c.MaxConsumers = 1 }, false, "max_consumers"},
+	"MaxMsgs":           {func(c *config) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 9 }, true, "discard"},
+	"MaxBytes":          {func(c *config) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 9 }, true, "discard"},
+	"MaxAge":            {func(c *config) { c.MaxAge = time.Hour }, true, "max_age"},
+	"MaxMsgsPerSubject": {func(c *config) { c.MaxMsgsPerSubject = 1 }, true, "max_msgs_per_subject"},
+	"MaxMsgSize":        {func(c *config) { c.MaxMsgSize = 2 << 20 }, false, "max_msg_size"},
+	"Storage":           {func(c *config) { c.Storage = jetstream.MemoryStorage }, false, "storage"},
+	"NoAck":             {func(c *config) { c.NoAck = true }, true, "no_ack"},
+	"Duplicates":        {func(c *config) { c.Duplicates = time.Second }, false, "duplicate_window"},
+	"Mirror":            {func(c *config) { c.Mirror = &jetstream.StreamSource{Name: "O"} }, true, "mirror"},
+	"Sources":           {func(c *config) { c.Sources = []*jetstream.StreamSource{{Name: "O"}} }, false, "sources"},
+	"Sealed":            {func(c *config) { c.Sealed = true }, true, "sealed"},
+	"DenyDelete":        {func(c *config) { c.DenyDelete = true }, false, "deny_delete"},
+	"DenyPurge":         {func(c *config) { c.DenyPurge = true }, true, "deny_purge"},
+	"AllowRollup":       {func(c *config) { c.AllowRollup = true }, true, "allow_rollup_hdrs"},
+	"SubjectTransform": {func(c *config) { c.SubjectTransform = &jetstream.SubjectTransformConfig{} }, true,
+		"subject_transform"},
+	"RePublish": {func(c *config) { c.RePublish = &jetstream.RePublish{Destination: "seen.>"} }, false,
+		"seen.>"},
+	"ConsumerLimits": {func(c *config) { c.ConsumerLimits.InactiveThreshold = time.Minute }, true,
+		"inactive_threshold"},
+	"AllowMsgTTL":       {func(c *config) { c.AllowMsgTTL = true }, true, "allow_msg_ttl"},
+	"AllowMsgCounter":   {func(c *config) { c.AllowMsgCounter = true }, true, "allow_msg_counter"},
+	"AllowMsgSchedules": {func(c *config) { c.AllowMsgSchedules = true }, true, "allow_msg_schedules"},
+	"PersistMode":       {func(c *config) { c.PersistMode = jetstream.AsyncPersistMode }, false, "persist_mode"},
+	// refuses
+	"DiscardNewPerSubject": {func(c *config) { c.DiscardNewPerSubject, c.MaxMsgsPerSubject = true, 1 }, false, ""},
+	// without a limit
+	"Discard": {func(c *config) { c.Discard = jetstream.DiscardOld }, false, ""},
+}
+
+// indifferent are the settings by which it could not.
+var indifferent = []string{
+	"Name", "Description", "Replicas", "Placement", "Compression", "FirstSeq", "AllowDirect", "MirrorDirect", "Metadata",
+	"Template",
+	"SubjectDeleteMarkerTTL", // needs AllowMsgTTL
+	"AllowAtomicPublish", "AllowBatchPublish",
+}
+
+// TestEverySettingIsJudged compares a stream with one changed setting with the wanted one. A setting that a new nats.go
+// brings has to be thought about.
+func TestEverySettingIsJudged(t *testing.T) {
+	spec := want("30m")[0]
+	if drift := spec.Drift(spec.Config()); len(drift) > 0 {
+		t.Fatalf("drift %v of what is wanted", drift)
+	}
+	for name, tt := range judged {
+		cfg := spec.Config()
+		tt.change(&cfg)
+		switch drift := spec.Drift(cfg); {
+		case tt.says == "" && len(drift) > 0:
+			t.Errorf("%s: drift %v, want none", name, drift)
+		case tt.says != "" && (len(drift) != 1 || drift[0].Fatal != tt.fatal || !strings.Contains(drift[0].What, tt.says)):
+			t.Errorf("%s: drift %+v, want one with %q, fatal %v", name, drift, tt.says, tt.fatal)
+		}
+	}
+	known := slices.Concat(indifferent, slices.Collect(maps.Keys(judged)))
+	for field := range reflect.TypeFor[jetstream.StreamConfig]().Fields() {
+		if !slices.Contains(known, field.Name) {
+			t.Errorf("nobody has judged what %s does to what was accepted", field.Name)
+		}
+	}
+}
+
+// TestDriftOfWhatIsNoLane: the bounds on consumers matter only for lanes.
+func TestDriftOfWhatIsNoLane(t *testing.T) {
+	specs := want("30m")
+	dead := specs[len(specs)-1]
+	cfg := dead.Config()
+	cfg.MaxConsumers, cfg.ConsumerLimits.InactiveThreshold = 1, time.Minute
+	if drift := dead.Drift(cfg); len(drift) > 0 {
+		t.Errorf("drift %v of the dead letters, want none: nobody reads them in order", drift)
+	}
+}

@@ -1,0 +1,100 @@
+package streams
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// aJournal is kept for an hour.
+func aJournal() Spec {
+	return Spec{Kind: Journal, Stream: "DELAY_JOURNAL", Subjects: []string{"delaysys.journal"}, Prefix: "delay",
+		Format: Format, MaxMsgSize: -1, MaxAge: time.Hour, MaxBytes: 1 << 20, Duplicates: time.Minute, Replicas: 1}
+}
+
+// journalJudged are the settings by which records could be missing, or others come to harm, and what is said of each.
+var journalJudged = map[string]struct {
+	change func(*config)
+	says   string
+}{
+	"Subjects":          {func(c *config) { c.Subjects = []string{"x"} }, "does not listen on delaysys.journal"},
+	"Retention":         {func(c *config) { c.Retention = jetstream.WorkQueuePolicy }, "retention"},
+	"MaxMsgs":           {func(c *config) { c.MaxMsgs = 9 }, "max_msgs is 9"},
+	"MaxBytes":          {func(c *config) { c.MaxBytes = -1 }, "max_bytes is -1, want 1048576"},
+	"MaxAge":            {func(c *config) { c.MaxAge = 0 }, "max_age is none, want 1h"},
+	"MaxMsgsPerSubject": {func(c *config) { c.MaxMsgsPerSubject = 9 }, "per subject 9"},
+	"MaxMsgSize":        {func(c *config) { c.MaxMsgSize = 1024 }, "max_msg_size"},
+	"Discard":           {func(c *config) { c.Discard = jetstream.DiscardNew }, "discard is new"},
+	"Storage":           {func(c *config) { c.Storage = jetstream.MemoryStorage }, "storage"},
+	"NoAck":             {func(c *config) { c.NoAck = true }, "acknowledges nothing"},
+	"Mirror":            {func(c *config) { c.Mirror = &jetstream.StreamSource{Name: "O"} }, "a mirror"},
+	"Sealed":            {func(c *config) { c.Sealed = true }, "sealed"},
+	"SubjectTransform":  {func(c *config) { c.SubjectTransform = &jetstream.SubjectTransformConfig{} }, "transforms"},
+	"RePublish":         {func(c *config) { c.RePublish = &jetstream.RePublish{Destination: "seen.>"} }, "seen.>"},
+	"AllowRollup":       {func(c *config) { c.AllowRollup = true }, "headers"},
+	"AllowMsgTTL":       {func(c *config) { c.AllowMsgTTL = true }, "headers"},
+	"AllowMsgCounter":   {func(c *config) { c.AllowMsgCounter = true }, "headers"},
+	"AllowMsgSchedules": {func(c *config) { c.AllowMsgSchedules = true }, "headers"},
+}
+
+// journalIndifferent are the settings by which neither could happen: beside those of a lane, a batch that is stored
+// twice counts once, and what is no batch is not believed.
+var journalIndifferent = []string{
+	"Duplicates", "MaxConsumers", "ConsumerLimits", "Sources", "DenyDelete", "DenyPurge", "PersistMode",
+	"DiscardNewPerSubject",
+}
+
+// TestEverySettingOfTheJournalIsJudged, and none of them keeps a broker from starting.
+func TestEverySettingOfTheJournalIsJudged(t *testing.T) {
+	spec := aJournal()
+	if drift := spec.Drift(spec.Config()); len(drift) > 0 {
+		t.Fatalf("drift %v of what is wanted", drift)
+	}
+	for name, tt := range journalJudged {
+		cfg := spec.Config()
+		tt.change(&cfg)
+		if drift := spec.Drift(cfg); len(drift) != 1 || drift[0].Fatal || !strings.Contains(drift[0].What, tt.says) {
+			t.Errorf("%s: drift %+v, want one with %q, not fatal", name, drift, tt.says)
+		}
+	}
+	known := slices.Concat(indifferent, journalIndifferent, slices.Collect(maps.Keys(journalJudged)))
+	for field := range reflect.TypeFor[jetstream.StreamConfig]().Fields() {
+		if !slices.Contains(known, field.Name) {
+			t.Errorf("nobody has judged what %s does to records", field.Name)
+		}
+	}
+}
+
+// TestLimitJournal: how long records are kept and how many is applied, with what the server wants besides.
+func TestLimitJournal(t *testing.T) {
+	spec := aJournal()
+	has := spec.Config()
+	if limit(&has, spec) {
+		t.Error("what is as wanted is changed")
+	}
+	spec.MaxAge, spec.MaxBytes = time.Second, 2<<20
+	if !limit(&has, spec) || has.MaxAge != time.Second || has.MaxBytes != 2<<20 || has.Duplicates != time.Second {
+		t.Errorf("changed to %+v", has)
+	}
+}
+
+// TestLeftJournal: a journal that nobody wants any more is said to be left, and for how long.
+func TestLeftJournal(t *testing.T) {
+	found := append(want("30m"), aJournal())
+	if left := Left(found, found); left != nil {
+		t.Errorf("wanted: %v", left)
+	}
+	const says = "DELAY_JOURNAL is off: the journal of before is left as it is, and empties itself within 1h"
+	if left := Left(want("30m"), found); len(left) != 1 || left[0].Fatal || left[0].What != says {
+		t.Errorf("not wanted: %v", left)
+	}
+	found[len(found)-1].MaxAge = 0
+	if left := Left(nil, found); len(left) != 1 || !strings.Contains(left[0].What, "stays until somebody deletes it") {
+		t.Errorf("without an age: %v", left)
+	}
+}

@@ -1,0 +1,180 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// TestOperatorsChangesStay changes the operator's settings, and then the ladder around them.
+func TestOperatorsChangesStay(t *testing.T) {
+	bubbleJS(t, func(t *testing.T, js *counting) {
+		mustProvision(t, provisioner(js, true), want("1m", "30m"))
+		extra := []string{"mine.>", "delayed.orders.>", "delay2.30m.>"} // two that only begin like ours
+		change(t, js, "DELAY_30m", func(c *jetstream.StreamConfig) {
+			c.Description, c.MaxBytes = "mine", 1<<30
+			c.Subjects = append(c.Subjects, extra...)
+			c.Metadata["mine"] = "yes"
+		})
+		for _, ladder := range [][]string{{"1m", "30m"}, {"1m"}, {"1m", "30m"}} {
+			mustProvision(t, provisioner(js, true), want(ladder...))
+			cfg := configOf(t, js, "DELAY_30m")
+			if cfg.Description != "mine" || cfg.MaxBytes != 1<<30 || cfg.Metadata["mine"] != "yes" ||
+				cfg.Metadata[metaKind] != "level" {
+				t.Errorf("with levels %v it is %+v", ladder, cfg)
+			}
+			for _, s := range extra {
+				if !slices.Contains(cfg.Subjects, s) {
+					t.Errorf("with levels %v it does not listen on the operator's %s any more", ladder, s)
+				}
+			}
+		}
+	})
+}
+
+// TestLevelRetiredAndBack moves a client subject from its level to the intake and back. The server refuses two streams
+// on one subject, so this sees that there is no overlap on the way.
+func TestLevelRetiredAndBack(t *testing.T) {
+	bubbleJS(t, func(t *testing.T, js *counting) {
+		holder := func(subject string) string {
+			name, err := js.StreamNameBySubject(t.Context(), subject)
+			if err != nil {
+				t.Errorf("who holds %s: %v", subject, err)
+			}
+			return name
+		}
+		check := func(levels []string, stream string) {
+			t.Helper()
+			found, drift := mustProvision(t, provisioner(js, true), want(levels...))
+			if got := holder("delay.7m.x"); got != stream {
+				t.Errorf("with levels %v, delay.7m is held by %s, want %s", levels, got, stream)
+			}
+			if got := holder("delaysys.hop.7m.x"); got != "DELAY_7m" {
+				t.Errorf("with levels %v, hops into 7m are held by %s, want DELAY_7m", levels, got)
+			}
+			if got, want := names(found), "DELAY_1m DELAY_30m DELAY_7m DELAY_DEAD DELAY_INTAKE"; got != want || len(drift) > 0 {
+				t.Errorf("with levels %v, found %s with drift %v, want %s", levels, got, drift, want)
+			}
+		}
+		check([]string{"1m", "7m", "30m"}, "DELAY_7m")
+		check([]string{"1m", "30m"}, "DELAY_INTAKE")
+		check([]string{"1m", "7m", "30m"}, "DELAY_7m")
+		check([]string{"1m", "30m"}, "DELAY_INTAKE")
+		// Everything changes places at once.
+		check([]string{"7m"}, "DELAY_7m")
+		check([]string{"1m", "30m"}, "DELAY_INTAKE")
+	})
+}
+
+// TestOthersOfTheAccount: streams with another prefix, or without marks, are left alone.
+func TestOthersOfTheAccount(t *testing.T) {
+	bubbleJS(t, func(t *testing.T, js *counting) {
+		other := Provisioner{Streams: js, Prefix: "other", Delay: provisioner(js, true).Delay, Create: true,
+			Roots: []string{"other"}}
+		mustProvision(t, other,
+			[]Spec{{Stream: "OTHER_30m", Kind: Level, Name: "30m", Prefix: "other", Subjects: []string{"other.30m.>"},
+				Replicas: 1}})
+		if _, err := js.JetStream.CreateStream(t.Context(),
+			jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}); err != nil {
+			t.Fatal(err)
+		}
+		specs := want("1m", "30m")
+		found, _ := mustProvision(t, provisioner(js, true), specs)
+		if got := names(found); got != names(specs) {
+			t.Errorf("found %s, want %s", got, names(specs))
+		}
+		if got, want := configOf(t, js, "OTHER_30m").Subjects, []string{"other.30m.>"}; !slices.Equal(got, want) {
+			t.Errorf("the other's subjects are %v, want %v", got, want)
+		}
+	})
+}
+
+// watching looks at the streams after each change.
+type watching struct {
+	*counting
+	changed func()
+}
+
+func (w watching) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+	defer w.changed()
+	return w.counting.CreateStream(ctx, cfg)
+}
+
+func (w watching) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+	defer w.changed()
+	return w.counting.UpdateStream(ctx, cfg)
+}
+
+// TestSubjectsMoveOneByOne: while levels come and go, the clients of one level at a time have no stream to publish to,
+// and only from one change of a stream to the next.
+func TestSubjectsMoveOneByOne(t *testing.T) {
+	bubbleJS(t, func(t *testing.T, js *counting) {
+		mustProvision(t, provisioner(js, true), want("1m", "7m", "30m"))
+		for _, ladder := range [][]string{{}, {"1m", "7m", "30m"}, {"7m"}, {"1m", "30m"}} {
+			var before []string
+			streams := watching{js, func() {
+				var without []string
+				for _, subject := range []string{"delay.1m.x", "delay.7m.x", "delay.30m.x", "delayin.5s.x"} {
+					if _, err := js.StreamNameBySubject(t.Context(), subject); err != nil {
+						without = append(without, subject)
+					}
+				}
+				if len(without) > 1 || len(before) > 0 && len(without) > 0 {
+					t.Errorf("to levels %v: after one change no stream listens on %v, after the next on %v", ladder, before, without)
+				}
+				before = without
+			}}
+			p := provisioner(js, true)
+			p.Streams = streams
+			if _, drift := mustProvision(t, p, want(ladder...)); len(drift) > 0 || len(before) > 0 {
+				t.Errorf("to levels %v: drift %v, and no stream listens on %v", ladder, drift, before)
+			}
+		}
+	})
+}
+
+// uncreating is a JetStream in which no stream may be created.
+type uncreating struct{ jetstream.JetStream }
+
+var errNoRight = errors.New("no right to create")
+
+func (uncreating) CreateStream(context.Context, jetstream.StreamConfig) (jetstream.Stream, error) {
+	return nil, errNoRight
+}
+
+// TestNothingIsTakenForARefusedStream: if the stream of a new level may not be created, the intake keeps its subjects.
+func TestNothingIsTakenForARefusedStream(t *testing.T) {
+	bubbleJS(t, func(t *testing.T, js *counting) {
+		mustProvision(t, provisioner(js, true), want("1m"))
+		before := configOf(t, js, "DELAY_INTAKE").Subjects
+		p := provisioner(uncreating{js}, true)
+		if _, _, err := p.Provision(context.Background(), want("1m", "7m")); !errors.Is(err, errNoRight) {
+			t.Fatalf("got %v, want that there is no right", err)
+		}
+		if got := configOf(t, js, "DELAY_INTAKE").Subjects; !slices.Equal(got, before) {
+			t.Errorf("the intake listens on %v, want %v", got, before)
+		}
+	})
+}
+
+// TestLevelWhoseSubjectsAreAllTaken: a new level gets its subjects although another stream has every one of them.
+func TestLevelWhoseSubjectsAreAllTaken(t *testing.T) {
+	bubbleJS(t, func(t *testing.T, js *counting) {
+		mustProvision(t, provisioner(js, true), want("1m"))
+		change(t, js, "DELAY_INTAKE", func(c *jetstream.StreamConfig) {
+			c.Subjects = append(c.Subjects, "delaysys.hop.7m.>")
+		})
+		mustProvision(t, provisioner(js, true), want("1m", "7m"))
+		for _, subject := range []string{"delay.7m.>", "delaysys.hop.7m.>"} {
+			if !slices.Contains(configOf(t, js, "DELAY_7m").Subjects, subject) {
+				t.Errorf("the level does not listen on %s", subject)
+			}
+			if slices.Contains(configOf(t, js, "DELAY_INTAKE").Subjects, subject) {
+				t.Errorf("the intake still listens on %s", subject)
+			}
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package streams
+
+import (
+	"context"
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// move changes the subjects of streams while clients publish. A new level takes its clients' subjects from the intake,
+// and a removed level gives them to the intake.
+//
+// The server does not let two streams listen on one subject, not even for a moment. So a subject has no stream for some
+// milliseconds, during two changes of streams. A publish then gets "no responders", and nats.go and other clients
+// repeat it. The time is short because the subjects move level by level. When all streams first gave up their subjects,
+// and others took them after that, it was a tenth of a second for forty levels.
+type move struct {
+	Provisioner
+	target map[string]Spec
+	has    map[string]*jetstream.StreamConfig // the streams that exist and are ours, as they are now
+	giver  map[string]string                  // by subject: the stream that has it and should not
+}
+
+// apply creates a stream with its subjects, or gives an existing stream its subjects.
+func (m *move) apply(ctx context.Context, s Spec) error {
+	has := m.has[s.Stream]
+	if has == nil {
+		// First create the stream without the subjects that other streams have: if it cannot be created, the others must not
+		// lose them. A stream must have a subject. So if other streams have all of them, one of those first gives up some.
+		first := s
+		if first.Subjects = m.taking(s.Subjects, ""); len(first.Subjects) == 0 {
+			giver := m.giver[s.Subjects[0]]
+			first.Subjects = m.taking(s.Subjects, giver)
+			if err := m.release(ctx, giver, first.Subjects...); err != nil {
+				return err
+			}
+		}
+		if err := m.create(ctx, first); err != nil {
+			return err
+		}
+		cfg := first.Config()
+		has, m.has[s.Stream] = &cfg, &cfg
+	}
+	bounded := limit(has, s)
+	missing := minus(s.Subjects, has.Subjects)
+	for len(missing) > 0 {
+		giver := m.giver[missing[0]]
+		taken := m.taking(missing, giver)
+		if err := m.release(ctx, giver, taken...); err != nil {
+			return err
+		}
+		has.Subjects = append(slices.Clone(has.Subjects), taken...)
+		if err := m.update(ctx, *has); err != nil {
+			return err
+		}
+		missing, bounded = minus(missing, taken), false
+	}
+	if bounded {
+		return m.update(ctx, *has)
+	}
+	return nil
+}
+
+// taking returns the subjects that the giver has. Without a giver, it returns the subjects that none of our streams
+// has.
+func (m *move) taking(subjects []string, giver string) []string {
+	return slices.DeleteFunc(slices.Clone(subjects), func(s string) bool { return m.giver[s] != giver })
+}
+
+// release removes subjects from the stream that has them, if there is one.
+func (m *move) release(ctx context.Context, giver string, subjects ...string) error {
+	has := m.has[giver]
+	if has == nil {
+		return nil
+	}
+	for _, s := range subjects {
+		delete(m.giver, s)
+	}
+	has.Subjects = minus(has.Subjects, subjects)
+	if len(has.Subjects) == 0 { // a stream must have a subject
+		keeps := m.target[giver].Subjects
+		has.Subjects = keeps[len(keeps)-1:]
+	}
+	return m.update(ctx, *has)
+}

@@ -1,0 +1,19 @@
+package streams
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Prefixes returns the prefixes of all brokers that have marked these streams, sorted.
+func Prefixes(all map[string]*jetstream.StreamInfo) []string {
+	found := make(map[string]bool)
+	for _, info := range all {
+		if m := info.Config.Metadata; m[metaKind] != "" && m[metaPrefix] != "" {
+			found[m[metaPrefix]] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}

@@ -1,0 +1,293 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
+)
+
+// stepTimeout bounds one request. A cluster without a meta leader, as after a crash of all its servers, does not answer
+// and drops the request, so a longer wait is useless.
+const stepTimeout = 5 * time.Second
+
+// Streams is the part of JetStream that provisioning needs.
+type Streams interface {
+	Conn() *nats.Conn
+	Options() jetstream.JetStreamOptions
+	ListStreams(ctx context.Context, opts ...jetstream.StreamListOpt) jetstream.StreamInfoLister
+	CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error)
+	UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error)
+}
+
+// Provisioner creates and maintains the streams of one prefix.
+type Provisioner struct {
+	Streams Streams
+	Prefix  string
+	Roots   []string                                  // the first tokens of our subjects; all others are the operator's
+	Delay   func(level string) (time.Duration, error) // parses the name of a level
+	// Retired returns the subjects that a level keeps when it accepts no new messages: only those between lanes.
+	Retired func(level Spec) []string
+	// Create allows the provisioner to create and change streams. Otherwise a missing stream is an error.
+	Create bool
+	// Patient makes Provision return ErrAway if some of our streams have no leader that can describe them. Otherwise
+	// Provision assumes that such a stream is as wanted, or leaves it out if it is not wanted.
+	Patient bool
+	// Dispensable is the name of an optional stream, whose missing leader does not cause ErrAway.
+	Dispensable string
+	// Saw is called with the infos of all streams when Provision has succeeded. It may be nil.
+	Saw func(all map[string]*jetstream.StreamInfo)
+	// OwnSecret means that the secret of the seals is configured, so that streams get none. See Secrets.
+	OwnSecret bool
+
+	away map[string]bool // set by Provision: our streams that have no leader
+}
+
+// Provision makes sure that the wanted streams exist. It returns all streams marked with the prefix, including those
+// that are no longer wanted: a level that was removed from the configuration is served until it is empty. In existing
+// streams with our marks it changes the subjects, the configured bounds, and the marks of seals if they are missing. It
+// changes nothing else.
+//
+// A subject may move from one stream to another: see move.
+func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drift, error) {
+	p.away = make(map[string]bool)
+	found, all, err := p.Find(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.Create {
+		if err := p.apply(ctx, p.present(want), found, all); err != nil {
+			return nil, nil, err
+		}
+		if found, all, err = p.Find(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	c := Compare(p.present(want), all)
+	if len(c.Foreign) > 0 {
+		return nil, nil, fmt.Errorf("%w: %s", ErrForeignStream, strings.Join(c.Foreign, " "))
+	}
+	if len(c.Missing) > 0 {
+		return nil, nil, fmt.Errorf("%w: %d of %d: %s", ErrMissingStreams, len(c.Missing), len(want),
+			strings.Join(c.Missing, " "))
+	}
+	for _, s := range want {
+		if p.away[s.Stream] && all[s.Stream] == nil {
+			found = append(found, s)
+		}
+	}
+	if p.Saw != nil {
+		p.Saw(all)
+	}
+	return found, append(c.Drift, Left(want, found)...), nil
+}
+
+// present returns the wanted streams without those that have no leader: the provisioner does not change a stream that
+// it cannot read.
+func (p Provisioner) present(want []Spec) []Spec {
+	return slices.DeleteFunc(slices.Clone(want), func(s Spec) bool { return p.away[s.Stream] })
+}
+
+// apply creates the streams, and changes the existing ones.
+func (p Provisioner) apply(ctx context.Context, want, found []Spec, all map[string]*jetstream.StreamInfo) error {
+	target := make(map[string]Spec, len(want))
+	for _, s := range want {
+		target[s.Stream] = s
+	}
+	for _, s := range found {
+		if _, wanted := target[s.Stream]; !wanted && !p.away[s.Stream] && s.Kind == Level && s.Format <= Format &&
+			s.Broken == nil {
+			s.Subjects = p.Retired(s)
+			target[s.Stream] = s
+		}
+	}
+	want, changed, err := p.seal(ctx, want, found, all)
+	if err != nil {
+		return err
+	}
+	if changed {
+		if _, all, err = p.Find(ctx); err != nil {
+			return err
+		}
+	}
+	return p.reconcile(ctx, want, target, all)
+}
+
+// Comparison is the difference between the wanted streams and the existing ones.
+type Comparison struct {
+	Missing []string // wanted streams that do not exist
+	Foreign []string // streams that have the name of one of ours and not its marks
+	Drift   []Drift
+}
+
+// Compare compares the wanted streams with all existing ones. It skips a stream of a newer format.
+func Compare(want []Spec, all map[string]*jetstream.StreamInfo) Comparison {
+	var c Comparison
+	for _, s := range want {
+		has, ok := all[s.Stream]
+		switch {
+		case !ok:
+			c.Missing = append(c.Missing, s.Stream)
+		case newer(has.Config):
+		case !sameMarks(s.Config(), has.Config):
+			c.Foreign = append(c.Foreign, s.Stream)
+		default:
+			c.Drift = append(c.Drift, s.Drift(has.Config)...)
+		}
+	}
+	return c
+}
+
+// Find returns the streams that carry our marks, broken ones included, sorted by name, and the infos of all streams. It
+// changes nothing.
+func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.StreamInfo, error) {
+	var found []Spec
+	all := make(map[string]*jetstream.StreamInfo)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	leaders := jsapi.Client{Conn: p.Streams.Conn(), API: p.api(), Retries: true}
+	list, away, err := leaders.Streams(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list streams: %w", err)
+	}
+	for _, info := range list {
+		all[info.Config.Name] = info
+		if spec, ours := specOf(info.Config, p.Prefix, p.Delay); ours {
+			found = append(found, spec)
+		}
+	}
+	away = slices.DeleteFunc(away,
+		func(name string) bool { return !strings.HasPrefix(name, strings.ToUpper(p.Prefix)+"_") })
+	needed := slices.DeleteFunc(slices.Clone(away), func(name string) bool { return name == p.Dispensable })
+	if len(needed) > 0 && p.Patient {
+		return nil, nil, fmt.Errorf("%w: %s", ErrAway, strings.Join(needed, " "))
+	}
+	if p.away != nil {
+		for _, name := range away {
+			p.away[name] = true
+		}
+	}
+	slices.SortFunc(found, func(a, b Spec) int { return strings.Compare(a.Stream, b.Stream) })
+	return found, all, nil
+}
+
+// reconcile moves subjects, creates streams, and sets bounds.
+func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[string]Spec,
+	all map[string]*jetstream.StreamInfo) error {
+	m := move{Provisioner: p, target: target, has: make(map[string]*jetstream.StreamConfig),
+		giver: make(map[string]string)}
+	missing := make(map[string]bool)
+	for name, s := range target {
+		info, exists := all[name]
+		if exists && !sameMarks(s.Config(), info.Config) {
+			continue
+		}
+		var has []string
+		if exists {
+			m.has[name], has = &info.Config, info.Config.Subjects
+		}
+		for _, subject := range minus(s.Subjects, has) {
+			missing[subject] = true
+		}
+		for _, subject := range ours(p.Roots, minus(has, s.Subjects)) {
+			m.giver[subject] = name
+		}
+	}
+	// Subjects that no stream takes are removed first: they may overlap with subjects that one takes.
+	for subject, name := range m.giver {
+		if !missing[subject] {
+			if err := m.release(ctx, name, subject); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range want { // the levels come before the intake
+		if _, exists := all[want[i].Stream]; exists && m.has[want[i].Stream] == nil {
+			continue // not ours; Compare reports it
+		}
+		err := m.apply(ctx, want[i])
+		if taken(err) {
+			err = p.adopt(ctx, want[i:])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for name, s := range target { // levels that are served until they are empty
+		if m.has[name] != nil && !slices.ContainsFunc(want, func(w Spec) bool { return w.Stream == name }) {
+			if err := m.apply(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// limit applies the configured bounds. Without one, the current bound stays. A bound below the current contents removes
+// no message, because the stream discards new ones.
+func limit(has *jetstream.StreamConfig, want Spec) (changed bool) {
+	if want.Kind == Journal {
+		return limitJournal(has, want)
+	}
+	if has.Discard != jetstream.DiscardNew {
+		return false // the bound would remove messages; Drift reports it
+	}
+	if want.MaxMsgs > 0 && has.MaxMsgs != want.MaxMsgs {
+		has.MaxMsgs, changed = want.MaxMsgs, true
+	}
+	if want.MaxBytes > 0 && has.MaxBytes != want.MaxBytes {
+		has.MaxBytes, changed = want.MaxBytes, true
+	}
+	return changed
+}
+
+func (p Provisioner) create(ctx context.Context, s Spec) error {
+	err := p.change(ctx, "CREATE", s.Stream, func(ctx context.Context) error {
+		_, err := p.Streams.CreateStream(ctx, s.Config())
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("create stream %s: %w", s.Stream, withReserve(err, s.Kind, s.MaxBytes))
+	}
+	return nil
+}
+
+// withReserve adds to the error the setting that requests more room than the server has: a stream reserves its bound in
+// bytes.
+func withReserve(err error, kind Kind, bytes int64) error {
+	refused, ours := errors.AsType[*jetstream.APIError](err)
+	if !ours || refused.ErrorCode != jsapi.CodeStorageFull || bytes <= 0 {
+		return err
+	}
+	name, those := "DELAY_MAX_PENDING_BYTES", ", and each level and the intake as much"
+	if kind == Journal {
+		name, those = "DELAY_JOURNAL_BYTES", ""
+	}
+	return fmt.Errorf("%w: it reserves %d bytes%s: lower %s, or give JetStream more room", err, bytes, those, name)
+}
+
+func (p Provisioner) update(ctx context.Context, cfg jetstream.StreamConfig) error {
+	err := p.change(ctx, "UPDATE", cfg.Name, func(ctx context.Context) error {
+		_, err := p.Streams.UpdateStream(ctx, cfg)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("update stream %s: %w", cfg.Name, err)
+	}
+	return nil
+}
+
+// ours returns the subjects below our roots. An operator may have added others.
+func ours(roots, subjects []string) []string {
+	return slices.DeleteFunc(subjects, func(s string) bool {
+		root, _, _ := strings.Cut(s, ".")
+		return !slices.Contains(roots, root)
+	})
+}

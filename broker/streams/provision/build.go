@@ -1,0 +1,234 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/config"
+	"delaybroker/broker/streams"
+)
+
+// Builder creates the streams of a configuration, on one connection.
+type Builder struct {
+	Streams
+	conn *nats.Conn
+	js   jetstream.JetStream
+	log  *slog.Logger
+}
+
+// On returns a builder for a connection. From then on, the keyring reads further keys from the streams there.
+func (s Streams) On(conn *nats.Conn, js jetstream.JetStream) *Builder {
+	s.keys.find = func(ctx context.Context) ([]streams.Spec, error) {
+		found, _, err := s.Provisioner(js).Find(ctx)
+		return found, err
+	}
+	return &Builder{Streams: s, conn: conn, js: js, log: s.cfg.Log}
+}
+
+// copies returns the number of copies of a new stream, and whether fewer copies are allowed.
+func (b *Builder) copies() (replicas int, fewer bool) {
+	replicas = b.cfg.Copies(b.conn.ConnectedClusterName() != "")
+	return replicas, b.cfg.Replicas == 0 && replicas > 1
+}
+
+// provide creates missing streams, and returns the lanes to serve. If patient is set, a stream without a leader is an
+// error.
+func (b *Builder) provide(ctx context.Context, patient bool) ([]streams.Spec, error) {
+	maxPayload, tooOld := b.conn.MaxPayload(), streams.CheckServer(b.conn.ConnectedServerVersion())
+	switch {
+	case maxPayload == 0: // no server has sent its INFO yet
+		return nil, nats.ErrDisconnected
+	case tooOld != nil:
+		return nil, tooOld
+	case maxPayload < minPayload:
+		return nil, fmt.Errorf("%w: the server's max_payload is %d: at least %d, of which messages have all but %d",
+			config.ErrConfig, maxPayload, minPayload, intakeReserve)
+	}
+	replicas, fewer := b.copies()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	provisioner := b.Provisioner(b.js)
+	provisioner.Patient = patient
+	var all map[string]*jetstream.StreamInfo
+	provisioner.Saw = func(seen map[string]*jetstream.StreamInfo) { all = seen }
+	found, drift, err := provisioner.Provision(ctx, b.specs(maxPayload, replicas))
+	if fewer && tooFewServers(err) {
+		b.log.Warn("JetStream has no room for three copies of a stream: creating them with one. "+
+			"Set DELAY_STREAM_REPLICAS to say otherwise", "err", err)
+		found, drift, err = provisioner.Provision(ctx, b.specs(maxPayload, 1))
+	}
+	if errors.Is(err, streams.ErrForbidden) {
+		provisioner.Create = false
+		found, drift, err = b.asTheyAre(ctx, provisioner, b.specs(maxPayload, replicas), err)
+	}
+	if err != nil && (!patient || !isTransient(err)) {
+		found, drift, err = b.without(ctx, provisioner, b.specs(maxPayload, replicas), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Learn(found); err != nil {
+		return nil, err
+	}
+	b.warnOfStranded(all)
+	for _, d := range drift {
+		if d.Fatal {
+			return nil, fmt.Errorf("%w: %s", ErrDrift, d)
+		}
+		b.log.Warn("a stream is not as it should be", "stream", d.Stream, "what", d.What)
+	}
+	return b.served(found), nil
+}
+
+// asTheyAre uses the streams without a change, for a user who may not create or change them. Refused is the permission
+// error. If a stream is missing, asTheyAre returns that error too. If streams should only change, as when the levels
+// change, the broker serves them as they are, until a user with the permission makes the change.
+func (b *Builder) asTheyAre(
+	ctx context.Context, verifier streams.Provisioner, want []streams.Spec, refused error,
+) ([]streams.Spec, []streams.Drift, error) {
+	found, drift, err := verifier.Provision(ctx, want)
+	switch {
+	case errors.Is(err, streams.ErrMissingStreams):
+		err = fmt.Errorf("%w; %w", err, refused)
+	case err == nil:
+		b.log.Warn("the streams should change, and the broker's user may not change them; serving them as they are. "+
+			"Grant the right, or run delaybroker provision as a user who has it", "err", refused)
+	}
+	return found, drift, err
+}
+
+// optional is a stream that the broker can run without, and the log line for that case.
+type optional struct {
+	kind    streams.Kind
+	level   slog.Level
+	message string
+}
+
+// optionals returns the streams that the broker can run without if its streams are not fit for a start: the journal,
+// the stream of paused targets, the stream of timers if the configuration makes it optional, and the stream of owners
+// if a stream is missing.
+func (b *Builder) optionals(lasting error) []optional {
+	var all []optional
+	if b.cfg.Timers && b.cfg.TimersSpare {
+		all = append(all, optional{streams.Timers, slog.LevelWarn, "no named timer can be set, since the stream for that " +
+			"cannot be made; going on without it. Create it with delaybroker provision, or say DELAY_TIMERS=off"})
+	}
+	if b.cfg.Journal > 0 {
+		all = append(all, optional{streams.Journal, slog.LevelError, "the journal's stream cannot be made or used; " +
+			"going on without it: no record is kept of deliveries until it is there. Create it with delaybroker provision"})
+	}
+	all = append(all, optional{streams.Paused, slog.LevelError, "no target can be paused, since the stream for that " +
+		"cannot be made or used; going on without it. Create it with delaybroker provision"})
+	if b.cfg.MaxOwners > 0 && errors.Is(lasting, streams.ErrMissingStreams) {
+		all = append(all, optional{streams.Owners, slog.LevelError, "a stream is missing that instances need to share the " +
+			"work; going on without it. Create it with delaybroker provision"})
+	}
+	return all
+}
+
+// without provisions the streams without some optional ones, as few as possible. If that fails too, it returns the
+// error lasting.
+func (b *Builder) without(
+	ctx context.Context, p streams.Provisioner, want []streams.Spec, lasting error,
+) ([]streams.Spec, []streams.Drift, error) {
+	all := b.optionals(lasting)
+	for count := 1; count <= len(all); count++ {
+		for set := range 1 << len(all) {
+			if bits.OnesCount(uint(set)) != count {
+				continue
+			}
+			omitted := func(s streams.Spec) bool {
+				n := slices.IndexFunc(all, func(o optional) bool { return o.kind == s.Kind })
+				return n >= 0 && set&(1<<n) != 0
+			}
+			found, drift, err := p.Provision(ctx, slices.DeleteFunc(slices.Clone(want), omitted))
+			if err != nil {
+				continue
+			}
+			for n, o := range all {
+				if set&(1<<n) != 0 {
+					b.log.Log(ctx, o.level, o.message, "err", lasting)
+				}
+			}
+			return found, drift, nil
+		}
+	}
+	return nil, nil, lasting
+}
+
+// warnOfStranded logs messages that no broker delivers because their broker had another prefix.
+func (b *Builder) warnOfStranded(all map[string]*jetstream.StreamInfo) {
+	for _, s := range streams.FindStranded(b.cfg.Prefix, all) {
+		b.log.Warn("messages wait for ever under another prefix: run a broker with it until its streams are empty",
+			"prefix", s.Prefix, "messages", s.Messages, "streams", len(s.Streams), "such_as", s.Streams[0])
+	}
+}
+
+// served returns the lanes among our streams that this broker can read.
+func (b *Builder) served(found []streams.Spec) []streams.Spec {
+	var lanes []streams.Spec
+	for _, s := range found {
+		switch {
+		case s.Broken != nil:
+			b.log.Error("the marks of a stream cannot be read; nobody serves it: correct them with nats stream edit and restart",
+				"stream", s.Stream, "err", s.Broken)
+		case s.Kind == streams.Dead, s.Kind == streams.Owners, s.Kind == streams.Journal:
+		case !s.Kind.IsLane():
+			b.log.Error("a stream of a kind that this broker does not know; leaving it alone",
+				"stream", s.Stream, "kind", s.Kind)
+		case s.Format > streams.Format:
+			b.log.Error("a newer broker made this stream; leaving it alone", "stream", s.Stream, "format", s.Format)
+		default:
+			lanes = append(lanes, s)
+		}
+	}
+	return lanes
+}
+
+// Configs returns the current configurations of all our streams that hold messages, including dead letters. The streams
+// of the owners and of the journal hold none.
+func (b *Builder) Configs(ctx context.Context) ([]jetstream.StreamConfig, error) {
+	found, all, err := b.Provisioner(b.js).Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var configs []jetstream.StreamConfig
+	for _, s := range found {
+		if s.Kind != streams.Owners && s.Kind != streams.Journal {
+			configs = append(configs, all[s.Stream].Config)
+		}
+	}
+	return configs, nil
+}
+
+// CreateOwners creates the stream of owners after it was deleted.
+func (b *Builder) CreateOwners(ctx context.Context) error { return b.create(ctx, b.ownersSpec) }
+
+// CreatePaused creates the stream of paused messages after it was deleted.
+func (b *Builder) CreatePaused(ctx context.Context) error {
+	return b.create(ctx, func(replicas int) streams.Spec { return b.pausedSpec(b.conn.MaxPayload(), replicas) })
+}
+
+// create creates a stream with the wanted number of copies. It is not an error if another instance has created it
+// first.
+func (b *Builder) create(ctx context.Context, spec func(replicas int) streams.Spec) error {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	replicas, fewer := b.copies()
+	_, err := b.js.CreateStream(ctx, b.keys.Marked(spec(replicas)).Config())
+	if fewer && tooFewServers(err) {
+		_, err = b.js.CreateStream(ctx, b.keys.Marked(spec(1)).Config())
+	}
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,131 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
+)
+
+const (
+	// keysInterval is the minimum time between two reads of the streams' secrets because of an unknown key.
+	keysInterval = 10 * time.Second
+	// apiTimeout bounds a request to the JetStream API.
+	apiTimeout = 5 * time.Second
+)
+
+// Keyring holds the keys that seal and prove the messages between lanes, and finds more of them. It is safe for
+// concurrent use.
+type Keyring struct {
+	Policy  message.Policy // reads messages, and holds the keys
+	subject string         // the filter of the subjects on which messages are sealed
+	fixed   []string       // the secrets of the configuration; if there are any, the streams are not read
+	log     *slog.Logger
+	find    func(context.Context) ([]streams.Spec, error) // finds the streams that keep secrets
+	wg      sync.WaitGroup                                // running reads of these streams
+
+	mu     sync.Mutex    // guards the fields below
+	marks  streams.Seals // the secret and the time that a new stream gets
+	asked  time.Time     // local; when the last read began
+	read   time.Time     // local; when the last successful read began
+	asking bool          // a read is running
+	warned bool          // Learn has run, and has warned if there was a reason
+}
+
+// Learn records the secrets of the streams, and the time from which on all messages are sealed. Secrets of the
+// configuration replace those of the streams.
+func (k *Keyring) Learn(found []streams.Spec) error {
+	all, sealed := streams.Secrets(found)
+	marks := streams.Seals{Sealed: sealed}
+	switch {
+	case len(k.fixed) > 0:
+		all = k.fixed
+	case len(all) > 0:
+		marks.Secret = all[0]
+	case !sealed.IsZero():
+		return fmt.Errorf("%w: all messages are sealed since %s: set the secret of the other brokers (DELAY_SECRET)",
+			ErrSecret, sealed.Format(time.RFC3339))
+	}
+	k.Policy.Keys.Use(all, sealed)
+	k.mu.Lock()
+	k.marks = marks
+	warn := !k.warned && (len(all) == 0 || sealed.IsZero())
+	k.warned = true
+	k.mu.Unlock()
+	if warn {
+		k.log.Warn("messages between lanes need no seal, so whoever can have one put there is believed; "+
+			"run delaybroker provision once",
+			"subject", k.subject, "keys", len(all), "sealed", sealed)
+	}
+	return nil
+}
+
+// Marked returns a stream's specification with the secret and the seal time that the stream must keep.
+func (k *Keyring) Marked(s streams.Spec) streams.Spec {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s.Seals = k.marks
+	return s
+}
+
+// Wait waits until no read of the streams is running.
+func (k *Keyring) Wait() { k.wg.Wait() }
+
+// ReadSince reports whether the secrets were read after the time then. If not, it starts a read, unless one is running
+// or began less than keysInterval ago.
+func (k *Keyring) ReadSince(then, local time.Time) bool {
+	if len(k.fixed) > 0 {
+		return true // the configuration has all secrets
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.read.After(then) {
+		return true
+	}
+	if !k.asking && local.Sub(k.asked) >= keysInterval {
+		k.asking, k.asked = true, local
+		k.wg.Go(k.readSecrets)
+	}
+	return false
+}
+
+func (k *Keyring) readSecrets() {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	defer cancel()
+	found, err := k.find(ctx)
+	if err == nil {
+		err = k.Learn(found)
+	}
+	k.mu.Lock()
+	k.asking = false
+	if err == nil {
+		k.read = began
+	}
+	k.mu.Unlock()
+	if err != nil {
+		k.log.Warn("a message has the seal of an unknown key, and the streams' secrets cannot be read; trying again",
+			"err", err)
+	}
+}
+
+// Wrote reports whether a stored message is a broker's message with this header. It is not if a client has used the
+// same id.
+func (k *Keyring) Wrote(sent message.Header, found jsapi.Message) bool {
+	header, err := found.Header()
+	if err != nil || !k.Policy.Names.Internal(found.Subject) {
+		return false
+	}
+	for _, name := range []string{message.HeaderID, message.HeaderHop} {
+		if !slices.Equal(header[name], sent[name]) {
+			return false
+		}
+	}
+	return k.Policy.Keys.Proven(found.Incoming("")) == nil
+}

@@ -1,0 +1,78 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/streams"
+)
+
+const (
+	// startPause is the pause between two attempts while JetStream does not answer.
+	startPause = time.Second
+	// leaderTimeout is how long Start waits for streams without a leader. An election takes up to 9 s. After that, a
+	// stream that has lost its majority must not keep the others from being served.
+	leaderTimeout = 15 * time.Second
+	// startLogInterval is the minimum time between two log lines about failed attempts.
+	startLogInterval = 10 * time.Second
+)
+
+// Start creates missing streams, and returns the lanes to serve. While JetStream does not answer, it retries until ctx
+// ends; then it returns no lanes and no error.
+func (b *Builder) Start(ctx context.Context) ([]streams.Spec, error) {
+	began := time.Now()
+	var logged time.Time
+	for {
+		lanes, err := b.provide(ctx, time.Since(began) < leaderTimeout)
+		if err == nil || ctx.Err() != nil {
+			return lanes, nil
+		}
+		if !isTransient(err) {
+			return nil, fmt.Errorf("prepare the streams: %w", err)
+		}
+		if now := time.Now(); logged.IsZero() || now.Sub(logged) >= startLogInterval {
+			logged = now
+			b.log.Warn(startTrouble(err), "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-time.After(startPause):
+		}
+	}
+}
+
+// startTrouble returns the log line for an error at the start. If nothing listens on the JetStream API's subjects,
+// JetStream is off, which does not end by itself.
+func startTrouble(err error) string {
+	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
+		return "JetStream is off: start nats-server with -js, or enable it for this account; trying again"
+	}
+	return "JetStream does not answer; trying again"
+}
+
+// isTransient reports whether time may heal an error of the JetStream API: no answer, no leader, no connection, or
+// streams that changed while they were listed.
+func isTransient(err error) bool {
+	for _, e := range []error{
+		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected,
+		nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, jetstream.ErrNoStreamResponse, streams.ErrAway,
+		jsapi.ErrChanged,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	return api.Code == 503 || api.ErrorCode == jsapi.CodeNoPeers && strings.Contains(api.Description, ", peer offline")
+}

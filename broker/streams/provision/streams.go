@@ -1,0 +1,97 @@
+package provision
+
+import (
+	"context"
+	"time"
+
+	"delaybroker/broker/config"
+
+	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
+	"delaybroker/levels"
+)
+
+// Streams derives from a configuration the wanted streams, the policy that reads their messages, and the time at which
+// a message should leave a stream. It works without a running broker.
+type Streams struct {
+	cfg   config.Config
+	names message.Names
+	keys  *Keyring
+	lanes levels.Ladder // of retries: the waits of all targets together
+}
+
+// StreamsOf checks a configuration, and returns its Streams.
+func StreamsOf(cfg config.Config) (Streams, error) {
+	cfg, err := cfg.Complete()
+	if err != nil {
+		return Streams{}, err
+	}
+	names, err := message.NewNames(cfg.Prefix)
+	if err != nil {
+		return Streams{}, err
+	}
+	keys := &Keyring{Policy: cfg.Policy(names), subject: names.SysFilter(), fixed: cfg.Secrets, log: cfg.Log}
+	lanes, err := config.RetryLanes(cfg.RetryRules, cfg.RetryLadder)
+	if err != nil {
+		return Streams{}, err
+	}
+	return Streams{cfg: cfg, names: names, keys: keys, lanes: lanes}, nil
+}
+
+// Config returns the configuration with its defaults filled in.
+func (s Streams) Config() config.Config { return s.cfg }
+
+// Keys returns the keyring of the streams.
+func (s Streams) Keys() *Keyring { return s.keys }
+
+// Wanted returns the streams that should exist on a server with the given max_payload, alone or in a cluster.
+func (s Streams) Wanted(maxPayload int64, clustered bool) []streams.Spec {
+	return s.specs(maxPayload, s.cfg.Copies(clustered))
+}
+
+// APIPrefix returns the prefix of the JetStream API, such as "$JS.API".
+func (s Streams) APIPrefix() string { return s.cfg.APIPrefix }
+
+// Provisioner returns a provisioner, which creates the streams or only finds them.
+func (s Streams) Provisioner(js streams.Streams) streams.Provisioner {
+	return streams.Provisioner{
+		Streams: js, Prefix: s.cfg.Prefix, Roots: s.names.Roots(), Delay: levels.ParseDuration, Create: s.cfg.Provision,
+		OwnSecret: len(s.cfg.Secrets) > 0, Dispensable: s.names.JournalStream(),
+		Retired: func(l streams.Spec) []string { return []string{s.names.HopFilter(l.Name)} },
+	}
+}
+
+// ReadKeys reads the secrets from the metadata of the streams, so that Policy can verify the brokers' seals.
+func (s Streams) ReadKeys(ctx context.Context, js streams.Streams) error {
+	found, _, err := s.Provisioner(js).Find(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Learn(found)
+}
+
+// Learn does the same as ReadKeys with streams that the caller has already found.
+func (s Streams) Learn(found []streams.Spec) error { return s.keys.Learn(found) }
+
+// Policy returns the policy that reads the streams' messages. Before ReadKeys it has only the secrets of the
+// configuration.
+func (s Streams) Policy() message.Policy { return s.keys.Policy }
+
+// Leaves returns the time at which a message with the request r, stored in a lane at the given time, should leave it.
+// It is moved on or, if the remaining time is too short for another hop, delivered.
+func (s Streams) Leaves(l streams.Spec, stored time.Time, r message.Request) time.Time {
+	return Leaves(l.Kind, l.Delay, s.cfg.Ladder, leader.At(stored), r).Stamp()
+}
+
+// Leaves returns the time at which a message should leave its lane, for a broker with the given ladder. See
+// Streams.Leaves.
+func Leaves(
+	kind streams.Kind, delay time.Duration, ladder levels.Ladder, stored leader.Time, r message.Request,
+) leader.Time {
+	end := stored.Add(delay)
+	if when := leader.At(r.When()); when.Sub(end) <= ladder.Horizon() || kind == streams.Timers {
+		return when
+	}
+	return end
+}

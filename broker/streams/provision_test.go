@@ -1,0 +1,231 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
+)
+
+// want is an intake, two levels and the dead letters; the intake listens on the subjects of no level.
+func want(levels ...string) []Spec {
+	base := Spec{Prefix: "delay", Format: Format, MaxMsgSize: 1 << 20, Replicas: 1, Duplicates: 30 * time.Second}
+	var all []Spec
+	for _, name := range levels {
+		s := base
+		s.Stream, s.Kind, s.Name = "DELAY_"+name, Level, name
+		s.Delay, _ = time.ParseDuration(name)
+		s.Subjects = []string{"delay." + name + ".>", "delaysys.hop." + name + ".>"}
+		all = append(all, s)
+	}
+	intake := base
+	intake.Stream, intake.Kind = "DELAY_INTAKE", Intake
+	intake.Subjects = []string{"delayin.*.>"}
+	for _, name := range []string{"1m", "7m", "30m"} {
+		if !slices.Contains(levels, name) {
+			intake.Subjects = append(intake.Subjects, "delay."+name+".>")
+		}
+	}
+	dead := base
+	dead.Stream, dead.Kind, dead.MaxMsgSize, dead.Subjects = "DELAY_DEAD", Dead, -1, []string{"delaydead.>"}
+	return append(all, intake, dead)
+}
+
+func provisioner(js jetstream.JetStream, create bool) Provisioner {
+	return Provisioner{
+		Streams: js, Prefix: "delay", Delay: time.ParseDuration, Create: create,
+		Roots:   []string{"delay", "delayin", "delayat", "delaysys", "delaydead"},
+		Retired: func(s Spec) []string { return []string{"delaysys.hop." + s.Name + ".>"} },
+	}
+}
+
+// counting counts the calls that change a stream.
+type counting struct {
+	jetstream.JetStream
+	changes int
+}
+
+func (c *counting) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+	c.changes++
+	return c.JetStream.CreateStream(ctx, cfg)
+}
+
+func (c *counting) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+	c.changes++
+	return c.JetStream.UpdateStream(ctx, cfg)
+}
+
+func bubbleJS(t *testing.T, f func(t *testing.T, js *counting)) {
+	t.Helper()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		f(t, &counting{JetStream: s.JetStream(s.Connect())})
+	})
+}
+
+func mustProvision(t *testing.T, p Provisioner, specs []Spec) ([]Spec, []Drift) {
+	t.Helper()
+	found, drift, err := p.Provision(context.Background(), specs)
+	if err != nil {
+		t.Fatalf("Provision: %v", err)
+	}
+	return found, drift
+}
+
+func configOf(t *testing.T, js jetstream.JetStream, stream string) jetstream.StreamConfig {
+	t.Helper()
+	s, err := js.Stream(context.Background(), stream)
+	if err != nil {
+		t.Fatalf("stream %s: %v", stream, err)
+	}
+	return s.CachedInfo().Config
+}
+
+func change(t *testing.T, js jetstream.JetStream, stream string, f func(*jetstream.StreamConfig)) {
+	t.Helper()
+	cfg := configOf(t, js, stream)
+	f(&cfg)
+	if _, err := js.UpdateStream(context.Background(), cfg); err != nil {
+		t.Fatalf("change %s: %v", stream, err)
+	}
+}
+
+func names(specs []Spec) string {
+	var all []string
+	for _, s := range specs {
+		all = append(all, s.Stream)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// TestProvision creates everything, and finds it as it wanted it the second time.
+func TestProvision(t *testing.T) {
+	bubbleJS(t, func(t *testing.T, js *counting) {
+		specs := want("1m", "30m")
+		for round, changes := range []int{4, 0} {
+			js.changes = 0
+			found, drift := mustProvision(t, provisioner(js, true), specs)
+			if js.changes != changes || len(drift) > 0 {
+				t.Errorf("round %d: %d changes, want %d; drift %v", round, js.changes, changes, drift)
+			}
+			if got := names(found); got != names(specs) {
+				t.Errorf("round %d: found %s, want %s", round, got, names(specs))
+			}
+			for _, s := range found {
+				i := slices.IndexFunc(specs, func(w Spec) bool { return w.Stream == s.Stream })
+				if s.Secret == "" || s.Secret != found[0].Secret || !s.Sealed.Equal(found[0].Sealed) || s.Sealed.After(time.Now()) {
+					t.Errorf("%s has the secret %q, sealed since %s; want what %s has", s.Stream, s.Secret, s.Sealed, found[0].Stream)
+				}
+				s.Secret, s.Sealed = "", time.Time{}
+				if got, want := fmt.Sprintf("%+v", s), fmt.Sprintf("%+v", specs[i]); got != want {
+					t.Errorf("found %s, want %s", got, want)
+				}
+			}
+		}
+		cfg := configOf(t, js, "DELAY_30m")
+		if cfg.Storage != jetstream.FileStorage || cfg.Retention != jetstream.LimitsPolicy ||
+			cfg.Discard != jetstream.DiscardNew ||
+			cfg.MaxAge != 0 || cfg.MaxMsgs > 0 || cfg.NoAck || cfg.AllowRollup || cfg.AllowMsgTTL || cfg.DenyPurge {
+			t.Errorf("made as %+v", cfg)
+		}
+	})
+}
+
+// TestMissingStreams only looks, and names the missing streams.
+func TestMissingStreams(t *testing.T) {
+	bubbleJS(t, func(t *testing.T, js *counting) {
+		mustProvision(t, provisioner(js, true), want("1m"))
+		js.changes = 0
+		_, _, err := provisioner(js, false).Provision(context.Background(), want("1m", "7m", "30m"))
+		if !errors.Is(err, ErrMissingStreams) || !strings.Contains(err.Error(), "DELAY_7m DELAY_30m") ||
+			strings.Contains(err.Error(), "DELAY_1m") {
+			t.Errorf("%v, want ErrMissingStreams and the two names", err)
+		}
+		if js.changes > 0 {
+			t.Errorf("%d changes, want none", js.changes)
+		}
+	})
+}
+
+// TestForeignStream finds streams under our names that are not ours: other people's, and another prefix's.
+func TestForeignStream(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		meta map[string]string
+	}{
+		{"no metadata", nil},
+		{"another prefix", map[string]string{metaKind: "level", metaLevel: "30m", metaPrefix: "other", metaFormat: "1"}},
+		{"another kind", map[string]string{metaKind: "dead", metaPrefix: "delay", metaFormat: "1"}},
+		{"another level", map[string]string{metaKind: "level", metaLevel: "29m", metaPrefix: "delay", metaFormat: "1"}},
+	} {
+		for _, create := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, create %v", tt.name, create), func(t *testing.T) {
+				bubbleJS(t, func(t *testing.T, js *counting) {
+					mustProvision(t, provisioner(js, true), want("1m"))
+					cfg := jetstream.StreamConfig{Name: "DELAY_30m", Subjects: []string{"mine.>"}, Metadata: tt.meta}
+					if _, err := js.CreateStream(context.Background(), cfg); err != nil {
+						t.Fatal(err)
+					}
+					_, _, err := provisioner(js, create).Provision(context.Background(), want("1m", "30m"))
+					if !errors.Is(err, ErrForeignStream) || !strings.Contains(err.Error(), "DELAY_30m") {
+						t.Errorf("%v, want ErrForeignStream and the name", err)
+					}
+					if got := configOf(t, js, "DELAY_30m").Subjects; !slices.Equal(got, cfg.Subjects) {
+						t.Errorf("its subjects are now %v", got)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestDrift changes streams behind our back: it is reported, fatal where accepted messages would be lost, and left so.
+func TestDrift(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*jetstream.StreamConfig)
+		fatal  bool
+		says   string // empty: nothing
+	}{
+		{"max_age", func(c *config) { c.MaxAge = time.Hour }, true, "max_age"},
+		{"no_ack", func(c *config) { c.NoAck = true }, true, "no_ack"},
+		{"discard old with a limit", func(c *config) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 9 }, true, "discard"},
+		{"discard old without", func(c *config) { c.Discard = jetstream.DiscardOld }, false, ""},
+		{"one per subject", func(c *config) { c.MaxMsgsPerSubject = 1 }, true, "max_msgs_per_subject"},
+		{"rollup", func(c *config) { c.AllowRollup = true }, true, "rollup"},
+		{"ttl", func(c *config) { c.AllowMsgTTL = true }, true, "ttl"},
+		{"larger messages", func(c *config) { c.MaxMsgSize = 2 << 20 }, false, "max_msg_size"},
+		{"smaller messages", func(c *config) { c.MaxMsgSize = 1000 }, false, ""},
+		{"short window", func(c *config) { c.Duplicates = time.Second }, false, "duplicate_window"},
+		{"long window", func(c *config) { c.Duplicates = time.Hour }, false, ""},
+		{"a limit", func(c *config) { c.MaxBytes = 1 << 30 }, false, ""},
+		{"description", func(c *config) { c.Description = "mine" }, false, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubbleJS(t, func(t *testing.T, js *counting) {
+				mustProvision(t, provisioner(js, true), want("1m", "30m"))
+				change(t, js, "DELAY_30m", tt.change)
+				before, changes := configOf(t, js, "DELAY_30m"), js.changes
+				_, drift := mustProvision(t, provisioner(js, true), want("1m", "30m"))
+				if tt.says == "" && len(drift) > 0 {
+					t.Errorf("drift %v, want none", drift)
+				}
+				if tt.says != "" &&
+					(len(drift) != 1 || drift[0].Fatal != tt.fatal || !strings.HasPrefix(drift[0].String(), "DELAY_30m: ") ||
+						!strings.Contains(drift[0].What, tt.says)) {
+					t.Errorf("drift %+v, want one about %s, fatal %v", drift, tt.says, tt.fatal)
+				}
+				if got, want := fmt.Sprint(configOf(t, js, "DELAY_30m")), fmt.Sprint(before); got != want || js.changes != changes {
+					t.Errorf("it is now %s, was %s", got, want)
+				}
+			})
+		})
+	}
+}

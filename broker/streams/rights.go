@@ -1,0 +1,34 @@
+package streams
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/jsapi"
+)
+
+// change sends JetStream a request to change a stream. If the user may not publish the request, the server sends no
+// reply, but an error on the connection. Then change returns ErrForbidden with the subject immediately. It does not
+// wait for the timeout, which would look like a cluster without a leader.
+func (p Provisioner) change(ctx context.Context, verb, stream string, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	subject := p.api() + ".STREAM." + verb + "." + stream
+	ctx, stop := jsapi.Watched(ctx, p.Streams.Conn(), subject)
+	defer stop()
+	err := ask(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), nats.ErrPermissionViolation) {
+		return fmt.Errorf("%w: Publish to %s", ErrForbidden, subject)
+	}
+	return err
+}
+
+// api returns the root of the JetStream API's subjects.
+func (p Provisioner) api() string {
+	return cmp.Or(strings.TrimSuffix(p.Streams.Options().APIPrefix, "."), "$JS.API")
+}

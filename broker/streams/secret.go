@@ -1,0 +1,176 @@
+package streams
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// This file keeps the secret of the brokers' seals in the metadata of their streams. A client that may read messages,
+// directly or through a consumer, does not see it there: only stream requests of the JetStream API return it.
+//
+// Every stream has the secret, so that it is lost only with all streams. The provisioner writes it when it creates a
+// stream, and into a stream that has none. It never replaces a secret. Two instances that provision at the same time
+// may each make a secret. If both create a stream, the server accepts one of them. Each existing stream they read just
+// before they write it, one stream after the other. So after the first instance has read for the last time, at most one
+// of its streams can still get the secret of the second; the other streams keep the secret of the first. So every
+// secret that was ever used is in some stream. The brokers accept the seals of all of them, and seal with the secret of
+// the intake.
+
+// upgradeTime is how long older brokers, which do not seal, may run in parallel with newer ones.
+const upgradeTime = time.Hour
+
+// Secrets returns the secrets of all streams found, first the one to seal with, and the time from which on messages
+// without a seal are refused. The time is zero if no stream has one.
+func Secrets(found []Spec) (secrets []string, sealed time.Time) {
+	inOrder := slices.Clone(found)
+	slices.SortStableFunc(inOrder, func(a, b Spec) int { return cmp.Compare(sealRank(a), sealRank(b)) })
+	for _, s := range inOrder {
+		if s.Secret != "" && !slices.Contains(secrets, s.Secret) {
+			secrets = append(secrets, s.Secret)
+		}
+		if s.Sealed.After(sealed) {
+			sealed = s.Sealed
+		}
+	}
+	return secrets, sealed
+}
+
+func sealRank(s Spec) int {
+	if s.Kind == Intake {
+		return 0
+	}
+	return 1
+}
+
+// sealMarks adds the marks of seals.
+func (s Seals) sealMarks(metadata map[string]string) {
+	if s.Secret != "" {
+		metadata[metaSecret] = s.Secret
+	}
+	if !s.Sealed.IsZero() {
+		metadata[metaSealed] = s.Sealed.UTC().Format(time.RFC3339)
+	}
+}
+
+// seal adds the marks of seals to the wanted streams, and writes them into existing streams that have none yet. It
+// returns the wanted streams with the marks, and whether it changed an existing one.
+func (p Provisioner) seal(
+	ctx context.Context, want, found []Spec, all map[string]*jetstream.StreamInfo,
+) (sealed []Spec, changed bool, err error) {
+	marks := p.sealOf(found, all)
+	found = slices.Clone(found)
+	slices.SortStableFunc(found, func(a, b Spec) int { return cmp.Compare(sealRank(a), sealRank(b)) })
+	for _, s := range found {
+		if s.Format > Format || s.Broken != nil || !s.lacks(marks) {
+			continue
+		}
+		now, err := p.look(ctx, s)
+		if err != nil {
+			return nil, false, err
+		}
+		if now == nil {
+			continue // the stream was deleted
+		}
+		has, ok := specOf(*now, p.Prefix, p.Delay)
+		if !ok {
+			continue
+		}
+		// If another instance has just written its marks, they stay.
+		say := Seals{Secret: cmp.Or(has.Secret, marks.Secret), Sealed: cmp.Or(has.Sealed, marks.Sealed)}
+		if has.lacks(marks) {
+			now.Metadata = maps.Clone(now.Metadata)
+			say.sealMarks(now.Metadata)
+			if err := p.update(ctx, *now); err != nil {
+				return nil, false, err
+			}
+			changed = true
+		}
+		if !p.OwnSecret {
+			marks.Secret = say.Secret
+		}
+		marks.Sealed = say.Sealed
+	}
+	sealed = slices.Clone(want)
+	for i := range sealed {
+		sealed[i].Seals = marks
+	}
+	return sealed, changed, nil
+}
+
+// lacks reports whether a stream lacks one of the marks.
+func (s Seals) lacks(marks Seals) bool {
+	return s.Secret == "" && marks.Secret != "" || s.Sealed.IsZero() && !marks.Sealed.IsZero()
+}
+
+// sealOf returns the marks that all streams should have, given the streams found. If none of them has the time from
+// which messages are sealed, there may be older brokers, and messages of theirs.
+func (p Provisioner) sealOf(found []Spec, all map[string]*jetstream.StreamInfo) Seals {
+	secrets, sealed := Secrets(found)
+	marks := Seals{Sealed: sealed}
+	switch {
+	case p.OwnSecret: // it is configured, not kept in streams
+	case len(secrets) > 0:
+		marks.Secret = secrets[0]
+	case sealed.IsZero():
+		marks.Secret = rand.Text()
+	}
+	if sealed.IsZero() {
+		marks.Sealed = time.Now()
+		for _, s := range found {
+			if at := all[s.Stream].TimeStamp; !at.IsZero() { // by a server's clock, like the times of messages
+				marks.Sealed = at
+			}
+		}
+		if len(found) > 0 {
+			marks.Sealed = marks.Sealed.Add(upgradeTime)
+		}
+	}
+	marks.Sealed = marks.Sealed.UTC().Truncate(time.Second)
+	return marks
+}
+
+// look returns the current configuration of one stream, or nil if the stream does not exist. It needs only the
+// permission to list streams.
+func (p Provisioner) look(ctx context.Context, s Spec) (*jetstream.StreamConfig, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	var opts []jetstream.StreamListOpt
+	if len(s.Subjects) > 0 {
+		opts = append(opts, jetstream.WithStreamListSubject(s.Subjects[0]))
+	}
+	var config *jetstream.StreamConfig
+	list := p.Streams.ListStreams(ctx, opts...)
+	for info := range list.Info() {
+		if info.Config.Name == s.Stream {
+			config = &info.Config
+		}
+	}
+	if err := list.Err(); err != nil {
+		return nil, fmt.Errorf("list streams: %w", err)
+	}
+	return config, nil
+}
+
+// adopt uses the marks of another instance, which was faster, for the streams that are still to be created.
+func (p Provisioner) adopt(ctx context.Context, want []Spec) error {
+	found, all, err := p.Find(ctx)
+	if err != nil {
+		return err
+	}
+	marks := p.sealOf(found, all)
+	for i := range want {
+		want[i].Seals = marks
+	}
+	return nil
+}
+
+// taken reports whether a stream could not be created because it exists with other marks.
+func taken(err error) bool { return errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) }

@@ -1,0 +1,161 @@
+package streams
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// secretsOf are those of a run of provisioning.
+func secretsOf(t *testing.T, p Provisioner, want []Spec) ([]string, time.Time) {
+	t.Helper()
+	found, _, err := p.Provision(context.Background(), want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Secrets(found)
+}
+
+// unsealed takes every word of seals out of the streams, as an older broker leaves them.
+func unsealed(t *testing.T, js jetstream.JetStream, want []Spec) {
+	t.Helper()
+	for _, s := range want {
+		change(t, js, s.Stream, func(cfg *jetstream.StreamConfig) {
+			delete(cfg.Metadata, metaSecret)
+			delete(cfg.Metadata, metaSealed)
+		})
+	}
+}
+
+// TestSecretsOfManyAtOnce has several instances provision at the same time, on no streams and on those of an older
+// broker. In any order of their steps, a seal of one of them is believed by all, at once or after another look.
+func TestSecretsOfManyAtOnce(t *testing.T) {
+	for _, fresh := range []bool{true, false} {
+		for range 5 {
+			bubbleJS(t, func(t *testing.T, js *counting) {
+				specs := want("1m", "30m")
+				if !fresh {
+					mustProvision(t, provisioner(js, true), specs)
+					unsealed(t, js, specs)
+				}
+				var mu sync.Mutex // guards seal
+				var seal []string
+				var all sync.WaitGroup
+				for range 6 {
+					all.Go(func() {
+						found, _, err := provisioner(js.JetStream, true).Provision(context.Background(), specs)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						secrets, sealed := Secrets(found)
+						if len(secrets) == 0 || sealed.IsZero() {
+							t.Errorf("one begins with %q since %s", secrets, sealed)
+							return
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						seal = append(seal, secrets[0])
+					})
+				}
+				all.Wait()
+				final, _ := secretsOf(t, provisioner(js, false), specs)
+				for _, s := range seal {
+					if !slices.Contains(final, s) {
+						t.Errorf("fresh %t: one seals with %s, and the streams hold %s", fresh, s, final)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestSecretTouchesNothingElse: a stream of an older broker is given a secret with the right to create, and is
+// otherwise as it was; one that has its own keeps it.
+func TestSecretTouchesNothingElse(t *testing.T) {
+	bubbleJS(t, func(t *testing.T, js *counting) {
+		specs := want("1m", "30m")
+		mustProvision(t, provisioner(js, true), specs)
+		unsealed(t, js, specs)
+		change(t, js, "DELAY_30m", func(cfg *jetstream.StreamConfig) {
+			cfg.Metadata["team"], cfg.MaxConsumers, cfg.Description = "shop", 9, "the operator's words"
+			cfg.Subjects = append(cfg.Subjects, "shop.own")
+		})
+		before := configOf(t, js, "DELAY_30m")
+		secrets, sealed := secretsOf(t, provisioner(js, false), specs)
+		if len(secrets) > 0 || !sealed.IsZero() {
+			t.Errorf("without the right to create they say %q since %s", secrets, sealed)
+		}
+		secrets, sealed = secretsOf(t, provisioner(js, true), specs)
+		if len(secrets) != 1 || len(secrets[0]) < 16 {
+			t.Fatalf("the secrets are %q, want one", secrets)
+		}
+		if until := time.Until(sealed); until < 59*time.Minute || until > time.Hour {
+			t.Errorf("sealed in %s, want an hour, in which older brokers may go on", until)
+		}
+		after := configOf(t, js, "DELAY_30m")
+		delete(after.Metadata, metaSecret)
+		delete(after.Metadata, metaSealed)
+		if d := minus(before.Subjects, after.Subjects); len(d) > 0 || after.Metadata["team"] != "shop" ||
+			len(after.Metadata) != len(before.Metadata) ||
+			after.MaxConsumers != 9 || after.Description != before.Description {
+			t.Errorf("it was %+v, and is %+v", before, after)
+		}
+		// Another one in one stream: neither it nor the others change, and the intake's goes first.
+		change(t, js, "DELAY_1m", func(cfg *jetstream.StreamConfig) { cfg.Metadata[metaSecret] = "another" })
+		js.changes = 0
+		both, _ := secretsOf(t, provisioner(js, true), specs)
+		if js.changes > 0 || !slices.Equal(both, []string{secrets[0], "another"}) {
+			t.Errorf("%d changes, and the secrets are %q", js.changes, both)
+		}
+	})
+}
+
+// TestOwnSecretIsInNoStream: with a secret from elsewhere the streams say only since when.
+func TestOwnSecretIsInNoStream(t *testing.T) {
+	bubbleJS(t, func(t *testing.T, js *counting) {
+		p := provisioner(js, true)
+		p.OwnSecret = true
+		if secrets, sealed := secretsOf(t, p, want("1m")); len(secrets) > 0 || sealed.IsZero() || sealed.After(time.Now()) {
+			t.Errorf("the streams hold %q, sealed since %s", secrets, sealed)
+		}
+		// Without it, none is made where others have one that is not seen.
+		if secrets, _ := secretsOf(t, provisioner(js, true), want("1m", "30m")); len(secrets) > 0 {
+			t.Errorf("a secret was made, %q, that the others do not know", secrets)
+		}
+	})
+}
+
+// interloper lets another instance provision between the first look at the streams and the second.
+type interloper struct {
+	jetstream.JetStream
+	looks int
+	f     func()
+}
+
+func (i *interloper) ListStreams(ctx context.Context, opts ...jetstream.StreamListOpt) jetstream.StreamInfoLister {
+	if i.looks++; i.looks == 2 {
+		i.f()
+	}
+	return i.JetStream.ListStreams(ctx, opts...)
+}
+
+// TestSecretIsNeverOverwritten: the second instance keeps the secret that the first has written meanwhile.
+func TestSecretIsNeverOverwritten(t *testing.T) {
+	bubbleJS(t, func(t *testing.T, js *counting) {
+		specs := want("1m", "30m")
+		mustProvision(t, provisioner(js, true), specs)
+		unsealed(t, js, specs)
+		var first []string
+		second, _ := secretsOf(t, provisioner(&interloper{JetStream: js.JetStream, f: func() {
+			first, _ = secretsOf(t, provisioner(js.JetStream, true), specs)
+		}}, true), specs)
+		if len(first) != 1 || !slices.Equal(first, second) {
+			t.Errorf("the first has %q and the second %q, want one and the same", first, second)
+		}
+	})
+}

@@ -1,0 +1,195 @@
+package streams
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Format is the version of the messages in our streams. A broker does not serve a stream of a newer format, since it
+// might misread the messages.
+const Format = 1
+
+// The metadata that marks a stream as ours. Other keys belong to others and are left alone.
+const (
+	metaKind   = "delaybroker.kind"
+	metaLevel  = "delaybroker.level"
+	metaPrefix = "delaybroker.prefix"
+	metaFormat = "delaybroker.format"
+	metaSecret = "delaybroker.secret" // see Secrets
+	metaSealed = "delaybroker.sealed"
+)
+
+// Kind is the purpose of a stream.
+type Kind string
+
+// The kinds of stream.
+const (
+	Intake Kind = "intake"
+	Level  Kind = "level"
+	Retry  Kind = "retry"
+	Paused Kind = "paused" // messages of paused targets; each pause has its own subject, and is a lane of its own
+	Timers Kind = "timers" // named timers: the last message of each subject is the state of one
+	Dead   Kind = "dead"   // not a lane: it is not read in order
+	Owners Kind = "owners" // not a lane: it holds the owners of lanes
+
+	// Journal is not a lane: it holds the records of deliveries, for a limited time.
+	Journal Kind = "journal"
+)
+
+// Lanes are the kinds of stream that are read in order, in the order in which a message passes them.
+func Lanes() []Kind { return []Kind{Intake, Timers, Level, Retry, Paused} }
+
+// IsLane reports whether streams of this kind are read in order.
+func (k Kind) IsLane() bool { return slices.Contains(Lanes(), k) }
+
+// Spec is one of our streams, as wanted or as found.
+type Spec struct {
+	Stream   string
+	Kind     Kind
+	Name     string        // the level's name as in subjects, "30m"; empty for the intake and dead letters
+	Delay    time.Duration // how long every message waits here; zero for the intake
+	Prefix   string
+	Format   int
+	Subjects []string
+
+	MaxMsgSize int32         // bytes of headers and payload; -1 for no bound
+	MaxMsgs    int64         // pending messages; zero for no bound
+	MaxBytes   int64         // bytes of pending messages; zero for no bound
+	MaxAge     time.Duration // of the journal only: how long a record is kept
+	Replicas   int           // copies in a cluster; not compared, so that operators may change it
+	Duplicates time.Duration // the window in which a Nats-Msg-Id is remembered
+
+	Seals
+
+	// Broken is the error in the marks of a stream that was found. The broker neither serves nor changes such a stream,
+	// since it might misread the messages.
+	Broken error
+}
+
+// Seals are the marks of seals in the metadata of a stream. See Secrets.
+type Seals struct {
+	Secret string    // with which the brokers seal
+	Sealed time.Time // from then on, messages without a seal are refused
+}
+
+// Config returns the configuration with which to create the stream.
+func (s Spec) Config() jetstream.StreamConfig {
+	cfg := jetstream.StreamConfig{
+		Name:        s.Stream,
+		Description: s.description(),
+		Subjects:    s.Subjects,
+		Storage:     jetstream.FileStorage,
+		Retention:   jetstream.LimitsPolicy,
+		Discard:     jetstream.DiscardNew,
+		MaxMsgSize:  s.MaxMsgSize,
+		MaxMsgs:     cmp.Or(s.MaxMsgs, -1),
+		MaxBytes:    cmp.Or(s.MaxBytes, -1),
+		Replicas:    s.Replicas,
+		Duplicates:  s.Duplicates,
+		AllowDirect: true, // for timers that are read ahead, and for operators
+		Metadata: map[string]string{
+			metaKind: string(s.Kind), metaLevel: s.Name, metaPrefix: s.Prefix, metaFormat: strconv.Itoa(Format),
+		},
+	}
+	switch s.Kind {
+	case Owners:
+		cfg.MaxMsgsPerSubject = 1 // only the last message of a subject counts
+	case Journal:
+		cfg.MaxAge, cfg.Discard = s.MaxAge, jetstream.DiscardOld
+	}
+	s.sealMarks(cfg.Metadata)
+	return cfg
+}
+
+func (s Spec) description() string {
+	switch s.Kind {
+	case Intake:
+		return "delaybroker: messages on their way to a level; do not purge"
+	case Level:
+		return fmt.Sprintf("delaybroker: each message waits %s here; do not purge", s.Name)
+	case Retry:
+		return fmt.Sprintf("delaybroker: refused deliveries wait %s here; do not purge", s.Name)
+	case Paused:
+		return "delaybroker: what is due waits here while its target is paused; do not purge"
+	case Timers:
+		return "delaybroker: named timers, each the last message of its subject; do not purge"
+	case Owners:
+		return "delaybroker: which instance owns which lane"
+	case Journal:
+		return "delaybroker: what became of deliveries, and when"
+	}
+	return "delaybroker: what could not be delivered, and why"
+}
+
+// specOf reads the marks of a stream; ok is false for a stream that is not ours.
+func specOf(
+	cfg jetstream.StreamConfig, prefix string, delay func(level string) (time.Duration, error),
+) (spec Spec, ok bool) {
+	kind := Kind(cfg.Metadata[metaKind])
+	if kind == "" || cfg.Metadata[metaPrefix] != prefix {
+		return Spec{}, false
+	}
+	spec = Spec{
+		Stream: cfg.Name, Kind: kind, Name: cfg.Metadata[metaLevel], Prefix: cfg.Metadata[metaPrefix], Subjects: cfg.Subjects,
+		MaxMsgSize: cfg.MaxMsgSize, Replicas: cfg.Replicas, Duplicates: cfg.Duplicates,
+		Seals: Seals{Secret: cfg.Metadata[metaSecret]},
+	}
+	if kind == Journal {
+		spec.MaxAge = cfg.MaxAge
+	}
+	spec.Sealed, _ = time.Parse(time.RFC3339, cfg.Metadata[metaSealed]) // zero if it cannot be read
+	var err error
+	if spec.Format, err = parseFormat(cfg.Metadata[metaFormat]); err != nil {
+		spec.Broken = fmt.Errorf("metadata %s is %q: want a number, such as %d", metaFormat, cfg.Metadata[metaFormat], Format)
+		return spec, true
+	}
+	if spec.Format <= Format && (kind == Level || kind == Retry) { // a newer broker may use other names of levels
+		if spec.Delay, err = delay(spec.Name); err != nil {
+			spec.Broken = fmt.Errorf("metadata %s: %w", metaLevel, err)
+		}
+	}
+	return spec, true
+}
+
+// minus returns the elements of a that are not in b.
+func minus(a, b []string) []string {
+	in := make(map[string]bool, len(b))
+	for _, s := range b {
+		in[s] = true
+	}
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return in[s] })
+}
+
+// newer reports whether a newer broker made the stream.
+func newer(has jetstream.StreamConfig) bool {
+	format, err := parseFormat(has.Metadata[metaFormat])
+	return err == nil && format > Format
+}
+
+// parseFormat reads a version. It accepts only the spelling that the broker writes.
+func parseFormat(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || strconv.Itoa(n) != s {
+		return 0, fmt.Errorf("%.20q is no version: want 1 or more", s)
+	}
+	return n, nil
+}
+
+// sameMarks reports whether a stream carries exactly our marks, so that it may be changed. The secret may differ:
+// another instance may have made it.
+func sameMarks(want, has jetstream.StreamConfig) bool {
+	marks := func(cfg jetstream.StreamConfig) map[string]string {
+		ours := maps.Clone(cfg.Metadata)
+		maps.DeleteFunc(ours, func(k, _ string) bool {
+			return want.Metadata[k] == "" && k != metaLevel || k == metaSecret || k == metaSealed
+		})
+		return ours
+	}
+	return maps.Equal(marks(has), marks(want))
+}

@@ -1,0 +1,55 @@
+package streams
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/levels"
+)
+
+// FuzzSpec: whoever may create streams may write the marks. What is taken for ours says what it is, and carries the
+// marks with which we would have made it.
+func FuzzSpec(f *testing.F) {
+	f.Add("level", "30m", "delay", "1")
+	f.Add("retry", "5s", "delay", "1")
+	f.Add("intake", "", "delay", "1")
+	f.Add("dead", "", "delay", "2")
+	f.Add("timers", "x", "delay", "-1")
+	f.Add("level", "", "delay", "1")
+	f.Add("level", "1.5s", "delay", "1")
+	f.Add("level", "30m", "delay", "01")
+	f.Add("", "30m", "delay", "1")
+	f.Add("level", "30m", "late", "1")
+	f.Fuzz(func(t *testing.T, kind, level, prefix, format string) {
+		cfg := jetstream.StreamConfig{Name: "DELAY_x",
+			Metadata: map[string]string{metaKind: kind, metaLevel: level, metaPrefix: prefix, metaFormat: format}}
+		s, ok := specOf(cfg, "delay", levels.ParseDuration)
+		switch {
+		case !ok:
+			if kind != "" && prefix == "delay" {
+				t.Errorf("%+v is not ours", cfg.Metadata)
+			}
+			return
+		case s.Broken != nil:
+			if !strings.Contains(s.Broken.Error(), "delaybroker.") {
+				t.Errorf("%v: want the key that is wrong", s.Broken)
+			}
+			return
+		}
+		if s.Format <= 0 {
+			t.Errorf("format %q is %d", format, s.Format)
+		}
+		if _, err := levels.ParseDuration(level); s.Format <= Format && (s.Kind == Level || s.Kind == Retry) &&
+			(err != nil || s.Delay < 0) {
+			t.Errorf("a level %q of %s: %v", level, s.Delay, err)
+		}
+		if got, want := newer(cfg), s.Format > Format; got != want {
+			t.Errorf("format %q: newer is %t, want %t", format, got, want)
+		}
+		if has := s.Config(); s.Format == Format && !sameMarks(has, cfg) {
+			t.Errorf("made with %+v, not %+v", has.Metadata, cfg.Metadata)
+		}
+	})
+}

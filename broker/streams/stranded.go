@@ -1,0 +1,58 @@
+package streams
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Stranded are messages in the lanes of another prefix that no broker reads. Either the prefix was changed, or its
+// broker is switched off.
+type Stranded struct {
+	Prefix   string
+	Streams  []string // names of the streams that hold messages, sorted
+	Messages uint64
+}
+
+func (s Stranded) String() string {
+	return fmt.Sprintf("%d messages wait in %d streams of prefix %q, such as %s, and no broker reads them",
+		s.Messages, len(s.Streams), s.Prefix, s.Streams[0])
+}
+
+// FindStranded looks for stranded messages in all streams. A running broker has a consumer on at least one lane; only
+// lanes whose next message is due much later may have none.
+func FindStranded(prefix string, all map[string]*jetstream.StreamInfo) []Stranded {
+	found := make(map[string]*Stranded)
+	read := make(map[string]bool)
+	for name, info := range all {
+		other := info.Config.Metadata[metaPrefix]
+		if other == prefix || !Kind(info.Config.Metadata[metaKind]).IsLane() {
+			continue
+		}
+		read[other] = read[other] || info.State.Consumers > 0
+		waiting := info.State.Msgs
+		if Kind(info.Config.Metadata[metaKind]) == Paused && waiting > 0 {
+			waiting-- // the list of pauses
+		}
+		if waiting == 0 {
+			continue
+		}
+		s := found[other]
+		if s == nil {
+			s = &Stranded{Prefix: other}
+			found[other] = s
+		}
+		s.Streams, s.Messages = append(s.Streams, name), s.Messages+waiting
+	}
+	var stranded []Stranded
+	for other, s := range found {
+		if !read[other] {
+			slices.Sort(s.Streams)
+			stranded = append(stranded, *s)
+		}
+	}
+	slices.SortFunc(stranded, func(a, b Stranded) int { return cmp.Compare(a.Prefix, b.Prefix) })
+	return stranded
+}

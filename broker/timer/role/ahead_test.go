@@ -1,0 +1,195 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// TestCopied: of what a replica has, the body of the generation counts, and a cancel that was stored in its place. All
+// else is left to the leader: an entry of another history of the stream, an older one, a later one.
+func TestCopied(t *testing.T) {
+	t.Parallel()
+	names, err := message.NewNames("delay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewStream(Config{Policy: message.Policy{Names: names, MaxDelay: time.Hour}})
+	with := func(name, value, expected string) message.Header {
+		h := message.Header{name: {value}}
+		if expected != "" {
+			h[message.HeaderExpected] = []string{expected}
+		}
+		return h
+	}
+	for name, tt := range map[string]struct {
+		sequence uint64
+		after    time.Duration // the set
+		header   message.Header
+		want     string
+	}{
+		"its own entry":              {7, 0, with("Delay-For", "1h", ""), "anew"},
+		"of another history":         {7, 1, with("Delay-For", "1h", ""), "examine"},
+		"an older one":               {6, -1, with("Delay-For", "1h", ""), "examine"},
+		"another set":                {8, 1, with("Delay-For", "1h", "7"), "examine"},
+		"its cancel":                 {8, 1, with("Delay-Cancel", "1", "7"), "let go"},
+		"a cancel of another":        {8, 1, with("Delay-Cancel", "1", "6"), "examine"},
+		"one that expected nothing":  {8, 1, with("Delay-Cancel", "1", ""), "examine"},
+		"one of another history":     {8, -1, with("Delay-Cancel", "1", "7"), "examine"},
+		"a cancel in place of it":    {7, 0, with("Delay-Cancel", "1", "3"), "examine"},
+		"it says that it has fired":  {8, 1, with("Delay-Fired", "7 me", "7"), "examine"},
+		"what says that it is over":  {9, 1, with("Delay-Over", "7 delivered", "8"), "examine"},
+		"a set that cannot be meant": {7, 0, message.Header{}, "anew"},
+	} {
+		a := &Alarm{Subject: subject, Generation: 7, At: set, Stage: Doubt, fresh: true, unread: true}
+		_, step := s.Copied(a, message.Incoming{
+			Stream: "DELAY_TIMERS", Subject: subject, Sequence: tt.sequence, At: set.Add(tt.after), Header: tt.header,
+		})
+		if got := step.String(); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+		if pending := a.Stage == Pending; a.Fresh() || pending != (tt.want == "anew") {
+			t.Errorf("%s: it is %+v", name, a)
+		}
+	}
+}
+
+func at(d time.Duration) leader.Time { return leader.At(set.Add(d)) }
+
+// TestNextOfMarker: a marker reads its body ahead, together with those that are due about then, where it stays until it
+// is due; and of a round also whether those before are settled, once.
+func TestNextOfMarker(t *testing.T) {
+	const due = 10*time.Minute + 250*time.Millisecond
+	fresh := Alarm{Generation: 7, Stage: Doubt, fresh: true}
+	round := Alarm{Generation: 7, Later: true, Loaded: true}
+	for _, tt := range []struct {
+		name  string
+		alarm Alarm
+		now   time.Duration
+		moves bool
+		want  string
+	}{
+		{"long before", fresh, 0, false, "hold until 9m58.5s"},
+		{"just before", fresh, due - readAhead - 250*time.Millisecond - 1, false, "hold until 9m58.5s"},
+		{"it is time", fresh, due - readAhead - 250*time.Millisecond, false, "examine"},
+		{"late", fresh, due + time.Second, false, "examine"},
+		{"it moves on", fresh, 0, true, "as any"},
+		{"a round, before", round, due - time.Second, false, "precede"},
+		{"a round, due", round, due, false, "precede"},
+	} {
+		m := Moment{Now: at(tt.now), Proven: true, Last: !tt.moves}
+		if got := tt.alarm.Next(m, Message{Stored: at(0), When: at(due)}).String(); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+	if round.Asked(); round.Next(Moment{Now: at(0), Last: true}, Message{When: at(due)}).Kind != AsAny {
+		t.Error("it asks again before it is due")
+	}
+}
+
+// TestLeaderOnly: while replicas do not answer, they are not asked for a while.
+func TestLeaderOnly(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		e := newEntries(t, s)
+		nc := s.Connect()
+		var asked atomic.Int64
+		if _, err := nc.Subscribe("silent.DIRECT.GET.>", func(*nats.Msg) { asked.Add(1) }); err != nil {
+			t.Fatal(err)
+		}
+		natstest.Flush(t, nc)
+		e.Copies = jsapi.Client{Conn: nc, API: "silent"}
+		if _, err := e.ReadCopies(t.Context(), []string{subject}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("no answer: %v", err)
+		}
+		if _, err := e.ReadCopies(t.Context(), []string{subject}); !errors.Is(err, ErrNoCopies) || asked.Load() != 1 {
+			t.Errorf("at once again: %v, asked %d times", err, asked.Load())
+		}
+		time.Sleep(copiesRetry)
+		e.Copies.API = "$JS.API"
+		e.write("set")
+		found, err := e.ReadCopies(t.Context(), []string{subject})
+		if err != nil || found[subject].Sequence != 1 {
+			t.Errorf("a minute later: %+v, %v", found, err)
+		}
+	})
+}
+
+// TestRemoveKnownEntries: entries that are known are removed without being read. An entry from before, which a killed
+// server has back, never stands alone again: it goes with the firing, or with what tells of it.
+func TestRemoveKnownEntries(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		words      string
+		generation uint64
+		what       Removal
+		left       string
+		reads      int64
+	}{
+		"told":                     {"set fired:1 over:1", 1, Removal{Entry: 3, Keep: true, Fired: 2}, "over:1", 0},
+		"told, and one is back":    {"set set fired:2 over:2", 2, Removal{Entry: 4, Keep: true, Fired: 3}, "set over:2", 0},
+		"not told":                 {"set fired:1", 1, Removal{Entry: 2, Fired: 2}, "", 1},
+		"not told, one is back":    {"set set fired:2", 2, Removal{Entry: 3, Fired: 3}, "", 2},
+		"set again":                {"set fired:1 set", 1, Removal{Entry: 2, Fired: 2}, "set", 1},
+		"another's firing":         {"set fired:1 set fired:3", 3, Removal{Entry: 4, Fired: 4}, "fired:1", 4},
+		"what tells, later":        {"set over:1", 2, Removal{Entry: 2}, "", 2},
+		"armed, the only one":      {"set", 1, Removal{Entry: 1, Keep: true, Armed: true}, "set", 0},
+		"armed, one stands before": {"set set", 2, Removal{Entry: 2, Keep: true, Armed: true}, "set", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				e := newEntries(t, s)
+				e.Copies = jsapi.Client{Conn: s.Connect(), API: "$JS.API"}
+				e.write(tt.words)
+				var reads atomic.Int64
+				nc := s.Connect()
+				if _, err := nc.Subscribe("$JS.API.STREAM.MSG.GET.>", func(*nats.Msg) { reads.Add(1) }); err != nil {
+					t.Fatal(err)
+				}
+				natstest.Flush(t, nc)
+				if _, err := e.RemoveEntries(t.Context(), subject, tt.generation, tt.what); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+				if got := reads.Load(); got != tt.reads {
+					t.Errorf("%d reads, want %d", got, tt.reads)
+				}
+				if got := e.left(); got != tt.left {
+					t.Errorf("%q is left, want %q", got, tt.left)
+				}
+			})
+		})
+	}
+}
+
+// TestKnownRounds: a round whose predecessor this process has settled asks nothing. Of another history of the stream,
+// nothing is known.
+func TestKnownRounds(t *testing.T) {
+	s := NewStream(Config{})
+	before := &Alarm{Generation: 7, At: set, next: 9}
+	s.Removed(before, true)
+	s.Removed(&Alarm{Generation: 8, At: set}, true) // it was the last
+	for name, tt := range map[string]struct {
+		generation uint64
+		before     time.Time
+		want       bool
+	}{
+		"the next": {9, set, true}, "of another history": {9, set.Add(1), false}, "another": {8, set, false},
+	} {
+		a := &Alarm{Generation: tt.generation, Later: true, Follows: 7, before: tt.before}
+		if got := s.KnowsBefore(a); got != tt.want || a.Later == tt.want || a.alone != tt.want {
+			t.Errorf("%s: known %t, want %t: %+v", name, got, tt.want, a)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+)
+
+// readPatience is how long the stream may take to answer before it is read anew from the first entry.
+const readPatience = 5 * time.Second
+
+// KeepCursor stores how far the timers' stream has been read, and waits for the answer. The cursor of an owner that has
+// lost the lane is lower than its successor's, and costs only time.
+func (s *Stream) KeepCursor(ctx context.Context, c timer.Cursor) error {
+	subject := s.Policy.Names.Armed()
+	header := message.Header{message.HeaderFormat: {strconv.Itoa(message.Format)}}
+	reply := s.Publish(ctx, s.sealed(subject, header, []byte(c.String())))
+	if err := reply.Problem(); err != nil {
+		return err
+	}
+	_, err := s.RemoveEntries(ctx, subject, 0, Removal{Entry: reply.Ack.Sequence, Keep: true})
+	return err
+}
+
+// ReadCursor reads the cursor. It is zero if there is none.
+func (s *Stream) ReadCursor(ctx context.Context) (timer.Cursor, error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	stream, subject := s.Name(), s.Policy.Names.Armed()
+	m, err := s.API.Last(ctx, stream, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return timer.Cursor{}, nil
+	}
+	if err != nil {
+		return timer.Cursor{}, fmt.Errorf("read the cursor of the timers: %w", err)
+	}
+	in := m.Incoming(stream)
+	if c, ok := timer.ParseCursor(m.Data, m.Sequence); ok && !in.Undecodable && s.Policy.ProvenCursor(in) {
+		return c, nil
+	}
+	return timer.Cursor{}, errCursor
+}

@@ -1,0 +1,146 @@
+package role
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"delaybroker/broker/acks"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+)
+
+var set = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+// String is a step as the tables of this package write it; times are since set.
+func (s Step) String() string {
+	name := map[Kind]string{
+		AsAny: "as any", BackOff: "back off", Repeat: "repeat", Examine: "examine", Claim: "claim", Anew: "anew",
+		Precede: "precede", Deliver: "deliver", Remove: "remove", LetGo: "let go",
+	}[s.Kind]
+	switch s.Kind {
+	case Hold:
+		return fmt.Sprintf("hold until %s", s.At.Stamp().Sub(set))
+	case Dead:
+		return fmt.Sprintf("dead: %s", s.Why.Code)
+	}
+	return name
+}
+
+// TestAfterClaim: only an acknowledgement above the generation, and no duplicate, says that it has fired. What can mean
+// two things is looked at.
+func TestAfterClaim(t *testing.T) {
+	refused := func(code int) Answer { return Answer{Ack: jsapi.Ack{Code: code}} }
+	stored := func(seq uint64, duplicate bool) Answer {
+		return Answer{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: seq, Duplicate: duplicate}}
+	}
+	for name, tt := range map[string]struct {
+		answer  Answer
+		want    string
+		unclear bool
+	}{
+		"stored":                {stored(8, false), "deliver", false},
+		"stored, below":         {stored(7, false), "back off", true},
+		"a duplicate":           {stored(8, true), "back off", true},
+		"another is last":       {refused(10071), "examine", true},
+		"another is on its way": {refused(10164), "back off", true},
+		"no room":               {refused(10077), "back off", false},
+		"too large":             {refused(jsapi.CodeTooLarge), "dead: too_large", false},
+		"no answer":             {Answer{Err: acks.ErrTimeout}, "repeat", true},
+		"no connection":         {Answer{Err: acks.ErrDisconnected}, "repeat", true},
+		"too many":              {refused(jsapi.CodeTooMany), "back off", true},
+	} {
+		a := &Alarm{Generation: 7}
+		if got := new(Stream).AfterClaim(a, 1, tt.answer).String(); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+		won := a.Claimed(tt.answer)
+		if got := a.Stage == Doubt; got != tt.unclear {
+			t.Errorf("%s: unclear %t, want %t", name, got, tt.unclear)
+		}
+		if won != (tt.want == "deliver") || won != (a.Stage == Fired && a.Entry == 8) {
+			t.Errorf("%s: won %t, and it is %+v", name, won, a)
+		}
+	}
+}
+
+func TestAfterExamine(t *testing.T) {
+	for v, want := range map[timer.Verdict]string{
+		timer.Again: "back off", timer.Claim: "anew", timer.Deliver: "deliver", timer.Wait: "hold until 6s",
+		timer.Drop: "let go",
+	} {
+		if got := afterExamine(v, set.Add(6*time.Second)).String(); got != want {
+			t.Errorf("%d: %s, want %s", v, got, want)
+		}
+	}
+}
+
+// TestAfterRemoval: what is removed is done with; silence is tried again.
+func TestAfterRemoval(t *testing.T) {
+	for want, err := range map[string]error{"let go": nil, "repeat": acks.ErrTimeout} {
+		if got := new(Alarm).AfterRemoval(err).String(); got != want {
+			t.Errorf("%v: %s, want %s", err, got, want)
+		}
+	}
+}
+
+// TestTold: what became of a timer is told, and then its entries go, the one that tells excepted. Where another entry
+// was stored instead, or there is no room to tell, they go all the same.
+func TestTold(t *testing.T) {
+	fired := Removal{Entry: 9, What: message.OutcomeDelivered}
+	for name, tt := range map[string]struct {
+		answer Answer
+		want   string
+		left   Removal
+	}{
+		"told": {Answer{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 10}}, "remove",
+			Removal{Entry: 10, Keep: true}},
+		"another is last":     {Answer{Ack: jsapi.Ack{Code: jsapi.CodeWrongLast}}, "remove", Removal{Entry: 9}},
+		"another on its way":  {Answer{Ack: jsapi.Ack{Code: jsapi.CodeLastInFlight}}, "repeat", fired},
+		"a first copy of it":  {Answer{Ack: jsapi.Ack{Code: jsapi.CodeInFlight}}, "repeat", fired},
+		"the queue is full":   {Answer{Ack: jsapi.Ack{Code: jsapi.CodeTooMany}}, "repeat", fired},
+		"no answer":           {Answer{Err: acks.ErrTimeout}, "repeat", fired},
+		"no room":             {Answer{Ack: jsapi.Ack{Code: 10077}}, "remove", Removal{Entry: 9}},
+		"stored before, says": {Answer{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 9}}, "repeat", fired},
+	} {
+		a := &Alarm{Generation: 7, Stage: Settled, Removal: fired}
+		if got := a.Told(tt.answer).String(); got != tt.want || a.Removal != tt.left {
+			t.Errorf("%s: %s with %+v, want %s with %+v", name, got, a.Removal, tt.want, tt.left)
+		}
+	}
+}
+
+// TestArrivedEntry: what is to be removed once a timer has arrived elsewhere, and what is told in its place.
+func TestArrivedEntry(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		alarm Alarm
+		at    Destination
+		want  Alarm
+	}{
+		{"the marker of a set was stored", Alarm{Generation: 7}, Level,
+			Alarm{Generation: 7, Stage: Settled, Removal: Removal{Entry: 7, Keep: true, Armed: true}}},
+		{"the marker of the first set was stored", Alarm{Generation: 7, First: true}, Level,
+			Alarm{Generation: 7, First: true}},
+		{"a marker was stored again", Alarm{Generation: 7, Stage: Doubt}, Level,
+			Alarm{Generation: 7, Stage: Doubt}},
+		{"dropped", Alarm{Generation: 7, Stage: Doubt}, Target, Alarm{Generation: 7, Stage: Doubt}},
+		{"a bad set is a dead letter", Alarm{Generation: 7}, DeadLetters,
+			Alarm{Generation: 7, Stage: Settled, arrived: true, Removal: Removal{Entry: 7, What: message.OutcomeDead}}},
+		{"delivered", Alarm{Stage: Fired, Removal: Removal{Entry: 9}}, Target,
+			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: message.OutcomeDelivered}}},
+		{"refused", Alarm{Stage: Fired, Removal: Removal{Entry: 9}}, RetryLane,
+			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: message.OutcomeRetrying}}},
+		{"a dead letter", Alarm{Stage: Fired, Removal: Removal{Entry: 9}}, DeadLetters,
+			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: message.OutcomeDead}}},
+	} {
+		got := tt.alarm
+		if remove := got.Arrived(tt.at); got != tt.want || remove != (tt.want.Stage == Settled) {
+			t.Errorf("%s: %+v, to be removed %t, want %+v", tt.name, got, remove, tt.want)
+		}
+		if got.Arrived(tt.at) {
+			t.Errorf("%s: it is to be removed twice", tt.name)
+		}
+	}
+}

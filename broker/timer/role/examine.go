@@ -1,0 +1,180 @@
+package role
+
+import (
+	"context"
+	"time"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
+)
+
+// Look reads from the leader of the stream what is true of a generation: the last entry of its subject or, where a
+// client has put something over the generation's firing, that firing. It is asked for only where something else stands.
+func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (see timer.State, err error) {
+	see, err = store.LastEntry(ctx, s.Entries(), subject, generation)
+	last := see
+	if err == nil && last.Entry.Kind != message.FiredEntry && last.Entry.Fires(generation) {
+		return s.ofRound(ctx, see, subject, generation)
+	}
+	if err != nil || !hides(last, generation) {
+		return see, err
+	}
+	behind, err := s.behind(ctx, subject, generation, last)
+	switch e := behind.Entry; {
+	case err != nil:
+		return timer.State{}, err
+	case e.Kind == message.UnprovenEntry:
+		return behind, nil
+	case !e.Fires(generation):
+		return see, nil
+	case e.Kind != message.FiredEntry:
+		return s.ofRound(ctx, behind, subject, generation)
+	}
+	next, err := s.behind(ctx, subject, behind.Sequence, last)
+	if e := next.Entry; err == nil && e.Kind == message.OverEntry && e.Generation == generation {
+		return next, nil // it is settled, and a crash came before its removal
+	}
+	return behind, err
+}
+
+// LookAtRound is Look for a round that is due, and of which nothing was read yet. Its own entry is mostly the first of
+// its subject. That tells besides that the rounds before are settled, and is one question instead of two: all rounds of
+// a minute may be due at once. What may have been put over it is not asked for. If there is something, the stream
+// refuses the firing, and Look finds it then.
+func (s *Stream) LookAtRound(ctx context.Context, subject string, generation uint64) (timer.State, error) {
+	m, ok, err := s.Entries().Next(ctx, subject, 1)
+	if err != nil || !ok || m.Sequence != generation {
+		return s.Look(ctx, subject, generation)
+	}
+	see := s.Entries().State(m)
+	see.Alone = true
+	return see, nil
+}
+
+// ofRound is what is true of a round that the next one says has fired: that entry stays when the round is settled, and
+// the round's own entry goes.
+func (s *Stream) ofRound(
+	ctx context.Context, next timer.State, subject string, generation uint64,
+) (timer.State, error) {
+	settled, err := s.roundSettled(ctx, subject, generation, next.Sequence)
+	next.Settled = settled
+	return next, err
+}
+
+// roundSettled reports whether the round that another one follows has been delivered, or is in a retry lane or among
+// the dead letters: then, and only then, is its entry removed. Whoever knows the entry that follows has, or had, the
+// one before.
+func (s *Stream) roundSettled(ctx context.Context, subject string, generation, follows uint64) (bool, error) {
+	m, err := s.known(ctx, subject, generation)
+	return err == nil && m.Sequence >= follows, err
+}
+
+// BeforeSettled reports whether no round of a series that came before a generation is on its way, and whether nothing
+// else is left before it, either. Its own entry says whether the one right before it has fired. Where it was put in
+// place of one that was moved, or paused, that one's entry does, or one farther back: so all are read that are left.
+func (s *Stream) BeforeSettled(
+	ctx context.Context, subject string, series, generation uint64,
+) (settled, alone bool, err error) {
+	for from, before := uint64(1), uint64(0); ; {
+		m, err := s.known(ctx, subject, from)
+		if err != nil {
+			return false, false, err
+		}
+		if before == 0 && m.Sequence == generation {
+			return true, true, nil
+		}
+		e := s.Policy.ParseTimer(m.Incoming(s.Name()))
+		if before > 0 && (e.Kind == message.UnprovenEntry || e.Fires(before) && e.Fired().Series == series) {
+			return false, false, nil
+		}
+		if m.Sequence >= generation {
+			return true, false, nil
+		}
+		from, before = m.Sequence+1, m.Sequence
+	}
+}
+
+// hides reports whether a firing of a generation may stand before the last entry of its subject.
+func hides(last timer.State, generation uint64) bool {
+	if last.None || last.Sequence <= generation {
+		return false
+	}
+	switch e := last.Entry; e.Kind {
+	case message.FiredEntry, message.OverEntry:
+		return e.Generation != generation
+	case message.CancelEntry:
+		return e.Cancelled != generation // or it came in place of the set
+	case message.UnprovenEntry:
+		return false // until it is known, nothing is
+	}
+	return true
+}
+
+// behind reads the entry that follows a sequence on its subject. The last entry is known. Whoever gives an entry above
+// the sequence has, or had, all that came between: a firing that is behind its generation is missing only once it was
+// removed. A leader that gives none does not know the last entry, or that one was removed meanwhile.
+func (s *Stream) behind(ctx context.Context, subject string, sequence uint64, last timer.State) (timer.State, error) {
+	m, err := s.known(ctx, subject, sequence+1)
+	if err != nil {
+		return timer.State{}, err
+	}
+	see := s.Entries().State(m)
+	see.LastSeq = max(last.LastSeq, m.Sequence)
+	return see, nil
+}
+
+// known reads the first entry of a subject from a sequence on, where there is one.
+func (s *Stream) known(ctx context.Context, subject string, from uint64) (jsapi.Message, error) {
+	m, ok, err := s.Entries().Next(ctx, subject, from)
+	if err == nil && !ok {
+		err = errDeposed
+	}
+	return m, err
+}
+
+// Examined notes what was read of a timer in doubt, and decides what comes next. Local is our own clock's time.
+func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local time.Time) Step {
+	if found.Entry.Kind == message.UnprovenEntry {
+		s.ReadKeys(local)
+	}
+	firing := a.firing(s.Instance)
+	switch behind := found.Behind(firing); {
+	case !behind:
+		a.behind = time.Time{}
+	case a.behind.IsZero():
+		a.behind = local
+	default:
+		found.Lasting = local.Sub(a.behind) >= timer.StaleFor
+	}
+	var patience time.Duration
+	if by := found.Entry.By; by != "" {
+		patience = s.Patience(by)
+	}
+	v, until := timer.Judge(firing, found, now.Stamp(), patience)
+	switch {
+	case v == timer.Drop && a.Swept() && !found.None: // what was before the last entry should have gone
+		a.Stage, a.Entry, a.Keep = Settled, found.Sequence, true
+		return Step{Kind: Remove}
+	case v == timer.Claim:
+		a.Stage = Pending
+	}
+	return afterExamine(v, until)
+}
+
+// afterExamine decides by what the last entry of a timer's subject means.
+func afterExamine(v timer.Verdict, until time.Time) Step {
+	switch v {
+	case timer.Claim:
+		return Step{Kind: Anew}
+	case timer.Deliver:
+		return Step{Kind: Deliver}
+	case timer.Wait:
+		return Step{Kind: Hold, At: leader.At(until)}
+	case timer.Drop:
+		return Step{Kind: LetGo}
+	}
+	return Step{Kind: BackOff}
+}

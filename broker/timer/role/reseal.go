@@ -1,0 +1,123 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+)
+
+// This file has the owner of the timers' lane seal anew what is pending there under an earlier key, with a pass of the
+// sweep. So that key can be taken away, although a round may be a year away and a pause has no end. While instances
+// differ about the first key, that of the lane's owner counts.
+
+// seals are what a pass finds of the keys that entries are sealed with.
+type seals struct {
+	resealed int
+	err      error           // why the pass has stopped to seal entries anew
+	unopened int             // entries that say that a broker wrote them, under a key that is not known
+	keys     map[string]bool // the ids of these keys
+}
+
+// Unopened is how many entries say that a broker wrote them under a key that is not known, and the ids of such keys.
+func (p Pass) Unopened() (entries int, keys map[string]bool) { return p.seals.unopened, p.seals.keys }
+
+// Resealed is how many entries the pass has sealed anew, and why it has stopped to do so; nil if it has not.
+func (p Pass) Resealed() (entries int, err error) { return p.seals.resealed, p.seals.err }
+
+// Outlives reports whether an entry that is pending is sealed with an earlier key.
+func (s *Stream) Outlives(e message.Entry, in message.Incoming) bool {
+	return (e.Kind == message.SetEntry || e.Kind == message.PausedEntry) && e.Problem == nil &&
+		s.Policy.ClaimsOurs(in) && s.Policy.Keys.UseOfMessage(in.Header) == message.LaterKey
+}
+
+// judge looks at the key of an entry. Done reports whether the pass has nothing more to do with it: it is sealed anew,
+// and read again then, or it cannot be opened. Again reports whether a later pass must look at it. The lane may not
+// have judged yet what was stored after before.
+func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time.Time) (done, again bool) {
+	in := m.Incoming(s.Name())
+	in.BodyLeft = true
+	if !s.Policy.ClaimsOurs(in) {
+		return false, false
+	}
+	if s.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey {
+		if m.At.After(before) {
+			return true, true // the lane removes it if it is a forgery
+		}
+		if p.unopened++; p.keys == nil {
+			p.keys = make(map[string]bool)
+		}
+		if len(p.keys) < mostUnknownKeys {
+			p.keys[message.KeyID(in.Header[message.HeaderSeal][0])] = true
+		}
+		s.ReadKeys(time.Now())
+		return true, true
+	}
+	if !s.Outlives(s.Policy.ParseTimer(in), in) {
+		return false, false
+	}
+	if p.err != nil { // the stream takes nothing
+		return false, true
+	}
+	stored, err := s.reseal(ctx, m)
+	if stored {
+		p.resealed++
+	}
+	p.err = err
+	return stored, err != nil
+}
+
+// mostUnknownKeys bounds the ids that are named: anybody may write some.
+const mostUnknownKeys = 8
+
+// reseal stores an entry again in place of itself, under the key that seals now. Stored is false where something else
+// stands there by now, or where the entry stays as it is.
+func (s *Stream) reseal(ctx context.Context, m lane.Stored) (stored bool, err error) {
+	last, err := s.API.Last(ctx, s.Name(), m.Subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && last.Sequence != m.Sequence {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read the last entry of %s: %w", m.Subject, err)
+	}
+	header, ok := s.Policy.Resealed(last.Incoming(s.Name()), time.Now())
+	if !ok {
+		return false, nil
+	}
+	reply := s.Publish(ctx, &nats.Msg{Subject: m.Subject, Header: nats.Header(header), Data: last.Data})
+	if outcome := reply.Outcome(); outcome == jsapi.Conflict || outcome == jsapi.Undecided {
+		return false, nil // it fires, or a client was faster
+	}
+	if err := reply.Problem(); err != nil {
+		return false, fmt.Errorf("store the entry of %s again: %w", m.Subject, err)
+	}
+	return true, nil
+}
+
+// resealCursor stores the cursor again if it is sealed with an earlier key. While nothing is set, no other is stored.
+func (s *Stream) resealCursor(ctx context.Context) error {
+	if len(s.Policy.Keys.IDs()) < 2 {
+		return nil
+	}
+	m, err := s.API.Last(ctx, s.Name(), s.Policy.Names.Armed())
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the cursor of the timers: %w", err)
+	}
+	in := m.Incoming(s.Name())
+	c, ok := timer.ParseCursor(m.Data, m.Sequence)
+	if !ok || s.Policy.Keys.UseOfMessage(in.Header) != message.LaterKey || !s.Policy.ProvenCursor(in) {
+		return nil
+	}
+	return s.KeepCursor(ctx, c)
+}

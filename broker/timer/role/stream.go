@@ -1,0 +1,187 @@
+package role
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
+	"delaybroker/broker/timer/timetable"
+)
+
+// Config is the configuration of a Stream.
+type Config struct {
+	Instance string // by which firings are told apart
+	Policy   message.Policy
+	History  time.Duration // how long the last entry of a timer tells what became of it; zero for not at all
+	Reserve  int           // the bytes that the stream's max_msg_size leaves for our headers
+
+	API jsapi.Client
+	// Copies reads from any replica, on a connection of its own. Without a connection, all is read from the leader.
+	Copies jsapi.Client
+	Sample func(ctx context.Context, stream string) (lane.Sample, error) // the stream's state, as its leader gives it
+	// Publish publishes on the stream, and returns its answer; an answer that the stream has not written does not count.
+	Publish  func(context.Context, *nats.Msg) jsapi.Reply
+	Scan     lane.Scan                           // with the connection to read on
+	Patience func(instance string) time.Duration // how long what an instance has fired is left to it
+	ReadKeys func(local time.Time)               // makes sure that the secrets are read soon
+}
+
+// Stream is the stream of named timers, as all workers of an instance use it. It is safe for concurrent use.
+type Stream struct {
+	Config
+	claims  timer.Claims  // in this process
+	settled timer.Settled // likewise
+
+	leaderOnly atomic.Int64 // Unix time in nanoseconds until which replicas are not asked
+}
+
+// NewStream asks nothing.
+func NewStream(cfg Config) *Stream { return &Stream{Config: cfg} }
+
+// Name is the name of the stream.
+func (s *Stream) Name() string { return s.Policy.Names.TimersStream() }
+
+// Entries is what it takes to read the entries of the stream.
+func (s *Stream) Entries() store.Entries {
+	return store.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
+}
+
+// Take claims the firing of a timer within this process, and reports whether it is this alarm's.
+func (s *Stream) Take(a *Alarm) bool { return s.claims.Take(a.Generation, a) }
+
+// Release gives the firing up.
+func (s *Stream) Release(a *Alarm) { s.claims.Release(a.Generation, a) }
+
+// OfMarker is the alarm of a message that stands for a timer in another lane. Its seal vouches for its id.
+func (s *Stream) OfMarker(r message.Request) *Alarm {
+	id, err := message.ParseID(r.ID)
+	if err != nil {
+		panic("bug: a hop has been read with an id that cannot be: " + r.ID)
+	}
+	return &Alarm{
+		Subject:    s.Policy.Names.TimerOf(r),
+		Generation: id.Sequence, At: id.At, Size: r.Timer.Size, Stage: Doubt,
+		fresh: true, unread: r.Series > 0, cleared: true,
+	}
+}
+
+// OfEntry is the alarm of an entry that was read.
+func (s *Stream) OfEntry(e message.Entry, in message.Incoming) *Alarm {
+	a := &Alarm{
+		Subject: in.Subject, Generation: in.Sequence, At: in.At, Size: len(in.Data), First: e.First, cleared: e.First,
+		Removal: Removal{Alone: !s.Policy.CanName(in.Subject)},
+	}
+	a.Succeeds(e)
+	switch e.Kind {
+	case message.SetEntry, message.UnprovenEntry: // the latter until its key is known
+	case message.PausedEntry:
+		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, true
+	case message.CancelEntry:
+		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, s.history(in.Subject) > 0
+	default: // ours: the lane of its marker has it, or nobody needs it
+		a.Stage = Settled
+	}
+	return a
+}
+
+// LeftBehind is the alarm of a firing from before the lane was ours, which its last owner may have left; that may have
+// been this instance. Its set is gone: so it was delivered, and a crash came before its own entry was removed; or a
+// client has put something over it. It is found as a marker would find it. The sweep would find it too, and later than
+// the target's stream recognises copies. It returns nil for any other entry.
+func (s *Stream) LeftBehind(e message.Entry, in message.Incoming) *Alarm {
+	if e.Kind != message.FiredEntry {
+		return nil
+	}
+	id, err := message.ParseID(e.Request.ID)
+	if err != nil {
+		return nil
+	}
+	return &Alarm{
+		Subject: in.Subject, Generation: e.Generation, At: id.At, Size: len(in.Data), Stage: Doubt,
+	}
+}
+
+// history is how long the last entry of a timer's subject tells what became of it.
+func (s *Stream) history(subject string) time.Duration {
+	if s.Policy.Names.Repeats(subject) {
+		return max(s.History, message.RepeatTime)
+	}
+	return s.History
+}
+
+// Ends is since when an entry should be gone, by itself or with its timer. It is zero for one that may stay.
+func (s *Stream) Ends(e message.Entry, subject string, stored time.Time) time.Time {
+	switch e.Kind {
+	case message.SetEntry:
+		return e.Request.Due
+	case message.FiredEntry:
+		return stored
+	case message.CancelEntry, message.OverEntry:
+		return stored.Add(s.history(subject) - sweepLate)
+	}
+	return time.Time{}
+}
+
+// TooLargeToFire is the problem of a set for which there is no room in its own stream once it has fired.
+func (s *Stream) TooLargeToFire(a *Alarm, size int) *message.Problem {
+	return message.Problemf(message.TooLarge,
+		"%d bytes and headers are more than can be fired: the stream's max_msg_size must leave %d bytes free for the "+
+			"broker's headers (generation %d; what it replaced is gone)", size, s.Reserve, a.Generation)
+}
+
+// Firing is the entry that says that a timer fires. Of a series, it is the next round, too; or, where this one was
+// missed, the next round alone. It is nil where the last round was missed: then the timer is settled.
+func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time) *nats.Msg {
+	a.ends = over
+	if r.Recurs == nil {
+		return s.sealed(a.Subject, r.FiredHeader(a.Generation, s.Instance), body)
+	}
+	series, round := r.RoundOf()
+	d := r.Recurs.Table.Decide(series, round, now)
+	a.Left = d.Left
+	next := message.Next{
+		By: s.Instance, Round: d.Next, Wait: d.Wait, Table: r.Recurs.Table, First: series.First, Word: r.Word,
+	}
+	switch more := d.Next != (timetable.Round{}); {
+	case d.Fire && !more:
+		return s.sealed(a.Subject, r.FiredHeader(a.Generation, s.Instance), body)
+	case d.Fire:
+		a.ends = goesOn
+	case more:
+		a.ends, next.By = passes, ""
+	default:
+		a.missed(0)
+		return nil
+	}
+	return s.sealed(a.Subject, r.RoundHeader(a.Generation, next), body)
+}
+
+// Found takes the firing of a timer from the entry that says so, and returns its request.
+func (a *Alarm) Found(see timer.State) message.Request {
+	e := see.Entry
+	if a.ends = over; e.Kind != message.FiredEntry {
+		a.ends = goesOn
+	}
+	a.Won(see.Sequence)
+	return e.Fired()
+}
+
+// Tells reports whether an entry is to say what became of a timer before its entries are removed.
+func (s *Stream) Tells(a *Alarm) bool { return s.history(a.Subject) > 0 && !a.Alone && a.What != "" }
+
+// Over is that entry.
+func (s *Stream) Over(a *Alarm, r message.Request) *nats.Msg {
+	return s.sealed(a.Subject, r.OverHeader(a.Generation, a.Entry, a.What), nil)
+}
+
+func (s *Stream) sealed(subject string, header message.Header, body []byte) *nats.Msg {
+	s.Policy.Keys.SealMessage(subject, header, body, time.Now())
+	return &nats.Msg{Subject: subject, Header: nats.Header(header), Data: body}
+}

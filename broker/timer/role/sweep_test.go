@@ -1,0 +1,41 @@
+package role
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"delaybroker/broker/leader"
+)
+
+// TestSweepWaits: the first pass is due when the lane has been read; the next ones take a hundredth of the time, and
+// wait until something may be late by a minute.
+func TestSweepWaits(t *testing.T) {
+	var s Sweep
+	local := time.Now()
+	want := func(when string, at leader.Time, local time.Time, wait time.Duration, ok bool) {
+		t.Helper()
+		if got, due := s.Wait(at, local, false); got > 0 != (wait > 0) || wait > 0 && got != wait || due != ok {
+			t.Errorf("%s: in %s, %t; want %s, %t", when, got, due, wait, ok)
+		}
+	}
+	now := leader.At(set)
+	if _, due := s.Wait(now, local, true); due {
+		t.Error("an empty stream is passed through")
+	}
+	want("at first", now, local, 0, true)
+	if before := s.Begin(now); !before.Equal(set.Add(-time.Minute)) {
+		t.Errorf("it picks up what was due before %s", before)
+	}
+	want("during a pass", now, local, 0, false)
+	s.End(Pass{took: 2 * time.Second}, local)
+	want("when there is nothing", now, local, 0, false)
+	s.Left(set.Add(time.Hour))
+	s.Left(time.Time{}) // of a set that cannot be read
+	want("when something is due", now, local, time.Hour+time.Minute, true)
+	s.Left(set)
+	want("when that is soon", now, local, 200*time.Second, true)
+	s.Begin(now)
+	s.End(Pass{Err: errors.New("x")}, local)
+	want("after a failure", now, local, time.Minute, true)
+}

@@ -1,0 +1,199 @@
+package schedules
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer/timetable"
+)
+
+// What the server answers to a request is held against this package in test/schedules. Here is what the server has not,
+// and what no input may do.
+
+var (
+	now     = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	grounds = message.ParseGrounds("plans.orders.>=orders.>,plans.mail.>=mail.>", nil)
+)
+
+func judge(subject, body string, headers ...string) (Change, *Refusal) {
+	h := make(message.Header)
+	for i := 0; i < len(headers); i += 2 {
+		h[headers[i]] = append(h[headers[i]], headers[i+1])
+	}
+	return Judge(grounds, "DELAY_TIMERS", Request{Subject: subject, Header: h, Body: []byte(body)}, now)
+}
+
+// TestTargetsBelongToSubjects: the subject of a request says which targets it may name.
+func TestTargetsBelongToSubjects(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		subject, target string
+		ok              bool
+	}{
+		{"plans.orders.a", "orders.x", true}, {"plans.orders.a", "mail.x", false}, {"plans.mail.a", "mail.x", true},
+		{"plans.mail.a", "orders.x", false}, {"plans.orders.a", "orders", false}, {"plans.orders.a", "plans.mail.a", false},
+		{"plans.other.a", "orders.x", false}, // of no ground
+	} {
+		_, refused := judge(tt.subject, "", hSchedule, "@at 2026-12-24T18:00:00Z", hTarget, tt.target)
+		if (refused == nil) != tt.ok || refused != nil && refused.ErrCode != badTarget.ErrCode {
+			t.Errorf("%s for %s: %v", tt.subject, tt.target, refused)
+		}
+	}
+}
+
+// TestNoScheduleForASchedule: what is delivered on the subject of a schedule would be a request, and end it.
+func TestNoScheduleForASchedule(t *testing.T) {
+	t.Parallel()
+	all := message.ParseGrounds("plans.a.>=>,plans.b.>=>", nil)
+	for _, target := range []string{"plans.a.y", "plans.b.y"} {
+		h := message.Header{hSchedule: {"@at 2026-12-24T18:00:00Z"}, hTarget: {target}}
+		if _, refused := Judge(all, "DELAY_TIMERS", Request{Subject: "plans.a.x", Header: h}, now); refused == nil ||
+			refused.ErrCode != badTarget.ErrCode {
+			t.Errorf("for %s: %v", target, refused)
+		}
+	}
+}
+
+// TestEndsBelongToSubjects: likewise which schedules it may end.
+func TestEndsBelongToSubjects(t *testing.T) {
+	t.Parallel()
+	for scheduler, ok := range map[string]bool{
+		"plans.orders.b": true, "plans.mail.b": false, "orders.x": false, "plans.orders.a": false, "plans.orders.*": false,
+	} {
+		w, refused := judge("plans.orders.a", "", hScheduler, scheduler, hNext, nextPurge)
+		if (refused == nil) != ok || ok && (!w.Cancel || w.Schedule.Subject != scheduler) {
+			t.Errorf("of %s: %+v, %v", scheduler, w, refused)
+		}
+	}
+}
+
+// TestGroundsAreChecked: a setting that could not mean anything is refused, with what to write.
+func TestGroundsAreChecked(t *testing.T) {
+	t.Parallel()
+	roots := []string{"delay", "delaysys"}
+	for list, want := range map[string]string{
+		"plans.>=orders.>":                           "",
+		"plans.>=orders.>,plans.>=mail.>":            "", // one ground with two targets
+		"plans.a.>=orders.>,plans.b.>=mail.>":        "",
+		"plans.>":                                    "no target may be named",
+		"plans.>=orders.>,plans.a.>=mail.>":          "overlap",
+		">=orders.>":                                 "begins with a plain token",
+		"*.plans=orders.>":                           "begins with a plain token",
+		"plans=orders.>":                             "at least two tokens",
+		"$JS.>=orders.>":                             "want none below",
+		"_INBOX.>=orders.>":                          "want none below",
+		"delay.30m.>=orders.>":                       "want none below",
+		"plans..>=orders.>":                          "begins with a plain token",
+		"plans.>=orders..x":                          "target pattern",
+		"plans.>=":                                   "target pattern",
+		"plans.a.*.>=orders.>,plans.*.b.c=mail.>":    "overlap",
+		"plans.>=orders.>,other.>=>,third.x=mail.>":  "",
+		"plans.orders.>=orders.> plans.mail.>=mail.": "target pattern",
+	} {
+		err := message.ParseGrounds(list, nil).Check(roots)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", list, err, want)
+		}
+	}
+	if err := message.ParseGrounds("plans.>", []string{"public.>"}).Check(roots); err != nil {
+		t.Errorf("with the targets that headers may name: %v", err)
+	}
+}
+
+// FuzzJudge: whatever a stranger writes, the answer comes, and what is accepted can be stored and read.
+func FuzzJudge(f *testing.F) {
+	f.Add("plans.orders.a", "@at 2026-12-24T18:00:00Z", "orders.x", "Europe/Berlin", "1h", "sub", "", "")
+	f.Add("plans.orders.a", "@every 1h30m0.5s", "orders.x", "", "never", "all", "orders.y", "10s")
+	f.Add("plans.orders.a", "*/5 0-3,5 * JAN-mar ? MON", "orders.x", "UTC", "0", "", "", "never")
+	f.Add("plans.orders.a", "@every 2540400h10m", "orders.x", "", "9223372036s", "", "", "2147483648")
+	f.Add("plans.orders.a", "@at 0000-01-01T00:00:00+23:59", "orders.x", "", "", "", "", "")
+	f.Fuzz(func(t *testing.T, subject, schedule, target, zone, ttl, rollup, source, own string) {
+		h := message.Header{hSchedule: {schedule}, hTarget: {target}, "X": {own}}
+		for name, value := range map[string]string{
+			hZone: zone, hTTL: ttl, hRollup: rollup, hSource: source, hOwnTTL: own,
+		} {
+			if value != "" {
+				h[name] = []string{value}
+			}
+		}
+		w, refused := Judge(grounds, "DELAY_TIMERS", Request{Subject: subject, Header: h}, now)
+		if refused != nil || w.Cancel {
+			return
+		}
+		names, err := message.NewNames("delay")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := message.Policy{Names: names, Keys: message.NewKeys([]string{"a secret of the brokers"}, time.Unix(0, 0))}
+		header, _, problem := p.ScheduleEntry(w.Schedule, h, nil, now)
+		if problem != nil || p.CheckSchedule(w.Schedule.Subject) != nil {
+			return // refused after all, by our own rules
+		}
+		e := p.ParseTimer(message.Incoming{
+			Stream: "DELAY_TIMERS", Sequence: 1, At: now, Subject: names.ScheduleSubject(w.Schedule.Subject), Header: header,
+		})
+		if e.Kind != message.SetEntry || e.Problem != nil || e.Request.Target != target || e.Request.Due.Before(now) ||
+			e.Request.Scheduler != w.Schedule.Subject {
+			t.Errorf("read back as %+v, %v", e, e.Problem)
+		}
+	})
+}
+
+// FuzzCron: what the server's grammar allows is a time table, or never comes; and its numbers mean themselves.
+func FuzzCron(f *testing.F) {
+	for _, expr := range []string{
+		"* * * * * *", "5/20 1-59/7 ? 1,2,31 jan-DEC sun", "0 0 0 30 2 *", "@hourly", "+1 * * * * *", "1--2 * * * * *",
+		"0 0 0 * * 6-6/2", "01 02 03 04 05 06", "*-5 * * * * *", "*/9999999999999999999 * * * * *",
+	} {
+		f.Add(expr)
+	}
+	f.Fuzz(func(t *testing.T, pattern string) {
+		expr, err := parseCron(pattern)
+		if err != nil {
+			return
+		}
+		again, err := parseCron(expr)
+		if err != nil || again != expr {
+			t.Errorf("%q is %q, which is %q, %v", pattern, expr, again, err)
+		}
+		table, err := timetable.Parse(timetable.Words{Cron: expr})
+		if err != nil {
+			if !strings.Contains(err.Error(), "never matches") && len(expr) < 256 {
+				t.Errorf("%q is %q: %v", pattern, expr, err)
+			}
+			return
+		}
+		if next, ok := table.Start(now, time.Time{}); !ok || !next.After(now) {
+			t.Errorf("%q comes next at %s, %t", pattern, next, ok)
+		}
+	})
+}
+
+// TestCronIsTheServers: six fields, by the server's grammar, written so that every parser reads the same.
+func TestCronIsTheServers(t *testing.T) {
+	t.Parallel()
+	for pattern, want := range map[string]string{
+		"@yearly":                          "0 0 0 1 1 *",
+		"@annually":                        "0 0 0 1 1 *",
+		"@monthly":                         "0 0 0 1 * *",
+		"@weekly":                          "0 0 0 * * 0",
+		"@daily":                           "0 0 0 * * *",
+		"@midnight":                        "0 0 0 * * *",
+		"@hourly":                          "0 0 * * * *",
+		"*/2 * * * * *":                    "0-58/2 * * * * *",
+		"5/20 0,1,2 */1 ? JAN-mar sat,sun": "5-45/20 0-2 * * 1-3 0,6",
+		"*,5 1-31/10 0-23 1-31 * 6-6/2":    "* 1-31/10 0-23 1-31 * 6",
+		"59 1,2,4,5,7 9 5/30 12 0":         "59 1,2,4,5,7 9 5 12 0",
+		"*/99 0 0 * * *":                   "0 0 0 * * *",
+		"1/9223372036854775807 0 0 * * *":  "1 0 0 * * *",
+		"* * * * *":                        "", "* * * * * * *": "", "60 * * * * *": "", "* * * 0 * *": "", "* * * * * 7": "",
+		"@every 1h": "", "L * * * * *": "", "1-2-3 * * * * *": "", "1/2/3 * * * * *": "", "*/0 * * * * *": "", ",,": "",
+		"* * * * ja *": "", "* * * * anf *": "", "* * * * janf *": "", "* * * *  *": "", "* * * * feb-jan *": "",
+	} {
+		if got, err := parseCron(pattern); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s is %q, %v, want %q", pattern, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+
+	"delaybroker/broker/timer/store"
+)
+
+// Call answers a question with what a package above this one knows, of all streams and not of timers alone. It returns
+// what is encoded as JSON; a *store.Refusal says what is wrong with the request. Rest is the last token of the subject
+// where that is a wildcard.
+type Call = func(ctx context.Context, rest string, body []byte) (any, error)
+
+// BadRequest is the error for a request that is not understood.
+func BadRequest(format string, args ...any) *store.Refusal {
+	return store.Refusef(store.CodeBad, format, args...)
+}
+
+// Decode reads the body of a request into a value that has its defaults. A field that does not exist is an error:
+// "dryrun" must not cancel anything.
+func Decode(body []byte, into any) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return BadRequest("the request is not understood: %v", err)
+	}
+	if _, err := d.Token(); err != io.EOF { // More is content with a bracket
+		return BadRequest("the request is not understood: one JSON object, and nothing behind it")
+	}
+	return nil
+}
+
+// endpointOf is that of a call on a subject.
+func endpointOf(subject, name string, c Call) *endpoint {
+	root := strings.TrimSuffix(subject, ".*")
+	e := &endpoint{name: strings.TrimSuffix(name, ".*"), root: root, isMany: true, isCall: true, on: []string{subject}}
+	e.answers = func(_ *Service, ctx context.Context, r request) (any, error) {
+		return c(ctx, strings.TrimPrefix(strings.TrimPrefix(r.Subject, root), "."), r.Data)
+	}
+	return e
+}

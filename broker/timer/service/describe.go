@@ -1,0 +1,63 @@
+package service
+
+import (
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+)
+
+// This file answers what "nats micro" asks: who is there (PING), what there is to ask (INFO), and how often that was
+// done (STATS). Package micro would answer on any subject: see doc.go.
+
+const (
+	serviceName    = "delaybroker"
+	serviceVersion = "1.0.0" // of the requests and answers, not of the program
+	description    = "Looks at named timers, cancels, moves, fires, pauses and resumes them"
+)
+
+// questionsTo are the subjects on which every instance is asked: all services, those of this name, and the one.
+func questionsTo(id string) map[string]micro.Verb {
+	all := make(map[string]micro.Verb)
+	for _, verb := range []micro.Verb{micro.PingVerb, micro.InfoVerb, micro.StatsVerb} {
+		root := micro.APIPrefix + "." + verb.String()
+		all[root], all[root+"."+serviceName], all[root+"."+serviceName+"."+id] = verb, verb, verb
+	}
+	return all
+}
+
+// describe answers such a question, and reports whether it is one.
+func (s *Service) describe(m *nats.Msg) bool {
+	verb, ok := s.questions[m.Subject]
+	if !ok {
+		return false
+	}
+	if body, err := encode(s.description(verb)); err == nil {
+		_ = s.Conn.Publish(m.Reply, body) // it fails without a connection; the operator asks again
+	}
+	return true
+}
+
+func (s *Service) description(verb micro.Verb) any {
+	who := micro.ServiceIdentity{
+		Name: serviceName, ID: s.id, Version: serviceVersion,
+		Metadata: map[string]string{"instance": s.Instance, "prefix": s.names.Prefix()},
+	}
+	switch verb {
+	case micro.InfoVerb:
+		info := micro.Info{ServiceIdentity: who, Type: micro.InfoResponseType, Description: description}
+		for _, e := range s.endpoints {
+			info.Endpoints = append(info.Endpoints,
+				micro.EndpointInfo{Name: e.name, Subject: e.on[0], QueueGroup: micro.DefaultQueueGroup})
+		}
+		return info
+	case micro.StatsVerb:
+		stats := micro.Stats{ServiceIdentity: who, Type: micro.StatsResponseType, Started: s.started}
+		for _, e := range s.endpoints {
+			e.mu.Lock()
+			now := e.stats
+			e.mu.Unlock()
+			stats.Endpoints = append(stats.Endpoints, &now)
+		}
+		return stats
+	}
+	return micro.Ping{ServiceIdentity: who, Type: micro.PingResponseType}
+}

@@ -1,0 +1,136 @@
+package service
+
+import (
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// request is a message that is to be answered.
+type request struct {
+	*nats.Msg
+	to       *endpoint
+	tenant   string // the first token of the targets that it is about; empty where it is about all
+	received time.Time
+}
+
+// queue holds requests until a worker takes them. Tenants have their turns one after the other, so no request waits
+// behind many of another tenant. When the queue is full, the tenant with the most requests in it loses one.
+type queue struct {
+	max   int // requests that may wait
+	share int // requests of one tenant that workers may have at once
+
+	mu      sync.Mutex // guards what follows
+	change  *sync.Cond // there is a turn, or nothing will come any more
+	tenants map[string]*tenant
+	turns   []*tenant // those with a request that waits and room in their share; the first is next
+	waiting int       // requests of all tenants
+	closed  bool
+}
+
+// tenant is there while one of its requests waits or is worked on.
+type tenant struct {
+	name    string
+	waiting []request
+	working int
+	inTurns bool
+}
+
+func newQueue(maxWaiting, share int) *queue {
+	q := &queue{max: maxWaiting, share: share, tenants: make(map[string]*tenant)}
+	q.change = sync.NewCond(&q.mu)
+	return q
+}
+
+// put adds a request. It returns the request for which there is no room, if full: this one, or a later one of a tenant
+// that has more of them waiting.
+func (q *queue) put(r request) (refused request, full bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := q.tenants[r.tenant]
+	if t == nil {
+		t = &tenant{name: r.tenant}
+	}
+	if q.waiting >= q.max {
+		most := q.longest()
+		last := len(most.waiting) - 1
+		if last <= len(t.waiting) {
+			return r, true
+		}
+		refused, full = most.waiting[last], true
+		most.waiting[last] = request{}
+		most.waiting = most.waiting[:last]
+		q.waiting--
+	}
+	q.tenants[r.tenant] = t
+	t.waiting = append(t.waiting, r)
+	q.waiting++
+	q.giveTurn(t)
+	return refused, full
+}
+
+// longest is the tenant with the most requests that wait.
+func (q *queue) longest() *tenant {
+	most := &tenant{}
+	for _, t := range q.tenants {
+		if len(t.waiting) > len(most.waiting) {
+			most = t
+		}
+	}
+	return most
+}
+
+// giveTurn lets a tenant have a turn after all others, if it has use for one.
+func (q *queue) giveTurn(t *tenant) {
+	if !t.inTurns && len(t.waiting) > 0 && t.working < q.share {
+		t.inTurns = true
+		q.turns = append(q.turns, t)
+		q.change.Signal()
+	}
+}
+
+// take waits for a request. Ok is false when the queue is closed and empty. Whoever takes one calls done.
+func (q *queue) take() (r request, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.turns) == 0 {
+		if q.closed && q.waiting == 0 {
+			return request{}, false
+		}
+		q.change.Wait()
+	}
+	t := q.turns[0]
+	q.turns[0] = nil
+	q.turns = q.turns[1:]
+	r, t.waiting[0] = t.waiting[0], request{}
+	t.waiting = t.waiting[1:]
+	q.waiting--
+	t.working++
+	t.inTurns = false
+	q.giveTurn(t)
+	if q.closed && q.waiting == 0 {
+		q.change.Broadcast()
+	}
+	return r, true
+}
+
+// done makes room for another request of the same tenant.
+func (q *queue) done(r request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := q.tenants[r.tenant]
+	t.working--
+	q.giveTurn(t)
+	if t.working == 0 && len(t.waiting) == 0 {
+		delete(q.tenants, t.name)
+	}
+}
+
+// close says that nothing is put any more.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.change.Broadcast()
+}

@@ -1,0 +1,219 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
+	"delaybroker/broker/timer/timetable"
+	"delaybroker/levels"
+)
+
+// maxWord is the longest word of a client, in bytes.
+const maxWord = 128
+
+// asked is the body of a request. Which of its fields count depends on the subject; all may be left out.
+type asked struct {
+	// About one timer.
+	Generation uint64    `json:"generation"` // only this one; zero for whatever stands there
+	Word       string    `json:"word"`       // of this request alone: asked again with it, what was done is known again
+	Series     uint64    `json:"series"`     // only this series, whichever round is pending; zero for any
+	For        string    `json:"for"`        // move: as Delay-For; retime: the first round
+	Until      time.Time `json:"until"`      // move: as Delay-Until; retime: the first round
+
+	tableAsked // retime
+
+	By string `json:"by"` // move, shift: so much later, as in 5m or -5m
+
+	manyAsked
+}
+
+// manyAsked is what is asked about many timers.
+type manyAsked struct {
+	Target  string        `json:"target"` // a pattern below that of the subject
+	Key     string        `json:"key"`    // with * for any characters
+	DueFrom time.Time     `json:"due_from"`
+	DueTo   time.Time     `json:"due_to"`
+	State   timer.Outcome `json:"state"`
+	After   uint64        `json:"after"` // the "next" of the page before
+	UpTo    uint64        `json:"up_to"` // of the first page
+	Limit   int           `json:"limit"`
+	DryRun  bool          `json:"dry_run"`
+
+	Recurring bool   `json:"recurring"` // timers: only what recurs
+	Set       string `json:"set"`       // timers: only what this set of schedules made
+}
+
+// tableAsked is a time table, in the words of the headers.
+type tableAsked struct {
+	Every  string    `json:"every"`
+	Cron   string    `json:"cron"`
+	Zone   string    `json:"time_zone"`
+	Jitter string    `json:"jitter"`
+	Missed string    `json:"missed"`
+	Rounds int       `json:"rounds"`
+	Last   time.Time `json:"last"`
+}
+
+// table reads it.
+func (t tableAsked) table() (*timetable.Table, error) {
+	w := timetable.Words{Every: t.Every, Cron: t.Cron, Zone: t.Zone, Jitter: t.Jitter, Missed: t.Missed, Last: t.Last}
+	if t.Rounds != 0 {
+		w.Rounds = strconv.Itoa(t.Rounds)
+	}
+	table, err := timetable.Parse(w)
+	if err != nil {
+		return nil, BadRequest("%v", err)
+	}
+	return &table, nil
+}
+
+// read reads the body of a request.
+func (r request) read() (a asked, err error) { return a, Decode(r.Data, &a) }
+
+// verdict answers a request about one timer.
+func (s *Service) verdict(ctx context.Context, r request) (any, error) {
+	a, err := r.read()
+	if err != nil {
+		return nil, err
+	}
+	key, target, _ := strings.Cut(strings.TrimPrefix(r.Subject, r.to.root), ".")
+	if key == message.ScheduleKey { // whoever may ask on it may act on the schedule, whatever its target
+		key, target = message.ScheduleName(target), ""
+	}
+	w := store.Change{
+		Request: timer.Request{Verb: r.to.verb, Generation: a.Generation, Series: a.Series, ID: a.Word},
+		Key:     key, Target: target,
+	}
+	if a.Generation > 0 && a.Series > 0 {
+		return nil, BadRequest("generation and series: one of them")
+	}
+	if w.ID == "" {
+		w.ID = r.Header.Get(message.HeaderWord)
+	}
+	if len(w.ID) > maxWord || strings.ContainsFunc(w.ID, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return nil, BadRequest("the word has %d bytes: at most %d, printable and without spaces", len(w.ID), maxWord)
+	}
+	if err := details(&w, a, r); err != nil {
+		return nil, err
+	}
+	return s.Timers.Do(ctx, w)
+}
+
+// details reads what only some verbs need.
+func details(w *store.Change, a asked, r request) (err error) {
+	timed := a.For != "" || !a.Until.IsZero()
+	switch {
+	case w.Verb != timer.Retime && a.tableAsked != tableAsked{}:
+		return BadRequest("a time table (every, cron and so on) is of retime")
+	case w.Verb == timer.Move:
+		return when(w, a, r)
+	case w.Verb == timer.Retime && a.By == "":
+		if w.Table, err = a.table(); err == nil && timed {
+			err = when(w, a, r)
+		}
+		return err
+	case timed || a.By != "":
+		return BadRequest("for and until are of move and retime, by is of move")
+	}
+	return nil
+}
+
+// when reads the time of a move.
+func when(w *store.Change, a asked, r request) (err error) {
+	wait, until := r.Header.Get(message.HeaderFor), r.Header.Get(message.HeaderUntil)
+	given := 0
+	for _, is := range []bool{a.For != "", !a.Until.IsZero(), a.By != "", wait != "", until != ""} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return BadRequest("when? one of for, until and by, or of the headers Delay-For and Delay-Until; got %d", given)
+	}
+	switch w.For, w.Until = a.For+wait, a.Until; {
+	case until != "":
+		if w.Until, err = time.Parse(time.RFC3339Nano, until); err != nil {
+			return BadRequest("Delay-Until %.40q: want RFC 3339 with a zone", until)
+		}
+	case w.For != "":
+		if _, err := levels.ParseDuration(w.For); err != nil {
+			return BadRequest("for: %v", err)
+		}
+	case a.By != "":
+		if w.By, err = store.ParseShift(a.By); err != nil {
+			return BadRequest("by: %v", err)
+		}
+	}
+	return nil
+}
+
+// many reads what is common to requests about many timers.
+func (r request) many() (a asked, f store.Filter, p store.Page, err error) {
+	if a, err = r.read(); err != nil {
+		return a, f, p, err
+	}
+	if a.Generation > 0 || a.Series > 0 || a.Word != "" || a.For != "" || !a.Until.IsZero() ||
+		a.tableAsked != (tableAsked{}) {
+		return a, f, p, BadRequest("generation, series, word, for, until and a time table are of one timer")
+	}
+	f = store.Filter{
+		Key: a.Key, DueFrom: a.DueFrom, DueTo: a.DueTo, State: a.State, Recurring: a.Recurring, Set: a.Set,
+	}
+	prefix := strings.TrimPrefix(strings.TrimPrefix(r.Subject, r.to.root), ".")
+	switch {
+	case strings.ContainsAny(prefix, "*>"): // no grant is meant so
+		return a, f, p, BadRequest("%s: name where the targets begin, without wildcards", r.Subject)
+	case a.Target == "" && prefix != "":
+		f.Under = prefix
+	case a.Target != "":
+		if prefix != "" && a.Target != prefix && !strings.HasPrefix(a.Target, prefix+".") {
+			return a, f, p, BadRequest("target %q: want one that begins with %s, as the subject does", a.Target, prefix)
+		}
+		f.Targets, f.Under = []string{a.Target}, prefix
+	}
+	return a, f, store.Page{After: a.After, UpTo: a.UpTo, Limit: a.Limit}, nil
+}
+
+func (s *Service) list(ctx context.Context, r request) (any, error) {
+	a, f, p, err := r.many()
+	if err != nil {
+		return nil, err
+	}
+	if a.By != "" || a.DryRun {
+		return nil, BadRequest("by and dry_run are of shift and cancel-all")
+	}
+	return s.Timers.List(ctx, f, p)
+}
+
+// bulk answers a page of cancel-all or shift. A shift has to know up to where: a first page whose answer got lost would
+// otherwise shift all twice.
+func (s *Service) bulk(ctx context.Context, r request) (any, error) {
+	a, f, p, err := r.many()
+	if err != nil {
+		return nil, err
+	}
+	p.Limit = cmp.Or(p.Limit, store.MaxLimit) // for the server, the begin of a page costs as much as some hundred timers
+	b := store.Bulk{Verb: r.to.verb, DryRun: a.DryRun, Filter: f, Page: p}
+	switch {
+	case a.Recurring || a.Set != "":
+		return nil, BadRequest("recurring and set are of timers, which lists")
+	case a.State != "" && a.State != timer.Pending:
+		return nil, BadRequest("state %q: only what is pending can be changed", a.State)
+	case b.Verb == timer.Cancel && a.By != "":
+		return nil, BadRequest("by is of shift")
+	case b.Verb == timer.Move && !b.DryRun && a.UpTo == 0:
+		return nil, BadRequest("up_to is missing: ask with dry_run first, which tells it; " +
+			"then a page that is repeated shifts nothing twice")
+	case b.Verb == timer.Move:
+		if b.By, err = store.ParseShift(a.By); err != nil {
+			return nil, BadRequest("by: %v", err)
+		}
+	}
+	return s.Timers.Bulk(ctx, b)
+}

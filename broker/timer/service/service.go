@@ -1,0 +1,290 @@
+package service
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/ratelog"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
+)
+
+const (
+	// maxOne is how many requests about one timer are worked on at once, and minOne how many are whatever the largest
+	// body may be: each may have the body of its timer in memory, and all of them bodyRoom bytes.
+	maxOne   = 64
+	minOne   = 8
+	bodyRoom = 64 << 20
+	// maxMany is how many requests are worked on at once that list, go through many or look at all lanes. A tenant has
+	// one of them at a time.
+	maxMany = 4
+	// oneWaiting and manyWaiting are how many requests may wait for that.
+	oneWaiting  = 2048
+	manyWaiting = 64
+	// oneTime and manyTime are how long one may take from its receipt: less than who asks waits. A request is begun in
+	// the first half of it, or refused.
+	oneTime, manyTime = 3 * time.Second, 4 * time.Second
+	// received is how many messages may wait to be looked at. Further ones are dropped.
+	received = 1024
+	// maxRequest is the largest request, in bytes, with its subject and headers.
+	maxRequest = 8 << 10
+	// unansweredEvery is how often the log says that a request cannot be answered.
+	unansweredEvery = time.Minute
+)
+
+// Config says how a Service works.
+type Config struct {
+	Conn          *nats.Conn // to listen and to answer
+	Timers        *store.Timers
+	Calls         map[string]Call // what it answers besides, by the end of the subject: lanes, where.*
+	ReplyPrefixes []string        // below which it answers, besides _INBOX and _R_; without the final dot
+	Instance      string          // shown to operators
+	Grace         time.Duration   // for what is underway when Run is to end
+	Log           *slog.Logger
+}
+
+// Service answers requests about timers, as one of several instances. Make one with NewService; Run does the work.
+type Service struct {
+	Config
+	names     message.Names
+	id        string // unique among all services
+	started   time.Time
+	endpoints []*endpoint
+	questions map[string]micro.Verb // by subject
+	requests  *Listener
+	one, many *queue        // closed when nothing is received any more
+	workers   int           // of one
+	notes     ratelog.Limit // of the loop that receives
+}
+
+// endpoint is what requests on some subjects are for.
+type endpoint struct {
+	name    string
+	root    string // of its subjects; with the final dot where more must follow
+	on      []string
+	verb    timer.Verb
+	answers func(s *Service, ctx context.Context, r request) (any, error)
+	isMany  bool
+	isCall  bool // of all lanes: there is no target in its subject
+
+	mu    sync.Mutex // guards stats
+	stats micro.EndpointStats
+}
+
+// NewService starts nothing.
+func NewService(cfg Config) *Service {
+	id := rand.Text()
+	workers := oneWorkers(cfg.Conn.MaxPayload())
+	s := &Service{
+		Config: cfg, names: cfg.Timers.Policy.Names, id: id, questions: questionsTo(id),
+		requests: NewListener(cfg.Conn, received), workers: workers,
+		one: newQueue(oneWaiting, workers*3/4), many: newQueue(manyWaiting, 1),
+	}
+	for _, verb := range []timer.Verb{
+		timer.Get, timer.Cancel, timer.Move, timer.Fire, timer.Pause, timer.Resume, timer.Retime,
+	} {
+		root := s.names.TimerCall(string(verb))
+		s.endpoints = append(s.endpoints, &endpoint{
+			name: string(verb), root: root, on: []string{root + "*.>"}, verb: verb, answers: (*Service).verdict,
+		})
+	}
+	list, bulk := (*Service).list, (*Service).bulk
+	for _, e := range []*endpoint{
+		{name: "timers", root: s.names.TimersCall(), answers: list},
+		{name: "cancel-all", root: s.names.CancelAllCall(), verb: timer.Cancel, answers: bulk},
+		{name: "shift", root: s.names.ShiftCall(), verb: timer.Move, answers: bulk},
+	} {
+		e.isMany, e.on = true, []string{e.root + ".>", e.root}
+		s.endpoints = append(s.endpoints, e)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Calls)) {
+		s.endpoints = append(s.endpoints, endpointOf(s.names.Call(name), name, s.Calls[name]))
+	}
+	for _, e := range s.endpoints {
+		e.stats = micro.EndpointStats{Name: e.name, Subject: e.on[0], QueueGroup: micro.DefaultQueueGroup}
+	}
+	return s
+}
+
+// oneWorkers is how many requests about one timer are worked on at once where a message has so many bytes at most.
+func oneWorkers(maxPayload int64) int {
+	return int(min(maxOne, max(minOne, bodyRoom/max(1, maxPayload))))
+}
+
+// Run answers until ctx ends, and then what it has received, as far as the grace allows. Where it may not listen,
+// nobody is answered.
+func (s *Service) Run(ctx context.Context) {
+	s.started = time.Now().UTC() // for "nats micro"
+	if err := s.listen(); err != nil {
+		s.Log.Warn("nobody can ask this instance about timers", "err", err)
+		return
+	}
+	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	var working sync.WaitGroup
+	for range s.workers {
+		working.Go(func() { s.work(base, s.one, oneTime) })
+	}
+	for range maxMany {
+		working.Go(func() { s.work(base, s.many, manyTime) })
+	}
+	s.requests.Each(ctx, s.receive)
+	s.one.close()
+	s.many.close()
+	late := time.AfterFunc(s.Grace, abandon)
+	defer late.Stop()
+	working.Wait()
+}
+
+// listen subscribes to what the endpoints are on, and to the questions of "nats micro".
+func (s *Service) listen() error {
+	for _, e := range s.endpoints {
+		if err := s.requests.Subscribe(micro.DefaultQueueGroup, e.on...); err != nil {
+			return err
+		}
+	}
+	return s.requests.Subscribe("", slices.Collect(maps.Keys(s.questions))...)
+}
+
+// receive gives a request to the workers, or answers at once. It does not block.
+func (s *Service) receive(m *nats.Msg) {
+	if !Answerable(m.Reply, s.ReplyPrefixes) {
+		if more, ok := s.notes.Allow(unansweredEvery); ok {
+			s.Log.Warn("a request is not answered, and not carried out: its reply subject is none of those that answers go to "+
+				"(DELAY_REPLY_PREFIXES)", "subject", m.Subject, "reply", m.Reply, "more", more)
+		}
+		return
+	}
+	if s.describe(m) {
+		return
+	}
+	i := slices.IndexFunc(s.endpoints, func(e *endpoint) bool { return e.takes(m.Subject) })
+	if i < 0 {
+		return
+	}
+	e := s.endpoints[i]
+	r, queue := request{Msg: m, to: e, tenant: e.tenant(m.Subject), received: time.Now()}, s.one
+	if size := m.Size(); size > maxRequest {
+		s.answer(r, nil, store.Refusef(
+			store.CodeLarge, "the request has %d bytes with its headers: at most %d", size, maxRequest))
+		return
+	}
+	if e.isMany {
+		queue = s.many
+	}
+	if refused, full := queue.put(r); full {
+		s.answer(refused, nil, store.Refusef(
+			store.CodeBusy, "busy: %d requests wait, as many as may; repeat this one in a second", queue.max))
+	}
+}
+
+func (e *endpoint) takes(subject string) bool {
+	rest, ok := strings.CutPrefix(subject, e.root)
+	return ok && (!e.isMany || rest == "" || rest[0] == '.')
+}
+
+// tenant is the first token of the targets in a subject of the endpoint.
+func (e *endpoint) tenant(subject string) string {
+	rest := strings.TrimPrefix(subject, e.root)
+	switch {
+	case e.isCall:
+		return ""
+	case e.isMany:
+		rest = strings.TrimPrefix(rest, ".")
+	default:
+		_, rest, _ = strings.Cut(rest, ".") // behind the key
+	}
+	first, _, _ := strings.Cut(rest, ".")
+	return first
+}
+
+// Answerable reports whether a subject is one on which nobody takes an answer for a request. Who asks names it, and we
+// publish there with the rights of the broker.
+func Answerable(reply string, prefixes []string) bool {
+	if strings.ContainsAny(reply, "*> ") {
+		return false
+	}
+	for _, prefix := range append([]string{"_INBOX", "_R_"}, prefixes...) {
+		if rest, ok := strings.CutPrefix(reply, prefix+"."); ok && rest != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// work carries out requests until there are no more, each within a time from its receipt.
+func (s *Service) work(base context.Context, from *queue, within time.Duration) {
+	for {
+		r, ok := from.take()
+		if !ok {
+			return
+		}
+		answer, err := s.carryOut(base, r, within)
+		s.answer(r, answer, err)
+		from.done(r)
+	}
+}
+
+func (s *Service) carryOut(base context.Context, r request, within time.Duration) (any, error) {
+	if waited := time.Since(r.received); waited > within/2 {
+		return nil, store.Refusef(
+			store.CodeBusy, "busy: the request has waited for %s and is not begun; repeat it in a second",
+			waited.Round(time.Millisecond))
+	}
+	ctx, cancel := context.WithDeadline(base, r.received.Add(within))
+	defer cancel()
+	return r.to.answers(s, ctx, r)
+}
+
+// answer sends the answer, or the error as package micro does, and counts it.
+func (s *Service) answer(r request, answer any, err error) {
+	m := &nats.Msg{Subject: r.Reply}
+	if err == nil {
+		m.Data, err = encode(answer)
+	}
+	if err != nil {
+		refused := store.Refusef(store.CodeTrouble, "%v", err)
+		errors.As(err, &refused)
+		m.Header = nats.Header{
+			micro.ErrorHeader: {refused.Sentence}, micro.ErrorCodeHeader: {strconv.Itoa(refused.Code)},
+		}
+		m.Data, _ = encode(map[string]any{"code": refused.Code, "message": refused.Sentence})
+	}
+	if e := s.Conn.PublishMsg(m); e != nil && err == nil {
+		err = e
+	}
+	r.to.count(time.Since(r.received), err)
+}
+
+func encode(v any) ([]byte, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return []byte(strings.TrimSuffix(b.String(), "\n")), err
+}
+
+func (e *endpoint) count(took time.Duration, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats.NumRequests++
+	e.stats.ProcessingTime += took
+	e.stats.AverageProcessingTime = e.stats.ProcessingTime / time.Duration(e.stats.NumRequests)
+	if err != nil {
+		e.stats.NumErrors++
+		e.stats.LastError = err.Error()
+	}
+}

@@ -1,0 +1,74 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer/store"
+	"delaybroker/test/natstest"
+)
+
+// TestRunAnswersWhatItHasReceived: a service that stops answers what has come, and leaves no subscription.
+func TestRunAnswersWhatItHasReceived(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
+		names, err := message.NewNames(message.DefaultPrefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc := on.Connect()
+		s := NewService(Config{
+			Conn: nc, Timers: &store.Timers{Policy: message.Policy{Names: names}}, Log: slog.New(slog.DiscardHandler),
+		})
+		answers := make(chan *nats.Msg, received)
+		if _, err := on.Connect().ChanSubscribe("_INBOX.asker.*", answers); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		const n = 40
+		for i := range n {
+			s.requests.msgs <- &nats.Msg{Subject: "delayctl.timer.get._bad.orders.x", Reply: fmt.Sprint("_INBOX.asker.", i)}
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		s.Run(ctx)
+		synctest.Wait()
+		if len(answers) != n {
+			t.Errorf("%d of %d are answered", len(answers), n)
+		}
+		if left := nc.NumSubscriptions(); left > 0 {
+			t.Errorf("%d subscriptions are left", left)
+		}
+	})
+}
+
+// TestBusy: requests for which there is no room are told so at once.
+func TestBusy(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
+		names, err := message.NewNames(message.DefaultPrefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := NewService(Config{Conn: on.Connect(), Timers: &store.Timers{Policy: message.Policy{Names: names}}})
+		answers := make(chan *nats.Msg, received)
+		if _, err := on.Connect().ChanSubscribe("_INBOX.asker", answers); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for range oneWaiting + 3 { // nobody works
+			s.receive(&nats.Msg{Subject: "delayctl.timer.get.k.orders.x", Reply: "_INBOX.asker"})
+		}
+		synctest.Wait()
+		if len(answers) != 3 {
+			t.Fatalf("%d are answered at once, want 3", len(answers))
+		}
+		if m := <-answers; m.Header.Get("Nats-Service-Error-Code") != "429" {
+			t.Errorf("it is told %v", m.Header)
+		}
+	})
+}

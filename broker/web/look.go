@@ -1,0 +1,38 @@
+package web
+
+import (
+	"context"
+	"time"
+
+	"delaybroker/broker/inspect"
+)
+
+const (
+	// mostLooks is how often a broker that is not ready is asked, and pauseBetween how long after the last time: what is
+	// over in a moment, such as a start, is no finding.
+	mostLooks    = 5
+	pauseBetween = 500 * time.Millisecond
+)
+
+// Look asks the broker at a URL whether it is alive and ready. For an empty URL, nobody is asked.
+func Look(ctx context.Context, broker string) inspect.Probe {
+	if broker == "" {
+		return inspect.Probe{}
+	}
+	p := inspect.Probe{URL: broker + "/readyz"}
+	if alive, err := Ask(ctx, broker+"/healthz"); err == nil {
+		p.Alive = alive.Checks
+	}
+	for look := 1; ; look++ {
+		ready, err := Ask(ctx, p.URL)
+		p.Checks, p.Err = ready.Checks, err
+		if err != nil || Fine(p.Checks) || look == mostLooks {
+			return p
+		}
+		select {
+		case <-ctx.Done():
+			return p
+		case <-time.After(pauseBetween):
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
+)
+
+// Overview is how the fleet is. It has no data of tenants. A nil number is not known.
+type Overview struct {
+	Time       time.Time       `json:"time"`
+	Ready      bool            `json:"ready"`
+	Failing    []inspect.Check `json:"failing"` // what keeps this instance from being ready
+	Version    string          `json:"version"`
+	Prefix     string          `json:"prefix"`
+	Durability string          `json:"durability"`
+	Trouble    string          `json:"trouble,omitempty"` // why only this instance is shown
+	Numbers    Numbers         `json:"numbers"`
+	Instances  []Instance      `json:"instances"`
+	Lanes      []Lane          `json:"lanes"` // in the order in which messages pass them
+	Ahead      *Ahead          `json:"-"`     // a frame of its own, when there is a new one
+}
+
+// Numbers are those of all instances together.
+type Numbers struct {
+	Pending   uint64   `json:"pending"`
+	Retrying  uint64   `json:"retrying"`
+	Paused    uint64   `json:"paused"` // messages that wait for paused targets
+	Dead      *uint64  `json:"dead"`   // dead letters
+	Minute    *uint64  `json:"minute"` // due in the next minute, of those pending when that was forecast
+	Overdue   *uint64  `json:"overdue"`
+	Oldest    float64  `json:"oldest_seconds"` // since the oldest message should have left its lane, retries aside
+	Delivered *float64 `json:"delivered_per_second"`
+	Refused   *float64 `json:"refused_per_second"`
+	P50       *float64 `json:"late_p50_ms"` // of the last steps of the history
+	P99       *float64 `json:"late_p99_ms"`
+}
+
+// Instance is one of the fleet.
+type Instance struct {
+	Name      string    `json:"name"`
+	Self      bool      `json:"self"` // this one answers
+	Ready     bool      `json:"ready"`
+	Draining  bool      `json:"draining"`
+	Unproven  bool      `json:"unproven"` // nothing proves that a broker said so: it is in no sum
+	Older     bool      `json:"older"`    // it does not tell what it has done
+	Version   string    `json:"version,omitempty"`
+	Format    int       `json:"format,omitempty"` // the newest format of messages that it reads
+	Started   time.Time `json:"started,omitzero"`
+	Lanes     int       `json:"lanes"`
+	Pending   uint64    `json:"pending"`
+	Oldest    float64   `json:"oldest_seconds"`
+	Delivered *float64  `json:"delivered_per_second"`
+	Refused   *float64  `json:"refused_per_second"`
+}
+
+// Lane is a lane as its owner sees it.
+type Lane struct {
+	Stream  string    `json:"stream"`
+	Kind    string    `json:"kind"`
+	Level   string    `json:"level,omitempty"`
+	Delay   float64   `json:"delay_seconds"`
+	Owner   string    `json:"owner"` // empty: nobody says that it is
+	Pending *uint64   `json:"pending"`
+	Held    int       `json:"held"`
+	Oldest  float64   `json:"oldest_seconds"`
+	Resumes time.Time `json:"resumes_at,omitzero"`
+	State   string    `json:"state"` // a word
+}
+
+// Ahead is a forecast.
+type Ahead struct {
+	Time    time.Time        `json:"time"`
+	Step    float64          `json:"step_seconds"`
+	Exact   bool             `json:"exact"`
+	Pending uint64           `json:"pending"`
+	Overdue inspect.Amount   `json:"overdue"`
+	Later   inspect.Amount   `json:"later"`
+	Buckets []inspect.Bucket `json:"buckets"`
+	Silent  []string         `json:"silent,omitempty"`
+}
+
+// counted is what an instance had done at a time.
+type counted struct {
+	at time.Time
+	stats.Totals
+}
+
+// rates remembers what the instances had done at the last look, to tell how much they do in a second.
+type rates map[string]counted
+
+// combine makes an overview of what this instance says of itself, and others of themselves.
+func combine(status broker.Status, own broker.Answer, others []inspect.Member, before rates, now time.Time) Overview {
+	o := Overview{Time: now.UTC(), Failing: []inspect.Check{}}
+	owners := make(map[string]string)
+	answers := make(map[string]stats.LaneAnswer)
+	known, retries := make(map[string]bool), make(map[string]bool)
+	for _, l := range status.Lanes {
+		retries[l.Stream] = streams.Kind(l.Kind) == streams.Retry
+	}
+	for _, m := range fleetOf(own, others) {
+		known[m.Instance] = true
+		o.Instances = append(o.Instances, o.Numbers.add(m, retries, before, now))
+		o.Instances[len(o.Instances)-1].Self = m.Instance == own.Instance
+		if !m.Proven {
+			continue
+		}
+		for _, l := range m.Lanes {
+			if as, taken := answers[l.Stream]; !taken || l.Live && !as.Live {
+				owners[l.Stream], answers[l.Stream] = m.Instance, l
+			}
+		}
+	}
+	for name := range before {
+		if !known[name] {
+			delete(before, name)
+		}
+	}
+	slices.SortFunc(o.Instances, func(a, b Instance) int { return strings.Compare(a.Name, b.Name) })
+	for _, l := range status.Lanes {
+		as, owned := answers[l.Stream]
+		o.Lanes = append(o.Lanes, laneOf(l, as, owned, owners[l.Stream]))
+		o.Numbers.count(l, as)
+	}
+	return o
+}
+
+// fleetOf is what this instance says of itself, and the others of themselves.
+func fleetOf(own broker.Answer, others []inspect.Member) []inspect.Member {
+	return append([]inspect.Member{{Answer: own, Proven: true}}, slices.DeleteFunc(slices.Clone(others),
+		func(m inspect.Member) bool { return m.Instance == own.Instance })...)
+}
+
+// add takes in an instance. In a retry lane a message is past its due time, because its target refused it: that is no
+// delay of ours.
+func (n *Numbers) add(m inspect.Member, retries map[string]bool, before rates, now time.Time) Instance {
+	i := Instance{
+		Name: m.Instance, Ready: m.Ready, Draining: m.Draining, Unproven: !m.Proven, Older: m.Totals == nil,
+		Lanes: len(m.Lanes), Version: inspect.Printable(m.Version, 100), Format: m.Format,
+	}
+	for _, l := range m.Lanes {
+		i.Pending += l.Pending
+		if !retries[l.Stream] {
+			i.Oldest = max(i.Oldest, l.Overdue)
+		}
+	}
+	if m.Totals == nil || !m.Proven {
+		return i
+	}
+	i.Started = m.Totals.Started
+	last, seen := before[m.Instance]
+	before[m.Instance] = counted{now, *m.Totals}
+	passed := now.Sub(last.at).Seconds()
+	if !seen || passed <= 0 || !last.Started.Equal(m.Totals.Started) {
+		return i
+	}
+	i.Delivered = new(perSecond(m.Totals.Delivered, last.Delivered, passed))
+	i.Refused = new(perSecond(m.Totals.Refused, last.Refused, passed))
+	n.Delivered, n.Refused = sum(n.Delivered, i.Delivered), sum(n.Refused, i.Refused)
+	return i
+}
+
+func perSecond(now, before uint64, passed float64) float64 {
+	return float64(sinceThen(now, before)) / passed
+}
+
+func sum(a, b *float64) *float64 {
+	if a == nil {
+		return b
+	}
+	return new(*a + *b)
+}
+
+// count takes in a lane.
+func (n *Numbers) count(l stats.LaneStatus, as stats.LaneAnswer) {
+	n.Pending += as.Pending
+	switch streams.Kind(l.Kind) {
+	case streams.Retry:
+		n.Retrying += as.Pending
+		return
+	case streams.Paused:
+		n.Paused += as.Pending
+	}
+	n.Oldest = max(n.Oldest, as.Overdue)
+}
+
+// The states of a lane, the worst first.
+const (
+	laneNobody  = "no owner"
+	laneStopped = "not reading"
+	laneDoubt   = "ownership uncertain"
+	laneNewer   = "waits for a newer broker"
+	laneFull    = "full"
+	laneRests   = "idle" // nothing unread is due before Resumes
+	laneRead    = "reading"
+)
+
+func laneOf(l stats.LaneStatus, as stats.LaneAnswer, owned bool, owner string) Lane {
+	lane := Lane{
+		Stream: l.Stream, Kind: l.Kind, Level: l.Level, Delay: l.Delay.Seconds(), Owner: cmp.Or(owner, l.Owner),
+		State: laneNobody,
+	}
+	if !owned {
+		return lane
+	}
+	lane.Pending, lane.Held, lane.Oldest, lane.Resumes = new(as.Pending), as.Held, as.Overdue, as.ResumesAt
+	switch {
+	case !as.Live:
+		lane.State = laneStopped
+	case as.InDoubt:
+		lane.State = laneDoubt
+	case as.Newer > 0:
+		lane.State = laneNewer
+	case as.Full:
+		lane.State = laneFull
+	case !as.ResumesAt.IsZero():
+		lane.State = laneRests
+	default:
+		lane.State = laneRead
+	}
+	return lane
+}
+
+// dead are the dead letters that the fleet has written since its instances started.
+func dead(own broker.Answer, others []inspect.Member) (n uint64) {
+	for _, m := range fleetOf(own, others) {
+		if m.Proven && m.Totals != nil {
+			n += m.Totals.Dead
+		}
+	}
+	return n
+}
+
+// aheadOf is a forecast by steps of a length.
+func aheadOf(f inspect.Forecast, step time.Duration) *Ahead {
+	return &Ahead{
+		Time: f.Time, Step: step.Seconds(), Exact: f.Exact, Pending: f.Pending, Overdue: f.Overdue, Later: f.Later,
+		Buckets: f.Buckets, Silent: f.Silent,
+	}
+}
+
+// within is how many of the pending messages are due in the next while: those of whole buckets, and of the last one as
+// much as lies before its end.
+func (a *Ahead) within(now time.Time, while time.Duration) uint64 {
+	end, n := now.Add(while), 0.0
+	for _, b := range a.Buckets {
+		from, to := b.From, b.To
+		if !to.After(now) || !from.Before(end) {
+			continue
+		}
+		if from.Before(now) {
+			from = now
+		}
+		if to.After(end) {
+			to = end
+		}
+		if whole := b.To.Sub(b.From); whole > 0 {
+			n += float64(b.Messages) * float64(to.Sub(from)) / float64(whole)
+		}
+	}
+	return uint64(n + 0.5)
+}

@@ -1,0 +1,97 @@
+package page
+
+import (
+	"testing"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
+)
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// member is an instance that works one lane.
+func member(name, stream string, pending, delivered uint64, proven bool) inspect.Member {
+	return inspect.Member{Proven: proven, Answer: broker.Answer{
+		Instance: name, Ready: true, Totals: &stats.Totals{Started: noon, Delivered: delivered, Dead: 1},
+		Lanes: []stats.LaneAnswer{{Stream: stream, Live: true, Pending: pending, Overdue: float64(pending)}},
+	}}
+}
+
+var lanes = broker.Status{Lanes: []stats.LaneStatus{
+	{Stream: "DELAY_1s", Kind: string(streams.Level)}, {Stream: "DELAY_RETRY_1s", Kind: string(streams.Retry)},
+	{Stream: "DELAY_5s", Kind: string(streams.Level)},
+}}
+
+// The numbers are those of the fleet, each lane once, and what a stranger says counts nowhere.
+func TestCombine(t *testing.T) {
+	own := member("west", "DELAY_1s", 5, 100, true)
+	others := []inspect.Member{
+		own, // its own answer came back over NATS, too
+		member("east", "DELAY_RETRY_1s", 9, 1000, true),
+		member("evil", "DELAY_5s", 1_000_000, 1_000_000, false),
+	}
+	before := make(rates)
+	combine(lanes, own.Answer, others, before, noon)
+	own.Totals = &stats.Totals{Started: noon, Delivered: 120}
+	others[1].Totals = &stats.Totals{Started: noon, Delivered: 1300}
+	o := combine(lanes, own.Answer, others, before, noon.Add(2*time.Second))
+	if n := o.Numbers; n.Pending != 14 || n.Retrying != 9 || n.Oldest != 5 {
+		t.Errorf("got %+v", n)
+	}
+	if east := o.Instances[0]; east.Pending != 9 || east.Oldest != 0 {
+		t.Errorf("what was refused makes %s overdue by %v s", east.Name, east.Oldest)
+	}
+	if o.Numbers.Delivered == nil || *o.Numbers.Delivered != 160 {
+		t.Errorf("delivered a second: got %v, want 160", o.Numbers.Delivered)
+	}
+	var names []string
+	for _, i := range o.Instances {
+		names = append(names, i.Name+" "+i.state())
+	}
+	if len(names) != 3 || names[0] != "east ready" || names[1] != "evil unproven" || names[2] != "west ready, this one" {
+		t.Errorf("got %q", names)
+	}
+	if l := o.Lanes[2]; l.Owner != "" || l.Pending != nil || l.State != laneNobody {
+		t.Errorf("the lane that only a stranger claims: got %+v", l)
+	}
+}
+
+// A restart is no burst, and no drop: its first counts say nothing of a rate.
+func TestCombineKnowsRestarts(t *testing.T) {
+	before := make(rates)
+	m := member("west", "DELAY_1s", 0, 1000, true)
+	combine(lanes, m.Answer, nil, before, noon)
+	m.Totals = &stats.Totals{Started: noon.Add(time.Second), Delivered: 5}
+	if o := combine(lanes, m.Answer, nil, before, noon.Add(2*time.Second)); o.Numbers.Delivered != nil {
+		t.Errorf("got %v a second", *o.Numbers.Delivered)
+	}
+	m.Totals = &stats.Totals{Started: noon.Add(time.Second), Delivered: 15}
+	o := combine(lanes, m.Answer, nil, before, noon.Add(4*time.Second))
+	if o.Numbers.Delivered == nil || *o.Numbers.Delivered != 5 {
+		t.Errorf("got %v a second, want 5", o.Numbers.Delivered)
+	}
+	combine(lanes, broker.Answer{Instance: "new"}, nil, before, noon)
+	if len(before) != 0 {
+		t.Errorf("it remembers %d instances that are gone", len(before))
+	}
+}
+
+func TestAheadWithin(t *testing.T) {
+	bucket := func(from, to time.Duration, n uint64) inspect.Bucket {
+		return inspect.Bucket{From: noon.Add(from), To: noon.Add(to), Amount: inspect.Amount{Messages: n}}
+	}
+	a := Ahead{Buckets: []inspect.Bucket{
+		bucket(0, 20*time.Second, 10), bucket(20*time.Second, 80*time.Second, 60),
+		bucket(80*time.Second, 140*time.Second, 600),
+	}}
+	for ahead, want := range map[time.Duration]uint64{
+		0: 50, 10 * time.Second: 55, 20 * time.Second: 60, 50 * time.Second: 330, time.Hour: 0,
+	} {
+		if got := a.within(noon.Add(ahead), time.Minute); got != want {
+			t.Errorf("%v on: got %d, want %d", ahead, got, want)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/ratelog"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/stats/history"
+)
+
+// Engine is what the page needs of a broker.
+type Engine interface {
+	Instance() string
+	Status() broker.Status
+	AnswerOf(broker.Status) broker.Answer
+	Targets() []stats.TargetAnswer
+}
+
+// Config says what the page shows, and to whom.
+type Config struct {
+	Engine Engine
+	Checks func() []inspect.Check // those of /readyz
+	// Open connects to look at the streams, as the user that the page acts as. The page closes what it opened.
+	Open       func(ctx context.Context) (*inspect.Inspector, error)
+	History    *history.Book
+	Durability *atomic.Pointer[string] // what an acknowledgement means, once that is known
+	Host       func() inspect.Host     // this host, for the findings; nil if nothing is known of it
+	Version    string
+	Prefix     string // of the broker's subjects
+	Rates      deliver.Rates
+	Access     Access
+	Log        *slog.Logger
+}
+
+const (
+	// mostQuestions is how many questions of viewers are asked at a time. Each is a connection.
+	mostQuestions = 4
+	// questionTime is how long one may take, and waitTime how long it may wait for its turn.
+	questionTime, waitTime = 10 * time.Second, 3 * time.Second
+	// actTime is how long an action may take: thousands of letters.
+	actTime = 60 * time.Second
+	// spareTime is how long an answer may take on its way.
+	spareTime = 10 * time.Second
+)
+
+// Page serves itself over HTTP. Make one with New; Run does the work for those who look.
+type Page struct {
+	cfg       Config
+	mux       *http.ServeMux
+	files     map[string]file
+	viewers   viewers
+	questions chan struct{} // a slot for each question that is being asked
+	origins   *http.CrossOriginProtection
+	stopped   chan struct{} // closed when Run ends
+	watched   atomic.Pointer[watch]
+	wrong     ratelog.Limit // of wrong tokens in the log
+}
+
+// New starts nothing.
+func New(cfg Config) *Page {
+	p := &Page{
+		cfg: cfg, mux: http.NewServeMux(), files: embedded(), viewers: newViewers(),
+		questions: make(chan struct{}, mostQuestions), stopped: make(chan struct{}), origins: cfg.Access.origins(),
+	}
+	p.mux.HandleFunc("GET /{$}", p.index)
+	p.mux.HandleFunc("GET /assets/{name}", p.asset)
+	p.mux.HandleFunc("GET /api/events", p.events)
+	p.mux.HandleFunc("GET /api/access", p.access)
+	p.mux.HandleFunc("GET /api/lines", p.lines)
+	p.mux.HandleFunc("GET /api/history", p.ask(p.history))
+	p.mux.HandleFunc("GET /api/ahead", p.ask(p.ahead))
+	for path, rows := range map[string]asks{
+		"pending": p.pending, "where": p.where, "timers": p.timers, "timer": p.timer, "schedules": p.schedules,
+		"retrying": p.retrying, "find": p.find,
+		"dead": p.dead, "letters": p.letters, "letter": p.letter, "targets": p.targets,
+	} {
+		p.mux.HandleFunc("GET /api/"+path, p.rows(p.ask(rows)))
+	}
+	p.mux.HandleFunc("GET /api/content", p.rows(p.content))
+	p.mux.HandleFunc("GET /api/findings", p.rows(p.findings))
+	p.mux.HandleFunc("POST /api/plan", p.change(p.plan))
+	p.mux.HandleFunc("POST /api/act", p.change(p.act))
+	return p
+}
+
+// Run makes frames while somebody looks, until ctx ends. Then viewers are let go.
+func (p *Page) Run(ctx context.Context) {
+	defer close(p.stopped)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.viewers.came:
+			p.produce(ctx)
+		}
+	}
+}
+
+// ServeHTTP refuses who must not be answered, and answers the others.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	for name, value := range protective {
+		h.Set(name, value)
+	}
+	if !p.cfg.Access.mayCall(r.Host) {
+		writeError(w, http.StatusForbidden, "this broker is not called "+inspect.Printable(r.Host, 100)+
+			": use its address, or name it in DELAY_HTTP_HOSTS")
+		return
+	}
+	p.mux.ServeHTTP(w, r)
+}
+
+// protective are the headers of every answer.
+var protective = map[string]string{
+	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+		"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+		"require-trusted-types-for 'script'; trusted-types 'none'",
+	"X-Content-Type-Options":       "nosniff",
+	"X-Frame-Options":              "DENY",
+	"Referrer-Policy":              "no-referrer",
+	"Cross-Origin-Opener-Policy":   "same-origin",
+	"Cross-Origin-Resource-Policy": "same-origin",
+	"Cache-Control":                "no-store",
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(v) // the only error left is a client that went away
+}
+
+func writeError(w http.ResponseWriter, code int, sentence string) {
+	writeJSON(w, code, map[string]string{"error": sentence})
+}

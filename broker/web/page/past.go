@@ -1,0 +1,124 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/url"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/stats/history"
+)
+
+const historyHour, historyDay = broker.HistoryHour, broker.HistoryDay
+
+// Past is what the fleet did, in steps. A null is a step of which nothing is known.
+type Past struct {
+	Step      int        `json:"step"` // seconds
+	From      int64      `json:"from"` // unix seconds
+	Delivered []*float64 `json:"delivered"`
+	Refused   []*float64 `json:"refused"`
+	Pending   []*float64 `json:"pending"`
+	P50       []*float64 `json:"p50"` // milliseconds
+	P99       []*float64 `json:"p99"`
+}
+
+// together adds up the histories of a fleet.
+func (p *Page) together(span string, now time.Time, members []inspect.Member) history.Series {
+	s := p.cfg.History.Hour(now)
+	if span == historyDay {
+		s = p.cfg.History.Day(now)
+	}
+	own := p.cfg.Engine.Instance()
+	for _, m := range members {
+		if m.Proven && m.History != nil && m.Instance != own {
+			s.Add(*m.History)
+		}
+	}
+	return s
+}
+
+func pastOf(s history.Series) Past {
+	past, bounds := Past{Step: s.Step, From: s.From}, stats.LatenessBounds()
+	for i := range s.Delivered {
+		past.Delivered = append(past.Delivered, each(s.Delivered[i], s.Step))
+		past.Refused = append(past.Refused, each(s.Refused[i], s.Step))
+		past.Pending = append(past.Pending, each(s.Pending[i], 1))
+		past.P50 = append(past.P50, quantile(s.Late[i], bounds, 0.5))
+		past.P99 = append(past.P99, quantile(s.Late[i], bounds, 0.99))
+	}
+	return past
+}
+
+// each is a number of a step, for each second of it.
+func each(n int64, seconds int) *float64 {
+	if n == history.Unknown {
+		return nil
+	}
+	return new(rounded(float64(n) / float64(seconds)))
+}
+
+func quantile(late []uint64, bounds []time.Duration, share float64) *float64 {
+	d, ok := history.Quantile(late, bounds, share)
+	if !ok {
+		return nil
+	}
+	return new(rounded(d.Seconds() * 1000))
+}
+
+func rounded(f float64) float64 { return math.Round(f*100) / 100 }
+
+// lastHour is what the fleet did in it. How late the last steps were is kept.
+func (w *watch) lastHour(now time.Time, members []inspect.Member) Past {
+	past := pastOf(w.together(historyHour, now, members))
+	w.lateP50, w.lateP99 = last(past.P50), last(past.P99)
+	return past
+}
+
+// sendHistory sends the last hour.
+func (w *watch) sendHistory(now time.Time, members []inspect.Member) {
+	w.send("history", w.lastHour(now, members))
+}
+
+// last is the newest number that is known of the last minute.
+func last(column []*float64) *float64 {
+	for i := len(column) - 1; i >= max(0, len(column)-6); i-- {
+		if column[i] != nil {
+			return column[i]
+		}
+	}
+	return nil
+}
+
+// history answers with the last hour or day.
+func (p *Page) history(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
+	span := v.Get("span")
+	if span != historyHour && span != historyDay {
+		return nil, fmt.Errorf("%w: span %q: want 1h or 24h", errAsked, span)
+	}
+	members, err := i.Fleet(ctx, broker.Asked{History: span, Except: p.cfg.Engine.Instance()})
+	if err != nil {
+		return nil, err
+	}
+	return pastOf(p.together(span, time.Now(), members)), nil
+}
+
+// ahead answers with what is due in the next hour, or seven days.
+func (p *Page) ahead(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
+	look := inspect.AheadLook{For: time.Hour, By: time.Minute, Most: aheadRead}
+	switch span := v.Get("span"); span {
+	case "1h":
+	case "7d":
+		look.For, look.By = 7*24*time.Hour, time.Hour
+	default:
+		return nil, fmt.Errorf("%w: span %q: want 1h or 7d", errAsked, span)
+	}
+	f, err := i.Ahead(ctx, look)
+	if err != nil {
+		return nil, err
+	}
+	return aheadOf(f, look.By), nil
+}

@@ -1,0 +1,65 @@
+package page
+
+import (
+	"testing"
+
+	"delaybroker/broker"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/pause"
+	"delaybroker/broker/stats"
+)
+
+// busyEngine delivers to two targets.
+type busyEngine struct{ still }
+
+func (busyEngine) Targets() []stats.TargetAnswer {
+	return []stats.TargetAnswer{
+		{TargetCount: stats.TargetCount{Target: "shop.mail", Rate: "shop.>", Delivered: 3}, DeliveredRate: new(0.5)},
+		{TargetCount: stats.TargetCount{Target: "orders.paid.>", Delivered: 1, Refused: 9}, DeliveredRate: new(0.25)},
+	}
+}
+
+// What a stranger says is in no sum, nor what an older broker leaves out, and the page says how many are missing. This
+// instance is not counted twice, although it answers, too.
+func TestFlowsOfTheFleet(t *testing.T) {
+	p := newPage(Access{})
+	p.cfg.Engine, p.cfg.Rates = busyEngine{}, deliver.Rates{{Pattern: "shop.>", Value: 50}}
+	says := func(name string, proven bool, delivered uint64) inspect.Member {
+		return inspect.Member{Proven: proven, Answer: broker.Answer{
+			Instance: name, Targets: []stats.TargetAnswer{{
+				TargetCount:   stats.TargetCount{Target: "shop.mail", Rate: "shop.>", Delivered: delivered},
+				DeliveredRate: new(1.0),
+			}},
+		}}
+	}
+	older := inspect.Member{Proven: true, Answer: broker.Answer{Instance: "older"}}
+	flows, silent := p.flows([]inspect.Member{
+		says("west", true, 1000), says("east", true, 4), says("evil", false, 1<<40), older,
+	}, []inspect.Pause{{Pattern: "orders.paid.eu", State: pause.Paused}})
+	if len(flows) != 2 || silent != 2 {
+		t.Fatalf("got %d targets, %d silent, want 2 and 2", len(flows), silent)
+	}
+	if f := flows[0]; f.Target != "shop.mail" || f.Delivered != 7 || *f.DeliveredRate != 1.5 || f.Limit != 50 {
+		t.Errorf("the busiest: got %+v at %v", f, *f.DeliveredRate)
+	}
+	if f := flows[1]; f.Refused != 9 || f.Limit != 0 || f.Paused != "paused in part (orders.paid.eu)" {
+		t.Errorf("the other: got %+v", f)
+	}
+}
+
+func TestPauseOfPattern(t *testing.T) {
+	for _, test := range []struct {
+		paused, target string
+		covers         bool
+	}{
+		{"a.b", "a.b", true}, {"a.*", "a.b", true}, {"a.>", "a.b", true}, {">", "a.>", true}, {"a.>", "a.>", true},
+		{"a.b.>", "a.b.>", true}, {"a.*.>", "a.b.>", true}, {"a.b.*", "a.b.>", false}, {"a.b.c", "a.b.>", false},
+		{"a.*", "a.>", false}, {"a.b", "a.b.>", false}, {"*.*.mail", "*.*.mail", true}, {"a.*.mail", "*.*.mail", false},
+		{"b.>", "a.>", false}, {"a.b.c", "a.b", false},
+	} {
+		if got := covers(test.paused, test.target); got != test.covers {
+			t.Errorf("%s covers %s: %v, want %v", test.paused, test.target, got, test.covers)
+		}
+	}
+}

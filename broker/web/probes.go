@@ -1,0 +1,204 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/stats/metrics"
+)
+
+// aliveTimeout is how long the engine's loops may take to answer, which is much longer than any pass of theirs takes.
+const aliveTimeout = 2 * time.Second
+
+// newerLate is how late messages of a newer broker must be to count: an instance that can read them takes over sooner.
+const newerLate = 10 * time.Second
+
+// scrapes is how many may read the metrics at once.
+const scrapes = 4
+
+// Engine is what the probes need of a broker.
+type Engine interface {
+	Ready() <-chan struct{}
+	Alive(ctx context.Context) error
+	Status() stats.Status
+}
+
+// Source is what the answers are made of.
+type Source struct {
+	Engine   Engine
+	Down     func() map[string]string // the links that are not connected, each with the reason
+	Storage  func() []inspect.Check   // of the embedded server; nil without one
+	Stopping <-chan struct{}          // closed when a stop was asked for
+	// Durability is what an acknowledgement means, once that is known.
+	Durability *atomic.Pointer[string]
+	// Traces says how many spans were sent and dropped; nil where none are made.
+	Traces func() (sent, dropped uint64)
+
+	Version, Revision, GoVersion string // of the program
+
+	Page http.Handler // answers everything else; nil for nobody
+}
+
+// Handler answers the probes of a supervisor, a scrape, and whoever wants the page.
+func (s Source) Handler() http.Handler {
+	probes := s.probes()
+	if s.Page == nil {
+		return probes
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", s.Page)
+	for _, path := range []string{"/healthz", "/livez", "/readyz", "/status", "/metrics"} {
+		mux.Handle(path, probes)
+	}
+	return mux
+}
+
+func (s Source) probes() *http.ServeMux {
+	mux := http.NewServeMux()
+	// /healthz says whether a restart would help. So it never asks NATS: an outage there would restart every broker,
+	// for nothing.
+	mux.HandleFunc("GET /healthz", s.serveAlive)
+	mux.HandleFunc("GET /livez", s.serveAlive)
+	// /readyz says whether messages are delivered now.
+	mux.HandleFunc("GET /readyz", s.serveReady)
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, s.Engine.Status())
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.New(metrics.Source{
+		Status: s.Engine.Status, Ready: func() bool { return Fine(s.Checks()) },
+		Traces: s.Traces, Version: s.Version, Revision: s.Revision, GoVersion: s.GoVersion,
+	}), promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}))
+	return mux
+}
+
+func (s Source) serveAlive(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), aliveTimeout)
+	defer cancel()
+	err := s.Engine.Alive(ctx)
+	c := inspect.Check{Name: "engine", OK: err == nil}
+	if err != nil {
+		c.Detail = err.Error()
+	}
+	writeChecks(w, []inspect.Check{{Name: "process", OK: true}, c})
+}
+
+func (s Source) serveReady(w http.ResponseWriter, _ *http.Request) {
+	writeChecks(w, s.Checks())
+}
+
+// Checks are for readiness. Durability is listed with them for information, and never fails.
+func (s Source) Checks() []inspect.Check {
+	status := s.Engine.Status()
+	all := []inspect.Check{s.checkServing(status), s.checkLinks(), s.checkStarted(), checkLanes(status)}
+	if s.Storage != nil {
+		all = append(all, s.Storage()...)
+	}
+	if meaning := s.Durability.Load(); meaning != nil {
+		all = append(all, inspect.Check{Name: "durability", OK: true, Detail: *meaning})
+	}
+	return all
+}
+
+func (s Source) checkServing(status stats.Status) inspect.Check {
+	if status.Draining || isClosed(s.Stopping) {
+		return inspect.Check{Name: "serving", Detail: "draining"}
+	}
+	return inspect.Check{Name: "serving", OK: true}
+}
+
+func (s Source) checkLinks() inspect.Check {
+	links := make(map[string][]string) // by reason
+	for name, reason := range s.Down() {
+		links[reason] = append(links[reason], name)
+	}
+	var down []string
+	for _, reason := range slices.Sorted(maps.Keys(links)) {
+		down = append(down, reason+": "+strings.Join(slices.Sorted(slices.Values(links[reason])), " "))
+	}
+	return inspect.Check{Name: "nats", OK: len(down) == 0, Detail: strings.Join(down, "; ")}
+}
+
+func (s Source) checkStarted() inspect.Check {
+	if !isClosed(s.Engine.Ready()) {
+		return inspect.Check{Name: "started", Detail: "not all lanes are read yet"}
+	}
+	return inspect.Check{Name: "started", OK: true}
+}
+
+func checkLanes(s stats.Status) inspect.Check {
+	var dead, doubt, newer []string
+	for _, l := range s.Lanes {
+		switch {
+		case !l.Owned:
+		case l.Newer > 0 && l.Overdue >= newerLate:
+			newer = append(newer, l.Stream)
+		case !l.Live:
+			dead = append(dead, l.Stream)
+		case l.InDoubt:
+			doubt = append(doubt, l.Stream)
+		}
+	}
+	switch {
+	case len(dead) > 0:
+		return checkNone("lanes", "not read at the moment", dead)
+	case len(newer) > 0:
+		return checkNone("lanes", "hold messages that only a newer broker can read", newer)
+	}
+	return checkNone("lanes", "not delivered from until it is certain whose they are", doubt)
+}
+
+// checkNone is a check that fails when something is bad.
+func checkNone(name, problem string, bad []string) inspect.Check {
+	if len(bad) == 0 {
+		return inspect.Check{Name: name, OK: true}
+	}
+	return inspect.Check{Name: name, Detail: fmt.Sprintf("%s: %s", problem, strings.Join(bad, " "))}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Fine reports whether all checks are good.
+func Fine(checks []inspect.Check) bool {
+	return !slices.ContainsFunc(checks, func(c inspect.Check) bool { return !c.OK })
+}
+
+// An Answer is the body of a probe's.
+type Answer struct {
+	Status string          `json:"status"`
+	Checks []inspect.Check `json:"checks"`
+}
+
+// writeChecks answers 200 when all checks are good and 503 otherwise.
+func writeChecks(w http.ResponseWriter, checks []inspect.Check) {
+	status, code := "ok", http.StatusOK
+	if !Fine(checks) {
+		status, code = "unavailable", http.StatusServiceUnavailable
+	}
+	writeJSON(w, code, Answer{status, checks})
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	// The only error left is a client that went away.
+	_ = json.NewEncoder(w).Encode(v)
+}

@@ -1,0 +1,71 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+const (
+	// webGrace is how long a stop waits for answers to probes.
+	webGrace = time.Second
+	// askTimeout is longer than /healthz itself waits for the engine.
+	askTimeout = aliveTimeout + 2*time.Second
+)
+
+// NewServer makes the server for the probes. Its bounds keep an open port from costing memory or goroutines.
+func NewServer(log *slog.Logger) *http.Server {
+	return &http.Server{
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       5 * time.Second,
+		WriteTimeout:      aliveTimeout + 5*time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    8 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// Serve answers probes until Close.
+func Serve(web *http.Server, listener net.Listener, fail context.CancelCauseFunc) {
+	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		fail(fmt.Errorf("serve HTTP: %w", err))
+	}
+}
+
+// Close lets answers finish that take no longer than a probe should.
+func Close(web *http.Server, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), webGrace)
+	defer cancel()
+	if err := web.Shutdown(ctx); err != nil {
+		log.Debug("probes were cut off", "err", err)
+		web.Close()
+	}
+}
+
+// Ask asks a broker, at the address of one of its probes.
+func Ask(ctx context.Context, url string) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return Answer{}, err
+	}
+	// Not the default client: the environment may name a proxy.
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return Answer{}, errors.Unwrap(err) // the url.Error names the address again
+	}
+	defer response.Body.Close()
+	var a Answer
+	if err := json.NewDecoder(response.Body).Decode(&a); err != nil || len(a.Checks) == 0 {
+		const foreign = "%s, and not in the broker's words: is something else listening there?"
+		return Answer{}, fmt.Errorf(foreign, response.Status)
+	}
+	return a, nil
+}
