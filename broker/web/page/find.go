@@ -50,11 +50,10 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 	}
 	wanted, notID := inspect.ParseWanted(word)
 	if notID == nil {
-		line = shell{"where"}.words(word)
 		part("the message", func(ctx context.Context) error {
 			w, err := i.Where(ctx, wanted, mostRead, func(uint64, uint64) {})
-			if err == nil {
-				f.Message = &w
+			if err == nil && (w.Found || !wanted.Partial) { // many keys look like a part of an id
+				f.Message, line = &w, shell{"where"}.words(word)
 			}
 			return err
 		})

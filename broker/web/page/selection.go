@@ -11,6 +11,11 @@ import (
 // maxNotes is how many timers of a selection are named that nothing can be done to, or was not.
 const maxNotes = 20
 
+// pastOfVerb is what became of a timer that an action was done to.
+var pastOfVerb = map[string]string{
+	"cancel": "cancelled", "move": "moved", "fire": "fired", "pause": "paused", "resume": "resumed",
+}
+
 // single is the action on one of the selected timers.
 func (d deed) single(t timerRef) deed {
 	d.Timers, d.Key, d.Target, d.Generation = nil, t.Key, t.Target, t.Generation
@@ -63,7 +68,7 @@ func actSelected(ctx context.Context, i *inspect.Inspector, d deed) (done, error
 		}
 	}
 	return done{
-		Sentence: fmt.Sprintf("%d of %s done: %s", n, counting(d.Count, "timer"), d.Verb), Notes: all.Notes,
+		Sentence: fmt.Sprintf("%d of %s %s", n, counting(d.Count, "timer"), pastOfVerb[d.Verb]), Notes: all.Notes,
 		Good: uint64(n) == d.Count,
 	}, nil
 }

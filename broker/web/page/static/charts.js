@@ -101,7 +101,7 @@ export class Chart extends Component {
       scales: { x: { time: true }, y: log ? { distr: 3, log: 10 } : { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
       axes: [
         { ...axis, grid: { show: false }, space: 70, size: 28, values: (_, ticks) => ticks.map((t) => brief(t * 1000).replace(/^(\d\d:\d\d):00$/, "$1")) },
-        { ...axis, size: 56, space: 34, values: (_, ticks) => ticks.map((t) => (t === null ? "" : (unit ?? short)(t))) },
+        { ...axis, ...(log && { grid: { ...axis.grid, filter: decades }, filter: decades }), size: 56, space: 34, values: (_, ticks) => ticks.map((t) => (t === null ? "" : (unit ?? short)(t))) },
       ],
       series: [{}, ...series.map(([name, kind]) => {
         const color = ink(kind);
@@ -114,6 +114,8 @@ export class Chart extends Component {
     }, data, this.plot);
   }
 }
+
+const decades = (_, ticks) => ticks.map((v) => (Math.log10(v) % 1 === 0 ? v : null));
 
 function short(n) {
   const a = Math.abs(n);

@@ -14,8 +14,8 @@ export function query(params) {
 
 export const link = (view, params = {}) => "#/" + view + query(params);
 
-// A name of tokens may break after its dots, and elsewhere only if it has to.
-export const tokens = (text) => String(text ?? "–").split(/(?<=\.)/).flatMap((token) => [token, el("wbr")]);
+// A short name stays whole. A long one of tokens may break after its dots, and elsewhere only if it has to.
+export const tokens = (text = "–") => (text.length < 33 ? el("span", { class: "short" }, text) : text.split(/(?<=\.)/).flatMap((token) => [token, el("wbr")]));
 
 export const to = (text, view, params) => el("a", { href: link(view, params), class: "wide" }, tokens(text));
 

@@ -111,7 +111,7 @@ function known(p) {
   const first = p.delivered.findIndex((v) => v !== null), steps = p.delivered.length;
   const from = first < 0 ? 0 : Math.min(first, Math.floor(steps * 5 / 6));
   const cut = (column) => column.slice(from);
-  return { times: cut(p.delivered.map((_, i) => p.from + i * p.step)), cut, since: from > 0 ? "since " + brief((p.from + from * p.step) * 1000).slice(0, -3) : "" };
+  return { times: cut(p.delivered.map((_, i) => p.from + i * p.step)), cut, since: from > steps / 10 ? "since " + brief((p.from + from * p.step) * 1000).slice(0, -3) : "" };
 }
 
 let drawnPast = {}, drawnAhead = {}; // the same data is the same object: a chart is drawn again for another
@@ -135,7 +135,7 @@ function charts(past, f, extra) {
   };
   return [
     el(Chart, { title: "Delivered and refused", series: [["delivered", "one", "/s"], ["refused", "two", "/s"]], data: d.flow, value: rate, since: d.since }),
-    el(Chart, { title: "Lateness without retries", series: [["p50", "one", ""], ["p99", "two", ""]], data: d.late, value: span, unit: (v) => (Math.log10(v) % 1 === 0 ? span(v) : ""), log: true, since: d.since }),
+    el(Chart, { title: "Lateness without retries", series: [["p50", "one", ""], ["p99", "two", ""]], data: d.late, value: span, unit: span, log: true, since: d.since }),
     el(Chart, { title: "Pending", series: [["messages", "three", ""]], data: d.held, value: count, since: d.since }),
     el(Chart, { title: "Due ahead", series: [["messages", "three", ""]], data: drawnAhead.due, bars: true, value: count, open, extra }),
   ];

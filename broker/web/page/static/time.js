@@ -46,10 +46,12 @@ export function brief(value) {
   return (p.day.slice(0, 4) === today.slice(0, 4) ? p.day.slice(5) : p.day) + " " + p.clock.slice(0, 5);
 }
 
+const whole = (seconds) => (seconds < 10 ? seconds + "s" : span(seconds));
+
 export function away(value) {
-  const seconds = (Date.parse(value) - serverNow()) / 1000;
-  if (seconds > 0) return "in " + span(seconds < 10 ? Math.ceil(seconds) : seconds);
-  return seconds > -1 ? "now" : span(Math.floor(-seconds)) + " ago";
+  const seconds = (new Date(value) - serverNow()) / 1000;
+  if (seconds > 0) return "in " + whole(Math.ceil(seconds));
+  return seconds > -1 ? "now" : whole(Math.floor(-seconds)) + " ago";
 }
 
 // A time in a table: "in 5m", and when that is.

@@ -4,8 +4,7 @@
 import { $, el, link, shell } from "./dom.js";
 import { get } from "./api.js";
 import { unlock } from "./act.js";
-import { span } from "./format.js";
-import { serverNow, setClock } from "./time.js";
+import { away, serverNow, setClock } from "./time.js";
 
 const kept = "delaybroker-refresh", every = 5000; // milliseconds between two questions, where that is wanted
 let refreshing = sessionStorage.getItem(kept) === "on";
@@ -50,7 +49,7 @@ export function asking({ title, about, path, fields = [], defaults = {}, draw })
       : el("input", { name, placeholder: hint, defaultValue: params[name] ?? "", autocomplete: "off", spellcheck: "false" }));
 
     const age = () => el("div", { class: "age" },
-      el("span", { class: "quiet" }, busy && !answer ? "asking…" : `updated ${span(Math.floor((Date.now() - asked) / 1000))} ago`),
+      el("span", { class: "quiet" }, busy && !answer ? "asking…" : `updated ${away(asked + (serverNow() - Date.now()))}`),
       el("button", { type: "button", class: "small", disabled: busy, "aria-label": "Update the rows", onclick: load }, "Update"),
       el("label", { class: "check" }, el("input", {
         type: "checkbox", checked: refreshing, onchange: (e) => {
