@@ -165,6 +165,15 @@ func (l Ladder) Longest(d time.Duration) (Level, bool) {
 	return l.levels[longer-1], true
 }
 
+// Leaves returns when a message that is due at the given time leaves a level whose delay ends at end: at the end or, if
+// the time that remains then is too short for another hop, when it is due.
+func (l Ladder) Leaves(end, due time.Time) time.Time {
+	if due.Sub(end) <= l.Horizon() {
+		return due
+	}
+	return end
+}
+
 // String returns the names from the shortest level to the longest, as [Parse] reads them.
 func (l Ladder) String() string {
 	names := make([]string, len(l.levels))

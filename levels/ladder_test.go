@@ -191,3 +191,25 @@ func TestBelow(t *testing.T) {
 		}
 	}
 }
+
+// TestLeaves: a message leaves a level at the level's end, unless so little is left then that it waits for its due time
+// there.
+func TestLeaves(t *testing.T) {
+	l := mustParse(t, "1s 5s 10s")
+	stored := time.Now()
+	for _, tt := range []struct {
+		name             string
+		delay, due, want time.Duration
+	}{
+		{"due at the end of the level", 5 * time.Second, 5 * time.Second, 5 * time.Second},
+		{"due soon after", 5 * time.Second, 8 * time.Second, 8 * time.Second},
+		{"hops", 5 * time.Second, 8*time.Second + 1, 5 * time.Second},
+		{"hops out of the intake", 0, time.Hour, 0},
+		{"held in the intake", 0, time.Second, time.Second},
+		{"was due long ago", 0, -time.Hour, -time.Hour},
+	} {
+		if got := l.Leaves(stored.Add(tt.delay), stored.Add(tt.due)); !got.Equal(stored.Add(tt.want)) {
+			t.Errorf("%s: leaves %s after it was stored, want %s", tt.name, got.Sub(stored), tt.want)
+		}
+	}
+}

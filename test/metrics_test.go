@@ -280,7 +280,7 @@ func TestMetricsOfALaneInDoubt(t *testing.T) {
 			t.Errorf("in doubt %v, overdue %v s; want 1, and 59.6 less the lookahead at most", doubt, overdue)
 		}
 		f.held.Store(true)
-		lease.beats <- struct{}{}
+		lease.beat <- struct{}{}
 		time.Sleep(time.Second)
 		got = scrape(t, i)
 		if doubt, overdue := got["lane_in_doubt DELAY_INTAKE"], got["lane_overdue_seconds DELAY_INTAKE"]; doubt != 0 ||

@@ -206,26 +206,26 @@ type fickle struct {
 }
 
 type fickleLease struct {
-	of    *fickle
-	beats chan struct{}
-	done  chan struct{}
-	from  lease.Cursor
-	left  chan lease.Cursor
+	of   *fickle
+	beat chan struct{}
+	lost chan struct{}
+	from lease.Cursor
+	left chan lease.Cursor
 }
 
 func (f *fickle) Acquire(ctx context.Context, lane string, waiting func()) (lease.Lease, error) {
 	if lane != f.of {
 		return f.Static.Acquire(ctx, lane, waiting)
 	}
-	l := &fickleLease{of: f, beats: make(chan struct{}), done: make(chan struct{}), left: make(chan lease.Cursor, 1)}
+	l := &fickleLease{of: f, beat: make(chan struct{}), lost: make(chan struct{}), left: make(chan lease.Cursor, 1)}
 	f.lease <- l
 	return l, nil
 }
 
 func (l *fickleLease) From() lease.Cursor     { return l.from }
 func (l *fickleLease) Held() bool             { return l.of.held.Load() }
-func (l *fickleLease) Beats() <-chan struct{} { return l.beats }
-func (l *fickleLease) Done() <-chan struct{}  { return l.done }
+func (l *fickleLease) Beats() <-chan struct{} { return l.beat }
+func (l *fickleLease) Done() <-chan struct{}  { return l.lost }
 func (l *fickleLease) Decline()               {}
 func (l *fickleLease) Release(_ context.Context, at lease.Cursor) error {
 	l.left <- at
@@ -258,7 +258,7 @@ func TestOwnerStopsInDoubt(t *testing.T) {
 			t.Errorf("came while the lane was not held: %q", got)
 		}
 		f.held.Store(true)
-		lease.beats <- struct{}{}
+		lease.beat <- struct{}{}
 		synctest.Wait()
 		if got := bodies(in.all()); got != "far held in memory unread" {
 			t.Errorf("came when it was held again: %q", got)
@@ -269,13 +269,13 @@ func TestOwnerStopsInDoubt(t *testing.T) {
 			t.Errorf("the lane has %d messages, want 3: it was not ours to commit", n)
 		}
 		f.held.Store(true)
-		lease.beats <- struct{}{}
+		lease.beat <- struct{}{}
 		time.Sleep(time.Second)
 		if n := pending(c, "DELAY_INTAKE"); n != 0 {
 			t.Errorf("the lane has %d messages, want none", n)
 		}
 		for round := range uint64(3) {
-			close(lease.done)
+			close(lease.lost)
 			if left := <-lease.left; left.Next != 4+round || left.Created.IsZero() {
 				t.Errorf("left off at %+v, want %d", left, 4+round)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/history"
 	"delaybroker/broker/web/page"
 	"delaybroker/test/natstest"
@@ -29,7 +30,7 @@ func TestTicketActsOnce(t *testing.T) {
 		in := c.subscribe("orders.>")
 		c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "1d")
 		v := viewer{page.New(page.Config{
-			Engine: b.broker, Checks: func() []inspect.Check { return nil }, History: new(history.Book),
+			Engine: b.broker, Checks: func() []stats.Check { return nil }, History: new(history.Book),
 			Durability: new(atomic.Pointer[string]), Version: "v1", Prefix: "delay", Log: slog.New(slog.DiscardHandler),
 			Access: page.Access{Tokens: []page.Token{{Name: "ann", Secret: viewerToken}}, Actions: true},
 			Open: func(context.Context) (*inspect.Inspector, error) {

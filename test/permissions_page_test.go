@@ -20,6 +20,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/history"
 	"delaybroker/broker/web/page"
 	"delaybroker/test/natstest"
@@ -108,7 +109,7 @@ func (s *stage) viewPage() (v viewer, stop func() error, err error) {
 	}
 	cfg, err := s.config()
 	return viewer{page.New(page.Config{
-		Engine: b, Checks: func() []inspect.Check { return nil }, History: new(history.Book),
+		Engine: b, Checks: func() []stats.Check { return nil }, History: new(history.Book),
 		Durability: new(atomic.Pointer[string]), Version: "v1", Prefix: "delay", Log: slog.New(slog.DiscardHandler),
 		Access: page.Access{
 			Tokens: []page.Token{{Name: "ann", Secret: viewerToken}}, Actions: true, Bodies: true,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/config"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
@@ -168,6 +170,50 @@ func TestLastReasonTravels(t *testing.T) {
 				if a.Header.Get(name) != "" {
 					t.Errorf("at its target it has %s", name)
 				}
+			}
+		}
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
+
+// TestRetriesWithJitter: of messages that a target has refused together, each comes again at a time of its own. None
+// comes before its wait is over, and none later than the jitter says. The part beyond the retry lane may be longer than
+// any message is held in memory.
+func TestRetriesWithJitter(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const count = 40
+		startBroker(t, s, broker.Config{
+			RetryLadder: ladder(t, "1m"), RetryJitter: config.RetryJitter{{Pattern: "svc", Value: 20}},
+		})
+		c := newClient(t, s)
+		in := c.service("svc", func(n int) *nats.Msg {
+			if n <= count {
+				return fails("not yet")
+			}
+			return &nats.Msg{}
+		})
+		due := time.Now().Add(5 * time.Second)
+		for i := range count {
+			c.publish(fmt.Sprintf("delayat.%d.svc", due.UnixMilli()), strconv.Itoa(i), message.HeaderDeliver, "request")
+		}
+		time.Sleep(10 * time.Minute)
+		all := in.all()
+		if len(all) != 2*count {
+			t.Fatalf("%d attempts, want two for each of %d", len(all), count)
+		}
+		times := make(map[time.Duration]int)
+		for _, a := range all[count:] {
+			after := a.At.Sub(due)
+			if after < time.Minute || after >= 72*time.Second || after%time.Millisecond != 0 {
+				t.Errorf("%s came again after %s, want a whole millisecond from 1m0s to 1m12s", a.Body, after)
+			}
+			times[after.Truncate(time.Second)]++
+		}
+		for after, n := range times {
+			if n > count/3 {
+				t.Errorf("%d of %d came again after %s", n, count, after)
 			}
 		}
 		c.checkNoDead()

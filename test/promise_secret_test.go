@@ -12,6 +12,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/deadletter"
+	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
@@ -56,7 +57,7 @@ func operatorWith(t testing.TB, s *natstest.Server, secrets ...string) *inspect.
 func sealFindings(t testing.TB, i *inspect.Inspector) string {
 	t.Helper()
 	var said []string
-	for _, f := range i.Gather(context.Background(), inspect.Host{}, nil).Findings() {
+	for _, f := range doctor.Gather(context.Background(), i, doctor.Host{}, nil).Findings() {
 		if f.Check == "seal" {
 			said = append(said, f.State.String()+": "+f.Detail)
 		}

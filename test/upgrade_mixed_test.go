@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"delaybroker/broker"
+	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/stats"
 	"delaybroker/broker/web"
 	"delaybroker/test/natstest"
 )
@@ -103,7 +105,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 			Engine: a.broker, Down: func() map[string]string { return nil }, Stopping: stopping,
 			Durability: new(atomic.Pointer[string]),
 		}.Checks()
-		if !slices.ContainsFunc(ready, func(c inspect.Check) bool {
+		if !slices.ContainsFunc(ready, func(c stats.Check) bool {
 			return c.Name == "lanes" && !c.OK && c.Detail == "hold messages that only a newer broker can read: DELAY_5s"
 		}) {
 			t.Errorf("readyz says %+v", ready)
@@ -132,9 +134,9 @@ func TestNewerMessageIsReported(t *testing.T) {
 			"lanes":    "their owner cannot read what a newer broker wrote: DELAY_5s of " + name,
 			"versions": "instances of different formats: ",
 		} {
-			found := o.Gather(t.Context(), inspect.Host{}, nil).Findings()
-			if !slices.ContainsFunc(found, func(f inspect.Finding) bool {
-				return f.Check == check && f.State > inspect.Fine && strings.Contains(f.Detail, want)
+			found := doctor.Gather(t.Context(), o, doctor.Host{}, nil).Findings()
+			if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
+				return f.Check == check && f.State > doctor.Fine && strings.Contains(f.Detail, want)
 			}) {
 				t.Errorf("doctor does not say %q in %+v", want, found)
 			}

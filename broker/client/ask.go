@@ -3,13 +3,13 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
 
-	"delaybroker/broker/message"
+	"delaybroker/levels"
 )
 
 // The headers of a NATS service's error reply. Package micro defines them too, but importing it would add dependencies.
@@ -35,53 +35,79 @@ func (c *Client) Resume(ctx context.Context, key, target string) error {
 	return c.ask(ctx, "resume", key, target, "pending")
 }
 
-// Fire makes a timer due immediately. For a series it adds one delivery, and the pending round stays as it is. For
-// permissions and errors see Pause.
+// Fire makes a timer due immediately. For a series it adds one delivery, and the pending round stays as it is. Like
+// Pause, it sends a request to a broker, so a broker must run. For permissions and errors see Pause.
 func (c *Client) Fire(ctx context.Context, key, target string) error {
 	return c.ask(ctx, "fire", key, target, "fired")
 }
 
+// Postpone makes a timer, or the pending round of a series, due later than it is, or earlier if by is negative, and
+// returns the new due time. The timer keeps its body. Like Pause, it sends a request to a broker, so a broker must run;
+// [Client.MovePending] needs none. ErrConflict means that no timer is pending. For permissions see Pause.
+//
+// After ErrUnanswered the timer may be postponed: [Client.Timer] returns when it is due.
+func (c *Client) Postpone(ctx context.Context, key, target string, by time.Duration) (due time.Time, err error) {
+	sign := ""
+	if by < 0 {
+		sign, by = "-", -by
+	}
+	a, err := c.request(ctx, "move", key, target, "moved", map[string]string{"by": sign + levels.FormatDuration(by)})
+	return a.Due, err
+}
+
 // ask sends a broker a request with the given verb. It returns nil if the reply has the outcome want.
 func (c *Client) ask(ctx context.Context, verb, key, target, want string) error {
-	if problem := message.ParseKey(key); problem != nil {
-		return refused(problem)
-	}
-	if problem := c.policy.CheckTarget(target); problem != nil {
-		return refused(problem)
+	_, err := c.request(ctx, verb, key, target, want, make(map[string]string, 1))
+	return err
+}
+
+// outcome is the reply of a broker.
+type outcome struct {
+	Outcome, Why string
+	Due          time.Time
+}
+
+// request sends a broker a request with the given verb and body. It returns no error if the reply has the outcome want.
+func (c *Client) request(
+	ctx context.Context, verb, key, target, want string, body map[string]string,
+) (outcome, error) {
+	if err := c.checkName(key, target); err != nil {
+		return outcome{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	subject := c.policy.Names.TimerCall(verb) + key + "." + target
-	body, err := json.Marshal(map[string]string{"word": nuid.Next()})
+	body["word"] = nuid.Next()
+	data, err := json.Marshal(body)
 	if err != nil {
-		return fmt.Errorf("bug: encode a request: %w", err)
+		return outcome{}, fmt.Errorf("bug: encode a request: %w", err)
 	}
-	m, err := c.store.Ask(ctx, subject, body)
+	m, err := c.store.Ask(ctx, subject, data)
 	if err != nil {
-		return failure("ask on "+subject, err, c.store.Refusal(subject))
+		return outcome{}, failure("ask on "+subject, err, c.store.Refusal(subject))
 	}
 	return judgeAnswer(m, subject, want)
 }
 
-// judgeAnswer returns nil if the reply has the outcome want.
-func judgeAnswer(m *nats.Msg, subject, want string) error {
+// judgeAnswer returns no error if the reply has the outcome want.
+func judgeAnswer(m *nats.Msg, subject, want string) (outcome, error) {
 	if sentence := m.Header.Get(headerError); sentence != "" { // nothing was done
 		code := m.Header.Get(headerErrorCode)
 		kind := map[string]error{"400": ErrBadOption, "404": ErrNoBroker, "413": ErrTooLarge, "507": ErrFull}[code]
 		if kind == nil {
-			return fmt.Errorf("ask on %s: %s", subject, sentence)
+			return outcome{}, fmt.Errorf("ask on %s: %s", subject, sentence)
 		}
-		return fmt.Errorf("ask on %s: %w: %s", subject, kind, sentence)
+		return outcome{}, fmt.Errorf("ask on %s: %w: %s", subject, kind, sentence)
 	}
-	var answer struct{ Outcome, Why string }
+	var answer outcome
 	if err := json.Unmarshal(m.Data, &answer); err != nil || answer.Outcome == "" {
-		return fmt.Errorf("ask on %s: %w: %.100q", subject, ErrForeign, m.Data)
+		return outcome{}, fmt.Errorf("ask on %s: %w: %.100q", subject, ErrForeign, m.Data)
 	}
 	switch answer.Outcome {
 	case want:
-		return nil
+		return answer, nil
 	case "unknown":
-		return fmt.Errorf("ask on %s: %w: %s", subject, ErrUnanswered, answer.Why)
+		return outcome{}, fmt.Errorf("ask on %s: %w: %s", subject, ErrUnanswered, answer.Why)
 	}
-	return fmt.Errorf("ask on %s: %w: %w", subject, ErrConflict, errors.New(answer.Outcome+" "+answer.Why))
+	return outcome{}, fmt.Errorf("ask on %s: %w: no timer is pending (%s)", subject, ErrConflict, answer.Outcome)
 }

@@ -53,6 +53,15 @@
 //	ErrConflict      no change: the timer has fired, or another client was first; [Client.Timer] returns its state
 //	ErrUnanswered    unknown: repeat the call until it returns one of the other two
 //
+// A program that keeps no generation calls [Client.CancelPending] or [Client.MovePending]. They read, publish and, if
+// the answer is lost, read again, and return whether the change was in time. A program that does not want to choose a
+// key publishes with [Cancelable], and calls [Receipt.Cancel]:
+//
+//	cancelled, err := delays.CancelPending(ctx, "order-42", "orders.expire")
+//
+//	r, err = delays.In(ctx, "orders.expire", 30*time.Minute, body, client.Cancelable())
+//	cancelled, err = r.Cancel(ctx)
+//
 // With [Every] or [Cron] a timer recurs. Each delivered message has the number of its round ([Arrival]):
 //
 //	r, err = delays.Schedule(ctx, "reports.run", body, client.Key("nightly"), client.Cron("0 3 * * *", "Europe/Berlin"))
@@ -60,6 +69,9 @@
 //
 // A conflict after ErrUnanswered may come from that earlier call. After a Cancel, ask Timer: StateCancelled with this
 // generation means that the timer was cancelled while it was pending, by this client or by another.
+//
+// [Client.Pause], [Client.Resume], [Client.Fire] and [Client.Postpone] ask a broker, so one must run. All other calls
+// need only NATS.
 //
 // # Tried and rejected
 //

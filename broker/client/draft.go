@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/levels"
 )
 
@@ -75,6 +76,8 @@ type draft struct {
 	due      time.Time // if the message were stored now
 
 	timer    bool    // the request is for a named timer
+	key      string  // of a timer that is set
+	target   string  // likewise
 	expected *uint64 // the generation that must be the last; nil for an unconditional publish
 }
 
@@ -97,7 +100,9 @@ func (c *Client) draft(a ask, body []byte, opts []Option) (*draft, error) {
 	if !r.timer.named && r.protocol.Get(nats.MsgIdHdr) != "" {
 		a.subject, a.fallback, a.token = a.steady, "", ""
 	}
-	d := &draft{token: a.token, timer: r.timer.named, expected: r.timer.expected}
+	d := &draft{
+		token: a.token, timer: r.timer.named, key: r.timer.key, target: a.target, expected: r.timer.expected,
+	}
 	d.msg = &nats.Msg{Subject: a.subject, Header: r.header(), Data: body}
 	request, err := c.check(d.msg, a.target, r)
 	if err != nil {
@@ -126,13 +131,13 @@ func (c *Client) draft(a ask, body []byte, opts []Option) (*draft, error) {
 }
 
 // check parses a request as the broker does. It returns an error if the broker would make it a dead letter.
-func (c *Client) check(m *nats.Msg, target string, r options) (message.Request, error) {
-	request, problem := c.policy.Parse(message.Incoming{
+func (c *Client) check(m *nats.Msg, target string, r options) (entry.Pending, error) {
+	request, problem := entry.ParseAny(c.policy, message.Incoming{
 		Stream: c.policy.Names.IntakeStream(), Sequence: 1, At: c.store.Now(), Subject: m.Subject,
 		Header: message.Header(m.Header), Data: m.Data,
 	})
 	switch {
-	case problem != nil && problem.Code == message.BadTimer && r.timer.recurs && message.ParseKey(r.timer.key) == nil:
+	case problem != nil && problem.Code == message.BadTimer && r.timer.recurs && entry.ParseKey(r.timer.key) == nil:
 		return request, fmt.Errorf("%w: %s", ErrBadOption, problem.Sentence)
 	case problem != nil:
 		return request, refused(problem)
@@ -163,8 +168,14 @@ func refused(p *message.Problem) error {
 	case message.BadTimer:
 		err = ErrBadKey
 	}
-	return fmt.Errorf("%w: %s", err, p.Sentence)
+	return fmt.Errorf("%w: %s", err, fields.Replace(p.Sentence))
 }
+
+// fields replaces the names of the broker's settings, in the sentence of a problem, by those of the client's fields.
+var fields = strings.NewReplacer(
+	"DELAY_MAX_DELAY", "client.Config.MaxDelay", "DELAY_ATTEMPTS", "client.Config.Attempts",
+	"DELAY_TARGETS", "client.Config.Targets",
+)
 
 // retries returns the retry options of a publish. If there is a fallback, the client library does not retry a publish
 // that no stream took.

@@ -31,7 +31,7 @@ var (
 	// ErrConflict is returned when a timer does not have the expected generation: it has fired, was replaced or cancelled,
 	// or exists although none was expected. An earlier call whose answer was lost may be the cause: check with
 	// Client.Timer.
-	ErrConflict = errors.New("the timer has changed")
+	ErrConflict = errors.New("conflict")
 	// ErrFull is returned when the stream, the account or the server has no room. Try again later.
 	ErrFull = errors.New("no room")
 	// ErrUnanswered is returned when no answer came in time, or the connection was lost. The message may or may not be

@@ -131,6 +131,43 @@ func ExampleKey() {
 	// cancelled <nil> 0
 }
 
+// Any message can be one that its publisher cancels, without choosing a key.
+func ExampleReceipt_Cancel() {
+	fake := clienttest.New(t, client.Config{})
+	ctx := context.Background()
+	receipt, err := fake.Client().In(ctx, "orders.expire", 30*time.Minute, nil, client.Cancelable())
+	if err != nil {
+		log.Fatal(err)
+	}
+	cancelled, err := receipt.Cancel(ctx)
+	fmt.Println(cancelled, err, len(fake.Advance(24*time.Hour)))
+	// Output: true <nil> 0
+}
+
+// Whoever knows the key needs no generation, and no body.
+func ExampleClient_CancelPending() {
+	fake := clienttest.New(t, client.Config{})
+	delays, ctx := fake.Client(), context.Background()
+	for _, key := range []string{"order-42", "order-43"} {
+		if _, err := delays.In(ctx, "orders.expire", 30*time.Minute, []byte(key), client.Key(key)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println(delays.CancelPending(ctx, "order-42", "orders.expire"))
+	fmt.Println(delays.MovePending(ctx, "order-43", "orders.expire", time.Hour))
+	fmt.Println(delays.Postpone(ctx, "order-43", "orders.expire", 5*time.Minute))
+	for _, m := range fake.Advance(24 * time.Hour) {
+		fmt.Printf("%s %s\n", m.Data, m.Header.Get("Delay-Due"))
+	}
+	fmt.Println(delays.CancelPending(ctx, "order-43", "orders.expire"))
+	// Output:
+	// true <nil>
+	// true <nil>
+	// 2000-01-01 01:05:00 +0000 UTC <nil>
+	// order-43 2000-01-01T01:05:00Z
+	// false <nil>
+}
+
 func ExamplePublisher() {
 	fake := clienttest.New(t, client.Config{})
 	ctx := context.Background()

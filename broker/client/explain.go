@@ -22,8 +22,21 @@ func explain(d *draft, err error, refusal func(subject string) error) error {
 			subject += ", then to " + d.fallback.Subject
 		}
 	}
+	if kindOf(err) == ErrConflict {
+		return fmt.Errorf("publish to %s: %w: %s", subject, ErrConflict, conflict(d))
+	}
 	return failure("publish to "+subject, err, no)
 }
+
+// conflict says in the words of timers why the server refused a request: its own name a wrong sequence.
+func conflict(d *draft) string {
+	if d.expected != nil && *d.expected == 0 {
+		return "there is a timer, or one has ended within DELAY_TIMER_HISTORY"
+	}
+	return notPending
+}
+
+const notPending = "no timer with this generation: it has fired, was cancelled, or was never set"
 
 // failure returns the error of this package for a failed request. If there was no answer and the server reported a
 // permission error, it wraps that error instead.

@@ -97,7 +97,8 @@ func (d *diary) arrived(m *nats.Msg) {
 }
 
 func (d *diary) receipt(what string, r client.Receipt, err error) {
-	d.receipts = append(d.receipts, d.line("%s: %+v, %v", what, r, kindsOf(err)))
+	d.receipts = append(d.receipts, d.line("%s: %s %d %t due %s, %q accepted %s, %v", what, r.Stream, r.Sequence,
+		r.Duplicate, r.Due, r.ID, r.Accepted, kindsOf(err)))
 }
 
 // kindsOf are the errors of the client that an error is, or its text.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"delaybroker/broker/timer/entry"
 )
 
 // A Receipt identifies a stored message. From then on the message reaches its target or becomes a dead letter.
@@ -19,6 +21,12 @@ type Receipt struct {
 	// acknowledgement does not contain them.
 	ID       string
 	Accepted time.Time
+
+	// Key is the key of a named timer, also one that Cancelable has generated. With Key and Sequence another process can
+	// call [Client.Cancel].
+	Key    string
+	target string
+	client *Client // nil without a key
 }
 
 // Look returns the receipt with its ID, the time at which the message was stored, and exactly when it is due. It reads
@@ -32,7 +40,7 @@ func (c *Client) Look(ctx context.Context, r Receipt) (Receipt, error) {
 	if err != nil {
 		return r, fmt.Errorf("read message %d of %s: %w", r.Sequence, r.Stream, err)
 	}
-	request, problem := c.policy.Parse(in)
+	request, problem := entry.ParseAny(c.policy, in)
 	if problem != nil {
 		return r, fmt.Errorf("read message %d of %s: %w", r.Sequence, r.Stream, refused(problem))
 	}

@@ -3,15 +3,16 @@ package client
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 // Key makes a message of In or At a named timer: the key and the target together are its identity. Until it fires it
@@ -41,15 +42,19 @@ func ifGeneration(generation uint64) Option {
 
 // naming holds the options of a named timer.
 type naming struct {
-	key      string
-	named    bool
-	expected *uint64
-	recurs   bool
+	key        string
+	named      bool
+	cancelable bool // a timer, with a generated key unless there is one
+	expected   *uint64
+	recurs     bool
 }
 
 // timer returns the ask of a named timer: the subject contains the key, and a header the due time. For other messages
 // it returns a.
 func (c *Client) timer(a ask, o *options) ask {
+	if o.timer.cancelable && !o.timer.named {
+		o.timer.generateKey()
+	}
 	n := o.timer
 	switch table := firstSeriesHeader(o.protocol); {
 	case !n.named && n.expected != nil:
@@ -58,6 +63,8 @@ func (c *Client) timer(a ask, o *options) ask {
 		o.refuse("%s goes with Key: only a named timer recurs", table)
 	case table != "" && !n.recurs:
 		o.refuse("%s goes with Every or Cron", table)
+	case n.recurs && n.cancelable:
+		o.refuse("what recurs has a new generation for each round: give it a Key, and end it with CancelAny")
 	case a.table && !(n.named && n.recurs):
 		o.refuse("Schedule goes with Key, and with Every or Cron")
 	case !n.named:
@@ -77,6 +84,14 @@ func (c *Client) timer(a ask, o *options) ask {
 		return ask{target: a.target, subject: c.policy.Names.Timer(n.key, a.target)}
 	}
 	return a
+}
+
+// generateKey names a timer as no other is named. That it expects none saves the broker a question.
+func (n *naming) generateKey() {
+	if n.expected == nil {
+		n.expected = new(uint64)
+	}
+	n.key, n.named = nuid.Next(), true
 }
 
 // timerReserve is the part of max_payload that a timer must leave free, in bytes. The broker stores a timer again, with
@@ -101,7 +116,8 @@ func (o *options) expect(generation *uint64) {
 
 // Cancel cancels a timer if it still has this generation. After nil the generation will never be delivered. ErrConflict
 // means that the timer has fired, that another generation has replaced it, or that an earlier call, whose answer was
-// lost, has cancelled it: Timer returns which. After ErrUnanswered the outcome is unknown: call Cancel again.
+// lost, has cancelled it: Timer returns which. After ErrUnanswered the outcome is unknown: call Cancel again. Cancel is
+// one publish, and needs no running broker. See also [Client.CancelPending] and [Receipt.Cancel].
 func (c *Client) Cancel(ctx context.Context, key, target string, generation uint64) error {
 	if generation == 0 {
 		return fmt.Errorf("%w: cancel generation 0: want the sequence of a receipt", ErrBadOption)
@@ -110,7 +126,8 @@ func (c *Client) Cancel(ctx context.Context, key, target string, generation uint
 }
 
 // CancelAny cancels the timer of the key and the target, whatever its generation, if there is one. A timer that has
-// already fired is still delivered.
+// already fired is still delivered. CancelAny is one publish, needs no running broker, and cannot tell whether there
+// was a timer: see [Client.CancelPending].
 func (c *Client) CancelAny(ctx context.Context, key, target string) error {
 	return c.cancel(ctx, key, target, anyGeneration, nil)
 }
@@ -123,10 +140,10 @@ func (c *Client) cancel(ctx context.Context, key, target, word string, generatio
 	o := options{protocol: nats.Header{message.HeaderCancel: {word}}}
 	o.expect(generation)
 	m := &nats.Msg{Subject: c.policy.Names.Timer(key, target), Header: o.header()}
-	// Parse accepts a cancel on any subject. So check the subject with a set, which Parse refuses if the subject is not a
+	// A broker reads a cancel on any subject. So check the subject with a set, which is refused if the subject is not a
 	// timer's.
 	set := message.Header{message.HeaderFor: {"0s"}}
-	_, problem := c.policy.Parse(message.Incoming{At: c.store.Now(), Subject: m.Subject, Header: set})
+	_, problem := entry.ParseSet(c.policy, message.Incoming{At: c.store.Now(), Subject: m.Subject, Header: set})
 	switch addr := c.policy.Names.Parse(m.Subject); {
 	case problem != nil:
 		return refused(problem)
@@ -138,7 +155,8 @@ func (c *Client) cancel(ctx context.Context, key, target, word string, generatio
 }
 
 // Move makes a timer due after another delay, from now, if it still has this generation. It is In with Key and
-// IfGeneration, so the caller must pass the body again. To move a timer to a time, call At with the same options.
+// IfGeneration, so the caller must pass the body again, and no broker need run. To move a timer to a time, call At with
+// the same options. [Client.MovePending] and [Client.Postpone] keep the body.
 func (c *Client) Move(
 	ctx context.Context, key, target string, generation uint64, delay time.Duration, body []byte, opts ...Option,
 ) (Receipt, error) {
@@ -155,9 +173,9 @@ const (
 	StatePending   State = "pending" // can be moved and cancelled
 	StatePaused    State = "paused"  // a series of which no round is due until it is resumed
 	StateFired     State = "fired"   // on its way to the target: too late to cancel
-	StateDelivered       = State(message.OutcomeDelivered)
-	StateRetrying        = State(message.OutcomeRetrying) // refused; the broker tries again
-	StateDead            = State(message.OutcomeDead)     // a dead letter
+	StateDelivered       = State(entry.Delivered)
+	StateRetrying        = State(entry.Retrying) // refused; the broker tries again
+	StateDead            = State(entry.Dead)     // a dead letter
 	StateCancelled State = "cancelled"
 )
 
@@ -181,26 +199,26 @@ type Timer struct {
 func (c *Client) Timer(ctx context.Context, key, target string) (Timer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	in, err := c.store.Last(ctx, c.policy.Names.TimersStream(), c.policy.Names.Timer(key, target))
-	if errors.Is(err, ErrGone) {
+	s, err := c.last(ctx, c.policy.Names.Timer(key, target))
+	if err != nil {
+		return Timer{}, err
+	}
+	if s.in.Sequence == 0 {
 		return Timer{State: StateNone}, nil
 	}
-	if err != nil {
-		return Timer{}, fmt.Errorf("read the timer %s of %s: %w", key, target, err)
-	}
-	e := c.policy.ParseTimer(in)
+	e := s.entry
+	of := e.Origin()
 	t := Timer{
-		State: StatePending, Generation: e.Generation, Due: e.Request.Due, Body: in.Data,
-		Series: e.Request.Series, Round: e.Request.Round,
+		State: StatePending, Generation: e.Generation, Due: e.Due, Body: s.in.Data, Series: of.Series, Round: of.Round,
 	}
 	switch {
-	case e.Kind == message.PausedEntry:
+	case e.Kind == entry.Paused:
 		t.State = StatePaused
-	case e.Kind == message.FiredEntry:
+	case e.Kind == entry.Fired:
 		t.State = StateFired
-	case e.Kind == message.CancelEntry:
+	case e.Kind == entry.Cancel:
 		t = Timer{State: StateCancelled, Generation: e.Cancelled}
-	case e.Kind == message.OverEntry:
+	case e.Kind == entry.Over:
 		t = Timer{State: State(e.By), Generation: e.Generation}
 	case e.Problem != nil: // a bad set
 		t = Timer{State: StateDead, Generation: e.Generation}

@@ -158,6 +158,12 @@ func (c Config) checkRules(all *FieldErrors) {
 				"attempts %d for %s: want a whole number from 1 to %d", r.Value, r.Pattern, maxAttempts)
 		}
 	}
+	for _, r := range c.RetryJitter {
+		if r.Value < 0 || r.Value > maxJitter {
+			all.refuse("RetryJitter", fmt.Sprintf("%s=%d", r.Pattern, r.Value),
+				"jitter %d for %s: want a percentage from 0 to %d", r.Value, r.Pattern, maxJitter)
+		}
+	}
 	for _, r := range c.RetryRules {
 		if len(r.Value.Levels()) == 0 {
 			all.refuse("RetryRules", r.Pattern, "no waits for %s: want one at least", r.Pattern)
@@ -191,6 +197,9 @@ func (c Config) patterns() []fieldPattern {
 	}
 	for _, r := range c.RetryRules {
 		all = append(all, fieldPattern{"RetryRules", r.Pattern})
+	}
+	for _, r := range c.RetryJitter {
+		all = append(all, fieldPattern{"RetryJitter", r.Pattern})
 	}
 	return all
 }

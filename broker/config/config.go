@@ -70,6 +70,9 @@ type Config struct {
 	RetryLadder levels.Ladder
 	// RetryRules override RetryLadder for the targets of a pattern.
 	RetryRules RetryWaits
+	// RetryJitter lengthens the waits for the targets of a pattern, each by a part of its own that is less than this
+	// percentage: so messages that were refused together come again at different times. Defaults to none.
+	RetryJitter RetryJitter
 	// Attempts is how often a delivery may be refused before it becomes a dead letter. Defaults to DefaultAttempts.
 	Attempts int
 	// AttemptRules override Attempts for the targets of a pattern.

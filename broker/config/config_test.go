@@ -48,6 +48,8 @@ func TestValidateNamesTheField(t *testing.T) {
 		{Config{RetryRules: RetryWaits{{Pattern: "a..b", Value: mustLadder(t, "1s")}}}, FieldError{
 			Field: "RetryRules", Value: "a..b",
 			Problem: `target pattern "a..b": tokens separated by dots; * for one token, > for the rest`}},
+		{Config{RetryJitter: RetryJitter{{Pattern: "a.b", Value: 101}}}, FieldError{
+			Field: "RetryJitter", Value: "a.b=101", Problem: "jitter 101 for a.b: want a percentage from 0 to 100"}},
 		{Config{RetryRules: RetryWaits{{Pattern: "a.b"}}}, FieldError{
 			Field: "RetryRules", Value: "a.b", Problem: "no waits for a.b: want one at least"}},
 		{Config{RetryRules: RetryWaits{{Pattern: "a.b", Value: mustLadder(t, "5000ms")}}}, FieldError{

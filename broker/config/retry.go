@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +11,9 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/levels"
 )
+
+// maxJitter is the largest jitter, in percent of the wait.
+const maxJitter = 100
 
 // double is the token that stands between two waits to double the first until it reaches the second.
 const double = "x2"
@@ -40,12 +44,16 @@ func ParseRetryLimits(s string) (rules RetryLimits, otherwise string, err error)
 // refusal, for the next level after the second, and so on. After the longest level, it waits for that level each time.
 type RetryWaits = message.Rules[levels.Ladder]
 
+// RetryJitter are the percentages by which the waits of a target are lengthened at most, by target pattern.
+type RetryJitter = message.Rules[int]
+
 // ParseRetryWaits reads "1s,5s,30s", or rules before a default as in "shop.mail=1s,1m,10m;1s,5s,30s". The waits of a
 // rule may be separated by spaces too. An x2 between two waits doubles the first until it reaches the second: "1s x2
-// 10s" is "1s 2s 4s 8s 10s". If there is no default, the returned default has no levels.
-func ParseRetryWaits(s string) (rules RetryWaits, otherwise levels.Ladder, err error) {
+// 10s" is "1s 2s 4s 8s 10s". If there is no default, the returned default has no levels. A percentage behind the waits
+// is their jitter, as in "1s x2 10s ~20%".
+func ParseRetryWaits(s string) (rules RetryWaits, otherwise levels.Ladder, jitter RetryJitter, err error) {
 	var problems []error
-	defaults := 0
+	defaults, others := 0, 0
 	for part := range strings.SplitSeq(s, ";") {
 		if strings.TrimSpace(part) == "" {
 			continue
@@ -55,20 +63,42 @@ func ParseRetryWaits(s string) (rules RetryWaits, otherwise levels.Ladder, err e
 			pattern, list = "", part
 			defaults++
 		}
+		pattern = strings.TrimSpace(pattern)
+		list, percent, badJitter := parseJitter(list)
 		ladder, err := parseLadder(list)
-		switch {
+		switch err = errors.Join(badJitter, err); {
 		case err != nil:
 			problems = append(problems, err)
 		case isRule:
-			rules = append(rules, message.Rule[levels.Ladder]{Pattern: strings.TrimSpace(pattern), Value: ladder})
+			rules = append(rules, message.Rule[levels.Ladder]{Pattern: pattern, Value: ladder})
+			jitter = append(jitter, message.Rule[int]{Pattern: pattern, Value: percent})
 		default:
-			otherwise = ladder
+			otherwise, others = ladder, percent
 		}
 	}
 	if defaults > 1 {
 		problems = append(problems, fmt.Errorf("%d defaults: keep one, and write the others as pattern=waits", defaults))
 	}
-	return rules, otherwise, errors.Join(problems...)
+	jitter = append(jitter, message.Rule[int]{Pattern: ">", Value: others})
+	if !slices.ContainsFunc(jitter, func(r message.Rule[int]) bool { return r.Value > 0 }) {
+		jitter = nil
+	}
+	return rules, otherwise, jitter, errors.Join(problems...)
+}
+
+// parseJitter returns the waits and the percentage behind them, which is zero if there is none.
+func parseJitter(list string) (waits string, percent int, err error) {
+	waits, text, given := strings.Cut(list, "~")
+	if !given {
+		return list, 0, nil
+	}
+	number, ok := strings.CutSuffix(strings.TrimSpace(text), "%")
+	percent, bad := strconv.Atoi(number)
+	if !ok || bad != nil || percent < 1 || percent > maxJitter {
+		return waits, 0, fmt.Errorf("~%s: want a percentage from ~1%% to ~%d%% behind the waits, as in 1s x2 1m ~20%%",
+			strings.TrimSpace(text), maxJitter)
+	}
+	return waits, percent, nil
 }
 
 // parseLadder expands doublings. It refuses waits that become shorter, since a ladder would sort them silently.

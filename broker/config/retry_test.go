@@ -35,12 +35,18 @@ func TestParseLimits(t *testing.T) {
 }
 
 // format writes waits in the notation of ParseRetryWaits.
-func format(rules RetryWaits, otherwise levels.Ladder) string {
+func format(rules RetryWaits, otherwise levels.Ladder, jitter RetryJitter) string {
 	var words []string
-	for _, r := range rules {
-		words = append(words, r.Pattern+"="+r.Value.String())
+	percent := func(at int) string {
+		if jitter == nil || jitter[at].Value == 0 {
+			return ""
+		}
+		return fmt.Sprintf(" ~%d%%", jitter[at].Value)
 	}
-	return strings.Join(append(words, otherwise.String()), "; ")
+	for at, r := range rules {
+		words = append(words, r.Pattern+"="+r.Value.String()+percent(at))
+	}
+	return strings.Join(append(words, otherwise.String()+percent(len(rules))), "; ")
 }
 
 // TestParseWaits reads one list, or rules before a default, and expands doublings.
@@ -68,9 +74,18 @@ func TestParseWaits(t *testing.T) {
 		"a=1s,1s":                       `levels "1s" and "1s" are equally long: keep one`,
 		"5s,1s":                         "1s after 5s: write the waits from the shortest to the longest",
 		"a=1s30ms":                      `write one number and unit`,
+		"1s x2 4s ~20%":                 "1s 2s 4s ~20%",
+		"a=1s,5s ~100%;30s":             "a=1s 5s ~100%; 30s",
+		"a=1s;30s~1%":                   "a=1s; 30s ~1%",
+		"1s ~0%":                        "~0%: want a percentage from ~1% to ~100% behind the waits, as in 1s x2 1m ~20%",
+		"1s ~101%":                      "~101%: want a percentage",
+		"1s ~20":                        "~20: want a percentage",
+		"~20% 1s":                       "~20% 1s: want a percentage",
+		"1s ~20% ~30%":                  "~20% ~30%: want a percentage",
+		"~20%":                          "no level: write names",
 	} {
-		rules, otherwise, err := ParseRetryWaits(text)
-		got := format(rules, otherwise)
+		rules, otherwise, jitter, err := ParseRetryWaits(text)
+		got := format(rules, otherwise, jitter)
 		if err != nil {
 			if got = err.Error(); !strings.Contains(got, want) {
 				t.Errorf("%q: got %q, want %q", text, got, want)
@@ -89,17 +104,18 @@ func TestFirstRuleHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waits, otherwise, err := ParseRetryWaits("shop.mail=1s;shop.*=2s;3s")
+	waits, otherwise, jitter, err := ParseRetryWaits("shop.mail=1s;shop.*=2s ~10%;3s ~20%")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for target, want := range map[string]string{
-		"shop.mail":    "5 1s",
-		"shop.sms":     "7 2s",
-		"shop":         "20 3s",
-		"shop.mail.eu": "20 3s",
+		"shop.mail":    "5 1s 0%",
+		"shop.sms":     "7 2s 10%",
+		"shop":         "20 3s 20%",
+		"shop.mail.eu": "20 3s 20%",
 	} {
-		if got := fmt.Sprint(limits.For(target, 20), " ", waits.For(target, otherwise)); got != want {
+		got := fmt.Sprintf("%d %s %d%%", limits.For(target, 20), waits.For(target, otherwise), jitter.For(target, 0))
+		if got != want {
 			t.Errorf("%s: got %s, want %s", target, got, want)
 		}
 	}
@@ -112,7 +128,7 @@ func TestLanes(t *testing.T) {
 		"a=1s,1m,10m;b=1m;1s,5s,30s": "1s 5s 30s 1m 10m",
 		"a=60s;1m":                   "equally long: keep one",
 	} {
-		waits, otherwise, err := ParseRetryWaits(text)
+		waits, otherwise, _, err := ParseRetryWaits(text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,6 +24,10 @@
 // it is stored once; later it is delivered twice, under one Delay-Id. Before a resend, the store asks whether the
 // letter is still there: of two operators who resend the same letters, one may have a list older than that window.
 //
+// An operator may change headers and body on the way (Change.Edit). Headers of the broker and of the server cannot be
+// changed. The Nats-Msg-Id holds a digest of the edit: after a crash, a resend with another edit is stored too, and not
+// taken for the first.
+//
 // A "duplicate" whose copy is gone is believed to be such an earlier resend, and the letter is removed. So nobody else
 // may know the Nats-Msg-Id, or a client that has an answer stored below delaysys, with headers of its choice, could
 // have the letter removed unsent. The id ends with a seal of itself.
@@ -32,6 +36,9 @@
 // who resends it would deliver any message for that client. So a letter must have a broker's seal (see message.Keys). A
 // letter with the code bad_internal is resent only if the operator asks for that (Change.Unsealed). Letters stored
 // before the time from which messages are sealed are believed without a seal.
+//
+// Store.Try makes the checks of a resend and stores nothing. Like a resend it needs the letter's body, which the seal
+// covers.
 //
 // Some letters cannot be resent and stay where they are. The error says why: see the sentinels. No letter is lost.
 //

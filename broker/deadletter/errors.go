@@ -24,10 +24,13 @@ var (
 	// ErrForbidden is returned when the target does not pass the present policy. Change.Target gives the letter another.
 	ErrForbidden = stays("its target may not be delivered to")
 	// ErrNoTime is returned when a request was never understood, so that its due time is not known. With Change.AtOnce it
-	// is delivered at once.
+	// is delivered at once; Change.Edit may set a Delay-Until.
 	ErrNoTime = stays("the request was not understood, so nobody knows when it is due")
 	// ErrPastExpiry is returned when Delay-Expires has passed. Change.DropExpiry drops it.
 	ErrPastExpiry = stays("its Delay-Expires has passed")
+	// ErrEdit is returned when the letter's headers cannot be changed as Change.Edit asks: the headers are reserved or too
+	// many, or their values contradict the letter's.
+	ErrEdit = stays("its headers cannot be changed like this")
 	// ErrTooLarge is returned when the lanes take no message of this size.
 	ErrTooLarge = stays("it is larger than the lanes take")
 )

@@ -118,6 +118,18 @@ func (k *kit) resend(l Letter, c Change) error {
 	return k.Resend(k.ctx(), l, c, time.Now())
 }
 
+// crash resends a letter up to the moment at which its message is stored, and the letter is there as well.
+func (k *kit) crash(l Letter, c Change) {
+	k.t.Helper()
+	m, err := k.Store.resent(l, c, time.Now())
+	if err == nil {
+		err = k.Store.store(k.ctx(), l.ID, m)
+	}
+	if err != nil {
+		k.t.Fatal(err)
+	}
+}
+
 // count is how many messages a stream holds.
 func (k *kit) count(stream string) uint64 {
 	k.t.Helper()
@@ -142,11 +154,35 @@ func (k *kit) purge(stream string) {
 // resent are the messages in the retry lane, read as a broker reads them.
 func (k *kit) resent() []message.Request {
 	k.t.Helper()
+	var all []message.Request
+	for _, m := range k.lane() {
+		r, problem := k.policy.Parse(message.Incoming{
+			Stream: "DELAY_RETRY_1s", Sequence: m.Sequence, At: m.Time, Subject: m.Subject,
+			Header: maps.Clone(message.Header(m.Header)),
+		})
+		if problem != nil {
+			k.t.Errorf("a broker would make it a dead letter again: %v", problem)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// bodies are those of the messages in the lane.
+func (k *kit) bodies() (all [][]byte) {
+	k.t.Helper()
+	for _, m := range k.lane() {
+		all = append(all, m.Data)
+	}
+	return all
+}
+
+func (k *kit) lane() (all []*jetstream.RawStreamMsg) {
+	k.t.Helper()
 	s, err := k.js.Stream(k.ctx(), "DELAY_RETRY_1s")
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	var all []message.Request
 	state := s.CachedInfo().State
 	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
 		m, err := s.GetMsg(k.ctx(), seq)
@@ -156,14 +192,7 @@ func (k *kit) resent() []message.Request {
 		if err != nil {
 			k.t.Fatal(err)
 		}
-		r, problem := k.policy.Parse(message.Incoming{
-			Stream: "DELAY_RETRY_1s", Sequence: seq, At: m.Time, Subject: m.Subject,
-			Header: maps.Clone(message.Header(m.Header)),
-		})
-		if problem != nil {
-			k.t.Errorf("a broker would make it a dead letter again: %v", problem)
-		}
-		all = append(all, r)
+		all = append(all, m)
 	}
 	return all
 }

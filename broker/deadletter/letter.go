@@ -44,14 +44,6 @@ func (l Letter) Marker(n message.Names) bool {
 		addr.Target == message.MarkerTarget
 }
 
-// Change is the difference between the letter and the message that is resent. The zero Change is none.
-type Change struct {
-	Target     string // another target; empty for the letter's own
-	AtOnce     bool   // deliver also if it is not due yet, or its due time is not known
-	DropExpiry bool   // deliver although Delay-Expires has passed
-	Unsealed   bool   // deliver although no seal proves that a broker wrote it
-}
-
 // Again returns the request as which a letter would be resent, or an ErrStays with the reason why it stays. It is a
 // pure function; now is the server's time. The stream may still refuse, and the broker looks at the policy again.
 func (l Letter) Again(p message.Policy, c Change, now time.Time) (message.Letter, error) {
@@ -74,10 +66,14 @@ func (l Letter) Again(p message.Policy, c Change, now time.Time) (message.Letter
 	if problem := p.CheckTarget(again.Target); problem != nil {
 		return again, fmt.Errorf("%w: %s", ErrForbidden, problem.Sentence)
 	}
+	again, problem := p.Edited(again, c.Edit.HeaderEdit, now)
+	if problem != nil {
+		return again, fmt.Errorf("%w: %s", ErrEdit, problem.Sentence)
+	}
 	switch {
 	case c.AtOnce && again.Due.After(l.At):
 		again.Due = l.At
-	case !c.AtOnce && !l.Understood():
+	case !c.AtOnce && !again.Understood():
 		return again, ErrNoTime
 	}
 	if !again.Expires.IsZero() && now.After(again.Expires) {

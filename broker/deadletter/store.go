@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -38,6 +39,9 @@ type Store struct {
 	cfg    Config
 	api    jsapi.Client
 	stream string
+
+	mu    sync.Mutex // guards limit
+	limit int64      // see laneLimit; zero until it is known
 }
 
 // New returns the store of a broker's dead letters. It asks no server yet.
@@ -47,7 +51,7 @@ func New(cfg Config) *Store {
 
 // Now is the time by the clock of the stream's leader, which stamps the letters.
 func (b *Store) Now(ctx context.Context) (time.Time, error) {
-	info, err := b.info(ctx)
+	info, err := b.info(ctx, b.stream)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -66,7 +70,7 @@ type Query struct {
 // letter is no error. It reads the next batch when the last one was taken, see lane.Scan.
 func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
-		info, err := b.info(ctx)
+		info, err := b.info(ctx, b.stream)
 		if err != nil {
 			yield(Letter{}, err)
 			return
@@ -104,17 +108,14 @@ func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 // letter; after any other error it may be stored in the lane as well, and should be resent again soon: see the
 // package's doc.
 func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) error {
-	if l.Data == nil && l.Size > 0 {
-		return errors.New("bug: resend a letter without its body")
-	}
-	again, err := l.Again(b.cfg.Policy, c, now)
+	m, err := b.resent(l, c, now)
 	if err != nil {
 		return err
 	}
-	if err := b.check(ctx, l); err != nil {
+	if err := b.present(ctx, l); err != nil {
 		return err
 	}
-	if err := b.store(ctx, again, l.Data); err != nil {
+	if err := b.store(ctx, l.ID, m); err != nil {
 		return err
 	}
 	if err := b.Remove(ctx, l); err != nil && !errors.Is(err, ErrAbsent) { // another operator removed it meanwhile
@@ -123,9 +124,64 @@ func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) e
 	return nil
 }
 
-// check asks the stream's leader whether a letter is still there. The list may be older than the lane's duplicate
+// Try returns the error that Resend would return for the same letter and change, and changes nothing. It cannot foresee
+// that another operator is quicker.
+func (b *Store) Try(ctx context.Context, l Letter, c Change, now time.Time) error {
+	m, err := b.resent(l, c, now)
+	if err != nil {
+		return err
+	}
+	limit, err := b.laneLimit(ctx)
+	if err != nil {
+		return err
+	}
+	if size := m.Size() - len(m.Subject); int64(size) > limit {
+		return ErrTooLarge
+	}
+	return nil
+}
+
+// laneLimit is the largest message that the lane takes, in bytes of headers and body. It is asked for once.
+func (b *Store) laneLimit(ctx context.Context) (int64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.limit > 0 {
+		return b.limit, nil
+	}
+	info, err := b.info(ctx, b.cfg.Policy.Names.RetryStream(b.cfg.Lane))
+	if err != nil {
+		return 0, err
+	}
+	b.limit = b.cfg.Conn.MaxPayload()
+	if most := info.Config.MaxMsgSize; most > 0 {
+		b.limit = min(b.limit, int64(most))
+	}
+	return b.limit, nil
+}
+
+// resent is the message that Resend puts into the lane, with its seal.
+func (b *Store) resent(l Letter, c Change, now time.Time) (*nats.Msg, error) {
+	if l.Data == nil && l.Size > 0 {
+		return nil, errors.New("bug: resend a letter without its body")
+	}
+	again, err := l.Again(b.cfg.Policy, c, now)
+	if err != nil {
+		return nil, err
+	}
+	m := &nats.Msg{
+		Subject: b.cfg.Policy.Names.Retry(b.cfg.Lane, again.Target), Header: nats.Header(again.ResentHeader()),
+		Data: c.Edit.body(l.Data),
+	}
+	// Nobody without the secret can have used the id: see the package's doc.
+	id := m.Header.Get("Nats-Msg-Id") + c.Edit.mark()
+	m.Header.Set("Nats-Msg-Id", id+"/"+b.cfg.Policy.Keys.Seal("resent", []byte(id)))
+	b.cfg.Policy.Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data, time.Now())
+	return m, nil
+}
+
+// present asks the stream's leader whether a letter is still there. The list may be older than the lane's duplicate
 // window: what somebody else has resent meanwhile would be delivered again.
-func (b *Store) check(ctx context.Context, l Letter) error {
+func (b *Store) present(ctx context.Context, l Letter) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	m, err := b.api.Message(ctx, b.stream, l.Sequence)
@@ -138,15 +194,9 @@ func (b *Store) check(ctx context.Context, l Letter) error {
 	return nil
 }
 
-// store publishes into the lane until there is an answer that can be believed.
-func (b *Store) store(ctx context.Context, l message.Letter, data []byte) error {
-	names := b.cfg.Policy.Names
-	stream := names.RetryStream(b.cfg.Lane)
-	m := &nats.Msg{Subject: names.Retry(b.cfg.Lane, l.Target), Header: nats.Header(l.ResentHeader()), Data: data}
-	// Nobody without the secret can have used the id: see the package's doc.
-	id := m.Header.Get("Nats-Msg-Id")
-	m.Header.Set("Nats-Msg-Id", id+"/"+b.cfg.Policy.Keys.Seal("resent", []byte(id)))
-	b.cfg.Policy.Keys.SealMessage(m.Subject, message.Header(m.Header), data, time.Now())
+// store publishes a message of this Delay-Id into the lane, until there is an answer that can be believed.
+func (b *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
+	stream := b.cfg.Policy.Names.RetryStream(b.cfg.Lane)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
@@ -170,7 +220,7 @@ func (b *Store) store(ctx context.Context, l message.Letter, data []byte) error 
 		// If the copy is gone, it was an earlier resend of this letter that a broker has moved on: nobody else knows the id,
 		// and no hop has such an id.
 		id, err := b.idAt(ctx, stream, reply.Ack.Sequence)
-		if err != nil || id == "" || id == l.ID {
+		if err != nil || id == "" || id == delayID {
 			return err
 		}
 		m.Header.Set("Nats-Msg-Id", m.Header.Get("Nats-Msg-Id")+"+"+rand.Text())
@@ -217,15 +267,15 @@ func (b *Store) Remove(ctx context.Context, l Letter) error {
 	return err
 }
 
-func (b *Store) info(ctx context.Context) (*jetstream.StreamInfo, error) {
+func (b *Store) info(ctx context.Context, stream string) (*jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s, err := b.cfg.JetStream.Stream(ctx, b.stream)
+	s, err := b.cfg.JetStream.Stream(ctx, stream)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return nil, fmt.Errorf("%w: %s", ErrNoStream, b.stream)
+		return nil, fmt.Errorf("%w: %s", ErrNoStream, stream)
 	case err != nil:
-		return nil, fmt.Errorf("look at %s: %w", b.stream, err)
+		return nil, fmt.Errorf("look at %s: %w", stream, err)
 	}
 	return s.CachedInfo(), nil
 }

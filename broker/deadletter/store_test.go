@@ -169,13 +169,7 @@ func TestResendTwice(t *testing.T) {
 			k := newKit(t, s)
 			k.undelivered(1, "orders.expire", "body")
 			l := k.one(Query{})
-			again, err := l.Again(k.policy, Change{}, time.Now())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := k.Store.store(k.ctx(), again, l.Data); err != nil { // and crash
-				t.Fatal(err)
-			}
+			k.crash(l, Change{})
 			want := 1
 			if movedOn {
 				k.purge("DELAY_RETRY_1s")
@@ -267,13 +261,7 @@ func TestDeadAgain(t *testing.T) {
 		k := newKit(t, s)
 		k.undelivered(1, "orders.expire", "body")
 		l := k.one(Query{})
-		again, err := l.Again(k.policy, Change{}, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := k.Store.store(k.ctx(), again, l.Data); err != nil {
-			t.Fatal(err)
-		}
+		k.crash(l, Change{})
 		ack := k.deadLetter(k.resent()[0], message.Problemf(message.Undelivered, "again"), "body")
 		if ack.Duplicate || ack.Sequence != 2 {
 			t.Fatalf("got %+v: removing the first letter would lose the message", ack)

@@ -12,7 +12,7 @@ import (
 
 func (i *Inspector) streamNames() []string {
 	var all []string
-	for _, s := range i.wanted() {
+	for _, s := range i.Wanted() {
 		all = append(all, s.Stream)
 	}
 	return all

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"delaybroker/broker/journal"
+	"delaybroker/broker/text"
 )
 
 // flushed is how long a record may take to reach the journal, with a margin.
@@ -63,11 +64,11 @@ func (s *search) inJournal(e ending) Whereabouts {
 	}
 	if r.Code != "" {
 		w.Code, w.Reason, w.LastError = string(r.Code), r.Reason, ""
-		w.Answer = fmt.Sprintf("became a dead letter at %s, which somebody has removed or resent since", Moment(r.At))
+		w.Answer = fmt.Sprintf("became a dead letter at %s, which somebody has removed or resent since", text.Moment(r.At))
 		return w
 	}
 	w.Delivered, w.Late = r.At, r.Late.Seconds()
-	w.Answer = fmt.Sprintf("delivered at %s, %s, on attempt %d", Moment(r.At), lateBy(r.Late), r.Attempts())
+	w.Answer = fmt.Sprintf("delivered at %s, %s, on attempt %d", text.Moment(r.At), lateBy(r.Late), r.Attempts())
 	if e.delivered > 1 {
 		w.Answer += fmt.Sprintf("; %d times in all, under one id", e.delivered)
 	}
@@ -79,7 +80,7 @@ func lateBy(d time.Duration) string {
 	if d <= 0 {
 		return "on time"
 	}
-	return Span(d) + " late"
+	return text.Span(d) + " late"
 }
 
 // unrecorded says what it means that the journal has no record of a message that is nowhere else.

@@ -102,7 +102,7 @@ func (f *forecast) sample(ctx context.Context, of *stratum) error {
 	if _, done := f.samples[of.place()]; done {
 		return nil
 	}
-	first, span := l.info.State.FirstSeq, l.info.State.LastSeq-l.info.State.FirstSeq+1
+	first, span := l.Info.State.FirstSeq, l.Info.State.LastSeq-l.Info.State.FirstSeq+1
 	n := min(max(sampleBytes/(l.Bytes/l.Pending+1), sampleLeast), f.look.Sample, span)
 	drawn := make([]uint64, n)
 	for k := range n {

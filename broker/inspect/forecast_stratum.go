@@ -112,8 +112,8 @@ func (f *forecast) count(ctx context.Context, strata []*stratum) error {
 }
 
 func (f *forecast) scan(s *stratum) lane.Scan {
-	scan := f.headers(s.Stream, "ahead")
-	scan.To, scan.Filters = s.info.State.LastSeq, s.filters
+	scan := f.Headers(s.Stream, "ahead")
+	scan.To, scan.Filters = s.Info.State.LastSeq, s.filters
 	return scan
 }
 

@@ -1,8 +1,6 @@
 package inspect
 
 import (
-	"context"
-
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
@@ -37,6 +35,9 @@ func (i *Inspector) configure() (err error) {
 	return err
 }
 
+// Config is what the broker is taken to have been configured with: see [Inspector.Adopt].
+func (i *Inspector) Config() broker.Config { return i.cfg }
+
 // Policy is what the broker grants. It knows the secrets of the streams after [Inspector.Letters]. How often a target
 // may refuse is the broker's to say: a person's shell seldom has the setting.
 func (i *Inspector) Policy() message.Policy {
@@ -45,15 +46,10 @@ func (i *Inspector) Policy() message.Policy {
 	return p
 }
 
-// wanted are the streams that should be there.
-func (i *Inspector) wanted() []streams.Spec {
-	return i.streams.Wanted(i.Conn.MaxPayload(), i.clustered())
+// Wanted are the streams that should be there.
+func (i *Inspector) Wanted() []streams.Spec {
+	return i.streams.Wanted(i.Conn.MaxPayload(), i.Clustered())
 }
 
-// clustered reports whether new streams get replicas unless told otherwise.
-func (i *Inspector) clustered() bool { return i.Conn.ConnectedClusterName() != "" }
-
-// ask asks a question with the usual timeout.
-func (i *Inspector) ask(ctx context.Context, f func(ctx context.Context) error) error {
-	return i.question(ctx, Patience, f)
-}
+// Clustered reports whether new streams get replicas unless told otherwise.
+func (i *Inspector) Clustered() bool { return i.Conn.ConnectedClusterName() != "" }

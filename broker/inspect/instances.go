@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -42,17 +41,17 @@ const (
 	begins = 5 * time.Second
 )
 
-// instances is what the brokers that run say of themselves. Any client that may publish on the subject of an answer
+// Instances is what the brokers that run say of themselves. Any client that may publish on the subject of an answer
 // could have said it, so it is shown to people, and nothing is done on its account.
-type instances struct {
-	refused error // we may not ask, so nothing is known
-	answers []stats.Answer
-	latest  []stats.Answer // those of the last time that they were asked
+type Instances struct {
+	Refused error // we may not ask, so nothing is known
+	Answers []stats.Answer
+	Latest  []stats.Answer // those of the last time that they were asked
 }
 
 // owner is the instance that says that it owns a lane. For some seconds there may be two: then one that reads it.
-func (n instances) owner(stream string) (who string, as stats.LaneAnswer, ok bool) {
-	for _, a := range n.answers {
+func (n Instances) owner(stream string) (who string, as stats.LaneAnswer, ok bool) {
+	for _, a := range n.Answers {
 		for _, l := range a.Lanes {
 			if l.Stream == stream && (!ok || l.Live && !as.Live) {
 				who, as, ok = a.Instance, l, true
@@ -62,10 +61,10 @@ func (n instances) owner(stream string) (who string, as stats.LaneAnswer, ok boo
 	return who, as, ok
 }
 
-// double returns two instances that both claim to deliver from one lane, and the lanes that two instances claim.
-func (n instances) double() (one, other stats.Answer, lanes []string) {
+// Double returns two instances that both claim to deliver from one lane, and the lanes that two instances claim.
+func (n Instances) Double() (one, other stats.Answer, lanes []string) {
 	first := make(map[string]stats.Answer)
-	for _, a := range n.latest {
+	for _, a := range n.Latest {
 		for _, l := range a.Lanes {
 			if l.InDoubt || a.Draining {
 				continue
@@ -82,10 +81,10 @@ func (n instances) double() (one, other stats.Answer, lanes []string) {
 	return one, other, slices.Compact(lanes)
 }
 
-// names are the instances that say something of themselves, each once.
-func (n instances) names(say func(stats.Answer) bool) []string {
+// Names are the instances that say something of themselves, each once.
+func (n Instances) Names(say func(stats.Answer) bool) []string {
 	var all []string
-	for _, a := range n.answers {
+	for _, a := range n.Answers {
 		if say(a) {
 			all = append(all, a.Instance)
 		}
@@ -95,8 +94,8 @@ func (n instances) names(say func(stats.Answer) bool) []string {
 }
 
 // formatOf is the newest format that an instance reads, or zero if it does not say.
-func (n instances) formatOf(instance string) int {
-	for _, a := range n.answers {
+func (n Instances) formatOf(instance string) int {
+	for _, a := range n.Answers {
 		if a.Instance == instance {
 			return a.Format
 		}
@@ -104,36 +103,8 @@ func (n instances) formatOf(instance string) int {
 	return 0
 }
 
-// versions name the instances that say what they are, each once, and report whether their formats differ.
-func (n instances) versions() (names []string, mixed bool) {
-	formats := make(map[int]bool)
-	for _, a := range n.answers {
-		name := Printable(a.Instance, mostDetail) + " an older version"
-		if a.Format > 0 {
-			name = Printable(fmt.Sprintf("%s %s (format %d)", a.Instance, a.Version, a.Format), mostDetail)
-		}
-		names = append(names, name)
-		formats[a.Format] = true
-	}
-	slices.Sort(names)
-	return slices.Compact(names), len(formats) > 1
-}
-
-// users are those of all instances that answered, each once. They are nil if one instance does not know its own.
-func (n instances) users() []string {
-	var all []string
-	for _, a := range n.answers {
-		if len(a.Users) == 0 {
-			return nil
-		}
-		all = append(all, a.Users...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // stopped are the streams whose owner says that it does not read.
-func (n instances) stopped(streams []string) []string {
+func (n Instances) stopped(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool {
 		_, as, ok := n.owner(s)
 		return !ok || as.Live && !as.InDoubt
@@ -141,7 +112,7 @@ func (n instances) stopped(streams []string) []string {
 }
 
 // lacks are the streams that no instance owns.
-func (n instances) lacks(streams []string) []string {
+func (n Instances) lacks(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool { _, _, ok := n.owner(s); return ok })
 }
 
@@ -149,19 +120,19 @@ func (n instances) lacks(streams []string) []string {
 // it also asks until each owner reads, and no stream has two.
 func (i *Inspector) askInstances(
 	ctx context.Context, streams []string, handover time.Duration, all bool,
-) (instances, error) {
-	var heard instances
+) (Instances, error) {
+	var heard Instances
 	alone := handover / aloneShare
 	for began := time.Now(); ; {
 		n, err := i.askOnce(ctx, streams, all)
 		if err != nil {
 			return heard, err
 		}
-		heard.answers, heard.latest = append(n.answers, heard.answers...), n.answers // the newest first
-		if len(heard.answers) == 0 {
+		heard.Answers, heard.Latest = append(n.Answers, heard.Answers...), n.Answers // the newest first
+		if len(heard.Answers) == 0 {
 			handover = alone
 		}
-		_, _, double := heard.double()
+		_, _, double := heard.Double()
 		waited := time.Since(began) + askPause
 		settled := (len(double) == 0 || waited > twice) && (len(heard.stopped(streams)) == 0 || waited > begins)
 		if (len(heard.lacks(streams)) == 0 || waited > handover) && (!all || settled) {
@@ -196,15 +167,15 @@ func (s *Session) Deserted(ctx context.Context, names message.Names) bool {
 }
 
 // askOnce gathers the answers until nobody says more; or until all streams have an owner, unless all are to answer.
-func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (instances, error) {
-	var n instances
+func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (Instances, error) {
+	var n Instances
 	err := i.askAll(ctx, func(reply string) error {
 		return i.Conn.PublishRequest(i.names.StatusCall(), reply, nil)
 	}, func(m *nats.Msg, a stats.Answer) (more bool) {
 		if !i.proven(m) {
 			a.Users = nil
 		}
-		n.answers = append(n.answers, a)
+		n.Answers = append(n.Answers, a)
 		return all || len(n.lacks(streams)) > 0
 	})
 	return n, err

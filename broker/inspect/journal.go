@@ -44,7 +44,7 @@ func (i *Inspector) searchJournal(
 	if q.Until.IsZero() || q.Until.After(j.Asked) {
 		j.Without = w.without
 	}
-	if from := j.Asked.Add(-journal.OpenFor); w.states == nil && (q.Until.IsZero() || q.Until.After(from)) {
+	if from := j.Asked.Add(-journal.DoubtAfter); w.states == nil && (q.Until.IsZero() || q.Until.After(from)) {
 		j.Holes = append(j.Holes, journal.Hole{From: from, To: j.Asked,
 			Why: "not known yet: the instances could not be asked whether they run"})
 	}
@@ -78,13 +78,13 @@ type writers struct {
 func (i *Inspector) askWriters(ctx context.Context) writers {
 	asking, cancel := i.Allowed(ctx)
 	defer cancel()
-	var n instances
+	var n Instances
 	states := []journal.State{}
 	proven := false
 	err := i.askAll(asking, func(reply string) error {
 		return i.Conn.PublishRequest(i.names.StatusCall(), reply, nil)
 	}, func(m *nats.Msg, a stats.Answer) (more bool) {
-		n.answers = append(n.answers, a)
+		n.Answers = append(n.Answers, a)
 		if !i.proven(m) {
 			return true
 		}
@@ -99,13 +99,14 @@ func (i *Inspector) askWriters(ctx context.Context) writers {
 		}
 		return true
 	})
-	w := writers{without: n.withoutJournal()}
-	if err == nil && (proven || len(n.answers) == 0 && i.Deserted(asking, i.names)) {
+	w := writers{without: n.WithoutJournal()}
+	if err == nil && (proven || len(n.Answers) == 0 && i.Deserted(asking, i.names)) {
 		w.states = states
 	}
 	return w
 }
 
-func (n instances) withoutJournal() []string {
-	return n.names(func(a stats.Answer) bool { return !a.Journal })
+// WithoutJournal are the instances that keep none.
+func (n Instances) WithoutJournal() []string {
+	return n.Names(func(a stats.Answer) bool { return !a.Journal })
 }

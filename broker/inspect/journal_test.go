@@ -12,14 +12,11 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
 	"delaybroker/broker/acks"
 	"delaybroker/broker/journal"
 	"delaybroker/broker/message"
-	"delaybroker/broker/stats"
-	"delaybroker/broker/streams"
 	"delaybroker/test/natstest"
 )
 
@@ -251,7 +248,7 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 			}
 			hole := journal.Hole{Instance: "kitchen", From: from, Records: records}
 			if from.IsZero() {
-				hole = journal.Hole{From: j.Asked.Add(-journal.OpenFor)}
+				hole = journal.Hole{From: j.Asked.Add(-journal.DoubtAfter)}
 			}
 			if why == "" && !j.Complete() || why != "" && !slices.Equal(all, []journal.Hole{hole}) {
 				t.Errorf("%s: got %+v, want %+v", name, all, hole)
@@ -302,44 +299,6 @@ func TestJournalOfWhoMayNotAsk(t *testing.T) {
 	})
 }
 
-// TestCheckJournal judges what doctor found.
-func TestCheckJournal(t *testing.T) {
-	now := time.Now()
-	facts := func(bytes uint64, goesBack time.Duration, answers ...stats.Answer) Facts {
-		info := &jetstream.StreamInfo{TimeStamp: now}
-		info.Config.MaxAge, info.Config.MaxBytes = 7*24*time.Hour, 1000
-		info.State.Bytes, info.State.FirstTime = bytes, now.Add(-goesBack)
-		f := Facts{listed: listed{
-			all:   map[string]*jetstream.StreamInfo{"DELAY_JOURNAL": info},
-			found: []streams.Spec{{Stream: "DELAY_JOURNAL", Kind: streams.Journal}},
-		}}
-		f.instances.answers = answers
-		return f
-	}
-	keeps, none := stats.Answer{Instance: "a", Journal: true}, stats.Answer{Instance: "b"}
-	for _, test := range []struct {
-		name  string
-		facts Facts
-		state Severity
-		says  string
-	}{
-		{"in order", facts(500, time.Hour, keeps), Fine, "kept for 7d, holds 500 of 1000 bytes"},
-		{"nobody answers", facts(500, time.Hour), Fine, "kept for 7d"},
-		{"full, and as old as asked for", facts(990, 7*24*time.Hour, keeps), Fine, "kept for 7d"},
-		{"full", facts(990, 84*time.Hour, keeps), Warn, "goes back 3d12h of the 7d asked for"},
-		{"one keeps none", facts(500, time.Hour, keeps, none), Warn, "since they keep none: b"},
-		{"switched off", facts(500, time.Hour, none), Fine, "left as it is, and empties itself within 7d"},
-	} {
-		got := checkJournal(test.facts)
-		if len(got) != 1 || got[0].State != test.state || !strings.Contains(got[0].Detail, test.says) {
-			t.Errorf("%s: got %+v, want %q", test.name, got, test.says)
-		}
-	}
-	if got := checkJournal(Facts{listed: listed{all: map[string]*jetstream.StreamInfo{}}}); got != nil {
-		t.Errorf("without one: got %+v", got)
-	}
-}
-
 // TestNobodyOwnsTheJournal: it is no lane.
 func TestNobodyOwnsTheJournal(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
@@ -354,10 +313,6 @@ func TestNobodyOwnsTheJournal(t *testing.T) {
 				if l.Stream == "DELAY_JOURNAL" {
 					t.Errorf("it is shown as %+v", l)
 				}
-			}
-			f := open(t, s, as, "").Gather(t.Context(), Host{}, nil)
-			if len(checkDrift(f)) != 1 || checkDrift(f)[0].State != Fine {
-				t.Errorf("drift %+v, want none", checkDrift(f))
 			}
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/entry"
 )
 
 const (
@@ -57,17 +58,16 @@ type Lane struct {
 	State State    `json:"state"`
 	Error string   `json:"error,omitempty"` // why less is known
 
+	Info       *jetstream.StreamInfo `json:"-"` // nil when its leader did not answer
+	UnknownKey bool                  `json:"-"` // the message in front is sealed with a secret that we do not have
+
 	seen
 }
 
 // seen is what was read about a lane, and is not shown.
 type seen struct {
-	spec       streams.Spec
-	info       *jetstream.StreamInfo   // nil when its leader did not answer
-	format     int                     // of the message in front; zero where it is not told
-	unknownKey bool                    // the message in front is sealed with a secret that we do not have
-	codes      map[message.Code]uint64 // of dead letters, where they were counted
-	samples    []message.Request       // of what waits in a retry lane, where that was asked for
+	spec   streams.Spec
+	format int // of the message in front; zero where it is not told
 }
 
 // A Head is the message in front of a lane.
@@ -104,7 +104,7 @@ func (l *Lane) enter(table lease.Table, err error) {
 }
 
 // fill asks the leader of a lane's stream how it is, and finds out who reads it.
-func (i *Inspector) fill(ctx context.Context, l *Lane, n instances) {
+func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	s, err := i.JetStream.Stream(ctx, l.Stream)
@@ -112,14 +112,14 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n instances) {
 		l.State, l.Error = Silent, err.Error()
 		return
 	}
-	l.info = s.CachedInfo()
-	l.Pending, l.Bytes = l.info.State.Msgs, l.info.State.Bytes
+	l.Info = s.CachedInfo()
+	l.Pending, l.Bytes = l.Info.State.Msgs, l.Info.State.Bytes
 	if l.Kind == streams.Timers && l.Pending > 0 {
 		if _, err := i.api.Last(ctx, l.Stream, i.names.Armed()); err == nil {
 			l.Pending-- // the cursor
 		}
 	}
-	if l.State == Serving && isFull(l.info) {
+	if l.State == Serving && IsFull(l.Info) {
 		l.State = Full
 	}
 	if l.Kind == streams.Paused {
@@ -167,20 +167,21 @@ func (i *Inspector) records(ctx context.Context, s jetstream.Stream) uint64 {
 	return info.State.Subjects[subject]
 }
 
-// isFull reports whether a stream is at a limit of its own.
-func isFull(info *jetstream.StreamInfo) bool {
+// IsFull reports whether a stream is at a limit of its own.
+func IsFull(info *jetstream.StreamInfo) bool {
 	most := info.Config.MaxMsgs
-	return most > 0 && float64(info.State.Msgs) >= FullAt*float64(most) || isFullOfBytes(info)
+	return most > 0 && float64(info.State.Msgs) >= FullAt*float64(most) || IsFullOfBytes(info)
 }
 
-func isFullOfBytes(info *jetstream.StreamInfo) bool {
+// IsFullOfBytes reports whether a stream is at its limit of bytes.
+func IsFullOfBytes(info *jetstream.StreamInfo) bool {
 	most := info.Config.MaxBytes
 	return most > 0 && float64(info.State.Bytes) >= FullAt*float64(most)
 }
 
 // fillHead reads the first message. It may have moved on meanwhile; that is no error.
 func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
-	in, err := i.Stored(ctx, l.Stream, l.info.State.FirstSeq)
+	in, err := i.Stored(ctx, l.Stream, l.Info.State.FirstSeq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil
 	}
@@ -192,20 +193,20 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 	}
 	leaves := in.At
 	in.KeysRead = false // our settings may lack the secret of the brokers, which deliver the message all the same
-	switch request, problem := i.Policy().Parse(in); {
+	switch request, problem := entry.ParseAny(i.Policy(), in); {
 	case problem == nil:
 		l.HeadDue, l.format = request.When(), i.formatOf(in)
-		leaves = i.streams.Leaves(l.spec, in.At, request)
+		leaves = i.streams.Config().Ladder.Leaves(in.At.Add(l.spec.Delay), request.When())
 	case problem.Code == message.NewerFormat:
 		l.Error, l.format = newerMessage, i.formatOf(in)
 		leaves = in.At.Add(l.spec.Delay)
 	case problem.Code == message.UnknownKey:
-		l.unknownKey, l.Error = true, problem.Sentence
+		l.UnknownKey, l.Error = true, problem.Sentence
 		return nil
 	default:
 		l.HeadDead = string(problem.Code)
 	}
-	if late := l.info.TimeStamp.Sub(leaves); late >= lateFrom {
+	if late := l.Info.TimeStamp.Sub(leaves); late >= lateFrom {
 		l.Overdue = late.Seconds()
 	}
 	return nil
@@ -213,13 +214,13 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 
 // fillTimer tells of the oldest entry of the timers' stream, which is the next to fire only by chance.
 func (i *Inspector) fillTimer(l *Lane, in message.Incoming) error {
-	e := i.Policy().ParseTimer(in)
+	e := entry.Parse(i.Policy(), in)
 	switch {
-	case e.Kind == message.SetEntry && e.Problem != nil:
+	case e.Kind == entry.Set && e.Problem != nil:
 		l.HeadDead = string(e.Problem.Code)
-	case e.Kind == message.SetEntry || e.Kind == message.FiredEntry && e.Problem == nil:
+	case e.Kind == entry.Set || e.Kind == entry.Fired && e.Problem == nil:
 		l.HeadDue = e.Request.When()
-		if late := l.info.TimeStamp.Sub(l.HeadDue); late >= lateFrom {
+		if late := l.Info.TimeStamp.Sub(l.HeadDue); late >= lateFrom {
 			l.Overdue = late.Seconds()
 		}
 	}

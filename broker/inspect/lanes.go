@@ -26,26 +26,27 @@ type Lanes struct {
 	} `json:"totals"`
 	Paused []Pause `json:"paused"` // the targets that are paused, as far as it could be read
 
-	list, unopened *pause.List
+	list     *pause.List
+	Unopened *pause.List `json:"-"` // the newest list that these settings have no key for
 }
 
 // noLeader is said of a stream that is there, and that no server describes.
 const noLeader = "it has no leader"
 
-// listed are the streams of the account.
-type listed struct {
-	found []streams.Spec // ours, by their marks
-	all   map[string]*jetstream.StreamInfo
-	away  []string // that are there, and have no leader to describe them
+// Listed are the streams of the account.
+type Listed struct {
+	Found []streams.Spec // ours, by their marks
+	All   map[string]*jetstream.StreamInfo
+	Away  []string // that are there, and have no leader to describe them
 }
 
-// list lists the streams. Those without a leader are asked for only if one of ours is missing.
-func (i *Inspector) list(ctx context.Context) (there listed, err error) {
-	there.found, there.all, err = i.streams.Provisioner(i.JetStream).Find(ctx)
-	if err != nil || len(streams.Compare(i.wanted(), there.all).Missing) == 0 {
+// Streams lists the streams. Those without a leader are asked for only if one of ours is missing.
+func (i *Inspector) Streams(ctx context.Context) (there Listed, err error) {
+	there.Found, there.All, err = i.streams.Provisioner(i.JetStream).Find(ctx)
+	if err != nil || len(streams.Compare(i.Wanted(), there.All).Missing) == 0 {
 		return there, err
 	}
-	_, there.away, err = i.api.Streams(ctx)
+	_, there.Away, err = i.api.Streams(ctx)
 	return there, err
 }
 
@@ -56,14 +57,14 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 	defer cancel()
 	finding, cancelFinding := context.WithTimeout(allowed, Patience)
 	defer cancelFinding()
-	there, err := i.list(finding)
+	there, err := i.Streams(finding)
 	if err != nil {
 		return Lanes{}, Cause(allowed, err)
 	}
 	asking, cancelAsking := i.Allowed(ctx) // who may not ask the instances may look at the streams all the same
-	n, err := i.askInstances(asking, lanesOf(there.found), handover, false)
+	n, err := i.askInstances(asking, lanesOf(there.Found), handover, false)
 	if err != nil {
-		n.refused = Cause(asking, err)
+		n.Refused = Cause(asking, err)
 	}
 	cancelAsking()
 	allowed, cancelAgain := i.Allowed(ctx)
@@ -71,6 +72,18 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 	v := i.lookAt(allowed, there, n)
 	// One refusal ends all questions, and half an answer would mislead.
 	return v, Cause(allowed, context.Cause(allowed))
+}
+
+// LookPatiently asks the instances until each lane has one owner who reads it, or for as long as a takeover may take,
+// and then looks at the lanes of the streams.
+func (i *Inspector) LookPatiently(ctx context.Context, there Listed) (v Lanes, n Instances) {
+	_ = i.streams.Learn(there.Found) // without a secret, any answer counts as an instance's
+	refused := i.question(ctx, twice+Patience, func(ctx context.Context) (err error) {
+		n, err = i.askInstances(ctx, lanesOf(there.Found), takeover, true)
+		return err
+	})
+	n.Refused = refused
+	return i.lookAt(ctx, there, n), n
 }
 
 // lanesOf are the streams that an instance should own and report as its own. The lane of a pause is not read while the
@@ -90,15 +103,15 @@ func lanesOf(found []streams.Spec) []string {
 }
 
 // lookAt asks about the streams that were found, and adds those that are missing.
-func (i *Inspector) lookAt(ctx context.Context, there listed, n instances) Lanes {
-	_ = i.streams.Learn(there.found) // without a secret, no message is judged by its seal: doctor says so
-	want := i.wanted()
-	lanes := lanesFound(want, there.found)
+func (i *Inspector) lookAt(ctx context.Context, there Listed, n Instances) Lanes {
+	_ = i.streams.Learn(there.Found) // without a secret, no message is judged by its seal: doctor says so
+	want := i.Wanted()
+	lanes := lanesFound(want, there.Found)
 	var asking sync.WaitGroup
 	for at := range lanes {
 		asking.Go(func() { i.fill(ctx, &lanes[at], n) })
 	}
-	table, err := i.table(ctx, there.found)
+	table, err := i.table(ctx, there.Found)
 	read, _ := i.pauseStore().Read(ctx) // without the list, only the lanes are known
 	asking.Wait()
 	for at := range lanes {
@@ -108,7 +121,7 @@ func (i *Inspector) lookAt(ctx context.Context, there listed, n instances) Lanes
 	lanes = append(lanes, lanesNotFound(want, there)...)
 	slices.SortFunc(lanes, byWay)
 	v := sum(lanes)
-	v.Paused, v.list, v.unopened = pausesOf(read.List), read.List, read.Unopened
+	v.Paused, v.list, v.Unopened = pausesOf(read.List), read.List, read.Unopened
 	return v
 }
 
@@ -120,7 +133,7 @@ func lanesFound(want, found []streams.Spec) []Lane {
 			continue
 		}
 		l := newLane(s, Serving)
-		switch _, wanted := specOf(want, s.Stream); {
+		switch _, wanted := SpecOf(want, s.Stream); {
 		case s.Broken != nil:
 			l.State, l.Error = Broken, s.Broken.Error()
 		case s.Format > streams.Format:
@@ -133,8 +146,8 @@ func lanesFound(want, found []streams.Spec) []Lane {
 	return lanes
 }
 
-// specOf is the stream of a name among some.
-func specOf(specs []streams.Spec, stream string) (s streams.Spec, there bool) {
+// SpecOf is the stream of a name among some.
+func SpecOf(specs []streams.Spec, stream string) (s streams.Spec, there bool) {
 	i := slices.IndexFunc(specs, func(s streams.Spec) bool { return s.Stream == stream })
 	if i < 0 {
 		return s, false
@@ -143,13 +156,13 @@ func specOf(specs []streams.Spec, stream string) (s streams.Spec, there bool) {
 }
 
 // lanesNotFound are the lanes whose stream is missing, or is somebody else's.
-func lanesNotFound(want []streams.Spec, there listed) []Lane {
+func lanesNotFound(want []streams.Spec, there Listed) []Lane {
 	var lanes []Lane
-	c := streams.Compare(want, there.all)
+	c := streams.Compare(want, there.All)
 	for _, w := range want {
-		_, found := specOf(there.found, w.Stream)
+		_, found := SpecOf(there.Found, w.Stream)
 		switch {
-		case slices.Contains(there.away, w.Stream):
+		case slices.Contains(there.Away, w.Stream):
 			l := newLane(w, Silent)
 			l.Error = noLeader
 			lanes = append(lanes, l)
@@ -176,8 +189,8 @@ func byWay(a, b Lane) int {
 func sum(lanes []Lane) Lanes {
 	v := Lanes{Time: time.Now(), Lanes: lanes}
 	for _, l := range lanes {
-		if l.info != nil {
-			v.Time = l.info.TimeStamp
+		if l.Info != nil {
+			v.Time = l.Info.TimeStamp
 		}
 		if l.Kind == streams.Dead {
 			v.Totals.Dead += l.Pending
@@ -198,11 +211,11 @@ func (v *Lanes) Since(before Lanes) {
 	for at := range v.Lanes {
 		l := &v.Lanes[at]
 		last := before.lane(l.Stream)
-		if l.info == nil || last.info == nil || !l.info.Created.Equal(last.info.Created) {
+		if l.Info == nil || last.Info == nil || !l.Info.Created.Equal(last.Info.Created) {
 			continue
 		}
-		passed := l.info.TimeStamp.Sub(last.info.TimeStamp).Seconds()
-		in := float64(l.info.State.LastSeq) - float64(last.info.State.LastSeq)
+		passed := l.Info.TimeStamp.Sub(last.Info.TimeStamp).Seconds()
+		in := float64(l.Info.State.LastSeq) - float64(last.Info.State.LastSeq)
 		out := in - (float64(l.Pending) - float64(last.Pending))
 		if passed > 0 && in >= 0 {
 			l.In, l.Out = new(in/passed), new(max(0, out/passed)) // another leader may lag

@@ -70,7 +70,7 @@ func TestIsFull(t *testing.T) {
 			Config: jetstream.StreamConfig{MaxMsgs: test.maxMsgs, MaxBytes: test.maxBytes},
 			State:  jetstream.StreamState{Msgs: test.msgs, Bytes: test.bytes},
 		}
-		if got := isFull(info); got != test.want {
+		if got := IsFull(info); got != test.want {
 			t.Errorf("%s: got %v, want %v", fmt.Sprintf("%+v", test), got, test.want)
 		}
 	}
@@ -80,9 +80,9 @@ func TestIsFull(t *testing.T) {
 func TestRates(t *testing.T) {
 	now := time.Now()
 	look := func(at time.Duration, last, held uint64) Lanes {
-		return Lanes{Lanes: []Lane{{Stream: "a", Pending: held, seen: seen{info: &jetstream.StreamInfo{
+		return Lanes{Lanes: []Lane{{Stream: "a", Pending: held, Info: &jetstream.StreamInfo{
 			TimeStamp: now.Add(at), Created: now.Add(-time.Hour), State: jetstream.StreamState{LastSeq: last, Msgs: held},
-		}}}}}
+		}}}}
 	}
 	before, after := look(0, 100, 60), look(2*time.Second, 140, 50)
 	after.Since(before)
@@ -90,7 +90,7 @@ func TestRates(t *testing.T) {
 		t.Errorf("got %v in and %v out a second, want 20 and 25", *l.In, *l.Out)
 	}
 	anew := look(4*time.Second, 1, 1)
-	anew.Lanes[0].info.Created = now
+	anew.Lanes[0].Info.Created = now
 	if anew.Since(after); anew.Lanes[0].In != nil {
 		t.Errorf("got %v of a stream that was made anew, want nothing", *anew.Lanes[0].In)
 	}

@@ -30,8 +30,10 @@ var advice = []struct {
 	{deadletter.ErrUnproven, "look at it with delaybroker dead show; --unsealed delivers it"},
 	{deadletter.ErrNoTarget, "name one with --to"},
 	{deadletter.ErrForbidden, "allow it, or name another with --to"},
-	{deadletter.ErrNoTime, "--now delivers it at once"},
+	{deadletter.ErrNoTime, "--now delivers it at once, a --header with Delay-Until at its time"},
 	{deadletter.ErrPastExpiry, "--drop-expiry delivers it all the same"},
+	{deadletter.ErrEdit, "it would have too many headers, expire before it is due, or ask for more attempts than its " +
+		"target allows"},
 	{deadletter.ErrTooLarge, "raise max_payload and the streams' max_msg_size"},
 	{deadletter.ErrUnreadable, "see delaybroker dead show"},
 }
@@ -46,17 +48,21 @@ type LetterWork struct {
 	outcomes []LetterOutcome
 }
 
-// Resending is the work of resending letters. Dry does nothing, and says what would be done.
+// Resending is the work of resending letters with one change. Dry changes nothing, and says what would be done.
 func (l *Letters) Resending(f deadletter.Filter, c deadletter.Change, dry bool) *LetterWork {
-	w := &LetterWork{Query: deadletter.Query{Filter: f, HeadersOnly: dry}, Did: "resent"}
-	w.Do = func(ctx context.Context, one deadletter.Letter) error { return l.Resend(ctx, one, c, l.Time()) }
+	return l.ResendingEach(f, func(deadletter.Letter) deadletter.Change { return c }, dry)
+}
+
+// ResendingEach is the work of resending letters, each with its own change.
+func (l *Letters) ResendingEach(
+	f deadletter.Filter, change func(deadletter.Letter) deadletter.Change, dry bool,
+) *LetterWork {
+	do := l.Resend
 	if dry {
-		w.Do = func(_ context.Context, one deadletter.Letter) error {
-			_, err := one.Again(l.policy, c, l.Time())
-			return err
-		}
+		do = l.Try
 	}
-	return w
+	return &LetterWork{Query: deadletter.Query{Filter: f}, Did: "resent",
+		Do: func(ctx context.Context, one deadletter.Letter) error { return do(ctx, one, change(one), l.Time()) }}
 }
 
 // Removing is the work of removing letters, likewise.

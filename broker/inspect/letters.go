@@ -36,7 +36,7 @@ func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
 
 // store opens the letters. Those that are resent go through the retry lane with the shortest wait.
 func (i *Inspector) store() *deadletter.Store {
-	retries := slices.DeleteFunc(i.wanted(), func(s streams.Spec) bool { return s.Kind != streams.Retry })
+	retries := slices.DeleteFunc(i.Wanted(), func(s streams.Spec) bool { return s.Kind != streams.Retry })
 	shortest := slices.MinFunc(retries, func(a, b streams.Spec) int { return cmp.Compare(a.Delay, b.Delay) })
 	return deadletter.New(deadletter.Config{
 		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.Policy(), Lane: shortest.Name,

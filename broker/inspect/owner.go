@@ -36,20 +36,20 @@ const (
 
 // fillOwner takes the word of an instance that says that it owns the lane. An older broker does not answer, and there
 // may be one in the middle of an upgrade: it is known by its consumer.
-func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n instances) {
+func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	if who, as, owned := n.owner(l.Stream); owned {
 		l.Instance, l.Held, l.Read, l.Resumes = who, as.Held, as.Read, as.ResumesAt
 		l.Newer, l.Format = as.Newer, n.formatOf(who)
-		l.Owner = ownerAs(as, l.info.TimeStamp)
+		l.Owner = ownerAs(as, l.Info.TimeStamp)
 		return
 	}
-	consumers, err := i.consumers(ctx, l.Stream, l.info)
+	consumers, err := i.consumers(ctx, l.Stream, l.Info)
 	switch {
 	case err != nil:
 		l.Error = err.Error()
-	case isRead(l.info.TimeStamp, consumers):
+	case isRead(l.Info.TimeStamp, consumers):
 		l.Owner = OwnerRead
-	case n.refused != nil, len(n.answers) == 0:
+	case n.Refused != nil, len(n.Answers) == 0:
 		l.Owner = OwnerUnknown // see settle
 	default:
 		l.Owner = OwnerNobody

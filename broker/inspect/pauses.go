@@ -15,6 +15,7 @@ import (
 	"delaybroker/broker/pause"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/text"
 )
 
 const (
@@ -51,7 +52,7 @@ type Pause struct {
 // words say how far it is.
 func (p Pause) words() string {
 	if p.State == pause.Paused {
-		return fmt.Sprintf("is paused since %s (%s)", Second(p.Since), p.Pattern)
+		return fmt.Sprintf("is paused since %s (%s)", text.Second(p.Since), p.Pattern)
 	}
 	return fmt.Sprintf("is being resumed (%s)", p.Pattern)
 }
@@ -106,7 +107,7 @@ func pausesOf(l *pause.List) []Pause {
 
 // waiting is how many messages wait for one pause.
 func (i *Inspector) waiting(ctx context.Context, id string) (uint64, error) {
-	scan := i.headers(i.names.PausedStream(), "pauses")
+	scan := i.Headers(i.names.PausedStream(), "pauses")
 	scan.Filters = []string{i.names.PauseFilter(id)}
 	return scan.Count(ctx)
 }
@@ -137,7 +138,7 @@ func others(l *pause.List) string {
 	if len(names) == 0 {
 		return "nothing is"
 	}
-	return "patterns are resumed as they were paused, and there are: " + few(names)
+	return "patterns are resumed as they were paused, and there are: " + text.Few(names)
 }
 
 // changePauses changes the list and tells the instances. A change that stops deliveries must be stored, and all
@@ -160,7 +161,7 @@ func (i *Inspector) changePauses(
 		return PauseChange{}, Cause(ctx, err)
 	}
 	if stops && len(t.older) > 0 {
-		return PauseChange{}, fmt.Errorf("%w: %s", ErrOlder, few(t.older))
+		return PauseChange{}, fmt.Errorf("%w: %s", ErrOlder, text.Few(t.older))
 	}
 	next, refused, err := t.change(ctx, change)
 	if err != nil && (stops || refused) || next == nil {
@@ -176,7 +177,7 @@ func (i *Inspector) changePauses(
 	result.Told = slices.Sorted(maps.Keys(t.told))
 	result.Untold = append(result.Untold, t.untold()...)
 	if len(result.Untold) > 0 {
-		return result, fmt.Errorf("%w: %s", ErrNotTold, few(result.Untold))
+		return result, fmt.Errorf("%w: %s", ErrNotTold, text.Few(result.Untold))
 	}
 	return result, nil
 }

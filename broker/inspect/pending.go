@@ -12,6 +12,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/text"
 	"delaybroker/levels"
 )
 
@@ -120,7 +121,7 @@ func ParseCursor(s string) (Cursor, error) {
 	due, id, ok := strings.Cut(s, "/")
 	n, err := strconv.ParseInt(due, 10, 64)
 	if _, bad := message.ParseID(id); !ok || err != nil || bad != nil {
-		return Cursor{}, fmt.Errorf("%w: %q", ErrCursor, Printable(s, 100))
+		return Cursor{}, fmt.Errorf("%w: %q", ErrCursor, text.Printable(s, 100))
 	}
 	return Cursor{Due: time.Unix(0, n).UTC(), ID: id}, nil
 }
@@ -162,10 +163,10 @@ func (i *Inspector) holding(v Lanes) (lanes []Lane, silent []string, bare bool) 
 	for _, l := range v.Lanes {
 		switch {
 		case l.Kind == streams.Dead, l.State == Missing, l.State == Foreign:
-		case l.info == nil, l.State == Newer, l.State == Broken:
+		case l.Info == nil, l.State == Newer, l.State == Broken:
 			silent = append(silent, fmt.Sprintf("%s (%s)", l.Stream, l.State))
 		default:
-			bare = bare || slices.Contains(l.info.Config.Subjects, i.names.Bare(l.Level))
+			bare = bare || slices.Contains(l.Info.Config.Subjects, i.names.Bare(l.Level))
 			if l.Pending > 0 {
 				lanes = append(lanes, l)
 			}

@@ -47,10 +47,10 @@ type merge struct {
 // add makes a lane part of it. No question is asked before the first message is needed.
 func (m *merge) add(ctx context.Context, l Lane) {
 	for _, p := range passesOf(m.names, l, m.look.Target) {
-		scan := m.headers(l.Stream, "pending")
-		scan.To, scan.Batch, scan.Filters = l.info.State.LastSeq, listBatch, p.filters
+		scan := m.Headers(l.Stream, "pending")
+		scan.To, scan.Batch, scan.Filters = l.Info.State.LastSeq, listBatch, p.filters
 		s := &source{Lane: l, pass: p}
-		s.from = s.leaves(l.info.State.FirstTime)
+		s.from = s.leaves(l.Info.State.FirstTime)
 		s.next, s.end = iter.Pull2(scan.All(ctx))
 		m.sources = append(m.sources, s)
 	}

@@ -36,7 +36,7 @@ type DriftFound struct {
 
 // Provision creates what is missing. When it fails, the changes are those made before.
 func (i *Inspector) Provision(ctx context.Context) (Provisioned, error) {
-	want := i.wanted()
+	want := i.Wanted()
 	done := Provisioned{Wanted: len(want), Changes: []Change{}, Drift: []DriftFound{}}
 	if err := streams.CheckServer(i.Conn.ConnectedServerVersion()); err != nil {
 		return done, err

@@ -74,7 +74,7 @@ func (i *Inspector) Retrying(ctx context.Context, look RetryLook) (Retrying, err
 			Time: v.Time, States: make(map[RetryState]uint64), Groups: []*RetryGroup{}, Paused: v.Paused,
 		},
 	}
-	lanes := slices.DeleteFunc(v.Lanes, func(l Lane) bool { return l.Kind != streams.Retry || l.info == nil })
+	lanes := slices.DeleteFunc(v.Lanes, func(l Lane) bool { return l.Kind != streams.Retry || l.Info == nil })
 	for _, l := range lanes {
 		c.all.Waiting += l.Pending
 	}
@@ -131,8 +131,8 @@ func (c *retryCount) count(ctx context.Context, l Lane) error {
 	if l.Pending == 0 {
 		return nil
 	}
-	scan := c.headers(l.Stream, "retrying")
-	scan.To = l.info.State.LastSeq
+	scan := c.Headers(l.Stream, "retrying")
+	scan.To = l.Info.State.LastSeq
 	// several subjects rather than one, which would take another permission
 	scan.Filters = []string{c.names.Retry(l.Level, cmp.Or(c.look.Target, ">"))}
 	if c.look.From.ID.Stream == l.Stream {

@@ -16,6 +16,7 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/entry"
 )
 
 const (
@@ -102,18 +103,18 @@ type search struct {
 }
 
 func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
-	lanes := slices.DeleteFunc(slices.Clone(v.Lanes), func(l Lane) bool { return l.info == nil })
+	lanes := slices.DeleteFunc(slices.Clone(v.Lanes), func(l Lane) bool { return l.Info == nil })
 	var origin *jetstream.StreamInfo
 	var here *message.Incoming
 	if i := slices.IndexFunc(lanes, func(l Lane) bool { return l.Stream == s.ID.Stream }); i >= 0 {
-		origin = lanes[i].info
+		origin = lanes[i].Info
 		in, err := s.Stored(ctx, s.ID.Stream, s.ID.Sequence)
 		if err == nil && s.Partial {
 			s.ID.At, s.Partial = in.At, false
 		}
 		if err == nil && in.At.Equal(s.ID.At) {
 			here = &in
-			if r, problem := s.Policy().Parse(in); problem != nil || r.When().After(v.Time) {
+			if r, problem := entry.ParseAny(s.Policy(), in); problem != nil || r.When().After(v.Time) {
 				return s.inLane(in, v), nil // it cannot have been delivered
 			}
 		}
@@ -186,7 +187,7 @@ func alongTheWay(a, b Lane) int {
 // scan reads the headers of a lane until one names the message. Only what is stored on our own subjects is looked at:
 // on others, clients write what they like.
 func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
-	scan := s.headers(l.Stream, "where")
+	scan := s.Headers(l.Stream, "where")
 	if !s.Partial {
 		scan.Since = s.ID.At.Add(-leaderSkew)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
+	"delaybroker/broker/link"
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/timer/store"
@@ -82,6 +83,9 @@ func (r questions) AccountInfo(ctx context.Context) (info *jetstream.AccountInfo
 	return info, err
 }
 
+// APIPrefix is the root of the JetStream API that is asked.
+func (s *Session) APIPrefix() string { return s.api.API }
+
 // Close closes the connection.
 func (s *Session) Close() { s.Conn.Close() }
 
@@ -104,7 +108,7 @@ func (s *Session) note(err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if strings.HasPrefix(what, "Subscription to "+s.inbox()+".") {
+	if strings.HasPrefix(what, "Subscription to "+link.Inbox(s.Conn)+".") {
 		s.noReply = err
 	}
 	if len(s.refused) < mostRefusals {
@@ -115,13 +119,8 @@ func (s *Session) note(err error) {
 	}
 }
 
-// inbox is the prefix of the connection's inboxes.
-func (s *Session) inbox() string {
-	return cmp.Or(s.Conn.Opts.InboxPrefix, strings.TrimSuffix(nats.InboxPrefix, "."))
-}
-
-// refusals are what the server has refused so far.
-func (s *Session) refusals() []string {
+// Refusals are what the server has refused so far.
+func (s *Session) Refusals() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.refused)
@@ -144,6 +143,11 @@ func (s *Session) Allowed(ctx context.Context) (context.Context, context.CancelF
 		s.fail = around
 		s.mu.Unlock()
 	}
+}
+
+// Ask asks a question with the usual timeout.
+func (s *Session) Ask(ctx context.Context, f func(ctx context.Context) error) error {
+	return s.question(ctx, Patience, f)
 }
 
 // question runs f until it is answered, refused or takes too long.
@@ -229,8 +233,8 @@ func (s *Session) Stored(ctx context.Context, stream string, sequence uint64) (m
 	return in, nil
 }
 
-// headers is a pass through the headers of a stream. The verb names its consumer.
-func (s *Session) headers(stream, verb string) lane.Scan {
+// Headers is a pass through the headers of a stream. The verb names its consumer.
+func (s *Session) Headers(stream, verb string) lane.Scan {
 	return lane.Scan{
 		Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API, Stream: stream, For: verb, HeadersOnly: true,
 	}

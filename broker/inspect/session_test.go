@@ -26,7 +26,7 @@ func TestRefusalEndsTheWaiting(t *testing.T) {
 			t.Errorf("got %v, want the subject that was refused", err)
 		}
 		wantTook(t, began, 0)
-		if got, want := i.refusals(), []string{"Publish to $JS.API.STREAM.LIST"}; !slices.Equal(got, want) {
+		if got, want := i.Refusals(), []string{"Publish to $JS.API.STREAM.LIST"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
@@ -67,25 +67,6 @@ func TestRefusalBehindAnInnerQuestion(t *testing.T) {
 		refuse()
 		if Forbidden(around) == nil {
 			t.Error("behind an inner question, a refusal is not heard")
-		}
-	})
-}
-
-// TestDeafSession asks nothing whose answer it may not hear, and so waits for nothing.
-func TestDeafSession(t *testing.T) {
-	deaf := server.Permissions{Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}}}
-	bubble(t, deaf, func(t *testing.T, s *natstest.Server) {
-		began := time.Now()
-		f := open(t, s, with(t, "delay", "1s 5s"), tried).Gather(t.Context(), Host{}, nil)
-		wantTook(t, began, 0)
-		for _, err := range []error{f.accountErr, f.findErr} {
-			if !errors.Is(err, nats.ErrPermissionViolation) {
-				t.Errorf("got %v, want the refusal of the subscription", err)
-			}
-		}
-		got := checkRights(f)
-		if len(got) != 1 || got[0].State != Critical || !strings.Contains(got[0].Detail, "Subscription to _INBOX.") {
-			t.Errorf("got %+v, want the right that is missing", got)
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
+	"delaybroker/broker/timer/entry"
 )
 
 // Whereabouts is what is known of one message.
@@ -48,11 +50,11 @@ type Delivery struct {
 func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	now := v.Time
 	if in.Stream == s.names.TimersStream() {
-		if e := s.Policy().ParseTimer(in); e.Kind != message.SetEntry {
+		if e := entry.Parse(s.Policy(), in); e.Kind != entry.Set {
 			return s.ofTimer(in, e)
 		}
 	}
-	r, problem := s.Policy().Parse(in)
+	r, problem := entry.ParseAny(s.Policy(), in)
 	w := Whereabouts{
 		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
 		Accepted: r.Accepted, Due: r.Due, Target: r.Target,
@@ -74,16 +76,16 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	case paused != "" && wait <= 0:
 		w.Answer, w.Paused = "waiting: "+paused, paused
 	case wait > 0 && r.Deferred != "":
-		w.Answer = fmt.Sprintf("put off, and tried again in %s", Span(wait))
+		w.Answer = fmt.Sprintf("put off, and tried again in %s", text.Span(wait))
 	case wait > 0 && r.Attempts > 0:
-		w.Answer = fmt.Sprintf("refused, and tried again in %s", Span(wait))
+		w.Answer = fmt.Sprintf("refused, and tried again in %s", text.Span(wait))
 	case wait > 0:
-		w.Answer = fmt.Sprintf("waiting, due in %s", Span(wait))
+		w.Answer = fmt.Sprintf("waiting, due in %s", text.Span(wait))
 		if said := r.Said(); said != "" {
 			w.Answer += "; " + said
 		}
 	default:
-		w.Answer = fmt.Sprintf("due since %s: %s", Span(-wait), v.whyHere(in))
+		w.Answer = fmt.Sprintf("due since %s: %s", text.Span(-wait), v.whyHere(in))
 	}
 	if paused != "" && w.Paused == "" && problem == nil {
 		w.Answer, w.Paused = w.Answer+"; "+paused, paused
@@ -122,19 +124,19 @@ func (v Lanes) pausedAs(addr message.Address, target string) string {
 }
 
 // ofTimer tells of a timer that is no longer pending.
-func (s *search) ofTimer(in message.Incoming, e message.Entry) Whereabouts {
+func (s *search) ofTimer(in message.Incoming, e entry.Entry) Whereabouts {
 	w := Whereabouts{
 		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
 		Accepted: e.Request.Accepted, Due: e.Request.Due, Target: e.Request.Target,
 	}
 	switch e.Kind {
-	case message.CancelEntry:
+	case entry.Cancel:
 		w.Answer = "a cancel"
-	case message.PausedEntry:
-		w.Answer = "a series that is paused: " + e.Request.Said()
-	case message.FiredEntry:
+	case entry.Paused:
+		w.Answer = "a series that is paused: " + e.Said()
+	case entry.Fired:
 		w.Answer = "fired by " + e.By + ", and on its way to its target"
-	case message.OverEntry:
+	case entry.Over:
 		w.Accepted, w.Answer = s.ID.At, "over: "+e.By
 	default:
 		w.Answer = "an entry that cannot be proven to be the broker's"
@@ -169,7 +171,7 @@ func (s *search) inDead(in message.Incoming) Whereabouts {
 		Accepted: s.ID.At, Due: l.Due, Target: l.Target,
 		Retries: Retries{Attempts: l.Attempts, LastFailure: l.LastFailure},
 		Code:    string(l.Code), Reason: l.Sentence,
-		Answer: "a dead letter since " + Moment(in.At),
+		Answer: "a dead letter since " + text.Moment(in.At),
 	}
 }
 

@@ -347,7 +347,8 @@ func (k *Keeper) Move(ctx context.Context, id string, from, to State) {
 			continue
 		}
 		if err != nil {
-			k.notes.Log(slog.LevelWarn, "the list of paused targets is not stored; acting by it and storing it later", "err", err)
+			k.notes.Log(slog.LevelWarn, "the list of paused targets is not stored; acting by it and storing it later",
+				"err", err)
 		}
 		k.take(next)
 		if err == nil {

@@ -91,8 +91,8 @@ func (l *List) Present() []Pause {
 	return slices.DeleteFunc(slices.Clone(l.Pauses), func(p Pause) bool { return p.State == Over })
 }
 
-// Of returns the oldest pause that matches a target, and its state. It returns Over if no pause does. All messages for a
-// target so wait in one lane, in the order of their due times, even where patterns overlap.
+// Of returns the oldest pause that matches a target, and its state. It returns Over if no pause does. All messages for
+// a target so wait in one lane, in the order of their due times, even where patterns overlap.
 //
 // Own is the pause in whose lane the message has waited, or empty. The message ignores this pause, and the older ones
 // that are resumed: the messages in their lanes were due later. Otherwise messages of pauses that are resumed together

@@ -45,7 +45,7 @@ type Stored struct {
 	Unopened *List
 
 	foreign []uint64 // sequences of messages after the record that are not newer records
-	earlier bool // there are earlier messages on the subject
+	earlier bool     // there are earlier messages on the subject
 }
 
 // Record is a list with its seal, as it is stored and announced.
@@ -60,8 +60,8 @@ func (s Store) Seal(l *List) Record {
 	return Record{Body: body, Seal: s.Keys.Seal(s.Names.PausesRecord(), body)}
 }
 
-// Open returns the list in a record, or nil if no broker or operator with the secret wrote it. A record without a seal is
-// trusted only if this broker has no secrets.
+// Open returns the list in a record, or nil if no broker or operator with the secret wrote it. A record without a seal
+// is trusted only if this broker has no secrets.
 func (s Store) Open(r Record) *List {
 	if !s.Keys.Trusts(s.note(r), message.SealedAlways) {
 		return nil
@@ -90,8 +90,8 @@ func (s Store) unopened(r Record) *List {
 	return l
 }
 
-// Read returns the newest trusted record. It returns jetstream.ErrStreamNotFound if there is no stream. It skips messages
-// and old records that others have put on the subject.
+// Read returns the newest trusted record. It returns jetstream.ErrStreamNotFound if there is no stream. It skips
+// messages and old records that others have put on the subject.
 func (s Store) Read(ctx context.Context) (Stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

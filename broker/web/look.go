@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/doctor"
 )
 
 const (
@@ -15,11 +15,11 @@ const (
 )
 
 // Look asks the broker at a URL whether it is alive and ready. For an empty URL, nobody is asked.
-func Look(ctx context.Context, broker string) inspect.Probe {
+func Look(ctx context.Context, broker string) doctor.Probe {
 	if broker == "" {
-		return inspect.Probe{}
+		return doctor.Probe{}
 	}
-	p := inspect.Probe{URL: broker + "/readyz"}
+	p := doctor.Probe{URL: broker + "/readyz"}
 	if alive, err := Ask(ctx, broker+"/healthz"); err == nil {
 		p.Alive = alive.Checks
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/metrics"
 )
@@ -38,7 +37,7 @@ type Engine interface {
 type Source struct {
 	Engine   Engine
 	Down     func() map[string]string // the links that are not connected, each with the reason
-	Storage  func() []inspect.Check   // of the embedded server; nil without one
+	Storage  func() []stats.Check     // of the embedded server; nil without one
 	Stopping <-chan struct{}          // closed when a stop was asked for
 	// Durability is what an acknowledgement means, once that is known.
 	Durability *atomic.Pointer[string]
@@ -86,11 +85,11 @@ func (s Source) serveAlive(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), aliveTimeout)
 	defer cancel()
 	err := s.Engine.Alive(ctx)
-	c := inspect.Check{Name: "engine", OK: err == nil}
+	c := stats.Check{Name: "engine", OK: err == nil}
 	if err != nil {
 		c.Detail = err.Error()
 	}
-	writeChecks(w, []inspect.Check{{Name: "process", OK: true}, c})
+	writeChecks(w, []stats.Check{{Name: "process", OK: true}, c})
 }
 
 func (s Source) serveReady(w http.ResponseWriter, _ *http.Request) {
@@ -98,26 +97,26 @@ func (s Source) serveReady(w http.ResponseWriter, _ *http.Request) {
 }
 
 // Checks are for readiness. Durability is listed with them for information, and never fails.
-func (s Source) Checks() []inspect.Check {
+func (s Source) Checks() []stats.Check {
 	status := s.Engine.Status()
-	all := []inspect.Check{s.checkServing(status), s.checkLinks(), s.checkStarted(), checkLanes(status)}
+	all := []stats.Check{s.checkServing(status), s.checkLinks(), s.checkStarted(), checkLanes(status)}
 	if s.Storage != nil {
 		all = append(all, s.Storage()...)
 	}
 	if meaning := s.Durability.Load(); meaning != nil {
-		all = append(all, inspect.Check{Name: "durability", OK: true, Detail: *meaning})
+		all = append(all, stats.Check{Name: "durability", OK: true, Detail: *meaning})
 	}
 	return all
 }
 
-func (s Source) checkServing(status stats.Status) inspect.Check {
+func (s Source) checkServing(status stats.Status) stats.Check {
 	if status.Draining || isClosed(s.Stopping) {
-		return inspect.Check{Name: "serving", Detail: "draining"}
+		return stats.Check{Name: "serving", Detail: "draining"}
 	}
-	return inspect.Check{Name: "serving", OK: true}
+	return stats.Check{Name: "serving", OK: true}
 }
 
-func (s Source) checkLinks() inspect.Check {
+func (s Source) checkLinks() stats.Check {
 	links := make(map[string][]string) // by reason
 	for name, reason := range s.Down() {
 		links[reason] = append(links[reason], name)
@@ -126,17 +125,17 @@ func (s Source) checkLinks() inspect.Check {
 	for _, reason := range slices.Sorted(maps.Keys(links)) {
 		down = append(down, reason+": "+strings.Join(slices.Sorted(slices.Values(links[reason])), " "))
 	}
-	return inspect.Check{Name: "nats", OK: len(down) == 0, Detail: strings.Join(down, "; ")}
+	return stats.Check{Name: "nats", OK: len(down) == 0, Detail: strings.Join(down, "; ")}
 }
 
-func (s Source) checkStarted() inspect.Check {
+func (s Source) checkStarted() stats.Check {
 	if !isClosed(s.Engine.Ready()) {
-		return inspect.Check{Name: "started", Detail: "not all lanes are read yet"}
+		return stats.Check{Name: "started", Detail: "not all lanes are read yet"}
 	}
-	return inspect.Check{Name: "started", OK: true}
+	return stats.Check{Name: "started", OK: true}
 }
 
-func checkLanes(s stats.Status) inspect.Check {
+func checkLanes(s stats.Status) stats.Check {
 	var dead, doubt, newer []string
 	for _, l := range s.Lanes {
 		switch {
@@ -159,11 +158,11 @@ func checkLanes(s stats.Status) inspect.Check {
 }
 
 // checkNone is a check that fails when something is bad.
-func checkNone(name, problem string, bad []string) inspect.Check {
+func checkNone(name, problem string, bad []string) stats.Check {
 	if len(bad) == 0 {
-		return inspect.Check{Name: name, OK: true}
+		return stats.Check{Name: name, OK: true}
 	}
-	return inspect.Check{Name: name, Detail: fmt.Sprintf("%s: %s", problem, strings.Join(bad, " "))}
+	return stats.Check{Name: name, Detail: fmt.Sprintf("%s: %s", problem, strings.Join(bad, " "))}
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -176,18 +175,18 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // Fine reports whether all checks are good.
-func Fine(checks []inspect.Check) bool {
-	return !slices.ContainsFunc(checks, func(c inspect.Check) bool { return !c.OK })
+func Fine(checks []stats.Check) bool {
+	return !slices.ContainsFunc(checks, func(c stats.Check) bool { return !c.OK })
 }
 
 // An Answer is the body of a probe's.
 type Answer struct {
-	Status string          `json:"status"`
-	Checks []inspect.Check `json:"checks"`
+	Status string        `json:"status"`
+	Checks []stats.Check `json:"checks"`
 }
 
 // writeChecks answers 200 when all checks are good and 503 otherwise.
-func writeChecks(w http.ResponseWriter, checks []inspect.Check) {
+func writeChecks(w http.ResponseWriter, checks []stats.Check) {
 	status, code := "ok", http.StatusOK
 	if !Fine(checks) {
 		status, code = "unavailable", http.StatusServiceUnavailable

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats"
 )
 
@@ -94,7 +93,7 @@ func TestProbes(t *testing.T) {
 				}
 				var body struct {
 					Status string
-					Checks []inspect.Check
+					Checks []stats.Check
 				}
 				if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 					t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 )
 
@@ -21,8 +22,9 @@ func (a *app) deadListCommand() *cobra.Command {
 	var limit int
 	var by []string
 	c := &cobra.Command{
-		Use:   "ls",
-		Short: "List dead letters, the oldest first, or count them by kind",
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List dead letters, the oldest first, or count them by kind",
 		Long: `List dead letters, the oldest first, or with --by count them, the most first. With --json, each letter of a
 list is a line. Numbers in reasons count as equal: they are times and attempts.
 
@@ -88,8 +90,8 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 			}
 			continue
 		}
-		t.Add(l.Sequence, second(l.At), string(l.Code), terminal.OrDash(inspect.Printable(l.Target, 256)), l.Attempts, l.Size,
-			terminal.OrDash(inspect.Printable(l.ID, 256)), inspect.Printable(inspect.Reason(l), terminal.MostCell))
+		t.Add(l.Sequence, second(l.At), string(l.Code), terminal.OrDash(text.Printable(l.Target, 256)), l.Attempts, l.Size,
+			terminal.OrDash(text.Printable(l.ID, 256)), text.Printable(inspect.Reason(l), terminal.MostCell))
 	}
 	switch {
 	case a.JSON:
@@ -149,7 +151,7 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 	t := a.Sheet([]terminal.Column{
 		{Name: "letters"}, {Name: "code", Least: 8}, {Name: "target", Least: 10},
 		{Name: "reason", Least: 12, Wrap: true},
-		{Name: "oldest", Drop: 2}, {Name: "newest", Drop: 1}, {Name: "such as number", Drop: 3},
+		{Name: "oldest", Drop: 2}, {Name: "newest", Drop: 1}, {Name: "example", Drop: 3},
 	})
 	for _, name := range []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason} {
 		if !slices.Contains(by, name) {
@@ -160,7 +162,7 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 		if limit > 0 && i == limit {
 			break
 		}
-		t.Add(g.Letters, g.Code, inspect.Printable(g.Target, 256), inspect.Printable(g.Reason, 600),
+		t.Add(g.Letters, g.Code, text.Printable(g.Target, 256), text.Printable(g.Reason, 600),
 			second(g.Oldest), second(g.Newest), fmt.Sprint(g.Number))
 	}
 	t.Print()

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-
-	"delaybroker/broker/deadletter"
 )
 
 func (a *app) deadRemoveCommand() *cobra.Command {
@@ -26,11 +24,7 @@ exit codes: 0 all that were chosen, 1 failed, 2 wrong words or settings`,
 				return err
 			}
 			return a.withLetters(cmd.Context(), choice, func(ctx context.Context, d deadLetters) error {
-				w := deadWork{deadLetters: d, did: "removed", dry: dry, do: d.Remove}
-				if dry {
-					w.do = func(context.Context, deadletter.Letter) error { return nil }
-				}
-				return a.work(ctx, w)
+				return a.work(ctx, deadWork{deadLetters: d, LetterWork: d.Removing(d.filter, dry), dry: dry})
 			})
 		},
 	}

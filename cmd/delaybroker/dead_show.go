@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/deadletter"
-	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 )
 
@@ -125,18 +125,18 @@ func (a *app) showLetter(l deadletter.Letter) error {
 	t, line := a.lines()
 	line("message", l.ID, l.ID != "")
 	line("number", strconv.FormatUint(l.Sequence, 10), true)
-	line("dead since", inspect.Moment(l.At), true)
+	line("dead since", text.Moment(l.At), true)
 	line("code", string(l.Code), true)
 	line("reason", l.Sentence, l.Sentence != "")
 	line("unreadable", sentence(l.Problem), l.Problem != nil)
 	line("unproven", sentence(l.Unproven), l.Unproven != nil)
 	line("published on", l.Letter.Subject, l.Letter.Subject != "")
 	line("target", l.Target, l.Target != "")
-	line("accepted", inspect.Moment(l.Accepted), !l.Accepted.IsZero())
-	line("due", inspect.Moment(l.Due), !l.Due.IsZero() && l.Understood())
-	line("expires", inspect.Moment(l.Expires), !l.Expires.IsZero())
+	line("accepted", text.Moment(l.Accepted), !l.Accepted.IsZero())
+	line("due", text.Moment(l.Due), !l.Due.IsZero() && l.Understood())
+	line("expires", text.Moment(l.Expires), !l.Expires.IsZero())
 	refused := fmt.Sprintf("%d times, from %s to %s",
-		l.Attempts, inspect.Moment(l.FirstFailure), inspect.Moment(l.LastFailure))
+		l.Attempts, text.Moment(l.FirstFailure), text.Moment(l.LastFailure))
 	line("refused", refused, l.Attempts > 0)
 	line("deliver", string(l.Mode), l.Mode != "")
 	line("TTL", l.TTL, l.TTL != "")
@@ -154,7 +154,7 @@ func (a *app) lines() (t *terminal.Sheet, line func(name, value string, known bo
 	t = a.Sheet([]terminal.Column{{}, {Least: 12, Wrap: true}})
 	return t, func(name, value string, known bool) {
 		if known {
-			t.Add(name, inspect.Printable(value, 2000))
+			t.Add(name, text.Printable(value, 2000))
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 	"delaybroker/test/natstest"
 )
@@ -114,8 +115,8 @@ func (o *operated) wantDeadChoices(all []letterView) {
 		{[]string{"--id", "3,1"}, "1 3"},
 		{[]string{"--since", "1h"}, "1 2 3"},
 		{[]string{"--until", "1h"}, ""},
-		{[]string{"--until", inspect.Moment(all[1].Since)}, "1"},
-		{[]string{"--since", inspect.Moment(all[1].Since), "--limit", "1"}, "2"},
+		{[]string{"--until", text.Moment(all[1].Since)}, "1"},
+		{[]string{"--since", text.Moment(all[1].Since), "--limit", "1"}, "2"},
 	} {
 		var got []string
 		for _, l := range decodeLines[letterView](t, o.must(append([]string{"dead", "ls", "--json"}, test.args...)...)) {
@@ -197,7 +198,7 @@ func TestDeadWords(t *testing.T) {
 		{[]string{"<stream>-<sequence>"}, []string{"dead", "ls", "--id", "order-42"}},
 		{[]string{"--limit"}, []string{"dead", "ls", "--limit", "-1"}},
 		{[]string{"show"}, []string{"dead", "show"}},
-		{[]string{"list"}, []string{"dead", "list"}},
+		{[]string{"takes no arguments", "lst"}, []string{"dead", "lst"}},
 	} {
 		wantVerbError(t, 2, test.parts, test.args...)
 	}
@@ -218,7 +219,8 @@ func TestDeadResend(t *testing.T) {
 
 	dry := o.summary(1, "resend", "--target", "orders.>", "--dry-run")
 	want := `[{"did":"resent","letters":1},{"did":"left","letters":1,` +
-		`"why":"the request was not understood, so nobody knows when it is due: --now delivers it at once","number":2}]`
+		`"why":"the request was not understood, so nobody knows when it is due: --now delivers it at once, ` +
+		`a --header with Delay-Until at its time","number":2}]`
 	if got := dry.String(); got != want || !dry.DryRun {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -318,8 +320,8 @@ func TestDeadInterrupted(t *testing.T) {
 	var once sync.Once
 	a := &app{Printer: terminal.Printer{Out: &out, Err: io.Discard, JSON: true}}
 	err = a.withLetters(t.Context(), letterChoice{all: true}, func(ctx context.Context, d deadLetters) error {
-		w := deadWork{deadLetters: d, did: "removed"}
-		w.do = func(ctx context.Context, l deadletter.Letter) error {
+		w := deadWork{deadLetters: d, LetterWork: d.Removing(d.filter, false)}
+		w.Do = func(ctx context.Context, l deadletter.Letter) error {
 			once.Do(func() {
 				if err := self.Signal(os.Interrupt); err != nil {
 					t.Error(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/cmd/terminal"
 )
@@ -13,13 +12,12 @@ import (
 // errLettersLeft is returned when some of the letters were left. It is an answer and has been printed.
 var errLettersLeft = errors.New("some dead letters were left")
 
-// deadWork is what resend and rm do to letters.
+// deadWork is a run that resends or removes letters.
 type deadWork struct {
 	deadLetters
-	did    string // what it is called when it is done
-	dry    bool   // nothing is
-	bodies bool   // do wants the payloads
-	do     func(ctx context.Context, l deadletter.Letter) error
+	*inspect.LetterWork
+	dry    bool
+	before []inspect.LetterOutcome // outcomes of letters that the work leaves out
 }
 
 // letterSummary is printed at the end of a run. After a failure, it counts the letters that were done before.
@@ -29,15 +27,15 @@ type letterSummary struct {
 	Outcomes []inspect.LetterOutcome `json:"outcomes"`
 }
 
-// work resends or removes the letters that were chosen, until all are done, something fails, or a signal arrives.
+// work resends or removes letters, until all are done, something fails, or a signal arrives.
 func (a *app) work(ctx context.Context, w deadWork) error {
 	interrupted, stop := interruptible(ctx)
 	defer stop()
 	told := progress{app: a}
-	outcomes, err := w.Work(ctx, interrupted, &inspect.LetterWork{
-		Query: deadletter.Query{Filter: w.filter, HeadersOnly: !w.bodies, Progress: told.look}, Did: w.did, Do: w.do,
-	})
+	w.Query.Progress = told.look
+	outcomes, err := w.Work(ctx, interrupted, w.LetterWork)
 	told.bar.Stop()
+	outcomes = append(outcomes, w.before...)
 	if shown := a.showOutcomes(w, outcomes, err == nil); err == nil {
 		err = shown
 	}
@@ -59,8 +57,7 @@ func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complet
 		return err
 	}
 	t := a.Sheet([]terminal.Column{
-		{Name: "was"}, {Name: "letters"}, {Name: "why", Least: 12, Wrap: true},
-		{Name: "such as number", Drop: 1},
+		{Name: "result"}, {Name: "letters"}, {Name: "reason", Least: 12, Wrap: true}, {Name: "example", Drop: 1},
 	})
 	for _, o := range outcomes {
 		did, number := o.Did, ""

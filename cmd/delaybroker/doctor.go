@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/doctor"
 	"delaybroker/broker/web"
 	"delaybroker/cmd/settings"
 	"delaybroker/cmd/terminal"
@@ -41,13 +41,13 @@ exit codes: 0 all is well, 1 warnings, 2 something is critical, or wrong words o
 	}
 	c.Flags().StringSliceVar(&skip, "skip", nil,
 		"leave out checks, by the first column: what is known and accepted, such as durability")
-	completes(c, "skip", inspect.CheckNames()...)
+	completes(c, "skip", doctor.CheckNames()...)
 	return c
 }
 
 func (a *app) doctor(ctx context.Context, skip []string) error {
 	for _, name := range skip {
-		if known := inspect.CheckNames(); !slices.Contains(known, name) {
+		if known := doctor.CheckNames(); !slices.Contains(known, name) {
 			return fmt.Errorf("%w: --skip %q: want some of %s", errUsage, name, strings.Join(known, ", "))
 		}
 	}
@@ -59,7 +59,7 @@ func (a *app) doctor(ctx context.Context, skip []string) error {
 		return ctx.Err()
 	}
 	findings := f.Findings(skip...)
-	worst := inspect.Fine
+	worst := doctor.Fine
 	for _, one := range findings {
 		worst = max(worst, one.State)
 	}
@@ -67,19 +67,19 @@ func (a *app) doctor(ctx context.Context, skip []string) error {
 		return err
 	}
 	switch worst {
-	case inspect.Critical:
+	case doctor.Critical:
 		return logged{errCritical}
-	case inspect.Warn:
+	case doctor.Warn:
 		return logged{errWarnings}
 	}
 	return nil
 }
 
-func (a *app) showFindings(worst inspect.Severity, findings []inspect.Finding) error {
+func (a *app) showFindings(worst doctor.Severity, findings []doctor.Finding) error {
 	if a.JSON {
 		return a.PrintJSON(struct {
-			State    inspect.Severity  `json:"state"`
-			Findings []inspect.Finding `json:"findings"`
+			State    doctor.Severity  `json:"state"`
+			Findings []doctor.Finding `json:"findings"`
 		}{worst, findings})
 	}
 	t := a.Sheet([]terminal.Column{
@@ -94,17 +94,17 @@ func (a *app) showFindings(worst inspect.Severity, findings []inspect.Finding) e
 }
 
 // gather collects the facts for doctor. A server that cannot be reached is a finding too, and no error.
-func (a *app) gather(ctx context.Context) (inspect.Facts, error) {
+func (a *app) gather(ctx context.Context) (doctor.Facts, error) {
 	cfg, err := settings.Read()
 	if err != nil {
-		return inspect.Facts{}, err
+		return doctor.Facts{}, err
 	}
 	unknown, err := settings.Unknown()
 	if err != nil {
-		return inspect.Facts{}, err
+		return doctor.Facts{}, err
 	}
 	build := readBuild()
-	host := inspect.Host{
+	host := doctor.Host{
 		Version: build.name(), Client: orUnknown(build.natsGo), Memory: settings.ReadMemory(),
 		Sync: cfg.Embedded.Durability(), Exposed: cfg.Embedded.Exposed(), Login: cfg.Access.Login,
 		Probe: web.Look(ctx, cfg.Probes()),
@@ -114,8 +114,8 @@ func (a *app) gather(ctx context.Context) (inspect.Facts, error) {
 	}
 	i, err := a.open(ctx, cfg)
 	if err != nil {
-		return inspect.Facts{Config: cfg.Broker, Host: host, ConnectErr: err}, nil
+		return doctor.Facts{Config: cfg.Broker, Host: host, ConnectErr: err}, nil
 	}
 	defer i.Close()
-	return i.Gather(ctx, host, cfg.LinksApart()), nil
+	return doctor.Gather(ctx, i, host, cfg.LinksApart()), nil
 }

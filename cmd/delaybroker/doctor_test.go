@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
 	"delaybroker/broker/web"
 	"delaybroker/cmd/settings"
 	"delaybroker/test/natstest"
@@ -156,26 +156,26 @@ func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 	o.serve()
 	for _, test := range []struct {
 		name  string
-		ready func(look int) inspect.Check
-		alive inspect.Check
+		ready func(look int) stats.Check
+		alive stats.Check
 		state string
 		says  string
 	}{
 		{
-			"well", func(int) inspect.Check { return inspect.Check{Name: "started", OK: true} },
-			inspect.Check{OK: true}, "ok", "",
+			"well", func(int) stats.Check { return stats.Check{Name: "started", OK: true} },
+			stats.Check{OK: true}, "ok", "",
 		},
 		{
-			"starting", func(look int) inspect.Check { return inspect.Check{Name: "started", OK: look > 2} },
-			inspect.Check{OK: true}, "ok", "",
+			"starting", func(look int) stats.Check { return stats.Check{Name: "started", OK: look > 2} },
+			stats.Check{OK: true}, "ok", "",
 		},
 		{
-			"not ready", func(int) inspect.Check { return inspect.Check{Name: "started", Detail: "not all lanes"} },
-			inspect.Check{OK: true}, "critical", "started: not all lanes",
+			"not ready", func(int) stats.Check { return stats.Check{Name: "started", Detail: "not all lanes"} },
+			stats.Check{OK: true}, "critical", "started: not all lanes",
 		},
 		{
-			"stuck", func(int) inspect.Check { return inspect.Check{Name: "started", OK: true} },
-			inspect.Check{Name: "engine", Detail: "a loop does not turn"}, "critical",
+			"stuck", func(int) stats.Check { return stats.Check{Name: "started", OK: true} },
+			stats.Check{Name: "engine", Detail: "a loop does not turn"}, "critical",
 			"it is stuck: engine: a loop does not turn",
 		},
 	} {
@@ -183,11 +183,11 @@ func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 			looks := 0
 			probes := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/healthz" {
-					_ = json.NewEncoder(w).Encode(web.Answer{Checks: []inspect.Check{test.alive}})
+					_ = json.NewEncoder(w).Encode(web.Answer{Checks: []stats.Check{test.alive}})
 					return
 				}
 				looks++
-				_ = json.NewEncoder(w).Encode(web.Answer{Checks: []inspect.Check{test.ready(looks)}})
+				_ = json.NewEncoder(w).Encode(web.Answer{Checks: []stats.Check{test.ready(looks)}})
 			}))
 			defer probes.Close()
 			t.Setenv("DELAY_HTTP_ADDR", probes.Listener.Addr().String())

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
 	"delaybroker/broker/web"
 	"delaybroker/cmd/settings"
 )
@@ -47,7 +47,7 @@ func (a *app) healthcheck(ctx context.Context, ready bool) error {
 			return err
 		}
 	}
-	if bad := inspect.FailingChecks(h.Checks); len(bad) > 0 {
+	if bad := stats.FailingChecks(h.Checks); len(bad) > 0 {
 		return fmt.Errorf("%s: %s", path, strings.Join(bad, "; "))
 	}
 	if !a.JSON {

@@ -12,6 +12,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/journal"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 	"delaybroker/levels"
 )
@@ -130,9 +131,9 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 		if a.JSON {
 			return a.PrintJSON(viewOfEntry(e))
 		}
-		target, reason := inspect.Printable(e.Target, 256), inspect.Printable(e.Reason, 600)
-		t.Add(millisecond(e.At), terminal.OrDash(target), inspect.Printable(string(e.Outcome()), 64), lateCell(e.Record),
-			e.Attempts(), inspect.Printable(e.ID, 256), terminal.OrDash(reason))
+		target, reason := text.Printable(e.Target, 256), text.Printable(e.Reason, 600)
+		t.Add(millisecond(e.At), terminal.OrDash(target), text.Printable(string(e.Outcome()), 64), lateCell(e.Record),
+			e.Attempts(), text.Printable(e.ID, 256), terminal.OrDash(reason))
 		return nil
 	})
 	if err != nil {
@@ -155,7 +156,7 @@ func lateCell(r journal.Record) string {
 	case r.Late < 10*time.Millisecond:
 		return fmt.Sprintf("%.1fms", float64(r.Late)/float64(time.Millisecond))
 	}
-	return inspect.Span(r.Late)
+	return text.Span(r.Late)
 }
 
 // millisecond formats a time for a list: to the millisecond, with its zone.
@@ -236,7 +237,7 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 			who = terminal.Counted(h.Records, "record")
 		}
 		if h.Instance != "" {
-			who += " of " + inspect.Printable(h.Instance, 64)
+			who += " of " + text.Printable(h.Instance, 64)
 		}
 		fmt.Fprintf(&b, "MISSING: %s, from %s to %s: %s\n", who, millisecond(h.From), millisecond(h.To), h.Why)
 	}
@@ -245,7 +246,7 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	}
 	if len(j.Without) > 0 {
 		fmt.Fprintf(&b, "MISSING: what these instances deliver, which keep no journal: %s\n",
-			inspect.Printable(strings.Join(j.Without, ", "), 600))
+			text.Printable(strings.Join(j.Without, ", "), 600))
 	}
 	if j.Unproven > 0 {
 		fmt.Fprintf(&b, "%s in the journal's stream not believed: no broker's seal\n",

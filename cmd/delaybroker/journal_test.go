@@ -9,8 +9,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 )
 
 // records asks the journal, and returns the records and how complete they are.
@@ -58,7 +58,7 @@ func TestJournalTellsWhatWasDelivered(t *testing.T) {
 		t.Errorf("got %v and\n%s%s", err, out, errs)
 	}
 	if _, errs, _ := o.run("journal", "--since", "1h"); !strings.Contains(errs, "MISSING: records, from") ||
-		!strings.Contains(errs, "the journal does not go back so far") {
+		!strings.Contains(errs, "the journal does not reach back that far") {
 		t.Errorf("since before it began: got\n%s", errs)
 	}
 
@@ -94,7 +94,7 @@ func (o *operated) wantWhereByJournal(one recordView) {
 	w := o.whereIs(id)
 	if !w.Delivered.Equal(one.At) || w.Stream != "" || w.Target != "orders.a" ||
 		!w.Accepted.Equal(one.Due.Add(-10*time.Millisecond)) || !strings.HasSuffix(w.Answer, "on attempt 1") ||
-		!strings.HasPrefix(w.Answer, "delivered at "+inspect.Moment(one.At)) {
+		!strings.HasPrefix(w.Answer, "delivered at "+text.Moment(one.At)) {
 		t.Errorf("where: got %+v", w)
 	}
 	if w := o.whereIs("DELAY_INTAKE-1"); w.ID != id {

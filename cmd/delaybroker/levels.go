@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 )
 
@@ -148,7 +149,7 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
 			s.Add(cellsOf(l, v.Time)...)
 		}
 	}
-	s.Foot("total", "", fmt.Sprint(v.Totals.Pending), "", inspect.Seconds(v.Totals.Overdue), "", "",
+	s.Foot("total", "", fmt.Sprint(v.Totals.Pending), "", text.Seconds(v.Totals.Overdue), "", "",
 		fmt.Sprintf("%d unread", v.Totals.Unread), "", fmt.Sprintf("%d dead letters", v.Totals.Dead))
 	s.Print()
 	if err := a.sayPaused(v.Paused); err != nil {
@@ -179,7 +180,7 @@ func cellsOf(l inspect.Lane, now time.Time) []any {
 		owner += ": " + l.Instance
 	}
 	return []any{
-		string(l.Kind), delay, l.Pending, dueIn(l.HeadDead, l.HeadDue, now), inspect.Seconds(l.Overdue),
+		string(l.Kind), delay, l.Pending, dueIn(l.HeadDead, l.HeadDue, now), text.Seconds(l.Overdue),
 		rate(l.In), rate(l.Out), owner, string(l.State), l.Stream,
 	}
 }
@@ -193,7 +194,7 @@ func dueIn(dead string, due, now time.Time) string {
 	case due.IsZero():
 		return "-"
 	case due.After(now):
-		return inspect.Span(due.Sub(now))
+		return text.Span(due.Sub(now))
 	}
 	return "now"
 }

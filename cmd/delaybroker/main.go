@@ -11,8 +11,8 @@ import (
 	_ "time/tzdata" // zones, for machines that have none
 
 	"delaybroker/broker"
-	"delaybroker/broker/inspect"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/settings"
 	"delaybroker/cmd/terminal"
 )
@@ -29,7 +29,7 @@ func main() {
 	err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
 	if _, shown := errors.AsType[logged](err); err != nil && !shown {
 		for line := range strings.SplitSeq(fmt.Sprint("delaybroker: ", err), "\n") {
-			fmt.Fprintln(os.Stderr, inspect.Printable(line, 16*terminal.MostCell)) // it may quote a server, or a stream's name
+			fmt.Fprintln(os.Stderr, text.Printable(line, 16*terminal.MostCell)) // it may quote a server, or a stream's name
 		}
 	}
 	os.Exit(exitCode(err))

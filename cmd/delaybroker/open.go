@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/links"
 	"delaybroker/cmd/settings"
 )
@@ -80,7 +81,7 @@ func (a *app) open(ctx context.Context, cfg settings.Config) (*inspect.Inspector
 			adopted.Prefix)
 	}
 	if len(adopted.Choices) > 0 {
-		names := inspect.Printable(strings.Join(adopted.Choices, ", "), 600)
+		names := text.Printable(strings.Join(adopted.Choices, ", "), 600)
 		fmt.Fprintln(a.Err, "there are streams of several prefixes here: set DELAY_PREFIX to one of "+names)
 	}
 	if err != nil {

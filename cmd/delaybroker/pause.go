@@ -10,6 +10,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 )
 
@@ -100,7 +101,7 @@ func (a *app) showPauseChange(pattern string, c inspect.PauseChange) error {
 	}
 	if c.Stored != "" {
 		fmt.Fprintf(a.Err, "not stored yet, and done again by the instances when it can be: %s\n",
-			inspect.Printable(c.Stored, terminal.MostCell))
+			text.Printable(c.Stored, terminal.MostCell))
 	}
 	if len(c.Told) == 0 && len(c.Untold) == 0 {
 		fmt.Fprintln(a.Err, "no broker runs: those that start go by it")
@@ -131,7 +132,7 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 		if p.Unproven {
 			state += ", unproven"
 		}
-		t.Add(p.Pattern, state, inspect.Second(p.Since), *p.Waiting)
+		t.Add(p.Pattern, state, text.Second(p.Since), *p.Waiting)
 	}
 	t.Print()
 	return nil
@@ -140,11 +141,11 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 // sayPaused names what is paused below a table.
 func (a *app) sayPaused(all []inspect.Pause) error {
 	for _, p := range all {
-		said := "paused since " + inspect.Second(p.Since)
+		said := "paused since " + text.Second(p.Since)
 		if p.State != pause.Paused {
 			said = "being resumed"
 		}
-		if _, err := fmt.Fprintf(a.Out, "%s: %s\n", inspect.Printable(p.Pattern, terminal.MostCell), said); err != nil {
+		if _, err := fmt.Fprintf(a.Out, "%s: %s\n", text.Printable(p.Pattern, terminal.MostCell), said); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 )
 
@@ -39,8 +40,9 @@ type pendingOptions struct {
 func (a *app) pendingListCommand() *cobra.Command {
 	var o pendingOptions
 	c := &cobra.Command{
-		Use:   "ls",
-		Short: "List what waits in all lanes, in the order in which it is due",
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List what waits in all lanes, in the order in which it is due",
 		Long: `List what waits in all lanes, in the order in which it is due. With --json, a line for each message and one
 for the end, which says where to go on.
 
@@ -140,7 +142,7 @@ func (a *app) showPending(l inspect.List, o pendingOptions) error {
 		{Name: "lane", Drop: 1, Least: 8}, {Name: "bytes", Drop: 4}, {Name: "attempts", Drop: 3},
 	})
 	for _, w := range l.Messages {
-		target, id := terminal.OrDash(inspect.Printable(w.Target, 256)), inspect.Printable(w.ID, 256)
+		target, id := terminal.OrDash(text.Printable(w.Target, 256)), text.Printable(w.ID, 256)
 		t.Add(dueIn(w.Problem, w.Due, l.Time), target, id, w.Stream, w.Bytes, w.Attempts)
 	}
 	if len(l.Messages) > 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/publisher"
 	"delaybroker/cmd/settings"
 	"delaybroker/cmd/terminal"
@@ -110,10 +110,10 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	}
 	defer p.Session.Close()
 	if ago, past := o.when.past(now); past {
-		fmt.Fprintf(a.Err, "--at %s is %s ago: it is delivered at once\n", o.when.at, inspect.Span(ago))
+		fmt.Fprintf(a.Err, "--at %s is %s ago: it is delivered at once\n", o.when.at, text.Span(ago))
 	} else if asked := header.Get(message.HeaderUntil); asked != "" && request.Due.Before(now) {
 		fmt.Fprintf(a.Err, "%s %s is past: it is delivered at once\n", message.HeaderUntil,
-			inspect.Printable(asked, 100))
+			text.Printable(asked, 100))
 	}
 	if err := a.pubAll(ctx, &p, o.count); err != nil {
 		return err
@@ -130,7 +130,7 @@ func parseHeaders(lines []string) (nats.Header, error) {
 	for _, line := range lines {
 		key, value, ok := strings.Cut(line, ":")
 		if key = strings.TrimSpace(key); !ok || key == "" {
-			return nil, fmt.Errorf("%w: -H %q: want 'Key: value'", errUsage, line)
+			return nil, fmt.Errorf("%w: header %q: want 'Key: value'", errUsage, line)
 		}
 		h.Add(key, strings.TrimSpace(value))
 	}

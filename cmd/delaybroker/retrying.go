@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 )
 
@@ -136,9 +137,9 @@ func attemptsOf(r inspect.Retrying, g *inspect.RetryGroup) []any {
 	}
 	target := "all others"
 	if g.Target != "" {
-		target = inspect.Printable(g.Target, 256)
+		target = text.Printable(g.Target, 256)
 	}
-	reason := terminal.OrDash(inspect.Printable(g.Reason, 600))
+	reason := terminal.OrDash(text.Printable(g.Reason, 600))
 	return []any{g.Messages, target, string(g.State), attempts, dueIn("", g.Next, r.Time), reason, terminal.OrDash(g.ID)}
 }
 

@@ -14,7 +14,9 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
 	"delaybroker/levels"
 )
@@ -98,7 +100,7 @@ func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target s
 	if _, ok := message.ScheduleOf(name); ok {
 		return target, nil
 	}
-	if problem := message.ParseKey(name); problem != nil {
+	if problem := entry.ParseKey(name); problem != nil {
 		return "", fmt.Errorf("%w: %s", errUsage, problem.Sentence)
 	}
 	if target != "" {
@@ -119,7 +121,7 @@ func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target s
 	}
 	slices.Sort(all)
 	return "", fmt.Errorf("%w: %s has several targets: say --target %s", errUsage, name,
-		inspect.Printable(strings.Join(all, ", or "), 600))
+		text.Printable(strings.Join(all, ", or "), 600))
 }
 
 // noSchedule shows that there is none, and is the error for that. The time is this host's: it is only shown.
@@ -211,9 +213,9 @@ func (a *app) showSchedule(name, target string, s timer.State) error {
 	line("target", target, true)
 	line("recurs", v.Table, true)
 	line("is", roundOf(held), true)
-	line("due", inspect.Moment(v.Due), !v.Due.IsZero())
-	line("first", inspect.Moment(v.First), true)
-	line("last", inspect.Moment(v.Last), !v.Last.IsZero())
+	line("due", text.Moment(v.Due), !v.Due.IsZero())
+	line("first", text.Moment(v.First), true)
+	line("last", text.Moment(v.Last), !v.Last.IsZero())
 	line("rounds", strconv.Itoa(v.Rounds), v.Rounds > 0)
 	line("missed", v.Missed, true)
 	line("jitter", v.Jitter, v.Jitter != "")

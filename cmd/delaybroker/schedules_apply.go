@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 	"delaybroker/cmd/schedules"
@@ -200,9 +201,9 @@ func (d *diff) add(r schedules.Result) {
 	if sign == "" {
 		return
 	}
-	fmt.Fprintf(d.app.Out, "%s %s  %s  %s\n", sign, r.Name, inspect.Printable(r.Target, terminal.MostCell), r.Table)
+	fmt.Fprintf(d.app.Out, "%s %s  %s  %s\n", sign, r.Name, text.Printable(r.Target, terminal.MostCell), r.Table)
 	for _, x := range r.Differences {
-		fmt.Fprintf(d.app.Out, "    %s: %s -> %s\n", inspect.Printable(x.In, 200), excerpt(x.Was), excerpt(x.Will))
+		fmt.Fprintf(d.app.Out, "    %s: %s -> %s\n", text.Printable(x.In, 200), excerpt(x.Was), excerpt(x.Will))
 	}
 	why := r.Why
 	if r.Err != nil {
@@ -212,7 +213,7 @@ func (d *diff) add(r schedules.Result) {
 		why = strings.TrimSuffix(fmt.Sprintf("not done: %s %s", r.Outcome, why), " ")
 	}
 	if why != "" {
-		fmt.Fprintf(d.app.Out, "    %s\n", inspect.Printable(why, 600))
+		fmt.Fprintf(d.app.Out, "    %s\n", text.Printable(why, 600))
 	}
 }
 
@@ -225,7 +226,7 @@ func excerpt(s string) string {
 	case !utf8.ValidString(s):
 		return terminal.Counted(len(s), "byte")
 	}
-	return inspect.Printable(s, most)
+	return text.Printable(s, most)
 }
 
 // resultView is a line of apply with --json.

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer/schedules"
 	"delaybroker/cmd/terminal"
 )
@@ -94,10 +95,10 @@ func (a *app) showTaken(all []schedules.Took, dry bool) error {
 		count[took.Fate]++
 		due := ""
 		if !took.Due.IsZero() {
-			due = inspect.Moment(took.Due)
+			due = text.Moment(took.Due)
 		}
-		t.Add(inspect.Printable(took.Subject, 100), inspect.Printable(took.Target, 100), inspect.Printable(took.When, 60),
-			due, string(took.Fate), inspect.Printable(took.Why, 300))
+		t.Add(text.Printable(took.Subject, 100), text.Printable(took.Target, 100), text.Printable(took.When, 60),
+			due, string(took.Fate), text.Printable(took.Why, 300))
 	}
 	if len(all) > 0 {
 		t.Print()

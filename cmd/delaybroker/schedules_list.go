@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer/store"
 	"delaybroker/cmd/terminal"
 )
@@ -16,8 +17,9 @@ func (a *app) schedulesListCommand() *cobra.Command {
 	var o manyTimers
 	var set string
 	c := &cobra.Command{
-		Use:   "ls",
-		Short: "List schedules",
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List schedules",
 		Long: `List schedules, in the order in which their pending rounds were stored. It is one pass through the headers of
 all timers to the target.
 
@@ -59,7 +61,7 @@ func (a *app) listSchedules(ctx context.Context, timers *store.Timers, f store.F
 		}
 		due := "paused"
 		if !r.Recurring.Paused {
-			due = inspect.Moment(r.Due)
+			due = text.Moment(r.Due)
 		}
 		if r.Unopened {
 			due = unopened

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 	"delaybroker/broker/timer/timetable"
@@ -66,13 +66,13 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings, 4 there is no such sch
 
 // sayNextDiffers says what is true besides of the times of a schedule's table.
 func (a *app) sayNextDiffers(s timer.State) {
-	series, round := s.Entry.Request.RoundOf()
+	series, round := s.Entry.Round()
 	planned := store.RecurringOf(s.Entry).Of.Table.Round(series, round.Number, round.Planned)
 	switch {
 	case store.RecurringOf(s.Entry).Paused:
 		fmt.Fprintln(a.Err, "it is paused: until it is resumed, none of these comes")
 	case !round.Due.Equal(planned.Due):
-		fmt.Fprintf(a.Err, "the first of these was moved: it is due %s\n", inspect.Moment(round.Due))
+		fmt.Fprintf(a.Err, "the first of these was moved: it is due %s\n", text.Moment(round.Due))
 	}
 }
 
@@ -114,7 +114,7 @@ func (a *app) showNext(table timetable.Table, first, from time.Time, n int) erro
 			}
 			continue
 		}
-		rows.Add(c.At.Format(time.RFC3339Nano), line.Zone, inspect.Span(c.At.Sub(now).Truncate(time.Second)), clocks(c.Shift))
+		rows.Add(c.At.Format(time.RFC3339Nano), line.Zone, text.Span(c.At.Sub(now).Truncate(time.Second)), clocks(c.Shift))
 	}
 	if a.JSON {
 		return nil

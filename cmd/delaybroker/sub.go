@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/settings"
 	"delaybroker/cmd/terminal"
 )
@@ -107,15 +107,15 @@ func (a *app) showArrival(m arrival, headers bool) error {
 	if !m.Due.IsZero() {
 		late, due, id = terminal.Lateness(m.Late()), m.Due.Local().Format(clockLayout), m.ID
 	}
-	err := a.rowOf(m.At.Format(clockLayout), late, due, inspect.Printable(m.message.Subject, 256),
-		inspect.Printable(id, 256), inspect.Printable(string(m.message.Data), maxBody))
+	err := a.rowOf(m.At.Format(clockLayout), late, due, text.Printable(m.message.Subject, 256),
+		text.Printable(id, 256), text.Printable(string(m.message.Data), maxBody))
 	if !headers || err != nil {
 		return err
 	}
 	header := m.message.Header
 	for _, name := range slices.Sorted(maps.Keys(header)) {
 		for _, value := range header[name] {
-			if _, err := fmt.Fprintln(a.Out, "    "+inspect.Printable(name+": "+value, terminal.MostCell)); err != nil {
+			if _, err := fmt.Fprintln(a.Out, "    "+text.Printable(name+": "+value, terminal.MostCell)); err != nil {
 				return err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 	"delaybroker/cmd/settings"
@@ -182,7 +183,7 @@ func (a *app) printTimer(answer store.Answer) {
 	}
 	cells := []any{answer.Key, answer.Target, outcome, strconv.FormatUint(answer.Generation, 10)}
 	if !answer.Due.IsZero() {
-		columns, cells = append(columns, terminal.Column{Name: "due"}), append(cells, inspect.Moment(answer.Due))
+		columns, cells = append(columns, terminal.Column{Name: "due"}), append(cells, text.Moment(answer.Due))
 	}
 	if answer.Recurring != nil {
 		columns = append(columns, terminal.Column{Name: "recurs", Least: 10})

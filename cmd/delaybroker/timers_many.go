@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 	"delaybroker/cmd/terminal"
@@ -68,8 +69,9 @@ func (o manyTimers) filter() (f store.Filter, err error) {
 func (a *app) timersListCommand() *cobra.Command {
 	var o manyTimers
 	c := &cobra.Command{
-		Use:   "ls",
-		Short: "List timers, in the order in which they were set",
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List timers, in the order in which they were set",
 		Long: `List timers, in the order in which they were set: those that are pending, or in another --state. It is one pass
 through the headers of all timers to the target; --limit bounds what is shown, and --after goes on from there.
 
@@ -153,7 +155,7 @@ func (a *app) addTimer(rows *terminal.Sheet, r store.Row) error {
 	}
 	due := ""
 	if !r.Due.IsZero() {
-		due = inspect.Moment(r.Due)
+		due = text.Moment(r.Due)
 	}
 	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), due, recursOf(r.Recurring),
 		strconv.Itoa(r.Size))
@@ -342,7 +344,7 @@ func (a *app) reportMany(all store.Done, verb timer.Verb, err error) error {
 		return err
 	}
 	if all.Refused > 0 {
-		refused, why := terminal.Counted(all.Refused, "timer"), inspect.Printable(all.Why, 600)
+		refused, why := terminal.Counted(all.Refused, "timer"), text.Printable(all.Why, 600)
 		return fmt.Errorf("%s refused, the first: %s", refused, why)
 	}
 	for _, what := range []timer.Outcome{timer.Unknown, timer.Conflict, timer.TooLate, timer.NotFound} {

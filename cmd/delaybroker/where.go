@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 )
 
@@ -61,7 +62,7 @@ func refusedTimes(w inspect.Whereabouts) string {
 		times += fmt.Sprintf(" of %d", w.Allowed)
 	}
 	if !w.LastFailure.IsZero() {
-		times += ", lastly at " + inspect.Moment(w.LastFailure)
+		times += ", lastly at " + text.Moment(w.LastFailure)
 	}
 	return times
 }
@@ -84,20 +85,20 @@ func (a *app) showWhere(w inspect.Whereabouts) error {
 		{"message", w.ID, true},
 		{"is", w.Answer, true},
 		{"stored", fmt.Sprintf("%s, sequence %d", w.Stream, w.Sequence), w.Stream != ""},
-		{"accepted", inspect.Moment(w.Accepted), !w.Accepted.IsZero()},
-		{"due", inspect.Moment(w.Due), !w.Due.IsZero()},
+		{"accepted", text.Moment(w.Accepted), !w.Accepted.IsZero()},
+		{"due", text.Moment(w.Due), !w.Due.IsZero()},
 		{"target", w.Target, w.Target != ""},
 		{"refused", refusedTimes(w), w.Attempts > 0},
 		{"last reason", w.LastError, w.LastError != ""},
 		{"put off", w.Deferred, w.Deferred != ""},
-		{"next attempt", inspect.Moment(w.RetryAt), !w.RetryAt.IsZero()},
+		{"next attempt", text.Moment(w.RetryAt), !w.RetryAt.IsZero()},
 		{"by", w.Instance, w.Instance != ""},
 		{"code", w.Code, w.Code != ""},
 		{"reason", w.Reason, w.Reason != ""},
 		{"searched", fmt.Sprintf("%d messages", w.Searched), w.Searched > 0},
 	} {
 		if line.known {
-			t.Add(line.name, inspect.Printable(line.value, 600))
+			t.Add(line.name, text.Printable(line.value, 600))
 		}
 	}
 	t.Print()

@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 )
 
 // whereIs asks for a message that has to be found.
@@ -194,8 +195,8 @@ func TestWhereSearches(t *testing.T) {
 // dueInAnHour is the state between lanes of a message that is due an hour after it was accepted.
 func dueInAnHour(id message.ID) nats.Header {
 	return nats.Header{
-		message.HeaderAccepted: {inspect.Moment(id.At)},
-		message.HeaderDue:      {inspect.Moment(id.At.Add(time.Hour))},
+		message.HeaderAccepted: {text.Moment(id.At)},
+		message.HeaderDue:      {text.Moment(id.At.Add(time.Hour))},
 		message.HeaderHop:      {"1"},
 		message.HeaderFormat:   {"1"},
 	}
@@ -292,7 +293,7 @@ func TestWhereInARetryLane(t *testing.T) {
 		next   = "next attempt  "
 	)
 	for id, wanted := range map[string][]string{
-		refused.ID: {"refused, and tried again in 59m", "1 time of 20, lastly at " + inspect.Moment(now), reason, next},
+		refused.ID: {"refused, and tried again in 59m", "1 time of 20, lastly at " + text.Moment(now), reason, next},
 		again.ID: {
 			"put off, and tried again in 59m", "1 time of 20", reason, "put off       JetStream has no room", next,
 		},

@@ -9,7 +9,9 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/nats-io/nats-server/v2/server"
 
+	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
 )
 
 // Config says how to run a NATS server of our own. Without users it belongs on a loopback address.
@@ -29,11 +31,11 @@ type Config struct {
 }
 
 // Durability is how often it syncs to disk; nil where no server is embedded.
-func (c *Config) Durability() *inspect.Sync {
+func (c *Config) Durability() *doctor.Sync {
 	if c == nil {
 		return nil
 	}
-	return &inspect.Sync{Always: c.SyncAlways, Every: c.Sync}
+	return &doctor.Sync{Always: c.SyncAlways, Every: c.Sync}
 }
 
 // options are the options of nats-server. By default it would put its data into a temporary directory and handle
@@ -53,7 +55,7 @@ func (c Config) options() (*server.Options, error) {
 	if c.Port == 0 {
 		o.Port = server.RANDOM_PORT // zero is 4222 there
 	}
-	o.ServerName = inspect.EmbeddedName
+	o.ServerName = doctor.EmbeddedName
 	o.JetStream, o.StoreDir, o.SyncInterval, o.SyncAlways = true, c.Dir, c.Sync, c.SyncAlways
 	o.NoSigs, o.DisableJetStreamBanner = true, true
 	return o, nil
@@ -74,15 +76,15 @@ func (c Config) isLoopback() bool {
 }
 
 // checkStore judges how much of its store the server uses.
-func (c *Config) checkStore(used inspect.Usage) inspect.Check {
+func (c *Config) checkStore(used doctor.Usage) stats.Check {
 	limit := "three quarters of what was free on the disk when the server started"
 	if c.Bounded {
 		limit = "max_file of DELAY_EMBEDDED_CONFIG"
 	}
-	check := inspect.Check{Name: "store", OK: used.Part() < inspect.FullAt,
+	check := stats.Check{Name: "store", OK: used.Part() < inspect.FullAt,
 		Detail: fmt.Sprintf("%s of %s, %s", humanize.IBytes(used.Bytes), humanize.IBytes(uint64(used.Limit)), limit)}
 	if !check.OK {
-		check.Detail += ": " + inspect.EmbeddedFull
+		check.Detail += ": " + doctor.EmbeddedFull
 	}
 	return check
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
 )
 
 const (
@@ -57,14 +57,14 @@ func (d *disk) heard(line string) {
 }
 
 // check is for /readyz.
-func (d *disk) check() inspect.Check {
+func (d *disk) check() stats.Check {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.err != nil {
 		detail := fmt.Sprintf("DELAY_EMBEDDED_DIR %s takes no data, free some space: %v", d.dir, d.err)
-		return inspect.Check{Name: "disk", Detail: detail}
+		return stats.Check{Name: "disk", Detail: detail}
 	}
-	return inspect.Check{Name: "disk", OK: true}
+	return stats.Check{Name: "disk", OK: true}
 }
 
 // mended forgets the failure.

@@ -17,7 +17,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/doctor"
+	"delaybroker/broker/stats"
 )
 
 // acceptTimeout is how long the server may take to accept connections once its streams are recovered.
@@ -155,7 +156,7 @@ func (c Config) start(options *server.Options, log *slog.Logger, d *disk) (*serv
 		return nil, fmt.Errorf("start the embedded server: %w", err)
 	}
 	if c.Exposed() != "" {
-		log.Warn(inspect.Exposed, "listen", s.Addr(), "do", inspect.CloseIt)
+		log.Warn(doctor.Exposed, "listen", s.Addr(), "do", doctor.CloseIt)
 	}
 	return s, nil
 }
@@ -186,7 +187,7 @@ func (e *Server) TLS() []nats.Option {
 }
 
 // Disk is a check for /readyz: whether the disk takes data.
-func (e *Server) Disk() inspect.Check { return e.disk.check() }
+func (e *Server) Disk() stats.Check { return e.disk.check() }
 
 // URL is the address of the server for clients on this host.
 func (e *Server) URL() string {
@@ -200,15 +201,15 @@ func (e *Server) URL() string {
 
 // Store is a check for /readyz: how full the server's store is. At its limit the server refuses to store anything, and
 // nothing is accepted or moved, although the disk has room.
-func (e *Server) Store() inspect.Check {
+func (e *Server) Store() stats.Check {
 	if !e.disk.check().OK { // the server may be stuck, and would not answer
-		return inspect.Check{Name: "store", OK: true, Detail: "not known"}
+		return stats.Check{Name: "store", OK: true, Detail: "not known"}
 	}
 	info, err := e.server.Load().Jsz(&server.JSzOptions{})
 	if err != nil || info.Disabled || info.Config.MaxStore <= 0 {
-		return inspect.Check{Name: "store", OK: true, Detail: "not known"} // why is said elsewhere
+		return stats.Check{Name: "store", OK: true, Detail: "not known"} // why is said elsewhere
 	}
-	return e.config.checkStore(inspect.Usage{Bytes: info.Store, Limit: info.Config.MaxStore})
+	return e.config.checkStore(doctor.Usage{Bytes: info.Store, Limit: info.Config.MaxStore})
 }
 
 // Stop returns when everything is on disk and the directory is free, or after stopTimeout.

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/doctor"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -202,13 +202,13 @@ func TestStoreBound(t *testing.T) {
 	if got := s.Store(); !got.OK || !strings.Contains(got.Detail, "three quarters of what was free") {
 		t.Errorf("empty: got %+v", got)
 	}
-	full := c.checkStore(inspect.Usage{Bytes: 99, Limit: 100})
-	if full.OK || !strings.Contains(full.Detail, "99 B of 100 B") || !strings.Contains(full.Detail, inspect.EmbeddedFull) {
+	full := c.checkStore(doctor.Usage{Bytes: 99, Limit: 100})
+	if full.OK || !strings.Contains(full.Detail, "99 B of 100 B") || !strings.Contains(full.Detail, doctor.EmbeddedFull) {
 		t.Errorf("full: got %+v", full)
 	}
 	c.Bounded = true
 	const bound = "max_file of DELAY_EMBEDDED_CONFIG"
-	if got := c.checkStore(inspect.Usage{Bytes: 90, Limit: 100}); !got.OK || !strings.Contains(got.Detail, bound) {
+	if got := c.checkStore(doctor.Usage{Bytes: 90, Limit: 100}); !got.OK || !strings.Contains(got.Detail, bound) {
 		t.Errorf("nearly full: got %+v", got)
 	}
 }

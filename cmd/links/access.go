@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/link"
 )
 
 // Access is how to reach NATS. Secrets are inside the options, which are never printed.
@@ -27,7 +27,7 @@ func (a Access) servers() string {
 		if one = strings.TrimSpace(one); !strings.Contains(one, "://") {
 			one = "nats://" + one
 		}
-		server, err := inspect.WithoutUser(one)
+		server, err := link.WithoutUser(one)
 		if err != nil {
 			server = "(no URL)"
 		}
@@ -74,7 +74,7 @@ func WithoutUsers(servers string) string {
 		if !strings.Contains(server, "://") {
 			server = "nats://" + server
 		}
-		if plain, err := inspect.WithoutUser(server); err == nil {
+		if plain, err := link.WithoutUser(server); err == nil {
 			shown = append(shown, plain)
 		}
 	}

@@ -6,7 +6,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/link"
+	"delaybroker/broker/text"
 )
 
 // mostSaid is how many characters of a server's error are shown.
@@ -23,12 +24,12 @@ func Connect(ctx context.Context, to Access, version string, tell func(text stri
 		nats.MaxReconnects(-1),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // nil if we closed it
-				text := fmt.Sprintf("disconnected from NATS, and trying to get back: %v", err)
-				tell(inspect.Printable(text, mostSaid))
+				said := fmt.Sprintf("disconnected from NATS, and trying to get back: %v", err)
+				tell(text.Printable(said, mostSaid))
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			tell("connected to NATS again, at " + inspect.ServerOf(nc))
+			tell("connected to NATS again, at " + link.ServerOf(nc))
 		}),
 	}
 	nc, err := nats.Connect(to.URL, append(options, to.Options...)...)

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/link"
 	"delaybroker/broker/ratelog"
 )
 
@@ -38,15 +38,15 @@ const (
 	remindEvery = 10 * time.Second
 )
 
-// A link is one of the broker's connections, by its purpose.
-type link struct {
+// A connection is one of the broker's, by its purpose.
+type connection struct {
 	name  string
 	conn  *nats.Conn
 	login *login
 }
 
 // A Set is the connections read, write, deliver and control, in this order.
-type Set []link
+type Set []connection
 
 // ForBroker are the links as the broker takes them.
 func (l Set) ForBroker() broker.Links {
@@ -75,7 +75,7 @@ func (d Dialer) Dial() (Set, error) {
 			all.Close()
 			return nil, fmt.Errorf("connect to NATS to %s: %w", name, err)
 		}
-		all = append(all, link{name, nc, login})
+		all = append(all, connection{name, nc, login})
 	}
 	return all, nil
 }
@@ -119,7 +119,7 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 			login.reset()
 			rare.Reset(unreachable)
 			rare.Reset(rejected)
-			log.Info("reconnected to NATS", "server", inspect.ServerOf(nc))
+			log.Info("reconnected to NATS", "server", link.ServerOf(nc))
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
 			if isRejection(err) {
@@ -167,23 +167,23 @@ func reason(nc *nats.Conn) error {
 //
 // Credentials that the server rejects before the first connection end it: they are a mistake in the settings.
 func (l Set) Await(ctx context.Context, log *slog.Logger) error {
-	for _, link := range l {
-		if err := link.await(ctx, log); err != nil {
+	for _, c := range l {
+		if err := c.await(ctx, log); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l link) await(ctx context.Context, log *slog.Logger) error {
-	listener := l.conn.StatusChanged(nats.CONNECTED)
-	defer l.conn.RemoveStatusListener(listener)
+func (c connection) await(ctx context.Context, log *slog.Logger) error {
+	listener := c.conn.StatusChanged(nats.CONNECTED)
+	defer c.conn.RemoveStatusListener(listener)
 	remind := time.NewTicker(remindEvery)
 	defer remind.Stop()
 	poll := time.NewTicker(loginPoll)
 	defer poll.Stop()
 	rejections := 0 // in a row
-	for changed := listener; !l.conn.IsConnected(); {
+	for changed := listener; !c.conn.IsConnected(); {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -192,15 +192,15 @@ func (l link) await(ctx context.Context, log *slog.Logger) error {
 				changed = nil
 			}
 		case <-poll.C: // nats.go calls no handler for a first login that is rejected
-			err := l.conn.LastError()
+			err := c.conn.LastError()
 			if rejections++; !isRejection(err) {
 				rejections = 0
 			}
 			if rejections > 1 {
-				return fmt.Errorf("NATS rejects the credentials of the link %q: %w", l.name, err)
+				return fmt.Errorf("NATS rejects the credentials of the link %q: %w", c.name, err)
 			}
 		case <-remind.C:
-			log.Warn("waiting for NATS", "link", l.name, "err", l.conn.LastError())
+			log.Warn("waiting for NATS", "link", c.name, "err", c.conn.LastError())
 		}
 	}
 	return nil

@@ -15,7 +15,10 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/config"
+	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/link"
+	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/history"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/web"
@@ -75,7 +78,7 @@ func (p Process) Run(parent context.Context) (err error) {
 	dialer := links.Dialer{
 		Access: cfg.Access, Apart: cfg.Apart, Version: p.Version, Patient: cfg.Embedded == nil, Lost: life.fail, Log: log,
 	}
-	var storage func() []inspect.Check
+	var storage func() []stats.Check
 	if cfg.Embedded != nil {
 		server, err := embedded.Start(*cfg.Embedded, log)
 		if err != nil {
@@ -83,7 +86,7 @@ func (p Process) Run(parent context.Context) (err error) {
 		}
 		defer server.Stop()
 		server.Keep(life.fail)
-		storage = func() []inspect.Check { return []inspect.Check{server.Disk(), server.Store()} }
+		storage = func() []stats.Check { return []stats.Check{server.Disk(), server.Store()} }
 		dialer.Access = cfg.Access.At(server.URL(), server.TLS())
 	}
 	httpServer := web.NewServer(log)
@@ -162,7 +165,7 @@ func (p Process) announce(
 	meaning, weak := p.durability(ctx, b, control).Words()
 	durability.Store(&meaning)
 	p.Log.Info("ready", "version", p.Version,
-		"server", inspect.ServerOf(control), "server_version", control.ConnectedServerVersion(),
+		"server", link.ServerOf(control), "server_version", control.ConnectedServerVersion(),
 		"prefix", c.Prefix, "levels", len(c.Ladder.Levels()),
 		"http", probes, "durability", meaning)
 	for _, w := range weak {
@@ -216,14 +219,14 @@ func addressOf(l net.Listener) string {
 }
 
 // durability reads the configuration of the streams. Streams that cannot be read are left out.
-func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats.Conn) inspect.Durability {
+func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats.Conn) doctor.Durability {
 	ctx, cancel := context.WithTimeout(ctx, inspect.Patience)
 	defer cancel()
 	streams, err := b.StreamConfigs(ctx)
 	if err != nil {
 		p.Log.Debug("looking at the streams for their durability", "err", err)
 	}
-	return inspect.Durability{
+	return doctor.Durability{
 		Streams: streams, Clustered: control.ConnectedClusterName() != "", Sync: p.Config.Embedded.Durability(),
 		Version: control.ConnectedServerVersion(),
 	}

@@ -15,6 +15,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 )
 
 const (
@@ -164,7 +165,7 @@ func (p *Publisher) untaken(ctx context.Context) error {
 		p.Message.Subject, p.Policy.Names.Prefix())
 	if others := p.Session.Prefixes(ctx); len(others) > 0 && !slices.Contains(others, p.Policy.Names.Prefix()) {
 		err = fmt.Errorf("%w; there are streams of the prefix %s: set DELAY_PREFIX", err,
-			inspect.Printable(strings.Join(others, ", "), 200))
+			text.Printable(strings.Join(others, ", "), 200))
 	}
 	return err
 }

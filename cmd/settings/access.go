@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/doctor"
 	"delaybroker/cmd/links"
 )
 
@@ -157,13 +157,13 @@ func inHome(path string) string {
 }
 
 // LinksApart are the links with a user of their own, for checks of each user's rights.
-func (c Config) LinksApart() []inspect.Link {
-	var all []inspect.Link
+func (c Config) LinksApart() []doctor.Link {
+	var all []doctor.Link
 	for _, variable := range linkVariables {
 		if access, apart := c.Apart[variable.link]; apart && variable.link != "page" { // it names its missing rights
 			options := append([]nats.Option{nats.Name("delaybroker doctor")}, access.Options...)
 			connect := func() (*nats.Conn, error) { return nats.Connect(access.URL, options...) }
-			all = append(all, inspect.Link{Name: variable.link, From: variable.name, Connect: connect})
+			all = append(all, doctor.Link{Name: variable.link, From: variable.name, Connect: connect})
 		}
 	}
 	return all

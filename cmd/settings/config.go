@@ -122,7 +122,7 @@ func (s settings) byTarget(p *problems, c *broker.Config) {
 	}{
 		{"DELAY_LEVELS", s.Levels, func(v string) (err error) { c.Ladder, err = levels.Parse(v); return err }},
 		{"DELAY_RETRY", s.Retry, func(v string) (err error) {
-			c.RetryRules, c.RetryLadder, err = config.ParseRetryWaits(v)
+			c.RetryRules, c.RetryLadder, c.RetryJitter, err = config.ParseRetryWaits(v)
 			return err
 		}},
 		{"DELAY_ATTEMPTS", s.Attempts, func(v string) (err error) {
@@ -172,6 +172,7 @@ func (s settings) variables() map[string]variable {
 		"Prefix":          {name: "DELAY_PREFIX", value: s.Prefix},
 		"AttemptRules":    {name: "DELAY_ATTEMPTS", value: s.Attempts},
 		"RetryRules":      {name: "DELAY_RETRY", value: s.Retry},
+		"RetryJitter":     {name: "DELAY_RETRY", value: s.Retry},
 		"Attempts":        {name: "DELAY_ATTEMPTS", value: s.Attempts},
 		"Secrets":         {name: "DELAY_SECRET", secret: true},
 		"Replicas":        {name: "DELAY_STREAM_REPLICAS", value: s.StreamReplicas, word: "auto"},

@@ -13,7 +13,7 @@ import (
 	"delaybroker/broker/config"
 
 	"delaybroker/broker/deliver"
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/link"
 	"delaybroker/broker/message"
 	"delaybroker/cmd/embedded"
 	"delaybroker/levels"
@@ -139,6 +139,9 @@ var bounds = []struct {
 	{"DELAY_ATTEMPTS", "shop.>.x=1", broker.Config{AttemptRules: limit("shop.>.x", 1)}, false},
 	{"DELAY_RETRY", "shop.mail=1s,1m;5s",
 		broker.Config{RetryRules: waits("shop.mail", "1s,1m"), RetryLadder: ladder("5s")}, true},
+	{"DELAY_RETRY", "5s ~100%",
+		broker.Config{RetryLadder: ladder("5s"), RetryJitter: config.RetryJitter{{Pattern: ">", Value: 100}}}, true},
+	{"DELAY_RETRY", "5s ~101%", broker.Config{RetryJitter: config.RetryJitter{{Pattern: ">", Value: 101}}}, false},
 	{"DELAY_RETRY", "shop.>.x=1s;5s", broker.Config{RetryRules: waits("shop.>.x", "1s")}, false},
 	{"DELAY_RETRY", "shop.mail=60s;1m",
 		broker.Config{RetryRules: waits("shop.mail", "60s"), RetryLadder: ladder("1m")}, false},
@@ -478,7 +481,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		}
 	}
 	for _, server := range []string{"nats://u:" + secret + "@h:4222", "nats://" + secret + "@h:4222"} {
-		if got, err := inspect.WithoutUser(server); err != nil || got != "nats://h:4222" {
+		if got, err := link.WithoutUser(server); err != nil || got != "nats://h:4222" {
 			t.Errorf("got %q, %v, want no user", got, err)
 		}
 	}

@@ -12,19 +12,18 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"delaybroker/broker/config"
-	"delaybroker/broker/inspect"
 )
 
 // ReadMemory returns the limits on the memory of this process.
-func ReadMemory() inspect.Memory {
-	return inspect.Memory{Cgroup: cgroupLimit("/sys/fs/cgroup", "/proc/self/cgroup"), Runtime: debug.SetMemoryLimit(-1)}
+func ReadMemory() config.Memory {
+	return config.Memory{Cgroup: cgroupLimit("/sys/fs/cgroup", "/proc/self/cgroup"), Runtime: debug.SetMemoryLimit(-1)}
 }
 
 // KeepWithin sets how often the runtime collects garbage: often enough that the process stays below its limit, and no
 // more often. GOMEMLIMIT and GOGC have precedence.
-func KeepWithin(m inspect.Memory, hold int, embedded bool) {
+func KeepWithin(m config.Memory, hold int, embedded bool) {
 	limit, percent := m.Collect(hold, embedded)
-	if m.Runtime == inspect.NoLimit {
+	if m.Runtime == config.NoLimit {
 		debug.SetMemoryLimit(limit)
 	}
 	if os.Getenv("GOGC") == "" {
@@ -33,14 +32,14 @@ func KeepWithin(m inspect.Memory, hold int, embedded bool) {
 }
 
 // memory reads DELAY_MEMORY: how many bytes messages may take.
-func (p *problems) memory(name, value string, m inspect.Memory, embedded bool) int {
+func (p *problems) memory(name, value string, m config.Memory, embedded bool) int {
 	if value == "auto" {
 		return m.Hold(embedded)
 	}
 	n, err := humanize.ParseBytes(value)
 	if most := uint64(min(m.Soft(), math.MaxInt64)); err != nil || n < config.MinHoldBytes || n > most {
 		what := "at least " + humanize.IBytes(config.MinHoldBytes)
-		if m.Soft() != inspect.NoLimit {
+		if m.Soft() != config.NoLimit {
 			what = fmt.Sprintf("%s to %s, which the process may have",
 				humanize.IBytes(config.MinHoldBytes), humanize.IBytes(most))
 		}

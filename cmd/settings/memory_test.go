@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/config"
 )
 
 // The lowest limit of the control group and those around it counts, of version 1 and 2.
@@ -55,19 +55,19 @@ func TestCgroupLimit(t *testing.T) {
 func TestCollect(t *testing.T) {
 	const none, mib = math.MaxInt64, 1 << 20
 	for _, tt := range []struct {
-		memory   inspect.Memory
+		memory   config.Memory
 		embedded bool
 		limit    int64
 		percent  int
 	}{
-		{inspect.Memory{Runtime: none}, false, (2*100 + 48) * mib, 400},
-		{inspect.Memory{Runtime: none}, true, none, 100},
-		{inspect.Memory{Cgroup: 1000 * mib, Runtime: none}, false, 900 * mib, 400},
-		{inspect.Memory{Cgroup: 1000 * mib, Runtime: none}, true, 900 * mib, 400},
-		{inspect.Memory{Runtime: 500 * mib}, true, 500 * mib, 400},
-		{inspect.Memory{Runtime: 256 * mib}, false, 256 * mib, 400},
-		{inspect.Memory{Runtime: 255 * mib}, false, 255 * mib, 100},
-		{inspect.Memory{Cgroup: 128 * mib, Runtime: none}, false, 128 * mib / 10 * 9, 100},
+		{config.Memory{Runtime: none}, false, (2*100 + 48) * mib, 400},
+		{config.Memory{Runtime: none}, true, none, 100},
+		{config.Memory{Cgroup: 1000 * mib, Runtime: none}, false, 900 * mib, 400},
+		{config.Memory{Cgroup: 1000 * mib, Runtime: none}, true, 900 * mib, 400},
+		{config.Memory{Runtime: 500 * mib}, true, 500 * mib, 400},
+		{config.Memory{Runtime: 256 * mib}, false, 256 * mib, 400},
+		{config.Memory{Runtime: 255 * mib}, false, 255 * mib, 100},
+		{config.Memory{Cgroup: 128 * mib, Runtime: none}, false, 128 * mib / 10 * 9, 100},
 	} {
 		if limit, percent := tt.memory.Collect(100*mib, tt.embedded); limit != tt.limit || percent != tt.percent {
 			t.Errorf("%+v, embedded %v: %d and %d %%, want %d and %d %%", tt.memory, tt.embedded, limit, percent, tt.limit,
@@ -82,12 +82,12 @@ func TestGarbageOfTheEnvironment(t *testing.T) {
 	limit, percent := debug.SetMemoryLimit(set), debug.SetGCPercent(77)
 	defer func() { debug.SetMemoryLimit(limit); debug.SetGCPercent(percent) }()
 	t.Setenv("GOGC", "77")
-	KeepWithin(inspect.Memory{Runtime: set, Cgroup: 1 << 30}, 100<<20, false)
+	KeepWithin(config.Memory{Runtime: set, Cgroup: 1 << 30}, 100<<20, false)
 	if got := debug.SetGCPercent(77); got != 77 {
 		t.Errorf("GOGC=77 is %d", got)
 	}
 	t.Setenv("GOGC", "")
-	KeepWithin(inspect.Memory{Runtime: set, Cgroup: 1 << 30}, 100<<20, false)
+	KeepWithin(config.Memory{Runtime: set, Cgroup: 1 << 30}, 100<<20, false)
 	if limit, percent := debug.SetMemoryLimit(-1), debug.SetGCPercent(77); limit != set || percent != 400 {
 		t.Errorf("%d bytes and %d %%, want GOMEMLIMIT and 400 %%", limit, percent)
 	}
@@ -99,25 +99,25 @@ func TestMemoryOfMessages(t *testing.T) {
 	const none = math.MaxInt64
 	for _, tt := range []struct {
 		value    string
-		memory   inspect.Memory
+		memory   config.Memory
 		embedded bool
 		want     int // in MiB
 		problem  string
 	}{
-		{"auto", inspect.Memory{Runtime: none}, false, 256, ""},
-		{"auto", inspect.Memory{Runtime: none}, true, 128, ""},
-		{"auto", inspect.Memory{Cgroup: 1000 << 20, Runtime: none}, false, (900 - 48) / 2, ""},
-		{"auto", inspect.Memory{Runtime: 900 << 20}, false, (900 - 48) / 2, ""},
-		{"auto", inspect.Memory{Cgroup: 1000 << 20, Runtime: 500 << 20}, false, (500 - 48) / 2, ""},
-		{"auto", inspect.Memory{Cgroup: 1000 << 20, Runtime: 2000 << 20}, true, (900 - 48) / 4, ""},
-		{"auto", inspect.Memory{Cgroup: 32 << 20, Runtime: none}, false, 8, ""},
-		{"auto", inspect.Memory{Cgroup: 64 << 30, Runtime: none}, false, 1024, ""},
-		{"64MiB", inspect.Memory{Runtime: none}, false, 64, ""},
-		{"64MiB", inspect.Memory{Cgroup: 1000 << 20, Runtime: none}, true, 64, ""},
-		{"2GiB", inspect.Memory{Cgroup: 1000 << 20, Runtime: none}, false, 0,
+		{"auto", config.Memory{Runtime: none}, false, 256, ""},
+		{"auto", config.Memory{Runtime: none}, true, 128, ""},
+		{"auto", config.Memory{Cgroup: 1000 << 20, Runtime: none}, false, (900 - 48) / 2, ""},
+		{"auto", config.Memory{Runtime: 900 << 20}, false, (900 - 48) / 2, ""},
+		{"auto", config.Memory{Cgroup: 1000 << 20, Runtime: 500 << 20}, false, (500 - 48) / 2, ""},
+		{"auto", config.Memory{Cgroup: 1000 << 20, Runtime: 2000 << 20}, true, (900 - 48) / 4, ""},
+		{"auto", config.Memory{Cgroup: 32 << 20, Runtime: none}, false, 8, ""},
+		{"auto", config.Memory{Cgroup: 64 << 30, Runtime: none}, false, 1024, ""},
+		{"64MiB", config.Memory{Runtime: none}, false, 64, ""},
+		{"64MiB", config.Memory{Cgroup: 1000 << 20, Runtime: none}, true, 64, ""},
+		{"2GiB", config.Memory{Cgroup: 1000 << 20, Runtime: none}, false, 0,
 			`DELAY_MEMORY="2GiB": want auto, or bytes such as 64MiB, 8.0 MiB to 900 MiB`},
-		{"1MiB", inspect.Memory{Runtime: none}, false, 0, "at least 8.0 MiB"},
-		{"much", inspect.Memory{Runtime: none}, false, 0, "at least 8.0 MiB"},
+		{"1MiB", config.Memory{Runtime: none}, false, 0, "at least 8.0 MiB"},
+		{"much", config.Memory{Runtime: none}, false, 0, "at least 8.0 MiB"},
 	} {
 		var p problems
 		got := p.memory("DELAY_MEMORY", tt.value, tt.memory, tt.embedded)

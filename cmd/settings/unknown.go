@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/spelling"
 )
 
@@ -75,7 +75,7 @@ func Unknown() ([]UnknownName, error) {
 // String is the warning, as a sentence.
 func (u UnknownName) String() string {
 	if u.Nearest == "" {
-		return fmt.Sprintf("%s is no setting; see serve --help", inspect.Printable(u.Name, 100))
+		return fmt.Sprintf("%s is no setting; see serve --help", text.Printable(u.Name, 100))
 	}
-	return fmt.Sprintf("%s is no setting, and not read; %s is", inspect.Printable(u.Name, 100), u.Nearest)
+	return fmt.Sprintf("%s is no setting, and not read; %s is", text.Printable(u.Name, 100), u.Nearest)
 }

@@ -7,10 +7,10 @@ import (
 	"os"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+	pretty "github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 )
 
 // MostCell is how many characters a table shows of text that somebody else wrote.
@@ -67,7 +67,7 @@ func (p Printer) Table() table.Writer {
 		t.SuppressTrailingSpaces()
 	}
 	if !p.colored() {
-		text.DisableColors()
+		pretty.DisableColors()
 	}
 	return t
 }
@@ -79,7 +79,7 @@ func (p Printer) colored() bool { return Is(p.Out) && os.Getenv("NO_COLOR") == "
 var bareStyle = table.Style{
 	Name:   "bare",
 	Box:    table.BoxStyle{PaddingRight: "  "},
-	Format: table.FormatOptions{Header: text.FormatUpper},
+	Format: table.FormatOptions{Header: pretty.FormatUpper},
 }
 
 // Row is a row of a table, in go-pretty's type. Names of streams, metadata and error texts come from others, so control
@@ -87,7 +87,7 @@ var bareStyle = table.Style{
 func Row(cells ...any) table.Row {
 	for i, cell := range cells {
 		if s, ok := cell.(string); ok {
-			cells[i] = inspect.Printable(s, MostCell)
+			cells[i] = text.Printable(s, MostCell)
 		}
 	}
 	return cells

@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 )
 
 func TestTableInAPipe(t *testing.T) {
@@ -35,7 +35,7 @@ func TestPrintable(t *testing.T) {
 		{"", 3, ""},
 		{"\xff\xfe", 3, "\ufffd\ufffd"},
 	} {
-		if got := inspect.Printable(test.text, test.most); got != test.want {
+		if got := text.Printable(test.text, test.most); got != test.want {
 			t.Errorf("%q: got %q, want %q", test.text, got, test.want)
 		}
 	}
@@ -52,7 +52,7 @@ func FuzzPrintable(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string, most uint16) {
 		bound := int(most) + 1
-		got := inspect.Printable(s, bound)
+		got := text.Printable(s, bound)
 		if n := utf8.RuneCountInString(got); n > bound {
 			t.Errorf("%q has %d characters, want at most %d", got, n, bound)
 		}
@@ -67,7 +67,7 @@ func FuzzPrintable(f *testing.F) {
 				t.Errorf("%q is shown as %q", s, shown)
 			}
 		}
-		if again := inspect.Printable(got, bound); again != got {
+		if again := text.Printable(got, bound); again != got {
 			t.Errorf("%q, and once more %q", got, again)
 		}
 	})

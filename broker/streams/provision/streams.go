@@ -2,11 +2,8 @@ package provision
 
 import (
 	"context"
-	"time"
 
 	"delaybroker/broker/config"
-
-	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
 	"delaybroker/levels"
@@ -77,21 +74,3 @@ func (s Streams) Learn(found []streams.Spec) error { return s.keys.Learn(found) 
 // Policy returns the policy that reads the streams' messages. Before ReadKeys it has only the secrets of the
 // configuration.
 func (s Streams) Policy() message.Policy { return s.keys.Policy }
-
-// Leaves returns the time at which a message with the request r, stored in a lane at the given time, should leave it.
-// It is moved on or, if the remaining time is too short for another hop, delivered.
-func (s Streams) Leaves(l streams.Spec, stored time.Time, r message.Request) time.Time {
-	return Leaves(l.Kind, l.Delay, s.cfg.Ladder, leader.At(stored), r).Stamp()
-}
-
-// Leaves returns the time at which a message should leave its lane, for a broker with the given ladder. See
-// Streams.Leaves.
-func Leaves(
-	kind streams.Kind, delay time.Duration, ladder levels.Ladder, stored leader.Time, r message.Request,
-) leader.Time {
-	end := stored.Add(delay)
-	if when := leader.At(r.When()); when.Sub(end) <= ladder.Horizon() || kind == streams.Timers {
-		return when
-	}
-	return end
-}

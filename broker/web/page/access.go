@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"delaybroker/broker/inspect"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/text"
 )
 
 // Access says who may see and do what. The zero value shows the overview, and nothing else, to whoever calls the broker
@@ -141,7 +141,7 @@ func (p *Page) refuse(w http.ResponseWriter, r *http.Request) {
 func from(r *http.Request) string {
 	said := r.RemoteAddr
 	if f := r.Header.Get("X-Forwarded-For"); f != "" {
-		said += " for " + inspect.Printable(f, 100)
+		said += " for " + text.Printable(f, 100)
 	}
 	return said
 }

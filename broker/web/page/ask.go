@@ -12,6 +12,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer/store"
 )
 
@@ -61,14 +62,14 @@ func (p *Page) seated(
 	defer by.close()
 	i, err := by.take(ctx)
 	if err != nil {
-		writeError(w, http.StatusBadGateway, inspect.Printable(err.Error(), 600))
+		writeError(w, http.StatusBadGateway, text.Printable(err.Error(), 600))
 		return
 	}
 	allowed, cancelAllowed := i.Allowed(ctx) // what the server refuses ends the question
 	defer cancelAllowed()
 	v, err := f(allowed, i)
 	if err = inspect.Cause(allowed, err); err != nil {
-		writeError(w, codeOf(ctx, err), inspect.Printable(err.Error(), 600))
+		writeError(w, codeOf(ctx, err), text.Printable(err.Error(), 600))
 		return
 	}
 	writeJSON(w, http.StatusOK, v)

@@ -97,9 +97,9 @@ func headersOf(h message.Header) map[string][]string {
 		}
 		shown := []string{}
 		for _, value := range values[:min(len(values), maxHeaders)] {
-			shown = append(shown, inspect.Printable(value, maxValue))
+			shown = append(shown, text.Printable(value, maxValue))
 		}
-		all[inspect.Printable(name, 200)] = shown
+		all[text.Printable(name, 200)] = shown
 	}
 	return all
 }

@@ -14,6 +14,7 @@ import (
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 )
 
 // countTime is when counting dead letters ends: what was counted by then is shown.
@@ -71,7 +72,7 @@ func letterOf(l deadletter.Letter) Letter {
 	return Letter{
 		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Target: l.Target, ID: l.ID,
 		MsgID:  l.MsgID,
-		Reason: inspect.Printable(inspect.Reason(l), 600), Attempts: l.Attempts, Size: l.Size,
+		Reason: text.Printable(inspect.Reason(l), 600), Attempts: l.Attempts, Size: l.Size,
 	}
 }
 
@@ -200,7 +201,7 @@ func wholeOf(l deadletter.Letter) Whole {
 	}
 	for name, values := range l.User {
 		if len(w.Headers) < maxHeaders {
-			w.Headers[inspect.Printable(name, 200)] = len(strings.Join(values, ""))
+			w.Headers[text.Printable(name, 200)] = len(strings.Join(values, ""))
 		}
 	}
 	return w

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 	"delaybroker/levels"
@@ -105,7 +106,7 @@ func planTimers(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error
 		return plan{Sentence: fmt.Sprintf("it is %s: nothing can be done", a.Outcome)}, nil
 	}
 	d.Generation, d.Count, d.Shell = a.Generation, 1, d.timerLine(a)
-	due := "due " + inspect.Moment(a.Due)
+	due := "due " + text.Moment(a.Due)
 	if a.Outcome == timer.Paused {
 		due = "paused"
 	}
@@ -182,7 +183,7 @@ func exactly(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return inspect.Moment(t)
+	return text.Moment(t)
 }
 
 // eachPage goes through all pages.
@@ -229,11 +230,11 @@ func actTimers(ctx context.Context, i *inspect.Inspector, d deed) (done, error) 
 	case timer.Paused:
 		said = done{Sentence: "paused: it does not fire until it is resumed", Good: true}
 	case timer.Pending:
-		said = done{Sentence: "resumed: due " + inspect.Moment(a.Due), Good: true}
+		said = done{Sentence: "resumed: due " + text.Moment(a.Due), Good: true}
 	case timer.Cancelled:
 		said = done{Sentence: "cancelled: it will not be delivered", Good: true}
 	case timer.Moved:
-		said = done{Sentence: "moved: due " + inspect.Moment(a.Due), Good: true}
+		said = done{Sentence: "moved: due " + text.Moment(a.Due), Good: true}
 	case timer.Fired:
 		said = done{Sentence: "fired", Good: true}
 	case timer.TooLate:
@@ -247,7 +248,7 @@ func actTimers(ctx context.Context, i *inspect.Inspector, d deed) (done, error) 
 
 // refusedOf says how many timers were refused, or would be.
 func refusedOf(all store.Done) string {
-	return inspect.Printable(fmt.Sprintf("%d refused, the first: %s", all.Refused, all.Why), 600)
+	return text.Printable(fmt.Sprintf("%d refused, the first: %s", all.Refused, all.Why), 600)
 }
 
 func manyDone(d deed, all store.Done, err error) done {
@@ -270,7 +271,7 @@ func manyDone(d deed, all store.Done, err error) done {
 		said.Notes = append(said.Notes, "there was no time for more: plan the rest")
 	}
 	for n, note := range said.Notes {
-		said.Notes[n] = inspect.Printable(strings.TrimSpace(note), 600)
+		said.Notes[n] = text.Printable(strings.TrimSpace(note), 600)
 	}
 	return said
 }

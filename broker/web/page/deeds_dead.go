@@ -8,6 +8,7 @@ import (
 
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 )
 
 // letterWork is what a deed does to letters, and which. Dry does nothing, and says what would be done.
@@ -71,7 +72,7 @@ func outcome(all []inspect.LetterOutcome, did string) (n uint64, notes []string)
 		case o.Did == did:
 			n += uint64(o.Letters)
 		case o.Why != "":
-			notes = append(notes, fmt.Sprintf("%d %s: %s", o.Letters, o.Did, inspect.Printable(o.Why, 600)))
+			notes = append(notes, fmt.Sprintf("%d %s: %s", o.Letters, o.Did, text.Printable(o.Why, 600)))
 		default:
 			notes = append(notes, fmt.Sprintf("%d %s", o.Letters, o.Did))
 		}
@@ -98,7 +99,7 @@ func actLetters(ctx context.Context, i *inspect.Inspector, d deed) (done, error)
 		Good: err == nil && n == d.Count,
 	}
 	if err != nil {
-		said.Notes = append(said.Notes, "then it failed: "+inspect.Printable(err.Error(), 600))
+		said.Notes = append(said.Notes, "then it failed: "+text.Printable(err.Error(), 600))
 	}
 	return said, nil
 }

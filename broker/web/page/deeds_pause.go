@@ -9,6 +9,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/pause"
+	"delaybroker/broker/text"
 )
 
 func planPause(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error) {
@@ -56,7 +57,7 @@ func actPause(ctx context.Context, i *inspect.Inspector, d deed) (done, error) {
 		Good: err == nil && c.Stored == "",
 	}
 	if c.Stored != "" {
-		said.Notes = append(said.Notes, "not stored yet: "+inspect.Printable(c.Stored, 300))
+		said.Notes = append(said.Notes, "not stored yet: "+text.Printable(c.Stored, 300))
 	}
 	return said, nil
 }

@@ -45,7 +45,7 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 		allowed, cancelAllowed := i.Allowed(ctx)
 		defer cancelAllowed()
 		if err := inspect.Cause(allowed, search(allowed)); err != nil {
-			f.Trouble = append(f.Trouble, name+": "+inspect.Printable(err.Error(), 300))
+			f.Trouble = append(f.Trouble, name+": "+text.Printable(err.Error(), 300))
 		}
 	}
 	wanted, notID := inspect.ParseWanted(word)

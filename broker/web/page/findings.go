@@ -67,7 +67,7 @@ func (w *watch) check(ctx context.Context, by *seat) {
 		host.Probe = inspect.Probe{URL: "this instance", Checks: w.cfg.Checks()}
 		for _, one := range i.Gather(ctx, host, nil).Findings("rights") {
 			if one.State > inspect.Fine {
-				one.Detail, one.Do = inspect.Printable(one.Detail, 600), inspect.Printable(one.Do, 600)
+				one.Detail, one.Do = text.Printable(one.Detail, 600), text.Printable(one.Do, 600)
 				f.Findings = append(f.Findings, one)
 			}
 		}

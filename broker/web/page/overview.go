@@ -10,21 +10,22 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/text"
 )
 
 // Overview is how the fleet is. It has no data of tenants. A nil number is not known.
 type Overview struct {
-	Time       time.Time       `json:"time"`
-	Ready      bool            `json:"ready"`
-	Failing    []inspect.Check `json:"failing"` // what keeps this instance from being ready
-	Version    string          `json:"version"`
-	Prefix     string          `json:"prefix"`
-	Durability string          `json:"durability"`
-	Trouble    string          `json:"trouble,omitempty"` // why only this instance is shown
-	Numbers    Numbers         `json:"numbers"`
-	Instances  []Instance      `json:"instances"`
-	Lanes      []Lane          `json:"lanes"` // in the order in which messages pass them
-	Ahead      *Ahead          `json:"-"`     // a frame of its own, when there is a new one
+	Time       time.Time     `json:"time"`
+	Ready      bool          `json:"ready"`
+	Failing    []stats.Check `json:"failing"` // what keeps this instance from being ready
+	Version    string        `json:"version"`
+	Prefix     string        `json:"prefix"`
+	Durability string        `json:"durability"`
+	Trouble    string        `json:"trouble,omitempty"` // why only this instance is shown
+	Numbers    Numbers       `json:"numbers"`
+	Instances  []Instance    `json:"instances"`
+	Lanes      []Lane        `json:"lanes"` // in the order in which messages pass them
+	Ahead      *Ahead        `json:"-"`     // a frame of its own, when there is a new one
 }
 
 // Numbers are those of all instances together.
@@ -97,7 +98,7 @@ type rates map[string]counted
 
 // combine makes an overview of what this instance says of itself, and others of themselves.
 func combine(status broker.Status, own broker.Answer, others []inspect.Member, before rates, now time.Time) Overview {
-	o := Overview{Time: now.UTC(), Failing: []inspect.Check{}}
+	o := Overview{Time: now.UTC(), Failing: []stats.Check{}}
 	owners := make(map[string]string)
 	answers := make(map[string]stats.LaneAnswer)
 	known, retries := make(map[string]bool), make(map[string]bool)
@@ -142,7 +143,7 @@ func fleetOf(own broker.Answer, others []inspect.Member) []inspect.Member {
 func (n *Numbers) add(m inspect.Member, retries map[string]bool, before rates, now time.Time) Instance {
 	i := Instance{
 		Name: m.Instance, Ready: m.Ready, Draining: m.Draining, Unproven: !m.Proven, Older: m.Totals == nil,
-		Lanes: len(m.Lanes), Version: inspect.Printable(m.Version, 100), Format: m.Format,
+		Lanes: len(m.Lanes), Version: text.Printable(m.Version, 100), Format: m.Format,
 	}
 	for _, l := range m.Lanes {
 		i.Pending += l.Pending

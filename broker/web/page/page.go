@@ -14,6 +14,7 @@ import (
 	"delaybroker/broker/ratelog"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/history"
+	"delaybroker/broker/text"
 )
 
 // Engine is what the page needs of a broker.
@@ -27,7 +28,7 @@ type Engine interface {
 // Config says what the page shows, and to whom.
 type Config struct {
 	Engine Engine
-	Checks func() []inspect.Check // those of /readyz
+	Checks func() []stats.Check // those of /readyz
 	// Open connects to look at the streams, as the user that the page acts as. The page closes what it opened.
 	Open       func(ctx context.Context) (*inspect.Inspector, error)
 	History    *history.Book
@@ -111,7 +112,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set(name, value)
 	}
 	if !p.cfg.Access.mayCall(r.Host) {
-		writeError(w, http.StatusForbidden, "this broker is not called "+inspect.Printable(r.Host, 100)+
+		writeError(w, http.StatusForbidden, "this broker is not called "+text.Printable(r.Host, 100)+
 			": use its address, or name it in DELAY_HTTP_HOSTS")
 		return
 	}

@@ -50,7 +50,7 @@ var errNoNATS = errors.New("there is no NATS here")
 // newPage is a page that can ask nobody.
 func newPage(a Access) *Page {
 	return New(Config{
-		Engine: still{}, Checks: func() []inspect.Check { return nil }, History: new(history.Book), Access: a,
+		Engine: still{}, Checks: func() []stats.Check { return nil }, History: new(history.Book), Access: a,
 		Open:       func(context.Context) (*inspect.Inspector, error) { return nil, errNoNATS },
 		Durability: new(atomic.Pointer[string]), Version: "v1", Prefix: "delay", Log: slog.New(slog.DiscardHandler),
 	})

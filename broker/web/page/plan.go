@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 )
 
 const (
@@ -150,7 +151,7 @@ func read(w http.ResponseWriter, r *http.Request, into any) bool {
 		}
 	}
 	if err != nil {
-		writeError(w, http.StatusBadRequest, "not understood: "+inspect.Printable(err.Error(), 300))
+		writeError(w, http.StatusBadRequest, "not understood: "+text.Printable(err.Error(), 300))
 	}
 	return err == nil
 }

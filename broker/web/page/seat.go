@@ -8,6 +8,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 )
 
 // A seat is a connection to ask on, opened when it is needed. After an error it is opened anew.
@@ -39,7 +40,7 @@ func (s *seat) close() {
 
 // why is an error for who looks at the page. What the page's user may not do is settled by another user.
 func why(err error) string {
-	said := inspect.Printable(err.Error(), 300)
+	said := text.Printable(err.Error(), 300)
 	if errors.Is(err, nats.ErrPermissionViolation) {
 		said += "; grant it to the page's user, or set DELAY_HTTP_CONTEXT (page.conf has the rights)"
 	}
@@ -50,7 +51,7 @@ func why(err error) string {
 func (s *seat) fleet(ctx context.Context, more broker.Asked) ([]inspect.Member, string) {
 	i, err := s.take(ctx)
 	if err != nil {
-		return nil, "only this instance is shown: " + inspect.Printable(err.Error(), 300)
+		return nil, "only this instance is shown: " + text.Printable(err.Error(), 300)
 	}
 	members, err := i.Fleet(ctx, more)
 	if err != nil {

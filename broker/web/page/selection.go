@@ -58,7 +58,7 @@ func actSelected(ctx context.Context, i *inspect.Inspector, d deed) (done, error
 			return done{}, err
 		}
 		if err != nil {
-			all.note("then it failed: " + inspect.Printable(err.Error(), 300))
+			all.note("then it failed: " + text.Printable(err.Error(), 300))
 			break
 		}
 		if one.Good {
@@ -76,6 +76,6 @@ func actSelected(ctx context.Context, i *inspect.Inspector, d deed) (done, error
 // note adds a note, unless there are many.
 func (p *plan) note(text string) {
 	if len(p.Notes) < maxNotes {
-		p.Notes = append(p.Notes, inspect.Printable(text, 600))
+		p.Notes = append(p.Notes, text.Printable(text, 600))
 	}
 }

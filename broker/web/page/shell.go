@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 )
 
 // shell is the line of a shell that does the same. Words are pairs: a flag and its value, left out where that is empty.
@@ -39,7 +39,7 @@ func (s shell) String() string {
 
 // quoted is a word as any shell takes it. Keys and targets are in a stranger's words.
 func quoted(word string) string {
-	word = inspect.Printable(word, 600)
+	word = text.Printable(word, 600)
 	plain := word != "" && strings.IndexFunc(word, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:/+@%,-", r))
 	}) < 0 && word[0] != '-'

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"delaybroker/broker"
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 )
 
 // textTime is how long the text may take. What is not known by then is left out.
@@ -64,7 +64,7 @@ func textOf(o Overview) string {
 	}
 	fmt.Fprintf(&b, "delaybroker %s: %s\n", o.Version, state)
 	for _, c := range o.Failing {
-		fmt.Fprintf(&b, "  %s: %s\n", c.Name, inspect.Printable(c.Detail, 300))
+		fmt.Fprintf(&b, "  %s: %s\n", c.Name, text.Printable(c.Detail, 300))
 	}
 	if o.Trouble != "" {
 		fmt.Fprintf(&b, "  %s\n", o.Trouble)
@@ -74,7 +74,7 @@ func textOf(o Overview) string {
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "pending\t%d\n", n.Pending)
 	fmt.Fprintf(t, "due next minute\t%s\n", orDash(n.Minute))
-	fmt.Fprintf(t, "overdue\t%s\toldest %s\n", orDash(n.Overdue), inspect.Seconds(n.Oldest))
+	fmt.Fprintf(t, "overdue\t%s\toldest %s\n", orDash(n.Overdue), text.Seconds(n.Oldest))
 	fmt.Fprintf(t, "retrying\t%d\n", n.Retrying)
 	fmt.Fprintf(t, "paused\t%d\n", n.Paused)
 	fmt.Fprintf(t, "dead letters\t%s\n", orDash(n.Dead))
@@ -83,7 +83,7 @@ func textOf(o Overview) string {
 	fmt.Fprint(t, "\nINSTANCE\tVERSION\tSTATE\tLANES\tPENDING\n")
 	for _, i := range o.Instances {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\n",
-			inspect.Printable(i.Name, 100), i.version(), i.state(), i.Lanes, i.Pending)
+			text.Printable(i.Name, 100), i.version(), i.state(), i.Lanes, i.Pending)
 	}
 	fmt.Fprint(t, "\nLANE\tPENDING\tOLDEST\tSTATE\n")
 	idle := 0
@@ -92,7 +92,7 @@ func textOf(o Overview) string {
 			idle++
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", l.Stream, orDash(l.Pending), inspect.Seconds(l.Oldest), l.State)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", l.Stream, orDash(l.Pending), text.Seconds(l.Oldest), l.State)
 	}
 	_ = t.Flush() // into memory
 	if idle > 0 {

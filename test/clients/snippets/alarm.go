@@ -53,54 +53,42 @@ func (a *Alarms) set(ctx context.Context, alarm Alarm, at time.Time) error {
 
 // Cancel reports whether an alarm was cancelled before it rang. If so, it will never ring.
 func (a *Alarms) Cancel(ctx context.Context, app, id string) (bool, error) {
-	return a.pending(ctx, app, id, func(key string, t client.Timer) error {
-		return a.Delays.Cancel(ctx, key, alarmTarget, t.Generation)
-	})
-}
-
-// Change moves an alarm, and reports whether it had not rung yet.
-func (a *Alarms) Change(ctx context.Context, app, id string, at, latest time.Time) (bool, error) {
-	return a.pending(ctx, app, id, func(key string, t client.Timer) error {
-		var alarm Alarm
-		if err := json.Unmarshal(t.Body, &alarm); err != nil {
-			return err
-		}
-		alarm.At, alarm.Latest = at, latest
-		body, err := json.Marshal(alarm)
-		if err != nil {
-			return err
-		}
-		_, err = a.Delays.At(ctx, alarmTarget, at, body, client.Key(key), client.IfGeneration(t.Generation),
-			client.ExpiresAt(latest))
-		return err
-	})
+	return a.oneOf(app, id, func(key string) (bool, error) { return a.Delays.CancelPending(ctx, key, alarmTarget) })
 }
 
 // RingNow rings at once, and reports whether it had not rung yet.
 func (a *Alarms) RingNow(ctx context.Context, app, id string) (bool, error) {
-	return a.pending(ctx, app, id, func(key string, t client.Timer) error {
-		_, err := a.Delays.Move(ctx, key, alarmTarget, t.Generation, 0, t.Body)
-		return err
-	})
+	return a.oneOf(app, id, func(key string) (bool, error) { return a.Delays.MovePending(ctx, key, alarmTarget, 0) })
 }
 
-// pending finds the try that is pending, and does something to that generation of it. Where somebody else was first, it
-// looks again.
-func (a *Alarms) pending(
-	ctx context.Context, app, id string, do func(key string, t client.Timer) error,
-) (bool, error) {
-	for try := 0; try <= a.Tries; {
-		key := a.key(app, id, try)
+// Change gives an alarm other times, and reports whether it had not rung yet. If somebody else changes it at the same
+// moment, the error is client.ErrConflict.
+func (a *Alarms) Change(ctx context.Context, app, id string, at, latest time.Time) (bool, error) {
+	return a.oneOf(app, id, func(key string) (bool, error) {
 		t, err := a.Delays.Timer(ctx, key, alarmTarget)
+		if err != nil || t.State != client.StatePending {
+			return false, err
+		}
+		var alarm Alarm
+		if err := json.Unmarshal(t.Body, &alarm); err != nil {
+			return false, err
+		}
+		alarm.At, alarm.Latest = at, latest
+		body, err := json.Marshal(alarm)
 		if err != nil {
 			return false, err
 		}
-		if t.State != client.StatePending {
-			try++
-			continue
-		}
-		if err = do(key, t); !errors.Is(err, client.ErrConflict) {
-			return err == nil, err
+		_, err = a.Delays.At(ctx, alarmTarget, at, body, client.Key(key), client.IfGeneration(t.Generation),
+			client.ExpiresAt(latest))
+		return err == nil, err
+	})
+}
+
+// oneOf does something to the try that is pending.
+func (a *Alarms) oneOf(app, id string, do func(key string) (bool, error)) (bool, error) {
+	for try := range a.Tries + 1 {
+		if done, err := do(a.key(app, id, try)); done || err != nil {
+			return done, err
 		}
 	}
 	return false, nil

@@ -1,0 +1,269 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/client"
+	"delaybroker/test/natstest"
+)
+
+// TestFakeChangesLikeTheBroker runs one scenario of Cancelable, CancelPending, MovePending and Postpone on a real
+// broker and on the fake. All outcomes, states and arrivals are the same.
+func TestFakeChangesLikeTheBroker(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		got, want := onBoth(t, s, changes, (*diary).rang)
+		checkSame(t, got.receipts, want.receipts, 25)
+		checkSame(t, got.arrivals, want.arrivals, 5)
+	})
+}
+
+// changes changes timers in all states.
+func changes(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
+	t.Helper()
+	k := keeper{c: c, d: d, pass: pass, began: d.now(), generation: make(map[string]uint64)}
+	ctx := context.Background()
+	note := func(what, key string, done any, err error) {
+		state, looking := c.Timer(ctx, key, "shop."+key)
+		d.receipts = append(d.receipts, d.line("%s %s: %v, %v; %s due %s, %q, %v",
+			what, key, done, kindsOf(err), state.State, state.Due, state.Body, looking))
+	}
+	cancel := func(key string) {
+		done, err := c.CancelPending(ctx, key, "shop."+key)
+		note("cancel", key, done, err)
+	}
+	move := func(key string, delay time.Duration) {
+		done, err := c.MovePending(ctx, key, "shop."+key, delay)
+		note("move", key, done, err)
+	}
+	postpone := func(key string, by time.Duration) {
+		due, err := c.Postpone(ctx, key, "shop."+key, by)
+		note("postpone", key, due, err)
+	}
+	for _, key := range []string{"a", "b", "c", "e"} {
+		k.in(key, 10*time.Minute, client.Header("X-Mine", key), client.Expires(time.Hour))
+	}
+	series := []client.Option{client.Key("s"), client.Every(time.Hour), client.Rounds(3)}
+	if _, err := c.Schedule(ctx, "shop.s", []byte("s"), series...); err != nil {
+		t.Error(err)
+	}
+	for _, key := range []string{"a", "a", "never", "a.b", "s*"} {
+		cancel(key)
+	}
+	move("b", 20*time.Minute)
+	move("s", time.Minute)
+	move("b", 500*24*time.Hour)
+	move("never", time.Minute)
+	postpone("c", 5*time.Minute)
+	postpone("c", -10*time.Minute)
+	postpone("s", time.Minute)
+	postpone("never", time.Minute)
+	postpone("c", 500*24*time.Hour)
+	postpone("a.b", time.Minute)
+	pass(5*time.Minute + 30*time.Second)
+	for _, change := range []func(){
+		func() { cancel("c") }, func() { move("c", time.Hour) }, func() { postpone("c", time.Hour) },
+	} {
+		change()
+	}
+	done, err := c.MovePending(ctx, "e", "shop.e", 0)
+	pass(2 * time.Second)
+	note("moved", "e", done, err)
+	pass(80 * time.Minute)
+	cancel("s")
+	pass(3 * time.Hour)
+
+	r, err := c.In(ctx, "shop.x", time.Minute, []byte("x"), client.Cancelable())
+	if err != nil || r.Key == "" {
+		t.Errorf("cancelable: %+v, %v, want a key", r, err)
+	}
+	for range 2 {
+		done, err := r.Cancel(ctx)
+		d.receipt(fmt.Sprint("cancelled ", done), client.Receipt{}, err)
+	}
+	late, err := c.In(ctx, "shop.y", time.Minute, []byte("y"), client.Cancelable())
+	d.receipt("late", client.Receipt{Due: late.Due}, err)
+	pass(2 * time.Minute)
+	done, err = late.Cancel(ctx)
+	d.receipt(fmt.Sprint("cancelled ", done), client.Receipt{}, err)
+}
+
+// TestCancelables cancels half of the messages at once, and the others arrive. It goes on while no broker runs.
+func TestCancelables(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		stop := startBroker(t, s, timersOn(t))
+		c, nc := newClient(t, s, client.Config{})
+		arrived := arrivals(t, nc)
+		p := c.Publisher(0)
+		keep := make(map[string]bool)
+		for i := range 20 {
+			pending, err := p.In(t.Context(), "shop.x", time.Minute, nil, client.Cancelable())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := pending.Wait(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 10 {
+				stop()
+			}
+			if i%2 == 0 {
+				keep[fmt.Sprint("DELAY_TIMERS-", r.Sequence)] = true
+				continue
+			}
+			if done, err := r.Cancel(t.Context()); !done || err != nil {
+				t.Errorf("cancelled %t, %v, want it in time", done, err)
+			}
+		}
+		startBroker(t, s, timersOn(t))
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		for _, a := range arrived() {
+			id := a.ID[:strings.LastIndex(a.ID, "-")]
+			if !keep[id] {
+				t.Errorf("there came %s, which was cancelled or came before", a.ID)
+			}
+			delete(keep, id)
+		}
+		if len(keep) > 0 {
+			t.Errorf("there did not come %v", keep)
+		}
+	})
+}
+
+// TestCancelableMistakes: what cannot be cancelled is refused at the call, and the error says what to do.
+func TestCancelableMistakes(t *testing.T) {
+	t.Parallel()
+	c, fake := onFake(t)
+	for words, opts := range map[string][]client.Option{
+		"use In or At":        nil, // on a level
+		"its key is":          {client.Cancelable(), client.ID("k")},
+		"give it a Key":       {client.Cancelable(), client.Every(time.Hour)},
+		"want the sequence":   {client.Cancelable(), client.IfGeneration(0)},
+		"client.Config.MaxDe": {client.Cancelable(), client.Expires(time.Hour)},
+	} {
+		var err error
+		switch {
+		case opts == nil:
+			_, err = c.Level(t.Context(), "shop.x", "1h", nil, client.Cancelable())
+		case words == "client.Config.MaxDe":
+			_, err = c.In(t.Context(), "shop.x", 1000*24*time.Hour, nil, opts...)
+			wantError(t, err, client.ErrTooFar)
+		default:
+			_, err = c.In(t.Context(), "shop.x", time.Hour, nil, opts...)
+		}
+		if err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("got %v, want an error with %q", err, words)
+		}
+	}
+	r, err := c.In(t.Context(), "shop.x", time.Hour, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Cancel(t.Context())
+	wantError(t, err, client.ErrBadOption)
+	err = c.Cancel(t.Context(), "none", "shop.x", 7)
+	wantError(t, err, client.ErrConflict)
+	want := "publish to delaytimer.none.shop.x: conflict: no timer with this generation: " +
+		"it has fired, was cancelled, or was never set"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if n := len(fake.Pending()); n != 1 {
+		t.Errorf("%d are pending, want one", n)
+	}
+}
+
+// TestLostAnswers loses the acknowledgements of changes. A change that was stored is recognized, and what came over it
+// makes the outcome unknown.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		plain, nc := newClient(t, s, client.Config{})
+		store, err := client.NewJetStream(s.JetStream(nc), time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &lossy{Store: store}
+		c, err := client.NewOn(l, client.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		arrived := arrivals(t, nc)
+		for _, change := range []func(key string, r client.Receipt) (bool, error){
+			func(key string, _ client.Receipt) (bool, error) { return c.CancelPending(t.Context(), key, "shop.x") },
+			func(_ string, r client.Receipt) (bool, error) { return r.Cancel(t.Context()) },
+			func(key string, _ client.Receipt) (bool, error) {
+				return c.MovePending(t.Context(), key, "shop.x", time.Hour)
+			},
+		} {
+			for _, stored := range []bool{true, false} {
+				r, err := c.In(t.Context(), "shop.x", time.Minute, nil, client.Cancelable())
+				if err != nil {
+					t.Fatal(err)
+				}
+				l.lose.Store(1)
+				l.drop = !stored
+				if done, err := change(r.Key, r); !done || err != nil {
+					t.Errorf("got %t, %v, want it done", done, err)
+				}
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		if n := len(arrived()); n > 0 {
+			t.Errorf("%d arrived, want none", n)
+		}
+		r, err := c.In(t.Context(), "shop.x", time.Hour, nil, client.Cancelable())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.lose.Store(1)
+		l.drop = false
+		l.lost = func() {
+			_, err = plain.In(t.Context(), "shop.x", 2*time.Hour, nil, client.Key(r.Key))
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		_, err = r.Cancel(t.Context())
+		wantError(t, err, client.ErrUnanswered)
+	})
+}
+
+// lossy is a store that loses acknowledgements.
+type lossy struct {
+	client.Store
+	lose atomic.Int32 // of so many publishes
+	drop bool         // they are not stored either
+	lost func()       // called after each
+}
+
+func (l *lossy) PublishMsg(
+	ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt,
+) (*jetstream.PubAck, error) {
+	if l.lose.Add(-1) < 0 {
+		return l.Store.PublishMsg(ctx, m, opts...)
+	}
+	if !l.drop {
+		if _, err := l.Store.PublishMsg(ctx, m, opts...); err != nil {
+			return nil, err
+		}
+	}
+	if l.lost != nil {
+		l.lost()
+	}
+	return nil, nats.ErrTimeout
+}

@@ -1,0 +1,49 @@
+package deadletter
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"delaybroker/broker/message"
+)
+
+// Change is the difference between the letter and the message that is resent. The zero Change is none.
+type Change struct {
+	Target     string // another target; empty for the letter's own
+	AtOnce     bool   // deliver also if it is not due yet, or its due time is not known
+	DropExpiry bool   // deliver although Delay-Expires has passed
+	Unsealed   bool   // deliver although no seal proves that a broker wrote it
+	Edit       Edit   // other headers or another body
+}
+
+// Edit is a change of what a letter carries. The zero Edit is none.
+type Edit struct {
+	message.HeaderEdit
+	Body []byte `json:"body,omitzero"` // the new body; nil keeps the letter's, and an empty one that is not nil removes it
+}
+
+// None reports whether the edit changes nothing.
+func (e Edit) None() bool { return len(e.Drop)+len(e.Set) == 0 && e.Body == nil }
+
+// body is the body of the message that is resent.
+func (e Edit) body(old []byte) []byte {
+	if e.Body != nil {
+		return e.Body
+	}
+	return old
+}
+
+// mark tells two edits of one letter apart in the Nats-Msg-Id of the message, so that "duplicate" can only mean an
+// earlier resend with the same edit. It is empty for no edit.
+func (e Edit) mark() string {
+	if e.None() {
+		return ""
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		panic("bug: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return "/edited/" + hex.EncodeToString(sum[:8])
+}

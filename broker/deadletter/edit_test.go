@@ -1,0 +1,112 @@
+package deadletter
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// An edited letter goes into the lane with its new headers and body, and is removed.
+func TestResendEdited(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		r := k.undelivered(1, "orders.expire", "body")
+		change := Change{Edit: Edit{Body: []byte("other"), HeaderEdit: message.HeaderEdit{
+			Drop: []string{"X-Order"}, Set: message.Header{"X-New": {"1", "2"}, "Delay-Expires": {"10m"}},
+		}}}
+		l := k.one(Query{})
+		if err := k.Try(k.ctx(), l, change, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if got := k.count("DELAY_RETRY_1s"); got != 0 || k.count("DELAY_DEAD") != 1 {
+			t.Fatalf("a dry run stored %d messages", got)
+		}
+		if err := k.resend(l, change); err != nil {
+			t.Fatal(err)
+		}
+		got := k.resent()
+		if len(got) != 1 {
+			t.Fatalf("%d messages in the lane, want one", len(got))
+		}
+		want := message.Header{"X-New": {"1", "2"}}
+		if !reflect.DeepEqual(got[0].User, want) || !got[0].Expires.Equal(r.Due.Add(10*time.Minute)) || got[0].ID != r.ID {
+			t.Errorf("got %+v, want the headers %v", got[0], want)
+		}
+		if got := string(k.bodies()[0]); got != "other" {
+			t.Errorf("got the body %q", got)
+		}
+		if got := k.count("DELAY_DEAD"); got != 0 {
+			t.Errorf("%d letters are left, want none", got)
+		}
+	})
+}
+
+// After a crash between publish and removal, a resend with another edit is no duplicate of the first one. The same edit
+// is.
+func TestResendWithAnotherEdit(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.undelivered(1, "orders.expire", "body")
+		l := k.one(Query{})
+		edit := func(body string) Change { return Change{Edit: Edit{Body: []byte(body)}} }
+		k.crash(l, edit("first"))
+		k.crash(l, edit("first"))
+		if got := k.count("DELAY_RETRY_1s"); got != 1 {
+			t.Errorf("%d messages in the lane, want one of the same edit", got)
+		}
+		if err := k.resend(l, edit("second")); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, body := range k.bodies() {
+			got = append(got, string(body))
+		}
+		if strings.Join(got, " ") != "first second" {
+			t.Errorf("got the bodies %q, want both", got)
+		}
+	})
+}
+
+// The original stays when the edited message is refused, and a dry run says the same as the run.
+func TestEditIsRefused(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.undelivered(1, "orders.expire", "body")
+		l := k.one(Query{})
+		for _, tt := range []struct {
+			edit Edit
+			want error
+		}{
+			{Edit{Body: make([]byte, 1<<20)}, ErrTooLarge},
+			{Edit{HeaderEdit: message.HeaderEdit{Set: message.Header{"Delay-Id": {"x"}}}}, ErrEdit},
+			{Edit{HeaderEdit: message.HeaderEdit{Drop: []string{"Nats-Msg-Id"}}}, ErrEdit},
+		} {
+			change := Change{Edit: tt.edit}
+			dry, err := k.Try(k.ctx(), l, change, time.Now()), k.resend(l, change)
+			if !errors.Is(dry, tt.want) || !errors.Is(err, tt.want) {
+				t.Errorf("got %v, and in a dry run %v, want %v", err, dry, tt.want)
+			}
+		}
+		if got := k.count("DELAY_DEAD"); got != 1 || k.count("DELAY_RETRY_1s") != 0 {
+			t.Errorf("%d letters are left, want it", got)
+		}
+	})
+}
+
+// A letter that was never understood can be given a time.
+func TestEditGivesATime(t *testing.T) {
+	later := died.Add(24 * time.Hour)
+	l := letter(func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted })
+	change := Change{Edit: Edit{HeaderEdit: message.HeaderEdit{
+		Set: message.Header{"Delay-Until": {later.Add(time.Hour).Format(time.RFC3339)}},
+	}}}
+	again, err := l.Again(policy, change, later)
+	if err != nil || !again.Due.Equal(later.Add(time.Hour)) {
+		t.Errorf("got due %v and %v, want an hour later", again.Due, err)
+	}
+}

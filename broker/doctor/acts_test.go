@@ -1,0 +1,147 @@
+package doctor
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/levels"
+	"delaybroker/test/natstest"
+)
+
+// This file is what may happen in a scene.
+
+// publish stores so many messages.
+func (sc *scene) publish(n int, subject string, headers ...string) {
+	sc.t.Helper()
+	for range n {
+		m := nats.NewMsg(subject)
+		for i := 0; i < len(headers); i += 2 {
+			m.Header.Set(headers[i], headers[i+1])
+		}
+		if _, err := sc.js.PublishMsgAsync(m, jetstream.WithStallWait(natstest.Patience)); err != nil {
+			sc.t.Fatal(err)
+		}
+	}
+	<-sc.js.PublishAsyncComplete()
+}
+
+// tail makes a consumer that is none of ours.
+func (sc *scene) tail(stream string) {
+	sc.t.Helper()
+	if _, err := sc.js.CreateConsumer(sc.t.Context(), stream, jetstream.ConsumerConfig{Durable: "tail"}); err != nil {
+		sc.t.Fatal(err)
+	}
+}
+
+// change edits a stream behind the broker's back.
+func (sc *scene) change(stream string, edit func(*jetstream.StreamConfig)) {
+	sc.t.Helper()
+	s, err := sc.js.Stream(sc.t.Context(), stream)
+	if err != nil {
+		sc.t.Fatal(err)
+	}
+	cfg := s.CachedInfo().Config
+	edit(&cfg)
+	if _, err := sc.js.UpdateStream(sc.t.Context(), cfg); err != nil {
+		sc.t.Fatal(err)
+	}
+}
+
+// provisioned makes the streams.
+func (sc *scene) provisioned() {
+	sc.t.Helper()
+	provision(sc.t, sc.server, sc.cfg)
+}
+
+// other makes a stream that is none of ours.
+func (sc *scene) other(name string, subjects ...string) {
+	sc.t.Helper()
+	sc.create(jetstream.StreamConfig{Name: name, Subjects: subjects})
+}
+
+func (sc *scene) create(cfg jetstream.StreamConfig) {
+	sc.t.Helper()
+	if _, err := sc.js.CreateStream(sc.t.Context(), cfg); err != nil {
+		sc.t.Fatal(err)
+	}
+}
+
+func ladder(t *testing.T, s string) levels.Ladder { return with(t, "", s).Ladder }
+
+// remove deletes a stream behind the broker's back.
+func (sc *scene) remove(stream string) {
+	sc.t.Helper()
+	if err := sc.js.DeleteStream(sc.t.Context(), stream); err != nil {
+		sc.t.Fatal(err)
+	}
+}
+
+// listen subscribes, and answers nothing.
+func (sc *scene) listen(subject string) {
+	sc.t.Helper()
+	if _, err := sc.client.Subscribe(subject, func(*nats.Msg) {}); err != nil {
+		sc.t.Fatal(err)
+	}
+}
+
+// limit bounds the account.
+func (sc *scene) limit(l server.JetStreamAccountLimits) {
+	sc.t.Helper()
+	err := sc.server.Server().GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": l})
+	if err != nil {
+		sc.t.Fatal(err)
+	}
+}
+
+// fill publishes until the server takes no more.
+func (sc *scene) fill() {
+	sc.t.Helper()
+	sc.serve()
+	for range 100 {
+		if _, err := sc.js.Publish(sc.t.Context(), "delay.5m.orders.x", make([]byte, 10<<10)); err != nil {
+			return
+		}
+	}
+	sc.t.Fatal("the store does not fill")
+}
+
+// proxy stands before the JetStream API, and leaves to take what it answers itself.
+func (sc *scene) proxy(take func(question string, m *nats.Msg) bool) {
+	sc.t.Helper()
+	sc.cfg.APIPrefix = natstest.ProxyAPI
+	natstest.Proxy(sc.t, sc.server, take)
+}
+
+// leaderless takes the leader from a stream, as far as one can tell from outside.
+func (sc *scene) leaderless(stream string) {
+	sc.t.Helper()
+	sc.proxy(func(question string, m *nats.Msg) bool {
+		if strings.HasSuffix(question, "."+stream) {
+			return true // nobody answers
+		}
+		if question != "STREAM.LIST" {
+			return false
+		}
+		answer, err := sc.client.Request("$JS.API.STREAM.LIST", m.Data, time.Second)
+		var list map[string]any
+		if err != nil || json.Unmarshal(answer.Data, &list) != nil {
+			return true
+		}
+		list["streams"] = slices.DeleteFunc(list["streams"].([]any), func(s any) bool {
+			return s.(map[string]any)["config"].(map[string]any)["name"] == stream
+		})
+		list["missing"] = []string{stream}
+		data, err := json.Marshal(list)
+		if err == nil {
+			_ = m.Respond(data)
+		}
+		return true
+	})
+}

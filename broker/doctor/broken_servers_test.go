@@ -1,0 +1,163 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/stats"
+)
+
+// unbound are the limits of an account without any, and limited are those with a change.
+var unbound = server.JetStreamAccountLimits{MaxStore: -1, MaxMemory: -1, MaxStreams: -1, MaxConsumers: -1}
+
+func limited(change func(*server.JetStreamAccountLimits)) server.JetStreamAccountLimits {
+	l := unbound
+	change(&l)
+	return l
+}
+
+// elsewhere is a server that is not embedded.
+var elsewhere = server.Options{ServerName: "n1"}
+
+// brokenServers are servers and accounts that something is wrong with.
+var brokenServers = []diagnosis{
+	{situation{name: "JetStream is not enabled for the account", options: elsewhere, set: func(sc *scene) {
+		if err := sc.server.Server().GlobalAccount().DisableJetStream(); err != nil {
+			sc.t.Fatal(err)
+		}
+	}}, "JetStream", Critical, "not enabled for account", "enable JetStream for this account"},
+	{situation{name: "no such domain", options: elsewhere, set: func(sc *scene) {
+		sc.serve()
+		sc.cfg.JSDomain = "hub"
+	}}, "JetStream", Critical, "nobody answers below $JS.hub.API",
+		"set DELAY_JS_DOMAIN to the domain of a JetStream"},
+	{situation{name: "JetStream does not answer", options: elsewhere, set: func(sc *scene) {
+		sc.proxy(func(string, *nats.Msg) bool { return true })
+	}}, "JetStream", Critical, "no answer: ",
+		"bring back the servers that are down: JetStream has no leader that answers"},
+	{situation{name: "a bound of the operator's is reached", set: func(sc *scene) {
+		sc.serve()
+		sc.change("DELAY_5m", func(c *jetstream.StreamConfig) { c.MaxBytes = 3000 })
+		sc.publish(100, "delay.5m.orders.x")
+	}}, "storage", Critical, "DELAY_5m is full: ", "raise its max_bytes: nats stream edit DELAY_5m"},
+	{situation{name: "a bound of the settings is reached", set: func(sc *scene) {
+		sc.cfg.MaxPending = 100
+		sc.serve()
+		sc.publish(200, "delay.5m.orders.x")
+	}}, "storage", Critical, "DELAY_5m is full: 100 messages", "raise DELAY_MAX_PENDING, and restart the broker"},
+	{situation{name: "a bound of the settings in bytes is reached", set: func(sc *scene) {
+		sc.cfg.MaxPendingBytes = 8000
+		sc.serve()
+		sc.publish(200, "delay.5m.orders.x")
+	}}, "storage", Critical, "DELAY_5m is full: ", "raise DELAY_MAX_PENDING_BYTES, and restart the broker"},
+	{situation{name: "the server is full", options: server.Options{ServerName: "n1", JetStreamMaxStore: 64 << 10},
+		set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient",
+		"raise max_file_store of the servers: nothing new is accepted or moved"},
+	{situation{name: "the embedded server is full", options: server.Options{JetStreamMaxStore: 64 << 10},
+		set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient", EmbeddedFull},
+	{situation{name: "the disk is full", set: func(sc *scene) {
+		sc.serve()
+		sc.host.Probe = Probe{URL: "http://here/readyz", Checks: []stats.Check{{Name: "disk", Detail: "takes no data"}}}
+	}}, "storage", Critical, "the broker at http://here/readyz says: takes no data",
+		"free space on the disk of DELAY_EMBEDDED_DIR: nothing new is accepted or moved"},
+	{situation{name: "the account is full", options: elsewhere, set: func(sc *scene) {
+		sc.serve()
+		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStore = 20_000 }))
+		sc.publish(1000, "delay.5m.orders.x")
+	}}, "storage", Critical, "of 20000 bytes", "raise the account's limit of storage"},
+	{situation{name: "the account has no more streams", options: elsewhere, set: func(sc *scene) {
+		sc.serve()
+		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStreams = 9 }))
+		sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
+	}}, "JetStream", Critical, "9 streams of 9 allowed, and 1 are missing", "raise the account's max_streams to 10"},
+	{situation{name: "the account has no more consumers", options: elsewhere, set: func(sc *scene) {
+		sc.provisioned()
+		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxConsumers = 1 }))
+		sc.tail("DELAY_5s")
+		sc.launch()
+		time.Sleep(20 * time.Second)
+	}}, "JetStream", Critical, "DELAY_5s has 1 consumers", "raise the account's max_consumers to 2"},
+}
+
+// TestDoctorOnServers: JetStream is away, or out of room.
+func TestDoctorOnServers(t *testing.T) {
+	for _, d := range brokenServers {
+		d.play(t, d.judge)
+	}
+}
+
+// TestDoctorOnRights: what the broker's user lacks is named, with its subject, and at once.
+func TestDoctorOnRights(t *testing.T) {
+	const toGrant = "grant the broker's user these subjects"
+	publish := func(p server.SubjectPermission) server.Permissions { return server.Permissions{Publish: &p} }
+	for _, d := range []diagnosis{
+		{situation{name: "no JetStream", rights: publish(server.SubjectPermission{
+			Allow: []string{"orders.>", "$SYS.REQ.USER.INFO"},
+		})}, "rights", Critical, "$JS.API.CONSUMER.CREATE.*.*", toGrant},
+		{situation{name: "not even to ask who it is", rights: publish(server.SubjectPermission{
+			Allow: []string{"orders.>"},
+		})}, "rights", Critical, "Publish to $JS.API.STREAM.LIST", toGrant},
+		{situation{name: "one stream", rights: denied("$JS.API.STREAM.PURGE.DELAY_5s")},
+			"rights", Critical, "refused: Publish to $JS.API.STREAM.PURGE.DELAY_5s", toGrant},
+		{situation{name: "nothing of one stream", rights: denied("$JS.API.*.*.DELAY_5s", "$JS.API.STREAM.INFO.DELAY_5s")},
+			"rights", Critical, "Publish to $JS.API.STREAM.INFO.DELAY_5s", toGrant},
+		{situation{name: "no hops", rights: denied("delaysys.>")},
+			"rights", Critical, "refused: Publish to delaysys.", toGrant},
+		{situation{name: "no answers", rights: server.Permissions{
+			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}},
+		}}, "rights", Critical, "Subscription to _INBOX.", toGrant},
+		{situation{name: "what only doctor asks", rights: denied("$JS.API.INFO")},
+			"rights", Warn, "doctor may not ask: $JS.API.INFO", "grant them to the user that runs doctor, to know more"},
+		{situation{name: "to read timers ahead", rights: denied("$JS.API.DIRECT.GET.>"), set: func(sc *scene) {
+			sc.cfg.Timers = true
+		}}, "rights", Warn, "Publish to $JS.API.DIRECT.GET.DELAY_TIMERS",
+			"grant the broker's user this subject, for timers to cost less when many are due"},
+	} {
+		configure := d.set
+		d.user, d.set = tried, func(sc *scene) {
+			if configure != nil {
+				configure(sc)
+			}
+			sc.serve()
+		}
+		d.play(t, d.judge)
+	}
+}
+
+// TestDoctorAsAnother: what a person lacks of the broker's rights is no finding, and nothing tells to grant it.
+func TestDoctorAsAnother(t *testing.T) {
+	lacks := denied("$JS.API.STREAM.PURGE.*", "delaysys.owners.>", "delaysys.pauses")
+	asks := denied("$JS.API.STREAM.PURGE.*", "$JS.API.INFO")
+	for _, tt := range []struct {
+		name       string
+		rights     server.Permissions
+		as         string // the broker's user
+		state      Severity
+		detail, do string
+	}{
+		{"another user", lacks, "all", Fine, "not judged: tried is another user than the running brokers' (all)", ""},
+		{"another user, who lacks rights of its own", asks, "all", Warn, "doctor may not ask: $JS.API.INFO", askMore},
+		{"the broker's own", denied("$JS.API.STREAM.PURGE.*"), tried, Critical, "$JS.API.STREAM.PURGE.*",
+			"grant the broker's user these subjects"},
+	} {
+		situation{name: tt.name, rights: tt.rights, user: tried, set: func(sc *scene) {
+			sc.serve(nats.UserInfo(tt.as, tt.as))
+		}}.play(t, func(t *testing.T, found []Finding) {
+			has := false
+			for _, f := range found {
+				has = has || f.Check == "rights" && f.State == tt.state && strings.Contains(f.Detail, tt.detail) && f.Do == tt.do
+				if f.State > tt.state {
+					t.Errorf("got %s %s: %s", f.State, f.Check, f.Detail)
+				}
+			}
+			if !has {
+				t.Errorf("no finding %s with %q and %q in %+v", tt.state, tt.detail, tt.do, found)
+			}
+		})
+	}
+}

@@ -1,0 +1,151 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+)
+
+const (
+	toMake   = "run delaybroker provision"
+	toEdit   = "nats stream edit DELAY_5s"
+	toRemake = "no edit takes that back: when what it holds may go, nats stream rm DELAY_5s, and delaybroker provision"
+)
+
+// edited is a lane that somebody has changed.
+func edited(name string, state Severity, detail, do string, edit func(*jetstream.StreamConfig)) diagnosis {
+	return diagnosis{situation{name: name, set: func(sc *scene) {
+		sc.serve()
+		sc.change("DELAY_5s", edit)
+	}}, "drift", state, "DELAY_5s: " + detail, do}
+}
+
+// brokenStreams are streams that something is wrong with.
+var brokenStreams = []diagnosis{
+	{situation{name: "nothing is there", set: func(*scene) {}}, "streams", Critical, "9 of 9 are missing: DELAY_1s",
+		"start a broker, which creates them: delaybroker serve"},
+	{situation{name: "nothing is there, and brokers make nothing", set: func(sc *scene) { sc.cfg.Provision = false }},
+		"streams", Critical, "9 of 9 are missing: DELAY_1s", toMake},
+	{situation{name: "a lane was deleted", set: func(sc *scene) {
+		sc.serve()
+		sc.remove("DELAY_5s")
+		time.Sleep(20 * time.Second)
+	}}, "streams", Critical, "1 of 9 are missing: DELAY_5s", toMake},
+	{situation{name: "the dead letters were deleted", set: func(sc *scene) {
+		sc.serve()
+		sc.remove("DELAY_DEAD")
+	}}, "streams", Critical, "1 of 9 are missing: DELAY_DEAD", toMake},
+	{situation{name: "marks that cannot be read", set: func(sc *scene) {
+		sc.provisioned()
+		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "one" })
+		sc.launch() // it does not start
+	}}, "streams", Critical, `nobody serves DELAY_5s: metadata delaybroker.format is "one"`,
+		"nats stream edit DELAY_5s, and restart the broker"},
+	{situation{name: "marks were lost", set: func(sc *scene) {
+		sc.serve()
+		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata = nil })
+	}}, "streams", Critical, "DELAY_5s has lost its marks",
+		"give it the metadata back that delaybroker streams prints"},
+	{situation{name: "a newer broker was here", set: func(sc *scene) {
+		sc.provisioned()
+		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "99" })
+		sc.serve()
+	}}, "streams", Critical, "DELAY_5s is of a newer broker, and nobody reads it", "upgrade the brokers"},
+	{situation{name: "another has our name", set: func(sc *scene) {
+		sc.other("DELAY_5s", "something.>")
+	}}, "streams", Critical, "not ours, with our names: DELAY_5s", "choose another DELAY_PREFIX"},
+	{situation{name: "another takes all our subjects", set: func(sc *scene) {
+		sc.other("AUDIT", "delay.>")
+	}}, "streams", Critical, "the stream AUDIT listens on delay.>, and takes what is meant for DELAY_1s",
+		"take it from that stream: nats stream edit AUDIT"},
+	{situation{name: "another takes one of our subjects", set: func(sc *scene) {
+		sc.serve()
+		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Subjects = c.Subjects[1:] })
+		sc.other("AUDIT", "delay.5s.>")
+	}}, "streams", Critical, "the stream AUDIT listens on delay.5s.>, and takes what is meant for DELAY_5s",
+		"take it from that stream: nats stream edit AUDIT"},
+	{situation{name: "schedules of the server's in the place of ours", set: func(sc *scene) {
+		sc.cfg.Timers, sc.cfg.Schedules = true, message.ParseGrounds("plans.>=orders.>", nil)
+		sc.serve()
+		sc.create(jetstream.StreamConfig{Name: "PLAN", Subjects: []string{"plans.>"}, AllowMsgSchedules: true})
+	}}, "streams", Critical, "what is scheduled on plans.> fires twice: here, and in the stream PLAN",
+		"take them over: delaybroker schedules import --stream PLAN, and take plans.> from that stream"},
+	{situation{name: "a stream in the place of schedules", set: func(sc *scene) {
+		sc.cfg.Timers, sc.cfg.Schedules = true, message.ParseGrounds("plans.>=orders.>", nil)
+		sc.serve()
+		sc.other("AUDIT", "plans.a.>")
+	}}, "streams", Critical, "the stream AUDIT listens on plans.a.>, and refuses there what DELAY_SCHEDULES is for",
+		"take it from that stream: nats stream edit AUDIT"},
+	{situation{name: "a mapping takes our subjects", set: func(sc *scene) {
+		sc.serve()
+		if err := sc.server.Server().GlobalAccount().AddMapping("delay.*.>", "other.$1.>"); err != nil {
+			sc.t.Fatal(err)
+		}
+	}}, "streams", Critical, "goes to other.", "take the mapping of delay.5s.delaybroker.doctor out of the account"},
+	{situation{name: "no leader", set: func(sc *scene) {
+		sc.serve()
+		sc.leaderless("DELAY_5s")
+	}}, "streams", Critical, "DELAY_5s does not answer: it has no leader",
+		"bring the servers back that hold its replicas"},
+	{situation{name: "in memory", set: func(sc *scene) {
+		sc.provisioned()
+		s, err := sc.js.Stream(sc.t.Context(), "DELAY_5s")
+		if err != nil {
+			sc.t.Fatal(err)
+		}
+		sc.remove("DELAY_5s")
+		c := s.CachedInfo().Config
+		c.Storage = jetstream.MemoryStorage
+		if _, err := sc.js.CreateStream(sc.t.Context(), c); err != nil {
+			sc.t.Fatal(err)
+		}
+		sc.serve()
+	}}, "durability", Critical, "in memory, where a restart of the servers loses what is pending: DELAY_5s",
+		"recreate them with file storage, when empty"},
+	{situation{name: "the secret is not known here", set: func(sc *scene) {
+		sc.cfg.Secrets = []string{strings.Repeat("a", 32)}
+		sc.serve()
+		sc.cfg.Secrets = nil
+	}}, "seal", Critical, "messages are sealed since ", "set DELAY_SECRET to what the other brokers have"},
+	{situation{name: "the secret is another here", set: func(sc *scene) {
+		sc.cfg.Secrets = []string{strings.Repeat("a", 32)}
+		sc.serve()
+		sc.publish(3, "delayin.10m.orders.x")
+		time.Sleep(time.Minute)
+		sc.cfg.Secrets = []string{strings.Repeat("b", 32)}
+	}}, "seal", Critical, "what DELAY_5m holds is sealed with a secret that these settings do not have",
+		"set DELAY_SECRET to what the brokers have"},
+	{situation{name: "a level that drains must keep the promises too", set: func(sc *scene) {
+		sc.provisioned()
+		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.MaxAge = 2 * time.Hour })
+		sc.cfg.Ladder = ladder(sc.t, "1s 5m")
+		sc.serve()
+	}}, "drift", Critical, "DELAY_5s: max_age is 2h0m0s", toEdit},
+	edited("window", Warn, "duplicate_window is 1s", toEdit,
+		func(c *jetstream.StreamConfig) { c.Duplicates = time.Second }),
+	edited("age", Critical, "max_age is 1h", toEdit, func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }),
+	edited("discard", Critical, "discard is old with a limit set", toEdit, func(c *jetstream.StreamConfig) {
+		c.Discard, c.MaxMsgs = jetstream.DiscardOld, 10_000
+	}),
+	edited("size", Warn, "max_msg_size is -1", toEdit, func(c *jetstream.StreamConfig) { c.MaxMsgSize = -1 }),
+	edited("subjects", Warn, "does not listen on 1 of its 2 subjects", toMake, func(c *jetstream.StreamConfig) {
+		c.Subjects = c.Subjects[:1]
+	}),
+	edited("republish", Warn, "republish is set: messages are shown on audit.> before they are due", toEdit,
+		func(c *jetstream.StreamConfig) {
+			c.RePublish = &jetstream.RePublish{Source: ">", Destination: "audit.>"}
+		}),
+	edited("purge", Critical, "deny_purge is set", toRemake, func(c *jetstream.StreamConfig) { c.DenyPurge = true }),
+	edited("ttl", Critical, "allow_msg_ttl is set", toRemake, func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }),
+}
+
+// TestDoctorOnStreams: streams are missing, changed, or somebody else's.
+func TestDoctorOnStreams(t *testing.T) {
+	for _, d := range brokenStreams {
+		d.play(t, d.judge)
+	}
+}

@@ -1,0 +1,138 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/stats"
+)
+
+// A diagnosis is what doctor is to say of a situation, and all that it is to say: what only follows from it is left
+// out. Beside it there may be the one weakness of a single server.
+type diagnosis struct {
+	situation
+	check  string
+	state  Severity
+	detail string // a part of it
+	do     string // all of it; … stands for a name
+}
+
+func (d diagnosis) judge(t *testing.T, found []Finding) {
+	t.Helper()
+	found = slices.DeleteFunc(found, func(f Finding) bool {
+		return f.State == Fine || f.Check == "durability" && d.options.ServerName != "" && d.check != "durability"
+	})
+	begins, ends, _ := strings.Cut(d.do, "…")
+	if len(found) != 1 || found[0].Check != d.check || found[0].State != d.state ||
+		!strings.Contains(found[0].Detail, d.detail) || !strings.HasPrefix(found[0].Do, begins) ||
+		!strings.HasSuffix(found[0].Do, ends) || ends == "" && found[0].Do != d.do {
+		t.Errorf("got\n%swant one finding: %s %s: …%s… ==> %s", bad(found), d.state, d.check, d.detail, d.do)
+	}
+}
+
+// TestDoctorOnBrokers: nobody delivers, too many do, or they cannot.
+func TestDoctorOnBrokers(t *testing.T) {
+	for _, d := range []diagnosis{
+		{situation{name: "no broker runs", set: func(sc *scene) {
+			sc.provisioned()
+		}}, "lanes", Critical, "nobody reads any of the 6 lanes", "start a broker: delaybroker serve"},
+		{situation{name: "the only broker died", set: func(sc *scene) {
+			sc.serve().crash()
+		}}, "lanes", Critical, "nobody reads any of the 6 lanes", "start a broker: delaybroker serve"},
+		{situation{name: "a lane that the brokers do not know", set: func(sc *scene) {
+			sc.serve()
+			sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
+			sc.provisioned()
+		}}, "lanes", Critical, "nobody reads DELAY_7s", "restart a broker: streams made after its start are not read"},
+		{situation{name: "a broker that knows of no others", set: func(sc *scene) {
+			sc.serve()
+			sc.cfg.MaxOwners = 0
+			sc.serve()
+		}}, "lanes", Critical, " both deliver from DELAY_1s, DELAY_5m, ",
+			"restart … with DELAY_MAX_OWNERS=3: by its settings, it is the only one"},
+		{situation{name: "two that know of no others", set: func(sc *scene) {
+			sc.cfg.MaxOwners = 0
+			sc.serve()
+			sc.serve()
+		}}, "lanes", Critical, "every message comes twice",
+			"restart both with DELAY_MAX_OWNERS=3: by their settings, each is the only one"},
+		{situation{name: "two with different secrets", set: func(sc *scene) {
+			sc.cfg.Secrets = []string{strings.Repeat("a", 32)}
+			sc.serve()
+			sc.cfg.Secrets = []string{strings.Repeat("b", 32)}
+			sc.serve()
+		}}, "lanes", Critical, "every message comes twice",
+			"give both the same DELAY_SECRET: neither believes what the other writes"},
+		{situation{name: "a broker that may not read", rights: denied("$JS.API.CONSUMER.CREATE.DELAY_5s.>"),
+			set: func(sc *scene) {
+				sc.launch(nats.UserInfo(tried, tried))
+				time.Sleep(time.Minute)
+			}}, "lanes", Critical, "cannot read them at the moment: DELAY_5s of ",
+			"look at the log of that instance; a restart does not help"},
+		{situation{name: "a broker that may not write", rights: denied("delaysys.hop.>"), set: func(sc *scene) {
+			sc.serve(nats.UserInfo(tried, tried))
+			sc.publish(3, "delayin.10m.orders.x")
+			time.Sleep(time.Minute)
+		}}, "lanes", Warn, "late: DELAY_INTAKE by 1m",
+			"look at the broker's log: a target, a stream or the broker is behind"},
+		{situation{name: "a broker that is stuck", set: func(sc *scene) {
+			sc.serve()
+			sc.host.Probe = Probe{URL: "http://here/readyz", Checks: []stats.Check{{Name: "lanes", OK: true}},
+				Alive: []stats.Check{{Name: "process", OK: true}, {Name: "engine", Detail: "the loop of DELAY_5s does not turn"}}}
+		}}, "ready", Critical, "the loop of DELAY_5s does not turn", "restart the broker at http://here/readyz"},
+	} {
+		d.play(t, d.judge)
+	}
+}
+
+// TestDoctorOnTargets: what is accepted does not arrive, and it is not the broker's fault.
+func TestDoctorOnTargets(t *testing.T) {
+	for _, d := range []diagnosis{
+		{situation{name: "nobody subscribes", set: func(sc *scene) {
+			sc.serve()
+			sc.publish(50, "delay.1s.shop.mail")
+			time.Sleep(2 * time.Minute)
+		}}, "targets", Warn, " times of 20: nobody listens on the subject (503)",
+			"start what should receive shop.mail"},
+		{situation{name: "a subscriber where a stream should be", set: func(sc *scene) {
+			sc.listen("shop.mail")
+			sc.serve()
+			sc.publish(5, "delay.1s.shop.mail", "Delay-Deliver", "stream")
+			time.Sleep(4 * time.Minute)
+		}}, "targets", Warn, "no stream acknowledged in time", "make a stream for shop.mail"},
+		{situation{name: "the broker may not publish there", rights: denied("shop.>"), set: func(sc *scene) {
+			sc.serve(nats.UserInfo(tried, tried))
+			sc.publish(3, "delay.1s.shop.mail")
+			time.Sleep(2 * time.Minute)
+		}}, "targets", Warn, "shop.mail was refused for ", "allow the user that delivers to publish shop.mail"},
+		{situation{name: "a storm of dead letters", set: func(sc *scene) {
+			sc.serve()
+			sc.publish(400, "delayin.500d.orders.x")
+			sc.publish(3, "delayin.soon.orders.x")
+			time.Sleep(time.Minute)
+		}}, "dead letters", Warn, "403 in DELAY_DEAD, the newest 1m old, 400 of them too_far",
+			"see what and why: delaybroker dead ls --code too_far --by target,reason"},
+		{situation{name: "dead letters of all kinds", set: func(sc *scene) {
+			sc.serve()
+			sc.publish(3, "delayin.500d.orders.x")
+			sc.publish(3, "delayin.soon.orders.x")
+			time.Sleep(time.Minute)
+		}}, "dead letters", Warn, "6 in DELAY_DEAD, the newest 1m old",
+			"see what and why: delaybroker dead ls --by code,target,reason"},
+		{situation{name: "messages of a prefix that nobody serves", set: func(sc *scene) {
+			mine := sc.cfg
+			sc.cfg.Prefix = "later"
+			sc.provisioned()
+			sc.publish(3, "later.5m.orders.x")
+			sc.cfg = mine
+			sc.serve()
+		}}, "streams", Warn, `3 messages wait in 1 streams of prefix "later", such as LATER_5m`,
+			"run a broker with DELAY_PREFIX=later until they are empty"},
+	} {
+		d.play(t, d.judge)
+	}
+}

@@ -1,0 +1,45 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/text"
+	"delaybroker/levels"
+)
+
+// checkJournal says how far the journal reaches back, and who does not write it. Where there is none it says nothing.
+func checkJournal(f Facts) []Finding {
+	i := slices.IndexFunc(f.Found, func(s streams.Spec) bool { return s.Kind == streams.Journal })
+	if f.All == nil || i < 0 {
+		return nil
+	}
+	stream := f.Found[i].Stream
+	info := f.All[stream]
+	kept, limit := levels.FormatDuration(info.Config.MaxAge), ""
+	if info.Config.MaxBytes > 0 {
+		limit = fmt.Sprintf(" of %d", info.Config.MaxBytes)
+	}
+	var all []Finding
+	running, without := f.instances.Names(func(stats.Answer) bool { return true }), f.instances.WithoutJournal()
+	switch {
+	case len(running) > 0 && len(without) == len(running):
+		all = verdict(Fine, "nats stream rm "+stream+", or wait until it is empty",
+			"no instance keeps one: %s is left as it is, and empties itself within %s", stream, kept)
+	case len(without) > 0:
+		all = verdict(Warn, "start them with the same DELAY_JOURNAL as the others",
+			"what some instances deliver is not in it, since they keep none: %s", text.Few(without))
+	}
+	goesBack := info.TimeStamp.Sub(info.State.FirstTime)
+	switch {
+	case inspect.IsFullOfBytes(info) && info.Config.MaxAge > 0 && goesBack < info.Config.MaxAge:
+		all = append(all, verdict(Warn, "raise DELAY_JOURNAL_BYTES, or ask for less with DELAY_JOURNAL",
+			"it is full, and goes back %s of the %s asked for", text.Span(goesBack), kept)...)
+	case len(all) == 0:
+		all = verdict(Fine, "", "kept for %s, holds %d%s bytes", kept, info.State.Bytes, limit)
+	}
+	return all
+}

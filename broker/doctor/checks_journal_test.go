@@ -1,0 +1,70 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
+	"delaybroker/test/natstest"
+)
+
+// TestCheckJournal judges what doctor found.
+func TestCheckJournal(t *testing.T) {
+	now := time.Now()
+	facts := func(bytes uint64, goesBack time.Duration, answers ...stats.Answer) Facts {
+		info := &jetstream.StreamInfo{TimeStamp: now}
+		info.Config.MaxAge, info.Config.MaxBytes = 7*24*time.Hour, 1000
+		info.State.Bytes, info.State.FirstTime = bytes, now.Add(-goesBack)
+		f := Facts{Listed: inspect.Listed{
+			All:   map[string]*jetstream.StreamInfo{"DELAY_JOURNAL": info},
+			Found: []streams.Spec{{Stream: "DELAY_JOURNAL", Kind: streams.Journal}},
+		}}
+		f.instances.Answers = answers
+		return f
+	}
+	keeps, none := stats.Answer{Instance: "a", Journal: true}, stats.Answer{Instance: "b"}
+	for _, test := range []struct {
+		name  string
+		facts Facts
+		state Severity
+		says  string
+	}{
+		{"in order", facts(500, time.Hour, keeps), Fine, "kept for 7d, holds 500 of 1000 bytes"},
+		{"nobody answers", facts(500, time.Hour), Fine, "kept for 7d"},
+		{"full, and as old as asked for", facts(990, 7*24*time.Hour, keeps), Fine, "kept for 7d"},
+		{"full", facts(990, 84*time.Hour, keeps), Warn, "goes back 3d12h of the 7d asked for"},
+		{"one keeps none", facts(500, time.Hour, keeps, none), Warn, "since they keep none: b"},
+		{"switched off", facts(500, time.Hour, none), Fine, "left as it is, and empties itself within 7d"},
+	} {
+		got := checkJournal(test.facts)
+		if len(got) != 1 || got[0].State != test.state || !strings.Contains(got[0].Detail, test.says) {
+			t.Errorf("%s: got %+v, want %q", test.name, got, test.says)
+		}
+	}
+	if got := checkJournal(Facts{Listed: inspect.Listed{All: map[string]*jetstream.StreamInfo{}}}); got != nil {
+		t.Errorf("without one: got %+v", got)
+	}
+}
+
+// TestJournalIsNoDrift: one that the settings do not ask for is in order, too.
+func TestJournalIsNoDrift(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		without := with(t, "delay", "1s 5s")
+		cfg := without
+		cfg.Journal = 24 * time.Hour
+		provision(t, s, cfg)
+		for _, as := range []broker.Config{cfg, without} {
+			f := Gather(t.Context(), open(t, s, as, ""), Host{}, nil)
+			if got := checkDrift(f); len(got) != 1 || got[0].State != Fine {
+				t.Errorf("drift %+v, want none", got)
+			}
+		}
+	})
+}

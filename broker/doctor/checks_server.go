@@ -1,0 +1,190 @@
+package doctor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/text"
+)
+
+const (
+	// Exposed is the warning about an embedded server that lets in other hosts without asking who they are.
+	Exposed = "the embedded server listens beyond this host and asks nobody for a password"
+	// CloseIt is what to do about it.
+	CloseIt = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD, users in DELAY_EMBEDDED_CONFIG," +
+		" or DELAY_EMBEDDED_LISTEN to a loopback address"
+
+	// mostDetail is how many characters of a probe's answer are repeated.
+	mostDetail = 300
+)
+
+func checkConnection(f Facts) []Finding {
+	switch {
+	case errors.Is(f.ConnectErr, nats.ErrAuthorization):
+		return verdict(Critical, cmp.Or(f.Host.Login, "set NATS_CREDS, NATS_NKEY, or NATS_USER and NATS_PASSWORD"),
+			"%v", f.ConnectErr)
+	case f.ConnectErr != nil:
+		return verdict(Critical, "start the server, or set NATS_URL to where it is; the other checks need it",
+			"%v", f.ConnectErr)
+	}
+	all := verdict(Fine, "", "%s%s", f.server, f.user.suffix())
+	if f.Host.Exposed != "" && f.serverName == EmbeddedName {
+		all = append(all, verdict(Warn, CloseIt, "%s: it listens on %s", Exposed, f.Host.Exposed)...)
+	}
+	for _, l := range f.apart {
+		if l.err != nil {
+			all = append(all, verdict(Critical, "look at the context "+l.from, "to %s: %v", l.link, l.err)...)
+		} else {
+			all = append(all, verdict(Fine, "", "to %s%s", l.link, l.user.suffix())...)
+		}
+	}
+	return all
+}
+
+// checkReady repeats what a broker on this host says of itself. Its address is shown, because the streams may be those
+// of another broker.
+func checkReady(f Facts) []Finding {
+	p := f.Host.Probe
+	switch stuck := stats.FailingChecks(p.Alive); {
+	case p.URL == "":
+		return nil
+	case p.Err != nil:
+		return verdict(Fine, "", "no broker answers at %s, on this host: %s",
+			p.URL, text.Printable(p.Err.Error(), mostDetail))
+	case len(stuck) > 0:
+		return verdict(Critical, "restart the broker at "+p.URL, "it is stuck: %s", strings.Join(stuck, "; "))
+	}
+	var all []Finding
+	ready := true
+	for _, c := range p.Checks {
+		if ready = ready && c.OK; c.OK || slices.Contains(embeddedStorage, c.Name) {
+			continue
+		}
+		all = append(all, following(verdict(Critical, cmp.Or(toReady[c.Name], "look at the log of that broker"),
+			"the broker at %s is not: %s", p.URL, text.Printable(c.Name+": "+c.Detail, mostDetail)), sameAs[c.Name]...)...)
+	}
+	if ready {
+		return verdict(Fine, "", "%s", p.URL)
+	}
+	return all
+}
+
+// sameAs maps a check of /readyz to the check of doctor that says more about it.
+var sameAs = map[string][]string{
+	"nats": {"connection", "JetStream"}, "lanes": {"JetStream", "streams", "storage", "lanes"},
+	"started": {"connection", "JetStream", "streams", "drift", "seal", "lanes"},
+}
+
+// toReady is what to do about a failing check of /readyz, if doctor has nothing to add.
+var toReady = map[string]string{
+	"nats":    "bring back the server, or correct the user that it rejects: the broker connects by itself",
+	"serving": "wait until it has stopped",
+}
+
+// embeddedStorage are the checks of /readyz that checkStorage repeats, with what to do.
+var embeddedStorage = []string{"disk", "store"}
+
+// failing is what the probe says of a check that is not good, or empty.
+func (p Probe) failing(name string) string {
+	for _, c := range p.Checks {
+		if c.Name == name && !c.OK {
+			return text.Printable(c.Detail, mostDetail)
+		}
+	}
+	return ""
+}
+
+func checkSettings(f Facts) []Finding {
+	var all []Finding
+	for _, name := range f.Host.Unknown {
+		all = append(all, verdict(Warn, "correct the name, or remove the variable", "%s", name)...)
+	}
+	return all
+}
+
+func checkServer(f Facts) []Finding {
+	switch {
+	case f.ConnectErr != nil:
+		return nil
+	case belowFloor(f.version):
+		return verdict(Warn, "upgrade to 2.12.12, 2.14.3 or later",
+			"nats-server %s has known security holes, some around the permissions that keep tenants apart", f.version)
+	}
+	detail := fmt.Sprintf("nats-server %s, delaybroker %s, nats.go %s", f.version, f.Host.Version, f.Host.Client)
+	instances, mixed := versions(f.instances.Answers)
+	if len(instances) > 0 {
+		detail += "; running: " + text.Few(instances)
+	}
+	if mixed {
+		return verdict(Warn, "finish the upgrade: an older instance cannot read all that a newer one writes",
+			"instances of different formats: %s", text.Few(instances))
+	}
+	return verdict(Fine, "", "%s", detail)
+}
+
+// versions name the instances that say what they are, each once, and report whether their formats differ.
+func versions(answers []stats.Answer) (names []string, mixed bool) {
+	formats := make(map[int]bool)
+	for _, a := range answers {
+		name := text.Printable(a.Instance, mostDetail) + " an older version"
+		if a.Format > 0 {
+			name = text.Printable(fmt.Sprintf("%s %s (format %d)", a.Instance, a.Version, a.Format), mostDetail)
+		}
+		names = append(names, name)
+		formats[a.Format] = true
+	}
+	slices.Sort(names)
+	return slices.Compact(names), len(formats) > 1
+}
+
+func checkJetStream(f Facts) []Finding {
+	switch {
+	case f.ConnectErr != nil || errors.Is(f.accountErr, nats.ErrPermissionViolation):
+		return nil
+	case f.serverName == EmbeddedName && errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled):
+		return verdict(Critical,
+			"look at the disk of DELAY_EMBEDDED_DIR: the embedded server stops JetStream when it is full",
+			"%v", f.accountErr)
+	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabledForAccount):
+		return verdict(Critical, "enable JetStream for this account", "%v", f.accountErr)
+	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled) && f.apiPrefix != ownAPI:
+		return verdict(Critical, "set DELAY_JS_DOMAIN to the domain of a JetStream",
+			"nobody answers below %s", f.apiPrefix)
+	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled):
+		return verdict(Critical, "start nats-server with -js (on a leaf node, set DELAY_JS_DOMAIN instead)",
+			"%v", f.accountErr)
+	case f.accountErr != nil:
+		return verdict(Critical, "bring back the servers that are down: JetStream has no leader that answers",
+			"no answer: %v", f.accountErr)
+	}
+	missing := len(f.missing())
+	limits := f.account.Limits
+	switch {
+	case f.All != nil && limits.MaxStreams > 0 && missing > 0 && f.account.Streams+missing > limits.MaxStreams:
+		return verdict(Critical, fmt.Sprintf("raise the account's max_streams to %d", f.account.Streams+missing),
+			"the account has %d streams of %d allowed, and %d are missing", f.account.Streams, limits.MaxStreams, missing)
+	case f.All != nil && limits.MaxBytesRequired && missing > 0:
+		return verdict(Warn, "create the streams with max_bytes: see delaybroker streams",
+			"the account demands max_bytes of every stream")
+	}
+	for _, l := range f.lanes.Lanes {
+		if l.Owner == inspect.OwnerStopped && limits.MaxConsumers > 0 && l.Info.State.Consumers >= limits.MaxConsumers {
+			return verdict(Critical, fmt.Sprintf("raise the account's max_consumers to %d", limits.MaxConsumers+1),
+				"%s has %d consumers, the account allows no more, and its instance needs one", l.Stream, l.Info.State.Consumers)
+		}
+	}
+	shown := "none"
+	if limits.MaxStreams > 0 {
+		shown = strconv.Itoa(limits.MaxStreams)
+	}
+	return verdict(Fine, "", "%d streams, limit %s", f.account.Streams, shown)
+}

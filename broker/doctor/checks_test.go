@@ -1,0 +1,206 @@
+package doctor
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/config"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
+)
+
+// laneIn is a lane of a stream with the given configuration.
+func laneIn(cfg jetstream.StreamConfig) inspect.Lane {
+	return inspect.Lane{
+		Stream: cfg.Name, Kind: streams.Level, Reader: inspect.Reader{Owner: inspect.OwnerRead},
+		Info: &jetstream.StreamInfo{Config: cfg},
+	}
+}
+
+// asked is what a probe of this host says.
+func asked(checks ...stats.Check) Facts {
+	return Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Checks: checks}}}
+}
+
+// fullServer has no room for anything more.
+func fullServer(name string) Facts {
+	refused := trial{known: true, refusal: "insufficient resources"}
+	return Facts{connected: connected{serverName: name}, account: &jetstream.AccountInfo{}, trial: refused}
+}
+
+// contained is a process in a container of 512 MiB, with the given GOMEMLIMIT.
+func contained(limit int64) Facts {
+	return Facts{Host: Host{Memory: config.Memory{Cgroup: 512 << 20, Runtime: limit}}}
+}
+
+func viewWith(lanes ...inspect.Lane) Facts {
+	return Facts{
+		Listed: inspect.Listed{All: map[string]*jetstream.StreamInfo{}, Found: []streams.Spec{{}}}, lanes: inspect.Lanes{Lanes: lanes},
+	}
+}
+
+// ofVersion is a server of some version.
+func ofVersion(version string) Facts { return Facts{connected: connected{version: version}} }
+
+// clocksOff has two leaders, of which one is off by an offset.
+func clocksOff(offset, within time.Duration) Facts {
+	return Facts{clocks: []clock{
+		{offset: time.Millisecond, within: time.Millisecond},
+		{leader: "n2", offset: offset, within: within},
+	}}
+}
+
+// accountOf is an account that has stored so many bytes of its limit, and tierOf one with tiers.
+func accountOf(used uint64, limit int64) Facts {
+	return Facts{account: &jetstream.AccountInfo{
+		Tier: jetstream.Tier{Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}},
+	}}
+}
+
+func tierOf(used uint64, limit int64) Facts {
+	return Facts{account: &jetstream.AccountInfo{Tiers: map[string]jetstream.Tier{
+		"R3": {Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}},
+	}}}
+}
+
+var (
+	stoppedLane    = inspect.Lane{Stream: "DELAY_1s", Reader: inspect.Reader{Owner: inspect.OwnerStopped, Instance: "kitchen"}}
+	leaderlessLane = inspect.Lane{Stream: "DELAY_1s", State: inspect.Silent, Error: "timeout"}
+	nobodyAnswers  = Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Err: errors.New("refused")}}}
+)
+
+func lateLane() inspect.Lane {
+	l := laneIn(jetstream.StreamConfig{Name: "DELAY_30m"})
+	l.Overdue = 90
+	return l
+}
+
+func laneOn(stream string, replicas int) inspect.Lane {
+	return laneIn(jetstream.StreamConfig{Name: stream, Replicas: replicas})
+}
+
+func greedy() Facts {
+	f := contained(math.MaxInt64)
+	f.Config.HoldBytes = 256 << 20
+	return f
+}
+
+// checkCases are facts, each with the finding of one check.
+var checkCases = []struct {
+	name  string
+	check func(Facts) []Finding
+	facts Facts
+	state Severity
+	part  string
+}{
+	{"too old", checkServer, ofVersion("2.12.11"), Warn, "2.12.11"},
+	{"too old of its line", checkServer, ofVersion("2.14.2"), Warn, "2.14.2"},
+	{"old enough", checkServer, ofVersion("2.12.12"), Fine, ""},
+	{"new enough", checkServer, ofVersion("2.14.3"), Fine, ""},
+
+	{"clocks agree", checkClocks, clocksOff(50*time.Millisecond, 80*time.Millisecond), Fine, "as ours, within 1ms"},
+	{"a second is Fine", checkClocks, clocksOff(-time.Second, 0), Fine, "1s behind"},
+	{"behind", checkClocks, clocksOff(-1001*time.Millisecond, 0), Warn, "behind ours, on n2"},
+	{"perhaps ahead", checkClocks, clocksOff(1500*time.Millisecond, 600*time.Millisecond), Fine, "ahead"},
+	{"far ahead", checkClocks, clocksOff(time.Minute, time.Second), Critical, "1m ahead of ours, on n2"},
+
+	{"account has room", checkStorage, accountOf(79, 100), Fine, ""},
+	{"account fills", checkStorage, accountOf(80, 100), Warn, "80 of 100"},
+	{"account full", checkStorage, accountOf(98, 100), Critical, "98 of 100"},
+	{"no limit", checkStorage, accountOf(98, -1), Fine, ""},
+	{"tier full", checkStorage, tierOf(100, 100), Critical, "R3 store"},
+	{"server full", checkStorage, fullServer(""), Critical, "insufficient"},
+
+	{"embedded server full", checkStorage, fullServer(EmbeddedName), Critical, "insufficient"},
+	{"store of the embedded server", checkStorage, asked(stats.Check{Name: "store", Detail: "9 of 9"}), Critical,
+		"http://here/readyz says: 9 of 9"},
+	{"ready", checkReady, asked(stats.Check{Name: "disk", OK: true}), Fine, "http://here/readyz"},
+	{"not ready", checkReady, asked(stats.Check{Name: "lanes", Detail: "not read: DELAY_5s"}), Critical,
+		"lanes: not read: DELAY_5s"},
+	{"nobody to ask", checkReady, nobodyAnswers, Fine, "no broker answers at http://here/readyz"},
+
+	{"a lane stopped", checkOwners, viewWith(stoppedLane), Critical, "DELAY_1s of kitchen"},
+
+	{"three replicas", checkDurability, viewWith(laneOn("", 3)), Fine, "by 2 of 3 servers"},
+	{"some have one", checkDurability, viewWith(laneOn("", 3), laneOn("DELAY_1s", 1)), Warn, "DELAY_1s"},
+
+	{"late", checkOwners, viewWith(lateLane()), Warn, "DELAY_30m by 1m30s"},
+
+	{"no JetStream", checkJetStream, Facts{accountErr: jetstream.ErrJetStreamNotEnabledForAccount}, Critical,
+		"not enabled"},
+	{"no answer", checkJetStream, Facts{accountErr: nats.ErrTimeout}, Critical, "timeout"},
+	{"no list", checkStreams, Facts{findErr: nats.ErrTimeout}, Critical, "timeout"},
+	{"no leader", checkStreams, viewWith(leaderlessLane), Critical, "DELAY_1s does not answer"},
+	{"max_bytes demanded", checkJetStream, Facts{
+		want: []streams.Spec{{Stream: "DELAY_1s"}}, Listed: inspect.Listed{All: map[string]*jetstream.StreamInfo{}},
+		account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxBytesRequired: true}}},
+	}, Warn, "max_bytes"},
+
+	{"no limit of memory", checkMemory, Facts{Host: Host{Memory: config.Memory{Runtime: math.MaxInt64}}}, Fine, "no limit"},
+	{"GOMEMLIMIT unset", checkMemory, contained(math.MaxInt64), Fine, "460 MiB"},
+	{"GOMEMLIMIT too high", checkMemory, contained(512 << 20), Warn, "512 MiB"},
+	{"GOMEMLIMIT set", checkMemory, contained(460 << 20), Fine, "460 MiB"},
+	{"DELAY_MEMORY too high", checkMemory, greedy(), Warn, "DELAY_MEMORY is 256 MiB"},
+}
+
+// TestChecks is for what no server in a test can be made to be.
+func TestChecks(t *testing.T) {
+	for _, test := range checkCases {
+		got := test.check(test.facts)
+		if len(got) != 1 || got[0].State != test.state || !strings.Contains(got[0].Detail, test.part) {
+			t.Errorf("%s: got %+v, want one that is %s with %q", test.name, got, test.state, test.part)
+			continue
+		}
+		if got[0].State > Fine && got[0].Do == "" {
+			t.Errorf("%s: no word of what to do", test.name)
+		}
+	}
+}
+
+// With nothing known but that there is no connection, only what needs none says something.
+func TestChecksWithoutFacts(t *testing.T) {
+	for _, f := range (Facts{ConnectErr: nats.ErrNoServers}).Findings() {
+		if f.Check != "connection" && f.Check != "memory" {
+			t.Errorf("got %+v from nothing", f)
+		}
+	}
+}
+
+func TestRulesAllow(t *testing.T) {
+	for _, test := range []struct {
+		rules *rules
+		want  bool
+	}{
+		{nil, true},
+		{&rules{}, true},
+		{&rules{Allow: []string{"a.>"}}, true},
+		{&rules{Allow: []string{"b.>", "a.*"}}, true},
+		{&rules{Allow: []string{"b.>"}}, false},
+		{&rules{Deny: []string{"a.b"}}, false},
+		{&rules{Allow: []string{"a.>"}, Deny: []string{"*.b"}}, false},
+	} {
+		if got := test.rules.allow("a.b"); got != test.want {
+			t.Errorf("%+v: got %v, want %v", test.rules, got, test.want)
+		}
+	}
+}
+
+// The bound of the embedded server has no setting, so none is named.
+func TestEmbeddedStoreAdvice(t *testing.T) {
+	f := fullServer(EmbeddedName)
+	got := checkStorage(f)[0].Do
+	if strings.Contains(got, "max_file_store") || !strings.Contains(got, "DELAY_EMBEDDED_DIR") {
+		t.Errorf("got %q, want what to do on this host", got)
+	}
+	f.serverName = "n1"
+	if got := checkStorage(f)[0].Do; !strings.Contains(got, "max_file_store") {
+		t.Errorf("got %q, want the setting of the servers", got)
+	}
+}

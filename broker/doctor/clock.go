@@ -1,0 +1,92 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/text"
+)
+
+const clockWarn, clockCritical = time.Second, 10 * time.Second
+
+// clock is what a leader's clock said.
+type clock struct {
+	leader string        // empty on a single server
+	offset time.Duration // of the server's clock to ours
+	within time.Duration // how wrong that may be
+}
+
+// lookAtClocks compares our clock with the clock of each leader. Of several answers, the quickest is the most exact.
+func (i asker) lookAtClocks(ctx context.Context, v inspect.Lanes) []clock {
+	var all []clock
+	seen := make(map[string]bool)
+	for _, l := range v.Lanes {
+		if l.Info == nil {
+			continue
+		}
+		leader := lane.SampleOf(l.Info, time.Time{}).Leader
+		if seen[leader] {
+			continue
+		}
+		seen[leader] = true
+		if c, ok := i.lookAtClock(ctx, l.Stream); ok {
+			c.leader = leader
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// lookAtClock asks the leader of a stream what time it is. Where it does not answer, ok is false.
+func (i asker) lookAtClock(ctx context.Context, stream string) (best clock, ok bool) {
+	const looks = 3
+	for range looks {
+		_ = i.Ask(ctx, func(ctx context.Context) error { // the next may answer
+			asked := time.Now()
+			s, err := i.JetStream.Stream(ctx, stream)
+			if err != nil {
+				return err
+			}
+			if half := time.Since(asked) / 2; !ok || half < best.within {
+				best.offset, best.within, ok = s.CachedInfo().TimeStamp.Sub(asked.Add(half)), half, true
+			}
+			return nil
+		})
+	}
+	return best, ok
+}
+
+func checkClocks(f Facts) []Finding {
+	if len(f.clocks) == 0 {
+		return nil
+	}
+	worst := slices.MaxFunc(f.clocks, func(a, b clock) int {
+		return cmp.Compare(a.offset.Abs()-a.within, b.offset.Abs()-b.within)
+	})
+	const do = "synchronise both by NTP;" +
+		" the broker goes by the server's clock, those who compute a due time by their own"
+	var detail string
+	switch sure := worst.offset.Abs() > worst.within; {
+	case !sure:
+		detail = "the server's is as ours, within " + text.Span(worst.within)
+	case worst.offset > 0:
+		detail = fmt.Sprintf("the server's is %s ahead of ours", text.Span(worst.offset))
+	default:
+		detail = fmt.Sprintf("the server's is %s behind ours", text.Span(-worst.offset))
+	}
+	if worst.leader != "" {
+		detail += ", on " + worst.leader
+	}
+	switch sure := worst.offset.Abs() - worst.within; {
+	case sure > clockCritical:
+		return verdict(Critical, do, "%s", detail)
+	case sure > clockWarn:
+		return verdict(Warn, do, "%s", detail)
+	}
+	return verdict(Fine, "", "%s", detail)
+}

@@ -1,0 +1,150 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/text"
+	"delaybroker/levels"
+)
+
+// Durability is what a client can see of how safely the streams keep what they have acknowledged. It is read off the
+// streams. The settings only say how new streams are made.
+type Durability struct {
+	Streams   []jetstream.StreamConfig
+	Clustered bool
+	Sync      *Sync  // of the embedded server; nil for another, of which nobody can see it
+	Version   string // of the server; empty when somebody else judges it
+}
+
+// Sync is how often a server syncs to disk.
+type Sync struct {
+	Always bool // after every write
+	Every  time.Duration
+}
+
+// String says in words what a power cut can take.
+func (s Sync) String() string {
+	if s.Always {
+		return "fsync for every write"
+	}
+	return "fsync every " + levels.FormatDuration(s.Every)
+}
+
+// A Weakness is an avoidable way to lose acknowledged messages.
+type Weakness struct {
+	State    Severity
+	What, Do string
+}
+
+// unseen is the remark about servers that are not embedded: the JetStream API does not tell their sync interval.
+const unseen = "what was not synced, which a client cannot see: 2 minutes' worth unless sync_interval says otherwise"
+
+// Words says what an acknowledgement means, by the weakest of the streams, and what could be better.
+func (d Durability) Words() (meaning string, weak []Weakness) {
+	if len(d.Streams) == 0 {
+		return "unknown: no stream was looked at", nil
+	}
+	var memory, async, single, even []string
+	fewest, most := d.Streams[0].Replicas, 0
+	for _, s := range d.Streams {
+		fewest, most = min(fewest, s.Replicas), max(most, s.Replicas)
+		switch {
+		case s.Storage == jetstream.MemoryStorage:
+			memory = append(memory, s.Name)
+		case s.PersistMode == jetstream.AsyncPersistMode:
+			async = append(async, s.Name)
+		case s.Replicas <= 1:
+			single = append(single, s.Name)
+		case s.Replicas%2 == 0:
+			even = append(even, s.Name)
+		}
+	}
+	add := func(state Severity, streams []string, do, format string) {
+		if len(streams) > 0 {
+			weak = append(weak, Weakness{state, fmt.Sprintf(format, d.naming(streams)), do})
+		}
+	}
+	add(Critical, memory, "recreate them with file storage, when empty",
+		"in memory, where a restart of the servers loses what is pending: %s")
+	add(Warn, async, "recreate them with the default persist_mode, when empty", "acknowledged before it is written: %s")
+	switch {
+	case d.Sync != nil:
+	case d.Clustered:
+		add(Warn, single, "nats stream edit <stream> --replicas 3",
+			"1 replica in a cluster, which is late when its server is down and lost with its disk: %s")
+	default:
+		add(Warn, single, "use 3 replicas on a cluster, or sync_interval: always (or 1s) in the server's configuration",
+			"1 replica of %s: lost with its disk, and a power cut loses what was not synced,"+
+				" two minutes with the default sync_interval")
+	}
+	add(Warn, even, "nats stream edit <stream> --replicas 3",
+		"an even number of replicas survives no more than one less would: %s")
+	if belowFloor(d.Version) {
+		weak = append(weak, Weakness{Warn, "nats-server " + d.Version + " has known security holes",
+			"use 2.12.12, 2.14.3 or later"})
+	}
+	return d.meaning(fewest, most, len(memory) > 0, len(async) > 0), weak
+}
+
+// naming names some of the streams, or says that it is all of them: a table is read on a screen.
+func (d Durability) naming(streams []string) string {
+	if len(streams) > 4 && len(streams) == len(d.Streams) {
+		return fmt.Sprintf("all %d streams", len(streams))
+	}
+	return text.Few(streams)
+}
+
+// meaning describes streams that have from fewest to most replicas. Memory: some are in memory. Async: some acknowledge
+// before they write.
+func (d Durability) meaning(fewest, most int, memory, async bool) string {
+	replicas := fmt.Sprint(fewest)
+	if most > fewest {
+		replicas = fmt.Sprintf("%d to %d", fewest, most)
+	}
+	facts := fmt.Sprintf("replicas %s", replicas)
+	if d.Version != "" {
+		facts += ", nats-server " + d.Version
+	}
+	quorum := fewest/2 + 1
+	switch {
+	case memory:
+		return fmt.Sprintf("acknowledged means in the memory of %d of %d at least, in some streams (%s):"+
+			" a restart of these takes everything", quorum, fewest, facts)
+	case async:
+		return fmt.Sprintf("acknowledged means received by %d of %d servers at least,"+
+			" and in some streams not yet written (%s): a crash takes what was not", quorum, fewest, facts)
+	case fewest > 1:
+		return fmt.Sprintf("acknowledged means written to a file by %d of %d servers at least (%s):"+
+			" kept with %d of them lost; a power cut of most at once takes %s",
+			quorum, fewest, facts, fewest-quorum, unseen)
+	case d.Sync == nil:
+		return fmt.Sprintf("acknowledged means written to a file by one server (%s):"+
+			" a crash of it takes nothing; a power cut takes %s; a broken disk takes everything", facts, unseen)
+	case d.Sync.Always:
+		return fmt.Sprintf("acknowledged means on the disk of this host, %s (file, %s):"+
+			" a power cut takes nothing, a broken disk everything", d.Sync, facts)
+	}
+	return fmt.Sprintf("acknowledged means written to a file on this host, %s (%s):"+
+		" a crash takes nothing, a power cut what came since the last fsync, a broken disk everything", d.Sync, facts)
+}
+
+// finding lists what is weak, after what an acknowledgement means: a reader needs both.
+func (d Durability) finding() Finding {
+	meaning, weak := d.Words()
+	f := Finding{Detail: meaning}
+	var do []string
+	for _, w := range weak {
+		f.State = max(f.State, w.State)
+		f.Detail += "; weak: " + w.What
+		if !slices.Contains(do, w.Do) {
+			do = append(do, w.Do)
+		}
+	}
+	f.Do = strings.Join(do, "; ")
+	return f
+}

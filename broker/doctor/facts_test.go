@@ -1,0 +1,143 @@
+package doctor
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/config"
+	"delaybroker/broker/streams"
+	"delaybroker/test/natstest"
+)
+
+// finds wants a finding of a check, in a state and with some words.
+func (f Facts) finds(t *testing.T, check string, state Severity, part string) {
+	t.Helper()
+	for _, one := range f.Findings() {
+		if one.Check == check && one.State == state && strings.Contains(one.Detail, part) {
+			return
+		}
+	}
+	t.Errorf("no finding %s, %s with %q in %+v", check, state, part, f.Findings())
+}
+
+// TestGatherChangesNothing: Gather tries whether there is room, and stores nothing. Where nobody answers, it first
+// waits for a broker to take over.
+func TestGatherChangesNothing(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "delay", "1s 5s")
+		provision(t, s, cfg)
+		i := open(t, s, cfg, "")
+		began := time.Now()
+		f := Gather(t.Context(), i, Host{Memory: config.Memory{Runtime: config.NoLimit}}, nil)
+		wantTook(t, began, time.Second)
+		f.finds(t, "streams", Fine, "all 8 are there")
+		f.finds(t, "storage", Fine, "a trial was accepted")
+		f.finds(t, "lanes", Critical, "nobody reads any of the 6 lanes")
+		f.finds(t, "rights", Fine, "all that the broker needs")
+		v, err := i.Look(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range v.Lanes {
+			if l.Info.State.LastSeq != 0 {
+				t.Errorf("%s holds %d messages", l.Stream, l.Info.State.LastSeq)
+			}
+		}
+	})
+}
+
+// TestGatherGoesOn: what one check may not ask, another does.
+func TestGatherGoesOn(t *testing.T) {
+	bubble(t, denied("$JS.API.INFO", "delayctl.status"), func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "delay", "1s 5s")
+		provision(t, s, cfg)
+		began := time.Now()
+		f := Gather(t.Context(), open(t, s, cfg, tried), Host{}, nil)
+		wantTook(t, began, 0)
+		f.finds(t, "rights", Warn, "doctor may not ask: $JS.API.INFO, delayctl.status; the broker can do without")
+		f.finds(t, "streams", Fine, "all 8 are there")
+	})
+}
+
+// TestLanesAreCountedUnasked: who may neither ask the instances nor list consumers, as the broker's own user with the
+// rights it needs, hears of as many lanes as there are, and that it is not known who reads them.
+func TestLanesAreCountedUnasked(t *testing.T) {
+	bubble(t, denied("delayctl.status", "$JS.API.CONSUMER.LIST.>"), func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "delay", "1s 5s")
+		made := provision(t, s, cfg)
+		js, err := jetstream.New(s.Connect())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range made.Changes { // where there is a consumer, its stream's information says so to everybody
+			if _, err := js.CreateConsumer(t.Context(), c.Stream, jetstream.ConsumerConfig{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f := Gather(t.Context(), open(t, s, cfg, tried), Host{}, nil)
+		f.finds(t, "lanes", Fine, "6 lanes, 0 messages pending; whether somebody reads 6 of them ")
+		f.finds(t, "lanes", Fine, "is not known, as this user may not ask: nats: permissions violation")
+	})
+}
+
+// TestLinkThatWritesIsNotTriedByAnother: the right to write belongs to the link that has a user of its own.
+func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
+	bubble(t, denied("delaysys.>"), func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "delay", "1s 5s")
+		provision(t, s, cfg)
+		connects := func() (*nats.Conn, error) { return s.Connect(), nil }
+		fails := func() (*nats.Conn, error) { return nil, errors.New("no such file") }
+		links := []Link{
+			{Name: "write", From: "SOME_VARIABLE", Connect: connects},
+			{Name: "read", From: "OTHER_VARIABLE", Connect: fails},
+		}
+		f := Gather(t.Context(), open(t, s, cfg, tried), Host{}, links)
+		f.finds(t, "storage", Fine, "was not tried")
+		f.finds(t, "rights", Fine, "all that the broker needs")
+		f.finds(t, "connection", Fine, "to write")
+		f.finds(t, "connection", Critical, "to read: no such file")
+	})
+}
+
+// TestSkippedHidesNothing: a check that is skipped is no reason to leave out what another one finds.
+func TestSkippedHidesNothing(t *testing.T) {
+	f := viewWith(lateLane())
+	f.prefix, f.refused = "delay", []string{"Publish to $JS.API.STREAM.LIST"}
+	f.Found, f.All = []streams.Spec{{Stream: "DELAY_30m"}}, map[string]*jetstream.StreamInfo{"DELAY_30m": {}}
+	f.apiPrefix, f.account = "$JS.API", &jetstream.AccountInfo{}
+	late := func(found []Finding) bool {
+		return slices.ContainsFunc(found, func(one Finding) bool { return one.Check == "lanes" && one.State == Warn })
+	}
+	if late(f.Findings()) {
+		t.Error("without --skip, lanes are late beside the missing right that is their cause")
+	}
+	if found := f.Findings("rights"); !late(found) {
+		t.Errorf("with --skip rights, no lane is late in %+v", found)
+	}
+}
+
+// TestDeafSession asks nothing whose answer it may not hear, and so waits for nothing.
+func TestDeafSession(t *testing.T) {
+	deaf := server.Permissions{Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}}}
+	bubble(t, deaf, func(t *testing.T, s *natstest.Server) {
+		began := time.Now()
+		f := Gather(t.Context(), open(t, s, with(t, "delay", "1s 5s"), tried), Host{}, nil)
+		wantTook(t, began, 0)
+		for _, err := range []error{f.accountErr, f.findErr} {
+			if !errors.Is(err, nats.ErrPermissionViolation) {
+				t.Errorf("got %v, want the refusal of the subscription", err)
+			}
+		}
+		got := checkRights(f)
+		if len(got) != 1 || got[0].State != Critical || !strings.Contains(got[0].Detail, "Subscription to _INBOX.") {
+			t.Errorf("got %+v, want the right that is missing", got)
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+)
+
+// healthy are situations that happen to every installation.
+var healthy = []situation{
+	{name: "idle and never used", set: func(sc *scene) { sc.serve() }},
+	{name: "idle for hours", set: func(sc *scene) {
+		sc.other("ORDERS", "orders.>")
+		sc.serve()
+		sc.publish(3, "delay.1s.orders.x")
+		time.Sleep(2 * time.Hour)
+	}},
+	{name: "a fresh start, not ready yet", set: func(sc *scene) { sc.launch() }},
+	{name: "10,000 pending in one level", set: func(sc *scene) {
+		sc.serve()
+		sc.publish(10_000, "delay.5m.orders.x")
+	}},
+	{name: "more pending than memory holds", set: func(sc *scene) {
+		sc.cfg.HoldMessages = 16
+		sc.serve()
+		sc.publish(500, "delay.5m.orders.x")
+		sc.publish(500, "delayin.2m.orders.x")
+		time.Sleep(time.Minute)
+	}},
+	{name: "an instance that stands by", set: func(sc *scene) {
+		sc.cfg.MaxOwners = 1
+		sc.serve()
+		sc.serve()
+	}},
+	{name: "two instances that share the lanes", set: func(sc *scene) {
+		sc.serve()
+		sc.serve()
+		time.Sleep(time.Minute)
+	}},
+	{name: "two instances that hand over lanes", set: func(sc *scene) {
+		sc.serve()
+		sc.serve()
+		time.Sleep(5 * time.Second)
+	}},
+	{name: "the only instance alone", set: func(sc *scene) {
+		sc.cfg.MaxOwners = 0
+		sc.serve()
+	}},
+	{name: "just restarted", set: func(sc *scene) {
+		sc.serve().stop()
+		sc.launch()
+	}},
+	{name: "an instance died a second ago", set: func(sc *scene) {
+		dies := sc.serve()
+		sc.serve()
+		time.Sleep(time.Minute)
+		dies.crash()
+		time.Sleep(time.Second)
+	}},
+	{name: "an upgrade in progress", rights: deaf(), set: func(sc *scene) {
+		sc.cfg.Ladder, sc.cfg.HoldMessages = ladder(sc.t, "1s 5m 6m 7m 8m 9m"), 16
+		sc.serve(nats.UserInfo(tried, tried)) // from before there was a question
+		for _, level := range []string{"5m", "6m", "7m", "8m", "9m"} {
+			sc.publish(500, "delay."+level+".orders.x") // so that it rests in all of them
+		}
+		sc.serve()
+		time.Sleep(time.Minute)
+	}},
+	{name: "a broker that may not answer, and has read far ahead", rights: deaf(), set: func(sc *scene) {
+		sc.cfg.HoldMessages = 16
+		sc.serve(nats.UserInfo(tried, tried))
+		sc.publish(500, "delay.5m.orders.x")
+		time.Sleep(time.Minute)
+	}},
+	{name: "the only instance, which may not answer, and has read far ahead", rights: deaf(), set: func(sc *scene) {
+		sc.cfg.HoldMessages, sc.cfg.MaxOwners = 16, 0
+		sc.serve(nats.UserInfo(tried, tried))
+		sc.publish(500, "delay.5m.orders.x")
+		time.Sleep(time.Minute)
+	}},
+	{name: "a retry storm to one target", set: func(sc *scene) {
+		mail := &micro.EndpointConfig{
+			Subject: "shop.mail", Handler: micro.HandlerFunc(func(r micro.Request) { _ = r.Error("500", "down", nil) }),
+		}
+		if _, err := micro.AddService(sc.client, micro.Config{
+			Name: "mail", Version: "1.0.0", Endpoint: mail,
+		}); err != nil {
+			sc.t.Fatal(err)
+		}
+		sc.serve()
+		sc.publish(500, "delay.1s.shop.mail", "Delay-Deliver", "request")
+		time.Sleep(2 * time.Minute)
+	}},
+	{name: "a subscriber that is down for a deploy", set: func(sc *scene) {
+		sc.serve()
+		sc.publish(50, "delay.1s.shop.mail", "Delay-Deliver", "core")
+		time.Sleep(20 * time.Second)
+	}},
+	{name: "a client flood", set: func(sc *scene) {
+		sc.serve()
+		sc.publish(3000, "delay.1s.orders.x")
+		sc.publish(1000, "delayin.1500ms.orders.x")
+	}},
+	{name: "a large backlog after an outage", set: func(sc *scene) {
+		sc.serve().stop()
+		sc.publish(3000, "delay.1s.orders.x")
+		time.Sleep(time.Hour)
+		sc.serve()
+		time.Sleep(3 * time.Second)
+	}},
+	{name: "few dead letters, and old", set: func(sc *scene) {
+		before := sc.serve()
+		sc.publish(3, "delayin.soon.orders.x")
+		time.Sleep(time.Minute)
+		before.stop()
+		time.Sleep(25 * time.Hour)
+		sc.serve()
+	}},
+	{name: "levels changed, and one drains", set: func(sc *scene) {
+		sc.serve().stop()
+		sc.publish(20, "delay.5m.orders.x")
+		sc.cfg.Ladder = ladder(sc.t, "1s 5s")
+		sc.serve()
+	}},
+	{name: "streams of other hands, verified", set: func(sc *scene) {
+		sc.provisioned()
+		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) {
+			c.Description, c.Metadata["owner"], c.AllowDirect = "made by terraform", "platform", true
+			c.Compression = jetstream.S2Compression
+		})
+		sc.cfg.Provision = false
+		sc.serve()
+	}},
+	{name: "somebody else tails a level", set: func(sc *scene) {
+		sc.serve()
+		sc.tail("DELAY_5s")
+	}},
+	{name: "streams of others, and another broker's", set: func(sc *scene) {
+		sc.other("LEDGER", "ledger.>")
+		mine := sc.cfg
+		sc.cfg.Prefix = "later"
+		sc.serve()
+		sc.publish(3, "later.5m.orders.x")
+		sc.cfg = mine
+		sc.serve()
+	}},
+	{name: "the server was restarted", set: func(sc *scene) {
+		sc.serve()
+		sc.publish(20, "delay.5m.orders.x")
+		sc.server.Restart(10 * time.Second)
+		time.Sleep(time.Second)
+	}},
+	{name: "bounds that are far away", options: server.Options{JetStreamMaxStore: 1 << 30}, set: func(sc *scene) {
+		sc.cfg.MaxPending, sc.cfg.MaxPendingBytes = 1000, 1<<20
+		sc.serve()
+		sc.publish(20, "delay.5m.orders.x")
+	}},
+	{name: "a newer broker reads a stream of its own", set: func(sc *scene) {
+		sc.serve()
+		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "99" })
+	}},
+	{name: "a stream that was deleted, and made again", set: func(sc *scene) {
+		sc.serve()
+		sc.remove("DELAY_5s")
+		time.Sleep(20 * time.Second)
+		sc.provisioned()
+		time.Sleep(20 * time.Second)
+	}},
+	{name: "messages that a level may not take yet", set: func(sc *scene) {
+		sc.serve()
+		sc.publish(20, "delay.5m.orders.x", "Delay-Until", time.Now().Add(time.Hour).Format(time.RFC3339))
+	}},
+	{name: "a paused target", set: func(sc *scene) {
+		sc.serve()
+		if _, err := open(sc.t, sc.server, sc.cfg, "").Pause(sc.t.Context(), "orders.>"); err != nil {
+			sc.t.Fatal(err)
+		}
+		sc.publish(2000, "delay.1s.orders.x")
+		time.Sleep(time.Hour)
+	}},
+	{name: "a secret of the settings", set: func(sc *scene) {
+		sc.cfg.Secrets = []string{strings.Repeat("s", 32)}
+		sc.serve()
+		sc.publish(20, "delayin.2m.orders.x")
+	}},
+}
+
+// TestDoctorIsQuiet: what happens to every installation is no finding.
+func TestDoctorIsQuiet(t *testing.T) {
+	for _, s := range healthy {
+		s.play(t, func(t *testing.T, found []Finding) {
+			if not := bad(found); not != "" {
+				t.Errorf("got\n%swant nothing", not)
+			}
+		})
+	}
+}
+
+// deaf are the rights of a broker that cannot be asked, as one from before there was a question.
+func deaf() server.Permissions {
+	not := &server.SubjectPermission{Deny: []string{"delayctl.status", "delayctl.status.>"}}
+	return server.Permissions{Publish: not, Subscribe: not}
+}

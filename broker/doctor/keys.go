@@ -1,0 +1,62 @@
+package doctor
+
+import (
+	"context"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/entry"
+)
+
+// mostCounted bounds how many messages of a stream are looked at for their keys. The oldest come first: they are the
+// ones that an earlier key has sealed.
+const mostCounted = 100_000
+
+// sealedWith says how many messages of a stream each key has sealed.
+type sealedWith struct {
+	stream string
+	kind   streams.Kind
+	by     map[string]uint64 // by the id of the key
+	more   bool              // there are more than were looked at
+	err    error             // why they could not be counted
+}
+
+// countKeys counts, while there is more than one key, what each has sealed. Otherwise it asks nothing.
+func (i asker) countKeys(ctx context.Context, found []streams.Spec) (all []sealedWith) {
+	if len(i.Policy().Keys.IDs()) < 2 {
+		return nil
+	}
+	for _, s := range found {
+		if s.Broken != nil || s.Kind == streams.Intake || s.Kind == streams.Owners { // the table is sealed at each start
+			continue
+		}
+		counted := sealedWith{stream: s.Stream, kind: s.Kind, by: make(map[string]uint64)}
+		counted.err = i.countKeysOf(ctx, &counted)
+		all = append(all, counted)
+		if counted.err != nil { // most likely we may not
+			break
+		}
+	}
+	return all
+}
+
+func (i asker) countKeysOf(ctx context.Context, to *sealedWith) error {
+	ctx, cancel := i.Allowed(ctx)
+	defer cancel()
+	looked := 0
+	for m, err := range i.Headers(to.stream, "doctor").All(ctx) {
+		if err != nil {
+			return err
+		}
+		if looked++; looked > mostCounted {
+			to.more = true
+			break
+		}
+		in := m.Incoming(to.stream)
+		if seals := in.Header[message.HeaderSeal]; len(seals) == 1 &&
+			(to.kind != streams.Timers || in.Subject == i.names.Armed() || entry.ClaimsOurs(i.Policy(), in)) {
+			to.by[message.KeyID(seals[0])]++
+		}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package doctor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/inspect"
+	"delaybroker/levels"
+	"delaybroker/test/natstest"
+)
+
+// tried is the user of an inspector that may not do everything.
+const tried = "tried"
+
+// bubble runs f under fake time with a server that has a user without bounds, and one with these rights.
+func bubble(t *testing.T, rights server.Permissions, f func(t *testing.T, s *natstest.Server)) {
+	t.Helper()
+	natstest.BubbleWith(t, server.Options{NoAuthUser: "all", Users: []*server.User{
+		{Username: "all", Password: "all"}, {Username: tried, Password: tried, Permissions: &rights},
+	}}, f)
+}
+
+// denied are the rights to everything but some subjects to publish on.
+func denied(subjects ...string) server.Permissions {
+	return server.Permissions{Publish: &server.SubjectPermission{Deny: subjects}}
+}
+
+// open is an inspector as a user, or as the one without bounds.
+func open(t *testing.T, s *natstest.Server, cfg broker.Config, user string) *inspect.Inspector {
+	t.Helper()
+	var as []nats.Option
+	if user != "" {
+		as = append(as, nats.UserInfo(user, user))
+	}
+	i, err := inspect.Open(s.Connect(as...), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// with is a configuration with few levels.
+func with(t *testing.T, prefix, ladder string) broker.Config {
+	t.Helper()
+	l, err := levels.Parse(ladder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return broker.Config{Prefix: prefix, Ladder: l}
+}
+
+// provision makes the streams of a configuration.
+func provision(t *testing.T, s *natstest.Server, cfg broker.Config) inspect.Provisioned {
+	t.Helper()
+	done, err := open(t, s, cfg, "").Provision(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+// wantTook wants exactly so much time to have passed.
+func wantTook(t *testing.T, began time.Time, want time.Duration) {
+	t.Helper()
+	if took := time.Since(began); took != want {
+		t.Errorf("took %s, want %s", took, want)
+	}
+}

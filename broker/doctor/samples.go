@@ -1,0 +1,74 @@
+package doctor
+
+import (
+	"context"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/entry"
+)
+
+const (
+	// mostSamples is how many messages of each retry lane are looked at, from the first to the last.
+	mostSamples = 8
+	// mostSubjects bounds an answer that names every subject of the dead letters.
+	mostSubjects = 5000
+)
+
+// lookCloser finds out why deliveries are refused, and what the dead letters have in common. It asks nothing that a
+// broker's user may not ask, and a few samples are enough to name what is wrong.
+func (i asker) lookCloser(ctx context.Context, f *Facts) {
+	for _, l := range f.lanes.Lanes {
+		switch {
+		case l.Info == nil || l.Pending == 0:
+		case l.Kind == streams.Retry:
+			f.retrying = append(f.retrying, i.sample(ctx, l)...)
+		case l.Kind == streams.Dead && l.Info.State.NumSubjects <= mostSubjects:
+			f.codes = i.countCodes(ctx, l.Stream)
+		}
+	}
+}
+
+// sample reads messages of a retry lane. What cannot be read is left out.
+func (i asker) sample(ctx context.Context, l inspect.Lane) (all []message.Request) {
+	first, last := l.Info.State.FirstSeq, l.Info.State.LastSeq
+	step := max(1, (last-first)/(mostSamples-1))
+	for sequence := first; sequence <= last; sequence += step {
+		_ = i.Ask(ctx, func(ctx context.Context) error { // another may be there
+			in, err := i.Stored(ctx, l.Stream, sequence)
+			if err != nil {
+				return err
+			}
+			if r, problem := entry.ParseAny(i.Policy(), in); problem == nil {
+				all = append(all, r.Request)
+			}
+			return nil
+		})
+	}
+	return all
+}
+
+// countCodes counts dead letters by their subjects.
+func (i asker) countCodes(ctx context.Context, stream string) map[message.Code]uint64 {
+	codes := make(map[message.Code]uint64)
+	_ = i.Ask(ctx, func(ctx context.Context) error { // then they are not known
+		s, err := i.JetStream.Stream(ctx, stream)
+		if err != nil {
+			return err
+		}
+		info, err := s.Info(ctx, jetstream.WithSubjectFilter(i.names.DeadFilter()))
+		if err != nil {
+			return err
+		}
+		for subject, n := range info.State.Subjects {
+			if code, _, ok := i.names.ParseDead(subject); ok {
+				codes[code] += n
+			}
+		}
+		return nil
+	})
+	return codes
+}

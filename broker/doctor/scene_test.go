@@ -1,0 +1,138 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/config"
+	"delaybroker/test/natstest"
+)
+
+// A scene is a server under fake time, what runs on it, and who asks what is wrong.
+type scene struct {
+	t      *testing.T
+	server *natstest.Server
+	client *nats.Conn
+	js     jetstream.JetStream
+	cfg    broker.Config // of the next broker, and of the one who asks
+	host   Host          // of the one who asks
+	links  []Link        // likewise
+}
+
+// A situation is what a scene is made to be, and what doctor is to say of it.
+type situation struct {
+	name    string
+	options server.Options
+	rights  server.Permissions // of the user tried
+	user    string             // who asks; empty for one without bounds
+	set     func(sc *scene)
+}
+
+// play brings the situation about under fake time, and judges what doctor finds.
+func (s situation) play(t *testing.T, judge func(t *testing.T, found []Finding)) {
+	t.Run(s.name, func(t *testing.T) {
+		opts := s.options
+		if opts.ServerName == "" {
+			opts.ServerName = EmbeddedName // one replica is what there is, and how it syncs is known
+		}
+		opts.NoAuthUser = "all"
+		opts.Users = []*server.User{
+			{Username: "all", Password: "all"}, {Username: tried, Password: tried, Permissions: &s.rights},
+		}
+		natstest.BubbleWith(t, opts, func(t *testing.T, server *natstest.Server) {
+			sc := &scene{t: t, server: server, cfg: with(t, "", "1s 5s 5m")}
+			sc.cfg.RetryLadder = ladder(t, "1s 30s")
+			sc.cfg.MaxOwners, sc.cfg.Provision = 3, true
+			sc.host = Host{Version: "1", Client: nats.Version, Memory: config.Memory{Runtime: config.NoLimit}, Sync: &Sync{Every: time.Second}}
+			sc.client = sc.server.Connect()
+			sc.js = sc.server.JetStream(sc.client)
+			s.set(sc)
+			i := open(t, sc.server, sc.cfg, s.user)
+			judge(t, Gather(t.Context(), i, sc.host, sc.links).Findings())
+		})
+	})
+}
+
+// running is a broker in a scene.
+type running struct {
+	broker *broker.Broker
+	cancel context.CancelFunc
+	links  broker.Links
+	done   chan struct{} // closed when Run has ended
+	err    error         // of Run
+}
+
+// launch runs a broker until the scene ends, and does not wait for it.
+func (sc *scene) launch(as ...nats.Option) *running {
+	sc.t.Helper()
+	cfg := sc.cfg
+	cfg.Log = slog.New(slog.NewTextHandler(sc.t.Output(), nil))
+	dial := func() *nats.Conn { return sc.server.Connect(append(as, nats.ReconnectBufSize(-1))...) }
+	r := &running{links: broker.Links{Read: dial(), Write: dial(), Deliver: dial(), Control: dial()}}
+	var err error
+	if r.broker, err = broker.New(r.links, cfg); err != nil {
+		sc.t.Fatal(err)
+	}
+	var ctx context.Context
+	ctx, r.cancel = context.WithCancel(context.Background())
+	r.done = make(chan struct{})
+	go func() {
+		defer close(r.done)
+		r.err = r.broker.Run(ctx)
+	}()
+	sc.t.Cleanup(r.stop)
+	return r
+}
+
+// serve runs a broker until the scene ends. It is ready.
+func (sc *scene) serve(as ...nats.Option) *running {
+	sc.t.Helper()
+	r := sc.launch(as...)
+	select {
+	case <-r.broker.Ready():
+	case <-r.done:
+		sc.t.Fatalf("the broker ended before it was ready: %v", r.err)
+	}
+	return r
+}
+
+// stop ends it as a signal does.
+func (r *running) stop() {
+	synctest.Wait() // the server leaves goroutines behind where it is stopped while it makes a stream
+	r.cancel()
+	<-r.done
+	r.close()
+}
+
+// crash ends it as kill -9 does.
+func (r *running) crash() {
+	r.close()
+	r.stop()
+}
+
+func (r *running) close() {
+	for _, nc := range []*nats.Conn{r.links.Read, r.links.Write, r.links.Deliver, r.links.Control} {
+		nc.Close()
+	}
+}
+
+// bad are the findings that are not fine, a line each.
+func bad(found []Finding) string {
+	var b strings.Builder
+	for _, f := range found {
+		if f.State > Fine {
+			fmt.Fprintf(&b, "%s %s: %s ==> %s\n", f.State, f.Check, f.Detail, f.Do)
+		}
+	}
+	return b.String()
+}

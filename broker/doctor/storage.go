@@ -1,0 +1,100 @@
+package doctor
+
+import "delaybroker/broker/inspect"
+
+// storeWarn is the part of a limit from which an operator should know; FullAt is critical.
+const storeWarn = 0.8
+
+// EmbeddedFull is what to do when the embedded server is full.
+const EmbeddedFull = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker," +
+	" which takes three quarters of it again; or say how much in DELAY_EMBEDDED_CONFIG (jetstream: max_file)"
+
+// Usage is how much of a store is used.
+type Usage struct {
+	Bytes uint64
+	Limit int64 // zero or less is none
+}
+
+// Part is between 0 and 1, and 0 without a limit.
+func (u Usage) Part() float64 {
+	if u.Limit <= 0 {
+		return 0
+	}
+	return float64(u.Bytes) / float64(u.Limit)
+}
+
+func checkStorage(f Facts) []Finding {
+	var all []Finding
+	for _, what := range embeddedStorage { // which knows better than a trial
+		if said := f.Host.Probe.failing(what); said != "" {
+			all = append(all, verdict(Critical,
+				"free space on the disk of DELAY_EMBEDDED_DIR: nothing new is accepted or moved",
+				"the broker at %s says: %s", f.Host.Probe.URL, said)...)
+		}
+	}
+	if f.account == nil && f.All == nil {
+		return all
+	}
+	for _, l := range f.lanes.Lanes {
+		if l.Info != nil && inspect.IsFull(l.Info) {
+			all = append(all, verdict(Critical, f.makeRoom(l),
+				"%s is full: %d messages, %d bytes", l.Stream, l.Pending, l.Bytes)...)
+		}
+	}
+	if f.trial.refusal != "" {
+		do := "raise max_file_store of the servers: nothing new is accepted or moved"
+		if f.serverName == EmbeddedName {
+			do = EmbeddedFull
+		}
+		all = append(all, verdict(Critical, do, "the servers refuse to store: %s", f.trial.refusal)...)
+	}
+	all = append(all, f.checkAccount()...)
+	switch {
+	case all != nil:
+		return all
+	case f.trial.known:
+		return verdict(Fine, "", "a trial was accepted")
+	}
+	return verdict(Fine, "", "no limit in sight is near; the servers' own limit was not tried")
+}
+
+// makeRoom is what to do about a stream that is full: raise the bound, where it was set.
+func (f Facts) makeRoom(l inspect.Lane) string {
+	bytes := inspect.IsFullOfBytes(l.Info)
+	want, _ := inspect.SpecOf(f.want, l.Stream)
+	switch {
+	case bytes && want.MaxBytes > 0:
+		return "raise DELAY_MAX_PENDING_BYTES, and restart the broker"
+	case !bytes && want.MaxMsgs > 0:
+		return "raise DELAY_MAX_PENDING, and restart the broker"
+	case bytes:
+		return "raise its max_bytes: nats stream edit " + l.Stream
+	}
+	return "raise its max_msgs: nats stream edit " + l.Stream
+}
+
+// checkAccount looks at the account's limits, which it may have for each tier: R1, R3 and so on.
+func (f Facts) checkAccount() []Finding {
+	if f.account == nil {
+		return nil
+	}
+	stores := map[string]Usage{"": {f.account.Store, f.account.Limits.MaxStore}}
+	for name, t := range f.account.Tiers {
+		stores[name+" "] = Usage{t.Store, t.Limits.MaxStore}
+	}
+	var all []Finding
+	for tier, used := range stores {
+		state := Fine
+		switch part := used.Part(); {
+		case part >= inspect.FullAt:
+			state = Critical
+		case part >= storeWarn:
+			state = Warn
+		}
+		if state > Fine {
+			all = append(all, verdict(state, "raise the account's limit of storage",
+				"the account's %sstore holds %d of %d bytes", tier, used.Bytes, used.Limit)...)
+		}
+	}
+	return all
+}

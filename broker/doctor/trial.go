@@ -1,0 +1,115 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/streams"
+)
+
+// doctorTarget is the target of a message that is only tried.
+const doctorTarget = "delaybroker.doctor"
+
+// trial is what became of a publish that the server traces and does not store.
+type trial struct {
+	known   bool
+	refusal string
+	mapped  string // where an account's mapping sends what clients publish to a level; empty where they reach it
+	from    string // such a subject
+}
+
+// try publishes as the broker does when it moves a message, as a trace: a server that knows tracing goes through all
+// the checks and stores nothing. A full store cannot be seen otherwise. Servers that might not know it, and other
+// accounts, where the trace may be cut off, are not tried.
+func (i asker) try(ctx context.Context, f *Facts) trial {
+	level := someLevel(f.want, f.Found)
+	if f.apiPrefix != ownAPI || !knownAboveFloor(f.version) || level == "" {
+		return trial{}
+	}
+	var t trial
+	_ = i.Ask(ctx, func(ctx context.Context) error { // unknown then
+		answer, err := i.trace(ctx, i.names.Hop(level, doctorTarget))
+		if err != nil {
+			return err
+		}
+		for _, e := range answer.Events {
+			if e.Type == "in" && e.Error != "" { // we may not publish there, which says nothing of the store
+				return errors.New(e.Error)
+			}
+		}
+		if t.known = true; answer.Error != nil {
+			t.refusal = answer.Error.Description
+		}
+		return nil
+	})
+	subject := strings.TrimSuffix(i.names.LevelFilter(level), ">") + doctorTarget
+	if !t.known || f.user == nil || !f.user.Permissions.Publish.allow(subject) {
+		return t
+	}
+	_ = i.Ask(ctx, func(ctx context.Context) error { // then it is not known
+		answer, err := i.trace(ctx, subject)
+		for _, e := range answer.Events {
+			if e.Type == "sm" && e.To != subject {
+				t.from, t.mapped = subject, e.To
+			}
+		}
+		return err
+	})
+	return t
+}
+
+// someLevel is one that this version writes to, and clients publish to; empty when there is none.
+func someLevel(want, found []streams.Spec) (level string) {
+	for _, s := range found {
+		_, wanted := inspect.SpecOf(want, s.Stream)
+		if wanted && s.Kind == streams.Level && s.Format <= streams.Format && s.Broken == nil {
+			level = s.Name
+		}
+	}
+	return level
+}
+
+// traced is a server's answer to a trace (nats-server, server/msgtrace.go), or that of the stream.
+type traced struct {
+	Error  *jetstream.APIError `json:"error"`
+	Events []struct {
+		Type  string `json:"type"`
+		Error string `json:"error"`
+		To    string `json:"to"` // of a subject mapping
+	} `json:"events"`
+}
+
+// trace publishes a message that is not delivered, and returns what would have become of it.
+func (i asker) trace(ctx context.Context, subject string) (answer traced, err error) {
+	inbox := i.Conn.NewInbox()
+	sub, err := i.Conn.SubscribeSync(inbox)
+	if err != nil {
+		return answer, err
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
+	msg := nats.NewMsg(subject)
+	msg.Reply = inbox
+	msg.Header.Set("Nats-Trace-Dest", inbox)
+	msg.Header.Set("Nats-Trace-Only", "true")
+	if err := i.Conn.PublishMsg(msg); err != nil {
+		return answer, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	m, err := sub.NextMsgWithContext(ctx)
+	if errors.Is(err, nats.ErrNoResponders) { // said to the publisher; the trace comes behind it
+		m, err = sub.NextMsgWithContext(ctx)
+	}
+	if err != nil {
+		return answer, err
+	}
+	err = json.Unmarshal(m.Data, &answer)
+	return answer, err
+}

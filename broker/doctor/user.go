@@ -1,0 +1,72 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/link"
+)
+
+// userInfo is what the server says of a user.
+type userInfo struct {
+	User        string      `json:"user"`
+	Account     string      `json:"account"`
+	Permissions permissions `json:"permissions"`
+}
+
+// suffix is who a user is, if that is known.
+func (u *userInfo) suffix() string {
+	if u == nil || u.User == "" {
+		return ""
+	}
+	return fmt.Sprintf(" as %s in account %s", u.User, u.Account)
+}
+
+// askUser asks the server who we are. Servers without a system account do not answer.
+func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error) {
+	err = s.Ask(ctx, func(ctx context.Context) error {
+		m, err := s.Conn.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
+		if err != nil {
+			return err
+		}
+		var answer struct {
+			Data *userInfo `json:"data"`
+		}
+		if err := json.Unmarshal(m.Data, &answer); err != nil {
+			return fmt.Errorf("decode who we are: %w", err)
+		}
+		user = answer.Data
+		return nil
+	})
+	return user, err
+}
+
+// linkUser is who a link is that has a user of its own.
+type linkUser struct {
+	link, from string
+	inbox      string
+	user       *userInfo // nil when the server does not say
+	err        error     // of the connection
+}
+
+// ask connects as the link does, and asks the server who that is.
+func (l Link) ask(ctx context.Context) linkUser {
+	u := linkUser{link: l.Name, from: l.From}
+	nc, err := l.Connect()
+	if err != nil {
+		u.err = err
+		return u
+	}
+	s, err := inspect.NewSession(nc, "$JS.API") // which is not asked
+	if err != nil {
+		nc.Close()
+		u.err = err
+		return u
+	}
+	defer s.Close()
+	u.inbox = link.Inbox(nc)
+	u.user, _ = askUser(ctx, s) // not known then
+	return u
+}

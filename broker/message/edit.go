@@ -1,0 +1,130 @@
+package message
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A HeaderEdit is an operator's change of a dead letter's headers. Names match in any case.
+type HeaderEdit struct {
+	Drop []string `json:"drop,omitempty"` // headers to remove; a header that the letter does not have is no error
+	Set  Header   `json:"set,omitempty"`  // headers to add, in place of all the values that they have
+}
+
+// editable are the request headers that an operator may set on a dead letter. All but HeaderUntil may be dropped.
+var editable = []string{HeaderUntil, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderMaxAttempts}
+
+// Edited is a dead letter with changed headers. The client's own headers change freely within the bounds that hold for
+// clients. The editable request headers mean the same as a client's, with two differences: Delay-Until may be past, and
+// a duration in Delay-Expires counts from now if the message was due before. All other headers of the broker and of the
+// server are refused: an operator could forge an id, or have the target's stream purged.
+func (p Policy) Edited(l Letter, edit HeaderEdit, now time.Time) (Letter, *Problem) {
+	s, problem := SplitHeader(edit.Set, true)
+	if problem == nil {
+		problem = s.Misspelt()
+	}
+	if problem != nil {
+		return l, problem
+	}
+	for name := range edit.Set {
+		if problem := checkEdit(name); problem != nil {
+			return l, problem
+		}
+	}
+	l.User = maps.Clone(l.User)
+	for _, name := range edit.Drop {
+		if problem := checkEdit(name); problem != nil {
+			return l, problem
+		}
+		if problem := l.drop(name); problem != nil {
+			return l, problem
+		}
+	}
+	for name := range s.User {
+		l.dropUser(name)
+	}
+	if l.User == nil {
+		l.User = s.User
+	} else {
+		maps.Copy(l.User, s.User)
+	}
+	if _, problem := SplitHeader(l.User, true); problem != nil { // the bounds hold for old and new headers together
+		return l, problem
+	}
+	return l, p.editOptions(&l, s, now)
+}
+
+// checkEdit refuses the headers that only a broker or a server writes. A misspelt header is not refused: an operator
+// may drop what the reason of the letter names.
+func checkEdit(name string) *Problem {
+	ours := CanonicalName(name)
+	if ours != "" && !slices.Contains(editable, ours) || reserved(plainName(name)) {
+		return Problemf(BadOption, "the header %s is reserved: of the headers that begin with Delay- or Nats-, an operator "+
+			"may change only %s", Excerpt(name), strings.Join(editable, ", "))
+	}
+	return nil
+}
+
+func (l *Letter) drop(name string) *Problem {
+	switch CanonicalName(name) {
+	case HeaderUntil:
+		return Problemf(BadOption, "Delay-Until cannot be dropped: set another time, or deliver the message at once")
+	case HeaderExpires:
+		l.Expires = time.Time{}
+	case HeaderDeliver:
+		l.Mode = ""
+	case HeaderTTL:
+		l.TTL = ""
+	case HeaderMaxAttempts:
+		l.MaxAttempts = 0
+	default:
+		l.dropUser(name)
+	}
+	return nil
+}
+
+func (l *Letter) dropUser(name string) {
+	maps.DeleteFunc(l.User, func(has string, _ []string) bool { return strings.EqualFold(has, strings.TrimSpace(name)) })
+}
+
+// editOptions reads the request headers that are set.
+func (p Policy) editOptions(l *Letter, s Block, now time.Time) *Problem {
+	until, problem := s.One(HeaderUntil)
+	if problem != nil {
+		return problem
+	}
+	if s.Delay[HeaderUntil] != nil {
+		due, problem := ParseTime(until)
+		if problem == nil {
+			problem = p.CheckDelay(now, due)
+		}
+		if problem != nil {
+			return problem
+		}
+		l.Due, l.DueEdited = due, true
+	}
+	from := l.Request
+	from.Expires = time.Time{}
+	if from.Due.Before(now) {
+		from.Due = now
+	}
+	asked, problem := from.options(s)
+	if problem != nil {
+		return problem
+	}
+	if s.Delay[HeaderExpires] != nil {
+		l.Expires = asked.Expires
+	}
+	if s.Delay[HeaderDeliver] != nil {
+		l.Mode = asked.Mode
+	}
+	if s.Delay[HeaderTTL] != nil {
+		l.TTL = asked.TTL
+	}
+	if s.Delay[HeaderMaxAttempts] != nil {
+		l.MaxAttempts, problem = p.maxAttempts(l.Target, s)
+	}
+	return problem
+}

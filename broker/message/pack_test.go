@@ -1,0 +1,87 @@
+package message
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// TestPackKeepsEveryField: a request with any one field set is the same after it was packed, or is not packed. A field
+// that a later change adds and does not pack fails here.
+func TestPackKeepsEveryField(t *testing.T) {
+	all, count := Request{}, 0
+	for i := range reflect.TypeFor[Request]().NumField() {
+		name := reflect.TypeFor[Request]().Field(i).Name
+		var r Request
+		if name == "origin" {
+			if _, packed := r.WithOrigin(Origin{Series: 1}).Pack(nil); packed {
+				t.Error("a round of a series is packed, and its origin is lost")
+			}
+			continue
+		}
+		fill(t, reflect.ValueOf(&r).Elem().Field(i))
+		if roundTrip(t, name, r) {
+			count++
+			reflect.ValueOf(&all).Elem().Field(i).Set(reflect.ValueOf(r).Field(i))
+		}
+	}
+	if !roundTrip(t, "all", all) || count < 20 {
+		t.Errorf("%d fields can be packed", count)
+	}
+}
+
+// roundTrip reports whether the request is packed.
+func roundTrip(t *testing.T, name string, r Request) bool {
+	t.Helper()
+	b, ok := r.Pack([]byte("before"))
+	if !ok {
+		return false
+	}
+	if got := Unpack(b[len("before"):]); !reflect.DeepEqual(got, r) {
+		t.Errorf("%s: unpacked is\n%+v, want\n%+v", name, got, r)
+	}
+	return true
+}
+
+// fill sets a field to a value that is not its zero value.
+func fill(t *testing.T, v reflect.Value) {
+	t.Helper()
+	switch v.Interface().(type) {
+	case time.Time:
+		v.Set(reflect.ValueOf(time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)))
+		return
+	case Header:
+		v.Set(reflect.ValueOf(Header{"X-A": {"1", ""}, "x-a": {"\r\x00é"}, "": {}}))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("DELAY_30m-1-2")
+	case reflect.Int:
+		v.SetInt(1 << 40)
+	default:
+		t.Fatalf("a field of the kind %s", v.Kind())
+	}
+}
+
+// BenchmarkPack is the cost of packing a request without headers, and of unpacking it.
+func BenchmarkPack(b *testing.B) {
+	at := time.Now().UTC()
+	r := Request{
+		ID: "DELAY_30m-1234-1732060800000000000", Subject: "delay.30m.orders.expire", Accepted: at, Due: at,
+		Target: "orders.expire",
+	}
+	var buffer []byte
+	b.Run("pack", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			buffer, _ = r.Pack(buffer[:0])
+		}
+	})
+	b.Run("unpack", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			r = Unpack(buffer)
+		}
+	})
+}

@@ -1,0 +1,21 @@
+package stats
+
+import "delaybroker/broker/text"
+
+// A Check is one reason for a probe's answer, as /readyz has it.
+type Check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// FailingChecks are those of a probe that are not good, in words.
+func FailingChecks(checks []Check) []string {
+	var bad []string
+	for _, c := range checks {
+		if !c.OK {
+			bad = append(bad, text.Printable(c.Name+": "+c.Detail, 300))
+		}
+	}
+	return bad
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/broker/text"
+	"delaybroker/cmd/terminal"
+)
+
+// maxEdits is how many letters are edited in one run. Their bodies are in memory.
+const maxEdits = 100
+
+// An editedLetter names the letter of an edit. The time tells it from the letter of this number in a stream that was
+// created again.
+type editedLetter struct {
+	sequence uint64
+	at       int64 // Unix nanoseconds
+}
+
+func keyOf(l deadletter.Letter) editedLetter { return editedLetter{l.Sequence, l.At.UnixNano()} }
+
+// resendEdited opens an editor for each letter, one after the other, and then resends those that were changed. An error
+// of the editor, or in the text, ends it before the first letter is resent.
+func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) error {
+	var letters []deadletter.Letter
+	for l, err := range d.List(ctx, deadletter.Query{Filter: d.filter}) {
+		if err != nil {
+			return err
+		}
+		if letters = append(letters, l); len(letters) > maxEdits {
+			return fmt.Errorf("%w: --edit: more than %d letters; choose fewer", errUsage, maxEdits)
+		}
+	}
+	edits := make(map[editedLetter]deadletter.Edit)
+	unchanged := inspect.LetterOutcome{Did: inspect.LetterLeft, Why: "nothing was changed in the editor"}
+	var numbers []uint64
+	for _, l := range letters {
+		change := o.change
+		var err error
+		if change.Edit, err = a.editLetter(ctx, l, func(e deadletter.Edit) error {
+			change.Edit = e
+			return d.Try(ctx, l, change, d.Time())
+		}); err != nil {
+			return fmt.Errorf("number %d: %w; no letter is resent", l.Sequence, err)
+		}
+		if change.Edit.None() {
+			unchanged.Letters, unchanged.Number = unchanged.Letters+1, l.Sequence
+			continue
+		}
+		edits[keyOf(l)] = change.Edit
+		numbers = append(numbers, l.Sequence)
+	}
+	w := deadWork{deadLetters: d, dry: o.dry}
+	if unchanged.Letters > 0 {
+		w.before = []inspect.LetterOutcome{unchanged}
+	}
+	if len(edits) == 0 { // a filter without numbers would choose all
+		if err := a.showOutcomes(w, w.before, true); err != nil {
+			return err
+		}
+		return w.verdict(w.before)
+	}
+	w.LetterWork = d.ResendingEach(deadletter.Filter{Sequences: numbers}, func(l deadletter.Letter) deadletter.Change {
+		change := o.change
+		change.Edit = edits[keyOf(l)]
+		return change
+	}, o.dry)
+	resend := w.Do
+	w.Do = func(ctx context.Context, l deadletter.Letter) error {
+		if _, known := edits[keyOf(l)]; !known {
+			return deadletter.ErrAbsent
+		}
+		return resend(ctx, l)
+	}
+	return a.work(ctx, w)
+}
+
+// editLetter lets a person edit one letter, and returns what was changed. Check judges the edit. If the text cannot be
+// used, its file stays, and the error names it.
+func (a *app) editLetter(
+	ctx context.Context, l deadletter.Letter, check func(deadletter.Edit) error,
+) (edit deadletter.Edit, err error) {
+	f, err := os.CreateTemp("", "delaybroker-letter-*.txt") // only this user may read it
+	if err != nil {
+		return edit, err
+	}
+	_, err = f.WriteString(letterText(l))
+	if err = cmp.Or(err, f.Close()); err == nil {
+		err = a.runEditor(ctx, f.Name())
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return edit, err
+	}
+	text, err := os.ReadFile(f.Name())
+	if err != nil {
+		return edit, err
+	}
+	if edit, err = parseLetterText(l, string(text)); err == nil && !edit.None() {
+		err = check(edit)
+	}
+	if err != nil {
+		return edit, fmt.Errorf("%w; your text is kept in %s", err, f.Name())
+	}
+	return edit, os.Remove(f.Name())
+}
+
+// editorCommand is the command of the person's editor, with its arguments. It is empty if none is set.
+func editorCommand() []string {
+	return strings.Fields(cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")))
+}
+
+// runEditor runs the editor on a file, and waits until it ends.
+func (a *app) runEditor(ctx context.Context, file string) error {
+	words := editorCommand()
+	interrupts := make(chan os.Signal, 1) // Ctrl-C is the editor's, and not ours
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	editor := exec.CommandContext(ctx, words[0], append(words[1:], file)...)
+	editor.Stdin, editor.Stdout, editor.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := editor.Run(); err != nil {
+		return fmt.Errorf("editor %s: %w", words[0], err)
+	}
+	return nil
+}
+
+// letterText is the text of a letter for an editor: comments, headers, an empty line, and the body if it is text.
+func letterText(l deadletter.Letter) string {
+	var b strings.Builder
+	comment := func(format string, args ...any) {
+		fmt.Fprintf(&b, "# %s\n", text.Printable(fmt.Sprintf(format, args...), terminal.MostCell))
+	}
+	comment("dead letter %d to %s: %s", l.Sequence, terminal.OrDash(l.Target), inspect.Reason(l))
+	comment("Change headers and body, or remove headers. Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL and")
+	comment("Delay-Max-Attempts mean what they mean for a client. A letter that is not changed is not resent.")
+	if !l.Understood() {
+		comment("It needs a time: add Delay-Until, or resend with --now.")
+	}
+	if !editable(l.Data) {
+		comment("Its body of %d bytes is not text, and stays. What is written below the empty line replaces it.", l.Size)
+	}
+	headers := letterHeaders(l)
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		for _, value := range headers[name] {
+			fmt.Fprintf(&b, "%s: %s\n", name, value)
+		}
+	}
+	b.WriteByte('\n')
+	if editable(l.Data) {
+		b.Write(l.Data)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// editable reports whether a body is text that an editor leaves as it is.
+func editable(body []byte) bool {
+	return utf8.Valid(body) && !strings.ContainsFunc(string(body), func(r rune) bool {
+		return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7f
+	})
+}
+
+// letterHeaders are the headers that may be changed: the client's own, and what it asked for.
+func letterHeaders(l deadletter.Letter) message.Header {
+	h := maps.Clone(l.User)
+	if h == nil {
+		h = make(message.Header)
+	}
+	set := func(name, value string, known bool) {
+		if known {
+			h[name] = []string{value}
+		}
+	}
+	set(message.HeaderUntil, l.Due.Format(time.RFC3339Nano), l.Understood())
+	set(message.HeaderExpires, l.Expires.Format(time.RFC3339Nano), !l.Expires.IsZero())
+	set(message.HeaderDeliver, string(l.Mode), l.Mode != "")
+	set(message.HeaderTTL, l.TTL+"s", l.TTL != "" && l.TTL != "never")
+	set(message.HeaderTTL, l.TTL, l.TTL == "never")
+	set(message.HeaderMaxAttempts, strconv.Itoa(l.MaxAttempts), l.MaxAttempts > 0)
+	return h
+}
+
+// parseLetterText finds what was changed in the text of a letter.
+func parseLetterText(l deadletter.Letter, text string) (edit deadletter.Edit, err error) {
+	head, body, ok := strings.Cut("\n"+text, "\n\n")
+	if !ok {
+		return edit, errors.New("the text has no empty line, which ends the headers")
+	}
+	var lines []string
+	for line := range strings.SplitSeq(strings.TrimPrefix(head, "\n"), "\n") {
+		if line != "" && !strings.HasPrefix(line, "# ") {
+			lines = append(lines, line)
+		}
+	}
+	written, err := parseHeaders(lines)
+	if err != nil {
+		return edit, err
+	}
+	had := letterHeaders(l)
+	for name, values := range written {
+		if !slices.Equal(values, had[name]) {
+			if edit.Set == nil {
+				edit.Set = make(message.Header)
+			}
+			edit.Set[name] = values
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(had)) {
+		if _, stays := written[name]; !stays {
+			edit.Drop = append(edit.Drop, name)
+		}
+	}
+	body = strings.TrimSuffix(body, "\n") // editors end the last line
+	if editable(l.Data) && body != string(l.Data) || !editable(l.Data) && body != "" {
+		edit.Body = []byte(body)
+	}
+	return edit, nil
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/message"
+)
+
+// editor makes a shell script the editor. It has the file's name in $1.
+func editor(t *testing.T, script string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "editor.sh")
+	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("VISUAL", "")
+	t.Setenv("EDITOR", "sh "+file)
+	t.Setenv("TMPDIR", t.TempDir())
+}
+
+// arrived is a message that arrived at orders.>, by its sequence.
+func (o *operated) arrived(sequence uint64) *nats.Msg {
+	o.t.Helper()
+	eventually(o.t, "delivery", func() bool { return o.held("ORDERS") >= sequence })
+	s, err := o.js.Stream(o.t.Context(), "ORDERS")
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	m, err := s.GetMsg(o.t.Context(), sequence)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return &nats.Msg{Header: m.Header, Data: m.Data}
+}
+
+// All letters that are chosen are repaired with the same headers and body, and arrive so. A dry run says what the run
+// does.
+func TestDeadResendRepaired(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.letters("delayin.1ms.orders.a", "delayin.soon.orders.b")
+	o.createOrders()
+	repair := []string{
+		"dead", "resend", "--all", "-H", "X-Fixed: yes", "-H", "Delay-Until: 2026-01-01T00:00:00Z",
+		"--drop-header", "X-Other", "--body", "-",
+	}
+	dry, _, err := runVerb(t, "new body", append(repair, "--json", "--dry-run")...)
+	if want := `"outcomes":[{"did":"resent","letters":2}]`; err != nil || !strings.Contains(dry, want) {
+		t.Fatalf("got %s and %v, want %s", dry, err, want)
+	}
+	if got := o.held("DELAY_DEAD"); got != 2 {
+		t.Fatalf("%d letters after a dry run, want 2", got)
+	}
+	mustRunVerb(t, "new body", repair...)
+	for n := range uint64(2) {
+		m := o.arrived(n + 1)
+		if m.Header.Get("X-Fixed") != "yes" || string(m.Data) != "new body" {
+			t.Errorf("got %v with %q", m.Header, m.Data)
+		}
+	}
+	if got := o.held("DELAY_DEAD"); got != 0 {
+		t.Errorf("%d letters are left, want none", got)
+	}
+	for _, test := range []struct {
+		parts []string
+		args  []string
+	}{
+		{[]string{"Delay-Id", "reserved"}, []string{"-H", "Delay-Id: x"}},
+		{[]string{"Nats-Rollup", "reserved"}, []string{"-H", "Nats-Rollup: all"}},
+		{[]string{"Delay-Due", "reserved"}, []string{"--drop-header", "Delay-Due"}},
+		{[]string{"no header", "Delay-Expire"}, []string{"-H", "Delay-Expire: 1h"}},
+		{[]string{"Key: value"}, []string{"-H", "nothing"}},
+		{[]string{"--edit together"}, []string{"--edit", "--body", "x"}},
+	} {
+		wantVerbError(t, 2, test.parts, append([]string{"dead", "resend", "--all"}, test.args...)...)
+	}
+	t.Setenv("VISUAL", "")
+	t.Setenv("EDITOR", "")
+	wantVerbError(t, 2, []string{"EDITOR"}, "dead", "resend", "--all", "--edit")
+}
+
+// The editor gets each letter. Those that were changed are resent so, and the others stay.
+func TestDeadResendEdited(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.letters("delayin.1ms.orders.a", "delayin.1ms.orders.b")
+	o.createOrders()
+	editor(t, `grep -q 'orders.b:' "$1" && exit 0
+sed -i 's/^body of.*/edited/; s/^Delay-Until: .*/&\nX-New: 1/' "$1"`)
+	s := o.summary(1, "resend", "--all", "--edit", "--dry-run")
+	const want = `[{"did":"resent","letters":1},{"did":"left","letters":1,` +
+		`"why":"nothing was changed in the editor","number":2}]`
+	if got := s.String(); got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	if got := o.summary(1, "resend", "--all", "--edit").String(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if m := o.arrived(1); string(m.Data) != "edited" || m.Header.Get("X-New") != "1" {
+		t.Errorf("got %v with %q", m.Header, m.Data)
+	}
+	if got := o.held("DELAY_DEAD"); got != 1 {
+		t.Errorf("%d letters are left, want 1", got)
+	}
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 0 {
+		t.Errorf("files are left: %v, %v", left, err)
+	}
+
+	editor(t, "exit 0")
+	const left = `[{"did":"left","letters":1,"why":"nothing was changed in the editor","number":2}]`
+	if got := o.summary(1, "resend", "--all", "--edit").String(); got != left {
+		t.Errorf("nothing was changed: got %s, want %s", got, left)
+	}
+	editor(t, `echo "Delay-Id: forged" | cat - "$1" > "$1.new" && mv "$1.new" "$1"`)
+	_, _, err := o.run("dead", "resend", "--all", "--edit")
+	if err == nil || !strings.Contains(err.Error(), "reserved") ||
+		!strings.Contains(err.Error(), "kept in "+os.TempDir()) {
+		t.Errorf("a forged header: got %v", err)
+	}
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 1 {
+		t.Errorf("got the files %v and %v, want the text that was typed", left, err)
+	}
+	editor(t, "exit 1")
+	if _, _, err := o.run("dead", "resend", "--all", "--edit"); err == nil || !strings.Contains(err.Error(), "editor sh") {
+		t.Errorf("an editor that fails: got %v", err)
+	}
+	if got := o.held("DELAY_DEAD"); got != 1 {
+		t.Errorf("%d letters are left, want 1", got)
+	}
+}
+
+// The text of a letter that nobody changes is no edit, whatever the letter carries.
+func TestLetterText(t *testing.T) {
+	for _, body := range []string{"", "one", "one\n", "\n\nthree\n\n", "# no comment\n", "a\r\nb", "\x00\x01", "\xff"} {
+		l := deadletter.Letter{Data: []byte(body), Size: len(body)}
+		l.User = message.Header{"X": {"1", "2"}, "#odd": {"# x"}, "Empty": {""}}
+		l.TTL, l.MaxAttempts, l.Mode = "60", 3, message.ModeCore
+		l.Code, l.Sentence = message.Undelivered, "two\n\nlines"
+		edit, err := parseLetterText(l, letterText(l))
+		if err != nil || !edit.None() {
+			t.Errorf("%q: got %+v and %v, want no edit", body, edit, err)
+		}
+		edit, err = parseLetterText(l, letterText(l)+"more\n")
+		if err != nil || edit.Body == nil || !strings.HasSuffix(string(edit.Body), "\nmore") {
+			t.Errorf("%q: got %q and %v, want another body", body, edit.Body, err)
+		}
+	}
+	l := deadletter.Letter{Data: []byte("body")}
+	l.User = message.Header{"X": {"1"}, "Y": {"2"}}
+	edit, err := parseLetterText(l, "# comment\nX: 3\nX: 4\nZ: 5\n\n\n")
+	if err != nil || !slices.Equal(edit.Set["X"], []string{"3", "4"}) || !slices.Equal(edit.Set["Z"], []string{"5"}) ||
+		!slices.Equal(edit.Drop, []string{"Y"}) || edit.Body == nil || len(edit.Body) != 0 {
+		t.Errorf("got %+v and %v", edit, err)
+	}
+	if _, err := parseLetterText(l, "X: 3"); err == nil {
+		t.Error("a text without an empty line is taken")
+	}
+}
