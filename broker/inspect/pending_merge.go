@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"delaybroker/broker/lane"
-	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
 )
 
@@ -168,12 +167,11 @@ func (m *merge) waiting(s *source, stored lane.Stored) (w Waiting, ok bool) {
 		return w, false
 	}
 	w = Waiting{
-		ID: r.ID, MsgID: r.MsgID, Target: r.Target, Due: r.When().UTC(),
-		Accepted: r.Accepted.UTC(), Stream: s.Stream,
+		ID: r.ID, MsgID: r.MsgID, Target: r.Target, Due: r.When().UTC(), Accepted: r.Accepted.UTC(), Stream: s.Stream,
 		Sequence: stored.Sequence, Bytes: stored.BodySize(), Attempts: r.Attempts, place: r.When(),
 	}
-	if address := m.names.Parse(stored.Subject); address.Form == message.FormTimer {
-		w.Key = address.Key()
+	if s.Kind == streams.Timers {
+		w.Key = m.names.Parse(stored.Subject).Key()
 	}
 	if problem != nil {
 		w.Problem, w.Due, w.place = string(problem.Code), time.Time{}, stored.At

@@ -14,7 +14,6 @@ import (
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
-	"delaybroker/broker/payload"
 	"delaybroker/broker/text"
 )
 

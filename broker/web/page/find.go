@@ -10,6 +10,7 @@ import (
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer/store"
 )
 

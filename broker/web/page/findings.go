@@ -5,7 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"delaybroker/broker/inspect"
+	"delaybroker/broker/doctor"
+	"delaybroker/broker/text"
 )
 
 const (
@@ -17,9 +18,9 @@ const (
 
 // Findings is what doctor says of the fleet.
 type Findings struct {
-	Time     time.Time         `json:"time"` // zero before the first check
-	Findings []inspect.Finding `json:"findings"`
-	Trouble  string            `json:"trouble,omitempty"` // why there is no newer check
+	Time     time.Time        `json:"time"` // zero before the first check
+	Findings []doctor.Finding `json:"findings"`
+	Trouble  string           `json:"trouble,omitempty"` // why there is no newer check
 }
 
 // counts is what whoever sees no rows may know of it: findings name targets.
@@ -53,20 +54,20 @@ func (w *watch) check(ctx context.Context, by *seat) {
 	ctx, cancel := context.WithTimeout(ctx, findingsTime)
 	defer cancel()
 	i, err := by.take(ctx)
-	f := Findings{Time: time.Now().UTC(), Findings: []inspect.Finding{}}
+	f := Findings{Time: time.Now().UTC(), Findings: []doctor.Finding{}}
 	if err != nil {
 		w.mu.Lock()
 		f = w.found
 		w.mu.Unlock()
 		f.Trouble = "the fleet could not be checked: " + why(err)
 	} else {
-		host := inspect.Host{Version: w.cfg.Version}
+		host := doctor.Host{Version: w.cfg.Version}
 		if w.cfg.Host != nil {
 			host = w.cfg.Host()
 		}
-		host.Probe = inspect.Probe{URL: "this instance", Checks: w.cfg.Checks()}
-		for _, one := range i.Gather(ctx, host, nil).Findings("rights") {
-			if one.State > inspect.Fine {
+		host.Probe = doctor.Probe{URL: "this instance", Checks: w.cfg.Checks()}
+		for _, one := range doctor.Gather(ctx, i, host, nil).Findings("rights") {
+			if one.State > doctor.Fine {
 				one.Detail, one.Do = text.Printable(one.Detail, 600), text.Printable(one.Do, 600)
 				f.Findings = append(f.Findings, one)
 			}
@@ -84,7 +85,7 @@ func (w *watch) check(ctx context.Context, by *seat) {
 func countsOf(f Findings) counts {
 	c := counts{Time: f.Time, Trouble: f.Trouble != ""}
 	for _, one := range f.Findings {
-		if one.State == inspect.Critical {
+		if one.State == doctor.Critical {
 			c.Critical++
 		} else {
 			c.Warnings++
@@ -95,7 +96,7 @@ func countsOf(f Findings) counts {
 
 // findings answers with the last check.
 func (p *Page) findings(w http.ResponseWriter, _ *http.Request) {
-	f := Findings{Findings: []inspect.Finding{}}
+	f := Findings{Findings: []doctor.Finding{}}
 	if watched := p.watched.Load(); watched != nil {
 		watched.mu.Lock()
 		f = watched.found

@@ -10,6 +10,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/ratelog"
 	"delaybroker/broker/stats"
@@ -33,7 +34,7 @@ type Config struct {
 	Open       func(ctx context.Context) (*inspect.Inspector, error)
 	History    *history.Book
 	Durability *atomic.Pointer[string] // what an acknowledgement means, once that is known
-	Host       func() inspect.Host     // this host, for the findings; nil if nothing is known of it
+	Host       func() doctor.Host      // this host, for the findings; nil if nothing is known of it
 	Version    string
 	Prefix     string // of the broker's subjects
 	Rates      deliver.Rates

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 )
 
 // maxNotes is how many timers of a selection are named that nothing can be done to, or was not.
@@ -74,8 +75,8 @@ func actSelected(ctx context.Context, i *inspect.Inspector, d deed) (done, error
 }
 
 // note adds a note, unless there are many.
-func (p *plan) note(text string) {
+func (p *plan) note(said string) {
 	if len(p.Notes) < maxNotes {
-		p.Notes = append(p.Notes, text.Printable(text, 600))
+		p.Notes = append(p.Notes, text.Printable(said, 600))
 	}
 }

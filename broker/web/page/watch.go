@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"delaybroker/broker"
+	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats/history"
 )
@@ -52,7 +53,7 @@ type watch struct {
 func (p *Page) produce(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watch{Page: p, rates: make(rates), nudge: make(chan struct{}, 1), recheck: make(chan struct{}, 1)}
-	w.found.Findings = []inspect.Finding{}
+	w.found.Findings = []doctor.Finding{}
 	p.watched.Store(w)
 	var looking sync.WaitGroup
 	looking.Go(func() { w.lookOn(ctx) })
