@@ -16,6 +16,7 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
 )
@@ -134,7 +135,7 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 				c.check(wish(timer.Cancel, "fired", 0), timer.TooLate, 0)
 				c.check(moveTo("fired", 0, until), timer.TooLate, 0)
 				c.check(wish(timer.Fire, "fired", 0), timer.TooLate, 0)
-				if a := c.check(wish(timer.Get, "fired", 0), timer.Fired, 0); a.Became != message.OutcomeDelivered {
+				if a := c.check(wish(timer.Get, "fired", 0), timer.Fired, 0); a.Became != entry.Delivered {
 					t.Errorf("it became %q", a.Became)
 				}
 				if down {

@@ -8,8 +8,8 @@ import (
 	"time"
 	_ "time/tzdata"
 
-	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/test/natstest"
 )
 
@@ -210,7 +210,7 @@ func TestMissedAtTheEnd(t *testing.T) {
 		if got := b.broker.Status().Missed; got != 1 {
 			t.Errorf("%d were missed, want the last", got)
 		}
-		if a := controls(c).do(wish(timer.Get, "k", 0)); a.Outcome != timer.Fired || a.Became != message.OutcomeMissed {
+		if a := controls(c).do(wish(timer.Get, "k", 0)); a.Outcome != timer.Fired || a.Became != entry.Missed {
 			t.Errorf("it is %+v", a)
 		}
 		time.Sleep(time.Hour)

@@ -17,6 +17,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/test/natstest"
 )
 
@@ -26,23 +27,23 @@ import (
 // it delivers.
 func (c *client) fire(subject, instance string) {
 	c.t.Helper()
-	c.decide(subject, func(r message.Request, generation uint64) message.Header {
+	c.decide(subject, func(r entry.Pending, generation uint64) message.Header {
 		return r.FiredHeader(generation, instance)
 	})
 }
 
 // decide stores, in place of the last entry of a timer's subject, what an instance makes of it.
-func (c *client) decide(subject string, header func(r message.Request, generation uint64) message.Header) {
+func (c *client) decide(subject string, header func(r entry.Pending, generation uint64) message.Header) {
 	c.t.Helper()
 	policy, m := c.policy("delay"), c.last(subject)
 	for _, name := range []string{"Nats-Stream", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Subject"} { // of the answer
 		delete(m.Header, name)
 	}
-	e := policy.ParseTimer(message.Incoming{
+	e := entry.Parse(policy, message.Incoming{
 		Stream: "DELAY_TIMERS", Sequence: m.Sequence, At: m.Time, Subject: subject, Header: message.Header(m.Header),
 		Data: m.Data,
 	})
-	h := header(e.Request, m.Sequence)
+	h := header(e.Pending, m.Sequence)
 	policy.Keys.SealMessage(subject, h, m.Data, time.Now())
 	c.store(&nats.Msg{Subject: subject, Header: nats.Header(h), Data: m.Data})
 }

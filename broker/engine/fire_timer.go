@@ -116,7 +116,6 @@ func (w *worker) won(f *flight, r message.Request) {
 	if f.timer.Swept() {
 		w.shared.tally.Swept.Add(1)
 	}
-	r.Timer, r.Recurs = message.Timer{}, nil
 	r.Hop = max(r.Hop, f.request.Hop)
 	f.request, f.tries = r, 0
 }
@@ -136,7 +135,7 @@ func (w *worker) lookAt(f *flight) {
 // lookBefore asks whether the rounds before are settled.
 func (w *worker) lookBefore(f *flight) {
 	f.timer.Asked()
-	subject, series, generation := f.timer.Subject, f.request.Series, f.timer.Generation
+	subject, series, generation := f.timer.Subject, f.request.Origin().Series, f.timer.Generation
 	w.ask(func(ctx context.Context) event {
 		settled, alone, err := w.timers.stream.BeforeSettled(ctx, subject, series, generation)
 		return preceded{f, settled, alone, err}

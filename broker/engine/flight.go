@@ -61,15 +61,18 @@ type publish struct {
 	found   uint64 // the sequence at which the stream says that it has it already; zero when it does not say so
 	anew    string // what makes its id one that nobody can have used; empty until that is needed
 
-	bodyless bool // it stands for the message, whose body stays where it is
+	marker *role.Alarm // of a marker: the timer for which it stands, whose body stays where it is; nil otherwise
 }
 
 // header makes the headers, without a seal.
 func (p *publish) header() message.Header {
 	var h message.Header
-	if p.kind == dead {
+	switch {
+	case p.kind == dead:
 		h = p.as.DeadHeader(p.why)
-	} else {
+	case p.marker != nil:
+		h = p.marker.MarkerHeader(*p.as)
+	default:
 		h = p.as.HopHeader()
 	}
 	if p.anew != "" {
@@ -80,7 +83,7 @@ func (p *publish) header() message.Header {
 
 // body is what the publish has as its body.
 func (p *publish) body(f *flight) []byte {
-	if p.bodyless {
+	if p.marker != nil {
 		return nil
 	}
 	return f.Data

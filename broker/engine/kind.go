@@ -7,6 +7,7 @@ import (
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/stats"
+	"delaybroker/broker/timer/entry"
 )
 
 // laneKind is the behaviour that differs between kinds of lanes. The loop is the same for all of them. A new kind of
@@ -45,8 +46,14 @@ func (plainLane) source() source { return source{share: freeShare} }
 
 // parse makes a timer of a message that is a marker.
 func (plainLane) parse(w *worker, f *flight, in message.Incoming) {
-	if f.request, f.problem = w.shared.keys.Policy.Parse(in); f.problem == nil && f.request.Timer.Pending() {
-		f.timer = w.timers.stream.OfMarker(f.request)
+	policy := w.shared.keys.Policy
+	if !entry.IsMarker(policy.Names, in) {
+		f.request, f.problem = policy.Parse(in)
+		return
+	}
+	marker, problem := entry.ParseMarker(policy, in)
+	if f.request, f.problem = marker.Request, problem; problem == nil {
+		f.timer = w.timers.stream.OfMarker(marker)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/role"
 )
 
@@ -140,7 +141,7 @@ func (e copied) handle(w *worker, m moment) {
 }
 
 // anew goes on with a timer by what its own entry says.
-func (w *worker) anew(f *flight, entry message.Entry, body []byte) {
+func (w *worker) anew(f *flight, entry entry.Entry, body []byte) {
 	hop := f.request.Hop
 	f.request, f.problem, f.Data = entry.Request, entry.Problem, body
 	f.request.Hop = hop

@@ -148,8 +148,8 @@ func (w *worker) publishOf(f *flight, s step) *publish {
 	switch s.kind {
 	case hop:
 		p.stream, p.subject = names.LevelStream(s.level.Name), names.Hop(s.level.Name, target)
-		if p.as.Timer.Pending() {
-			p.subject, p.bodyless = names.Marker(s.level.Name), true
+		if f.timer != nil && f.timer.Marker() {
+			p.subject, p.marker = names.Marker(s.level.Name), f.timer
 		}
 	case retry:
 		p.stream, p.subject = names.RetryStream(s.level.Name), names.Retry(s.level.Name, target)

@@ -36,13 +36,13 @@ type settlement struct {
 	tries int          // to remove its entries
 	waits wheel.Handle // for the next try
 
-	id, word string // of the request
-	due      time.Time
+	id  string // of the request
+	due time.Time
 }
 
 // request is what an entry tells of the timer.
 func (s *settlement) request() message.Request {
-	return message.Request{ID: s.id, Word: s.word, Due: s.due}
+	return message.Request{ID: s.id, Due: s.due}
 }
 
 // settlements are those of a lane. They belong to its loop.
@@ -74,7 +74,7 @@ type (
 // lane's cursor stays before the message until then.
 func (w *worker) remove(f *flight) {
 	s := &settlement{
-		timer: f.timer, mark: f.mark, since: time.Now(), id: f.request.ID, word: f.request.Word, due: f.request.Due,
+		timer: f.timer, mark: f.mark, since: time.Now(), id: f.request.ID, due: f.request.Due,
 	}
 	if s.timer.Again() {
 		w.timers.arrived[s] = struct{}{}

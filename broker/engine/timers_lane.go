@@ -13,6 +13,7 @@ import (
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams/provision"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/role"
 )
 
@@ -49,7 +50,7 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 		f.timer = &role.Alarm{Subject: f.Subject, Stage: role.Settled}
 		return
 	}
-	e := t.stream.Policy.ParseTimer(in)
+	e := entry.Parse(t.stream.Policy, in)
 	before := t.latest[f.Subject]
 	if before == nil || before.Sequence != e.Generation {
 		if a := t.stream.LeftBehind(e, in); a != nil && l.beforeUs(w, leader.At(in.At)) {
@@ -66,13 +67,13 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	}
 	f.request, f.problem, f.timer = e.Request, e.Problem, t.stream.OfEntry(e, in)
 	switch e.Kind {
-	case message.SetEntry:
+	case entry.Set:
 		t.latest[f.Subject] = f
 		most := int(w.lane.MaxMsgSize)
 		if f.problem == nil && e.Replaced == 0 && most > 0 && f.Size-len(f.Subject) > most-provision.LevelReserve {
 			f.problem = t.stream.TooLargeToFire(f.timer, len(f.Data))
 		}
-	case message.CancelEntry, message.UnprovenEntry:
+	case entry.Cancel, entry.Unproven:
 	default:
 		f.problem = nil // it is ours
 	}

@@ -10,6 +10,7 @@ import (
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/role"
 )
 
@@ -22,6 +23,10 @@ func entryRead(w *worker, sequence uint64, now time.Time, header message.Header)
 	return f
 }
 
+func firedHeader(f *flight, generation uint64, by string) message.Header {
+	return entry.Pending{Request: f.request}.FiredHeader(generation, by)
+}
+
 // TestPendingGivesWay: of a set that nobody fires, nothing is left once another entry of its subject is read. What may
 // have fired is kept, and looked at.
 func TestPendingGivesWay(t *testing.T) {
@@ -32,16 +37,18 @@ func TestPendingGivesWay(t *testing.T) {
 		keys   *message.Keys
 	}{
 		"ours, or not": {func(f *flight) message.Header {
-			h := f.request.FiredHeader(7, "me")
+			h := firedHeader(f, 7, "me")
 			message.NewKeys([]string{"another, as long"}, now).SealMessage(f.Subject, h, nil, now)
 			return h
 		}, true, message.NewKeys([]string{"a secret of sixteen"}, now)},
-		"its firing":         {func(f *flight) message.Header { return f.request.FiredHeader(7, "me") }, true, nil},
-		"another's firing":   {func(f *flight) message.Header { return f.request.FiredHeader(6, "me") }, false, nil},
-		"another set":        {func(*flight) message.Header { return message.Header{"Delay-For": {"1h"}} }, false, nil},
-		"a cancel":           {func(*flight) message.Header { return message.Header{"Delay-Cancel": {"1"}} }, false, nil},
-		"noise":              {func(*flight) message.Header { return nil }, false, nil},
-		"what became of one": {func(f *flight) message.Header { return f.request.OverHeader(7, 8, "delivered") }, false, nil},
+		"its firing":       {func(f *flight) message.Header { return firedHeader(f, 7, "me") }, true, nil},
+		"another's firing": {func(f *flight) message.Header { return firedHeader(f, 6, "me") }, false, nil},
+		"another set":      {func(*flight) message.Header { return message.Header{"Delay-For": {"1h"}} }, false, nil},
+		"a cancel":         {func(*flight) message.Header { return message.Header{"Delay-Cancel": {"1"}} }, false, nil},
+		"noise":            {func(*flight) message.Header { return nil }, false, nil},
+		"what became of one": {func(f *flight) message.Header {
+			return entry.Pending{Request: f.request}.OverHeader(7, 8, entry.Delivered)
+		}, false, nil},
 	} {
 		for stage, doubt := range map[role.Stage]func(*worker, *flight){
 			role.Pending: func(w *worker, f *flight) { w.flights.hold(f, f.when()) },
@@ -96,7 +103,7 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 		w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 		for i, answer := range []storeAnswer{{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}, tt.second} {
 			f := entryRead(w, uint64(7+2*i), now, message.Header{"Delay-For": {"1h"}})
-			f.timer.Stage, f.timer.Entry, f.timer.What, f.timer.Left = role.Settled, 7, message.OutcomeMissed, 1
+			f.timer.Stage, f.timer.Entry, f.timer.What, f.timer.Left = role.Settled, 7, entry.Missed, 1
 			w.flights.underway++
 			w.remove(f)
 			told{w.timers.queue[len(w.timers.queue)-1], answer}.handle(w, w.moment(now))
@@ -129,7 +136,7 @@ func TestLeftBehindByTheLeadersClock(t *testing.T) {
 			if !tt.unknown {
 				w.clock.Look(leader.Answer{Time: now.Round(0).Add(ahead), Received: now, LastSeq: 300})
 			}
-			f := entryRead(w, 9, now.Add(ahead+tt.stored), set.request.FiredHeader(7, "other"))
+			f := entryRead(w, 9, now.Add(ahead+tt.stored), firedHeader(set, 7, "other"))
 			if got := f.timer.Stage == role.Doubt; got != tt.looked {
 				t.Errorf("by a clock that is %s ahead, stored after %s, its clock unknown %t: looked at %t, want %t",
 					ahead, tt.stored, tt.unknown, got, tt.looked)

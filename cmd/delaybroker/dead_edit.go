@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"delaybroker/broker/deadletter"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"

@@ -1,4 +1,4 @@
-package message_test
+package entry_test
 
 import (
 	"maps"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 // TestSetSeries: a set that recurs says how, and its first round is due by that, or when it is asked for.
@@ -24,15 +25,15 @@ func TestSetSeries(t *testing.T) {
 		{-1, "cron 0 3 * * * Europe/Berlin", []string{"Delay-Cron: 0 3 * * *", "Delay-Time-Zone: Europe/Berlin"}},
 		{-1, "cron @daily", []string{"Delay-Cron: @daily", "Delay-Jitter: 1h", "Delay-Last: 2030-01-01T00:00:00Z"}},
 	} {
-		e := policy.ParseTimer(timerEntry(timerSubject, 7, header(tt.lines...)))
-		r := e.Request
-		if e.Kind != message.SetEntry || e.Problem != nil || r.Recurs == nil {
+		e := entry.Parse(policy, timerEntry(timerSubject, 7, header(tt.lines...)))
+		r := e.Pending
+		if e.Kind != entry.Set || e.Problem != nil || r.Recurs == nil {
 			t.Errorf("%q: %+v", tt.lines, e)
 			continue
 		}
 		if got := r.Due.Sub(at); tt.want >= 0 && got != tt.want || got < 0 || r.Recurs.Table.String() != tt.table ||
-			r.Series != 7 || r.Round != 1 {
-			t.Errorf("%q: round %d of %d, %s, due after %s, want %s", tt.lines, r.Round, r.Series, r.Recurs.Table, got, tt.want)
+			r.Origin().Series != 7 || r.Origin().Round != 1 {
+			t.Errorf("%q: %+v, %s, due after %s, want %s", tt.lines, r.Origin(), r.Recurs.Table, got, tt.want)
 		}
 	}
 }
@@ -60,25 +61,26 @@ func TestBadSeries(t *testing.T) {
 		{[]string{"Delay-Every: 367d"}, message.TooFar, "DELAY_MAX_DELAY"},
 		{[]string{"Delay-Every: 1m", "Delay-For: 1m", "Delay-Until: 2026-11-20T12:00:00Z"}, message.TimeTwice, "one of them"},
 	} {
-		e := policy.ParseTimer(timerEntry(timerSubject, 7, header(tt.lines...)))
+		e := entry.Parse(policy, timerEntry(timerSubject, 7, header(tt.lines...)))
 		wantProblem(t, strings.Join(tt.lines, " "), e.Problem, tt.code, tt.hint, "generation 7")
 	}
 	for _, line := range []string{"Delay-Every: 1m", "Delay-Cron: @daily", "Delay-Rounds: 1", "Delay-Owner: me"} {
-		if _, problem := parse("delay.1h.x", line); problem == nil || problem.Code != message.BadOption {
+		_, problem := policy.Parse(timerEntry("delay.1h.x", 7, header(line)))
+		if problem == nil || problem.Code != message.BadOption {
 			t.Errorf("%s where nothing has a key: %v", line, problem)
 		}
 	}
 	large := timerEntry(timerSubject, 7, header("Delay-Every: 2s"))
 	large.Data = make([]byte, 128<<10+1)
-	wantProblem(t, "a large body", policy.ParseTimer(large).Problem, message.TooLarge, "131073 bytes", "131072")
+	wantProblem(t, "a large body", entry.Parse(policy, large).Problem, message.TooLarge, "131073 bytes", "131072")
 	large.Data = large.Data[1:]
-	if e := policy.ParseTimer(large); e.Problem != nil {
+	if e := entry.Parse(policy, large); e.Problem != nil {
 		t.Errorf("64 KiB a second: %v", e.Problem)
 	}
 }
 
 // roundEntry is the entry that takes the place of a pending round, as it is stored.
-func roundEntry(t *testing.T, k *message.Keys, subject string, r message.Request, generation uint64, n message.Next,
+func roundEntry(t *testing.T, k *message.Keys, subject string, r entry.Pending, generation uint64, n entry.Next,
 ) message.Incoming {
 	t.Helper()
 	h := r.RoundHeader(generation, n)
@@ -89,15 +91,15 @@ func roundEntry(t *testing.T, k *message.Keys, subject string, r message.Request
 }
 
 // nextOf is the round after a pending one, in time.
-func nextOf(r message.Request, by string) message.Next {
-	s, round := r.RoundOf()
-	return message.Next{
+func nextOf(r entry.Pending, by string) entry.Next {
+	s, round := r.Round()
+	return entry.Next{
 		By: by, Round: r.Recurs.Table.Decide(s, round, r.Due).Next, Table: r.Recurs.Table, First: s.First, Word: r.Word,
 	}
 }
 
 // checkRounds: three rounds, each fired in place of the one before, keep what the client wrote.
-func checkRounds(t *testing.T, k *message.Keys, p message.Policy, subject string, r message.Request) {
+func checkRounds(t *testing.T, k *message.Keys, p message.Policy, subject string, r entry.Pending) {
 	t.Helper()
 	set, generation := r, uint64(7)
 	for n := range 3 {
@@ -105,24 +107,24 @@ func checkRounds(t *testing.T, k *message.Keys, p message.Policy, subject string
 		if next.Round.Due.IsZero() {
 			return
 		}
-		e := p.ParseTimer(roundEntry(t, k, subject, r, generation, next))
+		e := entry.Parse(p, roundEntry(t, k, subject, r, generation, next))
 		generation += 2
-		got := e.Request
-		if e.Kind != message.SetEntry || e.Problem != nil || !e.Fires(generation-2) || e.Fires(generation) {
+		got := e.Pending
+		if e.Kind != entry.Set || e.Problem != nil || !e.Fires(generation-2) || e.Fires(generation) {
 			t.Fatalf("%q, round %d: %+v", subject, n+2, e)
 		}
-		if got.Series != 7 || got.Round != n+2 || !got.Due.Equal(next.Round.Due) || got.Due.Before(r.Due) ||
+		if got.Origin().Series != 7 || got.Origin().Round != n+2 || !got.Due.Equal(next.Round.Due) || got.Due.Before(r.Due) ||
 			!got.Recurs.Planned.Equal(next.Round.Planned) || got.Recurs.Table.Words() != set.Recurs.Table.Words() ||
 			!got.Recurs.First.Equal(set.Recurs.First) {
-			t.Fatalf("%q: round %d of %d is due %s, planned %+v", subject, got.Round, got.Series, got.Due, got.Recurs)
+			t.Fatalf("%q: %+v is due %s, planned %+v", subject, got.Origin(), got.Due, got.Recurs)
 		}
 		if got.Target != set.Target || got.Word != set.Word || got.TTL != set.TTL || got.Mode != set.Mode ||
-			got.Expires.Sub(got.Due) != set.Expires.Sub(set.Due) || got.Timer.Key != set.Timer.Key ||
+			got.Expires.Sub(got.Due) != set.Expires.Sub(set.Due) ||
 			got.MsgID != set.MsgID || len(got.User) != len(set.User) || got.MaxAttempts != set.MaxAttempts {
-			t.Fatalf("%q: round %d has lost something:\n got %+v\nwant %+v", subject, got.Round, got, set)
+			t.Fatalf("%q: round %d has lost something:\n got %+v\nwant %+v", subject, got.Origin().Round, got, set)
 		}
-		if b := e.Before; b.ID != r.ID || !b.Due.Equal(r.Due) || b.Round != r.Round || b.Series != 7 ||
-			!b.Expires.Equal(r.Expires) {
+		if b, of := e.Before, r.Origin(); b.ID != r.ID || !b.Due.Equal(r.Due) || b.Origin().Round != of.Round ||
+			b.Origin().Series != 7 || !b.Expires.Equal(r.Expires) {
 			t.Fatalf("%q: the round before is %+v, want %+v", subject, b, r)
 		}
 		r = got
@@ -134,21 +136,21 @@ func checkRounds(t *testing.T, k *message.Keys, p message.Policy, subject string
 func TestRoundsTravel(t *testing.T) {
 	k := keysOf(secretOne)
 	p := sealing(k)
-	set := p.ParseTimer(timerEntry(timerSubject, 7, header("Delay-Every: 1h", "Delay-Rounds: 9", "Delay-Jitter: 10m",
-		"X-Mine: 1", "Delay-Expires: 5m", "Delay-TTL: 10m", "Delay-Owner: me", "Nats-Msg-Id: 1"))).Request
+	set := entry.Parse(p, timerEntry(timerSubject, 7, header("Delay-Every: 1h", "Delay-Rounds: 9", "Delay-Jitter: 10m",
+		"X-Mine: 1", "Delay-Expires: 5m", "Delay-TTL: 10m", "Delay-Owner: me", "Nats-Msg-Id: 1"))).Pending
 	checkRounds(t, k, p, timerSubject, set)
 
 	in := roundEntry(t, k, timerSubject, set, 7, nextOf(set, "me"))
 	if format := in.Header["Delay-Format"]; !slices.Equal(format, []string{"4"}) {
 		t.Errorf("a round has the format %q: an older broker would not leave it alone", format)
 	}
-	if format := set.HopHeader()["Delay-Format"]; !slices.Equal(format, []string{"4"}) {
+	if format := (entry.Marker{Request: set.Request}).Header()["Delay-Format"]; !slices.Equal(format, []string{"4"}) {
 		t.Errorf("a marker has the format %q: an older broker would look at a set that it cannot read", format)
 	}
 	if format := set.FiredHeader(7, "me")["Delay-Format"]; !slices.Equal(format, []string{"4"}) {
 		t.Errorf("the firing of the last round has the format %q, and its marker 4", format)
 	}
-	if r, problem := p.Parse(in); problem != nil || r.Round != 2 || r.Said() != "every 1h, round 2" {
+	if r, problem := entry.ParseSet(p, in); problem != nil || r.Origin().Round != 2 || r.Said() != "every 1h, round 2" {
 		t.Errorf("as a request it is %+v, %v", r, problem)
 	}
 	for what, change := range map[string]func(in *message.Incoming){
@@ -167,11 +169,11 @@ func TestRoundsTravel(t *testing.T) {
 		in := in
 		in.Header = maps.Clone(in.Header)
 		change(&in)
-		if e := p.ParseTimer(in); e.Kind != message.SetEntry || e.Problem == nil || e.Fires(7) || e.Fires(6) {
+		if e := entry.Parse(p, in); e.Kind != entry.Set || e.Problem == nil || e.Fires(7) || e.Fires(6) {
 			t.Errorf("%s: it is believed: %+v", what, e)
 		}
 	}
-	if e := sealing(keysOf(secretTwo)).ParseTimer(in); e.Kind != message.UnprovenEntry || e.Fires(7) {
+	if e := entry.Parse(sealing(keysOf(secretTwo)), in); e.Kind != entry.Unproven || e.Fires(7) {
 		t.Errorf("under an unknown key it is %+v", e)
 	}
 }
@@ -180,23 +182,23 @@ func TestRoundsTravel(t *testing.T) {
 func TestRoundsThatDoNotFire(t *testing.T) {
 	k := keysOf(secretOne)
 	p := sealing(k)
-	set := p.ParseTimer(timerEntry(timerSubject, 7, header("Delay-Every: 1h", "Delay-Expires: 5m"))).Request
+	set := entry.Parse(p, timerEntry(timerSubject, 7, header("Delay-Every: 1h", "Delay-Expires: 5m"))).Pending
 	n := nextOf(set, "")
 	n.Round.Due, n.Word = set.Due.Add(time.Minute), "mine"
-	e := p.ParseTimer(roundEntry(t, k, timerSubject, set, 7, n))
-	if r := e.Request; e.Kind != message.SetEntry || e.Problem != nil || e.Fires(7) || e.Replaced != 7 || r.Round != 1 ||
+	e := entry.Parse(p, roundEntry(t, k, timerSubject, set, 7, n))
+	if r := e.Pending; e.Kind != entry.Set || e.Problem != nil || e.Fires(7) || e.Replaced != 7 || r.Origin().Round != 1 ||
 		!r.Due.Equal(n.Round.Due) || r.Expires.Sub(r.Due) != 5*time.Minute || e.Word != "mine" {
 		t.Errorf("moved: %+v", e)
 	}
 	n.Round.Due = time.Time{}
-	if e := p.ParseTimer(roundEntry(t, k, timerSubject, set, 7, n)); e.Kind != message.PausedEntry || e.Fires(7) {
+	if e := entry.Parse(p, roundEntry(t, k, timerSubject, set, 7, n)); e.Kind != entry.Paused || e.Fires(7) {
 		t.Errorf("paused: %+v", e)
 	}
 }
 
 // TestRoundAtItsTarget: a consumer sees which round of which series it gets; a dead letter says so, too.
 func TestRoundAtItsTarget(t *testing.T) {
-	set := policy.ParseTimer(timerEntry(timerSubject, 7, header("Delay-Every: 1h"))).Request
+	set := entry.Parse(policy, timerEntry(timerSubject, 7, header("Delay-Every: 1h"))).Pending
 	for name, h := range map[string]message.Header{
 		"the target": set.TargetHeader(), "a retry lane": set.FiredHeader(7, "me"),
 		"a dead letter": set.DeadHeader(message.Problemf(message.Expired, "x")),

@@ -1,8 +1,10 @@
-package message
+package entry
 
 import (
 	"strconv"
 	"strings"
+
+	"delaybroker/broker/message"
 )
 
 // This file writes what a client writes about a named timer: see PROTOCOL.md.
@@ -10,8 +12,8 @@ import (
 const expectedOn = "Nats-Expected-Last-Subject-Sequence-Subject"
 
 // expected is the generation that an entry was stored in place of, for certain; zero where it expected none.
-func expected(h Header) uint64 {
-	values := h[HeaderExpected]
+func expected(h message.Header) uint64 {
+	values := h[message.HeaderExpected]
 	if _, other := h[expectedOn]; len(values) != 1 || other {
 		return 0
 	}
@@ -23,36 +25,27 @@ func expected(h Header) uint64 {
 }
 
 // CancelHeader is the header that cancels a generation, if that is still the last entry. The word is the client's own.
-func CancelHeader(generation uint64, word string) Header {
-	return Header{
-		HeaderCancel:   {word},
-		HeaderExpected: {strconv.FormatUint(generation, 10)},
-	}
+func CancelHeader(generation uint64, word string) message.Header {
+	h := message.Header{message.HeaderCancel: {word}}
+	expect(h, generation)
+	return h
 }
 
 // MoveHeader is the header that sets a generation anew, if that is still the last entry: all that the client wrote,
 // with another time (Delay-For or Delay-Until, and its value) and word.
-func MoveHeader(old Header, name, value string, generation uint64, word string) Header {
-	h := make(Header, len(old)+2)
+func MoveHeader(old message.Header, name, value string, generation uint64, word string) message.Header {
+	h := make(message.Header, len(old)+2)
 	for k, values := range old {
-		switch canonicalName(k) {
-		case HeaderFor, HeaderUntil, HeaderWord:
+		switch message.CanonicalName(k) {
+		case message.HeaderFor, message.HeaderUntil, message.HeaderWord:
 			continue
 		}
-		if k == headerNatsMsgID || !strings.HasPrefix(plainName(k), "nats-") {
+		if k == message.HeaderNatsMsgID || !strings.HasPrefix(strings.ToLower(strings.TrimSpace(k)), "nats-") {
 			h[k] = values
 		}
 	}
-	set(h, name, value)
-	set(h, HeaderWord, word)
-	set(h, HeaderExpected, strconv.FormatUint(generation, 10))
+	message.Put(h, name, value)
+	message.Put(h, message.HeaderWord, word)
+	expect(h, generation)
 	return h
-}
-
-// ParseKey judges the key of a timer.
-func ParseKey(key string) *Problem {
-	if strings.Contains(key, ".") {
-		return Problemf(BadTimer, "the key %s: one token, without dots", excerpt(key))
-	}
-	return checkKey(key)
 }

@@ -1,7 +1,8 @@
-package message_test
+package entry_test
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 const timerSubject = "delaytimer.key.orders.x"
@@ -29,13 +31,13 @@ func TestSetTimer(t *testing.T) {
 		-10 * time.Hour:  {"Delay-Until: 2026-11-19T23:00:00.123456789Z"},
 		1500 * time.Hour: {"Delay-For: 1500h"},
 	} {
-		e := policy.ParseTimer(timerEntry(timerSubject, 7, header(lines...)))
-		if e.Kind != message.SetEntry || e.Problem != nil || e.Generation != 7 {
+		e := entry.Parse(policy, timerEntry(timerSubject, 7, header(lines...)))
+		if e.Kind != entry.Set || e.Problem != nil || e.Generation != 7 {
 			t.Errorf("%q: %+v", lines, e)
 			continue
 		}
-		r := e.Request
-		if got := max(want, 0); r.Due.Sub(at) != got || r.Target != "orders.x" || r.Timer.Key != "key" {
+		r := e.Pending
+		if got := max(want, 0); r.Due.Sub(at) != got || r.Target != "orders.x" {
 			t.Errorf("%q: %+v, want due after %s", lines, r, got)
 		}
 	}
@@ -73,13 +75,14 @@ func TestBadTimers(t *testing.T) {
 		{"delaytimer.key.delaytimer.key.x", []string{"Delay-For: 1m"}, message.BadTarget, "nest"},
 	} {
 		p := sealing(keysOf(secretOne))
-		e := p.ParseTimer(timerEntry(tt.subject, 7, header(tt.lines...)))
+		e := entry.Parse(p, timerEntry(tt.subject, 7, header(tt.lines...)))
 		wantProblem(t, tt.subject+strings.Join(tt.lines, " "), e.Problem, tt.code, tt.hint, "generation 7")
-		if e.Kind != message.SetEntry {
+		if e.Kind != entry.Set {
 			t.Errorf("%s %q is of kind %d", tt.subject, tt.lines, e.Kind)
 		}
 	}
-	if _, problem := parse("delay.1h.x", "Delay-Cancel: 1"); problem == nil || problem.Code != message.BadOption {
+	in := timerEntry("delay.1h.x", 7, header("Delay-Cancel: 1"))
+	if _, problem := policy.Parse(in); problem == nil || problem.Code != message.BadOption {
 		t.Errorf("Delay-Cancel where nothing has a key: %v", problem)
 	}
 }
@@ -89,8 +92,8 @@ func TestCancelEntry(t *testing.T) {
 	for _, lines := range [][]string{
 		{"Delay-Cancel: mine"}, {"delay-cancel: mine", "X-Other: 1"}, {"Delay-Cancel: "},
 	} {
-		e := policy.ParseTimer(timerEntry(timerSubject, 7, header(lines...)))
-		if e.Kind != message.CancelEntry || e.Problem != nil {
+		e := entry.Parse(policy, timerEntry(timerSubject, 7, header(lines...)))
+		if e.Kind != entry.Cancel || e.Problem != nil {
 			t.Errorf("%q: %+v", lines, e)
 		}
 	}
@@ -98,18 +101,17 @@ func TestCancelEntry(t *testing.T) {
 		timerSubject: true, "delaytimer._.orders.x": false, "delaytimer.*.orders.x": false, "delaytimer.k.*": false,
 		"delaytimer.k.orders x": false,
 	} {
-		if got := policy.CanName(subject); got != want {
+		if got := entry.CanName(policy, subject); got != want {
 			t.Errorf("CanName(%q) = %t", subject, got)
 		}
 	}
 }
 
 // timerSet is a set of timerSubject, as the broker has read it, with the keys and the policy of the tests below.
-func timerSet() (*message.Keys, message.Policy, message.Request) {
+func timerSet() (*message.Keys, message.Policy, entry.Pending) {
 	k := keysOf(secretOne)
 	p := sealing(k)
-	set := p.ParseTimer(timerEntry(timerSubject, 7, header("Delay-For: 1h", "X-Mine: 1", "Delay-Expires: 5m"))).Request
-	set.Timer.Size = 42
+	set := entry.Parse(p, timerEntry(timerSubject, 7, header("Delay-For: 1h", "X-Mine: 1", "Delay-Expires: 5m"))).Pending
 	return k, p, set
 }
 
@@ -125,23 +127,25 @@ func firedEntry(t *testing.T, k *message.Keys, h message.Header) message.Incomin
 // TestMarkerTravels: the marker of a timer has its request with it, through several hops, and none of its body.
 func TestMarkerTravels(t *testing.T) {
 	k, p, set := timerSet()
-	marker := hopOf(t, k, set, p.Names.Marker("2h"), "")
-	got, problem := p.Parse(marker)
-	if problem != nil || got.Timer != set.Timer || got.Target != "orders.x" || got.Due != set.Due || got.ID != set.ID ||
-		got.Hop != 1 || got.User != nil {
+	first := entry.Marker{Request: set.Request, Key: "key", Size: 42}
+	marker := markerOf(t, k, first, "2h")
+	got, problem := entry.ParseMarker(p, marker)
+	if problem != nil || got.Key != "key" || got.Size != 42 || got.Timer(p.Names) != timerSubject ||
+		got.Target != "orders.x" || got.Due != set.Due || got.ID != set.ID || got.Hop != 1 || got.User != nil {
 		t.Errorf("a marker: %+v %v", got, problem)
 	}
 	if format := marker.Header["Delay-Format"]; !slices.Equal(format, []string{"3"}) {
 		t.Errorf("a marker has the format %q: an older broker would deliver it", format)
 	}
-	plain := set
-	plain.Timer = message.Timer{}
-	if id := marker.Header["Nats-Msg-Id"]; slices.Equal(id, plain.HopHeader()["Nats-Msg-Id"]) {
+	if id := marker.Header["Nats-Msg-Id"]; slices.Equal(id, set.HopHeader()["Nats-Msg-Id"]) {
 		t.Errorf("a marker has the id %q of the message: one would swallow the other", id)
 	}
-	again, problem := p.Parse(hopOf(t, k, got, p.Names.Marker("1h"), ""))
-	if got.Hop++; problem != nil || again.Hop != got.Hop || again.Timer != got.Timer {
+	again, problem := entry.ParseMarker(p, markerOf(t, k, got, "1h"))
+	if got.Hop++; problem != nil || again.Hop != got.Hop || again.Key != got.Key || again.Size != got.Size {
 		t.Errorf("after another hop: %+v %v", again, problem)
+	}
+	if _, problem := p.Parse(marker); problem == nil {
+		t.Error("a marker is read as a message: an empty one would be delivered")
 	}
 }
 
@@ -149,18 +153,19 @@ func TestMarkerTravels(t *testing.T) {
 func TestFiringTravels(t *testing.T) {
 	k, p, set := timerSet()
 	in := firedEntry(t, k, set.FiredHeader(7, "me"))
-	e := p.ParseTimer(in)
-	want := set
-	want.Timer = message.Timer{}
-	if e.Kind != message.FiredEntry || e.Generation != 7 || e.By != "me" || e.Problem != nil {
+	e := entry.Parse(p, in)
+	want := set.Request
+	if e.Kind != entry.Fired || e.Generation != 7 || e.By != "me" || e.Problem != nil {
 		t.Errorf("a firing: %+v", e)
 	}
-	checkSame(t, "the fired message", e.Request, want)
+	if !reflect.DeepEqual(e.Request, want) {
+		t.Errorf("the fired message:\n got %+v\nwant %+v", e.Request, want)
+	}
 	if got := in.Header[message.HeaderExpected]; !slices.Equal(got, []string{"7"}) || in.Header["Nats-Msg-Id"] != nil {
 		t.Errorf("a firing expects %q, under the id %q", got, in.Header["Nats-Msg-Id"])
 	}
-	over := p.ParseTimer(firedEntry(t, k, set.OverHeader(7, 8, message.OutcomeDelivered)))
-	if over.Kind != message.OverEntry || over.Generation != 7 {
+	over := entry.Parse(p, firedEntry(t, k, set.OverHeader(7, 8, entry.Delivered)))
+	if over.Kind != entry.Over || over.Generation != 7 {
 		t.Errorf("over: %+v", over)
 	}
 }
@@ -179,16 +184,16 @@ func TestFiringIsProven(t *testing.T) {
 		in := firedEntry(t, k, set.FiredHeader(7, "me"))
 		in.Header = maps.Clone(in.Header)
 		change(&in)
-		if e := p.ParseTimer(in); e.Kind != message.SetEntry || e.Problem == nil {
+		if e := entry.Parse(p, in); e.Kind != entry.Set || e.Problem == nil {
 			t.Errorf("%s: it is believed: %+v", what, e)
 		}
 	}
 	in := firedEntry(t, k, set.FiredHeader(7, "me"))
-	if e := sealing(keysOf(secretTwo)).ParseTimer(in); e.Kind != message.UnprovenEntry {
+	if e := entry.Parse(sealing(keysOf(secretTwo)), in); e.Kind != entry.Unproven {
 		t.Errorf("under an unknown key it is %+v", e)
 	}
 	in.KeysRead = true
-	if e := sealing(keysOf(secretTwo)).ParseTimer(in); e.Kind != message.SetEntry || e.Problem == nil {
+	if e := entry.Parse(sealing(keysOf(secretTwo)), in); e.Kind != entry.Set || e.Problem == nil {
 		t.Errorf("under a key that is nobody's it is %+v", e)
 	}
 }
@@ -215,31 +220,31 @@ func FuzzTimer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		e := p.ParseTimer(timerEntry(subject, 7, message.Header(h)))
+		e := entry.Parse(p, timerEntry(subject, 7, message.Header(h)))
 		switch e.Kind {
-		case message.FiredEntry, message.OverEntry:
+		case entry.Fired, entry.Over:
 			t.Fatalf("an entry without a seal is believed: %+v", e)
-		case message.SetEntry:
+		case entry.Set:
 			if e.Problem != nil {
-				checkProblem(t, subject, e.Problem)
-				encode(t, e.Request.DeadHeader(e.Problem))
+				wantProblem(t, subject, e.Problem, e.Problem.Code)
+				wire(t, e.Request.DeadHeader(e.Problem))
 				return
 			}
 		default:
 			return
 		}
 		checkAccepted(t, p, subject, e.Request)
-		if got, problem := p.Parse(hopOf(t, k, e.Request, p.Names.Marker("1h"), "")); problem != nil ||
-			p.Names.Timer(got.Timer.Key, got.Target) != subject {
+		m := entry.Marker{Request: e.Request, Key: p.Names.Parse(subject).Token}
+		if got, problem := entry.ParseMarker(p, markerOf(t, k, m, "1h")); problem != nil || got.Timer(p.Names) != subject {
 			t.Errorf("%q: as a marker %+v %v", subject, got, problem)
 		}
-		fired := e.Request.FiredHeader(7, "me")
+		fired := e.FiredHeader(7, "me")
 		k.SealMessage(subject, fired, nil, at)
 		in := timerEntry(subject, 8, wire(t, fired))
-		if got := p.ParseTimer(in); got.Kind != message.FiredEntry || got.Problem != nil || got.Request.ID != e.Request.ID {
+		if got := entry.Parse(p, in); got.Kind != entry.Fired || got.Problem != nil || got.Request.ID != e.Request.ID {
 			t.Errorf("%q: fired %+v", subject, got)
 		}
-		if r := e.Request; r.Recurs != nil {
+		if r := e.Pending; r.Recurs != nil {
 			checkRounds(t, k, p, in.Subject, r)
 		}
 	})
