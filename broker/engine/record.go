@@ -45,6 +45,7 @@ func deliveredRecord(f *flight, at leader.Time, late time.Duration) journal.Reco
 	r := &f.request
 	return journal.Record{
 		ID: r.ID, Target: r.Target, At: at.Stamp(), Due: r.Due, Late: late, Refused: r.Attempts, Reason: r.LastError,
+		Series: r.Origin().Series, Round: r.Origin().Round,
 	}
 }
 
@@ -53,6 +54,7 @@ func deadRecord(f *flight, now leader.Time) journal.Record {
 	as, why := f.sent.as, f.sent.why
 	r := journal.Record{
 		ID: as.ID, Target: as.Target, At: now.Stamp(), Refused: as.Attempts, Code: why.Code, Reason: why.Sentence,
+		Series: as.Origin().Series, Round: as.Origin().Round,
 	}
 	if (message.Letter{Request: *as, Code: why.Code}).Understood() {
 		r.Due, r.Late = as.Due, max(0, now.Sub(leader.At(as.Due)))

@@ -44,6 +44,7 @@
 //	r  deliveries that the target refused
 //	c  code of the dead letter; none if the message was delivered
 //	e  reason of the dead letter, or of the last refusal; at most 256 bytes
+//	s  of a recurring timer: the generation of its first set; n: the number of the round
 //
 // All times are by the clocks of the leaders of lanes, as far as the broker knows them (see package leader).
 // Fields may be added without a new version.
