@@ -16,8 +16,8 @@ import (
 	"unicode/utf8"
 
 	"delaybroker/broker/deadletter"
-	"delaybroker/broker/message"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
 	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 )

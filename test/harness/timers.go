@@ -17,6 +17,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 // Rounds checks that the rounds of a series have arrived at these times after a moment: each once, in order, as what it
@@ -56,23 +57,23 @@ func Times(first, every time.Duration, n int) (all []time.Duration) {
 // it delivers.
 func (c *Client) Fire(subject, instance string) {
 	c.T.Helper()
-	c.Decide(subject, func(r message.Request, generation uint64) message.Header {
+	c.Decide(subject, func(r entry.Pending, generation uint64) message.Header {
 		return r.FiredHeader(generation, instance)
 	})
 }
 
 // Decide stores, in place of the last entry of a timer's subject, what an instance makes of it.
-func (c *Client) Decide(subject string, header func(r message.Request, generation uint64) message.Header) {
+func (c *Client) Decide(subject string, header func(r entry.Pending, generation uint64) message.Header) {
 	c.T.Helper()
 	policy, m := c.Policy("delay"), c.Last(subject)
 	for _, name := range []string{"Nats-Stream", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Subject"} { // of the answer
 		delete(m.Header, name)
 	}
-	e := policy.ParseTimer(message.Incoming{
+	e := entry.Parse(policy, message.Incoming{
 		Stream: "DELAY_TIMERS", Sequence: m.Sequence, At: m.Time, Subject: subject, Header: message.Header(m.Header),
 		Data: m.Data,
 	})
-	h := header(e.Request, m.Sequence)
+	h := header(e.Pending, m.Sequence)
 	policy.Keys.SealMessage(subject, h, m.Data, time.Now())
 	c.Store(&nats.Msg{Subject: subject, Header: nats.Header(h), Data: m.Data})
 }

@@ -11,15 +11,16 @@ import (
 // that beside names.
 var floors = [][]string{
 	{
-		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/budget", "broker/mailbox",
-		"broker/watermark", "broker/stats/history", "broker/timer/timetable", "broker/payload",
+		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/stats/history",
+		"broker/timer/timetable", "broker/payload",
 	},
-	{"broker/jsapi", "broker/timer"},
+	{"broker/jsapi", "broker/timer/entry", "broker/timer"},
 	{"broker/client", "broker/client/clienttest"},
 	{"broker/acks", "broker/streams", "broker/lane", "broker/lease", "broker/pause", "broker/timer/store"},
 	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/link", "broker/timer/service", "broker/timer/role"},
 	{"broker/config", "broker/streams/provision", "broker/stats", "broker/timer/schedules"},
-	{"broker", "broker/stats/metrics"},
+	{"broker/engine", "broker/stats/metrics"},
+	{"broker"},
 	{"broker/inspect", "broker/bench", "broker/trace"},
 	{
 		"cmd/embedded", "cmd/links", "cmd/terminal", "cmd/publisher", "cmd/nack", "cmd/spelling", "broker/web",
@@ -33,11 +34,11 @@ var floors = [][]string{
 // beside is what a package may import of its own floor, and why.
 var beside = map[string]map[string]string{
 	"broker/message": {
-		"levels": "a request names a level or a duration", "broker/timer/timetable": "a timer that recurs has a time table",
+		"levels": "a request names a level or a duration",
 	},
 	"broker/timer/timetable":   {"levels": "every how long is a duration"},
-	"broker/watermark":         {"broker/leader": "lanes agree on due times, which the leaders stamp"},
 	"broker/client/clienttest": {"broker/client": "the fake is below the real client"},
+	"broker/timer":             {"broker/timer/entry": "the state of a timer is its last entry"},
 	"broker/timer/store":       {"broker/lane": "a list is a scan through a stream"},
 	"broker/streams/provision": {"broker/config": "the streams are those of a configuration"},
 	"broker/lane":              {"broker/streams": "the consumer of a reader is one that the streams allow"},
@@ -144,7 +145,7 @@ var foreign = []struct {
 	{
 		"delaybroker/broker/timer/role",
 		[]string{
-			"delaybroker/wheel", "delaybroker/broker/lease", "delaybroker/broker/acks", "delaybroker/broker/mailbox",
+			"delaybroker/wheel", "delaybroker/broker/lease", "delaybroker/broker/acks", "delaybroker/broker/engine",
 			"delaybroker/broker/timer/service",
 		},
 		"the worker carries out what is decided about timers",
@@ -158,6 +159,11 @@ var foreign = []struct {
 		"delaybroker/broker/streams/provision",
 		[]string{"delaybroker/broker/lane", "delaybroker/broker/pause", "delaybroker/broker/stats/metrics"},
 		"streams are made without reading them",
+	},
+	{
+		"delaybroker/broker/engine",
+		[]string{"delaybroker/broker/timer/service", "delaybroker/broker/timer/schedules"},
+		"a lane is worked without requests about timers",
 	},
 	{"delaybroker/broker", []string{ofMetrics}, "the engine counts, and broker/stats/metrics shows"},
 	{"delaybroker/broker", []string{ofSpans}, "the engine says how messages end, and broker/trace makes spans of it"},
@@ -209,7 +215,8 @@ func TestForeignImports(t *testing.T) {
 func TestClientIsLight(t *testing.T) {
 	t.Parallel()
 	allowed := []string{"delaybroker/broker/client", "delaybroker/broker/message", "delaybroker/broker/jsapi",
-		"delaybroker/levels", "delaybroker/broker/timer/timetable", "github.com/netresearch/go-cron"}
+		"delaybroker/levels", "delaybroker/broker/timer/entry", "delaybroker/broker/timer/timetable",
+		"github.com/netresearch/go-cron"}
 	nats := strings.Fields(list(t, "-deps", "github.com/nats-io/nats.go/jetstream"))
 	for dep := range strings.FieldsSeq(list(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
 		"delaybroker/broker/client")) {

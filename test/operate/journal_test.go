@@ -225,7 +225,7 @@ func (trouble journalTrouble) holdsUpNothing(t *testing.T, s *natstest.Server) {
 	time.Sleep(time.Second)
 	c.CheckEmptyBut(journalStream)
 	waiting := journal.Hole{From: began.Add(time.Second), Records: 3,
-		Why: "not stored yet: the journal's stream takes nothing, or too little"}
+		Why: "not stored yet: the journal's stream stores nothing, or too little"}
 	trouble.wantHole(t, s, cfg, waiting)
 	time.Sleep(7 * time.Minute) // longer than a batch is tried
 	if got := b.Broker.Status().Journal.Dropped; got != 3 {
@@ -313,7 +313,7 @@ func TestJournalOfOneThatIsKilled(t *testing.T) {
 		i.Crash()
 		time.Sleep(time.Second)
 		missing := journal.Hole{From: began, To: time.Now().UTC(), // from a second before its last record that is stored
-			Why: "it does not answer, so it was killed, or is cut off: what it delivered last is missing"}
+			Why: "the instance does not answer, so it was killed or is cut off: its last records are missing"}
 		wantHoles(t, worth(t, s, cfg), missing)
 		i = harness.StartBroker(t, s, cfg)
 		again := accepted(c.Publish("delay.1s.orders.c", "x"))
@@ -341,7 +341,7 @@ func TestJournalOfOneThatIsKilled(t *testing.T) {
 		_, report = journaled(c, journal.Query{})
 		last := began.Add(1150 * time.Millisecond)
 		wantHoles(t, report, journal.Hole{From: began, To: last.Add(time.Minute + 150*time.Millisecond),
-			Why: "killed, or cut off: what it delivered last is missing"})
+			Why: "killed or cut off: the last records of the instance are missing"})
 		if _, report = journaled(c, journal.Query{Since: last.Add(2 * time.Minute)}); !report.Complete() {
 			t.Errorf("later: %+v, want it complete", report.Holes)
 		}

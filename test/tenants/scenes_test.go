@@ -15,6 +15,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/test/natstest"
 )
 
@@ -172,7 +173,7 @@ func (s *stage) fireBesides(ctx context.Context, heard func() map[string]int) er
 	if err := askTimer(ctx, nc, "cancel.k.orders.again", "cancelled"); err != nil {
 		return err
 	}
-	time.Sleep(message.RepeatTime + 2*time.Minute) // then nothing tells of it any more
+	time.Sleep(entry.RepeatTime + 2*time.Minute) // then nothing tells of it any more
 	if got := heard()["orders.again"]; got != 1 {
 		return fmt.Errorf("what recurs came %d times, want once", got)
 	}

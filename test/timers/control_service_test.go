@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
-	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
@@ -80,7 +80,7 @@ func TestControlService(t *testing.T) {
 		time.Sleep(time.Second)
 		var got store.Answer
 		c.CallService(&got, "delayctl.timer.cancel.c.orders.x", "")
-		if got.Outcome != timer.TooLate || got.Became != message.OutcomeDelivered {
+		if got.Outcome != timer.TooLate || got.Became != entry.Delivered {
 			t.Errorf("cancelling what has fired says %+v", got)
 		}
 		time.Sleep(2 * time.Hour)

@@ -15,6 +15,7 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
@@ -89,7 +90,7 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 				c.Check(harness.NewChange(timer.Cancel, "fired", 0), timer.TooLate, 0)
 				c.Check(moveTo("fired", 0, until), timer.TooLate, 0)
 				c.Check(harness.NewChange(timer.Fire, "fired", 0), timer.TooLate, 0)
-				if a := c.Check(harness.NewChange(timer.Get, "fired", 0), timer.Fired, 0); a.Became != message.OutcomeDelivered {
+				if a := c.Check(harness.NewChange(timer.Get, "fired", 0), timer.Fired, 0); a.Became != entry.Delivered {
 					t.Errorf("it became %q", a.Became)
 				}
 				if down {

@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/levels"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
@@ -21,10 +22,10 @@ import (
 // fireRound stores that an instance has fired the pending round of a series, as that instance would before it delivers.
 func fireRound(c *harness.Client, subject, instance string) {
 	c.T.Helper()
-	c.Decide(subject, func(r message.Request, generation uint64) message.Header {
-		series, round := r.RoundOf()
+	c.Decide(subject, func(r entry.Pending, generation uint64) message.Header {
+		series, round := r.Round()
 		table := r.Recurs.Table
-		return r.RoundHeader(generation, message.Next{
+		return r.RoundHeader(generation, entry.Next{
 			By: instance, Round: table.Decide(series, round, time.Now()).Next, Table: table, First: series.First,
 		})
 	})

@@ -6,8 +6,8 @@ import (
 	"time"
 	_ "time/tzdata"
 
-	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
@@ -177,7 +177,7 @@ func TestMissedAtTheEnd(t *testing.T) {
 			t.Errorf("%d were missed, want the last", got)
 		}
 		a := harness.NewTimerClient(c).Do(harness.NewChange(timer.Get, "k", 0))
-		if a.Outcome != timer.Fired || a.Became != message.OutcomeMissed {
+		if a.Outcome != timer.Fired || a.Became != entry.Missed {
 			t.Errorf("it is %+v", a)
 		}
 		time.Sleep(time.Hour)
