@@ -14,7 +14,7 @@ import (
 
 // recordDelivered notes that the target has a message.
 func (w *worker) recordDelivered(f *flight, at leader.Time, late time.Duration) {
-	if w.shared.journal == nil && w.shared.ended == nil {
+	if w.engine.Journal == nil && w.engine.Settings.Ended == nil {
 		return
 	}
 	w.record(f, &f.request, deliveredRecord(f, at, late))
@@ -22,18 +22,18 @@ func (w *worker) recordDelivered(f *flight, at leader.Time, late time.Duration) 
 
 // recordDead notes that the dead letter of a message is stored.
 func (w *worker) recordDead(f *flight, m moment) {
-	if w.shared.journal == nil && w.shared.ended == nil {
+	if w.engine.Journal == nil && w.engine.Settings.Ended == nil {
 		return
 	}
 	w.record(f, f.sent.as, deadRecord(f, m.now))
 }
 
 func (w *worker) record(f *flight, as *message.Request, r journal.Record) {
-	if w.shared.journal != nil {
-		w.shared.journal.Add(r)
+	if w.engine.Journal != nil {
+		w.engine.Journal.Add(r)
 	}
-	if w.shared.ended != nil {
-		w.shared.ended(config.Ended{
+	if w.engine.Settings.Ended != nil {
+		w.engine.Settings.Ended(config.Ended{
 			Ending: message.Ending(r), Accepted: as.Accepted, Header: as.User, Size: len(f.Data), Hops: as.Hop,
 			Lane: w.lane.Stream, Stored: f.At, First: as.FirstFailure, Last: as.LastFailure,
 		})

@@ -60,9 +60,9 @@ func (w *worker) count(local time.Time, every time.Duration) time.Duration {
 func (w *worker) judge(s lane.Sample) {
 	told, wasEarly := w.early.Judge(w.clock.Base(), s)
 	if told {
-		w.shared.tally.Judged.Add(1)
+		w.engine.Tally.Judged.Add(1)
 	}
 	if wasEarly {
-		w.shared.tally.Early.Add(1)
+		w.engine.Tally.Early.Add(1)
 	}
 }
