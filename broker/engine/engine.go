@@ -127,7 +127,7 @@ func (e *Engine) Owns(instance string) bool {
 	})
 }
 
-// Lanes returns the states of all lanes. It takes no lock that a loop holds, and asks NATS nothing.
+// Lanes returns the states of all lanes. It waits for no loop, and asks NATS nothing.
 func (e *Engine) Lanes() []stats.LaneStatus {
 	var all []stats.LaneStatus
 	now := time.Now()

@@ -13,7 +13,7 @@ func TestUnwatchedEndingsCostNothing(t *testing.T) {
 	f := &flight{sent: &publish{}}
 	if n := testing.AllocsPerRun(1000, func() {
 		w.recordDelivered(f, leader.Time{}, 0)
-		w.recordDead(f, moment{})
+		w.recordDead(f, leader.Time{})
 	}); n != 0 {
 		t.Errorf("a message costs %v allocations, want none", n)
 	}

@@ -228,7 +228,7 @@ func (w *worker) countMove(f *flight, m moment) {
 		w.counts.Retries.Add(1)
 	case dead:
 		w.engine.Tally.Dead[f.sent.why.Code].Add(1)
-		w.recordDead(f, m)
+		w.recordDead(f, m.now)
 	}
 }
 

@@ -207,7 +207,8 @@ func (w *worker) takeMail(local time.Time) {
 // decideUntimed decides about the messages that were read while the time was unknown. Due messages go onto the wheel,
 // which puts them in order.
 func (w *worker) decideUntimed(m moment) {
-	waited := w.flights.takeUntimed()
+	waited := w.flights.untimed
+	w.flights.untimed = nil
 	for i, f := range waited {
 		if !w.lease.Held() {
 			w.flights.untimed = waited[i:]
@@ -223,7 +224,8 @@ func (w *worker) decideUntimed(m moment) {
 
 // decideHalted decides about the messages that wait for the end of a pause, before those that became due later.
 func (w *worker) decideHalted(m moment) {
-	waited := w.flights.takeHalted()
+	waited := w.flights.halted
+	w.flights.halted = nil
 	for i, f := range waited {
 		if !w.lease.Held() {
 			w.flights.halted = append(w.flights.halted, waited[i:]...)
