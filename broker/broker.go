@@ -63,7 +63,7 @@ type Config = config.Config
 // Ended is how a message ended: see Config.
 type Ended = config.Ended
 
-// Streams is what a configuration says about streams.
+// Streams are the streams that a configuration wants.
 type Streams = provision.Streams
 
 // StreamsOf checks the configuration as New does.
@@ -196,8 +196,8 @@ func (b *Broker) quit(err error) {
 	}
 }
 
-// listenToErrors calls f with the asynchronous errors of a connection, besides the handler that is set already, until
-// the returned function is called.
+// listenToErrors calls f with the asynchronous errors of a connection, in addition to the handler that is set already,
+// until the returned function is called.
 func listenToErrors(nc *nats.Conn, f func(error)) (stop func()) {
 	others := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
