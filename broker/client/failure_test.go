@@ -13,6 +13,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/client"
+	"delaybroker/levels"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
@@ -29,7 +30,7 @@ func TestNoBroker(t *testing.T) {
 		}
 		_, err = c.At(t.Context(), "shop.x", time.Now().Add(time.Hour), nil)
 		wantError(t, err, client.ErrNoBroker)
-		harness.StartBroker(t, s, broker.Config{Prefix: "later"})
+		harness.StartBroker(t, s, broker.Config{Prefix: "later", Ladder: levels.Default()})
 		_, err = c.In(t.Context(), "shop.x", 2*time.Hour, nil)
 		wantError(t, err, client.ErrNoBroker)
 		c, _ = newClient(t, s, client.Config{Prefix: "later"})
