@@ -35,10 +35,10 @@ const (
 )
 
 // budget divides the memory of an instance among its lanes. A quarter is for messages that readers have requested and
-// their lanes have not taken yet. The rest is for messages that the lanes hold. Half of the rest is divided evenly, so
-// that no lane starves another. The lanes that need more share the other half. A lane may need it for a long time, for
-// example for messages that wait for a silent target. So that some bytes are left for lanes that need them later, a lane
-// takes only a part of the shared bytes that are free at the time.
+// their lanes have not taken yet. The rest is for messages that the lanes hold. Half of the rest is divided evenly,
+// so that no lane starves another. The lanes that need more share the other half. A lane may need it for a long time,
+// for example for messages that wait for a silent target. So that some bytes are left for lanes that need them later,
+// a lane takes only a part of the shared bytes that are free at the time.
 //
 // A lane exceeds its part by at most one message, the last one that it took.
 type budget struct {
@@ -64,8 +64,8 @@ func newBudget(total, lanes int) *budget {
 	return b
 }
 
-// Window returns how many messages and bytes of one lane may be on their way to targets, for the settings of an instance
-// with a number of lanes: half of those that the lane can hold.
+// Window returns how many messages and bytes of one lane may be on their way to targets, for the settings of an
+// instance with a number of lanes: half of those that the lane can hold.
 func Window(holdMessages, holdBytes, lanes int) (messages, bytes int) {
 	bytes = newBudget(holdBytes, lanes).Max() / 2
 	return min(holdMessages, bytes/flightOverhead), bytes

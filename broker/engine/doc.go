@@ -1,5 +1,5 @@
-// Package engine moves delayed messages from lane to lane and, when they are due, to their targets. Package broker gives
-// it connections, an owner for each lane and the streams, and reports how it is.
+// Package engine moves delayed messages from lane to lane and, when they are due, to their targets. Package broker
+// gives it connections, an owner for each lane and the streams, and reports how it is.
 //
 // # Words
 //

@@ -92,8 +92,8 @@ func (e *Engine) newWorker(
 		Stream: l.Stream, Filter: source.filter, Delay: l.Delay, From: from.Next,
 		FromCreated: from.Created, Buffer: e.room.Buffer(), Log: e.log, Sparse: source.sparse,
 	})
-	w := newWorker(e.shared, l, planOf(e.Settings, kind, l.Delay), by, reader, from.Next, e.room.Open(source.share), counts,
-		e.log.With("stream", l.Stream))
+	w := newWorker(e.shared, l, planOf(e.Settings, kind, l.Delay), by, reader, from.Next,
+		e.room.Open(source.share), counts, e.log.With("stream", l.Stream))
 	w.adopted = settled
 	w.backlog.holdBack()
 	return w

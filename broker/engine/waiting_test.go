@@ -115,7 +115,7 @@ func TestUnpackWithinMemory(t *testing.T) {
 			if out = append(out, fl); fl.Sequence != uint64(len(out)) {
 				t.Fatalf("number %d comes at %d", fl.Sequence, len(out))
 			}
-			if account.Set(int64(f.bytes)); int64(f.bytes) > account.Most()+flightOverhead {
+			if account.Set(int64(f.bytes)); int64(f.bytes) > account.Most()+int64(fl.size) {
 				t.Fatalf("%d bytes after %d were unpacked, of %d", f.bytes, len(out), account.Most())
 			}
 		}
