@@ -248,7 +248,7 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 			}
 			hole := journal.Hole{Instance: "kitchen", From: from, Records: records}
 			if from.IsZero() {
-				hole = journal.Hole{From: j.Asked.Add(-journal.OpenFor)}
+				hole = journal.Hole{From: j.Asked.Add(-journal.DoubtAfter)}
 			}
 			if why == "" && !j.Complete() || why != "" && !slices.Equal(all, []journal.Hole{hole}) {
 				t.Errorf("%s: got %+v, want %+v", name, all, hole)

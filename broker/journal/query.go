@@ -11,16 +11,16 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Outcome is how a message ended.
+// Outcome is the end of a message.
 type Outcome string
 
-// The outcomes. Beside them, each code of a dead letter is one.
+// The outcomes. Each code of a dead letter is an outcome, too.
 const (
 	Delivered Outcome = "delivered"
 	Dead      Outcome = "dead" // a dead letter of any code
 )
 
-// Outcomes are all outcomes.
+// Outcomes returns all outcomes.
 func Outcomes() []Outcome {
 	all := []Outcome{Delivered, Dead}
 	for _, code := range message.Codes() {
@@ -29,7 +29,7 @@ func Outcomes() []Outcome {
 	return all
 }
 
-// Outcome is the most exact one of a record: delivered, or the code of a dead letter.
+// Outcome returns the outcome of a record: Delivered, or the code of its dead letter.
 func (r Record) Outcome() Outcome {
 	if r.Code == "" {
 		return Delivered
@@ -43,37 +43,38 @@ type Place struct {
 	Record   int    // in the batch, from zero
 }
 
-// String is what ParsePlace reads.
+// String returns the text that ParsePlace parses.
 func (p Place) String() string { return fmt.Sprintf("%d.%d", p.Sequence, p.Record) }
 
-// ParsePlace reads the result of String.
+// ParsePlace parses the result of String.
 func ParsePlace(s string) (Place, error) {
 	sequence, record, ok := strings.Cut(s, ".")
 	n, err := strconv.ParseUint(sequence, 10, 63)
 	r, err2 := strconv.ParseUint(record, 10, 31)
 	if !ok || err != nil || err2 != nil || n == 0 {
-		return Place{}, fmt.Errorf("%.40q is no place in the journal: want two numbers, as in 1234.56", s)
+		return Place{}, fmt.Errorf("%.40q is not a place in the journal: want two numbers, as in 1234.56", s)
 	}
 	return Place{n, int(r)}, nil
 }
 
-// Query chooses records. An empty field chooses all; fields are joined by "and", the values in one by "or".
+// Query selects records. A record matches if it matches every field; it matches a list if it matches one of its values.
+// An empty field matches all records.
 type Query struct {
 	Target   string // a NATS pattern
 	Since    time.Time
 	Until    time.Time // before then
-	IDs      []string  // Delay-Ids, or as much of them as an acknowledgement says: stream and sequence
+	IDs      []string  // Delay-Ids, or their first part, stream and sequence, as an acknowledgement shows them
 	Outcomes []Outcome
-	LateThan time.Duration // later than this, if it is not zero
+	LateThan time.Duration // minimum lateness, exclusive; zero for none
 	Series   uint64        // of the timer that recurs whose first set has this generation
 
 	From  Place // where an earlier search stopped
-	Limit int   // of records found; zero for all
-	// Progress, when set, is called for every batch read, with the records so far and about how many there are to read.
+	Limit int   // maximum number of records; zero for all
+	// Progress, if set, is called for every batch, with the number of records so far and an estimate of their total.
 	Progress func(looked, of uint64)
 }
 
-// matches reports whether a record is chosen.
+// matches reports whether the query selects a record.
 func (q Query) matches(r Record) bool {
 	return (q.Target == "" || message.Match(q.Target, r.Target)) &&
 		(q.Since.IsZero() || !r.At.Before(q.Since)) &&
@@ -85,7 +86,7 @@ func (q Query) matches(r Record) bool {
 
 func (r Record) is(o Outcome) bool { return o == r.Outcome() || o == Dead && r.Code != "" }
 
-// sameID reports whether an id is the wanted one, which may lack its time.
+// sameID reports whether an id is the wanted one. The wanted one may lack its time.
 func sameID(wanted, id string) bool {
 	return id == wanted || len(id) > len(wanted) && id[len(wanted)] == '-' && id[:len(wanted)] == wanted &&
 		!strings.Contains(id[len(wanted)+1:], "-") && !whole(wanted)
@@ -97,7 +98,7 @@ func whole(id string) bool {
 	return err == nil
 }
 
-// mayHold reports whether a batch may hold a chosen record. It is much quicker than reading the records.
+// mayHold reports whether a batch may hold a selected record. It is much faster than parsing the records.
 func (q Query) mayHold(h head, lines []byte) bool {
 	switch {
 	case h.Records == 0,

@@ -11,16 +11,16 @@ import (
 	"delaybroker/broker/message"
 )
 
-// mostReason is how much of a reason is kept, in bytes.
-const mostReason = 256
+// maxReason is the maximum length of a recorded reason in bytes.
+const maxReason = 256
 
-// Record is how one message ended.
+// Record describes how one message ended.
 type Record message.Ending
 
-// Attempts is how many deliveries there were that the target answered.
+// Attempts returns the number of deliveries that the target answered.
 func (r Record) Attempts() int { return message.Ending(r).Attempts() }
 
-// line is a record as it is stored: see the package comment.
+// line is the JSON form of a record: see the package comment.
 type line struct {
 	ID      string       `json:"i"`
 	Target  string       `json:"t"`
@@ -34,7 +34,7 @@ type line struct {
 	Round   int          `json:"n"`
 }
 
-// append writes the record's line behind b, newline included. It is called for each delivery, by the loop of its lane:
+// append appends the record's line to b, newline included. The loop of a lane calls it for each delivery, and
 // encoding/json takes five times as long.
 func (r Record) append(b []byte) []byte {
 	b = appendText(append(b, `{"i":`...), r.ID)
@@ -67,15 +67,15 @@ func (r Record) append(b []byte) []byte {
 	return append(b, '}', '\n')
 }
 
-// cut bounds a reason.
+// cut shortens a reason to maxReason bytes.
 func cut(s string) string {
-	if len(s) <= mostReason {
+	if len(s) <= maxReason {
 		return s
 	}
-	return strings.ToValidUTF8(s[:mostReason], "")
+	return strings.ToValidUTF8(s[:maxReason], "")
 }
 
-// appendText writes a JSON string.
+// appendText appends a JSON string.
 func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
@@ -91,7 +91,7 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// parseRecord reads a line. Names that it does not know are left out: a newer broker may add some.
+// parseRecord parses a line. It ignores unknown fields: a newer broker may add some.
 func parseRecord(b []byte) (Record, error) {
 	var l line
 	if err := json.Unmarshal(b, &l); err != nil {
@@ -109,7 +109,7 @@ func parseRecord(b []byte) (Record, error) {
 	return r, nil
 }
 
-// startsWith reports whether some line has a field that begins with a text.
+// startsWith reports whether a line has a field whose value begins with a text.
 func startsWith(lines []byte, name, text string) bool {
 	wanted := appendText([]byte(`"`+name+`":`), text)
 	return bytes.Contains(lines, wanted[:len(wanted)-1])

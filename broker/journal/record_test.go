@@ -80,7 +80,7 @@ func FuzzRecord(f *testing.F) {
 		got, err := parseRecord([]byte(line))
 		valid := func(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 		if err != nil || !got.At.Equal(r.At) || !got.Due.Equal(r.Due) || got.Late != r.Late || got.Refused != r.Refused ||
-			len(got.Reason) > 3*mostReason {
+			len(got.Reason) > 3*maxReason {
 			t.Errorf("%q is read as %+v, %v, want %+v", line, got, err, r)
 		}
 		if valid(id) == id && got.ID != id || valid(target) == target && got.Target != target {

@@ -16,6 +16,7 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
 	"delaybroker/levels"
 )
@@ -99,7 +100,7 @@ func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target s
 	if _, ok := message.ScheduleOf(name); ok {
 		return target, nil
 	}
-	if problem := message.ParseKey(name); problem != nil {
+	if problem := entry.ParseKey(name); problem != nil {
 		return "", fmt.Errorf("%w: %s", errUsage, problem.Sentence)
 	}
 	if target != "" {
