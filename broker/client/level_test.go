@@ -20,7 +20,7 @@ import (
 func TestLevelSavesTheIntake(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{})
+		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default()})
 		c, nc := newClient(t, s, client.Config{})
 		want := map[time.Duration]string{
 			2500 * time.Second: "DELAY_INTAKE", 17 * time.Minute: "DELAY_INTAKE", 1234 * time.Millisecond: "DELAY_INTAKE",

@@ -64,7 +64,10 @@ func TestRateAfterKills(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const rate, flood, kills, away = 20, 1200, 8, 300 * time.Millisecond
-		cfg := broker.Config{Instance: "one", Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}, Log: harness.Quiet}
+		cfg := broker.Config{
+			Ladder: harness.Ladder(t, "1s 3s 5s 7s 1m"), Instance: "one", Log: harness.Quiet,
+			Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}},
+		}
 		c := harness.NewClient(t, s)
 		c.Target("SLOW", "slow.>")
 		sent := c.Subscribe("slow.>")
