@@ -18,6 +18,7 @@ import (
 
 // TestNeverEarlyOnTime publishes one message to every level, and receives each at the nanosecond it is due.
 func TestNeverEarlyOnTime(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	all := levels.Default().Levels()
 	longer := func(than time.Duration) int {
@@ -154,6 +155,7 @@ func TestAbsoluteTimes(t *testing.T) {
 
 // TestRandomDelays sends 3,000 messages of random delays: each comes once, in due order, when it is due.
 func TestRandomDelays(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const count = 3000

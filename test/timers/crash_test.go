@@ -1,6 +1,8 @@
 package timers
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -119,6 +121,26 @@ func TestTimerCrashes(t *testing.T) {
 				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) { w.actOut(t, s) })
 			})
 		}
+	}
+}
+
+// TestCrashesAreThoseOfTheDocument compares the crashes with the table in the documentation of package timer, line by
+// line.
+func TestCrashesAreThoseOfTheDocument(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../broker/timer/doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "TestTimerCrashes.\n//\n")
+	table, _, _ = strings.Cut(table, "\n//\n")
+	rows := strings.Split(table, "\n")[1:] // without the head
+	var acted []string
+	for _, c := range crashes {
+		acted = append(acted, fmt.Sprintf("//\t%-30s %s", c.after, c.goesOn))
+	}
+	if !slices.Equal(rows, acted) {
+		t.Errorf("the document has\n%s\nand the test acts out\n%s", strings.Join(rows, "\n"), strings.Join(acted, "\n"))
 	}
 }
 

@@ -84,6 +84,7 @@ func TestTimerToldAndNotRemoved(t *testing.T) {
 // way, and the broker dies before it has delivered. What had fired is delivered once, wherever its marker is, and what
 // was set comes when it is due.
 func TestTimerSetOverItsFiring(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		wait  string
@@ -182,6 +183,7 @@ func TestTimerFiringIsSwept(t *testing.T) {
 // TestFiringStaysUntilItIsSettled: while an instance may be at a firing, what clients put over it comes, and goes, and
 // leaves the firing where it is.
 func TestFiringStaysUntilItIsSettled(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for _, wait := range []time.Duration{3 * time.Second, 10 * time.Minute} {
 		for over, header := range map[string][]string{
