@@ -3,8 +3,11 @@ package page
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
@@ -26,6 +29,9 @@ func (d *deed) letterWork(letters *inspect.Letters, dry bool) (*inspect.LetterWo
 	if f.All() {
 		return nil, nil, fmt.Errorf("%w: which letters? a number, a code, a target or since when", errAsked)
 	}
+	if !d.Edit.None() && (d.Number == 0 || d.Verb != "resend") {
+		return nil, nil, fmt.Errorf("%w: one letter is edited at a time, and resent", errAsked)
+	}
 	f.Until = d.Before
 	if d.Verb == "remove" {
 		return letters.Removing(f, dry), append(shell{"dead", "rm"}, line...), nil
@@ -39,7 +45,18 @@ func (d *deed) letterWork(letters *inspect.Letters, dry bool) (*inspect.LetterWo
 			line = append(line, flag.name)
 		}
 	}
-	change := deadletter.Change{Target: d.To, AtOnce: d.Now, Unsealed: d.Unsealed, DropExpiry: d.DropExpiry}
+	line = line.flag("--drop-header", strings.Join(d.Edit.Drop, ","))
+	for _, name := range slices.Sorted(maps.Keys(d.Edit.Set)) {
+		for _, value := range d.Edit.Set[name] {
+			line = line.flag("--header", name+": "+value)
+		}
+	}
+	if d.Edit.Body != nil {
+		line = line.flag("--body", "-") // on standard input
+	}
+	change := deadletter.Change{
+		Target: d.To, AtOnce: d.Now, Unsealed: d.Unsealed, DropExpiry: d.DropExpiry, Edit: d.Edit,
+	}
 	return letters.Resending(f, change, dry), append(shell{"dead", "resend"}, line...), nil
 }
 

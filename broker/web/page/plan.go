@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
 )
@@ -56,14 +57,15 @@ type timerRef struct {
 
 // aboutLetters is which dead letters, and how they are resent.
 type aboutLetters struct {
-	Number     uint64   `json:"number,omitempty"`
-	Numbers    []uint64 `json:"numbers,omitempty"` // those selected, instead of one
-	Code       string   `json:"code,omitempty"`
-	Since      string   `json:"since,omitempty"`
-	To         string   `json:"to,omitempty"` // another target
-	Now        bool     `json:"now,omitempty"`
-	Unsealed   bool     `json:"unsealed,omitempty"`
-	DropExpiry bool     `json:"drop_expiry,omitempty"`
+	Number     uint64          `json:"number,omitempty"`
+	Numbers    []uint64        `json:"numbers,omitempty"` // those selected, instead of one
+	Code       string          `json:"code,omitempty"`
+	Since      string          `json:"since,omitempty"`
+	To         string          `json:"to,omitempty"` // another target
+	Now        bool            `json:"now,omitempty"`
+	Unsealed   bool            `json:"unsealed,omitempty"`
+	DropExpiry bool            `json:"drop_expiry,omitempty"`
+	Edit       deadletter.Edit `json:"edit,omitzero"` // of one letter
 }
 
 // fixed is what the plan says, and not who asks for one.

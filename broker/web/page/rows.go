@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 )
@@ -16,6 +17,8 @@ import (
 const (
 	// usualRows and mostRows are how many rows a table has.
 	usualRows, mostRows = 50, 200
+	// maxRuns is how many runs of a schedule are shown.
+	maxRuns = 10
 	// mostRead is how many headers a question reads.
 	mostRead = 100_000
 )
@@ -130,8 +133,24 @@ func (p *Page) timers(ctx context.Context, i *inspect.Inspector, v url.Values) (
 // timer shows what became of one timer.
 func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	w := store.Change{Request: timer.Request{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
-	a, err := doTimer(ctx, i, w)
-	return answer{shell{"timers", "show"}.words(w.Key, w.Target).String(), a}, err
+	shown := struct {
+		store.Answer
+		*inspect.Runs        // the last runs of a schedule; nil without a journal
+		Trouble       string `json:"trouble,omitempty"` // why there are none
+	}{}
+	var err error
+	line := shell{"timers", "show"}.words(w.Key, w.Target)
+	if shown.Answer, err = doTimer(ctx, i, w); err != nil || shown.Recurring == nil {
+		return answer{line.String(), shown}, err
+	}
+	line = shell{"schedules", "show"}.flag("--target", w.Target).words(w.Key)
+	runs, err := i.Runs(ctx, shown.Recurring.Series, maxRuns)
+	if err == nil {
+		shown.Runs = &runs
+	} else {
+		shown.Trouble = text.Printable(err.Error(), 300)
+	}
+	return answer{line.String(), shown}, nil
 }
 
 // retrying shows what targets refuse.
