@@ -23,6 +23,7 @@ import (
 
 // TestPage looks at one broker in many tabs at once.
 func TestPage(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	browser := startChromium(t)
 	c := play(t, web.Access{
