@@ -103,7 +103,7 @@ func placeOf(ctx context.Context, i *inspect.Inspector, v url.Values) (stream st
 	if err != nil {
 		return "", 0, fmt.Errorf("%w: %w", errAsked, err)
 	}
-	found, err := i.Where(ctx, wanted, mostRead, func(uint64, uint64) {})
+	found, err := i.Where(ctx, wanted, maxRead, func(uint64, uint64) {})
 	if err == nil && found.Sequence == 0 {
 		err = fmt.Errorf("%w: %s", errAsked, found.Answer)
 	}

@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// usualRows and mostRows are how many rows a table has.
-	usualRows, mostRows = 50, 200
+	// defaultRows and maxRows are how many rows a table has.
+	defaultRows, maxRows = 50, 200
 	// maxRuns is how many runs of a schedule are shown.
 	maxRuns = 10
-	// mostRead is how many headers a question reads.
-	mostRead = 100_000
+	// maxRead is how many headers a question reads.
+	maxRead = 100_000
 )
 
 // pending lists what waits, the first due first.
 func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	look := inspect.PendingLook{Most: mostRead, Find: v.Get("find")}
+	look := inspect.PendingLook{Most: maxRead, Find: v.Get("find")}
 	line := shell{"pending", "ls"}
 	var err error
 	if look.Target, err = target(v); err != nil {
 		return nil, err
 	}
-	if look.Limit, err = number(v, "limit", usualRows, mostRows); err != nil {
+	if look.Limit, err = number(v, "limit", defaultRows, maxRows); err != nil {
 		return nil, err
 	}
 	if look.After, err = border(v, "due_after"); err != nil {
@@ -66,7 +66,7 @@ func (p *Page) where(ctx context.Context, i *inspect.Inspector, v url.Values) (a
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errAsked, err)
 	}
-	w, err := i.Where(ctx, wanted, mostRead, func(uint64, uint64) {})
+	w, err := i.Where(ctx, wanted, maxRead, func(uint64, uint64) {})
 	return answer{shell{"where"}.words(v.Get("id")).String(), w}, err
 }
 
@@ -101,7 +101,7 @@ func timerFilter(v url.Values, line shell) (store.Filter, shell, error) {
 
 // timerPage reads how many timers are wanted, and from where on.
 func timerPage(v url.Values) (page store.Page, err error) {
-	if page.Limit, err = number(v, "limit", usualRows, mostRows); err != nil {
+	if page.Limit, err = number(v, "limit", defaultRows, maxRows); err != nil {
 		return page, err
 	}
 	page.After, err = whole(v, "after")
@@ -155,14 +155,14 @@ func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (a
 
 // retrying shows what targets refuse.
 func (p *Page) retrying(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	look := inspect.RetryLook{Most: mostRead, Progress: func(uint64, uint64) {}}
+	look := inspect.RetryLook{Most: maxRead, Progress: func(uint64, uint64) {}}
 	var err error
 	if look.Target, err = target(v); err != nil {
 		return nil, err
 	}
 	r, err := i.Retrying(ctx, look)
-	if len(r.Groups) > mostRows {
-		r.Groups = r.Groups[:mostRows]
+	if len(r.Groups) > maxRows {
+		r.Groups = r.Groups[:maxRows]
 	}
 	return answer{shell{"retrying"}.flag("--target", look.Target).String(), r}, err
 }

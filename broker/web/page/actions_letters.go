@@ -14,10 +14,10 @@ import (
 	"delaybroker/broker/text"
 )
 
-// letterWork is what a deed does to letters, and which. Dry does nothing, and says what would be done.
-func (d *deed) letterWork(letters *inspect.Letters, dry bool) (*inspect.LetterWork, shell, error) {
-	v := url.Values{"target": {d.Target}, "code": {d.Code}, "since": {d.Since}}
-	for _, n := range append([]uint64{d.Number}, d.Numbers...) {
+// letterWork is what a action does to letters, and which. Dry does nothing, and says what would be done.
+func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.LetterWork, shell, error) {
+	v := url.Values{"target": {a.Target}, "code": {a.Code}, "since": {a.Since}}
+	for _, n := range append([]uint64{a.Number}, a.Numbers...) {
 		if n > 0 {
 			v.Add("number", strconv.FormatUint(n, 10))
 		}
@@ -29,47 +29,47 @@ func (d *deed) letterWork(letters *inspect.Letters, dry bool) (*inspect.LetterWo
 	if f.All() {
 		return nil, nil, fmt.Errorf("%w: which letters? a number, a code, a target or since when", errAsked)
 	}
-	if !d.Edit.None() && (d.Number == 0 || d.Verb != "resend") {
+	if !a.Edit.None() && (a.Number == 0 || a.Verb != "resend") {
 		return nil, nil, fmt.Errorf("%w: one letter is edited at a time, and resent", errAsked)
 	}
-	f.Until = d.Before
-	if d.Verb == "remove" {
+	f.Until = a.Before
+	if a.Verb == "remove" {
 		return letters.Removing(f, dry), append(shell{"dead", "rm"}, line...), nil
 	}
-	line = line.flag("--to", d.To)
+	line = line.flag("--to", a.To)
 	for _, flag := range []struct {
 		name string
 		set  bool
-	}{{"--now", d.Now}, {"--unsealed", d.Unsealed}, {"--drop-expiry", d.DropExpiry}} {
+	}{{"--now", a.Now}, {"--unsealed", a.Unsealed}, {"--drop-expiry", a.DropExpiry}} {
 		if flag.set {
 			line = append(line, flag.name)
 		}
 	}
-	line = line.flag("--drop-header", strings.Join(d.Edit.Drop, ","))
-	for _, name := range slices.Sorted(maps.Keys(d.Edit.Set)) {
-		for _, value := range d.Edit.Set[name] {
+	line = line.flag("--drop-header", strings.Join(a.Edit.Drop, ","))
+	for _, name := range slices.Sorted(maps.Keys(a.Edit.Set)) {
+		for _, value := range a.Edit.Set[name] {
 			line = line.flag("--header", name+": "+value)
 		}
 	}
-	if d.Edit.Body != nil {
+	if a.Edit.Body != nil {
 		line = line.flag("--body", "-") // on standard input
 	}
 	change := deadletter.Change{
-		Target: d.To, AtOnce: d.Now, Unsealed: d.Unsealed, DropExpiry: d.DropExpiry, Edit: d.Edit,
+		Target: a.To, AtOnce: a.Now, Unsealed: a.Unsealed, DropExpiry: a.DropExpiry, Edit: a.Edit,
 	}
 	return letters.Resending(f, change, dry), append(shell{"dead", "resend"}, line...), nil
 }
 
-func planLetters(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error) {
+func planLetters(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
 	letters, err := i.Letters(ctx)
 	if err != nil {
 		return plan{}, err
 	}
-	if problem := i.Policy().CheckTarget(d.To); d.To != "" && problem != nil {
+	if problem := i.Policy().CheckTarget(a.To); a.To != "" && problem != nil {
 		return plan{}, fmt.Errorf("%w: to: %s", errAsked, problem.Sentence)
 	}
-	d.Before = letters.Asked.UTC()
-	w, line, err := d.letterWork(letters, true)
+	a.Before = letters.Asked.UTC()
+	w, line, err := a.letterWork(letters, true)
 	if err != nil {
 		return plan{}, err
 	}
@@ -78,8 +78,8 @@ func planLetters(ctx context.Context, i *inspect.Inspector, d *deed) (plan, erro
 		return plan{}, err
 	}
 	n, notes := outcome(outcomes, w.Did)
-	d.Count, d.Shell = n, line.String()
-	return plan{Sentence: d.Verb + " " + counting(n, "dead letter"), Notes: notes}, nil
+	a.Count, a.Shell = n, line.String()
+	return plan{Sentence: a.Verb + " " + counting(n, "dead letter"), Notes: notes}, nil
 }
 
 // outcome is how many letters were done, and what became of the others.
@@ -97,23 +97,23 @@ func outcome(all []inspect.LetterOutcome, did string) (n uint64, notes []string)
 	return n, notes
 }
 
-func actLetters(ctx context.Context, i *inspect.Inspector, d deed) (done, error) {
+func actLetters(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
 	letters, err := i.Letters(ctx)
 	if err != nil {
-		return done{}, err
+		return result{}, err
 	}
-	w, _, err := d.letterWork(letters, false)
+	w, _, err := a.letterWork(letters, false)
 	if err != nil {
-		return done{}, err
+		return result{}, err
 	}
 	outcomes, err := letters.Work(ctx, ctx, w)
 	n, notes := outcome(outcomes, w.Did)
 	if err != nil && n == 0 {
-		return done{}, err
+		return result{}, err
 	}
-	said := done{
-		Sentence: fmt.Sprintf("%d of %s %s", n, counting(d.Count, "dead letter"), w.Did), Notes: notes,
-		Good: err == nil && n == d.Count,
+	said := result{
+		Sentence: fmt.Sprintf("%d of %s %s", n, counting(a.Count, "dead letter"), w.Did), Notes: notes,
+		Good: err == nil && n == a.Count,
 	}
 	if err != nil {
 		said.Notes = append(said.Notes, "then it failed: "+text.Printable(err.Error(), 600))
