@@ -17,8 +17,8 @@
 //	                                  └── Inspector.Look, Ahead     streams and forecast; as rarely as they are dear
 //
 // All viewers get the same frames, which are made and encoded once. Without a viewer nothing runs and no connection is
-// open. A viewer that is slow misses frames: for each kind only the latest is kept. Viewers are few (mostViewers), and
-// so are questions at a time (mostQuestions).
+// open. A viewer that is slow misses frames: for each kind only the latest is kept. Viewers are few (maxViewers), and
+// so are questions at a time (maxQuestions).
 //
 // What the page shows of the past is in memory, in package history: of every instance its own part, which the page adds
 // up. It is noted whether somebody looks or not.

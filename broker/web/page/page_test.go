@@ -181,9 +181,9 @@ func TestOnlyOwnPageActs(t *testing.T) {
 func TestTicketHolds(t *testing.T) {
 	now := time.Now()
 	ann, bob := Token{"ann", secret}, Token{"bob", secret + "b"}
-	all := aboutTimers{All: true}
-	d := deed{
-		Verb: "cancel", Target: "orders.>", aboutTimers: all, fixed: fixed{UpTo: 7, Count: 3, Until: now.Add(planTime)},
+	all := timerChoice{All: true}
+	d := action{
+		Verb: "cancel", Target: "orders.>", timerChoice: all, fixed: fixed{UpTo: 7, Count: 3, Until: now.Add(planTime)},
 	}
 	ticket, err := seal(d, ann)
 	if err != nil {
@@ -192,19 +192,19 @@ func TestTicketHolds(t *testing.T) {
 	if got, err := unseal(ticket, ann, now); err != nil || got.Target != d.Target || got.UpTo != d.UpTo {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	other, err := seal(deed{Verb: "cancel", Target: ">", aboutTimers: all, fixed: fixed{Until: d.Until}}, bob)
+	other, err := seal(action{Verb: "cancel", Target: ">", timerChoice: all, fixed: fixed{Until: d.Until}}, bob)
 	if err != nil {
 		t.Fatal(err)
 	}
 	forged, _, _ := strings.Cut(other, ".")
 	_, sum, _ := strings.Cut(ticket, ".")
-	for name, open := range map[string]func() (deed, error){
-		"by another":    func() (deed, error) { return unseal(ticket, bob, now) },
-		"too late":      func() (deed, error) { return unseal(ticket, ann, now.Add(planTime+1)) },
-		"another plan":  func() (deed, error) { return unseal(forged+"."+sum, ann, now) },
-		"no seal":       func() (deed, error) { return unseal(forged+".", ann, now) },
-		"nothing":       func() (deed, error) { return unseal("", ann, now) },
-		"not one of us": func() (deed, error) { return unseal("%%.%%", ann, now) },
+	for name, open := range map[string]func() (action, error){
+		"by another":    func() (action, error) { return unseal(ticket, bob, now) },
+		"too late":      func() (action, error) { return unseal(ticket, ann, now.Add(planTime+1)) },
+		"another plan":  func() (action, error) { return unseal(forged+"."+sum, ann, now) },
+		"no seal":       func() (action, error) { return unseal(forged+".", ann, now) },
+		"nothing":       func() (action, error) { return unseal("", ann, now) },
+		"not one of us": func() (action, error) { return unseal("%%.%%", ann, now) },
 	} {
 		if _, err := open(); !errors.Is(err, errTicket) {
 			t.Errorf("%s: got %v, want %v", name, err, errTicket)
@@ -220,7 +220,7 @@ func TestRequestsAreReadStrictly(t *testing.T) {
 		`{"verb":"cancel"} {"verb":"cancel"}`: "one JSON object",
 		`[]`:                                  "not understood",
 		``:                                    "not understood",
-		`{"verb":"` + strings.Repeat("x", mostAsked) + `"}`: "too large",
+		`{"verb":"` + strings.Repeat("x", maxRequest) + `"}`: "too large",
 	} {
 		w := call(p, "POST", "/api/plan", body, "Authorization", "Bearer "+secret, "Content-Type", "application/json")
 		if w.Code != 400 || !strings.Contains(w.Body.String(), want) {
@@ -283,7 +283,7 @@ func TestAssetsAreOurs(t *testing.T) {
 func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPage(Access{OpenRows: true})
-		for range mostQuestions {
+		for range maxQuestions {
 			p.questions <- struct{}{}
 		}
 		began := time.Now()
@@ -311,11 +311,11 @@ func TestOutcomesInOrder(t *testing.T) {
 	all := store.Done{Matched: 11, Outcomes: map[timer.Outcome]int{
 		timer.Cancelled: 5, timer.TooLate: 1, timer.NotFound: 2, timer.Conflict: 2, timer.Unknown: 1,
 	}}
-	want := done{
+	want := result{
 		Sentence: "5 of 11 timers cancelled", Notes: []string{"2 conflict", "2 not_found", "1 too_late", "1 unknown"},
 	}
 	for range 20 {
-		if got := manyDone(deed{Verb: "cancel", fixed: fixed{Count: 11}}, all, nil); !reflect.DeepEqual(got, want) {
+		if got := manyDone(action{Verb: "cancel", fixed: fixed{Count: 11}}, all, nil); !reflect.DeepEqual(got, want) {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 	}

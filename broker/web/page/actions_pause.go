@@ -12,47 +12,47 @@ import (
 	"delaybroker/broker/text"
 )
 
-func planPause(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error) {
-	if err := checkPattern(d.Target); err != nil {
+func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
+	if err := checkPattern(a.Target); err != nil {
 		return plan{}, err
 	}
-	d.Shell = shell{d.Verb}.words(d.Target).String()
+	a.Shell = shell{a.Verb}.words(a.Target).String()
 	all, err := i.Pauses(ctx)
 	if err != nil {
 		return plan{}, err
 	}
-	at := slices.IndexFunc(all, func(one inspect.Pause) bool { return one.Pattern == d.Target })
-	if d.Verb == "resume" {
+	at := slices.IndexFunc(all, func(one inspect.Pause) bool { return one.Pattern == a.Target })
+	if a.Verb == "resume" {
 		if at < 0 || all[at].State != pause.Paused {
 			return plan{Sentence: "it is not paused; patterns are resumed as they were paused"}, nil
 		}
-		d.Count = 1
-		return plan{Sentence: fmt.Sprintf("resume %s: %s that wait go out", d.Target,
+		a.Count = 1
+		return plan{Sentence: fmt.Sprintf("resume %s: %s that wait go out", a.Target,
 			counting(*all[at].Waiting, "message"))}, nil
 	}
 	if at >= 0 && all[at].State == pause.Paused {
 		return plan{Sentence: "the pattern is already paused"}, nil
 	}
-	f, err := i.Ahead(ctx, inspect.AheadLook{For: time.Hour, By: time.Hour, Target: d.Target, Most: aheadRead})
+	f, err := i.Ahead(ctx, inspect.AheadLook{For: time.Hour, By: time.Hour, Target: a.Target, Most: aheadRead})
 	if err != nil {
 		return plan{}, err
 	}
-	d.Count = 1
+	a.Count = 1
 	return plan{Sentence: fmt.Sprintf("pause %s: %s pending for it now will wait when due, and all that come",
-		d.Target, counting(f.Pending, "message"))}, nil
+		a.Target, counting(f.Pending, "message"))}, nil
 }
 
-func actPause(ctx context.Context, i *inspect.Inspector, d deed) (done, error) {
+func actPause(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
 	change, word := i.Pause, "paused"
-	if d.Verb == "resume" {
+	if a.Verb == "resume" {
 		change, word = i.Resume, "resumed: what waited goes out"
 	}
-	c, err := change(ctx, d.Target)
+	c, err := change(ctx, a.Target)
 	if err != nil && !errors.Is(err, inspect.ErrNotTold) {
-		return done{}, err
+		return result{}, err
 	}
-	said := done{
-		Sentence: fmt.Sprintf("%s is %s; %d of %s act by it", d.Target, word, len(c.Told),
+	said := result{
+		Sentence: fmt.Sprintf("%s is %s; %d of %s act by it", a.Target, word, len(c.Told),
 			counting(uint64(len(c.Told)+len(c.Untold)), "instance")),
 		Good: err == nil && c.Stored == "",
 	}
