@@ -48,7 +48,7 @@ func actPause(ctx context.Context, i *inspect.Inspector, a action) (result, erro
 		change, word = i.Resume, "resumed: what waited goes out"
 	}
 	c, err := change(ctx, a.Target)
-	if err != nil && !errors.Is(err, inspect.ErrNotTold) {
+	if err != nil && !errors.Is(err, inspect.ErrUnconfirmed) {
 		return result{}, err
 	}
 	said := result{
