@@ -29,15 +29,15 @@
 //
 // # Access
 //
-// The overview shows what /status and /metrics show, to the same people. Rows have ids, keys and targets of tenants, and
-// reasons in their words. So do findings. Both are shown without a token only if Access.OpenRows is set. Headers and
-// bodies also need Access.Bodies. A person asks for them message by message, and each answer is logged with the name of
-// the token. Actions need Access.Actions and a token.
+// The overview shows what /status and /metrics show, to the same people. Rows have ids, keys and targets of tenants,
+// and reasons in their words. So do findings. Both are shown without a token only if Access.OpenRows is set. Headers
+// and bodies also need Access.Bodies. A person asks for them message by message, and each answer is logged with the
+// name of the token. Actions need Access.Actions and a token.
 //
 //   - The token travels in the header Authorization. The page keeps it in the tab. There is no cookie, so another web
 //     page cannot act with it, and no URL has it, so no proxy logs it.
-//   - The Host of a request has to be an address, localhost, or a name in Access.Hosts. Otherwise a stranger's name that
-//     resolves to 127.0.0.1 could read the page.
+//   - The Host of a request has to be an address, localhost, or a name in Access.Hosts. Otherwise a stranger's name
+//     that resolves to 127.0.0.1 could read the page.
 //   - A request that changes something is JSON, and comes from the page's own origin.
 //   - Only the embedded scripts run, and none of them makes HTML from text. The Content-Security-Policy with Trusted
 //     Types tells the browser so, and the browser enforces it.
