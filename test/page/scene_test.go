@@ -73,7 +73,8 @@ func play(t *testing.T, access page.Access) *scene {
 	nc := s.Connect()
 	c := &scene{t: t, nc: nc, js: s.JetStream(nc), log: new(buffer)}
 	cfg := broker.Config{
-		Provision: true, Timers: true, Journal: time.Hour, MaxOwners: 2, Ladder: must(levels.Parse("1s 5s 30s 1m 5m 10m 30m 1h 2h"))(t),
+		Provision: true, Timers: true, Journal: time.Hour, MaxOwners: 2,
+		Ladder:  must(levels.Parse("1s 5s 30s 1m 5m 10m 30m 1h 2h"))(t),
 		Deliver: must(deliver.ParseModes("shop.>=request,auto"))(t),
 		Rates:   must(deliver.ParseRates("shop.mail=50"))(t),
 	}

@@ -100,10 +100,10 @@ func planTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, err
 		return plan{}, err
 	}
 	if w.Generation > 0 && w.Generation != got.Generation {
-		return plan{Sentence: "it was set anew since you looked: look again"}, nil
+		return plan{Sentence: "the timer was set again since you looked: update the rows"}, nil
 	}
 	if got.Outcome != timer.Pending && got.Outcome != timer.Paused {
-		return plan{Sentence: fmt.Sprintf("it is %s: nothing can be done", got.Outcome)}, nil
+		return plan{Sentence: fmt.Sprintf("the timer is %s: nothing can be done", got.Outcome)}, nil
 	}
 	a.Generation, a.Count, a.Shell = got.Generation, 1, a.timerLine(got)
 	due := "due " + text.Moment(got.Due)

@@ -24,7 +24,7 @@ func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, erro
 	at := slices.IndexFunc(all, func(one inspect.Pause) bool { return one.Pattern == a.Target })
 	if a.Verb == "resume" {
 		if at < 0 || all[at].State != pause.Paused {
-			return plan{Sentence: "it is not paused; patterns are resumed as they were paused"}, nil
+			return plan{Sentence: "the pattern is not paused; resume exactly the pattern that was paused"}, nil
 		}
 		a.Count = 1
 		return plan{Sentence: fmt.Sprintf("resume %s: %s that wait go out", a.Target,

@@ -97,7 +97,9 @@ type snapshot struct {
 type lastTotals map[string]snapshot
 
 // combine builds the overview from the reports of all instances.
-func combine(status broker.Status, own broker.Answer, others []inspect.Member, before lastTotals, now time.Time) Overview {
+func combine(
+	status broker.Status, own broker.Answer, others []inspect.Member, before lastTotals, now time.Time,
+) Overview {
 	o := Overview{Time: now.UTC(), Failing: []stats.Check{}}
 	owners := make(map[string]string)
 	answers := make(map[string]stats.LaneAnswer)

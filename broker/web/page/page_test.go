@@ -2,6 +2,8 @@ package page
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +17,8 @@ import (
 	"time"
 
 	"delaybroker/broker"
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/history"
@@ -143,6 +147,61 @@ func TestRowsAndActionsNeedTheirRights(t *testing.T) {
 				t.Errorf("plan: got %d, want %d", got, test.act)
 			}
 		})
+	}
+}
+
+// Who sees rows sees headers and bodies only where that is allowed too. Findings name targets, and are rows.
+func TestBodiesNeedTheirRight(t *testing.T) {
+	for _, test := range []struct {
+		access            Access
+		content, findings int // 502 is past all gates: there is no NATS
+	}{
+		{Access{}, 403, 403},
+		{Access{OpenRows: true}, 403, 200},
+		{Access{Bodies: true}, 403, 403},
+		{Access{OpenRows: true, Bodies: true}, 502, 200},
+		{Access{Tokens: []Token{{"ann", secret}}, Bodies: true}, 401, 401},
+	} {
+		p := newPage(test.access)
+		for path, want := range map[string]int{"/api/content?number=1": test.content, "/api/findings": test.findings} {
+			if got := call(p, "GET", path, "").Code; got != want {
+				t.Errorf("%+v: %s: got %d, want %d", test.access, path, got, want)
+			}
+		}
+	}
+}
+
+// The frame that everybody gets has the numbers of findings and none of their words.
+func TestFindingsAreCounted(t *testing.T) {
+	now := time.Now()
+	found := Findings{Time: now, Findings: []doctor.Finding{
+		{Check: "targets", State: doctor.Warn, Detail: "orders.secret"}, {Check: "lanes", State: doctor.Critical},
+		{Check: "dead letters", State: doctor.Warn},
+	}}
+	if got, want := countsOf(found), (counts{Time: now, Critical: 1, Warnings: 2}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// A selection is bounded, and letters are edited one at a time: an edit of many would give all the same body.
+func TestActionsAreBounded(t *testing.T) {
+	many := action{Verb: "cancel", timerChoice: timerChoice{Timers: make([]timerRef, maxRows+1)}}
+	if _, err := planSelected(t.Context(), nil, &many); !errors.Is(err, errAsked) {
+		t.Errorf("%d timers: got %v, want %v", maxRows+1, err, errAsked)
+	}
+	edit := deadletter.Edit{Body: []byte("x")}
+	for name, choice := range map[string]letterChoice{
+		"a code": {Code: "bad_time", Edit: edit}, "a selection": {Numbers: []uint64{1, 2}, Edit: edit},
+	} {
+		a := action{Verb: "resend", letterChoice: choice}
+		if _, _, err := a.letterWork(new(inspect.Letters), true); !errors.Is(err, errAsked) {
+			t.Errorf("an edit of %s: got %v, want %v", name, err, errAsked)
+		}
+	}
+	one := action{Verb: "resend", letterChoice: letterChoice{Number: 1, Edit: edit}}
+	if _, line, err := one.letterWork(new(inspect.Letters), true); err != nil ||
+		line.String() != "delaybroker dead resend --id 1 --body '-'" {
+		t.Errorf("an edit of one letter: got %s, %v", line, err)
 	}
 }
 
@@ -275,8 +334,18 @@ func TestAssetsAreOurs(t *testing.T) {
 			t.Errorf("%s names a host", name)
 		}
 	}
-	if _, ok := embedded()["uPlot.LICENSE"]; !ok {
-		t.Error("the charts have no licence")
+	// doc.go names the versions of what is vendored; a change of the files has to be one of the version too.
+	for name, want := range map[string]string{
+		"uPlot.iife.min.js": "19c8d4c6ad88929a", "uPlot.min.css": "df630c6a8d6f8eea", "preact.mjs": "bdcbd9abdf2c77c5",
+	} {
+		if sum := sha256.Sum256(embedded()[name].data); hex.EncodeToString(sum[:8]) != want {
+			t.Errorf("%s is another version: %x", name, sum[:8])
+		}
+	}
+	for _, name := range []string{"uPlot.LICENSE", "preact.LICENSE"} {
+		if len(embedded()[name].data) == 0 {
+			t.Errorf("there is no %s", name)
+		}
 	}
 }
 

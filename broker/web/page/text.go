@@ -43,7 +43,7 @@ func (p *Page) once(ctx context.Context) Overview {
 	case p.questions <- struct{}{}:
 		defer func() { <-p.questions }()
 	case <-ctx.Done():
-		return w.overview(time.Now(), nil, "too many ask: only this instance is shown")
+		return w.overview(time.Now(), nil, "too many questions at a time: only this instance is shown")
 	}
 	by := session{open: p.cfg.Open}
 	defer by.close()

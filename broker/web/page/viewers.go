@@ -110,7 +110,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	one := p.viewers.add()
 	if one == nil {
 		w.Header().Set("Retry-After", "10")
-		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%d look at it already", maxViewers))
+		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("too many viewers (%d)", maxViewers))
 		return
 	}
 	defer p.viewers.remove(one)

@@ -119,7 +119,8 @@ func (w *watch) overview(now time.Time, others []inspect.Member, trouble string)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.others = others
-	o.Trouble = strings.Join(slices.DeleteFunc([]string{o.Trouble, w.lookError}, func(s string) bool { return s == "" }), "; ")
+	troubles := slices.DeleteFunc([]string{o.Trouble, w.lookError}, func(s string) bool { return s == "" })
+	o.Trouble = strings.Join(troubles, "; ")
 	if w.dead != nil {
 		o.Numbers.Dead = new(*w.dead + growth(deadLetters(own, others), w.wrote))
 	}
