@@ -59,6 +59,29 @@ func TestTimerSetWhileNobodyReads(t *testing.T) {
 	})
 }
 
+// TestTimerReadAndNotArmed: a crash while a set that was read waits in memory, without a marker. The next owner reads it
+// from the cursor, and it fires when it is due.
+func TestTimerReadAndNotArmed(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in, markers := c.Subscribe("orders.>"), c.Subscribe("delaysys.hop.>")
+		start := time.Now()
+		for i := range 3 {
+			c.Publish("delaytimer.k.orders.x", fmt.Sprint(i), "Delay-For", "30s")
+			time.Sleep(3 * time.Second)
+		}
+		if b.Crash(); len(markers.All()) > 0 {
+			t.Fatal("there is a marker: the crash came too late")
+		}
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		harness.CheckExactly(t, in, start.Add(36*time.Second), 0)
+		time.Sleep(time.Minute)
+		c.CheckNoTimers()
+	})
+}
+
 // TestTimerWithTwoMarkers: a crash between a marker and the cursor makes a second marker, which finds nothing to do.
 func TestTimerWithTwoMarkers(t *testing.T) {
 	t.Parallel()
@@ -207,8 +230,8 @@ func TestTimerRemovedAndMarkerNot(t *testing.T) {
 		b := harness.StartBroker(t, s, cfg)
 		c := harness.NewClient(t, s)
 		in := c.Subscribe("orders.>")
-		c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "62s")
-		time.Sleep(63 * time.Second)
+		c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "72s")
+		time.Sleep(73 * time.Second)
 		b.Crash()
 		stuck.Store(false)
 		if n := harness.Pending(c, "DELAY_1m"); n != 1 {
@@ -298,7 +321,7 @@ func TestTimerToldAndNotRemoved(t *testing.T) {
 		again := time.Now()
 		c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
 		harness.StartBroker(t, s, cfg)
-		time.Sleep(5 * time.Second)
+		time.Sleep(12 * time.Second)
 		if n := harness.Pending(c, "DELAY_TIMERS"); n != 2 {
 			t.Errorf("there are %d entries, want the new set and the cursor", n)
 		}
