@@ -53,11 +53,11 @@ func (w *worker) safeToCommit() bool { return w.lease.Held() && w.reading.live()
 // the grace period.
 func (w *worker) drain() error {
 	w.stopped.Store(true)
-	w.shared.deliver.Recall(w)
-	ctx, cancel := context.WithTimeout(context.Background(), w.shared.grace)
+	w.engine.Deliver.Recall(w)
+	ctx, cancel := context.WithTimeout(context.Background(), w.engine.Settings.ShutdownGrace)
 	defer cancel()
 	local := time.Now()
-	end, retry := local.Add(config.AnswersWithin(w.shared.grace)), local
+	end, retry := local.Add(config.AnswersWithin(w.engine.Settings.ShutdownGrace)), local
 	for {
 		if !local.Before(retry) {
 			w.timers.retryArrived()

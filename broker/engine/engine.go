@@ -40,15 +40,16 @@ const (
 // Engine works the lanes that this instance owns. Make one with New; Run does the work.
 type Engine struct {
 	Config
-	names  message.Names
-	log    *slog.Logger
-	order  watermark
-	roster roster
-	owning atomic.Bool   // this instance has the lease of the stream of paused messages
-	ready  chan struct{} // closed when every lane that this instance owns is being read
+	names    message.Names
+	log      *slog.Logger
+	refusals *ratelog.Keyed // by target, for all lanes together
+	order    watermark
+	roster   roster
+	owning   atomic.Bool   // this instance has the lease of the stream of paused messages
+	ready    chan struct{} // closed when every lane that this instance owns is being read
 
-	shared *instance // set by Run before it works a lane
-	room   *budget   // likewise
+	Services         // set by Run before it works a lane
+	room     *budget // likewise
 }
 
 // Config holds the values that an engine shares with the program around it.
@@ -73,42 +74,19 @@ type Services struct {
 	Journal *journal.Writer // nil if none is kept
 }
 
-// instance holds the parts that all workers of a running broker share.
-type instance struct {
-	names     message.Names
-	keys      *provision.Keyring
-	jetstream *link.JetStream
-	write     *acks.Inbox
-	deliver   Deliverer
-	links     *link.States
-	order     *watermark
-	tally     *stats.Tally
-	pauses    *pause.Keeper
-	refusals  *ratelog.Keyed  // by target, for all lanes together
-	journal   *journal.Writer // nil if none is kept
-	timers    *role.Stream
-	ended     func(config.Ended) // nil for none: see config.Config
-
-	holdMessages int           // how many messages a lane keeps: see config.Config
-	grace        time.Duration // how long a stop waits for answers
-}
-
 // New makes an engine, and starts nothing.
 func New(cfg Config) *Engine {
-	return &Engine{Config: cfg, names: cfg.Keys.Policy.Names, log: cfg.Settings.Log, ready: make(chan struct{})}
+	log := cfg.Settings.Log
+	return &Engine{
+		Config: cfg, names: cfg.Keys.Policy.Names, log: log, ready: make(chan struct{}),
+		refusals: ratelog.NewKeyed(log, refusalsEvery, mostRefusing),
+	}
 }
 
 // Run works the lanes until ctx ends, and leaves them ready for their next owners. It is called once. Its error joins
 // one ErrGrace for each lane that could not be left so in time.
 func (e *Engine) Run(ctx context.Context, lanes []streams.Spec, s Services) error {
-	cfg := e.Settings
-	e.room = newBudget(cfg.HoldBytes, len(lanes))
-	e.shared = &instance{
-		names: e.names, keys: e.Keys, jetstream: e.JetStream, write: s.Write, deliver: s.Deliver, links: e.Links,
-		order: &e.order, tally: e.Tally, pauses: e.Pauses, journal: s.Journal, timers: s.Timers, ended: cfg.Ended,
-		refusals:     ratelog.NewKeyed(e.log, refusalsEvery, mostRefusing),
-		holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
-	}
+	e.Services, e.room = s, newBudget(e.Settings.HoldBytes, len(lanes))
 	errs := make([]error, len(lanes))
 	var settled, all sync.WaitGroup
 	e.order.Expect(len(lanes))
@@ -149,7 +127,7 @@ func (e *Engine) Owns(instance string) bool {
 	})
 }
 
-// Lanes returns the states of all lanes. It takes no lock that a loop holds, and asks NATS nothing.
+// Lanes returns the states of all lanes. It waits for no loop, and asks NATS nothing.
 func (e *Engine) Lanes() []stats.LaneStatus {
 	var all []stats.LaneStatus
 	now := time.Now()

@@ -107,14 +107,14 @@ func (e claimAnswered) handle(w *worker, m moment) {
 
 // leftOut counts the occurrences of a series that were missed, once that is stored.
 func (w *worker) leftOut(a *role.Alarm) {
-	w.shared.tally.Missed.Add(uint64(a.Left))
+	w.engine.Tally.Missed.Add(uint64(a.Left))
 	a.Left = 0
 }
 
 // won goes on with a timer whose firing is stored. From then on it is a message as any other.
 func (w *worker) won(f *flight, r message.Request) {
 	if f.timer.Swept() {
-		w.shared.tally.Swept.Add(1)
+		w.engine.Tally.Swept.Add(1)
 	}
 	r.Hop = max(r.Hop, f.request.Hop)
 	f.request, f.tries = r, 0

@@ -136,20 +136,6 @@ func (f *flights) waiting() int {
 	return f.wheel.Len() + f.again.Len() + len(f.untimed) + len(f.halted)
 }
 
-// takeHalted takes the messages that waited for the end of a pause, in the order of their due times.
-func (f *flights) takeHalted() []*flight {
-	all := f.halted
-	f.halted = nil
-	return all
-}
-
-// takeUntimed takes the messages that waited for the time, in the order of reading.
-func (f *flights) takeUntimed() []*flight {
-	all := f.untimed
-	f.untimed = nil
-	return all
-}
-
 // date notes since when a message should have left, or that it is not overdue.
 func (f *flights) date(fl *flight, since leader.Time, overdue bool) {
 	f.overdue.Remove(fl.overdue)

@@ -46,7 +46,7 @@ func (plainLane) source() source { return source{share: freeShare} }
 
 // parse makes a timer of a message that is a marker.
 func (plainLane) parse(w *worker, f *flight, in message.Incoming) {
-	policy := w.shared.keys.Policy
+	policy := w.engine.Keys.Policy
 	if !entry.IsMarker(policy.Names, in) {
 		f.request, f.problem = policy.Parse(in)
 		return

@@ -11,7 +11,6 @@ import (
 	"delaybroker/broker/leader"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/pause"
-	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
 )
 
@@ -32,16 +31,15 @@ const (
 // pauseLanes is what an instance needs that owns the stream of what is paused.
 type pauseLanes struct {
 	*Engine
-	lane   streams.Spec
-	lease  lease.Lease // of the stream
-	counts *stats.Lane
+	lane  streams.Spec
+	lease lease.Lease // of the stream
 
 	last  string               // the pause whose lane was drained last
 	swept map[string]time.Time // when the lanes of pauses that are over were last looked at
 }
 
-func newPauseLanes(e *Engine, l streams.Spec, held lease.Lease, counts *stats.Lane) *pauseLanes {
-	return &pauseLanes{Engine: e, lane: l, lease: held, counts: counts, swept: make(map[string]time.Time)}
+func newPauseLanes(e *Engine, l streams.Spec, held lease.Lease) *pauseLanes {
+	return &pauseLanes{Engine: e, lane: l, lease: held, swept: make(map[string]time.Time)}
 }
 
 // run drains the lanes of pauses that are resumed, one after the other, until ctx or the lease ends.
@@ -127,7 +125,8 @@ func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	defer stop()
 	began := time.Now()
 	kind := pausedLane{pause: id, filter: l.names.PauseFilter(id)}
-	w := l.newWorker(l.lane, kind, l.lease, l.lease.From(), l.counts, func() {})
+	w := l.newWorker(l.lane, kind, l.lease, l.lease.From())
+	w.backlog.holdBack()
 	if p, ok := l.Pauses.List().Get(id); ok {
 		w.plan.resumed = leader.At(p.Changed)
 	}

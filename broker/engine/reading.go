@@ -143,7 +143,7 @@ func (w *worker) hungry(local time.Time) bool {
 // full reports whether nothing more fits into memory. In the intake, messages that are far from due use no more than
 // half of the memory: see holdOrSpill.
 func (w *worker) full() bool {
-	return w.flights.count >= 2*w.shared.holdMessages || w.reading.cursor.Span() >= maxSpan ||
+	return w.flights.count >= 2*w.engine.Settings.HoldMessages || w.reading.cursor.Span() >= maxSpan ||
 		w.timers.count >= 2*maxSettlements || !w.flights.account.Room(w.flights.reserve())
 }
 

@@ -59,7 +59,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	switch n := s.note; {
 	case n == nil:
 	case s.about != "":
-		w.shared.refusals.Log(s.about, n.level, n.text, n.args...)
+		w.engine.refusals.Log(s.about, n.level, n.text, n.args...)
 	default:
 		w.notes.Log(n.level, n.text, n.args...)
 	}
@@ -144,7 +144,7 @@ func (w *worker) publishOf(f *flight, s step) *publish {
 	if s.as != nil {
 		p.as = s.as
 	}
-	names, target := w.shared.names, f.request.Target
+	names, target := w.engine.names, f.request.Target
 	switch s.kind {
 	case hop:
 		p.stream, p.subject = names.LevelStream(s.level.Name), names.Hop(s.level.Name, target)
@@ -170,7 +170,7 @@ type stored struct {
 // store seals the flight's message, and publishes it into one of our streams.
 func (w *worker) store(f *flight) {
 	m := &nats.Msg{Subject: f.sent.subject, Header: f.sent.header(), Data: f.sent.body(f)}
-	w.shared.keys.Policy.Keys.SealMessage(m.Subject, m.Header, m.Data, time.Now())
+	w.engine.Keys.Policy.Keys.SealMessage(m.Subject, m.Header, m.Data, time.Now())
 	w.publish(f.sent.stream, m, func(a storeAnswer) { w.mail.Put(stored{f, a}) })
 }
 
@@ -178,7 +178,7 @@ func (w *worker) store(f *flight) {
 // stream does not count.
 func (w *worker) publish(stream string, m *nats.Msg, done func(storeAnswer)) {
 	w.flights.underway++
-	w.shared.write.Publish(m, AckTimeout, func(answer *nats.Msg, err error) (again bool) {
+	w.engine.Write.Publish(m, AckTimeout, func(answer *nats.Msg, err error) (again bool) {
 		r, ok := jsapi.ReplyOf(answer, err, stream)
 		if !ok {
 			return true
@@ -201,7 +201,7 @@ func (e stored) handle(w *worker, m moment) {
 			f.problem = sent.why
 		}
 		if !a.local {
-			w.shared.tally.Unstored.Add(1)
+			w.engine.Tally.Unstored.Add(1)
 		}
 	case a.err == nil && a.ack.Duplicate:
 		sent.found = a.ack.Sequence
@@ -227,8 +227,8 @@ func (w *worker) countMove(f *flight, m moment) {
 	case retry:
 		w.counts.Retries.Add(1)
 	case dead:
-		w.shared.tally.Dead[f.sent.why.Code].Add(1)
-		w.recordDead(f, m)
+		w.engine.Tally.Dead[f.sent.why.Code].Add(1)
+		w.recordDead(f, m.now)
 	}
 }
 
@@ -250,8 +250,8 @@ func (w *worker) check(f *flight) {
 	w.flights.checking++
 	sent := f.sent
 	w.ask(func(ctx context.Context) event {
-		found, err := w.shared.jetstream.API.Message(ctx, sent.stream, sent.found)
-		ours := err == nil && w.shared.keys.Wrote(sent.header(), found)
+		found, err := w.engine.JetStream.API.Message(ctx, sent.stream, sent.found)
+		ours := err == nil && w.engine.Keys.Wrote(sent.header(), found)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = nil
 		}
@@ -280,10 +280,10 @@ func (e checked) handle(w *worker, m moment) {
 	case e.err != nil:
 		w.log.Debug("looking at a duplicate", "id", e.request.ID, "err", e.err)
 	case e.ours:
-		w.shared.tally.Ours.Add(1)
+		w.engine.Tally.Ours.Add(1)
 		w.countMove(e.flight, m)
 	default:
-		w.shared.tally.Foreign.Add(1)
+		w.engine.Tally.Foreign.Add(1)
 	}
 	w.apply(e.flight, afterCheck(m, e.flight, e.ours, e.err), m)
 }
@@ -313,7 +313,7 @@ func (w *worker) fire(f *flight, m moment) {
 	}
 	// The clock's present proof dates the delivery: a later one may be weaker, and date it before it was due.
 	now, proved := m.now, m.local
-	w.shared.deliver.Deliver(d, func(r deliver.Result) {
+	w.engine.Deliver.Deliver(d, func(r deliver.Result) {
 		w.mail.Put(delivered{f, r, now.Add(r.At.Sub(proved))})
 	})
 }
@@ -334,13 +334,13 @@ func (e delivered) handle(w *worker, m moment) {
 		f.silent = 0
 	}
 	if !errors.Is(r.Err, deliver.ErrDraining) && !errors.Is(r.Err, deliver.ErrHalted) {
-		w.shared.tally.Outcomes[r.Outcome].Add(1)
+		w.engine.Tally.Outcomes[r.Outcome].Add(1)
 		count.Note(r.Outcome)
 	}
 	if r.Outcome == deliver.Delivered {
 		w.counts.Delivered.Add(1)
 		late := w.lateness(f, e.at)
-		w.shared.tally.Lateness[w.lane.Kind].Observe(late)
+		w.engine.Tally.Lateness[w.lane.Kind].Observe(late)
 		w.recordDelivered(f, e.at, late)
 	}
 	w.apply(f, afterDelivery(w.plan, m, f, r, time.Until(r.Turn)), m)
@@ -366,7 +366,7 @@ func (w *worker) lateness(f *flight, at leader.Time) time.Duration {
 // unknown then, the seal counts as forged.
 func (w *worker) awaitKey(f *flight, m moment) {
 	local := time.Now()
-	if w.flights.await(f, local) && !w.shared.keys.ReadSince(f.unproven.since, local) {
+	if w.flights.await(f, local) && !w.engine.Keys.ReadSince(f.unproven.since, local) {
 		w.flights.hold(f, m.now.Add(keysRetry))
 		return
 	}

@@ -68,18 +68,24 @@
 //
 // # Where it may crash
 //
-//	after                          who goes on                              test
-//	set stored, not read           the lane's worker, from the cursor       TestTimerSetWhileNobodyReads
-//	set read, marker not stored    the lane's worker, from the cursor       TestTimerReadAndNotArmed
-//	marker stored, cursor not      a second marker, which finds nothing     TestTimerWithTwoMarkers
-//	firing stored, not delivered   its marker's lane, after the lease       TestTimerFiredAndNotDelivered
-//	and its marker is lost         the sweep                                TestTimerFoundAtTakeOver
+// The test acts out each row: TestTimerCrashes.
+//
+//	after                          who goes on
+//	set stored, not read           the lane's worker, from the cursor
+//	set read, marker not stored    the lane's worker, from the cursor
+//	marker stored, cursor not      a second marker, which finds nothing
+//	firing stored, not delivered   its marker's lane, after the lease
+//	and its marker is lost         the sweep
+//	delivered, not removed         once more, under one id; then removed
+//	removed, marker not committed  the marker finds nothing, and goes
+//	cancel stored                  likewise
+//
+// What else may come between:
+//
+//	what                           what happens                             test
 //	read ahead, then changed       the claim is refused, and it is read     TestTimerChangedAfterItWasRead
 //	a replica lags, or lacks it    the leader is asked for this timer       TestCopied
-//	delivered, not removed         once more, under one id; then removed    TestTimerDeliveredAndNotRemoved
 //	an old entry is back           it goes first, or stays hidden           TestRemoveKnownEntries
-//	removed, marker not committed  the marker finds nothing, and goes       TestTimerRemovedAndMarkerNot
-//	cancel stored                  likewise                                 TestTimerCancelledWhileItsMarkerWaits
 //	set by a client over a firing  as if it had not been set                TestTimerSetOverItsFiring
 //	what was set is over, too      the firing stays                         TestFiringStaysUntilItIsSettled
 //	two owners for a moment        one is refused, and waits                TestTimerWithTwoOwners

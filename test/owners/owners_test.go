@@ -46,6 +46,7 @@ func TestInstancesShare(t *testing.T) {
 // TestTakeOverAfterCrash: one of three instances crashes under load. Six seconds later everything that was due has been
 // delivered. No message is lost or early, and each is stored once.
 func TestTakeOverAfterCrash(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for seed := range 3 { // each of the instances once
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -123,7 +123,8 @@ func staleNumbers(t *testing.T, browser context.Context, c *scene) {
 // showsFindings shows what doctor finds, with a link to where that is looked at.
 func showsFindings(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/", 1280, 900, "dark")
-	b.until(`[...document.querySelectorAll("#attention li")].some((li) => /dead letters: \d+ in DELAY_DEAD/.test(li.textContent))`)
+	b.until(`[...document.querySelectorAll("#attention li")]
+		.some((li) => /dead letters: \d+ in DELAY_DEAD/.test(li.textContent))`)
 	b.click(`[...document.querySelectorAll("#attention a")].find((a) => a.textContent === "dead letters")`)
 	b.until(`location.hash === "#/dead" && document.querySelector("tbody tr")`)
 }
@@ -142,7 +143,7 @@ func opensMinute(t *testing.T, browser context.Context, c *scene) {
 	outside := value[string](b, `(() => {
 		const params = new URLSearchParams(location.hash.split("?")[1]);
 		const [from, to] = [new Date(params.get("due_after")), new Date(params.get("due_before"))];
-		return String([from, to]) && [...document.querySelectorAll("tbody time")].map((n) => new Date(n.getAttribute("datetime")))
+		return [...document.querySelectorAll("tbody time")].map((n) => new Date(n.getAttribute("datetime")))
 			.filter((at) => !(at >= from && at < to)).concat(to - from === 60000 ? [] : ["not a minute"]).join(" ");
 	})()`)
 	if outside != "" {
@@ -163,13 +164,14 @@ func searchesEverywhere(t *testing.T, browser context.Context, c *scene) {
 		b.run(input.DispatchKeyEvent(input.KeyRawDown).WithKey("/"), input.DispatchKeyEvent(input.KeyUp).WithKey("/"))
 		b.until(`document.activeElement.matches("#find input")`)
 		b.run(chromedp.KeyEvent(word), chromedp.KeyEvent("\r"))
-		b.until(fmt.Sprintf(`document.querySelector("main h1").textContent === "Search" && !document.querySelector("[aria-busy]") &&
-			document.querySelector("#rows").textContent.includes(%q)`, want))
+		b.until(fmt.Sprintf(`document.querySelector("main h1").textContent === "Search" &&
+			!document.querySelector("[aria-busy]") && document.querySelector("#rows").textContent.includes(%q)`, want))
 	}
 	look("my-own-id", "#/lanes", "orders.found")
 	look("my-own-key", "#/dead", "orders.keyed")
 	look("orders.found", "#/publish", "my-own-id")
-	id := value[string](b, `[...document.querySelectorAll("tbody a")].find((a) => a.textContent.startsWith("DELAY_2h-")).textContent`)
+	id := value[string](b, `[...document.querySelectorAll("tbody a")]
+		.find((a) => a.textContent.startsWith("DELAY_2h-")).textContent`)
 	look(id, "#/", "waiting, due in")
 	look("nobody-has-this", "#/targets", "Nothing is named nobody-has-this.")
 }
@@ -179,9 +181,11 @@ func namesButtons(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timers?key=order-1*", 1280, 900, "light")
 	b.unlock()
 	b.until(`document.querySelectorAll("tbody tr").length >= 11`)
-	b.until(`document.querySelector('button[aria-label="Cancel timer order-11"]') && document.querySelector('button[aria-label="Fire timer order-11 now"]')`)
+	b.until(`document.querySelector('button[aria-label="Cancel timer order-11"]') &&
+		document.querySelector('button[aria-label="Fire timer order-11 now"]')`)
 	if twice := value[int](b, `(() => {
-		const names = [...document.querySelectorAll("main button, main input")].map((b) => b.getAttribute("aria-label") ?? b.textContent);
+		const names = [...document.querySelectorAll("main button, main input")]
+			.map((b) => b.getAttribute("aria-label") ?? b.textContent);
 		return names.length - new Set(names).size;
 	})()`); twice > 7 { // the fields of the search have labels instead
 		t.Errorf("%d buttons have the name of another one", twice)

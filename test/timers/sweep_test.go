@@ -121,6 +121,7 @@ func TestTimerFoundAtTakeOver(t *testing.T) {
 // TestTimerCursor: after a restart, only what the cursor has not passed is read. Without a cursor, or with one that is
 // not ours, everything is.
 func TestTimerCursor(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		spoil   func(c *harness.Client)
