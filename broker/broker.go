@@ -25,6 +25,7 @@ import (
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams/provision"
 	"delaybroker/broker/watermark"
+	"delaybroker/levels"
 )
 
 // apiTimeout is how long the JetStream API may take to answer.
@@ -120,7 +121,8 @@ func (b *Broker) Run(ctx context.Context) error {
 	cfg := b.cfg
 	room := budget.New(cfg.HoldBytes, len(lanes))
 	deliverer := deliver.New(targets, b.jetstream.API, deliver.Config{
-		Modes: cfg.Deliver, Rates: cfg.Rates, Counts: b.tally.Targets, ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
+		Modes: cfg.Deliver, Limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey}, Counts: b.tally.Targets,
+		ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
 		// Half of the messages and bytes that a lane may hold: see full.
 		Window: min(cfg.HoldMessages, room.Max()/2/flightOverhead), WindowBytes: room.Max() / 2, Log: b.log,
 	})
@@ -171,6 +173,7 @@ func (b *Broker) instance(write *acks.Inbox, deliverer *deliver.Deliverer, recor
 	return &instance{
 		names: b.names, keys: b.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, order: &b.order, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
+		works:    func(l levels.Level) bool { return b.roster.works(b.names.LevelStream(l.Name)) },
 		timers:   b.timers(write),
 		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records, ended: cfg.Ended,
 		pauses: b.pauses.Keeper,

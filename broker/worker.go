@@ -23,6 +23,7 @@ import (
 	"delaybroker/broker/streams/provision"
 	"delaybroker/broker/timer/role"
 	"delaybroker/broker/watermark"
+	"delaybroker/levels"
 )
 
 const (
@@ -55,6 +56,7 @@ type instance struct {
 	journal   *journal.Writer // nil if none is kept
 	timers    *role.Stream
 	ended     func(Ended) // nil if nobody wants to know: see Config
+	works     func(levels.Level) bool
 
 	holdMessages int           // how many messages a lane keeps: see Config
 	grace        time.Duration // how long a stop waits for answers
@@ -225,7 +227,7 @@ func (w *worker) moment(local time.Time) moment {
 	return moment{
 		now: now, local: local, proven: proven, inFlight: w.flights.count,
 		crowded: w.flights.count > w.shared.holdMessages || w.flights.account.Half(),
-		pauses:  w.shared.pauses.At(local), parks: w.parking.able(local),
+		pauses:  w.shared.pauses.At(local), parks: w.parking.able(local), works: w.shared.works,
 	}
 }
 

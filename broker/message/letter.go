@@ -51,6 +51,7 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	l.MsgID = f.text(HeaderMsgID)
 	l.Hop = f.count(HeaderHop, optional)
 	l.MaxAttempts = f.count(HeaderMaxAttempts, optional)
+	l.RateKey = f.rateKey()
 	l.Attempts = f.count(HeaderAttempts, optional)
 	l.FirstFailure = f.moment(HeaderFirstFailure, optional)
 	l.LastFailure = f.moment(HeaderLastFailure, optional)

@@ -66,10 +66,10 @@ func Unpack(b []byte) Request {
 
 // These are the fields that are packed, by their kinds.
 
-func (r *Request) strings() [12]*string {
+func (r *Request) strings() [13]*string {
 	return [...]*string{
 		&r.ID, &r.Subject, &r.Target, (*string)(&r.Mode), &r.TTL, &r.MsgID, &r.Scheduler, &r.ScheduleNext, &r.Paced,
-		&r.Released, &r.LastError, &r.Deferred,
+		&r.Released, &r.LastError, &r.Deferred, &r.RateKey,
 	}
 }
 

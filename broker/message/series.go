@@ -163,6 +163,7 @@ func (r Request) Options() Header {
 		set(h, HeaderExpires, levels.FormatDuration(r.Expires.Sub(r.Due)))
 	}
 	setCount(h, HeaderMaxAttempts, r.MaxAttempts)
+	set(h, HeaderRateKey, r.RateKey)
 	return h
 }
 

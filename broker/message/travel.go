@@ -38,6 +38,7 @@ func (r Request) HopHeader() Header {
 	set(h, HeaderReleased, r.Released)
 	r.failures(h)
 	setCount(h, HeaderMaxAttempts, r.MaxAttempts)
+	set(h, HeaderRateKey, r.RateKey)
 	set(h, HeaderLastError, r.LastError)
 	set(h, HeaderDeferred, r.Deferred)
 	setCount(h, HeaderAllowed, r.Allowed)
@@ -76,6 +77,7 @@ func (r Request) DeadHeader(p *Problem) Header {
 	setTime(h, HeaderExpires, r.Expires)
 	r.failures(h)
 	setCount(h, HeaderMaxAttempts, r.MaxAttempts)
+	set(h, HeaderRateKey, r.RateKey)
 	set(h, HeaderErrorCode, string(p.Code))
 	set(h, HeaderError, p.Sentence)
 	set(h, HeaderSubject, r.Subject)
@@ -118,6 +120,7 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 		User:         r.User,
 		Hop:          f.count(HeaderHop, required),
 		MaxAttempts:  f.count(HeaderMaxAttempts, optional),
+		RateKey:      f.rateKey(),
 		Attempts:     f.count(HeaderAttempts, optional),
 		FirstFailure: f.moment(HeaderFirstFailure, optional),
 		LastFailure:  f.moment(HeaderLastFailure, optional),
@@ -181,6 +184,14 @@ func (f *fields) token(name string) string {
 	v := f.text(name)
 	if len(v) > most {
 		f.refuse(name, excerpt(v))
+	}
+	return v
+}
+
+func (f *fields) rateKey() string {
+	v := f.text(HeaderRateKey)
+	if v != "" && !validRateKey(v) {
+		f.refuse(HeaderRateKey, excerpt(v))
 	}
 	return v
 }
