@@ -13,19 +13,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/acks"
-	"delaybroker/broker/budget"
 	"delaybroker/broker/config"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/engine"
 	"delaybroker/broker/journal"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/link"
 	"delaybroker/broker/message"
-	"delaybroker/broker/ratelog"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams/provision"
-	"delaybroker/broker/watermark"
-	"delaybroker/levels"
 )
 
 // apiTimeout is how long the JetStream API may take to answer.
@@ -41,15 +38,13 @@ type Broker struct {
 	streams *provision.Builder
 	connections
 	leaser  lease.Leaser
-	order   watermark.Group
+	engine  *engine.Engine
 	tally   *stats.Tally
 	records atomic.Pointer[journal.Writer] // nil before it runs, and if none is kept
-	roster  roster
 	pauses  pausing
 	log     *slog.Logger
 	started time.Time // when it was made
 
-	ready    chan struct{} // closed when every lane this instance owns is being read
 	draining atomic.Bool
 	stop     chan error // one slot: why this instance must stop
 }
@@ -64,6 +59,9 @@ type connections struct {
 
 // Config says how a broker works.
 type Config = config.Config
+
+// Ended is how a message ended: see Config.
+type Ended = config.Ended
 
 // Streams is what a configuration says about streams.
 type Streams = provision.Streams
@@ -93,11 +91,15 @@ func New(links Links, cfg Config) (*Broker, error) {
 			jetstream: link.NewJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
 		},
 		users: links.Users(), log: cfg.Log, started: time.Now(), tally: stats.NewTally(cfg.Rates),
-		ready: make(chan struct{}), stop: make(chan error, 1),
+		stop: make(chan error, 1),
 	}
 	b.pauses.Keeper = b.newKeeper()
 	b.leaser = b.newLeaser()
 	b.id = instanceOf(b.leaser)
+	b.engine = engine.New(engine.Config{
+		Settings: cfg, Keys: b.keys, JetStream: b.jetstream, Links: b.links, Leaser: b.leaser, Pauses: b.pauses.Keeper,
+		Tally: b.tally, Read: links.Read, Reading: reading,
+	})
 	return b, nil
 }
 
@@ -119,12 +121,11 @@ func (b *Broker) Run(ctx context.Context) error {
 		return fmt.Errorf("listen for the answers of targets: %w", err)
 	}
 	cfg := b.cfg
-	room := budget.New(cfg.HoldBytes, len(lanes))
+	window, windowBytes := engine.Window(cfg.HoldMessages, cfg.HoldBytes, len(lanes))
 	deliverer := deliver.New(targets, b.jetstream.API, deliver.Config{
 		Modes: cfg.Deliver, Limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey}, Counts: b.tally.Targets,
 		ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
-		// Half of the messages and bytes that a lane may hold: see full.
-		Window: min(cfg.HoldMessages, room.Max()/2/flightOverhead), WindowBytes: room.Max() / 2, Log: b.log,
+		Window: window, WindowBytes: windowBytes, Log: b.log,
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()
 	deliverer.Heard(b.conns.Deliver.LastError()) // the last error before we listened
@@ -157,27 +158,16 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer closeJournal() // after the workers, before the inbox
 	release := context.AfterFunc(ctx, func() { b.drain(deliverer, records) })
 	defer release()
-	i := b.instance(write, deliverer, records)
-	answered := b.control(ctx, lanes, i.timers)
-	err = b.work(ctx, lanes, room, i)
+	timers := b.timers(write)
+	answered := b.control(ctx, lanes, timers)
+	err = b.engine.Run(ctx, lanes, engine.Services{
+		Write: write, Deliver: deliverer, Timers: timers, Journal: records,
+	})
 	answered()
 	if why := (stopped{}); errors.As(context.Cause(ctx), &why) {
 		err = errors.Join(why.error, err)
 	}
 	return err
-}
-
-// instance is what the workers share.
-func (b *Broker) instance(write *acks.Inbox, deliverer *deliver.Deliverer, records *journal.Writer) *instance {
-	cfg := b.cfg
-	return &instance{
-		names: b.names, keys: b.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
-		links: b.links, order: &b.order, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
-		works:    func(l levels.Level) bool { return b.roster.works(b.names.LevelStream(l.Name)) },
-		timers:   b.timers(write),
-		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records, ended: cfg.Ended,
-		pauses: b.pauses.Keeper,
-	}
 }
 
 // drain begins a stop.
@@ -194,7 +184,7 @@ func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, e
 }
 
 // Ready is closed when every lane that this instance owns is being read.
-func (b *Broker) Ready() <-chan struct{} { return b.ready }
+func (b *Broker) Ready() <-chan struct{} { return b.engine.Ready() }
 
 // stopped is the cause of a stop that no caller asked for.
 type stopped struct{ error }

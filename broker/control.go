@@ -10,6 +10,7 @@ import (
 
 	"delaybroker/broker/acks"
 	"delaybroker/broker/config"
+	"delaybroker/broker/engine"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/streams"
@@ -70,7 +71,7 @@ func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 func verdictPublisher(write *acks.Inbox, stream string) func(context.Context, *nats.Msg) jsapi.Reply {
 	return func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 		replies := make(chan jsapi.Reply, 1)
-		timeout := appendWait
+		timeout := engine.AckTimeout
 		if end, ok := ctx.Deadline(); ok {
 			timeout = max(time.Millisecond, min(timeout, time.Until(end)))
 		}

@@ -49,10 +49,8 @@ func (b *Broker) patience(instance string) time.Duration {
 	case cfg.Leaser != nil:
 		return timer.Patience
 	}
-	for _, l := range b.roster.counted() {
-		if b.leaser.Owner(l.Spec.Stream) == instance {
-			return timer.Patience
-		}
+	if b.engine.Owns(instance) {
+		return timer.Patience
 	}
 	return timer.RosterPatience
 }

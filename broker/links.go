@@ -17,9 +17,7 @@ const probeEvery = 10 * time.Second
 // once.
 func (b *Broker) watchLinks(ctx context.Context) {
 	b.links.Watch(ctx, func() {
-		for _, w := range b.roster.enlisted() {
-			w.mail.Put(linkBack{})
-		}
+		b.engine.Wake()
 		b.pauses.Refresh()
 	})
 }
@@ -41,9 +39,7 @@ func (b *Broker) watchJetStream(ctx context.Context) {
 			}
 		case <-probe:
 			probe, probed = nil, time.Now()
-			for _, w := range b.roster.enlisted() {
-				w.reading.Probe()
-			}
+			b.engine.Probe()
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 // A Verb is what a load does to named timers, or to the server's schedules.
@@ -99,7 +100,7 @@ func (l Load) cancel(n Names, m *nats.Msg, key string, target int, sequence uint
 		m.Subject = n.broker.TimerCall("cancel") + key + "." + n.Target(target)
 		m.Header, m.Data = nil, fmt.Appendf(nil, `{"generation":%d}`, sequence)
 	default:
-		m.Header = nats.Header(message.CancelHeader(sequence, "bench"))
+		m.Header = nats.Header(entry.CancelHeader(sequence, "bench"))
 	}
 	return m
 }

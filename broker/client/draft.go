@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/levels"
 )
 
@@ -130,13 +131,13 @@ func (c *Client) draft(a ask, body []byte, opts []Option) (*draft, error) {
 }
 
 // check parses a request as the broker does. It returns an error if the broker would make it a dead letter.
-func (c *Client) check(m *nats.Msg, target string, r options) (message.Request, error) {
-	request, problem := c.policy.Parse(message.Incoming{
+func (c *Client) check(m *nats.Msg, target string, r options) (entry.Pending, error) {
+	request, problem := entry.ParseAny(c.policy, message.Incoming{
 		Stream: c.policy.Names.IntakeStream(), Sequence: 1, At: c.store.Now(), Subject: m.Subject,
 		Header: message.Header(m.Header), Data: m.Data,
 	})
 	switch {
-	case problem != nil && problem.Code == message.BadTimer && r.timer.recurs && message.ParseKey(r.timer.key) == nil:
+	case problem != nil && problem.Code == message.BadTimer && r.timer.recurs && entry.ParseKey(r.timer.key) == nil:
 		return request, fmt.Errorf("%w: %s", ErrBadOption, problem.Sentence)
 	case problem != nil:
 		return request, refused(problem)

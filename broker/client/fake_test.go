@@ -17,6 +17,8 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/client"
 	"delaybroker/broker/client/clienttest"
+	"delaybroker/levels"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -25,7 +27,7 @@ import (
 func TestFakeIsLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, broker.Config{})
+		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default()})
 		got, want := onBoth(t, s, scenario, (*diary).arrived)
 		checkSame(t, got.receipts, want.receipts, 33)
 		checkSame(t, got.arrivals, want.arrivals, 18)

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/levels"
 )
 
@@ -55,12 +56,12 @@ func (c *Client) CancelPending(ctx context.Context, key, target string) (cancell
 func (c *Client) MovePending(ctx context.Context, key, target string, delay time.Duration) (moved bool, err error) {
 	value := levels.FormatDuration(delay)
 	return c.tryUntilCertain(ctx, key, target, 0, func(s standing, word string) (*nats.Msg, error) {
-		if s.entry.Request.Recurs != nil || s.entry.Kind == message.PausedEntry {
+		if s.entry.Recurs != nil {
 			return nil, fmt.Errorf("%w: the timer %s of %s recurs: use Postpone", ErrBadOption, key, target)
 		}
 		m := &nats.Msg{
 			Subject: s.in.Subject, Data: s.in.Data,
-			Header: nats.Header(message.MoveHeader(s.in.Header, message.HeaderFor, value, s.in.Sequence, word)),
+			Header: nats.Header(entry.MoveHeader(s.in.Header, message.HeaderFor, value, s.in.Sequence, word)),
 		}
 		if _, err := c.check(m, target, options{}); err != nil {
 			return nil, err
@@ -72,16 +73,14 @@ func (c *Client) MovePending(ctx context.Context, key, target string, delay time
 // standing is the last entry of a timer's subject.
 type standing struct {
 	in    message.Incoming
-	entry message.Entry
+	entry entry.Entry
 }
 
 // pending reports whether the entry can still be cancelled.
-func (s standing) pending() bool {
-	return s.entry.Problem == nil && (s.entry.Kind == message.SetEntry || s.entry.Kind == message.PausedEntry)
-}
+func (s standing) pending() bool { return s.entry.Stands() }
 
 func (c *Client) cancelEntry(s standing, word string) (*nats.Msg, error) {
-	return &nats.Msg{Subject: s.in.Subject, Header: nats.Header(message.CancelHeader(s.in.Sequence, word))}, nil
+	return &nats.Msg{Subject: s.in.Subject, Header: nats.Header(entry.CancelHeader(s.in.Sequence, word))}, nil
 }
 
 // tryUntilCertain publishes a change of a timer until its outcome is certain, and reports whether the change was made.
@@ -147,16 +146,16 @@ func (c *Client) last(ctx context.Context, subject string) (standing, error) {
 	in, err := c.store.Last(ctx, c.policy.Names.TimersStream(), subject)
 	switch {
 	case errors.Is(err, ErrGone):
-		return standing{entry: message.Entry{Kind: message.OverEntry}}, nil
+		return standing{entry: entry.Entry{Kind: entry.Over}}, nil
 	case err != nil:
 		return standing{}, failure("read the last message of "+subject, err, nil)
 	}
-	return standing{in: in, entry: c.policy.ParseTimer(in)}, nil
+	return standing{in: in, entry: entry.Parse(c.policy, in)}, nil
 }
 
 // checkName refuses what cannot be the key and the target of a timer.
 func (c *Client) checkName(key, target string) error {
-	if problem := message.ParseKey(key); problem != nil {
+	if problem := entry.ParseKey(key); problem != nil {
 		return refused(problem)
 	}
 	if problem := c.policy.CheckTarget(target); problem != nil {

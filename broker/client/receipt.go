@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"delaybroker/broker/timer/entry"
 )
 
 // A Receipt identifies a stored message. From then on the message reaches its target or becomes a dead letter.
@@ -38,7 +40,7 @@ func (c *Client) Look(ctx context.Context, r Receipt) (Receipt, error) {
 	if err != nil {
 		return r, fmt.Errorf("read message %d of %s: %w", r.Sequence, r.Stream, err)
 	}
-	request, problem := c.policy.Parse(in)
+	request, problem := entry.ParseAny(c.policy, in)
 	if problem != nil {
 		return r, fmt.Errorf("read message %d of %s: %w", r.Sequence, r.Stream, refused(problem))
 	}

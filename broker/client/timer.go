@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 // Key makes a message of In or At a named timer: the key and the target together are its identity. Until it fires it
@@ -139,10 +140,10 @@ func (c *Client) cancel(ctx context.Context, key, target, word string, generatio
 	o := options{protocol: nats.Header{message.HeaderCancel: {word}}}
 	o.expect(generation)
 	m := &nats.Msg{Subject: c.policy.Names.Timer(key, target), Header: o.header()}
-	// Parse accepts a cancel on any subject. So check the subject with a set, which Parse refuses if the subject is not a
+	// A broker reads a cancel on any subject. So check the subject with a set, which is refused if the subject is not a
 	// timer's.
 	set := message.Header{message.HeaderFor: {"0s"}}
-	_, problem := c.policy.Parse(message.Incoming{At: c.store.Now(), Subject: m.Subject, Header: set})
+	_, problem := entry.ParseSet(c.policy, message.Incoming{At: c.store.Now(), Subject: m.Subject, Header: set})
 	switch addr := c.policy.Names.Parse(m.Subject); {
 	case problem != nil:
 		return refused(problem)
@@ -172,9 +173,9 @@ const (
 	StatePending   State = "pending" // can be moved and cancelled
 	StatePaused    State = "paused"  // a series of which no round is due until it is resumed
 	StateFired     State = "fired"   // on its way to the target: too late to cancel
-	StateDelivered       = State(message.OutcomeDelivered)
-	StateRetrying        = State(message.OutcomeRetrying) // refused; the broker tries again
-	StateDead            = State(message.OutcomeDead)     // a dead letter
+	StateDelivered       = State(entry.Delivered)
+	StateRetrying        = State(entry.Retrying) // refused; the broker tries again
+	StateDead            = State(entry.Dead)     // a dead letter
 	StateCancelled State = "cancelled"
 )
 
@@ -206,18 +207,18 @@ func (c *Client) Timer(ctx context.Context, key, target string) (Timer, error) {
 		return Timer{State: StateNone}, nil
 	}
 	e := s.entry
+	of := e.Origin()
 	t := Timer{
-		State: StatePending, Generation: e.Generation, Due: e.Request.Due, Body: s.in.Data,
-		Series: e.Request.Series, Round: e.Request.Round,
+		State: StatePending, Generation: e.Generation, Due: e.Due, Body: s.in.Data, Series: of.Series, Round: of.Round,
 	}
 	switch {
-	case e.Kind == message.PausedEntry:
+	case e.Kind == entry.Paused:
 		t.State = StatePaused
-	case e.Kind == message.FiredEntry:
+	case e.Kind == entry.Fired:
 		t.State = StateFired
-	case e.Kind == message.CancelEntry:
+	case e.Kind == entry.Cancel:
 		t = Timer{State: StateCancelled, Generation: e.Cancelled}
-	case e.Kind == message.OverEntry:
+	case e.Kind == entry.Over:
 		t = Timer{State: State(e.By), Generation: e.Generation}
 	case e.Problem != nil: // a bad set
 		t = Timer{State: StateDead, Generation: e.Generation}

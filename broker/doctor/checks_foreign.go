@@ -62,5 +62,6 @@ func (f Facts) checkMapping() []Finding {
 		return nil
 	}
 	return verdict(Critical, "take the mapping of "+f.trial.from+" out of the account",
-		"what is published on %s goes to %s, and not into our stream", f.trial.from, text.Printable(f.trial.mapped, mostDetail))
+		"what is published on %s goes to %s, and not into our stream", f.trial.from,
+		text.Printable(f.trial.mapped, mostDetail))
 }

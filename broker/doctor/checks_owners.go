@@ -60,7 +60,8 @@ func checkOwners(f Facts) []Finding {
 	if len(stopped) > 0 {
 		all = append(all, following(verdict(Critical,
 			"look at the log of that instance; a restart does not help",
-			"their instance cannot read them at the moment: %s", text.Few(stopped)), "JetStream", "streams", "storage", "rights")...)
+			"their instance cannot read them at the moment: %s", text.Few(stopped)),
+			"JetStream", "streams", "storage", "rights")...)
 	}
 	if len(newer) > 0 {
 		all = append(all, verdict(Critical, "run a broker of the version that wrote the messages: finish the upgrade",

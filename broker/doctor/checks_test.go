@@ -42,7 +42,8 @@ func contained(limit int64) Facts {
 
 func viewWith(lanes ...inspect.Lane) Facts {
 	return Facts{
-		Listed: inspect.Listed{All: map[string]*jetstream.StreamInfo{}, Found: []streams.Spec{{}}}, lanes: inspect.Lanes{Lanes: lanes},
+		Listed: inspect.Listed{All: map[string]*jetstream.StreamInfo{}, Found: []streams.Spec{{}}},
+		lanes:  inspect.Lanes{Lanes: lanes},
 	}
 }
 
@@ -71,10 +72,17 @@ func tierOf(used uint64, limit int64) Facts {
 }
 
 var (
-	stoppedLane    = inspect.Lane{Stream: "DELAY_1s", Reader: inspect.Reader{Owner: inspect.OwnerStopped, Instance: "kitchen"}}
+	stoppedLane    = stopped()
 	leaderlessLane = inspect.Lane{Stream: "DELAY_1s", State: inspect.Silent, Error: "timeout"}
+	unbounded      = Facts{Host: Host{Memory: config.Memory{Runtime: math.MaxInt64}}}
 	nobodyAnswers  = Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Err: errors.New("refused")}}}
 )
+
+func stopped() inspect.Lane {
+	return inspect.Lane{
+		Stream: "DELAY_1s", Reader: inspect.Reader{Owner: inspect.OwnerStopped, Instance: "kitchen"},
+	}
+}
 
 func lateLane() inspect.Lane {
 	l := laneIn(jetstream.StreamConfig{Name: "DELAY_30m"})
@@ -143,7 +151,7 @@ var checkCases = []struct {
 		account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxBytesRequired: true}}},
 	}, Warn, "max_bytes"},
 
-	{"no limit of memory", checkMemory, Facts{Host: Host{Memory: config.Memory{Runtime: math.MaxInt64}}}, Fine, "no limit"},
+	{"no limit of memory", checkMemory, unbounded, Fine, "no limit"},
 	{"GOMEMLIMIT unset", checkMemory, contained(math.MaxInt64), Fine, "460 MiB"},
 	{"GOMEMLIMIT too high", checkMemory, contained(512 << 20), Warn, "512 MiB"},
 	{"GOMEMLIMIT set", checkMemory, contained(460 << 20), Fine, "460 MiB"},

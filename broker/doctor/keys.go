@@ -5,6 +5,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/entry"
 )
 
 // mostCounted bounds how many messages of a stream are looked at for their keys. The oldest come first: they are the
@@ -53,7 +54,7 @@ func (i asker) countKeysOf(ctx context.Context, to *sealedWith) error {
 		}
 		in := m.Incoming(to.stream)
 		if seals := in.Header[message.HeaderSeal]; len(seals) == 1 &&
-			(to.kind != streams.Timers || in.Subject == i.names.Armed() || i.Policy().ClaimsOurs(in)) {
+			(to.kind != streams.Timers || in.Subject == i.names.Armed() || entry.ClaimsOurs(i.Policy(), in)) {
 			to.by[message.KeyID(seals[0])]++
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/entry"
 )
 
 const (
@@ -41,8 +42,8 @@ func (i asker) sample(ctx context.Context, l inspect.Lane) (all []message.Reques
 			if err != nil {
 				return err
 			}
-			if r, problem := i.Policy().Parse(in); problem == nil {
-				all = append(all, r)
+			if r, problem := entry.ParseAny(i.Policy(), in); problem == nil {
+				all = append(all, r.Request)
 			}
 			return nil
 		})

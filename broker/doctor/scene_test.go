@@ -53,7 +53,10 @@ func (s situation) play(t *testing.T, judge func(t *testing.T, found []Finding))
 			sc := &scene{t: t, server: server, cfg: with(t, "", "1s 5s 5m")}
 			sc.cfg.RetryLadder = ladder(t, "1s 30s")
 			sc.cfg.MaxOwners, sc.cfg.Provision = 3, true
-			sc.host = Host{Version: "1", Client: nats.Version, Memory: config.Memory{Runtime: config.NoLimit}, Sync: &Sync{Every: time.Second}}
+			sc.host = Host{
+				Version: "1", Client: nats.Version, Memory: config.Memory{Runtime: config.NoLimit},
+				Sync: &Sync{Every: time.Second},
+			}
 			sc.client = sc.server.Connect()
 			sc.js = sc.server.JetStream(sc.client)
 			s.set(sc)

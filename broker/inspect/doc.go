@@ -7,7 +7,6 @@
 //	connection   broker's    ├── Retrying   what waits in the retry lanes, by target
 //	             streams     ├── Ahead      Forecast: how much is due when
 //	                         ├── Pending    List of what waits, in the order in which it is due
-//	                         ├── Gather     Facts ───▶ Findings, each with what to do
 //	                         ├── Provision  what was created and changed
 //	                         ├── Journal    what became of deliveries, and what that answer is worth
 //	                         └── Letters    the dead letters: count them, resend them, remove them
@@ -20,16 +19,8 @@
 //
 //   - A verb that needs all its answers takes a context of [Session.Allowed]: the first refusal ends the verb, with
 //     the refusal as its error ([Cause]). Half a table would mislead.
-//   - Gather wants to know what is refused. It asks one question after the other, goes on without the answer, and
-//     remembers the refusal as a fact. When it may not even listen to answers, it asks nothing more.
-//
-// # Facts first, then checks
-//
-// Gather asks everything once and judges nothing. The checks are pure functions of the [Facts], so that every state
-// of a server that no test can bring about has a test all the same. A check that has nothing to go by says nothing:
-// the reason is another check's finding. In the same way a finding that only follows from a critical one is left out
-// (following): whoever reads them at night should find one thing to do. The tests are two tables of situations: in
-// those that happen to every installation nothing is said, in the others one thing.
+//   - Package doctor wants to know what is refused. It asks one question after the other, goes on without the answer,
+//     and takes the [Session.Refusals] as facts. When it may not even listen to answers, it asks nothing more.
 //
 // # Whom to believe
 //
@@ -70,6 +61,4 @@
 //     once.
 //   - Asking the instances once. They hand lanes to each other, and a lane between two of them would be reported as
 //     nobody's.
-//   - Storing a message to see whether there is room: whoever looks would fill what is nearly full. The server goes
-//     through its checks for a trace, and stores nothing.
 package inspect

@@ -44,7 +44,7 @@ func (i *Inspector) searchJournal(
 	if q.Until.IsZero() || q.Until.After(j.Asked) {
 		j.Without = w.without
 	}
-	if from := j.Asked.Add(-journal.OpenFor); w.states == nil && (q.Until.IsZero() || q.Until.After(from)) {
+	if from := j.Asked.Add(-journal.DoubtAfter); w.states == nil && (q.Until.IsZero() || q.Until.After(from)) {
 		j.Holes = append(j.Holes, journal.Hole{From: from, To: j.Asked,
 			Why: "not known yet: the instances could not be asked whether they run"})
 	}

@@ -13,6 +13,7 @@ import (
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/entry"
 )
 
 const (
@@ -192,7 +193,7 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 	}
 	leaves := in.At
 	in.KeysRead = false // our settings may lack the secret of the brokers, which deliver the message all the same
-	switch request, problem := i.Policy().Parse(in); {
+	switch request, problem := entry.ParseAny(i.Policy(), in); {
 	case problem == nil:
 		l.HeadDue, l.format = request.When(), i.formatOf(in)
 		leaves = i.streams.Config().Ladder.Leaves(in.At.Add(l.spec.Delay), request.When())
@@ -213,11 +214,11 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 
 // fillTimer tells of the oldest entry of the timers' stream, which is the next to fire only by chance.
 func (i *Inspector) fillTimer(l *Lane, in message.Incoming) error {
-	e := i.Policy().ParseTimer(in)
+	e := entry.Parse(i.Policy(), in)
 	switch {
-	case e.Kind == message.SetEntry && e.Problem != nil:
+	case e.Kind == entry.Set && e.Problem != nil:
 		l.HeadDead = string(e.Problem.Code)
-	case e.Kind == message.SetEntry || e.Kind == message.FiredEntry && e.Problem == nil:
+	case e.Kind == entry.Set || e.Kind == entry.Fired && e.Problem == nil:
 		l.HeadDue = e.Request.When()
 		if late := l.Info.TimeStamp.Sub(l.HeadDue); late >= lateFrom {
 			l.Overdue = late.Seconds()

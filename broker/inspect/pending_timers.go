@@ -5,6 +5,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/entry"
 )
 
 // Named timers are pending in their own stream, and most have a marker in a level besides. The stream is the truth: a
@@ -23,11 +24,11 @@ func (r reader) pending(l Lane, in message.Incoming) (req message.Request, probl
 	case in.Subject == r.policy.Names.PausesRecord():
 		return req, nil, false
 	case l.Kind != streams.Timers:
-		req, problem = r.policy.Parse(in)
-		return req, problem, problem != nil || !req.Timer.Pending()
+		t, problem := entry.ParseAny(r.policy, in)
+		return t.Request, problem, problem != nil || !entry.IsMarker(r.policy.Names, in)
 	}
-	e := r.policy.ParseTimer(in)
-	ok = e.Kind == message.SetEntry && (r.target == "" || message.Match(r.target, e.Request.Target))
+	e := entry.Parse(r.policy, in)
+	ok = e.Kind == entry.Set && (r.target == "" || message.Match(r.target, e.Request.Target))
 	return e.Request, e.Problem, ok
 }
 

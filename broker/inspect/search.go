@@ -16,6 +16,7 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/entry"
 )
 
 const (
@@ -113,7 +114,7 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 		}
 		if err == nil && in.At.Equal(s.ID.At) {
 			here = &in
-			if r, problem := s.Policy().Parse(in); problem != nil || r.When().After(v.Time) {
+			if r, problem := entry.ParseAny(s.Policy(), in); problem != nil || r.When().After(v.Time) {
 				return s.inLane(in, v), nil // it cannot have been delivered
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
+	"delaybroker/broker/timer/entry"
 )
 
 // Whereabouts is what is known of one message.
@@ -49,11 +50,11 @@ type Delivery struct {
 func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	now := v.Time
 	if in.Stream == s.names.TimersStream() {
-		if e := s.Policy().ParseTimer(in); e.Kind != message.SetEntry {
+		if e := entry.Parse(s.Policy(), in); e.Kind != entry.Set {
 			return s.ofTimer(in, e)
 		}
 	}
-	r, problem := s.Policy().Parse(in)
+	r, problem := entry.ParseAny(s.Policy(), in)
 	w := Whereabouts{
 		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
 		Accepted: r.Accepted, Due: r.Due, Target: r.Target,
@@ -123,19 +124,19 @@ func (v Lanes) pausedAs(addr message.Address, target string) string {
 }
 
 // ofTimer tells of a timer that is no longer pending.
-func (s *search) ofTimer(in message.Incoming, e message.Entry) Whereabouts {
+func (s *search) ofTimer(in message.Incoming, e entry.Entry) Whereabouts {
 	w := Whereabouts{
 		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
 		Accepted: e.Request.Accepted, Due: e.Request.Due, Target: e.Request.Target,
 	}
 	switch e.Kind {
-	case message.CancelEntry:
+	case entry.Cancel:
 		w.Answer = "a cancel"
-	case message.PausedEntry:
-		w.Answer = "a series that is paused: " + e.Request.Said()
-	case message.FiredEntry:
+	case entry.Paused:
+		w.Answer = "a series that is paused: " + e.Said()
+	case entry.Fired:
 		w.Answer = "fired by " + e.By + ", and on its way to its target"
-	case message.OverEntry:
+	case entry.Over:
 		w.Accepted, w.Answer = s.ID.At, "over: "+e.By
 	default:
 		w.Answer = "an entry that cannot be proven to be the broker's"

@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// Version is that of the encoding. It rises when an older reader could misread a batch; names may be added without.
+// Version is the version of the encoding. It rises when an older reader could misread a batch.
 const Version = 1
 
 // head is the first line of a batch.
 type head struct {
 	Version  int    `json:"v"`
 	Instance string `json:"b"`           // the broker
-	Start    string `json:"s"`           // tells its starts apart
+	Start    string `json:"s"`           // random token of its start
 	Number   uint64 `json:"n"`           // of the batches of this start, from one
-	Before   uint64 `json:"p"`           // the last one before that was acknowledged; zero for none
-	Records  int    `json:"k,omitempty"` // that follow
-	First    int64  `json:"a,omitempty"` // the earliest and the latest of them, unix nanoseconds
+	Before   uint64 `json:"p"`           // the last acknowledged batch before this one; zero for none
+	Records  int    `json:"k,omitempty"` // number of records that follow
+	First    int64  `json:"a,omitempty"` // times of the earliest and the latest of them, unix nanoseconds
 	Last     int64  `json:"z,omitempty"`
-	Lost     *span  `json:"lost,omitempty"` // what was dropped since the one before
-	End      bool   `json:"end,omitempty"`  // a clean stop: nothing follows
+	Lost     *span  `json:"lost,omitempty"` // records dropped since the batch before
+	End      bool   `json:"end,omitempty"`  // a clean stop: this start writes nothing more
 }
 
-// span is a number of records, and of when they are.
+// span is a number of records, and the times between which they are.
 type span struct {
 	Records int   `json:"k"`
-	First   int64 `json:"a"` // the earliest and the latest of them, unix nanoseconds
+	First   int64 `json:"a"` // times of the earliest and the latest, unix nanoseconds
 	Last    int64 `json:"z"`
 }
 
-// add joins two spans.
+// add returns the span of both.
 func (s span) add(more span) span {
 	switch {
 	case more.Records == 0:
@@ -42,20 +42,20 @@ func (s span) add(more span) span {
 	return span{s.Records + more.Records, min(s.First, more.First), max(s.Last, more.Last)}
 }
 
-// batch is records on their way into the stream.
+// batch holds records that are not stored yet.
 type batch struct {
 	lines []byte
 	span  span
 	since time.Time // local; when the first was added
 }
 
-// join adds the records of the next batch.
+// join returns the batch with the records of the next one.
 func (b batch) join(next batch) batch {
 	b.lines, b.span = append(b.lines, next.lines...), b.span.add(next.span)
 	return b
 }
 
-// body writes the message to store into a buffer.
+// body appends the body of the message to a buffer.
 func (b batch) body(h head, buffer []byte) []byte {
 	h.Version, h.Records, h.First, h.Last = Version, b.span.Records, b.span.First, b.span.Last
 	first, err := json.Marshal(h)
@@ -66,7 +66,7 @@ func (b batch) body(h head, buffer []byte) []byte {
 	return append(buffer, b.lines...)
 }
 
-// parseHead reads the first line of a batch, and returns the others.
+// parseHead parses the first line of a batch, and returns the other lines.
 func parseHead(body []byte) (h head, lines []byte, err error) {
 	first, lines, _ := bytes.Cut(body, []byte("\n"))
 	if err := json.Unmarshal(first, &h); err != nil {

@@ -2,7 +2,7 @@ package journal
 
 import "errors"
 
-// ErrNone is returned by Search where there is no journal.
+// ErrNone is returned by Search when there is no journal.
 var ErrNone = errors.New("there is no journal here: brokers keep one with DELAY_JOURNAL, as in DELAY_JOURNAL=7d")
 
 // errNewer is returned for a batch of a newer broker.

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,16 +11,16 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Outcome is how a message ended.
+// Outcome is the end of a message.
 type Outcome string
 
-// The outcomes. Beside them, each code of a dead letter is one.
+// The outcomes. Each code of a dead letter is an outcome, too.
 const (
 	Delivered Outcome = "delivered"
 	Dead      Outcome = "dead" // a dead letter of any code
 )
 
-// Outcomes are all outcomes.
+// Outcomes returns all outcomes.
 func Outcomes() []Outcome {
 	all := []Outcome{Delivered, Dead}
 	for _, code := range message.Codes() {
@@ -28,7 +29,7 @@ func Outcomes() []Outcome {
 	return all
 }
 
-// Outcome is the most exact one of a record: delivered, or the code of a dead letter.
+// Outcome returns the outcome of a record: Delivered, or the code of its dead letter.
 func (r Record) Outcome() Outcome {
 	if r.Code == "" {
 		return Delivered
@@ -42,48 +43,50 @@ type Place struct {
 	Record   int    // in the batch, from zero
 }
 
-// String is what ParsePlace reads.
+// String returns the text that ParsePlace parses.
 func (p Place) String() string { return fmt.Sprintf("%d.%d", p.Sequence, p.Record) }
 
-// ParsePlace reads the result of String.
+// ParsePlace parses the result of String.
 func ParsePlace(s string) (Place, error) {
 	sequence, record, ok := strings.Cut(s, ".")
 	n, err := strconv.ParseUint(sequence, 10, 63)
 	r, err2 := strconv.ParseUint(record, 10, 31)
 	if !ok || err != nil || err2 != nil || n == 0 {
-		return Place{}, fmt.Errorf("%.40q is no place in the journal: want two numbers, as in 1234.56", s)
+		return Place{}, fmt.Errorf("%.40q is not a place in the journal: want two numbers, as in 1234.56", s)
 	}
 	return Place{n, int(r)}, nil
 }
 
-// Query chooses records. An empty field chooses all; fields are joined by "and", the values in one by "or".
+// Query selects records. A record matches if it matches every field; it matches a list if it matches one of its values.
+// An empty field matches all records.
 type Query struct {
 	Target   string // a NATS pattern
 	Since    time.Time
 	Until    time.Time // before then
-	IDs      []string  // Delay-Ids, or as much of them as an acknowledgement says: stream and sequence
+	IDs      []string  // Delay-Ids, or their first part, stream and sequence, as an acknowledgement shows them
 	Outcomes []Outcome
-	LateThan time.Duration // later than this, if it is not zero
+	LateThan time.Duration // minimum lateness, exclusive; zero for none
+	Series   uint64        // of the timer that recurs whose first set has this generation
 
 	From  Place // where an earlier search stopped
-	Limit int   // of records found; zero for all
-	// Progress, when set, is called for every batch read, with the records so far and about how many there are to read.
+	Limit int   // maximum number of records; zero for all
+	// Progress, if set, is called for every batch, with the number of records so far and an estimate of their total.
 	Progress func(looked, of uint64)
 }
 
-// matches reports whether a record is chosen.
+// matches reports whether the query selects a record.
 func (q Query) matches(r Record) bool {
 	return (q.Target == "" || message.Match(q.Target, r.Target)) &&
 		(q.Since.IsZero() || !r.At.Before(q.Since)) &&
 		(q.Until.IsZero() || r.At.Before(q.Until)) &&
 		(len(q.IDs) == 0 || slices.ContainsFunc(q.IDs, func(id string) bool { return sameID(id, r.ID) })) &&
 		(len(q.Outcomes) == 0 || slices.ContainsFunc(q.Outcomes, r.is)) &&
-		(q.LateThan == 0 || r.Late > q.LateThan)
+		(q.LateThan == 0 || r.Late > q.LateThan) && (q.Series == 0 || r.Series == q.Series)
 }
 
 func (r Record) is(o Outcome) bool { return o == r.Outcome() || o == Dead && r.Code != "" }
 
-// sameID reports whether an id is the wanted one, which may lack its time.
+// sameID reports whether an id is the wanted one. The wanted one may lack its time.
 func sameID(wanted, id string) bool {
 	return id == wanted || len(id) > len(wanted) && id[len(wanted)] == '-' && id[:len(wanted)] == wanted &&
 		!strings.Contains(id[len(wanted)+1:], "-") && !whole(wanted)
@@ -95,7 +98,7 @@ func whole(id string) bool {
 	return err == nil
 }
 
-// mayHold reports whether a batch may hold a chosen record. It is much quicker than reading the records.
+// mayHold reports whether a batch may hold a selected record. It is much faster than parsing the records.
 func (q Query) mayHold(h head, lines []byte) bool {
 	switch {
 	case h.Records == 0,
@@ -104,6 +107,9 @@ func (q Query) mayHold(h head, lines []byte) bool {
 		return false
 	}
 	if len(q.IDs) > 0 && !slices.ContainsFunc(q.IDs, func(id string) bool { return startsWith(lines, "i", id) }) {
+		return false
+	}
+	if q.Series > 0 && !bytes.Contains(lines, fmt.Appendf(nil, `"s":%d,`, q.Series)) {
 		return false
 	}
 	return q.Target == "" || strings.ContainsAny(q.Target, "*>") || startsWith(lines, "t", q.Target)

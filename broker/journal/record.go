@@ -11,16 +11,16 @@ import (
 	"delaybroker/broker/message"
 )
 
-// mostReason is how much of a reason is kept, in bytes.
-const mostReason = 256
+// maxReason is the maximum length of a recorded reason in bytes.
+const maxReason = 256
 
-// Record is how one message ended.
+// Record describes how one message ended.
 type Record message.Ending
 
-// Attempts is how many deliveries there were that the target answered.
+// Attempts returns the number of deliveries that the target answered.
 func (r Record) Attempts() int { return message.Ending(r).Attempts() }
 
-// line is a record as it is stored: see the package comment.
+// line is the JSON form of a record: see the package comment.
 type line struct {
 	ID      string       `json:"i"`
 	Target  string       `json:"t"`
@@ -30,9 +30,11 @@ type line struct {
 	Refused int          `json:"r"`
 	Code    message.Code `json:"c"`
 	Reason  string       `json:"e"`
+	Series  uint64       `json:"s"`
+	Round   int          `json:"n"`
 }
 
-// append writes the record's line behind b, newline included. It is called for each delivery, by the loop of its lane:
+// append appends the record's line to b, newline included. The loop of a lane calls it for each delivery, and
 // encoding/json takes five times as long.
 func (r Record) append(b []byte) []byte {
 	b = appendText(append(b, `{"i":`...), r.ID)
@@ -58,18 +60,22 @@ func (r Record) append(b []byte) []byte {
 	if r.Reason != "" {
 		b = appendText(append(b, `,"e":`...), cut(r.Reason))
 	}
+	if r.Series > 0 {
+		b = strconv.AppendUint(append(b, `,"s":`...), r.Series, 10)
+		b = strconv.AppendInt(append(b, `,"n":`...), int64(r.Round), 10)
+	}
 	return append(b, '}', '\n')
 }
 
-// cut bounds a reason.
+// cut shortens a reason to maxReason bytes.
 func cut(s string) string {
-	if len(s) <= mostReason {
+	if len(s) <= maxReason {
 		return s
 	}
-	return strings.ToValidUTF8(s[:mostReason], "")
+	return strings.ToValidUTF8(s[:maxReason], "")
 }
 
-// appendText writes a JSON string.
+// appendText appends a JSON string.
 func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
@@ -85,13 +91,14 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// parseRecord reads a line. Names that it does not know are left out: a newer broker may add some.
+// parseRecord parses a line. It ignores unknown fields: a newer broker may add some.
 func parseRecord(b []byte) (Record, error) {
 	var l line
 	if err := json.Unmarshal(b, &l); err != nil {
 		return Record{}, fmt.Errorf("decode a record: %w", err)
 	}
 	r := Record{ID: l.ID, Target: l.Target, Refused: l.Refused, Code: l.Code, Reason: l.Reason,
+		Series: l.Series, Round: l.Round,
 		At: at(l.Due + l.Wait), Late: time.Duration(l.Wait)}
 	if l.Due != 0 {
 		r.Due = at(l.Due)
@@ -102,7 +109,7 @@ func parseRecord(b []byte) (Record, error) {
 	return r, nil
 }
 
-// startsWith reports whether some line has a field that begins with a text.
+// startsWith reports whether a line has a field whose value begins with a text.
 func startsWith(lines []byte, name, text string) bool {
 	wanted := appendText([]byte(`"`+name+`":`), text)
 	return bytes.Contains(lines, wanted[:len(wanted)-1])

@@ -7,69 +7,69 @@ import (
 )
 
 const (
-	// silentFor is after how long without a word an instance is taken to have ended, since each writes once a minute.
-	silentFor = 2*markEvery + 30*time.Second
-	// OpenFor is after how long without a word it is not known whether an instance lives.
-	OpenFor = markEvery + time.Second
-	// settle is how long after a delivery its record is stored, unless the stream is in trouble: a broker waits for the
-	// silence of core subscribers, and then for more records.
+	// deadAfter is the time without a batch after which an instance counts as killed.
+	deadAfter = 2*heartbeatInterval + 30*time.Second
+	// DoubtAfter is the time without a batch after which it is unknown whether an instance lives.
+	DoubtAfter = heartbeatInterval + time.Second
+	// settle is the maximum time from a delivery until its record is stored, unless the stream is in trouble: a broker
+	// waits for the silence of core subscribers, and then for more records.
 	settle = time.Second
-	// mostHoles is how many holes a report lists.
-	mostHoles = 100
-	// mostRuns is how many starts of instances a search remembers.
-	mostRuns = 1000
+	// maxHoles is the maximum number of holes in a report.
+	maxHoles = 100
+	// maxRuns is the maximum number of starts of instances that a search remembers.
+	maxRuns = 1000
 )
 
-// Report is what an answer of the journal is worth. All times are by the servers' clocks.
+// Report describes how complete the result of a search is. All times are by the servers' clocks.
 type Report struct {
 	Asked  time.Time
 	Begins time.Time     // when the oldest batch was stored; zero if there is none
 	Kept   time.Duration // how long a record is kept
-	Bytes  uint64        // that the journal has
+	Bytes  uint64        // size of the journal
 
-	Looked uint64 // records
-	Found  int
-	GoOn   Place // where it stopped at the limit of the query; zero if it did not
+	Looked uint64 // records that were read
+	Found  int    // records that were selected
+	GoOn   Place  // where the search stopped at its limit; zero if it did not
 
-	Holes    []Hole // the first hundred
+	Holes    []Hole // the first maxHoles
 	More     int    // holes that are not listed
-	Unproven int    // messages in the stream that no broker of ours wrote
-	Copies   int    // batches that were stored once more
+	Unproven int    // messages in the stream without a seal of ours
+	Copies   int    // batches that were stored again
 }
 
-// Complete reports whether a message that is not in the answer did not end in the time asked for, as far as the
-// instances that keep a journal know.
+// Complete reports whether the result has every message that ended in the time of the query, as far as the instances
+// that keep a journal know.
 func (r Report) Complete() bool { return len(r.Holes) == 0 && r.GoOn.Sequence == 0 }
 
-// Hole is a time of which records are missing, or may be.
+// Hole is a time whose records are or may be missing.
 type Hole struct {
 	Instance string // whose records; empty for all
 	From, To time.Time
-	Records  int // that were dropped; zero if that is not known
+	Records  int // number of dropped records; zero if it is unknown
 	Why      string
 }
 
 // start is one start of an instance.
 type start struct{ instance, token string }
 
-// run is the batches of one start.
+// run summarizes the batches of one start.
 type run struct {
 	number uint64    // of the last batch
 	at     time.Time // when it was stored
-	from   time.Time // records of before are in it, or in one before it
-	end    bool      // it said that it is the last one
-	until  time.Time // nobody wrote from then on until this time, if it is not zero
+	from   time.Time // all earlier records are in this batch or in earlier ones
+	end    bool      // it is the last batch, after a clean stop
+	until  time.Time // end of a time after the batch in which no instance wrote; zero if there was none
 }
 
-// runs are the instances that a search has heard of.
+// runs are the starts of instances that a search has found.
 type runs struct {
 	all  map[start]*run
-	last time.Time // when any of them wrote last; zero if none did
+	last time.Time // when the last batch was stored; zero if there was none
 }
 
 func newRuns() runs { return runs{all: make(map[start]*run)} }
 
-// next takes in a batch. It reports whether the batch is new, and tells of holes before it.
+// next processes a batch. It reports the holes before the batch, and returns whether the batch is new.
 func (r *runs) next(h head, stored time.Time, hole func(Hole)) bool {
 	which := start{h.Instance, h.Start}
 	known := r.all[which]
@@ -78,11 +78,11 @@ func (r *runs) next(h head, stored time.Time, hole func(Hole)) bool {
 	}
 	r.silence(known, stored, hole)
 	if known != nil && h.Before > known.number {
-		hole(Hole{Instance: h.Instance, From: known.from, To: stored, Why: "somebody removed batches, or a server lost them"})
+		hole(Hole{Instance: h.Instance, From: known.from, To: stored, Why: "batches were removed, or a server lost them"})
 	}
 	if l := h.Lost; l != nil {
 		hole(Hole{Instance: h.Instance, From: at(l.First), To: at(l.Last), Records: l.Records,
-			Why: "dropped: the journal's stream took nothing, or too little"})
+			Why: "dropped: the journal's stream stored nothing, or too little"})
 	}
 	r.last = stored
 	if known == nil {
@@ -94,15 +94,15 @@ func (r *runs) next(h head, stored time.Time, hole func(Hole)) bool {
 	return true
 }
 
-// silence judges the time since anybody wrote. An instance that wrote before and after it says itself what it lost. Of
-// one that is not heard any more, nobody knows whether it lived on meanwhile.
+// silence processes a time without any batch. An instance that wrote before and after it reports its own losses. An
+// instance that never writes again may or may not have lived on meanwhile.
 func (r *runs) silence(known *run, stored time.Time, hole func(Hole)) {
 	passed := stored.Sub(r.last)
-	if r.last.IsZero() || passed <= markEvery+flushEvery {
+	if r.last.IsZero() || passed <= heartbeatInterval+flushInterval {
 		return
 	}
 	if known == nil {
-		if passed > silentFor {
+		if passed > deadAfter {
 			hole(Hole{From: r.last, To: stored, Why: "no instance wrote: none ran, or none kept a journal"})
 		}
 		return
@@ -114,9 +114,9 @@ func (r *runs) silence(known *run, stored time.Time, hole func(Hole)) {
 	}
 }
 
-// forget makes room for one more.
+// forget removes the oldest run if there are maxRuns.
 func (r *runs) forget(hole func(Hole)) {
-	if len(r.all) < mostRuns {
+	if len(r.all) < maxRuns {
 		return
 	}
 	var oldest start
@@ -131,7 +131,7 @@ func (r *runs) forget(hole func(Hole)) {
 	delete(r.all, oldest)
 }
 
-// settled is the time up to which all records of an instance are stored with this batch, or before it.
+// settled returns the time up to which all records of the start are stored, with this batch or before it.
 func (h head) settled(stored time.Time) time.Time {
 	if last := at(h.Last); h.Records > 0 && last.Before(stored) {
 		stored = last
@@ -139,8 +139,8 @@ func (h head) settled(stored time.Time) time.Time {
 	return stored.Add(-settle)
 }
 
-// silent tells of the instances that were silent for too long at a time. The states of the writers that run, of
-// shortly before that time, are nil if they are not known.
+// silent reports the holes of the instances that had written nothing for too long at a time. The states are those of
+// the running writers shortly before that time; nil if they are not known.
 func (r *runs) silent(now time.Time, states []State, hole func(Hole)) {
 	var all []Hole
 	for which, one := range r.all {
@@ -148,24 +148,24 @@ func (r *runs) silent(now time.Time, states []State, hole func(Hole)) {
 		silent := now.Sub(one.at)
 		switch {
 		case one.end, lives:
-		case silent > silentFor:
+		case silent > deadAfter:
 			all = append(all, one.killed(which.instance))
 		case states != nil && silent > settle:
 			h := one.killed(which.instance)
-			h.Why = "it does not answer, so it was killed, or is cut off: what it delivered last is missing"
+			h.Why = "the instance does not answer, so it was killed or is cut off: its last records are missing"
 			if h.To.After(now) {
 				h.To = now
 			}
 			all = append(all, h)
-		case states == nil && silent > OpenFor:
+		case states == nil && silent > DoubtAfter:
 			all = append(all, Hole{Instance: which.instance, From: one.from, To: now,
-				Why: "not known yet: it wrote nothing for a minute"})
+				Why: "not known yet: the instance wrote nothing for a minute"})
 		}
 	}
 	for _, s := range states {
 		if s.Unstored > 0 && now.Sub(s.Since) > settle {
 			all = append(all, Hole{Instance: s.Instance, From: s.Since, To: now, Records: s.Unstored,
-				Why: "not stored yet: the journal's stream takes nothing, or too little"})
+				Why: "not stored yet: the journal's stream stores nothing, or too little"})
 		}
 	}
 	slices.SortFunc(all, func(a, b Hole) int {
@@ -174,15 +174,15 @@ func (r *runs) silent(now time.Time, states []State, hole func(Hole)) {
 	for _, h := range all {
 		hole(h)
 	}
-	if !r.last.IsZero() && now.Sub(r.last) > silentFor {
+	if !r.last.IsZero() && now.Sub(r.last) > deadAfter {
 		hole(Hole{From: r.last, To: now, Why: "no instance wrote: none ran, or none keeps a journal"})
 	}
 }
 
-// killed is the hole of an instance that said no end: had it lived, it would have written within a minute.
+// killed returns the hole of an instance that ended without a last batch. A live instance writes every minute.
 func (r *run) killed(instance string) Hole {
-	h := Hole{Instance: instance, From: r.from, To: r.at.Add(markEvery + flushEvery),
-		Why: "killed, or cut off: what it delivered last is missing"}
+	h := Hole{Instance: instance, From: r.from, To: r.at.Add(heartbeatInterval + flushInterval),
+		Why: "killed or cut off: the last records of the instance are missing"}
 	if r.until.After(h.To) {
 		h.To = r.until
 	}

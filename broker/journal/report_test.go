@@ -43,14 +43,14 @@ func again() wrote {
 }
 
 const (
-	killed  = "killed, or cut off: what it delivered last is missing"
-	silent  = "it does not answer, so it was killed, or is cut off: what it delivered last is missing"
-	unknown = "not known yet: it wrote nothing for a minute"
-	stuck   = "not stored yet: the journal's stream takes nothing, or too little"
+	killed  = "killed or cut off: the last records of the instance are missing"
+	silent  = "the instance does not answer, so it was killed or is cut off: its last records are missing"
+	unknown = "not known yet: the instance wrote nothing for a minute"
+	stuck   = "not stored yet: the journal's stream stores nothing, or too little"
 	nobody  = "no instance wrote: none ran, or none kept a journal"
 	since   = "no instance wrote: none ran, or none keeps a journal"
-	removed = "somebody removed batches, or a server lost them"
-	dropped = "dropped: the journal's stream took nothing, or too little"
+	removed = "batches were removed, or a server lost them"
+	dropped = "dropped: the journal's stream stored nothing, or too little"
 )
 
 // holes are batches that instances wrote, with what is missing between them.
@@ -67,12 +67,12 @@ var holes = []struct {
 		mark(2*time.Minute, "b", 2), mark(3*time.Minute, "b", 3), mark(4*time.Minute, "b", 4)}, 5 * time.Minute, nil, 0},
 	{"killed", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3),
 		mark(3*time.Minute, "b", 4)}, 3 * time.Minute,
-		[]Hole{{Instance: "a", From: after(-settle), To: after(time.Minute + flushEvery), Why: killed}}, 0},
+		[]Hole{{Instance: "a", From: after(-settle), To: after(time.Minute + flushInterval), Why: killed}}, 0},
 	{"killed, or not", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3)},
-		silentFor, []Hole{{Instance: "a", From: after(-settle), To: after(silentFor), Why: unknown}}, 0},
-	{"not yet", []wrote{mark(0, "a", 1)}, OpenFor, nil, 0},
-	{"nobody wrote for a while", []wrote{ends(mark(0, "a", 1)), mark(silentFor+1, "b", 1)}, silentFor + 1,
-		[]Hole{{From: began, To: after(silentFor + 1), Why: nobody}}, 0},
+		deadAfter, []Hole{{Instance: "a", From: after(-settle), To: after(deadAfter), Why: unknown}}, 0},
+	{"not yet", []wrote{mark(0, "a", 1)}, DoubtAfter, nil, 0},
+	{"nobody wrote for a while", []wrote{ends(mark(0, "a", 1)), mark(deadAfter+1, "b", 1)}, deadAfter + 1,
+		[]Hole{{From: began, To: after(deadAfter + 1), Why: nobody}}, 0},
 	{"nobody could write for a while", []wrote{mark(0, "a", 1), mark(time.Hour, "a", 2)}, time.Hour, nil, 0},
 	{"killed while nobody could write", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Hour, "b", 2),
 		mark(61*time.Minute, "b", 3), mark(62*time.Minute, "b", 4)}, 62 * time.Minute,
@@ -140,7 +140,7 @@ func TestHolesByStates(t *testing.T) {
 		{"nobody runs", []State{}, settle + 1, gone(settle + 1)},
 		{"another one runs", []State{state("b", "1")}, 10 * time.Second, gone(10 * time.Second)},
 		{"it runs again", []State{state("a", "2")}, 10 * time.Second, gone(10 * time.Second)},
-		{"a minute later", []State{state("a", "2")}, 2 * time.Minute, gone(time.Minute + flushEvery)},
+		{"a minute later", []State{state("a", "2")}, 2 * time.Minute, gone(time.Minute + flushInterval)},
 		{"it runs", []State{state("b", "1"), state("a", "1")}, 10 * time.Second, nil},
 		{"it is of an older version", []State{state("a", "")}, 10 * time.Second, nil},
 		{"its last records wait", []State{stuckSince(state("a", "1"), 9*time.Second)}, 10 * time.Second, nil},
@@ -167,11 +167,11 @@ func TestHolesByStates(t *testing.T) {
 func TestRunsAreBounded(t *testing.T) {
 	r, holes := newRuns(), 0
 	began := time.Now()
-	for n := range 3 * mostRuns {
+	for n := range 3 * maxRuns {
 		r.next(head{Instance: "a", Start: fmt.Sprint(n), Number: 1}, began.Add(time.Duration(n)*time.Second),
 			func(Hole) { holes++ })
 	}
-	if len(r.all) != mostRuns || holes != 2*mostRuns {
-		t.Errorf("remembers %d starts and told of %d holes, want %d and %d", len(r.all), holes, mostRuns, 2*mostRuns)
+	if len(r.all) != maxRuns || holes != 2*maxRuns {
+		t.Errorf("remembers %d starts and told of %d holes, want %d and %d", len(r.all), holes, maxRuns, 2*maxRuns)
 	}
 }

@@ -15,39 +15,38 @@ import (
 )
 
 const (
-	// patience is how long JetStream may take to answer a question.
-	patience = 5 * time.Second
-	// skew bounds how far the clocks of two leaders differ.
+	// timeout is the timeout of a request to JetStream.
+	timeout = 5 * time.Second
+	// skew is the maximum difference between the clocks of two leaders.
 	skew = time.Minute
-	// lookBack is how long before the time asked for a search begins, so that it has heard of every instance that wrote at
-	// that time.
-	lookBack = silentFor + skew
-	// storedWithin bounds how old a record is when it is stored. What is older is an earlier batch, stored once more by
-	// somebody else.
-	storedWithin = keepFor + skew
+	// lookBack is how long before the time of the query a search begins, so that it finds a batch of every instance that
+	// wrote at that time.
+	lookBack = deadAfter + skew
+	// maxRecordAge is the maximum age of a record when it is stored. A batch with older records is a copy.
+	maxRecordAge = maxBatchAge + skew
 )
 
-// Config is how a journal is read.
+// Config is the configuration of a reader of the journal.
 type Config struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
 	APIPrefix string         // "$JS.API" unless a domain or an import says otherwise
-	Policy    message.Policy // names the stream, and has the keys that prove a batch; they must have been read
-	// States are those of all writers that run, of shortly before a search; nil if they are not known. Then an instance
-	// that has just been killed is missed only when it has written nothing for a minute.
+	Policy    message.Policy // with the name of the stream, and the loaded keys
+	// States are the states of all running writers, shortly before a search; nil if they are not known. Then the search
+	// finds the gap of a killed instance only after a minute without a batch.
 	States []State
 }
 
-// Journal is the stream of records, as an operator reads it.
+// Journal reads the stream of records.
 type Journal struct {
 	cfg    Config
 	stream string
 }
 
-// Open returns a journal. It asks no server yet.
+// Open returns a journal. It sends no request yet.
 func Open(cfg Config) *Journal { return &Journal{cfg: cfg, stream: cfg.Policy.Names.JournalStream()} }
 
-// Entry is a record that was found.
+// Entry is a record in the journal.
 type Entry struct {
 	Record
 	Instance string // that wrote it
@@ -58,9 +57,8 @@ type Entry struct {
 // errEnough ends a search at its limit.
 var errEnough = errors.New("enough")
 
-// Search calls found for each chosen record, the oldest first, in the order in which they were stored, and reports what
-// that is worth. Of the records it keeps none. It ends at the first error of found. It returns ErrNone if there is no
-// stream.
+// Search calls found for each selected record, in the order in which they were stored, and returns a report about the
+// completeness of the result. It ends at the first error of found. It returns ErrNone if there is no stream.
 func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) (Report, error) {
 	info, err := j.info(ctx)
 	if err != nil {
@@ -81,18 +79,18 @@ func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) 
 	}
 	if !q.Since.IsZero() && q.From.Sequence == 0 {
 		if scan.Since = q.Since.Add(-lookBack); s.Begins.Before(scan.Since) {
-			s.runs.last = scan.Since // somebody should have written since then
+			s.runs.last = scan.Since // an instance should have written since then
 		}
 	}
 	if q.From.Sequence > 0 && q.From.Sequence < info.State.FirstSeq {
-		s.Holes = append(s.Holes, Hole{From: s.Begins, To: s.Begins, Why: "the place to go on from is not kept any more"})
+		s.Holes = append(s.Holes, Hole{From: s.Begins, To: s.Begins, Why: "the place to continue from is no longer kept"})
 	}
 	until, batches := s.Asked, uint64(0)
 	for m, err := range scan.All(ctx) {
 		if err != nil {
 			return s.Report, fmt.Errorf("read %s: %w", j.stream, err)
 		}
-		if !q.Until.IsZero() && m.At.After(q.Until.Add(storedWithin)) {
+		if !q.Until.IsZero() && m.At.After(q.Until.Add(maxRecordAge)) {
 			until = m.At
 			break
 		}
@@ -111,7 +109,7 @@ func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) 
 	return s.Report, nil
 }
 
-// Now is the time by the clock of the stream's leader.
+// Now returns the time by the clock of the stream's leader.
 func (j *Journal) Now(ctx context.Context) (time.Time, error) {
 	info, err := j.info(ctx)
 	if err != nil {
@@ -121,14 +119,14 @@ func (j *Journal) Now(ctx context.Context) (time.Time, error) {
 }
 
 func (j *Journal) info(ctx context.Context) (*jetstream.StreamInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	s, err := j.cfg.JetStream.Stream(ctx, j.stream)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return nil, ErrNone
 	case err != nil:
-		return nil, fmt.Errorf("look at %s: %w", j.stream, err)
+		return nil, fmt.Errorf("state of %s: %w", j.stream, err)
 	}
 	return s.CachedInfo(), nil
 }
@@ -142,18 +140,18 @@ type search struct {
 	runs  runs
 }
 
-// take takes in a stored message.
+// take processes a stored message.
 func (s *search) take(m lane.Stored) error {
 	if !s.ours(m) {
 		s.Unproven++
 		return nil
 	}
 	h, lines, err := parseHead(m.Data)
-	if err != nil { // sealed, so it is a broker's: a newer one's
+	if err != nil { // the seal is good, so a newer broker wrote it
 		s.hole(Hole{From: m.At, To: m.At, Why: errNewer.Error() + ": read it with that version"})
 		return nil
 	}
-	if h.Records > 0 && m.At.Sub(at(h.Last)) > storedWithin || !s.runs.next(h, m.At, s.hole) {
+	if h.Records > 0 && m.At.Sub(at(h.Last)) > maxRecordAge || !s.runs.next(h, m.At, s.hole) {
 		s.Copies++
 		return nil
 	}
@@ -187,7 +185,7 @@ func (s *search) take(m lane.Stored) error {
 	return nil
 }
 
-// ours reports whether a broker wrote a message: a client can have something put there, as an answer of the server.
+// ours reports whether a broker wrote a message. A client can make the server store one of its answers here.
 func (s *search) ours(m lane.Stored) bool {
 	if m.Subject != s.cfg.Policy.Names.JournalSubject() || m.Undecodable {
 		return false
@@ -196,28 +194,28 @@ func (s *search) ours(m lane.Stored) bool {
 	return s.cfg.Policy.Keys.Trusts(note, message.SealedAlways)
 }
 
-// hole notes a hole, if it touches what was asked for.
+// hole reports a hole that overlaps the time of the query.
 func (s *search) hole(h Hole) {
 	h.From, h.To = h.From.UTC(), h.To.UTC()
 	if !s.Since.IsZero() && h.To.Before(s.Since) || !s.Until.IsZero() && h.From.After(s.Until) {
 		return
 	}
-	if len(s.Holes) == mostHoles {
+	if len(s.Holes) == maxHoles {
 		s.More++
 		return
 	}
 	s.Holes = append(s.Holes, h)
 }
 
-// conclude judges which instances were silent at the end, and how far the journal reaches back.
+// conclude reports the holes at the end of the search, and the one before the journal begins.
 func (s *search) conclude(until time.Time) {
 	states := s.cfg.States
 	if until.Before(s.Asked) {
-		states = nil // they are of a later time
+		states = nil // they belong to a later time
 	}
 	s.runs.silent(until, states, s.hole)
 	if !s.Since.IsZero() && s.From.Sequence == 0 && (s.Begins.IsZero() || s.Since.Before(s.Begins)) {
-		h := Hole{From: s.Since, To: s.Begins, Why: "the journal does not go back so far"}
+		h := Hole{From: s.Since, To: s.Begins, Why: "the journal does not reach back that far"}
 		if s.Begins.IsZero() {
 			h.To = s.Asked
 		}

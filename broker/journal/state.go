@@ -2,21 +2,21 @@ package journal
 
 import "time"
 
-// State is what a writer that runs says of itself, to whoever reads the journal. A reader who asks shortly before it
-// reads can tell an instance that has nothing to write from one that is gone, and from one that cannot write.
+// State is the state of a running writer. A reader that asks for it shortly before it reads can distinguish an instance
+// without records from one that is gone and from one that cannot write.
 type State struct {
 	Instance string    `json:"-"`
-	Start    string    `json:"start"`              // tells its starts apart; empty of an older broker, which does not say
-	Unstored int       `json:"unstored,omitempty"` // records that wait, or were dropped, and that no stored batch mentions
-	Since    time.Time `json:"since,omitzero"`     // the earliest of them, by the clocks of the leaders of lanes
+	Start    string    `json:"start"`              // random token of its start; empty from an older broker
+	Unstored int       `json:"unstored,omitempty"` // records that wait or were dropped, and are in no stored batch
+	Since    time.Time `json:"since,omitzero"`     // time of the earliest of them, by the clocks of the leaders of lanes
 }
 
-// of reports whether it is the state of this start.
+// of reports whether the state belongs to a start.
 func (s State) of(which start) bool {
 	return s.Instance == which.instance && (s.Start == "" || s.Start == which.token)
 }
 
-// State is what the writer has not stored yet. A nil Writer, of a broker that keeps no journal, has none. It may be
+// State returns the state of the writer. A nil Writer belongs to a broker without a journal and has none. State may be
 // called from any goroutine.
 func (w *Writer) State() *State {
 	if w == nil {

@@ -14,59 +14,59 @@ import (
 )
 
 const (
-	// storeWait is how long the stream may take to acknowledge.
-	storeWait = 5 * time.Second
-	// keepFor is how long a batch is tried. A reader goes by it: no record is stored later than that.
-	keepFor = 5 * time.Minute
+	// ackTimeout is how long the stream may take to acknowledge a batch.
+	ackTimeout = 5 * time.Second
+	// maxBatchAge is how long the writer retries a batch. A reader relies on it: no record is stored later.
+	maxBatchAge = 5 * time.Minute
 
-	leastPause = 100 * time.Millisecond
-	mostPause  = 2 * time.Second
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = 2 * time.Second
 )
 
-// errRoom is what is said when more was to be stored than the stream took.
-var errRoom = errors.New("it is slower than deliveries are")
+// errRoom is logged when records were dropped because the stream is slower than the deliveries.
+var errRoom = errors.New("the stream is slower than the deliveries")
 
-// Publisher publishes, and finds the answers: see [acks.Inbox.Publish].
+// Publisher publishes messages and matches their answers: see [acks.Inbox.Publish].
 type Publisher interface {
 	Publish(m *nats.Msg, wait time.Duration, f acks.Func)
 }
 
-// store stores one batch, or drops it when it was tried for long enough. One batch is on its way at a time, so that
-// their numbers rise in the stream.
+// store stores one batch, or drops it after maxBatchAge. It returns before the next batch is sent, so that the numbers
+// rise in the stream.
 func (w *Writer) store(ctx context.Context, to Publisher, b batch, end bool) {
 	w.number++
 	h := head{Instance: w.cfg.Instance, Start: w.start, Number: w.number, Before: w.before, End: end}
-	gone := w.takeLost()
-	if gone.Records > 0 {
-		h.Lost = &gone
-		w.say(errRoom)
+	lost := w.takeLost()
+	if lost.Records > 0 {
+		h.Lost = &lost
+		w.warn(errRoom)
 	}
 	w.buffer = b.body(h, w.buffer[:0])
 	header := nats.Header{message.HeaderSeal: {w.cfg.Seal(w.cfg.Subject, w.buffer)}, "Nats-Msg-Id": {rand.Text()}}
-	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		err := w.publish(ctx, to, &nats.Msg{Subject: w.cfg.Subject, Header: header, Data: w.buffer})
 		if err == nil {
 			w.before = w.number
 			w.cfg.Counts.Stored.Add(uint64(b.span.Records))
 			break
 		}
-		if ctx.Err() != nil || time.Since(b.since) > keepFor || errors.Is(err, nats.ErrConnectionClosed) {
-			w.drop(b, gone, err)
+		if ctx.Err() != nil || time.Since(b.since) > maxBatchAge || errors.Is(err, nats.ErrConnectionClosed) {
+			w.drop(b, lost, err)
 			break
 		}
-		w.say(err)
+		w.warn(err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause):
+		case <-time.After(backoff):
 		}
 	}
-	w.done(b)
+	w.release(b)
 }
 
-// publish returns nil when the stream has the batch.
+// publish publishes a batch once. It returns nil when the stream has stored it.
 func (w *Writer) publish(ctx context.Context, to Publisher, m *nats.Msg) error {
 	result := make(chan error, 1)
-	to.Publish(m, storeWait, func(answer *nats.Msg, err error) (again bool) {
+	to.Publish(m, ackTimeout, func(answer *nats.Msg, err error) (again bool) {
 		reply, ok := jsapi.ReplyOf(answer, err, w.cfg.Stream)
 		if !ok {
 			return true
@@ -85,39 +85,39 @@ func (w *Writer) publish(ctx context.Context, to Publisher, m *nats.Msg) error {
 	}
 }
 
-// done gives the room of a batch back.
-func (w *Writer) done(b batch) {
+// release frees the room of a batch.
+func (w *Writer) release(b batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.waiting -= len(b.lines)
 	w.sending = span{}
-	if full := w.most + spareLine; cap(b.lines) >= full && cap(b.lines) <= 2*full {
-		w.spare = b.lines[:0]
+	if full := w.fullBytes + lineRoom; cap(b.lines) >= full && cap(b.lines) <= 2*full {
+		w.free = b.lines[:0]
 	}
 }
 
-// takeLost is what the next batch has to say about records that were dropped.
+// takeLost returns the dropped records, which the next batch reports.
 func (w *Writer) takeLost() span {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	gone := w.lost
-	w.sending, w.lost = w.sending.add(gone), span{}
-	return gone
+	lost := w.lost
+	w.sending, w.lost = w.sending.add(lost), span{}
+	return lost
 }
 
-// drop gives a batch up. The next one says so, and what this one would have said.
-func (w *Writer) drop(b batch, gone span, err error) {
+// drop drops a batch. The next one reports its records, and the records that this one would have reported.
+func (w *Writer) drop(b batch, reported span, err error) {
 	w.mu.Lock()
-	w.lost = w.lost.add(gone).add(b.span)
+	w.lost = w.lost.add(reported).add(b.span)
 	w.mu.Unlock()
 	w.cfg.Counts.Dropped.Add(uint64(b.span.Records))
-	w.say(err)
+	w.warn(err)
 }
 
-// say tells the log, once in a while.
-func (w *Writer) say(err error) {
-	if _, ok := w.said.Allow(sayEvery); ok {
-		w.cfg.Log.Warn("the journal is not stored: deliveries go on, and records of them are dropped when there is no room; "+
-			"trying again", "stream", w.cfg.Stream, "dropped", w.cfg.Counts.Dropped.Load(), "err", err)
+// warn logs that the journal is not stored, at most once in logInterval.
+func (w *Writer) warn(err error) {
+	if _, ok := w.logged.Allow(logInterval); ok {
+		w.cfg.Log.Warn("the journal is not stored: deliveries continue, and records are dropped when there is no room; "+
+			"retrying", "stream", w.cfg.Stream, "dropped", w.cfg.Counts.Dropped.Load(), "err", err)
 	}
 }

@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// flushEvery is how long a record waits for others. So much is lost with a broker that is killed.
-	flushEvery = 150 * time.Millisecond
-	// markEvery is how often a broker that has nothing to say writes that it has not.
-	markEvery = time.Minute
-	// mostBatch is how many bytes of records do not wait for more. While the stream is slow, several such batches become
-	// one, of at most mostJoined: otherwise 64 KiB in the time of a round trip would be all that can be stored.
-	mostBatch  = 64 << 10
-	mostJoined = 256 << 10
+	// flushInterval is how long a record waits for others. A killed broker loses the records of this time.
+	flushInterval = 150 * time.Millisecond
+	// heartbeatInterval is how often a broker without records writes an empty batch.
+	heartbeatInterval = time.Minute
+	// fullBatch is the size of a batch, in bytes, that does not wait for more records. While the stream is slow, several
+	// such batches are joined, up to maxBatch: otherwise the journal could store only 64 KiB for each round trip.
+	fullBatch  = 64 << 10
+	maxBatch   = 256 << 10
 	startChars = 10
-	// spareLine is room for the line that makes a batch full.
-	spareLine = 4 << 10
-	// What is not stored yet when all lanes have stopped gets a second, or what is left of the grace period, and at least
-	// leastWords: a broker that is to start again must not wait for its journal.
-	lastWords  = time.Second
-	leastWords = 250 * time.Millisecond
-	// sayEvery is how often the log says that records are dropped.
-	sayEvery = time.Minute
+	// lineRoom is the room for the line that makes a batch full, in bytes.
+	lineRoom = 4 << 10
+	// A stop stores the remaining records for the rest of the grace period, but for at least minFlush and at most
+	// maxFlush: the journal must not delay a restart.
+	maxFlush = time.Second
+	minFlush = 250 * time.Millisecond
+	// logInterval is the minimum time between two log lines about dropped records.
+	logInterval = time.Minute
 )
 
-// Counts are of records. They are safe for concurrent use.
+// Counts counts records. It is safe for concurrent use.
 type Counts struct {
 	Stored  atomic.Uint64
 	Dropped atomic.Uint64
@@ -40,56 +40,57 @@ type Counts struct {
 // WriterConfig is the configuration of a writer.
 type WriterConfig struct {
 	Instance string        // the broker's name
-	Stream   string        // whose acknowledgement counts
+	Stream   string        // only its acknowledgement counts
 	Subject  string        // of the stream
-	Room     int           // bytes of records that may wait; what is over that is dropped
-	Payload  int           // bytes that the server takes in a message
-	Grace    time.Duration // how long a stop may take
+	Room     int           // maximum size of the waiting records in bytes; further records are dropped
+	Payload  int           // maximum size of a message in bytes
+	Grace    time.Duration // maximum duration of a stop
 	Counts   *Counts
 	Log      *slog.Logger
 
-	// Seal is the proof that we put a body on a subject.
+	// Seal returns our seal of a body on a subject.
 	Seal func(subject string, body []byte) string
 }
 
-// Writer collects records, and stores them in batches. Add never waits for anything but a moment's turn, and drops what
-// finds no room: no delivery depends on the journal.
+// Writer collects records, and stores them in batches. Add waits for nothing but the mutex, and drops a record for
+// which there is no room: no delivery depends on the journal.
 type Writer struct {
-	cfg          WriterConfig
-	most, joined int // bytes of a batch
-	bell         chan struct{}
-	said         ratelog.Limit
+	cfg       WriterConfig
+	fullBytes int           // size of a batch that is stored at once
+	maxBytes  int           // maximum size of joined batches
+	wake      chan struct{} // one slot; wakes Run; never closed
+	logged    ratelog.Limit
 
-	mu      sync.Mutex // guards what follows; it is held for as long as one line takes to write
-	open    batch      // takes records
-	full    []batch    // wait to be stored, in their order
-	waiting int        // bytes of all of them
-	spare   []byte     // of a batch that was stored; nil if there is none
-	sending span       // of what was taken, and is not stored yet
-	lost    span       // since the last batch that says so
-	ends    time.Time  // local; when a stop has to be done; zero before it is asked for
-	closed  bool       // nothing more is taken
+	mu       sync.Mutex // guards the fields below; held while one line is encoded
+	open     batch      // takes records
+	full     []batch    // wait to be stored, in order
+	waiting  int        // bytes of open, full and sending
+	free     []byte     // memory of a stored batch, for reuse; nil if there is none
+	sending  span       // records that were taken from the queue and are not stored yet
+	lost     span       // records that were dropped and are not reported yet
+	deadline time.Time  // local; when a stop must end; zero before Stopping
+	closed   bool       // Add drops everything
 
 	series
 }
 
-// series is the numbering of the batches. It is Run's alone.
+// series numbers the batches. Only Run uses it.
 type series struct {
-	start  string // tells this writer from others of the instance
+	start  string // random token of this start of the instance
 	number uint64 // of the last batch
-	before uint64 // of the last one that was acknowledged
+	before uint64 // of the last batch that was acknowledged
 	buffer []byte // for the message
 }
 
-// NewWriter returns a writer that takes records at once, and stores them when it runs.
+// NewWriter returns a writer. Add may be called before Run; Run stores the records.
 func NewWriter(cfg WriterConfig) *Writer {
 	return &Writer{
-		cfg: cfg, series: series{start: rand.Text()[:startChars]}, bell: make(chan struct{}, 1),
-		most: min(mostBatch, cfg.Payload/2), joined: min(mostJoined, cfg.Payload/2),
+		cfg: cfg, series: series{start: rand.Text()[:startChars]}, wake: make(chan struct{}, 1),
+		fullBytes: min(fullBatch, cfg.Payload/2), maxBytes: min(maxBatch, cfg.Payload/2),
 	}
 }
 
-// Add takes in a record. It may be called from any goroutine.
+// Add queues a record. It may be called from any goroutine.
 func (w *Writer) Add(r Record) {
 	now := time.Now()
 	when := r.At.UnixNano()
@@ -103,77 +104,77 @@ func (w *Writer) Add(r Record) {
 	}
 	if w.open.span.Records == 0 {
 		w.open.since = now
-		w.ring()
+		w.signal()
 	}
 	before := len(w.open.lines)
 	w.open.lines = r.append(w.open.lines)
 	w.open.span = w.open.span.add(one)
 	w.waiting += len(w.open.lines) - before
-	if len(w.open.lines) >= w.most {
+	if len(w.open.lines) >= w.fullBytes {
 		w.full = append(w.full, w.open)
-		w.open, w.spare = batch{lines: w.spare}, nil
+		w.open, w.free = batch{lines: w.free}, nil
 		if w.open.lines == nil {
-			w.open.lines = make([]byte, 0, w.most+spareLine)
+			w.open.lines = make([]byte, 0, w.fullBytes+lineRoom)
 		}
-		w.ring()
+		w.signal()
 	}
 }
 
-// ring wakes Run.
-func (w *Writer) ring() {
+// signal wakes Run.
+func (w *Writer) signal() {
 	select {
-	case w.bell <- struct{}{}:
+	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Stopping says that the broker stops: the grace period begins. A nil Writer, of a broker that keeps no journal, does
-// nothing.
+// Stopping begins the grace period of a stop. A nil Writer belongs to a broker without a journal; Stopping does nothing
+// then.
 func (w *Writer) Stopping() {
 	if w == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ends.IsZero() {
-		w.ends = time.Now().Add(w.cfg.Grace)
+	if w.deadline.IsZero() {
+		w.deadline = time.Now().Add(w.cfg.Grace)
 	}
 }
 
-// Run stores batches until ctx ends and then, for a second at most, what waits. The last batch says that nothing
-// follows.
+// Run stores batches until ctx ends, and then stores the waiting records for at most maxFlush. The last batch says that
+// this start writes nothing more.
 func (w *Writer) Run(ctx context.Context, to Publisher) {
-	// The work goes on for a while when ctx has ended.
+	// work ends later than ctx: see remaining.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(w.left(), stop) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(w.remaining(), stop) })()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	marked := time.Now().Add(-markEvery) // the first batch says that there is a journal from now on
+	written := time.Now().Add(-heartbeatInterval) // the first batch says that the instance keeps a journal from now on
 	for ctx.Err() == nil {
-		b, wait, ok := w.take(time.Now(), marked, false)
+		b, wait, ok := w.take(time.Now(), written, false)
 		if ok {
 			w.store(work, to, b, false)
-			marked = time.Now()
+			written = time.Now()
 			continue
 		}
 		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
-		case <-w.bell:
+		case <-w.wake:
 		case <-timer.C:
 		}
 	}
 	for end := false; !end; {
-		b, _, some := w.take(time.Now(), marked, true)
-		end = !some || w.last()
+		b, _, some := w.take(time.Now(), written, true)
+		end = !some || w.closeIfEmpty()
 		w.store(work, to, b, end)
 	}
 }
 
-// take returns the next batch to store, or how long until there is one: a full one, one whose first record has waited,
-// or an empty one as a mark. All takes what there is.
-func (w *Writer) take(now, marked time.Time, all bool) (b batch, wait time.Duration, ok bool) {
+// take returns the next batch to store, or the time until there is one: a full batch, a batch whose first record has
+// waited for flushInterval, or an empty batch as a heartbeat. If all is set, take returns any waiting records.
+func (w *Writer) take(now, written time.Time, all bool) (b batch, wait time.Duration, ok bool) {
 	if some := w.takeFull(); len(some) > 0 {
 		for _, next := range some[1:] {
 			some[0] = some[0].join(next)
@@ -182,9 +183,9 @@ func (w *Writer) take(now, marked time.Time, all bool) (b batch, wait time.Durat
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wait = marked.Add(markEvery).Sub(now)
+	wait = written.Add(heartbeatInterval).Sub(now)
 	if w.open.span.Records > 0 {
-		wait = min(wait, w.open.since.Add(flushEvery).Sub(now))
+		wait = min(wait, w.open.since.Add(flushInterval).Sub(now))
 		if all || wait <= 0 {
 			b, w.open = w.open, batch{}
 			w.sending = b.span
@@ -194,12 +195,12 @@ func (w *Writer) take(now, marked time.Time, all bool) (b batch, wait time.Durat
 	return batch{since: now}, wait, wait <= 0
 }
 
-// takeFull takes as many of the full batches as may be joined.
+// takeFull returns as many full batches as may be joined.
 func (w *Writer) takeFull() []batch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n, bytes := 0, 0
-	for n < len(w.full) && (n == 0 || bytes+len(w.full[n].lines) <= w.joined) {
+	for n < len(w.full) && (n == 0 || bytes+len(w.full[n].lines) <= w.maxBytes) {
 		bytes += len(w.full[n].lines)
 		n++
 	}
@@ -211,20 +212,20 @@ func (w *Writer) takeFull() []batch {
 	return some
 }
 
-// last reports whether nothing is left to take, and sees to it that nothing comes.
-func (w *Writer) last() bool {
+// closeIfEmpty closes the queue if it is empty, and reports whether it did.
+func (w *Writer) closeIfEmpty() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = len(w.full) == 0 && w.open.span.Records == 0
 	return w.closed
 }
 
-// left is how long a stop may still take.
-func (w *Writer) left() time.Duration {
+// remaining returns how long a stop may still take.
+func (w *Writer) remaining() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ends.IsZero() {
-		return lastWords
+	if w.deadline.IsZero() {
+		return maxFlush
 	}
-	return min(max(time.Until(w.ends), leastWords), lastWords)
+	return min(max(time.Until(w.deadline), minFlush), maxFlush)
 }

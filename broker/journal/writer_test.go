@@ -20,7 +20,7 @@ func TestBatches(t *testing.T) {
 		w, stop := k.writer("kitchen")
 		time.Sleep(time.Second)
 		w.Add(record(1))
-		time.Sleep(flushEvery - 1)
+		time.Sleep(flushInterval - 1)
 		w.Add(record(2))
 		time.Sleep(time.Second)
 		for n := range 900 { // of 80 bytes and more
@@ -40,12 +40,12 @@ func TestBatches(t *testing.T) {
 				t.Errorf("batch %d: got %+v", i+1, h)
 			}
 		}
-		filled := time.Second + flushEvery - 1 + time.Second
-		if len(records) > 2 && (records[2] < 700 || sizes[2] < mostBatch || sizes[2] > mostBatch+1024) {
+		filled := time.Second + flushInterval - 1 + time.Second
+		if len(records) > 2 && (records[2] < 700 || sizes[2] < fullBatch || sizes[2] > fullBatch+1024) {
 			t.Errorf("the full batch has %d records, %d bytes", records[2], sizes[2])
 		}
-		want := []time.Duration{0, time.Second + flushEvery, filled, filled + flushEvery}
-		want = append(want, want[3]+markEvery, filled+2*time.Minute)
+		want := []time.Duration{0, time.Second + flushInterval, filled, filled + flushInterval}
+		want = append(want, want[3]+heartbeatInterval, filled+2*time.Minute)
 		if !slices.Equal(after, want) {
 			t.Errorf("stored after %v, want %v", after, want)
 		}
@@ -86,7 +86,7 @@ func TestRoomIsBounded(t *testing.T) {
 		}
 		first := began.Add(time.Duration(many-dropped) * time.Millisecond)
 		want := []Hole{{Instance: "kitchen", From: first, To: began.Add((many - 1) * time.Millisecond), Records: dropped,
-			Why: "dropped: the journal's stream took nothing, or too little"}}
+			Why: "dropped: the journal's stream stored nothing, or too little"}}
 		if !slices.Equal(r.Holes, want) {
 			t.Errorf("holes %+v, want %+v", r.Holes, want)
 		}

@@ -22,8 +22,8 @@ type Arrival struct {
 // ParseArrival reads a message at its target. It is false for a message that no broker delivered. Whoever may publish
 // to the target can write these headers too.
 func ParseArrival(h Header) (Arrival, bool) {
-	due, bad := parseTime(only(h, HeaderDue))
-	accepted, worse := parseTime(only(h, HeaderAccepted))
+	due, bad := ParseTime(only(h, HeaderDue))
+	accepted, worse := ParseTime(only(h, HeaderAccepted))
 	id := only(h, HeaderID)
 	if bad != nil || worse != nil || id == "" {
 		return Arrival{}, false

@@ -21,9 +21,9 @@ var editable = []string{HeaderUntil, HeaderExpires, HeaderDeliver, HeaderTTL, He
 // a duration in Delay-Expires counts from now if the message was due before. All other headers of the broker and of the
 // server are refused: an operator could forge an id, or have the target's stream purged.
 func (p Policy) Edited(l Letter, edit HeaderEdit, now time.Time) (Letter, *Problem) {
-	s, problem := splitHeader(edit.Set, true)
-	if problem == nil && s.typo != "" {
-		problem = noSuchHeader(s.typo)
+	s, problem := SplitHeader(edit.Set, true)
+	if problem == nil {
+		problem = s.Misspelt()
 	}
 	if problem != nil {
 		return l, problem
@@ -42,15 +42,15 @@ func (p Policy) Edited(l Letter, edit HeaderEdit, now time.Time) (Letter, *Probl
 			return l, problem
 		}
 	}
-	for name := range s.user {
+	for name := range s.User {
 		l.dropUser(name)
 	}
 	if l.User == nil {
-		l.User = s.user
+		l.User = s.User
 	} else {
-		maps.Copy(l.User, s.user)
+		maps.Copy(l.User, s.User)
 	}
-	if _, problem := splitHeader(l.User, true); problem != nil { // the bounds hold for old and new headers together
+	if _, problem := SplitHeader(l.User, true); problem != nil { // the bounds hold for old and new headers together
 		return l, problem
 	}
 	return l, p.editOptions(&l, s, now)
@@ -59,16 +59,16 @@ func (p Policy) Edited(l Letter, edit HeaderEdit, now time.Time) (Letter, *Probl
 // checkEdit refuses the headers that only a broker or a server writes. A misspelt header is not refused: an operator
 // may drop what the reason of the letter names.
 func checkEdit(name string) *Problem {
-	ours := canonicalName(name)
+	ours := CanonicalName(name)
 	if ours != "" && !slices.Contains(editable, ours) || reserved(plainName(name)) {
 		return Problemf(BadOption, "the header %s is reserved: of the headers that begin with Delay- or Nats-, an operator "+
-			"may change only %s", excerpt(name), strings.Join(editable, ", "))
+			"may change only %s", Excerpt(name), strings.Join(editable, ", "))
 	}
 	return nil
 }
 
 func (l *Letter) drop(name string) *Problem {
-	switch canonicalName(name) {
+	switch CanonicalName(name) {
 	case HeaderUntil:
 		return Problemf(BadOption, "Delay-Until cannot be dropped: set another time, or deliver the message at once")
 	case HeaderExpires:
@@ -90,13 +90,13 @@ func (l *Letter) dropUser(name string) {
 }
 
 // editOptions reads the request headers that are set.
-func (p Policy) editOptions(l *Letter, s split, now time.Time) *Problem {
-	until, problem := s.one(HeaderUntil)
+func (p Policy) editOptions(l *Letter, s Block, now time.Time) *Problem {
+	until, problem := s.One(HeaderUntil)
 	if problem != nil {
 		return problem
 	}
-	if s.delay[HeaderUntil] != nil {
-		due, problem := parseTime(until)
+	if s.Delay[HeaderUntil] != nil {
+		due, problem := ParseTime(until)
 		if problem == nil {
 			problem = p.CheckDelay(now, due)
 		}
@@ -114,16 +114,16 @@ func (p Policy) editOptions(l *Letter, s split, now time.Time) *Problem {
 	if problem != nil {
 		return problem
 	}
-	if s.delay[HeaderExpires] != nil {
+	if s.Delay[HeaderExpires] != nil {
 		l.Expires = asked.Expires
 	}
-	if s.delay[HeaderDeliver] != nil {
+	if s.Delay[HeaderDeliver] != nil {
 		l.Mode = asked.Mode
 	}
-	if s.delay[HeaderTTL] != nil {
+	if s.Delay[HeaderTTL] != nil {
 		l.TTL = asked.TTL
 	}
-	if s.delay[HeaderMaxAttempts] != nil {
+	if s.Delay[HeaderMaxAttempts] != nil {
 		l.MaxAttempts, problem = p.maxAttempts(l.Target, s)
 	}
 	return problem

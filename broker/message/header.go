@@ -59,17 +59,22 @@ const (
 	HeaderDeferred  = "Delay-Deferred"         // why it waits although it was not refused
 	HeaderAllowed   = "Delay-Attempts-Allowed" // how often it may be refused
 
-	// On named timers and their markers: see ParseTimer.
+	// On named timers and their markers: see package entry.
 	HeaderFired     = "Delay-Fired"      // "<generation> <instance>"
 	HeaderOver      = "Delay-Over"       // "<generation> <outcome>"
 	HeaderTimer     = "Delay-Timer"      // the key, on a marker
 	HeaderTimerSize = "Delay-Timer-Size" // bytes of the body that a marker stands for
 
-	// On the entry that is the firing of one round and the set of the next: see ParseTimer.
+	// On the entry that is the firing of one round and the set of the next: see package entry.
 	HeaderFirst    = "Delay-First"     // the planned time of the first round
 	HeaderPlanned  = "Delay-Planned"   // that of the next
 	HeaderNext     = "Delay-Next"      // when the next is due; none while the series is paused
 	HeaderNextWait = "Delay-Next-Wait" // the next does not fire before that
+
+	// Of schedules as of nats-server, on their entries and markers, and on what comes of them.
+	HeaderScheduler    = "Delay-Scheduler"     // the schedule's subject; at the target too
+	HeaderScheduleNext = "Delay-Schedule-Next" // "purge", or when it fires again; at the target too
+	HeaderRollup       = "Delay-Rollup"        // becomes Nats-Rollup at the target: "sub"
 
 	HeaderSeal    = "Delay-Seal"    // proves that a broker wrote it: see Keys
 	HeaderSubject = "Delay-Subject" // where it was published, escaped, at most 256 bytes
@@ -81,8 +86,9 @@ const (
 
 // Headers of nats-server that the broker writes.
 const (
-	headerNatsMsgID = "Nats-Msg-Id"
-	headerNatsTTL   = "Nats-TTL"
+	HeaderNatsMsgID = "Nats-Msg-Id"
+	HeaderNatsTTL   = "Nats-TTL"
+	headerRollup    = "Nats-Rollup"
 
 	// HeaderExpected is the sequence that the last message of the subject must have.
 	HeaderExpected = "Nats-Expected-Last-Subject-Sequence"
@@ -98,8 +104,8 @@ const (
 	Format         = 4
 	formatForEach  = 1
 	formatSealed   = 2
-	formatOfTimers = 3
-	formatOfSeries = 4
+	FormatOfTimers = 3
+	FormatOfSeries = 4
 )
 
 // Bounds of the headers that are passed on, a client's Nats-Msg-Id included. The headers added on the way take less
@@ -108,6 +114,12 @@ const (
 	maxHeaderLines = 64 // each may grow by two bytes when it is written again
 	maxHeaderBytes = 8 << 10
 )
+
+// ofTimers are the headers that only a named timer may have.
+var ofTimers = []string{
+	HeaderCancel, HeaderWord,
+	HeaderEvery, HeaderCron, HeaderZone, HeaderJitter, HeaderRounds, HeaderMissed, HeaderLast, HeaderOwner,
+}
 
 // canonical maps the known Delay-* names, in our spelling and in lower case, to our spelling.
 var canonical = func() map[string]string {
@@ -130,82 +142,11 @@ var canonical = func() map[string]string {
 	return m
 }()
 
-// split is a header block, sorted by the trust in its headers.
-type split struct {
-	user  Header              // the client's own, to be passed on; nil when there are none
-	delay map[string][]string // the known Delay-* names, in our spelling
-	typo  string              // the first of the other Delay-* names in sorted order, quoted
-	msgID string              // the client's Nats-Msg-Id
-}
-
-// splitHeader drops the reserved headers and sorts the rest. Reserved are Nats-*, Nmqtt-*, Status, Description and
-// KV-Operation, in any case and with any padding: on our streams they would act on hops, on the target's stream they
-// would purge, expire, schedule or hide messages, and in front of a consumer they look like control messages. Nmqtt-Pub
-// stands on messages that an MQTT client has published with QoS 1 or 2. With it, nats-server withholds a copy from MQTT
-// subscribers, which get the message from another stream. Internal means that the message came on a subject below
-// delaysys.
-//
-// On a problem the user's headers are still within the bounds, since they go with the dead letter, and nats-server
-// stores no header block above 64 KiB.
-func splitHeader(h Header, internal bool) (split, *Problem) {
-	var s split
-	var lines, size int
-	var unsafe string // the first, in sorted order, of the names that cannot be passed on, quoted
-	for k, vs := range h {
-		ours, name := canonicalName(k), ""
-		if ours == "" {
-			name = plainName(k)
-		}
-		switch {
-		case ours != "":
-			if s.delay == nil {
-				s.delay = make(map[string][]string)
-			}
-			s.delay[ours] = append(s.delay[ours], vs...)
-		case strings.HasPrefix(name, "delay-"):
-			s.typo = least(s.typo, excerpt(k))
-		case reserved(name):
-			// In another spelling it was no id to the server. Below delaysys the id is our own, and is not passed on.
-			if k == headerNatsMsgID && !internal && len(vs) > 0 {
-				s.msgID = vs[0]
-				size += len(s.msgID)
-			}
-		case !validKey(k):
-			unsafe = least(unsafe, excerpt(k))
-		default:
-			if s.user == nil {
-				s.user = make(Header, min(len(h), 8)) // a map of eight entries takes the least
-			}
-			s.user[k] = vs
-			lines += len(vs)
-			for _, v := range vs {
-				size += len(k) + len(v) + 4
-			}
-		}
-	}
-	switch {
-	case lines > maxHeaderLines || size > maxHeaderBytes:
-		s.user = nil
-		return s, Problemf(BadHeaders,
-			"%d headers of %d bytes: at most %d headers of %d bytes are passed on, put the rest into the body",
-			lines, size, maxHeaderLines, maxHeaderBytes)
-	case unsafe != "":
-		return s, Problemf(BadHeaders, "the header name %s cannot be passed on: letters, digits and - are safe", unsafe)
-	}
-	return s, nil
-}
-
-// noSuchHeader names those that most want: which of them the writer meant, nobody can know.
-func noSuchHeader(name string) *Problem {
-	return Problemf(BadOption, "there is no header %s: leave it out, or write one of those in PROTOCOL.md, such as "+
-		"Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL or Delay-Max-Attempts", name)
-}
-
 // Ours reports whether a header, in our spelling, is one of those that are read into a request and not passed on.
-func Ours(name string) bool { return canonical[name] != "" || name == headerNatsMsgID }
+func Ours(name string) bool { return canonical[name] != "" || name == HeaderNatsMsgID }
 
-// canonicalName is our spelling of a known Delay-* name, or empty.
-func canonicalName(k string) string {
+// CanonicalName is our spelling of a known Delay-* name, or empty.
+func CanonicalName(k string) string {
 	if ours := canonical[k]; ours != "" {
 		return ours
 	}
@@ -245,19 +186,6 @@ func validKey(k string) bool {
 		}
 	}
 	return k != ""
-}
-
-// one returns the single value of a Delay-* header. A header given twice is a problem, since one of the two may be
-// forged.
-func (s split) one(header string) (string, *Problem) {
-	vs := s.delay[header]
-	switch len(vs) {
-	case 0:
-		return "", nil
-	case 1:
-		return strings.TrimSpace(vs[0]), nil
-	}
-	return "", Problemf(TimeTwice, "the header %s is given %d times: once", header, len(vs))
 }
 
 // userHeader is a new header with the user's own headers, and room for more.

@@ -29,7 +29,7 @@ func (id ID) String() string {
 // ParseID reads the result of String.
 func ParseID(s string) (ID, error) {
 	bad := func() (ID, error) {
-		return ID{}, fmt.Errorf("delay id %s: want <stream>-<sequence>-<nanoseconds>", excerpt(s))
+		return ID{}, fmt.Errorf("delay id %s: want <stream>-<sequence>-<nanoseconds>", Excerpt(s))
 	}
 	rest, nanos, ok := cutLast(s)
 	stream, seq, ok2 := cutLast(rest)

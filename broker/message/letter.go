@@ -31,7 +31,7 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	var l Letter
 	var ok bool
 	if l.Code, l.Target, ok = n.ParseDead(in.Subject); !ok {
-		return l, Problemf(BadInternal, "the subject %s is no dead letter's", excerpt(in.Subject))
+		return l, Problemf(BadInternal, "the subject %s is no dead letter's", Excerpt(in.Subject))
 	}
 	if l.Code == BadTime && dotted(l.Target) {
 		l.Target = ""
@@ -39,28 +39,28 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	if in.Undecodable {
 		return l, Problemf(BadHeaders, "the headers of the dead letter cannot be decoded")
 	}
-	s, problem := splitHeader(in.Header, true)
-	l.User = s.user
-	f := fields{split: s, problem: problem}
+	s, problem := SplitHeader(in.Header, true)
+	l.User = s.User
+	f := Fields{Block: s, Problem: problem}
 	l.ID = f.id()
-	l.Accepted = f.moment(HeaderAccepted, required)
-	l.Due = f.moment(HeaderDue, required)
+	l.Accepted = f.Moment(HeaderAccepted, Required)
+	l.Due = f.Moment(HeaderDue, Required)
 	l.Mode = f.mode()
-	l.Expires = f.moment(HeaderExpires, optional)
+	l.Expires = f.Moment(HeaderExpires, Optional)
 	l.TTL = f.ttl()
-	l.MsgID = f.text(HeaderMsgID)
-	l.Hop = f.count(HeaderHop, optional)
-	l.MaxAttempts = f.count(HeaderMaxAttempts, optional)
+	l.MsgID = f.Text(HeaderMsgID)
+	l.Hop = f.Count(HeaderHop, Optional)
+	l.MaxAttempts = f.Count(HeaderMaxAttempts, Optional)
 	l.RateKey = f.rateKey()
-	l.Attempts = f.count(HeaderAttempts, optional)
-	l.FirstFailure = f.moment(HeaderFirstFailure, optional)
-	l.LastFailure = f.moment(HeaderLastFailure, optional)
-	l.Sentence = f.text(HeaderError)
-	l.Subject = bounded(f.text(HeaderSubject))
-	if format := f.count(HeaderFormat, optional); format > Format {
+	l.Attempts = f.Count(HeaderAttempts, Optional)
+	l.FirstFailure = f.Moment(HeaderFirstFailure, Optional)
+	l.LastFailure = f.Moment(HeaderLastFailure, Optional)
+	l.Sentence = f.Text(HeaderError)
+	l.Subject = bounded(f.Text(HeaderSubject))
+	if format := f.Count(HeaderFormat, Optional); format > Format {
 		return l, Problemf(NewerFormat, "format %d is newer than this program's %d", format, Format)
 	}
-	return l, f.problem
+	return l, f.Problem
 }
 
 // Understood reports whether the broker knew when and where to deliver the message before it became a dead letter, or
@@ -85,6 +85,6 @@ func (l Letter) ResentHeader() Header {
 	r := l.Request
 	r.Attempts, r.FirstFailure, r.LastFailure, r.RetryAt, r.Paced = 0, time.Time{}, time.Time{}, time.Time{}, ""
 	h := r.HopHeader()
-	set(h, headerNatsMsgID, r.NatsMsgID(r.Hop+1)+"/resent/"+r.Target)
+	Put(h, HeaderNatsMsgID, r.NatsMsgID(r.Hop+1)+"/resent/"+r.Target)
 	return h
 }

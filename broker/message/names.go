@@ -35,6 +35,11 @@ type Address struct {
 	Target string // empty where the subject ends after the token
 }
 
+// Internal reports whether the message is on its way between our lanes.
+func (a Address) Internal() bool {
+	return a.Form == FormHop || a.Form == FormRetry || a.Form == FormPaused
+}
+
 // Schedule reports whether the subject is that of a schedule's entry: see ScheduleKey.
 func (a Address) Schedule() bool { return a.Form == FormTimer && a.Token == ScheduleKey }
 
@@ -167,6 +172,29 @@ func (n Names) Timer(key, target string) string {
 }
 func (n Names) Marker(level string) string { return n.Hop(level, MarkerTarget) }
 func (n Names) Armed() string              { return n.sys + ".armed" }
+
+// ScheduleKey stands where other timers have their key. A client's key cannot begin so.
+const ScheduleKey = "_schedule"
+
+// ScheduleName is the name of a schedule among the keys of timers: _schedule.<the schedule's subject>. A key has no
+// dot, so no timer has such a name.
+func ScheduleName(subject string) string { return ScheduleKey + "." + subject }
+
+// ScheduleOf is the reverse of ScheduleName. Ok is false for the key of any other timer.
+func ScheduleOf(name string) (subject string, ok bool) {
+	return strings.CutPrefix(name, ScheduleKey+".")
+}
+
+// Key is the key of a timer, or the name of a schedule.
+func (a Address) Key() string {
+	if a.Schedule() {
+		return ScheduleName(a.Target)
+	}
+	return a.Token
+}
+
+// ScheduleSubject is the subject of a schedule's entries. The stream keeps them among the timers.
+func (n Names) ScheduleSubject(schedule string) string { return n.Timer(ScheduleName(schedule), "") }
 
 // MarkerTarget stands in the subject of a marker where other hops have their target.
 const MarkerTarget = "timer"

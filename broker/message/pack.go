@@ -7,9 +7,9 @@ import (
 
 // Pack appends the request in the form in which a lane keeps it while its message waits: one run of bytes, where the
 // fields would take half a kilobyte and each header of the client a hundred bytes. It is read by Unpack, in the same
-// process. It reports false for a request of a named timer, which stays as it is.
+// process. It reports false for one that comes of a series or a schedule, which stays as it is.
 func (r Request) Pack(to []byte) ([]byte, bool) {
-	if r.Timer != (Timer{}) || r.Recurs != nil || r.Series != 0 || r.Round != 0 || r.Word != "" {
+	if r.origin != nil {
 		return to, false
 	}
 	for _, s := range r.strings() {
@@ -21,11 +21,6 @@ func (r Request) Pack(to []byte) ([]byte, bool) {
 	for _, n := range r.counts() {
 		to = binary.AppendVarint(to, int64(*n))
 	}
-	rollup := byte(0)
-	if r.Rollup {
-		rollup = 1
-	}
-	to = append(to, rollup)
 	for name, values := range r.User {
 		to = appendString(to, name)
 		to = binary.AppendUvarint(to, uint64(len(values)))
@@ -49,7 +44,6 @@ func Unpack(b []byte) Request {
 	for _, n := range r.counts() {
 		*n = int(p.varint())
 	}
-	r.Rollup, p = p[0] == 1, p[1:]
 	for len(p) > 0 {
 		name := p.string()
 		values := make([]string, p.uvarint())
@@ -66,9 +60,9 @@ func Unpack(b []byte) Request {
 
 // These are the fields that are packed, by their kinds.
 
-func (r *Request) strings() [13]*string {
+func (r *Request) strings() [11]*string {
 	return [...]*string{
-		&r.ID, &r.Subject, &r.Target, (*string)(&r.Mode), &r.TTL, &r.MsgID, &r.Scheduler, &r.ScheduleNext, &r.Paced,
+		&r.ID, &r.Subject, &r.Target, (*string)(&r.Mode), &r.TTL, &r.MsgID, &r.Paced,
 		&r.Released, &r.LastError, &r.Deferred, &r.RateKey,
 	}
 }

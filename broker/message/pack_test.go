@@ -13,6 +13,12 @@ func TestPackKeepsEveryField(t *testing.T) {
 	for i := range reflect.TypeFor[Request]().NumField() {
 		name := reflect.TypeFor[Request]().Field(i).Name
 		var r Request
+		if name == "origin" {
+			if _, packed := r.WithOrigin(Origin{Series: 1}).Pack(nil); packed {
+				t.Error("a round of a series is packed, and its origin is lost")
+			}
+			continue
+		}
 		fill(t, reflect.ValueOf(&r).Elem().Field(i))
 		if roundTrip(t, name, r) {
 			count++
@@ -53,14 +59,6 @@ func fill(t *testing.T, v reflect.Value) {
 		v.SetString("DELAY_30m-1-2")
 	case reflect.Int:
 		v.SetInt(1 << 40)
-	case reflect.Uint64:
-		v.SetUint(1 << 63)
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-	case reflect.Struct:
-		fill(t, v.Field(0))
 	default:
 		t.Fatalf("a field of the kind %s", v.Kind())
 	}

@@ -68,8 +68,8 @@ func oneLine(s string, most int) string {
 	return s
 }
 
-// reason is why a target did not take a message, as it travels.
-func reason(s string) string { return strings.TrimSpace(oneLine(s, maxReason)) }
+// Reason is why a target did not take a message, as it travels.
+func Reason(s string) string { return strings.TrimSpace(oneLine(s, maxReason)) }
 
 // printable keeps control bytes out of header values.
 func printable(r rune) rune {
@@ -79,8 +79,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// excerpt quotes a client's text for a sentence: short, and without control characters for a terminal.
-func excerpt(s string) string {
+// Excerpt quotes a client's text for a sentence: short, and without control characters for a terminal.
+func Excerpt(s string) string {
 	const most = 48
 	if len(s) > most {
 		return fmt.Sprintf("%+q…", s[:most])

@@ -53,18 +53,9 @@ type Request struct {
 	MsgID    string // the client's own Nats-Msg-Id
 	// MaxAttempts is how often the client lets it be refused at most; zero where it left that open.
 	MaxAttempts int
-	RateKey     string // it counts for a rate together with all that have this key; empty for none
-	User        Header // the client's own headers, to be passed on
-	Timer       Timer  // of a named timer that is pending
-	Word        string // of a named timer: the client's own
-
-	Series uint64  // of a timer that recurs: the generation of its first set; zero of any other
-	Round  int     // likewise: its number, from 1
-	Recurs *Series // likewise, while the round is pending
-
-	Scheduler    string // the subject of the schedule that it comes of; empty for what is no schedule's
-	ScheduleNext string // when that fires again, for its consumer
-	Rollup       bool   // Nats-Rollup "sub" at the target
+	RateKey     string  // it counts for a rate together with all that have this key; empty for none
+	User        Header  // the client's own headers, to be passed on
+	origin      *Origin // never changed; nil for the zero Origin
 
 	Hop          int // publishes into our streams so far; 0 when a client published it
 	Attempts     int // deliveries refused so far
@@ -95,93 +86,112 @@ func (r Request) Refused(now, again time.Time, why string) Request {
 		r.FirstFailure = now
 	}
 	r.LastFailure, r.RetryAt, r.Paced = now, again, ""
-	r.LastError, r.Deferred = reason(why), ""
+	r.LastError, r.Deferred = Reason(why), ""
 	return r
 }
 
 // Defer is the request of a message that was not refused, and is to be tried again at the given time.
 func (r Request) Defer(again time.Time, why string) Request {
-	r.RetryAt, r.Paced, r.Deferred = again, "", reason(why)
+	r.RetryAt, r.Paced, r.Deferred = again, "", Reason(why)
 	return r
 }
 
-// Parse reads a stored message. On a problem the request holds the part that could be read.
+// Parse reads a stored message of a lane. On a problem the request holds the part that could be read. The entries of
+// named timers, and their markers, are no messages: see package entry.
 func (p Policy) Parse(in Incoming) (Request, *Problem) {
-	r := Request{
+	addr := p.Names.Parse(in.Subject)
+	if !addr.Internal() {
+		return p.parseClient(in, addr)
+	}
+	m, problem := p.ParseHop(in)
+	switch {
+	case problem != nil:
+		return m.Request, problem
+	case m.Fields.Delay[HeaderTimer] != nil:
+		return m.Request, Problemf(BadInternal, "it is the marker of a named timer, and is no message")
+	}
+	return m.Request, m.Forbidden
+}
+
+// Reading is a message that is being read.
+type Reading struct {
+	Request   Request
+	Fields    Fields
+	Forbidden *Problem // why the target in the subject is not allowed; nil if it is
+}
+
+// Begin reads what all messages have.
+func (p Policy) Begin(in Incoming) (m Reading, problem *Problem) {
+	addr := p.Names.Parse(in.Subject)
+	m.Request = Request{
 		ID:       ID{Stream: in.Stream, Sequence: in.Sequence, At: in.At}.String(),
-		Subject:  escapeSubject(in.Subject),
+		Subject:  EscapeSubject(in.Subject),
 		Accepted: in.At,
 		Due:      in.At,
 	}
-	addr := p.Names.Parse(in.Subject)
-	if addr.Form == FormTimer && in.Header[HeaderFirst] != nil && in.Header[HeaderFired] != nil { // a round of ours
-		e := p.ParseTimer(in)
-		return e.Request, e.Problem
-	}
-	target := addr.timerTarget(in.Header)
-	targetProblem := p.CheckTarget(target)
-	if targetProblem == nil && !addr.Schedule() {
-		r.Target = target
-	}
-	internal := addr.Form == FormHop || addr.Form == FormRetry || addr.Form == FormPaused
-	s, problem := splitHeader(in.Header, internal)
-	r.User = s.user
-	if internal {
-		if unproven := p.Keys.Proven(in); unproven != nil {
-			return p.claimed(r, s, targetProblem), unproven
+	if !addr.Schedule() { // its target stands in a header
+		if m.Forbidden = p.CheckTarget(addr.Target); m.Forbidden == nil {
+			m.Request.Target = addr.Target
 		}
 	}
+	m.Fields.Block, problem = SplitHeader(in.Header, addr.Internal())
+	m.Request.User = m.Fields.User
 	if in.Undecodable {
-		return r, Problemf(BadHeaders, "the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
+		problem = Problemf(BadHeaders, "the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
 	}
-	if problem != nil {
-		return r, problem
+	if problem == nil {
+		m.Request.MsgID = m.Fields.MsgID
 	}
-	r.MsgID = s.msgID
-	if internal {
-		return p.parseInternal(r, s, targetProblem)
-	}
-	return p.parseClient(r, in, addr, s, targetProblem)
+	return m, problem
 }
 
-// parseClient reads the three forms of subject on which a client may publish. State headers are ignored. An unknown
-// Delay-* name is refused: if a misspelt Delay-Until were ignored, the message would be early.
-func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targetProblem *Problem) (Request, *Problem) {
-	if addr.Form == FormForeign {
-		return r, Problemf(BadTarget, "the subject %s is none of this broker's: take it off the stream %s",
-			excerpt(in.Subject), in.Stream)
-	}
-	if addr.Form == FormTimer {
-		r.Timer = Timer{Key: addr.Token, Size: len(in.Data)}
-		if problem := p.checkSet(in, addr); problem != nil {
-			return r, problem
-		}
-		r.Word = reason(first(s.delay[HeaderWord]))
-		if addr.Schedule() {
-			r = r.ofSchedule(addr, s)
-		}
-	} else if name := s.ofTimers(); name != "" {
-		return r, Problemf(BadOption, "%s is for named timers: only what has a key can be cancelled, or recurs", name)
-	}
-	if s.typo != "" {
-		return r, noSuchHeader(s.typo)
-	}
-	due, problem := p.due(in, addr, s)
-	if problem == nil && addr.Form == FormTimer && s.recurs() {
-		r, due, problem = p.series(r, in, s, due)
+// ParseHop reads what travels between our lanes. The target is not judged, but for m.Forbidden.
+func (p Policy) ParseHop(in Incoming) (m Reading, problem *Problem) {
+	m, problem = p.Begin(in)
+	if unproven := p.Keys.Proven(in); unproven != nil {
+		m.Request = p.claimed(m.Request, m.Fields.Block)
+		return m, unproven
 	}
 	if problem != nil {
-		return r, problem
+		return m, problem
 	}
-	r = r.withNext()
-	if addr.Form == FormTimer && !addr.Schedule() {
-		r = p.ofDelivery(r, in, s)
+	m.Request, m.Fields = p.ReadState(m.Request, m.Fields.Block)
+	return m, m.Fields.Problem
+}
+
+// parseClient reads the three forms of subject on which a client may publish a message. State headers are ignored.
+func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
+	m, problem := p.Begin(in)
+	switch {
+	case problem != nil:
+		return m.Request, problem
+	case addr.Form == FormForeign, addr.Form == FormTimer:
+		return m.Request, Problemf(BadTarget, "the subject %s is none of this broker's: take it off the stream %s",
+			Excerpt(in.Subject), in.Stream)
 	}
-	if due.After(in.At) {
+	if name := m.Fields.First(ofTimers...); name != "" {
+		return m.Request, Problemf(BadOption, "%s is for named timers: only what has a key can be cancelled, or recurs", name)
+	}
+	if problem := m.Fields.Misspelt(); problem != nil {
+		return m.Request, problem
+	}
+	due, problem := p.due(in, addr, m.Fields.Block)
+	if problem != nil {
+		return m.Request, problem
+	}
+	target, problem := p.TargetOf(addr, m)
+	return p.Finish(m, due, target, problem)
+}
+
+// Finish reads the options of a client's message, which is due at a time. Its target may have a problem: whatever the
+// target, the dead letter may be resent to another one.
+func (p Policy) Finish(m Reading, due time.Time, target string, problem *Problem) (Request, *Problem) {
+	r, s := m.Request, m.Fields.Block
+	if due.After(r.Accepted) {
 		r.Due = due
 	}
-	r.Target, problem = p.target(addr, s, targetProblem)
-	r, unread := r.options(s) // whatever the target: its dead letter may be resent to another
+	r.Target = target
+	r, unread := r.options(s)
 	if problem == nil && unread == nil {
 		r.MaxAttempts, problem = p.maxAttempts(r.Target, s)
 	}
@@ -189,8 +199,8 @@ func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targe
 }
 
 // maxAttempts is how often the client lets the message be refused: no more often than the settings let its target.
-func (p Policy) maxAttempts(target string, s split) (int, *Problem) {
-	asked, problem := s.one(HeaderMaxAttempts)
+func (p Policy) maxAttempts(target string, s Block) (int, *Problem) {
+	asked, problem := s.One(HeaderMaxAttempts)
 	if problem != nil || asked == "" {
 		return 0, problem
 	}
@@ -202,23 +212,20 @@ func (p Policy) maxAttempts(target string, s split) (int, *Problem) {
 	if err != nil || n < 1 || n > most {
 		return 0, Problemf(BadOption,
 			"Delay-Max-Attempts %s: want a whole number from 1 to %d, which is as often as this target may refuse"+
-				" (DELAY_ATTEMPTS)", excerpt(asked), most)
+				" (DELAY_ATTEMPTS)", Excerpt(asked), most)
 	}
 	return n, nil
 }
 
 // due is the time for which the subject and Delay-Until ask.
-func (p Policy) due(in Incoming, addr Address, s split) (time.Time, *Problem) {
+func (p Policy) due(in Incoming, addr Address, s Block) (time.Time, *Problem) {
 	at := in.At
-	if addr.Form == FormTimer {
-		return p.timerDue(in, s)
-	}
-	until, problem := s.one(HeaderUntil)
+	until, problem := s.One(HeaderUntil)
 	if problem != nil {
 		return at, problem
 	}
-	asked := s.delay[HeaderUntil] != nil // an empty header counts as a bad time, not as no header
-	if s.delay[HeaderFor] != nil || asked && addr.Form != FormLevel {
+	asked := s.Delay[HeaderUntil] != nil // an empty header counts as a bad time, not as no header
+	if s.Delay[HeaderFor] != nil || asked && addr.Form != FormLevel {
 		return at, Problemf(TimeTwice,
 			"the subject already says when: leave out Delay-For, and Delay-Until except on %s.<level> subjects",
 			p.Names.Prefix())
@@ -227,7 +234,7 @@ func (p Policy) due(in Incoming, addr Address, s split) (time.Time, *Problem) {
 		if dotted(addr.Target) {
 			return at, splitTime(addr)
 		}
-		due, err := parseTime(addr.Token)
+		due, err := ParseTime(addr.Token)
 		if err != nil {
 			return at, err
 		}
@@ -243,13 +250,13 @@ func (p Policy) due(in Incoming, addr Address, s split) (time.Time, *Problem) {
 	due := at.Add(wait)
 	if asked {
 		leg := due
-		if due, problem = parseTime(until); problem != nil {
+		if due, problem = ParseTime(until); problem != nil {
 			return at, problem
 		}
 		if due.Before(leg) {
 			return at, Problemf(UntilEarly,
 				"Delay-Until %s falls before the end of the level %s: it is the first leg, so choose a shorter one or %s.<time>",
-				excerpt(until), addr.Token, p.Names.at)
+				Excerpt(until), addr.Token, p.Names.at)
 		}
 	}
 	return due, p.CheckDelay(at, due)
@@ -286,32 +293,27 @@ func splitTime(addr Address) *Problem {
 	return Problemf(BadTime,
 		"a dot splits a subject, so the time reads %s and the target begins with %s: write whole seconds or milliseconds, "+
 			"or use the header Delay-Until on a level subject",
-		excerpt(addr.Token), excerpt(first))
+		Excerpt(addr.Token), Excerpt(first))
 }
 
-// target is the target in the subject. On the bare subject of a level it is the one in Delay-Target, if that is
-// switched on.
-func (p Policy) target(addr Address, s split, fromSubject *Problem) (string, *Problem) {
-	named, problem := s.one(HeaderTarget)
+// TargetOf is the target of a client's message: the one in its subject or, on the bare subject of a level, the one in
+// Delay-Target, if that is switched on.
+func (p Policy) TargetOf(addr Address, m Reading) (string, *Problem) {
+	named, problem := m.Fields.One(HeaderTarget)
 	if problem != nil {
 		return "", problem
 	}
 	switch {
-	case addr.Schedule(): // under our seal: package dialect has asked whether this target may be named
-		if fromSubject != nil {
-			return "", fromSubject
-		}
-		return named, nil
 	case named == "":
-		if fromSubject != nil {
-			return "", fromSubject
+		if m.Forbidden != nil {
+			return "", m.Forbidden
 		}
 		return addr.Target, nil
 	case addr.Target != "":
 		return "", Problemf(BadTarget, "the target stands in the subject and in Delay-Target: leave the header out")
 	case !matchAny(p.HeaderTargets, named):
 		return "", Problemf(BadTarget,
-			"Delay-Target %s is not among the targets that a header may name (DELAY_HEADER_TARGETS)", excerpt(named))
+			"Delay-Target %s is not among the targets that a header may name (DELAY_HEADER_TARGETS)", Excerpt(named))
 	}
 	if problem := p.CheckTarget(named); problem != nil {
 		return "", problem
@@ -320,8 +322,8 @@ func (p Policy) target(addr Address, s split, fromSubject *Problem) (string, *Pr
 }
 
 // options reads the request headers other than the time and the target.
-func (r Request) options(s split) (Request, *Problem) {
-	deliver, problem := s.one(HeaderDeliver)
+func (r Request) options(s Block) (Request, *Problem) {
+	deliver, problem := s.One(HeaderDeliver)
 	if problem != nil {
 		return r, problem
 	}
@@ -329,41 +331,38 @@ func (r Request) options(s split) (Request, *Problem) {
 	case "", ModeAuto, ModeStream, ModeCore, ModeRequest:
 		r.Mode = mode
 	default:
-		return r, Problemf(BadOption, "Delay-Deliver %s: want auto, stream, core or request", excerpt(deliver))
+		return r, Problemf(BadOption, "Delay-Deliver %s: want auto, stream, core or request", Excerpt(deliver))
 	}
-	expires, problem := s.one(HeaderExpires)
+	expires, problem := s.One(HeaderExpires)
 	if problem != nil {
 		return r, problem
 	}
 	if expires != "" {
 		if d, err := levels.ParseDuration(expires); err == nil {
 			r.Expires = r.Due.Add(d)
-		} else if r.Recurs != nil {
-			return r, Problemf(BadOption, "Delay-Expires %s of what recurs: want a duration after each round is due (10m)",
-				excerpt(expires))
-		} else if r.Expires, problem = parseTime(expires); problem != nil {
+		} else if r.Expires, problem = ParseTime(expires); problem != nil {
 			return r, Problemf(BadOption,
-				"Delay-Expires %s: want a duration after due (10m) or a time (RFC 3339 or unix milliseconds)", excerpt(expires))
+				"Delay-Expires %s: want a duration after due (10m) or a time (RFC 3339 or unix milliseconds)", Excerpt(expires))
 		}
 		switch {
 		case r.Expires.Before(r.Due):
 			return r, Problemf(BadOption, "Delay-Expires %s is before the message is due: it could never be delivered",
-				excerpt(expires))
+				Excerpt(expires))
 		case !writable(r.Expires):
-			return r, Problemf(BadOption, "Delay-Expires %s is after the year 9999: leave it out", excerpt(expires))
+			return r, Problemf(BadOption, "Delay-Expires %s is after the year 9999: leave it out", Excerpt(expires))
 		}
 	}
-	ttl, problem := s.one(HeaderTTL)
+	ttl, problem := s.One(HeaderTTL)
 	if problem != nil {
 		return r, problem
 	}
 	if r.TTL, problem = parseTTL(ttl); problem != nil {
 		return r, problem
 	}
-	r.RateKey, problem = s.one(HeaderRateKey)
-	if problem == nil && s.delay[HeaderRateKey] != nil && !validRateKey(r.RateKey) {
+	r.RateKey, problem = s.One(HeaderRateKey)
+	if problem == nil && s.Delay[HeaderRateKey] != nil && !validRateKey(r.RateKey) {
 		problem = Problemf(BadOption, "Delay-Rate-Key %s: want 1 to %d bytes of printable ASCII without spaces",
-			excerpt(r.RateKey), maxRateKey)
+			Excerpt(r.RateKey), maxRateKey)
 	}
 	return r, problem
 }
@@ -387,14 +386,14 @@ func parseTTL(ttl string) (string, *Problem) {
 	}
 	d, err := levels.ParseDuration(ttl)
 	if err != nil || d < time.Second || d > MaxTTL {
-		return "", Problemf(BadOption, "Delay-TTL %s: want a duration from 1s to %s, or never", excerpt(ttl),
+		return "", Problemf(BadOption, "Delay-TTL %s: want a duration from 1s to %s, or never", Excerpt(ttl),
 			levels.FormatDuration(MaxTTL))
 	}
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10), nil
 }
 
-// escapeSubject makes a header value of a client's subject.
-func escapeSubject(s string) string { return bounded(url.PathEscape(s)) }
+// EscapeSubject makes a header value of a client's subject.
+func EscapeSubject(s string) string { return bounded(url.PathEscape(s)) }
 
 // bounded cuts an escaped subject that is too long for a header, between two escapes.
 func bounded(escaped string) string {

@@ -154,7 +154,7 @@ var wrongTimes = []struct {
 	// None of ours.
 	{"", message.BadTarget, nil},
 	{"orders.x", message.BadTarget, nil},
-	{"delaytimer.key.orders.x", message.BadTimer, []string{"Delay-For", "Delay-Cancel"}},
+	{"delaytimer.key.orders.x", message.BadTarget, []string{"none of this broker's"}},
 	{"delaysys.claim.key.orders.x", message.BadTarget, nil},
 	{"delaydead.bad_time.orders.x", message.BadTarget, nil},
 }

@@ -26,7 +26,7 @@ import (
 //
 // The subject, the body, and every header that is believed or passed on: the state headers, and the client's own. All
 // are in one spelling, each with its length before it, so that no two messages have the same sealed text. Not sealed
-// are the names that splitHeader drops (Nats-*, Nmqtt-*, Status, Description, KV-Operation): nats-server adds and
+// are the names that SplitHeader drops (Nats-*, Nmqtt-*, Status, Description, KV-Operation): nats-server adds and
 // removes some of them (Nats-Expected-*, Nats-Trace-*, Nats-Stream), and they are not believed below delaysys.
 //
 // # What a replay gains
@@ -126,9 +126,9 @@ func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time)
 		return
 	}
 	if slices.Equal(h[HeaderFormat], []string{strconv.Itoa(formatForEach)}) && r.demands(now) {
-		set(h, HeaderFormat, strconv.Itoa(formatSealed))
+		Put(h, HeaderFormat, strconv.Itoa(formatSealed))
 	}
-	set(h, HeaderSeal, r.keys[0].messages.seal(r.keys[0].id, subject, h, body))
+	Put(h, HeaderSeal, r.keys[0].messages.seal(r.keys[0].id, subject, h, body))
 }
 
 // Seal is the seal of data of ours that is no message and can never be taken for one. It is empty without keys.

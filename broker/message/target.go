@@ -9,7 +9,7 @@ import (
 // Bounds of a target. At a subject of 5,000 bytes nats-server closes the publishing connection for good, and the broker
 // could deliver nothing else.
 const (
-	maxTarget       = 256 // bytes
+	MaxTarget       = 256 // bytes
 	maxTargetTokens = 16
 )
 
@@ -39,35 +39,35 @@ func (p Policy) CheckTarget(target string) *Problem {
 	case target == "":
 		return Problemf(BadTarget, "no target: write the subject to deliver to behind the delay, as in %s.30m.orders.expire",
 			p.Names.Prefix())
-	case len(target) > maxTarget:
-		return Problemf(BadTarget, "the target %s has %d bytes: at most %d", excerpt(target), len(target), maxTarget)
+	case len(target) > MaxTarget:
+		return Problemf(BadTarget, "the target %s has %d bytes: at most %d", Excerpt(target), len(target), MaxTarget)
 	}
 	for i := range len(target) {
 		switch c := target[i]; {
 		case c <= ' ' || c >= 0x7f:
-			return Problemf(BadTarget, "the target %s holds byte 0x%02x: printable ASCII only", excerpt(target), c)
+			return Problemf(BadTarget, "the target %s holds byte 0x%02x: printable ASCII only", Excerpt(target), c)
 		case c == '*' || c == '>':
-			return Problemf(BadTarget, "the target %s holds a wildcard: name one subject", excerpt(target))
+			return Problemf(BadTarget, "the target %s holds a wildcard: name one subject", Excerpt(target))
 		}
 	}
 	if target[0] == '.' || target[len(target)-1] == '.' || strings.Contains(target, "..") {
-		return Problemf(BadTarget, "the target %s has an empty token", excerpt(target))
+		return Problemf(BadTarget, "the target %s has an empty token", Excerpt(target))
 	}
 	if n := strings.Count(target, ".") + 1; n > maxTargetTokens {
-		return Problemf(BadTarget, "the target %s has %d tokens: at most %d", excerpt(target), n, maxTargetTokens)
+		return Problemf(BadTarget, "the target %s has %d tokens: at most %d", Excerpt(target), n, maxTargetTokens)
 	}
 	first, _, _ := strings.Cut(target, ".")
 	if first[0] == '$' || first[0] == '_' {
 		return Problemf(BadTarget, "the target %s is in a namespace of the server: nothing below $ or _ is delivered to",
-			excerpt(target))
+			Excerpt(target))
 	}
 	if slices.Contains(p.Names.Roots(), first) {
 		return Problemf(BadTarget, "the target %s is in a namespace of this broker: delays do not nest, name the total",
-			excerpt(target))
+			Excerpt(target))
 	}
 	if len(p.Targets) > 0 && !matchAny(p.Targets, target) {
 		return Problemf(BadTarget, "the target %s is not among the targets this broker may deliver to (DELAY_TARGETS)",
-			excerpt(target))
+			Excerpt(target))
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// leastMillis is the first time that parseTime takes for milliseconds: smaller numbers are seconds. It is in 1973.
+// leastMillis is the first time that ParseTime takes for milliseconds: smaller numbers are seconds. It is in 1973.
 const leastMillis, mostMillis = 100_000_000_000, 99_999_999_999_999
 
 // TimeToken is a time as one token of a subject, which has no room for a fraction. It is rounded up to a millisecond,
@@ -27,10 +27,10 @@ func roundUp(t time.Time, to time.Duration) time.Time {
 	return t
 }
 
-// parseTime reads RFC 3339 with a zone and at most nine digits of fraction, unix seconds (up to 11 digits) or unix
+// ParseTime reads RFC 3339 with a zone and at most nine digits of fraction, unix seconds (up to 11 digits) or unix
 // milliseconds (12 to 14 digits: until the year 5138). The layout is compared byte for byte, since time.Parse takes
 // more than the RFC does.
-func parseTime(s string) (time.Time, *Problem) {
+func ParseTime(s string) (time.Time, *Problem) {
 	if s != "" && strings.Trim(s, "0123456789") == "" {
 		n, err := strconv.ParseInt(s, 10, 64)
 		switch {
@@ -75,5 +75,5 @@ func rfc3339(s string) bool {
 func malformedTime(s string) *Problem {
 	return Problemf(BadTime,
 		"the time %s cannot be read: want RFC 3339 with a zone (2026-11-20T10:00:00Z), unix seconds, or unix milliseconds",
-		excerpt(s))
+		Excerpt(s))
 }

@@ -69,7 +69,7 @@ func (in Incoming) doubt(r *ring, trust Trust) *Problem {
 	id := KeyID(seals[0])
 	switch key := r.find(id); {
 	case key == nil && !in.KeysRead:
-		return Problemf(UnknownKey, "the key %s of its seal is not known yet", excerpt(id))
+		return Problemf(UnknownKey, "the key %s of its seal is not known yet", Excerpt(id))
 	case key == nil:
 		return unknownKey(id)
 	case !key.messages.good(seals[0], id, in.Subject, in.Header, in.Data):
@@ -95,7 +95,7 @@ func (n Note) doubt(r *ring, trust Trust) *Problem {
 func unknownKey(id string) *Problem {
 	return Problemf(BadInternal,
 		"the key %s of its seal is none of this broker's, %s: if it was, name its secret behind the new one until "+
-			"nothing is pending (DELAY_SECRET)", excerpt(id), onlyBrokers)
+			"nothing is pending (DELAY_SECRET)", Excerpt(id), onlyBrokers)
 }
 
 func wrongSeal() *Problem {
@@ -153,4 +153,15 @@ func (k *Keys) UseOfMessage(h Header) KeyUse {
 		return NoKey
 	}
 	return k.UseOf(h[HeaderSeal][0])
+}
+
+// Relayed reports whether the server put the message there as an answer, to whoever asked for another one: NATS checks
+// no permission for where an answer goes.
+func Relayed(h Header) bool {
+	for _, name := range []string{"Nats-Stream", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Subject"} {
+		if _, ok := h[name]; ok {
+			return true
+		}
+	}
+	return false
 }

@@ -42,7 +42,7 @@ type Counts struct {
 type JournalStatus struct {
 	Kept    bool   `json:"kept"`
 	Stored  uint64 `json:"stored"`
-	Dropped uint64 `json:"dropped"` // the journal's stream took nothing, or too little
+	Dropped uint64 `json:"dropped"` // the journal's stream stored nothing, or too little
 }
 
 // PauseStatus is a pattern of targets that are paused.

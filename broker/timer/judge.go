@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 // Patience is how long the firing of another instance is left to that instance: longer than a lease outlives its last
@@ -36,15 +37,15 @@ type State struct {
 	Alone    bool      // it was the first entry of its subject: nothing is left before it
 	Sequence uint64
 	At       time.Time
-	Entry    message.Entry
+	Entry    entry.Entry
 	In       message.Incoming // the entry as it is stored
 }
 
 // Over reports whether nothing will come of the timer any more: there is none, or the entry only says what became of
 // one.
 func (s State) Over() bool {
-	return s.Sequence == 0 || s.Entry.Kind == message.CancelEntry || s.Entry.Kind == message.OverEntry ||
-		s.Entry.Kind == message.SetEntry && s.Entry.Problem != nil
+	return s.Sequence == 0 || s.Entry.Kind == entry.Cancel || s.Entry.Kind == entry.Over ||
+		s.Entry.Kind == entry.Set && s.Entry.Problem != nil
 }
 
 // Verdict is what to do about a firing.
@@ -75,11 +76,11 @@ func Judge(f Firing, found State, now time.Time, patience time.Duration) (Verdic
 	case found.None, found.Sequence < f.Generation:
 		return Drop, time.Time{} // where an older one stands again, a power cut took the generation, or a restore
 	case found.Sequence == f.Generation:
-		if !found.At.Equal(f.At) || e.Kind != message.SetEntry {
+		if !found.At.Equal(f.At) || e.Kind != entry.Set {
 			return Drop, time.Time{} // of another history of the stream
 		}
 		return Claim, time.Time{}
-	case e.Kind == message.UnprovenEntry:
+	case e.Kind == entry.Unproven:
 		return Again, time.Time{}
 	case !e.Fires(f.Generation):
 		return Drop, time.Time{} // another set, a cancel, or over

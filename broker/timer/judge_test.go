@@ -6,23 +6,25 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 )
 
 var set = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
 // TestJudge is everything that a firing of generation 7 may find on its subject.
 func TestJudge(t *testing.T) {
-	fired := func(generation uint64, by string) message.Entry {
-		return message.Entry{Kind: message.FiredEntry, Generation: generation, By: by, Request: message.Request{
-			ID: message.ID{Stream: "DELAY_TIMERS", Sequence: generation, At: set}.String(),
-		}}
+	fired := func(generation uint64, by string) entry.Entry {
+		id := message.ID{Stream: "DELAY_TIMERS", Sequence: generation, At: set}.String()
+		return entry.Entry{
+			Kind: entry.Fired, Generation: generation, By: by, Pending: entry.Pending{Request: message.Request{ID: id}},
+		}
 	}
 	foreign := fired(7, "other")
 	foreign.Request.ID = message.ID{Stream: "DELAY_TIMERS", Sequence: 7, At: set.Add(1)}.String()
-	next := func(by string) message.Entry {
-		return message.Entry{Replaced: 7, By: by, Before: fired(7, by).Request}
+	next := func(by string) entry.Entry {
+		return entry.Entry{Replaced: 7, By: by, Before: fired(7, by).Request}
 	}
-	of := func(kind message.EntryKind) message.Entry { return message.Entry{Kind: kind} }
+	of := func(kind entry.Kind) entry.Entry { return entry.Entry{Kind: kind} }
 	const sec = time.Second
 	for _, tt := range []struct {
 		name  string
@@ -32,13 +34,13 @@ func TestJudge(t *testing.T) {
 	}{
 		{name: "it is the last", found: timer.State{Sequence: 7, At: set}, want: timer.Claim},
 		{name: "its sequence is another message's", found: timer.State{Sequence: 7, At: set.Add(1)}, want: timer.Drop},
-		{name: "its sequence is no set", found: timer.State{Sequence: 7, At: set, Entry: of(message.CancelEntry)},
+		{name: "its sequence is no set", found: timer.State{Sequence: 7, At: set, Entry: of(entry.Cancel)},
 			want: timer.Drop},
 
 		{name: "another set", found: timer.State{Sequence: 8, At: set}, want: timer.Drop},
-		{name: "a cancel", found: timer.State{Sequence: 8, Entry: of(message.CancelEntry)}, want: timer.Drop},
-		{name: "over", found: timer.State{Sequence: 8, Entry: of(message.OverEntry)}, want: timer.Drop},
-		{name: "ours, or not", found: timer.State{Sequence: 8, Entry: of(message.UnprovenEntry)}, want: timer.Again},
+		{name: "a cancel", found: timer.State{Sequence: 8, Entry: of(entry.Cancel)}, want: timer.Drop},
+		{name: "over", found: timer.State{Sequence: 8, Entry: of(entry.Over)}, want: timer.Drop},
+		{name: "ours, or not", found: timer.State{Sequence: 8, Entry: of(entry.Unproven)}, want: timer.Again},
 
 		{name: "fired by us", found: timer.State{Sequence: 8, At: set, Entry: fired(7, "me")}, want: timer.Deliver},
 		{name: "fired by another", found: timer.State{Sequence: 8, At: set, Entry: fired(7, "other")}, now: 5*sec - 1,

@@ -3,7 +3,7 @@ package timer
 import (
 	"time"
 
-	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 // Verb is what somebody wants of a timer.
@@ -53,7 +53,7 @@ type Answer struct {
 	Outcome    Outcome
 	Generation uint64    // the one that was cancelled, has fired or stands there
 	Due        time.Time // zero where it is not known
-	Became     message.Outcome
+	Became     entry.Outcome
 	Why        string // for people, where the outcome leaves a question
 }
 
@@ -97,14 +97,14 @@ func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 	}
 	e := f.Entry
 	switch e.Kind {
-	case message.SetEntry, message.PausedEntry:
+	case entry.Set, entry.Paused:
 		return a.standing(f, doubt)
-	case message.CancelEntry:
+	case entry.Cancel:
 		return a.cancelled(e, f.Sequence, doubt)
-	case message.FiredEntry:
+	case entry.Fired:
 		return a.fired(e, "", doubt)
-	case message.OverEntry:
-		return a.fired(e, message.Outcome(e.By), doubt)
+	case entry.Over:
+		return a.fired(e, entry.Outcome(e.By), doubt)
 	}
 	return undecided(doubt), Answer{Outcome: Unknown, Generation: a.Generation,
 		Why: "a broker wrote the last entry with a secret that is not known here yet"}
@@ -134,7 +134,7 @@ func (a Request) none(f State, doubt Doubt) (Next, Answer) {
 }
 
 // ours reports whether this request has written a generation.
-func (a Request) ours(e message.Entry, generation uint64) bool {
+func (a Request) ours(e entry.Entry, generation uint64) bool {
 	return a.ID != "" && e.Word == a.ID && generation > a.Generation
 }
 
@@ -150,7 +150,7 @@ func (a Request) done(generation uint64, due time.Time) Answer {
 func (a Request) standing(f State, doubt Doubt) (Next, Answer) {
 	e, g := f.Entry, f.Sequence
 	what := Pending
-	if e.Kind == message.PausedEntry {
+	if e.Kind == entry.Paused {
 		what = Paused
 	}
 	switch {
@@ -162,13 +162,13 @@ func (a Request) standing(f State, doubt Doubt) (Next, Answer) {
 		return Say, answer
 	case a.Verb != Cancel && a.ours(e, g):
 		return Say, a.done(g, e.Request.Due)
-	case a.Series > 0 && a.Series != e.Request.Series:
+	case a.Series > 0 && a.Series != e.Origin().Series:
 		return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "another series stands there"}, doubt)
 	case a.Verb != Set && a.Generation > 0 && e.Fires(a.Generation):
 		return Say, Answer{Outcome: TooLate, Generation: a.Generation, Due: e.Before.Due, Why: "the next round stands there"}
 	case a.Verb == Pause && what == Paused && (a.Generation == 0 || a.Generation == g):
 		return Say, Answer{Outcome: Paused, Generation: g}
-	case a.Verb == Resume && what == Pending && e.Request.Recurs != nil && (a.Generation == 0 || a.Generation == g):
+	case a.Verb == Resume && what == Pending && e.Recurs != nil && (a.Generation == 0 || a.Generation == g):
 		return Say, Answer{Outcome: Pending, Generation: g, Due: e.Request.Due} // its round stays where it was moved to
 	case a.Verb == Set && !a.Conditional && !doubt.Any,
 		a.Verb != Set && a.Generation == 0,
@@ -189,7 +189,7 @@ func (a Request) contested(other Answer, doubt Doubt) (Next, Answer) {
 }
 
 // cancelled decides where a cancel stands, at a sequence.
-func (a Request) cancelled(e message.Entry, sequence uint64, doubt Doubt) (Next, Answer) {
+func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, Answer) {
 	answer := Answer{Outcome: Cancelled, Generation: e.Cancelled}
 	if e.Cancelled == 0 {
 		answer.Why = "cancelled by a client that expected no generation: what had fired by then arrives all the same"
@@ -218,7 +218,7 @@ func (a Request) cancelled(e message.Entry, sequence uint64, doubt Doubt) (Next,
 }
 
 // fired decides where a generation has fired. What became of it is empty while it is on its way.
-func (a Request) fired(e message.Entry, became message.Outcome, doubt Doubt) (Next, Answer) {
+func (a Request) fired(e entry.Entry, became entry.Outcome, doubt Doubt) (Next, Answer) {
 	answer := Answer{Generation: e.Generation, Due: e.Request.Due, Became: became}
 	switch {
 	case a.Verb == Get:

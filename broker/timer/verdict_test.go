@@ -3,16 +3,16 @@ package timer
 import (
 	"testing"
 
-	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 // TestDecide: what follows from each last entry, for each verb about generation 5 and about whatever stands there, when
 // all publishes of the request were answered and when one was not.
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	over := func(generation uint64, what message.Outcome) State {
+	over := func(generation uint64, what entry.Outcome) State {
 		return State{Sequence: generation + 2, LastSeq: 99,
-			Entry: message.Entry{Kind: message.OverEntry, Generation: generation, By: string(what)}}
+			Entry: entry.Entry{Kind: entry.Over, Generation: generation, By: string(what)}}
 	}
 	found := map[string]State{
 		"none":             {None: true, LastSeq: 99},
@@ -20,19 +20,19 @@ func TestDecide(t *testing.T) {
 		"older":            {Sequence: 3, LastSeq: 99},
 		"set":              {Sequence: 5, LastSeq: 99},
 		"another":          {Sequence: 8, LastSeq: 99},
-		"ours":             {Sequence: 8, LastSeq: 99, Entry: message.Entry{Word: "mine"}},
-		"cancelled":        {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.CancelEntry, Cancelled: 5}},
-		"another's cancel": {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.CancelEntry, Cancelled: 7}},
-		"blind cancel":     {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.CancelEntry}},
-		"fired":            {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.FiredEntry, Generation: 5}},
-		"another fired":    {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.FiredEntry, Generation: 7}},
+		"ours":             {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Pending: entry.Pending{Word: "mine"}}},
+		"cancelled":        {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Kind: entry.Cancel, Cancelled: 5}},
+		"another's cancel": {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Kind: entry.Cancel, Cancelled: 7}},
+		"blind cancel":     {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Kind: entry.Cancel}},
+		"fired":            {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Kind: entry.Fired, Generation: 5}},
+		"another fired":    {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Kind: entry.Fired, Generation: 7}},
 		"ours fired": {Sequence: 9, LastSeq: 99,
-			Entry: message.Entry{Kind: message.FiredEntry, Generation: 8, Word: "mine"}},
-		"delivered":  over(5, message.OutcomeDelivered),
-		"next round": {Sequence: 8, LastSeq: 99, Entry: message.Entry{Replaced: 5, By: "x"}},
-		"moved":      {Sequence: 8, LastSeq: 99, Entry: message.Entry{Replaced: 5}}, // a round, without firing
-		"paused":     {Sequence: 5, LastSeq: 99, Entry: message.Entry{Kind: message.PausedEntry}},
-		"unproven":   {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.UnprovenEntry}},
+			Entry: entry.Entry{Kind: entry.Fired, Generation: 8, Pending: entry.Pending{Word: "mine"}}},
+		"delivered":  over(5, entry.Delivered),
+		"next round": {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Replaced: 5, By: "x"}},
+		"moved":      {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Replaced: 5}}, // a round, without firing
+		"paused":     {Sequence: 5, LastSeq: 99, Entry: entry.Entry{Kind: entry.Paused}},
+		"unproven":   {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Kind: entry.Unproven}},
 	}
 	const ask, look = "ask", "look"
 	for name, want := range map[string]struct {
@@ -89,7 +89,7 @@ func TestDoubtedSet(t *testing.T) {
 		if next, answer := Decide(asked, State{None: true, LastSeq: 9}, doubt); next != Look || answer.Outcome != Unknown {
 			t.Errorf("%s, and nothing is there: %v %+v", name, next, answer)
 		}
-		other := State{Sequence: 9, LastSeq: 9, Entry: message.Entry{Word: "theirs"}}
+		other := State{Sequence: 9, LastSeq: 9, Entry: entry.Entry{Pending: entry.Pending{Word: "theirs"}}}
 		if next, answer := Decide(asked, other, doubt); next != Say || answer.Outcome != Unknown {
 			t.Errorf("%s, and another's is there: %v %+v", name, next, answer)
 		}

@@ -13,11 +13,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"delaybroker/broker/deadletter"
-	"delaybroker/broker/message"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/broker/payload"
 	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 )
@@ -170,9 +170,7 @@ func letterText(l deadletter.Letter) string {
 
 // editable reports whether a body is text that an editor leaves as it is.
 func editable(body []byte) bool {
-	return utf8.Valid(body) && !strings.ContainsFunc(string(body), func(r rune) bool {
-		return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7f
-	})
+	return len(body) == 0 || payload.Render(body, len(body)).Text != ""
 }
 
 // letterHeaders are the headers that may be changed: the client's own, and what it asked for.

@@ -86,7 +86,8 @@ func TestDeadListAndShow(t *testing.T) {
 
 	out = o.must("dead", "show", first.ID)
 	for _, want := range []string{
-		first.ID, "undelivered", "refused all of 1 attempts", "delayin.1ms.orders.expire", "33 bytes: body of delayin.1ms",
+		first.ID, "undelivered", "refused all of 1 attempts", "delayin.1ms.orders.expire",
+		"body, 33 bytes\nbody of delayin.1ms",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("got no %q in\n%s", want, out)

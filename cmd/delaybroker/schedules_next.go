@@ -66,7 +66,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings, 4 there is no such sch
 
 // sayNextDiffers says what is true besides of the times of a schedule's table.
 func (a *app) sayNextDiffers(s timer.State) {
-	series, round := s.Entry.Request.RoundOf()
+	series, round := s.Entry.Round()
 	planned := store.RecurringOf(s.Entry).Of.Table.Round(series, round.Number, round.Planned)
 	switch {
 	case store.RecurringOf(s.Entry).Paused:

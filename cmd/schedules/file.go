@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/cmd/spelling"
 )
 
@@ -71,7 +72,7 @@ func (r *reader) file(text []byte) (f File) {
 	}
 	if f.Set = r.text(all["set"]); f.Set == "" {
 		r.refuse(top.Line, "set is missing: a name for these schedules, by which later runs know what they made")
-	} else if problem := message.ParseKey(f.Set); problem != nil {
+	} else if problem := entry.ParseKey(f.Set); problem != nil {
 		r.refuse(all["set"].Line, "set: %s", strings.Replace(problem.Sentence, "the key", "the name", 1))
 	}
 	if all["schedules"] == nil {

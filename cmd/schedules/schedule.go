@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 // A Schedule is one of a file.
@@ -37,7 +38,7 @@ var options = []string{
 func (r *reader) schedule(key, value *yaml.Node) (s Schedule, ok bool) {
 	before := len(r.problems)
 	s = Schedule{Name: key.Value, Header: make(message.Header), Line: key.Line}
-	if problem := message.ParseKey(s.Name); problem != nil {
+	if problem := entry.ParseKey(s.Name); problem != nil {
 		r.refuse(key.Line, "%s", strings.Replace(problem.Sentence, "the key", "the name", 1))
 	}
 	fields, ok := r.fields(value, s.Name, keys)
@@ -105,11 +106,11 @@ func (r *reader) headers(s *Schedule, n *yaml.Node) {
 func (r *reader) judge(s Schedule) {
 	s.Last = time.Time{}
 	in := s.incoming(r.policy, "judge", r.now)
-	if _, problem := r.policy.Parse(in); problem != nil { // ParseTimer would say what it has replaced, and it is not set
+	if _, problem := entry.ParseSet(r.policy, in); problem != nil {
 		r.refuse(s.Line, "%s: %s", s.Name, problem.Sentence)
 		return
 	}
-	if e := r.policy.ParseTimer(in); e.Kind != message.SetEntry || e.Problem != nil {
+	if e := entry.Parse(r.policy, in); e.Kind != entry.Set || e.Problem != nil {
 		r.refuse(s.Line, "%s: leave out the headers that the broker writes", s.Name)
 	}
 }
@@ -135,13 +136,13 @@ func (s Schedule) incoming(policy message.Policy, set string, now time.Time) mes
 }
 
 // request is what a broker reads of a schedule that was judged.
-func (s Schedule) request(set string, policy message.Policy, now time.Time) message.Request {
+func (s Schedule) request(set string, policy message.Policy, now time.Time) entry.Pending {
 	s.Last = time.Time{}
-	return policy.ParseTimer(s.incoming(policy, set, now)).Request
+	return entry.Parse(policy, s.incoming(policy, set, now)).Pending
 }
 
 // over reports whether no round is left.
-func (s Schedule) over(want message.Request, now time.Time) bool {
+func (s Schedule) over(want entry.Pending, now time.Time) bool {
 	table := want.Recurs.Table
 	table.Last = s.Last
 	_, left := table.Start(now, s.First)

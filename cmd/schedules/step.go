@@ -10,6 +10,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
 	"delaybroker/levels"
 )
@@ -60,9 +61,9 @@ func (f File) Plan(s Schedule, stands timer.State, policy message.Policy, now ti
 	case stands.Over():
 		step.What = Add
 		return step.set(f.Set, s, stands, s.First)
-	case stands.Entry.Kind == message.FiredEntry:
+	case stands.Entry.Kind == entry.Fired:
 		return step.leave("its last round is on its way")
-	case stands.Entry.Kind == message.UnprovenEntry:
+	case stands.Entry.Kind == entry.Unproven:
 		return step.leave("a broker wrote what stands there with a secret that is not known here")
 	case held == nil:
 		return step.leave("a named timer has this key and target, which does not recur")
@@ -121,8 +122,8 @@ func (p Step) set(owner string, s Schedule, stands timer.State, first time.Time)
 
 // phase is the first time of a schedule in place of one that stands there. What keeps its interval keeps in step: if it
 // began anew, one that is changed more often than it fires would never fire.
-func phase(want message.Request, stands timer.State, s Schedule, now time.Time) time.Time {
-	r := stands.Entry.Request
+func phase(want entry.Pending, stands timer.State, s Schedule, now time.Time) time.Time {
+	r := stands.Entry.Pending
 	switch {
 	case !s.First.IsZero():
 		return s.First
@@ -136,8 +137,8 @@ func phase(want message.Request, stands timer.State, s Schedule, now time.Time) 
 }
 
 // differences are those between what the file wants and what stands there.
-func differences(want message.Request, stands timer.State, s Schedule, now time.Time) (all []Difference) {
-	have := stands.Entry.Request
+func differences(want entry.Pending, stands timer.State, s Schedule, now time.Time) (all []Difference) {
+	have := stands.Entry.Pending
 	note := func(in, was, will string) {
 		if was != will {
 			all = append(all, Difference{in, was, will})
@@ -169,7 +170,7 @@ func differences(want message.Request, stands timer.State, s Schedule, now time.
 
 // inStep reports whether a schedule that stands there has the first time that the file asks for. One that is past only
 // counts as the phase of an interval.
-func inStep(want, have message.Request, s Schedule, now time.Time) bool {
+func inStep(want, have entry.Pending, s Schedule, now time.Time) bool {
 	every, first := want.Recurs.Table.Every, have.Recurs.First
 	switch {
 	case s.First.IsZero(), every > 0 && every != have.Recurs.Table.Every:
@@ -191,7 +192,7 @@ func moment(t time.Time) string {
 }
 
 // after is how long after a round's due time it is of use.
-func after(r message.Request) string {
+func after(r entry.Pending) string {
 	if r.Expires.IsZero() {
 		return ""
 	}

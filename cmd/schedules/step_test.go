@@ -8,6 +8,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 )
 
 // stored is what stands there after a client has set it at a time.
@@ -18,7 +19,7 @@ func stored(t *testing.T, at time.Time, body string, headers ...string) timer.St
 	for i := 0; i < len(headers); i += 2 {
 		h[headers[i]] = []string{headers[i+1]}
 	}
-	e := p.ParseTimer(message.Incoming{
+	e := entry.Parse(p, message.Incoming{
 		Stream: "DELAY_TIMERS", Sequence: 7, At: at, Subject: "delaytimer.a.x.y", Header: h, Data: []byte(body),
 	})
 	return timer.State{Sequence: 7, Entry: e, In: message.Incoming{Data: []byte(body)}}
@@ -142,7 +143,7 @@ func checkWish(t *testing.T, step Step, stands timer.State, s Schedule, header s
 	}
 	h := maps.Clone(w.Header)
 	p := policy(t)
-	after := timer.State{Sequence: 8, In: message.Incoming{Data: w.Body}, Entry: p.ParseTimer(message.Incoming{
+	after := timer.State{Sequence: 8, In: message.Incoming{Data: w.Body}, Entry: entry.Parse(p, message.Incoming{
 		Stream: "DELAY_TIMERS", Sequence: 8, At: now.Add(time.Second), Subject: "delaytimer.a.x.y", Header: h, Data: w.Body,
 	})}
 	again := File{Set: "reports"}.Plan(s, after, p, now.Add(2*time.Second), false)

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/levels"
 )
 
@@ -53,18 +54,18 @@ type answer struct {
 
 // do executes a request with the given verb; by is that of a move.
 func (f *Fake) do(verb, subject, by string) (a answer, refused string) {
-	stands, _ := f.entry(subject)
-	e := f.policy.ParseTimer(stands.Incoming)
+	stands, _ := f.last(subject)
+	e := entry.Parse(f.policy, stands.Incoming)
 	switch {
-	case stands.Sequence == 0 || e.Kind == message.CancelEntry:
+	case stands.Sequence == 0 || e.Kind == entry.Cancel:
 		return answer{Outcome: "not_found"}, ""
-	case e.Kind != message.SetEntry && e.Kind != message.PausedEntry:
+	case e.Kind != entry.Set && e.Kind != entry.Paused:
 		return answer{Outcome: "too_late"}, ""
 	case verb == "move":
 		return f.postpone(stands.Incoming, e, by)
 	case verb == "fire":
 		return answer{Outcome: "fired"}, f.fireNow(stands.Incoming, e)
-	case e.Request.Recurs == nil:
+	case e.Recurs == nil:
 		return a, "it fires once: only what recurs can be paused, resumed, or get another table"
 	}
 	a.Outcome, refused = f.changeSeries(verb, stands.Incoming, e)
@@ -72,7 +73,7 @@ func (f *Fake) do(verb, subject, by string) (a answer, refused string) {
 }
 
 // postpone moves a timer, or the pending round of a series.
-func (f *Fake) postpone(stands message.Incoming, e message.Entry, by string) (a answer, refused string) {
+func (f *Fake) postpone(stands message.Incoming, e entry.Entry, by string) (a answer, refused string) {
 	text, earlier := strings.CutPrefix(by, "-")
 	shift, err := levels.ParseDuration(text)
 	if err != nil {
@@ -84,52 +85,52 @@ func (f *Fake) postpone(stands message.Incoming, e message.Entry, by string) (a 
 	a = answer{Outcome: "moved", Due: e.Request.Due.Add(shift)}
 	problem := f.policy.CheckDelay(f.now, a.Due)
 	switch {
-	case e.Kind == message.PausedEntry:
+	case e.Kind == entry.Paused:
 		return answer{}, "it is paused, and no round is due: resume it first, and move the round then"
 	case shift > 0 && problem != nil:
 		return answer{}, problem.Sentence
-	case e.Request.Recurs == nil:
+	case e.Recurs == nil:
 		until := a.Due.UTC().Format(time.RFC3339Nano)
-		h := message.MoveHeader(stands.Header, message.HeaderUntil, until, stands.Sequence, "")
+		h := entry.MoveHeader(stands.Header, message.HeaderUntil, until, stands.Sequence, "")
 		f.replace(stands.Stream, stands.Subject, h, stands.Data)
 	default:
-		series, round := e.Request.RoundOf()
+		series, round := e.Round()
 		round.Due = a.Due
-		next := message.Next{Round: round, Table: e.Request.Recurs.Table, First: series.First}
-		f.replace(stands.Stream, stands.Subject, e.Request.RoundHeader(stands.Sequence, next), stands.Data)
+		next := entry.Next{Round: round, Table: e.Recurs.Table, First: series.First}
+		f.replace(stands.Stream, stands.Subject, e.RoundHeader(stands.Sequence, next), stands.Data)
 	}
 	return a, ""
 }
 
 // changeSeries pauses or resumes a series.
-func (f *Fake) changeSeries(verb string, stands message.Incoming, e message.Entry) (outcome, refused string) {
-	series, round := e.Request.RoundOf()
-	next := message.Next{Round: round, Table: e.Request.Recurs.Table, First: series.First}
+func (f *Fake) changeSeries(verb string, stands message.Incoming, e entry.Entry) (outcome, refused string) {
+	series, round := e.Round()
+	next := entry.Next{Round: round, Table: e.Recurs.Table, First: series.First}
 	if outcome = "paused"; verb == "resume" {
 		outcome, next.Round.Due = "pending", next.Table.Round(series, round.Number, round.Planned).Due
-		if e.Kind == message.SetEntry {
+		if e.Kind == entry.Set {
 			return outcome, ""
 		}
-	} else if next.Round.Due = (time.Time{}); e.Kind == message.PausedEntry {
+	} else if next.Round.Due = (time.Time{}); e.Kind == entry.Paused {
 		return outcome, ""
 	}
-	f.replace(stands.Stream, stands.Subject, e.Request.RoundHeader(stands.Sequence, next), stands.Data)
+	f.replace(stands.Stream, stands.Subject, e.RoundHeader(stands.Sequence, next), stands.Data)
 	return outcome, ""
 }
 
 // fireNow makes a timer due immediately. For a series it adds a delivery instead.
-func (f *Fake) fireNow(stands message.Incoming, e message.Entry) (refused string) {
-	if e.Request.Recurs == nil {
-		at := message.MoveHeader(stands.Header, message.HeaderFor, "0s", stands.Sequence, "")
+func (f *Fake) fireNow(stands message.Incoming, e entry.Entry) (refused string) {
+	if e.Recurs == nil {
+		at := entry.MoveHeader(stands.Header, message.HeaderFor, "0s", stands.Sequence, "")
 		f.replace(stands.Stream, stands.Subject, at, stands.Data)
 		return ""
 	}
-	h := e.Request.Options()
+	h := e.Options()
 	maps.Copy(h, e.Request.User)
 	h[message.HeaderFor] = []string{"0s"}
 	key := fmt.Sprint("fire-", f.stream(stands.Stream).last)
 	in := f.stored(stands.Stream, f.policy.Names.Timer(key, e.Request.Target), h, stands.Data)
-	as, problem := f.policy.Parse(in)
+	as, problem := entry.ParseAny(f.policy, in)
 	if problem != nil {
 		return problem.Sentence
 	}

@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker/client"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/levels"
 )
 
@@ -25,7 +26,7 @@ type Fake struct {
 	mu       sync.Mutex // guards the fields below; not held while a handler runs
 	now      time.Time
 	streams  map[string]*stream
-	timers   map[string]entry // by subject
+	timers   map[string]state // by subject
 	requests []Request
 	pending  []Request // sorted by due time, then by acceptance
 	letters  []Letter
@@ -44,7 +45,7 @@ type Request struct {
 	Header   nats.Header // as it was published
 	Body     []byte
 
-	as message.Request
+	as entry.Pending
 }
 
 // A Letter is a request that became a dead letter.
@@ -69,7 +70,7 @@ func New(t testing.TB, cfg client.Config) *Fake {
 // NewAt is New with another start time.
 func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 	t.Helper()
-	f := &Fake{now: now, streams: make(map[string]*stream), timers: make(map[string]entry), whole: make(map[string]bool)}
+	f := &Fake{now: now, streams: make(map[string]*stream), timers: make(map[string]state), whole: make(map[string]bool)}
 	c, err := client.NewOn(store{f}, cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"delaybroker/broker/client"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 const (
@@ -99,11 +100,11 @@ func (f *Fake) stream(name string) *stream {
 // accept reads a message as the broker does.
 func (f *Fake) accept(st *stream, in message.Incoming) {
 	if in.Stream == f.policy.Names.TimersStream() {
-		if e := f.set(in); e.Kind == message.CancelEntry {
+		if e := f.set(in); e.Kind == entry.Cancel {
 			return
 		}
 	}
-	as, problem := f.policy.Parse(in)
+	as, problem := entry.ParseAny(f.policy, in)
 	if problem != nil {
 		f.letters = append(f.letters, Letter{Subject: in.Subject, Code: problem.Code, Reason: problem.Sentence})
 		return
@@ -113,7 +114,7 @@ func (f *Fake) accept(st *stream, in message.Incoming) {
 }
 
 // pend adds a message to the pending ones.
-func (f *Fake) pend(in message.Incoming, as message.Request) Request {
+func (f *Fake) pend(in message.Incoming, as entry.Pending) Request {
 	r := Request{
 		Stream: in.Stream, Sequence: in.Sequence, Subject: in.Subject, ID: as.ID, Target: as.Target, Due: as.Due,
 		Header: nats.Header(in.Header), Body: in.Data, as: as,

@@ -11,23 +11,24 @@ import (
 	"delaybroker/broker/client"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/timetable"
 )
 
 const timerHistory = time.Minute // DELAY_TIMER_HISTORY
 
-// An entry is the last message of a timer's subject.
-type entry struct {
+// A state is the last message of a timer's subject.
+type state struct {
 	message.Incoming
 	until time.Time // when the entry is removed; zero while the timer is pending
 }
 
-// entry returns the last entry of a timer. ok is false if there is none.
-func (f *Fake) entry(subject string) (entry, bool) {
+// last returns the last entry of a timer. ok is false if there is none.
+func (f *Fake) last(subject string) (state, bool) {
 	e, ok := f.timers[subject]
 	if ok && !e.until.IsZero() && !f.now.Before(e.until) {
 		delete(f.timers, subject)
-		return entry{}, false
+		return state{}, false
 	}
 	return e, ok
 }
@@ -38,17 +39,17 @@ func (f *Fake) expects(subject string, h message.Header) error {
 	if len(want) == 0 {
 		return nil
 	}
-	if e, _ := f.entry(subject); want[0] != strconv.FormatUint(e.Sequence, 10) {
+	if e, _ := f.last(subject); want[0] != strconv.FormatUint(e.Sequence, 10) {
 		return &jetstream.APIError{Code: 400, ErrorCode: jsapi.CodeWrongLast, Description: "wrong last sequence"}
 	}
 	return nil
 }
 
 // set stores an entry as the last one of its subject. The entry that it replaces will not fire.
-func (f *Fake) set(in message.Incoming) message.Entry {
+func (f *Fake) set(in message.Incoming) entry.Entry {
 	f.pending = slices.DeleteFunc(f.pending, func(r Request) bool { return r.Subject == in.Subject })
-	e, stored := f.policy.ParseTimer(in), entry{Incoming: in}
-	if e.Kind == message.CancelEntry {
+	e, stored := entry.Parse(f.policy, in), state{Incoming: in}
+	if e.Kind == entry.Cancel {
 		stored.until = f.now.Add(timerHistory)
 	}
 	f.timers[in.Subject] = stored
@@ -61,26 +62,26 @@ func (f *Fake) fired(r Request) bool {
 	if _, ok := f.timers[r.Subject]; !ok {
 		return true
 	}
-	fires, what := true, message.OutcomeDelivered
+	fires, what := true, entry.Delivered
 	if r.as.Recurs != nil {
-		series, round := r.as.RoundOf()
+		series, round := r.as.Round()
 		d := r.as.Recurs.Table.Decide(series, round, f.now)
 		if d.Next.Number > 0 {
 			f.nextRound(r, d)
 			return d.Fire
 		}
 		if fires = d.Fire; !fires {
-			what = message.OutcomeMissed
+			what = entry.Missed
 		}
 	}
 	in := f.stored(r.Stream, r.Subject, r.as.OverHeader(r.Sequence, r.Sequence, what), nil)
-	f.timers[r.Subject] = entry{Incoming: in, until: f.now.Add(timerHistory)}
+	f.timers[r.Subject] = state{Incoming: in, until: f.now.Add(timerHistory)}
 	return fires
 }
 
 // nextRound stores the next round of a series.
 func (f *Fake) nextRound(r Request, d timetable.Decision) {
-	next := message.Next{
+	next := entry.Next{
 		Round: d.Next, Wait: d.Wait, Table: r.as.Recurs.Table, First: r.as.Recurs.First, Word: r.as.Word,
 	}
 	if d.Fire {
@@ -92,8 +93,8 @@ func (f *Fake) nextRound(r Request, d timetable.Decision) {
 // replace stores an entry of the broker as the last one of its subject.
 func (f *Fake) replace(stream, subject string, header message.Header, body []byte) {
 	in := f.stored(stream, subject, header, body)
-	if e := f.set(in); e.Kind == message.SetEntry && e.Problem == nil {
-		f.pend(in, e.Request)
+	if e := f.set(in); e.Kind == entry.Set && e.Problem == nil {
+		f.pend(in, e.Pending)
 	}
 }
 
@@ -103,7 +104,7 @@ func (s store) MaxPayload() int64 { return maxPayload }
 func (s store) Last(_ context.Context, _, subject string) (message.Incoming, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e, ok := s.entry(subject); ok {
+	if e, ok := s.last(subject); ok {
 		return e.Incoming, nil
 	}
 	return message.Incoming{}, client.ErrGone

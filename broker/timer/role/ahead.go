@@ -9,6 +9,7 @@ import (
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 const (
@@ -59,14 +60,14 @@ func (s *Stream) asksReplicas(local time.Time) bool {
 // Copied notes the last entry of a marker's subject, as a replica has it, and decides what comes next. A replica may
 // lag, so of what it has counts only what stays true: the body of the generation, as the firing will expect that to be
 // the last entry, and a cancel that was stored in place of it. All else is left to the leader.
-func (s *Stream) Copied(a *Alarm, in message.Incoming) (message.Entry, Step) {
+func (s *Stream) Copied(a *Alarm, in message.Incoming) (entry.Entry, Step) {
 	a.fresh = false
-	e := s.Policy.ParseTimer(in)
+	e := entry.Parse(s.Policy, in)
 	switch {
-	case in.Sequence == a.Generation && in.At.Equal(a.At) && e.Kind == message.SetEntry:
+	case in.Sequence == a.Generation && in.At.Equal(a.At) && e.Kind == entry.Set:
 		a.Stage, a.unread = Pending, false
 		return e, Step{Kind: Anew}
-	case in.Sequence > a.Generation && in.At.After(a.At) && e.Kind == message.CancelEntry && e.Cancelled == a.Generation:
+	case in.Sequence > a.Generation && in.At.After(a.At) && e.Kind == entry.Cancel && e.Cancelled == a.Generation:
 		return e, Step{Kind: LetGo}
 	}
 	return e, Step{Kind: Examine}

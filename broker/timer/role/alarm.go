@@ -5,6 +5,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 )
 
 // Stage is how far the firing of a timer has come.
@@ -21,6 +22,7 @@ const (
 // Alarm is what a worker has in memory of a named timer, besides its message. It belongs to the worker's loop.
 type Alarm struct {
 	Subject    string // delaytimer.<key>.<target>
+	key        string
 	Generation uint64 // of the set
 	At         time.Time
 	Size       int // of the body
@@ -40,7 +42,9 @@ type Alarm struct {
 	alone   bool      // of a series: nothing is left before its entry
 	next    uint64    // of a series: the entry that is stored in place of its own; zero for none
 	ends    ending
-	Left    int // of a series: occurrences that are left out with what is to be stored
+	recurs  *entry.Series // the pending round; nil for what fires once
+	word    string        // of the client that has set it
+	Left    int           // of a series: occurrences that are left out with what is to be stored
 
 	Removal
 
@@ -51,12 +55,12 @@ type Alarm struct {
 
 // Removal is what is to be done to a subject once its timer is settled.
 type Removal struct {
-	Entry uint64          // the last of what is to be removed; zero for none
-	Keep  bool            // and it stays itself
-	What  message.Outcome // to be told in an entry behind it; empty for nothing
-	Alone bool            // the entries before it are not removed with it
-	Armed bool            // its marker is stored; mostly nothing is left before its entry
-	Fired uint64          // its firing, where nothing stands between the generation and that; zero where that is not known
+	Entry uint64        // the last of what is to be removed; zero for none
+	Keep  bool          // and it stays itself
+	What  entry.Outcome // to be told in an entry behind it; empty for nothing
+	Alone bool          // the entries before it are not removed with it
+	Armed bool          // its marker is stored; mostly nothing is left before its entry
+	Fired uint64        // its firing, where nothing stands between the generation and that; zero where that is not known
 }
 
 // ending is what is stored when a timer is due.
@@ -68,8 +72,9 @@ const (
 	passes               // of a series: that a round was missed, and the next
 )
 
-// Succeeds takes from an alarm's own entry what it says of the rounds before.
-func (a *Alarm) Succeeds(e message.Entry) {
+// Succeeds takes from an alarm's own entry what it says of the timer, and of the rounds before.
+func (a *Alarm) Succeeds(e entry.Entry) {
+	a.recurs, a.word = e.Recurs, e.Word
 	a.Follows, a.Later, a.before = e.Follows(), e.Replaced > 0, time.Time{}
 	if !a.Later {
 		return
@@ -84,6 +89,19 @@ func (a *Alarm) Read(see timer.State) {
 	if a.Succeeds(see.Entry); see.Alone {
 		a.BeforeSettled(true)
 	}
+}
+
+// pending is the timer of a request that is in memory.
+func (a *Alarm) pending(r message.Request) entry.Pending {
+	return entry.Pending{Request: r, Word: a.word, Recurs: a.recurs}
+}
+
+// Marker reports whether the timer goes into a level as a marker: it has not fired.
+func (a *Alarm) Marker() bool { return a.Stage < Fired }
+
+// MarkerHeader is the header of the marker that stands for it in a level.
+func (a *Alarm) MarkerHeader(r message.Request) message.Header {
+	return entry.Marker{Request: r, Key: a.key, Size: a.Size}.Header()
 }
 
 // Fresh reports whether it is that of a marker of which nothing was read yet: then a copy of its entry will do, which
@@ -114,8 +132,8 @@ func (a *Alarm) Nothing() bool { return a.Stage == Settled && a.Entry == 0 }
 
 // GivesWay reports whether a later entry of its subject takes its place. Its own firing does not, and what may be that
 // does not yet.
-func (a *Alarm) GivesWay(e message.Entry) bool {
-	return e.Kind != message.UnprovenEntry && !e.Fires(a.Generation)
+func (a *Alarm) GivesWay(e entry.Entry) bool {
+	return e.Kind != entry.Unproven && !e.Fires(a.Generation)
 }
 
 // Supersede notes that a later entry has been read, and reports whether that matters: what has fired goes on, and what
@@ -156,7 +174,7 @@ func (a *Alarm) Won(entry uint64) {
 // none: the last one of a series is told of.
 func (a *Alarm) missed(next uint64) {
 	if a.Stage, a.Entry, a.next = Settled, a.Generation, next; next == 0 {
-		a.What = message.OutcomeMissed
+		a.What = entry.Missed
 	}
 }
 
@@ -185,11 +203,11 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 	}
 	switch at {
 	case DeadLetters:
-		a.What = message.OutcomeDead
+		a.What = entry.Dead
 	case Target:
-		a.What = message.OutcomeDelivered
+		a.What = entry.Delivered
 	default:
-		a.What = message.OutcomeRetrying
+		a.What = entry.Retrying
 	}
 	if a.ends == goesOn {
 		a.What = "" // there is no end to tell of

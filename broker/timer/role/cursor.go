@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 )
 
 // readPatience is how long the stream may take to answer before it is read anew from the first entry.
@@ -42,7 +43,7 @@ func (s *Stream) ReadCursor(ctx context.Context) (timer.Cursor, error) {
 		return timer.Cursor{}, fmt.Errorf("read the cursor of the timers: %w", err)
 	}
 	in := m.Incoming(stream)
-	if c, ok := timer.ParseCursor(m.Data, m.Sequence); ok && !in.Undecodable && s.Policy.ProvenCursor(in) {
+	if c, ok := timer.ParseCursor(m.Data, m.Sequence); ok && !in.Undecodable && entry.ProvenCursor(s.Policy, in) {
 		return c, nil
 	}
 	return timer.Cursor{}, errCursor

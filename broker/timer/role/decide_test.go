@@ -7,8 +7,8 @@ import (
 
 	"delaybroker/broker/acks"
 	"delaybroker/broker/jsapi"
-	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 )
 
 var set = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -88,7 +88,7 @@ func TestAfterRemoval(t *testing.T) {
 // TestTold: what became of a timer is told, and then its entries go, the one that tells excepted. Where another entry
 // was stored instead, or there is no room to tell, they go all the same.
 func TestTold(t *testing.T) {
-	fired := Removal{Entry: 9, What: message.OutcomeDelivered}
+	fired := Removal{Entry: 9, What: entry.Delivered}
 	for name, tt := range map[string]struct {
 		answer Answer
 		want   string
@@ -127,13 +127,13 @@ func TestArrivedEntry(t *testing.T) {
 			Alarm{Generation: 7, Stage: Doubt}},
 		{"dropped", Alarm{Generation: 7, Stage: Doubt}, Target, Alarm{Generation: 7, Stage: Doubt}},
 		{"a bad set is a dead letter", Alarm{Generation: 7}, DeadLetters,
-			Alarm{Generation: 7, Stage: Settled, arrived: true, Removal: Removal{Entry: 7, What: message.OutcomeDead}}},
+			Alarm{Generation: 7, Stage: Settled, arrived: true, Removal: Removal{Entry: 7, What: entry.Dead}}},
 		{"delivered", Alarm{Stage: Fired, Removal: Removal{Entry: 9}}, Target,
-			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: message.OutcomeDelivered}}},
+			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: entry.Delivered}}},
 		{"refused", Alarm{Stage: Fired, Removal: Removal{Entry: 9}}, RetryLane,
-			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: message.OutcomeRetrying}}},
+			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: entry.Retrying}}},
 		{"a dead letter", Alarm{Stage: Fired, Removal: Removal{Entry: 9}}, DeadLetters,
-			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: message.OutcomeDead}}},
+			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: entry.Dead}}},
 	} {
 		got := tt.alarm
 		if remove := got.Arrived(tt.at); got != tt.want || remove != (tt.want.Stage == Settled) {

@@ -16,6 +16,7 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/test/natstest"
 )
 
@@ -67,7 +68,7 @@ func (e *entries) write(words string) {
 		var g uint64
 		_, _ = fmt.Sscan(number, &g)
 		id := message.ID{Stream: e.Name(), Sequence: max(g, 1), At: time.Now()}
-		r := message.Request{ID: id.String(), Target: "orders.x"}
+		r := entry.Pending{Request: message.Request{ID: id.String(), Target: "orders.x"}}
 		m := &nats.Msg{Subject: subject, Header: nats.Header{"Delay-For": {"1h"}}, Data: []byte(word)}
 		switch kind {
 		case "every":
@@ -81,7 +82,7 @@ func (e *entries) write(words string) {
 		case "unproven":
 			m = e.other.sealed(subject, r.FiredHeader(g, "other"), m.Data)
 		case "over":
-			m = e.sealed(subject, r.OverHeader(g, g, message.OutcomeDelivered), nil)
+			m = e.sealed(subject, r.OverHeader(g, g, entry.Delivered), nil)
 		}
 		if kind == "round" || kind == "moved" { // with its expectation
 		} else if m.Header.Del("Nats-Expected-Last-Subject-Sequence"); g > 0 && (kind == "cancel" || kind == "set") {
@@ -206,7 +207,7 @@ func TestBeforeSettled(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				series := e.Policy.ParseTimer(m.Incoming(e.Name())).Request.Series
+				series := entry.Parse(e.Policy, m.Incoming(e.Name())).Origin().Series
 				settled, alone, err := e.BeforeSettled(t.Context(), subject, series, m.Sequence)
 				if err != nil || settled != want {
 					t.Errorf("settled %t, %v; want %t", settled, err, want)
@@ -323,9 +324,9 @@ func (e *entries) roundAt(sequence uint64, fires bool) message.Header {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	r := e.Policy.ParseTimer(m.Incoming(e.Name())).Request
-	s, round := r.RoundOf()
-	n := message.Next{Round: round, Table: r.Recurs.Table, First: s.First}
+	r := entry.Parse(e.Policy, m.Incoming(e.Name())).Pending
+	s, round := r.Round()
+	n := entry.Next{Round: round, Table: r.Recurs.Table, First: s.First}
 	if fires {
 		n.By, n.Round = "other", r.Recurs.Table.Decide(s, round, r.Due).Next
 	}

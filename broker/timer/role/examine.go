@@ -6,8 +6,8 @@ import (
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/leader"
-	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
 )
 
@@ -16,7 +16,7 @@ import (
 func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (see timer.State, err error) {
 	see, err = store.LastEntry(ctx, s.Entries(), subject, generation)
 	last := see
-	if err == nil && last.Entry.Kind != message.FiredEntry && last.Entry.Fires(generation) {
+	if err == nil && last.Entry.Kind != entry.Fired && last.Entry.Fires(generation) {
 		return s.ofRound(ctx, see, subject, generation)
 	}
 	if err != nil || !hides(last, generation) {
@@ -26,15 +26,15 @@ func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (s
 	switch e := behind.Entry; {
 	case err != nil:
 		return timer.State{}, err
-	case e.Kind == message.UnprovenEntry:
+	case e.Kind == entry.Unproven:
 		return behind, nil
 	case !e.Fires(generation):
 		return see, nil
-	case e.Kind != message.FiredEntry:
+	case e.Kind != entry.Fired:
 		return s.ofRound(ctx, behind, subject, generation)
 	}
 	next, err := s.behind(ctx, subject, behind.Sequence, last)
-	if e := next.Entry; err == nil && e.Kind == message.OverEntry && e.Generation == generation {
+	if e := next.Entry; err == nil && e.Kind == entry.Over && e.Generation == generation {
 		return next, nil // it is settled, and a crash came before its removal
 	}
 	return behind, err
@@ -86,8 +86,8 @@ func (s *Stream) BeforeSettled(
 		if before == 0 && m.Sequence == generation {
 			return true, true, nil
 		}
-		e := s.Policy.ParseTimer(m.Incoming(s.Name()))
-		if before > 0 && (e.Kind == message.UnprovenEntry || e.Fires(before) && e.Fired().Series == series) {
+		e := entry.Parse(s.Policy, m.Incoming(s.Name()))
+		if before > 0 && (e.Kind == entry.Unproven || e.Fires(before) && e.Fired().Origin().Series == series) {
 			return false, false, nil
 		}
 		if m.Sequence >= generation {
@@ -103,11 +103,11 @@ func hides(last timer.State, generation uint64) bool {
 		return false
 	}
 	switch e := last.Entry; e.Kind {
-	case message.FiredEntry, message.OverEntry:
+	case entry.Fired, entry.Over:
 		return e.Generation != generation
-	case message.CancelEntry:
+	case entry.Cancel:
 		return e.Cancelled != generation // or it came in place of the set
-	case message.UnprovenEntry:
+	case entry.Unproven:
 		return false // until it is known, nothing is
 	}
 	return true
@@ -137,7 +137,7 @@ func (s *Stream) known(ctx context.Context, subject string, from uint64) (jsapi.
 
 // Examined notes what was read of a timer in doubt, and decides what comes next. Local is our own clock's time.
 func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local time.Time) Step {
-	if found.Entry.Kind == message.UnprovenEntry {
+	if found.Entry.Kind == entry.Unproven {
 		s.ReadKeys(local)
 	}
 	firing := a.firing(s.Instance)

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
-	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 // RemoveEntries removes the entries of a subject up to the last one, the oldest first, each after the answer for the
@@ -96,12 +96,12 @@ func (s *Stream) removeAll(
 func (s *Stream) stays(
 	ctx context.Context, m jsapi.Message, generation, before uint64,
 ) (stays, round bool, err error) {
-	e := s.Policy.ParseTimer(m.Incoming(s.Name()))
-	round = e.Request.Recurs != nil
+	e := entry.Parse(s.Policy, m.Incoming(s.Name()))
+	round = e.Recurs != nil
 	switch {
-	case e.Kind == message.UnprovenEntry, before > 0 && e.Fires(before):
+	case e.Kind == entry.Unproven, before > 0 && e.Fires(before):
 		return true, round, nil
-	case e.Kind == message.FiredEntry && e.Generation == generation, e.Kind != message.FiredEntry && !round,
+	case e.Kind == entry.Fired && e.Generation == generation, e.Kind != entry.Fired && !round,
 		round && m.Sequence == generation:
 		return false, round, nil
 	}
@@ -109,11 +109,11 @@ func (s *Stream) stays(
 	if err != nil || !ok {
 		return !round, round, err
 	}
-	after := s.Policy.ParseTimer(next.Incoming(s.Name()))
+	after := entry.Parse(s.Policy, next.Incoming(s.Name()))
 	if round {
 		return after.Fires(m.Sequence), round, nil
 	}
-	return after.Kind != message.OverEntry || after.Generation != e.Generation, round, nil
+	return after.Kind != entry.Over || after.Generation != e.Generation, round, nil
 }
 
 func (s *Stream) removeEntry(ctx context.Context, sequence uint64) error {

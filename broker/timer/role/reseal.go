@@ -13,6 +13,7 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 )
 
 // This file has the owner of the timers' lane seal anew what is pending there under an earlier key, with a pass of the
@@ -34,9 +35,8 @@ func (p Pass) Unopened() (entries int, keys map[string]bool) { return p.seals.un
 func (p Pass) Resealed() (entries int, err error) { return p.seals.resealed, p.seals.err }
 
 // Outlives reports whether an entry that is pending is sealed with an earlier key.
-func (s *Stream) Outlives(e message.Entry, in message.Incoming) bool {
-	return (e.Kind == message.SetEntry || e.Kind == message.PausedEntry) && e.Problem == nil &&
-		s.Policy.ClaimsOurs(in) && s.Policy.Keys.UseOfMessage(in.Header) == message.LaterKey
+func (s *Stream) Outlives(e entry.Entry, in message.Incoming) bool {
+	return e.Stands() && entry.ClaimsOurs(s.Policy, in) && s.Policy.Keys.UseOfMessage(in.Header) == message.LaterKey
 }
 
 // judge looks at the key of an entry. Done reports whether the pass has nothing more to do with it: it is sealed anew,
@@ -45,7 +45,7 @@ func (s *Stream) Outlives(e message.Entry, in message.Incoming) bool {
 func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time.Time) (done, again bool) {
 	in := m.Incoming(s.Name())
 	in.BodyLeft = true
-	if !s.Policy.ClaimsOurs(in) {
+	if !entry.ClaimsOurs(s.Policy, in) {
 		return false, false
 	}
 	if s.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey {
@@ -61,7 +61,7 @@ func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time
 		s.ReadKeys(time.Now())
 		return true, true
 	}
-	if !s.Outlives(s.Policy.ParseTimer(in), in) {
+	if !s.Outlives(entry.Parse(s.Policy, in), in) {
 		return false, false
 	}
 	if p.err != nil { // the stream takes nothing
@@ -88,7 +88,7 @@ func (s *Stream) reseal(ctx context.Context, m lane.Stored) (stored bool, err er
 	if err != nil {
 		return false, fmt.Errorf("read the last entry of %s: %w", m.Subject, err)
 	}
-	header, ok := s.Policy.Resealed(last.Incoming(s.Name()), time.Now())
+	header, ok := entry.Resealed(s.Policy, last.Incoming(s.Name()), time.Now())
 	if !ok {
 		return false, nil
 	}
@@ -116,7 +116,7 @@ func (s *Stream) resealCursor(ctx context.Context) error {
 	}
 	in := m.Incoming(s.Name())
 	c, ok := timer.ParseCursor(m.Data, m.Sequence)
-	if !ok || s.Policy.Keys.UseOfMessage(in.Header) != message.LaterKey || !s.Policy.ProvenCursor(in) {
+	if !ok || s.Policy.Keys.UseOfMessage(in.Header) != message.LaterKey || !entry.ProvenCursor(s.Policy, in) {
 		return nil
 	}
 	return s.KeepCursor(ctx, c)

@@ -11,6 +11,7 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
 	"delaybroker/broker/timer/timetable"
 )
@@ -60,30 +61,31 @@ func (s *Stream) Take(a *Alarm) bool { return s.claims.Take(a.Generation, a) }
 func (s *Stream) Release(a *Alarm) { s.claims.Release(a.Generation, a) }
 
 // OfMarker is the alarm of a message that stands for a timer in another lane. Its seal vouches for its id.
-func (s *Stream) OfMarker(r message.Request) *Alarm {
-	id, err := message.ParseID(r.ID)
+func (s *Stream) OfMarker(m entry.Marker) *Alarm {
+	id, err := message.ParseID(m.ID)
 	if err != nil {
-		panic("bug: a hop has been read with an id that cannot be: " + r.ID)
+		panic("bug: a hop has been read with an id that cannot be: " + m.ID)
 	}
 	return &Alarm{
-		Subject:    s.Policy.Names.TimerOf(r),
-		Generation: id.Sequence, At: id.At, Size: r.Timer.Size, Stage: Doubt,
-		fresh: true, unread: r.Series > 0, cleared: true,
+		Subject: m.Timer(s.Policy.Names), key: m.Key,
+		Generation: id.Sequence, At: id.At, Size: m.Size, Stage: Doubt,
+		fresh: true, unread: m.Origin().Series > 0, cleared: true,
 	}
 }
 
 // OfEntry is the alarm of an entry that was read.
-func (s *Stream) OfEntry(e message.Entry, in message.Incoming) *Alarm {
+func (s *Stream) OfEntry(e entry.Entry, in message.Incoming) *Alarm {
 	a := &Alarm{
-		Subject: in.Subject, Generation: in.Sequence, At: in.At, Size: len(in.Data), First: e.First, cleared: e.First,
-		Removal: Removal{Alone: !s.Policy.CanName(in.Subject)},
+		Subject: in.Subject, key: s.Policy.Names.Parse(in.Subject).Token, Generation: in.Sequence, At: in.At,
+		Size: len(in.Data), First: e.First, cleared: e.First,
+		Removal: Removal{Alone: !entry.CanName(s.Policy, in.Subject)},
 	}
 	a.Succeeds(e)
 	switch e.Kind {
-	case message.SetEntry, message.UnprovenEntry: // the latter until its key is known
-	case message.PausedEntry:
+	case entry.Set, entry.Unproven: // the latter until its key is known
+	case entry.Paused:
 		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, true
-	case message.CancelEntry:
+	case entry.Cancel:
 		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, s.history(in.Subject) > 0
 	default: // ours: the lane of its marker has it, or nobody needs it
 		a.Stage = Settled
@@ -95,8 +97,8 @@ func (s *Stream) OfEntry(e message.Entry, in message.Incoming) *Alarm {
 // been this instance. Its set is gone: so it was delivered, and a crash came before its own entry was removed; or a
 // client has put something over it. It is found as a marker would find it. The sweep would find it too, and later than
 // the target's stream recognises copies. It returns nil for any other entry.
-func (s *Stream) LeftBehind(e message.Entry, in message.Incoming) *Alarm {
-	if e.Kind != message.FiredEntry {
+func (s *Stream) LeftBehind(e entry.Entry, in message.Incoming) *Alarm {
+	if e.Kind != entry.Fired {
 		return nil
 	}
 	id, err := message.ParseID(e.Request.ID)
@@ -110,20 +112,20 @@ func (s *Stream) LeftBehind(e message.Entry, in message.Incoming) *Alarm {
 
 // history is how long the last entry of a timer's subject tells what became of it.
 func (s *Stream) history(subject string) time.Duration {
-	if s.Policy.Names.Repeats(subject) {
-		return max(s.History, message.RepeatTime)
+	if entry.Repeats(s.Policy.Names, subject) {
+		return max(s.History, entry.RepeatTime)
 	}
 	return s.History
 }
 
 // Ends is since when an entry should be gone, by itself or with its timer. It is zero for one that may stay.
-func (s *Stream) Ends(e message.Entry, subject string, stored time.Time) time.Time {
+func (s *Stream) Ends(e entry.Entry, subject string, stored time.Time) time.Time {
 	switch e.Kind {
-	case message.SetEntry:
+	case entry.Set:
 		return e.Request.Due
-	case message.FiredEntry:
+	case entry.Fired:
 		return stored
-	case message.CancelEntry, message.OverEntry:
+	case entry.Cancel, entry.Over:
 		return stored.Add(s.history(subject) - sweepLate)
 	}
 	return time.Time{}
@@ -140,18 +142,19 @@ func (s *Stream) TooLargeToFire(a *Alarm, size int) *message.Problem {
 // missed, the next round alone. It is nil where the last round was missed: then the timer is settled.
 func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time) *nats.Msg {
 	a.ends = over
-	if r.Recurs == nil {
-		return s.sealed(a.Subject, r.FiredHeader(a.Generation, s.Instance), body)
+	t := a.pending(r)
+	if t.Recurs == nil {
+		return s.sealed(a.Subject, t.FiredHeader(a.Generation, s.Instance), body)
 	}
-	series, round := r.RoundOf()
-	d := r.Recurs.Table.Decide(series, round, now)
+	series, round := t.Round()
+	d := t.Recurs.Table.Decide(series, round, now)
 	a.Left = d.Left
-	next := message.Next{
-		By: s.Instance, Round: d.Next, Wait: d.Wait, Table: r.Recurs.Table, First: series.First, Word: r.Word,
+	next := entry.Next{
+		By: s.Instance, Round: d.Next, Wait: d.Wait, Table: t.Recurs.Table, First: series.First, Word: t.Word,
 	}
 	switch more := d.Next != (timetable.Round{}); {
 	case d.Fire && !more:
-		return s.sealed(a.Subject, r.FiredHeader(a.Generation, s.Instance), body)
+		return s.sealed(a.Subject, t.FiredHeader(a.Generation, s.Instance), body)
 	case d.Fire:
 		a.ends = goesOn
 	case more:
@@ -160,15 +163,16 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 		a.missed(0)
 		return nil
 	}
-	return s.sealed(a.Subject, r.RoundHeader(a.Generation, next), body)
+	return s.sealed(a.Subject, t.RoundHeader(a.Generation, next), body)
 }
 
 // Found takes the firing of a timer from the entry that says so, and returns its request.
 func (a *Alarm) Found(see timer.State) message.Request {
 	e := see.Entry
-	if a.ends = over; e.Kind != message.FiredEntry {
+	if a.ends = over; e.Kind != entry.Fired {
 		a.ends = goesOn
 	}
+	a.word = e.Word
 	a.Won(see.Sequence)
 	return e.Fired()
 }
@@ -178,7 +182,7 @@ func (s *Stream) Tells(a *Alarm) bool { return s.history(a.Subject) > 0 && !a.Al
 
 // Over is that entry.
 func (s *Stream) Over(a *Alarm, r message.Request) *nats.Msg {
-	return s.sealed(a.Subject, r.OverHeader(a.Generation, a.Entry, a.What), nil)
+	return s.sealed(a.Subject, a.pending(r).OverHeader(a.Generation, a.Entry, a.What), nil)
 }
 
 func (s *Stream) sealed(subject string, header message.Header, body []byte) *nats.Msg {

@@ -8,6 +8,7 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 const (
@@ -175,19 +176,19 @@ func (b *Batch) handOver(ctx context.Context, pick func(*Batch)) {
 func (s *Stream) straggler(m lane.Stored, b *Batch) (found Straggler, since time.Time) {
 	in := m.Incoming(s.Name())
 	in.BodyLeft = true
-	e := s.Policy.ParseTimer(in)
+	e := entry.Parse(s.Policy, in)
 	a := &Alarm{Subject: m.Subject, Generation: e.Generation, At: m.At, Size: m.BodySize(), Stage: Doubt, batch: b}
 	switch {
 	case e.Problem != nil: // the lane sees to it
 		return found, time.Time{}
-	case e.Kind == message.FiredEntry:
+	case e.Kind == entry.Fired:
 		id, err := message.ParseID(e.Request.ID)
 		if a.At = id.At; err != nil {
 			return found, time.Time{}
 		}
-	case e.Kind == message.CancelEntry, e.Kind == message.OverEntry:
+	case e.Kind == entry.Cancel, e.Kind == entry.Over:
 		a.Generation, a.Stage, a.Entry = m.Sequence, Settled, m.Sequence
-		a.Alone = !s.Policy.CanName(m.Subject)
+		a.Alone = !entry.CanName(s.Policy, m.Subject)
 	}
 	return Straggler{Alarm: a, Request: e.Request}, s.Ends(e, m.Subject, m.At)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/timetable"
 	"delaybroker/levels"
 )
@@ -50,7 +51,7 @@ type Request struct {
 // Change is what a request asks for.
 type Change struct {
 	Cancel   bool // otherwise it sets the schedule
-	Schedule message.Schedule
+	Schedule entry.Schedule
 	Expected *uint64        // the sequence of the schedule that it may replace or end; nil for whatever is there
 	Also     message.Header // further expectations, which the stream judges
 }
@@ -68,7 +69,7 @@ func get(h message.Header, name string) (value string, given bool) {
 // what stands in the headers of every message, then the schedule. Stream is the one that answers. Grounds say which
 // targets there are.
 func Judge(all message.Grounds, stream string, r Request, now time.Time) (Change, *Refusal) {
-	w := Change{Schedule: message.Schedule{Subject: r.Subject}}
+	w := Change{Schedule: entry.Schedule{Subject: r.Subject}}
 	if refused := w.expectations(stream, r); refused != nil {
 		return w, refused
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/timetable"
 )
 
@@ -127,15 +128,15 @@ func FuzzJudge(f *testing.F) {
 			t.Fatal(err)
 		}
 		p := message.Policy{Names: names, Keys: message.NewKeys([]string{"a secret of the brokers"}, time.Unix(0, 0))}
-		header, _, problem := p.ScheduleEntry(w.Schedule, h, nil, now)
-		if problem != nil || p.CheckSchedule(w.Schedule.Subject) != nil {
+		header, _, problem := entry.ScheduleEntry(p, w.Schedule, h, nil, now)
+		if problem != nil || entry.CheckSchedule(p, w.Schedule.Subject) != nil {
 			return // refused after all, by our own rules
 		}
-		e := p.ParseTimer(message.Incoming{
+		e := entry.Parse(p, message.Incoming{
 			Stream: "DELAY_TIMERS", Sequence: 1, At: now, Subject: names.ScheduleSubject(w.Schedule.Subject), Header: header,
 		})
-		if e.Kind != message.SetEntry || e.Problem != nil || e.Request.Target != target || e.Request.Due.Before(now) ||
-			e.Request.Scheduler != w.Schedule.Subject {
+		if e.Kind != entry.Set || e.Problem != nil || e.Request.Target != target || e.Request.Due.Before(now) ||
+			e.Origin().Scheduler != w.Schedule.Subject {
 			t.Errorf("read back as %+v, %v", e, e.Problem)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/service"
 	"delaybroker/broker/timer/store"
 )
@@ -144,7 +145,7 @@ func (s *Service) judge(r Request, m *nats.Msg, now time.Time) (Change, *Refusal
 	if refused != nil {
 		return w, refused
 	}
-	if problem := s.Store.Policy.CheckSchedule(w.Schedule.Subject); problem != nil {
+	if problem := entry.CheckSchedule(s.Store.Policy, w.Schedule.Subject); problem != nil {
 		return w, &Refusal{400, jsapi.CodeNotStored, problem.Sentence}
 	}
 	return w, nil

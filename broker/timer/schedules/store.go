@@ -16,6 +16,7 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
 )
 
@@ -113,7 +114,7 @@ func (a *attempt) Decide() timer.Next {
 }
 
 // Decisive implements store.Rules: the last entry decides.
-func (a *attempt) Decisive(message.Entry) bool { return true }
+func (a *attempt) Decisive(entry.Entry) bool { return true }
 
 // knows reports whether what stands there is of this request, or of one with the same id.
 func (a *attempt) knows(see sight) bool {
@@ -141,21 +142,22 @@ func sightOf(found timer.State) (see sight, ok bool) {
 	e, r := found.Entry, found.Entry.Request
 	see = sight{generation: found.Sequence, set: found.At, word: e.Word, msgID: r.MsgID}
 	switch e.Kind {
-	case message.UnprovenEntry:
+	case entry.Unproven:
 		return sight{}, false
-	case message.FiredEntry, message.OverEntry:
+	case entry.Fired, entry.Over:
 		see.generation = e.Generation
 		if id, err := message.ParseID(r.ID); err == nil {
 			see.set = id.At
 		}
 	}
-	if r.Series > 0 { // who asked for it knows the sequence of its first round
-		see.generation, see.set = r.Series, r.Accepted
+	series := e.Origin().Series
+	if series > 0 { // who asked for it knows the sequence of its first round
+		see.generation, see.set = series, r.Accepted
 	}
-	if moved := r.Series == 0 && e.Word != wordOf(r.MsgID) && !strings.HasPrefix(e.Word, takenWord); moved {
+	if moved := series == 0 && e.Word != wordOf(r.MsgID) && !strings.HasPrefix(e.Word, takenWord); moved {
 		see.msgID = "" // by an operator: that is not what was asked for with the id, nor was it then
 	}
-	if (e.Kind == message.SetEntry || e.Kind == message.PausedEntry) && e.Problem == nil {
+	if e.Stands() {
 		see.visible = see.generation
 	}
 	return see, true
@@ -167,8 +169,8 @@ func (a *attempt) Entry(_ context.Context, generation uint64) (*nats.Msg, error)
 	schedule.Word = a.word
 	header, problem := message.Header(nil), (*message.Problem)(nil)
 	if a.Cancel {
-		header, body = a.Policy.ScheduleCancel(schedule.Subject, a.word, a.now), nil
-	} else if header, _, problem = a.Policy.ScheduleEntry(schedule, a.Header, body, a.now); problem != nil {
+		header, body = entry.ScheduleCancel(a.Policy, schedule.Subject, a.word, a.now), nil
+	} else if header, _, problem = entry.ScheduleEntry(a.Policy, schedule, a.Header, body, a.now); problem != nil {
 		return nil, refusalFor(problem)
 	}
 	for name, values := range a.Also {

@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
 	"delaybroker/broker/timer/timetable"
 )
@@ -132,7 +133,7 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 		return took, err
 	}
 	took.Due = w.Schedule.At
-	if _, _, problem := o.Store.Policy.ScheduleEntry(w.Schedule, r.Header, r.Body, now); problem != nil {
+	if _, _, problem := entry.ScheduleEntry(o.Store.Policy, w.Schedule, r.Header, r.Body, now); problem != nil {
 		took.Why = problem.Sentence
 		return took, nil
 	}
@@ -145,7 +146,7 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 
 // ended reports whether the last entry here ended a schedule that was set there at a time: a client cancelled it, or
 // replaced it by one that has fired. What an import itself cancelled says nothing of it.
-func (o TakeOver) ended(ctx context.Context, s message.Schedule, set time.Time) (bool, error) {
+func (o TakeOver) ended(ctx context.Context, s entry.Schedule, set time.Time) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	found, err := store.LastEntry(ctx, o.Store.Entries(), o.Store.Policy.Names.ScheduleSubject(s.Subject), 0)
@@ -190,8 +191,8 @@ func (o TakeOver) now(ctx context.Context, stream string) (time.Time, error) {
 
 // next says when the server would fire a schedule next, as its At; or why it is to be left.
 func (o TakeOver) next(
-	ctx context.Context, stream string, m jsapi.Message, s message.Schedule, now time.Time,
-) (message.Schedule, string, error) {
+	ctx context.Context, stream string, m jsapi.Message, s entry.Schedule, now time.Time,
+) (entry.Schedule, string, error) {
 	const soon = "it fires in a moment: take it the next time"
 	earliest := now.Add(margin)
 	if s.Every == 0 && s.Cron == "" {
@@ -293,7 +294,7 @@ func (o TakeOver) undo(
 	defer cancel()
 	word := w.Schedule.Word + " " + undoneWord
 	end := Change{
-		Cancel: true, Schedule: message.Schedule{Subject: w.Schedule.Subject, Word: word}, Expected: &generation,
+		Cancel: true, Schedule: entry.Schedule{Subject: w.Schedule.Subject, Word: word}, Expected: &generation,
 	}
 	answer, err := o.Store.carryOut(undoing, Request{Subject: w.Schedule.Subject}, end, now)
 	if err != nil || answer.Error != nil {

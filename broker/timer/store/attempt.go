@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
-	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 )
 
 const (
@@ -31,7 +31,7 @@ type Rules interface {
 	// Judge decides what the answer to that publish means. An error ends the attempt.
 	Judge(ctx context.Context, generation uint64, reply jsapi.Reply) (Meaning, error)
 	// Decisive reports whether an entry decides the attempt, whatever was put over it.
-	Decisive(e message.Entry) bool
+	Decisive(e entry.Entry) bool
 }
 
 // Meaning is what the answer to a publish means to an attempt.

@@ -10,6 +10,7 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 )
 
 // Entries is what it takes to read the entries of the timers' stream.
@@ -70,6 +71,6 @@ func (e Entries) Next(ctx context.Context, subject string, from uint64) (m jsapi
 func (e Entries) State(m jsapi.Message) timer.State {
 	in := m.Incoming(e.Policy.Names.TimersStream())
 	return timer.State{
-		LastSeq: m.Sequence, Sequence: m.Sequence, At: m.Time, Entry: e.Policy.ParseTimer(in), In: in,
+		LastSeq: m.Sequence, Sequence: m.Sequence, At: m.Time, Entry: entry.Parse(e.Policy, in), In: in,
 	}
 }

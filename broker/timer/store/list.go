@@ -14,6 +14,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 )
 
 const (
@@ -52,15 +53,15 @@ type Page struct {
 
 // Row is one timer of a page.
 type Row struct {
-	State      timer.Outcome   `json:"state"`
-	Key        string          `json:"key"`
-	Target     string          `json:"target"` // empty for a schedule that is over
-	Generation uint64          `json:"generation"`
-	Due        time.Time       `json:"due,omitzero"`
-	Became     message.Outcome `json:"became,omitempty"`
-	Size       int             `json:"size"` // of the body
-	Why        string          `json:"why,omitempty"`
-	Recurring  *Recurring      `json:"recurring,omitempty"` // nil for what fires once
+	State      timer.Outcome `json:"state"`
+	Key        string        `json:"key"`
+	Target     string        `json:"target"` // empty for a schedule that is over
+	Generation uint64        `json:"generation"`
+	Due        time.Time     `json:"due,omitzero"`
+	Became     entry.Outcome `json:"became,omitempty"`
+	Size       int           `json:"size"` // of the body
+	Why        string        `json:"why,omitempty"`
+	Recurring  *Recurring    `json:"recurring,omitempty"` // nil for what fires once
 	// Unopened says that the entry is sealed with a key that is not known here. Where the brokers do not know it either,
 	// the timer does not fire.
 	Unopened bool `json:"unopened,omitempty"`
@@ -246,12 +247,12 @@ func (t *Timers) rowOf(in message.Incoming, size int) Row {
 	in.Data, in.BodyLeft = nil, true
 	addr := t.Policy.Names.Parse(in.Subject)
 	target := addr.Target
-	state := timer.State{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: t.Policy.ParseTimer(in), In: in}
+	state := timer.State{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: entry.Parse(t.Policy, in), In: in}
 	if addr.Schedule() {
 		target = state.Entry.Request.Target
 	}
 	_, answer := timer.Decide(timer.Request{Verb: timer.Get}, state, timer.Doubt{})
-	unopened := t.Policy.ClaimsOurs(in) && t.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey
+	unopened := entry.ClaimsOurs(t.Policy, in) && t.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey
 	if unopened {
 		answer.Why = "it is sealed with a secret that is not known here (DELAY_SECRET)"
 	}

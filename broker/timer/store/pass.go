@@ -7,6 +7,7 @@ import (
 
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 // pass is one scan through the headers of the timers' stream. It has one filter: of several, the server counts what is
@@ -26,7 +27,7 @@ func (f Filter) passes(names message.Names) (all []pass) {
 		return all
 	}
 	key, ends := "*", []string{">"}
-	if message.ParseKey(f.Key) == nil {
+	if entry.ParseKey(f.Key) == nil {
 		key = f.Key
 	}
 	if f.Under != "" {

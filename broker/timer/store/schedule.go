@@ -7,6 +7,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 )
 
 // This file has what is different about schedules, which clients ask for in the dialect of nats-server. The subject of
@@ -43,7 +44,7 @@ func (a *attempt) scheduleCancel(generation uint64) (*nats.Msg, error) {
 	if err := a.canSeal(); err != nil {
 		return nil, err
 	}
-	header := message.CancelHeader(generation, a.ID)
+	header := entry.CancelHeader(generation, a.ID)
 	a.Policy.Keys.SealMessage(a.Subject, header, nil, time.Now())
 	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header)}, nil
 }
@@ -53,7 +54,7 @@ func (a *attempt) scheduleMove(generation uint64, name, value string, now time.T
 	if err := a.canSeal(); err != nil {
 		return nil, err
 	}
-	header, problem := a.Policy.ScheduleMove(a.State.In, name, value, generation, a.ID, now)
+	header, problem := entry.ScheduleMove(a.Policy, a.State.In, name, value, generation, a.ID, now)
 	if problem != nil {
 		return nil, Refusef(CodeBad, "%s", problem.Sentence)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/timetable"
 	"delaybroker/levels"
 )
@@ -19,11 +20,11 @@ import (
 
 // firesExtra reports whether the change is one delivery in addition to a series.
 func (a *attempt) firesExtra() bool {
-	return a.Verb == timer.Fire && a.State.Entry.Request.Recurs != nil
+	return a.Verb == timer.Fire && a.State.Entry.Recurs != nil
 }
 
 // seriesEntry is what the change writes in place of a pending round, or of a pause.
-func (a *attempt) seriesEntry(generation uint64, r message.Request, now time.Time) (*nats.Msg, error) {
+func (a *attempt) seriesEntry(generation uint64, r entry.Pending, now time.Time) (*nats.Msg, error) {
 	if a.Verb == timer.Fire {
 		return a.extra(r, now)
 	}
@@ -36,7 +37,7 @@ func (a *attempt) seriesEntry(generation uint64, r message.Request, now time.Tim
 	}
 	header := r.RoundHeader(generation, next)
 	a.Policy.Keys.SealMessage(a.Subject, header, a.State.In.Data, now)
-	e := a.Policy.ParseTimer(message.Incoming{
+	e := entry.Parse(a.Policy, message.Incoming{
 		Stream: a.State.In.Stream, Sequence: generation + 1, At: now, Subject: a.Subject, Header: header,
 		Data: a.State.In.Data,
 	})
@@ -57,9 +58,9 @@ func (a *attempt) canSeal() error {
 }
 
 // next is the round that takes the place of another. Now is the leader's time.
-func (a *attempt) next(r message.Request, now time.Time) (message.Next, error) {
-	series, round := r.RoundOf()
-	n := message.Next{Round: round, Table: r.Recurs.Table, First: series.First, Word: a.ID}
+func (a *attempt) next(r entry.Pending, now time.Time) (entry.Next, error) {
+	series, round := r.Round()
+	n := entry.Next{Round: round, Table: r.Recurs.Table, First: series.First, Word: a.ID}
 	asked, err := a.asked(now)
 	if err != nil {
 		return n, err
@@ -75,7 +76,7 @@ func (a *attempt) next(r message.Request, now time.Time) (message.Next, error) {
 		if !asked.IsZero() {
 			n.First = asked
 		}
-		if problem := a.Policy.CheckRecurring(n.Table, len(a.State.In.Data)); problem != nil {
+		if problem := entry.CheckRecurring(a.Policy, n.Table, len(a.State.In.Data)); problem != nil {
 			return n, Refusef(codeOf(problem), "%s", problem.Sentence)
 		}
 		planned, ok := n.Table.Start(now, n.First)
@@ -130,24 +131,24 @@ func (a *attempt) bounded(now, due time.Time) error {
 
 // extra is a timer to the target of a series, due at once. Its key is made of the request's word, and there must be
 // none: so it fires once, however often it is published, for as long as its last entry tells of it
-// (message.RepeatTime). It needs no other right than that to set timers to the target. Of a schedule it is under our
+// (entry.RepeatTime). It needs no other right than that to set timers to the target. Of a schedule it is under our
 // seal, for what only the broker may say of its message.
-func (a *attempt) extra(r message.Request, now time.Time) (*nats.Msg, error) {
+func (a *attempt) extra(r entry.Pending, now time.Time) (*nats.Msg, error) {
 	h := make(message.Header, len(r.User)+7)
 	maps.Copy(h, r.User)
 	maps.Copy(h, r.Options())
 	h[message.HeaderFor], h[message.HeaderExpected] = []string{"0s"}, []string{"0"}
 	sum := sha256.Sum256([]byte(a.Key + " " + a.ID))
-	subject := a.Policy.Names.Timer(message.RepeatKey+hex.EncodeToString(sum[:16]), r.Target)
+	subject := a.Policy.Names.Timer(entry.RepeatKey+hex.EncodeToString(sum[:16]), r.Target)
 	if a.schedule() {
 		if err := a.canSeal(); err != nil {
 			return nil, err
 		}
-		r.SetDelivery(h, r.Due)
+		entry.PutDelivery(h, r.Origin(), r.Due)
 		a.Policy.Keys.SealMessage(subject, h, a.State.In.Data, now)
 	}
 	in := message.Incoming{At: now, Subject: subject, Header: h, Data: a.State.In.Data}
-	if _, problem := a.Policy.Parse(in); problem != nil {
+	if _, problem := entry.ParseSet(a.Policy, in); problem != nil {
 		return nil, Refusef(CodeBad, "%s", problem.Sentence)
 	}
 	return &nats.Msg{Subject: subject, Header: nats.Header(h), Data: a.State.In.Data}, nil

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 )
 
 // Recurring is what a row says of a timer that recurs.
@@ -17,18 +17,18 @@ type Recurring struct {
 	Paused  bool      `json:"paused,omitempty"`
 	Set     string    `json:"set,omitempty"` // of schedules, that made it
 
-	Of message.Series `json:"-"`
+	Of entry.Series `json:"-"`
 }
 
 // RecurringOf is nil for an entry of a timer that does not recur, or not any more.
-func RecurringOf(e message.Entry) *Recurring {
-	r := e.Request
-	if r.Recurs == nil || e.Problem != nil || e.Kind != message.SetEntry && e.Kind != message.PausedEntry {
+func RecurringOf(e entry.Entry) *Recurring {
+	if e.Recurs == nil || !e.Stands() {
 		return nil
 	}
+	r, of := *e.Recurs, e.Origin()
 	return &Recurring{
-		Table: r.Recurs.Table.String(), Round: r.Round, Series: r.Series, Planned: r.Recurs.Planned,
-		Paused: e.Kind == message.PausedEntry, Set: r.Recurs.Owner, Of: *r.Recurs,
+		Table: r.Table.String(), Round: of.Round, Series: of.Series, Planned: r.Planned,
+		Paused: e.Kind == entry.Paused, Set: r.Owner, Of: r,
 	}
 }
 

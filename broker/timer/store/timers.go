@@ -16,6 +16,7 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/timetable"
 )
 
@@ -61,15 +62,15 @@ type Change struct {
 
 // Answer is the result of a change.
 type Answer struct {
-	Outcome    timer.Outcome   `json:"outcome"`
-	Key        string          `json:"key,omitempty"`
-	Target     string          `json:"target,omitempty"`
-	Generation uint64          `json:"generation,omitempty"`
-	Due        time.Time       `json:"due,omitzero"`
-	Became     message.Outcome `json:"became,omitempty"` // of what has fired and is over
-	Why        string          `json:"why,omitempty"`
-	Recurring  *Recurring      `json:"recurring,omitempty"` // of a Get; nil for what fires once
-	At         time.Time       `json:"at"`                  // when that was so, by the clock of who answers
+	Outcome    timer.Outcome `json:"outcome"`
+	Key        string        `json:"key,omitempty"`
+	Target     string        `json:"target,omitempty"`
+	Generation uint64        `json:"generation,omitempty"`
+	Due        time.Time     `json:"due,omitzero"`
+	Became     entry.Outcome `json:"became,omitempty"` // of what has fired and is over
+	Why        string        `json:"why,omitempty"`
+	Recurring  *Recurring    `json:"recurring,omitempty"` // of a Get; nil for what fires once
+	At         time.Time     `json:"at"`                  // when that was so, by the clock of who answers
 }
 
 // Do carries out a change. An error says that nothing was done: a *Refusal, or what prevented it until ctx ended.
@@ -101,9 +102,9 @@ func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
 
 func (t *Timers) check(w Change) *message.Problem {
 	if subject, ok := message.ScheduleOf(w.Key); ok && w.Verb != timer.Set {
-		return t.Policy.CheckSchedule(subject)
+		return entry.CheckSchedule(t.Policy, subject)
 	}
-	if problem := message.ParseKey(w.Key); problem != nil {
+	if problem := entry.ParseKey(w.Key); problem != nil {
 		return problem
 	}
 	p := t.Policy
@@ -138,18 +139,18 @@ func (a *attempt) Decide() (next timer.Next) {
 }
 
 // Decisive implements Rules.
-func (a *attempt) Decisive(e message.Entry) bool {
+func (a *attempt) Decisive(e entry.Entry) bool {
 	switch g := a.Change.Generation; {
 	case e.Word != "" && e.Word == a.ID, a.Verb == timer.Get:
 		return true
 	case a.Verb == timer.Set || g == 0: // what stands there now matters, too
 		return false
-	case e.Kind == message.CancelEntry:
+	case e.Kind == entry.Cancel:
 		return e.Cancelled == g
-	case e.Kind == message.OverEntry:
+	case e.Kind == entry.Over:
 		return e.Generation == g
 	default:
-		return e.Kind == message.UnprovenEntry || e.Fires(g)
+		return e.Kind == entry.Unproven || e.Fires(g)
 	}
 }
 
@@ -245,7 +246,7 @@ func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer
 	// The server's clock decides when it is due: it is asked. The answer is only told.
 	stream := a.Policy.Names.TimersStream()
 	if m, err := a.API.Last(ctx, stream, a.Subject); err == nil && m.Sequence == sequence {
-		answer.Due = a.Policy.ParseTimer(m.Incoming(stream)).Request.Due
+		answer.Due = entry.Parse(a.Policy, m.Incoming(stream)).Request.Due
 	}
 	return answer
 }
@@ -257,7 +258,7 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 	case a.Verb == timer.Cancel && a.schedule():
 		return a.scheduleCancel(generation)
 	case a.Verb == timer.Cancel:
-		return &nats.Msg{Subject: a.Subject, Header: nats.Header(message.CancelHeader(generation, a.ID))}, nil
+		return &nats.Msg{Subject: a.Subject, Header: nats.Header(entry.CancelHeader(generation, a.ID))}, nil
 	case a.Verb == timer.Set:
 		return a.setEntry()
 	}
@@ -268,8 +269,8 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoTime, err)
 	}
-	if r := a.State.Entry.Request; r.Recurs != nil {
-		return a.seriesEntry(generation, r, now)
+	if t := a.State.Entry.Pending; t.Recurs != nil {
+		return a.seriesEntry(generation, t, now)
 	}
 	if a.Verb == timer.Pause || a.Verb == timer.Resume || a.Verb == timer.Retime {
 		return nil, Refusef(CodeBad, "it fires once: only what recurs can be paused, resumed, or get another table")
@@ -287,7 +288,7 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 	if a.schedule() {
 		return a.scheduleMove(generation, name, value, now)
 	}
-	return a.checked(message.MoveHeader(a.State.In.Header, name, value, generation, a.ID), a.State.In.Data, now)
+	return a.checked(entry.MoveHeader(a.State.In.Header, name, value, generation, a.ID), a.State.In.Data, now)
 }
 
 // setEntry judges a set by the clock of this host: to be set, a timer needs no right to ask for the leader's time. The
@@ -305,10 +306,10 @@ func (a *attempt) setEntry() (*nats.Msg, error) {
 // checked is a set that the broker will understand: a bad one would replace a good one.
 func (a *attempt) checked(header message.Header, body []byte, now time.Time) (*nats.Msg, error) {
 	in := message.Incoming{At: now, Subject: a.Subject, Header: header, Data: body}
-	if _, problem := a.Policy.Parse(in); problem != nil {
+	if _, problem := entry.ParseSet(a.Policy, in); problem != nil {
 		return nil, Refusef(CodeBad, "%s", problem.Sentence)
 	}
-	if e := a.Policy.ParseTimer(in); e.Kind != message.SetEntry || e.Problem != nil {
+	if e := entry.Parse(a.Policy, in); e.Kind != entry.Set || e.Problem != nil {
 		return nil, Refusef(CodeBad, "it does not set a timer: leave out the headers that the broker writes")
 	}
 	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: body}, nil

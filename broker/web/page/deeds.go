@@ -32,8 +32,10 @@ type done struct {
 
 // workFor finds how a deed is done. A pause is one of a target, or of a timer that recurs.
 func workFor(d deed) (work, error) {
-	ofTimer := d.Key != ""
+	ofTimer := d.Key != "" || len(d.Timers) > 0
 	switch verb := d.Verb; {
+	case len(d.Timers) > 0 && slices.Contains([]string{"cancel", "move", "fire", "pause", "resume"}, verb):
+		return work{planSelected, actSelected}, nil
 	case verb == "cancel", verb == "move", verb == "fire", ofTimer && (verb == "pause" || verb == "resume"):
 		return work{planTimers, actTimers}, nil
 	case verb == "resend", verb == "remove":

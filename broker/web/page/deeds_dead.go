@@ -14,8 +14,10 @@ import (
 // letterWork is what a deed does to letters, and which. Dry does nothing, and says what would be done.
 func (d *deed) letterWork(letters *inspect.Letters, dry bool) (*inspect.LetterWork, shell, error) {
 	v := url.Values{"target": {d.Target}, "code": {d.Code}, "since": {d.Since}}
-	if d.Number > 0 {
-		v.Set("number", strconv.FormatUint(d.Number, 10))
+	for _, n := range append([]uint64{d.Number}, d.Numbers...) {
+		if n > 0 {
+			v.Add("number", strconv.FormatUint(n, 10))
+		}
 	}
 	f, line, err := letterFilter(v, letters.Asked)
 	if err != nil {

@@ -193,13 +193,13 @@ func (n *Numbers) count(l stats.LaneStatus, as stats.LaneAnswer) {
 
 // The states of a lane, the worst first.
 const (
-	laneNobody  = "nobody reads it"
-	laneStopped = "not read"
-	laneDoubt   = "in doubt"
+	laneNobody  = "no owner"
+	laneStopped = "not reading"
+	laneDoubt   = "ownership uncertain"
 	laneNewer   = "waits for a newer broker"
 	laneFull    = "full"
-	laneRests   = "rests"
-	laneRead    = "read"
+	laneRests   = "idle" // nothing unread is due before Resumes
+	laneRead    = "reading"
 )
 
 func laneOf(l stats.LaneStatus, as stats.LaneAnswer, owned bool, owner string) Lane {

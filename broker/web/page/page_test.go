@@ -260,7 +260,7 @@ func TestAssetsAreOurs(t *testing.T) {
 		if f.kind == "" {
 			t.Errorf("%s has no type", name)
 		}
-		if strings.HasPrefix(name, "uPlot") {
+		if strings.HasPrefix(name, "uPlot") || strings.HasPrefix(name, "preact") {
 			continue
 		}
 		for _, no := range []string{

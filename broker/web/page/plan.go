@@ -21,7 +21,7 @@ const (
 	// planTime is how long a plan holds.
 	planTime = 2 * time.Minute
 	// mostAsked is the largest request, in bytes.
-	mostAsked = 16 << 10
+	mostAsked = 256 << 10
 )
 
 // A deed is something that is done from the page.
@@ -36,25 +36,34 @@ type deed struct {
 // aboutTimers is which timers, one by its key or all that match, and when they are moved to: due after so long, or at a
 // time, or so much later.
 type aboutTimers struct {
-	All        bool   `json:"all,omitempty"`
-	Key        string `json:"key,omitempty"`
-	Generation uint64 `json:"generation,omitempty"`
-	DueAfter   string `json:"due_after,omitempty"`
-	DueBefore  string `json:"due_before,omitempty"`
-	In         string `json:"in,omitempty"`
-	At         string `json:"at,omitempty"`
-	By         string `json:"by,omitempty"`
+	All        bool       `json:"all,omitempty"`
+	Timers     []timerRef `json:"timers,omitempty"` // those selected, instead of one
+	Key        string     `json:"key,omitempty"`
+	Generation uint64     `json:"generation,omitempty"`
+	DueAfter   string     `json:"due_after,omitempty"`
+	DueBefore  string     `json:"due_before,omitempty"`
+	In         string     `json:"in,omitempty"`
+	At         string     `json:"at,omitempty"`
+	By         string     `json:"by,omitempty"`
+}
+
+// A timerRef names one timer that was selected, as it was seen.
+type timerRef struct {
+	Key        string `json:"key"`
+	Target     string `json:"target"`
+	Generation uint64 `json:"generation"`
 }
 
 // aboutLetters is which dead letters, and how they are resent.
 type aboutLetters struct {
-	Number     uint64 `json:"number,omitempty"`
-	Code       string `json:"code,omitempty"`
-	Since      string `json:"since,omitempty"`
-	To         string `json:"to,omitempty"` // another target
-	Now        bool   `json:"now,omitempty"`
-	Unsealed   bool   `json:"unsealed,omitempty"`
-	DropExpiry bool   `json:"drop_expiry,omitempty"`
+	Number     uint64   `json:"number,omitempty"`
+	Numbers    []uint64 `json:"numbers,omitempty"` // those selected, instead of one
+	Code       string   `json:"code,omitempty"`
+	Since      string   `json:"since,omitempty"`
+	To         string   `json:"to,omitempty"` // another target
+	Now        bool     `json:"now,omitempty"`
+	Unsealed   bool     `json:"unsealed,omitempty"`
+	DropExpiry bool     `json:"drop_expiry,omitempty"`
 }
 
 // fixed is what the plan says, and not who asks for one.

@@ -22,7 +22,7 @@ const (
 
 // pending lists what waits, the first due first.
 func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	look := inspect.PendingLook{Most: mostRead}
+	look := inspect.PendingLook{Most: mostRead, Find: v.Get("find")}
 	line := shell{"pending", "ls"}
 	var err error
 	if look.Target, err = target(v); err != nil {
@@ -44,6 +44,9 @@ func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	}
 	line = line.flag("--target", look.Target).flag("--due-after", v.Get("due_after")).
 		flag("--due-before", v.Get("due_before")).flag("--cursor", v.Get("cursor"))
+	if look.Find != "" {
+		line = nil // no command lists by it
+	}
 	l, err := i.Pending(ctx, look)
 	if l.Messages == nil {
 		l.Messages = []inspect.Waiting{}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"delaybroker/broker"
+	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats/history"
 )
@@ -34,6 +35,7 @@ type watch struct {
 	*Page
 	rates   rates
 	nudge   chan struct{} // one slot: look at the streams now, something was changed
+	recheck chan struct{} // one slot: likewise for the findings
 	lateP50 *float64
 	lateP99 *float64
 
@@ -44,15 +46,18 @@ type watch struct {
 	blind  string  // why the streams could not be looked at the last time
 	wrote  uint64  // how many the fleet had written by then
 	others []inspect.Member
+	found  Findings
 }
 
 // produce makes frames until ctx ends, or nobody has looked for a while.
 func (p *Page) produce(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &watch{Page: p, rates: make(rates), nudge: make(chan struct{}, 1)}
+	w := &watch{Page: p, rates: make(rates), nudge: make(chan struct{}, 1), recheck: make(chan struct{}, 1)}
+	w.found.Findings = []doctor.Finding{}
 	p.watched.Store(w)
 	var looking sync.WaitGroup
 	looking.Go(func() { w.lookOn(ctx) })
+	looking.Go(func() { w.checkOn(ctx) })
 	defer func() {
 		p.watched.Store(nil)
 		cancel()
@@ -206,11 +211,15 @@ func (w *watch) failed(by *seat, err error) {
 	w.mu.Unlock()
 }
 
-// changed has the streams looked at soon: an action has changed something.
+// changed has the streams looked at, and the fleet checked, soon: an action has changed something.
 func (p *Page) changed() {
-	if w := p.watched.Load(); w != nil {
+	w := p.watched.Load()
+	if w == nil {
+		return
+	}
+	for _, again := range []chan struct{}{w.nudge, w.recheck} {
 		select {
-		case w.nudge <- struct{}{}:
+		case again <- struct{}{}:
 		default:
 		}
 	}

@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"testing"
+	"time"
+)
+
+// TestBacklogOpens when a message is read that is long overdue, or when nothing could be sent for a while.
+func TestBacklogOpens(t *testing.T) {
+	local := time.Now()
+	b := newBacklog(new(watermark), func() {})
+	for _, tt := range []struct {
+		late time.Duration
+		want bool
+	}{{-1, false}, {0, false}, {backlogLate - 1, false}, {backlogLate, true}, {0, true}, {-1, false}} {
+		if got := b.gather(tt.late, true, epoch, local); got != tt.want {
+			t.Errorf("one that is late by %s is kept back: %v, want %v", tt.late, got, tt.want)
+		}
+	}
+	if !b.open || b.together() {
+		t.Errorf("it is open %v, together with others %v; want by itself", b.open, b.together())
+	}
+	b.end()
+	if b.holdBack(); !b.open || !b.together() || !b.since.IsZero() {
+		t.Errorf("%+v after nothing could be sent: want it open, together with others, since nothing", b)
+	}
+}
+
+// TestBacklogOfALevel: a message is sent only if it is due before all messages that may still be read, and no wait is
+// long.
+func TestBacklogOfALevel(t *testing.T) {
+	local, now := time.Now(), epoch.Add(2*time.Hour)
+	r, f := hourly(), someFlights()
+	b := newBacklog(new(watermark), func() {})
+	if until, wait := b.sendable(r, f, false, now, local); until != now || wait != forever {
+		t.Errorf("closed, it sends up to %s and waits %s, want now and for ever", until.Sub(now), wait)
+	}
+	r.took(item(1, 1, after(0), 999))
+	f.hold(new(flight), epoch.Add(time.Hour))
+	b.gather(time.Hour, true, now, local)
+	until, wait := b.sendable(r, f, false, now, local)
+	if want := epoch.Add(time.Hour - lookahead); until != want || wait != backlogWait {
+		t.Errorf("it sends up to %s for %s, want to %s for %s", until.Sub(epoch), wait, want.Sub(epoch), backlogWait)
+	}
+	if until, _ := b.sendable(r, f, true, now, local); until != now {
+		t.Errorf("nothing more can be read, and it sends up to %s, want now", until.Sub(epoch))
+	}
+	if until, wait := b.sendable(r, f, false, now, local.Add(backlogWait)); b.open || until != now || wait != forever {
+		t.Errorf("the time is up, and it is open %v, sends up to %s and waits %s", b.open, until.Sub(epoch), wait)
+	}
+}

@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// The shares of a lane are the ratio of the shared bytes that it may use to those that it leaves free. With freeShare,
+// a single busy lane uses two thirds of the shared bytes. In a retry lane, targets often accept nothing, so retryShare
+// is smaller.
+const (
+	freeShare  = 2.0
+	retryShare = 0.25
+)
+
+const (
+	readersShare = 4 // the readers get one byte in this many
+	evenShare    = 2 // of the rest, one byte in this many is divided evenly
+	// readerParts is the number of buffers that a reader may fill: two requests that overlap, and the messages that it
+	// hands over.
+	readerParts = 3
+	// A buffer of minBuffer bytes keeps a reader from requesting each message alone. A buffer above maxBuffer makes no
+	// reader faster.
+	minBuffer, maxBuffer = 64 << 10, 1 << 20
+	// maxRequested bounds the bytes that all readers together request at a time, with two requests each. nats-server
+	// disconnects a client for which more than max_pending (64 MiB) waits to be sent, and after an outage all lanes have
+	// work at the same time.
+	maxRequested = 48 << 20
+	// wakeShare is the part of the shared bytes, one in this many, that must become free before the waiting lanes are
+	// woken, so that they are not woken for each message.
+	wakeShare = 32
+	noWaiter  = math.MinInt64 // of budget.wakeAt
+)
+
+// budget divides the memory of an instance among its lanes. A quarter is for messages that readers have requested and
+// their lanes have not taken yet. The rest is for messages that the lanes hold. Half of the rest is divided evenly,
+// so that no lane starves another. The lanes that need more share the other half. A lane may need it for a long time,
+// for example for messages that wait for a silent target. So that some bytes are left for lanes that need them later,
+// a lane takes only a part of the shared bytes that are free at the time.
+//
+// A lane exceeds its part by at most one message, the last one that it took.
+type budget struct {
+	buffer   int   // bytes of one request of a reader
+	reserved int64 // bytes that each lane has for itself
+	shared   int64 // bytes that all lanes share in addition
+
+	taken  atomic.Int64 // shared bytes in use
+	wakeAt atomic.Int64 // when taken falls to this, the waiting lanes are woken; noWaiter while no lane waits
+
+	mu       sync.Mutex // guards accounts
+	accounts []*account
+}
+
+// newBudget returns a budget that divides total bytes among a number of lanes.
+func newBudget(total, lanes int) *budget {
+	lanes = max(lanes, 1)
+	buffer := max(min(total/readersShare/lanes/readerParts, maxBuffer, maxRequested/2/lanes), minBuffer)
+	hold := total - total/readersShare
+	reserved := hold / evenShare / lanes
+	b := &budget{buffer: buffer, reserved: int64(reserved), shared: int64(hold - reserved*lanes)}
+	b.wakeAt.Store(noWaiter)
+	return b
+}
+
+// Window returns how many messages and bytes of one lane may be on their way to targets, for the settings of an
+// instance with a number of lanes: half of those that the lane can hold.
+func Window(holdMessages, holdBytes, lanes int) (messages, bytes int) {
+	bytes = newBudget(holdBytes, lanes).Max() / 2
+	return min(holdMessages, bytes/flightOverhead), bytes
+}
+
+// Buffer returns the number of bytes that a reader may request at a time.
+func (b *budget) Buffer() int { return b.buffer }
+
+// Max returns how many bytes a single lane can hold while the other lanes hold none.
+func (b *budget) Max() int { return int(b.reserved + portion(b.shared, freeShare)) }
+
+// portion returns how many of the free bytes a lane may use: share times the bytes that it leaves.
+func portion(free int64, share float64) int64 { return int64(float64(free) * share / (share + 1)) }
+
+// account is the part of a budget that one lane uses. Only the lane's loop calls its methods.
+type account struct {
+	budget  *budget
+	share   float64     // freeShare or retryShare
+	used    int64       // bytes that the lane holds
+	wake    func()      // called from another lane's loop; must not block
+	waiting atomic.Bool // the lane waits for room, and must be woken
+}
+
+// Open returns an account for a lane. Share is freeShare or retryShare. The caller must close the account.
+func (b *budget) Open(share float64) *account {
+	a := &account{budget: b, share: share, wake: func() {}}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.accounts = append(b.accounts, a)
+	return a
+}
+
+// OnRoom sets the function that wakes the lane when there is room again. It must be called before the first call of
+// Room.
+func (a *account) OnRoom(wake func()) { a.wake = wake }
+
+// Close returns all bytes to the budget.
+func (a *account) Close() {
+	a.Set(0)
+	a.budget.mu.Lock()
+	defer a.budget.mu.Unlock()
+	a.budget.accounts = slices.DeleteFunc(a.budget.accounts, func(other *account) bool { return other == a })
+}
+
+// Set records how many bytes the lane holds now.
+func (a *account) Set(used int64) {
+	change := max(0, used-a.budget.reserved) - max(0, a.used-a.budget.reserved)
+	a.used = used
+	if change == 0 {
+		return
+	}
+	if taken := a.budget.taken.Add(change); change < 0 && taken <= a.budget.wakeAt.Load() {
+		a.budget.wakeAll()
+	}
+}
+
+// Room reports whether the lane may take another message and leave so many bytes free. If not, the lane is woken when
+// other lanes have given bytes back. It is not woken when it gives back its own bytes.
+func (a *account) Room(free int64) bool {
+	if a.fits(free) {
+		return true
+	}
+	a.waiting.Store(true)
+	a.budget.wakeBelow(a.budget.taken.Load())
+	return a.fits(free) // other lanes may have given bytes back before they saw that this lane waits
+}
+
+func (a *account) fits(free int64) bool { return a.used+free < a.Most() }
+
+// Most returns how many bytes the lane can hold while the other lanes hold as many as now.
+func (a *account) Most() int64 {
+	own := max(0, a.used-a.budget.reserved)
+	return a.budget.reserved + portion(max(0, own+a.budget.shared-a.budget.taken.Load()), a.share)
+}
+
+// Half reports whether the lane holds more than half of the bytes that it could hold now.
+func (a *account) Half() bool { return a.used > a.Most()/2 }
+
+// wakeBelow arranges that the waiting lanes are woken when the shared bytes in use are fewer than taken by one part in
+// wakeShare of the shared bytes.
+func (b *budget) wakeBelow(taken int64) {
+	at := max(0, taken-b.shared/wakeShare)
+	for now := b.wakeAt.Load(); now < at && !b.wakeAt.CompareAndSwap(now, at); now = b.wakeAt.Load() {
+	}
+}
+
+// wakeAll wakes the waiting lanes.
+func (b *budget) wakeAll() {
+	b.wakeAt.Store(noWaiter) // before the flags are read: a lane that begins to wait from here on sets wakeAt again
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, a := range b.accounts {
+		if a.waiting.Swap(false) {
+			a.wake()
+		}
+	}
+}

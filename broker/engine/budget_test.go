@@ -1,0 +1,65 @@
+package engine
+
+import "testing"
+
+// TestBudget: one lane may take the shared bytes, and each of the other lanes still has its part.
+func TestBudget(t *testing.T) {
+	const lanes = 4
+	b := newBudget(64<<20, lanes)
+	woken := make([]int, lanes)
+	var accounts []*account
+	for i := range lanes {
+		a := b.Open(freeShare)
+		a.OnRoom(func() { woken[i]++ })
+		accounts = append(accounts, a)
+	}
+	if all := b.shared + lanes*b.reserved; all != 48<<20 || b.reserved != 6<<20 {
+		t.Fatalf("lanes have %d each and share %d, want three quarters of 64 MiB, half of it evenly", b.reserved, b.shared)
+	}
+	greedy, modest := accounts[0], accounts[1]
+	if greedy.Set(int64(b.Max()) - 1); !greedy.Room(0) || !greedy.Half() {
+		t.Error("a byte of two thirds is left, and it has no room")
+	}
+	if greedy.Set(int64(b.Max())); greedy.Room(0) {
+		t.Error("two thirds of what is shared are taken, and it has room")
+	}
+	if modest.Set(b.reserved + b.shared/5); !modest.Room(0) {
+		t.Error("another lane holds all it may, and nothing of what is shared is left")
+	}
+	greedy.Set(b.reserved + b.shared) // the last one was large
+	if modest.Set(b.reserved - 1); !modest.Room(0) {
+		t.Error("a lane has no room in its own part when another holds all that is shared")
+	}
+	if modest.Set(b.reserved); modest.Room(0) || !modest.Half() {
+		t.Error("its part is used up and nothing is shared any more, and it has room")
+	}
+	if greedy.Set(b.reserved + b.shared*63/64); woken[1] != 0 {
+		t.Error("a lane is woken for a sixty-fourth of what is shared")
+	}
+	if greedy.Set(b.reserved + b.shared/2); woken[1] != 1 || woken[2] != 0 {
+		t.Errorf("woken %v when half of what is shared is free, want the one that waits", woken)
+	}
+	if !modest.Room(0) || modest.Half() {
+		t.Error("half of what is shared is free, and it has no room, or holds much")
+	}
+	greedy.Close()
+	if got := b.taken.Load(); got != 0 {
+		t.Errorf("%d are taken when the greedy lane is gone, want none", got)
+	}
+}
+
+// TestBuffersFit: all messages that the readers may have been sent at once fit into the readers' part, and no buffer is
+// too small to be of use.
+func TestBuffersFit(t *testing.T) {
+	for _, tt := range []struct{ total, lanes, want int }{
+		{34 << 20, 12, 34 << 20 / 4 / 12 / 3}, // the sidecar's
+		{91 << 20, 36, 91 << 20 / 4 / 36 / 3}, // the shared one's
+		{1 << 30, 1, maxBuffer},
+		{1 << 30, 36, maxRequested / 2 / 36},
+		{8 << 20, 67, minBuffer},
+	} {
+		if got := newBudget(tt.total, tt.lanes).Buffer(); got != tt.want {
+			t.Errorf("%d bytes for %d lanes: buffers of %d, want %d", tt.total, tt.lanes, got, tt.want)
+		}
+	}
+}

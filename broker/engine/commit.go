@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"delaybroker/broker/config"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/lease"
+)
+
+// commitSoon begins a commit if one is due. It returns how long until the next one may be due.
+func (w *worker) commitSoon(local time.Time) time.Duration {
+	if !w.safeToCommit() {
+		return forever
+	}
+	now, wait := w.commits.due(&w.reading.cursor, local)
+	if !now {
+		return wait
+	}
+	todo := w.commits.begin(w.reading, local)
+	w.early.Ask(w.clock.Leader(), local)
+	w.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+		defer cancel()
+		w.mail.Put(w.commits.carryOut(ctx, todo))
+	})
+	return forever
+}
+
+func (a commitAnswer) handle(w *worker, m moment) {
+	done := w.commits.finish(a, w.reading, m.local)
+	switch {
+	case errors.Is(a.err, lane.ErrHistory):
+		w.reading.Invalidate(a.epoch) // the reader may be waiting for us, and would hear nothing
+	case a.err != nil:
+		w.notes.Log(slog.LevelWarn, "committing; trying again", "sequence", a.upTo, "err", a.err)
+	case done:
+		w.sampled(a.sample)
+		w.judge(a.sample)
+	}
+}
+
+// safeToCommit reports whether the lane is ours and its consumer alive, as far as is known without asking.
+func (w *worker) safeToCommit() bool { return w.lease.Held() && w.reading.live() }
+
+// drain ends the work on a lane so that a successor repeats nothing. Reading has stopped; drain waits for the answers
+// that are outstanding and for the removal of timers that have arrived, commits, waits for the commit, and removes the
+// messages that arrived out of order above the cursor. Only then may the lease go. Together that takes no longer than
+// the grace period.
+func (w *worker) drain() error {
+	w.stopped.Store(true)
+	w.engine.Deliver.Recall(w)
+	ctx, cancel := context.WithTimeout(context.Background(), w.engine.Settings.ShutdownGrace)
+	defer cancel()
+	local := time.Now()
+	end, retry := local.Add(config.AnswersWithin(w.engine.Settings.ShutdownGrace)), local
+	for {
+		if !local.Before(retry) {
+			w.timers.retryArrived()
+			retry = local.Add(settleEvery)
+		}
+		w.settleOn(w.moment(local), local)
+		w.report(local)
+		if !w.outstanding() || !local.Before(end) {
+			break
+		}
+		w.await(nil, nil, min(retry.Sub(local), end.Sub(local)))
+		local = time.Now()
+		w.takeMail(local)
+	}
+	var err error
+	if w.outstanding() {
+		err = fmt.Errorf("%w: of %s, %d publishes are not answered, and %d timers not removed", ErrGrace,
+			w.lane.Stream, w.flights.underway, w.timers.count)
+	}
+	return errors.Join(err, w.lastCommit(ctx))
+}
+
+// outstanding reports whether a stop has answers or settlements to wait for.
+func (w *worker) outstanding() bool {
+	return w.flights.underway > 0 || w.commits.running || len(w.timers.arrived)+len(w.timers.queue) > 0
+}
+
+// lastCommit leaves in the lane the messages that have not arrived, and no others.
+func (w *worker) lastCommit(ctx context.Context) error {
+	cursor := &w.reading.cursor
+	if w.commits.nothing(cursor) {
+		return nil
+	}
+	select {
+	case <-w.lease.Done():
+		if !w.lease.Held() {
+			return nil // another instance has the lane already, and repeats messages that were not committed
+		}
+	default:
+	}
+	if !w.safeToCommit() {
+		return fmt.Errorf("%w: %s cannot be committed, what arrived will come again", ErrGrace, w.lane.Stream)
+	}
+	a := w.commits.carryOut(ctx, commit{
+		upTo: cursor.Arrived(), ahead: cursor.TakeAhead(w.commits.ahead(cursor)), known: w.reading.history(),
+		judge: new(lane.Judge),
+	})
+	if errors.Is(a.err, lane.ErrHistory) {
+		cursor.Reset() // no message in it is ours to remove, and a successor must not start where we stopped
+		return nil
+	}
+	if a.err != nil {
+		return fmt.Errorf("commit %s: %w", w.lane.Stream, a.err)
+	}
+	return nil
+}
+
+// leftOff is the position at which a successor starts.
+func (w *worker) leftOff() lease.Cursor {
+	if arrived := w.reading.cursor.Arrived(); arrived > 0 {
+		return lease.Cursor{Next: arrived + 1, Created: w.reading.created}
+	}
+	return lease.Cursor{}
+}

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+)
+
+// TestCommitsAreDue: at most every 100 ms, one at a time, and never for more than a fiftieth of the time.
+func TestCommitsAreDue(t *testing.T) {
+	r, local := hourly(), time.Now()
+	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
+	due := func(at time.Time, want time.Duration) {
+		t.Helper()
+		if now, wait := c.due(&r.cursor, at); now != (want == 0) || wait != want {
+			t.Errorf("due %v in %s, want in %s", now, wait, want)
+		}
+	}
+	due(local, forever)
+	arriveAt(r, 1)
+	due(local, 0)
+	todo := c.begin(r, local)
+	if todo.upTo != 1 || todo.epoch != 1 || len(todo.ahead) != 0 {
+		t.Errorf("it commits %+v, want up to 1", todo)
+	}
+	due(local, forever) // while that is underway
+	if !c.finish(commitAnswer{commit: todo, took: time.Millisecond}, r, local) {
+		t.Error("it was not carried out")
+	}
+	due(local, forever)
+	arriveAt(r, 2)
+	due(local, commitEvery)
+	due(local.Add(commitEvery), 0)
+	todo = c.begin(r, local)
+	c.finish(commitAnswer{commit: todo, took: 10 * time.Millisecond}, r, local)
+	arriveAt(r, 3)
+	due(local, 500*time.Millisecond)
+	todo = c.begin(r, local)
+	c.finish(commitAnswer{commit: todo, took: time.Second}, r, local)
+	arriveAt(r, 4)
+	due(local, commitEveryMax)
+	todo = c.begin(r, local)
+	if c.finish(commitAnswer{commit: todo, err: errors.New("x")}, r, local) {
+		t.Error("it failed, and counts")
+	}
+	due(local, commitRetry)
+}
+
+func arriveAt(r *reading, sequence uint64) {
+	m, _ := r.took(item(r.epoch, sequence, after(0), 0))
+	r.cursor.Done(m)
+}
+
+// TestStuckCursor: messages that arrived behind a message that stays are taken out one by one after five seconds, and
+// are put back when that failed.
+func TestStuckCursor(t *testing.T) {
+	r, local := hourly(), time.Now()
+	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
+	c.due(&r.cursor, local)
+	r.took(item(1, 1, after(0), 0)) // it stays
+	arriveAt(r, 2)
+	arriveAt(r, 3)
+	if _, wait := c.due(&r.cursor, local); wait != stuckAfter {
+		t.Fatalf("due in %s, want %s", wait, stuckAfter)
+	}
+	later := local.Add(stuckAfter)
+	if now, _ := c.due(&r.cursor, later); !now {
+		t.Fatal("not due after that")
+	}
+	todo := c.begin(r, later)
+	if want := []uint64{2, 3}; todo.upTo != 0 || !slices.Equal(todo.ahead, want) {
+		t.Fatalf("it commits up to %d and %v, want %v", todo.upTo, todo.ahead, want)
+	}
+	c.finish(commitAnswer{commit: todo, err: errors.New("x")}, r, later)
+	if got := r.cursor.Ahead(); got != 2 {
+		t.Errorf("%d are ahead after it failed, want 2", got)
+	}
+	if since := c.waiting(&r.cursor, later); !since.Equal(later) {
+		t.Errorf("something waits since %s, want %s", since, later)
+	}
+}
+
+// TestUrgentBehindStuckCursor: messages that were moved to wait for their turns are taken out with the next commit,
+// also while the cursor moves. What else has arrived behind the cursor waits no longer because of them.
+func TestUrgentBehindStuckCursor(t *testing.T) {
+	r, local := hourly(), time.Now()
+	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
+	c.due(&r.cursor, local)
+	arriveAt(r, 1)
+	r.took(item(1, 2, after(0), 0)) // it stays
+	arriveAt(r, 3)
+	var todo commit
+	for _, sequence := range []uint64{4, 5} {
+		moved, _ := r.took(item(1, sequence, after(0), 0))
+		r.cursor.DoneUrgent(moved)
+		if now, wait := c.due(&r.cursor, local); !now {
+			t.Fatalf("%d is due in %s, want at once", sequence, wait)
+		}
+		todo = c.begin(r, local)
+		if want := []uint64{sequence}; todo.upTo != 1 || !slices.Equal(todo.ahead, want) {
+			t.Fatalf("it commits up to %d and %v, want 1 and %v", todo.upTo, todo.ahead, want)
+		}
+		c.finish(commitAnswer{commit: todo}, r, local)
+		local = local.Add(commitEvery)
+	}
+	if _, wait := c.due(&r.cursor, local); wait != stuckAfter-2*commitEvery {
+		t.Errorf("the other is due in %s, want %s", wait, stuckAfter-2*commitEvery)
+	}
+}
+
+// TestCommitAge: a message that arrives during a commit is not committed by it, and waits since the commit began at
+// most.
+func TestCommitAge(t *testing.T) {
+	r, local := hourly(), time.Now()
+	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
+	arriveAt(r, 1)
+	todo := c.begin(r, local)
+	arriveAt(r, 2)
+	later := local.Add(2 * time.Second)
+	c.finish(commitAnswer{commit: todo, took: 2 * time.Second}, r, later)
+	if since := c.waiting(&r.cursor, later); !since.Equal(local) {
+		t.Errorf("after a commit of 2s, a message waits since %s, want 2s", later.Sub(since))
+	}
+}
+
+// TestCommitOfAnotherEpoch: an answer that speaks of an epoch before moves nothing of this one.
+func TestCommitOfAnotherEpoch(t *testing.T) {
+	r, local := hourly(), time.Now()
+	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
+	r.took(item(1, 1, after(0), 0))
+	arriveAt(r, 2)
+	todo := c.begin(r, local)
+	r.adopt(lane.Epoch{Number: 2, Fresh: true})
+	c.reset()
+	if !c.running {
+		t.Error("what is underway is forgotten, and another may begin")
+	}
+	r.took(item(2, 1, after(0), 0))
+	arriveAt(r, 2)
+	r.cursor.TakeAhead(1)
+	if c.finish(commitAnswer{commit: todo, err: lane.ErrHistory}, r, local); r.cursor.Ahead() != 0 {
+		t.Error("a message counts as put back because another history had one of its sequence")
+	}
+	todo.upTo = 100
+	if c.finish(commitAnswer{commit: todo}, r, local) || c.done != 0 {
+		t.Errorf("committed up to %d by an answer of another epoch", c.done)
+	}
+}

@@ -1,0 +1,118 @@
+// Package engine moves delayed messages from lane to lane and, when they are due, to their targets. Package broker
+// gives it connections, an owner for each lane and the streams, and reports how it is.
+//
+// # Words
+//
+//	lane      a stream that is read in order, with one owner and a cursor
+//	level     a lane with a delay
+//	intake    the lane of delay 0, for delays that are not those of a level
+//	timers    the lane of named timers, which can be replaced and cancelled; see package timer
+//	marker    what stands for a timer in a level, without its body
+//	hop       one move between lanes
+//	flight    a message in memory, from being read to having arrived elsewhere
+//	step      the next thing to do with a flight: hold, hop, fire, retry, …
+//	park      to store what is due in the lane of a pause; see package pause
+//	horizon   the remaining time below which a message waits on the wheel
+//	cursor    the sequence below which all messages have arrived elsewhere; a commit is a purge up to it
+//	lease     the ownership of a lane; see package lease
+//	instance  a running broker; a replica is always a copy of a stream
+//	due       the absolute time of delivery, fixed when the first stream stored the message
+//
+// # The walk of one message
+//
+//	delay.30m.orders.x          stored by JetStream: accepted
+//	  │
+//	  │   worker.go             one loop for each lane; all answers come back through its mailbox
+//	  ▼
+//	reading.go                  lane/… hands messages over in order; message/… and levels/… read the request
+//	  │
+//	  ├─▶ backlog.go            after an outage: wait until all earlier messages have been read
+//	  ▼
+//	decide.go                   the next step, a pure function of the lane's plan, the moment and the flight.go;
+//	  │  parking.go             what is due: pause/… knows whether its target is paused; then it is parked, as by a hop
+//	  ▼
+//	settle.go                   takes the step:
+//	  ├─ hold ─▶ flights.go     on the wheel/… until the next decision; waiting.go packs what waits for long
+//	  ├─ hop, retry, dead ────▶ acks/… publishes into another lane, under our seal
+//	  └─ fire ────────────────▶ deliver/… publishes to orders.x, at its rate and its group's share
+//	                              │
+//	decide.go ◀── the answer ─────┘    jsapi/… reads it: arrived, or the next step
+//	  │
+//	  ▼ arrived
+//	commit.go, committer.go     move the cursor, look at the stream (link/…), purge up to the cursor
+//
+//	The time: leader/…, look.go. The memory for reading: budget.go.
+//	Figures for operators: report.go, overdue.go, stats/….
+//	How each message ended: record.go.
+//
+// These are the stops of a message without trouble.
+//
+// # Named timers
+//
+// Package timer/role decides about a named timer until its firing is stored, and again when it is settled. In between
+// it is a message as any other. timers.go is what a lane has of its timers, read_timers.go reads their bodies ahead,
+// fire_timer.go takes their steps, and settle_timer.go removes their entries, after what is due. timers_lane.go is the
+// lane of their entries.
+//
+// # Who decides
+//
+// The next step of a message is decided in decide.go. The facts that this needs (a refusal, a silence, a level that
+// refused) are noted in settle.go. The meaning of a target's answer is judged in deliver/evidence.go.
+//
+//	a level refuses a hop        decide.go: afterRefusal, and smaller, which names the level below
+//	a target answers nothing     deliver/evidence.go: whether that is a delivery; decide.go: judgeSilence
+//	a seal cannot be judged      streams/provision/keys.go
+//	a named timer                timer/role/decide.go
+//	a timer's next round         timer/role/stream.go: Firing, by timer/timetable/rounds.go: Decide
+//	backlogs of several lanes    watermark.go brings them into one order
+//	two clocks meet              leader/doc.go says where
+//
+// When a broker dies, its lanes' next owners go by what is stored. A message that was sent, and whose arrival was not
+// committed, is sent again under its id. For a named timer, timer/doc.go lists between which steps that may be, with a
+// test for each.
+//
+// # Kinds of lanes
+//
+// The loop is the same for all lanes. A kind of lane is a type that implements laneKind (kind.go): plainLane for the
+// intake and the levels, retryLane, timersLane (timers_lane.go), pausedLane (parking.go). serve.go chooses it, and no
+// other place in the loop compares kinds.
+//
+// The lanes of pauses are parts of one stream. The stream's owner reads a lane only while it drains: pauses.go.
+//
+// # Invariants
+//
+//   - A message is removed from a lane only after the stream or target that it went to has acknowledged it. Core
+//     subscribers do not answer: there, silence counts after the server has taken the message (see package deliver).
+//     Whatever else happens, it stays.
+//   - A message is moved on from a level only after the level's delay, less a lookahead that is far below the smallest
+//     level. So hops are as few as the ladder allows, and no message circles. A message that is due earlier, because
+//     the intake was crowded, fires when it is due.
+//   - The due time travels with the message. Any ladder may continue a chain of hops that another ladder began, so
+//     levels may come and go.
+//   - A message fires only with a proof that the clock of the lane's leader has reached the due time: see leader.Clock.
+//     The due time was stamped by the leader of the first stream. Leaders' clocks are taken to agree, as NTP keeps
+//     them.
+//   - A commit removes messages only of the history that its sequences were read from (see lane.Epoch).
+//   - What is due for a paused target is not sent. That is asked for each message when it is due (decide.go), and once
+//     more, under its lock, by the deliverer: what was decided before a pause is given back, and decided anew.
+//   - All that a rate counts together is sent by one instance, at turns that it gives: see rates.go.
+//   - An attempt counts when it is stored: a message that no lane takes stays as it was. A lack of room in JetStream
+//     counts as no refusal by the target. A stream that should acknowledge a delivery and is silent has not refused it;
+//     three such silences count as one refusal. A service that does not reply in time has refused.
+//   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. The answer "duplicate" is believed only after
+//     the stored message was read, and is ours. If it is not, the message goes out under an id that nobody can know.
+//   - A message below delaysys or delaydead is believed only with our seal (message.Keys), an answer only under the
+//     token of its publish (package acks), and an acknowledgement of a lane only with that lane's name.
+//   - A worker reads, fires and commits only while its lease is held, and asks before each. Work that is not finished
+//     when a lease is lost is done again by the next owner, under the same ids.
+//   - Nothing waits for the journal (package journal), or for config.Config.Ended, and nothing is decided by them:
+//     record.go.
+//   - No loop waits for an answer, and every queue is bounded by the number of messages that its worker may hold.
+//
+// # What was tried and rejected
+//
+// A work-queue consumer with explicit acknowledgements needs four Raft operations for a message instead of one, and
+// server memory for each message held. Parking messages with NakWithDelay was seconds off at 100,000 messages. Waking
+// up at a fixed tick costs a few per cent of a core and half a tick of lateness: the loop sleeps until the next due
+// time.
+package engine

@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/acks"
+	"delaybroker/broker/config"
+	"delaybroker/broker/journal"
+	"delaybroker/broker/lease"
+	"delaybroker/broker/link"
+	"delaybroker/broker/message"
+	"delaybroker/broker/pause"
+	"delaybroker/broker/ratelog"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/streams/provision"
+	"delaybroker/broker/timer/role"
+	"delaybroker/levels"
+)
+
+const (
+	// apiTimeout is how long the JetStream API may take to answer.
+	apiTimeout = 5 * time.Second
+
+	// refusalsEvery is how often the log says of one target that it refuses, and mostRefusing of how many targets in that
+	// time, and one more: subjects with ids in them would fill the log.
+	refusalsEvery = time.Minute
+	mostRefusing  = 64
+)
+
+// Engine works the lanes that this instance owns. Make one with New; Run does the work.
+type Engine struct {
+	Config
+	names    message.Names
+	log      *slog.Logger
+	refusals *ratelog.Keyed // by target, for all lanes together
+	order    watermark
+	roster   roster
+	owning   atomic.Bool   // this instance has the lease of the stream of paused messages
+	ready    chan struct{} // closed when every lane that this instance owns is being read
+
+	Services         // set by Run before it works a lane
+	room     *budget // likewise
+}
+
+// Config holds the values that an engine shares with the program around it.
+type Config struct {
+	Settings  config.Config
+	Keys      *provision.Keyring
+	JetStream *link.JetStream
+	Links     *link.States
+	Leaser    lease.Leaser
+	Pauses    *pause.Keeper
+	Tally     *stats.Tally
+
+	Read    *nats.Conn          // lanes are read on it
+	Reading jetstream.JetStream // on the same connection
+}
+
+// Services are the parts that lanes publish and deliver with. They run until the engine's Run has returned.
+type Services struct {
+	Write   *acks.Inbox
+	Deliver Deliverer
+	Timers  *role.Stream
+	Journal *journal.Writer // nil if none is kept
+}
+
+// New makes an engine, and starts nothing.
+func New(cfg Config) *Engine {
+	log := cfg.Settings.Log
+	return &Engine{
+		Config: cfg, names: cfg.Keys.Policy.Names, log: log, ready: make(chan struct{}),
+		refusals: ratelog.NewKeyed(log, refusalsEvery, mostRefusing),
+	}
+}
+
+// Run works the lanes until ctx ends, and leaves them ready for their next owners. It is called once. Its error joins
+// one ErrGrace for each lane that could not be left so in time.
+func (e *Engine) Run(ctx context.Context, lanes []streams.Spec, s Services) error {
+	e.Services, e.room = s, newBudget(e.Settings.HoldBytes, len(lanes))
+	errs := make([]error, len(lanes))
+	var settled, all sync.WaitGroup
+	e.order.Expect(len(lanes))
+	for n, l := range lanes {
+		settled.Add(1)
+		all.Go(func() { errs[n] = e.serve(ctx, l, sync.OnceFunc(settled.Done)) })
+	}
+	all.Go(func() {
+		if settled.Wait(); ctx.Err() == nil {
+			close(e.ready)
+		}
+	})
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// Ready is closed when every lane that this instance owns is being read.
+func (e *Engine) Ready() <-chan struct{} { return e.ready }
+
+// Wake makes all loops turn: a connection is back, and messages that became due meanwhile go out at once.
+func (e *Engine) Wake() {
+	for _, w := range e.roster.enlisted() {
+		w.mail.Put(linkBack{})
+	}
+}
+
+// Probe has the consumers of all lanes checked.
+func (e *Engine) Probe() {
+	for _, w := range e.roster.enlisted() {
+		w.reading.Probe()
+	}
+}
+
+// Owns reports whether an instance owns a lane, as far as is known.
+func (e *Engine) Owns(instance string) bool {
+	return slices.ContainsFunc(e.roster.counted(), func(l *stats.Lane) bool {
+		return e.Leaser.Owner(l.Spec.Stream) == instance
+	})
+}
+
+// works reports whether this instance works the lane of a level now.
+func (e *Engine) works(l levels.Level) bool { return e.roster.works(e.names.LevelStream(l.Name)) }
+
+// Lanes returns the states of all lanes. It waits for no loop, and asks NATS nothing.
+func (e *Engine) Lanes() []stats.LaneStatus {
+	var all []stats.LaneStatus
+	now := time.Now()
+	owned := make(map[string]*worker)
+	for _, w := range e.roster.enlisted() {
+		owned[w.lane.Stream] = w
+	}
+	for _, c := range e.roster.counted() {
+		l := c.Read()
+		l.Owner = e.Leaser.Owner(l.Stream)
+		if w := owned[l.Stream]; w != nil {
+			l.Owned, l.InDoubt, l.Live = true, !w.lease.Held(), w.reading.Live() != 0
+			w.gauge.Fill(&l, now)
+		}
+		if l.Stream == e.names.PausedStream() { // its lanes are those of pauses
+			l.Owned, l.Live, l.Level = e.owning.Load(), e.owning.Load(), ""
+			l.Pending = e.Pauses.Waiting()
+		}
+		all = append(all, l)
+	}
+	slices.SortFunc(all, stats.ByWay)
+	return all
+}
+
+// Alive returns nil when the loop of every lane has turned before ctx ended. It says nothing about NATS.
+func (e *Engine) Alive(ctx context.Context) error {
+	workers := e.roster.enlisted()
+	stuck := make([]error, len(workers))
+	var asking sync.WaitGroup
+	for i, w := range workers {
+		asking.Go(func() { // at the same time, or a loop that stands still would use up the time of the others
+			select {
+			case w.ping <- struct{}{}:
+			case <-w.gone:
+			case <-ctx.Done():
+				stuck[i] = fmt.Errorf("the loop of %s does not turn", w.lane.Stream)
+			}
+		})
+	}
+	asking.Wait()
+	return errors.Join(stuck...)
+}

@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/role"
+)
+
+// This file takes the steps of named timers that package timer/role has decided on, and takes in the answers to them.
+
+type (
+	claimAnswered struct { // a firing has been stored, or has failed
+		*flight
+		storeAnswer
+	}
+	examined struct { // the last entry of a subject has been read
+		*flight
+		see timer.State
+		err error
+	}
+	preceded struct { // it is known whether the rounds before are settled
+		*flight
+		settled bool
+		alone   bool // and nothing is left of what came before
+		err     error
+	}
+)
+
+// timerStep is the step of a timer as a worker takes it. It is hold, back off and so on as for any message.
+func timerStep(m moment, f *flight, s role.Step) step {
+	switch s.Kind {
+	case role.Hold:
+		return step{kind: hold, at: s.At}
+	case role.BackOff:
+		again := wait(m, f)
+		if s.Reason != "" {
+			again.note = &note{slog.LevelError,
+				"timers cannot be fired; trying again until they can: look at the stream's limits, " +
+					"and those of the account and server", []any{"reason", s.Reason}}
+		}
+		return again
+	case role.Repeat:
+		return repeatLater(m, f, s.Err)
+	case role.Examine, role.Precede:
+		return step{kind: examine}
+	case role.Claim:
+		return step{kind: claim}
+	case role.Anew, role.Deliver:
+		return step{kind: claimed}
+	case role.Remove:
+		return step{kind: remove}
+	case role.LetGo:
+		return step{kind: arrive}
+	case role.Dead:
+		return step{kind: dead, why: s.Why}
+	}
+	panic("bug: unknown step of a timer")
+}
+
+// claim stores that a timer fires, if it is still the last entry of its subject.
+func (w *worker) claim(f *flight, m moment) {
+	if w.stopped.Load() {
+		return // the successor fires it
+	}
+	if !w.take(f, m) {
+		return
+	}
+	fires := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
+	if fires == nil {
+		if !w.timers.stream.Tells(f.timer) {
+			w.leftOut(f.timer) // otherwise once that is stored
+		}
+		w.remove(f)
+		return
+	}
+	w.publish(w.timers.stream.Name(), fires, func(a storeAnswer) { w.mail.Put(claimAnswered{f, a}) })
+}
+
+// take claims the firing of a timer within this process. A timer that another message is about to fire is looked at
+// again later.
+func (w *worker) take(f *flight, m moment) (ours bool) {
+	if t := w.timers; t.stream.Take(f.timer) {
+		t.mine[f.timer] = struct{}{}
+		return true
+	}
+	f.timer.Stage = role.Doubt
+	w.flights.hold(f, m.now.Add(role.OtherFlight))
+	return false
+}
+
+func (e claimAnswered) handle(w *worker, m moment) {
+	w.flights.underway--
+	f, answer := e.flight, role.Answer{Ack: e.ack, Err: e.err}
+	if f.timer.Claimed(answer) {
+		w.won(f, f.request)
+	}
+	if f.timer.Stage >= role.Fired {
+		w.leftOut(f.timer)
+	}
+	s := w.timers.stream.AfterClaim(f.timer, len(f.Data), answer)
+	w.apply(f, timerStep(m, f, s), m)
+}
+
+// leftOut counts the occurrences of a series that were missed, once that is stored.
+func (w *worker) leftOut(a *role.Alarm) {
+	w.engine.Tally.Missed.Add(uint64(a.Left))
+	a.Left = 0
+}
+
+// won goes on with a timer whose firing is stored. From then on it is a message as any other.
+func (w *worker) won(f *flight, r message.Request) {
+	if f.timer.Swept() {
+		w.engine.Tally.Swept.Add(1)
+	}
+	r.Hop = max(r.Hop, f.request.Hop)
+	f.request, f.tries = r, 0
+}
+
+// lookAt reads what is true of a timer.
+func (w *worker) lookAt(f *flight) {
+	subject, generation, look := f.timer.Subject, f.timer.Generation, w.timers.stream.Look
+	if f.timer.FirstLook() {
+		look = w.timers.stream.LookAtRound
+	}
+	w.ask(func(ctx context.Context) event {
+		see, err := look(ctx, subject, generation)
+		return examined{f, see, err}
+	})
+}
+
+// lookBefore asks whether the rounds before are settled.
+func (w *worker) lookBefore(f *flight) {
+	f.timer.Asked()
+	subject, series, generation := f.timer.Subject, f.request.Origin().Series, f.timer.Generation
+	w.ask(func(ctx context.Context) event {
+		settled, alone, err := w.timers.stream.BeforeSettled(ctx, subject, series, generation)
+		return preceded{f, settled, alone, err}
+	})
+}
+
+func (e preceded) handle(w *worker, m moment) {
+	w.flights.underway--
+	f := e.flight
+	w.timers.looking--
+	w.lookOn()
+	switch {
+	case e.err != nil: // it may be gone itself
+		f.timer.Stage = role.Doubt
+		w.apply(f, repeatLater(m, f, e.err), m)
+	case !e.settled && f.when().After(m.now):
+		w.flights.hold(f, f.when()) // it was asked ahead
+	case !e.settled:
+		w.apply(f, wait(m, f), m)
+	default:
+		f.timer.BeforeSettled(e.alone)
+		f.tries = 0
+		w.proceed(f, m)
+	}
+}
+
+func (e examined) handle(w *worker, m moment) {
+	w.flights.underway--
+	f := e.flight
+	w.timers.looking--
+	w.lookOn()
+	if e.err != nil {
+		w.notes.Log(slog.LevelWarn, "the last entry of a timer cannot be read; trying again", "timer", f.timer.Subject,
+			"err", e.err)
+		w.apply(f, repeatLater(m, f, e.err), m)
+		return
+	}
+	entry := e.see.Entry
+	s := w.timers.stream.Examined(f.timer, e.see, m.now, time.Now())
+	switch s.Kind {
+	case role.Anew: // by what the set says itself
+		w.anew(f, entry, e.see.In.Data)
+		f.timer.Read(e.see)
+	case role.Deliver:
+		if !w.take(f, m) {
+			return
+		}
+		f.problem, f.Data = entry.Problem, e.see.In.Data
+		w.won(f, f.timer.Found(e.see))
+	}
+	w.apply(f, timerStep(m, f, s), m)
+}

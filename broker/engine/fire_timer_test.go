@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"delaybroker/broker/acks"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer/role"
+)
+
+// TestDecideTimer is a timer at its exact edges, in its own lane and in a level, until its firing is decided and after.
+func TestDecideTimer(t *testing.T) {
+	const sec, half = time.Second, 30 * time.Minute
+	set := role.Alarm{Generation: 7}
+	marker := role.Alarm{Generation: 7, Stage: role.Doubt}
+	with := func(a role.Alarm, change func(*role.Alarm)) role.Alarm { change(&a); return a }
+	gone := func(a *role.Alarm) { a.Superseded = true }
+	fired := func(a *role.Alarm) { a.Won(9) }
+	settled := func(a *role.Alarm) { a.Stage, a.Entry = role.Settled, 9 }
+	past := message.Request{Expires: after(2 * sec)}
+	for _, tt := range []struct {
+		name    string
+		timer   role.Alarm
+		kind    laneKind
+		delay   time.Duration
+		due     time.Duration // after it was stored
+		now     time.Duration
+		crowded bool
+		guess   bool // the time is an estimate
+		request message.Request
+		problem *message.Problem
+		want    string
+	}{
+		{name: "due now", timer: set, want: "claim"},
+		{name: "a nanosecond before", timer: set, due: 2 * sec, now: 2*sec - 1, want: "hold until 2s"},
+		{name: "due, as far as is guessed", timer: set, due: sec, now: sec, guess: true, want: "hold until 1s"},
+		{name: "due and in doubt", timer: marker, want: "examine"},
+		{name: "due sooner than it would be armed", timer: set, due: sec - 1, want: "hold until 999.999999ms"},
+		{name: "far", timer: set, due: time.Hour, want: "hold until 1s"},
+		{name: "far, and rested", timer: set, due: time.Hour, now: sec, want: "hop into 30m"},
+		{name: "far, and there is little room", timer: set, due: time.Hour, crowded: true, want: "hop into 30m"},
+		{name: "within the horizon when it has rested", timer: set, due: 4 * sec, now: sec, want: "hold until 4s"},
+		{name: "a marker that waits", timer: marker, kind: plainLane{}, delay: half, due: half, want: "hold until 30m0s"},
+		{name: "a marker that moves on", timer: marker, kind: plainLane{}, delay: half, due: time.Hour,
+			now: half - 50*time.Millisecond, want: "hop into 30m"},
+		{name: "a marker that is due", timer: marker, kind: plainLane{}, delay: half, due: half, now: half,
+			want: "examine"},
+
+		{name: "replaced", timer: with(set, gone), due: time.Hour, want: "arrive"},
+		{name: "replaced when it was due", timer: with(set, gone), want: "arrive"},
+		{name: "replaced when it may have fired", timer: with(marker, gone), want: "examine"},
+		{name: "replaced when it had fired", timer: with(with(set, fired), gone), want: "fire"},
+		{name: "expired, and nobody has decided", timer: set, now: 3 * sec, request: past, want: "claim"},
+		{name: "fired", timer: with(set, fired), want: "fire"},
+		{name: "fired and expired", timer: with(set, fired), now: 3 * sec, request: past, want: "dead: expired"},
+		{name: "bad", timer: set, due: time.Hour, problem: message.Problemf(message.BadTimer, "x"), want: "dead: bad_timer"},
+		{name: "settled", timer: with(set, settled), want: "remove"},
+		{name: "nothing to do", timer: role.Alarm{Stage: role.Settled}, want: "arrive"},
+	} {
+		if tt.kind == nil {
+			tt.kind = new(timersLane)
+		}
+		tt.request.Due = after(tt.due)
+		f := &flight{Stored: lane.Stored{At: after(0)}, request: tt.request, problem: tt.problem, timer: &tt.timer}
+		p := plan{kind: tt.kind, delay: tt.delay, ladder: mustLadder(t, "1s 5s 1m 30m")}
+		m := moment{now: epoch.Add(tt.now), proven: !tt.guess, crowded: tt.crowded}
+		if got := next(p, m, f).String(); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestTimerStep: a step of package alarm is taken as that of any message. What was not answered is repeated as soon as
+// there is a connection.
+func TestTimerStep(t *testing.T) {
+	f := &flight{timer: &role.Alarm{Generation: 7}, request: message.Request{Due: after(0)}}
+	for _, tt := range []struct {
+		step role.Step
+		want string
+	}{
+		{role.Step{Kind: role.Hold, At: epoch.Add(6 * time.Second)}, "hold until 6s"},
+		{role.Step{Kind: role.BackOff}, "back off until 50ms"},
+		{role.Step{Kind: role.Repeat, Err: acks.ErrTimeout}, "back off until 50ms"},
+		{role.Step{Kind: role.Repeat, Err: acks.ErrDisconnected}, "hold until 0s"},
+		{role.Step{Kind: role.Examine}, "examine"},
+		{role.Step{Kind: role.Claim}, "claim"},
+		{role.Step{Kind: role.Anew}, "claimed"},
+		{role.Step{Kind: role.Deliver}, "claimed"},
+		{role.Step{Kind: role.Remove}, "remove"},
+		{role.Step{Kind: role.LetGo}, "arrive"},
+		{role.Step{Kind: role.Dead, Why: message.Problemf(message.TooLarge, "x")}, "dead: too_large"},
+	} {
+		if got := timerStep(moment{now: epoch, proven: true}, f, tt.step).String(); got != tt.want {
+			t.Errorf("%d: %s, want %s", tt.step.Kind, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"crypto/rand"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer/role"
+	"delaybroker/levels"
+	"delaybroker/wheel"
+)
+
+// flight is a message in memory, from being read to having arrived elsewhere.
+type flight struct {
+	lane.Stored // without its header, of which request holds the part that is needed
+	request     message.Request
+	problem     *message.Problem // why it cannot be delivered; nil when it can
+	mark        lane.Mark
+	size        int // bytes accounted: see cost
+	grown       int // of them, those by which it grew when it was unpacked; zero if it never was packed
+
+	tries   int      // publishes in a row that were not answered, or found no room
+	silent  int      // deliveries that a target did not answer although it should
+	refused string   // the level that refused the last hop; the next smaller level is tried
+	sent    *publish // one of our streams may have stored it: it is repeated unchanged
+	overdue wheel.Handle
+	waits   wheel.Handle // on the wheel; see hold
+	timer   *role.Alarm  // of a named timer; nil otherwise
+
+	unproven *unproven // its seal is by an unknown key; nil when it is not
+}
+
+// unproven keeps a message as it was stored, to read it again once more keys are known.
+type unproven struct {
+	incoming message.Incoming // as it was stored
+	since    time.Time        // local
+}
+
+// newer reports whether a newer broker wrote it, in a format that this one cannot read.
+func (f *flight) newer() bool { return f.problem != nil && f.problem.Code == message.NewerFormat }
+
+func (f *flight) storedAt() leader.Time { return leader.At(f.At) }
+
+// when is the time at which it is to be delivered.
+func (f *flight) when() leader.Time { return leader.At(f.request.When()) }
+
+// publish is a message on its way into one of our streams. It is the same however often it is sent: elsewhere, or under
+// another id, nobody could tell that it is a copy. Its headers are made each time it is sent, and not kept: they would
+// take more memory than all else that is kept of a small message.
+type publish struct {
+	kind    stepKind         // hop, retry, park or dead
+	level   levels.Level     // of a hop or a retry
+	as      *message.Request // the message's request there; mostly the flight's own, which stays as it is meanwhile
+	why     *message.Problem // of a dead letter
+	stream  string           // where it is to be stored, and whose answer counts
+	subject string
+	found   uint64 // the sequence at which the stream says that it has it already; zero when it does not say so
+	anew    string // what makes its id one that nobody can have used; empty until that is needed
+
+	marker *role.Alarm // of a marker: the timer for which it stands, whose body stays where it is; nil otherwise
+}
+
+// header makes the headers, without a seal.
+func (p *publish) header() message.Header {
+	var h message.Header
+	switch {
+	case p.kind == dead:
+		h = p.as.DeadHeader(p.why)
+	case p.marker != nil:
+		h = p.marker.MarkerHeader(*p.as)
+	default:
+		h = p.as.HopHeader()
+	}
+	if p.anew != "" {
+		h[jetstream.MsgIDHeader] = []string{h[jetstream.MsgIDHeader][0] + p.anew}
+	}
+	return h
+}
+
+// body is what the publish has as its body.
+func (p *publish) body(f *flight) []byte {
+	if p.marker != nil {
+		return nil
+	}
+	return f.Data
+}
+
+// renew gives the publish an id that nobody can have used.
+func (p *publish) renew() {
+	p.found, p.anew = 0, p.anew+"+"+rand.Text()
+}

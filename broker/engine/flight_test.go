@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/config"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// TestFlightCost compares the bytes that are accounted for a message with those that it takes on the heap while it is
+// underway to a target or to another lane.
+func TestFlightCost(t *testing.T) {
+	const delivery = 512 // of deliverer and inbox: see TestDeliveryCost of package deliver
+	names, err := message.NewNames("delay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := message.Policy{Names: names, MaxDelay: config.DefaultMaxDelay}
+	for _, tt := range []struct {
+		body, headers int
+		hop           bool
+	}{
+		{0, 0, false}, {100, 2, false}, {256, 4, false}, {256, 0, true}, {256, 4, true}, {1000, 20, false},
+		{33 << 10, 0, true},
+	} {
+		const count = 1000
+		all := newFlights(nil)
+		kept := make([]*flight, 0, count)
+		before := natstest.Heap()
+		for seq := range uint64(count) {
+			s := storedMessage(t, policy, seq+1, tt.body, tt.headers, tt.hop)
+			f := all.take(s, lane.Mark{})
+			f.request, f.problem = policy.Parse(s.Incoming("DELAY_10s"))
+			f.Header = nil
+			all.hold(f, f.when())
+			all.date(f, f.when(), true)
+			f.sent = &publish{kind: hop, as: &f.request, subject: names.Hop("1m", f.request.Target)}
+			kept = append(kept, f)
+		}
+		took := natstest.Heap() - before + count*delivery
+		if took > all.bytes {
+			t.Errorf("a body of %d with %d headers takes %d bytes, and is accounted with %d",
+				tt.body, tt.headers, took/count, all.bytes/count)
+		} else if all.bytes > 2*took {
+			t.Errorf("a body of %d with %d headers takes %d bytes, and is accounted with %d: that is more than twice",
+				tt.body, tt.headers, took/count, all.bytes/count)
+		}
+		runtime.KeepAlive(kept)
+	}
+}
+
+// storedMessage is a message as nats.go hands it over: its body is the end of what came over the wire. A hop has the
+// headers of a lane besides.
+func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int, hop bool) lane.Stored {
+	t.Helper()
+	subject, header := "delay.10s.orders.x", message.Header{}
+	for n := range headers {
+		header[fmt.Sprintf("X-Name-%c", 'a'+n)] = []string{strings.Repeat("v", 20)}
+	}
+	if hop {
+		r, problem := p.Parse(message.Incoming{
+			Stream: "DELAY_10s", Sequence: seq, At: epoch.Stamp(), Subject: subject, Header: header,
+		})
+		if problem != nil {
+			t.Fatal(problem)
+		}
+		subject, header = p.Names.Hop("10s", "orders.x"), r.HopHeader()
+		message.NewKeys([]string{"as long as one must be"}, time.Time{}).SealMessage(subject, header, nil, time.Time{})
+	}
+	wire := []byte("NATS/1.0\r\n")
+	for name, values := range header {
+		wire = fmt.Appendf(wire, "%s: %s\r\n", name, values[0])
+	}
+	wire = append(wire, "\r\n"...)
+	header, err := nats.DecodeHeadersMsg(wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lane.Stored{
+		Sequence: seq, At: epoch.Stamp(), Subject: strings.Clone(subject), Header: header, Size: len(wire) + body,
+		Data: append(make([]byte, 0, len(wire)+body), wire...)[len(wire):][:body],
+	}
+}

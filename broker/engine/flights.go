@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"iter"
+	"time"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
+	"delaybroker/wheel"
+)
+
+const (
+	// keysRetry is how soon a message with a seal of an unknown key is looked at again.
+	keysRetry = time.Second
+	// unprovenMost and unprovenMostBytes bound the messages of a lane that wait until their key is known. Further messages
+	// count as forged, and become dead letters: a client that forges seals must not fill the lane.
+	unprovenMost      = 256
+	unprovenMostBytes = 1 << 20
+	// flightOverhead is the memory that a message takes besides its bytes, as TestFlightCost measures it: the lane's
+	// record of it, what its headers were read into, and a publish that is underway.
+	flightOverhead = 2 << 10
+	// headerOverhead is that of each header that is passed on, besides its name and value.
+	headerOverhead = 96
+)
+
+// flights are the messages that a lane has in memory: each from being read to having arrived, in one of these places
+//
+//	on the wheel      until something is to be decided about it; mostly packed
+//	again             likewise, after a try that failed: it must not wait behind packed messages that find no room
+//	untimed           until the leader's time is known; kept in the order of reading
+//	underway          its publish, or a question about it, is not answered yet
+//	halted            until a pause that is closing is over; kept in the order of due times
+//	unchecked         until one of the questions about copies has ended
+//
+// It belongs to the lane's loop.
+type flights struct {
+	wheel     *wheel.Wheel[waiting]
+	again     *wheel.Wheel[*flight]
+	overdue   *wheel.Wheel[struct{}] // when messages that are on their way should have left
+	untimed   []*flight
+	halted    []*flight
+	unchecked []*flight
+	account   *account // the lane's part of the instance's memory
+
+	count    int // messages, wherever they wait
+	bytes    int // of memory that they take
+	packed   int // of those on the wheel
+	growth   int // bytes that messages have grown by, since they were unpacked
+	underway int // publishes and questions that are not answered
+	checking int // questions about copies among them
+
+	newer map[*flight]struct{} // messages of a newer format, which cannot be read
+
+	unproven      int // messages with a seal of an unknown key
+	unprovenBytes int
+
+	scratch []byte // of pack
+}
+
+func newFlights(a *account) *flights {
+	return &flights{wheel: wheel.New[waiting](), again: wheel.New[*flight](), overdue: wheel.New[struct{}](), account: a,
+		newer: make(map[*flight]struct{})}
+}
+
+// take begins a flight with a message that was read.
+func (f *flights) take(s lane.Stored, m lane.Mark) *flight {
+	fl := &flight{Stored: s, mark: m, size: cost(s)}
+	f.count++
+	f.bytes += fl.size
+	return fl
+}
+
+// hold puts a message on the wheel. A message that was packed before is packed again, or waits apart: see again.
+func (f *flights) hold(fl *flight, until leader.Time) {
+	switch {
+	case fl.grown == 0:
+		fl.waits = f.wheel.Add(until.Stamp(), waiting{flight: fl})
+	case !f.pack(fl, until):
+		f.again.Add(until.Stamp(), fl)
+	}
+}
+
+// takeOff takes a message off the wheel, and reports whether it was there.
+func (f *flights) takeOff(fl *flight) bool { return f.wheel.Remove(fl.waits) }
+
+// grow accounts more bytes of a message.
+func (f *flights) grow(fl *flight, bytes int) {
+	fl.size += bytes
+	f.bytes += bytes
+}
+
+// due takes the due messages off the wheel, in order, as far as there is room to unpack them.
+func (f *flights) due(now leader.Time) iter.Seq2[leader.Time, *flight] {
+	return func(yield func(leader.Time, *flight) bool) {
+		for due, fl := range f.again.Advance(now.Stamp()) {
+			if !yield(leader.At(due), fl) {
+				return
+			}
+		}
+		if f.blocked() {
+			return
+		}
+		for due, w := range f.wheel.Advance(now.Stamp()) {
+			fl := w.flight
+			if fl == nil {
+				fl = f.unpack(w.packed)
+			}
+			if !yield(leader.At(due), fl) || f.blocked() {
+				return
+			}
+		}
+	}
+}
+
+// wakes is when the first message is due that can be taken off the wheel now.
+func (f *flights) wakes() (leader.Time, bool) {
+	if f.blocked() {
+		due, ok := f.again.Next()
+		return leader.At(due), ok
+	}
+	return f.next()
+}
+
+// next is when the first message on the wheel is due.
+func (f *flights) next() (leader.Time, bool) {
+	due, ok := f.wheel.Next()
+	if again, any := f.again.Next(); any && (!ok || again.Before(due)) {
+		return leader.At(again), true
+	}
+	return leader.At(due), ok
+}
+
+// waiting is how many messages wait on the wheel or for the time.
+func (f *flights) waiting() int {
+	return f.wheel.Len() + f.again.Len() + len(f.untimed) + len(f.halted)
+}
+
+// date notes since when a message should have left, or that it is not overdue.
+func (f *flights) date(fl *flight, since leader.Time, overdue bool) {
+	f.overdue.Remove(fl.overdue)
+	if overdue {
+		fl.overdue = f.overdue.Add(since.Stamp(), struct{}{})
+	}
+}
+
+// oldest is when the oldest message should have left: of the messages that are dated, or of those on the wheel. A
+// message that is to be moved comes off the wheel a lookahead before it should leave. So every message on the wheel
+// counts as overdue only after a lookahead: a message may count as overdue too late, but never too early.
+func (f *flights) oldest() (since leader.Time, ok bool) {
+	dated, ok := f.overdue.Next()
+	since = leader.At(dated)
+	if next, any := f.next(); any && (!ok || next.Add(lookahead).Before(since)) {
+		return next.Add(lookahead), true
+	}
+	return since, ok
+}
+
+// end lets a message go.
+func (f *flights) end(fl *flight) {
+	f.count--
+	f.bytes -= fl.size
+	f.growth -= fl.grown
+	f.overdue.Remove(fl.overdue)
+	delete(f.newer, fl)
+}
+
+// await counts a message with a seal of an unknown key, and reports whether there is room for it to wait.
+func (f *flights) await(fl *flight, local time.Time) (room bool) {
+	if fl.unproven.since.IsZero() {
+		fl.unproven.since = local
+		f.unproven++
+		f.unprovenBytes += fl.size
+	}
+	return f.unproven <= unprovenMost && f.unprovenBytes <= unprovenMostBytes
+}
+
+// proven ends that wait.
+func (f *flights) proven(fl *flight) {
+	fl.unproven = nil
+	f.unproven--
+	f.unprovenBytes -= fl.size
+}
+
+// cost is how many bytes a message takes while it is in memory. The allocator rounds up by a quarter at most.
+func cost(s lane.Stored) int {
+	headers := 0
+	for name, values := range s.Header {
+		for _, v := range values {
+			if headers += len(v); !message.Ours(name) {
+				headers += headerOverhead + len(name)
+			}
+		}
+	}
+	return s.Size + s.Size/4 + headers + flightOverhead
+}

@@ -1,0 +1,39 @@
+package engine
+
+import "sync"
+
+// mailbox is a queue with one reader, a loop. Any goroutine may put values into it. It has no bound of its own: the
+// loop bounds the number of answers that it waits for, and so the length of the queue. A channel of that capacity would
+// cost megabytes on every idle lane.
+type mailbox[T any] struct {
+	mu    sync.Mutex    // guards items and taken
+	items []T           // put since the last Take
+	taken []T           // returned by the last Take; its memory is reused by the next
+	bell  chan struct{} // one slot; full if an item was put since the loop last received from it
+}
+
+// newMailbox returns an empty mailbox.
+func newMailbox[T any]() *mailbox[T] { return &mailbox[T]{bell: make(chan struct{}, 1)} }
+
+// Bell returns a channel that has a value after Put. The loop receives from it and then calls Take.
+func (m *mailbox[T]) Bell() <-chan struct{} { return m.bell }
+
+// Put adds an item; it never blocks.
+func (m *mailbox[T]) Put(item T) {
+	m.mu.Lock()
+	m.items = append(m.items, item)
+	m.mu.Unlock()
+	select {
+	case m.bell <- struct{}{}:
+	default:
+	}
+}
+
+// Take returns the items that were put since the last Take, in order. The slice is valid until the next Take.
+func (m *mailbox[T]) Take() []T {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.taken) // so that no old item stays reachable
+	m.items, m.taken = m.taken[:0], m.items
+	return m.taken
+}

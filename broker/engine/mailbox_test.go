@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// TestMailboxRings: the bell rings once for any number of items, after they can be taken.
+func TestMailboxRings(t *testing.T) {
+	m := newMailbox[int]()
+	if got := m.Take(); len(got) > 0 {
+		t.Errorf("an empty box holds %v", got)
+	}
+	m.Put(1)
+	m.Put(2)
+	<-m.Bell()
+	if got, want := m.Take(), []int{1, 2}; !slices.Equal(got, want) {
+		t.Errorf("took %v, want %v", got, want)
+	}
+	select {
+	case <-m.Bell():
+		t.Error("the bell rings for nothing")
+	default:
+	}
+}
+
+// TestMailboxSlicesAreGoodUntilTheNextTake puts items while the loop still reads the taken ones.
+func TestMailboxSlicesAreGoodUntilTheNextTake(t *testing.T) {
+	m := newMailbox[int]()
+	next := 0
+	for round := range 20 {
+		for range round {
+			m.Put(next)
+			next++
+		}
+		taken := m.Take()
+		for range 3 * round {
+			m.Put(-1)
+		}
+		for i, got := range taken {
+			if want := next - round + i; got != want {
+				t.Fatalf("round %d: took %v, want %d at %d", round, taken, want, i)
+			}
+		}
+		m.Take()
+	}
+}
+
+// TestMailboxForgets: the mailbox keeps no reference to an item after the Take that follows the one that returned it.
+func TestMailboxForgets(t *testing.T) {
+	m := newMailbox[*int]()
+	for range 100 {
+		m.Put(new(int))
+	}
+	m.Take()
+	m.Take()
+	for _, kept := range [][]*int{m.items, m.taken} {
+		for _, p := range kept[:cap(kept)] {
+			if p != nil {
+				t.Fatal("the box keeps what was taken two takes ago")
+			}
+		}
+	}
+}
+
+// TestMailboxFromManySides: with several senders the mailbox loses no item, keeps each sender's order, and never leaves
+// an item without a bell.
+func TestMailboxFromManySides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // a lost bell is a deadlock, which the bubble reports
+		const senders, each = 8, 1000
+		m := newMailbox[[2]int]()
+		var sending sync.WaitGroup
+		for s := range senders {
+			sending.Go(func() {
+				for i := range each {
+					m.Put([2]int{s, i})
+				}
+			})
+		}
+		var next [senders]int
+		for got := 0; got < senders*each; {
+			<-m.Bell()
+			for _, item := range m.Take() {
+				if next[item[0]] != item[1] {
+					t.Fatalf("sender %d: item %d, want %d", item[0], item[1], next[item[0]])
+				}
+				next[item[0]]++
+				got++
+			}
+		}
+		sending.Wait()
+	})
+}

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/streams"
+)
+
+// TestStampsThatFallBack reads a level whose first message was stamped by a leader five seconds ahead of the next: the
+// messages behind it are due before it, and wait for it neither to be read nor to go out.
+func TestStampsThatFallBack(t *testing.T) {
+	base := time.Now()
+	w := tenSeconds(t, base)
+	store := func(seq uint64, ago time.Duration) {
+		w.read(storedAgo(seq, 300, base, ago), base)
+	}
+	store(1, 3*time.Second) // by the fast leader
+	for seq := range uint64(299) {
+		if !w.hungry(base) {
+			t.Fatalf("after %d messages it waits for the first to be due", seq+1)
+		}
+		store(seq+2, 8*time.Second)
+	}
+	now := leader.At(base.Round(0))
+	if next, ok := w.flights.next(); !ok || next.Sub(now) > 2*time.Second+time.Millisecond {
+		t.Fatalf("the next one is due %s from now, want 2s: those behind the first", next.Sub(now))
+	}
+	n := 0
+	for _, f := range w.flights.due(now.Add(2 * time.Second)) {
+		if f.Sequence == 1 {
+			t.Error("the first came before it was due")
+		}
+		n++
+	}
+	if n != 299 {
+		t.Errorf("%d are due after 2s, want all 299 behind the first", n)
+	}
+}
+
+// TestReadBehindWhatIsDue: messages that became due while the loop was busy, or did not know the time, go out before
+// messages that are read then and due later.
+func TestReadBehindWhatIsDue(t *testing.T) {
+	for name, busy := range map[string]time.Duration{"busy": leader.Trust / 2, "the time unknown": 2 * leader.Trust} {
+		t.Run(name, func(t *testing.T) {
+			base := time.Now()
+			w := tenSeconds(t, base)
+			const count = 300
+			for i := range count { // due from 10 ms after base on, one every 10 µs; the last third are read when all are due
+				at := base
+				if i >= 2*count/3 {
+					at = base.Add(busy)
+				}
+				w.read(storedAgo(uint64(i+1), count, base, 9990*time.Millisecond-time.Duration(i)*10*time.Microsecond), at)
+			}
+			then := base.Add(busy)
+			w.clock.take(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: count})
+			m := w.moment(then)
+			w.decideUntimed(m)
+			w.send(m, then)
+			sent := *w.engine.Deliver.(*recorder)
+			if len(sent) != count {
+				t.Fatalf("%d were sent, want %d", len(sent), count)
+			}
+			for i, m := range sent {
+				if want := fmt.Sprint(i + 1); string(m.Data) != want {
+					t.Fatalf("number %s was sent where %s should have been", m.Data, want)
+				}
+			}
+		})
+	}
+}
+
+// TestOverdueGoesOutByDueTime: messages that waited to be moved when an outage began, and are overdue after it, are
+// sent in the order of their due times, not in the order in which they were to be moved.
+func TestOverdueGoesOutByDueTime(t *testing.T) {
+	base := time.Now()
+	w := tenSeconds(t, base)
+	for seq, wait := range []time.Duration{3 * time.Minute, time.Minute, 2 * time.Minute} {
+		f := w.flights.take(storedAgo(uint64(seq+1), 3, base, 0).Stored, lane.Mark{})
+		f.request.Due = base.Round(0).Add(wait)
+		w.proceed(f, w.moment(base))
+	}
+	then := base.Add(time.Hour)
+	w.clock.take(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: 3})
+	w.send(w.moment(then), then)
+	var got string
+	for _, m := range *w.engine.Deliver.(*recorder) {
+		got += string(m.Data)
+	}
+	if got != "231" {
+		t.Errorf("sent in the order %s, want 231", got)
+	}
+}
+
+// TestFullLaneWaitsForAnswers: a lane that has a backlog and is full sends more messages once most of those it sent are
+// answered, or after some time without these answers. A silent target keeps the lane full for that time, but only once:
+// the lane does not wait for it again.
+func TestFullLaneWaitsForAnswers(t *testing.T) {
+	base := time.Now()
+	w := tenSeconds(t, base)
+	w.engine.Settings.HoldMessages = 16 // so 32 are all it holds
+	seq := uint64(0)
+	read := func(n int, at time.Time) { // due together, so that more of them may yet be read
+		for range n {
+			seq++
+			w.read(storedAgo(seq, 300, base, 15*time.Second), at)
+		}
+	}
+	answer := func(n int) { w.flights.underway, w.flights.count = w.flights.underway-n, w.flights.count-n }
+	expect := func(at time.Time, want int) (wait time.Duration) {
+		t.Helper()
+		wait = w.send(moment{now: leader.At(base.Round(0).Add(at.Sub(base))), proven: true}, at)
+		if sent := *w.engine.Deliver.(*recorder); len(sent) != want {
+			t.Fatalf("%d were sent after %s, want %d", len(sent), at.Sub(base), want)
+		}
+		return wait
+	}
+	read(32, base)
+	expect(base, 32)
+	answer(16)
+	read(16, base)
+	expect(base, 48)
+
+	answer(12) // of 32; the target of the others is silent
+	read(12, base)
+	if wait := expect(base, 48); wait != answerWait {
+		t.Errorf("it waits %s for answers, want %s", wait, answerWait)
+	}
+	expect(base.Add(answerWait-1), 48)
+	then := base.Add(answerWait)
+	expect(then, 60)
+
+	answer(12)
+	read(12, then)
+	expect(then, 72)
+}
+
+// storedAgo is a message of a level of ten seconds, as it is read.
+func storedAgo(seq, last uint64, base time.Time, ago time.Duration) lane.Item {
+	return lane.Item{Epoch: 1, Stored: lane.Stored{
+		Sequence: seq, At: base.Round(0).Add(-ago), Behind: last - seq,
+		Subject: "delay.10s.orders.x", Data: []byte(fmt.Sprint(seq)), Size: 64,
+	}}
+}
+
+// tenSeconds is a worker of such a level.
+func tenSeconds(t *testing.T, now time.Time) *worker {
+	t.Helper()
+	return atWork(t, streams.Spec{Stream: "DELAY_10s", Kind: streams.Level, Name: "10s", Delay: 10 * time.Second}, now)
+}

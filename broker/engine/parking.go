@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/pause"
+)
+
+const (
+	// haltWait is how soon a message is looked at again that was about to leave the lane of a pause.
+	haltWait = time.Second
+	// pausedOut is why a message for a paused target waits in a retry lane.
+	pausedOut = "its target is paused, and the stream for what is paused takes nothing"
+	// parkMost is how many messages of a lane may wait for the answer of a stream for what is paused that has not answered
+	// for parkPatience. Further messages wait in a retry lane: a stream without a leader must not fill the lane's memory.
+	parkMost     = 256
+	parkPatience = time.Second
+)
+
+// pausedLane is the lane of one pause. Its messages are released: the lane is read only while it drains.
+type pausedLane struct {
+	plainLane
+	pause  string // its id
+	filter string // its subjects
+}
+
+func (l pausedLane) source() source { return source{filter: l.filter, share: freeShare} }
+
+// parse notes the pause for which the message has waited, whatever way it takes from here.
+func (l pausedLane) parse(w *worker, f *flight, in message.Incoming) {
+	l.plainLane.parse(w, f, in)
+	f.request.Released = l.pause
+}
+
+func (l pausedLane) due(p plan, m moment, f *flight) step {
+	if again, ok := m.pauses.Get(l.pause); ok && again.State == pause.Paused {
+		return step{kind: hold, at: m.now.Add(haltWait)} // the worker of its lane is about to stop
+	}
+	return l.plainLane.due(p, m, f)
+}
+
+func (l pausedLane) commit(ctx context.Context, c *committer, todo commit) error {
+	return c.api.PurgeBelow(ctx, c.stream, l.filter, todo.upTo+1)
+}
+
+// fireOrPark decides about a message that is due: it goes to its target, or waits in the lane of a pause. What waited
+// for a pause goes out when that is resumed, whatever way it takes then, unless another pause matches its target too.
+func fireOrPark(p plan, m moment, f *flight) step {
+	id, state := m.pauses.Of(f.request.Target, f.request.Released)
+	if again, ok := m.pauses.Get(f.request.Released); ok && again.State == pause.Paused {
+		id, state = again.ID, again.State
+	}
+	switch {
+	case state == pause.Over:
+		return fireAtHome(p, m, f)
+	case state == pause.Closing:
+		return step{kind: halt}
+	case !m.parks:
+		return deferred(p, m, f, mostDeferred, pausedOut)
+	}
+	as := f.request // it goes out by its due time then, and keeps its turn at its target's rate
+	as.RetryAt, as.Deferred, as.Released = time.Time{}, "", ""
+	return step{kind: park, pause: id, as: &as}
+}
+
+// parking knows whether the stream for what is paused takes a lane's messages. The zero parking believes that it does.
+type parking struct {
+	open int       // messages that it has not answered
+	at   time.Time // local; when it last answered, or the first of them was sent
+}
+
+// begin notes that a message is sent there for the first time.
+func (p *parking) begin(local time.Time) {
+	if p.open == 0 {
+		p.at = local
+	}
+	p.open++
+}
+
+// answered notes an answer. Without one, the message is sent again, and stays open.
+func (p *parking) answered(a storeAnswer, local time.Time) {
+	if a.err != nil {
+		return
+	}
+	p.open, p.at = max(0, p.open-1), local
+}
+
+// able reports whether to send another message there.
+func (p *parking) able(local time.Time) bool {
+	return p.open < parkMost || local.Sub(p.at) < parkPatience
+}

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"testing"
+	"time"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+	"delaybroker/broker/pause"
+)
+
+// TestDecideAboutPaused is what becomes of a message that is due, by the state of the pause that matches its target, in
+// any lane, in the lane of that pause, and after it has left that.
+func TestDecideAboutPaused(t *testing.T) {
+	ladder := mustLadder(t, "1s 5s 1m")
+	list := func(first, second pause.State) *pause.List {
+		return &pause.List{Version: 1, Pauses: []pause.Pause{
+			{ID: "first", Pattern: "a.>", State: first}, {ID: "second", Pattern: "a.b", State: second},
+		}}
+	}
+	for _, tt := range []struct {
+		name          string
+		first, second pause.State
+		lane          string // of a pause
+		released      string
+		unable        bool // to park
+		want          string
+	}{
+		{"not paused", pause.Over, pause.Over, "", "", false, "fire"},
+		{"paused", pause.Paused, pause.Over, "", "", false, "park for first"},
+		{"paused twice", pause.Paused, pause.Paused, "", "", false, "park for first"},
+		{"resumed", pause.Resuming, pause.Over, "", "", false, "park for first"},
+		{"closing", pause.Closing, pause.Over, "", "", false, "halt"},
+		{"closing, and paused by another", pause.Closing, pause.Paused, "", "", false, "halt"},
+		{"no stream for it", pause.Paused, pause.Over, "", "", true, "retry in 30s at 30s after 2"},
+		{"out of the lane", pause.Resuming, pause.Over, "first", "", false, "fire"},
+		{"out of the lane at the end", pause.Closing, pause.Over, "first", "", false, "fire"},
+		{"out of the lane, and paused by another", pause.Resuming, pause.Paused, "first", "", false, "park for second"},
+		{"in the lane, and paused again", pause.Paused, pause.Over, "first", "", false, "hold until 1s"},
+		{"in the lane of a pause that nobody knows", pause.Over, pause.Over, "third", "", false, "fire"},
+		{"released", pause.Resuming, pause.Over, "", "first", false, "fire"},
+		{"released, and paused again", pause.Paused, pause.Over, "", "first", false, "park for first"},
+		{"released, and paused by another", pause.Over, pause.Paused, "", "first", false, "park for second"},
+	} {
+		p := plan{kind: plainLane{}, ladder: ladder, retries: mustLadder(t, "1s 30s"), attempts: 9}
+		if tt.lane != "" {
+			p.kind = pausedLane{pause: tt.lane}
+		}
+		f := &flight{Stored: lane.Stored{At: after(-time.Hour)}, request: message.Request{
+			Target: "a.b", Due: after(-time.Minute), RetryAt: after(-time.Second), Paced: "turn", Attempts: 2,
+			Released: cmp.Or(tt.lane, tt.released),
+		}}
+		s := next(p, moment{now: epoch, proven: true, pauses: list(tt.first, tt.second), parks: !tt.unable}, f)
+		got := s.String()
+		switch s.kind {
+		case park:
+			got = "park for " + s.pause
+			if as := *s.as; !as.RetryAt.IsZero() || as.Paced != "turn" || as.Released != "" || as.Attempts != 2 {
+				t.Errorf("%s: it is parked as %+v, want its attempts and its turn, and no time", tt.name, as)
+			}
+		case halt:
+			got = "halt"
+		}
+		if got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+	early := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Target: "a.b", Due: after(1)}}
+	p := plan{kind: plainLane{}, ladder: ladder}
+	m := moment{now: epoch, proven: true, pauses: list(pause.Paused, pause.Over)}
+	if s := next(p, m, early); s.kind != hold {
+		t.Errorf("before it is due: %s, want hold", s)
+	}
+}
+
+// TestParkingGivesUp: a stream that answers nothing gets no more than a few messages, and the next when it answers.
+func TestParkingGivesUp(t *testing.T) {
+	var p parking
+	start := time.Now()
+	for range 2 * parkMost { // a burst
+		if !p.able(start) {
+			t.Fatal("a burst is refused")
+		}
+		p.begin(start)
+	}
+	p.answered(storeAnswer{err: errors.New("timeout")}, start.Add(2*parkPatience))
+	if p.able(start.Add(parkPatience)) {
+		t.Error("it takes more although nothing was answered")
+	}
+	p.answered(storeAnswer{ack: jsapi.Ack{Stream: "S", Sequence: 1}}, start.Add(time.Hour))
+	if !p.able(start.Add(time.Hour)) || p.able(start.Add(time.Hour+parkPatience)) {
+		t.Error("want it able for a while after an answer")
+	}
+}

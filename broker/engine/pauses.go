@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/leader"
+	"delaybroker/broker/lease"
+	"delaybroker/broker/pause"
+	"delaybroker/broker/streams"
+)
+
+// This file works the lanes of pauses. See package pause.
+
+const (
+	// drainGlance is how often the owner looks whether a lane that drains is empty.
+	drainGlance = 50 * time.Millisecond
+	// closeLeast is how long a pause is closing at least: every instance that is connected knows of it by then.
+	closeLeast = time.Second
+	// drainTurn is how long one lane may drain while others wait for it.
+	drainTurn = 10 * time.Second
+	// sweepSoon, sweepEvery and sweepRarely are how often the owner looks for what came too late into the lanes of pauses
+	// that are over: in the first minute, in the first hour, and after.
+	sweepSoon, sweepEvery, sweepRarely = 5 * time.Second, time.Minute, time.Hour
+)
+
+// pauseLanes is what an instance needs that owns the stream of what is paused.
+type pauseLanes struct {
+	*Engine
+	lane  streams.Spec
+	lease lease.Lease // of the stream
+
+	last  string               // the pause whose lane was drained last
+	swept map[string]time.Time // when the lanes of pauses that are over were last looked at
+}
+
+func newPauseLanes(e *Engine, l streams.Spec, held lease.Lease) *pauseLanes {
+	return &pauseLanes{Engine: e, lane: l, lease: held, swept: make(map[string]time.Time)}
+}
+
+// run drains the lanes of pauses that are resumed, one after the other, until ctx or the lease ends.
+func (l *pauseLanes) run(ctx context.Context) error {
+	l.owning.Store(true)
+	defer l.owning.Store(false)
+	glance := time.NewTimer(0)
+	defer glance.Stop()
+	for {
+		changed := l.Pauses.Changed()
+		all, again := l.toDrain(ctx, time.Now())
+		if len(all) > 0 {
+			// The one after that which was drained last: one that cannot go on holds up no other for long.
+			l.last = all[(slices.Index(all, l.last)+1)%len(all)]
+			if err := l.drain(ctx, l.last); err != nil {
+				return err
+			}
+			again = 0
+		}
+		glance.Reset(again)
+		if !l.wait(ctx, changed, glance.C) {
+			return nil
+		}
+	}
+}
+
+// wait returns when the list of pauses has changed, or at the glance. It reports false when ctx or the lease has ended.
+func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, glance <-chan time.Time) bool {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-l.lease.Done():
+			return false
+		case <-l.lease.Beats():
+		case <-changed:
+			return true
+		case <-glance:
+			return true
+		}
+	}
+}
+
+// toDrain are the pauses whose lanes are to be drained, and when to look again. The lane of a pause that is over may
+// hold what an instance put there that did not know it yet. While nothing is paused, no lane is to hold anything.
+func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string, again time.Duration) {
+	list, again := l.Pauses.List(), sweepRarely
+	if list != nil && l.Pauses.Applied() < list.Version {
+		return nil, drainGlance // what would go out first would be held up
+	}
+	for _, p := range list.All() {
+		switch p.State {
+		case pause.Resuming, pause.Closing:
+			all = append(all, p.ID)
+		case pause.Over:
+			every := sweepEvery
+			if local.Sub(p.Changed) < sweepEvery {
+				every = sweepSoon
+			}
+			again = min(again, every)
+			if local.Sub(l.swept[p.ID]) < every {
+				continue
+			}
+			if _, err := l.Pauses.First(ctx, p.ID); err == nil {
+				all = append(all, p.ID)
+			} else {
+				l.swept[p.ID] = local
+			}
+		}
+	}
+	if len(list.Present()) == 0 {
+		if id, err := l.Pauses.First(ctx, ""); err == nil {
+			all = append(all, id)
+		}
+	}
+	return all, again
+}
+
+// drain works the lane of one pause until it is empty and the pause over, until it is paused again, or until it has had
+// its turn and others wait for theirs.
+func (l *pauseLanes) drain(ctx context.Context, id string) error {
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	began := time.Now()
+	kind := pausedLane{pause: id, filter: l.names.PauseFilter(id)}
+	w := l.newWorker(l.lane, kind, l.lease, l.lease.From())
+	w.backlog.holdBack()
+	if p, ok := l.Pauses.List().Get(id); ok {
+		w.plan.resumed = leader.At(p.Changed)
+	}
+	l.roster.enlist(w)
+	defer l.roster.dismiss(w)
+	ended := make(chan error, 1)
+	go func() { ended <- w.run(working) }()
+	glance := time.NewTicker(drainGlance)
+	defer glance.Stop()
+	var closing time.Time // since when the pause is closing
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case local := <-glance.C:
+			if working.Err() != nil {
+				continue
+			}
+			if l.drained(ctx, id, &closing, local) || local.Sub(began) >= drainTurn && l.othersWait(ctx, id, local) {
+				stop()
+			}
+		}
+	}
+}
+
+// othersWait reports whether another lane is to be drained than that of one pause.
+func (l *pauseLanes) othersWait(ctx context.Context, id string, local time.Time) bool {
+	all, _ := l.toDrain(ctx, local)
+	return slices.ContainsFunc(all, func(other string) bool { return other != id })
+}
+
+// drained moves a pause on as far as its lane allows, and reports whether the lane needs no worker any more.
+func (l *pauseLanes) drained(ctx context.Context, id string, closing *time.Time, local time.Time) bool {
+	p, known := l.Pauses.List().Get(id)
+	if known && p.State == pause.Paused {
+		return true
+	}
+	_, err := l.Pauses.First(ctx, id)
+	switch empty := errors.Is(err, jetstream.ErrMsgNotFound) || errors.Is(err, jetstream.ErrStreamNotFound); {
+	case !known || p.State == pause.Over:
+		return empty
+	case empty && p.State == pause.Resuming:
+		*closing = local
+		l.Pauses.Move(ctx, id, pause.Resuming, pause.Closing)
+	case empty && local.Sub(*closing) >= closeLeast:
+		l.Pauses.Move(ctx, id, pause.Closing, pause.Over)
+		return true
+	case p.State == pause.Closing && local.Sub(*closing) > pause.MaxClosing:
+		l.Pauses.Move(ctx, id, pause.Closing, pause.Resuming)
+	}
+	return false
+}

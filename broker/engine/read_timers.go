@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
+	"delaybroker/broker/timer/role"
+)
+
+// This file reads the entries of named timers: ahead, for many markers at once and from any replica, or one by one from
+// the leader.
+
+const (
+	// copiers is how many requests for copies of entries a lane has at once.
+	copiers = 4
+	// lookers is how many last entries a lane reads at once: JetStream drops all questions of all clients when 10,000 of
+	// them wait.
+	lookers = 16
+	// loadShare is the part of its memory, one in so many, that a lane takes for the bodies of markers: thousands may be
+	// due at once. Those that are not due yet take half of it at most.
+	loadShare = 4
+)
+
+// examine reads what is true of a timer, when there is room for its body, or of the rounds before.
+func (w *worker) examine(f *flight, m moment) {
+	t := w.timers
+	switch {
+	case f.timer.Stage == role.Pending && t.stream.KnowsBefore(f.timer):
+		w.proceed(f, m)
+	case f.timer.Fresh():
+		t.uncopied = append(t.uncopied, f) // read at the end of the pass, with others
+	default:
+		t.unlooked = append(t.unlooked, f)
+		w.lookOn()
+	}
+}
+
+// load accounts the body of a timer, if the bodies in memory leave room for it.
+func (w *worker) load(f *flight, share int64) (room bool) {
+	t, size := w.timers, f.timer.Size
+	switch {
+	case f.timer.Loaded:
+		return true
+	case t.loaded > 0 && int64(t.loaded+size) > w.flights.account.Most()/share:
+		return false
+	}
+	f.timer.Loaded = true
+	t.loaded += size
+	w.flights.grow(f, size+size/4)
+	w.charge()
+	return true
+}
+
+// unload forgets the body of a timer.
+func (w *worker) unload(f *flight) {
+	if !f.timer.Loaded {
+		return
+	}
+	t, size := w.timers, f.timer.Size
+	f.timer.Loaded, f.Data = false, nil
+	t.loaded -= size
+	w.flights.grow(f, -size-size/4)
+	w.lookOn()
+}
+
+// copied is the event that a replica has given the last entries of some subjects.
+type copied struct {
+	flights []*flight
+	found   map[string]message.Incoming
+	err     error
+}
+
+// copyOn reads copies of what there is room for, in order. What is not due yet and finds no room is read when it is
+// due.
+func (w *worker) copyOn(m moment) {
+	t := w.timers
+	for len(t.uncopied) > 0 && t.copying < copiers && !w.stopped.Load() {
+		batch, bytes := copied{}, 0
+		var subjects []string
+		for len(t.uncopied) > 0 && len(subjects) < role.MaxCopies {
+			f := t.uncopied[0]
+			share, ahead := int64(loadShare), f.when().After(m.now)
+			if ahead {
+				share *= 2
+			}
+			if len(subjects) > 0 && bytes+f.timer.Size > role.CopiesBytes {
+				break
+			}
+			if !w.load(f, share) {
+				if !ahead {
+					break
+				}
+				t.uncopied = t.uncopied[1:]
+				w.flights.hold(f, f.when())
+				continue
+			}
+			t.uncopied = t.uncopied[1:]
+			bytes += f.timer.Size
+			batch.flights, subjects = append(batch.flights, f), append(subjects, f.timer.Subject)
+		}
+		if len(subjects) == 0 {
+			return
+		}
+		t.copying++
+		w.ask(func(ctx context.Context) event {
+			batch.found, batch.err = t.stream.ReadCopies(ctx, subjects)
+			return batch
+		})
+	}
+}
+
+func (e copied) handle(w *worker, m moment) {
+	w.flights.underway--
+	w.timers.copying--
+	if e.err != nil && !errors.Is(e.err, role.ErrNoCopies) {
+		w.notes.Log(slog.LevelWarn, "timers cannot be read ahead from the replicas of their stream; reading each from the "+
+			"leader when it is due: look at the stream's allow_direct, and the right to publish to DIRECT.GET",
+			"err", e.err)
+	}
+	for _, f := range e.flights {
+		in, ok := e.found[f.timer.Subject]
+		switch {
+		case ok:
+			entry, s := w.timers.stream.Copied(f.timer, in)
+			if s.Kind == role.Anew {
+				w.anew(f, entry, in.Data)
+			}
+			w.apply(f, timerStep(m, f, s), m)
+		case e.err != nil && f.when().After(m.now):
+			f.timer.NotFresh()
+			w.unload(f)
+			w.flights.hold(f, f.when())
+		default:
+			f.timer.NotFresh()
+			w.examine(f, m)
+		}
+	}
+}
+
+// anew goes on with a timer by what its own entry says.
+func (w *worker) anew(f *flight, entry entry.Entry, body []byte) {
+	hop := f.request.Hop
+	f.request, f.problem, f.Data = entry.Request, entry.Problem, body
+	f.request.Hop = hop
+	f.timer.Succeeds(entry)
+}
+
+// lookOn reads from the leader what there is room for, in order.
+func (w *worker) lookOn() {
+	t := w.timers
+	for len(t.unlooked) > 0 && t.looking < lookers && !w.stopped.Load() {
+		f := t.unlooked[0]
+		before := f.timer.Stage == role.Pending // its own body is in memory, and nobody has fired it
+		if !before && !w.load(f, loadShare) {
+			return
+		}
+		t.unlooked = t.unlooked[1:]
+		t.looking++
+		if before {
+			w.lookBefore(f)
+		} else {
+			w.lookAt(f)
+		}
+	}
+}

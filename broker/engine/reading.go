@@ -1,0 +1,228 @@
+package engine
+
+import (
+	"time"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
+)
+
+const (
+	// readAhead is how long before the last message read leaves its lane reading goes on. Messages in memory are ordered
+	// by their own times, so timestamps may fall back by this much, and still no message is late.
+	readAhead = 5 * time.Second
+	// readLeast is how many messages a lane may hold however far from due they are, so that a small lane is read at once.
+	readLeast      = 256
+	readLeastBytes = 1 << 20
+	// maxSpan bounds how many messages a cursor remembers, at spanCost bytes each: 16, and as much again while its ring
+	// grows.
+	maxSpan  = 1 << 20
+	spanCost = 32
+)
+
+// reading knows how far a lane was read, in which history of its stream, and which of its messages have arrived. It
+// belongs to the lane's loop.
+type reading struct {
+	*lane.Reader
+	delay  time.Duration
+	from   uint64 // the first sequence that the previous owner left
+	own    string // the subject of the lane's own cursor: see source
+	cursor lane.Cursor
+
+	epoch   uint64      // of the last message read
+	created time.Time   // when its stream was created
+	fresh   uint64      // the epoch that began the present history
+	last    lane.Stored // the last message read, without its body
+	seen    lane.Sample // the last look at the stream
+}
+
+func newReading(r *lane.Reader, delay time.Duration, own string, from uint64) *reading {
+	return &reading{Reader: r, delay: delay, own: own, from: from}
+}
+
+// took notes a message that was read, and returns its mark. A message of another history goes where it should, but
+// commits nothing.
+func (r *reading) took(item lane.Item) (m lane.Mark, present bool) {
+	r.Took(item)
+	if item.Epoch < r.fresh {
+		return r.cursor.Void(), false
+	}
+	r.last = lane.Stored{Sequence: item.Sequence, At: item.At, Behind: item.Behind}
+	if r.own != "" && item.Subject == r.own {
+		return r.cursor.Void(), true
+	}
+	return r.cursor.Begin(item.Sequence), true
+}
+
+// adopt begins an epoch, and reports whether it is of another history: then the messages in memory still go where they
+// should, but commit nothing.
+func (r *reading) adopt(e lane.Epoch) (anew bool) {
+	if e.Fresh {
+		r.fresh = e.Number
+		r.cursor.Reset()
+		r.last = lane.Stored{}
+	}
+	r.epoch, r.created = e.Number, e.Info.Created
+	r.looked(e.Info)
+	if last := &r.last; last.Sequence > 0 { // its count is from the epoch before
+		last.Behind = min(e.Info.LastSeq-last.Sequence, e.Info.Messages)
+	}
+	return e.Fresh
+}
+
+// looked takes in an answer of the stream's leader.
+func (r *reading) looked(s lane.Sample) {
+	if s.Received.After(r.seen.Received) {
+		r.seen = s
+	}
+}
+
+// live reports whether the consumer is alive as far as is known, and the epoch that is read is its own.
+func (r *reading) live() bool { return r.epoch != 0 && r.Live() == r.epoch }
+
+// history identifies the stream that is read, as far as it was read.
+func (r *reading) history() lane.History {
+	return lane.History{Created: r.created, Read: r.last.Sequence, At: r.last.At}
+}
+
+// resumes is when reading goes on; later is false while there is no reason to pause. Reading pauses while the last
+// message read stays for long and enough messages are in memory.
+func (r *reading) resumes(messages, bytes int) (at leader.Time, later bool) {
+	if r.last.Sequence == 0 || r.delay <= readAhead || messages < readLeast && bytes < readLeastBytes {
+		return leader.Time{}, false
+	}
+	return leader.At(r.last.At).Add(r.delay - readAhead), true
+}
+
+// caughtUp reports whether all messages have been read that are due at the time or, in a lane without a delay, all that
+// were stored by then.
+func (r *reading) caughtUp(by leader.Time) bool {
+	switch {
+	case !r.live():
+		return false // its stream has not been looked at since
+	case r.last.Sequence == 0:
+		return r.seen.Messages == 0 || r.seen.LastSeq < r.from
+	case r.last.Behind == 0:
+		return true
+	}
+	return !r.leaves(max(0, r.delay-lookahead)).Before(by)
+}
+
+// settled is the time up to which all due messages have been read, in a lane with a delay; ok is false elsewhere.
+func (r *reading) settled() (until leader.Time, ok bool) {
+	if r.delay == 0 || r.last.Sequence == 0 {
+		return leader.Time{}, false
+	}
+	return r.leaves(r.delay - lookahead), true
+}
+
+// leaves is when the last message read leaves the lane, if it does the given time after it was stored.
+func (r *reading) leaves(after time.Duration) leader.Time { return leader.At(r.last.At).Add(after) }
+
+// behind is how many messages are in the lane behind the last one read. For a lane that is not being read, the last
+// look at its stream tells how many there were. Sequences without a message, of which a crash leaves some behind the
+// cursor, count until they are read past, though never more than the stream has messages.
+func (r *reading) behind() uint64 {
+	if r.seen.LastSeq > r.last.Sequence+r.last.Behind {
+		return min(r.seen.LastSeq-r.last.Sequence, r.seen.Messages)
+	}
+	return r.last.Behind
+}
+
+// hungry reports whether to read on.
+func (w *worker) hungry(local time.Time) bool {
+	if w.full() {
+		return false
+	}
+	now, _ := w.clock.Now(local)
+	resume, later := w.reading.resumes(w.flights.count, w.flights.bytes)
+	return !later || !now.Before(resume)
+}
+
+// full reports whether nothing more fits into memory. In the intake, messages that are far from due use no more than
+// half of the memory: see holdOrSpill.
+func (w *worker) full() bool {
+	return w.flights.count >= 2*w.engine.Settings.HoldMessages || w.reading.cursor.Span() >= maxSpan ||
+		w.timers.count >= 2*maxSettlements || !w.flights.account.Room(w.flights.reserve())
+}
+
+// resumes is when reading goes on, if it pauses although there is room.
+func (w *worker) resumes() (at leader.Time, later bool) {
+	if w.full() {
+		return leader.Time{}, false
+	}
+	return w.reading.resumes(w.flights.count, w.flights.bytes)
+}
+
+// charge brings the account of the lane up to date.
+func (w *worker) charge() {
+	w.flights.account.Set(
+		int64(w.flights.bytes + spanCost*w.reading.cursor.Span() + settlementCost*w.timers.count))
+}
+
+// readSome takes the items that are there, up to a bound.
+func (w *worker) readSome(item lane.Item) {
+	for n := 1; ; n++ {
+		w.read(item, time.Now()) // each item at its own time: an earlier time would prove too much of the leader's clock
+		if n == turnItems || w.full() || !w.lease.Held() {
+			return
+		}
+		select {
+		case item = <-w.reading.Items():
+		default:
+			return
+		}
+	}
+}
+
+// read takes in one item of the lane.
+func (w *worker) read(item lane.Item, local time.Time) {
+	mark, present := w.reading.took(item)
+	if present {
+		w.clock.Observe(item.Sequence, leader.At(item.At), local)
+	}
+	f := w.flights.take(item.Stored, mark)
+	in := f.Incoming(w.lane.Stream)
+	some := w.parse(f, in)
+	f.Header = nil
+	if !some {
+		return
+	}
+	if f.problem != nil && f.problem.Code == message.UnknownKey {
+		f.unproven = &unproven{incoming: in}
+	}
+	w.charge()
+	m := w.moment(local)
+	when := f.when()
+	switch first, any := w.flights.next(); {
+	case f.problem == nil && w.backlog.gather(m.now.Sub(when), w.lane.Delay > 0, m.now, local):
+		w.flights.hold(f, when)
+	case !m.proven || !w.lease.Held(): // until the time is known, and the lane ours for certain
+		w.flights.untimed = append(w.flights.untimed, f)
+	case any && f.problem == nil && !first.After(when) && !when.After(m.now):
+		w.flights.hold(f, when) // behind messages that became due while we read, which go out in the next pass
+	default:
+		w.proceed(f, m)
+		w.charge()
+	}
+}
+
+// parse reads the request of a message, and reports whether anything is to be done about it.
+func (w *worker) parse(f *flight, in message.Incoming) (some bool) {
+	w.plan.kind.parse(w, f, in)
+	if f.timer != nil && f.timer.Nothing() {
+		w.end(f)
+		return false
+	}
+	return true
+}
+
+// adopt begins an epoch.
+func (w *worker) adopt(e lane.Epoch) {
+	if w.reading.adopt(e) {
+		w.commits.reset()
+	}
+	w.clock.take(e.Info)
+	w.adopted()
+}

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"delaybroker/broker/lane"
+)
+
+// hourly is the reading of a level of an hour, in its first epoch.
+func hourly() *reading {
+	r := newReading(lane.NewReader(lane.ReaderConfig{}), time.Hour, "", 1)
+	r.adopt(lane.Epoch{Number: 1, Info: lane.Sample{LastSeq: 1000, Messages: 1000, Received: after(0)}})
+	return r
+}
+
+func item(epoch, sequence uint64, at time.Time, behind uint64) lane.Item {
+	return lane.Item{Epoch: epoch, Stored: lane.Stored{Sequence: sequence, At: at, Behind: behind}}
+}
+
+// TestResumes: a level is read on shortly before the last message read leaves it, and a small one at once.
+func TestResumes(t *testing.T) {
+	r := hourly()
+	if _, later := r.resumes(readLeast, readLeastBytes); later {
+		t.Error("nothing was read, and it rests")
+	}
+	r.took(item(1, 1, after(0), 999))
+	if _, later := r.resumes(readLeast-1, readLeastBytes-1); later {
+		t.Error("little is in memory, and it rests")
+	}
+	for _, much := range [][2]int{{readLeast, 0}, {0, readLeastBytes}} {
+		at, later := r.resumes(much[0], much[1])
+		if want := epoch.Add(time.Hour - readAhead); !later || at != want {
+			t.Errorf("with %v in memory it resumes at %s, %v; want %s", much, at.Sub(epoch), later, want.Sub(epoch))
+		}
+	}
+}
+
+// TestAnotherHistory: a message that was read of another history commits nothing, and all knowledge of that history is
+// forgotten.
+func TestAnotherHistory(t *testing.T) {
+	r := hourly()
+	old, present := r.took(item(1, 7, after(0), 0))
+	if !present {
+		t.Fatal("a message of this history is not present")
+	}
+	if !r.adopt(lane.Epoch{Number: 2, Fresh: true, Info: lane.Sample{LastSeq: 3, Messages: 3, Received: after(1)}}) {
+		t.Error("it is not taken for another history")
+	}
+	r.cursor.Done(old)
+	if got := r.cursor.Arrived(); got != 0 {
+		t.Errorf("%d has arrived, of the history before", got)
+	}
+	if _, present := r.took(item(1, 8, after(0), 0)); present {
+		t.Error("a message of the epoch before counts")
+	}
+	if r.last.Sequence != 0 || r.behind() != 3 {
+		t.Errorf("read up to %d with %d behind, want 0 and 3", r.last.Sequence, r.behind())
+	}
+	if r.adopt(lane.Epoch{Number: 3, Info: lane.Sample{LastSeq: 3, Messages: 3, Received: after(2)}}) {
+		t.Error("the same history is taken for another")
+	}
+}
+
+// TestCaughtUp: no lane is caught up before its stream has been looked at in this epoch.
+func TestCaughtUp(t *testing.T) {
+	r := hourly()
+	if r.caughtUp(epoch) {
+		t.Error("the consumer is not alive, and everything was read")
+	}
+	r.epoch = 0
+	if r.live() {
+		t.Error("no epoch has begun, and it is alive")
+	}
+}
+
+// TestBehind counts the messages behind the last one read, as the later of two tells: that message, or a look at the
+// stream.
+func TestBehind(t *testing.T) {
+	r := hourly()
+	r.took(item(1, 10, after(0), 990))
+	if got := r.behind(); got != 990 {
+		t.Errorf("%d behind, want 990", got)
+	}
+	r.looked(lane.Sample{LastSeq: 1500, Messages: 1491, Received: after(1)})
+	if got := r.behind(); got != 1490 {
+		t.Errorf("%d behind after a look, want 1490", got)
+	}
+	r.looked(lane.Sample{LastSeq: 1100, Messages: 1100, Received: after(0)}) // overtaken
+	if got := r.behind(); got != 1490 {
+		t.Errorf("%d behind after an older look, want 1490", got)
+	}
+	r.looked(lane.Sample{LastSeq: 1600, Messages: 5, Received: after(2)}) // most sequences hold no message
+	if got := r.behind(); got != 5 {
+		t.Errorf("%d behind, and there are but 5 messages", got)
+	}
+}

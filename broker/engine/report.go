@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"time"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/stats"
+)
+
+// This file has a worker's loop tell how it is, for Status.
+
+// countEvery is how old the count of a lane's messages may be while the lane is not being read. It costs one question
+// to the leader of a lane that has 256 messages or more. A minute would be too old: an operator who has just published
+// 10,000 messages would see the 256 that were read.
+const countEvery = 5 * time.Second
+
+// report is called by the loop at the end of a pass.
+func (w *worker) report(local time.Time) {
+	f, r := w.flights, w.reading
+	now, _ := w.clock.Now(local)
+	report := stats.Report{
+		Memory:  stats.Memory{Held: f.count, HeldBytes: f.bytes, Span: r.cursor.Span(), Full: w.full()},
+		Waiting: f.waiting(), Newer: len(f.newer),
+		Pending: uint64(f.count) + r.behind(), Read: r.last.Sequence, Bytes: r.seen.Bytes,
+		MaxBytes: r.seen.MaxBytes, Offset: w.clock.Offset(now, local), Uncommitted: w.commits.waiting(&r.cursor, local),
+	}
+	w.plan.kind.report(w, &report)
+	if resumes, later := w.resumes(); later && resumes.After(now) {
+		report.Resumes = resumes
+	}
+	report.Next, _ = f.next()
+	report.Oldest, _ = f.oldest()
+	report.Looked, _ = w.clock.Looked()
+	w.gauge.Set(report)
+}
+
+// count asks how many messages the lane has when the last answer is old: while the lane is not being read, nothing else
+// would tell. It returns how long until the next question.
+func (w *worker) count(local time.Time, every time.Duration) time.Duration {
+	if left := w.clock.counted.Add(every).Sub(local); left > 0 {
+		return left
+	}
+	w.clock.counted = local
+	w.look()
+	return every
+}
+
+// judge counts what the look of a commit tells about the deliveries before it.
+func (w *worker) judge(s lane.Sample) {
+	told, wasEarly := w.early.Judge(w.clock.Base(), s)
+	if told {
+		w.engine.Tally.Judged.Add(1)
+	}
+	if wasEarly {
+		w.engine.Tally.Early.Add(1)
+	}
+}

@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
+)
+
+// roster lists the workers that run now, and the counts of all lanes. The zero roster is ready to use.
+type roster struct {
+	mu      sync.Mutex // guards the fields below
+	workers []*worker
+	counts  []*stats.Lane // one for each lane
+}
+
+// countOf is the count of a lane. It makes a new one for a new lane.
+func (r *roster) countOf(l streams.Spec) *stats.Lane {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.counts {
+		if c.Spec.Stream == l.Stream {
+			return c
+		}
+	}
+	c := &stats.Lane{Spec: l}
+	r.counts = append(r.counts, c)
+	return c
+}
+
+func (r *roster) counted() []*stats.Lane {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.counts)
+}
+
+func (r *roster) enlist(w *worker) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.workers = append(r.workers, w)
+}
+
+func (r *roster) dismiss(w *worker) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.workers = slices.DeleteFunc(r.workers, func(other *worker) bool { return other == w })
+}
+
+// works reports whether this instance works a lane now.
+func (r *roster) works(stream string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.workers, func(w *worker) bool { return w.lane.Stream == stream && w.lease.Held() })
+}
+
+func (r *roster) enlisted() []*worker {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.workers)
+}

@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"delaybroker/broker/lease"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/timer"
+)
+
+// serve works one lane whenever it is ours. It calls settled when the lane is being read, is somebody else's, or will
+// not be worked any more.
+func (e *Engine) serve(ctx context.Context, l streams.Spec, settled func()) error {
+	defer settled()
+	known := sync.OnceFunc(e.order.Decide)
+	defer known()
+	e.roster.countOf(l)
+	for {
+		held, err := e.Leaser.Acquire(ctx, l.Stream, func() { known(); settled() })
+		if err != nil {
+			return nil // ctx ended
+		}
+		e.log.Debug("owner of a lane", "stream", l.Stream)
+		left, err := e.own(ctx, l, held, known, settled)
+		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
+		if failed := held.Release(release, left); failed != nil {
+			err = errors.Join(err, fmt.Errorf("release %s: %w", l.Stream, failed))
+		}
+		cancel()
+		if ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			e.log.Warn("no longer the owner of a lane", "stream", l.Stream, "err", err)
+		} else {
+			e.log.Debug("no longer the owner of a lane", "stream", l.Stream)
+		}
+	}
+}
+
+// own works a lane that is ours until ctx or the lease ends, and returns where a successor starts. It makes the
+// laneKind; the loop compares kinds nowhere else.
+func (e *Engine) own(
+	ctx context.Context, l streams.Spec, held lease.Lease, known, settled func(),
+) (left lease.Cursor, err error) {
+	var kind laneKind = plainLane{}
+	from := held.From()
+	switch l.Kind {
+	case streams.Paused:
+		known()
+		settled()
+		return lease.Cursor{}, newPauseLanes(e, l, held).run(ctx)
+	case streams.Retry:
+		kind = retryLane{}
+	case streams.Timers:
+		if next := e.readCursor(ctx); next.Created.Equal(from.Created) || from.Next == 0 {
+			from = lease.Cursor{Next: max(from.Next, next.Next), Created: next.Created}
+		}
+		kind = newTimersLane(e.Timers, e.names.Armed())
+	}
+	w := e.newWorker(l, kind, held, from)
+	w.adopted = settled
+	w.backlog.holdBack()
+	known()
+	e.roster.enlist(w)
+	defer e.roster.dismiss(w)
+	err = w.run(ctx)
+	return w.leftOff(), err
+}
+
+// readCursor reads the cursor of the timers' stream. Without a good one, reading begins with the first entry.
+func (e *Engine) readCursor(ctx context.Context) timer.Cursor {
+	c, err := e.Timers.ReadCursor(ctx)
+	if err != nil {
+		e.log.Warn("the cursor of the timers cannot be read, or somebody else wrote it; reading all timers anew", "err", err)
+	}
+	return c
+}

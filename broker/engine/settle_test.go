@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker/acks"
+	"delaybroker/broker/config"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
+)
+
+// TestUnknownStepsAndEvents: a step or an event that nothing handles must not pass in silence.
+func TestUnknownStepsAndEvents(t *testing.T) {
+	w := tenSeconds(t, time.Now())
+	for name, do := range map[string]func(){
+		"a step": func() { w.apply(new(flight), step{kind: remove + 1}, moment{}) },
+	} {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.HasPrefix(got, "bug: ") {
+					t.Errorf("%s that does not exist: %s", name, got)
+				}
+			}()
+			do()
+		}()
+	}
+}
+
+// inFlight is a message of the lane that was read and is due now.
+func inFlight(w *worker, now time.Time) *flight {
+	mark, _ := w.reading.took(lane.Item{Epoch: 1, Stored: lane.Stored{Sequence: 1, At: now.Add(-w.lane.Delay)}})
+	f := w.flights.take(lane.Stored{Sequence: 1, At: now.Add(-w.lane.Delay), Data: []byte("x")}, mark)
+	f.request = message.Request{ID: "x", Target: "orders.x", Due: now}
+	return f
+}
+
+// TestArrivalLetsGo: a message that a target or a stream has stored leaves the memory and moves the cursor, and no
+// other does.
+func TestArrivalLetsGo(t *testing.T) {
+	now := time.Now()
+	for _, tt := range []struct {
+		name string
+		end  func(*worker, *flight, moment)
+		want uint64 // arrived up to
+	}{
+		{"delivered", func(w *worker, f *flight, m moment) {
+			delivered{flight: f, result: deliver.Result{Outcome: deliver.Delivered}}.handle(w, m)
+		}, 1},
+		{"not answered", func(w *worker, f *flight, m moment) {
+			delivered{flight: f, result: deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout}}.handle(w, m)
+		}, 0},
+		{"stored", func(w *worker, f *flight, m moment) {
+			f.sent = &publish{kind: hop}
+			stored{f, storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1}}}.handle(w, m)
+		}, 1},
+		{"not stored", func(w *worker, f *flight, m moment) {
+			f.sent = &publish{kind: hop}
+			stored{f, storeAnswer{err: acks.ErrTimeout}}.handle(w, m)
+		}, 0},
+		{"found, and ours", func(w *worker, f *flight, m moment) {
+			f.sent = &publish{kind: retry}
+			checked{f, true, nil}.handle(w, m)
+		}, 1},
+		{"found, and not looked at", func(w *worker, f *flight, m moment) {
+			f.sent = &publish{kind: retry}
+			checked{f, false, acks.ErrTimeout}.handle(w, m)
+		}, 0},
+	} {
+		w := tenSeconds(t, now)
+		f := inFlight(w, now)
+		tt.end(w, f, w.moment(now))
+		if got, left := w.reading.cursor.Arrived(), w.flights.count; got != tt.want || left != 1-int(tt.want) {
+			t.Errorf("%s: arrived up to %d and %d in memory, want %d and %d", tt.name, got, left, tt.want, 1-tt.want)
+		}
+		if tt.want == 0 && w.flights.waiting() != 1 {
+			t.Errorf("%s: it is forgotten", tt.name)
+		}
+	}
+}
+
+// TestWhatMayBeStoredStays: a publish that was not answered is sent again unchanged; after a refusal the next step is
+// decided anew.
+func TestWhatMayBeStoredStays(t *testing.T) {
+	now := time.Now()
+	w := tenSeconds(t, now)
+	f := inFlight(w, now)
+	small, _ := w.plan.ladder.Lookup("1s")
+	sent := &publish{kind: hop, level: small}
+	f.sent = sent
+	stored{f, storeAnswer{err: acks.ErrTimeout}}.handle(w, w.moment(now))
+	if f.sent != sent || f.refused != "" {
+		t.Error("without an answer, the publish is forgotten, or taken for refused")
+	}
+	stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
+	if f.sent != nil || f.refused != "1s" {
+		t.Errorf("after a refusal, %+v is to be sent again, and %q has refused", f.sent, f.refused)
+	}
+	if got := w.engine.Tally.Unstored.Load(); got != 1 {
+		t.Errorf("%d refusals are counted, want 1", got)
+	}
+}
+
+// TestRefusedHopIsDatedAnew: a message that should have been moved is overdue no more when it is to stay until it is
+// due.
+func TestRefusedHopIsDatedAnew(t *testing.T) {
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		left time.Duration
+		want int // overdue
+	}{"due soon": {time.Second, 0}, "far from due": {time.Hour, 1}} {
+		w := tenSeconds(t, now)
+		f := inFlight(w, now)
+		f.request.Due = now.Add(tt.left)
+		level, _ := w.plan.ladder.Lookup("1s") // there is none below it
+		if tt.want == 0 {
+			level, _ = w.plan.ladder.Lookup("5s")
+		}
+		w.flights.date(f, f.storedAt(), true)
+		f.sent = &publish{kind: hop, level: level}
+		stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
+		if got := w.flights.overdue.Len(); got != tt.want {
+			t.Errorf("%s: %d are overdue, want %d", name, got, tt.want)
+		}
+	}
+}
+
+// TestDeadLetterStaysOne: a message whose dead letter found no room stays a dead letter, unless it was a last attempt.
+func TestDeadLetterStaysOne(t *testing.T) {
+	now := time.Now()
+	why := message.Problemf(message.TooLarge, "x")
+	for attempts, want := range map[int]*message.Problem{0: why, 1: nil} {
+		w := tenSeconds(t, now)
+		f := inFlight(w, now)
+		f.sent = &publish{kind: dead, why: why, as: &message.Request{Attempts: attempts}}
+		stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
+		if f.problem != want {
+			t.Errorf("after %d attempts more: %v, want %v", attempts, f.problem, want)
+		}
+	}
+}
+
+// TestSilencesAreCounted in a row, and a refusal ends the row.
+func TestSilencesAreCounted(t *testing.T) {
+	now := time.Now()
+	w := tenSeconds(t, now)
+	f := inFlight(w, now)
+	silent := deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout}
+	for want := 1; want < silentTries; want++ {
+		delivered{flight: f, result: silent}.handle(w, w.moment(now))
+		if f.silent != want {
+			t.Fatalf("%d silences, want %d", f.silent, want)
+		}
+	}
+	r := deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrDisconnected}
+	delivered{flight: f, result: r}.handle(w, w.moment(now))
+	if f.silent != silentTries-1 {
+		t.Errorf("%d silences after the connection was lost, want %d", f.silent, silentTries-1)
+	}
+}
+
+// answerer is a deliverer that keeps the function of the last delivery.
+type answerer struct {
+	recorder
+	done func(deliver.Result)
+}
+
+func (a *answerer) Deliver(_ deliver.Message, done func(deliver.Result)) { a.done = done }
+
+// TestDeliveryIsDatedByItsProof: a weaker proof of the leader's time that comes between a delivery and its answer does
+// not date the delivery before it was due.
+func TestDeliveryIsDatedByItsProof(t *testing.T) {
+	now := time.Now()
+	w, to := tenSeconds(t, now), new(answerer)
+	w.engine.Deliver = to
+	f := inFlight(w, now)
+	w.fire(f, w.moment(now))
+	later := now.Add(time.Second)
+	w.clock.Look(leader.Answer{Time: later.Round(0).Add(-time.Millisecond), Received: later, LastSeq: 300}) // it was slow
+	to.done(deliver.Result{Outcome: deliver.Delivered, At: now.Add(time.Microsecond)})
+	var at time.Time
+	w.engine.Settings.Ended = func(e config.Ended) { at = e.At }
+	w.mail.Take()[0].handle(w, w.moment(later))
+	if late := at.Sub(f.request.Due.Round(0)); late != time.Microsecond {
+		t.Errorf("delivered %s after it was due, want 1µs", late)
+	}
+}

@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"delaybroker/broker/acks"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer/role"
+	"delaybroker/wheel"
+)
+
+// This file removes the entries of named timers that are settled, after what is due.
+
+const (
+	// settleEvery is how soon a stop tries again to remove the entries of what has arrived.
+	settleEvery = 100 * time.Millisecond
+	// busyLane is how many answers a lane waits for, those about settlements apart, when settlements wait.
+	busyLane = 64
+	// maxSettlements is how many wait at most until the lane is idle, and maxSettlementWait how long: far less than the
+	// time after which another instance would take their firings for left behind. At twice as many, the lane reads no
+	// further.
+	maxSettlements    = 1 << 16
+	maxSettlementWait = 10 * time.Second
+	// settlementCost is the memory that a settlement takes.
+	settlementCost = 512
+)
+
+// settlement is what is left of a timer that is settled, until its entries are removed. Its message has left memory.
+type settlement struct {
+	timer *role.Alarm
+	mark  lane.Mark    // of the message that the lane has read
+	since time.Time    // local
+	tries int          // to remove its entries
+	waits wheel.Handle // for the next try
+
+	id  string // of the request
+	due time.Time
+}
+
+// request is what an entry tells of the timer.
+func (s *settlement) request() message.Request {
+	return message.Request{ID: s.id, Due: s.due}
+}
+
+// settlements are those of a lane. They belong to its loop.
+type settlements struct {
+	queue    []*settlement             // in order
+	repeats  *wheel.Wheel[*settlement] // that have failed
+	arrived  map[*settlement]struct{}  // whose message would be sent again as long as the entries are there
+	count    int                       // of all, also of those underway
+	underway int                       // questions and publishes that are not answered
+}
+
+func newSettlements() settlements {
+	return settlements{repeats: wheel.New[*settlement](), arrived: make(map[*settlement]struct{})}
+}
+
+type (
+	told struct { // the entry is stored which tells what became of a timer, or could not be
+		*settlement
+		storeAnswer
+	}
+	removed struct { // entries have been removed, or could not be
+		*settlement
+		alone bool // nothing stays before the last of them
+		err   error
+	}
+)
+
+// remove ends a message whose timer is settled, and removes the timer's entries once nothing that is due waits. The
+// lane's cursor stays before the message until then.
+func (w *worker) remove(f *flight) {
+	s := &settlement{
+		timer: f.timer, mark: f.mark, since: time.Now(), id: f.request.ID, due: f.request.Due,
+	}
+	if s.timer.Again() {
+		w.timers.arrived[s] = struct{}{}
+	}
+	w.timers.count++
+	w.forgetTimer(f)
+	w.flights.end(f)
+	w.timers.queue = append(w.timers.queue, s)
+	w.charge()
+}
+
+// settleOn takes the next steps of settlements, of some at once.
+func (w *worker) settleOn(m moment, local time.Time) {
+	t := w.timers
+	if !w.stopped.Load() { // a stop tries again at its own times
+		for _, s := range t.repeats.Advance(m.now.Stamp()) {
+			t.queue = append(t.queue, s)
+		}
+	}
+	for len(t.queue) > 0 && t.settlements.underway < removers && !w.settlementsWait(local) {
+		s := t.queue[0]
+		t.queue = t.queue[1:]
+		t.settlements.underway++
+		if t.stream.Tells(s.timer) {
+			w.publish(t.stream.Name(), t.stream.Over(s.timer, s.request()), func(a storeAnswer) { w.mail.Put(told{s, a}) })
+			continue
+		}
+		subject, generation, what := s.timer.Subject, s.timer.Generation, s.timer.Removal
+		w.ask(func(ctx context.Context) event {
+			alone, err := t.stream.RemoveEntries(ctx, subject, generation, what)
+			return removed{s, alone, err}
+		})
+	}
+}
+
+// settlementsWait reports whether what is due comes before settlements.
+func (w *worker) settlementsWait(local time.Time) bool {
+	t := w.timers
+	if w.stopped.Load() || t.count > maxSettlements || w.full() || local.Sub(t.queue[0].since) > maxSettlementWait {
+		return false
+	}
+	return w.flights.underway-t.settlements.underway > busyLane || len(t.uncopied)+len(t.unlooked) > 0
+}
+
+// nextRepeat is when a settlement is tried again.
+func (t *timers) nextRepeat() (leader.Time, bool) {
+	at, ok := t.repeats.Next()
+	return leader.At(at), ok
+}
+
+func (e told) handle(w *worker, m moment) {
+	w.flights.underway--
+	w.timers.settlements.underway--
+	step := e.timer.Told(role.Answer{Ack: e.ack, Err: e.storeAnswer.err})
+	if step.Kind == role.Remove {
+		w.leftOut(e.timer)
+	}
+	w.settled(e.settlement, step, m)
+}
+
+func (e removed) handle(w *worker, m moment) {
+	w.flights.underway--
+	w.timers.settlements.underway--
+	if e.err == nil {
+		w.timers.stream.Removed(e.timer, e.alone)
+	}
+	w.settled(e.settlement, e.timer.AfterRemoval(e.err), m)
+}
+
+// settled takes the next step of a settlement.
+func (w *worker) settled(s *settlement, step role.Step, m moment) {
+	t := w.timers
+	if !s.timer.Again() {
+		delete(t.arrived, s)
+	}
+	switch step.Kind {
+	case role.Remove:
+		s.tries = 0
+		t.queue = append(t.queue, s)
+	case role.Repeat:
+		at := m.now // as soon as there is a connection
+		if !acks.Offline(step.Err) {
+			w.counts.Repeats.Add(1)
+			at = at.Add(backOffTime(s.tries, t.count))
+		}
+		s.tries++
+		s.waits = t.repeats.Add(at.Stamp(), s)
+	case role.LetGo:
+		delete(t.arrived, s)
+		t.count--
+		w.reading.cursor.Done(s.mark)
+		w.endAlarm(s.timer)
+		w.charge()
+	default:
+		panic("bug: unknown step of a settlement")
+	}
+}
+
+// retryArrived lets the entries of messages that have arrived be removed at once, without waiting for their next tries.
+func (t *timers) retryArrived() {
+	for s := range t.arrived {
+		if t.repeats.Remove(s.waits) {
+			t.queue = append(t.queue, s)
+		}
+	}
+}

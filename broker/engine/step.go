@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"time"
+
+	"delaybroker/broker/config"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
+	"delaybroker/broker/pause"
+	"delaybroker/levels"
+)
+
+// plan holds the settings by which the steps of a lane's messages are decided.
+type plan struct {
+	kind     laneKind
+	delay    time.Duration // how long every message waits in the lane
+	ladder   levels.Ladder
+	retries  levels.Ladder
+	attempts int // deliveries that may be refused
+
+	limits deliver.Limits
+	homes  []levels.Level // where turns are given: see rates.go
+
+	retryRules   config.RetryWaits // before retries
+	retryJitter  config.RetryJitter
+	attemptRules config.RetryLimits
+
+	resumed leader.Time // of the lane of a pause: since when its messages may go out; zero elsewhere
+}
+
+// planOf is by what the messages of a lane are decided about.
+func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
+	return plan{
+		limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey}, homes: homesOf(cfg.Ladder),
+		kind: kind, delay: delay, ladder: cfg.Ladder, retries: cfg.RetryLadder, retryRules: cfg.RetryRules,
+		retryJitter: cfg.RetryJitter, attempts: cfg.Attempts, attemptRules: cfg.AttemptRules,
+	}
+}
+
+// waits are those between the attempts to deliver to a target.
+func (p plan) waits(target string) []levels.Level {
+	return p.retryRules.For(target, p.retries).Levels()
+}
+
+// jitter is by how much the wait after a refusal of a message is longer: less than the percentage of its target. It is
+// the same for whoever computes it, so copies of a message come again at one time.
+func (p plan) jitter(r message.Request, failed int, wait time.Duration) time.Duration {
+	limit := wait * time.Duration(p.retryJitter.For(r.Target, 0)) / 100
+	if limit <= 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, r.ID, "/", failed) // a hash takes everything
+	return time.Duration(h.Sum64() % uint64(limit)).Truncate(time.Millisecond)
+}
+
+// allowed is how often a message may be refused: as its target may, or less often if the client asked for that.
+func (p plan) allowed(r message.Request) int {
+	n := p.attemptRules.For(r.Target, p.attempts)
+	if r.MaxAttempts > 0 {
+		n = min(n, r.MaxAttempts)
+	}
+	return n
+}
+
+// moment is the situation in which a worker decides.
+type moment struct {
+	now      leader.Time
+	local    time.Time // the same moment by our clock
+	proven   bool      // the leader's clock has reached that time for certain; otherwise it is an estimate
+	inFlight int       // messages in memory
+	crowded  bool      // many messages are in memory already: see holdOrSpill
+	pauses   *pause.List
+	parks    bool                    // the stream for what is paused takes messages, as far as is known: see parking
+	works    func(levels.Level) bool // whether this instance works the lane of a level now
+}
+
+// step is the next thing to do with a message.
+type step struct {
+	kind  stepKind
+	at    leader.Time      // hold, backOff: until then
+	level levels.Level     // hop, retry: where to
+	as    *message.Request // retry, dead, pace: the message's request from then on
+	why   *message.Problem // dead
+	pause string           // park: the pause to wait for
+	note  *note            // to be logged, if not too often
+	about string           // the target that the note is told apart by; empty if its text does that
+}
+
+// stepKind is one of a closed set: a new feature is a new decision, not a new loop.
+type stepKind int
+
+// The steps.
+const (
+	hold     stepKind = iota // on the wheel until then; the next step is decided anew
+	backOff                  // as hold; the wait grows each time
+	pace                     // wait for a turn at the target's rate
+	awaitKey                 // wait until its seal can be judged
+	halt                     // wait until a pause is over, which is a matter of moments
+	hop                      // into a level
+	retry                    // into a retry lane
+	park                     // into the lane of a pause
+	dead                     // to the dead letters
+	repeat                   // the same publish once more
+	check                    // read the copy that a stream says it has
+	renew                    // the same publish under another id
+	fire                     // to the target
+	arrive                   // it has arrived elsewhere: let it go
+	examine                  // of a timer: read what is true of it, or of the rounds before
+	claim                    // of a timer: store that it fires
+	claimed                  // of a timer: that is stored
+	remove                   // of a timer: remove its entry
+)
+
+// note is something to log.
+type note struct {
+	level slog.Level
+	text  string
+	args  []any
+}

@@ -1,0 +1,63 @@
+package engine
+
+import "delaybroker/broker/timer/role"
+
+// timers are the named timers that a lane has in memory. It belongs to the lane's loop. See package role.
+type timers struct {
+	stream *role.Stream
+	latest map[string]*flight       // by subject: the sets that the timers' lane has read
+	mine   map[*role.Alarm]struct{} // those that this lane fires
+	loaded int                      // bytes of bodies that were read for their markers
+
+	copying, looking   int       // questions to JetStream underway
+	uncopied, unlooked []*flight // to be read, in order: from any replica, and from the leader
+
+	settlements
+}
+
+func newTimers(s *role.Stream) *timers {
+	return &timers{
+		stream: s, latest: make(map[string]*flight), mine: make(map[*role.Alarm]struct{}), settlements: newSettlements(),
+	}
+}
+
+// supersede lets a timer go that was replaced or cancelled, unless its firing is decided, or something of it is on its
+// way: then it will find out.
+func (w *worker) supersede(f *flight) {
+	if f.timer.Supersede() && f.sent == nil && w.flights.takeOff(f) {
+		f.timer.Withdraw()
+		w.remove(f)
+	}
+}
+
+// endTimer forgets a timer that leaves memory.
+func (w *worker) endTimer(f *flight) {
+	w.forgetTimer(f)
+	w.endAlarm(f.timer)
+}
+
+// forgetTimer forgets the message of a timer.
+func (w *worker) forgetTimer(f *flight) {
+	if t := w.timers; t.latest[f.timer.Subject] == f {
+		delete(t.latest, f.timer.Subject)
+	}
+	w.unload(f)
+}
+
+// endAlarm gives up the firing of a timer.
+func (w *worker) endAlarm(a *role.Alarm) {
+	t := w.timers
+	if _, ok := t.mine[a]; ok {
+		t.stream.Release(a)
+		delete(t.mine, a)
+	}
+	a.End()
+}
+
+// release gives up all firings.
+func (t *timers) release() {
+	for a := range t.mine {
+		t.stream.Release(a)
+	}
+	t.mine = nil
+}

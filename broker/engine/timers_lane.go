@@ -1,0 +1,195 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams/provision"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
+	"delaybroker/broker/timer/role"
+)
+
+// timersEvery is countEvery of the timers, which others remove.
+const timersEvery = time.Minute
+
+// timersLane is the lane of named timers: each message is an entry of a timer, and the last on a subject is its state.
+type timersLane struct {
+	plainLane
+	stream *role.Stream
+	cursor string    // the subject of the lane's cursor
+	began  time.Time // local; since when the lane is ours
+
+	sweep    role.Sweep
+	unopened int // entries that are sealed with a key that is not known, by the last pass
+}
+
+func newTimersLane(s *role.Stream, cursor string) *timersLane {
+	return &timersLane{stream: s, cursor: cursor, began: time.Now()}
+}
+
+func (l *timersLane) source() source {
+	return source{cursor: l.cursor, sparse: true, share: freeShare}
+}
+
+// parse reads an entry of the timers' stream. Whatever it is, the one that was read before it on its subject is gone.
+//
+// An entry that is older than our ownership and whose key is unknown stays where it is. The key may have been taken
+// away too early, and a dead letter would end the series. The sweep reports the entry, and finds it once its key is
+// known.
+func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
+	t := w.timers
+	if in.KeysRead && l.beforeUs(w, leader.At(in.At)) {
+		f.timer = &role.Alarm{Subject: f.Subject, Stage: role.Settled}
+		return
+	}
+	e := entry.Parse(t.stream.Policy, in)
+	before := t.latest[f.Subject]
+	if before == nil || before.Sequence != e.Generation {
+		if a := t.stream.LeftBehind(e, in); a != nil && l.beforeUs(w, leader.At(in.At)) {
+			f.request, f.timer = e.Request, a
+			return
+		}
+	}
+	switch {
+	case before == nil || before.Sequence >= f.Sequence:
+	case before.timer.GivesWay(e):
+		w.supersede(before)
+	default:
+		before.timer.MayHaveFired()
+	}
+	f.request, f.problem, f.timer = e.Request, e.Problem, t.stream.OfEntry(e, in)
+	switch e.Kind {
+	case entry.Set:
+		t.latest[f.Subject] = f
+		most := int(w.lane.MaxMsgSize)
+		if f.problem == nil && e.Replaced == 0 && most > 0 && f.Size-len(f.Subject) > most-provision.LevelReserve {
+			f.problem = t.stream.TooLargeToFire(f.timer, len(f.Data))
+		}
+	case entry.Cancel, entry.Unproven:
+	default:
+		f.problem = nil // it is ours
+	}
+	l.sweep.Left(t.stream.Ends(e, f.Subject, f.At))
+	if t.stream.Outlives(e, in) {
+		l.sweep.Left(f.At) // a pass seals it anew
+	}
+}
+
+// beforeUs reports whether an entry was stored before the lane was ours. Nothing of ours fires while the leader's clock
+// is not known.
+func (l *timersLane) beforeUs(w *worker, stored leader.Time) bool {
+	began, _ := w.clock.Now(l.began)
+	return !w.clock.Known() || stored.Before(began)
+}
+
+func (l *timersLane) leaves(_ plan, f *flight) (at leader.Time, again bool) { return f.when(), false }
+
+func (l *timersLane) holdsTimers() bool { return true }
+
+// commit stores the cursor: what is armed stays in its stream, so a purge would be wrong.
+func (l *timersLane) commit(ctx context.Context, _ *committer, todo commit) error {
+	return l.stream.KeepCursor(ctx, timer.Cursor{Next: todo.upTo + 1, Created: todo.known.Created})
+}
+
+// report has all entries as pending: what has been read stays. One message is the cursor.
+func (l *timersLane) report(w *worker, r *stats.Report) {
+	r.Pending = max(r.Pending, max(w.reading.seen.Messages, 1)-1)
+	r.Unopened = l.unopened
+}
+
+// idle counts the entries, and begins a pass through them.
+func (l *timersLane) idle(w *worker, m moment) (wait time.Duration) {
+	if w.reading.seen.Messages > 1 {
+		wait = w.count(m.local, timersEvery)
+	} else {
+		wait = l.plainLane.idle(w, m)
+	}
+	return min(wait, l.sweepSoon(w, m))
+}
+
+// sweepSoon begins a pass through the timers' stream if one is due, and returns how long until the next.
+func (l *timersLane) sweepSoon(w *worker, m moment) time.Duration {
+	if !w.clock.Known() || !w.reading.live() {
+		return forever
+	}
+	wait, ok := l.sweep.Wait(m.now, m.local, w.reading.seen.Messages == 0 && w.reading.last.Sequence == 0)
+	switch {
+	case !ok:
+		return forever
+	case wait > 0:
+		return wait
+	}
+	before := l.sweep.Begin(m.now)
+	w.wg.Go(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		w.wg.Go(func() {
+			select {
+			case <-ctx.Done():
+			case <-w.gone:
+				cancel()
+			}
+		})
+		end := l.stream.Pass(ctx, before, func(b *role.Batch) { w.mail.Put(swept{lane: l, batch: b}) })
+		w.mail.Put(swept{lane: l, end: end})
+	})
+	return forever
+}
+
+// swept is the event that a pass has picked some up, or has ended.
+type swept struct {
+	lane  *timersLane
+	batch *role.Batch // nil at the end
+	end   role.Pass
+}
+
+func (e swept) handle(w *worker, m moment) {
+	if e.batch == nil {
+		if err := e.end.Err; err != nil {
+			w.notes.Log(slog.LevelWarn, "looking for overdue timers; trying again", "err", err)
+		}
+		e.lane.sweep.End(e.end, m.local)
+		e.lane.logSeals(w, e.end)
+		return
+	}
+	for _, found := range e.batch.Found {
+		a := found.Alarm
+		if in := w.timers.latest[a.Subject]; in != nil && in.Sequence == a.Generation { // it is in memory already
+			a.End()
+			continue
+		}
+		f := w.flights.take(lane.Stored{Sequence: a.Generation, At: a.At, Subject: a.Subject}, w.reading.cursor.Void())
+		f.request, f.timer = found.Request, a
+		if !m.proven || !w.lease.Held() {
+			w.flights.untimed = append(w.flights.untimed, f)
+			continue
+		}
+		w.proceed(f, m)
+	}
+	w.charge()
+}
+
+// logSeals logs what a pass has found of the keys that entries are sealed with.
+func (l *timersLane) logSeals(w *worker, end role.Pass) {
+	resealed, err := end.Resealed()
+	if resealed > 0 {
+		w.log.Info("pending series and schedules are sealed anew, with the first secret", "entries", resealed)
+	}
+	if err != nil {
+		w.notes.Log(slog.LevelWarn, "pending series and schedules are still sealed with an earlier secret; trying again",
+			"err", err)
+	}
+	unopened, keys := end.Unopened()
+	if l.unopened = unopened; unopened > 0 {
+		w.notes.Log(slog.LevelError, "timers do not fire, since they are sealed with a secret that is not known here; "+
+			"name it in DELAY_SECRET, behind the first", "entries", unopened, "keys", slices.Sorted(maps.Keys(keys)))
+	}
+}

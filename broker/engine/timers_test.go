@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"delaybroker/broker/acks"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/entry"
+	"delaybroker/broker/timer/role"
+)
+
+// entryRead is an entry of the timers' stream that was just read by the worker of its lane.
+func entryRead(w *worker, sequence uint64, now time.Time, header message.Header) *flight {
+	s := lane.Stored{Sequence: sequence, At: now, Subject: "delaytimer.key.orders.x", Header: header}
+	mark, _ := w.reading.took(lane.Item{Epoch: 1, Stored: s})
+	f := w.flights.take(s, mark)
+	w.parse(f, f.Incoming(w.lane.Stream))
+	return f
+}
+
+func firedHeader(f *flight, generation uint64, by string) message.Header {
+	return entry.Pending{Request: f.request}.FiredHeader(generation, by)
+}
+
+// TestPendingGivesWay: of a set that nobody fires, nothing is left once another entry of its subject is read. What may
+// have fired is kept, and looked at.
+func TestPendingGivesWay(t *testing.T) {
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		header func(f *flight) message.Header
+		kept   bool
+		keys   *message.Keys
+	}{
+		"ours, or not": {func(f *flight) message.Header {
+			h := firedHeader(f, 7, "me")
+			message.NewKeys([]string{"another, as long"}, now).SealMessage(f.Subject, h, nil, now)
+			return h
+		}, true, message.NewKeys([]string{"a secret of sixteen"}, now)},
+		"its firing":       {func(f *flight) message.Header { return firedHeader(f, 7, "me") }, true, nil},
+		"another's firing": {func(f *flight) message.Header { return firedHeader(f, 6, "me") }, false, nil},
+		"another set":      {func(*flight) message.Header { return message.Header{"Delay-For": {"1h"}} }, false, nil},
+		"a cancel":         {func(*flight) message.Header { return message.Header{"Delay-Cancel": {"1"}} }, false, nil},
+		"noise":            {func(*flight) message.Header { return nil }, false, nil},
+		"what became of one": {func(f *flight) message.Header {
+			return entry.Pending{Request: f.request}.OverHeader(7, 8, entry.Delivered)
+		}, false, nil},
+	} {
+		for stage, doubt := range map[role.Stage]func(*worker, *flight){
+			role.Pending: func(w *worker, f *flight) { w.flights.hold(f, f.when()) },
+			role.Doubt: func(w *worker, f *flight) { // the answer to its firing was lost
+				w.timers.mine[f.timer] = struct{}{}
+				w.flights.underway++
+				claimAnswered{f, storeAnswer{err: acks.ErrTimeout}}.handle(w, w.moment(now))
+			},
+		} {
+			w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
+			w.timers.stream.Policy.Keys = tt.keys
+			f := entryRead(w, 7, now, message.Header{"Delay-For": {"1s"}})
+			if doubt(w, f); f.timer.Stage != stage || w.flights.waiting() != 1 {
+				t.Fatalf("it is in stage %d, want %d, and %d wait", f.timer.Stage, stage, w.flights.waiting())
+			}
+			entryRead(w, 9, now, tt.header(f))
+			entryRead(w, 10, now, message.Header{"Delay-For": {"2h"}})
+			kept := tt.kept || stage == role.Doubt
+			if got := w.flights.waiting() == 1; got != kept || kept != (f.timer.Stage == role.Doubt) {
+				t.Errorf("%s, in stage %d: it is kept: %t, want %t; it is in stage %d", name, stage, got, kept, f.timer.Stage)
+			}
+		}
+	}
+}
+
+// TestFiredStaysFired: what is stored as fired goes on to its target, whatever is read of its subject.
+func TestFiredStaysFired(t *testing.T) {
+	now := time.Now()
+	w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
+	f := entryRead(w, 7, now.Add(-time.Second), message.Header{"Delay-For": {"1s"}})
+	claimAnswered{f, storeAnswer{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}}.handle(w, w.moment(now))
+	if d := w.engine.Deliver.(*recorder); len(*d) != 1 || (*d)[0].Target != "orders.x" {
+		t.Fatalf("it was not delivered: %+v", *d)
+	}
+	entryRead(w, 9, now, message.Header{"Delay-Cancel": {"1"}})
+	if f.timer.Stage != role.Fired || f.timer.Superseded || f.timer.Entry != 8 {
+		t.Errorf("after a cancel it is %+v", f.timer)
+	}
+}
+
+// TestMissedLastRoundIsCountedOnce: the last round of a series is missed, and its marker and the sweep have both found
+// that. Nothing is stored in its place but what tells of the end, once: so who has stored that counts it.
+func TestMissedLastRoundIsCountedOnce(t *testing.T) {
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		second storeAnswer
+		want   uint64
+	}{
+		"told already":    {storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeWrongLast}}, 1},
+		"no room to tell": {storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeTooLarge}}, 2},
+	} {
+		w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
+		for i, answer := range []storeAnswer{{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}, tt.second} {
+			f := entryRead(w, uint64(7+2*i), now, message.Header{"Delay-For": {"1h"}})
+			f.timer.Stage, f.timer.Entry, f.timer.What, f.timer.Left = role.Settled, 7, entry.Missed, 1
+			w.flights.underway++
+			w.remove(f)
+			told{w.timers.queue[len(w.timers.queue)-1], answer}.handle(w, w.moment(now))
+		}
+		if got := w.engine.Tally.Missed.Load(); got != tt.want {
+			t.Errorf("%s: %d are counted, want %d", name, got, tt.want)
+		}
+	}
+}
+
+// TestLeftBehindByTheLeadersClock: a firing that was stored before the lane was ours is looked at, and a later one is
+// left to whoever is at it, whatever our own clock shows. Until the leader has told its time, all firings are earlier.
+func TestLeftBehindByTheLeadersClock(t *testing.T) {
+	now := time.Now()
+	lane := streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}
+	set := entryRead(atWork(t, lane, now), 7, now, message.Header{"Delay-For": {"1s"}})
+	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} { // the leader's clock
+		for _, tt := range []struct {
+			stored  time.Duration // after the lane became ours
+			unknown bool          // the leader has not told its time
+			looked  bool          // wanted
+		}{
+			{stored: -1, looked: true},
+			{stored: 0},
+			{stored: time.Minute},
+			{stored: -time.Minute, looked: true, unknown: true},
+		} {
+			w := atWork(t, lane, now)
+			w.plan.kind.(*timersLane).began, w.clock = now, newLeaderClock(now)
+			if !tt.unknown {
+				w.clock.Look(leader.Answer{Time: now.Round(0).Add(ahead), Received: now, LastSeq: 300})
+			}
+			f := entryRead(w, 9, now.Add(ahead+tt.stored), firedHeader(set, 7, "other"))
+			if got := f.timer.Stage == role.Doubt; got != tt.looked {
+				t.Errorf("by a clock that is %s ahead, stored after %s, its clock unknown %t: looked at %t, want %t",
+					ahead, tt.stored, tt.unknown, got, tt.looked)
+			}
+		}
+	}
+}

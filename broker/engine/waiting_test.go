@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"reflect"
+	"runtime"
+	"testing"
+	"time"
+
+	"delaybroker/broker/config"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// TestWaitingCost: a message that waits for its time takes 600 bytes at most besides its body and the client's headers,
+// and no more than is accounted for it.
+func TestWaitingCost(t *testing.T) {
+	names, err := message.NewNames("delay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := message.Policy{Names: names, MaxDelay: config.DefaultMaxDelay}
+	for _, tt := range []struct {
+		body, headers int
+		hop           bool
+	}{
+		{0, 0, false}, {100, 0, false}, {256, 0, false}, {256, 2, false}, {256, 0, true}, {1000, 20, true},
+		{33 << 10, 4, true},
+	} {
+		count := min(50_000, 100<<20/(tt.body+500))
+		before := natstest.Heap()
+		all := newFlights(newBudget(config.DefaultHoldBytes, 1).Open(freeShare))
+		var cursor lane.Cursor
+		for seq := range uint64(count) {
+			s := storedMessage(t, policy, seq+1, tt.body, tt.headers, tt.hop)
+			f := all.take(s, cursor.Begin(seq+1))
+			f.request, f.problem = policy.Parse(s.Incoming("DELAY_10s"))
+			all.rest(f, f.when().Add(time.Duration(seq)), leader.Time{})
+		}
+		took, accounted := natstest.Heap()-before, all.bytes+spanCost*cursor.Span()
+		t.Logf("a body of %d with %d headers takes %d bytes, and is accounted with %d", tt.body, tt.headers, took/count,
+			accounted/count)
+		if all.packed != count || all.waiting() != count {
+			t.Fatalf("%d of %d are packed, %d wait", all.packed, count, all.waiting())
+		}
+		if besides := took/count - tt.body - tt.body/4 - 40*tt.headers; besides > 600 {
+			t.Errorf("it takes %d bytes besides the body and the headers", besides)
+		}
+		if took > accounted || accounted > 2*took {
+			t.Errorf("it takes %d bytes, and is accounted with %d", took/count, accounted/count)
+		}
+		runtime.KeepAlive(all)
+		runtime.KeepAlive(cursor)
+	}
+}
+
+// TestUnpack: a message is after its wait as it was before, and its lane accounts it as it did.
+func TestUnpack(t *testing.T) {
+	names, err := message.NewNames("delay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := message.Policy{Names: names, MaxDelay: config.DefaultMaxDelay}
+	for _, body := range []int{0, 256, packedBody + 1} {
+		all := someFlights()
+		s := storedMessage(t, policy, 7, body, 2, true)
+		s.At = time.Unix(1, 2).UTC()
+		for i := range s.Data {
+			s.Data[i] = byte(i)
+		}
+		f := all.take(s, lane.Mark{})
+		f.request, f.problem = policy.Parse(s.Incoming("DELAY_10s"))
+		all.date(f, epoch, true)
+		f.Header, f.Subject = nil, ""
+		want, bytes := *f, all.bytes
+		want.Data = append([]byte{}, s.Data...)
+		all.rest(f, epoch, epoch.Add(-packSooner))
+		if all.packed != 1 || all.bytes >= bytes {
+			t.Fatalf("%d packed, of %d bytes", all.packed, all.bytes)
+		}
+		for _, got := range all.due(epoch) {
+			if want.grown = got.grown; got.grown == 0 || all.growth != got.grown || all.bytes != bytes {
+				t.Errorf("it grew by %d of %d to %d bytes, want %d", got.grown, all.growth, all.bytes, bytes)
+			}
+			if !reflect.DeepEqual(*got, want) {
+				t.Errorf("after its wait it is\n%+v, want\n%+v", *got, want)
+			}
+			all.end(got)
+		}
+		if all.count != 0 || all.bytes != 0 || all.growth != 0 || all.overdue.Len() != 0 {
+			t.Errorf("in the end there are %d messages of %d bytes, grown by %d", all.count, all.bytes, all.growth)
+		}
+	}
+}
+
+// TestUnpackWithinMemory: when all that waits is due at once, a lane unpacks as many messages as its memory holds, in
+// order, and the rest as these leave. One that is to be tried again does not wait for the rest.
+func TestUnpackWithinMemory(t *testing.T) {
+	account := newBudget(config.MinHoldBytes, 1).Open(freeShare)
+	f, read := newFlights(account), uint64(0)
+	charge := func() { account.Set(int64(f.bytes)) }
+	for account.Room(f.reserve()) {
+		read++
+		f.rest(f.take(lane.Stored{Sequence: read, Size: 256, Data: make([]byte, 256)}, lane.Mark{}), epoch, leader.Time{})
+		charge()
+	}
+	if f.packed != int(read) || read < 3*uint64(account.Most())/4/800 {
+		t.Fatalf("%d were read, %d are packed", read, f.packed)
+	}
+	var out []*flight
+	take := func() {
+		for _, fl := range f.due(epoch) {
+			charge()
+			if out = append(out, fl); fl.Sequence != uint64(len(out)) {
+				t.Fatalf("number %d comes at %d", fl.Sequence, len(out))
+			}
+			if account.Set(int64(f.bytes)); int64(f.bytes) > account.Most()+int64(fl.size) {
+				t.Fatalf("%d bytes after %d were unpacked, of %d", f.bytes, len(out), account.Most())
+			}
+		}
+	}
+	take()
+	next, _ := f.next()
+	if at, wakes := f.wakes(); len(out) == int(read) || !f.blocked() || wakes || next != epoch {
+		t.Fatalf("%d of %d unpacked, wakes at %s: %t", len(out), read, at, wakes)
+	}
+	last := out[len(out)-1]
+	last.tries++
+	f.hold(last, epoch)
+	if at, wakes := f.wakes(); !wakes || at != epoch {
+		t.Errorf("one that is to be tried again wakes the loop at %s: %t", at, wakes)
+	}
+	for _, again := range f.due(epoch) {
+		if again != last {
+			t.Fatalf("number %d comes, not the one that is to be tried again", again.Sequence)
+		}
+	}
+	for ended := 0; ended < int(read); take() {
+		for ; ended < len(out); ended++ {
+			f.end(out[ended])
+			charge()
+		}
+	}
+	if f.count != 0 || f.bytes != 0 || f.growth != 0 || f.packed != 0 {
+		t.Errorf("in the end %d of %d bytes, grown by %d, %d packed", f.count, f.bytes, f.growth, f.packed)
+	}
+}

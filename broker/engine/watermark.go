@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"delaybroker/broker/leader"
+)
+
+// watermarkStep bounds the disorder between lanes: how much later than a message of another lane a message may be due
+// that is sent before it.
+const watermarkStep = 100 * time.Millisecond
+
+// watermark brings the backlogs of several lanes into one order. Each lane reports a mark: the earliest due time of
+// the messages that it can send or may still read. The low watermark is the oldest mark. No lane sends a message that
+// is due more than a watermarkStep after the low watermark. Each lane decides by itself how long it waits for a lane
+// that makes no progress.
+//
+// Messages to one target are sent in this order. Messages to several targets are not: when a target has its share of
+// messages outstanding, further messages to it wait for its answers (see package deliver), and messages to other
+// targets overtake them. If a lane's mark were held back until the targets have answered, all lanes would wait, at each
+// step, for the slowest target.
+//
+// It is safe for concurrent use, and the zero watermark is ready to use.
+type watermark struct {
+	mu        sync.Mutex                       // guards the fields below
+	marks     map[*watermarkMember]leader.Time // zero for a lane that has read nothing yet
+	low       leader.Time                      // the oldest mark, rounded down to a multiple of watermarkStep
+	undecided int                              // expected lanes that have neither joined nor been given up
+}
+
+// watermarkMember is one lane.
+type watermarkMember struct {
+	group *watermark
+	wake  func()
+}
+
+// Expect announces lanes that may join. No lane sends until Decide has been called for each of them.
+func (g *watermark) Expect(lanes int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.undecided += lanes
+}
+
+// Decide reports that one expected lane has joined, or that this instance does not work it for now.
+func (g *watermark) Decide() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.undecided--; g.undecided == 0 {
+		for m := range g.marks {
+			m.wake()
+		}
+	}
+}
+
+// Join adds a lane. From then on the other lanes wait for it. The group calls wake when the lane's limit may have
+// risen, on any goroutine and while it holds its lock: wake must not block, and must not call the group.
+func (g *watermark) Join(wake func()) *watermarkMember {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.marks == nil {
+		g.marks = make(map[*watermarkMember]leader.Time)
+	}
+	m := &watermarkMember{group: g, wake: wake}
+	g.marks[m], g.low = leader.Time{}, leader.Time{}
+	return m
+}
+
+// Advance sets the mark of the lane, and returns the latest due time that the lane may send. The limit is zero if the
+// lane must not send yet.
+func (m *watermarkMember) Advance(mark leader.Time) (limit leader.Time) {
+	g := m.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.marks[m] = mark
+	g.updateLocked(m)
+	if g.undecided > 0 || g.low.IsZero() {
+		return leader.Time{}
+	}
+	return g.low.Add(watermarkStep)
+}
+
+// Leave removes the lane. The other lanes no longer wait for it.
+func (m *watermarkMember) Leave() {
+	g := m.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.marks, m)
+	g.updateLocked(m)
+}
+
+// updateLocked computes the low watermark. If it has risen, it wakes all lanes but the caller's.
+func (g *watermark) updateLocked(caller *watermarkMember) {
+	var low leader.Time
+	first := true
+	for _, mark := range g.marks {
+		if first || mark.Before(low) {
+			low, first = mark, false
+		}
+	}
+	low = low.Truncate(watermarkStep)
+	risen := low.After(g.low)
+	g.low = low
+	if !risen {
+		return
+	}
+	for m := range g.marks {
+		if m != caller {
+			m.wake()
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"delaybroker/broker/leader"
+)
+
+// TestGroupOfTwo: of two lanes with a backlog neither sends more than a step ahead, and no lane waits for a lane that
+// has left.
+func TestGroupOfTwo(t *testing.T) {
+	g, woken := new(watermark), 0
+	epoch := leader.At(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
+	a, b := g.Join(func() {}), g.Join(func() { woken++ })
+	if got := b.Advance(epoch.Add(time.Hour)); !got.IsZero() {
+		t.Errorf("up to %s may be sent while another lane has read nothing", got.Sub(epoch))
+	}
+	if got, want := a.Advance(epoch), epoch.Add(watermarkStep); got != want || woken != 1 {
+		t.Errorf("up to %s may be sent, and the other was woken %d times; want %s and once",
+			got.Sub(epoch), woken, watermarkStep)
+	}
+	if got, want := b.Advance(epoch.Add(time.Hour)), epoch.Add(watermarkStep); got != want {
+		t.Errorf("up to %s may be sent, want %s", got.Sub(epoch), watermarkStep)
+	}
+	a.Leave()
+	if got, want := b.Advance(epoch.Add(time.Hour)), epoch.Add(time.Hour+watermarkStep); got != want || woken != 2 {
+		t.Errorf("alone, up to %s may be sent, and it was woken %d times; want %s and twice",
+			got.Sub(epoch), woken, want.Sub(epoch))
+	}
+	g.Expect(1)
+	if got := b.Advance(epoch.Add(time.Hour)); !got.IsZero() {
+		t.Errorf("up to %s may be sent while an expected lane is undecided", got.Sub(epoch))
+	}
+	g.Decide()
+	if woken != 3 {
+		t.Errorf("woken %d times when the lane is decided, want three times", woken)
+	}
+}

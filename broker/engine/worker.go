@@ -1,0 +1,280 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/lease"
+	"delaybroker/broker/link"
+	"delaybroker/broker/ratelog"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/streams"
+)
+
+const (
+	// turnItems is how many messages are read before the loop looks at the time again.
+	turnItems = 256
+
+	// haltGlance is how often messages that wait for the end of a pause are looked at.
+	haltGlance = 20 * time.Millisecond
+
+	forever = time.Duration(1<<63 - 1)
+)
+
+// worker owns one lane: it reads, decides, moves on, and commits. All its fields belong to its loop, except those that
+// say otherwise. The loop waits for no answer: answers come back through the mailbox.
+type worker struct {
+	engine *Engine
+	lane   streams.Spec
+	plan   plan
+	lease  lease.Lease
+	log    *slog.Logger
+	notes  *ratelog.Logger // for what happens to thousands of messages
+
+	reading *reading
+	flights *flights
+	backlog *backlog
+	timers  *timers
+	commits *committer
+	clock   *leaderClock
+	parking parking
+
+	tells
+	loop
+}
+
+// tells are what a worker tells of its work.
+type tells struct {
+	early  stats.Early
+	gauge  *stats.Gauge // read by Status
+	counts *stats.Lane  // read by Status
+}
+
+// loop holds the parts that a worker's loop needs to wait, wake up and end.
+type loop struct {
+	mail    *mailbox[event]
+	timer   *time.Timer    // ends a sleep; made by run
+	ping    chan struct{}  // asks whether the loop turns
+	gone    chan struct{}  // closed when the loop has ended
+	wg      sync.WaitGroup // questions asked elsewhere; all end before run returns
+	adopted func()         // called at each epoch; the first call counts
+	stopped atomic.Bool    // nothing more is sent
+}
+
+// event is an answer or a call to the loop, which handles it.
+type event interface{ handle(*worker, moment) }
+
+type (
+	woken    struct{} // the loop should turn
+	linkBack struct{} // a connection is back
+)
+
+func (woken) handle(*worker, moment) {}
+
+func (linkBack) handle(w *worker, _ moment) { w.clock.lookNow() }
+
+// newWorker prepares a worker for a lane that is ours, to be read from a cursor on. The caller must run it.
+func (e *Engine) newWorker(l streams.Spec, kind laneKind, by lease.Lease, from lease.Cursor) *worker {
+	source, clock, log := kind.source(), newLeaderClock(time.Now()), e.log.With("stream", l.Stream)
+	room := e.room.Open(source.share)
+	reader := lane.NewReader(lane.ReaderConfig{
+		Conn: e.Read, JetStream: e.Reading, APIPrefix: e.Settings.APIPrefix, Inbox: link.Inbox(e.Read),
+		Stream: l.Stream, Filter: source.filter, Delay: l.Delay, From: from.Next,
+		FromCreated: from.Created, Buffer: e.room.Buffer(), Log: e.log, Sparse: source.sparse,
+	})
+	w := &worker{
+		engine: e, lane: l, plan: planOf(e.Settings, kind, l.Delay), lease: by, log: log, notes: ratelog.New(log),
+		reading: newReading(reader, l.Delay, source.cursor, from.Next), flights: newFlights(room), clock: clock,
+		commits: newCommitter(l.Stream, kind, e.JetStream.API, e.JetStream.Sample), timers: newTimers(e.Timers),
+		tells: tells{gauge: stats.NewGauge(clock.Base()), counts: e.roster.countOf(l)},
+		loop:  loop{mail: newMailbox[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
+	}
+	room.OnRoom(w.wake)
+	w.backlog = newBacklog(&e.order, w.wake)
+	return w
+}
+
+// wake makes the loop turn. It may be called on any goroutine.
+func (w *worker) wake() { w.mail.Put(woken{}) }
+
+// run works the lane until ctx or the lease ends, and leaves it ready for a successor.
+func (w *worker) run(ctx context.Context) error {
+	ctxRead, stop := context.WithCancel(ctx)
+	defer w.flights.account.Close()
+	defer w.backlog.end()
+	defer w.timers.release()
+	defer w.wg.Wait()
+	defer stop()
+	var reader sync.WaitGroup
+	reader.Go(func() { w.reading.Run(ctxRead) })
+	w.timer = time.NewTimer(0)
+	defer w.timer.Stop()
+	for w.await(ctx.Done(), w.lease.Done(), w.pass(time.Now())) {
+	}
+	close(w.gone)
+	stop()
+	reader.Wait()
+	return w.drain()
+}
+
+// await sleeps until the next pass is due, for the given time at most. Until the lane is stopped, it also reads. It
+// returns false when one of the channels is closed.
+func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
+	w.timer.Reset(sleep)
+	items, epochs := w.reading.Items(), w.reading.Epochs()
+	if w.stopped.Load() {
+		items, epochs = nil, nil
+	} else if !w.hungry(time.Now()) || !w.lease.Held() {
+		items = nil
+	}
+	select {
+	case <-ended:
+		return false
+	case <-lost:
+		return false
+	case <-w.lease.Beats():
+	case <-w.ping:
+	case <-w.mail.Bell():
+	case <-w.timer.C:
+	case e := <-epochs:
+		w.adopt(e)
+	case item := <-items:
+		w.readSome(item)
+	}
+	return true
+}
+
+// pass does all that can be done now, and returns how long to sleep unless an event comes.
+func (w *worker) pass(local time.Time) time.Duration {
+	w.takeMail(local)
+	m := w.moment(local)
+	able := w.engine.Links.Online() && w.lease.Held() // if not, the loop is woken when the connection or the lease is back
+	if !able {
+		w.backlog.holdBack()
+	}
+	wait, kept := w.commitSoon(local), forever
+	if m.proven && able {
+		w.decideUntimed(m)
+		w.decideHalted(m)
+		kept = w.send(m, local)
+	}
+	if next, ok := w.nextDue(m.now); ok && able {
+		left := next.Sub(m.now)
+		if kept != forever && left <= 0 {
+			left = kept
+		}
+		wait = min(wait, w.awaitDue(left, local, m.proven))
+	}
+	wait = min(wait, kept)
+	if resume, ok := w.resumes(); ok && resume.After(m.now) {
+		wait = min(wait, resume.Sub(m.now))
+	}
+	w.copyOn(m)
+	if able {
+		wait = min(wait, w.plan.kind.idle(w, m))
+		w.settleOn(m, local)
+		if next, ok := w.timers.nextRepeat(); ok {
+			wait = min(wait, next.Sub(m.now))
+		}
+	}
+	w.report(local)
+	return wait
+}
+
+// moment is the situation at a local time.
+func (w *worker) moment(local time.Time) moment {
+	now, proven := w.clock.Now(local)
+	return moment{
+		now: now, local: local, proven: proven, inFlight: w.flights.count,
+		crowded: w.flights.count > w.engine.Settings.HoldMessages || w.flights.account.Half(),
+		pauses:  w.engine.Pauses.At(local), parks: w.parking.able(local), works: w.engine.works,
+	}
+}
+
+// takeMail takes in the events of the mailbox.
+func (w *worker) takeMail(local time.Time) {
+	m := w.moment(local)
+	for _, e := range w.mail.Take() {
+		e.handle(w, m)
+	}
+}
+
+// decideUntimed decides about the messages that were read while the time was unknown. Due messages go onto the wheel,
+// which puts them in order.
+func (w *worker) decideUntimed(m moment) {
+	waited := w.flights.untimed
+	w.flights.untimed = nil
+	for i, f := range waited {
+		if !w.lease.Held() {
+			w.flights.untimed = waited[i:]
+			return
+		}
+		if when := f.when(); f.problem == nil && !when.After(m.now) {
+			w.flights.hold(f, when)
+		} else {
+			w.proceed(f, m)
+		}
+	}
+}
+
+// decideHalted decides about the messages that wait for the end of a pause, before those that became due later.
+func (w *worker) decideHalted(m moment) {
+	waited := w.flights.halted
+	w.flights.halted = nil
+	for i, f := range waited {
+		if !w.lease.Held() {
+			w.flights.halted = append(w.flights.halted, waited[i:]...)
+			return
+		}
+		w.proceed(f, m)
+	}
+}
+
+// send acts on the due messages, as far as the backlog allows, and returns how long the backlog may keep messages back.
+func (w *worker) send(m moment, local time.Time) time.Duration {
+	for {
+		full := w.backlog.open && w.full()
+		until, wait := w.backlog.sendable(w.reading, w.flights, full, m.now, local)
+		if sent := w.advance(until, m); !sent || !w.backlog.open {
+			return wait
+		}
+		w.backlog.sent()
+	}
+}
+
+// advance acts on the messages that are due up to a time that is not after now, and reports whether there were any. It
+// asks for each message whether the lane is still ours: the machine may be stopped at any moment, and another instance
+// may have taken the lane over when it goes on.
+func (w *worker) advance(until leader.Time, m moment) (some bool) {
+	for due, f := range w.flights.due(until) {
+		w.charge()
+		if !w.lease.Held() {
+			w.flights.hold(f, due)
+			return false
+		}
+		some = true
+		if when := f.when(); f.problem == nil && due.Before(when) && !when.After(m.now) {
+			w.flights.hold(f, when) // it waited to be moved, and is due by now: it goes out in the order of due times
+			continue
+		}
+		w.proceed(f, m)
+	}
+	return some
+}
+
+// nextDue is when a message needs the loop next: now, while messages wait for the time.
+func (w *worker) nextDue(now leader.Time) (leader.Time, bool) {
+	if len(w.flights.untimed) > 0 {
+		return now, true
+	}
+	next, any := w.flights.wakes()
+	if soon := now.Add(haltGlance); len(w.flights.halted) > 0 && (!any || soon.Before(next)) {
+		return soon, true
+	}
+	return next, any
+}

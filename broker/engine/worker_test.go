@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/lease"
+	"delaybroker/broker/message"
+)
+
+// lostAfter is a lease that is lost after it was asked a number of times.
+type lostAfter struct {
+	lease.Lease
+	held int
+}
+
+func (l *lostAfter) Held() bool {
+	l.held--
+	return l.held >= 0
+}
+
+func (l *lostAfter) Decline() {}
+
+// TestLeaseIsAskedBeforeEach: messages that waited for the time, or on the wheel, stay when the lease is lost between
+// two of them.
+func TestLeaseIsAskedBeforeEach(t *testing.T) {
+	base := time.Now()
+	for name, wait := range map[string]func(*worker, *flight){
+		"for the time": func(w *worker, f *flight) { w.flights.untimed = append(w.flights.untimed, f) },
+		"on the wheel": func(w *worker, f *flight) { w.flights.hold(f, leader.At(base)) },
+	} {
+		w := tenSeconds(t, base)
+		w.lease = &lostAfter{held: 1}
+		for range 3 { // each is to be looked at again after a minute
+			f := w.flights.take(lane.Stored{At: base}, lane.Mark{})
+			f.problem = message.Problemf(message.NewerFormat, "x")
+			wait(w, f)
+		}
+		m := w.moment(base)
+		w.decideUntimed(m)
+		w.advance(m.now, m)
+		decided := 0
+		for due := range w.flights.due(m.now.Add(newerWait)) {
+			if due.After(m.now) {
+				decided++
+			}
+		}
+		if left := len(w.flights.untimed); decided != 1 || name == "for the time" && left != 2 {
+			t.Errorf("%s: %d were decided about, and %d still wait for the time", name, decided, left)
+		}
+	}
+}

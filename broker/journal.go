@@ -1,0 +1,39 @@
+package broker
+
+import (
+	"context"
+
+	"delaybroker/broker/acks"
+	"delaybroker/broker/journal"
+)
+
+const (
+	// journalRoom is how many bytes of records may wait, and journalShare which part of the instance's memory at most.
+	journalRoom  = 8 << 20
+	journalShare = 16
+)
+
+// keepJournal stores records until the returned function is called, which waits for the last. Without a journal, the
+// writer is nil.
+func (b *Broker) keepJournal(ctx context.Context, write *acks.Inbox) (*journal.Writer, func()) {
+	cfg := b.cfg
+	if cfg.Journal == 0 {
+		return nil, func() {}
+	}
+	w := journal.NewWriter(journal.WriterConfig{
+		Instance: b.id, Stream: b.names.JournalStream(), Subject: b.names.JournalSubject(),
+		Room: min(journalRoom, cfg.HoldBytes/journalShare), Payload: int(b.conns.Control.MaxPayload()),
+		Grace: cfg.ShutdownGrace, Counts: &b.tally.Journal, Log: b.log, Seal: b.keys.Policy.Keys.Seal,
+	})
+	b.records.Store(w)
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.Run(ctx, write)
+	}()
+	return w, func() {
+		stop()
+		<-ended
+	}
+}

@@ -1,0 +1,141 @@
+package message
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Whether a state header may be missing.
+const (
+	Required = true
+	Optional = false
+)
+
+// Fields reads state headers and keeps the first problem.
+type Fields struct {
+	Block
+	Problem *Problem
+}
+
+// Text reads the value of a header, which may be missing.
+func (f *Fields) Text(name string) string {
+	v, problem := f.One(name)
+	if problem != nil {
+		f.Refuse(name, problem.Sentence)
+	}
+	return v
+}
+
+// Token reads a short word of ours.
+func (f *Fields) Token(name string) string {
+	const most = 32
+	v := f.Text(name)
+	if len(v) > most {
+		f.Refuse(name, Excerpt(v))
+	}
+	return v
+}
+
+func (f *Fields) rateKey() string {
+	v := f.Text(HeaderRateKey)
+	if v != "" && !validRateKey(v) {
+		f.Refuse(HeaderRateKey, Excerpt(v))
+	}
+	return v
+}
+
+func (f *Fields) id() string {
+	v := f.Text(HeaderID)
+	if _, err := ParseID(v); err != nil {
+		f.Refuse(HeaderID, Excerpt(v))
+	}
+	return v
+}
+
+// Moment reads a time.
+func (f *Fields) Moment(name string, needed bool) time.Time {
+	v := f.Text(name)
+	if v == "" && !needed {
+		return time.Time{}
+	}
+	t, problem := ParseTime(v)
+	if problem != nil {
+		f.Refuse(name, Excerpt(v))
+	}
+	return t
+}
+
+// mode may be missing, where the client left it open.
+func (f *Fields) mode() Mode {
+	v := Mode(f.Text(HeaderDeliver))
+	if v != "" && !slices.Contains(Modes(), v) {
+		f.Refuse(HeaderDeliver, Excerpt(string(v)))
+	}
+	return v
+}
+
+// ttl reads the result of parseTTL, which goes to the target unchanged.
+func (f *Fields) ttl() string {
+	v := f.Text(HeaderTTL)
+	if v != "never" && (len(v) > len("3153600000") || strings.Trim(v, "0123456789") != "") {
+		f.Refuse(HeaderTTL, Excerpt(v))
+	}
+	return v
+}
+
+// Count reads a number of at least one; an optional one may be missing.
+func (f *Fields) Count(name string, needed bool) int {
+	v := f.Text(name)
+	if v == "" && !needed {
+		return 0
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		f.Refuse(name, Excerpt(v))
+	}
+	return n
+}
+
+// Sequence reads the number of a message in a stream, which may be missing.
+func (f *Fields) Sequence(name string) uint64 {
+	v := f.Text(name)
+	if v == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(v, 10, 64)
+	if err != nil || n < 1 {
+		f.Refuse(name, Excerpt(v))
+	}
+	return n
+}
+
+// Refuse notes that a header has a value that no broker writes.
+func (f *Fields) Refuse(name, what string) {
+	if f.Problem == nil {
+		f.Problem = Problemf(BadInternal,
+			"%s: %s, on a subject where only the broker may publish: take that right from everybody else", name, what)
+	}
+}
+
+// Put writes a header. It leaves out an empty value.
+func Put(h Header, key, value string) {
+	if value != "" {
+		h[key] = []string{value}
+	}
+}
+
+// PutCount writes a number. It leaves out zero.
+func PutCount(h Header, key string, n int) {
+	if n > 0 {
+		h[key] = []string{strconv.Itoa(n)}
+	}
+}
+
+// PutTime writes a time. It leaves out the zero time.
+func PutTime(h Header, key string, t time.Time) {
+	if !t.IsZero() {
+		h[key] = []string{t.UTC().Format(time.RFC3339Nano)}
+	}
+}

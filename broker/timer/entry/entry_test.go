@@ -1,0 +1,251 @@
+package entry_test
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
+)
+
+const timerSubject = "delaytimer.key.orders.x"
+
+// timerEntry is an entry of the timers' stream.
+func timerEntry(subject string, sequence uint64, h message.Header) message.Incoming {
+	return message.Incoming{Stream: "DELAY_TIMERS", Sequence: sequence, At: at, Subject: subject, Header: h}
+}
+
+// TestSetTimer: a header says when a timer is due, exactly one of two.
+func TestSetTimer(t *testing.T) {
+	for want, lines := range map[time.Duration][]string{
+		0:                {"Delay-For: 0s"},
+		time.Minute:      {"Delay-For: 1m"},
+		2 * time.Hour:    {"delay-for: 2h", "Delay-Expires: 1h", "X-Mine: 1", "Nats-Msg-Id: 7"},
+		3 * time.Hour:    {"Delay-Until: 2026-11-20T12:00:00.123456789Z"},
+		-10 * time.Hour:  {"Delay-Until: 2026-11-19T23:00:00.123456789Z"},
+		1500 * time.Hour: {"Delay-For: 1500h"},
+	} {
+		e := entry.Parse(policy, timerEntry(timerSubject, 7, header(lines...)))
+		if e.Kind != entry.Set || e.Problem != nil || e.Generation != 7 {
+			t.Errorf("%q: %+v", lines, e)
+			continue
+		}
+		r := e.Pending
+		if got := max(want, 0); r.Due.Sub(at) != got || r.Target != "orders.x" {
+			t.Errorf("%q: %+v, want due after %s", lines, r, got)
+		}
+	}
+}
+
+// TestBadTimers: what is no set becomes a dead letter that says what is wrong, and which generation it has.
+func TestBadTimers(t *testing.T) {
+	long := strings.Repeat("k", 129)
+	for _, tt := range []struct {
+		subject string
+		lines   []string
+		code    message.Code
+		hint    string
+	}{
+		{timerSubject, nil, message.BadTimer, "Delay-For, Delay-Until, Delay-Every, Delay-Cron or Delay-Cancel"},
+		{timerSubject, []string{"X-Mine: 1"}, message.BadTimer, "generation 7; what it replaced is gone"},
+		{timerSubject, []string{"Delay-For: 1.5s"}, message.BadTime, "Delay-For"},
+		{timerSubject, []string{"Delay-For: "}, message.BadTime, "Delay-For"},
+		{timerSubject, []string{"Delay-Until: "}, message.BadTime, "cannot be read"},
+		{timerSubject, []string{"Delay-For: 1m", "Delay-For: 2m"}, message.TimeTwice, "2 times"},
+		{timerSubject, []string{"Delay-For: 1m", "Delay-Until: 2026-11-20T12:00:00Z"}, message.TimeTwice, "one of them"},
+		{timerSubject, []string{"Delay-For: 1m", "Delay-Cancel: 1"}, message.TimeTwice, "cancels it"},
+		{timerSubject, []string{"Delay-For: 367d"}, message.TooFar, "DELAY_MAX_DELAY"},
+		{timerSubject, []string{"Delay-For: 1m", "Nats-TTL: 1s"}, message.BadOption, "Nats-TTL"},
+		{timerSubject, []string{"Delay-For: 1m", "Delay-Fore: 1"}, message.BadOption, "Delay-Fore"},
+		{timerSubject, []string{"Delay-For: 1m", "Nats-Stream: OTHER"}, message.BadInternal, "answer"},
+		{timerSubject, []string{"Delay-Cancel: 1", "Nats-Sequence: 1"}, message.BadInternal, "answer"},
+		{timerSubject, []string{"Delay-Fired: 3 me"}, message.BadInternal, "Delay-Fired"},
+		{timerSubject, []string{"Delay-Over: 3 delivered", "Delay-Cancel: 1"}, message.BadInternal, "Delay-Over"},
+		{"delaytimer." + long + ".orders.x", []string{"Delay-For: 1m"}, message.BadTimer, "129 bytes"},
+		{"delaytimer._key.orders.x", []string{"Delay-For: 1m"}, message.BadTimer, "begin with _"},
+		{"delaytimer.k*.orders.x", []string{"Delay-For: 1m"}, message.BadTimer, "0x2a"},
+		{"delaytimer.ké.orders.x", []string{"Delay-For: 1m"}, message.BadTimer, "0xc3"},
+		{"delaytimer.key.$SYS.x", []string{"Delay-For: 1m"}, message.BadTarget, "namespace"},
+		{"delaytimer.key.delaytimer.key.x", []string{"Delay-For: 1m"}, message.BadTarget, "nest"},
+	} {
+		p := sealing(keysOf(secretOne))
+		e := entry.Parse(p, timerEntry(tt.subject, 7, header(tt.lines...)))
+		wantProblem(t, tt.subject+strings.Join(tt.lines, " "), e.Problem, tt.code, tt.hint, "generation 7")
+		if e.Kind != entry.Set {
+			t.Errorf("%s %q is of kind %d", tt.subject, tt.lines, e.Kind)
+		}
+	}
+	in := timerEntry("delay.1h.x", 7, header("Delay-Cancel: 1"))
+	if _, problem := policy.Parse(in); problem == nil || problem.Code != message.BadOption {
+		t.Errorf("Delay-Cancel where nothing has a key: %v", problem)
+	}
+}
+
+// TestCancelEntry: whatever its spelling, a cancel is one. A subject that could stand for others is not asked for.
+func TestCancelEntry(t *testing.T) {
+	for _, lines := range [][]string{
+		{"Delay-Cancel: mine"}, {"delay-cancel: mine", "X-Other: 1"}, {"Delay-Cancel: "},
+	} {
+		e := entry.Parse(policy, timerEntry(timerSubject, 7, header(lines...)))
+		if e.Kind != entry.Cancel || e.Problem != nil {
+			t.Errorf("%q: %+v", lines, e)
+		}
+	}
+	for subject, want := range map[string]bool{
+		timerSubject: true, "delaytimer._.orders.x": false, "delaytimer.*.orders.x": false, "delaytimer.k.*": false,
+		"delaytimer.k.orders x": false,
+	} {
+		if got := entry.CanName(policy, subject); got != want {
+			t.Errorf("CanName(%q) = %t", subject, got)
+		}
+	}
+}
+
+// timerSet is a set of timerSubject, as the broker has read it, with the keys and the policy of the tests below.
+func timerSet() (*message.Keys, message.Policy, entry.Pending) {
+	k := keysOf(secretOne)
+	p := sealing(k)
+	set := entry.Parse(p, timerEntry(timerSubject, 7, header("Delay-For: 1h", "X-Mine: 1", "Delay-Expires: 5m"))).Pending
+	return k, p, set
+}
+
+// firedEntry is an entry of ours, behind the set, with a body.
+func firedEntry(t *testing.T, k *message.Keys, h message.Header) message.Incoming {
+	t.Helper()
+	k.SealMessage(timerSubject, h, []byte("body"), at)
+	in := timerEntry(timerSubject, 9, wire(t, h))
+	in.Data = []byte("body")
+	return in
+}
+
+// TestMarkerTravels: the marker of a timer has its request with it, through several hops, and none of its body.
+func TestMarkerTravels(t *testing.T) {
+	k, p, set := timerSet()
+	first := entry.Marker{Request: set.Request, Key: "key", Size: 42}
+	marker := markerOf(t, k, first, "2h")
+	got, problem := entry.ParseMarker(p, marker)
+	if problem != nil || got.Key != "key" || got.Size != 42 || got.Timer(p.Names) != timerSubject ||
+		got.Target != "orders.x" || got.Due != set.Due || got.ID != set.ID || got.Hop != 1 || got.User != nil {
+		t.Errorf("a marker: %+v %v", got, problem)
+	}
+	if format := marker.Header["Delay-Format"]; !slices.Equal(format, []string{"3"}) {
+		t.Errorf("a marker has the format %q: an older broker would deliver it", format)
+	}
+	if id := marker.Header["Nats-Msg-Id"]; slices.Equal(id, set.HopHeader()["Nats-Msg-Id"]) {
+		t.Errorf("a marker has the id %q of the message: one would swallow the other", id)
+	}
+	again, problem := entry.ParseMarker(p, markerOf(t, k, got, "1h"))
+	if got.Hop++; problem != nil || again.Hop != got.Hop || again.Key != got.Key || again.Size != got.Size {
+		t.Errorf("after another hop: %+v %v", again, problem)
+	}
+	if _, problem := p.Parse(marker); problem == nil {
+		t.Error("a marker is read as a message: an empty one would be delivered")
+	}
+}
+
+// TestFiringTravels: what says that a timer has fired has its message with it, and what says that it is over has not.
+func TestFiringTravels(t *testing.T) {
+	k, p, set := timerSet()
+	in := firedEntry(t, k, set.FiredHeader(7, "me"))
+	e := entry.Parse(p, in)
+	want := set.Request
+	if e.Kind != entry.Fired || e.Generation != 7 || e.By != "me" || e.Problem != nil {
+		t.Errorf("a firing: %+v", e)
+	}
+	if !reflect.DeepEqual(e.Request, want) {
+		t.Errorf("the fired message:\n got %+v\nwant %+v", e.Request, want)
+	}
+	if got := in.Header[message.HeaderExpected]; !slices.Equal(got, []string{"7"}) || in.Header["Nats-Msg-Id"] != nil {
+		t.Errorf("a firing expects %q, under the id %q", got, in.Header["Nats-Msg-Id"])
+	}
+	over := entry.Parse(p, firedEntry(t, k, set.OverHeader(7, 8, entry.Delivered)))
+	if over.Kind != entry.Over || over.Generation != 7 {
+		t.Errorf("over: %+v", over)
+	}
+}
+
+// TestFiringIsProven: a firing is believed under a known key, where it was put, and behind its set.
+func TestFiringIsProven(t *testing.T) {
+	k, p, set := timerSet()
+	for what, change := range map[string]func(in *message.Incoming){
+		"no seal":            func(in *message.Incoming) { delete(in.Header, "Delay-Seal") },
+		"another body":       func(in *message.Incoming) { in.Data = []byte("other") },
+		"another subject":    func(in *message.Incoming) { in.Subject = "delaytimer.key.orders.y" },
+		"another generation": func(in *message.Incoming) { in.Header["Delay-Fired"] = []string{"6 me"} },
+		"relayed":            func(in *message.Incoming) { in.Header["Nats-Stream"] = []string{"DELAY_TIMERS"} },
+		"before it was set":  func(in *message.Incoming) { in.Sequence = 7 },
+	} {
+		in := firedEntry(t, k, set.FiredHeader(7, "me"))
+		in.Header = maps.Clone(in.Header)
+		change(&in)
+		if e := entry.Parse(p, in); e.Kind != entry.Set || e.Problem == nil {
+			t.Errorf("%s: it is believed: %+v", what, e)
+		}
+	}
+	in := firedEntry(t, k, set.FiredHeader(7, "me"))
+	if e := entry.Parse(sealing(keysOf(secretTwo)), in); e.Kind != entry.Unproven {
+		t.Errorf("under an unknown key it is %+v", e)
+	}
+	in.KeysRead = true
+	if e := entry.Parse(sealing(keysOf(secretTwo)), in); e.Kind != entry.Set || e.Problem == nil {
+		t.Errorf("under a key that is nobody's it is %+v", e)
+	}
+}
+
+// FuzzTimer reads entries as anybody may write them: nothing that is not sealed is taken for ours, and what is read as
+// a set can be moved and fired.
+func FuzzTimer(f *testing.F) {
+	for _, lines := range [][]string{
+		{"Delay-For: 1h"}, {"Delay-Until: 1795176000", "X: y"}, {"Delay-Cancel: 1"}, {"Delay-Fired: 7 me"},
+		{"Delay-Over: 7 x"}, {"Delay-Every: 15m", "Delay-Jitter: 1m", "Delay-Rounds: 3"},
+		{"Delay-Cron: 0 3 * * *", "Delay-Time-Zone: Europe/Berlin", "Delay-Missed-Rounds: all"},
+		{"Delay-Fired: 3 x", "Delay-First: 1795176000", "Delay-Next: 1795176000", "Delay-Every: 1m"},
+		{"delay-cancel: ", "delay-for: 1s"},
+		{"Delay-For: 1m", "Delay-Seal: AAAAAAAA.x", "Delay-Fired: 3 x"},
+	} {
+		f.Add("delaytimer.key.orders.x", []byte(block(lines...)))
+	}
+	f.Add("delaytimer.k\x00y.orders.x", []byte(block("Delay-For: 1h")))
+	f.Add("delaysys.armed", []byte(block()))
+	k := keysOf(secretOne)
+	p := sealing(k)
+	f.Fuzz(func(t *testing.T, subject string, block []byte) {
+		h, err := nats.DecodeHeadersMsg(block)
+		if err != nil {
+			return
+		}
+		e := entry.Parse(p, timerEntry(subject, 7, message.Header(h)))
+		switch e.Kind {
+		case entry.Fired, entry.Over:
+			t.Fatalf("an entry without a seal is believed: %+v", e)
+		case entry.Set:
+			if e.Problem != nil {
+				wantProblem(t, subject, e.Problem, e.Problem.Code)
+				wire(t, e.Request.DeadHeader(e.Problem))
+				return
+			}
+		default:
+			return
+		}
+		checkAccepted(t, p, subject, e.Request)
+		m := entry.Marker{Request: e.Request, Key: p.Names.Parse(subject).Token}
+		if got, problem := entry.ParseMarker(p, markerOf(t, k, m, "1h")); problem != nil || got.Timer(p.Names) != subject {
+			t.Errorf("%q: as a marker %+v %v", subject, got, problem)
+		}
+		fired := e.FiredHeader(7, "me")
+		k.SealMessage(subject, fired, nil, at)
+		in := timerEntry(subject, 8, wire(t, fired))
+		if got := entry.Parse(p, in); got.Kind != entry.Fired || got.Problem != nil || got.Request.ID != e.Request.ID {
+			t.Errorf("%q: fired %+v", subject, got)
+		}
+		if r := e.Pending; r.Recurs != nil {
+			checkRounds(t, k, p, in.Subject, r)
+		}
+	})
+}

@@ -1,0 +1,251 @@
+package entry
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer/timetable"
+	"delaybroker/levels"
+)
+
+// maxBodyRate is how large a body may be that recurs each second, in bytes: the body is stored again for each round.
+const maxBodyRate = 64 << 10
+
+// Series is what the rounds of a timer that recurs have in common, and when the pending one is planned.
+type Series struct {
+	Table   timetable.Table
+	First   time.Time // the planned time of the first round
+	Planned time.Time // that of the pending round; it is due then or later, or when it was moved to
+	Owner   string    // who looks after it; for people and their tools
+}
+
+// tableHeaders are the headers of a table, by the words of package timetable. In is where a word stands, if it is text.
+var tableHeaders = []struct {
+	word, header string
+	in           func(*timetable.Words) *string
+}{
+	{"every", message.HeaderEvery, func(w *timetable.Words) *string { return &w.Every }},
+	{"cron", message.HeaderCron, func(w *timetable.Words) *string { return &w.Cron }},
+	{"zone", message.HeaderZone, func(w *timetable.Words) *string { return &w.Zone }},
+	{"jitter", message.HeaderJitter, func(w *timetable.Words) *string { return &w.Jitter }},
+	{"rounds", message.HeaderRounds, func(w *timetable.Words) *string { return &w.Rounds }},
+	{"missed", message.HeaderMissed, func(w *timetable.Words) *string { return &w.Missed }},
+	{"last", message.HeaderLast, nil},
+	{"owner", message.HeaderOwner, nil},
+}
+
+// inTable is a header of a time table; empty if there is none.
+func inTable(s message.Block) string {
+	for _, t := range tableHeaders {
+		if s.Delay[t.header] != nil {
+			return t.header
+		}
+	}
+	return ""
+}
+
+// recurs reports whether there is a time table, or a part of one.
+func recurs(s message.Block) bool { return inTable(s) != "" }
+
+// tableIn reads the headers of a time table.
+func tableIn(s message.Block) (timetable.Table, *message.Problem) {
+	var w timetable.Words
+	for _, t := range tableHeaders {
+		if t.in == nil {
+			continue
+		}
+		value, problem := s.One(t.header)
+		if problem != nil {
+			return timetable.Table{}, problem
+		}
+		if *t.in(&w) = value; value == "" && s.Delay[t.header] != nil {
+			return timetable.Table{}, message.Problemf(message.BadTimer, "%s is empty: leave it out", t.header)
+		}
+	}
+	last, problem := s.One(message.HeaderLast)
+	if problem == nil && s.Delay[message.HeaderLast] != nil {
+		w.Last, problem = message.ParseTime(last)
+	}
+	switch {
+	case problem != nil:
+		return timetable.Table{}, problem
+	case w.Every == "" && w.Cron == "":
+		return timetable.Table{}, message.Problemf(message.BadTimer,
+			"%s without Delay-Every or Delay-Cron: they say that it recurs", inTable(s))
+	}
+	return ParseTable(w)
+}
+
+// ParseTable reads a table. Its problem names the header.
+func ParseTable(w timetable.Words) (timetable.Table, *message.Problem) {
+	table, err := timetable.Parse(w)
+	refused, ok := errors.AsType[*timetable.Error](err)
+	if !ok {
+		return table, nil
+	}
+	header := refused.Word
+	for _, t := range tableHeaders {
+		if t.word == refused.Word {
+			header = t.header
+		}
+	}
+	return table, message.Problemf(message.BadTimer, "%s: %s", header, refused.Sentence)
+}
+
+// startSeries makes a series of a client's set. Asked is when its first round is wanted; zero leaves that open. It
+// returns when that round is due. What is asked for is bounded, and what a cron makes of it is not.
+func startSeries(
+	p message.Policy, in message.Incoming, s message.Block, asked time.Time,
+) (series *Series, due time.Time, problem *message.Problem) {
+	table, problem := tableIn(s)
+	if problem != nil {
+		return nil, due, problem
+	}
+	owner, problem := s.One(message.HeaderOwner)
+	if problem == nil {
+		problem = CheckRecurring(p, table, len(in.Data))
+	}
+	if problem != nil {
+		return nil, due, problem
+	}
+	first, ok := table.Start(in.At, asked)
+	if !ok {
+		return nil, due, message.Problemf(message.BadTimer, "no round is left before Delay-Last %s",
+			s.Delay[message.HeaderLast][0])
+	}
+	series = &Series{Table: table, First: first, Planned: first, Owner: message.Reason(owner)}
+	return series, table.Round(timetable.Series{ID: in.Sequence, First: first}, 1, first).Due, nil
+}
+
+// checkExpires wants a duration: a time would be in the past for all rounds but the first.
+func checkExpires(s message.Block) *message.Problem {
+	expires, problem := s.One(message.HeaderExpires)
+	if _, err := levels.ParseDuration(expires); problem != nil || expires == "" || err == nil {
+		return problem
+	}
+	return message.Problemf(message.BadOption,
+		"Delay-Expires %s of what recurs: want a duration after each round is due (10m)", message.Excerpt(expires))
+}
+
+// CheckRecurring judges the interval of what recurs, and the size of its body. An interval is a delay for which
+// somebody asks, so the policy bounds it. A cron names times of the calendar: they may be years apart.
+func CheckRecurring(p message.Policy, table timetable.Table, size int) *message.Problem {
+	if p.MaxDelay > 0 && table.Every > p.MaxDelay {
+		return message.Problemf(message.TooFar, "every %s: more than %s between two rounds (DELAY_MAX_DELAY)",
+			levels.FormatDuration(table.Every), levels.FormatDuration(p.MaxDelay))
+	}
+	if most := maxBodyRate * table.Interval().Seconds(); float64(size) > most {
+		return message.Problemf(message.TooLarge, "%d bytes are stored anew for each round: at most %d for %s", size,
+			int64(most), table)
+	}
+	return nil
+}
+
+// Options are the request headers with which another message is delivered as this one is.
+func (t Pending) Options() message.Header {
+	h := make(message.Header, 4)
+	message.Put(h, message.HeaderDeliver, string(t.Mode))
+	if message.Put(h, message.HeaderTTL, t.TTL); t.TTL != "" && t.TTL != "never" {
+		message.Put(h, message.HeaderTTL, t.TTL+"s")
+	}
+	if !t.Expires.IsZero() {
+		message.Put(h, message.HeaderExpires, levels.FormatDuration(t.Expires.Sub(t.Due)))
+	}
+	message.PutCount(h, message.HeaderMaxAttempts, t.MaxAttempts)
+	message.Put(h, message.HeaderRateKey, t.RateKey)
+	return h
+}
+
+// Said is how a timer recurs, for people: "every 15m, round 7". It is empty for one that does not, or not any more.
+func (t Pending) Said() string {
+	if t.Recurs == nil {
+		return ""
+	}
+	return t.Recurs.Table.String() + ", round " + strconv.Itoa(t.Origin().Round)
+}
+
+// Round is the pending round of a timer that recurs, for the decisions of its table.
+func (t Pending) Round() (timetable.Series, timetable.Round) {
+	of := t.Origin()
+	return timetable.Series{ID: of.Series, First: t.Recurs.First},
+		timetable.Round{Number: of.Round, Planned: t.Recurs.Planned, Due: t.Due}
+}
+
+// Next is a round that takes the place of another one, in the same entry.
+type Next struct {
+	By    string          // the instance that fires the other one; empty if nobody does
+	Round timetable.Round // its Due is zero for a pause
+	Wait  time.Time       // it does not fire before that; zero for no such time
+	Table timetable.Table // of the series from then on
+	First time.Time       // likewise
+	Word  string          // of the client that asks for it
+}
+
+// RoundHeader is the header of the entry that takes the place of a pending round, if that is still the last entry. It
+// is the only evidence of what became of that round.
+func (t Pending) RoundHeader(generation uint64, n Next) message.Header {
+	if t.Word = n.Word; t.Due.IsZero() { // it is paused
+		t.Due = t.Recurs.Planned
+		if !t.Expires.IsZero() {
+			t.Expires = t.Due.Add(t.Expires.Sub(time.Time{}))
+		}
+	}
+	h := t.FiredHeader(generation, n.By)
+	w := n.Table.Words()
+	for _, header := range tableHeaders {
+		if header.in != nil {
+			message.Put(h, header.header, *header.in(&w))
+		}
+	}
+	message.Put(h, message.HeaderOwner, t.Recurs.Owner)
+	message.PutTime(h, message.HeaderLast, w.Last)
+	message.PutTime(h, message.HeaderFirst, n.First)
+	message.PutTime(h, message.HeaderPlanned, n.Round.Planned)
+	message.PutTime(h, message.HeaderNext, n.Round.Due)
+	message.PutTime(h, message.HeaderNextWait, n.Wait)
+	return h
+}
+
+// parseRound reads the result of RoundHeader, which is proven to be ours, and of which e has what a firing has. It must
+// fit what it was stored in place of.
+func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry) Entry {
+	if e.Problem != nil && e.Problem.Code == message.NewerFormat {
+		return e
+	}
+	before, f := e.Request, message.Fields{Block: s}
+	next := Series{
+		First:   f.Moment(message.HeaderFirst, message.Required),
+		Planned: f.Moment(message.HeaderPlanned, message.Required),
+		Owner:   f.Text(message.HeaderOwner),
+	}
+	due, wait := f.Moment(message.HeaderNext, message.Optional), f.Moment(message.HeaderNextWait, message.Optional)
+	table, problem := tableIn(s)
+	next.Table = table
+	of := before.Origin()
+	if f.Problem != nil || problem != nil || of.Series == 0 || of.Series > e.Generation || of.Round == 0 ||
+		expected(in.Header) != e.Generation {
+		return forged(p, in)
+	}
+	r := before
+	r.ID = message.ID{Stream: in.Stream, Sequence: in.Sequence, At: in.At}.String()
+	r.Due, r.RetryAt, r.Hop, r.Paced, r.Released = due, wait, 0, "", ""
+	if !before.Expires.IsZero() {
+		r.Expires = due.Add(before.Expires.Sub(before.Due))
+	}
+	if e.By != "" {
+		of.Round++
+	}
+	if of.Scheduler != "" {
+		of.ScheduleNext = firesNext(&next, of.Round)
+	}
+	entry := Entry{
+		Kind: Set, Pending: Pending{Request: r.WithOrigin(of), Word: e.Word, Recurs: &next},
+		Problem: e.Problem, Generation: in.Sequence, By: e.By, Replaced: e.Generation, Before: before,
+	}
+	if due.IsZero() {
+		entry.Kind = Paused
+	}
+	return entry
+}

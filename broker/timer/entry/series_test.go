@@ -1,0 +1,211 @@
+package entry_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
+)
+
+// TestSetSeries: a set that recurs says how, and its first round is due by that, or when it is asked for.
+func TestSetSeries(t *testing.T) {
+	for _, tt := range []struct {
+		want  time.Duration
+		table string
+		lines []string
+	}{
+		{15 * time.Minute, "every 15m", []string{"Delay-Every: 15m"}},
+		{time.Hour, "every 15m", []string{"delay-every: 15m", "Delay-For: 1h", "Delay-Rounds: 3", "X-Mine: 1"}},
+		{0, "every 1d", []string{"Delay-Every: 1d", "Delay-For: 0s", "Delay-Missed-Rounds: skip"}},
+		{2 * time.Hour, "every 1d", []string{"Delay-Every: 1d", "Delay-Until: 2026-11-20T11:00:00.123456789Z"}},
+		{-1, "cron 0 3 * * * Europe/Berlin", []string{"Delay-Cron: 0 3 * * *", "Delay-Time-Zone: Europe/Berlin"}},
+		{-1, "cron @daily", []string{"Delay-Cron: @daily", "Delay-Jitter: 1h", "Delay-Last: 2030-01-01T00:00:00Z"}},
+	} {
+		e := entry.Parse(policy, timerEntry(timerSubject, 7, header(tt.lines...)))
+		r := e.Pending
+		if e.Kind != entry.Set || e.Problem != nil || r.Recurs == nil {
+			t.Errorf("%q: %+v", tt.lines, e)
+			continue
+		}
+		if got := r.Due.Sub(at); tt.want >= 0 && got != tt.want || got < 0 || r.Recurs.Table.String() != tt.table ||
+			r.Origin().Series != 7 || r.Origin().Round != 1 {
+			t.Errorf("%q: %+v, %s, due after %s, want %s", tt.lines, r.Origin(), r.Recurs.Table, got, tt.want)
+		}
+	}
+}
+
+// TestBadSeries: what cannot recur as it says becomes a dead letter that names the header, and what to change.
+func TestBadSeries(t *testing.T) {
+	for _, tt := range []struct {
+		lines []string
+		code  message.Code
+		hint  string
+	}{
+		{[]string{"Delay-Every: 1"}, message.BadTimer, "Delay-Every: "},
+		{[]string{"Delay-Every: 999ms"}, message.BadTimer, "at least 1s"},
+		{[]string{"Delay-Every: "}, message.BadTimer, "Delay-Every is empty"},
+		{[]string{"Delay-Every: 1m", "Delay-Every: 2m"}, message.TimeTwice, "2 times"},
+		{[]string{"Delay-Every: 1m", "Delay-Cron: @daily"}, message.BadTimer, "one of them"},
+		{[]string{"Delay-Every: 1m", "Delay-Cancel: 1"}, message.TimeTwice, "cancels it"},
+		{[]string{"Delay-Cron: 0 0 30 2 *"}, message.BadTimer, "Delay-Cron: "},
+		{[]string{"Delay-Cron: @daily", "Delay-Time-Zone: Mars"}, message.BadTimer, "Delay-Time-Zone: "},
+		{[]string{"Delay-Jitter: 1m", "Delay-For: 1h"}, message.BadTimer, "Delay-Jitter without Delay-Every or Delay-Cron"},
+		{[]string{"Delay-Every: 1m", "Delay-Missed-Rounds: few"}, message.BadTimer, "Delay-Missed-Rounds: "},
+		{[]string{"Delay-Every: 1m", "Delay-Last: 2020-01-01T00:00:00Z"}, message.BadTimer, "no round is left"},
+		{[]string{"Delay-Every: 1m", "Delay-Last: soon"}, message.BadTime, "cannot be read"},
+		{[]string{"Delay-Every: 1m", "Delay-Expires: 2030-01-01T00:00:00Z"}, message.BadOption, "after each round is due"},
+		{[]string{"Delay-Every: 367d"}, message.TooFar, "DELAY_MAX_DELAY"},
+		{[]string{"Delay-Every: 1m", "Delay-For: 1m", "Delay-Until: 2026-11-20T12:00:00Z"}, message.TimeTwice, "one of them"},
+	} {
+		e := entry.Parse(policy, timerEntry(timerSubject, 7, header(tt.lines...)))
+		wantProblem(t, strings.Join(tt.lines, " "), e.Problem, tt.code, tt.hint, "generation 7")
+	}
+	for _, line := range []string{"Delay-Every: 1m", "Delay-Cron: @daily", "Delay-Rounds: 1", "Delay-Owner: me"} {
+		_, problem := policy.Parse(timerEntry("delay.1h.x", 7, header(line)))
+		if problem == nil || problem.Code != message.BadOption {
+			t.Errorf("%s where nothing has a key: %v", line, problem)
+		}
+	}
+	large := timerEntry(timerSubject, 7, header("Delay-Every: 2s"))
+	large.Data = make([]byte, 128<<10+1)
+	wantProblem(t, "a large body", entry.Parse(policy, large).Problem, message.TooLarge, "131073 bytes", "131072")
+	large.Data = large.Data[1:]
+	if e := entry.Parse(policy, large); e.Problem != nil {
+		t.Errorf("64 KiB a second: %v", e.Problem)
+	}
+}
+
+// roundEntry is the entry that takes the place of a pending round, as it is stored.
+func roundEntry(t *testing.T, k *message.Keys, subject string, r entry.Pending, generation uint64, n entry.Next,
+) message.Incoming {
+	t.Helper()
+	h := r.RoundHeader(generation, n)
+	k.SealMessage(subject, h, []byte("body"), at)
+	in := timerEntry(subject, generation+2, wire(t, h))
+	in.Data = []byte("body")
+	return in
+}
+
+// nextOf is the round after a pending one, in time.
+func nextOf(r entry.Pending, by string) entry.Next {
+	s, round := r.Round()
+	return entry.Next{
+		By: by, Round: r.Recurs.Table.Decide(s, round, r.Due).Next, Table: r.Recurs.Table, First: s.First, Word: r.Word,
+	}
+}
+
+// checkRounds: three rounds, each fired in place of the one before, keep what the client wrote.
+func checkRounds(t *testing.T, k *message.Keys, p message.Policy, subject string, r entry.Pending) {
+	t.Helper()
+	set, generation := r, uint64(7)
+	for n := range 3 {
+		next := nextOf(r, "me")
+		if next.Round.Due.IsZero() {
+			return
+		}
+		e := entry.Parse(p, roundEntry(t, k, subject, r, generation, next))
+		generation += 2
+		got := e.Pending
+		if e.Kind != entry.Set || e.Problem != nil || !e.Fires(generation-2) || e.Fires(generation) {
+			t.Fatalf("%q, round %d: %+v", subject, n+2, e)
+		}
+		if got.Origin().Series != 7 || got.Origin().Round != n+2 || !got.Due.Equal(next.Round.Due) || got.Due.Before(r.Due) ||
+			!got.Recurs.Planned.Equal(next.Round.Planned) || got.Recurs.Table.Words() != set.Recurs.Table.Words() ||
+			!got.Recurs.First.Equal(set.Recurs.First) {
+			t.Fatalf("%q: %+v is due %s, planned %+v", subject, got.Origin(), got.Due, got.Recurs)
+		}
+		if got.Target != set.Target || got.Word != set.Word || got.TTL != set.TTL || got.Mode != set.Mode ||
+			got.Expires.Sub(got.Due) != set.Expires.Sub(set.Due) ||
+			got.MsgID != set.MsgID || len(got.User) != len(set.User) || got.MaxAttempts != set.MaxAttempts {
+			t.Fatalf("%q: round %d has lost something:\n got %+v\nwant %+v", subject, got.Origin().Round, got, set)
+		}
+		if b, of := e.Before, r.Origin(); b.ID != r.ID || !b.Due.Equal(r.Due) || b.Origin().Round != of.Round ||
+			b.Origin().Series != 7 || !b.Expires.Equal(r.Expires) {
+			t.Fatalf("%q: the round before is %+v, want %+v", subject, b, r)
+		}
+		r = got
+	}
+}
+
+// TestRoundsTravel: the firing of one round is the set of the next, believed only with our seal, and only where it
+// stands in place of what it says.
+func TestRoundsTravel(t *testing.T) {
+	k := keysOf(secretOne)
+	p := sealing(k)
+	set := entry.Parse(p, timerEntry(timerSubject, 7, header("Delay-Every: 1h", "Delay-Rounds: 9", "Delay-Jitter: 10m",
+		"X-Mine: 1", "Delay-Expires: 5m", "Delay-TTL: 10m", "Delay-Owner: me", "Nats-Msg-Id: 1"))).Pending
+	checkRounds(t, k, p, timerSubject, set)
+
+	in := roundEntry(t, k, timerSubject, set, 7, nextOf(set, "me"))
+	if format := in.Header["Delay-Format"]; !slices.Equal(format, []string{"4"}) {
+		t.Errorf("a round has the format %q: an older broker would not leave it alone", format)
+	}
+	if format := (entry.Marker{Request: set.Request}).Header()["Delay-Format"]; !slices.Equal(format, []string{"4"}) {
+		t.Errorf("a marker has the format %q: an older broker would look at a set that it cannot read", format)
+	}
+	if format := set.FiredHeader(7, "me")["Delay-Format"]; !slices.Equal(format, []string{"4"}) {
+		t.Errorf("the firing of the last round has the format %q, and its marker 4", format)
+	}
+	if r, problem := entry.ParseSet(p, in); problem != nil || r.Origin().Round != 2 || r.Said() != "every 1h, round 2" {
+		t.Errorf("as a request it is %+v, %v", r, problem)
+	}
+	for what, change := range map[string]func(in *message.Incoming){
+		"no seal":            func(in *message.Incoming) { delete(in.Header, "Delay-Seal") },
+		"another body":       func(in *message.Incoming) { in.Data = []byte("other") },
+		"another key":        func(in *message.Incoming) { in.Subject = "delaytimer.other.orders.x" },
+		"another generation": func(in *message.Incoming) { in.Header["Delay-Fired"] = []string{"6 me"} },
+		"another round":      func(in *message.Incoming) { in.Header["Delay-Round"] = []string{"2"} },
+		"another series":     func(in *message.Incoming) { in.Header["Delay-Series"] = []string{"3"} },
+		"another table":      func(in *message.Incoming) { in.Header["Delay-Every"] = []string{"1s"} },
+		"relayed":            func(in *message.Incoming) { in.Header["Nats-Stream"] = []string{"DELAY_TIMERS"} },
+		"before it was set":  func(in *message.Incoming) { in.Sequence = 7 },
+		"stored anew":        func(in *message.Incoming) { delete(in.Header, message.HeaderExpected) },
+		"in another place":   func(in *message.Incoming) { in.Header[message.HeaderExpected] = []string{"8"} },
+	} {
+		in := in
+		in.Header = maps.Clone(in.Header)
+		change(&in)
+		if e := entry.Parse(p, in); e.Kind != entry.Set || e.Problem == nil || e.Fires(7) || e.Fires(6) {
+			t.Errorf("%s: it is believed: %+v", what, e)
+		}
+	}
+	if e := entry.Parse(sealing(keysOf(secretTwo)), in); e.Kind != entry.Unproven || e.Fires(7) {
+		t.Errorf("under an unknown key it is %+v", e)
+	}
+}
+
+// TestRoundsThatDoNotFire: a round that is moved keeps its number, and one that is paused has no time.
+func TestRoundsThatDoNotFire(t *testing.T) {
+	k := keysOf(secretOne)
+	p := sealing(k)
+	set := entry.Parse(p, timerEntry(timerSubject, 7, header("Delay-Every: 1h", "Delay-Expires: 5m"))).Pending
+	n := nextOf(set, "")
+	n.Round.Due, n.Word = set.Due.Add(time.Minute), "mine"
+	e := entry.Parse(p, roundEntry(t, k, timerSubject, set, 7, n))
+	if r := e.Pending; e.Kind != entry.Set || e.Problem != nil || e.Fires(7) || e.Replaced != 7 || r.Origin().Round != 1 ||
+		!r.Due.Equal(n.Round.Due) || r.Expires.Sub(r.Due) != 5*time.Minute || e.Word != "mine" {
+		t.Errorf("moved: %+v", e)
+	}
+	n.Round.Due = time.Time{}
+	if e := entry.Parse(p, roundEntry(t, k, timerSubject, set, 7, n)); e.Kind != entry.Paused || e.Fires(7) {
+		t.Errorf("paused: %+v", e)
+	}
+}
+
+// TestRoundAtItsTarget: a consumer sees which round of which series it gets; a dead letter says so, too.
+func TestRoundAtItsTarget(t *testing.T) {
+	set := entry.Parse(policy, timerEntry(timerSubject, 7, header("Delay-Every: 1h"))).Pending
+	for name, h := range map[string]message.Header{
+		"the target": set.TargetHeader(), "a retry lane": set.FiredHeader(7, "me"),
+		"a dead letter": set.DeadHeader(message.Problemf(message.Expired, "x")),
+	} {
+		if !slices.Equal(h["Delay-Series"], []string{"7"}) || !slices.Equal(h["Delay-Round"], []string{"1"}) ||
+			!slices.Equal(h["Delay-Id"], []string{set.ID}) || h["Delay-Every"] != nil || h["Delay-First"] != nil {
+			t.Errorf("%s gets %q", name, h)
+		}
+	}
+}

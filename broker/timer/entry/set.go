@@ -1,0 +1,173 @@
+package entry
+
+import (
+	"strings"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+)
+
+// maxKey is the longest key, in bytes.
+const maxKey = 128
+
+const (
+	// RepeatKey begins the key of a timer that is one delivery besides a series. The rest is made of the request's word.
+	RepeatKey = "fire-"
+	// RepeatTime is how long the last entry of such a timer tells that it has fired, whatever the history of others: for
+	// so long, the request may be repeated and fires nothing more.
+	RepeatTime = 5 * time.Minute
+)
+
+// Repeats reports whether a timer's subject is that of one delivery besides a series.
+func Repeats(n message.Names, subject string) bool {
+	return strings.HasPrefix(n.Parse(subject).Token, RepeatKey)
+}
+
+// ParseSet reads an entry as the set of a timer, by whoever wrote it. On a problem it has the part that could be read.
+// Other than Parse, it does not say in the problem that what the set replaced is gone.
+func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem) {
+	if in.Header[message.HeaderFirst] != nil && in.Header[message.HeaderFired] != nil { // a round
+		e := parseOurs(p, in, true)
+		return e.Pending, e.Problem
+	}
+	m, problem := p.Begin(in)
+	addr, s, set := p.Names.Parse(in.Subject), m.Fields.Block, Pending{Request: m.Request}
+	if problem == nil {
+		problem = checkSet(p, in, addr)
+	}
+	if problem != nil {
+		return set, problem
+	}
+	set.Word = message.Reason(first(s.Delay[message.HeaderWord]))
+	of := delivery(p, in, s)
+	if addr.Schedule() {
+		set.MsgID = first(s.Delay[message.HeaderMsgID])
+		of = message.Origin{Scheduler: addr.Target, Rollup: rollsUp(s)}
+	}
+	if problem := s.Misspelt(); problem != nil {
+		return set, problem
+	}
+	due, problem := dueIn(p, in, s)
+	if problem == nil && recurs(s) {
+		if set.Recurs, due, problem = startSeries(p, in, s, due); problem == nil {
+			of.Series, of.Round = in.Sequence, 1
+		}
+	}
+	if problem != nil {
+		return set, problem
+	}
+	if addr.Schedule() {
+		of.ScheduleNext = firesNext(set.Recurs, of.Round)
+	}
+	m.Request = set.WithOrigin(of)
+	target, problem := targetOf(p, addr, m)
+	if problem == nil && set.Recurs != nil {
+		problem = checkExpires(s)
+	}
+	set.Request, problem = p.Finish(m, due, target, problem)
+	return set, problem
+}
+
+// checkSet judges what is special about a set; the rest is that of every request.
+func checkSet(p message.Policy, in message.Incoming, addr message.Address) *message.Problem {
+	switch {
+	case addr.Form != message.FormTimer:
+		return message.Problemf(message.BadTarget, "the subject %s is no named timer's: take it off the stream %s",
+			message.Excerpt(in.Subject), in.Stream)
+	case message.Relayed(in.Header):
+		return message.Problemf(message.BadInternal,
+			"the server put it there as the answer to somebody's question for another message, which is no request")
+	case addr.Schedule():
+		return checkScheduleSet(p, in, addr)
+	case in.Header[message.HeaderNatsTTL] != nil:
+		return message.Problemf(message.BadOption,
+			"with Nats-TTL the server forgets the timer before it fires: leave it out, or take Delay-Expires or Delay-TTL")
+	}
+	return checkKey(addr.Token)
+}
+
+// ParseKey judges the key of a timer.
+func ParseKey(key string) *message.Problem {
+	if strings.Contains(key, ".") {
+		return message.Problemf(message.BadTimer, "the key %s: one token, without dots", message.Excerpt(key))
+	}
+	return checkKey(key)
+}
+
+// checkKey judges the key of a timer. The server stores any token.
+func checkKey(key string) *message.Problem {
+	switch {
+	case len(key) > maxKey:
+		return message.Problemf(message.BadTimer, "the key %s has %d bytes: at most %d", message.Excerpt(key), len(key),
+			maxKey)
+	case key == "" || key[0] == '_':
+		return message.Problemf(message.BadTimer, "the key %s: want one token that does not begin with _",
+			message.Excerpt(key))
+	}
+	for i := range len(key) {
+		if c := key[i]; c <= ' ' || c >= 0x7f || c == '*' || c == '>' {
+			return message.Problemf(message.BadTimer, "the key %s holds byte 0x%02x: printable ASCII without * and >",
+				message.Excerpt(key), c)
+		}
+	}
+	return nil
+}
+
+// dueIn is the time of a set: the header says when, the subject does not. It is zero where only a table says when.
+func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *message.Problem) {
+	wait, problem := s.One(message.HeaderFor)
+	if problem != nil {
+		return in.At, problem
+	}
+	until, problem := s.One(message.HeaderUntil)
+	if problem != nil {
+		return in.At, problem
+	}
+	switch hasFor, hasUntil := s.Delay[message.HeaderFor] != nil, s.Delay[message.HeaderUntil] != nil; {
+	case s.Delay[message.HeaderCancel] != nil:
+		return in.At, message.Problemf(message.TimeTwice, "it sets a timer and cancels it: Delay-Cancel, or a time")
+	case hasFor && hasUntil:
+		return in.At, message.Problemf(message.TimeTwice, "Delay-For and Delay-Until: one of them")
+	case hasUntil:
+		due, problem := message.ParseTime(until)
+		if problem != nil {
+			return in.At, problem
+		}
+		return due, p.CheckDelay(in.At, due)
+	case !hasFor && recurs(s):
+		return time.Time{}, nil
+	case !hasFor:
+		return in.At, message.Problemf(message.BadTimer,
+			"it neither sets a timer nor cancels it: Delay-For, Delay-Until, Delay-Every, Delay-Cron or Delay-Cancel")
+	}
+	d, err := levels.ParseDuration(wait)
+	if err != nil {
+		return in.At, message.Problemf(message.BadTime, "Delay-For: %v", err)
+	}
+	return in.At.Add(d), p.CheckDelay(in.At, in.At.Add(d))
+}
+
+// targetOf is the target of a set. That of a schedule stands in a header under our seal: package schedules has asked
+// whether it may be named.
+func targetOf(p message.Policy, addr message.Address, m message.Reading) (string, *message.Problem) {
+	if !addr.Schedule() {
+		return p.TargetOf(addr, m)
+	}
+	target, problem := m.Fields.One(message.HeaderTarget)
+	if problem == nil {
+		problem = p.CheckTarget(target)
+	}
+	if problem != nil {
+		return "", problem
+	}
+	return target, nil
+}
+
+// targetIn is the target in a subject or, of a schedule, in its header.
+func targetIn(addr message.Address, h message.Header) string {
+	if addr.Schedule() {
+		return first(h[message.HeaderTarget])
+	}
+	return addr.Target
+}

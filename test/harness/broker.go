@@ -1,0 +1,139 @@
+package harness
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/lease"
+	"delaybroker/levels"
+	"delaybroker/test/natstest"
+)
+
+// Levels are those of a broker whose test names none. The default ladder has 32: its idle lanes would be most of the
+// processor time of the tests, under fake time too.
+const Levels = "1s 5s 10s 1m 10m 1h"
+
+// Instance is a running broker.
+type Instance struct {
+	t      testing.TB
+	Broker *broker.Broker
+	Links  broker.Links
+	Cancel context.CancelFunc
+	Done   chan error
+	Ended  bool
+}
+
+// StartBroker runs a broker on its own connections until the test ends. It returns when the broker is ready.
+func StartBroker(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...nats.Option) *Instance {
+	t.Helper()
+	i := LaunchBroker(t, s, cfg, opts...)
+	select {
+	case <-i.Broker.Ready():
+	case err := <-i.Done:
+		t.Fatalf("the broker ended before it was ready: %v", err)
+	}
+	return i
+}
+
+// StartBrokers starts this many instances, one after the other.
+func StartBrokers(t testing.TB, s *natstest.Server, count int, cfg broker.Config) (all []*Instance) {
+	t.Helper()
+	for range count {
+		all = append(all, StartBroker(t, s, cfg))
+	}
+	return all
+}
+
+// LaunchBroker is StartBroker without the wait.
+func LaunchBroker(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...nats.Option) *Instance {
+	t.Helper()
+	cfg.Provision = true
+	return LaunchVerifying(t, s, cfg, opts...)
+}
+
+// LaunchVerifying runs a broker that creates streams only if its configuration says so.
+func LaunchVerifying(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...nats.Option) *Instance {
+	t.Helper()
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	}
+	if len(cfg.Ladder.Levels()) == 0 {
+		cfg.Ladder = Ladder(t, Levels)
+	}
+	dial := func(name string, more ...nats.Option) *nats.Conn {
+		return s.Connect(slices.Concat(opts, more, []nats.Option{nats.Name(name)})...)
+	}
+	links := broker.Links{
+		Read: dial("read"), Write: dial("write", nats.ReconnectBufSize(-1)),
+		Deliver: dial("deliver", nats.ReconnectBufSize(-1)), Control: dial("control", nats.ReconnectBufSize(-1)),
+	}
+	b, err := broker.New(links, cfg)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	i := &Instance{t: t, Broker: b, Links: links, Cancel: cancel, Done: make(chan error, 1)}
+	go func() { i.Done <- b.Run(ctx) }()
+	t.Cleanup(i.Stop)
+	return i
+}
+
+// Stop stops the broker cleanly.
+func (i *Instance) Stop() {
+	i.t.Helper()
+	if i.Ended {
+		return
+	}
+	i.Ended = true
+	i.Cancel()
+	if err := <-i.Done; err != nil {
+		i.t.Errorf("Run ended with %v, want nil after a clean stop", err)
+	}
+	i.Close()
+}
+
+// Crash closes all connections at once, so that the broker can no longer acknowledge, commit or deliver, and then ends
+// it.
+func (i *Instance) Crash() {
+	i.t.Helper()
+	i.Ended = true
+	i.Close()
+	i.Cancel()
+	<-i.Done
+}
+
+func (i *Instance) Close() {
+	for _, nc := range []*nats.Conn{i.Links.Read, i.Links.Write, i.Links.Deliver, i.Links.Control} {
+		nc.Close()
+	}
+}
+
+// Ladder parses a list of levels.
+func Ladder(t testing.TB, spec string) levels.Ladder {
+	t.Helper()
+	l, err := levels.Parse(spec)
+	if err != nil {
+		t.Fatalf("ladder %q: %v", spec, err)
+	}
+	return l
+}
+
+// Owns is the configuration of an instance that owns these lanes and no others.
+func Owns(lanes ...string) lease.Leaser { return lease.Static{Lanes: lanes} }
+
+// streams are the lanes that an instance owns, separated by spaces.
+func OwnedLanes(i *Instance) string {
+	var names []string
+	for _, l := range i.Broker.Status().Lanes {
+		if l.Owned {
+			names = append(names, l.Stream)
+		}
+	}
+	return strings.Join(names, " ")
+}

@@ -1,0 +1,68 @@
+package harness
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// Inbox is what a core subscriber received, with the times.
+type Inbox struct {
+	Mu   sync.Mutex
+	Msgs []Arrival
+}
+
+func (c *Client) Subscribe(subject string) *Inbox {
+	c.T.Helper()
+	in := &Inbox{}
+	if _, err := c.NC.Subscribe(subject, func(m *nats.Msg) {
+		due, _ := time.Parse(time.RFC3339Nano, m.Header.Get(message.HeaderDue))
+		in.Mu.Lock()
+		defer in.Mu.Unlock()
+		in.Msgs = append(in.Msgs, Arrival{At: time.Now(), Due: due, ID: m.Header.Get(message.HeaderID),
+			Body: string(m.Data), Subject: m.Subject, Header: m.Header})
+	}); err != nil {
+		c.T.Fatalf("subscribe %s: %v", subject, err)
+	}
+	natstest.Flush(c.T, c.NC)
+	return in
+}
+
+func (in *Inbox) All() []Arrival {
+	in.Mu.Lock()
+	defer in.Mu.Unlock()
+	return slices.Clone(in.Msgs)
+}
+
+// Await waits until this many messages have come, while that may be for a busy machine.
+func (in *Inbox) Await(count int) {
+	for end := time.Now().Add(natstest.Patience); len(in.All()) < count && time.Now().Before(end); {
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// CheckExactly expects count messages one nanosecond before due, and one more when it is due.
+func CheckExactly(t *testing.T, in *Inbox, due time.Time, count int) {
+	t.Helper()
+	time.Sleep(time.Until(due) - 1)
+	synctest.Wait()
+	if got := len(in.All()); got != count {
+		t.Fatalf("1ns before due: %d messages, want %d", got, count)
+	}
+	time.Sleep(time.Nanosecond)
+	synctest.Wait()
+	got := in.All()
+	if len(got) != count+1 {
+		t.Fatalf("when due: %d messages, want %d", len(got), count+1)
+	}
+	if last := got[count]; !last.At.Equal(due) || !last.Due.Equal(due) {
+		t.Errorf("came at %s saying it was due %s, want %s", last.At, last.Due, due)
+	}
+}

@@ -1,0 +1,36 @@
+package harness
+
+import (
+	"context"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+)
+
+// Policy is that of a broker with a prefix and no other settings, with the keys from the metadata of its streams.
+func (c *Client) Policy(prefix string) message.Policy {
+	c.T.Helper()
+	streams, err := broker.StreamsOf(broker.Config{Prefix: prefix})
+	if err == nil {
+		err = streams.ReadKeys(context.Background(), c.JS)
+	}
+	if err != nil {
+		c.T.Fatalf("read the keys: %v", err)
+	}
+	return streams.Policy()
+}
+
+// Keys are those of a broker.
+func (c *Client) Keys(prefix string) *message.Keys {
+	c.T.Helper()
+	return c.Policy(prefix).Keys
+}
+
+// PublishSealed stores a message with a seal made by these keys.
+func (c *Client) PublishSealed(k *message.Keys, subject, body string, headers ...string) {
+	c.T.Helper()
+	m := NewMsg(subject, body, headers...)
+	k.SealMessage(subject, message.Header(m.Header), m.Data, time.Now())
+	c.Store(m)
+}

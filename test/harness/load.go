@@ -1,0 +1,135 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Load publishes delays at a constant rate until it is stopped, and keeps what was accepted.
+type Load struct {
+	t        testing.TB
+	js       jetstream.JetStream
+	subjects []string // used in turn
+	stop     chan struct{}
+	done     chan struct{}
+
+	mu       sync.Mutex
+	accepted map[string]bool // bodies of those that were acknowledged
+	tried    map[string]bool
+}
+
+func StartLoad(t testing.TB, nc *nats.Conn, rate int, subjects ...string) *Load {
+	t.Helper()
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(5*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Load{t: t, js: js, subjects: subjects, stop: make(chan struct{}), done: make(chan struct{}),
+		accepted: make(map[string]bool), tried: make(map[string]bool)}
+	go l.run(rate)
+	return l
+}
+
+func (l *Load) run(rate int) {
+	defer close(l.done)
+	const pace = 10 * time.Millisecond
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	var answers sync.WaitGroup
+	defer answers.Wait()
+	for n := 0; ; {
+		select {
+		case <-l.stop:
+			return
+		case <-tick.C:
+		}
+		for range rate * int(pace) / int(time.Second) {
+			body := fmt.Sprint(n)
+			subject := l.subjects[n%len(l.subjects)]
+			n++
+			l.mu.Lock()
+			l.tried[body] = true
+			l.mu.Unlock()
+			f, err := l.js.PublishAsync(subject, []byte(body), jetstream.WithRetryAttempts(0))
+			if err != nil {
+				continue // not accepted
+			}
+			answers.Go(func() {
+				select {
+				case <-f.Ok():
+					l.mu.Lock()
+					l.accepted[body] = true
+					l.mu.Unlock()
+				case <-f.Err(): // may be stored nevertheless
+				}
+			})
+		}
+	}
+}
+
+// End stops publishing and returns the bodies that were accepted.
+func (l *Load) End() map[string]bool {
+	close(l.stop)
+	<-l.done
+	return l.accepted
+}
+
+// AwaitCount waits until a stream holds this many messages, for at most the time given, and returns how many it holds.
+func (c *Client) AwaitCount(stream string, want int, most time.Duration) int {
+	c.T.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	got := 0
+	for ctx.Err() == nil && got < want {
+		if s, err := c.JS.Stream(ctx, stream); err == nil {
+			got = int(s.CachedInfo().State.Msgs)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return got
+}
+
+// CheckHistory compares the messages that arrived with those that were accepted. None may be lost, early or unknown,
+// and none may come twice.
+func (l *Load) CheckHistory(got []Arrival) {
+	l.t.Helper()
+	count := make(map[string]int)
+	for _, a := range got {
+		count[a.Body]++
+		if a.At.Before(a.Due) {
+			l.t.Errorf("%s came %s early", a.Body, a.Due.Sub(a.At))
+		}
+		if !l.tried[a.Body] {
+			l.t.Errorf("%q came and nobody sent it", a.Body)
+		}
+	}
+	lost, twice := 0, 0
+	for body := range l.accepted {
+		if count[body] == 0 {
+			lost++
+		}
+	}
+	for _, n := range count {
+		if n > 1 {
+			twice++
+		}
+	}
+	if lost > 0 || twice > 0 {
+		l.t.Errorf("of %d accepted, %d were lost; of %d that came, %d came more than once", len(l.accepted), lost,
+			len(count), twice)
+	}
+	l.t.Logf("%d accepted, %d arrived, %d lost, %d twice", len(l.accepted), len(count), lost, twice)
+}
+
+// MixedDelays are delays that together use the intake, levels, hops and the wheel.
+var MixedDelays = []string{"delayin.50ms.orders.a", "delay.1s.orders.b", "delayin.1500ms.orders.c", "delay.3s.orders.d",
+	"delayin.4s.orders.e", "delayin.700ms.orders.f"}
+
+// LoadRate is how many messages are published a second: some hundred are on their way at each kill.
+const LoadRate = 500

@@ -1,0 +1,95 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// CountingLog counts log lines by message.
+type CountingLog struct {
+	mu    sync.Mutex
+	Count map[string]int
+}
+
+func NewCountingLog() *CountingLog { return &CountingLog{Count: make(map[string]int)} }
+
+func (l *CountingLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *CountingLog) WithAttrs([]slog.Attr) slog.Handler { return l }
+
+func (l *CountingLog) WithGroup(string) slog.Handler { return l }
+
+func (l *CountingLog) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.Count[r.Message]++
+	return nil
+}
+
+// Of is the number of log lines with this prefix.
+func (l *CountingLog) Of(prefix string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for msg, count := range l.Count {
+		if len(msg) >= len(prefix) && msg[:len(prefix)] == prefix {
+			n += count
+		}
+	}
+	return n
+}
+
+// lineLog keeps the lines of a log that hold a text, each with the time since its beginning.
+type lineLog struct {
+	part  string
+	Start time.Time
+
+	mu    sync.Mutex // guards lines
+	lines []string
+}
+
+func NewLineLog(part string) *lineLog { return &lineLog{part: part, Start: time.Now()} }
+
+func (l *lineLog) Logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch a.Key {
+		case slog.TimeKey:
+			a.Value = slog.StringValue(time.Since(l.Start).String())
+		case slog.LevelKey:
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}
+
+func (l *lineLog) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if bytes.Contains(line, []byte(l.part)) {
+		l.lines = append(l.lines, strings.TrimSpace(string(line)))
+	}
+	return len(line), nil
+}
+
+// All are the lines so far.
+func (l *lineLog) All() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.lines)
+}
+
+func (l *lineLog) Check(t *testing.T, want ...string) {
+	t.Helper()
+	if got, want := strings.Join(l.All(), "\n"), strings.Join(want, "\n"); got != want {
+		t.Errorf("the log says\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Quiet is the log where nothing can be stored for hours. TestDeadLettersFull checks what is logged then.
+var Quiet = slog.New(slog.DiscardHandler)

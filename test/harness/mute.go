@@ -1,0 +1,42 @@
+package harness
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+// Mute leaves those requests of brokers with this configuration unanswered that begin so, while the result is true. A
+// test in which there is none fails.
+func Mute(t *testing.T, s *natstest.Server, cfg *broker.Config, begins string) *atomic.Bool {
+	t.Helper()
+	return Meddle(t, s, cfg, begins, func(*nats.Msg) {})
+}
+
+// Meddle is mute with an answer to those requests.
+func Meddle(
+	t *testing.T, s *natstest.Server, cfg *broker.Config, begins string, answer func(m *nats.Msg),
+) *atomic.Bool {
+	t.Helper()
+	on, met := new(atomic.Bool), new(atomic.Int64)
+	natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
+		if !on.Load() || !strings.HasPrefix(question, begins) {
+			return false
+		}
+		met.Add(1)
+		answer(m)
+		return true
+	})
+	t.Cleanup(func() {
+		if met.Load() == 0 {
+			t.Errorf("there was no request that begins with %s", begins)
+		}
+	})
+	cfg.APIPrefix = natstest.ProxyAPI
+	return on
+}

@@ -1,0 +1,58 @@
+package harness
+
+import (
+	"context"
+	"testing"
+
+	"delaybroker/broker"
+	"delaybroker/broker/inspect"
+	"delaybroker/test/natstest"
+)
+
+// Inspect looks at brokers with a configuration, and knows their secrets.
+func Inspect(t *testing.T, s *natstest.Server, cfg broker.Config) *inspect.Inspector {
+	t.Helper()
+	i, err := inspect.Open(s.Connect(), cfg)
+	if err == nil {
+		err = i.Learn(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+const PausedStream = "DELAY_PAUSED"
+
+// Operator looks at a broker from outside.
+func Operator(t testing.TB, s *natstest.Server) *inspect.Inspector {
+	t.Helper()
+	i, err := inspect.Open(s.Connect(), broker.Config{MaxOwners: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func MustPause(t testing.TB, i *inspect.Inspector, pattern string) {
+	t.Helper()
+	if _, err := i.Pause(context.Background(), pattern); err != nil {
+		t.Fatalf("pause %s: %v", pattern, err)
+	}
+}
+
+func MustResume(t testing.TB, i *inspect.Inspector, pattern string) {
+	t.Helper()
+	if _, err := i.Resume(context.Background(), pattern); err != nil {
+		t.Fatalf("resume %s: %v", pattern, err)
+	}
+}
+
+func MustWanted(t *testing.T, id string) inspect.Wanted {
+	t.Helper()
+	w, err := inspect.ParseWanted(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}

@@ -1,0 +1,115 @@
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"delaybroker/test/natstest"
+)
+
+// RawConn speaks the NATS protocol directly, to publish what a client library would refuse.
+type RawConn struct {
+	t    testing.TB
+	conn net.Conn
+
+	mu      sync.Mutex // guards answers
+	answers []string   // by number of the publish; empty while there is none
+}
+
+const rawInbox = "_INBOX.raw."
+
+func DialRaw(t testing.TB, s *natstest.Server) *RawConn {
+	t.Helper()
+	conn, err := s.Dial("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &RawConn{t: t, conn: conn}
+	done := make(chan struct{})
+	t.Cleanup(func() {
+		_ = conn.Close()
+		<-done
+	})
+	go func() {
+		defer close(done)
+		c.listen()
+	}()
+	c.write(`CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true,"protocol":1}` +
+		"\r\nSUB " + rawInbox + "* 1\r\n")
+	return c
+}
+
+func (c *RawConn) write(s string) {
+	if _, err := c.conn.Write([]byte(s)); err != nil {
+		c.t.Errorf("the raw connection: %v", err)
+	}
+}
+
+// listen records the answers until the connection is closed.
+func (c *RawConn) listen() {
+	r := textproto.NewReader(bufio.NewReader(c.conn))
+	to := -1
+	for {
+		line, err := r.ReadLine()
+		if err != nil {
+			return
+		}
+		switch {
+		case line == "PING":
+			c.write("PONG\r\n")
+		case strings.HasPrefix(line, "-ERR"):
+			c.t.Errorf("the server says on the raw connection: %s", line)
+		case strings.HasPrefix(line, "MSG "), strings.HasPrefix(line, "HMSG "):
+			n, _, _ := strings.Cut(line[strings.Index(line, rawInbox)+len(rawInbox):], " ")
+			if to, err = strconv.Atoi(n); err != nil {
+				c.t.Errorf("an answer to nothing: %s", line)
+			}
+		case strings.HasPrefix(line, "{"), strings.HasPrefix(line, "NATS/1.0 503"):
+			c.mu.Lock()
+			c.answers[to] = line
+			c.mu.Unlock()
+		}
+	}
+}
+
+// Publish sends a message with this header block, or without one if it is empty, and returns the number of the publish.
+func (c *RawConn) Publish(subject, block, body string) int {
+	c.mu.Lock()
+	n := len(c.answers)
+	c.answers = append(c.answers, "")
+	c.mu.Unlock()
+	var b bytes.Buffer
+	if block == "" {
+		fmt.Fprintf(&b, "PUB %s %s%d %d\r\n%s\r\n", subject, rawInbox, n, len(body), body)
+	} else {
+		fmt.Fprintf(&b, "HPUB %s %s%d %d %d\r\n%s%s\r\n", subject, rawInbox, n, len(block), len(block)+len(body), block,
+			body)
+	}
+	c.write(b.String())
+	return n
+}
+
+// Accepted waits for the answers to all publishes, and returns for each whether a stream stored it. After a second of
+// fake time there will be no more answers.
+func (c *RawConn) Accepted() []bool {
+	c.t.Helper()
+	time.Sleep(time.Second)
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]bool, len(c.answers))
+	for i, a := range c.answers {
+		all[i] = strings.Contains(a, `"stream":"`) && strings.Contains(a, `"seq":`) &&
+			!strings.Contains(a, `"error"`) && !strings.Contains(a, `"duplicate"`)
+	}
+	return all
+}

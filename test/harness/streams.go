@@ -1,0 +1,83 @@
+package harness
+
+import (
+	"context"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Target creates a stream for these subjects.
+func (c *Client) Target(name string, subjects ...string) jetstream.Stream {
+	c.T.Helper()
+	return c.Create(jetstream.StreamConfig{Name: name, Subjects: subjects})
+}
+
+// Pending is the number of messages in a stream.
+func Pending(c *Client, stream string) uint64 {
+	c.T.Helper()
+	return c.Stream(stream).CachedInfo().State.Msgs
+}
+
+func (c *Client) DeleteConsumers(stream string) {
+	c.T.Helper()
+	ctx := context.Background()
+	s := c.Stream(stream)
+	n := 0
+	for info := range s.ListConsumers(ctx).Info() {
+		if err := s.DeleteConsumer(ctx, info.Name); err != nil {
+			c.T.Fatal(err)
+		}
+		n++
+	}
+	if n != 1 {
+		c.T.Fatalf("%s has %d consumers, want the broker's alone", stream, n)
+	}
+}
+
+// Stream is one that exists, as it is now.
+func (c *Client) Stream(name string) jetstream.Stream {
+	c.T.Helper()
+	s, err := c.JS.Stream(context.Background(), name)
+	if err != nil {
+		c.T.Fatalf("stream %s: %v", name, err)
+	}
+	return s
+}
+
+// Create makes a stream.
+func (c *Client) Create(cfg jetstream.StreamConfig) jetstream.Stream {
+	c.T.Helper()
+	s, err := c.JS.CreateStream(context.Background(), cfg)
+	if err != nil {
+		c.T.Fatalf("create stream %s: %v", cfg.Name, err)
+	}
+	return s
+}
+
+// Reconfigure changes the configuration of a stream.
+func (c *Client) Reconfigure(name string, change func(*jetstream.StreamConfig)) {
+	c.T.Helper()
+	cfg := c.Stream(name).CachedInfo().Config
+	change(&cfg)
+	if _, err := c.JS.UpdateStream(context.Background(), cfg); err != nil {
+		c.T.Fatalf("change stream %s: %v", name, err)
+	}
+}
+
+// Purge removes all messages of a stream.
+func (c *Client) Purge(name string) {
+	c.T.Helper()
+	if err := c.Stream(name).Purge(context.Background()); err != nil {
+		c.T.Fatalf("purge stream %s: %v", name, err)
+	}
+}
+
+// Remove deletes a stream, and returns its configuration.
+func (c *Client) Remove(name string) jetstream.StreamConfig {
+	c.T.Helper()
+	cfg := c.Stream(name).CachedInfo().Config
+	if err := c.JS.DeleteStream(context.Background(), name); err != nil {
+		c.T.Fatalf("delete stream %s: %v", name, err)
+	}
+	return cfg
+}

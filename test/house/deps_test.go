@@ -1,0 +1,238 @@
+package house
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The floors of the project, lowest first. A package imports packages of lower floors, and of its own floor only those
+// that beside names.
+var floors = [][]string{
+	{
+		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/stats/history",
+		"broker/timer/timetable", "broker/payload", "broker/text",
+	},
+	{"broker/jsapi", "broker/timer/entry", "broker/timer"},
+	{"broker/client", "broker/client/clienttest"},
+	{"broker/acks", "broker/streams", "broker/lane", "broker/lease", "broker/pause", "broker/timer/store"},
+	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/link", "broker/timer/service", "broker/timer/role"},
+	{"broker/config", "broker/streams/provision", "broker/stats", "broker/timer/schedules"},
+	{"broker/engine", "broker/stats/metrics"},
+	{"broker"},
+	{"broker/inspect", "broker/doctor", "broker/bench", "broker/trace"},
+	{
+		"cmd/embedded", "cmd/links", "cmd/terminal", "cmd/publisher", "cmd/nack", "cmd/spelling", "broker/web",
+		"broker/web/page",
+	},
+	{"cmd/settings", "cmd/schedules"},
+	{"cmd/process", "cmd/demo"},
+	{"cmd/delaybroker"},
+}
+
+// beside is what a package may import of its own floor, and why.
+var beside = map[string]map[string]string{
+	"broker/message": {
+		"levels": "a request names a level or a duration",
+	},
+	"broker/timer/timetable":   {"levels": "every how long is a duration"},
+	"broker/client/clienttest": {"broker/client": "the fake is below the real client"},
+	"broker/timer":             {"broker/timer/entry": "the state of a timer is its last entry"},
+	"broker/timer/store":       {"broker/lane": "a list is a scan through a stream"},
+	"broker/streams/provision": {"broker/config": "the streams are those of a configuration"},
+	"broker/text":              {"levels": "a duration is shown as it is set"},
+	"broker/doctor":            {"broker/inspect": "a diagnosis is made of what was looked at"},
+	"broker/lane":              {"broker/streams": "the consumer of a reader is one that the streams allow"},
+}
+
+// TestImportsPointDown keeps the floors: each package can be understood, and tested, with nothing but what is below.
+func TestImportsPointDown(t *testing.T) {
+	t.Parallel()
+	floorOf := make(map[string]int)
+	for floor, packages := range floors {
+		for _, pkg := range packages {
+			floorOf[pkg] = floor
+		}
+	}
+	out := list(t, "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "delaybroker/...")
+	for line := range strings.Lines(out) {
+		words := strings.Fields(line)
+		pkg := strings.TrimPrefix(words[0], "delaybroker/")
+		if strings.HasPrefix(pkg, "test") {
+			continue // tests may use anything
+		}
+		floor, known := floorOf[pkg]
+		if !known {
+			t.Errorf("%s stands on no floor: give it one", pkg)
+			continue
+		}
+		for _, path := range words[1:] {
+			below, ours := strings.CutPrefix(path, "delaybroker/")
+			if !ours {
+				continue
+			}
+			if at, known := floorOf[below]; !known || at > floor || at == floor && beside[pkg][below] == "" {
+				t.Errorf("%s (floor %d) imports %s (floor %d)", pkg, floor, below, at)
+			}
+		}
+	}
+}
+
+// The beginnings of import paths.
+const (
+	ofClients = "github.com/nats-io/nats.go"
+	ofServers = "github.com/nats-io/nats-server/"
+	ofMetrics = "github.com/prometheus/"
+	ofSpans   = "go.opentelemetry.io/"
+)
+
+// ofCommands is what only commands depend on.
+var ofCommands = []string{
+	ofServers, "github.com/kelseyhightower/envconfig", "github.com/lmittmann/tint", "github.com/spf13/",
+}
+
+// foreign says what a package must not depend on, directly or otherwise, and why.
+var foreign = []struct {
+	pkg  string
+	must []string
+	why  string
+}{
+	{
+		"delaybroker/wheel",
+		[]string{ofClients, ofServers, "delaybroker/levels", "delaybroker/broker"},
+		"the wheel orders by time and knows nothing else",
+	},
+	{
+		"delaybroker/levels",
+		[]string{ofClients, ofServers, "delaybroker/wheel", "delaybroker/broker"},
+		"levels is arithmetic",
+	},
+	{"delaybroker/broker/message", []string{ofClients, ofServers, "delaybroker/wheel"}, "the contract is pure"},
+	{
+		"delaybroker/broker/timer",
+		[]string{ofClients, ofServers, "delaybroker/wheel"},
+		"the state machine of timers is pure",
+	},
+	{
+		"delaybroker/broker/timer/timetable",
+		[]string{ofClients, ofServers, "delaybroker/wheel", "delaybroker/broker/message"},
+		"a time table is arithmetic",
+	},
+	{
+		"delaybroker/broker/ratelog",
+		[]string{ofClients, ofServers, "delaybroker/levels", "delaybroker/wheel", "delaybroker/broker/message"},
+		"a log needs the standard library",
+	},
+	{
+		"delaybroker/broker/leader",
+		[]string{ofClients, ofServers, "delaybroker/wheel", "delaybroker/broker/message"},
+		"a clock is arithmetic",
+	},
+	{
+		"delaybroker/broker/deliver",
+		[]string{"delaybroker/broker/lane", "delaybroker/broker/lease"},
+		"a target is reached without knowing lanes",
+	},
+	{
+		"delaybroker/broker/lease",
+		[]string{"delaybroker/broker/lane", "delaybroker/broker/streams"},
+		"ownership knows lanes by name",
+	},
+	{
+		"delaybroker/broker/timer/store",
+		[]string{"delaybroker/broker/lease", "delaybroker/broker/deliver", "delaybroker/broker/timer/service"},
+		"a verdict is a publish, which needs no broker",
+	},
+	{
+		"delaybroker/broker/timer/role",
+		[]string{
+			"delaybroker/wheel", "delaybroker/broker/lease", "delaybroker/broker/acks", "delaybroker/broker/engine",
+			"delaybroker/broker/timer/service",
+		},
+		"the worker carries out what is decided about timers",
+	},
+	{
+		"delaybroker/broker/config",
+		[]string{"delaybroker/broker/lane", "delaybroker/broker/streams"},
+		"a configuration is checked without streams",
+	},
+	{
+		"delaybroker/broker/streams/provision",
+		[]string{"delaybroker/broker/lane", "delaybroker/broker/pause", "delaybroker/broker/stats/metrics"},
+		"streams are made without reading them",
+	},
+	{
+		"delaybroker/broker/engine",
+		[]string{"delaybroker/broker/timer/service", "delaybroker/broker/timer/schedules"},
+		"a lane is worked without requests about timers",
+	},
+	{"delaybroker/broker", []string{ofMetrics}, "the engine counts, and broker/stats/metrics shows"},
+	{"delaybroker/broker", []string{ofSpans}, "the engine says how messages end, and broker/trace makes spans of it"},
+	{
+		"delaybroker/broker",
+		[]string{"delaybroker/broker/bench", "github.com/HdrHistogram/"},
+		"what is measured does not know of the measuring",
+	},
+	{
+		"delaybroker/broker/bench",
+		[]string{"delaybroker/wheel", "delaybroker/broker/lane", "delaybroker/broker/lease", "delaybroker/broker/deliver"},
+		"the measuring knows the contract, not the engine",
+	},
+	{
+		"delaybroker/broker/doctor",
+		[]string{ofMetrics, "github.com/jedib0t/", "golang.org/x/term"},
+		"what the verbs know is printed by the command",
+	},
+	{"delaybroker/broker/...", ofCommands, "the engine is a library"},
+	{
+		"delaybroker/cmd/terminal",
+		[]string{ofServers, "github.com/spf13/", "github.com/kelseyhightower/envconfig"},
+		"what draws knows neither flags nor settings",
+	},
+	{
+		"delaybroker/cmd/process",
+		[]string{"github.com/spf13/"},
+		"what serves knows no verbs",
+	},
+	{"delaybroker/cmd/...", []string{ofMetrics + "prometheus"}, "Prometheus itself is for tests of rules"},
+}
+
+// TestForeignImports keeps what is pure free of NATS, and the engine free of what only a command needs.
+func TestForeignImports(t *testing.T) {
+	t.Parallel()
+	for _, rule := range foreign {
+		for dep := range strings.FieldsSeq(list(t, "-deps", rule.pkg)) {
+			if i := slices.IndexFunc(rule.must, func(not string) bool {
+				return dep == not || strings.HasPrefix(dep, strings.TrimSuffix(not, "/")+"/")
+			}); i >= 0 {
+				t.Errorf("%s depends on %s: %s", rule.pkg, dep, rule.why)
+			}
+		}
+	}
+}
+
+// TestClientIsLight: a program that asks for delays gets nats.go, the contract, and what these need: no server, no
+// engine.
+func TestClientIsLight(t *testing.T) {
+	t.Parallel()
+	allowed := []string{"delaybroker/broker/client", "delaybroker/broker/message", "delaybroker/broker/jsapi",
+		"delaybroker/levels", "delaybroker/broker/timer/entry", "delaybroker/broker/timer/timetable",
+		"github.com/netresearch/go-cron"}
+	nats := strings.Fields(list(t, "-deps", "github.com/nats-io/nats.go/jetstream"))
+	for dep := range strings.FieldsSeq(list(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
+		"delaybroker/broker/client")) {
+		if !slices.Contains(allowed, dep) && !slices.Contains(nats, dep) {
+			t.Errorf("broker/client depends on %s: its users would too", dep)
+		}
+	}
+}
+
+func list(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...).Output()
+	if err != nil {
+		t.Fatalf("go list %v: %v", args, err)
+	}
+	return string(out)
+}

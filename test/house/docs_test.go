@@ -1,0 +1,171 @@
+package house
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// root is the directory of the module.
+const root = "../.."
+
+// readTree returns the files of the module with these endings, by their path in it. It leaves out hidden directories,
+// what npm installs and the data of a broker.
+func readTree(t *testing.T, endings ...string) map[string]string {
+	t.Helper()
+	files := make(map[string]string)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() {
+			if path != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "delay-data") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		for _, ending := range endings {
+			if strings.HasSuffix(name, ending) {
+				text, err := os.ReadFile(path)
+				if err != nil {
+					return err
+				}
+				from, err := filepath.Rel(root, path)
+				files[from] = string(text)
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// documents are all Markdown files, by path.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	docs := readTree(t, ".md")
+	for _, want := range []string{
+		"README.md", "broker/message/PROTOCOL.md", "cmd/delaybroker/OPERATIONS.md",
+		"cmd/delaybroker/REFERENCE.md", "cmd/delaybroker/COOKBOOK.md", "test/README.md",
+		"test/deploy/README.md",
+		"test/fault/README.md", "test/permissions/README.md", "test/rivals/README.md",
+	} {
+		if docs[want] == "" {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	return docs
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^```.*?^```$")
+	heading = regexp.MustCompile(`(?m)^#+ +(.+)$`)
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	span    = regexp.MustCompile("`([^`\n]+)`")
+)
+
+// anchors are the fragments by which GitHub links to a document's headings.
+func anchors(text string) map[string]bool {
+	all := make(map[string]bool)
+	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		all[strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, h[1])] = true
+	}
+	return all
+}
+
+// TestDocumentLinks follows each link of each document to a file and a heading in it.
+func TestDocumentLinks(t *testing.T) {
+	t.Parallel()
+	docs := documents(t)
+	for doc, text := range docs {
+		for _, l := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+			to, anchor, _ := strings.Cut(l[1], "#")
+			if strings.Contains(to, "://") {
+				t.Errorf("%s: %s leads out of the repository, where no test sees that it is there", doc, l[1])
+				continue
+			}
+			path := doc
+			if to != "" {
+				path = filepath.Join(filepath.Dir(doc), to)
+			}
+			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+				t.Errorf("%s: a link to %s, and there is no such file", doc, l[1])
+				continue
+			}
+			if anchor != "" && !anchors(docs[path])[anchor] {
+				t.Errorf("%s: a link to %s, and %s has no such heading", doc, l[1], path)
+			}
+		}
+	}
+}
+
+// TestDocumentedNamesExist checks that what the documents name exists: files (beside the document or below the root),
+// tests, and our own command-line flags.
+func TestDocumentedNamesExist(t *testing.T) {
+	t.Parallel()
+	var source strings.Builder
+	for _, text := range readTree(t, "_test.go") {
+		source.WriteString(text)
+	}
+	file := regexp.MustCompile(`^[\w./-]+\.(go|md|yaml|json|conf|service|mjs|py|rs|sh)$`)
+	folder := regexp.MustCompile(`(?:\./|\b)(?:broker|cmd|levels|test|wheel)/[\w./-]*\w`)
+	named := regexp.MustCompile(`\b(?:Test|Benchmark|Fuzz|Example)[A-Z]\w*`)
+	chosen := regexp.MustCompile(`-(run|bench)\s+(\w+)`) // the beginning of a name is enough
+	flag := regexp.MustCompile(`-((?:fault|memory)\.\w+)`)
+	for doc, text := range documents(t) {
+		exists := func(name string) bool {
+			for _, from := range []string{filepath.Dir(doc), "."} {
+				if _, err := os.Stat(filepath.Join(root, from, name)); err == nil {
+					return true
+				}
+			}
+			return false
+		}
+		for _, s := range span.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+			if file.MatchString(s[1]) && !exists(s[1]) {
+				t.Errorf("%s names the file %s, and there is none", doc, s[1])
+			}
+		}
+		for _, name := range folder.FindAllString(link.ReplaceAllString(text, ""), -1) {
+			if !exists(name) {
+				t.Errorf("%s names %s, and there is no such file", doc, name)
+			}
+		}
+		for _, c := range chosen.FindAllStringSubmatch(text, -1) {
+			function := "\nfunc " + c[2]
+			if c[1] == "bench" {
+				function = "\nfunc Benchmark" + c[2]
+			}
+			if !strings.Contains(source.String(), function) {
+				t.Errorf("%s: %s chooses nothing", doc, c[0])
+			}
+		}
+		for _, f := range flag.FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(source.String(), strconv.Quote(f[1])) {
+				t.Errorf("%s: there is no flag %s", doc, f[0])
+			}
+		}
+		for _, name := range named.FindAllString(chosen.ReplaceAllString(text, ""), -1) {
+			if !strings.Contains(source.String(), "\nfunc "+name+"(") {
+				t.Errorf("%s names %s, and there is no such function", doc, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package operate
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/journal"
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// sightings counts how often a core subscriber received each message.
+type sightings struct {
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+func sight(c *harness.Client, subject string) *sightings {
+	c.T.Helper()
+	s := &sightings{seen: make(map[string]int)}
+	sub, err := c.NC.Subscribe(subject, func(m *nats.Msg) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.seen[m.Header.Get(message.HeaderID)]++
+	})
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	if err := sub.SetPendingLimits(-1, -1); err != nil {
+		c.T.Fatal(err)
+	}
+	return s
+}
+
+// count returns how many messages were received, and how many additional copies of them.
+func (s *sightings) count() (messages, copies int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.seen {
+		copies += n - 1
+	}
+	return len(s.seen), copies
+}
+
+// TestCoreSubscribersOfManySubjects publishes 50,000 messages for as many subjects of core subscribers, all due at one
+// instant, and then as many again at full speed. Each comes once. It runs in real time, because the time of the
+// server's answers is what might make copies.
+func TestCoreSubscribersOfManySubjects(t *testing.T) {
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	b := harness.StartBroker(t, s, broker.Config{})
+	c := harness.NewClient(t, s)
+	seen := sight(c, "ui.>")
+	const each = 50_000
+	at := time.Now().Add(8 * time.Second)
+	var last nats.PubAckFuture
+	js, err := c.NC.JetStream(nats.PublishAsyncMaxPending(10_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish := func(subject string) {
+		if last, err = js.PublishAsync(subject, []byte("x"), nats.StallWait(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range each {
+		publish(fmt.Sprintf("delayat.%d.ui.%d.notify", at.UnixMilli(), i))
+	}
+	for i := range each {
+		publish(fmt.Sprintf("delay.1s.ui.%d.notify", each+i))
+	}
+	<-last.Ok()
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if messages, _ := seen.count(); messages == 2*each {
+			break
+		}
+	}
+	time.Sleep(7 * time.Second) // copies would come when the broker has no answer for 5 s
+	messages, copies := seen.count()
+	if messages != 2*each || copies > 0 {
+		t.Errorf("%d of %d messages came, and %d copies; outcomes %v", messages, 2*each, copies,
+			b.Broker.Status().Outcomes)
+	}
+}
+
+// TestLatenessOfCoreSubscribers: a delivery to core subscribers is as late as they see it. The broker waits for an
+// answer for 50 ms, and at first for another 50 ms until it knows the streams, before it counts the delivery. The
+// journal, the metrics, the traces and the verb where do not count that time.
+func TestLatenessOfCoreSubscribers(t *testing.T) { // not in parallel: see natstest.DropTimers
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		to := &spans{}
+		tr, stop := tracing(t, to)
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, Ended: tr.Ended}
+		i := harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("ui.>")
+		var ids []string
+		var want []journal.Record
+		for n := range 2 {
+			id := accepted(c.Publish("delay.1s.ui.a", "x"))
+			due := time.Now().Add(time.Second)
+			harness.CheckExactly(t, in, due, n)
+			ids, want = append(ids, id), append(want, onTime(id, "ui.a", due))
+			time.Sleep(time.Second)
+		}
+		found, _ := journaled(c, journal.Query{})
+		wantRecords(t, found, want...)
+		got := scrape(t, i)
+		if count, sum := got["lateness_seconds level count"], got["lateness_seconds level sum"]; count != 2 || sum != 0 {
+			t.Errorf("metrics: %v deliveries were late by %v s in all, want 2 and 0", count, sum)
+		}
+		w, err := harness.Inspect(t, s, cfg).Where(t.Context(), harness.MustWanted(t, ids[1]), 100, func(uint64, uint64) {})
+		if err != nil || !w.Delivered.Equal(want[1].Due) || w.Late != 0 || !strings.Contains(w.Answer, "on time") {
+			t.Errorf("where: %+v, %v, want it delivered on time", w, err)
+		}
+		stop()
+		for n, span := range to.all {
+			said := said(span, want[n].Due)
+			if said != "-1s-0s hops=0 attempts=1 ui.a late=0, due at 0s" {
+				t.Errorf("span %d: %s, want it to end when it was due", n, said)
+			}
+		}
+		if len(to.all) != 2 {
+			t.Errorf("%d spans, want 2", len(to.all))
+		}
+	})
+}

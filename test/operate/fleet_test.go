@@ -1,0 +1,185 @@
+package operate
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/stats/history"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// An operator who asks all instances learns what each has done, and, where it was asked for, what it did lately: to the
+// message, in the step in which that was. What a stranger answers is not proven.
+func TestFleetTellsWhatItDid(t *testing.T) {
+	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
+		cfg := broker.Config{MaxOwners: 2, Instance: "west", History: new(history.Book)}
+		harness.StartBroker(t, s, cfg)
+		other := cfg
+		other.Instance, other.History = "east", nil
+		harness.StartBroker(t, s, other)
+		i := harness.Inspect(t, s, cfg)
+		time.Sleep(time.Minute)
+		c := harness.NewClient(t, s)
+		if _, err := c.NC.SubscribeSync("x"); err != nil {
+			t.Fatal(err)
+		}
+		for range 7 {
+			c.Publish("delay.1s.x", "x")
+		}
+		time.Sleep(30 * time.Second)
+		forge(t, s)
+		members, err := i.Fleet(t.Context(), broker.Asked{History: broker.HistoryHour})
+		if err != nil || len(members) != 3 {
+			t.Fatalf("got %d members, %v", len(members), err)
+		}
+		checkMembers(t, members)
+		members, err = i.Fleet(t.Context(), broker.Asked{})
+		for _, m := range members {
+			if err != nil || m.History != nil {
+				t.Errorf("%s tells a history that nobody asked for; %v", m.Instance, err)
+			}
+		}
+		at := slices.IndexFunc(members, func(m inspect.Member) bool { return strings.HasPrefix(m.Instance, "west") })
+		except := members[at].Instance
+		members, err = i.Fleet(t.Context(), broker.Asked{Except: except})
+		for _, m := range members {
+			if err != nil || m.Instance == except || len(members) != 2 {
+				t.Errorf("%s answers, one of %d, where %s knows itself; %v", m.Instance, len(members), except, err)
+			}
+		}
+	})
+}
+
+// TestFleetTellsWhatTargetsTook: asked for it, each instance says what it delivered to each target, and how much of it
+// in a second of the last ten. All together say what was delivered, to the message.
+func TestFleetTellsWhatTargetsTook(t *testing.T) {
+	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
+		cfg := broker.Config{
+			MaxOwners: 2, Instance: "west", History: new(history.Book), Attempts: 1,
+			Rates: deliver.Rates{{Pattern: "orders.>", Value: 1000}, {Pattern: "idle", Value: 1}},
+		}
+		west := harness.StartBroker(t, s, cfg)
+		other := cfg
+		other.Instance, other.History = "east", new(history.Book)
+		east := harness.StartBroker(t, s, other)
+		i := harness.Inspect(t, s, cfg)
+		time.Sleep(time.Minute)
+		time.Sleep(time.Until(time.Now().Truncate(history.Fine).Add(history.Fine + time.Second)))
+		c := harness.NewClient(t, s)
+		c.Subscribe("orders.>")
+		for range 20 { // levels of both instances
+			c.Publish("delay.1s.orders.paid", "x")
+			c.Publish("delay.5s.orders.sent.eu", "x")
+		}
+		c.Publish("delay.1s.nobody", "x")
+		time.Sleep(10 * time.Second)
+		members, err := i.Fleet(t.Context(), broker.Asked{Targets: true})
+		if err != nil || len(members) != 2 {
+			t.Fatalf("got %d members, %v", len(members), err)
+		}
+		const want = `[{"target":"orders.paid","rate":"orders.\u003e","delivered":20,"refused":0,"delivered_per_second":2,` +
+			`"refused_per_second":0},{"target":"orders.sent.\u003e","rate":"orders.\u003e","delivered":20,"refused":0,` +
+			`"delivered_per_second":2,"refused_per_second":0},{"target":"nobody","delivered":0,"refused":1,` +
+			`"delivered_per_second":0,"refused_per_second":0.1},{"target":"idle","rate":"idle","delivered":0,"refused":0,` +
+			`"delivered_per_second":0,"refused_per_second":0},{"target":"orders.\u003e","rate":"orders.\u003e","delivered":0,` +
+			`"refused":0,"delivered_per_second":0,"refused_per_second":0}]`
+		if got, _ := json.Marshal(stats.AddTargets(members[0].Targets, members[1].Targets)); string(got) != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		var rated uint64
+		for _, b := range []*harness.Instance{west, east} {
+			for _, r := range b.Broker.Status().Rates {
+				rated += r.Delivered
+			}
+		}
+		if rated != 40 {
+			t.Errorf("%d were delivered by the pattern of the rate, want 40", rated)
+		}
+	})
+}
+
+// TestTargetsCountWhatTotalsDo: a stream that should acknowledge and is silent three times in a row has refused once,
+// here as in all other figures.
+func TestTargetsCountWhatTotalsDo(t *testing.T) {
+	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
+		modes, err := deliver.ParseModes("mute.>=stream,auto")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := harness.StartBroker(t, s, broker.Config{Deliver: modes, Attempts: 1, History: new(history.Book)})
+		c := harness.NewClient(t, s)
+		c.Subscribe("mute.x") // and no stream
+		c.Subscribe("x")
+		c.Publish("delay.1s.mute.x", "x")
+		c.Publish("delay.1s.x", "x")
+		time.Sleep(3 * time.Minute)
+		got := make(map[string][2]uint64)
+		var sum [2]uint64
+		for _, a := range b.Broker.Targets() {
+			got[a.Target] = [2]uint64{a.Delivered, a.Refused}
+			sum[0], sum[1] = sum[0]+a.Delivered, sum[1]+a.Refused
+		}
+		if got["mute.x"] != [2]uint64{0, 1} || got["x"] != [2]uint64{1, 0} || len(got) != 2 {
+			t.Errorf("delivered and refused by target: %v, want one of each", got)
+		}
+		if all := b.Broker.Answer().Totals; sum != [2]uint64{all.Delivered, all.Refused} {
+			t.Errorf("the targets have %v, and the totals %d and %d", sum, all.Delivered, all.Refused)
+		}
+	})
+}
+
+// checkMembers wants seven deliveries of all together, and the history of the one that keeps it to have its own.
+func checkMembers(t *testing.T, members []inspect.Member) {
+	t.Helper()
+	var delivered int64
+	for _, m := range members {
+		if m.Proven == (m.Instance == "evil") {
+			t.Errorf("%s is proven: %v", m.Instance, m.Proven)
+		}
+		if !m.Proven {
+			continue
+		}
+		delivered += int64(m.Totals.Delivered)
+		if kept := m.History != nil; kept != (m.Instance[:4] == "west") {
+			t.Errorf("%s tells a history: %v", m.Instance, kept)
+		}
+		if m.History == nil {
+			continue
+		}
+		var lately int64
+		for _, n := range m.History.Delivered {
+			lately += max(0, n)
+		}
+		if lately != int64(m.Totals.Delivered) {
+			t.Errorf("the history has %d deliveries, and its instance made %d", lately, m.Totals.Delivered)
+		}
+	}
+	if delivered != 7 {
+		t.Errorf("they delivered %d, want 7", delivered)
+	}
+}
+
+// forge answers every question of operators as an instance that is none.
+func forge(t *testing.T, s *natstest.Server) {
+	t.Helper()
+	nc := s.Connect()
+	body, err := json.Marshal(broker.Answer{Instance: "evil", Totals: &stats.Totals{Delivered: 1 << 40}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.Subscribe("delayctl.status", func(m *nats.Msg) { _ = nc.Publish(m.Reply, body) }); err != nil {
+		t.Fatal(err)
+	}
+	natstest.Flush(t, nc)
+}

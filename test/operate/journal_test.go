@@ -1,0 +1,541 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/journal"
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+const journalStream = "DELAY_JOURNAL"
+
+// journaled searches the journal.
+func journaled(c *harness.Client, q journal.Query) ([]journal.Entry, journal.Report) {
+	c.T.Helper()
+	j := journal.Open(journal.Config{Conn: c.NC, JetStream: c.JS, APIPrefix: "$JS.API", Policy: c.Policy("delay")})
+	var all []journal.Entry
+	report, err := j.Search(context.Background(), q, func(e journal.Entry) error {
+		all = append(all, e)
+		return nil
+	})
+	if err != nil {
+		c.T.Fatalf("search the journal: %v", err)
+	}
+	return all, report
+}
+
+// wantRecords compares what was found with these records. Records of one instant may come in any order.
+func wantRecords(t *testing.T, found []journal.Entry, want ...journal.Record) {
+	t.Helper()
+	var got []journal.Record
+	for _, e := range found {
+		got = append(got, e.Record)
+	}
+	byTime := func(a, b journal.Record) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) }
+	slices.SortFunc(got, byTime)
+	slices.SortFunc(want, byTime)
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(want):
+			t.Errorf("record %d: got %+v, want none", i, got[i])
+		case i >= len(got):
+			t.Errorf("record %d: got none, want %+v", i, want[i])
+		case got[i] != want[i]:
+			t.Errorf("record %d:\n got %+v\nwant %+v", i, got[i], want[i])
+		}
+	}
+}
+
+// wantHoles compares the holes of a report. A hole without a reason matches one with any; so does one without an
+// instance.
+func wantHoles(t *testing.T, r journal.Report, want ...journal.Hole) {
+	t.Helper()
+	got := slices.Clone(r.Holes)
+	for i := range min(len(got), len(want)) {
+		if want[i].Why == "" {
+			got[i].Why = ""
+		}
+		if want[i].Instance == "" {
+			got[i].Instance = ""
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("holes:\n got %+v\nwant %+v", got, want)
+	}
+}
+
+// accepted is the id of a message that was stored just now.
+func accepted(ack *jetstream.PubAck) string {
+	return message.ID{Stream: ack.Stream, Sequence: ack.Sequence, At: time.Now()}.String()
+}
+
+// onTime is the record of a delivery that was not a nanosecond late.
+func onTime(id, target string, due time.Time) journal.Record {
+	return journal.Record{ID: id, Target: target, At: due.UTC(), Due: due.UTC()}
+}
+
+// TestJournalHasEachDelivery: what became of each message, for which target, when, how late, and after how many
+// refusals, to the nanosecond.
+func TestJournalHasEachDelivery(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{
+			Ladder: harness.Ladder(t, "1s 5s"), RetryLadder: harness.Ladder(t, "2s"), Attempts: 2, Journal: time.Hour,
+			Deliver: deliver.Modes{Default: message.ModeStream},
+			Rates:   deliver.Rates{{Pattern: "slow.>", Value: 1}},
+		})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>", "slow.>")
+		began := time.Now().UTC()
+		after := func(d time.Duration) time.Time { return began.Add(d) }
+		plain := accepted(c.Publish("delay.1s.orders.a", "x"))
+		late := accepted(c.Publish("delayin.1500ms.late.b", "x"))
+		dead := accepted(c.Publish("delay.1s.nobody.c", "x"))
+		expired := accepted(c.Publish("delay.1s.nobody.d", "x", message.HeaderExpires, "1s"))
+		unread := accepted(c.Publish("delayin.soon.orders.e", "x"))
+		first := accepted(c.Publish("delay.1s.slow.f", "x"))
+		second := accepted(c.Publish("delay.1s.slow.f", "x"))
+		time.Sleep(3 * time.Second)
+		c.Target("LATE", "late.>")
+		time.Sleep(time.Second)
+		found, report := journaled(c, journal.Query{})
+		const refused = "nobody listens on the subject (503)"
+		turn := onTime(second, "slow.f", after(2*time.Second))
+		turn.Due = after(time.Second) // and it is not late: it had no turn before
+		wantRecords(t, found,
+			journal.Record{ID: unread, Target: "orders.e", At: began, Code: message.BadTime,
+				Reason: `bad duration "soon": "soon" is not a number; start with a digit, such as 30m`},
+			onTime(plain, "orders.a", after(time.Second)), onTime(first, "slow.f", after(time.Second)), turn,
+			journal.Record{ID: expired, Target: "nobody.d", At: after(time.Second), Due: after(time.Second), Refused: 1,
+				Code: message.Expired, Reason: "refused 1 times, and the next attempt would come after Delay-Expires " +
+					"2000-01-01T00:00:02Z, lastly: " + refused},
+			journal.Record{ID: dead, Target: "nobody.c", At: after(3 * time.Second), Due: after(time.Second),
+				Late: 2 * time.Second, Refused: 2, Code: message.Undelivered,
+				Reason: "the target refused all of 2 attempts, lastly: " + refused},
+			journal.Record{ID: late, Target: "late.b", At: after(3500 * time.Millisecond),
+				Due: after(1500 * time.Millisecond), Late: 2 * time.Second, Refused: 1, Reason: refused},
+		)
+		if !report.Complete() || report.Looked != 7 || report.Kept != time.Hour || !report.Begins.Equal(began) {
+			t.Errorf("reported %+v", report)
+		}
+	})
+}
+
+// TestJournalOfTwoInstances: both write to one stream, and a clean stop of either leaves no hole.
+func TestJournalOfTwoInstances(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour}
+		cfg.Leaser = harness.Owns("DELAY_1s")
+		one := harness.StartBroker(t, s, cfg)
+		cfg.Leaser = harness.Owns("DELAY_5s")
+		two := harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		began := time.Now()
+		short := accepted(c.Publish("delay.1s.orders.a", "x"))
+		long := accepted(c.Publish("delay.5s.orders.b", "x"))
+		time.Sleep(5 * time.Second)
+		synctest.Wait() // the second is delivered, and its record is not stored yet
+		two.Stop()
+		found, report := journaled(c, journal.Query{})
+		wantRecords(t, found, onTime(short, "orders.a", began.Add(time.Second)),
+			onTime(long, "orders.b", began.Add(5*time.Second)))
+		if len(found) == 2 && found[0].Instance == found[1].Instance {
+			t.Errorf("both are of %s", found[0].Instance)
+		}
+		wantHoles(t, report)
+		time.Sleep(10 * time.Minute)
+		_, report = journaled(c, journal.Query{})
+		wantHoles(t, report) // the other one writes on
+		one.Stop()
+		stopped := time.Now().UTC()
+		time.Sleep(10 * time.Minute)
+		_, report = journaled(c, journal.Query{})
+		wantHoles(t, report, journal.Hole{From: stopped, To: stopped.Add(10 * time.Minute),
+			Why: "no instance wrote: none ran, or none keeps a journal"})
+	})
+}
+
+// TestJournalHoldsUpNothing: while the journal's stream is gone, acknowledges nothing, or is full, each delivery is on
+// time to the nanosecond, and committed. What is dropped is counted, logged once a minute, and said by the next batch.
+func TestJournalHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	for name, trouble := range map[string]journalTrouble{
+		"gone": {
+			makes: func(c *harness.Client) { c.Remove(journalStream) },
+			ends:  func(c *harness.Client) { provisionJournal(c) },
+		},
+		"silent": {
+			makes: func(c *harness.Client) { replaceJournal(c, func(s *jetstream.StreamConfig) { s.NoAck = true }) },
+			ends:  func(c *harness.Client) { c.Remove(journalStream); provisionJournal(c) },
+		},
+		"full": {
+			makes: func(c *harness.Client) {
+				replaceJournal(c, func(s *jetstream.StreamConfig) { s.Discard, s.MaxBytes = jetstream.DiscardNew, 1 })
+			},
+			ends: func(c *harness.Client) { c.Remove(journalStream); provisionJournal(c) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				trouble.holdsUpNothing(t, s)
+			})
+		})
+	}
+}
+
+// A journalTrouble is a trouble with the stream of the journal.
+type journalTrouble struct{ makes, ends func(c *harness.Client) }
+
+// holdsUpNothing wants deliveries to go on while the journal is in trouble, and their records to be missed.
+func (trouble journalTrouble) holdsUpNothing(t *testing.T, s *natstest.Server) {
+	t.Helper()
+	log := harness.NewCountingLog()
+	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, Log: slog.New(log)}
+	b := harness.StartBroker(t, s, cfg)
+	c := harness.NewClient(t, s)
+	c.Target("ORDERS", "orders.>")
+	in := c.Subscribe("orders.>")
+	time.Sleep(time.Second)
+	trouble.makes(c)
+	began := time.Now().UTC()
+	var ids []string
+	for n := range 3 {
+		ids = append(ids, accepted(c.Publish("delay.1s.orders.a", "x")))
+		harness.CheckExactly(t, in, time.Now().Add(time.Second), n)
+	}
+	time.Sleep(time.Second)
+	c.CheckEmptyBut(journalStream)
+	waiting := journal.Hole{From: began.Add(time.Second), Records: 3,
+		Why: "not stored yet: the journal's stream stores nothing, or too little"}
+	trouble.wantHole(t, s, cfg, waiting)
+	time.Sleep(7 * time.Minute) // longer than a batch is tried
+	if got := b.Broker.Status().Journal.Dropped; got != 3 {
+		t.Errorf("%d records were dropped, want 3", got)
+	}
+	trouble.wantHole(t, s, cfg, waiting) // now that they are dropped
+	trouble.ends(c)
+	time.Sleep(2 * time.Minute)
+	c.Publish("delay.1s.orders.b", "x")
+	time.Sleep(2 * time.Second)
+	found, report := journaled(c, journal.Query{IDs: ids})
+	if len(found) > 0 {
+		t.Errorf("found %+v, want none", found)
+	}
+	dropped := journal.Hole{From: began.Add(time.Second), To: began.Add(3 * time.Second), Records: 3}
+	if !slices.ContainsFunc(report.Holes, func(h journal.Hole) bool {
+		h.Why, h.Instance = "", ""
+		return h == dropped
+	}) {
+		t.Errorf("holes %+v, want %+v among them", report.Holes, dropped)
+	}
+	if found, _ = journaled(c, journal.Query{Target: "orders.b"}); len(found) != 1 {
+		t.Errorf("after it: found %+v, want one", found)
+	}
+	if got := log.Of("the journal is not stored"); got < 5 || got > 10 {
+		t.Errorf("the log says it %d times in seven minutes, want about once a minute", got)
+	}
+}
+
+// wantHole wants an operator to learn that records are missing up to now.
+func (trouble journalTrouble) wantHole(t *testing.T, s *natstest.Server, cfg broker.Config, want journal.Hole) {
+	t.Helper()
+	j, err := harness.Inspect(t, s, cfg).Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })
+	if errors.Is(err, journal.ErrNone) {
+		return // it is gone
+	}
+	want.To = j.Asked
+	if err != nil || !slices.ContainsFunc(j.Holes, func(h journal.Hole) bool { h.Instance = ""; return h == want }) {
+		t.Errorf("holes %+v, %v, want %+v among them", j.Holes, err, want)
+	}
+}
+
+// replaceJournal makes the journal's stream anew, in another way. Under fake time a change would remove all messages:
+// nats-server judges their age by the real clock then.
+func replaceJournal(c *harness.Client, change func(*jetstream.StreamConfig)) {
+	c.T.Helper()
+	cfg := c.Remove(journalStream)
+	change(&cfg)
+	c.Create(cfg)
+}
+
+func journalConfig(c *harness.Client) jetstream.StreamConfig {
+	c.T.Helper()
+	return c.Stream(journalStream).CachedInfo().Config
+}
+
+// provisionJournal does what "delaybroker provision" does.
+func provisionJournal(c *harness.Client) {
+	c.T.Helper()
+	streams, err := broker.StreamsOf(
+		broker.Config{Ladder: harness.Ladder(c.T, "1s 5s"), Journal: time.Hour, Provision: true})
+	if err == nil {
+		_, _, err = streams.Provisioner(c.JS).Provision(context.Background(), streams.Wanted(c.NC.MaxPayload(), false))
+	}
+	if err != nil {
+		c.T.Fatal(err)
+	}
+}
+
+// TestJournalOfOneThatIsKilled: what it delivered in its last 150 ms is missing, and the report says from when to when
+// that was. The message itself is delivered. A clean stop stores everything.
+func TestJournalOfOneThatIsKilled(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour}
+		i := harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		began := time.Now().UTC()
+		stored := accepted(c.Publish("delay.1s.orders.a", "x"))
+		time.Sleep(160 * time.Millisecond) // the first batch is stored before the second message is delivered
+		lost := accepted(c.Publish("delay.1s.orders.b", "x"))
+		time.Sleep(1140 * time.Millisecond)
+		synctest.Wait()
+		i.Crash()
+		time.Sleep(time.Second)
+		missing := journal.Hole{From: began, To: time.Now().UTC(), // from a second before its last record that is stored
+			Why: "the instance does not answer, so it was killed or is cut off: its last records are missing"}
+		wantHoles(t, worth(t, s, cfg), missing)
+		i = harness.StartBroker(t, s, cfg)
+		again := accepted(c.Publish("delay.1s.orders.c", "x"))
+		due := time.Now().Add(time.Second)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		i.Stop() // right after the delivery
+		if got := harness.Bodies(c.Arrivals("ORDERS")); got != "x×3" {
+			t.Errorf("came %q, want all three once", got)
+		}
+		found, report := journaled(c, journal.Query{})
+		want := []journal.Record{onTime(stored, "orders.a", began.Add(time.Second)), onTime(again, "orders.c", due)}
+		if len(found) == 3 { // the second one was not committed, and its successor delivered it again
+			repeated := found[1].Record
+			if repeated.ID != lost || repeated.At.Before(began.Add(1300*time.Millisecond)) {
+				t.Errorf("%+v is too much", repeated)
+			}
+			want = append(want, repeated)
+		}
+		wantRecords(t, found, want...)
+		wantHoles(t, report) // from the journal alone nobody can tell yet that the first is not merely quiet
+		time.Sleep(2 * time.Minute)
+		harness.StartBroker(t, s, cfg)
+		time.Sleep(time.Minute)
+		_, report = journaled(c, journal.Query{})
+		last := began.Add(1150 * time.Millisecond)
+		wantHoles(t, report, journal.Hole{From: began, To: last.Add(time.Minute + 150*time.Millisecond),
+			Why: "killed or cut off: the last records of the instance are missing"})
+		if _, report = journaled(c, journal.Query{Since: last.Add(2 * time.Minute)}); !report.Complete() {
+			t.Errorf("later: %+v, want it complete", report.Holes)
+		}
+	})
+}
+
+// worth is what an answer of the journal is worth that an operator gets now.
+func worth(t *testing.T, s *natstest.Server, cfg broker.Config) journal.Report {
+	t.Helper()
+	j, err := harness.Inspect(t, s, cfg).Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j.Report
+}
+
+// TestForgedRecordsAreNobodys: what has no seal, another's, or that of another text is not believed, and counted. A
+// batch that somebody stores once more counts once.
+func TestForgedRecordsAreNobodys(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		id := accepted(c.Publish("delay.1s.orders.a", "x"))
+		due := time.Now().Add(time.Second)
+		time.Sleep(2 * time.Second)
+		var batch *jetstream.RawStreamMsg
+		st, err := c.JS.Stream(context.Background(), journalStream)
+		for seq := uint64(1); err == nil && seq <= st.CachedInfo().State.LastSeq; seq++ {
+			var m *jetstream.RawStreamMsg
+			if m, err = st.GetMsg(context.Background(), seq); err == nil && strings.Contains(string(m.Data), id) {
+				batch = m
+			}
+		}
+		if err != nil || batch == nil {
+			t.Fatalf("no batch has the delivery: %v", err)
+		}
+		put := func(body, seal string, h nats.Header) {
+			if h == nil {
+				h = nats.Header{}
+			}
+			if seal != "" {
+				h.Set(message.HeaderSeal, seal)
+			}
+			c.Store(&nats.Msg{Subject: batch.Subject, Header: h, Data: []byte(body)})
+		}
+		forged := strings.ReplaceAll(string(batch.Data), "orders.a", "orders.forged")
+		seal := batch.Header.Get(message.HeaderSeal)
+		put(forged, "", nil)
+		put(forged, seal, nil)
+		stranger := message.NewKeys([]string{"nobody's secret at all"}, time.Unix(0, 0))
+		put(forged, stranger.Seal(batch.Subject, []byte(forged)), nil)
+		put(forged, c.Keys("delay").Seal("delaysys.owners.table", []byte(forged)), nil)
+		k, h := c.Keys("delay"), message.Header{}
+		k.SealMessage(batch.Subject, h, []byte(forged), time.Now())
+		put(forged, "", nats.Header(h)) // the seal of a message is none of a batch
+		put("", "", nil)
+		put(string(batch.Data), seal, nil)
+		time.Sleep(10 * time.Minute)
+		put(string(batch.Data), seal, nil)
+		found, report := journaled(c, journal.Query{})
+		wantRecords(t, found, onTime(id, "orders.a", due))
+		if report.Unproven != 6 || report.Copies != 2 || !report.Complete() {
+			t.Errorf("reported %+v, want 6 messages that are not believed, and two copies", report)
+		}
+		lately := journal.Query{Since: time.Now().Add(-time.Minute)} // of which the copy seems to be the first
+		if found, report = journaled(c, lately); len(found) > 0 || !report.Complete() || report.Copies != 1 {
+			t.Errorf("lately: found %+v, %+v, want nothing, and one copy", found, report)
+		}
+	})
+}
+
+// TestJournalIsKeptForAsLong: a changed duration is applied to the stream, a journal that is switched off stays and
+// says so, and records go when their time has passed.
+func TestJournalIsKeptForAsLong(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		log := harness.NewCountingLog()
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		start := func(kept time.Duration, bytes int64) *harness.Instance {
+			return harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: kept,
+				JournalBytes: bytes,
+				Log:          slog.New(log)})
+		}
+		start(time.Hour, 0).Stop()
+		if cfg := journalConfig(c); cfg.MaxAge != time.Hour || cfg.MaxBytes != 1<<30 ||
+			cfg.Discard != jetstream.DiscardOld {
+			t.Errorf("made as %+v", cfg)
+		}
+		start(time.Minute, 1<<20).Stop()
+		if cfg := journalConfig(c); cfg.MaxAge != time.Minute || cfg.MaxBytes != 1<<20 {
+			t.Errorf("changed to %+v", cfg)
+		}
+		i := start(2*time.Hour, 1<<20)
+		if got := log.Of("a stream is not as it should be"); got != 0 {
+			t.Errorf("%d drifts were logged, want none", got)
+		}
+		c.Publish("delay.1s.orders.a", "x")
+		time.Sleep(2 * time.Second)
+		i.Stop()
+		start(0, 0)
+		if cfg := journalConfig(c); cfg.MaxAge != 2*time.Hour {
+			t.Errorf("switched off, it became %+v", cfg)
+		}
+		if got := log.Of("a stream is not as it should be"); got != 1 {
+			t.Errorf("it was logged %d times that the journal is left, want once", got)
+		}
+		c.Publish("delay.1s.orders.b", "x")
+		time.Sleep(time.Hour)
+		if found, report := journaled(c, journal.Query{}); len(found) != 1 || report.Complete() {
+			t.Errorf("found %+v, %+v, want the first delivery, and that nobody writes", found, report)
+		}
+		time.Sleep(time.Hour)
+		if found, report := journaled(c, journal.Query{}); len(found) != 0 || !report.Begins.IsZero() {
+			t.Errorf("after its time: found %+v, %+v, want an empty journal", found, report)
+		}
+	})
+}
+
+// TestWithoutAJournal: the journal's stream cannot be made, since somebody else's has its name, or there is no room for
+// it. The broker says so once, and delivers.
+func TestWithoutAJournal(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		room   int64 // of the server
+		theirs string
+	}{
+		"somebody else's": {1 << 40, journalStream},
+		"no room":         {1 << 29, "ANOTHER"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.BubbleWith(t, server.Options{JetStreamMaxStore: tt.room}, func(t *testing.T, s *natstest.Server) {
+				c := harness.NewClient(t, s)
+				c.Target(tt.theirs, "mine.>")
+				log := harness.NewCountingLog()
+				harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, MaxOwners: 2,
+					Log: slog.New(log)})
+				if got := log.Of("the journal's stream cannot be made or used"); got != 1 {
+					t.Errorf("it was logged %d times, want once", got)
+				}
+				in := c.Subscribe("orders.>")
+				c.Target("ORDERS", "orders.>")
+				c.Publish("delay.1s.orders.a", "x")
+				harness.CheckExactly(t, in, time.Now().Add(time.Second), 0)
+			})
+		})
+	}
+}
+
+// TestJournalDelaysNoStart: a journal's stream without a leader is not waited for. One that is to be made, while the
+// server does not answer that, is given up at the first try after a quarter of a minute.
+func TestJournalDelaysNoStart(t *testing.T) {
+	for name, tt := range map[string]struct {
+		silent string // the question that is not answered; empty: the stream is listed by name only
+		ready  time.Duration
+	}{
+		"no leader": {ready: 0},
+		"not made":  {silent: "STREAM.CREATE." + journalStream, ready: 23 * time.Second}, // four times 5 s, and pauses
+	} {
+		t.Run(name, func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				api := s.Connect(nats.Name("list"))
+				hidden := false
+				natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
+					if question != "STREAM.LIST" || !hidden {
+						return question == tt.silent
+					}
+					go func() { _ = m.Respond(harness.WithoutLeader(t, api, m.Data, journalStream)) }()
+					return true
+				})
+				cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), APIPrefix: natstest.ProxyAPI}
+				if tt.silent == "" {
+					cfg.Journal = time.Hour
+				}
+				harness.StartBroker(t, s, cfg).Stop()
+				hidden, cfg.Journal = tt.silent == "", time.Hour
+				began := time.Now()
+				i := harness.StartBroker(t, s, cfg)
+				if took := time.Since(began); took != tt.ready {
+					t.Errorf("ready after %s, want %s", took, tt.ready)
+				}
+				c := harness.NewClient(t, s)
+				in := c.Subscribe("orders.>")
+				c.Target("ORDERS", "orders.>")
+				c.Publish("delay.1s.orders.a", "x")
+				harness.CheckExactly(t, in, time.Now().Add(time.Second), 0)
+				time.Sleep(time.Second)
+				if kept := i.Broker.Status().Journal; (kept.Stored == 1) != (tt.silent == "") || !kept.Kept {
+					t.Errorf("the journal has %+v", kept)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,325 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	dto "github.com/prometheus/client_model/go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/message"
+	"delaybroker/broker/stats/metrics"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// scrape returns the metrics of an instance by name and labels. It leaves out zeros, and metrics that are not about
+// messages.
+func scrape(t *testing.T, i *harness.Instance) map[string]float64 {
+	t.Helper()
+	synctest.Wait()
+	families, err := metrics.New(metrics.Source{Status: i.Broker.Status, Ready: func() bool { return true }}).Gather()
+	if err != nil {
+		t.Fatalf("gather: %v", err)
+	}
+	all := make(map[string]float64)
+	for _, f := range families {
+		name, ours := strings.CutPrefix(f.GetName(), "delaybroker_")
+		if !ours || slices.Contains([]string{"build_info", "ready", "link_up", "lane_owned", "lane_live",
+			"early_checks_total"}, name) {
+			continue
+		}
+		for _, m := range f.Metric {
+			var labels []string
+			for _, l := range m.Label {
+				if l.GetName() != "kind" || f.GetType() == dto.MetricType_HISTOGRAM {
+					labels = append(labels, l.GetValue())
+				}
+			}
+			key := strings.TrimSpace(name + " " + strings.Join(labels, " "))
+			switch f.GetType() {
+			case dto.MetricType_HISTOGRAM:
+				all[key+" count"] = float64(m.Histogram.GetSampleCount())
+				all[key+" sum"] = m.Histogram.GetSampleSum()
+				for _, b := range m.Histogram.Bucket {
+					if n := b.GetCumulativeCount(); n > 0 { // the first bucket that has any
+						all[fmt.Sprintf("%s up to %v", key, b.GetUpperBound())] = float64(n)
+						break
+					}
+				}
+			case dto.MetricType_COUNTER:
+				all[key] = m.Counter.GetValue()
+			default:
+				all[key] = m.Gauge.GetValue()
+			}
+		}
+	}
+	maps.DeleteFunc(all, func(_ string, v float64) bool { return v == 0 })
+	return all
+}
+
+// wantFigures fails the test unless the metrics have these values. Metrics whose names begin with one of apart are not
+// compared.
+func wantFigures(t *testing.T, when string, got, want map[string]float64, apart ...string) {
+	t.Helper()
+	maps.DeleteFunc(got, func(key string, _ float64) bool {
+		return slices.ContainsFunc(apart, func(a string) bool { return strings.HasPrefix(key, a) })
+	})
+	for _, key := range slices.Sorted(maps.Keys(got)) {
+		if got[key] != want[key] {
+			t.Errorf("%s: %s is %v, want %v", when, key, got[key], want[key])
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if _, ok := got[key]; !ok {
+			t.Errorf("%s: %s is missing, want %v", when, key, want[key])
+		}
+	}
+}
+
+// sizes are metrics whose values depend on the storage formats of the broker and the server.
+var sizes = []string{"lane_held_bytes", "lane_stream_bytes", "lane_next_due"}
+
+func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		i := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m"),
+			Deliver: deliver.Modes{Default: message.ModeStream}})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		wantFigures(t, "at the start", scrape(t, i), nil, sizes...)
+
+		for _, subject := range []string{
+			"delay.1s.orders.a", "delay.1s.orders.b", "delay.1s.orders.c", // three that are delivered
+			"delay.1s.nobody.a",                      // refused, since no stream has it
+			"delayin.soon.orders.a",                  // a dead letter
+			"delay.1m.orders.d", "delay.1m.orders.e", // pending
+		} {
+			c.Publish(subject, "x")
+		}
+		time.Sleep(1700 * time.Millisecond)
+		want := map[string]float64{
+			"lane_delivered_total DELAY_1s":      3,
+			"lateness_seconds level count":       3,
+			"lateness_seconds level up to 0.001": 3,
+			"lane_retries_total DELAY_1s":        1,
+			"deliveries_total delivered":         3,
+			"deliveries_total refused":           1,
+			"dead_letters_total bad_time":        1,
+
+			"lane_pending_messages DELAY_1m": 2, "lane_held_messages DELAY_1m": 2, "lane_span_messages DELAY_1m": 2,
+			"lane_wheel_messages DELAY_1m": 2,
+			// The one that was refused waits for its next attempt.
+			"lane_pending_messages DELAY_RETRY_1s": 1, "lane_held_messages DELAY_RETRY_1s": 1,
+			"lane_span_messages DELAY_RETRY_1s": 1, "lane_wheel_messages DELAY_RETRY_1s": 1,
+			"lane_overdue_seconds DELAY_RETRY_1s": 0.7,
+		}
+		wantFigures(t, "while one waits for its second attempt", scrape(t, i), want, sizes...)
+		if n := i.Broker.Status().EarlyChecks; n != 1 {
+			t.Errorf("%d looks could have shown a delivery to be early, want the one of the commit after three", n)
+		}
+
+		c.Target("NOBODY", "nobody.>")
+		time.Sleep(300 * time.Millisecond)
+		maps.DeleteFunc(want, func(key string, _ float64) bool { return strings.Contains(key, "RETRY") })
+		maps.Copy(want, map[string]float64{
+			"lane_delivered_total DELAY_RETRY_1s": 1,
+			"deliveries_total delivered":          4,
+			"lateness_seconds retry count":        1, "lateness_seconds retry sum": 1,
+			"lateness_seconds retry up to 1": 1,
+		})
+		got := scrape(t, i)
+		wantFigures(t, "after the second attempt", got, want, append(sizes, "lane_commit_age")...)
+		time.Sleep(time.Second)
+		wantFigures(t, "when that is committed", scrape(t, i), want, sizes...)
+
+		checkMetricsCutOff(t, s, i, want)
+	})
+}
+
+// checkMetricsCutOff stops the server for a while. The age of what becomes due meanwhile is exact, although nothing can
+// be delivered.
+func checkMetricsCutOff(t *testing.T, s *natstest.Server, i *harness.Instance, want map[string]float64) {
+	t.Helper()
+	s.Stop()
+	time.Sleep(61500 * time.Millisecond) // three seconds after they were published
+	got := scrape(t, i)
+	want["lane_overdue_seconds DELAY_1m"] = 4.5
+	wantFigures(t, "cut off", got, want, append(sizes, "link_reconnects")...)
+	s.Start()
+	time.Sleep(time.Second)
+	maps.DeleteFunc(want, func(key string, _ float64) bool { return strings.Contains(key, "DELAY_1m") })
+	maps.Copy(want, map[string]float64{"lane_delivered_total DELAY_1m": 2, "deliveries_total delivered": 6,
+		"lateness_seconds level count": 5})
+	got = scrape(t, i)
+	if late := got["lateness_seconds level sum"]; late < 9 || late > 10 {
+		t.Errorf("two messages were late by %v s together, want 9 and what it takes to connect", late)
+	}
+	wantFigures(t, "back again", got, want, append(sizes, "link_reconnects", "lateness_seconds level sum")...)
+	for _, link := range []string{"read", "write", "deliver", "control"} {
+		if n := scrape(t, i)["link_reconnects_total "+link]; n != 1 {
+			t.Errorf("%s: %v reconnects, want 1", link, n)
+		}
+	}
+}
+
+// TestMetricsOfALaneThatIsNotRead publishes into a lane whose owner already holds as many messages as it may.
+func TestMetricsOfALaneThatIsNotRead(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		i := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1h"), HoldMessages: 16})
+		c := harness.NewClient(t, s)
+		publish := func(n int) {
+			for range n {
+				c.Publish("delay.1h.orders.a", "x")
+			}
+		}
+		want := func(when string, pending, held float64) {
+			t.Helper()
+			got := scrape(t, i)
+			for key, want := range map[string]float64{"pending_messages": pending, "held_messages": held,
+				"overdue_seconds": 0} {
+				if got := got["lane_"+key+" DELAY_1h"]; got != want {
+					t.Errorf("%s: %s is %v, want %v", when, key, got, want)
+				}
+			}
+		}
+		publish(20)
+		want("while all are read", 20, 20)
+		publish(80)
+		time.Sleep(time.Minute)
+		want("when it is full", 100, 32)
+		publish(1000)
+		time.Sleep(2 * time.Minute) // the loop turns once a minute, and asks when it was not asked for a minute
+		want("after others came behind it", 1100, 32)
+		lane := c.Stream("DELAY_1h")
+		if err := lane.Purge(context.Background(), jetstream.WithPurgeSequence(501)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := scrape(t, i)["lane_pending_messages DELAY_1h"]; got < 600 || got > 632 {
+			t.Errorf("after somebody purged 500, 32 of which are held: %v pending, want 600 to 632", got)
+		}
+	})
+}
+
+// TestMetricsOfDeliveriesPutOff: messages that wait for their turn at a target with a rate do not count as late, and
+// raise no alert. Messages for a silent service count as late.
+func TestMetricsOfDeliveriesPutOff(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		i := harness.StartBroker(t, s, broker.Config{
+			Ladder: harness.Ladder(t, "1s 5s"), RetryLadder: harness.Ladder(t, "30s"),
+			Rates:     deliver.Rates{{Pattern: "slow.>", Value: 1}},
+			HoldBytes: 1 << 30,
+			Deliver: deliver.Modes{Default: message.ModeStream,
+				Rules: message.Rules[message.Mode]{{Pattern: "service", Value: message.ModeRequest}}},
+		})
+		c := harness.NewClient(t, s)
+		c.Target("SLOW", "slow.>")
+		c.Many("delay.1s.slow.a", 3)
+		want := func(when string, figures map[string]float64) {
+			t.Helper()
+			got := scrape(t, i)
+			for key, want := range figures {
+				if got[key] != want {
+					t.Errorf("%s: %s is %v, want %v", when, key, got[key], want)
+				}
+			}
+		}
+		time.Sleep(2500 * time.Millisecond)
+		want("while one waits for its turn", map[string]float64{
+			"deliveries_total delivered": 2, "deliveries_total paced": 2, "lane_pending_messages DELAY_1s": 1,
+			"lane_overdue_seconds DELAY_1s": 0,
+		})
+		time.Sleep(time.Second)
+		want("when all had theirs", map[string]float64{
+			"deliveries_total delivered": 3, "deliveries_total paced": 2, "lateness_seconds level sum": 0,
+			"lane_retries_total DELAY_1s": 0,
+		})
+
+		const share, more = 4096, 7 // the most that is outstanding to one target, and what waits behind it
+		c.Subscribe("service")
+		c.Many("delay.1s.service", share+more)
+		time.Sleep(1500 * time.Millisecond) // what waits behind is put off
+		want("with a silent service", map[string]float64{
+			"deliveries_total refused": 0, "deliveries_total stalled": more, "lane_retries_total DELAY_1s": more,
+		})
+		time.Sleep(19500 * time.Millisecond) // twice more until, after 5 s of silence, those outstanding are refused
+		want("after some time", map[string]float64{
+			"deliveries_total refused": share + more, "deliveries_total stalled": 3 * more,
+			"lane_retries_total DELAY_1s":          share + more,
+			"lane_overdue_seconds DELAY_RETRY_30s": 20,
+		})
+	})
+}
+
+// TestMetricsOfALaneInDoubt: while an instance does not know whether it still owns a lane, messages that become due
+// there are overdue.
+func TestMetricsOfALaneInDoubt(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		f := &harness.Fickle{Of: "DELAY_INTAKE", Lease: make(chan *harness.FickleLease, 10)}
+		f.Held.Store(true)
+		i := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s"), Leaser: f})
+		lease := <-f.Lease
+		c := harness.NewClient(t, s)
+		c.Publish("delayin.500ms.orders.x", "x")
+		time.Sleep(100 * time.Millisecond)
+		f.Held.Store(false)
+		time.Sleep(time.Minute)
+		got := scrape(t, i)
+		if doubt, overdue := got["lane_in_doubt DELAY_INTAKE"], got["lane_overdue_seconds DELAY_INTAKE"]; doubt != 1 ||
+			overdue < 59.5 || overdue > 59.6 {
+			t.Errorf("in doubt %v, overdue %v s; want 1, and 59.6 less the lookahead at most", doubt, overdue)
+		}
+		f.Held.Store(true)
+		lease.Beat <- struct{}{}
+		time.Sleep(time.Second)
+		got = scrape(t, i)
+		if doubt, overdue := got["lane_in_doubt DELAY_INTAKE"], got["lane_overdue_seconds DELAY_INTAKE"]; doubt != 0 ||
+			overdue != 0 {
+			t.Errorf("in doubt %v, overdue %v s when it is held again", doubt, overdue)
+		}
+	})
+}
+
+// TestMetricsOfLanesOfOthers: of a lane that another instance owns, the metrics say only that it is not owned.
+func TestMetricsOfLanesOfOthers(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		i := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Leaser: harness.Owns("DELAY_5s")})
+		c := harness.NewClient(t, s)
+		c.Publish("delay.1s.orders.a", "x")
+		c.Publish("delay.5s.orders.a", "x")
+		synctest.Wait()
+		families, err := metrics.New(metrics.Source{Status: i.Broker.Status,
+			Ready: func() bool { return true }}).Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := make(map[string]float64)
+		for _, f := range families {
+			for _, m := range f.Metric {
+				for _, l := range m.Label {
+					if l.GetValue() == "DELAY_1s" {
+						said[f.GetName()] = m.GetGauge().GetValue()
+					}
+				}
+			}
+		}
+		if owned, ok := said["delaybroker_lane_owned"]; len(said) != 1 || !ok || owned != 0 {
+			t.Errorf("of a lane of another instance it says %v, want that it is not owned and nothing else", said)
+		}
+		if got := scrape(t, i)["lane_pending_messages DELAY_5s"]; got != 1 {
+			t.Errorf("%v pending in the lane that is ours, want 1", got)
+		}
+	})
+}

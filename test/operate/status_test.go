@@ -1,0 +1,217 @@
+package operate
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// ask collects for a second the answers of all instances on a reply subject.
+func ask(t *testing.T, nc *nats.Conn, reply string) []broker.Answer {
+	t.Helper()
+	sub, err := nc.SubscribeSync(reply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	if err := nc.PublishRequest("delayctl.status", reply, nil); err != nil {
+		t.Fatal(err)
+	}
+	// Not NextMsg: see natstest.DropTimers.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	var all []broker.Answer
+	for {
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			return all
+		}
+		if string(m.Header.Get("Status")) == "503" {
+			continue
+		}
+		var a broker.Answer
+		if err := json.Unmarshal(m.Data, &a); err != nil {
+			t.Fatalf("%q: %v", m.Data, err)
+		}
+		all = append(all, a)
+	}
+}
+
+// TestInstancesSayWhatTheyOwn: each instance answers with its own lanes, and together they own each lane once. A lane
+// whose owner has paused its reader is still owned; the answer says when reading continues.
+func TestInstancesSayWhatTheyOwn(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := harness.NewClient(t, s)
+		harness.StartBroker(t, s, harness.Member(t, 3))
+		harness.StartBroker(t, s, harness.Member(t, 3))
+		time.Sleep(10 * time.Second)
+		var first time.Time
+		for n := range 1000 {
+			c.Publish("delay.10m.x", "x")
+			if n == 0 {
+				first = time.Now()
+			}
+		}
+		time.Sleep(time.Second)
+		all := ask(t, c.NC, "delayctl.status.me")
+		if len(all) != 2 || all[0].Instance == all[1].Instance || all[0].Instance == "" {
+			t.Fatalf("got %+v, want two instances by name", all)
+		}
+		var lanes []string
+		for _, a := range all {
+			for _, l := range a.Lanes {
+				lanes = append(lanes, l.Stream)
+				if !l.Live || l.InDoubt || l.Overdue != 0 {
+					t.Errorf("got %+v, want it read and nothing overdue", l)
+				}
+				if l.Stream != "DELAY_10m" {
+					continue
+				}
+				if l.Held < 256 || l.Held >= 1000 || l.Read != uint64(l.Held) {
+					t.Errorf("got %+v, want it to rest behind what it holds", l)
+				}
+				if until := l.ResumesAt.Sub(first); until < 10*time.Minute-10*time.Second || until > 10*time.Minute {
+					t.Errorf("it is read on %s after the first message, want some seconds before that leaves", until)
+				}
+			}
+		}
+		slices.Sort(lanes)
+		if len(lanes) != harness.MemberLanes || len(slices.Compact(lanes)) != harness.MemberLanes {
+			t.Errorf("they own %v, want each of the %d lanes once", lanes, harness.MemberLanes)
+		}
+	})
+}
+
+// TestInstancesAnswerNowhereElse: a question with a reply subject outside the allowed ones gets no answer. Otherwise
+// the asker could have an instance publish where only the instance may, such as on a JetStream API subject that purges
+// a stream.
+func TestInstancesAnswerNowhereElse(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := harness.NewClient(t, s)
+		harness.StartBroker(t, s, harness.Member(t, 3))
+		c.Publish("delay.10m.x", "kept")
+		for _, reply := range []string{"delaysys.hop.1s.x", "delaydead.expired.x", "elsewhere", "delayctl.owners",
+			"delayctl.status", "_INBOX.x", "$JS.API.STREAM.PURGE.DELAY_10m"} {
+			sub, err := c.NC.SubscribeSync(reply)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.NC.PublishRequest("delayctl.status", reply, nil); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			for {
+				m, err := sub.NextMsgWithContext(ctx)
+				if err != nil {
+					break
+				}
+				if len(m.Data) > 0 && string(m.Data[0]) == "{" {
+					t.Errorf("on %s: got %s, want no answer", reply, m.Data)
+				}
+			}
+		}
+		if got := len(c.Arrivals("DELAY_10m")); got != 1 {
+			t.Errorf("%d messages are stored, want the one", got)
+		}
+	})
+}
+
+// TestPendingOfALaneThatRests: while the reader of a lane is paused, the number of pending messages is correct within
+// seconds.
+func TestPendingOfALaneThatRests(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := harness.NewClient(t, s)
+		b := harness.StartBroker(t, s, harness.Member(t, 3))
+		for n := range 2000 {
+			c.Publish("delay.10m.x", "x")
+			if n == 1000 {
+				time.Sleep(time.Second)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		for _, l := range b.Broker.Status().Lanes {
+			if l.Stream == "DELAY_10m" && (l.Pending != 2000 || l.Held >= 1000) {
+				t.Errorf("%d pending and %d held, want 2000 and a part of them", l.Pending, l.Held)
+			}
+		}
+	})
+}
+
+// TestStatusInSeconds: /status has durations in seconds, and lists lanes in the order in which messages pass them.
+func TestStatusInSeconds(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := harness.NewClient(t, s)
+		b := harness.StartBroker(t, s, harness.Member(t, 3))
+		if _, err := c.NC.Subscribe("x", func(*nats.Msg) {}); err != nil {
+			t.Fatal(err)
+		}
+		c.Publish("delay.1s.x", "x")
+		time.Sleep(2 * time.Second)
+		text, err := json.Marshal(b.Broker.Status())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var status struct {
+			Lanes []struct {
+				Stream    string
+				Delay     float64
+				Delivered int
+			}
+			Lateness map[string]struct {
+				Count   int
+				Buckets []struct {
+					UpTo float64 `json:"up_to"`
+				}
+			}
+		}
+		if err := json.Unmarshal(text, &status); err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		for _, l := range status.Lanes {
+			order = append(order, l.Stream)
+			if l.Stream == "DELAY_10m" && l.Delay != 600 || l.Stream == "DELAY_1s" && l.Delivered != 1 {
+				t.Errorf("got %+v, want seconds beside all that is counted", l)
+			}
+		}
+		want := "DELAY_INTAKE DELAY_1s DELAY_5s DELAY_10s DELAY_1m DELAY_10m " +
+			"DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s DELAY_PAUSED"
+		if got := strings.Join(order, " "); got != want {
+			t.Errorf("lanes are %s, want %s", got, want)
+		}
+		if l := status.Lateness["level"]; l.Count != 1 || len(l.Buckets) == 0 || l.Buckets[0].UpTo != 0.001 {
+			t.Errorf("lateness is %+v, want one in buckets from a millisecond", l)
+		}
+	})
+}
+
+// TestLostConnectionIsNotSaidByEachLane: a lost connection is logged by the program, and not once more for each lane.
+func TestLostConnectionIsNotSaidByEachLane(t *testing.T) { // not in parallel: see natstest.DropTimers
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.Member(t, 3)
+		var anew atomic.Int64
+		cfg.Log = slog.New(slog.NewTextHandler(harness.Listener{Phrase: "reading anew", Heard: func() { anew.Add(1) }}, nil))
+		harness.StartBroker(t, s, cfg)
+		s.Restart(5 * time.Second)
+		time.Sleep(time.Minute)
+		if n := anew.Load(); n > 0 {
+			t.Errorf("%d lanes say so, want none", n)
+		}
+	})
+}

@@ -1,0 +1,223 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"delaybroker/broker"
+	"delaybroker/broker/trace"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// spans is a collector of OpenTelemetry.
+type spans struct {
+	silent bool // it never answers
+
+	mu  sync.Mutex // guards all
+	all []sdk.ReadOnlySpan
+}
+
+func (s *spans) ExportSpans(ctx context.Context, some []sdk.ReadOnlySpan) error {
+	if s.silent {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, some...)
+	return nil
+}
+
+func (s *spans) Shutdown(context.Context) error { return nil }
+
+// tracing sends the spans of a broker to a collector until the test ends, or stop is called.
+func tracing(t *testing.T, to *spans) (tr *trace.Tracer, stop func()) {
+	t.Helper()
+	tr, err := trace.New(trace.Config{
+		Environment: func(string) string { return "" }, Exporter: to, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { tr.Run(ctx) })
+	stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+	})
+	t.Cleanup(stop)
+	return tr, stop
+}
+
+// parent is the traceparent of a producer's span, and its trace.
+func parent(n int, flags string) (header, traceID string) {
+	traceID = fmt.Sprintf("%032x", 0xabc00+n)
+	return fmt.Sprintf("00-%s-%016x-%s", traceID, 0xdef00+n, flags), traceID
+}
+
+// said is what a span says, times from the beginning of the test.
+func said(s sdk.ReadOnlySpan, began time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s-%s", s.StartTime().Sub(began), s.EndTime().Sub(began))
+	for _, a := range s.Attributes() {
+		switch a.Key {
+		case "messaging.destination.name", "error.type":
+			fmt.Fprintf(&b, " %s", a.Value.String())
+		case "delaybroker.hops", "delaybroker.attempts", "delaybroker.late":
+			fmt.Fprintf(&b, " %s=%s", strings.TrimPrefix(string(a.Key), "delaybroker."), a.Value.String())
+		}
+	}
+	for _, e := range s.Events() {
+		fmt.Fprintf(&b, ", %s at %s", e.Name, e.Time.Sub(began))
+	}
+	return b.String()
+}
+
+// TestSpanOfEachMessage: from the acceptance until it is delivered or dead, with hops and refusals, to the nanosecond,
+// in the trace of its producer, whose headers reach the target as they were. Who does not sample gets no span, and what
+// is no traceparent is passed on as any header.
+func TestSpanOfEachMessage(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		to := &spans{}
+		tr, stop := tracing(t, to)
+		harness.StartBroker(t, s, broker.Config{
+			Ladder: harness.Ladder(t, "1s 5s 10s"), RetryLadder: harness.Ladder(t, "2s"), Attempts: 2, Ended: tr.Ended,
+		})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		began := time.Now()
+		want := make(map[string]string) // by trace
+		publish := func(subject, flags, expect string) {
+			header, id := parent(len(want), flags)
+			c.Publish(subject, "x", "traceparent", header, "tracestate", "vendor=1")
+			want[id] = expect
+		}
+		publish("delay.1s.orders.plain", "01", "0s-1s hops=0 attempts=1 orders.plain late=0, due at 1s")
+		publish("delayin.20s.orders.far", "01",
+			"0s-20s hops=2 attempts=1 orders.far late=0, hop at 9.95s, due at 20s")
+		publish("delay.1s.late.x", "01",
+			"0s-3s hops=1 attempts=2 late.x late=2, due at 1s, refused at 1s, hop at 1s")
+		publish("delay.1s.nobody.x", "01",
+			"0s-3s hops=1 attempts=2 nobody.x late=2 undelivered, due at 1s, refused at 1s, hop at 1s, refused at 3s")
+		publish("delayin.soon.orders.bad", "01", "0s-0s hops=0 attempts=0 orders.bad bad_time")
+		publish("delay.1s.orders.quiet", "00", "")
+		hostile := strings.Repeat("\xff", 55)
+		c.Publish("delay.1s.orders.hostile", "x", "Traceparent", hostile)
+		c.Publish("delay.1s.orders.none", "x")
+		time.Sleep(2 * time.Second)
+		c.Target("LATE", "late.>")
+		time.Sleep(20 * time.Second)
+		stop()
+		wantSpans(t, to.all, began, want, 2)
+		for _, a := range c.Arrivals("ORDERS") {
+			got := a.Header["traceparent"]
+			if a.Subject == "orders.hostile" {
+				got = a.Header["Traceparent"]
+			} else if a.Subject == "orders.none" {
+				continue
+			}
+			if len(got) != 1 || got[0] != hostile && !strings.HasPrefix(got[0], "00-") {
+				t.Errorf("%s arrived with %q", a.Subject, a.Header)
+			}
+		}
+	})
+}
+
+// wantSpans compares spans with what is wanted of each trace, empty for no span, and counts those without a parent.
+func wantSpans(t *testing.T, all []sdk.ReadOnlySpan, began time.Time, want map[string]string, wantRoots int) {
+	t.Helper()
+	roots := 0
+	for _, span := range all {
+		id := span.SpanContext().TraceID().String()
+		expect, ours := want[id]
+		switch {
+		case !ours && !span.Parent().IsValid():
+			roots++
+		case !ours:
+			t.Errorf("a span of the trace %s", id)
+		case said(span, began) != expect:
+			t.Errorf("trace %s:\n got %s\nwant %s", id, said(span, began), expect)
+		}
+		delete(want, id)
+	}
+	for id, expect := range want {
+		if expect != "" {
+			t.Errorf("trace %s has no span, want %s", id, expect)
+		}
+	}
+	if roots != wantRoots {
+		t.Errorf("%d spans without a parent, want %d", roots, wantRoots)
+	}
+}
+
+// TestSpanAcrossInstances: a message that hops from one instance to another has one span, of the one that delivers it,
+// and from its acceptance on.
+func TestSpanAcrossInstances(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		first, last := &spans{}, &spans{}
+		one, stopOne := tracing(t, first)
+		two, stopTwo := tracing(t, last)
+		cfg := broker.Config{Ladder: harness.Ladder(t, "5s 10s")}
+		cfg.Leaser, cfg.Ended = harness.Owns("DELAY_INTAKE", "DELAY_5s"), one.Ended
+		harness.StartBroker(t, s, cfg)
+		cfg.Leaser, cfg.Ended = harness.Owns("DELAY_10s"), two.Ended
+		harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		began := time.Now()
+		header, id := parent(1, "01")
+		c.Publish("delayin.15s.orders.x", "x", "traceparent", header)
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		stopOne()
+		stopTwo()
+		if len(first.all) != 0 || len(last.all) != 1 {
+			t.Fatalf("%d spans of the first, %d of the second; want none, and one", len(first.all), len(last.all))
+		}
+		const want = "0s-15s hops=1 attempts=1 orders.x late=0, hop at 0s, due at 15s"
+		if got := said(last.all[0], began); got != want || last.all[0].SpanContext().TraceID().String() != id {
+			t.Errorf("got %s\nwant %s", got, want)
+		}
+	})
+}
+
+// TestSilentCollectorDelaysNothing: each delivery is on time to the nanosecond, and what is dropped is counted.
+func TestSilentCollectorDelaysNothing(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		tr, stop := tracing(t, &spans{silent: true})
+		i := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Ended: tr.Ended})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		const many = 100
+		header, _ := parent(1, "01")
+		for range many {
+			c.Publish("delay.1s.orders.x", "x", "traceparent", header)
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Second)
+		all := c.Arrivals("ORDERS")
+		for _, a := range all {
+			if !a.At.Equal(a.Due) {
+				t.Errorf("%s arrived %s late", a.ID, a.At.Sub(a.Due))
+			}
+		}
+		i.Stop()
+		stop()
+		if sent, dropped := tr.Counts(); len(all) != many || sent != 0 || dropped != many {
+			t.Errorf("%d arrived, %d spans were sent and %d dropped; want %d, none and %d", len(all), sent, dropped, many, many)
+		}
+	})
+}

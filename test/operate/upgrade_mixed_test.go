@@ -1,0 +1,146 @@
+package operate
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/doctor"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/web"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// older is the configuration of an instance that cannot read the newest format.
+func older(t testing.TB) broker.Config {
+	cfg := harness.Member(t, 3)
+	cfg.Format, cfg.Version = message.Format-1, "v1"
+	return cfg
+}
+
+// ownerOf is the instance of some that owns a lane, or nil.
+func ownerOf(stream string, all ...*harness.Instance) *harness.Instance {
+	for _, i := range all {
+		for _, l := range i.Broker.Status().Lanes {
+			if l.Stream == stream && l.Owned {
+				return i
+			}
+		}
+	}
+	return nil
+}
+
+// TestLaneGoesToNewerInstance: an instance gives up a lane with a message that it cannot read, while a newer instance
+// lives. The message is on time, and the other lanes stay shared. When the newer instance stops, the older one owns all
+// lanes again.
+func TestLaneGoesToNewerInstance(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		a := harness.StartBroker(t, s, older(t))
+		b := harness.StartBroker(t, s, harness.Member(t, 3))
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		time.Sleep(20 * time.Second)
+		start, lanes := time.Now(), []string{"5s", "10s", "1m", "10m"}
+		moved := 0
+		for n, l := range lanes {
+			if ownerOf("DELAY_"+l, a, b) == a {
+				moved++
+			}
+			c.PublishSealed(c.Keys("delay"), "delaysys.hop."+l+".orders.x", "newer in "+l,
+				message.HeaderFormat, strconv.Itoa(message.Format), message.HeaderHop, "1",
+				message.HeaderID, fmt.Sprintf("DELAY_INTAKE-%d-1", n+1),
+				message.HeaderAccepted, start.UTC().Format(time.RFC3339Nano),
+				message.HeaderDue, start.Add(10*time.Minute).UTC().Format(time.RFC3339Nano))
+		}
+		if moved == 0 {
+			t.Fatal("the older instance owns none of the lanes")
+		}
+		time.Sleep(10*time.Minute - 1)
+		for _, l := range lanes {
+			if owner := ownerOf("DELAY_"+l, a, b); owner != b {
+				t.Errorf("DELAY_%s is not owned by the newer instance", l)
+			}
+		}
+		if got := c.Arrivals("ORDERS"); len(got) != 0 {
+			t.Errorf("%d arrived early", len(got))
+		}
+		c.CheckArrive("ORDERS", start.Add(10*time.Minute), "newer in 10m", "newer in 10s", "newer in 1m", "newer in 5s")
+		if ownerOf("DELAY_INTAKE", a, b) == nil || len(a.Broker.Answer().Lanes) == 0 {
+			t.Error("the older instance owns no lane any more")
+		}
+		b.Stop()
+		time.Sleep(time.Second)
+		harness.CheckOwned(t, []int{harness.MemberLanes}, a)
+	})
+}
+
+// TestNewerMessageIsReported: where no newer instance lives, the lane stays with its owner, and each place that an
+// operator looks at says what it waits for.
+func TestNewerMessageIsReported(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		a := harness.StartBroker(t, s, older(t))
+		c := harness.NewClient(t, s)
+		c.PublishSealed(c.Keys("delay"), "delaysys.hop.5s.orders.x", "newer",
+			message.HeaderFormat, strconv.Itoa(message.Format), message.HeaderHop, "1",
+			message.HeaderID, "DELAY_INTAKE-1-1", message.HeaderAccepted, time.Now().UTC().Format(time.RFC3339Nano),
+			message.HeaderDue, time.Now().Add(5*time.Second).UTC().Format(time.RFC3339Nano))
+		time.Sleep(time.Minute)
+		status := a.Broker.Status()
+		for _, l := range status.Lanes {
+			if l.Stream == "DELAY_5s" && (l.Newer != 1 || l.Overdue != 55*time.Second) {
+				t.Errorf("the metrics say %d of a newer format, overdue for %v; want 1 and 55s", l.Newer, l.Overdue)
+			}
+		}
+		stopping := make(chan struct{})
+		ready := web.Source{
+			Engine: a.Broker, Down: func() map[string]string { return nil }, Stopping: stopping,
+			Durability: new(atomic.Pointer[string]),
+		}.Checks()
+		if !slices.ContainsFunc(ready, func(c stats.Check) bool {
+			return c.Name == "lanes" && !c.OK && c.Detail == "hold messages that only a newer broker can read: DELAY_5s"
+		}) {
+			t.Errorf("readyz says %+v", ready)
+		}
+		o, name := harness.Operator(t, s), a.Broker.Instance()
+		v, err := o.Look(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range v.Lanes {
+			if l.Stream == "DELAY_5s" && (l.State != inspect.TooNew || l.Overdue != 55) {
+				t.Errorf("levels says %s, overdue for %v seconds", l.State, l.Overdue)
+			}
+		}
+		wanted, err := inspect.ParseWanted("DELAY_INTAKE-1-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := o.Where(t.Context(), wanted, 1000, func(uint64, uint64) {})
+		if want := name + ", which owns its lane, reads formats up to 3, and it is of format 4"; err != nil ||
+			!strings.HasSuffix(w.Answer, want) {
+			t.Errorf("where says %q, %v; want %q", w.Answer, err, want)
+		}
+		harness.StartBroker(t, s, harness.Member(t, 3)) // which takes the lane over in time
+		for check, want := range map[string]string{
+			"lanes":    "their owner cannot read what a newer broker wrote: DELAY_5s of " + name,
+			"versions": "instances of different formats: ",
+		} {
+			found := doctor.Gather(t.Context(), o, doctor.Host{}, nil).Findings()
+			if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
+				return f.Check == check && f.State > doctor.Fine && strings.Contains(f.Detail, want)
+			}) {
+				t.Errorf("doctor does not say %q in %+v", want, found)
+			}
+		}
+	})
+}

@@ -1,0 +1,168 @@
+package operate
+
+import (
+	"fmt"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// Brokers of two versions share streams during an upgrade and after a rollback. The older one leaves alone what it
+// cannot read, and logs that; everything else works.
+
+// TestUpgradeAndBack replaces the broker by a newer one under load, then by the older one, then by the newer one again.
+// DELAYBROKER_OLDER names the older program. Without it, the current program takes both parts:
+//
+//	git worktree add /tmp/older v1.0.0 && (cd /tmp/older && go build -o delaybroker ./cmd/delaybroker)
+//	DELAYBROKER_OLDER=/tmp/older/delaybroker go test ./test/operate -run TestUpgradeAndBack
+func TestUpgradeAndBack(t *testing.T) {
+	t.Parallel()
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	c := harness.NewClient(t, s)
+	in := c.Subscribe("orders.>")
+	env := []string{"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create"}
+	l := (*harness.Load)(nil)
+	for i, start := range []func(testing.TB, ...string) *natstest.Process{
+		natstest.StartOlderBroker, natstest.StartBroker, natstest.StartOlderBroker, natstest.StartBroker,
+	} {
+		p := start(t, env...)
+		if l == nil {
+			l = harness.StartLoad(t, s.Connect(), harness.LoadRate, harness.MixedDelays...)
+		}
+		time.Sleep(1500*time.Millisecond + time.Duration(i)*170*time.Millisecond)
+		if i == 3 {
+			defer p.Terminate()
+			break
+		}
+		p.Terminate()
+	}
+	accepted := l.End()
+	if least := 2 * harness.LoadRate; len(accepted) < least {
+		t.Errorf("only %d were accepted, want at least %d for the run to mean something", len(accepted), least)
+	}
+	in.Await(len(accepted))
+	time.Sleep(time.Second) // for copies
+	l.CheckHistory(in.All())
+	c.CheckNoDead()
+}
+
+// TestNewerStream: one level has a newer format than this broker knows.
+func TestNewerStream(t *testing.T) {
+	t.Parallel()
+	checkLeftAlone(t, "a newer broker made this stream", map[string]string{
+		"delaybroker.kind": "level", "delaybroker.level": "13s", "delaybroker.prefix": "delay",
+		"delaybroker.format": "2",
+	})
+}
+
+// TestBrokenMarks: somebody changed the metadata of a stream.
+func TestBrokenMarks(t *testing.T) {
+	t.Parallel()
+	for name, marks := range map[string]map[string]string{
+		"format": {"delaybroker.kind": "level", "delaybroker.level": "13s", "delaybroker.prefix": "delay",
+			"delaybroker.format": "one"},
+		"none": {"delaybroker.kind": "level", "delaybroker.level": "13s", "delaybroker.prefix": "delay"},
+		"level": {"delaybroker.kind": "level", "delaybroker.level": "soon", "delaybroker.prefix": "delay",
+			"delaybroker.format": "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkLeftAlone(t, "the marks of a stream cannot be read", marks)
+		})
+	}
+}
+
+// checkLeftAlone runs a broker beside a stream with this metadata. The broker logs a warning, does not touch the
+// stream, and serves the others.
+func checkLeftAlone(t *testing.T, said string, marks map[string]string) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		c.Create(jetstream.StreamConfig{
+			Name: "DELAY_13s", Subjects: []string{"delaysys.hop.13s.>"}, Metadata: marks,
+		})
+		c.Publish("delaysys.hop.13s.orders.theirs", "theirs")
+		log := harness.NewCountingLog()
+		harness.StartBroker(t, s, broker.Config{Log: slog.New(log)})
+		start := time.Now()
+		c.Publish("delay.1m.orders.ours", "ours")
+		c.CheckArrive("ORDERS", start.Add(time.Minute), "ours")
+		if got := log.Of(said); got != 1 {
+			t.Errorf("the log says %d times that %s, want once", got, said)
+		}
+		if got := harness.Bodies(c.Arrivals("DELAY_13s")); got != "theirs" {
+			t.Errorf("the stream holds %q, want what it held", got)
+		}
+		c.CheckNoDead()
+	})
+}
+
+// TestNewerMessage: a lane has messages of a newer format. They stay in the lane, the messages behind them are on time,
+// and the broker logs a warning about once a minute.
+func TestNewerMessage(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		log := harness.NewCountingLog()
+		harness.StartBroker(t, s, broker.Config{Log: slog.New(log)})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		start := time.Now()
+		for range 3 {
+			c.PublishSealed(c.Keys("delay"), "delaysys.hop.5s.orders.theirs", "theirs",
+				message.HeaderFormat, strconv.Itoa(message.Format+1), "Delay-New", "whatever this is")
+		}
+		c.Publish("delay.5s.orders.ours", "ours")
+		c.CheckArrive("ORDERS", start.Add(5*time.Second-1))
+		c.CheckArrive("ORDERS", start.Add(5*time.Second), "ours")
+		time.Sleep(time.Hour)
+		if got := harness.Bodies(c.Arrivals("DELAY_5s")); got != "theirs×3" {
+			t.Errorf("the level holds %q, want the messages of the newer broker and nothing else", got)
+		}
+		if got := log.Of("a message waits for a newer broker"); got < 50 || got > 70 {
+			t.Errorf("the log says so %d times in an hour, want about 60", got)
+		}
+		c.CheckNoDead()
+	})
+}
+
+// TestNewerStateHeader: an older broker that goes on with a message of a newer one drops the state headers that it does
+// not know. They stop nothing, and the target does not get them. That holds between lanes and among the dead letters.
+func TestNewerStateHeader(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{Attempts: 2})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		start := time.Now()
+		stamp := start.UTC().Format(time.RFC3339Nano)
+		again := start.Add(5 * time.Second).UTC().Format(time.RFC3339Nano)
+		for n, target := range []string{"orders.x", "nobody.x"} {
+			c.PublishSealed(c.Keys("delay"), "delaysys.retry.5s."+target, target,
+				message.HeaderFormat, "1", message.HeaderID, fmt.Sprintf("DELAY_1s-%d-1", n+1), message.HeaderHop, "3",
+				message.HeaderAccepted, stamp, message.HeaderDue, stamp, message.HeaderAttempts, "1",
+				message.HeaderFirstFailure, stamp, message.HeaderLastFailure, stamp, message.HeaderRetryAt, again,
+				"Delay-New", "whatever this is", "X-Order", "42")
+		}
+		c.CheckArrive("ORDERS", start.Add(5*time.Second), "orders.x")
+		time.Sleep(time.Minute)
+		arrived, letters := c.Arrivals("ORDERS"), c.Dead()[string(message.Undelivered)]
+		if len(arrived) != 1 || len(letters) != 1 {
+			t.Fatalf("%d arrived, and %d became dead letters, want one each", len(arrived), len(letters))
+		}
+		for what, a := range map[string]harness.Arrival{"target": arrived[0], "dead letter": letters[0]} {
+			if got := a.Header.Get("Delay-New"); got != "" || a.Header.Get("X-Order") != "42" {
+				t.Errorf("the %s has the header of the newer broker, %q, or lacks the client's", what, got)
+			}
+		}
+		c.CheckEmptyBut("DELAY_DEAD")
+	})
+}

@@ -1,0 +1,118 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestUpgradeWithoutRoomForTimers: a broker of a version without named timers is replaced by one that has them, where
+// its account has room for no more streams, or its user may not make this one. It starts and works as before, and
+// nobody answers who sets a timer. If timers were asked for, it does not start. With room, or the right, it makes the
+// stream.
+func TestUpgradeWithoutRoomForTimers(t *testing.T) {
+	t.Parallel()
+	const conf = `
+accounts { APP {
+  jetstream { max_streams: 20 }
+  users: [
+    { user: app, password: a, permissions { publish { deny: ["$JS.API.STREAM.CREATE.DELAY_TIMERS"] } } }
+    { user: all, password: a }
+  ]
+} }
+no_auth_user: all
+`
+	file := filepath.Join(t.TempDir(), "server.conf")
+	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, as := range map[string]string{"no room": "all", "no right": "app"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			opts, err := server.ProcessConfigFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			natstest.BubbleWith(t, *opts, func(t *testing.T, s *natstest.Server) {
+				cfg, user := broker.Config{Ladder: harness.Ladder(t, "1s 10s"), MaxOwners: 3}, nats.UserInfo(as, "a")
+				harness.StartBroker(t, s, cfg, user).Stop()
+				c := harness.NewClient(t, s)
+				in := c.Subscribe("orders.>")
+				if as == "all" {
+					fillUp(c)
+				}
+				before := streamNames(c)
+				cfg.Timers, cfg.TimersSpare = true, true
+				b := harness.StartBroker(t, s, cfg, user)
+				c.Publish("delay.10s.orders.x", "x")
+				harness.CheckExactly(t, in, time.Now().Add(10*time.Second), 0)
+				if got := streamNames(c); fmt.Sprint(got) != fmt.Sprint(before) {
+					t.Errorf("there were the streams %v, and are %v", before, got)
+				}
+				m := &nats.Msg{Subject: "delaytimer.k.orders.x", Header: nats.Header{"Delay-For": {"1s"}}}
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				defer cancel()
+				if _, err := c.NC.RequestMsgWithContext(ctx, m); err == nil {
+					t.Error("somebody answers who sets a timer")
+				}
+				b.Stop()
+
+				cfg.TimersSpare = false
+				insists := harness.LaunchBroker(t, s, cfg, user)
+				select {
+				case <-insists.Broker.Ready():
+					t.Error("it starts although it was told to have timers")
+				case err := <-insists.Done:
+					t.Log(err)
+					insists.Ended = true
+					insists.Close()
+				}
+
+				cfg.TimersSpare = true
+				if as == "all" {
+					c.Remove("FILL0")
+				}
+				harness.StartBroker(t, s, cfg, nats.UserInfo("all", "a"))
+				c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "1m")
+				harness.CheckExactly(t, in, time.Now().Add(time.Minute), 1)
+			})
+		})
+	}
+}
+
+// fillUp makes streams until there is room for no more.
+func fillUp(c *harness.Client) {
+	c.T.Helper()
+	for n := range 20 {
+		name := fmt.Sprint("FILL", n)
+		_, err := c.JS.CreateStream(context.Background(), jetstream.StreamConfig{Name: name, Subjects: []string{name}})
+		if err != nil {
+			return
+		}
+	}
+	c.T.Fatal("there is room for 20 more streams")
+}
+
+// streamNames are those of all streams, in order.
+func streamNames(c *harness.Client) (all []string) {
+	c.T.Helper()
+	list := c.JS.StreamNames(context.Background())
+	for name := range list.Name() {
+		all = append(all, name)
+	}
+	if err := list.Err(); err != nil {
+		c.T.Fatal(err)
+	}
+	return all
+}

@@ -1,0 +1,139 @@
+package owners
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"delaybroker/broker"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// An outage of DELAY_OWNERS stops no delivery. Package lease tests each kind of outage; the tests here look at the
+// messages.
+
+// TestFullAccountDrains: an account is full of messages for core subscribers. They are all delivered when they are due,
+// by one instance or two, also when an instance crashes and starts again meanwhile.
+func TestFullAccountDrains(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 2} {
+		for _, restart := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d instances, restart %t", n, restart), func(t *testing.T) {
+				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+					cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m 10m"), MaxOwners: 3, Log: harness.Quiet}
+					var all []*harness.Instance
+					for range n {
+						all = append(all, harness.StartBroker(t, s, cfg))
+					}
+					time.Sleep(12 * time.Second)
+					c := harness.NewClient(t, s)
+					in := c.Subscribe("ui.>")
+					room := harness.AccountLimit(c, s, func(l *server.JetStreamAccountLimits) { l.MaxStore = 300 << 10 })
+					room.Fill()
+					sent := 0
+					for size := 1000; size > 0; size /= 2 {
+						for c.TryPublish("delay.1m.ui.x", string(make([]byte, size))) == nil {
+							sent++
+						}
+					}
+					if restart {
+						all[0].Crash()
+						harness.LaunchBroker(t, s, cfg)
+					}
+					time.Sleep(2 * time.Minute)
+					seen := make(map[string]bool)
+					for _, a := range in.All() {
+						seen[a.ID] = true
+					}
+					if len(seen) != sent || sent < 100 {
+						t.Errorf("%d of %d messages were delivered a minute after they were due", len(seen), sent)
+					}
+					if !restart && len(in.All()) != sent {
+						t.Errorf("%d were delivered %d times", sent, len(in.All()))
+					}
+					room.Lift()
+					time.Sleep(30 * time.Second)
+				})
+			})
+		}
+	}
+}
+
+// TestOwnersPurgedThenCrash: an instance crashes after DELAY_OWNERS was purged. The others take over its lanes as
+// usual.
+func TestOwnersPurgedThenCrash(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		started := harness.StartBrokers(t, s, 3, harness.Member(t, 3))
+		a, b, d := started[0], started[1], started[2]
+		time.Sleep(12 * time.Second)
+		harness.CheckOwned(t, []int{3, 3, 4}, a, b, d)
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		c.Purge("DELAY_OWNERS")
+		time.Sleep(10 * time.Second)
+		d.Crash()
+		sent := 0
+		for range 60 {
+			for _, l := range []string{"1s", "5s", "10s", "30s", "1m"} {
+				c.Publish("delay."+l+".orders.x", fmt.Sprint(sent))
+				sent++
+			}
+			time.Sleep(time.Second)
+		}
+		time.Sleep(2 * time.Minute)
+		got := c.Arrivals("ORDERS")
+		var worst time.Duration
+		for _, m := range got {
+			worst = max(worst, m.At.Sub(m.Due))
+		}
+		if len(got) != sent || worst > 6*time.Second {
+			t.Errorf("%d of %d came, the latest %s late, want all within 6s", len(got), sent, worst)
+		}
+		harness.CheckOwned(t, []int{5, 5}, a, b)
+	})
+}
+
+// TestOwnersGone: DELAY_OWNERS is deleted and may not be created again. Everything is delivered on time and once, also
+// by a broker that starts then.
+func TestOwnersGone(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.Member(t, 3)).Stop() // makes the streams
+		verify := func() *harness.Instance {
+			cfg := harness.Member(t, 3)
+			cfg.Log = harness.Quiet
+			return harness.LaunchVerifying(t, s, cfg)
+		}
+		a, b := verify(), verify()
+		time.Sleep(12 * time.Second)
+		harness.CheckOwned(t, []int{5, 5}, a, b)
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("ui.>")
+		c.Remove("DELAY_OWNERS")
+		for i := range 600 {
+			c.Publish("delay.1s.ui.x", fmt.Sprint(i))
+			time.Sleep(time.Second)
+		}
+		time.Sleep(2 * time.Second)
+		for _, m := range in.All() {
+			if late := m.At.Sub(m.Due); late > 0 {
+				t.Errorf("%s came %s late", m.Body, late)
+			}
+		}
+		if got := len(in.All()); got != 600 {
+			t.Errorf("%d deliveries of 600 messages", got)
+		}
+		a.Crash()
+		b.Crash()
+		verify()
+		c.Publish("delay.1s.ui.x", "to one that starts without")
+		time.Sleep(30 * time.Second)
+		if got := len(in.All()); got != 601 {
+			t.Errorf("%d deliveries of 601 messages", got)
+		}
+	})
+}

@@ -1,0 +1,255 @@
+package owners
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestInstancesShare: instances join one by one. Five seconds later they own equal numbers of lanes. Instances beyond
+// the allowed number stand by until another one leaves.
+func TestInstancesShare(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		start := time.Now()
+		a := harness.StartBroker(t, s, harness.Member(t, 3))
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("the first was ready after %s, want at once", took)
+		}
+		harness.CheckOwned(t, []int{harness.MemberLanes}, a)
+		b := harness.StartBroker(t, s, harness.Member(t, 3))
+		time.Sleep(3 * time.Second)
+		harness.CheckOwned(t, []int{0, harness.MemberLanes}, a, b)
+		time.Sleep(2 * time.Second)
+		harness.CheckOwned(t, []int{5, 5}, a, b)
+		c := harness.StartBroker(t, s, harness.Member(t, 3))
+		d := harness.StartBroker(t, s, harness.Member(t, 3))
+		time.Sleep(7 * time.Second)
+		harness.CheckOwned(t, []int{0, 3, 3, 4}, a, b, c, d)
+		c.Stop()
+		harness.CheckOwned(t, []int{3, 3, 4}, a, b, d)
+		a.Stop()
+		harness.CheckOwned(t, []int{5, 5}, b, d)
+		b.Stop()
+		harness.CheckOwned(t, []int{harness.MemberLanes}, d)
+	})
+}
+
+// TestTakeOverAfterCrash: one of three instances crashes under load. Six seconds later everything that was due has been
+// delivered. No message is lost or early, and each is stored once.
+func TestTakeOverAfterCrash(t *testing.T) {
+	t.Parallel()
+	for seed := range 3 { // each of the instances once
+		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+			instances := harness.StartBrokers(t, s, 3, harness.Member(t, 3))
+			time.Sleep(10 * time.Second)
+			harness.CheckOwned(t, []int{3, 3, 4}, instances...)
+			c := harness.NewClient(t, s)
+			c.Target("ORDERS", "orders.>")
+			sent := 0
+			send := func(n int) {
+				for range n {
+					for _, root := range []string{"delay.1s", "delay.5s", "delay.10s", "delayin.1700ms", "delayin.16s",
+						"delay.30s"} {
+						c.Publish(root+".orders.x", fmt.Sprint(sent))
+						sent++
+					}
+					time.Sleep(200 * time.Millisecond)
+				}
+			}
+			send(50)
+			time.Sleep(time.Duration(seed) * 337 * time.Millisecond)
+			crashed := time.Now()
+			instances[seed].Crash()
+			send(100)
+			time.Sleep(time.Minute)
+			worst, seen, ids := time.Duration(0), make(map[string]bool), make(map[string]bool)
+			for _, a := range c.Arrivals("ORDERS") {
+				if a.At.Before(a.Due) {
+					t.Errorf("%s came %s early", a.Body, a.Due.Sub(a.At))
+				}
+				if ids[a.ID] {
+					t.Errorf("%s is stored twice", a.Body)
+				}
+				ids[a.ID], seen[a.Body] = true, true
+				late := a.At.Sub(a.Due)
+				if due := a.At; due.Before(crashed) && late > 0 {
+					t.Errorf("%s came %s late before anything happened", a.Body, late)
+				}
+				worst = max(worst, late)
+			}
+			if len(seen) != sent || len(ids) != sent {
+				t.Errorf("%d of %d came, under %d ids", len(seen), sent, len(ids))
+			}
+			if worst > 6*time.Second || worst < 3*time.Second {
+				t.Errorf("the latest came %s late, want between 3s and 6s", worst)
+			}
+			t.Logf("seed %d: the latest came %s late", seed, worst)
+			c.CheckNoDead()
+		})
+	}
+}
+
+// TestRollingRestart stops and replaces each of three instances under load. Each message comes exactly once, and at
+// most 200 ms late while its lane changes its owner.
+func TestRollingRestart(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		instances := harness.StartBrokers(t, s, 3, harness.Member(t, 3))
+		time.Sleep(10 * time.Second)
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		sent, stopped := 0, make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for range 300 {
+				for _, root := range []string{"delay.1s", "delay.5s", "delay.10s", "delayin.1700ms", "delayin.16s",
+					"delay.30s"} {
+					c.Publish(root+".orders.x", fmt.Sprint(sent))
+					sent++
+				}
+				time.Sleep(200 * time.Millisecond)
+			}
+		}()
+		for n := range instances {
+			time.Sleep(7*time.Second + time.Duration(n)*131*time.Millisecond)
+			instances[n].Stop()
+			harness.CheckOwned(t, []int{5, 5}, slices.Delete(slices.Clone(instances), n, n+1)...)
+			time.Sleep(time.Second)
+			instances[n] = harness.StartBroker(t, s, harness.Member(t, 3))
+		}
+		<-stopped
+		time.Sleep(time.Minute)
+		harness.CheckOwned(t, []int{3, 3, 4}, instances...)
+		var worst time.Duration
+		seen := make(map[string]int)
+		for _, a := range in.All() {
+			seen[a.Body]++
+			worst = max(worst, a.At.Sub(a.Due))
+			if a.At.Before(a.Due) {
+				t.Errorf("%s came early", a.Body)
+			}
+		}
+		for body, n := range seen {
+			if n > 1 {
+				t.Errorf("%s came %d times", body, n)
+			}
+		}
+		if len(seen) != sent {
+			t.Errorf("%d of %d came", len(seen), sent)
+		}
+		if worst > 200*time.Millisecond {
+			t.Errorf("the latest came %s late", worst)
+		}
+		t.Logf("the latest came %s late", worst)
+		c.CheckEmpty()
+	})
+}
+
+// TestOwnerStopsInDoubt: while the lease of a lane is in doubt, nothing in the lane is read, delivered or committed.
+// Afterwards the work continues where it stopped. An owner that has to release the lane drains, passes its position on,
+// and may acquire the lane again.
+func TestOwnerStopsInDoubt(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		f := &harness.Fickle{Of: "DELAY_INTAKE", Lease: make(chan *harness.FickleLease, 10)}
+		f.Held.Store(true)
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s"), Leaser: f})
+		lease := <-f.Lease
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		c.Publish("delayin.500ms.orders.x", "held in memory")
+		time.Sleep(100 * time.Millisecond)
+		f.Held.Store(false)
+		c.Publish("delayin.500ms.orders.x", "unread")
+		c.Publish("delayin.5s.orders.x", "far")
+		time.Sleep(100 * time.Millisecond)
+		if n := harness.Pending(c, "DELAY_1s"); n != 0 {
+			t.Errorf("%d messages hopped out of a lane that was not held", n)
+		}
+		time.Sleep(time.Minute)
+		if got := harness.Bodies(in.All()); got != "" {
+			t.Errorf("came while the lane was not held: %q", got)
+		}
+		f.Held.Store(true)
+		lease.Beat <- struct{}{}
+		synctest.Wait()
+		if got := harness.Bodies(in.All()); got != "far held in memory unread" {
+			t.Errorf("came when it was held again: %q", got)
+		}
+		f.Held.Store(false) // before the commit
+		time.Sleep(time.Minute)
+		if n := harness.Pending(c, "DELAY_INTAKE"); n != 3 {
+			t.Errorf("the lane has %d messages, want 3: it was not ours to commit", n)
+		}
+		f.Held.Store(true)
+		lease.Beat <- struct{}{}
+		time.Sleep(time.Second)
+		if n := harness.Pending(c, "DELAY_INTAKE"); n != 0 {
+			t.Errorf("the lane has %d messages, want none", n)
+		}
+		for round := range uint64(3) {
+			close(lease.Lost)
+			if left := <-lease.Left; left.Next != 4+round || left.Created.IsZero() {
+				t.Errorf("left off at %+v, want %d", left, 4+round)
+			}
+			lease = <-f.Lease
+			c.Publish("delayin.500ms.orders.x", fmt.Sprint("again ", round))
+			time.Sleep(time.Second)
+		}
+		if got := harness.Bodies(in.All()); got != "again 0 again 1 again 2 far held in memory unread" {
+			t.Errorf("came in the end: %q", got)
+		}
+	})
+}
+
+// TestRollingRestartLogsLittle: an instance that joins and leaves costs one line of the lanes that move, and the end of
+// a pause is no news to an instance that starts afterwards.
+func TestRollingRestartLogsLittle(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		logs := []*infoLog{{harness.NewCountingLog()}, {harness.NewCountingLog()}}
+		configs := make([]broker.Config, len(logs))
+		for i := range logs {
+			configs[i] = harness.Member(t, 3)
+			configs[i].Log = slog.New(logs[i])
+		}
+		harness.StartBroker(t, s, configs[0])
+		o := harness.Operator(t, s)
+		harness.MustPause(t, o, "orders.>")
+		harness.MustResume(t, o, "orders.>")
+		time.Sleep(time.Minute)
+		harness.StartBroker(t, s, configs[1])
+		time.Sleep(time.Minute)
+		for _, want := range []struct {
+			instance int
+			line     string
+			count    int
+		}{
+			{0, "handing lanes over to other instances", 1},
+			{0, "handing a lane over", 0},
+			{0, "no longer the owner of a lane", 0},
+			{0, "what waited for a paused target is out", 1},
+			{1, "what waited for a paused target is out", 0},
+		} {
+			if got := logs[want.instance].Of(want.line); got != want.count {
+				t.Errorf("instance %d logs %q %d times, want %d", want.instance, want.line, got, want.count)
+			}
+		}
+	})
+}
+
+// infoLog counts the lines that are not for debugging.
+type infoLog struct{ *harness.CountingLog }
+
+func (l *infoLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (l *infoLog) WithAttrs([]slog.Attr) slog.Handler               { return l }
+func (l *infoLog) WithGroup(string) slog.Handler                    { return l }

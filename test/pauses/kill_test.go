@@ -1,0 +1,96 @@
+package pauses
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestNothingLostOnKillWhilePaused: at 1,000 messages a second for two targets, one of them is paused, and the two
+// brokers are killed and started again in turn, the last time both at once. Nothing comes for the paused target, and
+// nothing is lost. When it is resumed, under load, what waited comes in the order of its due times.
+func TestNothingLostOnKillWhilePaused(t *testing.T) {
+	t.Parallel()
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	c := harness.NewClient(t, s)
+	c.Target("ORDERS", "orders.>")
+	c.Target("MAIL", "mail.>")
+	env := []string{"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create"}
+	one, two := append(slices.Clone(env), "DELAY_INSTANCE=one"), append(slices.Clone(env), "DELAY_INSTANCE=two")
+	a, b := natstest.StartBroker(t, one...), natstest.StartBroker(t, two...)
+	verb := func(words ...string) {
+		t.Helper()
+		if out, errs, code := natstest.RunCommand(t, env, words...); code != 0 {
+			t.Fatalf("%s: exit code %d\n%s%s", words, code, out, errs)
+		}
+	}
+	verb("pause", "orders.>")
+	l := harness.StartLoad(t, s.Connect(), 2*harness.LoadRate, "delay.1s.orders.a", "delay.1s.mail.a",
+		"delayin.700ms.orders.b",
+		"delayin.700ms.mail.b")
+	time.Sleep(700 * time.Millisecond)
+	a.Crash()
+	a = natstest.StartBroker(t, one...)
+	time.Sleep(300 * time.Millisecond)
+	b.Crash()
+	b = natstest.StartBroker(t, two...)
+	a.Crash()
+	b.Crash()
+	a, b = natstest.StartBroker(t, one...), natstest.StartBroker(t, two...)
+	time.Sleep(time.Second)
+	awaitNoneOlder(c, 1500*time.Millisecond, "DELAY_INTAKE", "DELAY_1s") // what is due waits in the lane of the pause
+	if n := harness.Pending(c, "ORDERS"); n > 0 {
+		t.Fatalf("%d came while paused", n)
+	}
+	resumed := time.Now()
+	verb("resume", "orders.>")
+	time.Sleep(time.Second)
+	accepted := l.End()
+	until := time.Now().Add(natstest.Patience)
+	for int(harness.Pending(c, "ORDERS")+harness.Pending(c, "MAIL")) < len(accepted) && time.Now().Before(until) {
+		time.Sleep(100 * time.Millisecond)
+	}
+	orders := c.Arrivals("ORDERS")
+	l.CheckHistory(append(c.Arrivals("MAIL"), orders...))
+	latest := make(map[string]time.Time)
+	waited := 0
+	for _, m := range orders {
+		if m.Due.After(resumed) {
+			continue
+		}
+		if waited++; m.Due.Before(latest[m.Subject]) {
+			t.Fatalf("number %d for %s was due %s, one before it %s", waited, m.Subject, m.Due, latest[m.Subject])
+		}
+		latest[m.Subject] = m.Due
+	}
+	if waited < len(accepted)/10 {
+		t.Errorf("only %d of %d waited: too few to tell", waited, len(accepted))
+	}
+	c.CheckNoDead()
+	a.Terminate()
+	b.Terminate()
+	c.CheckEmpty()
+}
+
+// awaitNoneOlder waits until no message of some streams was stored longer ago: until a broker has caught up.
+func awaitNoneOlder(c *harness.Client, age time.Duration, streams ...string) {
+	c.T.Helper()
+	until := time.Now().Add(natstest.Patience)
+	for _, name := range streams {
+		for {
+			state := c.Stream(name).CachedInfo().State
+			if state.Msgs == 0 || time.Since(state.FirstTime) < age {
+				break
+			}
+			if time.Now().After(until) {
+				c.T.Fatalf("%s still has a message from %s", name, state.FirstTime)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package pauses
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/message"
+	"delaybroker/broker/pause"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestOverlappingPauses: a target is paused as long as one pattern matches it, and its messages stay in order whichever
+// is resumed first. A part of a pattern cannot be resumed, and the error says what can.
+func TestOverlappingPauses(t *testing.T) {
+	t.Parallel()
+	for _, first := range []string{"orders.>", "orders.eu.*"} {
+		t.Run(first, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				harness.StartBroker(t, s, broker.Config{})
+				c, o := harness.NewClient(t, s), harness.Operator(t, s)
+				c.Target("EU", "orders.eu.>")
+				c.Target("US", "orders.us.>")
+				count := 0
+				send := func() {
+					for range 100 {
+						for _, land := range []string{"eu", "us"} {
+							c.Publish("delay.1s.orders."+land+".x", fmt.Sprintf("%06d", count))
+						}
+						count++
+						time.Sleep(10 * time.Millisecond)
+					}
+				}
+				harness.MustPause(t, o, "orders.>")
+				send()
+				harness.MustPause(t, o, "orders.eu.*")
+				send()
+				_, err := o.Resume(context.Background(), "orders.eu.x")
+				if !errors.Is(err, pause.ErrNotPaused) || !strings.Contains(err.Error(), "orders.>, orders.eu.*") {
+					t.Errorf("resume of a part: %v, want the two patterns", err)
+				}
+				harness.MustResume(t, o, first)
+				send()
+				time.Sleep(time.Minute)
+				us := count
+				if first == "orders.eu.*" {
+					us = 0
+				}
+				harness.CheckInOrder(t, c.Arrivals("US"), us)
+				harness.CheckInOrder(t, c.Arrivals("EU"), 0)
+				for _, pattern := range []string{"orders.>", "orders.eu.*"} {
+					if pattern != first {
+						harness.MustResume(t, o, pattern)
+					}
+				}
+				send()
+				time.Sleep(time.Minute)
+				harness.CheckInOrder(t, c.Arrivals("US"), count)
+				harness.CheckInOrder(t, c.Arrivals("EU"), count)
+				c.CheckEmpty()
+			})
+		})
+	}
+}
+
+// TestResumedAtItsRate: what waited goes out at the target's rate. It took its turns before it waited, and takes new
+// ones.
+func TestResumedAtItsRate(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "orders.>", Value: 10}}})
+		c, o := harness.NewClient(t, s), harness.Operator(t, s)
+		c.Target("ORDERS", "orders.>")
+		for i := range 200 {
+			c.Publish("delay.1s.orders.x", fmt.Sprintf("%06d", i))
+		}
+		time.Sleep(2 * time.Second) // all have their turns by now
+		harness.MustPause(t, o, "orders.>")
+		before := len(c.Arrivals("ORDERS"))
+		time.Sleep(time.Hour)
+		if got := len(c.Arrivals("ORDERS")); got != before || got > 20 {
+			t.Errorf("%d arrived before, %d an hour later", before, got)
+		}
+		harness.MustResume(t, o, "orders.>")
+		time.Sleep(time.Hour)
+		got := c.Arrivals("ORDERS")
+		harness.CheckInOrder(t, got, 200)
+		for i := before + 1; i < len(got); i++ {
+			if apart := got[i].At.Sub(got[i-1].At); apart < 99*time.Millisecond {
+				t.Fatalf("number %d came %s behind the one before it", i, apart)
+			}
+		}
+	})
+}
+
+// TestPausedAgainWhileResumed: a pattern is paused again at every moment of its resumption. What is not out yet waits
+// on, and everything goes out in order.
+func TestPausedAgainWhileResumed(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{})
+		c, o := harness.NewClient(t, s), harness.Operator(t, s)
+		c.Target("ORDERS", "orders.>")
+		ctx, cancel := context.WithCancel(context.Background())
+		count, ended := 0, make(chan struct{})
+		go func() {
+			defer close(ended)
+			for ; ctx.Err() == nil; count++ {
+				if err := c.NC.Publish("delay.1s.orders.x", fmt.Appendf(nil, "%06d", count)); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
+		for after := 0; after < 3000; after += 300 {
+			harness.MustPause(t, o, "orders.>")
+			before := harness.Pending(c, "ORDERS")
+			time.Sleep(5 * time.Second)
+			if got := harness.Pending(c, "ORDERS"); got != before {
+				t.Fatalf("paused %dms after it was resumed, %d came", after-300, got-before)
+			}
+			harness.MustResume(t, o, "orders.>")
+			time.Sleep(time.Duration(after) * time.Millisecond)
+		}
+		cancel()
+		<-ended
+		time.Sleep(time.Minute)
+		harness.CheckInOrder(t, c.Arrivals("ORDERS"), count)
+		c.CheckEmpty()
+	})
+}
+
+// TestDeadResentToPaused: a dead letter that is resent to a paused target waits like any other message.
+func TestDeadResentToPaused(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{Attempts: 1})
+		c, o := harness.NewClient(t, s), harness.Operator(t, s)
+		c.Publish("delay.1s.orders.x", "again", message.HeaderDeliver, "stream")
+		time.Sleep(time.Minute)
+		c.Target("ORDERS", "orders.>")
+		harness.MustPause(t, o, "orders.>")
+		letters, err := o.Letters(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for l, err := range letters.List(context.Background(), deadletter.Query{}) {
+			if err == nil {
+				err = letters.Resend(context.Background(), l, deadletter.Change{}, letters.Time())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Hour)
+		harness.CheckInOrder(t, c.Arrivals("ORDERS"), 0)
+		harness.MustResume(t, o, "orders.>")
+		time.Sleep(time.Minute)
+		if got := harness.Bodies(c.Arrivals("ORDERS")); got != "again" {
+			t.Errorf("%q arrived, want again", got)
+		}
+		c.CheckEmpty()
+	})
+}

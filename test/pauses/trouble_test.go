@@ -1,0 +1,256 @@
+package pauses
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/inspect"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// This file is about pauses when their stream cannot be used.
+
+// limit sets how many messages the stream of what is paused may hold.
+func limit(c *harness.Client, most int64) {
+	c.T.Helper()
+	c.Reconfigure(harness.PausedStream, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = most })
+}
+
+// silence has publishes into the stream of what is paused go unanswered, as those into one without a leader, until the
+// returned function is called.
+func silence(c *harness.Client) (end func()) {
+	c.T.Helper()
+	cfg := c.Remove(harness.PausedStream)
+	sub, err := c.NC.Subscribe("delaysys.paused.>", func(*nats.Msg) {})
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	return func() {
+		if err := sub.Unsubscribe(); err != nil {
+			c.T.Fatal(err)
+		}
+		c.Create(cfg)
+	}
+}
+
+// TestPausedStreamTroubles: the stream of what is paused takes nothing while 250 messages a second become due for a
+// paused target: it is full, it does not answer, or it is gone. None is delivered and none lost, other targets get
+// everything when it is due, and no lane keeps the messages in memory.
+func TestPausedStreamTroubles(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(c *harness.Client) (end func()){
+		"full":   func(c *harness.Client) func() { limit(c, 1); return func() { limit(c, -1) } },
+		"silent": silence,
+		"deleted": func(c *harness.Client) func() { // the broker makes it again
+			c.Remove(harness.PausedStream)
+			return func() {}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				harness.StartBroker(t, s, broker.Config{}).Stop() // makes the streams
+				b := harness.LaunchVerifying(t, s, broker.Config{Log: harness.Quiet, Provision: name == "deleted"})
+				<-b.Broker.Ready()
+				c, o := harness.NewClient(t, s), harness.Operator(t, s)
+				c.Target("ORDERS", "orders.>")
+				c.Target("MAIL", "mail.>")
+				harness.MustPause(t, o, "orders.>")
+				end := begin(c)
+				count := 0
+				send := func(n int) {
+					for range n {
+						for _, target := range []string{"orders", "mail"} {
+							if err := c.NC.Publish("delay.1s."+target+".x", fmt.Appendf(nil, "%06d", count)); err != nil {
+								t.Fatal(err)
+							}
+						}
+						count++
+						time.Sleep(4 * time.Millisecond)
+					}
+				}
+				send(1500)
+				for _, l := range b.Broker.Status().Lanes {
+					if l.Held > 1300 {
+						t.Errorf("%s holds %d messages", l.Stream, l.Held)
+					}
+				}
+				time.Sleep(time.Minute)
+				end()
+				time.Sleep(time.Minute)
+				harness.CheckInOrder(t, c.Arrivals("ORDERS"), 0)
+				checkPunctual(t, c.Arrivals("MAIL"), count)
+				harness.MustResume(t, o, "orders.>")
+				time.Sleep(2 * time.Minute)
+				if got := c.Arrivals("ORDERS"); len(got) != count {
+					t.Errorf("%d arrived, want %d", len(got), count)
+				}
+				c.CheckNoDead()
+				c.CheckEmpty()
+			})
+		})
+	}
+}
+
+// TestPausedStreamPurged: somebody purges the stream. What waited is gone with it; the pause is not, and is written
+// back, so that it holds after a restart too.
+func TestPausedStreamPurged(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		a := harness.StartBroker(t, s, broker.Config{})
+		c, o := harness.NewClient(t, s), harness.Operator(t, s)
+		c.Target("ORDERS", "orders.>")
+		harness.MustPause(t, o, "orders.>")
+		c.Purge(harness.PausedStream)
+		time.Sleep(time.Minute)
+		a.Crash()
+		harness.StartBroker(t, s, broker.Config{})
+		c.Publish("delay.1s.orders.x", "kept")
+		time.Sleep(time.Hour)
+		harness.CheckInOrder(t, c.Arrivals("ORDERS"), 0)
+		harness.MustResume(t, o, "orders.>")
+		time.Sleep(time.Minute)
+		if got := harness.Bodies(c.Arrivals("ORDERS")); got != "kept" {
+			t.Errorf("%q arrived, want kept", got)
+		}
+	})
+}
+
+// TestResumedInFullAccount: what is paused may be what fills the account. A resumption counts also where it cannot be
+// stored, and what waited goes out, to core subscribers here. A pause that cannot be stored is refused.
+func TestResumedInFullAccount(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{Log: harness.Quiet})
+		c, o := harness.NewClient(t, s), harness.Operator(t, s)
+		in := c.Subscribe("ui.>")
+		harness.MustPause(t, o, "ui.>")
+		c.Many("delay.1s.ui.x", 100)
+		time.Sleep(time.Minute)
+		account := harness.AccountStorage(c, s)
+		account.Fill()
+		if _, err := o.Pause(context.Background(), "mail.>"); err == nil || !strings.Contains(err.Error(), "did not store") {
+			t.Errorf("pause: %v, want that nothing can be stored", err)
+		}
+		change, err := o.Resume(context.Background(), "ui.>")
+		if err != nil || change.Stored == "" || len(change.Told) != 1 {
+			t.Errorf("resume: %+v, %v, want it told, and why it is not stored", change, err)
+		}
+		time.Sleep(time.Minute)
+		if got := len(in.All()); got != 100 {
+			t.Errorf("%d arrived, want 100", got)
+		}
+		account.Lift()
+		time.Sleep(10 * time.Minute)
+		if left, err := o.Pauses(context.Background()); err != nil || len(left) > 0 {
+			t.Errorf("stored as paused: %v, %v, want nothing", left, err)
+		}
+	})
+}
+
+// TestPauseWithoutItsStream: a broker that may not create the stream delivers as ever; pause says what is missing.
+func TestPauseWithoutItsStream(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{}).Stop()
+		c, o := harness.NewClient(t, s), harness.Operator(t, s)
+		c.Remove(harness.PausedStream)
+		b := harness.LaunchVerifying(t, s, broker.Config{})
+		<-b.Broker.Ready()
+		c.Target("ORDERS", "orders.>")
+		if _, err := o.Pause(context.Background(), "orders.>"); !errors.Is(err, inspect.ErrNoPauses) {
+			t.Errorf("pause: %v, want that there is no stream for it", err)
+		}
+		c.Publish("delay.1s.orders.x", "000000")
+		time.Sleep(time.Minute)
+		checkPunctual(t, c.Arrivals("ORDERS"), 1)
+	})
+}
+
+// TestPauseRefusedByOlderBroker: an instance that knows nothing of pauses would deliver all the same, so nothing is
+// paused while it runs. One that the table names and that does not answer is named.
+func TestPauseRefusedByOlderBroker(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s"), MaxOwners: 3}
+		harness.StartBroker(t, s, cfg)
+		c, o := harness.NewClient(t, s), harness.Operator(t, s)
+		older, err := c.NC.Subscribe("delayctl.status", func(m *nats.Msg) {
+			_ = c.NC.Publish(m.Reply, []byte(`{"instance":"older","lanes":[]}`))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Pause(context.Background(), "orders.>"); !errors.Is(err, inspect.ErrOlder) ||
+			!strings.Contains(err.Error(), "older") {
+			t.Errorf("pause beside an older broker: %v, want its name", err)
+		}
+		if all, err := o.Pauses(context.Background()); err != nil || len(all) > 0 {
+			t.Errorf("paused all the same: %v, %v", all, err)
+		}
+		if err := older.Unsubscribe(); err != nil {
+			t.Fatal(err)
+		}
+		deaf := harness.StartBroker(t, s, cfg)
+		time.Sleep(12 * time.Second)
+		deaf.Links.Control.Close()
+		change, err := o.Pause(context.Background(), "orders.>")
+		if (err == nil || !errors.Is(err, inspect.ErrNotTold)) && len(change.Told) != 1 {
+			t.Errorf("pause beside one that is cut off: %+v, %v", change, err)
+		}
+		deaf.Crash()
+	})
+}
+
+// TestLatePauseIsFound: an instance that does not know yet that a pause is over has put a message into its lane. It is
+// found, and delivered, also when the list has forgotten the pause.
+func TestLatePauseIsFound(t *testing.T) {
+	t.Parallel()
+	for after, want := range map[time.Duration]string{time.Second: "late", 3 * time.Hour: "late×2"} {
+		t.Run(after.String(), func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				harness.StartBroker(t, s, broker.Config{})
+				c, o := harness.NewClient(t, s), harness.Operator(t, s)
+				c.Target("ORDERS", "orders.>")
+				if after == time.Second { // then it is not enough to look while nothing is paused
+					harness.MustPause(t, o, "mail.>")
+				}
+				harness.MustPause(t, o, "orders.>")
+				list, err := o.Pauses(context.Background())
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.Publish("delay.1s.orders.x", "late")
+				time.Sleep(time.Minute)
+				parked, err := c.Stream(harness.PausedStream).GetLastMsgForSubject(context.Background(),
+					"delaysys.paused."+list[len(list)-1].ID+".orders.x")
+				if err != nil {
+					t.Fatal(err)
+				}
+				harness.MustResume(t, o, "orders.>")
+				time.Sleep(5*time.Second + after)
+				if after > time.Hour { // the next list does not name it any more
+					harness.MustPause(t, o, "mail.>")
+					harness.MustResume(t, o, "mail.>")
+				}
+				parked.Header.Del("Nats-Msg-Id")
+				c.Store(&nats.Msg{Subject: parked.Subject, Header: parked.Header, Data: parked.Data})
+				time.Sleep(2 * time.Hour)
+				if got := harness.Bodies(c.Arrivals("ORDERS")); got != want { // within its duplicate window, or after
+					t.Errorf("%q arrived, want %q", got, want)
+				}
+				c.CheckEmpty()
+			})
+		})
+	}
+}

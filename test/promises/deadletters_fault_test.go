@@ -1,0 +1,126 @@
+package promises
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/inspect"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// busy is JetStream's answer to a request that it does not carry out now.
+const busy = `{"type":"io.nats.jetstream.api.v1.%s_response","error":{"code":503,"err_code":10008,` +
+	`"description":"JetStream system temporarily unavailable"}}`
+
+// TestResendInTrouble: JetStream leaves one kind of an operator's requests unanswered, done or not, or refuses them.
+// Whatever the operator was told, he resends what is left when JetStream answers again: each message arrives once.
+func TestResendInTrouble(t *testing.T) {
+	t.Parallel()
+	for _, request := range []string{"STREAM.INFO.DELAY_DEAD", "CONSUMER.MSG.NEXT.DELAY_DEAD",
+		"STREAM.MSG.GET.DELAY_DEAD", "STREAM.MSG.DELETE.DELAY_DEAD"} {
+		for _, how := range []string{"lost", "done", "refused"} {
+			t.Run(request+" is "+how, func(t *testing.T) {
+				t.Parallel()
+				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+					resendInTrouble(t, s, request, how)
+				})
+			})
+		}
+	}
+}
+
+func resendInTrouble(t *testing.T, s *natstest.Server, request, how string) {
+	t.Helper()
+	harness.StartBroker(t, s, impatient(t))
+	c := harness.NewClient(t, s)
+	const letters = 5
+	for i := range letters {
+		c.Publish("delayin.0s.orders.x", fmt.Sprint(i))
+	}
+	time.Sleep(time.Minute)
+	in := c.Subscribe("orders.>")
+	c.Target("ORDERS", "orders.>")
+	pass := s.Connect(nats.Name("pass"))
+	var cfg broker.Config
+	on := harness.Meddle(t, s, &cfg, request, func(m *nats.Msg) {
+		question := strings.TrimPrefix(m.Subject, natstest.ProxyAPI+".")
+		switch how {
+		case "done":
+			natstest.PassOn(pass, question, &nats.Msg{Data: m.Data, Header: m.Header})
+		case "refused":
+			kind := strings.ToLower(strings.ReplaceAll(question[:strings.LastIndexByte(question, '.')], ".", "_"))
+			_ = m.Respond(fmt.Appendf(nil, busy, kind))
+		}
+	})
+	i, err := inspect.Open(s.Connect(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on.Store(true)
+	if first, err := resendAll(i); err == nil {
+		t.Errorf("with requests that fail, it says %+v", first)
+	}
+	on.Store(false)
+	time.Sleep(time.Second)
+	if outcomes, err := resendAll(i); err != nil {
+		t.Errorf("again: %+v, %v", outcomes, err)
+	}
+	time.Sleep(time.Minute)
+	if got, want := harness.Bodies(in.All()), "0 1 2 3 4"; got != want {
+		t.Errorf("there came %q, want %q", got, want)
+	}
+	c.CheckEmpty()
+}
+
+// resendAll resends all letters as an operator does.
+func resendAll(i *inspect.Inspector) ([]inspect.LetterOutcome, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	letters, err := i.Letters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return letters.Work(ctx, ctx, letters.Resending(deadletter.Filter{}, deadletter.Change{}, false))
+}
+
+// TestResentByTwo: two operators resend the same letters at once, and the broker is killed meanwhile. The target's
+// stream has each message once, and of each letter one operator, or both, are told that it was resent.
+func TestResentByTwo(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := harness.StartBroker(t, s, impatient(t))
+		c := harness.NewClient(t, s)
+		const letters = 50
+		for range letters {
+			c.Publish("delayin.0s.orders.x", "x")
+		}
+		time.Sleep(time.Minute)
+		c.Target("ORDERS", "orders.>")
+		var working sync.WaitGroup
+		for range 2 {
+			working.Go(func() {
+				if outcomes, err := resendAll(harness.Operator(t, s)); err != nil {
+					t.Errorf("%+v, %v", outcomes, err)
+				}
+			})
+		}
+		time.Sleep(time.Millisecond)
+		b.Crash()
+		working.Wait()
+		harness.StartBroker(t, s, impatient(t))
+		time.Sleep(time.Minute)
+		if got, want := harness.Bodies(c.Arrivals("ORDERS")), fmt.Sprintf("x×%d", letters); got != want {
+			t.Errorf("there are %q, want %q", got, want)
+		}
+		c.CheckEmpty()
+	})
+}

@@ -1,0 +1,307 @@
+package promises
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+func letter(c *harness.Client, box *deadletter.Store) deadletter.Letter {
+	c.T.Helper()
+	all := c.Letters(box)
+	if len(all) != 1 {
+		c.T.Fatalf("%d dead letters, want one", len(all))
+	}
+	return all[0]
+}
+
+// impatient allows two attempts, and counts a message as delivered only when a stream acknowledges it.
+func impatient(t *testing.T) broker.Config {
+	t.Helper()
+	modes, err := deliver.ParseModes("stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m"), Attempts: 2, Deliver: modes}
+}
+
+// TestResentKeepsItsID: a message without a target becomes a dead letter. Once the target exists and the letter is
+// resent, the message arrives at once, one time, under its first id, and the letter is gone.
+func TestResentKeepsItsID(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, impatient(t))
+		c := harness.NewClient(t, s)
+		box := c.Box()
+		start := time.Now()
+		c.Publish("delay.10s.orders.expire", "body", "X-Order", "42", "Nats-Msg-Id", "order-42")
+		time.Sleep(time.Hour)
+		l := letter(c, box)
+		if l.Code != message.Undelivered || string(l.Data) != "body" || l.User["X-Order"][0] != "42" ||
+			l.Letter.Target != "orders.expire" ||
+			!l.Due.Equal(start.Add(10*time.Second)) || !l.FirstFailure.Equal(l.Due) {
+			t.Errorf("the letter is %+v", l)
+		}
+
+		c.Target("ORDERS", "orders.>")
+		resent := time.Now()
+		if err := box.Resend(context.Background(), l, deadletter.Change{}, resent); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		got := c.Arrivals("ORDERS")
+		if len(got) != 1 {
+			t.Fatalf("%d arrivals, want one", len(got))
+		}
+		a := got[0]
+		if a.ID != l.ID || a.Header.Get("Nats-Msg-Id") != l.ID || a.Body != "body" || a.Header.Get("X-Order") != "42" ||
+			a.Header.Get("Delay-Msg-Id") != "order-42" || !a.Due.Equal(l.Due) || !a.At.Equal(resent) {
+			t.Errorf("arrived at %s: %+v, want it at %s under %s", a.At, a, resent, l.ID)
+		}
+		if !strings.HasPrefix(l.ID, "DELAY_10s-1-") {
+			t.Errorf("the id is %s, want that of the first stream", l.ID)
+		}
+		time.Sleep(time.Hour)
+		c.CheckEmpty()
+		if got := len(c.Arrivals("ORDERS")); got != 1 {
+			t.Errorf("%d arrivals after an hour, want one", got)
+		}
+	})
+}
+
+// TestResentHasAllItsRetries: a resent message has all its attempts again. When they fail too, it is a dead letter
+// again.
+func TestResentHasAllItsRetries(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, impatient(t))
+		c := harness.NewClient(t, s)
+		box := c.Box()
+		c.Publish("delayin.0s.orders.expire", "body")
+		time.Sleep(time.Minute)
+		first := letter(c, box)
+		died := time.Now()
+		if err := box.Resend(context.Background(), first, deadletter.Change{}, died); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second - 1) // one retry follows after a second: the second and last attempt
+		synctest.Wait()
+		if got := len(c.Letters(box)); got != 0 {
+			t.Errorf("%d letters before the retry, want none", got)
+		}
+		time.Sleep(time.Minute)
+		second := letter(c, box)
+		if second.ID != first.ID || second.Hop <= first.Hop || !second.FirstFailure.Equal(died) ||
+			!second.At.Equal(died.Add(time.Second)) {
+			t.Errorf("died again at %s: %+v, want it one second after %s", second.At, second, died)
+		}
+	})
+}
+
+// TestResentOnce: an operator loses the connection between the publish and the removal of the letter, and resends it
+// again. The message arrives once, although the target's duplicate window is over.
+func TestResentOnce(t *testing.T) {
+	t.Parallel()
+	opts := server.Options{
+		NoAuthUser: "all",
+		Users: []*server.User{
+			{Username: "all", Password: "a"},
+			{Username: "cut", Password: "c", Permissions: &server.Permissions{Publish: &server.SubjectPermission{
+				Deny: []string{"$JS.API.STREAM.MSG.DELETE.>"},
+			}}},
+		},
+	}
+	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, impatient(t))
+		c := harness.NewClient(t, s)
+		c.Publish("delayin.0s.orders.expire", "body")
+		time.Sleep(time.Minute)
+		in := c.Subscribe("orders.>")
+		c.Create(jetstream.StreamConfig{
+			Name: "ORDERS", Subjects: []string{"orders.>"}, Duplicates: 100 * time.Millisecond, // forgets at once
+		})
+		cut := harness.Connected(t, s.Connect(nats.UserInfo("cut", "c")))
+		l := letter(c, c.Box())
+		if err := cut.Box().Resend(context.Background(), l, deadletter.Change{}, time.Now()); err == nil ||
+			errors.Is(err, deadletter.ErrStays) {
+			t.Fatalf("cut off: got %v", err)
+		}
+		synctest.Wait()
+		if got := len(in.All()); got != 1 {
+			t.Fatalf("%d arrivals, want one", got)
+		}
+		time.Sleep(10 * time.Second)
+		if err := c.Box().Resend(context.Background(), letter(c, c.Box()), deadletter.Change{}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if got := len(in.All()); got != 1 {
+			t.Errorf("%d arrivals, want one", got)
+		}
+		c.CheckEmpty()
+	})
+}
+
+// TestTenantReadsItsDeadLetters: a tenant with the grants below sees its dead letters as they are stored, and can read
+// the stored ones from a consumer that the operator created for it. It sees no dead letter of another tenant.
+//
+// The consumer pushes to a subject of the tenant. A right to pull or to get messages directly would bypass all other
+// grants: the server publishes the answer, with a payload of the tenant, on any reply subject that the request names. A
+// right to create consumers would do the same, with the deliver subject.
+func TestTenantReadsItsDeadLetters(t *testing.T) {
+	t.Parallel()
+	opts := server.Options{
+		NoAuthUser: "broker",
+		Users:      []*server.User{{Username: "broker", Password: "b"}, letterReader("orders"), letterReader("payments")},
+	}
+	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, impatient(t))
+		operator := harness.NewClient(t, s)
+		captured := operator.Subscribe("payments.>")
+		tenants := make(map[string]*harness.Client)
+		live := make(map[string]*harness.Inbox)
+		for _, name := range []string{"orders", "payments"} {
+			if _, err := operator.JS.CreatePushConsumer(context.Background(), "DELAY_DEAD", jetstream.ConsumerConfig{
+				Durable: name, FilterSubject: "delaydead.*." + name + ".>", DeliverSubject: "_INBOX_" + name + ".dead",
+				AckPolicy: jetstream.AckExplicitPolicy,
+			}); err != nil {
+				t.Fatal(err)
+			}
+			tenants[name] = harness.Connected(t, s.Connect(nats.UserInfo(name, name), nats.CustomInboxPrefix("_INBOX_"+name)))
+			live[name] = tenants[name].Subscribe("delaydead.*." + name + ".>")
+		}
+		others := []*harness.Inbox{ // refused, and so silent
+			tenants["orders"].Subscribe("delaydead.>"), tenants["orders"].Subscribe("delaydead.*.payments.>"),
+			tenants["orders"].Subscribe("_INBOX_payments.>"),
+		}
+		for name, c := range tenants {
+			c.Publish("delayin.0s."+name+".expire", "refused of "+name)
+			c.Publish("delayin.soon."+name+".expire", "unreadable of "+name)
+		}
+		time.Sleep(time.Minute)
+		for name, c := range tenants {
+			checkOwnLetters(c, name, live[name])
+		}
+		for _, other := range others {
+			if got := other.All(); len(got) > 0 {
+				t.Errorf("orders sees %q, which is not its own", told(got))
+			}
+		}
+
+		tryOthersLetters(t, tenants["orders"])
+		time.Sleep(time.Minute)
+		for _, m := range captured.All() {
+			if strings.Contains(m.Body, "of orders") {
+				t.Errorf("orders reached payments with %q, on %s", m.Body, m.Subject)
+			}
+		}
+		if left := operator.Letters(operator.Box()); len(left) != 4 {
+			t.Errorf("%d letters, want 4: reading removes none", len(left))
+		}
+	})
+}
+
+// letterReader is a tenant that may read its dead letters.
+func letterReader(name string) *server.User {
+	return &server.User{Username: name, Password: name, Permissions: &server.Permissions{
+		Publish: &server.SubjectPermission{Allow: []string{"delay.*." + name + ".>", "delayin.*." + name + ".>",
+			"$JS.ACK.DELAY_DEAD." + name + ".>"}},
+		Subscribe: &server.SubjectPermission{Allow: []string{name + ".>", "delaydead.*." + name + ".>",
+			"_INBOX_" + name + ".>"}},
+	}}
+}
+
+// checkOwnLetters wants a tenant to have seen its two letters as they came, and to read them once.
+func checkOwnLetters(c *harness.Client, name string, live *harness.Inbox) {
+	c.T.Helper()
+	want := []string{
+		"delaydead.bad_time." + name + ".expire: unreadable of " + name,
+		"delaydead.undelivered." + name + ".expire: refused of " + name,
+	}
+	if got := told(live.All()); !slices.Equal(got, want) {
+		c.T.Errorf("%s sees %q, want %q", name, got, want)
+	}
+	if got := told(pushed(c, "_INBOX_"+name+".dead")); !slices.Equal(got, want) {
+		c.T.Errorf("%s reads %q, want %q", name, got, want)
+	}
+	if again := pushed(c, "_INBOX_"+name+".dead"); len(again) > 0 {
+		c.T.Errorf("%s reads %q again, which it has acknowledged", name, told(again))
+	}
+}
+
+// tryOthersLetters asks, as orders, for what only an operator may, with answers to the other tenant.
+func tryOthersLetters(t *testing.T, orders *harness.Client) {
+	t.Helper()
+	for _, api := range []string{
+		"$JS.API.CONSUMER.MSG.NEXT.DELAY_DEAD.payments", "$JS.API.CONSUMER.MSG.NEXT.DELAY_DEAD.orders",
+		"$JS.ACK.DELAY_DEAD.orders.1.1.1.1.0",
+		"$JS.API.DIRECT.GET.DELAY_DEAD.delaydead.bad_time.orders.expire", "$JS.API.STREAM.MSG.GET.DELAY_DEAD",
+	} {
+		for _, words := range []string{`{"batch":1}`, `{"seq":1}`, "+NXT", ""} {
+			if err := orders.NC.PublishRequest(api, "payments.capture", []byte(words)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := orders.JS.CreatePushConsumer(expiring(t), "DELAY_DEAD",
+		jetstream.ConsumerConfig{DeliverSubject: "payments.capture"}); err == nil {
+		t.Error("orders can make a consumer")
+	}
+	if harness.Accepts(orders.JS, "delaydead.expired.orders.x", "forged") {
+		t.Error("orders can forge a dead letter")
+	}
+}
+
+// pushed subscribes for a minute, and returns what the consumer pushes meanwhile.
+func pushed(c *harness.Client, subject string) []harness.Arrival {
+	c.T.Helper()
+	in := &harness.Inbox{}
+	sub, err := c.NC.Subscribe(subject, func(m *nats.Msg) {
+		in.Mu.Lock()
+		defer in.Mu.Unlock()
+		in.Msgs = append(in.Msgs, harness.Arrival{Subject: m.Subject, Body: string(m.Data)})
+		if err := m.Ack(); err != nil {
+			c.T.Errorf("acknowledge: %v", err)
+		}
+	})
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	time.Sleep(time.Minute) // more than the time after which it would be sent again
+	if err := sub.Unsubscribe(); err != nil {
+		c.T.Fatal(err)
+	}
+	return in.All()
+}
+
+// told are arrivals as text, sorted.
+func told(all []harness.Arrival) []string {
+	var words []string
+	for _, a := range all {
+		words = append(words, fmt.Sprintf("%s: %s", a.Subject, a.Body))
+	}
+	slices.Sort(words)
+	return words
+}
+
+func expiring(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}

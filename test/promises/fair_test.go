@@ -1,0 +1,177 @@
+package promises
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// holds is how many messages a lane may hold in memory here. It is the smallest window of package deliver, so that each
+// group has the same share as with the defaults.
+const holds = 2 << 10
+
+// trouble is a flood for a target that is not well: more than a lane may hold, due in a second.
+type trouble func(c *harness.Client)
+
+// floodWith publishes messages for silent targets of mode stream.
+func floodWith(c *harness.Client, count, size int, subject func(i int) string) {
+	c.T.Helper()
+	body := make([]byte, size)
+	for i := range count {
+		m := &nats.Msg{Subject: subject(i), Data: body, Header: nats.Header{message.HeaderDeliver: {"stream"}}}
+		if err := c.NC.PublishMsg(m); err != nil {
+			c.T.Fatal(err)
+		}
+	}
+}
+
+func always(subject string) func(int) string { return func(int) string { return subject } }
+
+func numbered(format string) func(int) string {
+	return func(i int) string { return fmt.Sprintf(format, i) }
+}
+
+var troubles = map[string]trouble{
+	"silent, 32 KB": func(c *harness.Client) {
+		c.Silent("heavy.x")
+		floodWith(c, 400, 32<<10, always("delay.1s.heavy.x"))
+	},
+	"silent, 900 KB": func(c *harness.Client) {
+		c.Silent("huge.x")
+		floodWith(c, 20, 900_000, always("delay.1s.huge.x"))
+	},
+	"silent, many subjects of one prefix": func(c *harness.Client) {
+		c.Silent("silent.>")
+		floodWith(c, 5*holds/2, 1, numbered("delay.1s.silent.%d"))
+	},
+	"silent, many subjects of one stream": func(c *harness.Client) {
+		c.Create(jetstream.StreamConfig{
+			Name: "MUTE", Subjects: []string{"fleet.*.mute"}, NoAck: true,
+			Storage: jetstream.MemoryStorage, MaxMsgs: 10,
+		})
+		floodWith(c, 5*holds/2, 1, numbered("delay.1s.fleet.%d.mute"))
+	},
+	"a service that takes 1,000 a second": func(c *harness.Client) {
+		c.SlowService("svc.x", 1000)
+		c.Many("delay.1s.svc.x", 5*holds/2, message.HeaderDeliver, "request")
+	},
+}
+
+// TestFloodSlowsNobody floods a lane. In the same lane there are ten messages a second for a healthy target, before,
+// during and after the flood. 99 of 100 of them come the moment they are due, as they do without a flood. They wait
+// only when a flood begins and fills the lane's memory: at most a second for each flood that is answered, a quarter of
+// a second for each that is not, and as long again for the lane to catch up.
+func TestFloodSlowsNobody(t *testing.T) {
+	t.Parallel()
+	names := slices.Sorted(maps.Keys(troubles))
+	tests := make(map[string]flood)
+	var all []trouble
+	for _, name := range names {
+		tests[name] = flood{[]trouble{troubles[name]}, time.Second}
+		all = append(all, troubles[name])
+	}
+	tests["all"] = flood{all, 3 * time.Second}
+	all = slices.Clone(all)
+	slices.Reverse(all)
+	tests["all, the slow one last"] = flood{all, 3 * time.Second}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				test.slowsNobody(t, s)
+			})
+		})
+	}
+}
+
+// A flood is troubles at the same time.
+type flood struct {
+	these []trouble
+	stand time.Duration // for how long the lane may stand still
+}
+
+// slowsNobody wants a healthy target to get its messages in time, beside the flood.
+func (f flood) slowsNobody(t *testing.T, s *natstest.Server) {
+	t.Helper()
+	count := 2000 // so that one in a hundred is two seconds
+	if len(f.these) > 1 {
+		count = 3000 // three
+	}
+	harness.StartBroker(t, s, broker.Config{HoldMessages: holds, HoldBytes: 32 << 20})
+	c, healthy := harness.NewClient(t, s), harness.NewClient(t, s)
+	c.Target("ORDERS", "orders.>")
+	var publishing sync.WaitGroup
+	publishing.Go(func() {
+		for i := range count {
+			healthy.Publish("delay.1s.orders.x", fmt.Sprint(i))
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+	time.Sleep(2 * time.Second)
+	for _, trouble := range f.these {
+		trouble(c)
+	}
+	publishing.Wait()
+	time.Sleep(10 * time.Second)
+	synctest.Wait()
+	var late []time.Duration
+	for _, a := range c.Arrivals("ORDERS") {
+		late = append(late, a.At.Sub(a.Due))
+	}
+	slices.Sort(late)
+	if len(late) != count {
+		t.Fatalf("%d of %d for the healthy target came", len(late), count)
+	}
+	latest := late[len(late)-1]
+	if p99 := late[len(late)*99/100-1]; p99 > 0 {
+		t.Errorf("the healthy target's p99 is %s, its latest %s; alone they are 0", p99, latest)
+	}
+	if latest > f.stand {
+		t.Errorf("the healthy target's latest is %s, want %s at most", latest, f.stand)
+	}
+	c.CheckNoDead()
+}
+
+// TestSlowTargetIsBusy: messages that are taken back from a slow target are sent again when it has room. So it has
+// something to do all the time, and gets each message once.
+func TestSlowTargetIsBusy(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const count, rate = 10_000, 1000
+		harness.StartBroker(t, s, broker.Config{HoldMessages: 4 << 10})
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("svc.x")
+		c.SlowService("svc.x", rate)
+		due := time.Now().Add(time.Second)
+		for range count / 1000 {
+			c.Many("delay.1s.svc.x", 1000, message.HeaderDeliver, "request")
+		}
+		time.Sleep(time.Minute)
+		var last time.Duration
+		ids := make(map[string]bool)
+		for _, a := range in.All() {
+			ids[a.ID] = true
+			last = max(last, a.At.Sub(due))
+		}
+		if got := len(in.All()); got != count || len(ids) != count {
+			t.Errorf("%d requests for %d of %d messages", got, len(ids), count)
+		}
+		if most := 3 * count / rate * time.Second / 2; last > most {
+			t.Errorf("the last was sent %s after it was due, want %s at most: "+
+				"half as long again as it takes at the service's rate", last, most)
+		}
+		c.CheckEmpty()
+	})
+}

@@ -1,0 +1,234 @@
+package promises
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+	"delaybroker/test/poison"
+)
+
+// userLines are header lines of a client's own. They accompany every poisonous line, and must arrive unchanged.
+var userLines = []string{
+	"X-Order: 42", "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tracestate: a=b,c=d",
+	"b3: 80f198ee56343ba864fe8b2a57d3eff7-e457b5a2e4d86bd1-1-05e3ac9a4f6e3b90",
+	"X-B3-TraceId: 80f198ee56343ba864fe8b2a57d3eff7",
+	"X-Multi: one", "X-Multi: two", "x-multi: three", "Nats: kept", "X-Status: kept",
+}
+
+// TestReservedHeaders publishes each reserved header in each spelling that might hide it, on the raw protocol. It then
+// reads the raw bytes of the message in every place: the next level, a retry lane, the target, and the dead letters.
+// Parsed as the server does and as nats.go does, they have no reserved headers except the broker's own, and all user
+// headers.
+func TestReservedHeaders(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{
+			Ladder: harness.Ladder(t, "1s 3s 7s 30s"), Attempts: 2, RetryLadder: harness.Ladder(t, "5s"),
+		})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		v := vectors{c: c, start: time.Now(), blocks: make(map[string]string), accepted: make(map[string]bool)}
+		v.publish(harness.DialRaw(t, s))
+
+		target := []string{"nats-msg-id", "delay-id", "delay-due", "delay-accepted"}
+		hop := append(slices.Clone(target), "delay-format", "delay-hop", "delay-subject", "delay-seal")
+		failed := []string{"delay-attempts", "delay-first-failure", "delay-last-failure"}
+		v.check("DELAY_7s", "hop ", 10*time.Second, hop, "/1")
+		time.Sleep(time.Second)
+		retry := slices.Concat(hop, failed, []string{"delay-retry-at", "delay-last-error", "delay-attempts-allowed"})
+		v.check("DELAY_RETRY_5s", "retry ", time.Second, retry, "/1")
+		time.Sleep(time.Minute)
+		v.check("ORDERS", "hop ", 10*time.Second, target, "")
+		v.check("DELAY_DEAD", "retry ", time.Second,
+			slices.Concat(hop, failed, []string{"delay-error-code", "delay-error"}), "/1/dead")
+		checkEmptyLanes(c)
+		if letters := c.Dead(); len(letters) != 1 || len(letters[string(message.Undelivered)]) == 0 {
+			t.Errorf("there are dead letters of %d codes, want undelivered alone", len(letters))
+		}
+	})
+}
+
+// vectors are messages with every reserved header in every spelling: by one route they take a hop, by the other they
+// are refused and retried.
+type vectors struct {
+	c        *harness.Client
+	start    time.Time
+	blocks   map[string]string // the headers of each, by its body
+	accepted map[string]bool   // by body
+}
+
+func (v vectors) publish(raw *harness.RawConn) {
+	v.c.T.Helper()
+	numbers := make(map[string]int) // which publish, by body
+	for _, way := range poison.Ways {
+		for _, line := range poison.Headers {
+			block := "NATS/1.0\r\n" + strings.Join(userLines, "\r\n") + "\r\n" + way.Write(line) + "\r\n\r\n"
+			for route, subject := range map[string]string{"hop ": "delayin.10s.orders.x", "retry ": "delay.1s.nobody.x"} {
+				body := route + line + ", " + way.Name
+				v.blocks[body] = block
+				numbers[body] = raw.Publish(subject, block, body)
+			}
+		}
+	}
+	stored, all := raw.Accepted(), 0
+	for body, n := range numbers {
+		if v.accepted[body] = stored[n]; stored[n] {
+			all++
+			continue
+		}
+		// A stream may refuse only the server's own headers, in the server's spelling.
+		if !slices.ContainsFunc(rawLines(v.blocks[body], "\r\n"),
+			func(h rawHeader) bool { return strings.HasPrefix(h.name, "Nats-") }) {
+			v.c.T.Errorf("%q was not stored", body)
+		}
+	}
+	if most := 2 * len(poison.Ways) * len(poison.Headers); all < most*3/4 || all == most {
+		v.c.T.Errorf("%d of %d were stored, want nearly all: the server refuses what it sees", all, most)
+	}
+}
+
+// check compares the messages in a stream with those that were accepted for one route.
+func (v vectors) check(stream, route string, due time.Duration, set []string, suffix string) {
+	v.c.T.Helper()
+	seen := make(map[string]bool)
+	for _, m := range rawMessages(v.c, stream) {
+		if !strings.HasPrefix(m.body, route) {
+			continue
+		}
+		if seen[m.body] || !v.accepted[m.body] {
+			v.c.T.Errorf("%s holds %q twice, or although it was refused", stream, m.body)
+		}
+		seen[m.body] = true
+		// The client's own id is passed on in a header of ours.
+		allowed := set
+		if slices.ContainsFunc(rawLines(v.blocks[m.body], "\n"),
+			func(h rawHeader) bool { return h.name == "Nats-Msg-Id" }) {
+			allowed = append(slices.Clone(set), "delay-msg-id")
+		}
+		for _, eol := range []string{"\r\n", "\n"} {
+			checkRaw(v.c.T, fmt.Sprintf("%s, in %s, lines ended by %q", m.body, stream, eol),
+				rawLines(m.block, eol), allowed, v.start.Add(due), suffix)
+		}
+	}
+	for body, ok := range v.accepted {
+		if ok && strings.HasPrefix(body, route) && !seen[body] {
+			v.c.T.Errorf("%s does not hold %q", stream, body)
+		}
+	}
+}
+
+type rawHeader struct{ name, value string }
+
+// rawLines splits a header block: nats-server ends a line at CRLF alone, nats.go at LF.
+func rawLines(block, eol string) []rawHeader {
+	var all []rawHeader
+	for _, l := range strings.Split(block, eol)[1:] {
+		if name, value, ok := strings.Cut(l, ":"); ok {
+			all = append(all, rawHeader{name, strings.TrimSpace(value)})
+		}
+	}
+	return all
+}
+
+// folded is a name as a very tolerant parser might read it: in lower case, and without characters that are not part of
+// a name.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case 'A' <= r && r <= 'Z':
+			return r + 'a' - 'A'
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9', r == '-':
+			return r
+		}
+		return -1
+	}, name)
+}
+
+// checkRaw fails for each reserved header that is not in the set, occurs twice, or has a wrong value, and for each user
+// header that was changed.
+func checkRaw(t testing.TB, what string, lines []rawHeader, set []string, due time.Time, suffix string) {
+	t.Helper()
+	reserved := make(map[string]string)
+	var user []string
+	for _, l := range lines {
+		name := folded(l.name)
+		switch {
+		case strings.HasPrefix(name, "nats-"), strings.HasPrefix(name, "nmqtt-"), strings.HasPrefix(name, "delay-"),
+			name == "status", name == "description", name == "kv-operation":
+			if _, twice := reserved[name]; twice || !slices.Contains(set, name) {
+				t.Errorf("%s: it has %s: %s", what, l.name, l.value)
+			}
+			reserved[name] = l.value
+		default:
+			user = append(user, l.name+": "+l.value)
+		}
+	}
+	for _, name := range set {
+		if _, ok := reserved[name]; !ok {
+			t.Errorf("%s: it has no %s", what, name)
+		}
+	}
+	if _, err := message.ParseID(reserved["delay-id"]); err != nil ||
+		reserved["nats-msg-id"] != reserved["delay-id"]+suffix {
+		t.Errorf("%s: id %q as %q", what, reserved["delay-id"], reserved["nats-msg-id"])
+	}
+	if got, want := reserved["delay-due"], due.UTC().Format(time.RFC3339Nano); got != want {
+		t.Errorf("%s: due %s, want %s", what, got, want)
+	}
+	for _, line := range userLines {
+		if !slices.Contains(user, line) {
+			t.Errorf("%s: the user header %q is gone", what, line)
+		}
+	}
+	if slices.Index(user, "X-Multi: one") > slices.Index(user, "X-Multi: two") {
+		t.Errorf("%s: the values of X-Multi changed places", what)
+	}
+}
+
+// rawMessage is a stored message with its header block as bytes.
+type rawMessage struct{ subject, block, body string }
+
+// rawMessages returns all messages of a stream, read from its leader.
+func rawMessages(c *harness.Client, stream string) []rawMessage {
+	c.T.Helper()
+	var all []rawMessage
+	for next := uint64(1); ; {
+		m, err := c.NC.RequestWithContext(context.Background(), "$JS.API.STREAM.MSG.GET."+stream,
+			fmt.Appendf(nil, `{"seq":%d,"next_by_subj":">"}`, next))
+		if err != nil {
+			c.T.Fatalf("read %s: %v", stream, err)
+		}
+		var answer struct {
+			Error *struct {
+				ErrCode int `json:"err_code"`
+			} `json:"error"`
+			Message struct {
+				Subject  string `json:"subject"`
+				Sequence uint64 `json:"seq"`
+				Header   []byte `json:"hdrs"`
+				Data     []byte `json:"data"`
+			} `json:"message"`
+		}
+		if err := json.Unmarshal(m.Data, &answer); err != nil {
+			c.T.Fatalf("read %s: %v", stream, err)
+		}
+		if answer.Error != nil {
+			if answer.Error.ErrCode != 10037 { // no message found
+				c.T.Fatalf("read %s: %s", stream, m.Data)
+			}
+			return all
+		}
+		all = append(all, rawMessage{answer.Message.Subject, string(answer.Message.Header),
+			string(answer.Message.Data)})
+		next = answer.Message.Sequence + 1
+	}
+}

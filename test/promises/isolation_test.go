@@ -1,0 +1,255 @@
+package promises
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestSilentTargetSlowsNobody publishes more messages for a target that never acknowledges than the lane may hold. A
+// message for a healthy target in the same lane is still on time.
+func TestSilentTargetSlowsNobody(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{HoldMessages: 2 << 10})
+		c := harness.NewClient(t, s)
+		c.Silent("silent.x")
+		c.Target("ORDERS", "orders.>")
+		for range 30 { // in 3 s: none is refused yet, which takes 5 s
+			c.Many("delayin.100ms.silent.x", 500, message.HeaderDeliver, "stream")
+			time.Sleep(100 * time.Millisecond)
+		}
+		start := time.Now()
+		c.Publish("delayin.100ms.orders.x", "healthy")
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		if got := c.Arrivals("ORDERS"); len(got) != 1 || !got[0].At.Equal(start.Add(100*time.Millisecond)) {
+			t.Errorf("the healthy target has %d messages when its one is due, want it", len(got))
+		}
+	})
+}
+
+// TestTroubleBesideHealthy runs a healthy target beside four others under load: a full stream, a missing one, one that
+// never acknowledges, and a service that never replies. The healthy target gets everything at the instant it is due. No
+// message for the others is lost: each becomes one dead letter, or was stored before the stream was full.
+func TestTroubleBesideHealthy(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const attempts, count, room = 3, 500, 20
+		harness.StartBroker(t, s, broker.Config{Attempts: attempts, Log: slog.New(slog.DiscardHandler)})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		c.Create(jetstream.StreamConfig{
+			Name: "FULL", Subjects: []string{"full.>"}, Discard: jetstream.DiscardNew, MaxMsgs: room})
+		c.Silent("silent.x")
+		c.Silent("mute.x")
+		for i := range count {
+			c.Publish("delay.1s.orders.x", fmt.Sprint(i))
+			c.Publish("delay.1s.full.x", fmt.Sprint(i))
+			c.Publish("delay.1s.nobody.x", fmt.Sprint(i))
+			c.Publish("delay.1s.silent.x", fmt.Sprint(i), message.HeaderDeliver, "stream")
+			c.Publish("delay.1s.mute.x", fmt.Sprint(i), message.HeaderDeliver, "request")
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Minute)
+		healthy := c.Arrivals("ORDERS")
+		for _, a := range healthy {
+			if !a.At.Equal(a.Due) {
+				t.Errorf("%s came %s after it was due", a.Body, a.At.Sub(a.Due))
+			}
+		}
+		ends := map[string]int{"ORDERS": len(healthy), "FULL": len(c.Arrivals("FULL"))}
+		ids := make(map[string]bool)
+		for _, a := range append(healthy, c.Arrivals("FULL")...) {
+			ids[a.ID] = true
+		}
+		for code, letters := range c.Dead() {
+			for _, a := range letters {
+				ids[a.ID] = true
+				ends[a.Subject]++
+				if got := a.Header.Get(message.HeaderAttempts); code != string(message.Undelivered) ||
+					got != fmt.Sprint(attempts) {
+					t.Errorf("a dead letter %s after %s attempts, want %s after %d", code, got, message.Undelivered,
+						attempts)
+				}
+			}
+		}
+		want := map[string]int{"ORDERS": count, "FULL": room, "delaydead.undelivered.full.x": count - room,
+			"delaydead.undelivered.nobody.x": count, "delaydead.undelivered.silent.x": count,
+			"delaydead.undelivered.mute.x": count}
+		if !maps.Equal(ends, want) || len(ids) != 5*count {
+			t.Errorf("%d messages ended as %v, want %d as %v", len(ids), ends, 5*count, want)
+		}
+		if got := inLanes(c); got != 0 {
+			t.Errorf("the lanes still hold %d messages", got)
+		}
+	})
+}
+
+// TestCrashRepeatsLittle: one message that cannot be delivered is in front of many that can. The commit cannot pass it,
+// yet a crash repeats only the deliveries of the last seconds.
+func TestCrashRepeatsLittle(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := harness.StartBroker(t, s, broker.Config{})
+		c := harness.NewClient(t, s)
+		c.Silent("silent.x")
+		in := c.Subscribe("orders.>")
+		c.Publish("delayin.100ms.silent.x", "stuck", message.HeaderDeliver, "stream")
+		for i := range 140 {
+			c.Publish("delayin.10ms.orders.x", fmt.Sprint(i))
+			time.Sleep(100 * time.Millisecond)
+		}
+		b.Crash()
+		before := len(in.All())
+		harness.StartBroker(t, s, broker.Config{})
+		time.Sleep(time.Second)
+		if again, most := len(in.All())-before, 52; before != 140 || again > most {
+			t.Errorf("of %d messages in 14s, %d came again after the crash; want at most the %d of the last 5s",
+				before, again, most)
+		}
+	})
+}
+
+// TestStuckHeadUnderLoad is TestCrashRepeatsLittle at a thousand messages a second.
+func TestStuckHeadUnderLoad(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const rate, seconds = 1000, 14 // for as long as the head is stuck
+		b := harness.StartBroker(t, s, broker.Config{})
+		c := harness.NewClient(t, s)
+		c.Silent("silent.x")
+		in := c.Subscribe("orders.>")
+		c.Publish("delayin.100ms.silent.x", "stuck", message.HeaderDeliver, "stream")
+		for range seconds * 10 {
+			c.Many("delayin.10ms.orders.x", rate/10)
+			time.Sleep(100 * time.Millisecond)
+		}
+		b.Crash()
+		before := len(in.All())
+		harness.StartBroker(t, s, broker.Config{})
+		time.Sleep(time.Second)
+		if again, most := len(in.All())-before, 6*rate; before != rate*seconds || again > most {
+			t.Errorf("of %d, %d came again after the crash; want at most %d", before, again, most)
+		}
+	})
+}
+
+// TestCleanStopAfterReconnect restarts the server, and thus replaces a lane's consumer, while the owner holds as many
+// messages as it may and reads nothing. Deliveries are still committed, and a clean stop repeats none.
+func TestCleanStopAfterReconnect(t *testing.T) { // not in parallel: see natstest.DropTimers
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := harness.StartBroker(t, s, broker.Config{})
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		c.Many("delay.1h.orders.a", 300)
+		time.Sleep(30 * time.Minute)
+		c.Many("delay.1h.orders.b", 700)
+		time.Sleep(time.Minute)
+		s.Restart(time.Second)
+		time.Sleep(time.Until(start.Add(time.Hour + 10*time.Minute)))
+		level := c.Stream("DELAY_1h")
+		if got := level.CachedInfo().State.Msgs; got != 700 {
+			t.Errorf("ten minutes after 300 were delivered the level holds %d, want 700", got)
+		}
+		b.Stop()
+		harness.StartBroker(t, s, broker.Config{})
+		time.Sleep(time.Hour)
+		if got := len(in.All()); got != 1000 {
+			t.Errorf("%d messages were seen, want 1000", got)
+		}
+		c.CheckEmpty()
+	})
+}
+
+// TestLateAcknowledgement: a level stores messages but does not acknowledge. The broker repeats the hop into the same
+// level, which recognises the copy. Another level could not.
+func TestLateAcknowledgement(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 20s 30s")})
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		ctx := context.Background()
+		level := c.Stream("DELAY_30s")
+		cfg := level.CachedInfo().Config
+		for _, mute := range []bool{true, false} {
+			cfg.NoAck = mute
+			if _, err := c.JS.UpdateStream(ctx, cfg); err != nil {
+				t.Fatal(err)
+			}
+			if mute {
+				c.Publish("delayin.34s.orders.x", "x")
+				time.Sleep(3 * time.Second)
+			}
+		}
+		time.Sleep(time.Hour)
+		if got := len(in.All()); got != 1 {
+			t.Errorf("delivered %d times, want once", got)
+		}
+		c.CheckNoDead()
+	})
+}
+
+// TestDeadLettersFull: the stream of dead letters is full. The log stays short, nothing is lost, and the letters are
+// stored when there is room.
+func TestDeadLettersFull(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		log := harness.NewCountingLog()
+		harness.StartBroker(t, s, broker.Config{Log: slog.New(log)})
+		c := harness.NewClient(t, s)
+		ctx := context.Background()
+		st := c.Stream("DELAY_DEAD")
+		cfg := st.CachedInfo().Config
+		cfg.MaxMsgs = 1
+		if _, err := c.JS.UpdateStream(ctx, cfg); err != nil {
+			t.Fatal(err)
+		}
+		const bad = 500
+		c.Many("delayin.soon.orders.x", bad)
+		time.Sleep(time.Minute)
+		if got := log.Of(""); got > 100 {
+			t.Errorf("%d lines in a minute, want few", got)
+		}
+		cfg.MaxMsgs = -1
+		if _, err := c.JS.UpdateStream(ctx, cfg); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got := len(c.Dead()[string(message.BadTime)]); got != bad {
+			t.Errorf("%d dead letters, want %d", got, bad)
+		}
+	})
+}
+
+// TestUnknownKind: a newer broker created a stream for a purpose that this version does not know. The broker does not
+// touch it.
+func TestUnknownKind(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := harness.NewClient(t, s)
+		c.Create(jetstream.StreamConfig{Name: "DELAY_ROUNDS", Subjects: []string{"delayround.*.>"},
+			Metadata: map[string]string{"delaybroker.kind": "rounds", "delaybroker.prefix": "delay",
+				"delaybroker.format": "1"}})
+		c.Publish("delayround.k.orders.x", "round", message.HeaderFor, "1h")
+		harness.StartBroker(t, s, broker.Config{})
+		time.Sleep(2 * time.Hour)
+		c.CheckNoDead()
+		if got := len(c.Arrivals("DELAY_ROUNDS")); got != 1 {
+			t.Errorf("%d messages are left in it, want 1", got)
+		}
+	})
+}

@@ -1,0 +1,131 @@
+package promises
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// backlog is the size of the backlog in TestMemoryOfABacklog. The long run, with the lanes of both manifests and 5 GiB:
+//
+//	go test ./test/promises -run TestMemoryOfABacklog -v -timeout 30m -memory.backlog 5120
+//
+// DELAYBROKER_BINARY may name a script that enters a control group with a hard limit before it becomes the broker.
+var backlog = flag.Int("memory.backlog", 200, "mebibytes that are overdue when TestMemoryOfABacklog starts its broker")
+
+// TestMemoryOfABacklog starts a broker on many lanes whose messages became due while it was away: several times as much
+// as it may keep in memory, for targets that are healthy, silent, and refusing. Its memory stays below the limits of
+// the manifests, and the healthy targets get everything.
+func TestMemoryOfABacklog(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name         string
+		limit, lanes int // in MiB
+		size         int // of a message
+		count        int // at most
+	}{
+		{"sidecar, small messages", 128, 8, 100, 60_000},
+		{"sidecar, large messages", 128, 8, 32 << 10, 1 << 30},
+		{"shared, mixed messages", 256, 32, 0, 1 << 30},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true,
+				StoreDir: t.TempDir()})
+			var names []string
+			for i := range tt.lanes {
+				names = append(names, fmt.Sprintf("%dms", 1001+i))
+			}
+			env := []string{
+				"NATS_URL=nats://" + s.Server().Addr().String(), "DELAY_PROVISION=create",
+				"DELAY_LEVELS=" + strings.Join(names, ","),
+				fmt.Sprintf("GOMEMLIMIT=%dMiB", tt.limit*9/10),
+			}
+			natstest.StartBroker(t, env...).Terminate()
+			c := harness.NewClient(t, s)
+			c.Target("ORDERS", "orders.>")
+			c.Silent("silent.>")
+			refusing := jetstream.StreamConfig{Name: "FULL", Subjects: []string{"full.>"}, MaxMsgs: 1,
+				Discard: jetstream.DiscardNew}
+			c.Create(refusing)
+			healthy := leaveBehind(c, names, tt.size, tt.count)
+			time.Sleep(2 * time.Second) // until the last is overdue
+			p := natstest.StartBroker(t, env...)
+			started := time.Now()
+			for arrived := uint64(0); arrived < healthy || time.Since(started) < 8*time.Second; {
+				time.Sleep(250 * time.Millisecond)
+				st := c.Stream("ORDERS")
+				if arrived = st.CachedInfo().State.Msgs; time.Since(started) > 10*time.Minute {
+					t.Fatalf("after %s, %d of %d have arrived", time.Since(started), arrived, healthy)
+				}
+			}
+			peak := peakOf(t, p.Pid)
+			t.Logf("%d MiB at the most, all for healthy targets delivered after %s", peak,
+				time.Since(started).Round(time.Second))
+			if peak > tt.limit {
+				t.Errorf("it took %d MiB, and has %d", peak, tt.limit)
+			}
+		})
+	}
+}
+
+// leaveBehind publishes a backlog of the chosen size over the lanes in turn, a third each for a healthy, a silent and a
+// refusing target. It returns the number of messages for the healthy one.
+func leaveBehind(c *harness.Client, lanes []string, size, most int) (healthy uint64) {
+	c.T.Helper()
+	targets := []string{"orders.x", "silent.x", "full.x"}
+	body := make([]byte, 256<<10)
+	var last jetstream.PubAckFuture
+	for n, left := 0, *backlog<<20; left > 0 && n < most; n++ {
+		length := size
+		if length == 0 {
+			length = []int{100, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10}[n%6]
+		}
+		m := &nats.Msg{Subject: "delay." + lanes[n/18%len(lanes)] + "." + targets[n/6%3], Data: body[:length],
+			Header: nats.Header{}}
+		if m.Header.Set("Trace", "one of some"); n/6%3 == 0 {
+			healthy++
+		} else {
+			m.Header.Set(message.HeaderDeliver, "stream")
+		}
+		var err error
+		if last, err = c.JS.PublishMsgAsync(m, jetstream.WithStallWait(natstest.Patience)); err != nil {
+			c.T.Fatal(err)
+		}
+		left -= length
+	}
+	<-last.Ok()
+	<-c.JS.PublishAsyncComplete()
+	return healthy
+}
+
+// peakOf is the largest resident memory that a process has had, in MiB.
+func peakOf(t *testing.T, pid int) int {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatalf("the broker is gone: %v", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if text, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, err := strconv.Atoi(strings.Fields(text)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kb >> 10
+		}
+	}
+	t.Fatal("the system does not say what the process has had in memory")
+	return 0
+}

@@ -1,0 +1,189 @@
+package promises
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestNeverEarlyOnTime publishes one message to every level, and receives each at the nanosecond it is due.
+func TestNeverEarlyOnTime(t *testing.T) {
+	t.Parallel()
+	all := levels.Default().Levels()
+	longer := func(than time.Duration) int {
+		return slices.IndexFunc(all, func(l levels.Level) bool { return l.Delay > than })
+	}
+	// Idle lanes cost processor time, under fake time too. So the levels of hours and of days have brokers of their own,
+	// with one retry lane.
+	hours, days := longer(2*time.Hour), longer(24*time.Hour)
+	for _, part := range [][]levels.Level{all[:hours], all[hours:days], all[days:]} {
+		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+			var names []string
+			for _, l := range part {
+				names = append(names, l.Name)
+			}
+			harness.StartBroker(t, s, broker.Config{
+				Ladder: harness.Ladder(t, strings.Join(names, " ")), RetryLadder: harness.Ladder(t, "30s"),
+			})
+			c := harness.NewClient(t, s)
+			in := c.Subscribe("orders.>")
+			time.Sleep(123_456_789) // times need not be round
+			accepted := time.Now()
+			for _, l := range part {
+				c.Publish("delay."+l.Name+".orders.expire", l.Name)
+			}
+			for i, l := range part {
+				harness.CheckExactly(t, in, accepted.Add(l.Delay), i)
+			}
+			time.Sleep(time.Hour)
+			if got := len(in.All()); got != len(part) {
+				t.Errorf("%d messages in all, want %d", got, len(part))
+			}
+			c.CheckNoDead()
+			c.CheckEmpty()
+		})
+	}
+}
+
+// TestChains: messages that pass several levels arrive at the nanosecond they are due.
+func TestChains(t *testing.T) {
+	t.Parallel()
+	for _, subject := range []string{
+		"delay.5h", "delayin.1h59m59s999ms", "delayin.1500ms", "delay.90s", "delay.2d", "delayin.60h", "delayin.50ms",
+	} {
+		t.Run(subject, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				var cfg broker.Config
+				if subject == "delayin.60h" { // passes the longest level twice; idle lanes cost processor time
+					cfg = broker.Config{Ladder: harness.Ladder(t, "1s 1h 1d"), RetryLadder: harness.Ladder(t, "30s")}
+				}
+				harness.StartBroker(t, s, cfg)
+				c := harness.NewClient(t, s)
+				in := c.Subscribe("orders.>")
+				c.Publish(subject+".orders.expire", "x")
+				accepted := time.Now()
+				_, token, _ := cut(subject)
+				wait, err := levels.ParseDuration(token)
+				if err != nil {
+					t.Fatal(err)
+				}
+				harness.CheckExactly(t, in, accepted.Add(wait), 0)
+				time.Sleep(time.Minute)
+				if got := len(in.All()); got != 1 {
+					t.Errorf("%d copies, want 1", got)
+				}
+				c.CheckNoDead()
+				c.CheckEmpty()
+			})
+		})
+	}
+}
+
+// TestOneLevelAgainAndAgain: a message passes one level several times within its duplicate window. Each hop needs its
+// own id; otherwise the server answers "duplicate" to the second one, and the message is lost.
+func TestOneLevelAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s")})
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		c.Publish("delayin.20s.orders.expire", "x")
+		harness.CheckExactly(t, in, time.Now().Add(20*time.Second), 0)
+		time.Sleep(time.Minute)
+		if got := len(in.All()); got != 1 {
+			t.Errorf("%d copies, want 1", got)
+		}
+		c.CheckEmpty()
+	})
+}
+
+func cut(subject string) (root, token string, ok bool) {
+	for i := range subject {
+		if subject[i] == '.' {
+			return subject[:i], subject[i+1:], true
+		}
+	}
+	return subject, "", false
+}
+
+// TestAbsoluteTimes uses points in time instead of durations, in every notation.
+func TestAbsoluteTimes(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{})
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		at := func(d time.Duration) time.Time { return start.Add(d) }
+		c.Publish("delayat."+at(-time.Hour).UTC().Format(time.RFC3339)+".orders.past", "past")
+		synctest.Wait()
+		if got := in.All(); len(got) != 1 || !got[0].At.Equal(start) {
+			t.Errorf("a time in the past gave %v, want one message at once", got)
+		}
+		c.Publish("delayat."+at(10*time.Second).UTC().Format(time.RFC3339)+".orders.a", "a")
+		c.Publish(fmt.Sprintf("delayat.%d.orders.b", at(20*time.Second).Unix()), "b")
+		c.Publish(fmt.Sprintf("delayat.%d.orders.c", at(30*time.Second+7*time.Millisecond).UnixMilli()), "c")
+		c.Publish("delay.10s.orders.d", "d", message.HeaderUntil,
+			at(40*time.Second+123456789).UTC().Format(time.RFC3339Nano))
+		c.Publish("delay.15m.orders.e", "e", "delay-until", fmt.Sprint(at(16*time.Minute).UnixMilli()))
+		harness.CheckExactly(t, in, at(10*time.Second), 1)
+		harness.CheckExactly(t, in, at(20*time.Second), 2)
+		harness.CheckExactly(t, in, at(30*time.Second+7*time.Millisecond), 3)
+		harness.CheckExactly(t, in, at(40*time.Second+123456789), 4)
+		harness.CheckExactly(t, in, at(16*time.Minute), 5)
+		c.CheckNoDead()
+	})
+}
+
+// TestRandomDelays sends 3,000 messages of random delays: each comes once, in due order, when it is due.
+func TestRandomDelays(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const count = 3000
+		harness.StartBroker(t, s, broker.Config{})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		rng := rand.New(rand.NewPCG(1, 2))
+		due := make(map[string]time.Time, count)
+		for i := range count {
+			wait := time.Duration(rng.ExpFloat64()*float64(10*time.Minute)).Truncate(time.Millisecond) +
+				time.Millisecond
+			body := fmt.Sprint(i)
+			c.Publish("delayin."+levels.FormatDuration(wait)+".orders.expire", body)
+			due[body] = time.Now().Add(wait)
+			time.Sleep(time.Duration(rng.IntN(3)) * time.Millisecond)
+		}
+		time.Sleep(4 * time.Hour)
+		got := c.Arrivals("ORDERS")
+		if len(got) != count {
+			t.Errorf("%d arrived, want %d", len(got), count)
+		}
+		seen := make(map[string]bool)
+		for i, a := range got {
+			if seen[a.Body] {
+				t.Errorf("%s came twice", a.Body)
+			}
+			seen[a.Body] = true
+			if want := due[a.Body]; !a.At.Equal(want) || !a.Due.Equal(want) {
+				t.Fatalf("%s came at %s and says it was due %s, want %s (%s)", a.Body, a.At, a.Due, want,
+					a.At.Sub(want))
+			}
+			if i > 0 && a.Due.Before(got[i-1].Due) {
+				t.Errorf("%s came after one that was due later", a.Body)
+			}
+		}
+		c.CheckNoDead()
+		c.CheckEmpty()
+	})
+}

@@ -1,0 +1,205 @@
+package promises
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestOldestDueFirstHoweverOverdue: what is overdue by less than a second goes out behind what is overdue by more.
+func TestOldestDueFirstHoweverOverdue(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		a := harness.StartBroker(t, s, broker.Config{})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		a.Stop()
+		for i := range 30 {
+			c.Publish("delay.1s.orders.x", fmt.Sprintf("%03d", i))
+			time.Sleep(100 * time.Millisecond)
+		}
+		harness.StartBroker(t, s, broker.Config{})
+		time.Sleep(time.Minute)
+		last := ""
+		for _, m := range c.Arrivals("ORDERS") {
+			if m.Body < last {
+				t.Errorf("%s came behind %s", m.Body, last)
+			}
+			last = m.Body
+		}
+	})
+}
+
+// TestOldestDueFirstInEveryLane is the end of 35 seconds without a broker, at 500 messages a second for many levels and
+// the intake, all to one target. Within a lane, the oldest due goes out first, strictly. Across lanes, no message comes
+// behind one that was due more than a tenth of a second later.
+func TestOldestDueFirstInEveryLane(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		levels := strings.Fields("1s 3s 5s 7s 10s 20s 30s 45s")
+		a := harness.StartBroker(t, s, broker.Config{})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		a.Stop()
+		const count = 500 * 35
+		rng := rand.New(rand.NewPCG(3, 5))
+		for i := range count {
+			subject := "delay." + levels[rng.IntN(len(levels))]
+			if i%3 == 0 {
+				subject = fmt.Sprintf("delayin.%dms", 1+rng.IntN(60_000))
+			}
+			lane := strings.ReplaceAll(subject, ".", "-")
+			if i%3 == 0 {
+				lane = "intake"
+			}
+			if err := c.NC.Publish(subject+".orders.x", []byte(lane)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+		back := time.Now()
+		harness.StartBroker(t, s, broker.Config{})
+		time.Sleep(2 * time.Minute)
+		got := c.Arrivals("ORDERS")
+		if len(got) != count {
+			t.Fatalf("%d arrived, want %d", len(got), count)
+		}
+		lanes := make(map[string]time.Time)
+		var latest time.Time
+		overdue := 0
+		for i, m := range got {
+			if m.Due.After(back) {
+				if !m.At.Equal(m.Due) {
+					t.Fatalf("%s came at %s, due %s", m.Body, m.At, m.Due)
+				}
+				continue
+			}
+			if overdue++; !m.At.Equal(back) {
+				t.Fatalf("%s came at %s, want all that was overdue at %s", m.Body, m.At, back)
+			}
+			if m.Due.Before(lanes[m.Body]) {
+				t.Fatalf("number %d, %s, was due %s, and one before it in its lane %s", i, m.Body, m.Due, lanes[m.Body])
+			}
+			if latest.Sub(m.Due) > 100*time.Millisecond {
+				t.Fatalf("number %d, %s, was due %s, one before it %s", i, m.Body, m.Due, latest)
+			}
+			lanes[m.Body] = m.Due
+			if m.Due.After(latest) {
+				latest = m.Due
+			}
+		}
+		if overdue < count/3 {
+			t.Errorf("%d were overdue: too few to tell", overdue)
+		}
+		c.CheckEmpty()
+	})
+}
+
+// TestOldestDueFirstBeyondMemory: a level has many times more overdue messages than fit into memory. Some of them came
+// there by a hop, and are due later than their neighbours. All go out in the order of their due times.
+func TestOldestDueFirstBeyondMemory(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		a := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "10s 1m")})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		for range 50 { // these hop into 10s, due up to ten seconds after they leave it
+			c.Publish("delayin.19s.orders.x", "")
+			time.Sleep(20 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		a.Stop()
+		for range 3000 {
+			c.Publish("delay.10s.orders.x", "")
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "10s 1m"), HoldMessages: 300})
+		time.Sleep(time.Minute)
+		var last time.Time
+		got := c.Arrivals("ORDERS")
+		for i, m := range got {
+			if m.Due.Before(last) {
+				t.Fatalf("number %d was due %s, the one before it %s", i, m.Due, last)
+			}
+			last = m.Due
+		}
+		if len(got) != 3050 {
+			t.Errorf("%d arrived, want 3050", len(got))
+		}
+		c.CheckEmpty()
+	})
+}
+
+// TestSpillMakesNothingLate: an intake that holds all it may stores messages that are due much later in levels. It
+// takes no level that is longer than the time that remains, where a message would wait behind those that are due later.
+func TestSpillMakesNothingLate(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1m 10m 1h"), HoldMessages: 512})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		c.Many("delay.1m.orders.level", 1000) // so that the level, which holds 256, reads no further
+		time.Sleep(time.Second)
+		const count = 2000
+		for i := range count {
+			c.Publish("delayin.20s.orders.x", fmt.Sprint(i))
+		}
+		time.Sleep(5 * time.Minute)
+		n := 0
+		for _, m := range c.Arrivals("ORDERS") {
+			if m.Subject != "orders.x" {
+				continue
+			}
+			if n++; !m.At.Equal(m.Due) {
+				t.Fatalf("%s came %s late", m.Body, m.At.Sub(m.Due))
+			}
+		}
+		if n != count {
+			t.Errorf("%d arrived, want %d", n, count)
+		}
+	})
+}
+
+// TestPrefixChanged says what a changed prefix leaves behind.
+func TestPrefixChanged(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const words = "messages wait for ever under another prefix"
+		start := func(prefix string) (*harness.Instance, int) {
+			log := harness.NewCountingLog()
+			i := harness.StartBroker(t, s, broker.Config{Prefix: prefix, Log: slog.New(log)})
+			return i, log.Of(words)
+		}
+		a, said := start("delay")
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		c.Publish("delay.1m.orders.x", "x")
+		if b, of := start("beside"); said+of != 0 { // whose messages a broker reads
+			t.Errorf("beside a broker that reads them, it says %d times that messages are left behind", said+of)
+		} else {
+			b.Stop()
+		}
+		a.Stop()
+		b, said := start("later")
+		if said != 1 {
+			t.Errorf("after the prefix was changed, it says %d times that messages are left behind, want once", said)
+		}
+		time.Sleep(time.Hour)
+		if got := len(in.All()); got != 0 {
+			t.Errorf("%d came without a broker of their prefix", got)
+		}
+		b.Stop()
+		start("delay")
+		time.Sleep(time.Minute)
+		if got := len(in.All()); got != 1 {
+			t.Errorf("%d came when the prefix was changed back, want 1", got)
+		}
+	})
+}

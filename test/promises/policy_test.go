@@ -1,0 +1,121 @@
+package promises
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/config"
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// byTarget is a configuration in which shop.mail is tried three times, after 2s and 10m, and others four times.
+func byTarget(t *testing.T) broker.Config {
+	return broker.Config{
+		RetryLadder: harness.Ladder(t, "1s 5s"),
+		RetryRules:  config.RetryWaits{{Pattern: "shop.mail", Value: harness.Ladder(t, "2s 10m")}},
+		Attempts:    4, AttemptRules: config.RetryLimits{{Pattern: "shop.mail", Value: 3}},
+	}
+}
+
+// TestRetriesByTarget: each target is tried as often, and exactly when, its rule says, and none waits for another's.
+func TestRetriesByTarget(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, byTarget(t))
+		c := harness.NewClient(t, s)
+		mail := service(c, "shop.mail", func(int) *nats.Msg { return fails("no") })
+		other := service(c, "shop.sms", func(int) *nats.Msg { return fails("no") })
+		start := time.Now()
+		for _, target := range []string{"shop.mail", "shop.sms"} {
+			c.Publish("delay.5s."+target, target, message.HeaderDeliver, "request")
+		}
+		time.Sleep(time.Hour)
+		if got, want := offsets(mail.All(), start), "5s/ 7s/1 10m7s/2"; got != want {
+			t.Errorf("shop.mail: attempts at %s, want %s", got, want)
+		}
+		if got, want := offsets(other.All(), start), "5s/ 6s/1 11s/2 16s/3"; got != want {
+			t.Errorf("shop.sms: attempts at %s, want %s", got, want)
+		}
+		if got, want := harness.Bodies(c.Dead()[string(message.Undelivered)]), "shop.mail shop.sms"; got != want {
+			t.Errorf("dead letters of %q, want %q", got, want)
+		}
+		c.CheckEmptyBut("DELAY_DEAD")
+	})
+}
+
+// TestMaxAttempts: a message may be tried less often than its target allows. That travels through hops and retries, is
+// nothing of its target's, and stays with the dead letter. To ask for more is a bad request.
+func TestMaxAttempts(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, byTarget(t))
+		c := harness.NewClient(t, s)
+		in := service(c, "shop.sms", func(int) *nats.Msg { return fails("no") })
+		start := time.Now()
+		publish := func(subject, most string) {
+			c.Publish(subject, most, message.HeaderDeliver, "request", message.HeaderMaxAttempts, most)
+		}
+		publish("delayin.90s.shop.sms", "2") // two hops
+		publish("delay.5s.shop.sms", "5")
+		publish("delay.5s.shop.mail", "4")
+		publish("delay.5s.shop.sms", "few")
+		time.Sleep(time.Hour)
+		if got, want := offsets(in.All(), start), "1m30s/ 1m31s/1"; got != want {
+			t.Errorf("attempts at %s, want %s", got, want)
+		}
+		for _, a := range in.All() {
+			if a.Header.Get(message.HeaderMaxAttempts) != "" {
+				t.Error("at its target it has Delay-Max-Attempts")
+			}
+		}
+		letters := c.Dead()
+		refused := letters[string(message.Undelivered)]
+		if len(refused) != 1 || refused[0].Header.Get(message.HeaderMaxAttempts) != "2" ||
+			!strings.HasPrefix(refused[0].Header.Get(message.HeaderError), "the target refused all of 2 attempts") {
+			t.Errorf("undelivered: %v, want the one that asked for two attempts", refused)
+		}
+		bounds := map[string]string{"4": "from 1 to 3,", "5": "from 1 to 4,", "few": "from 1 to 4,"}
+		for _, l := range letters[string(message.BadOption)] {
+			if want := bounds[l.Body]; want == "" || !strings.Contains(l.Header.Get(message.HeaderError), want) {
+				t.Errorf("%s: %q, want the bound %q", l.Body, l.Header.Get(message.HeaderError), want)
+			}
+			delete(bounds, l.Body)
+		}
+		if len(bounds) != 0 {
+			t.Errorf("no dead letters of %v", bounds)
+		}
+		c.CheckEmptyBut("DELAY_DEAD")
+	})
+}
+
+// TestRetryLaneRetires: what waits in a lane that no rule names any more is delivered all the same.
+func TestRetryLaneRetires(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		first := harness.StartBroker(t, s, byTarget(t))
+		c := harness.NewClient(t, s)
+		in := service(c, "shop.mail", func(n int) *nats.Msg {
+			if n < 3 {
+				return fails("no")
+			}
+			return &nats.Msg{}
+		})
+		start := time.Now()
+		c.Publish("delay.5s.shop.mail", "x", message.HeaderDeliver, "request")
+		time.Sleep(time.Minute)
+		first.Stop()
+		harness.StartBroker(t, s, broker.Config{})
+		time.Sleep(time.Hour)
+		if got, want := offsets(in.All(), start), "5s/ 7s/1 10m7s/2"; got != want {
+			t.Errorf("attempts at %s, want %s", got, want)
+		}
+		c.CheckNoDead()
+		c.CheckEmpty()
+	})
+}

@@ -1,0 +1,170 @@
+package promises
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestRateAfterTheServerWasAway: the server is away for ten seconds, in which 100 messages had their turns at the rate
+// of a target. When it is back they come at that rate, in order, before those whose turns come later.
+func TestRateAfterTheServerWasAway(t *testing.T) { // not in parallel: see natstest.DropTimers
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const rate, flood = 10, 200
+		harness.StartBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}, Log: harness.Quiet})
+		c := harness.NewClient(t, s)
+		c.Target("SLOW", "slow.>")
+		for i := range flood {
+			c.Publish("delay.1s.slow.x", fmt.Sprintf("%06d", i))
+		}
+		time.Sleep(5 * time.Second)
+		s.Restart(10 * time.Second)
+		time.Sleep(2 * time.Minute)
+		got := c.Arrivals("SLOW")
+		harness.CheckInOrder(t, got, flood)
+		for i := rate; i < len(got); i++ {
+			if took := got[i].At.Sub(got[i-rate].At); took < time.Second-time.Millisecond {
+				t.Fatalf("%d came within %s, up to number %d", rate+1, took, i)
+			}
+		}
+		c.CheckNoDead()
+		c.CheckEmpty()
+	})
+}
+
+// TestSilenceOfARatedTargetIsCounted: a target with a rate should acknowledge, and never does. Each message is repeated
+// in its turn, so that its silences are counted: it becomes a dead letter after the third.
+func TestSilenceOfARatedTargetIsCounted(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const flood = 20
+		harness.StartBroker(t, s,
+			broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: 1}}, Attempts: 1, Log: harness.Quiet})
+		c := harness.NewClient(t, s)
+		c.Silent("slow.>")
+		c.Many("delay.1s.slow.x", flood, message.HeaderDeliver, "stream")
+		time.Sleep(time.Minute)
+		if got := len(c.Dead()[string(message.Undelivered)]); got != flood {
+			t.Errorf("%d dead letters after a minute, want %d", got, flood)
+		}
+	})
+}
+
+// TestRateAfterKills: the broker is killed again and again while 1,200 messages wait for their turns. What it moved
+// just before it died is moved again, and the copies take turns; they are few, so that the rate is used in full soon
+// after each kill, and everything is out about as soon as it can be.
+func TestRateAfterKills(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const rate, flood, kills, away = 20, 1200, 8, 300 * time.Millisecond
+		cfg := broker.Config{Instance: "one", Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}, Log: harness.Quiet}
+		c := harness.NewClient(t, s)
+		c.Target("SLOW", "slow.>")
+		sent := c.Subscribe("slow.>")
+		b := harness.StartBroker(t, s, cfg)
+		for i := range flood {
+			subject := []string{"delay.3s.slow.x", "delayin.3100ms.slow.x", "delay.5s.slow.x", "delay.7s.slow.x"}[i%4]
+			c.Publish(subject, fmt.Sprintf("%06d", i))
+		}
+		for range kills {
+			time.Sleep(6 * time.Second)
+			b.Crash()
+			time.Sleep(away)
+			b = harness.StartBroker(t, s, cfg)
+		}
+		time.Sleep(5 * time.Minute)
+		got := c.Arrivals("SLOW")
+		if len(got) != flood {
+			t.Fatalf("%d arrived, want %d", len(got), flood)
+		}
+		const turns = flood * time.Second / rate
+		if took := got[flood-1].At.Sub(got[0].At); took > turns+kills*(away+time.Second) {
+			t.Errorf("it took %s, want the %s of the turns, and little more than a second for each kill", took, turns)
+		}
+		all := sent.All()
+		if copies := len(all) - flood; copies > kills*rate {
+			t.Errorf("%d copies were sent, want no more than a second's for each of %d kills", copies, kills)
+		}
+		for i := rate + 1; i < len(all); i++ {
+			if took := all[i].At.Sub(all[i-rate-1].At); took < time.Second-time.Millisecond {
+				t.Fatalf("%d came within %s, up to number %d", rate+2, took, i)
+			}
+		}
+		c.CheckNoDead()
+		c.CheckEmpty()
+	})
+}
+
+// TestPausedAgainAtItsRate: a target with a rate is paused and resumed several times, for longer and for shorter than
+// before, while most of its messages wait for their turns. They come in the order in which they are due, each exactly
+// one turn behind the one before but for the pauses, whichever lanes they came from. What is published meanwhile is
+// behind them.
+func TestPausedAgainAtItsRate(t *testing.T) {
+	t.Parallel()
+	const rate, flood = 20, 400
+	for name, subjects := range map[string][]string{
+		"one level":   {"delay.1s.slow.x"},
+		"three lanes": {"delay.1s.slow.x", "delayin.1s.slow.x", "delaytimer.k%d.slow.x"},
+	} {
+		for resumptions := 1; resumptions <= 4; resumptions++ {
+			t.Run(fmt.Sprintf("%s, resumed %d times", name, resumptions), func(t *testing.T) {
+				t.Parallel()
+				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+					harness.StartBroker(t, s, broker.Config{Timers: true, Log: harness.Quiet,
+						Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}})
+					c, o := harness.NewClient(t, s), harness.Operator(t, s)
+					c.Target("SLOW", "slow.>")
+					count := 0
+					publish := func() {
+						subject, headers := subjects[count%len(subjects)], []string(nil)
+						if strings.HasPrefix(subject, "delaytimer.") {
+							subject, headers = fmt.Sprintf(subject, count), []string{message.HeaderFor, "1s"}
+						}
+						c.Publish(subject, fmt.Sprintf("%06d", count), headers...)
+						count++
+						time.Sleep(2 * time.Millisecond)
+					}
+					for range flood {
+						publish()
+					}
+					for i := range resumptions {
+						harness.MustPause(t, o, "slow.>")
+						publish()
+						before := harness.Pending(c, "SLOW")
+						time.Sleep([]time.Duration{10 * time.Second, 3 * time.Second, time.Second / 2, 7 * time.Second}[i])
+						if got := harness.Pending(c, "SLOW"); got != before {
+							t.Errorf("paused, %d came", got-before)
+						}
+						harness.MustResume(t, o, "slow.>")
+						publish()
+						time.Sleep(time.Duration(4-i) * time.Second)
+					}
+					time.Sleep(time.Minute)
+					got := c.Arrivals("SLOW")
+					harness.CheckInOrder(t, got, count)
+					waits := 0
+					for i := 1; i < len(got); i++ {
+						switch apart := got[i].At.Sub(got[i-1].At); {
+						case apart < time.Second/rate:
+							t.Fatalf("number %d came %s behind the one before it", i, apart)
+						case apart > time.Second/rate:
+							waits++
+						}
+					}
+					if waits != resumptions {
+						t.Errorf("%d messages came later than in the next turn, want one for each of %d pauses", waits, resumptions)
+					}
+					c.CheckNoDead()
+					c.CheckEmptyBut("DELAY_TIMERS")
+				})
+			})
+		}
+	}
+}

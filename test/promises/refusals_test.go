@@ -1,0 +1,173 @@
+package promises
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/config"
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestRefusalsAreLogged: the first refusal of a target is said at once, with the reason, the others once a minute with
+// how many there were, whatever lanes they come from, and one target takes nothing from what is said of another.
+func TestRefusalsAreLogged(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		log := harness.NewLineLog("target refuses")
+		harness.StartBroker(t, s, broker.Config{Log: log.Logger()})
+		c := harness.NewClient(t, s)
+		service(c, "shop.mail", func(int) *nats.Msg { return fails("no stock") })
+		service(c, "shop.sms", func(n int) *nats.Msg { return fails(fmt.Sprint("try ", n)) })
+		log.Start = time.Now()
+		for range 3 {
+			c.Publish("delay.5s.shop.mail", "x", message.HeaderDeliver, "request")
+		}
+		c.Publish("delay.7s.shop.sms", "x", message.HeaderDeliver, "request")
+		time.Sleep(2 * time.Minute)
+		log.Check(t, // attempts at 5s, 6s, 11s, 41s, 71s, 101s; and two seconds later
+			`time=5s msg="target refuses" target=shop.mail reason="the service says 500 no stock" attempt=1 of=20`,
+			`time=7s msg="target refuses" target=shop.sms reason="the service says 500 try 1" attempt=1 of=20`,
+			`time=1m11s msg="target refuses" target=shop.mail reason="the service says 500 no stock" attempt=5 of=20 more=11`,
+			`time=1m13s msg="target refuses" target=shop.sms reason="the service says 500 try 5" attempt=5 of=20 more=3`,
+		)
+	})
+}
+
+// TestRefusalsOfManyTargets: subjects with ids in them fill no log, and what is not said is counted.
+func TestRefusalsOfManyTargets(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		log := harness.NewLineLog("target refuses")
+		harness.StartBroker(t, s, broker.Config{RetryLadder: harness.Ladder(t, "1m"), Log: log.Logger()})
+		c := harness.NewClient(t, s)
+		const targets = 300
+		for n := range targets { // nobody listens
+			c.Publish(fmt.Sprint("delay.5s.orders.", n), "x", message.HeaderDeliver, "core")
+		}
+		time.Sleep(30 * time.Second)
+		const most = 65 // in a minute
+		if got := len(log.All()); got != most {
+			t.Fatalf("%d lines, want %d", got, most)
+		}
+		time.Sleep(time.Minute)
+		more := log.All()[most:]
+		if got := len(more); got > most {
+			t.Errorf("%d lines in another minute, want %d at most", got, most)
+		}
+		if want := fmt.Sprint("others=", targets-most); !strings.Contains(strings.Join(more, "\n"), want) {
+			t.Errorf("got no %q in\n%s", want, strings.Join(more, "\n"))
+		}
+	})
+}
+
+// TestDeadLettersAreLogged: the line names the target.
+func TestDeadLettersAreLogged(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		log := harness.NewLineLog("dead letter")
+		harness.StartBroker(t, s, broker.Config{Attempts: 1, Log: log.Logger()})
+		c := harness.NewClient(t, s)
+		log.Start = time.Now()
+		c.Publish("delay.5s.shop.mail", "x", message.HeaderDeliver, "core")
+		time.Sleep(time.Minute)
+		l := c.Dead()["undelivered"][0]
+		log.Check(t, `time=5s msg="dead letter" stream=DELAY_5s code=undelivered target=shop.mail id=`+l.ID+
+			` reason="the target refused all of 1 attempts, lastly: nobody listens on the subject (503)"`)
+	})
+}
+
+// TestLastReasonTravels: between lanes a message says why it was refused last; at its target it does not.
+func TestLastReasonTravels(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{Attempts: 5})
+		c := harness.NewClient(t, s)
+		in := service(c, "svc", func(n int) *nats.Msg {
+			if n > 2 {
+				return &nats.Msg{}
+			}
+			return fails(fmt.Sprint("try ", n))
+		})
+		c.Publish("delay.5s.svc", "x", message.HeaderDeliver, "request")
+		for n, stream := range []string{"DELAY_RETRY_1s", "DELAY_RETRY_5s"} {
+			time.Sleep(5500*time.Millisecond - time.Duration(n)*4*time.Second)
+			all := c.Arrivals(stream)
+			if len(all) != 1 {
+				t.Fatalf("%s holds %d messages, want one", stream, len(all))
+			}
+			for name, want := range map[string]string{
+				message.HeaderLastError: fmt.Sprint("the service says 500 try ", n+1), message.HeaderAttempts: fmt.Sprint(n + 1),
+				message.HeaderAllowed: "5", message.HeaderDeferred: "",
+			} {
+				if got := all[0].Header.Get(name); got != want {
+					t.Errorf("in %s, %s is %q, want %q", stream, name, got, want)
+				}
+			}
+		}
+		time.Sleep(time.Minute)
+		if got := len(in.All()); got != 3 {
+			t.Errorf("%d deliveries, want 3", got)
+		}
+		for _, a := range in.All() {
+			for _, name := range []string{message.HeaderLastError, message.HeaderDeferred, message.HeaderAllowed} {
+				if a.Header.Get(name) != "" {
+					t.Errorf("at its target it has %s", name)
+				}
+			}
+		}
+		c.CheckNoDead()
+		c.CheckEmpty()
+	})
+}
+
+// TestRetriesWithJitter: of messages that a target has refused together, each comes again at a time of its own. None
+// comes before its wait is over, and none later than the jitter says. The part beyond the retry lane may be longer than
+// any message is held in memory.
+func TestRetriesWithJitter(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const count = 40
+		harness.StartBroker(t, s, broker.Config{
+			RetryLadder: harness.Ladder(t, "1m"), RetryJitter: config.RetryJitter{{Pattern: "svc", Value: 20}},
+		})
+		c := harness.NewClient(t, s)
+		in := service(c, "svc", func(n int) *nats.Msg {
+			if n <= count {
+				return fails("not yet")
+			}
+			return &nats.Msg{}
+		})
+		due := time.Now().Add(5 * time.Second)
+		for i := range count {
+			c.Publish(fmt.Sprintf("delayat.%d.svc", due.UnixMilli()), strconv.Itoa(i), message.HeaderDeliver, "request")
+		}
+		time.Sleep(10 * time.Minute)
+		all := in.All()
+		if len(all) != 2*count {
+			t.Fatalf("%d attempts, want two for each of %d", len(all), count)
+		}
+		times := make(map[time.Duration]int)
+		for _, a := range all[count:] {
+			after := a.At.Sub(due)
+			if after < time.Minute || after >= 72*time.Second || after%time.Millisecond != 0 {
+				t.Errorf("%s came again after %s, want a whole millisecond from 1m0s to 1m12s", a.Body, after)
+			}
+			times[after.Truncate(time.Second)]++
+		}
+		for after, n := range times {
+			if n > count/3 {
+				t.Errorf("%d of %d came again after %s", n, count, after)
+			}
+		}
+		c.CheckNoDead()
+		c.CheckEmpty()
+	})
+}

@@ -1,0 +1,158 @@
+package promises
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestRestoredUnderABlockedReader restores a level from a backup while its reader is paused, because its owner holds as
+// many messages as it may; so neither notices. New messages get the sequences of old ones. If the backup is of an older
+// server, even the stream's time of creation is the same. The owner's next commit must not remove the new messages.
+func TestRestoredUnderABlockedReader(t *testing.T) {
+	t.Parallel()
+	for name, backUp := range backupKinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				harness.StartBroker(t, s, broker.Config{})
+				c := harness.NewClient(t, s)
+				c.Target("ORDERS", "orders.>")
+				start := time.Now()
+				c.Many("delay.1h.orders.before", 50)
+				time.Sleep(time.Second)
+				backup := backUp(s, c, "DELAY_1h")
+				c.Many("delay.1h.orders.forgotten", 50)
+				time.Sleep(30 * time.Minute)
+				c.Many("delay.1h.orders.forgotten", 900) // more than are read half an hour ahead
+				time.Sleep(time.Minute)
+				c.Remove("DELAY_1h")
+				natstest.Restore(t, c.NC, backup)
+				const later = 1000
+				c.Many("delay.1h.orders.new", later)
+				time.Sleep(time.Until(start.Add(3 * time.Hour)))
+				count := make(map[string]int)
+				for _, a := range c.Arrivals("ORDERS") {
+					count[strings.TrimPrefix(a.Subject, "orders.")]++
+				}
+				if count["new"] != later || count["before"] != 50 {
+					t.Errorf("%d of %d new messages arrived, and %d of 50 older ones; want all, once", count["new"],
+						later, count["before"])
+				}
+				c.CheckNoDead()
+				c.CheckEmpty()
+			})
+		})
+	}
+}
+
+// backupKinds are the formats of a backup: that of current servers, and that of servers before 2.15.
+var backupKinds = map[string]func(*natstest.Server, *harness.Client, string) natstest.Backup{
+	"backup": func(_ *natstest.Server, c *harness.Client, stream string) natstest.Backup {
+		return natstest.SaveStream(c.T, c.NC, stream)
+	},
+	"backup before 2.15": func(s *natstest.Server, c *harness.Client, stream string) natstest.Backup {
+		return s.SaveFiles(c.NC, stream)
+	},
+}
+
+// TestRestoredElsewhere restores the streams on another server. Pending messages arrive there when they are due, under
+// the same ids.
+func TestRestoredElsewhere(t *testing.T) {
+	t.Parallel()
+	for name, backUp := range backupKinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				cfg := broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m 10m 1h 2h")}
+				b := harness.StartBroker(t, s, cfg)
+				c := harness.NewClient(t, s)
+				start := time.Now()
+				due := make(map[string]time.Duration)
+				for _, delay := range []string{"1h", "90m", "3h"} {
+					due[delay], _ = time.ParseDuration(delay)
+					c.Publish("delay."+delay+".orders.x", delay)
+				}
+				ack := c.Publish("delay.2h.orders.x", "2h")
+				due["2h"] = 2 * time.Hour
+				id := fmt.Sprintf("%s-%d-%d", ack.Stream, ack.Sequence, start.UnixNano())
+				time.Sleep(time.Minute) // some have hopped
+				b.Stop()
+				var all []natstest.Backup
+				for name := range c.JS.StreamNames(context.Background()).Name() {
+					all = append(all, backUp(s, c, name))
+				}
+				s.Stop()
+
+				elsewhere := natstest.Run(t, dir)
+				c = harness.NewClient(t, elsewhere)
+				c.Target("ORDERS", "orders.>")
+				for _, backup := range all {
+					natstest.Restore(t, c.NC, backup)
+				}
+				harness.StartBroker(t, elsewhere, cfg)
+				time.Sleep(4 * time.Hour)
+				got := c.Arrivals("ORDERS")
+				if len(got) != len(due) {
+					t.Errorf("arrived %q, want all %d once", harness.Bodies(got), len(due))
+				}
+				for _, a := range got {
+					if want := start.Add(due[a.Body]); !a.At.Equal(want) || !a.Due.Equal(want) {
+						t.Errorf("%s came at %s saying it was due %s, want %s", a.Body, a.At, a.Due, want)
+					}
+					if a.Body == "2h" && a.ID != id {
+						t.Errorf("its id is %q, want %q as before", a.ID, id)
+					}
+				}
+				c.CheckNoDead()
+				c.CheckEmpty()
+			})
+		})
+	}
+}
+
+// TestRestoredOverLiveHistory restores a level under a running broker. Messages that were delivered since the backup
+// are delivered again, at once and under the same ids. Later messages arrive on time.
+func TestRestoredOverLiveHistory(t *testing.T) {
+	t.Parallel()
+	for name, backUp := range backupKinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				harness.StartBroker(t, s, broker.Config{})
+				c := harness.NewClient(t, s)
+				c.Target("ORDERS", "orders.>")
+				c.Publish("delay.1m.orders.x", "before")
+				time.Sleep(time.Second)
+				backup := backUp(s, c, "DELAY_1m")
+				c.Publish("delay.1m.orders.x", "since")
+				time.Sleep(time.Hour)
+				c.Remove("DELAY_1m")
+				natstest.Restore(t, c.NC, backup)
+				restored := time.Now()
+				c.Publish("delay.1m.orders.x", "after")
+				time.Sleep(time.Hour)
+				got := c.Arrivals("ORDERS")
+				if got, want := harness.Bodies(got), "after before×2 since"; got != want {
+					t.Fatalf("arrived %q, want %q", got, want)
+				}
+				if got[0].ID != got[2].ID || got[2].Body != "before" || got[2].At.Sub(restored) > 5*time.Second {
+					t.Errorf("the third is %s with id %s, %s after the restore; want the first at once, with id %s",
+						got[2].Body, got[2].ID, got[2].At.Sub(restored), got[0].ID)
+				}
+				if want := restored.Add(time.Minute); !got[3].At.Equal(want) {
+					t.Errorf("%s came at %s, want %s", got[3].Body, got[3].At, want)
+				}
+				c.CheckNoDead()
+				c.CheckEmpty()
+			})
+		})
+	}
+}

@@ -1,0 +1,337 @@
+package promises
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+const (
+	// outage is longer than all attempts at a target that refuses: 1s, 5s and 18 times 30s between them.
+	outage = 10 * time.Minute
+	// resumes is how soon the broker works again when there is room: the longest pause between two tries.
+	resumes = 3200 * time.Millisecond
+)
+
+func accountMemory(c *harness.Client, s *natstest.Server) harness.Storage {
+	return harness.AccountLimit(c, s, func(l *server.JetStreamAccountLimits) { l.MaxMemory = 0 })
+}
+
+// serverStorage is the server's own limit, which must be small: another stream fills it.
+func serverStorage(c *harness.Client) harness.Storage {
+	c.Target("OTHER", "other")
+	return harness.Storage{Code: 10023, Fill: func() {
+		for c.TryPublish("other", string(make([]byte, 64<<10))) == nil {
+		}
+	}, Lift: func() {
+		c.T.Helper()
+		c.Remove("OTHER")
+	}}
+}
+
+// checkFull fails unless the server refuses to store a message.
+func checkFull(c *harness.Client, st harness.Storage) {
+	c.T.Helper()
+	err := c.TryPublish("orders.full", "x")
+	var refusal *jetstream.APIError
+	if !errors.As(err, &refusal) || refusal.ErrorCode != st.Code {
+		c.T.Fatalf("a publish answers %v, want the refusal %d", err, st.Code)
+	}
+}
+
+// inLanes is the number of messages in all lanes of the broker.
+func inLanes(c *harness.Client) int {
+	c.T.Helper()
+	n := 0
+	list := c.JS.ListStreams(context.Background())
+	for info := range list.Info() {
+		if kind := info.Config.Metadata["delaybroker.kind"]; kind != "" && kind != "dead" {
+			n += int(c.Waiting(info))
+		}
+	}
+	return n
+}
+
+// TestStorageFullAtDue: the account's storage limit is reached before messages are due, or before they have to hop, and
+// lifted after longer than all attempts at a target that refuses. Until then nothing is purged. Then everything that
+// was due is delivered at once, without a restart and without dead letters: there was no room for the messages, but no
+// target has refused them.
+func TestStorageFullAtDue(t *testing.T) {
+	const count = 20
+	tests := map[string]struct {
+		subject string        // of the requests
+		delay   time.Duration // what they ask for
+		full    time.Duration // after the publish
+		lifted  time.Duration
+	}{
+		"in a level":          {"delay.10s.orders.x", 10 * time.Second, 5 * time.Second, outage},
+		"in the intake":       {"delayin.2s500ms.orders.x", 2500 * time.Millisecond, time.Second, outage},
+		"before a hop":        {"delayin.2m30s.orders.x", 150 * time.Second, time.Minute, outage},
+		"on the wheel":        {"delay.10s.orders.x", 10 * time.Second, 10*time.Second - time.Millisecond, outage},
+		"lifted before due":   {"delayin.2m30s.orders.x", 150 * time.Second, time.Minute, 140 * time.Second},
+		"lifted when retried": {"delay.10s.orders.x", 10 * time.Second, 5 * time.Second, 15 * time.Second},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				harness.StartBroker(t, s, broker.Config{Log: harness.Quiet})
+				c := harness.NewClient(t, s)
+				c.Target("ORDERS", "orders.>")
+				account := harness.AccountStorage(c, s)
+				start := time.Now()
+				c.Many(tt.subject, count)
+				time.Sleep(time.Until(start.Add(tt.full)))
+				account.Fill()
+				checkFull(c, account)
+				time.Sleep(time.Until(start.Add(tt.lifted)))
+				if got := inLanes(c); got != count {
+					t.Errorf("while nothing can be stored the lanes hold %d messages, want all %d", got, count)
+				}
+				account.Lift()
+				latest := start.Add(max(tt.delay, tt.lifted+resumes))
+				if tt.lifted < tt.delay {
+					latest = start.Add(tt.delay)
+				}
+				time.Sleep(resumes + time.Minute)
+				checkWithin(c, "ORDERS", count, latest)
+				c.CheckNoDead()
+				c.CheckEmpty()
+			})
+		})
+	}
+}
+
+// TestStorageFullUntilDue: the limit is lifted just before the first of many messages is due. They all wait for their
+// hop and are tried again at intervals. None is late, wherever in such an interval the limit is lifted.
+func TestStorageFullUntilDue(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{Log: harness.Quiet})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		account := harness.AccountStorage(c, s)
+		const first, step, count = 150 * time.Second, 20 * time.Millisecond, 200
+		start := time.Now()
+		for n := range count {
+			c.Publish(fmt.Sprintf("delayin.%dms.orders.x", (first+time.Duration(n)*step).Milliseconds()), fmt.Sprint(n))
+		}
+		time.Sleep(time.Minute)
+		account.Fill()
+		time.Sleep(time.Until(start.Add(first - time.Millisecond)))
+		account.Lift()
+		time.Sleep(time.Minute)
+		all := c.Arrivals("ORDERS")
+		if len(all) != count {
+			t.Errorf("%d arrived, want %d", len(all), count)
+		}
+		for _, a := range all {
+			if late := a.At.Sub(a.Due); late != 0 {
+				t.Errorf("%s came %s after it was due", a.Body, late)
+			}
+		}
+		c.CheckNoDead()
+		c.CheckEmpty()
+	})
+}
+
+// checkWithin fails unless a stream has this many messages, each once, none early and none after latest.
+func checkWithin(c *harness.Client, stream string, count int, latest time.Time) {
+	c.T.Helper()
+	ids := make(map[string]bool)
+	for _, a := range c.Arrivals(stream) {
+		ids[a.ID] = true
+		if a.At.Before(a.Due) || a.At.After(latest) {
+			c.T.Errorf("%s came %s after it was due, and %s after the last moment", a.Body, a.At.Sub(a.Due),
+				a.At.Sub(latest))
+		}
+	}
+	if all := c.Arrivals(stream); len(ids) != count || len(all) != count {
+		c.T.Errorf("%d messages with %d ids arrived, want %d", len(all), len(ids), count)
+	}
+}
+
+// TestStorageOfServerFull is TestStorageFullAtDue with the server's limit, and with a broker that is replaced
+// meanwhile.
+func TestStorageOfServerFull(t *testing.T) {
+	t.Parallel()
+	natstest.BubbleWith(t, server.Options{JetStreamMaxStore: 1 << 20}, func(t *testing.T, s *natstest.Server) {
+		first := harness.StartBroker(t, s, broker.Config{Log: harness.Quiet})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		disk := serverStorage(c)
+		const count = 20
+		c.Many("delay.10s.orders.x", count/2)
+		c.Many("delayin.2m30s.orders.x", count/2)
+		time.Sleep(5 * time.Second)
+		disk.Fill()
+		checkFull(c, disk)
+		time.Sleep(outage)
+		first.Stop()
+		harness.StartBroker(t, s, broker.Config{Log: harness.Quiet})
+		time.Sleep(outage)
+		if got := inLanes(c); got != count {
+			t.Errorf("while nothing can be stored the lanes hold %d messages, want all %d", got, count)
+		}
+		disk.Lift()
+		lifted := time.Now()
+		time.Sleep(time.Minute)
+		checkWithin(c, "ORDERS", count, lifted.Add(resumes))
+		c.CheckNoDead()
+		c.CheckEmpty()
+	})
+}
+
+// TestStorageFullForDeadLetters: the limit is reached before dead letters and retries have to be stored. They are
+// stored once when there is room, and a target that exists by then gets its message.
+func TestStorageFullForDeadLetters(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		first := harness.StartBroker(t, s, broker.Config{Attempts: 3, Log: harness.Quiet})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		account := harness.AccountStorage(c, s)
+		c.Publish("delay.10s.orders.x", "late", message.HeaderExpires, "1m")
+		c.Publish("delay.10s.nobody.x", "refused")
+		c.Publish("delay.7s.later.x", "retried")
+		time.Sleep(7*time.Second + 500*time.Millisecond) // in its retry lane
+		c.Target("LATER", "later.>")
+		first.Stop()
+		c.Publish("delayin.soon.orders.x", "bad")
+		account.Fill()
+		harness.StartBroker(t, s, broker.Config{Attempts: 3, Log: harness.Quiet})
+		time.Sleep(outage)
+		if got := inLanes(c); got != 4 {
+			t.Errorf("while nothing can be stored the lanes hold %d messages, want all 4", got)
+		}
+		account.Lift()
+		time.Sleep(time.Minute)
+		for code, want := range map[message.Code]string{message.Expired: "late", message.Undelivered: "refused",
+			message.BadTime: "bad"} {
+			if got := harness.Bodies(c.Dead()[string(code)]); got != want {
+				t.Errorf("dead letters %s: %q, want %q", code, got, want)
+			}
+		}
+		if got := harness.Bodies(c.Arrivals("LATER")); got != "retried" {
+			t.Errorf("what waited for its second attempt arrived as %q, want it once", got)
+		}
+		if got := len(c.Arrivals("ORDERS")); got != 0 {
+			t.Errorf("%d arrived after Delay-Expires, want none", got)
+		}
+		if got := inLanes(c); got != 0 {
+			t.Errorf("the lanes still hold %d messages", got)
+		}
+	})
+}
+
+// TestTargetHasNoRoom: only the target's stream has no room, since it is in memory and the lanes are in files. However
+// long that lasts, it does not count as a refusal. Meanwhile the messages wait in the longest retry lane, and say why.
+func TestTargetHasNoRoom(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{Log: harness.Quiet})
+		c := harness.NewClient(t, s)
+		memoryTarget(c, "ORDERS", "orders.>")
+		memory := accountMemory(c, s)
+		const count = 20
+		c.Many("delay.10s.orders.x", count)
+		memory.Fill()
+		checkFull(c, memory)
+		time.Sleep(outage)
+		for _, m := range c.Arrivals("DELAY_RETRY_30s") {
+			why, refusals := m.Header.Get(message.HeaderDeferred), m.Header.Get(message.HeaderAttempts)
+			if !strings.HasPrefix(why, "JetStream has no room: ") || refusals != "" {
+				t.Errorf("a message waits %q after %q attempts, want none, and that there is no room", why, refusals)
+			}
+		}
+		memory.Lift()
+		lifted := time.Now()
+		time.Sleep(time.Minute)
+		checkWithin(c, "ORDERS", count, lifted.Add(30*time.Second))
+		c.CheckNoDead()
+		c.CheckEmpty()
+	})
+}
+
+// TestRetriesHaveNoRoom is the opposite: the target is missing for longer than all attempts take, and the retry lanes
+// have no room. An attempt does not count unless the retry is stored. When the target exists it gets the messages,
+// although the lanes still have no room.
+func TestRetriesHaveNoRoom(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{Attempts: 3, Log: harness.Quiet})
+		c := harness.NewClient(t, s)
+		account := harness.AccountStorage(c, s)
+		const count = 20
+		c.Many("delay.10s.orders.x", count)
+		account.Fill()
+		time.Sleep(outage)
+		memoryTarget(c, "ORDERS", "orders.>")
+		there := time.Now()
+		time.Sleep(time.Minute)
+		checkWithin(c, "ORDERS", count, there.Add(resumes))
+		c.CheckNoDead()
+		c.CheckEmpty()
+	})
+}
+
+// memoryTarget creates a stream in memory for these subjects.
+func memoryTarget(c *harness.Client, name string, subjects ...string) {
+	c.T.Helper()
+	c.Create(jetstream.StreamConfig{Name: name, Subjects: subjects, Storage: jetstream.MemoryStorage})
+}
+
+// TestSchedulerStuckWhenFull does not test the broker. It shows what the README says about the server's own scheduling:
+// if the account is full when a schedule is due, the server forgets the schedule until its next restart, and reports
+// nothing. If this test fails after an upgrade, a newer server does better, and the README needs a correction.
+func TestSchedulerStuckWhenFull(t *testing.T) { // not in parallel: see natstest.DropTimers
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := harness.NewClient(t, s)
+		c.Create(jetstream.StreamConfig{
+			Name: "ORDERS", Subjects: []string{"schedules.*", "orders.>"}, AllowMsgSchedules: true})
+		schedule := func(n int, after time.Duration) {
+			c.Publish(fmt.Sprintf("schedules.%d", n), fmt.Sprint(n), "Nats-Schedule",
+				"@at "+time.Now().Add(after).UTC().Format(time.RFC3339Nano), "Nats-Schedule-Target", "orders.x")
+		}
+		fired := func() string {
+			var there []harness.Arrival
+			for _, a := range c.Arrivals("ORDERS") {
+				if a.Subject == "orders.x" {
+					there = append(there, a)
+				}
+			}
+			return harness.Bodies(there)
+		}
+		account := harness.AccountStorage(c, s)
+		for n := range 3 {
+			schedule(n, 10*time.Second)
+		}
+		time.Sleep(5 * time.Second)
+		account.Fill()
+		checkFull(c, account)
+		time.Sleep(10 * time.Second)
+		account.Lift()
+		schedule(3, 10*time.Second)
+		time.Sleep(outage)
+		if got, want := fired(), "3"; got != want {
+			t.Errorf("with room for ten minutes, of four schedules %q have fired; nats-server 2.15.2 fires %q",
+				got, want)
+		}
+		s.Restart(time.Second)
+		time.Sleep(time.Minute)
+		if got, want := fired(), "0 1 2 3"; got != want {
+			t.Errorf("after a restart, of four schedules %q have fired; nats-server 2.15.2 fires %q", got, want)
+		}
+	})
+}

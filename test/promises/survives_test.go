@@ -1,0 +1,275 @@
+package promises
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestSurvives stops or crashes the broker while a message waits. The message arrives when it is due, or at once when
+// the broker starts again later.
+func TestSurvives(t *testing.T) {
+	t.Parallel()
+	clean := func(i *harness.Instance) { i.Stop() }
+	crash := func(i *harness.Instance) { i.Crash() }
+	for _, tt := range []struct {
+		name    string
+		subject string
+		wait    time.Duration // what the subject asks for
+		end     func(*harness.Instance)
+		at      time.Duration // when it ends
+		down    time.Duration // how long it is away
+	}{
+		{"stopped in mid-delay", "delay.30m", 30 * time.Minute, clean, 10 * time.Minute, time.Minute},
+		{"crashed in mid-delay", "delay.30m", 30 * time.Minute, crash, 10 * time.Minute, time.Minute},
+		{"stopped on the wheel", "delay.5s", 5 * time.Second, clean, 4800 * time.Millisecond, 100 * time.Millisecond},
+		{"crashed on the wheel", "delayin.2500ms", 2500 * time.Millisecond, crash, 2400 * time.Millisecond,
+			50 * time.Millisecond},
+		{"stopped in mid-chain", "delay.5h", 5 * time.Hour, clean, 4*time.Hour + 20*time.Millisecond, time.Second},
+		{"crashed in mid-chain", "delay.5h", 5 * time.Hour, crash, 4*time.Hour + 20*time.Millisecond, time.Second},
+		{"crashed for ten minutes", "delay.1m", time.Minute, crash, 30 * time.Second, 10 * time.Minute},
+		{"stopped for ten minutes", "delay.15m", 15 * time.Minute, clean, 10 * time.Minute, 10 * time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				first := harness.StartBroker(t, s, broker.Config{})
+				c := harness.NewClient(t, s)
+				c.Target("ORDERS", "orders.>")
+				c.Publish(tt.subject+".orders.expire", "x", "Traceparent", "00-1-2-01")
+				due := time.Now().Add(tt.wait)
+				time.Sleep(tt.at)
+				tt.end(first)
+				time.Sleep(tt.down)
+				back := time.Now()
+				harness.StartBroker(t, s, broker.Config{})
+				time.Sleep(max(0, time.Until(due)) + 30*time.Minute)
+				got := c.Arrivals("ORDERS")
+				want := due
+				if back.After(due) {
+					want = back
+				}
+				if len(got) != 1 {
+					t.Fatalf("%d arrived, want 1", len(got))
+				}
+				if !got[0].At.Equal(want) || !got[0].Due.Equal(due) || got[0].Header.Get("Traceparent") == "" {
+					t.Errorf("came at %s, due %s with %v; want it at %s, due %s, with its headers", got[0].At,
+						got[0].Due, got[0].Header, want, due)
+				}
+				c.CheckNoDead()
+				c.CheckEmpty()
+			})
+		})
+	}
+}
+
+// TestSurvivesServerRestart restarts the server under a running broker.
+func TestSurvivesServerRestart(t *testing.T) { // not in parallel: see natstest.DropTimers
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		start := time.Now()
+		c.Publish("delay.1m.orders.a", "a")
+		c.Publish("delay.10s.orders.b", "b")
+		c.Publish("delayin.2s.orders.c", "c")
+		time.Sleep(time.Second)
+		s.Restart(20 * time.Second)
+		c.CheckArrive("ORDERS", start.Add(22*time.Second), "b", "c") // once the broker has noticed
+		c.CheckArrive("ORDERS", start.Add(time.Minute), "a", "b", "c")
+		for _, a := range c.Arrivals("ORDERS") {
+			if a.Body == "a" && !a.At.Equal(start.Add(time.Minute)) {
+				t.Errorf("a came at %s, want %s", a.At, start.Add(time.Minute))
+			}
+		}
+		c.CheckNoDead()
+	})
+}
+
+// TestDownForLong: hundreds of messages become due while the broker is away. They are delivered at once when it starts,
+// oldest due first.
+func TestDownForLong(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		first := harness.StartBroker(t, s, broker.Config{})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		first.Crash()
+		const count = 500
+		for i := range count {
+			c.Publish("delay.1m.orders.x", fmt.Sprint(i))
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(10 * time.Minute)
+		back := time.Now()
+		harness.StartBroker(t, s, broker.Config{})
+		time.Sleep(time.Minute)
+		got := c.Arrivals("ORDERS")
+		if len(got) != count {
+			t.Fatalf("%d arrived, want %d", len(got), count)
+		}
+		for i, a := range got {
+			if a.Body != fmt.Sprint(i) || !a.At.Equal(back) {
+				t.Fatalf("number %d is %s, at %s; want them in due order, all at %s", i, a.Body, a.At, back)
+			}
+		}
+		c.CheckEmpty()
+	})
+}
+
+// TestLadderChange removes a level from the configuration while it holds messages, and adds it again.
+func TestLadderChange(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		with := broker.Config{Ladder: harness.Ladder(t, "1s 10s 7m 1h")}
+		without := broker.Config{Ladder: harness.Ladder(t, "1s 10s 1h")}
+		first := harness.StartBroker(t, s, with)
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		start := time.Now()
+		if got := c.Publish("delay.7m.orders.a", "a").Stream; got != "DELAY_7m" {
+			t.Errorf("stored in %s, want DELAY_7m", got)
+		}
+		time.Sleep(time.Minute)
+		first.Stop()
+
+		second := harness.StartBroker(t, s, without)
+		if got := c.Publish("delay.7m.orders.b", "b").Stream; got != "DELAY_INTAKE" {
+			t.Errorf("without the level, stored in %s, want DELAY_INTAKE", got)
+		}
+		c.CheckArrive("ORDERS", start.Add(7*time.Minute-1))
+		c.CheckArrive("ORDERS", start.Add(7*time.Minute), "a")
+		c.CheckArrive("ORDERS", start.Add(8*time.Minute), "a", "b")
+		second.Stop()
+
+		harness.StartBroker(t, s, with)
+		if got := c.Publish("delay.7m.orders.c", "c").Stream; got != "DELAY_7m" {
+			t.Errorf("with the level again, stored in %s, want DELAY_7m", got)
+		}
+		c.CheckArrive("ORDERS", start.Add(15*time.Minute), "a", "b", "c")
+		c.CheckNoDead()
+		c.CheckEmpty()
+	})
+}
+
+// TestNoHeadOfLineBlocking publishes 20,000 messages of a longer delay in front of one with a short delay, and allows
+// 1,000 of them in memory.
+func TestNoHeadOfLineBlocking(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const count = 20_000
+		harness.StartBroker(t, s, broker.Config{HoldMessages: 1000})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		var last jetstream.PubAckFuture
+		for i := range count {
+			var err error
+			if last, err = c.JS.PublishAsync("delayin.900ms.orders.far", fmt.Append(nil, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-last.Ok()
+		start := time.Now()
+		c.Publish("delayin.50ms.orders.near", "near")
+		time.Sleep(50 * time.Millisecond)
+		synctest.Wait()
+		got := c.Arrivals("ORDERS")
+		if len(got) != 1 || got[0].Body != "near" || !got[0].At.Equal(start.Add(50*time.Millisecond)) {
+			t.Fatalf("after 50ms there are %d messages, want the near one alone, at the moment it is due", len(got))
+		}
+		time.Sleep(10 * time.Second)
+		info := c.Stream("ORDERS")
+		if got := info.CachedInfo().State.Msgs; got != count+1 {
+			t.Errorf("%d arrived, want %d", got, count+1)
+		}
+		c.CheckNoDead()
+		c.CheckEmpty()
+	})
+}
+
+// TestOldestDueFirst: many messages in the intake became due while the broker was away, stored in a random order. They
+// are all delivered at once when it starts, oldest due first.
+func TestOldestDueFirst(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		first := harness.StartBroker(t, s, broker.Config{})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		first.Stop()
+		const count = 1500
+		rng := rand.New(rand.NewPCG(7, 7))
+		for i := range count {
+			c.Publish(fmt.Sprintf("delayin.%dms.orders.x", 1+rng.IntN(600_000)), fmt.Sprint(i))
+		}
+		time.Sleep(time.Hour)
+		back := time.Now()
+		harness.StartBroker(t, s, broker.Config{})
+		time.Sleep(time.Minute)
+		got := c.Arrivals("ORDERS")
+		if len(got) != count {
+			t.Fatalf("%d arrived, want %d", len(got), count)
+		}
+		for i, a := range got {
+			if !a.At.Equal(back) {
+				t.Fatalf("%s came at %s, want all at %s", a.Body, a.At, back)
+			}
+			if i > 0 && a.Due.Before(got[i-1].Due) {
+				t.Fatalf("number %d was due %s, the one before it only %s", i, a.Due, got[i-1].Due)
+			}
+		}
+		c.CheckEmpty()
+	})
+}
+
+// TestJetStreamAway disables JetStream for ten minutes while the broker's connections stay up, as on a server with a
+// failed disk. The log stays short, and the broker continues when JetStream is back.
+func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTimers
+	dir := t.TempDir()
+	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
+		log := harness.NewCountingLog()
+		owners := &harness.Doubting{}
+		harness.StartBroker(t, s,
+			broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m 10m"), Leaser: owners, Log: slog.New(log)})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		start := time.Now()
+		c.Publish("delay.10s.orders.a", "a")
+		c.Publish("delay.1m.orders.b", "b")
+		c.Publish("delayin.5m.orders.c", "c")
+		c.Publish("delay.10m.orders.d", "d")
+		c.Publish("delayin.15m.orders.e", "e")
+		time.Sleep(9 * time.Second) // a is on the wheel
+		if err := s.Server().DisableJetStream(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := log.Of(""); got > 150 {
+			t.Errorf("%d lines in ten minutes, want few: %v", got, log.Count)
+		}
+		if log.Of("the stream's leader does not tell its time") == 0 {
+			t.Error("the log does not say that nothing is delivered")
+		}
+		if err := s.Server().EnableJetStream(&server.JetStreamConfig{StoreDir: dir + "/jetstream"}); err != nil {
+			t.Fatal(err)
+		}
+		c.CheckArrive("ORDERS", time.Now().Add(15*time.Second), "a", "b", "c", "d")
+		if owners.Told.Load() == 0 {
+			t.Error("nobody looks whether others own the lanes meanwhile")
+		}
+		c.CheckArrive("ORDERS", start.Add(15*time.Minute-1), "a", "b", "c", "d")
+		c.CheckArrive("ORDERS", start.Add(15*time.Minute), "a", "b", "c", "d", "e")
+		time.Sleep(time.Minute)
+		c.CheckNoDead()
+		c.CheckEmpty()
+	})
+}

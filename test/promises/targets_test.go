@@ -1,0 +1,196 @@
+package promises
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+	"delaybroker/test/poison"
+)
+
+// TestForbiddenTargets requests a delivery to each subject that is not allowed: in every form of request, by header,
+// with forged state on the internal subjects, and outside DELAY_TARGETS. Nothing is delivered, each request becomes a
+// dead letter with a reason, and healthy traffic beside it is on time.
+func TestForbiddenTargets(t *testing.T) {
+	t.Parallel()
+	// The server accepts subjects of 5,000 bytes. With its defaults it would close the connection of the publisher.
+	natstest.BubbleWith(t, server.Options{MaxControlLine: 16 << 10}, func(t *testing.T, s *natstest.Server) {
+		few := harness.Ladder(t, "1s 5s")
+		harness.StartBroker(t, s, broker.Config{Ladder: few, HeaderTargets: []string{">", "*", "*.>"}})
+		harness.StartBroker(t, s, broker.Config{Ladder: few, Prefix: "narrow",
+			Targets: []string{"orders.>", "mail.*.send", "exact"}})
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		in := c.Subscribe(">")
+		f := &forbidden{
+			Client: c, raw: harness.DialRaw(t, s), start: time.Now(), asked: make(map[string]request),
+			keys: map[string]*message.Keys{"delaysys": c.Keys("delay"), "narrowsys": c.Keys("narrow")},
+		}
+		const healthy = 200
+		for i := range healthy / 2 {
+			c.Publish("delay.1s.orders.healthy", fmt.Sprint("before ", i))
+		}
+		f.askEverywhere()
+		f.askOutsideTargets()
+		for i := range healthy / 2 {
+			c.Publish("delay.1s.orders.healthy", fmt.Sprint("behind ", i))
+		}
+		accepted := f.raw.Accepted()
+		time.Sleep(time.Minute)
+
+		f.wantRefused(f.wantDeadLetters(), accepted)
+		for _, a := range in.All() {
+			// Only a delivery has an id and none of the internal headers.
+			if a.ID != "" && a.Header.Get(message.HeaderHop) == "" && a.Header.Get(message.HeaderErrorCode) == "" &&
+				a.Subject != "orders.healthy" {
+				t.Errorf("%q was delivered to %.60q", a.Body, a.Subject)
+			}
+		}
+		on := c.Arrivals("ORDERS")
+		for _, a := range on {
+			if want := f.start.Add(time.Second); !a.At.Equal(want) || a.Subject != "orders.healthy" {
+				t.Errorf("%s came to %s at %s, want %s", a.Body, a.Subject, a.At, want)
+			}
+		}
+		if len(on) != healthy {
+			t.Errorf("%d healthy messages arrived, want %d", len(on), healthy)
+		}
+		checkEmptyLanes(c)
+	})
+}
+
+// forbidden asks for deliveries that are not allowed.
+type forbidden struct {
+	*harness.Client
+	raw   *harness.RawConn
+	start time.Time
+	keys  map[string]*message.Keys // by the root of internal subjects
+	asked map[string]request       // by body
+}
+
+// A request is one that was published.
+type request struct {
+	target string
+	codes  []message.Code // that its dead letter may have
+	number int            // of the publish
+}
+
+func (f *forbidden) ask(subject, block, target string, may ...message.Code) {
+	n := len(f.asked)
+	body := fmt.Sprintf("%.60q %.60q %.60q %d", target, subject, block, n)
+	if root, _, _ := strings.Cut(subject, "."); block == forged {
+		block = forgedState(f.keys[root], subject, body, n, f.start)
+	}
+	f.asked[body] = request{target, may, f.raw.Publish(subject, block, body)}
+}
+
+// askEverywhere asks for each forbidden target in every form of request.
+func (f *forbidden) askEverywhere() {
+	names, err := message.NewNames(message.DefaultPrefix)
+	if err != nil {
+		f.T.Fatal(err)
+	}
+	all := poison.Targets(names.Roots())
+	for target := range all {
+		if !strings.ContainsAny(target, " \t\r\n") { // white space would end the subject
+			f.ask("delay.1s."+target, "", target, message.BadTarget)
+			f.ask("delayin.1500ms."+target, "", target, message.BadTarget, message.BadTime)
+			f.ask(fmt.Sprintf("delayat.%d.%s", f.start.Unix()+2, target), "", target, message.BadTarget,
+				message.BadTime)
+			for _, kind := range []string{"hop", "retry"} {
+				f.ask("delaysys."+kind+".1s."+target, "", target, message.BadInternal)
+				f.ask("delaysys."+kind+".1s."+target, forged, target, message.BadTarget)
+			}
+		}
+		if trimmed := strings.TrimSpace(target); all[trimmed] != "" {
+			// A line feed in a target makes a second line, which is not a header.
+			f.ask("delay.1s", "NATS/1.0\r\nDelay-Target: "+target+"\r\n\r\n", target, message.BadTarget,
+				message.BadHeaders)
+		}
+	}
+}
+
+// askOutsideTargets asks the narrow broker for what is not in its DELAY_TARGETS.
+func (f *forbidden) askOutsideTargets() {
+	for _, target := range []string{"payments.capture", "orders", "Orders.x", "ordersx.y", "mail.send",
+		"mail.a.b.send", "exact.x", "delay.1s.orders.x"} {
+		f.ask("narrow.1s."+target, "", target, message.BadTarget)
+		f.ask("narrowin.1500ms."+target, "", target, message.BadTarget)
+		f.ask(fmt.Sprintf("narrowat.%d.%s", f.start.Unix()+2, target), "", target, message.BadTarget)
+		f.ask("narrowsys.hop.1s."+target, forged, target, message.BadTarget)
+	}
+}
+
+// wantDeadLetters checks each dead letter, and returns how many there are by body.
+func (f *forbidden) wantDeadLetters() map[string]int {
+	times := make(map[string]int)
+	for _, a := range append(f.Arrivals("DELAY_DEAD"), f.Arrivals("NARROW_DEAD")...) {
+		times[a.Body]++
+		code, may := message.Code(a.Header.Get(message.HeaderErrorCode)), f.asked[a.Body].codes
+		if !slices.Contains(may, code) {
+			f.T.Errorf("%s is a dead letter %s, want %v", a.Body, code, may)
+		}
+		if _, token, _ := strings.Cut(a.Subject, "."); token != string(code) {
+			f.T.Errorf("%s is a dead letter on %s, want no target in it", a.Body, a.Subject)
+		}
+		if a.Header.Get(message.HeaderError) == "" || a.Header.Get(message.HeaderSubject) == "" || a.ID == "" {
+			f.T.Errorf("the dead letter %s lacks a sentence, its subject or its id: %v", a.Body, a.Header)
+		}
+	}
+	return times
+}
+
+// wantRefused wants one dead letter of each request that the server stored, and each target refused in some form.
+func (f *forbidden) wantRefused(letters map[string]int, accepted []bool) {
+	refused := make(map[string]bool)
+	for body, r := range f.asked {
+		want := 0
+		if accepted[r.number] {
+			want = 1
+			refused[r.target] = true
+		}
+		if got := letters[body]; got != want {
+			f.T.Errorf("%s is %d dead letters, want %d", body, got, want)
+		}
+		// The server itself refuses only subjects with an empty token.
+		if !accepted[r.number] && !slices.Contains(strings.Split(r.target, "."), "") {
+			f.T.Errorf("%s was not stored", body)
+		}
+	}
+	for _, r := range f.asked { // each target must reach the broker in some form
+		if !refused[r.target] {
+			f.T.Errorf("nobody but the server refused %.60q", r.target)
+		}
+	}
+	if got := len(refused); got < 100 {
+		f.T.Errorf("%d targets were tried", got)
+	}
+}
+
+// forged stands for a header block made by forgedState.
+const forged = "forged"
+
+// forgedState is the header block of a message that hops, made by a user with too many rights who knows the secret. Its
+// id is not in use: such a user could also make a dead letter look like a copy of another one.
+func forgedState(k *message.Keys, subject, body string, n int, at time.Time) string {
+	now := at.UTC().Format(time.RFC3339Nano)
+	h := message.Header{
+		message.HeaderFormat: {"1"}, message.HeaderHop: {"1"},
+		message.HeaderID:  {fmt.Sprintf("FORGED-%d-%d", n+1, at.UnixNano())},
+		message.HeaderDue: {now}, message.HeaderAccepted: {now},
+	}
+	k.SealMessage(subject, h, []byte(body), at)
+	block := "NATS/1.0\r\n"
+	for name, values := range h {
+		block += name + ": " + values[0] + "\r\n"
+	}
+	return block + "\r\n"
+}

@@ -1,0 +1,224 @@
+package tenants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
+)
+
+const accountsConf = "../permissions/accounts.conf"
+
+// TestTenantsShareBrokerAcrossAccounts runs one broker for tenants in accounts of their own, with the imports and
+// exports of permissions/accounts.conf. Messages reach streams and core subscribers, and refusals reach the broker, in
+// both settings of DELAY_DELIVER.
+func TestTenantsShareBrokerAcrossAccounts(t *testing.T) {
+	t.Parallel()
+	for _, modes := range []string{"auto", "*.stored.>=stream,*.core.>=core,auto"} {
+		if err := onAccounts(t, accountsConf, modes, accountsWork); err != nil {
+			t.Errorf("DELAY_DELIVER=%s: %v", modes, err)
+		}
+	}
+}
+
+// TestAnswersBetweenAccounts: without the right to answer there, nobody in another account can ask about timers.
+func TestAnswersBetweenAccounts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(accountsConf))); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "broker-control.conf")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	less := strings.Replace(string(text), strconv.Quote(answerElsewhere), "", 1)
+	if err := os.WriteFile(file, []byte(less), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err = onAccounts(t, filepath.Join(dir, filepath.Base(accountsConf)), "auto", accountsWork)
+	if err == nil || !strings.Contains(err.Error(), "asks delayctl.timer.get.") {
+		t.Errorf("without the right: %v, want that nobody can ask", err)
+	}
+}
+
+// TestEveryImportIsNeeded removes each import, export and response threshold from permissions/accounts.conf in turn:
+// without it, the scene fails.
+func TestEveryImportIsNeeded(t *testing.T) {
+	t.Parallel()
+	conf, err := os.ReadFile(accountsConf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(conf)
+	imports := regexp.MustCompile(`\{ (service|stream): .* \}`).FindAllStringIndex(text, -1)
+	thresholds := regexp.MustCompile(`, response_threshold: "5s"`).FindAllStringIndex(text, -1)
+	if len(imports) != 28 || len(thresholds) != 2 {
+		t.Fatalf("found %d imports and exports and %d thresholds, want 28 and 2", len(imports), len(thresholds))
+	}
+	for _, cut := range append(imports, thresholds...) {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(filepath.Dir(accountsConf))); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, "less.conf")
+		if err := os.WriteFile(file, []byte(text[:cut[0]]+text[cut[1]:]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := onAccounts(t, file, "auto", accountsWork)
+		if err == nil {
+			t.Errorf("nothing breaks without %s", text[cut[0]:cut[1]])
+		}
+		t.Logf("without %s: %v", text[cut[0]:cut[1]], err)
+	}
+}
+
+// onAccounts runs a scene on a server with this configuration file.
+func onAccounts(t *testing.T, file, modes string, scene func(*stage) error) (err error) {
+	t.Helper()
+	opts, err := server.ProcessConfigFile(file)
+	if err != nil {
+		return err // an import without its export
+	}
+	natstest.BubbleWith(t, *opts, func(_ *testing.T, s *natstest.Server) {
+		err = scene(&stage{Server: s, modes: modes})
+	})
+	return err
+}
+
+// accountsWork sends every kind of message across the accounts: a request and its acknowledgement, a delivery and its
+// acknowledgement, a refused delivery, and the dead letter.
+func accountsWork(s *stage) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour)
+	defer cancel()
+	stop, err := s.provisionAndRun()
+	if err != nil {
+		return err
+	}
+	defer stop()
+
+	// What a tenant writes between the delay and the subject: see accounts.conf.
+	names := map[string]string{"orders": "", "payments": "payments."}
+	heard := make(map[string]func() map[string]int)
+	for tenant, name := range names {
+		js := s.JetStream(s.as(tenant, tenant[:1]))
+		if err := targets(ctx, js, tenant); err != nil {
+			return err
+		}
+		if heard[tenant], err = s.listen(js.Conn(), tenant+".core.>", "delaydead.>"); err != nil {
+			return err
+		}
+		if err := requests(ctx, js, tenant, name); err != nil {
+			return err
+		}
+	}
+	// Naming the other tenant does not help. Payments has no import for the subjects of orders; for orders, a subject
+	// below "payments" is one of its own.
+	js := s.JetStream(s.as("payments", "p"))
+	if _, err := js.Publish(ctx, "delay.10s.orders.core.x", nil,
+		jetstream.WithRetryAttempts(0)); !errors.Is(err, jetstream.ErrNoStreamResponse) {
+		return fmt.Errorf("payments may ask for orders: %v", err)
+	}
+	if _, err := s.JetStream(s.as("orders", "o")).Publish(ctx, "delay.10s.payments.core.x", nil); err != nil {
+		return err
+	}
+
+	time.Sleep(80 * time.Second) // 20 s after the last was due: no server should still wait for an answer
+	for _, account := range []string{"ORDERS", "PAYMENTS"} {
+		a, err := s.Server.Server().LookupAccount(account)
+		if err != nil {
+			return err
+		}
+		if n := a.NumPendingAllResponses(); n > 0 {
+			return fmt.Errorf("%s still waits for %d answers", account, n)
+		}
+	}
+	time.Sleep(time.Hour)
+	for tenant := range names {
+		if err := s.tenantGot(ctx, tenant, heard[tenant]()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tenantGot checks what a tenant heard, and what its stream has.
+func (s *stage) tenantGot(ctx context.Context, tenant string, got map[string]int) error {
+	want := map[string]int{tenant + ".core.x": 4, "delaydead.undelivered." + tenant + ".full.x": 1}
+	if tenant == "orders" {
+		want["delaydead.undelivered.orders.payments.core.x"] = 1
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		return fmt.Errorf("%s heard %v, want %v", tenant, got, want)
+	}
+	st, err := s.JetStream(s.as(tenant, tenant[:1])).Stream(ctx, "STORED")
+	if err != nil {
+		return err
+	}
+	if n := st.CachedInfo().State.LastSeq; n != 1 {
+		return fmt.Errorf("the stream of %s got %d messages, want 1", tenant, n)
+	}
+	return nil
+}
+
+// requests asks for a delay in each way that a tenant may, and tries to publish between the lanes.
+func requests(ctx context.Context, js jetstream.JetStream, tenant, name string) error {
+	for _, subject := range []string{
+		"delay.10s." + name + "core.x", "delayin.1500ms." + name + "core.x",
+		fmt.Sprintf("delayat.%d.%score.x", time.Now().Add(time.Minute).Unix(), name),
+		"delay.10s." + name + "stored.x", "delay.15s." + name + "full.x", "delaytimer.key." + name + "core.x",
+	} {
+		wait, cancel := context.WithTimeout(ctx, time.Second)
+		m := &nats.Msg{Subject: subject, Header: nats.Header{}}
+		if strings.HasPrefix(subject, "delaytimer.") {
+			m.Header.Set("Delay-For", "10m")
+		}
+		_, err := js.PublishMsg(wait, m, jetstream.WithRetryAttempts(0))
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%s publishes on %s: %w", tenant, subject, err)
+		}
+	}
+	ask := "delayctl.timer.get.key." + name + "core.x"
+	wait, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	answer, err := js.Conn().RequestWithContext(wait, ask, nil)
+	if err != nil {
+		return fmt.Errorf("%s asks %s: %w", tenant, ask, err)
+	}
+	if !strings.Contains(string(answer.Data), `"outcome":"pending"`) {
+		return fmt.Errorf("%s asks %s, and is told %s", tenant, ask, answer.Data)
+	}
+	if _, err := js.Publish(ctx, "delaysys.hop.10s."+name+"core.x", nil,
+		jetstream.WithRetryAttempts(0)); !errors.Is(err, jetstream.ErrNoStreamResponse) {
+		return fmt.Errorf("%s may publish between the lanes: %v", tenant, err)
+	}
+	return nil
+}
+
+// targets makes a stream that stores what comes, and one that is full.
+func targets(ctx context.Context, js jetstream.JetStream, tenant string) error {
+	for _, c := range []jetstream.StreamConfig{
+		{Name: "STORED", Subjects: []string{tenant + ".stored.>"}},
+		{Name: "FULL", Subjects: []string{tenant + ".full.>"}, MaxMsgs: 1, Discard: jetstream.DiscardNew},
+	} {
+		if _, err := js.CreateStream(ctx, c); err != nil {
+			return err
+		}
+	}
+	_, err := js.Publish(ctx, tenant+".full.x", nil)
+	return err
+}

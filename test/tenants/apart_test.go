@@ -1,0 +1,227 @@
+package tenants
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// A tenant is a user in one of the configurations in test/permissions.
+type tenant struct {
+	name   string
+	prefix string // of the broker that it uses
+	*harness.Client
+	got *harness.Inbox
+}
+
+// tenantsOn starts a server with a configuration, and one broker for each tenant.
+func tenantsOn(t *testing.T, file string, prefixes map[string]string, f func(t *testing.T, orders, payments *tenant)) {
+	t.Helper()
+	opts, err := server.ProcessConfigFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	natstest.BubbleWith(t, *opts, func(t *testing.T, s *natstest.Server) {
+		for name, prefix := range prefixes {
+			harness.StartBroker(t, s, broker.Config{Prefix: prefix, Ladder: harness.Ladder(t, "1s 1m")},
+				nats.UserInfo(name+"-broker", name[:1]+"b"), nats.CustomInboxPrefix("_INBOX_"+name+"-broker"))
+		}
+		tenants := make(map[string]*tenant)
+		for name, prefix := range prefixes {
+			c := harness.Connected(t, s.Connect(nats.UserInfo(name, name[:1]), nats.CustomInboxPrefix("_INBOX_"+name)))
+			tenants[name] = &tenant{name: name, prefix: prefix, Client: c, got: c.Subscribe(name + ".>")}
+		}
+		f(t, tenants["orders"], tenants["payments"])
+	})
+}
+
+// request publishes as this tenant, and reports whether the server said that the id is a duplicate.
+func (x *tenant) request(target, id string) (duplicate bool) {
+	x.T.Helper()
+	m := nats.NewMsg(x.prefix + ".1m." + target)
+	m.Data = []byte(x.name)
+	m.Header.Set("Nats-Msg-Id", id)
+	ack, err := x.JS.PublishMsg(context.Background(), m)
+	if err != nil {
+		x.T.Fatalf("%s publishes on %s: %v", x.name, m.Subject, err)
+	}
+	return ack.Duplicate
+}
+
+// checkApart publishes with the same id for both tenants. Each receives its own message once, and none of the other
+// tenant.
+func checkApart(t *testing.T, orders, payments *tenant) {
+	t.Helper()
+	for _, x := range []*tenant{orders, payments} {
+		if x.request(x.name+".expire", "42") {
+			t.Errorf("the id of %s counts as a duplicate", x.name)
+		}
+		if !x.request(x.name+".expire", "42") {
+			t.Errorf("an id that %s uses twice is no duplicate", x.name)
+		}
+	}
+	// Neither can publish to the other's subjects or lanes, under its own prefix or the other's.
+	for _, pair := range [][2]*tenant{{orders, payments}, {payments, orders}} {
+		x, other := pair[0], pair[1]
+		for _, subject := range []string{other.prefix + ".1m." + other.name + ".forged",
+			x.prefix + ".1m." + other.name + ".forged", other.name + ".forged"} {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			_, err := x.JS.Publish(ctx, subject, []byte(x.name), jetstream.WithRetryAttempts(0))
+			cancel()
+			if err == nil && x.prefix != other.prefix { // in accounts of their own both have subjects of these names
+				t.Errorf("%s may publish on %s", x.name, subject)
+			}
+		}
+	}
+	time.Sleep(time.Hour)
+	for _, x := range []*tenant{orders, payments} {
+		all := x.got.All()
+		if len(all) != 1 || all[0].Subject != x.name+".expire" || all[0].Body != x.name {
+			t.Errorf("%s got %d messages, %s; want its own", x.name, len(all), harness.Bodies(all))
+		}
+	}
+}
+
+// TestTenantsByAccount: each tenant has its own account and its own broker.
+func TestTenantsByAccount(t *testing.T) {
+	t.Parallel()
+	tenantsOn(t, "../permissions/isolated-accounts.conf", map[string]string{"orders": "delay", "payments": "delay"},
+		checkApart)
+}
+
+// TestTenantsByPrefix: each tenant has its own prefix and its own broker, in one account.
+func TestTenantsByPrefix(t *testing.T) {
+	t.Parallel()
+	tenantsOn(t, "../permissions/isolated-prefixes.conf",
+		map[string]string{"orders": "orders-delay", "payments": "payments-delay"}, checkApart)
+}
+
+// TestTenantsShareMessageIDs: tenants of one broker share their message ids, in one account or in several. The second
+// message with an id is acknowledged but never delivered.
+func TestTenantsShareMessageIDs(t *testing.T) {
+	t.Parallel()
+	for file, name := range map[string]string{tenantsConf: "orders.", accountsConf: ""} {
+		err := onAccounts(t, file, "auto", func(s *stage) error {
+			stop, err := s.provisionAndRun()
+			if err != nil {
+				return err
+			}
+			defer stop()
+			orders, payments := s.as("orders", "o"), s.as("payments", "p")
+			heard, err := s.listen(payments, "payments.>")
+			if err != nil {
+				return err
+			}
+			ctx := context.Background()
+			if _, err := s.JetStream(orders).Publish(ctx, "delay.1m."+name+"x", nil,
+				jetstream.WithMsgID("42")); err != nil {
+				return err
+			}
+			ack, err := s.JetStream(payments).Publish(ctx, "delay.1m.payments.x", nil, jetstream.WithMsgID("42"))
+			if err != nil {
+				return err
+			}
+			if time.Sleep(time.Hour); !ack.Duplicate || len(heard()) != 0 {
+				return errors.New("tenants no longer share their ids: say so in permissions/README.md")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// TestRefusalIsSilence: a client publishes without the right to do so. The publish gets no answer and times out; the
+// error handler receives an error that names the subject.
+func TestRefusalIsSilence(t *testing.T) {
+	t.Parallel()
+	opts := natstest.Options(t, tenantsConf)
+	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m")}, natstest.Everything())
+		said := make(chan error, 1)
+		nc := s.Connect(nats.UserInfo("orders", "o"), nats.CustomInboxPrefix("_INBOX_orders"),
+			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { said <- err }))
+		start := time.Now()
+		const patience = 7 * time.Second
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, err := s.JetStream(nc).Publish(ctx, "delay.1s.payments.x", nil)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the publish ended with %v, want %v", err, context.DeadlineExceeded)
+		}
+		if got := time.Since(start); got != patience {
+			t.Errorf("it ended after %s, want the %s of its context", got, patience)
+		}
+		select {
+		case err := <-said:
+			if want := `Permissions Violation for Publish to "delay.1s.payments.x"`; !errors.Is(err,
+				nats.ErrPermissionViolation) || !strings.Contains(err.Error(), want) {
+				t.Errorf("the error handler was told %q, want %s", err, want)
+			}
+		default:
+			t.Error("the error handler was told nothing")
+		}
+	})
+}
+
+// TestAnswersGoAnywhere: NATS does not check the reply subject of a publish. A tenant can have the acknowledgement of
+// its own request sent to any subject of its account: to a subject of another tenant, even after a delay; to an
+// internal subject, where it does nothing; or to a publish that waits for an answer, see TestForgedAckTakesNothingAway.
+// Acknowledgements do not leave the account.
+func TestAnswersGoAnywhere(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		tenantsConf:                             "ack payments.capture, ack payments.capture, own payments.held",
+		"../permissions/isolated-accounts.conf": "own payments.held",
+	} {
+		opts := natstest.Options(t, file)
+		natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
+			brokers := [][]nats.Option{{natstest.Everything()}}
+			if file != tenantsConf {
+				brokers = [][]nats.Option{{nats.UserInfo("orders-broker", "ob")},
+					{nats.UserInfo("payments-broker", "pb")}}
+			}
+			for _, user := range brokers {
+				harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m")}, user...)
+			}
+			payments := harness.Connected(t, s.Connect(nats.UserInfo("payments", "p"),
+				nats.CustomInboxPrefix("_INBOX_payments")))
+			got := payments.Subscribe("payments.>")
+			payments.Publish("delay.1m.payments.held", "own")
+
+			orders := s.Connect(nats.UserInfo("orders", "o"), nats.CustomInboxPrefix("_INBOX_orders"))
+			for _, reply := range []string{
+				"payments.capture", "delay.1s.payments.capture", "delaysys.hop.1s.payments.capture",
+				"$JS.API.STREAM.PURGE.DELAY_1m", "$JS.API.STREAM.PURGE.DELAY_1m",
+			} {
+				if err := orders.PublishRequest("delay.1s.orders.x", reply, []byte("own")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Hour)
+			var all []string
+			for _, a := range got.All() {
+				if strings.HasPrefix(a.Body, `{"stream":"DELAY_1s","seq":`) {
+					a.Body = "ack"
+				}
+				all = append(all, a.Body+" "+a.Subject)
+			}
+			slices.Sort(all)
+			if got := strings.Join(all, ", "); got != want {
+				t.Errorf("%s: payments got %q, want %q", file, got, want)
+			}
+		})
+	}
+}

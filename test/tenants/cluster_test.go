@@ -1,0 +1,108 @@
+package tenants
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestReadUserOnCluster shows why the reader needs readOnCluster. On a cluster, a reader at the end of a stream asks
+// the leader whether the replica with its consumer has all messages; without an answer it creates its consumer anew.
+// The test needs real servers and real time.
+func TestReadUserOnCluster(t *testing.T) {
+	t.Parallel()
+	url := natstest.RunCluster(t, func() server.Options {
+		opts := natstest.Options(t, tenantsConf)
+		less := natstest.Options(t, tenantsConf,
+			natstest.Grant{User: "delay-read", List: "publish", Subject: readOnCluster})
+		for _, u := range less.Users {
+			if u.Username == "delay-read" {
+				u.Username = "delay-read-less"
+				opts.Users = append(opts.Users, u)
+			}
+		}
+		return opts
+	}).URL
+	cfg, err := (&stage{}).config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	js, err := jetstream.New(dial(t, url, "provision", "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (&stage{}).provision(js, cfg); err != nil {
+		t.Fatal(err)
+	}
+	anew := make(chan string, 1000)
+	for _, reader := range []string{"delay-read", "delay-read-less"} {
+		runReader(t, url, reader, func() { anew <- reader })
+	}
+	// Both readers ask after the same time, and only one gets an answer. The test waits for two events, so that the
+	// other reader has had time for a wrong one.
+	for range 2 {
+		select {
+		case reader := <-anew:
+			if reader != "delay-read-less" {
+				t.Fatal("the reader begins anew with all of its rights")
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("nothing breaks without %s", readOnCluster)
+		}
+	}
+}
+
+func dial(t *testing.T, url, user, password string) *nats.Conn {
+	t.Helper()
+	inbox := strings.TrimSuffix(strings.TrimPrefix(user, "delay-"), "-less")
+	nc, err := nats.Connect(url, nats.UserInfo(user, password), nats.CustomInboxPrefix("_INBOX_"+inbox),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// runReader runs a broker whose read connection has this user, and calls anew when the reader creates its consumer
+// anew.
+func runReader(t *testing.T, url, reader string, anew func()) {
+	t.Helper()
+	cfg, err := (&stage{}).config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Log = slog.New(slog.NewTextHandler(harness.Listener{Phrase: "reading anew", Heard: anew}, nil))
+	b, err := broker.New(broker.Links{
+		Read: dial(t, url, reader, "r"), Write: dial(t, url, "delay-write", "w"),
+		Deliver: dial(t, url, "delay-deliver", "d"), Control: dial(t, url, "delay-control", "c"),
+	}, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, broker.ErrGrace) {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	select {
+	case <-b.Ready():
+	case <-time.After(time.Minute):
+		t.Fatal("the broker is not ready")
+	}
+}

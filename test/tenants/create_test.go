@@ -1,0 +1,123 @@
+package tenants
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/streams"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// withoutCreate is a broker's user who may neither create nor change streams, beside one who may do everything.
+func withoutCreate() server.Options {
+	return server.Options{Users: []*server.User{
+		{Username: "all", Password: "a"},
+		{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: &server.SubjectPermission{
+			Allow: []string{">"}, Deny: []string{"$JS.API.STREAM.CREATE.>", "$JS.API.STREAM.UPDATE.>"},
+		}}},
+	}}
+}
+
+// asAll provisions with all rights.
+func asAll(t *testing.T, s *natstest.Server, ladderOf string) *harness.Client {
+	t.Helper()
+	cfg := broker.Config{Ladder: harness.Ladder(t, ladderOf), MaxOwners: 3}
+	harness.StartBroker(t, s, cfg, nats.UserInfo("all", "a")).Stop()
+	return harness.Connected(t, s.Connect(nats.UserInfo("all", "a")))
+}
+
+// TestRightsToCreateAreNotNeeded: a broker that may create streams by its configuration and not by its user serves what
+// is there. Where nothing is to be done it asks for nothing, so nothing is refused. Where the levels were others, the
+// streams keep their subjects, and one line names the right.
+func TestRightsToCreateAreNotNeeded(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, ladder string
+		refused      int
+	}{
+		{"the same levels", "1s 5s 1m", 0},
+		{"one level less", "1s 1m", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			natstest.BubbleWith(t, withoutCreate(), func(t *testing.T, s *natstest.Server) {
+				c := asAll(t, s, "1s 5s 1m")
+				in := c.Subscribe("orders.>")
+				log := harness.NewCountingLog()
+				began := time.Now()
+				harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, tt.ladder), MaxOwners: 3, Log: slog.New(log)},
+					nats.UserInfo("broker", "b"))
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("ready after %s, want at once", took)
+				}
+				if got := log.Of("the streams should change, and the broker's user may not"); got != tt.refused {
+					t.Errorf("logged %d times that a right is missing, want %d", got, tt.refused)
+				}
+				c.Publish("delay.5s.orders.x", "")
+				time.Sleep(10 * time.Second)
+				if got := in.All(); len(got) != 1 || !got[0].At.Equal(got[0].Due) {
+					t.Errorf("%+v came, want one message when it was due", got)
+				}
+			})
+		})
+	}
+}
+
+// TestRightsToCreateAreNamed: where streams are missing and may not be created, the broker does not start. The error
+// comes at once and names the streams and the right. Only the stream of owners may be missing.
+func TestRightsToCreateAreNamed(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		gone  string
+		fails bool
+	}{{"DELAY_5s", true}, {"DELAY_OWNERS", false}} {
+		t.Run(tt.gone, func(t *testing.T) {
+			t.Parallel()
+			natstest.BubbleWith(t, withoutCreate(), func(t *testing.T, s *natstest.Server) {
+				c := asAll(t, s, "1s 5s 1m")
+				c.Remove(tt.gone)
+				log := harness.NewCountingLog()
+				began := time.Now()
+				b := harness.LaunchBroker(t, s,
+					broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m"), MaxOwners: 3, Log: slog.New(log)},
+					nats.UserInfo("broker", "b"))
+				if !tt.fails {
+					<-b.Broker.Ready()
+					if log.Of("a stream is missing that instances need") != 1 {
+						t.Error("the log does not say that a stream is missing")
+					}
+					b.Crash() // a clean stop would wait for the stream
+					return
+				}
+				var err error
+				select {
+				case err = <-b.Done:
+				case <-time.After(time.Minute):
+					t.Fatal("it still tries after a minute")
+				}
+				b.Ended = true
+				b.Close()
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("ended after %s, want at once", took)
+				}
+				if !errors.Is(err, streams.ErrMissingStreams) || !errors.Is(err, streams.ErrForbidden) {
+					t.Errorf("got %v, want ErrMissingStreams and ErrForbidden", err)
+				}
+				for _, want := range []string{"1 of 10: DELAY_5s", "Publish to $JS.API.STREAM.CREATE.DELAY_5s"} {
+					if !strings.Contains(fmt.Sprint(err), want) {
+						t.Errorf("got %v, want %q in it", err, want)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,509 @@
+package tenants
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// This file is about tenants that share an account and have the rights of permissions/tenants.conf. NATS checks on
+// which subjects they publish, but not where the answers go.
+
+// asTenants runs a broker and the tenants of tenants.conf. The tenant "orders" has some more rights to publish.
+func asTenants(
+	t *testing.T, cfg broker.Config, more []string, f func(t *testing.T, admin, orders, payments *harness.Client),
+) {
+	opts := natstest.Options(t, tenantsConf)
+	for _, u := range opts.Users {
+		if u.Username == "orders" {
+			u.Permissions.Publish.Allow = append(u.Permissions.Publish.Allow, more...)
+		}
+	}
+	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
+		cfg.Ladder, cfg.Attempts = harness.Ladder(t, "1s 3s 5s 1m"), 3
+		harness.StartBroker(t, s, cfg, natstest.Everything())
+		as := func(name, password string) *harness.Client {
+			return harness.Connected(t, s.Connect(nats.UserInfo(name, password), nats.CustomInboxPrefix("_INBOX_"+name)))
+		}
+		f(t, harness.Connected(t, s.Connect(natstest.Everything())), as("orders", "o"), as("payments", "p"))
+	})
+}
+
+// TestForgedAckTakesNothingAway: a tenant sees the reply subject of a delivery to itself, guesses others from it, and
+// has the server send the acknowledgements of its own requests there. Another tenant's message, whose stream does not
+// answer just then, still waits for its own acknowledgement.
+func TestForgedAckTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, payments *harness.Client) {
+		payments.Silent("payments.capture")
+		var reply string
+		if _, err := orders.NC.Subscribe("orders.>", func(m *nats.Msg) { reply = m.Reply }); err != nil {
+			t.Fatal(err)
+		}
+		payments.Publish("delay.5s.payments.capture", "victim", message.HeaderDeliver, "stream")
+		orders.Publish("delay.3s.orders.x", "probe")
+		time.Sleep(5*time.Second + 100*time.Millisecond)
+		synctest.Wait()
+		i := strings.LastIndexByte(reply, '.')
+		neighbours := neighboursOf(reply[i+1:])
+		if len(neighbours) < 100 {
+			t.Fatalf("%q has only %d neighbours", reply, len(neighbours))
+		}
+		for _, token := range neighbours {
+			if err := orders.NC.PublishRequest("delay.1m.orders.x", reply[:i+1]+token, []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		letters := admin.Dead()[string(message.Undelivered)]
+		if n := len(slices.DeleteFunc(letters, func(a harness.Arrival) bool { return a.Body != "victim" })); n != 1 {
+			t.Errorf("the message is neither delivered nor a dead letter (%d): it is gone", n)
+		}
+	})
+}
+
+// neighboursOf returns guesses at other tokens: the numbers after this one, in several notations.
+func neighboursOf(token string) []string {
+	var all []string
+	for k := range uint64(100) {
+		for _, base := range []int{10, 16, 36} {
+			if n, err := strconv.ParseUint(token, base, 64); err == nil {
+				all = append(all, strconv.FormatUint(n+k, base))
+			}
+		}
+		if b, err := base64.RawURLEncoding.DecodeString(token); err == nil && len(b) > 0 {
+			for _, i := range []int{0, len(b) / 2, len(b) - 1} {
+				near := slices.Clone(b)
+				near[i] += byte(k)
+				all = append(all, base64.RawURLEncoding.EncodeToString(near))
+			}
+		}
+		all = append(all, strconv.FormatUint(k, 36))
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return s == token })
+}
+
+// TestOwnStreamAcknowledgesNoDelivery: a subscriber of a target sees the reply subject of each delivery. It can have
+// one of the broker's own streams send an acknowledgement there. That does not count as the target's.
+func TestOwnStreamAcknowledgesNoDelivery(t *testing.T) {
+	t.Parallel()
+	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, _ *harness.Client) {
+		if _, err := orders.NC.Subscribe("orders.>", func(m *nats.Msg) {
+			_ = orders.NC.PublishRequest("delay.1m.orders.ack", m.Reply, []byte("x"))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		orders.Publish("delay.5s.orders.x", "held", message.HeaderDeliver, "stream")
+		time.Sleep(10 * time.Minute)
+		letters := slices.DeleteFunc(admin.Dead()[string(message.Undelivered)],
+			func(a harness.Arrival) bool { return a.Body != "held" })
+		if len(letters) != 1 {
+			t.Errorf("%d dead letters, want one: no stream holds the subject", len(letters))
+		}
+	})
+}
+
+// TestRelayedMessagesAreNobodys: two ways let NATS publish a tenant's message on a subject of the broker. The tenant
+// reads its own stream and names that subject for the answer; or somebody creates a consumer that delivers there. The
+// broker does not trust such messages, whatever their headers say: it delivers none, and resends none from the dead
+// letters unless the operator insists.
+func TestRelayedMessagesAreNobodys(t *testing.T) {
+	t.Parallel()
+	more := []string{"$JS.API.DIRECT.GET.ORDERS", "orders.own.>"}
+	asTenants(t, broker.Config{}, more, func(t *testing.T, admin, orders, payments *harness.Client) {
+		admin.Create(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.own.>"}, AllowDirect: true})
+		got := payments.Subscribe("payments.>")
+		now := time.Now().UTC().Format(time.RFC3339Nano)
+		state := []string{
+			message.HeaderFormat, "1", message.HeaderHop, "1", message.HeaderID, "DELAY_1m-1-1", message.HeaderDue, now,
+			message.HeaderAccepted, now,
+			message.HeaderErrorCode, "undelivered", message.HeaderError, "x", message.HeaderSeal,
+			"AAAAAAAA.AAAAAAAAAAAAAAAAAAAAAA",
+		}
+		orders.Publish("orders.own.x", "forged", state...)
+		orders.Publish("orders.own.x", "forged", state[:len(state)-2]...)
+		hops := []string{"delaysys.hop.1s.payments.capture", "delaysys.hop.1m.payments.capture",
+			"delaysys.retry.1s.payments.capture"}
+		letter := "delaydead.undelivered.payments.capture"
+		for _, subject := range append(hops, letter) {
+			for seq := range 2 {
+				if err := orders.NC.PublishRequest("$JS.API.DIRECT.GET.ORDERS", subject,
+					fmt.Appendf(nil, `{"seq":%d}`, seq+1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for i, subject := range append(hops, letter) {
+			if _, err := admin.JS.CreatePushConsumer(context.Background(), "ORDERS",
+				jetstream.ConsumerConfig{Name: fmt.Sprint("c", i), DeliverSubject: subject,
+					AckPolicy: jetstream.AckNonePolicy}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Hour)
+		if all := got.All(); len(all) > 0 {
+			t.Errorf("%q came on %s", all[0].Body, all[0].Subject)
+		}
+		letters := admin.Dead()
+		if n := len(letters[string(message.BadInternal)]); n < 2*len(hops) {
+			t.Errorf("%d dead letters bad_internal, want at least %d", n, 2*len(hops))
+		}
+		forged := len(letters[string(message.Undelivered)])
+		if forged < 2 {
+			t.Errorf("%d letters were put among the dead ones, want at least 2 for the test to mean something", forged)
+		}
+		if n := checkUnproven(admin); n < 8 {
+			t.Errorf("only %d letters", n)
+		}
+		if time.Sleep(time.Minute); len(got.All()) > 0 {
+			t.Error("a forged letter was delivered")
+		}
+	})
+}
+
+// checkUnproven wants no dead letter to be resent, because none is a broker's, and returns how many there are.
+func checkUnproven(c *harness.Client) int {
+	c.T.Helper()
+	box := c.Box()
+	all := c.Letters(box)
+	for _, l := range all {
+		if err := box.Resend(context.Background(), l, deadletter.Change{AtOnce: true},
+			time.Now()); !errors.Is(err, deadletter.ErrUnproven) {
+			c.T.Errorf("resend %s: %v, want %v", l.Address, err, deadletter.ErrUnproven)
+		}
+	}
+	return len(all)
+}
+
+// TestUnknownKeyIsLookedFor: another instance that provisioned at the same time may have stored a key which this
+// instance has not read. It reads the keys again before it gives the message up.
+func TestUnknownKeyIsLookedFor(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		log := harness.NewCountingLog()
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Log: slog.New(log)})
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		ctx := context.Background()
+		const theirs = "a secret of another instance"
+		letters := c.Stream("DELAY_DEAD")
+		cfg := letters.CachedInfo().Config
+		cfg.Metadata["delaybroker.secret"] = theirs
+		if _, err := c.JS.UpdateStream(ctx, cfg); err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now().UTC().Format(time.RFC3339Nano)
+		state := func(n int) []string {
+			return []string{message.HeaderFormat, "1", message.HeaderHop, "1", message.HeaderID,
+				fmt.Sprintf("DELAY_5s-%d-1", n), message.HeaderDue, now, message.HeaderAccepted, now}
+		}
+		c.PublishSealed(message.NewKeys([]string{theirs}, time.Unix(0, 0)), "delaysys.hop.1s.orders.x", "theirs",
+			state(1)...)
+		c.PublishSealed(message.NewKeys([]string{"nobody's secret at all"}, time.Unix(0, 0)),
+			"delaysys.hop.1s.orders.x", "nobody's", state(2)...)
+		c.PublishSealed(c.Keys("delay"), "delaysys.hop.1s.orders.x", "ours", state(3)...)
+		time.Sleep(time.Minute)
+		if got := harness.Bodies(in.All()); got != "ours theirs" {
+			t.Errorf("came %q, want ours and theirs", got)
+		}
+		if got := harness.Bodies(c.Dead()[string(message.BadInternal)]); got != "nobody's" {
+			t.Errorf("became bad_internal: %q, want what nobody's key sealed", got)
+		}
+	})
+}
+
+// strip removes these entries from the metadata of all streams, so that they look like those of an older broker.
+func strip(c *harness.Client, names ...string) {
+	c.T.Helper()
+	list := c.JS.ListStreams(context.Background())
+	var all []jetstream.StreamConfig
+	for info := range list.Info() {
+		all = append(all, info.Config)
+	}
+	for _, cfg := range all {
+		for _, name := range names {
+			delete(cfg.Metadata, name)
+		}
+		if _, err := c.JS.UpdateStream(context.Background(), cfg); err != nil {
+			c.T.Fatal(err)
+		}
+	}
+}
+
+// TestUpgradeFromUnsealed: a newer broker trusts the messages that an older one stored without a seal. For one hour it
+// also trusts what the older broker stores beside it, and writes a format that the older one can read. After the hour,
+// messages without a seal are not trusted.
+func TestUpgradeFromUnsealed(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		older := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m")})
+		c := harness.NewClient(t, s)
+		older.Stop()
+		strip(c, "delaybroker.secret", "delaybroker.sealed")
+		in := c.Subscribe("orders.>")
+		unsealed := func(n int, body string) {
+			now := time.Now().UTC().Format(time.RFC3339Nano)
+			c.Publish("delaysys.hop.1s.orders.x", body, message.HeaderFormat, "1", message.HeaderHop, "1",
+				message.HeaderID, fmt.Sprintf("DELAY_5s-%d-1", n), message.HeaderDue, now, message.HeaderAccepted, now)
+		}
+		unsealed(1, "before")
+		start := time.Now()
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m")})
+		time.Sleep(time.Until(start.Add(59 * time.Minute)))
+		unsealed(2, "beside")
+		c.Publish("delayin.61s.orders.x", "hops")
+		if got := c.Arrivals("DELAY_1m"); len(got) != 1 || got[0].Header.Get(message.HeaderFormat) != "1" ||
+			got[0].Header.Get(message.HeaderSeal) == "" {
+			time.Sleep(time.Second)
+			if got = c.Arrivals("DELAY_1m"); len(got) != 1 || got[0].Header.Get(message.HeaderFormat) != "1" ||
+				got[0].Header.Get(message.HeaderSeal) == "" {
+				t.Errorf("a level holds %+v, want a message of format 1 with a seal", got)
+			}
+		}
+		time.Sleep(time.Until(start.Add(61 * time.Minute)))
+		unsealed(3, "after")
+		c.Publish("delayin.61s.orders.x", "hops sealed")
+		time.Sleep(time.Second)
+		if got := c.Arrivals("DELAY_1m"); len(got) != 1 || got[0].Header.Get(message.HeaderFormat) != "2" ||
+			got[0].Header.Get(message.HeaderSeal) == "" {
+			t.Errorf("a level holds %+v, want a message of format 2 with a seal", got)
+		}
+		time.Sleep(time.Hour)
+		if got := harness.Bodies(in.All()); got != "before beside hops hops sealed" {
+			t.Errorf("came %q", got)
+		}
+		if got := harness.Bodies(c.Dead()[string(message.BadInternal)]); got != "after" {
+			t.Errorf("became bad_internal: %q, want what came unsealed after the hour", got)
+		}
+	})
+}
+
+// TestNoStreamTakesTheSecretAlong deletes each kind of stream in turn. Sealed messages are still trusted, and the
+// stream that replaces the deleted one has the same secret in its metadata.
+func TestNoStreamTakesTheSecretAlong(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m"), MaxOwners: 2}
+		b := harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		secrets := func() map[string]string {
+			all := make(map[string]string)
+			list := c.JS.ListStreams(context.Background())
+			for info := range list.Info() {
+				marks := info.Config.Metadata
+				all[marks["delaybroker.secret"]+" "+marks["delaybroker.sealed"]] = info.Config.Name
+			}
+			return all
+		}
+		before := secrets()
+		for _, stream := range []string{"DELAY_OWNERS", "DELAY_INTAKE", "DELAY_DEAD", "DELAY_1s", "DELAY_RETRY_30s"} {
+			c.Publish("delayin.70s.orders.x", stream)
+			time.Sleep(time.Second) // it is in DELAY_1m now, sealed
+			b.Stop()
+			c.Remove(stream)
+			b = harness.StartBroker(t, s, cfg)
+			if got := secrets(); fmt.Sprint(len(got), len(before)) != "1 1" ||
+				!slices.Equal(sortedKeys(got), sortedKeys(before)) {
+				t.Errorf("without %s: the streams say %v, want %v", stream, got, before)
+			}
+			time.Sleep(2 * time.Minute)
+		}
+		if got := harness.Bodies(in.All()); got != "DELAY_1s DELAY_DEAD DELAY_INTAKE DELAY_OWNERS DELAY_RETRY_30s" {
+			t.Errorf("came %q, want one for each stream that was lost", got)
+		}
+		c.CheckNoDead()
+	})
+}
+
+func sortedKeys(m map[string]string) []string {
+	var all []string
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestSecretIsNeededWhereOthersSeal: the others would take the messages of a broker without their secret for forged, so
+// it refuses to start. A broker that provisions nothing, on streams that do not mention seals, works without a secret,
+// and logs what that means.
+func TestSecretIsNeededWhereOthersSeal(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		secret := []string{"kept by the operator, not by NATS"}
+		first := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m"), Secrets: secret})
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		c.Publish("delayin.61s.orders.x", "sealed")
+		time.Sleep(time.Second)
+		first.Stop()
+		without := harness.LaunchBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m")})
+		without.Ended = true
+		if err := <-without.Done; !errors.Is(err, broker.ErrSecret) {
+			t.Errorf("a broker without the secret ended with %v, want %v", err, broker.ErrSecret)
+		}
+		without.Close()
+		second := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m"),
+			Secrets: []string{"a new one, while it is changed", secret[0]}})
+		time.Sleep(2 * time.Minute)
+		if got := harness.Bodies(in.All()); got != "sealed" {
+			t.Errorf("after the change of the secret came %q", got)
+		}
+		second.Stop()
+
+		strip(c, "delaybroker.sealed")
+		log := harness.NewCountingLog()
+		b, err := broker.New(broker.Links{Read: s.Connect(), Write: s.Connect(), Deliver: s.Connect(),
+			Control: s.Connect()},
+			broker.Config{Ladder: harness.Ladder(t, "1s 1m"), Log: slog.New(log)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- b.Run(ctx) }()
+		<-b.Ready()
+		c.Publish("delayin.61s.orders.x", "unsealed")
+		time.Sleep(2 * time.Minute)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got := harness.Bodies(in.All()); got != "sealed unsealed" {
+			t.Errorf("without a secret came %q", got)
+		}
+		if got := log.Of("messages between lanes need no seal"); got != 1 {
+			t.Errorf("the log says %d times what that means, want once", got)
+		}
+		c.CheckNoDead()
+	})
+}
+
+// TestTenantsHearNoInbox: with the rights of tenants.conf, a tenant cannot subscribe to the inboxes of the broker, and
+// cannot use the JetStream API.
+func TestTenantsHearNoInbox(t *testing.T) {
+	t.Parallel()
+	asTenants(t, broker.Config{}, nil, func(t *testing.T, _, orders, _ *harness.Client) {
+		heard := make(chan string, 1000)
+		subjects := []string{
+			">", "_INBOX.>", "_INBOX_read.>", "_INBOX_write.>", "_INBOX_deliver.>", "_INBOX_control.>",
+			"_INBOX_payments.>", "$JS.EVENT.ADVISORY.>", "$JS.API.>",
+			"delaysys.>", "delaydead.>", "delayctl.>", "delay.>",
+		}
+		for _, subject := range subjects {
+			if _, err := orders.NC.Subscribe(subject, func(m *nats.Msg) { heard <- m.Subject }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		orders.Publish("delayin.10s.orders.x", "hops, and is delivered")
+		for _, subject := range []string{"STREAM.LIST", "STREAM.INFO.DELAY_INTAKE", "STREAM.MSG.GET.DELAY_INTAKE",
+			"DIRECT.GET.DELAY_1s"} {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			if _, err := orders.NC.RequestWithContext(ctx, "$JS.API."+subject, nil); !errors.Is(err,
+				context.DeadlineExceeded) {
+				t.Errorf("%s: %v, want no answer", subject, err)
+			}
+			cancel()
+		}
+		time.Sleep(time.Minute)
+		if len(heard) > 0 {
+			t.Errorf("it hears %s", <-heard)
+		}
+	})
+}
+
+// TestWhoSeesMetadataSeesTheSecret: a user who may ask for information on streams sees a secret that is in their
+// metadata. A secret set by DELAY_SECRET is not there.
+func TestWhoSeesMetadataSeesTheSecret(t *testing.T) {
+	t.Parallel()
+	const own = "kept by the operator, not by NATS"
+	for _, secrets := range [][]string{nil, {own}} {
+		asTenants(t, broker.Config{Secrets: secrets}, []string{"$JS.API.STREAM.INFO.*"},
+			func(t *testing.T, admin, orders, _ *harness.Client) {
+				st := orders.Stream("DELAY_INTAKE")
+				metadata := st.CachedInfo().Config.Metadata
+				if has := metadata["delaybroker.secret"] != ""; has != (secrets == nil) {
+					t.Errorf("with DELAY_SECRET %q the metadata is %v", secrets, metadata)
+				}
+				if strings.Contains(fmt.Sprint(metadata), own) {
+					t.Errorf("the metadata holds DELAY_SECRET: %v", metadata)
+				}
+				if m, err := admin.JS.Stream(context.Background(), "DELAY_INTAKE"); err != nil ||
+					m.CachedInfo().Config.Metadata["delaybroker.sealed"] == "" {
+					t.Errorf("nothing says from when messages are sealed: %v", err)
+				}
+			})
+	}
+}
+
+// TestAnotherStreamAcknowledgesNoLetter: a tenant sees its dead letters and, with them, the reply subject of each.
+// While the stream of dead letters is missing, an acknowledgement of another stream on that subject does not count.
+func TestAnotherStreamAcknowledgesNoLetter(t *testing.T) {
+	t.Parallel()
+	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, _ *harness.Client) {
+		admin.Remove("DELAY_DEAD")
+		if _, err := orders.NC.Subscribe("delaydead.*.orders.>", func(m *nats.Msg) {
+			if string(m.Data) == "forged" {
+				return // the forged requests become dead letters too: answering those would never end
+			}
+			_ = orders.NC.PublishRequest("delay.1m.orders.ack", m.Reply, []byte("forged"))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		orders.Publish("delayin.soon.orders.x", "unreadable")
+		time.Sleep(10 * time.Minute)
+		if got := harness.Bodies(admin.Arrivals("DELAY_INTAKE")); got != "unreadable" {
+			t.Errorf("the intake holds %q, want what no stream of dead letters has", got)
+		}
+	})
+}
+
+// TestForgedCopyIsNotOurs: somebody publishes a forged message where one of ours hops next, under the same id. The
+// server then says that ours is a duplicate. The broker looks at the stored message, and does not take it for its own.
+func TestForgedCopyIsNotOurs(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 1m"), DedupWindow: time.Hour}
+		harness.StartBroker(t, s, cfg).Stop()
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("payments.>")
+		ack := c.Publish("delayin.2m.payments.x", "victim")
+		st := c.Stream(ack.Stream)
+		m, err := st.GetMsg(context.Background(), ack.Sequence)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := message.Request{
+			ID: message.ID{Stream: ack.Stream, Sequence: ack.Sequence, At: m.Time}.String(), Accepted: m.Time,
+			Due: m.Time.Add(2 * time.Minute), Target: "payments.x",
+		}
+		c.Store(&nats.Msg{Subject: "delaysys.hop.1m.payments.x", Header: nats.Header(r.HopHeader()),
+			Data: []byte("forged")})
+		harness.StartBroker(t, s, cfg)
+		time.Sleep(time.Hour)
+		if got := harness.Bodies(in.All()); got != "victim" {
+			t.Errorf("came %q, want the message that was accepted", got)
+		}
+		if got := harness.Bodies(c.Dead()[string(message.BadInternal)]); got != "forged" {
+			t.Errorf("became bad_internal: %q", got)
+		}
+	})
+}

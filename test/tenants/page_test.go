@@ -1,0 +1,243 @@
+package tenants
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/stats/history"
+	"delaybroker/broker/web/page"
+	"delaybroker/test/natstest"
+)
+
+// This file has the user of the page, as permissions/page.conf has it.
+
+// pageActs are the rights that the page needs for its actions only.
+var pageActs = []string{
+	"delaytimer.>", "delaysys.retry.1s.>", "$JS.API.STREAM.MSG.DELETE.DELAY_DEAD", "delaysys.pauses",
+}
+
+var pageCannot = []string{
+	"orders.x", "delay.10s.orders.x", "delaysys.hop.10s.orders.x", "delaydead.expired.orders.x",
+	"$JS.API.STREAM.CREATE.X", "$JS.API.STREAM.PURGE.DELAY_10s", "$JS.API.STREAM.MSG.DELETE.DELAY_10s",
+	"$JS.API.STREAM.MSG.GET.ORDERS", "$JS.API.CONSUMER.CREATE.ORDERS.x", "$JS.API.CONSUMER.MSG.NEXT.ORDERS.x",
+	"$JS.API.CONSUMER.DELETE.ORDERS.x",
+}
+
+// TestPageNamesTheMissingRight: with the rights of page.conf the page shows everything and does everything. With one of
+// them missing, something breaks, and each answer that breaks names the right. Without those to act it shows
+// everything.
+func TestPageNamesTheMissingRight(t *testing.T) {
+	t.Parallel()
+	works := role{"page", "g", pageWorks, pageCannot}
+	if err := works.try(t); err != nil {
+		t.Errorf("with all rights: %v", err)
+	}
+	var acts []natstest.Grant
+	for _, g := range natstest.Grants(t, tenantsConf, "page") {
+		if slices.Contains(pageActs, g.Subject) {
+			acts = append(acts, g)
+		}
+		t.Run(g.List+" "+g.Subject, func(t *testing.T) {
+			t.Parallel()
+			err := works.try(t, g)
+			if err == nil {
+				t.Fatalf("nothing breaks without %s", g)
+			}
+			if strings.HasPrefix(g.List, "deny") {
+				return
+			}
+			for _, silent := range silentAbout(g.Subject, err) {
+				t.Errorf("without %s the page says %v", g, silent)
+			}
+		})
+	}
+	if err := (role{"page", "g", pageShows, pageCannot}).try(t, acts...); err != nil {
+		t.Errorf("without the rights to act: %v", err)
+	}
+}
+
+// refusal finds the subject in the words of a server.
+var refusal = regexp.MustCompile(`Violation for (?:Publish|Subscription) to \\?"([^"\\]+)`)
+
+// silentAbout are the errors that do not name a subject that a grant would allow.
+func silentAbout(grant string, err error) (all []error) {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range several.Unwrap() {
+			all = append(all, silentAbout(grant, one)...)
+		}
+		return all
+	}
+	for _, found := range refusal.FindAllStringSubmatch(err.Error(), -1) {
+		if message.Match(grant, found[1]) {
+			return nil
+		}
+	}
+	return []error{err}
+}
+
+// A viewer looks at the page of a broker, with its token.
+type viewer struct{ page *page.Page }
+
+const viewerToken = "0123456789abcdef"
+
+// viewPage runs a broker, with all that its page is to show, and makes the page. It looks and acts as the role's user.
+func (s *stage) viewPage() (v viewer, stop func() error, err error) {
+	b, stop, err := s.runBroker()
+	if err != nil {
+		return v, nil, err
+	}
+	if err := s.fill(context.Background()); err != nil {
+		_ = stop()
+		return v, nil, err
+	}
+	cfg, err := s.config()
+	return viewer{page.New(page.Config{
+		Engine: b, Checks: func() []stats.Check { return nil }, History: new(history.Book),
+		Durability: new(atomic.Pointer[string]), Version: "v1", Prefix: "delay", Log: slog.New(slog.DiscardHandler),
+		Access: page.Access{
+			Tokens: []page.Token{{Name: "ann", Secret: viewerToken}}, Actions: true, Bodies: true,
+		},
+		Open: func(context.Context) (*inspect.Inspector, error) {
+			return inspect.Open(s.as(s.user, s.password), cfg)
+		},
+	})}, stop, err
+}
+
+// ask returns an answer of the page, or as an error what it says instead.
+func (v viewer) ask(method, path, body string) (string, error) {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Host = "127.0.0.1:8422"
+	r.Header.Set("Authorization", "Bearer "+viewerToken)
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	v.page.ServeHTTP(w, r)
+	if w.Code != http.StatusOK {
+		return "", fmt.Errorf("%s %s: %d %s", path, body, w.Code, w.Body)
+	}
+	return w.Body.String(), nil
+}
+
+// fill stores what the page is to show: two dead letters, a refused message, a pending one, three timers.
+func (s *stage) fill(ctx context.Context) error {
+	for n := range 2 {
+		if _, err := s.js.Publish(ctx, fmt.Sprintf("delayin.1s.orders.full.%d", n), nil); err != nil {
+			return err
+		}
+	}
+	for n := range 3 {
+		m := &nats.Msg{Subject: fmt.Sprintf("delaytimer.k%d.payments.timer", n), Header: nats.Header{"Delay-For": {"10h"}}}
+		if _, err := s.js.PublishMsg(ctx, m); err != nil {
+			return err
+		}
+	}
+	time.Sleep(5 * time.Minute) // both attempts
+	for _, subject := range []string{"delayin.1s.orders.patient", "delayin.1h.payments.later"} {
+		if _, err := s.js.Publish(ctx, subject, nil); err != nil {
+			return err
+		}
+	}
+	time.Sleep(1100 * time.Millisecond) // the first attempt
+	return nil
+}
+
+// pageShows looks at everything.
+func pageShows(s *stage) error {
+	v, stop, err := s.viewPage()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return v.looks()
+}
+
+// pageWorks looks at everything, and does everything.
+func pageWorks(s *stage) error {
+	v, stop, err := s.viewPage()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := errors.Join(v.looks(), v.acts()); err != nil {
+		return err
+	}
+	if err := stop(); err != nil {
+		return err
+	}
+	// What another instance has left behind: no instance says who reads.
+	reader := jetstream.ConsumerConfig{Name: "delaybroker-x"}
+	if _, err := s.js.CreateConsumer(context.Background(), "DELAY_INTAKE", reader); err != nil {
+		return err
+	}
+	_, err = v.ask("GET", "/api/pending", "")
+	return err
+}
+
+func (v viewer) looks() (err error) {
+	for _, look := range []struct{ path, says string }{
+		{"/", "dead letters     2"}, {"/api/retrying", `"messages":1`}, {"/api/pending", `"payments.later"`},
+		{"/api/where?id=DELAY_INTAKE-1", `"found"`}, {"/api/timers", `"k1"`},
+		{"/api/timer?key=k1&target=payments.timer", `"pending"`}, {"/api/dead", `"letters":2`},
+		{"/api/letters", `"orders.full.1"`}, {"/api/letter?number=1", `"undelivered"`},
+		{"/api/targets", `"orders.patient"`}, {"/api/history?span=1h", `"delivered"`}, {"/api/ahead?span=1h", `"buckets"`},
+	} {
+		said, e := v.ask("GET", look.path, "")
+		said = strings.ReplaceAll(said, `\u003e`, ">")
+		if e == nil && !strings.Contains(said, look.says) || strings.Contains(said, "cannot be") {
+			e = fmt.Errorf("%s does not say %s: %s", look.path, look.says, said)
+		}
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// acts does what the page can. A resume needs a pause before it.
+func (v viewer) acts() (err error) {
+	for _, deed := range []string{
+		`{"verb":"cancel","key":"k0","target":"payments.timer"}`,
+		`{"verb":"move","key":"k1","target":"payments.timer","by":"+5m"}`,
+		`{"verb":"fire","key":"k1","target":"payments.timer"}`,
+		`{"verb":"cancel","all":true,"target":"payments.>"}`,
+		`{"verb":"resend","number":1,"to":"payments.rescued"}`, `{"verb":"remove","code":"undelivered","target":"orders.>"}`,
+	} {
+		err = errors.Join(err, v.act(deed))
+	}
+	paused := v.act(`{"verb":"pause","target":"payments.paused"}`)
+	if paused == nil {
+		paused = v.act(`{"verb":"resume","target":"payments.paused"}`)
+	}
+	return errors.Join(err, paused)
+}
+
+// act plans a deed, and does it.
+func (v viewer) act(deed string) error {
+	said, err := v.ask("POST", "/api/plan", deed)
+	if err != nil {
+		return err
+	}
+	var plan struct{ Ticket, Sentence string }
+	if err := json.Unmarshal([]byte(said), &plan); err != nil || plan.Ticket == "" {
+		return fmt.Errorf("%s: %s", deed, said)
+	}
+	said, err = v.ask("POST", "/api/act", fmt.Sprintf(`{"ticket":%q}`, plan.Ticket))
+	if err == nil && !strings.Contains(said, `"good":true`) {
+		err = fmt.Errorf("%s: %s", deed, said)
+	}
+	return err
+}

@@ -1,0 +1,249 @@
+package tenants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/doctor"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+const (
+	secretA = "the first secret of the tests"
+	secretB = "the second secret of the tests"
+)
+
+// withSecrets is the configuration with these secrets.
+func withSecrets(cfg broker.Config, secrets ...string) broker.Config {
+	cfg.Secrets = secrets
+	return cfg
+}
+
+// operatorWith is an operator who has these secrets.
+func operatorWith(t testing.TB, s *natstest.Server, secrets ...string) *inspect.Inspector {
+	t.Helper()
+	i, err := inspect.Open(s.Connect(), broker.Config{MaxOwners: 3, Timers: true, Secrets: secrets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// sealFindings is what doctor says about seals.
+func sealFindings(t testing.TB, i *inspect.Inspector) string {
+	t.Helper()
+	var said []string
+	for _, f := range doctor.Gather(context.Background(), i, doctor.Host{}, nil).Findings() {
+		if f.Check == "seal" {
+			said = append(said, f.State.String()+": "+f.Detail)
+		}
+	}
+	return strings.Join(said, "\n")
+}
+
+// TestSecretIsChanged: while the secret is changed as documented, pauses hold, and series and schedules fire at their
+// times, also those that are sealed for longer than the change takes. A client that expects the generation of a series
+// from before sees that another entry stands there.
+func TestSecretIsChanged(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.SchedulesOn(t)
+		b := harness.StartBroker(t, s, withSecrets(cfg, secretA))
+		c := harness.NewTimerClient(harness.NewClient(t, s))
+		c.Holds(secretA)
+		start, in := time.Now(), make(map[string]*harness.Inbox)
+		for _, target := range []string{"daily", "moved", "paused", "once", "rare", "plain"} {
+			in[target] = c.Subscribe("orders." + target)
+		}
+		parked, news := c.Subscribe("mail.>"), c.Subscribe("news.>")
+		series := make(map[string]uint64)
+		for _, key := range []string{"daily", "moved", "paused"} {
+			series[key] = c.Publish("delaytimer.k.orders."+key, key, "Delay-Every", "24h",
+				"Delay-Missed-Rounds", "skip").Sequence
+		}
+		of := func(verb timer.Verb, key string) timer.Answer {
+			w := harness.NewChange(verb, "k", 0)
+			if w.Target = "orders." + key; verb == timer.Move {
+				w.For = "30h"
+			}
+			a := c.Do(w)
+			return timer.Answer{Outcome: a.Outcome, Generation: a.Generation, Due: a.Due}
+		}
+		c.Schedule("schedules.orders.once", "orders.once", harness.At(start.Add(40*time.Hour)), "once")
+		c.Schedule("schedules.orders.rare", "orders.rare", "@every 72h", "rare")
+		c.Publish("delayin.20h.orders.plain", "plain")
+		time.Sleep(time.Second)
+		moved, pausedAs := of(timer.Move, "moved"), of(timer.Pause, "paused")
+		operator := operatorWith(t, s, secretA)
+		harness.MustPause(t, operator, "mail.>")
+		harness.MustPause(t, operator, "news.>")
+		stranger := operatorWith(t, s, secretB)
+		if _, err := stranger.Pause(context.Background(), "more.>"); !errors.Is(err, inspect.ErrUnopened) {
+			t.Errorf("who cannot open the list pauses: %v", err)
+		}
+		if _, err := stranger.Pauses(context.Background()); !errors.Is(err, inspect.ErrUnopened) {
+			t.Errorf("who cannot open the list lists: %v", err)
+		}
+		c.Publish("delay.1s.mail.x", "parked")
+		time.Sleep(25 * time.Hour) // the second round of daily is sealed
+		change := func(secrets ...string) {
+			t.Helper()
+			b.Stop()
+			b = harness.StartBroker(t, s, withSecrets(cfg, secrets...))
+			time.Sleep(2 * time.Minute)
+		}
+		change(secretA, secretB)
+		if now := of(timer.Get, "moved"); now != (timer.Answer{
+			Outcome: timer.Pending, Generation: moved.Generation, Due: moved.Due,
+		}) {
+			t.Errorf("with the new secret behind the old one, the moved series is %+v, want it untouched: %+v", now, moved)
+		}
+		change(secretB, secretA)
+		c.Holds(secretB, secretA)
+		if now := of(timer.Get, "moved"); now.Generation <= moved.Generation || !now.Due.Equal(moved.Due) {
+			t.Errorf("sealed anew, the moved series is %+v, want a later generation than %d, due %s", now, moved.Generation,
+				moved.Due)
+		}
+		held := harness.NewChange(timer.Cancel, "k", pausedAs.Generation)
+		held.Target = "orders.paused"
+		c.Check(held, timer.Conflict, of(timer.Get, "paused").Generation)
+		operator = operatorWith(t, s, secretB, secretA)
+		said := sealFindings(t, operator)
+		if !strings.Contains(said, "in DELAY_SECRET, which still seals ") ||
+			!strings.Contains(said, "1 messages of DELAY_PAUSED (resume the targets)") ||
+			strings.Contains(said, "DELAY_TIMERS") || strings.Contains(said, secretA) {
+			t.Errorf("doctor says %s", said)
+		}
+		harness.MustResume(t, operator, "mail.>") // what waits is not sealed anew
+		time.Sleep(2 * time.Hour)                 // what hops is in its next level by then
+		if said := sealFindings(t, operator); !strings.Contains(said, "ok: nothing is sealed with key 2 (") ||
+			!strings.Contains(said, "any more; DELAY_SECRET can drop it") {
+			t.Errorf("doctor says %s", said)
+		}
+		change(secretB)
+		c.Holds(secretB)
+		operator = operatorWith(t, s, secretB)
+		c.Publish("delay.1s.news.x", "news")
+		time.Sleep(time.Minute)
+		if got := harness.Bodies(news.All()); got != "" {
+			t.Errorf("while news.> was paused arrived %q", got)
+		}
+		harness.MustResume(t, operator, "news.>")
+		resumed := of(timer.Resume, "paused")
+		if resumed.Outcome != timer.Pending {
+			t.Errorf("with the new secret alone, the paused series is resumed as %+v", resumed)
+		}
+		time.Sleep(time.Until(start.Add(100 * time.Hour)))
+		synctest.Wait()
+		if got := harness.Bodies(parked.All()) + " " + harness.Bodies(news.All()); got != "parked news" {
+			t.Errorf("of the paused targets arrived %q", got)
+		}
+		const day = 24 * time.Hour
+		in["daily"].Rounds(t, series["daily"], start, harness.Times(day, day, 4)...)
+		movedTo := moved.Due.Sub(start)
+		in["moved"].Rounds(t, series["moved"], start, append([]time.Duration{movedTo}, harness.Times(2*day, day, 3)...)...)
+		in["paused"].Rounds(t, series["paused"], start, harness.Times(2*day, day, 3)...)
+		for name, after := range map[string]time.Duration{"once": 40 * time.Hour, "rare": 72 * time.Hour,
+			"plain": 20 * time.Hour} {
+			if all := in[name].All(); len(all) != 1 || all[0].Body != name || all[0].At.Sub(start).Round(time.Second) != after {
+				t.Errorf("%s arrived as %+v, want once after %s", name, all, after)
+			}
+		}
+		c.CheckNoDead()
+	})
+}
+
+// TestUnknownSecretIsSaid: the log, doctor and lists report what nobody can open since its secret was taken away too
+// early, and it is held. It keeps no other timer from being found. Once the secret is named again, all goes on.
+func TestUnknownSecretIsSaid(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		b := harness.StartBroker(t, s, withSecrets(cfg, secretA))
+		c := harness.NewTimerClient(harness.NewClient(t, s))
+		in, held, junk := c.Subscribe("orders.>"), c.Subscribe("mail.>"), c.Subscribe("timer")
+		start := time.Now()
+		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h", "Delay-Missed-Rounds", "skip").Sequence
+		harness.MustPause(t, operatorWith(t, s, secretA), "mail.>")
+		time.Sleep(90 * time.Minute)
+		b.Stop()
+		log := harness.NewCountingLog()
+		b = harness.StartBroker(t, s, broker.Config{Ladder: cfg.Ladder, Timers: true, TimerHistory: -1,
+			Secrets: []string{secretB},
+			Log:     slog.New(log)})
+		c.Publish("delay.1s.mail.x", "held")
+		time.Sleep(time.Minute)
+		c.Publish("delaytimer.lost.orders.lost", "found", "Delay-For", "30m")
+		time.Sleep(time.Minute)
+		for _, level := range []string{"DELAY_10m", "DELAY_1m"} {
+			if err := c.Stream(level).Purge(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(58 * time.Minute)
+		if got := len(held.All()); got > 0 {
+			t.Errorf("%d arrived at the target that was paused with the secret that is gone", got)
+		}
+		if got := harness.Bodies(in.All()); got != "body found" {
+			t.Errorf("%q arrived, want the first round, and the timer that lost its marker", got)
+		}
+		for _, what := range []string{"timers do not fire, since they are sealed with a secret that is not known here",
+			"the list of paused targets is sealed with a secret that DELAY_SECRET does not name"} {
+			if log.Of(what) == 0 {
+				t.Errorf("the log does not say that %s", what)
+			}
+		}
+		o := operatorWith(t, s, secretB)
+		if said := sealFindings(t, o); !strings.Contains(said, "critical: 1 entries of DELAY_TIMERS are sealed") {
+			t.Errorf("doctor says %s", said)
+		}
+		if all, err := o.Pauses(context.Background()); err != nil || len(all) != 1 || !all[0].Unproven {
+			t.Errorf("paused is %+v, %v, want mail.>, unproven", all, err)
+		}
+		c.Holds(secretB)
+		rows := 0
+		for r, err := range c.Timers.Recurs(context.Background(), store.Filter{}) {
+			if rows++; err != nil || !r.Unopened {
+				t.Errorf("listed is %+v, %v, want it marked", r, err)
+			}
+		}
+		if rows != 1 {
+			t.Errorf("%d rows are listed, want 1", rows)
+		}
+		letters, err := o.Letters(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		work := letters.Resending(deadletter.Filter{}, deadletter.Change{Unsealed: true, AtOnce: true}, false)
+		ctx := context.Background()
+		if did, err := letters.Work(ctx, ctx, work); err != nil || len(did) != 1 || did[0].Did != inspect.LetterLeft ||
+			!strings.Contains(did[0].Why, "marker") {
+			t.Errorf("resending came to %+v, %v, want the marker left", did, err)
+		}
+		b.Stop()
+		harness.StartBroker(t, s, withSecrets(cfg, secretB, secretA))
+		time.Sleep(time.Until(start.Add(250 * time.Minute)))
+		synctest.Wait()
+		harness.MustResume(t, operatorWith(t, s, secretB, secretA), "mail.>")
+		time.Sleep(time.Minute)
+		if got := harness.Bodies(held.All()); got != "held" || len(junk.All()) > 0 {
+			t.Errorf("%q arrived after the resumption, and %d on the subject timer", got, len(junk.All()))
+		}
+		last := in.All()[len(in.All())-1]
+		if last.Header.Get("Delay-Series") != fmt.Sprint(g) || last.At.Sub(start) != 4*time.Hour {
+			t.Errorf("the last arrival is %+v, want a round after 4 hours", last)
+		}
+	})
+}

@@ -1,0 +1,229 @@
+package tenants
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/timer/store"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// victimKey and victimTarget are the timer of orders that payments is after, and knows all about.
+const victimKey, victimTarget = "order-42", "orders.core.x"
+
+// attacksOn are all that a tenant may try on a timer, whose subject it knows, with a stream EVIL of its own that has
+// what it wants to have relayed. Errors are for the attacked to show.
+func attacksOn(c *harness.Client, generation uint64) {
+	timer := "delaytimer." + victimKey + "." + victimTarget
+	publish := func(subject, reply, body string, headers ...string) {
+		m := harness.NewMsg(subject, body, headers...)
+		m.Reply = reply
+		_ = c.NC.PublishMsg(m)
+	}
+	is := fmt.Sprint(generation)
+	for _, subject := range []string{timer, "delaytimer." + victimKey + ".core.x"} {
+		publish(subject, "", "evil", "Delay-For", "1s")
+		publish(subject, "", "", "Delay-Cancel", "evil")
+		publish(subject, "", "", "Delay-Cancel", "evil", "Nats-Expected-Last-Subject-Sequence", is)
+		publish(subject, "", "evil", "Delay-Fired", is+" me")
+		publish(subject, "", "", "Nats-Rollup", "sub")
+	}
+	for _, verb := range []string{"get", "cancel", "move", "fire"} {
+		publish("delayctl.timer."+verb+"."+victimKey+"."+victimTarget, "_INBOX_payments.x", `{"for":"1s"}`)
+		publish("delayctl.timer."+verb+"."+victimKey+".core.x", "_INBOX_payments.x", "")
+	}
+	for _, many := range []string{"cancel-all", "shift", "timers"} {
+		publish("delayctl."+many, "_INBOX_payments.x", `{"by":"-1h","up_to":100}`)
+		publish("delayctl."+many+".orders", "_INBOX_payments.x", `{"by":"-1h","up_to":100}`)
+	}
+	// What the server itself puts where the reply subject says.
+	for _, reply := range []string{timer, "delaysys.armed", "delaysys.hop.10s.timer", "orders.core.x"} {
+		publish("evil.x", reply, "")
+		publish("$JS.API.DIRECT.GET.EVIL", reply, `{"last_by_subj":"evil.set"}`)
+		publish("$JS.API.STREAM.MSG.GET.EVIL", reply, `{"last_by_subj":"evil.set"}`)
+		publish("$JS.API.CONSUMER.MSG.NEXT.EVIL.evil", reply, "1")
+		publish("delaytimer.mine.payments.core.x", reply, "mine", "Delay-For", "2h")
+		publish("delayctl.timer.get.mine.payments.core.x", reply, "")
+		publish("$SRV.PING", reply, "")
+	}
+	for _, api := range []string{"STREAM.PURGE.DELAY_TIMERS", "STREAM.PURGE.DELAY_10s"} {
+		publish("$JS.API."+api, "_INBOX_payments.x", "")
+	}
+	publish("$JS.API.STREAM.MSG.DELETE.DELAY_TIMERS", "_INBOX_payments.x", `{"seq":`+is+`}`)
+	time.Sleep(time.Second)
+}
+
+// evil makes a stream of a tenant's own with a set in it, where the tenant may do so.
+func evil(c *harness.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	st, err := c.JS.CreateStream(ctx, jetstream.StreamConfig{
+		Name: "EVIL", Subjects: []string{"evil.>"}, AllowDirect: true,
+	})
+	if err != nil {
+		return
+	}
+	_, err = st.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: "evil", AckPolicy: jetstream.AckNonePolicy})
+	if err != nil {
+		c.T.Error(err)
+	}
+	c.Publish("evil.set", "evil", "Delay-For", "1s")
+}
+
+// TestTenantsTimersApart: two tenants in accounts of their own, with a broker each or with one for both. Neither sees
+// the other's timers, nor cancels, moves, fires or forges them, by any subject or reply subject.
+func TestTenantsTimersApart(t *testing.T) {
+	t.Parallel()
+	for file, name := range map[string]string{"../permissions/isolated-accounts.conf": "orders.", accountsConf: ""} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			opts, err := server.ProcessConfigFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			natstest.BubbleWith(t, *opts, func(t *testing.T, s *natstest.Server) {
+				stage := &stage{Server: s, modes: "auto"}
+				if file == accountsConf {
+					stop, err := stage.provisionAndRun()
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { _ = stop() }) // at the end of the bubble
+				} else {
+					for _, name := range []string{"orders", "payments"} {
+						cfg := broker.Config{Ladder: harness.Ladder(t, "10s 1m"), Timers: true, ReplyPrefixes: []string{"_INBOX_" + name}}
+						harness.StartBroker(t, s, cfg, nats.UserInfo(name+"-broker", name[:1]+"b"),
+							nats.CustomInboxPrefix("_INBOX_"+name+"-broker"))
+					}
+				}
+				orders, payments := harness.Connected(t, stage.as("orders", "o")), harness.Connected(t, stage.as("payments", "p"))
+				in, spied := orders.Subscribe("orders.>"), payments.Subscribe(">")
+				evil(payments)
+				start := time.Now()
+				subject := "delaytimer." + victimKey + "." + name + "core.x"
+				g := orders.Publish(subject, "secret", "Delay-For", "1h").Sequence
+				moved := orders.Expect(g, subject, "secret", "Delay-For", "1h")
+				for range 3 {
+					attacksOn(payments, moved)
+					time.Sleep(10 * time.Minute)
+				}
+				get := "delayctl.timer.get." + victimKey + "." + name + "core.x"
+				var got store.Answer
+				if code := orders.CallService(&got, get, ""); code != "" || got.Outcome != "pending" || got.Generation != moved {
+					t.Errorf("half an hour before it is due, it is %q %+v, want pending as %d", code, got, moved)
+				}
+				harness.CheckExactly(t, in, start.Add(time.Hour), 0)
+				time.Sleep(time.Hour)
+				if got := harness.Bodies(in.All()); got != "secret" {
+					t.Errorf("there came %q, want the secret alone", got)
+				}
+				for _, a := range spied.All() {
+					if a.Body == "secret" {
+						t.Errorf("the other heard on %s %q", a.Subject, a.Body)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestNeighboursTimers: two tenants in one account, with the documented grants. What one may do to a timer of the other
+// is what the documentation admits, and no more.
+func TestNeighboursTimers(t *testing.T) {
+	t.Parallel()
+	const timer = "delaytimer." + victimKey + "." + victimTarget
+	for name, tt := range map[string]struct {
+		attack func(t *testing.T, payments *harness.Client, generation uint64)
+		lost   bool // the timer is replaced by what is no timer
+	}{
+		"all that its grants refuse": {attack: func(t *testing.T, payments *harness.Client, g uint64) {
+			publish := func(subject, reply string, headers ...string) {
+				m := harness.NewMsg(subject, "", headers...)
+				m.Reply = reply
+				if err := payments.NC.PublishMsg(m); err != nil {
+					t.Error(err)
+				}
+			}
+			publish(timer, "", "Delay-Cancel", "evil")
+			publish(timer, "", "Delay-For", "1s")
+			for _, subject := range []string{"delayctl.timer.cancel.", "delayctl.timer.fire.", "delayctl.timer.get."} {
+				publish(subject+victimKey+"."+victimTarget, "_INBOX_payments.x")
+			}
+			publish("delayctl.cancel-all", "_INBOX_payments.x")
+			publish("delayctl.timers.orders", "_INBOX_payments.x")
+			publish("$JS.API.STREAM.PURGE.DELAY_TIMERS", "_INBOX_payments.x")
+		}},
+		"an acknowledgement on its subject": {lost: true, attack: func(t *testing.T, payments *harness.Client, g uint64) {
+			m := &nats.Msg{Subject: "delay.10s.payments.x", Reply: timer}
+			if err := payments.NC.PublishMsg(m); err != nil {
+				t.Error(err)
+			}
+		}},
+		"its sequence, told to who knows its subject": {attack: func(t *testing.T, payments *harness.Client, g uint64) {
+			m := &nats.Msg{Subject: "delaytimer.mine.payments.x", Header: nats.Header{"Delay-For": {"1h"}}}
+			m.Header.Set("Nats-Expected-Last-Subject-Sequence", fmt.Sprint(g+1000))
+			m.Header.Set("Nats-Expected-Last-Subject-Sequence-Subject", timer)
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			answer, err := payments.NC.RequestMsgWithContext(ctx, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(answer.Data), fmt.Sprintf("wrong last sequence: %d", g)) {
+				t.Errorf("asked for the sequence it says %s, want %d", answer.Data, g)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := onAccounts(t, tenantsConf, "auto", func(s *stage) error {
+				stop, err := s.provisionAndRun()
+				if err != nil {
+					return err
+				}
+				defer stop()
+				orders, payments := harness.Connected(t, s.as("orders", "o")), harness.Connected(t, s.as("payments", "p"))
+				in, spied := orders.Subscribe("orders.>"), payments.Subscribe("payments.>")
+				letters := orders.Subscribe("delaydead.*.orders.>")
+				start := time.Now()
+				g := orders.Publish(timer, "secret", "Delay-For", "10m").Sequence
+				time.Sleep(time.Minute)
+				tt.attack(t, payments, g)
+				if !tt.lost {
+					harness.CheckExactly(t, in, start.Add(10*time.Minute), 0)
+				}
+				time.Sleep(time.Hour)
+				want, dead := "secret", 0
+				if tt.lost {
+					want, dead = "", 1
+				}
+				if got := harness.Bodies(in.All()); got != want || len(letters.All()) != dead {
+					t.Errorf("there came %q and %d letters, want %q and %d", got, len(letters.All()), want, dead)
+				}
+				for _, a := range letters.All() {
+					if !strings.Contains(a.Header.Get("Delay-Error"), "what it replaced is gone") {
+						t.Errorf("the letter says %q", a.Header.Get("Delay-Error"))
+					}
+				}
+				for _, a := range spied.All() {
+					if strings.Contains(a.Body, "secret") {
+						t.Errorf("the other heard on %s %q", a.Subject, a.Body)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

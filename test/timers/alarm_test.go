@@ -1,0 +1,129 @@
+package timers
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	asking "delaybroker/broker/client"
+	"delaybroker/test/clients/snippets"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestAlarmClock: the alarm clock of the snippets rings at its time and no other, through restarts, changes, cancels
+// and refusals.
+func TestAlarmClock(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		ctx := context.Background()
+		delays, err := asking.New(c.JS, asking.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock := &snippets.Alarms{Delays: delays, Tries: 3}
+		start := time.Now()
+		rung := rings(c, clock)
+		const hour = time.Hour
+		for range 2 { // what is asked for twice is there once
+			for _, a := range alarmsFrom(start) {
+				a.App = "kitchen"
+				if err := clock.Set(ctx, a); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		time.Sleep(30 * time.Minute)
+		b.Stop()
+		did := func(ok bool, err error) bool {
+			t.Helper()
+			if err != nil {
+				t.Error(err)
+			}
+			return ok
+		}
+		clock = &snippets.Alarms{Delays: delays, Tries: 3} // as after a restart
+		if !did(clock.Cancel(ctx, "kitchen", "cancelled")) || did(clock.Cancel(ctx, "kitchen", "nothing")) ||
+			!did(clock.Change(ctx, "kitchen", "changed", start.Add(2*hour), start.Add(3*hour))) {
+			t.Error("with the broker down, alarms cannot be cancelled or changed, or one that is none can")
+		}
+		b = harness.StartBroker(t, s, harness.TimersOn(t))
+		if !did(clock.RingNow(ctx, "kitchen", "now")) {
+			t.Error("it cannot be rung")
+		}
+		time.Sleep(time.Until(start.Add(hour + 4*time.Minute)))
+		synctest.Wait()
+		b.Stop()
+		if did(clock.Cancel(ctx, "kitchen", "egg")) {
+			t.Error("it is cancelled after it has rung")
+		}
+		time.Sleep(time.Until(start.Add(hour + 30*time.Minute)))
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		time.Sleep(2 * hour)
+		synctest.Wait()
+		want := map[string][]time.Duration{
+			"egg": {hour}, "changed": {2 * hour}, "now": {hour / 2},
+			"deaf": {hour, hour + time.Minute, hour + 3*time.Minute},
+		}
+		checkRung(t, rung, want)
+	})
+}
+
+func alarmsFrom(start time.Time) []snippets.Alarm {
+	const hour = time.Hour
+	return []snippets.Alarm{
+		{ID: "egg", At: start.Add(hour), Latest: start.Add(2 * hour)},
+		{ID: "cancelled", At: start.Add(hour), Latest: start.Add(2 * hour)},
+		{ID: "changed", At: start.Add(hour), Latest: start.Add(3 * hour)},
+		{ID: "now", At: start.Add(hour), Latest: start.Add(2 * hour)},
+		{ID: "deaf", At: start.Add(hour), Latest: start.Add(hour + 5*time.Minute)}, // no time for the third try
+		{ID: "missed", At: start.Add(hour + 10*time.Minute), Latest: start.Add(hour + 20*time.Minute)},
+	}
+}
+
+// rings lets the alarms ring, and notes when each does, from now on. Whoever should get up for "deaf" does not.
+func rings(c *harness.Client, clock *snippets.Alarms) map[string][]time.Duration {
+	c.T.Helper()
+	start, rung := time.Now(), make(map[string][]time.Duration)
+	if _, err := c.NC.Subscribe("alarms.ring", func(m *nats.Msg) {
+		go func() { // it asks for the next one
+			if err := clock.Handle(context.Background(), m, func(a snippets.Alarm) error {
+				rung[a.ID] = append(rung[a.ID], time.Since(start))
+				if a.ID == "deaf" {
+					return errors.New("nobody gets up")
+				}
+				return nil
+			}); err != nil {
+				c.T.Error(err)
+			}
+		}()
+	}); err != nil {
+		c.T.Fatal(err)
+	}
+	return rung
+}
+
+// checkRung wants each alarm to have rung at its times, or up to a second later, and no other.
+func checkRung(t *testing.T, rung, want map[string][]time.Duration) {
+	t.Helper()
+	for id, at := range want {
+		if got := rung[id]; len(got) != len(at) {
+			t.Errorf("%s rang at %v, want %v", id, got, at)
+			continue
+		}
+		for n := range at {
+			if late := rung[id][n] - at[n]; late < 0 || late > time.Second {
+				t.Errorf("%s rang at %v, want %v", id, rung[id], at)
+			}
+		}
+	}
+	if len(rung) != len(want) {
+		t.Errorf("rung: %v, want %v", rung, want)
+	}
+}

@@ -1,0 +1,196 @@
+package timers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
+	"delaybroker/broker/timer/timetable"
+	declared "delaybroker/cmd/schedules"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// This file is about the clock of a broker's host, or of a shell's, that is wrong: only the server's counts.
+
+// wrongClock is a client whose host's clock is slow by a time, or fast where that is negative: in each answer of
+// JetStream, the server's clock is ahead by so much. There is a stream of timers, and no broker, which would fire them.
+func wrongClock(t *testing.T, s *natstest.Server, slow time.Duration) *harness.TimerClient {
+	t.Helper()
+	harness.StartBroker(t, s, harness.TimersOn(t)).Stop()
+	c := harness.NewSeriesClient(harness.NewClient(t, s))
+	asker := s.Connect(nats.Name("asker"))
+	natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		answer, err := asker.RequestWithContext(ctx, "$JS.API."+question, m.Data)
+		if err != nil {
+			t.Errorf("%s: %v", question, err)
+			return true
+		}
+		if err := m.Respond(later(t, answer.Data, slow)); err != nil {
+			t.Errorf("%s: %v", question, err)
+		}
+		return true
+	})
+	c.Timers.API.API = natstest.ProxyAPI
+	return c
+}
+
+// later moves the times in an answer that a server's clock has written.
+func later(t *testing.T, answer []byte, by time.Duration) []byte {
+	t.Helper()
+	var all map[string]any
+	if err := json.Unmarshal(answer, &all); err != nil {
+		t.Errorf("decode %s: %v", answer, err)
+	}
+	move := func(in map[string]any, name string) {
+		if text, ok := in[name].(string); ok {
+			at, err := time.Parse(time.RFC3339Nano, text)
+			if err != nil {
+				t.Errorf("%s is %s: %v", name, text, err)
+			}
+			in[name] = at.Add(by).Format(time.RFC3339Nano)
+		}
+	}
+	move(all, "ts")
+	if m, ok := all["message"].(map[string]any); ok {
+		move(m, "time")
+	}
+	moved, err := json.Marshal(all)
+	if err != nil {
+		t.Error(err)
+	}
+	return moved
+}
+
+// withWrongClocks runs a test with a host's clock that is right, slow by an hour and fast by an hour.
+func withWrongClocks(t *testing.T, run func(t *testing.T, c *harness.TimerClient, now time.Time)) {
+	for _, slow := range []time.Duration{0, time.Hour, -time.Hour} {
+		t.Run(fmt.Sprint("slow by ", slow), func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				c := wrongClock(t, s, slow)
+				run(t, c, time.Now().Add(slow))
+			})
+		})
+	}
+}
+
+// TestVerbsByTheServersClock: a series that is moved, or gets another table, is due by the server's clock, and so is
+// the bound of what may be asked for.
+func TestVerbsByTheServersClock(t *testing.T) {
+	t.Parallel()
+	withWrongClocks(t, func(t *testing.T, c *harness.TimerClient, now time.Time) {
+		c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "2h")
+		c.Publish("delaytimer.once.orders.x", "once", "Delay-For", "2h")
+		c.Timers.Policy.MaxDelay = 24 * time.Hour
+		due := func(w store.Change, want time.Time) {
+			t.Helper()
+			a := c.Do(w)
+			if a.Outcome != timer.Moved || !a.Due.Equal(want) {
+				t.Errorf("%s is %s, due %s, want %s", w.Key, a.Outcome, a.Due, want)
+			}
+		}
+		w := harness.NewChange(timer.Move, "k", 0)
+		w.For = "30m"
+		due(w, now.Add(30*time.Minute))
+		retime := harness.NewChange(timer.Retime, "k", 0)
+		table, err := timetable.Parse(timetable.Words{Every: "3s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		retime.Table = &table
+		retime.For = "10m"
+		due(retime, now.Add(10*time.Minute))
+		for _, key := range []string{"k", "once"} {
+			latest := now.Add(24 * time.Hour)
+			due(moveTo(key, 0, latest), latest)
+			if a, err := c.Timers.Do(t.Context(), moveTo(key, 0, latest.Add(time.Second))); err == nil ||
+				!strings.Contains(err.Error(), "DELAY_MAX_DELAY") {
+				t.Errorf("%s is moved too far: %+v, %v", key, a, err)
+			}
+		}
+	})
+}
+
+// TestSchedulesByTheServersClock: how long a schedule lives is counted by the server's clock, and for how long an id is
+// a duplicate.
+func TestSchedulesByTheServersClock(t *testing.T) {
+	t.Parallel()
+	withWrongClocks(t, func(t *testing.T, c *harness.TimerClient, now time.Time) {
+		c.AnswersSchedules(t)
+		const subject = "schedules.orders.a"
+		first, code := c.Schedule(subject, "orders.x", "@every 3s", "hi", "Nats-TTL", "20s", "Nats-Msg-Id", "1")
+		if code != 0 {
+			t.Fatalf("it is refused: %d", code)
+		}
+		if got, want := c.Last("delaytimer._schedule."+subject).Header.Get("Delay-Last"),
+			now.Add(20*time.Second).UTC().Format(time.RFC3339Nano); got != want {
+			t.Errorf("it lives until %s, want %s", got, want)
+		}
+		time.Sleep(2*time.Minute - 1)
+		if seq, code := c.Schedule(subject, "orders.x", "@every 3s", "hi", "Nats-Msg-Id", "1"); seq != first || code != 0 {
+			t.Errorf("the same id is answered %d, %d, want %d", seq, code, first)
+		}
+		time.Sleep(time.Nanosecond)
+		if seq, code := c.Schedule(subject, "orders.x", "@every 3s", "hi", "Nats-Msg-Id", "1"); seq == first || code != 0 {
+			t.Errorf("after two minutes the same id is answered %d, %d", seq, code)
+		}
+		now = now.Add(2 * time.Minute)
+		for ttl, want := range map[string]bool{"13s": true, "11s": false} {
+			_, code := c.Schedule("schedules.orders.b", "orders.x", harness.At(now.Add(12*time.Second)), "hi", "Nats-TTL", ttl)
+			if code == 0 != want || !want && code != 10165 {
+				t.Errorf("due in 12 s and forgotten after %s: %d", ttl, code)
+			}
+		}
+	})
+}
+
+// TestApplyByTheServersClock: whether a schedule of a file is over, the server's clock says, and not that of the shell.
+func TestApplyByTheServersClock(t *testing.T) {
+	t.Parallel()
+	withWrongClocks(t, func(t *testing.T, c *harness.TimerClient, now time.Time) {
+		text := "set: s\nschedules:\n  k: {every: 1m, target: orders.x, last: " +
+			now.Add(30*time.Minute).Format(time.RFC3339Nano) + "}\n  over: {every: 1m, target: orders.x, last: " +
+			now.Add(-30*time.Minute).Format(time.RFC3339Nano) + "}\n"
+		file, err := declared.Read("file", []byte(text), c.Timers.Policy, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(map[string]declared.What)
+		err = declared.Apply{File: file, Timers: c.Timers, Policy: c.Timers.Policy, DryRun: true}.Run(t.Context(),
+			func(r declared.Result) { got[r.Name] = r.What })
+		if err != nil || got["k"] != declared.Add || got["over"] != declared.Over {
+			t.Errorf("it would do %v, %v", got, err)
+		}
+	})
+}
+
+// TestNothingWithoutTheServersClock: where no leader says what time it is, nothing is done, and that is said.
+func TestNothingWithoutTheServersClock(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t)).Stop()
+		c := harness.NewSeriesClient(harness.NewClient(t, s))
+		natstest.Proxy(t, s, func(question string, m *nats.Msg) bool { return strings.HasPrefix(question, "STREAM.INFO.") })
+		c.Timers.API.API = natstest.ProxyAPI
+		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "2h").Sequence
+		w := harness.NewChange(timer.Move, "k", 0)
+		w.For = "30m"
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if a, err := c.Timers.Do(ctx, w); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it is %+v, %v", a, err)
+		}
+		checkLast(c.Client, "delaytimer.k.orders.x", g)
+	})
+}

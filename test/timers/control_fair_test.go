@@ -1,0 +1,330 @@
+package timers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// askAtOnce sends requests at once. The returned function tells how many have which answer: a code, an outcome or
+// "page".
+func askAtOnce(c *harness.Client, n int, subject, body string) (answers func() map[string]int) {
+	c.T.Helper()
+	reply := c.NC.NewInbox()
+	in := c.Subscribe(reply)
+	for range n {
+		m := harness.NewMsg(subject, body)
+		m.Reply = reply
+		if err := c.NC.PublishMsg(m); err != nil {
+			c.T.Fatal(err)
+		}
+	}
+	natstest.Flush(c.T, c.NC)
+	return func() map[string]int {
+		synctest.Wait()
+		all := make(map[string]int)
+		for _, a := range in.All() {
+			var said store.Answer
+			_ = json.Unmarshal([]byte(a.Body), &said)
+			what := a.Header.Get(micro.ErrorCodeHeader) + string(said.Outcome)
+			if what == "" {
+				what = "page"
+			}
+			all[what]++
+		}
+		return all
+	}
+}
+
+// TestNobodyWaitsForFutureGenerations: a generation beyond the end of the stream is unknown at once, for a few
+// questions to JetStream, however often somebody asks for it.
+func TestNobodyWaitsForFutureGenerations(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		var asked atomic.Int64
+		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
+			asked.Add(1)
+			return false
+		})
+		cfg.APIPrefix = natstest.ProxyAPI
+		harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		c.Publish("delaytimer.k.att.x", "k", "Delay-For", "1h")
+		g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "1h").Sequence
+		synctest.Wait()
+		before, began := asked.Load(), time.Now()
+		const many = 300
+		for _, verb := range []string{"get", "cancel", "move"} {
+			body := `{"generation":999999999}`
+			if verb == "move" {
+				body = `{"generation":999999999,"by":"5m"}`
+			}
+			if got := askAtOnce(c, many, "delayctl.timer."+verb+".k.att.x", body)(); got["unknown"] != many {
+				t.Errorf("%s of a future generation is answered %v", verb, got)
+			}
+		}
+		if n := asked.Load() - before; n > 3*3*many {
+			t.Errorf("%d requests asked JetStream %d times, want three times each", 3*many, n)
+		}
+		var got store.Answer
+		c.CallService(&got, "delayctl.timer.cancel.k.orders.x", "")
+		if took := time.Since(began); got.Outcome != timer.Cancelled || got.Generation != g || took > 0 {
+			t.Errorf("another tenant's cancel is answered %+v after %s", got, took)
+		}
+	})
+}
+
+// TestTenantsTakeTurns: while JetStream answers none of one tenant's requests, about one timer or many, another's are
+// answered at once. The tenant's own are refused when they have waited for too long.
+func TestTenantsTakeTurns(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		var silent atomic.Bool
+		natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
+			return silent.Load() && strings.Contains(string(m.Data), ".att")
+		})
+		cfg.APIPrefix = natstest.ProxyAPI
+		harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		for _, target := range []string{"att.x", "orders.x"} {
+			c.Publish("delaytimer.k."+target, "k", "Delay-For", "1h")
+		}
+		synctest.Wait()
+		silent.Store(true)
+		begun := time.Now()
+		const many = 500
+		gets := askAtOnce(c, many, "delayctl.timer.get.k.att.x", "")
+		lists := askAtOnce(c, many, "delayctl.timers.att", "")
+		var page store.Listing
+		c.CallService(&page, "delayctl.timers.orders", "")
+		var done store.Done
+		c.CallService(&done, "delayctl.cancel-all.orders", `{"dry_run":true}`)
+		var got store.Answer
+		c.CallService(&got, "delayctl.timer.cancel.k.orders.x", "")
+		took := time.Since(begun)
+		if took > 0 || len(page.Timers) != 1 || done.Matched != 1 || got.Outcome != timer.Cancelled {
+			t.Errorf("another tenant is answered %+v, %+v, %+v after %s", page, done, got, took)
+		}
+		time.Sleep(5 * time.Second)
+		if got := gets(); got["429"] == 0 || got["429"]+got["503"] != many {
+			t.Errorf("%d requests about one timer are answered %v", many, got)
+		}
+		if got := lists(); got["429"] != many-1 || got["503"] != 1 {
+			t.Errorf("%d lists are answered %v, want one that JetStream does not answer", many, got)
+		}
+	})
+}
+
+// TestManyAtOneMoment: hundreds of clients that cancel at one moment are all answered by what was done. Beyond what may
+// wait, all are told that the service is busy, and nothing is done.
+func TestManyAtOneMoment(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		var silent atomic.Bool
+		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
+			return silent.Load() && strings.HasPrefix(question, "STREAM.MSG.GET.")
+		})
+		cfg.APIPrefix = natstest.ProxyAPI
+		harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		const clients = 500
+		answers := c.Subscribe("_INBOX.all.*")
+		for i := range clients {
+			c.Publish(fmt.Sprintf("delaytimer.k%d.orders.x", i), "k", "Delay-For", "1h")
+		}
+		for i := range clients {
+			subject, reply := fmt.Sprintf("delayctl.timer.cancel.k%d.orders.x", i), fmt.Sprint("_INBOX.all.", i)
+			if err := c.NC.PublishRequest(subject, reply, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		natstest.Flush(t, c.NC)
+		synctest.Wait()
+		cancelled := 0
+		for _, a := range answers.All() {
+			if strings.Contains(a.Body, `"cancelled"`) {
+				cancelled++
+			}
+		}
+		if cancelled != clients {
+			t.Errorf("%d of %d are cancelled", cancelled, clients)
+		}
+
+		silent.Store(true)
+		const waiting, working = 2048, 48
+		var all []func() map[string]int
+		for range 6 { // so many at once are received in time
+			all = append(all, askAtOnce(c, 400, "delayctl.timer.cancel.k.orders.x", ""))
+			synctest.Wait()
+		}
+		refused := 0
+		for _, answers := range all {
+			refused += answers()["429"]
+		}
+		if want := 6*400 - waiting - working; refused != want {
+			t.Errorf("%d are refused at once, want %d", refused, want)
+		}
+		silent.Store(false)
+	})
+}
+
+// TestOneFilterForEachScan: no list makes a consumer for which the server counts what is pending filter by filter. What
+// begins with a target and what is below it come in the order in which they were set, on pages of any length.
+func TestOneFilterForEachScan(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		var mu sync.Mutex
+		var scans []string
+		natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
+			if strings.HasPrefix(question, "CONSUMER.CREATE.DELAY_TIMERS") {
+				var asked struct {
+					Config jetstream.ConsumerConfig `json:"config"`
+				}
+				_ = json.Unmarshal(m.Data, &asked)
+				mu.Lock()
+				defer mu.Unlock()
+				scans = append(scans, strings.Join(asked.Config.FilterSubjects, ","))
+			}
+			return false
+		})
+		cfg := harness.TimersOn(t)
+		cfg.APIPrefix = natstest.ProxyAPI
+		harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		var want []string
+		for i := range 30 {
+			target := []string{"orders", "orders.x", "orders.x.y", "ordersx"}[i*7%10%4]
+			c.Publish(fmt.Sprintf("delaytimer.k%d.%s", i, target), "k", "Delay-For", "1h")
+			if target != "ordersx" {
+				want = append(want, fmt.Sprint("k", i))
+			}
+		}
+		synctest.Wait()
+		mu.Lock()
+		scans = nil
+		mu.Unlock()
+		for limit := range 40 {
+			var got []string
+			for page := (store.Listing{Next: 1}); page.Next > 0; {
+				after, upTo := page.Next, page.UpTo
+				if upTo == 0 {
+					after = 0
+				}
+				page = store.Listing{}
+				body := fmt.Sprintf(`{"limit":%d,"after":%d,"up_to":%d}`, limit, after, upTo)
+				if code := c.CallService(&page, "delayctl.timers.orders", body); code != "" ||
+					limit > 0 && len(page.Timers) > limit {
+					t.Fatalf("%s is answered %s with %d timers", body, code, len(page.Timers))
+				}
+				for _, r := range page.Timers {
+					got = append(got, r.Key)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("pages of %d list %v, want %v", limit, got, want)
+			}
+		}
+		var got []string
+		late, cancel := context.WithTimeout(context.Background(), time.Millisecond) // each scan ends with its first entry
+		defer cancel()
+		for page := (store.Page{}); ; {
+			l, err := harness.NewTimerClient(c).Timers.List(late, store.Filter{Targets: []string{"orders", "orders.>"}}, page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range l.Timers {
+				got = append(got, r.Key)
+			}
+			if page.After, page.UpTo = l.Next, l.UpTo; l.Next == 0 {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("pages without time list %v, want %v", got, want)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		slices.Sort(scans)
+		if got := fmt.Sprint(slices.Compact(scans)); got != "[delaytimer.*.orders delaytimer.*.orders.>]" {
+			t.Errorf("the scans are of %s", got)
+		}
+	})
+}
+
+// TestOperationsOfVerbs: how often each verb reads and publishes, as package service says.
+func TestOperationsOfVerbs(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t)).Stop()
+		c := harness.NewTimerClient(harness.NewClient(t, s))
+		var reads atomic.Int64
+		publishes := 0
+		natstest.Proxy(t, s, func(string, *nats.Msg) bool { reads.Add(1); return false })
+		c.Timers.API.API = natstest.ProxyAPI
+		publish := c.Timers.Publish
+		c.Timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply {
+			publishes++
+			return publish(ctx, m)
+		}
+		set := func() uint64 { return c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "1h").Sequence }
+		known := func(verb timer.Verb) store.Change { return harness.NewChange(verb, "k", set()) }
+		whatever := func(verb timer.Verb) store.Change {
+			set()
+			w := harness.NewChange(verb, "k", 0)
+			if verb == timer.Move {
+				w.By = time.Minute
+			}
+			return w
+		}
+		for _, tt := range []struct {
+			name             string
+			wish             func() store.Change
+			want             timer.Outcome
+			reads, publishes int
+		}{
+			{"get", func() store.Change { return whatever(timer.Get) }, timer.Pending, 1, 0},
+			{"get nothing", func() store.Change { return harness.NewChange(timer.Get, "none", 0) }, timer.NotFound, 3, 0},
+			{"cancel a generation", func() store.Change { return known(timer.Cancel) }, timer.Cancelled, 0, 1},
+			{"cancel whatever", func() store.Change { return whatever(timer.Cancel) }, timer.Cancelled, 1, 1},
+			{"cancel again", func() store.Change { return harness.NewChange(timer.Cancel, "k", 0) }, timer.Cancelled, 1, 0},
+			{"cancel another", func() store.Change {
+				set()
+				return harness.NewChange(timer.Cancel, "k", 1)
+			}, timer.Conflict, 2, 1},
+			{"cancel the future", func() store.Change {
+				return harness.NewChange(timer.Cancel, "k", 1<<40)
+			}, timer.Unknown, 3, 1},
+			// One of the reads asks for the leader's time. The fire that follows within 100 ms has it.
+			{"move", func() store.Change { return whatever(timer.Move) }, timer.Moved, 3, 1},
+			{"fire", func() store.Change { return whatever(timer.Fire) }, timer.Fired, 1, 1},
+		} {
+			w := tt.wish()
+			reads.Store(0)
+			publishes = 0
+			c.Check(w, tt.want, 0)
+			if n := int(reads.Load()); n != tt.reads || publishes != tt.publishes {
+				t.Errorf("to %s takes %d reads and %d publishes, want %d and %d", tt.name, n, publishes, tt.reads, tt.publishes)
+			}
+		}
+	})
+}

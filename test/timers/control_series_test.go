@@ -1,0 +1,175 @@
+package timers
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestControlServiceOfSeries: what can be asked of a timer that recurs, and what is delivered: the table stays in step
+// whatever is done to a round.
+func TestControlServiceOfSeries(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		cfg.TimerHistory = time.Hour
+		harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		at := func(d time.Duration) { time.Sleep(time.Until(start.Add(d))) }
+		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m", "Delay-Owner", "reports").Sequence
+		c.Publish("delaytimer.once.orders.x", "once", "Delay-For", "1h")
+		ask := func(verb, body string, want timer.Outcome, due time.Duration) (got store.Answer) {
+			t.Helper()
+			code := c.CallService(&got, "delayctl.timer."+verb+".k.orders.x", body)
+			if code != "" || got.Outcome != want || due > 0 && !got.Due.Equal(start.Add(due)) {
+				t.Errorf("%s %s says %q %+v, want %s, due after %s", verb, body, code, got, want, due)
+			}
+			return got
+		}
+		series := fmt.Sprintf(`{"series":%d}`, g)
+		at(25 * time.Minute) // two rounds have fired
+		got := ask("get", "", timer.Pending, 30*time.Minute)
+		if r := got.Recurring; r == nil || r.Round != 3 || r.Series != g || r.Table != "every 10m" || r.Set != "reports" ||
+			!r.Planned.Equal(start.Add(30*time.Minute)) {
+			t.Errorf("get says %+v", r)
+		}
+		ask("fire", series, timer.Fired, 0)
+		ask("pause", fmt.Sprintf(`{"series":%d}`, g+1), timer.Conflict, 0)
+		ask("pause", series, timer.Paused, 0)
+		ask("pause", "", timer.Paused, 0)
+		at(65 * time.Minute)
+		if got := ask("get", "", timer.Paused, 0); got.Recurring == nil || !got.Recurring.Paused {
+			t.Errorf("get says %+v", got.Recurring)
+		}
+		checkListsSeries(t, c)
+		ask("resume", `{"word":"w"}`, timer.Pending, 0)
+		at(75 * time.Minute) // one late, and the one at 70m
+		ask("retime", `{"every":"1h","until":"`+start.Add(80*time.Minute).Format(time.RFC3339)+`","rounds":7}`,
+			timer.Moved, 80*time.Minute)
+		at(145 * time.Minute)
+		ask("cancel", series, timer.Cancelled, 0)
+		time.Sleep(5 * time.Hour)
+		synctest.Wait()
+		var came []int
+		for _, a := range in.All() {
+			if a.Body == "body" {
+				came = append(came, int(a.At.Sub(start)/time.Minute))
+			}
+		}
+		if want := "[10 20 25 65 70 80 140]"; fmt.Sprint(came) != want {
+			t.Errorf("there came %v, want %s", came, want)
+		}
+		c.CheckNoDead()
+	})
+}
+
+// checkListsSeries lists what recurs, and what a set has made.
+func checkListsSeries(t *testing.T, c *harness.Client) {
+	t.Helper()
+	for _, tt := range []struct {
+		body string
+		want int
+	}{
+		{`{"recurring":true}`, 1}, {`{"set":"reports"}`, 1}, {`{"set":"bills"}`, 0}, {`{"state":"paused"}`, 1},
+		{`{"state":"pending","recurring":true}`, 0}, {`{"key":"k"}`, 1},
+	} {
+		var l store.Listing
+		if code := c.CallService(&l, "delayctl.timers.orders", tt.body); code != "" || len(l.Timers) != tt.want {
+			text, _ := json.Marshal(l)
+			t.Errorf("%s lists %q %s, want %d", tt.body, code, text, tt.want)
+		}
+	}
+}
+
+// TestRecursListsWhatFiresMeanwhile: of a list that takes longer than rounds do, each series is a part, once.
+func TestRecursListsWhatFiresMeanwhile(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewTimerClient(harness.NewClient(t, s))
+		const n = store.MaxLimit + 20 // more than a page
+		for i := range n {
+			c.Publish(fmt.Sprintf("delaytimer.k%d.orders.x", i), "x", "Delay-Every", "1h")
+		}
+		rows := make(map[string]int)
+		for row, err := range c.Timers.Recurs(t.Context(), store.Filter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rows[row.Key]++; len(rows) == store.MaxLimit {
+				time.Sleep(90 * time.Minute) // a round of each fires
+			}
+		}
+		if len(rows) != n {
+			t.Errorf("%d of %d are listed", len(rows), n)
+		}
+		for key, times := range rows {
+			if times != 1 {
+				t.Errorf("%s is listed %d times", key, times)
+			}
+		}
+	})
+}
+
+// TestNothingOfOursWithoutASecret: who has not learned the secret of the brokers writes no entry as one of theirs: it
+// would take the place of the series and be none.
+func TestNothingOfOursWithoutASecret(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewTimerClient(harness.NewClient(t, s))
+		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m").Sequence
+		for _, keys := range []*message.Keys{nil, {}} {
+			c.Timers.Policy.Keys = keys
+			refused := (*store.Refusal)(nil)
+			if a, err := c.Timers.Do(t.Context(), harness.NewChange(timer.Pause, "k", 0)); !errors.As(err, &refused) {
+				t.Errorf("it is %+v, %v, want a refusal", a, err)
+			}
+		}
+		checkLast(c.Client, "delaytimer.k.orders.x", g)
+	})
+}
+
+// TestControlRefusalsOfSeries: each bad request is refused, and changes nothing.
+func TestControlRefusalsOfSeries(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		last := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m").Sequence
+		once := c.Publish("delaytimer.once.orders.x", "once", "Delay-For", "1h").Sequence
+		for _, tt := range []struct{ subject, body string }{
+			{"timer.retime.k.orders.x", ""},
+			{"timer.retime.k.orders.x", `{"every":"10m","cron":"@daily"}`},
+			{"timer.retime.k.orders.x", `{"cron":"0 0 30 2 *"}`},
+			{"timer.retime.k.orders.x", `{"every":"10m","by":"5m"}`},
+			{"timer.retime.k.orders.x", `{"every":"10m","for":"soon"}`},
+			{"timer.retime.k.orders.x", `{"every":"10m","last":"1999-01-01T00:00:00Z"}`},
+			{"timer.pause.k.orders.x", `{"every":"10m"}`},
+			{"timer.pause.k.orders.x", `{"for":"10m"}`},
+			{"timer.cancel.k.orders.x", fmt.Sprintf(`{"series":%d,"generation":%d}`, last, last)},
+			{"timer.pause.once.orders.x", ""},
+			{"timer.resume.once.orders.x", ""},
+			{"timer.retime.once.orders.x", `{"every":"10m"}`},
+			{"timers.orders", `{"series":1}`},
+			{"timers.orders", `{"every":"10m"}`},
+			{"cancel-all.orders", `{"set":"reports"}`},
+			{"cancel-all.orders", `{"recurring":true}`},
+		} {
+			checkRefused(c, tt.subject, tt.body)
+		}
+		checkLast(c, "delaytimer.k.orders.x", last)
+		checkLast(c, "delaytimer.once.orders.x", once)
+	})
+}

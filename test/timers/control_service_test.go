@@ -1,0 +1,403 @@
+package timers
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
+	"delaybroker/broker/timer/store"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// checkRefused expects the control service to refuse a bad request.
+func checkRefused(c *harness.Client, subject, body string) {
+	c.T.Helper()
+	var got any
+	if code := c.CallService(&got, "delayctl."+subject, body); code != "400" {
+		c.T.Errorf("%s %s is answered %q %v, want 400", subject, body, code, got)
+	}
+}
+
+// checkLast expects the last entry of a timer's subject to be this one.
+func checkLast(c *harness.Client, subject string, generation uint64) {
+	c.T.Helper()
+	if m := c.Last(subject); m == nil || m.Sequence != generation {
+		c.T.Errorf("on %s there stands %+v, want generation %d", subject, m, generation)
+	}
+}
+
+// TestControlService: each verb of the service, its outcomes, and what is delivered.
+func TestControlService(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		cfg.TimerHistory = time.Hour
+		harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		generations := make(map[string]uint64)
+		for _, key := range []string{"a", "b", "c", "d"} {
+			generations[key] = c.Publish("delaytimer."+key+".orders.x", key, "Delay-For", "10m").Sequence
+		}
+		a, b := generations["a"], generations["b"]
+		for _, tt := range []struct {
+			subject, body string
+			headers       []string
+			outcome       timer.Outcome
+			generation    uint64 // zero for any
+			due           time.Duration
+		}{
+			{subject: "get.none.orders.x", outcome: timer.NotFound},
+			{subject: "get.a.orders.x", outcome: timer.Pending, generation: a, due: 10 * time.Minute},
+			{subject: "cancel.a.orders.x", body: fmt.Sprintf(`{"generation":%d}`, b), outcome: timer.NotFound},
+			{subject: "cancel.a.orders.x", body: fmt.Sprintf(`{"generation":%d}`, a), outcome: timer.Cancelled, generation: a},
+			{subject: "cancel.a.orders.x", outcome: timer.Cancelled, generation: a},
+			{subject: "get.a.orders.x", outcome: timer.Cancelled, generation: a},
+			{subject: "move.b.orders.x", body: `{"for":"20m","word":"w1"}`, outcome: timer.Moved, due: 20 * time.Minute},
+			{subject: "move.b.orders.x", body: `{"for":"30m","word":"w1"}`, outcome: timer.Moved, due: 20 * time.Minute},
+			{subject: "move.b.orders.x", body: `{"by":"-5m"}`, outcome: timer.Moved, due: 15 * time.Minute},
+			{subject: "move.b.orders.x", headers: []string{"Delay-For", "25m"}, outcome: timer.Moved, due: 25 * time.Minute},
+			{subject: "cancel.b.orders.x", body: fmt.Sprintf(`{"generation":%d}`, b), outcome: timer.Conflict},
+			{subject: "fire.c.orders.x", outcome: timer.Fired},
+		} {
+			var got store.Answer
+			code := c.CallService(&got, "delayctl.timer."+tt.subject, tt.body, tt.headers...)
+			if code != "" || got.Outcome != tt.outcome || tt.generation > 0 && got.Generation != tt.generation ||
+				tt.due > 0 && !got.Due.Equal(start.Add(tt.due)) || !got.At.Equal(time.Now()) {
+				t.Errorf("%s %s says %q %+v, want %s %d", tt.subject, tt.body, code, got, tt.outcome, tt.generation)
+			}
+		}
+		time.Sleep(time.Second)
+		var got store.Answer
+		c.CallService(&got, "delayctl.timer.cancel.c.orders.x", "")
+		if got.Outcome != timer.TooLate || got.Became != entry.Delivered {
+			t.Errorf("cancelling what has fired says %+v", got)
+		}
+		time.Sleep(2 * time.Hour)
+		if got := harness.Bodies(in.All()); got != "b c d" {
+			t.Errorf("there came %q, want b c d", got)
+		}
+		c.CheckNoDead()
+	})
+}
+
+// TestControlRefusals: each bad request is refused with a code and a sentence, and changes nothing.
+func TestControlRefusals(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence
+		for _, tt := range []struct{ subject, body string }{
+			{"timer.cancel._k.orders.x", ""},
+			{"timer.cancel.k.orders.*", ""},
+			{"timer.cancel.k.delay.x", ""},
+			{"timer.cancel.k.orders.x", `{"generations":1}`},
+			{"timer.cancel.k.orders.x", `{"generation":"1"}`},
+			{"timer.cancel.k.orders.x", `{}{}`},
+			{"timer.cancel.k.orders.x", `{}}`},
+			{"timer.cancel.k.orders.x", `[]`},
+			{"timer.cancel.k.orders.x", `{"generation":-1}`},
+			{"timer.cancel.k.orders.x", `{"generation":1e30}`},
+			{"timer.cancel.k.orders.x", strings.Repeat(`{"generation":`, 500)},
+			{"timer.cancel.k.$JS.API.STREAM.PURGE.DELAY_TIMERS", ""},
+			{"timer.get.k.orders.>", ""},
+			{"timer.get." + strings.Repeat("k", 129) + ".orders.x", ""},
+			{"timer.move.k.orders.x", `{"until":"10000-01-01T00:00:00Z"}`},
+			{"timer.move.k.orders.x", `{"by":"99999999999h"}`},
+			{"timer.move.k.orders.x", `{"by":"2000000h"}`},
+			{"timer.cancel.k.orders.x", `{"for":"5m"}`},
+			{"timer.cancel.k.orders.x", `{"word":"two words"}`},
+			{"timer.move.k.orders.x", ""},
+			{"timer.move.k.orders.x", `{"for":"5m","by":"5m"}`},
+			{"timer.move.k.orders.x", `{"for":"soon"}`},
+			{"timer.move.k.orders.x", `{"for":"5000d"}`},
+			{"timers.orders", `{"target":"payments.>"}`},
+			{"timers.orders", `{"target":"ordersx"}`},
+			{"timers.*", ""},
+			{"timers", `{"state":"gone"}`},
+			{"timers", `{"limit":100000}`},
+			{"timers", `{"dry_run":true}`},
+			{"cancel-all.orders", `{"dryrun":true}`},
+			{"cancel-all.orders", `{"state":"fired"}`},
+			{"cancel-all.>", ""},
+			{"shift.orders", `{"by":"5m"}`},
+			{"shift.orders", `{"up_to":5}`},
+			{"shift.orders", `{"by":"soon","up_to":5}`},
+		} {
+			checkRefused(c, tt.subject, tt.body)
+		}
+		checkLast(c, "delaytimer.k.orders.x", g)
+	})
+}
+
+// TestHugeAndManyRequests: what is too large is refused, and where more is asked than is worked on, all are answered:
+// by what was done, or by busy. A generation that no stream has is unknown.
+func TestHugeAndManyRequests(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence
+		var got any
+		huge := `{"generation":1,"word":"` + strings.Repeat("x", 9000) + `"}`
+		for _, subject := range []string{"timer.cancel.k.orders.x", "timers", "cancel-all", "shift"} {
+			if code := c.CallService(&got, "delayctl."+subject, huge); code != "413" {
+				t.Errorf("%s with %d bytes is answered %q %v, want 413", subject, len(huge), code, got)
+			}
+		}
+		const many = 500
+		answers := make(chan *nats.Msg, many)
+		inbox := c.NC.NewInbox()
+		if _, err := c.NC.ChanSubscribe(inbox, answers); err != nil {
+			t.Fatal(err)
+		}
+		for i := range many {
+			m := harness.NewMsg("delayctl.timer.cancel.k.orders.x", `{"generation":18446744073709551615}`)
+			if i%2 > 0 {
+				m = harness.NewMsg("delayctl.timers", fmt.Sprintf(`{"key":%q}`, strings.Repeat("*k", 2000)))
+			}
+			m.Reply = inbox
+			if err := c.NC.PublishMsg(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		outcomes := make(map[string]int)
+		for range len(answers) {
+			m := <-answers
+			var said store.Answer
+			_ = json.Unmarshal(m.Data, &said) // a list has no outcome
+			outcomes[m.Header.Get(micro.ErrorCodeHeader)+string(said.Outcome)]++
+		}
+		n := outcomes["unknown"] + outcomes["429"] + outcomes[""]
+		if outcomes["unknown"] == 0 || outcomes["429"] == 0 {
+			t.Errorf("of %d requests: %v; want some unknown, and the others refused as busy", many, outcomes)
+		} else if n < many-256 { // so many may wait to be looked at; the rest is dropped
+			t.Errorf("of %d requests %d were answered: %v", many, n, outcomes)
+		}
+		checkLast(c, "delaytimer.k.orders.x", g)
+		var a store.Answer
+		if c.CallService(&a, "delayctl.timer.cancel.k.orders.x", ""); a.Outcome != timer.Cancelled {
+			t.Errorf("afterwards a cancel says %+v", a)
+		}
+	})
+}
+
+// TestControlMany: list, cancel and shift what begins with the target of the subject, and nothing else.
+func TestControlMany(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		var in []*harness.Inbox
+		for _, targets := range []string{"orders", "orders.>", "ordersx", "payments.>"} {
+			in = append(in, c.Subscribe(targets))
+		}
+		start := time.Now()
+		for i := range 30 {
+			c.Publish(fmt.Sprintf("delaytimer.k%d.orders.x", i), "x", "Delay-For", "10m")
+		}
+		c.Publish("delaytimer.k.orders", "bare", "Delay-For", "10m")
+		c.Publish("delaytimer.k.ordersx", "other", "Delay-For", "10m")
+		c.Publish("delaytimer.k.payments.x", "payment", "Delay-For", "10m")
+		var l store.Listing
+		pages, keys := 0, 0
+		for after := uint64(0); pages == 0 || after > 0; pages++ {
+			l = store.Listing{}
+			c.CallService(&l, "delayctl.timers.orders", fmt.Sprintf(`{"limit":10,"after":%d,"up_to":%d}`, after, l.UpTo))
+			keys += len(l.Timers)
+			after = l.Next
+		}
+		if pages != 4 || keys != 31 {
+			t.Errorf("%d pages list %d timers, want 31 on 4", pages, keys)
+		}
+		l = store.Listing{}
+		c.CallService(&l, "delayctl.timers", `{"key":"k2*","due_to":"2000-01-01T00:10:00.000000001Z"}`)
+		if len(l.Timers) != 11 || l.Timers[0].Key != "k2" || l.Timers[0].State != timer.Pending || l.Timers[0].Size != 1 ||
+			!l.Timers[0].Due.Equal(start.Add(10*time.Minute)) {
+			t.Errorf("k2* lists %+v", l)
+		}
+		var one store.Listing // costs no pass through the others
+		c.CallService(&one, "delayctl.timers", `{"key":"k7"}`)
+		if len(one.Timers) != 1 || one.Timers[0].Key != "k7" || one.Scanned != 1 {
+			t.Errorf("k7 lists %+v", one)
+		}
+		var dry, done, again store.Done
+		c.CallService(&dry, "delayctl.shift.orders", `{"by":"5m","key":"k1*","dry_run":true}`)
+		shift := fmt.Sprintf(`{"by":"5m","key":"k1*","up_to":%d}`, dry.UpTo)
+		c.CallService(&done, "delayctl.shift.orders", shift)
+		c.CallService(&again, "delayctl.shift.orders", shift)
+		if dry.Matched != 11 || done.Outcomes[timer.Moved] != 11 || again.Matched != 0 {
+			t.Errorf("shifting says %+v %+v, and again %+v", dry, done, again)
+		}
+		done = store.Done{}
+		c.CallService(&done, "delayctl.cancel-all.orders", `{"key":"k2*"}`)
+		if done.Outcomes[timer.Cancelled] != 11 || done.Next != 0 {
+			t.Errorf("cancelling says %+v", done)
+		}
+		time.Sleep(time.Until(start.Add(15*time.Minute - 1)))
+		synctest.Wait()
+		orders := func() (got []harness.Arrival) {
+			for _, targets := range in {
+				got = append(got, targets.All()...)
+			}
+			return got
+		}
+		if got := harness.Bodies(orders()); got != "bare other payment x×8" {
+			t.Errorf("before the shifted ones are due there came %q", got)
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if got := harness.Bodies(orders()); got != "bare other payment x×19" {
+			t.Errorf("in the end there came %q", got)
+		}
+		c.CheckNoDead()
+	})
+}
+
+// TestDeputyAnswersInboxesOnly: a request whose answer would go where somebody takes it for a request, or nowhere, is
+// not answered and not carried out. That holds for the questions of "nats micro", and for acknowledgements that a
+// tenant has put on the service's subjects.
+func TestDeputyAnswersInboxesOnly(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		cfg.ReplyPrefixes = []string{"_INBOX_orders"}
+		log := harness.NewLineLog("DELAY_REPLY_PREFIXES")
+		cfg.Log = log.Logger()
+		harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		set := func() uint64 { return c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "1h").Sequence }
+		kept := c.Publish("delayin.20m.orders.x", "kept", "Delay-Expires", "1h")
+		g := set()
+		time.Sleep(2 * time.Second)
+		for _, reply := range []string{
+			"", "$JS.API.STREAM.PURGE." + kept.Stream, "$JS.API.STREAM.PURGE.DELAY_10m", "$JS.API.STREAM.PURGE.DELAY_TIMERS",
+			"$JS.API.STREAM.DELETE.DELAY_TIMERS", "delaytimer.k.orders.x", "delaysys.armed", "orders.x", "_INBOXES.x", "_INBOX",
+			"_INBOX.", "_INBOX_ordersx.y", "_INBOX_orders", "delayctl.timer.cancel.k.orders.x", "_INBOX.*",
+		} {
+			for _, subject := range []string{
+				"delayctl.timer.cancel.k.orders.x", "delayctl.timer.fire.k.orders.x", "delayctl.cancel-all.orders",
+				"delayctl.timers", "$SRV.PING", "$SRV.INFO", "$SRV.STATS.delaybroker",
+			} {
+				if err := c.NC.PublishMsg(&nats.Msg{Subject: subject, Reply: reply}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		// The acknowledgement of a publish, and a stored message, put on a subject of the service.
+		for _, subject := range []string{"delayctl.timer.cancel.k.orders.x", "delayctl.cancel-all.orders"} {
+			m := &nats.Msg{Subject: "delaytimer.other.orders.x", Reply: subject, Header: nats.Header{"Delay-For": {"1h"}}}
+			if err := c.NC.PublishMsg(m); err != nil {
+				t.Fatal(err)
+			}
+			m = &nats.Msg{Subject: "$JS.API.STREAM.MSG.GET.DELAY_TIMERS", Reply: subject,
+				Data: []byte(`{"last_by_subj":"delaytimer.other.orders.x"}`)}
+			if err := c.NC.PublishMsg(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		checkLast(c, "delaytimer.k.orders.x", g)
+		if n := harness.Pending(c, "DELAY_10m"); n == 0 {
+			t.Error("the level has been purged")
+		}
+		if len(log.All()) == 0 {
+			t.Error("the log does not say why")
+		}
+		own := s.Connect(nats.CustomInboxPrefix("_INBOX_orders"))
+		var got store.Answer
+		if code := harness.Connected(t, own).CallService(&got, "delayctl.timer.cancel.k.orders.x", ""); code != "" ||
+			got.Outcome != timer.Cancelled {
+			t.Errorf("the one with its prefix is answered %q %+v", code, got)
+		}
+	})
+}
+
+// TestControlWithInstances: each request is answered once, by any instance, and "nats micro" sees all of them. One that
+// stops answers what it was asked; the others go on.
+func TestControlWithInstances(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		cfg.MaxOwners = 2
+		first := harness.StartBroker(t, s, cfg)
+		harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		const n = 200
+		for i := range n {
+			c.Publish(fmt.Sprintf("delaytimer.k%d.orders.x", i), "x", "Delay-For", "10m")
+		}
+		answers := c.Subscribe("_INBOX.mine.>")
+		for i := range n {
+			if err := c.NC.PublishRequest(fmt.Sprintf("delayctl.timer.cancel.k%d.orders.x", i),
+				fmt.Sprint("_INBOX.mine.", i), nil); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+			if i == n/2 {
+				first.Stop()
+			}
+		}
+		time.Sleep(10 * time.Second)
+		got := make(map[string]int)
+		for _, a := range answers.All() {
+			if !strings.Contains(a.Body, `"outcome":"cancelled"`) {
+				t.Errorf("it says %s", a.Body)
+			}
+			got[a.Subject]++
+		}
+		if len(got) != n || len(answers.All()) != n {
+			t.Errorf("%d requests have %d answers", n, len(answers.All()))
+		}
+		time.Sleep(time.Hour)
+		if came := in.All(); len(came) > 0 {
+			t.Errorf("%d came that were cancelled", len(came))
+		}
+
+		harness.StartBroker(t, s, cfg)
+		for _, verb := range []string{"PING", "INFO.delaybroker", "STATS.delaybroker"} {
+			seen := c.Subscribe("_INBOX.all." + verb)
+			if err := c.NC.PublishRequest("$SRV."+verb, "_INBOX.all."+verb, nil); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			all := seen.All()
+			if len(all) != 2 {
+				t.Fatalf("%s is answered by %d, want 2", verb, len(all))
+			}
+			requests := 0
+			for _, a := range all {
+				var who struct {
+					micro.Stats
+					Endpoints []*micro.EndpointStats `json:"endpoints"`
+				}
+				if err := json.Unmarshal([]byte(a.Body), &who); err != nil || who.Name != "delaybroker" || who.ID == "" ||
+					who.Version == "" || who.Metadata["instance"] == "" {
+					t.Errorf("%s is answered %s: %v", verb, a.Body, err)
+				}
+				for _, e := range who.Endpoints {
+					requests += e.NumRequests
+				}
+				if verb != "PING" && len(who.Endpoints) != 10 {
+					t.Errorf("%s names %d endpoints, want 10", verb, len(who.Endpoints))
+				}
+			}
+			if verb == "STATS.delaybroker" && (requests < n/4 || requests > n) {
+				t.Errorf("%d requests are counted", requests)
+			}
+		}
+	})
+}

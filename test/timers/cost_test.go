@@ -1,0 +1,189 @@
+package timers
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// The operations of JetStream that a timer costs: broker/timer/doc.go has them as a table.
+
+// operations counts what a broker asks about the timers' stream, and publishes, since they were made.
+type operations struct {
+	reads, copies, deletes, entries, markers, cursors, arrivals *harness.Inbox
+}
+
+func countOperations(c *harness.Client) operations {
+	c.T.Helper()
+	if c.Last("delaysys.armed") == nil {
+		c.T.Fatal("there is no cursor yet: the first one removes nothing")
+	}
+	return operations{
+		reads: c.Subscribe("$JS.API.STREAM.MSG.GET.DELAY_TIMERS"), copies: c.Subscribe("$JS.API.DIRECT.GET.DELAY_TIMERS"),
+		deletes: c.Subscribe("$JS.API.STREAM.MSG.DELETE.DELAY_TIMERS"), entries: c.Subscribe("delaytimer.>"),
+		markers: c.Subscribe("delaysys.hop.>"), cursors: c.Subscribe("delaysys.armed"), arrivals: c.Subscribe("orders.>"),
+	}
+}
+
+// String is what they are by now, in words. Reads of the cursor, and what a cursor removes, do not count.
+func (o operations) String() string {
+	reads := 0
+	for _, a := range o.reads.All() {
+		if strings.Contains(a.Body, "delaytimer.") {
+			reads++
+		}
+	}
+	requests, subjects := 0, 0
+	for _, a := range o.copies.All() {
+		requests++
+		subjects += strings.Count(a.Body, "delaytimer.")
+	}
+	return fmt.Sprintf("%d reads, %d copies in %d requests, %d deletes, %d entries, %d markers, %d deliveries",
+		reads, subjects, requests, len(o.deletes.All())-len(o.cursors.All()), len(o.entries.All()), len(o.markers.All()),
+		len(o.arrivals.All()))
+}
+
+// oneHop has one level for the markers of a minute.
+func oneHop(t *testing.T) broker.Config {
+	cfg := harness.TimersOn(t)
+	cfg.Ladder, cfg.TimerHistory = harness.Ladder(t, "1s 58s"), time.Minute
+	return cfg
+}
+
+// TestOperationsOfTimers: from its marker until its entries are removed, a timer costs four publishes (the marker, the
+// claim, the delivery and what became of it), two deletes, and one read, together with many others.
+func TestOperationsOfTimers(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, oneHop(t))
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		c.Publish("delaytimer.first.orders.x", "body", "Delay-For", "1s")
+		time.Sleep(5 * time.Minute)
+		o := countOperations(c)
+		due := time.Now().Add(time.Minute).UTC().Format(time.RFC3339Nano)
+		for i := range 100 {
+			c.Expect(0, fmt.Sprintf("delaytimer.%d.orders.x", i), "body", "Delay-Until", due)
+		}
+		time.Sleep(65 * time.Second)
+		synctest.Wait()
+		const want = "0 reads, 100 copies in 1 requests, 200 deletes, 300 entries, 100 markers, 100 deliveries"
+		if got := o.String(); got != want { // of the entries, 100 are the client's
+			t.Errorf("there were %s; want %s", got, want)
+		}
+	})
+}
+
+// TestOperationsOfRounds: a round costs three publishes (its claim, which is the next round, the delivery and the
+// marker of the next one), one delete, and one read, together with many others.
+func TestOperationsOfRounds(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, oneHop(t))
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		for i := range 20 {
+			c.Expect(0, fmt.Sprintf("delaytimer.%d.orders.x", i), "body", "Delay-Cron", "0 * * * * *")
+		}
+		time.Sleep(90 * time.Second) // the first round asks what stands before it
+		o := countOperations(c)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		const want = "0 reads, 200 copies in 10 requests, 200 deletes, 200 entries, 200 markers, 200 deliveries"
+		if got := o.String(); got != want {
+			t.Errorf("there were %s; want %s", got, want)
+		}
+	})
+}
+
+// TestTimersWithoutReplicas: where the stream allows no direct gets, timers and rounds are read from the leader, and
+// come when they are due.
+func TestTimersWithoutReplicas(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, oneHop(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		c.Reconfigure("DELAY_TIMERS", func(cfg *jetstream.StreamConfig) { cfg.AllowDirect = false })
+		start := time.Now()
+		c.Publish("delaytimer.series.orders.x", "again", "Delay-Every", "1m")
+		c.Publish("delaytimer.k.orders.x", "once", "Delay-For", "90s")
+		for i, due := range []time.Duration{time.Minute, 90 * time.Second, 2 * time.Minute, 3 * time.Minute} {
+			harness.CheckExactly(t, in, start.Add(due), i)
+		}
+	})
+}
+
+// TestTimerChangedAfterItWasRead: timers are cancelled, moved and replaced when their bodies have been read and they
+// are not due yet.
+func TestTimerChangedAfterItWasRead(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, oneHop(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		cancelled := c.Publish("delaytimer.cancelled.orders.x", "no", "Delay-For", "1m").Sequence
+		moved := c.Publish("delaytimer.moved.orders.x", "old", "Delay-For", "1m").Sequence
+		c.Publish("delaytimer.replaced.orders.x", "older", "Delay-For", "1m")
+		time.Sleep(time.Minute - 10*time.Millisecond)
+		if c.Expect(cancelled, "delaytimer.cancelled.orders.x", "", "Delay-Cancel", "x") == 0 {
+			t.Error("it cannot be cancelled")
+		}
+		again := time.Now()
+		if c.Expect(moved, "delaytimer.moved.orders.x", "new", "Delay-For", "5m") == 0 {
+			t.Error("it cannot be moved")
+		}
+		c.Publish("delaytimer.replaced.orders.x", "newer", "Delay-For", "10m")
+		harness.CheckExactly(t, in, again.Add(5*time.Minute), 0)
+		harness.CheckExactly(t, in, again.Add(10*time.Minute), 1)
+		time.Sleep(5 * time.Minute)
+		if got := harness.Bodies(in.All()); got != "new newer" {
+			t.Errorf("there came %q, want what was set last", got)
+		}
+		c.CheckNoTimers()
+	})
+}
+
+// TestDueTimersAskNothing: from a second before they are due, JetStream answers no question about timers and removes
+// none of their entries. Timers and rounds come when they are due, all the same.
+func TestDueTimersAskNothing(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		var silent atomic.Bool
+		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
+			return silent.Load() && strings.HasSuffix(question, ".DELAY_TIMERS") &&
+				(strings.HasPrefix(question, "STREAM.MSG.") || strings.HasPrefix(question, "DIRECT.GET."))
+		})
+		cfg := oneHop(t)
+		cfg.APIPrefix = natstest.ProxyAPI
+		harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		c.Publish("delaytimer.series.orders.x", "body", "Delay-Every", "1m")
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		due := time.Now().Add(time.Minute) // of the third round, too
+		for i := range 20 {
+			c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), "body", "Delay-Until", due.UTC().Format(time.RFC3339Nano))
+		}
+		time.Sleep(59 * time.Second)
+		silent.Store(true)
+		before := len(in.All())
+		time.Sleep(time.Second)
+		synctest.Wait()
+		silent.Store(false)
+		if got := len(in.All()) - before; got != 21 {
+			t.Errorf("%d came when they were due, want 21", got)
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package timers
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/streams"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestTimerFigures: the status tells how many timers are pending, wherever their markers are, and how late they were.
+func TestTimerFigures(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		var g uint64
+		for i := range 20 {
+			g = c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), "x", "Delay-For", fmt.Sprintf("%dm", 2+i)).Sequence
+		}
+		c.Expect(g, "delaytimer.19.orders.x", "", "Delay-Cancel", "1")
+		of := func() (lane broker.LaneStatus) {
+			for _, l := range b.Broker.Status().Lanes {
+				if l.Kind == string(streams.Timers) {
+					return l
+				}
+			}
+			t.Fatal("there is no lane of timers")
+			return lane
+		}
+		time.Sleep(70 * time.Second) // they are counted once a minute
+		if l := of(); l.Pending != 19 || l.Held != 0 || !l.Live || l.Overdue != 0 {
+			t.Errorf("with 19 pending it says %+v", l)
+		}
+		time.Sleep(12 * time.Minute)
+		if l := of(); l.Pending != 7 {
+			t.Errorf("with 7 pending it says %d", l.Pending)
+		}
+		time.Sleep(10 * time.Minute)
+		if l := of(); l.Pending != 0 || l.CommitAge != 0 {
+			t.Errorf("with none pending it says %+v", l)
+		}
+		late := b.Broker.Status().Lateness
+		if n := late[streams.Level].Count + late[streams.Timers].Count; n != 19 || late[streams.Level].Sum > 0 {
+			t.Errorf("the lateness is %+v, want 19 without any", late)
+		}
+	})
+}
+
+// TestTimersWithInstances: three instances share the lanes, and one crashes under load. Every timer is stored once by
+// its target, none early, and none later than the takeover takes.
+func TestTimersWithInstances(t *testing.T) {
+	t.Parallel()
+	for seed := range 3 { // each of the instances once
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				cfg := harness.Member(t, 3)
+				cfg.Timers, cfg.TimerHistory = true, -1
+				all := harness.StartBrokers(t, s, 3, cfg)
+				time.Sleep(10 * time.Second)
+				c := harness.NewClient(t, s)
+				c.Target("ORDERS", "orders.>")
+				sent := 0
+				send := func(n int) {
+					for range n {
+						for _, wait := range []string{"500ms", "2s", "4s", "12s", "45s"} {
+							c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", sent), fmt.Sprint(sent), "Delay-For", wait)
+							sent++
+						}
+						time.Sleep(200 * time.Millisecond)
+					}
+				}
+				send(50)
+				time.Sleep(time.Duration(seed) * 337 * time.Millisecond)
+				all[seed].Crash()
+				send(100)
+				time.Sleep(2 * time.Minute)
+				seen, worst := make(map[string]bool), time.Duration(0)
+				for _, a := range c.Arrivals("ORDERS") {
+					if seen[a.Body] || a.At.Before(a.Due) {
+						t.Errorf("%s is stored twice, or early: due %s, at %s", a.Body, a.Due, a.At)
+					}
+					seen[a.Body] = true
+					worst = max(worst, a.At.Sub(a.Due))
+				}
+				if len(seen) != sent {
+					t.Errorf("%d of %d came", len(seen), sent)
+				}
+				if worst > 9*time.Second {
+					t.Errorf("the latest came %s late", worst)
+				}
+				t.Logf("the latest came %s late", worst)
+				c.CheckNoTimers()
+				c.CheckNoDead()
+			})
+		})
+	}
+}

@@ -1,0 +1,270 @@
+package timers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestBadTimerIsSaidLoudly: what is no set has replaced what was there. Its dead letter says so, with the key and the
+// generation, and nothing is delivered of either.
+func TestBadTimerIsSaidLoudly(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe(">")
+		want := make(map[string][]string) // code: subjects
+		for _, tt := range []struct {
+			key     string
+			code    message.Code
+			headers []string
+		}{
+			{"noise", message.BadTimer, nil},
+			{"both", message.TimeTwice, []string{"Delay-For", "1m", "Delay-Until", "2000-01-02T00:00:00Z"}},
+			{"time", message.BadTime, []string{"Delay-For", "soon"}},
+			{"_key", message.BadTimer, []string{"Delay-For", "1m"}},
+			{"k*", message.BadTimer, []string{"Delay-For", "1m"}},
+			{"*", message.BadTimer, []string{"Delay-For", "1m"}},
+			{strings.Repeat("k", 129), message.BadTimer, []string{"Delay-For", "1m"}},
+			{"fired", message.BadInternal, []string{"Delay-Fired", "1 me"}},
+			{"over", message.BadInternal, []string{"Delay-Over", "1 delivered"}},
+		} {
+			subject := "delaytimer." + tt.key + ".orders.x"
+			if tt.key[0] != '_' && !strings.Contains(tt.key, "*") && len(tt.key) < 100 {
+				c.Publish(subject, "replaced", "Delay-For", "1m")
+			}
+			g := c.Publish(subject, "bad", tt.headers...).Sequence
+			want[string(tt.code)] = append(want[string(tt.code)], fmt.Sprint("generation ", g, ";"))
+		}
+		time.Sleep(10 * time.Minute)
+		for _, a := range in.All() {
+			if strings.HasPrefix(a.Subject, "orders.") {
+				t.Errorf("on %s came %q", a.Subject, a.Body)
+			}
+		}
+		dead := c.Dead()
+		for code, generations := range want {
+			var said []string
+			for _, a := range dead[code] {
+				said = append(said, a.Header.Get(message.HeaderError))
+				if !strings.HasPrefix(a.Header.Get(message.HeaderSubject), "delaytimer.") || a.Body != "bad" {
+					t.Errorf("a letter %s of %q: %v", code, a.Body, a.Header)
+				}
+			}
+			for _, g := range generations {
+				if !strings.Contains(strings.Join(said, "\n"), g) {
+					t.Errorf("no letter %s names %q: %q", code, g, said)
+				}
+			}
+		}
+		c.CheckNoTimersBut("DELAY_DEAD")
+	})
+}
+
+// TestHostileTimerSubjects: a timer whose subject has wildcards, names no target, or one that the broker must not
+// publish to, is a dead letter and touches no other timer; one that is no subject is stored nowhere.
+func TestHostileTimerSubjects(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		c.Publish("delaytimer.k.orders.x", "mine", "Delay-For", "10m")
+		letters := 0
+		for _, subject := range []string{
+			"delaytimer.k.orders.*", "delaytimer.k.*", "delaytimer.k.>", "delaytimer.*.orders.x", "delaytimer.*.>",
+			"delaytimer.k.$JS.API.STREAM.PURGE.DELAY_TIMERS", "delaytimer.k.$SYS.REQ.USER.INFO", "delaytimer.k._INBOX.x",
+			"delaytimer.k.delay.1s.orders.x", "delaytimer.k.delaytimer.k.orders.x", "delaytimer.k.delaysys.armed",
+			"delaytimer.k.delayctl.timer.cancel.k.orders.x",
+		} {
+			for _, header := range []string{"Delay-For", "Delay-Cancel"} {
+				c.Publish(subject, "evil", header, "1s")
+				if header == "Delay-For" {
+					letters++
+				}
+			}
+		}
+		for _, subject := range []string{"delaytimer.k..x", "delaytimer..orders.x", "delaytimer.k.orders.", "delaytimer.k."} {
+			m := harness.NewMsg(subject, "evil", "Delay-For", "1s")
+			if answer, err := natstest.Request(c.NC, m, time.Second); err == nil {
+				t.Errorf("%s is answered %s", subject, answer.Data)
+			}
+		}
+		harness.CheckExactly(t, in, start.Add(10*time.Minute), 0)
+		time.Sleep(time.Hour)
+		n := 0
+		for code, dead := range c.Dead() {
+			n += len(dead)
+			for _, l := range dead {
+				if l.Body != "evil" {
+					t.Errorf("a letter %s of %q", code, l.Body)
+				}
+			}
+		}
+		if n != letters {
+			t.Errorf("%d dead letters, want %d", n, letters)
+		}
+		c.CheckNoTimersBut("DELAY_DEAD")
+	})
+}
+
+// TestReservedHeadersOfTimers: what the server and the broker write is not believed of a client, and what asks a stream
+// for something asks the target's stream for nothing.
+func TestReservedHeadersOfTimers(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		due := time.Now().Add(90 * time.Second)
+		far := due.Add(100 * time.Hour).UTC().Format(time.RFC3339Nano)
+		for i, headers := range [][]string{
+			{"Nats-Expected-Stream", "DELAY_TIMERS"}, {"Nats-Expected-Last-Subject-Sequence", "0"},
+			{"Nats-Marker-Reason", "MaxAge"}, {"Nats-Num-Pending", "7"}, {"Nats-Msg-Size", "1"}, {"Status", "503"},
+			{"Nats-Expected-Last-Subject-Sequence", "0", "Nats-Required-Api-Level", "1"},
+			{"Delay-Due", far, "Delay-Accepted", far}, {"Delay-Id", "DELAY_TIMERS-1-1"}, {"Delay-Attempts", "19"},
+			{"Delay-Timer", "other", "Delay-Timer-Size", "9"},
+			{"Delay-Key", "other"}, {"Delay-Late", "1h"}, // there are no such headers
+		} {
+			subject := fmt.Sprintf("delaytimer.%d.orders.x", i)
+			c.Publish(subject, "x", append(headers, "Delay-For", "90s")...)
+		}
+		time.Sleep(2 * time.Minute)
+		came := c.Arrivals("ORDERS")
+		if dead := len(c.Dead()["bad_option"]); len(came) != 11 || dead != 2 {
+			t.Errorf("%d came, and %d are dead letters; want 11 and 2", len(came), dead)
+		}
+		for _, a := range came {
+			if !a.Due.Equal(due) || !a.At.Equal(due) || a.Header.Get(message.HeaderAttempts) != "" {
+				t.Errorf("came at %s, due %s, after %q attempts; want %s", a.At, a.Due, a.Header.Get(message.HeaderAttempts), due)
+			}
+			for name := range a.Header {
+				if strings.HasPrefix(name, "Nats-") && name != "Nats-Msg-Id" || name == "Status" {
+					t.Errorf("to the target goes %s: %s", name, a.Header.Get(name))
+				}
+			}
+		}
+		c.CheckNoTimersBut("DELAY_DEAD")
+	})
+}
+
+// TestRelayedTimers: NATS checks no permission for where an answer goes. What a neighbour has put so on a timer's
+// subject, in the place of a marker or of the cursor, is believed by nobody.
+func TestRelayedTimers(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		if _, err := c.JS.CreateStream(context.Background(), jetstream.StreamConfig{
+			Name: "EVIL", Subjects: []string{"evil.>"}, AllowDirect: true,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		relay := func(to, body string, headers ...string) {
+			t.Helper()
+			c.Publish("evil.x", body, headers...)
+			m := &nats.Msg{Subject: "$JS.API.DIRECT.GET.EVIL", Reply: to, Data: []byte(`{"last_by_subj":"evil.x"}`)}
+			if err := c.NC.PublishMsg(m); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		start := time.Now()
+		c.Publish("delaytimer.mine.orders.x", "mine", "Delay-For", "10m")
+		c.Publish("delaytimer.victim.orders.x", "victim", "Delay-For", "10m")
+		c.Publish("delaytimer.other.orders.x", "other", "Delay-For", "10m")
+		time.Sleep(2 * time.Second)
+		relay("delaytimer.victim.orders.x", "evil", "Delay-For", "1s")
+		relay("delaytimer.new.orders.x", "evil", "Delay-For", "1s")
+		relay("delaytimer.new.orders.y", "", "Delay-Cancel", "1")
+		relay("delaysys.armed", "armed 100 1", "Delay-Format", "3")
+		relay("delaysys.hop.1s.timer", "", "Delay-Id", "DELAY_TIMERS-1-1", "Delay-Timer", "mine", "Delay-Target", "orders.x",
+			"Delay-Format", "3", "Delay-Hop", "1", "Delay-Due", "2000-01-01T00:00:00Z", "Delay-Accepted", "2000-01-01T00:00:00Z")
+		// An acknowledgement on another's timer.
+		if err := c.NC.PublishMsg(&nats.Msg{Subject: "evil.x", Reply: "delaytimer.other.orders.x"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Until(start.Add(11 * time.Minute)))
+		if got := harness.Bodies(in.All()); got != "mine" {
+			t.Errorf("there came %q, want mine alone", got)
+		}
+		dead := c.Dead()
+		// victim, new x, new y and the marker; the acknowledgement is noise.
+		if got, noise := len(dead["bad_internal"]), len(dead["bad_timer"]); got != 4 || noise != 1 || len(dead) != 2 {
+			t.Errorf("dead letters %d bad_internal, %d bad_timer, codes %d; want 4, 1 and 2", got, noise, len(dead))
+		}
+	})
+}
+
+// TestForgedTimers: a client that may publish where only the broker should is believed no more than that.
+func TestForgedTimers(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		g := c.Publish("delaytimer.mine.orders.x", "mine", "Delay-For", "10m").Sequence
+		id := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: start}.String()
+		now := start.UTC().Format(time.RFC3339Nano)
+		state := []string{"Delay-Id", id, "Delay-Format", "3", "Delay-Hop", "1", "Delay-Due", now, "Delay-Accepted", now}
+		c.Publish("delaysys.hop.1s.timer", "", append(state, "Delay-Timer", "mine", "Delay-Target", "orders.x")...)
+		c.Publish("delaytimer.yours.orders.x", "fired", append(state, "Delay-Fired", fmt.Sprint(g, " me"))...)
+		k := c.Keys("delay")
+		c.PublishSealed(message.NewKeys([]string{"another secret of somebody"}, start), "delaytimer.theirs.orders.x", "fired",
+			append(state, "Delay-Fired", fmt.Sprint(g, " me"))...)
+		time.Sleep(time.Minute)
+		if got := harness.Bodies(in.All()); got != "" {
+			t.Errorf("there came %q, want nothing yet", got)
+		}
+		// A real seal does not come from a tenant. Even so, a timer fires when its set says, and not when its marker does.
+		c.PublishSealed(k, "delaysys.hop.1s.timer", "",
+			append(state, "Delay-Timer", "mine", "Delay-Target", "orders.x", "Delay-Subject", "x")...)
+		time.Sleep(10 * time.Second)
+		if g = c.Expect(g, "delaytimer.mine.orders.x", "moved", "Delay-For", "20m"); g == 0 {
+			t.Error("it has fired by its marker's time")
+		}
+		start = time.Now()
+		harness.CheckExactly(t, in, start.Add(20*time.Minute), 0)
+		time.Sleep(time.Minute)
+		c.CheckNoTimersBut("DELAY_DEAD")
+		if got := len(c.Dead()["bad_internal"]); got != 3 {
+			t.Errorf("%d dead letters, want 3", got)
+		}
+	})
+}
+
+// TestLargeTimer: a set for which there is no room once it fires becomes a dead letter, with the number of bytes.
+func TestLargeTimer(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		fits := strings.Repeat("x", 1<<20-8<<10-100)
+		c.Publish("delaytimer.fits.orders.x", fits, "Delay-For", "1m")
+		c.Publish("delaytimer.large.orders.x", strings.Repeat("x", 1<<20-4<<10-100), "Delay-For", "1h")
+		time.Sleep(time.Second)
+		letters := c.Dead()["too_large"]
+		if len(letters) != 1 || !strings.Contains(letters[0].Header.Get(message.HeaderError), "4096") {
+			t.Errorf("a second later there are %d letters: %v", len(letters), letters)
+		}
+		time.Sleep(2 * time.Hour)
+		if got := in.All(); len(got) != 1 || got[0].Body != fits {
+			t.Errorf("%d came, want the one that fits", len(got))
+		}
+		c.CheckNoTimersBut("DELAY_DEAD")
+	})
+}

@@ -1,0 +1,177 @@
+package timers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestTimersOnKill kills the broker together with its server, among sets, cancels and moves. Nothing comes back whose
+// cancel or move was acknowledged, and everything comes that was set and stands.
+func TestTimersOnKill(t *testing.T) {
+	t.Parallel()
+	natstest.DropTimers() // its client reconnects
+	address := natstest.FreeAddress(t)
+	env := []string{"DELAY_EMBEDDED_DIR=" + t.TempDir(), "DELAY_EMBEDDED_LISTEN=" + address, "NATS_URL=",
+		"DELAY_TIMERS=on", "DELAY_TIMER_HISTORY=none", "DELAY_LEVELS=1s,5s"}
+	p := natstest.StartBroker(t, env...)
+	nc, err := nats.Connect("nats://"+address, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
+		nats.ReconnectBufSize(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	c := harness.Connected(t, nc)
+	c.Target("ORDERS", "orders.>")
+	fates := &fates{Client: c, of: make(map[string]fate)}
+	ctx, stop := context.WithCancel(t.Context())
+	var playing sync.WaitGroup
+	for player := range 20 {
+		playing.Go(func() { fates.play(ctx, player) })
+	}
+	const kills = 2
+	for range kills {
+		time.Sleep(1200 * time.Millisecond)
+		p.Crash()
+		p = natstest.StartBroker(t, env...)
+	}
+	time.Sleep(600 * time.Millisecond)
+	stop()
+	playing.Wait()
+	fates.check()
+	p.Terminate()
+}
+
+// fate is what may become of a body.
+type fate int
+
+const (
+	unknownFate fate = iota // something was not answered
+	comes
+	never
+)
+
+// fates are those of all bodies.
+type fates struct {
+	*harness.Client
+
+	mu sync.Mutex // guards of
+	of map[string]fate
+}
+
+func (f *fates) note(body string, is fate) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.of[body] = is
+}
+
+// play sets timers, and cancels or moves some of them about when they are due, until ctx ends.
+func (f *fates) play(ctx context.Context, player int) {
+	random := rand.New(rand.NewPCG(1, uint64(player)))
+	for i := 0; ctx.Err() == nil; i++ {
+		subject := fmt.Sprintf("delaytimer.%d-%d.orders.x", player, i)
+		first, second := subject+" first", subject+" second"
+		wait := time.Duration(50+random.IntN(400)) * time.Millisecond
+		g, err := f.publishTimer(subject, first, 0, "Delay-For", fmt.Sprintf("%dms", wait.Milliseconds()))
+		if err != nil {
+			f.note(first, unknownFate)
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		f.note(first, comes)
+		time.Sleep(wait + time.Duration(random.IntN(41)-40)*time.Millisecond)
+		var verdict uint64
+		switch random.IntN(3) {
+		case 0:
+			continue
+		case 1:
+			if verdict, err = f.publishTimer(subject, "", g, "Delay-Cancel", "x"); err == nil && verdict > 0 {
+				f.note(first, never)
+			}
+		case 2:
+			if verdict, err = f.publishTimer(subject, second, g, "Delay-For", "300ms"); err == nil && verdict > 0 {
+				f.note(first, never)
+				f.note(second, comes)
+			}
+		}
+		if err != nil {
+			f.note(first, unknownFate)
+			f.note(second, unknownFate)
+		}
+	}
+}
+
+// publishTimer returns the sequence of what was stored, zero if the generation was no longer the last.
+func (f *fates) publishTimer(subject, body string, expects uint64, header, value string) (uint64, error) {
+	m := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{header: {value}}}
+	m.Header.Set("Nats-Expected-Last-Subject-Sequence", strconv.FormatUint(expects, 10))
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	ack, err := f.JS.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
+	if api := (*jetstream.APIError)(nil); errors.As(err, &api) && api.ErrorCode == 10071 {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return ack.Sequence, nil
+}
+
+// missing is how many have not come that must.
+func (f *fates) missing() int {
+	came := make(map[string]bool)
+	for _, a := range f.Arrivals("ORDERS") {
+		came[a.Body] = true
+	}
+	n := 0
+	for body, is := range f.of {
+		if is == comes && !came[body] {
+			n++
+		}
+	}
+	return n
+}
+
+// check waits until what must come has come, and compares what came with it.
+func (f *fates) check() {
+	f.T.Helper()
+	for end := time.Now().Add(natstest.Patience); f.missing() > 0 && time.Now().Before(end); {
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(2 * time.Second) // for what must not come
+	came := make(map[string]int)
+	for _, a := range f.Arrivals("ORDERS") {
+		if came[a.Body]++; a.At.Before(a.Due) {
+			f.T.Errorf("%s came %s early", a.Body, a.Due.Sub(a.At))
+		}
+	}
+	count := make(map[fate]int)
+	for body, is := range f.of {
+		count[is]++
+		switch n := came[body]; {
+		case n > 1:
+			f.T.Errorf("%s is stored %d times", body, n)
+		case is == comes && n == 0:
+			f.T.Errorf("%s stood, and did not come", body)
+		case is == never && n > 0:
+			f.T.Errorf("%s came, although its cancel or move was acknowledged", body)
+		}
+	}
+	f.T.Logf("%d came as they had to, %d were cancelled or moved, of %d nothing is known",
+		count[comes], count[never], count[unknownFate])
+	if count[comes] < 20 || count[never] < 20 {
+		f.T.Errorf("%d were to come and %d were not: too few for the run to mean something", count[comes], count[never])
+	}
+	f.CheckNoDead()
+}

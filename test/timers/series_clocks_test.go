@@ -1,0 +1,188 @@
+package timers
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/lease"
+	"delaybroker/broker/timer/timetable"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestSeriesThroughChangesOfClocks: a cron in a zone whose clocks go back, and five weeks later forward, with two
+// instances, one of which is killed at random: at any step of a firing, about it, or between two. They share the lanes,
+// so that the other takes over; or both believe that all is theirs. Each occurrence is stored once by its target, none
+// early, and all are those of the table. Instances run only about the times at which the clock shows, or skips, what
+// the table says.
+func TestSeriesThroughChangesOfClocks(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			natstest.DropTimers()
+			synctest.Test(t, func(t *testing.T) {
+				cfg := harness.TimersOn(t)
+				if cfg.MaxOwners = 2; seed%2 == 1 {
+					cfg.MaxOwners, cfg.Leaser = 0, lease.Static{}
+				}
+				throughChangesOfClocks(t, dir, cfg, rand.New(rand.NewPCG(seed, 2)))
+			})
+		})
+	}
+}
+
+func throughChangesOfClocks(t *testing.T, dir string, cfg broker.Config, random *rand.Rand) {
+	t.Helper()
+	const cron, zone = "*/12 1 * * *", "America/Santo_Domingo"
+	day := func(month time.Month, day int) time.Time { return time.Date(2000, month, day, 6, 0, 0, 0, time.UTC) }
+	back, forward := day(time.October, 29), day(time.December, 3) // at 2:00, to 1:00; and at 1:00, to 2:00
+	time.Sleep(time.Until(back.Add(-3 * time.Hour)))
+	s := natstest.Run(t, dir)
+	harness.StartBroker(t, s, cfg).Stop()
+	c := harness.NewClient(t, s)
+	c.Target("ORDERS", "orders.>")
+	g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Cron", cron, "Delay-Time-Zone", zone,
+		"Delay-Missed-Rounds", "skip").Sequence
+	table, err := timetable.Parse(timetable.Words{Cron: cron, Zone: zone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []time.Time
+	var got []harness.Arrival
+	for _, change := range []time.Time{back, forward} {
+		c.NC.Close()
+		s.Stop() // five weeks of a server's own work are much
+		time.Sleep(time.Until(change.Add(-62 * time.Minute)))
+		s.Start()
+		c = harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		k := killer{Client: c, server: s, cfg: cfg, random: random}
+		for at := change.Add(-time.Hour); at.Before(change.Add(time.Hour)); at = at.Add(12 * time.Minute) {
+			next, _ := table.After(time.Time{}, at.Add(-1))
+			if next.Equal(at) {
+				want = append(want, at)
+			}
+			k.live(at, next.Equal(at))
+		}
+		got = append(got, in.All()...)
+	}
+	checkOccurrences(t, got, strconv.FormatUint(g, 10), want)
+	if n := harness.Pending(c, "ORDERS"); n != uint64(len(want)) {
+		t.Errorf("the target has stored %d, want %d", n, len(want))
+	}
+	for _, at := range want { // an hour that comes twice, and one that is skipped
+		if !at.Before(back) && at.Before(back.Add(time.Hour)) {
+			t.Errorf("%s comes twice, and ran again", at)
+		}
+	}
+	if !slices.ContainsFunc(want, forward.Equal) || len(want) != 5+1 {
+		t.Errorf("want %d occurrences: %v", len(want), want)
+	}
+	c.CheckNoDead()
+}
+
+// killer runs two instances for a while, of which it kills one.
+type killer struct {
+	*harness.Client
+	server *natstest.Server
+	cfg    broker.Config
+	random *rand.Rand
+}
+
+// live runs them about a time. Where something is to fire then, one is killed, at random: at any of the writes that it
+// makes from then on, which is between any two steps of a firing; within a second of it; or in the half minute before.
+func (k *killer) live(at time.Time, fires bool) {
+	k.T.Helper()
+	time.Sleep(time.Until(at.Add(-40 * time.Second)))
+	dialer := &mortal{Server: k.server, dead: make(chan struct{})}
+	dialer.left.Store(math.MaxInt64)
+	victim := harness.StartBroker(k.T, k.server, k.cfg, nats.SetCustomDialer(dialer))
+	other := harness.StartBroker(k.T, k.server, k.cfg)
+	if fires {
+		before := time.Duration(k.random.Int64N(int64(30 * time.Second)))
+		switch k.random.IntN(6) {
+		case 0:
+			time.Sleep(time.Until(at.Add(-before)))
+		case 1:
+			time.Sleep(time.Until(at.Add(before%(2*time.Second) - time.Second)))
+		default:
+			time.Sleep(time.Until(at) - 1)
+			dialer.left.Store(1 + k.random.Int64N(16))
+			select {
+			case <-dialer.dead:
+			case <-time.After(time.Second):
+			}
+		}
+		victim.Crash()
+		time.Sleep(before % (20 * time.Second)) // the other is alone
+		victim = harness.StartBroker(k.T, k.server, k.cfg)
+	}
+	time.Sleep(time.Until(at.Add(30 * time.Second)))
+	victim.Stop()
+	other.Stop()
+}
+
+// mortal dials for an instance that dies between two writes: what it writes from then on leaves it no more.
+type mortal struct {
+	*natstest.Server
+	left atomic.Int64  // writes until then
+	dead chan struct{} // closed then
+}
+
+func (m *mortal) Dial(network, address string) (net.Conn, error) {
+	nc, err := m.Server.Dial(network, address)
+	return mortalConn{nc, m}, err
+}
+
+type mortalConn struct {
+	net.Conn
+	of *mortal
+}
+
+func (c mortalConn) Write(b []byte) (int, error) {
+	switch left := c.of.left.Add(-1); {
+	case left == 0:
+		close(c.of.dead)
+		fallthrough
+	case left < 0:
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+// checkOccurrences: each arrived once for certain, by its id; none early, in order, with numbers without a gap.
+func checkOccurrences(t *testing.T, got []harness.Arrival, series string, want []time.Time) {
+	t.Helper()
+	n, seen := 0, make(map[string]bool)
+	for _, a := range got {
+		if seen[a.ID] {
+			continue // a copy under the same id: the stream has stored it once
+		}
+		seen[a.ID] = true
+		if n >= len(want) {
+			t.Fatalf("at %s came one more: %s", a.At, a.ID)
+		}
+		if !a.Due.Equal(want[n]) || a.At.Before(a.Due) || a.Header.Get("Delay-Round") != strconv.Itoa(n+1) ||
+			a.Header.Get("Delay-Series") != series {
+			t.Fatalf("at %s came round %s, due %s; want round %d, due %s", a.At, a.Header.Get("Delay-Round"), a.Due, n+1,
+				want[n])
+		}
+		n++
+	}
+	if n != len(want) {
+		t.Errorf("%d occurrences arrived, want %d", n, len(want))
+	}
+}

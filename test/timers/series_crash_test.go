@@ -1,0 +1,302 @@
+package timers
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/lease"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
+	"delaybroker/levels"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// A series survives a crash at every step of a round.
+
+// fireRound stores that an instance has fired the pending round of a series, as that instance would before it delivers.
+func fireRound(c *harness.Client, subject, instance string) {
+	c.T.Helper()
+	c.Decide(subject, func(r entry.Pending, generation uint64) message.Header {
+		series, round := r.Round()
+		table := r.Recurs.Table
+		return r.RoundHeader(generation, entry.Next{
+			By: instance, Round: table.Decide(series, round, time.Now()).Next, Table: table, First: series.First,
+		})
+	})
+}
+
+const recurring = "delaytimer.k.orders.x"
+
+// TestRoundFiredAndNotDelivered: an instance has stored that a round fires, and dies. Whoever goes on delivers it from
+// the round behind it, whether it was in memory, in a level, or its marker is lost; also where a client has put
+// something over it. The next round comes in its time.
+func TestRoundFiredAndNotDelivered(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		every  time.Duration
+		leaser lease.Leaser            // nil for an instance that is alone
+		lose   bool                    // its marker
+		over   func(c *harness.Client) // puts something over it, which ends the series
+		late   time.Duration
+	}{
+		"alone":              {every: 10 * time.Minute},
+		"in memory":          {every: 4 * time.Second},
+		"apart":              {every: 10 * time.Minute, leaser: lease.Static{}, late: 6 * time.Second},
+		"its marker is lost": {every: 10 * time.Minute, lose: true},
+		"cancelled": {every: 10 * time.Minute, over: func(c *harness.Client) {
+			c.Expect(c.Last(recurring).Sequence, recurring, "", "Delay-Cancel", "x")
+		}},
+		"cancelled blindly": {every: 10 * time.Minute, lose: true, over: func(c *harness.Client) {
+			c.Publish(recurring, "", "Delay-Cancel", "x")
+		}},
+		"set anew": {every: 10 * time.Minute, over: func(c *harness.Client) {
+			c.Publish(recurring, "other", "Delay-For", "9h")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				cfg := harness.TimersOn(t)
+				cfg.Leaser = tt.leaser
+				b := harness.StartBroker(t, s, cfg)
+				c := harness.NewClient(t, s)
+				in := c.Subscribe("orders.>")
+				start := time.Now()
+				g := c.Publish(recurring, "body", "Delay-Every", levels.FormatDuration(tt.every), "X-Mine", "yes",
+					"Delay-Deliver", "core").Sequence
+				time.Sleep(tt.every / 2)
+				b.Stop()
+				time.Sleep(time.Until(start.Add(tt.every)))
+				fireRound(c, recurring, "ghost")
+				if tt.over != nil {
+					tt.over(c)
+				}
+				if tt.lose {
+					c.Purge("DELAY_1m")
+				}
+				harness.StartBroker(t, s, cfg)
+				time.Sleep(time.Until(start.Add(tt.every + tt.late + 2*time.Second)))
+				synctest.Wait()
+				if tt.lose {
+					time.Sleep(time.Until(start.Add(tt.every + 2*time.Minute)))
+					synctest.Wait()
+				}
+				got := in.All()
+				if len(got) != 1 || got[0].Body != "body" || got[0].Header.Get("X-Mine") != "yes" {
+					t.Fatalf("there came %+v, want the round, once", got)
+				}
+				want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: start}.String()
+				if a := got[0]; a.ID != want || !a.Due.Equal(start.Add(tt.every)) || a.Header.Get("Delay-Round") != "1" ||
+					!tt.lose && a.At.Sub(a.Due) != tt.late {
+					t.Errorf("it came at %s as %s due %s, round %s; want %s", a.At.Sub(start), a.ID, a.Due.Sub(start),
+						a.Header.Get("Delay-Round"), want)
+				}
+				time.Sleep(time.Until(start.Add(2*tt.every + time.Second)))
+				synctest.Wait()
+				if got := in.All(); tt.over == nil && (len(got) != 2 || got[1].Header.Get("Delay-Round") != "2" ||
+					got[1].At.Sub(start) != 2*tt.every) || tt.over != nil && len(got) != 1 {
+					t.Errorf("then there came %+v", got[1:])
+				}
+				c.CheckNoDead()
+			})
+		})
+	}
+}
+
+// TestRoundDeliveredAndNotRemoved: the entry of a round that was delivered cannot be removed before a crash. The round
+// is delivered once more under the same id, so that a stream stores it once, and the series goes on.
+func TestRoundDeliveredAndNotRemoved(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		silent := harness.Mute(t, s, &cfg, "STREAM.MSG.DELETE.DELAY_TIMERS")
+		b := harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		start := time.Now()
+		c.Publish(recurring, "body", "Delay-Every", "1m")
+		time.Sleep(50 * time.Second)
+		silent.Store(true)
+		time.Sleep(15 * time.Second)
+		b.Crash()
+		silent.Store(false)
+		harness.StartBroker(t, s, cfg)
+		time.Sleep(time.Until(start.Add(5*time.Minute + time.Second)))
+		synctest.Wait()
+		if n := harness.Pending(c, "ORDERS"); n != 5 {
+			t.Errorf("the target has stored %d, want 5", n)
+		}
+		if n := len(c.Arrivals("DELAY_TIMERS")); n > 3 {
+			t.Errorf("there are still %d entries", n)
+		}
+	})
+}
+
+// TestRoundFoundBySweep: the marker of a pending round is lost with its level. The round fires within two minutes of
+// its time, and the series goes on.
+func TestRoundFoundBySweep(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		c.Publish(recurring, "body", "Delay-Every", "30m")
+		time.Sleep(35 * time.Minute)
+		b.Stop()
+		c.Purge("DELAY_10m")
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		time.Sleep(time.Until(start.Add(time.Hour)) - 1)
+		synctest.Wait()
+		if n := len(in.All()); n != 1 {
+			t.Fatalf("%d have come", n)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := len(in.All()); n != 2 {
+			t.Fatalf("two minutes later %d have come", n)
+		}
+		time.Sleep(time.Until(start.Add(90*time.Minute + time.Second)))
+		synctest.Wait()
+		if got := in.All(); len(got) != 3 || got[2].At.Sub(start) != 90*time.Minute {
+			t.Errorf("there came %+v", got)
+		}
+	})
+}
+
+// TestRoundWaitsForTheOneBefore: the target of one round does not answer. The next fires once that one is in a retry
+// lane, and not before, though it is due; however many are due meanwhile, one comes late.
+func TestRoundWaitsForTheOneBefore(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>") // it answers nothing
+		start := time.Now()
+		c.Publish(recurring, "body", "Delay-Every", "1s", "Delay-Deliver", "request", "Delay-Rounds", "4")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		first := make(map[string]time.Duration)
+		for _, a := range in.All() {
+			if round := a.Header.Get("Delay-Round"); first[round] == 0 {
+				first[round] = a.At.Sub(start)
+			}
+		}
+		if first["1"] != time.Second || first["2"] < 5*time.Second || first["3"] < first["2"]+5*time.Second {
+			t.Errorf("the rounds were first sent after %v", first)
+		}
+	})
+}
+
+// TestRoundIsCancelledWhileItWaits: a round is due, waits for the one before, which its target does not answer, and is
+// cancelled. The one before is tried on, the other goes, and nothing is left in memory or in a stream.
+func TestRoundIsCancelledWhileItWaits(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		cfg.Ladder = harness.Ladder(t, "1s 5s")
+		b := harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>") // it answers nothing
+		start := time.Now()
+		c.Publish(recurring, "body", "Delay-Every", "4s", "Delay-Deliver", "request", "Delay-Max-Attempts", "1")
+		time.Sleep(8500 * time.Millisecond)
+		c.Publish(recurring, "", "Delay-Cancel", "x")
+		time.Sleep(10 * time.Minute)
+		for _, a := range in.All() {
+			if a.Header.Get("Delay-Round") != "1" {
+				t.Errorf("after %s came round %s", a.At.Sub(start), a.Header.Get("Delay-Round"))
+			}
+		}
+		for _, l := range b.Broker.Status().Lanes {
+			if l.Held != 0 {
+				t.Errorf("%s has %d in memory", l.Stream, l.Held)
+			}
+		}
+		c.CheckNoTimersBut("DELAY_DEAD")
+	})
+}
+
+// TestForgedRounds: what a client, or a relayed answer, puts where the broker writes its rounds is believed by nobody:
+// it fires nothing, and goes to the dead letters as anything that replaces a timer.
+func TestForgedRounds(t *testing.T) {
+	t.Parallel()
+	for name, forge := range map[string]func(h nats.Header) nats.Header{
+		"without a seal": func(h nats.Header) nats.Header { h.Del("Delay-Seal"); return h },
+		"another round":  func(h nats.Header) nats.Header { h.Set("Delay-Round", "3"); return h },
+		"relayed":        func(h nats.Header) nats.Header { h.Set("Nats-Stream", "DELAY_TIMERS"); return h },
+		"stored anew":    func(h nats.Header) nats.Header { return h }, // by a client that has read it
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				harness.StartBroker(t, s, harness.TimersOn(t))
+				c := harness.NewClient(t, s)
+				in := c.Subscribe("orders.>")
+				c.Publish(recurring, "body", "Delay-Every", "10m")
+				time.Sleep(15 * time.Minute)
+				m := c.Last(recurring)
+				c.Store(&nats.Msg{Subject: recurring, Header: forge(harness.AsWritten(m.Header)), Data: m.Data})
+				time.Sleep(time.Hour)
+				if got := in.All(); len(got) != 1 {
+					t.Errorf("there came %+v", got[1:])
+				}
+				if dead := c.Dead()[string(message.BadInternal)]; len(dead) != 1 ||
+					!strings.Contains(dead[0].Header.Get(message.HeaderError), "what it replaced is gone") {
+					t.Errorf("the dead letters are %+v", c.Dead())
+				}
+			})
+		})
+	}
+}
+
+// TestRoundWithTwoOwners: two instances that both believe that all is theirs fire each round once. The one that is too
+// late waits, and finds the round settled, although the next still says that it has fired.
+func TestRoundWithTwoOwners(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		cfg.Leaser = lease.Static{}
+		harness.StartBroker(t, s, cfg)
+		harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		g := c.Publish(recurring, "body", "Delay-Every", "10m").Sequence
+		short := c.Publish("delaytimer.k.short.x", "body", "Delay-Every", "3s", "Delay-Rounds", "5").Sequence
+		others := c.Subscribe("short.>")
+		time.Sleep(35 * time.Minute)
+		in.Rounds(t, g, start, harness.Times(10*time.Minute, 10*time.Minute, 3)...)
+		others.Rounds(t, short, start, harness.Times(3*time.Second, 3*time.Second, 5)...)
+	})
+}
+
+// TestLargeSeries: a set that leaves just room enough fires round after round: the headers that are added do not grow.
+func TestLargeSeries(t *testing.T) {
+	t.Parallel()
+	natstest.BubbleWith(t, server.Options{MaxPayload: 64 << 10}, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		headers := []string{"Delay-Cron", "*/10 * * * *", "Delay-Time-Zone", "America/Argentina/ComodRivadavia",
+			"Delay-Jitter", "1m", "Delay-Expires", "1h", "Delay-TTL", "10d", "Delay-Owner", "me", "Delay-Rounds", "4"}
+		size := 0
+		for _, h := range headers {
+			size += len(h) + 4
+		}
+		body := strings.Repeat("x", 64<<10-8<<10-size-64)
+		c.Publish(recurring, body, headers...)
+		time.Sleep(time.Until(start.Add(time.Hour)))
+		if got := in.All(); len(got) != 4 || got[3].Body != body {
+			t.Errorf("%d rounds have come", len(got))
+		}
+		c.CheckNoDead()
+		c.CheckNoTimers()
+	})
+}

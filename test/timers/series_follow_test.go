@@ -1,0 +1,108 @@
+package timers
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"delaybroker/broker/lease"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/timetable"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// A round follows the one before it, whatever has become of its own time: at most one of a series is on its way.
+
+// firstSent says how long after a moment each round was first sent.
+func firstSent(in *harness.Inbox, since time.Time) map[string]time.Duration {
+	synctest.Wait()
+	first := make(map[string]time.Duration)
+	for _, a := range in.All() {
+		if round := a.Header.Get("Delay-Round"); first[round] == 0 {
+			first[round] = a.At.Sub(since)
+		}
+	}
+	return first
+}
+
+// TestChangedRoundWaitsForTheOneBefore: a round is on its way to a target that does not answer for five seconds.
+// Meanwhile somebody changes when the next is due, once or twice. It is due before those five seconds are over, and is
+// sent when the one before is in a retry lane.
+func TestChangedRoundWaitsForTheOneBefore(t *testing.T) {
+	t.Parallel()
+	move := func(c *harness.TimerClient, after string) {
+		w := harness.NewChange(timer.Move, "k", 0)
+		w.For = after
+		c.Check(w, timer.Moved, c.Last(recurring).Sequence+1)
+	}
+	for name, change := range map[string]func(c *harness.TimerClient){
+		"moved":       func(c *harness.TimerClient) { move(c, "1s") },
+		"moved twice": func(c *harness.TimerClient) { move(c, "1h"); move(c, "1s") },
+		"resumed": func(c *harness.TimerClient) {
+			c.Check(harness.NewChange(timer.Pause, "k", 0), timer.Paused, c.Last(recurring).Sequence+1)
+			time.Sleep(time.Second)
+			c.Check(harness.NewChange(timer.Resume, "k", 0), timer.Pending, c.Last(recurring).Sequence+1)
+		},
+		"retimed": func(c *harness.TimerClient) {
+			table, err := timetable.Parse(timetable.Words{Every: "3s", Rounds: "2"})
+			if err != nil {
+				c.T.Fatal(err)
+			}
+			w := harness.NewChange(timer.Retime, "k", 0)
+			w.Table = &table
+			c.Check(w, timer.Moved, c.Last(recurring).Sequence+1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				harness.StartBroker(t, s, harness.TimersOn(t))
+				c := harness.NewSeriesClient(harness.NewClient(t, s))
+				in := c.Subscribe("orders.>") // it answers nothing
+				start := time.Now()
+				c.Publish(recurring, "body", "Delay-Every", "4s", "Delay-Deliver", "request", "Delay-Rounds", "2",
+					"Delay-Missed-Rounds", "one", "Delay-Max-Attempts", "2")
+				time.Sleep(5 * time.Second)
+				change(c)
+				time.Sleep(10 * time.Minute)
+				if first := firstSent(in, start); first["1"] != 4*time.Second || first["2"] < 9*time.Second {
+					t.Errorf("the rounds were first sent after %v", first)
+				}
+				c.CheckNoTimersBut("DELAY_DEAD")
+			})
+		})
+	}
+}
+
+// TestRoundFromItsMarkerWaitsForTheOneBefore: an instance has stored that a round fires, and dies; the next round's
+// marker is in a level. Both are found when both are due. The target does not answer for five seconds, and so long the
+// next one waits.
+func TestRoundFromItsMarkerWaitsForTheOneBefore(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		cfg.Leaser = lease.Static{} // what others have fired is left to them for a while
+		harness.StartBroker(t, s, cfg).Stop()
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>") // it answers nothing
+		start := time.Now()
+		c.Publish(recurring, "body", "Delay-Every", "10m", "Delay-Deliver", "request", "Delay-Rounds", "2",
+			"Delay-Max-Attempts", "1")
+		b := harness.StartBroker(t, s, cfg)
+		time.Sleep(time.Until(start.Add(10*time.Minute - 1)))
+		b.Stop()
+		time.Sleep(1 * time.Nanosecond)
+		fireRound(c, recurring, "ghost")
+		b = harness.StartBroker(t, s, cfg)
+		time.Sleep(2 * time.Second)
+		b.Stop()
+		time.Sleep(time.Until(start.Add(20 * time.Minute)))
+		harness.StartBroker(t, s, cfg)
+		time.Sleep(5 * time.Minute)
+		first := firstSent(in, start)
+		if first["1"] < 20*time.Minute || first["2"] < first["1"]+5*time.Second {
+			t.Errorf("the rounds were first sent after %v", first)
+		}
+	})
+}

@@ -1,0 +1,186 @@
+package timers
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+	_ "time/tzdata"
+
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// A timer that recurs fires once for each round, and keeps its table whatever happens.
+
+// TestSeriesFires: each round arrives when it is due, with body and headers, whether it is held in memory or waits in
+// the levels. After the last there is nothing left.
+func TestSeriesFires(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		headers      []string
+		first, every time.Duration
+		rounds       int
+	}{
+		"each second":    {[]string{"Delay-Every", "1s", "Delay-Rounds", "30"}, time.Second, time.Second, 30},
+		"each minute":    {[]string{"Delay-Every", "1m", "Delay-Rounds", "20"}, time.Minute, time.Minute, 20},
+		"for hours":      {[]string{"Delay-Every", "3h", "Delay-Rounds", "2"}, 3 * time.Hour, 3 * time.Hour, 2},
+		"a later first":  {[]string{"Delay-Every", "1m", "Delay-For", "1h", "Delay-Rounds", "5"}, time.Hour, time.Minute, 5},
+		"at once":        {[]string{"Delay-Every", "1h", "Delay-For", "0s", "Delay-Rounds", "3"}, 0, time.Hour, 3},
+		"cron, by hours": {[]string{"Delay-Cron", "1 */2 * * *", "Delay-Rounds", "3"}, 2 * time.Hour, 2 * time.Hour, 3},
+		"cron, by seconds": {[]string{"Delay-Cron", "*/10 * * * * *", "Delay-Rounds", "12"},
+			10 * time.Second, 10 * time.Second, 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)))
+				harness.StartBroker(t, s, harness.TimersOn(t))
+				c := harness.NewClient(t, s)
+				in := c.Subscribe("orders.>")
+				time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
+				start := time.Now()
+				headers := append(tt.headers, "X-Mine", "yes", "Delay-Expires", "5m")
+				g := c.Publish("delaytimer.k.orders.x", "body", headers...).Sequence
+				time.Sleep(tt.first + time.Duration(tt.rounds-1)*tt.every + 30*time.Minute)
+				in.Rounds(t, g, start, harness.Times(tt.first, tt.every, tt.rounds)...)
+				for _, a := range in.All() {
+					if a.Body != "body" || a.Header.Get("X-Mine") != "yes" || !a.Due.Equal(a.At) ||
+						a.Header.Get("Delay-Every") != "" || a.Header.Get("Delay-First") != "" {
+						t.Errorf("there came %q %v", a.Body, a.Header)
+					}
+				}
+				time.Sleep(time.Minute)
+				c.CheckNoTimers()
+			})
+		})
+	}
+}
+
+// TestSeriesIsStopped: a cancel without expectation ends a series, and so does one that expects the pending round. One
+// that expects a round that has fired is refused.
+func TestSeriesIsStopped(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h").Sequence
+		time.Sleep(150 * time.Minute)
+		if c.Expect(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "x") > 0 {
+			t.Error("the first round is cancelled although it has fired")
+		}
+		if c.Expect(c.Last("delaytimer.k.orders.x").Sequence, "delaytimer.k.orders.x", "", "Delay-Cancel", "x") == 0 {
+			t.Error("the pending round cannot be cancelled")
+		}
+		time.Sleep(2 * time.Hour)
+		in.Rounds(t, g, start, time.Hour, 2*time.Hour)
+		c.CheckNoTimers()
+
+		blind := c.Subscribe("blind.>")
+		g = c.Publish("delaytimer.k.blind.x", "body", "Delay-Every", "10s").Sequence
+		start = time.Now()
+		time.Sleep(25 * time.Second)
+		c.Publish("delaytimer.k.blind.x", "", "Delay-Cancel", "x")
+		time.Sleep(2 * time.Hour)
+		blind.Rounds(t, g, start, 10*time.Second, 20*time.Second)
+		c.CheckNoTimers()
+	})
+}
+
+// TestMissedRounds: what becomes of the rounds that fall into a time without a broker. Those that are left out are
+// counted.
+func TestMissedRounds(t *testing.T) {
+	t.Parallel()
+	const m, back = time.Minute, 55*time.Minute + 30*time.Second
+	for missed, want := range map[string][]time.Duration{
+		"skip": {10 * m, 20 * m, 60 * m, 70 * m},
+		"one":  {10 * m, 20 * m, back, 60 * m, 70 * m},
+		"all":  {10 * m, 20 * m, back, back + 100*time.Millisecond, back + 200*time.Millisecond, 60 * m, 70 * m},
+	} {
+		t.Run(missed, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				b := harness.StartBroker(t, s, harness.TimersOn(t))
+				c := harness.NewClient(t, s)
+				in := c.Subscribe("orders.>")
+				start := time.Now()
+				g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m", "Delay-Missed-Rounds", missed,
+					"Delay-Deliver", "core").Sequence
+				time.Sleep(25 * m)
+				b.Stop()
+				time.Sleep(time.Until(start.Add(back)))
+				b = harness.StartBroker(t, s, harness.TimersOn(t))
+				time.Sleep(time.Until(start.Add(75 * m)))
+				in.Rounds(t, g, start, want...)
+				if got, want := b.Broker.Status().Missed, uint64(7-len(want)); got != want {
+					t.Errorf("%d were missed, want %d", got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestMissedRoundIsRemoved: a round that was missed leaves its entry to nobody: the next round is all there is, long
+// before that one fires.
+func TestMissedRoundIsRemoved(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		g := c.Publish(recurring, "body", "Delay-Every", "4s", "Delay-Missed-Rounds", "skip", "Delay-Deliver",
+			"core").Sequence
+		time.Sleep(5 * time.Second)
+		b.Stop()
+		time.Sleep(8 * time.Second)
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		entries := 0
+		for _, m := range c.Arrivals("DELAY_TIMERS") {
+			if m.Subject == recurring {
+				entries++
+			}
+		}
+		if entries != 1 {
+			t.Errorf("there are %d entries, want that of the next round alone", entries)
+		}
+		time.Sleep(2*time.Second + time.Millisecond)
+		in.Rounds(t, g, start, 4*time.Second, 16*time.Second)
+	})
+}
+
+// TestMissedAtTheEnd: the last round of a series is missed, and its policy is to skip. Then the series is over, and
+// says so for a while.
+func TestMissedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		cfg.TimerHistory = 10 * time.Minute
+		b := harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m", "Delay-Missed-Rounds", "skip", "Delay-Last",
+			start.Add(30*time.Minute).UTC().Format(time.RFC3339)).Sequence
+		time.Sleep(25 * time.Minute)
+		b.Stop()
+		time.Sleep(30 * time.Minute)
+		b = harness.StartBroker(t, s, cfg)
+		time.Sleep(time.Minute)
+		in.Rounds(t, g, start, 10*time.Minute, 20*time.Minute)
+		if got := b.Broker.Status().Missed; got != 1 {
+			t.Errorf("%d were missed, want the last", got)
+		}
+		a := harness.NewTimerClient(c).Do(harness.NewChange(timer.Get, "k", 0))
+		if a.Outcome != timer.Fired || a.Became != entry.Missed {
+			t.Errorf("it is %+v", a)
+		}
+		time.Sleep(time.Hour)
+		c.CheckNoTimers()
+	})
+}

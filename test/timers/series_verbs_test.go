@@ -1,0 +1,195 @@
+package timers
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/timetable"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// everyHour is a broker with a series that has just been set.
+func everyHour(t *testing.T, s *natstest.Server, headers ...string) (
+	c *harness.TimerClient, in *harness.Inbox, start time.Time, generation uint64,
+) {
+	t.Helper()
+	harness.StartBroker(t, s, harness.TimersOn(t))
+	c = harness.NewSeriesClient(harness.NewClient(t, s))
+	in = c.Subscribe("orders.>")
+	start = time.Now()
+	headers = append([]string{"Delay-Every", "1h"}, headers...)
+	return c, in, start, c.Publish("delaytimer.k.orders.x", "body", headers...).Sequence
+}
+
+// TestSeriesIsMoved: a move moves one round. The next is due by the table, and so are those that follow.
+func TestSeriesIsMoved(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c, in, start, g := everyHour(t, s, "X-Mine", "yes")
+		time.Sleep(90 * time.Minute)
+		second := c.Last("delaytimer.k.orders.x").Sequence
+		w := harness.NewChange(timer.Move, "k", second)
+		w.For = "10m"
+		a := c.Do(w)
+		if a.Outcome != timer.Moved || a.Due.Sub(start) != 100*time.Minute {
+			t.Errorf("it is %s, due after %s", a.Outcome, a.Due.Sub(start))
+		}
+		w = harness.NewChange(timer.Move, "k", g)
+		w.By = time.Hour
+		c.Check(w, timer.TooLate, g) // its round has fired, wherever the next was moved to
+		time.Sleep(3 * time.Hour)
+		in.Rounds(t, g, start, time.Hour, 100*time.Minute, 3*time.Hour, 4*time.Hour)
+		for _, m := range in.All() {
+			if m.Body != "body" || m.Header.Get("X-Mine") != "yes" {
+				t.Errorf("there came %q %v", m.Body, m.Header)
+			}
+		}
+		c.CheckNoDead()
+	})
+}
+
+// TestSeriesIsCancelled: who names the series ends it, whichever round stands there, and is told what is final.
+func TestSeriesIsCancelled(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewSeriesClient(harness.NewClient(t, s))
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1s", "Delay-Expires", "1m").Sequence
+		time.Sleep(5500 * time.Millisecond)
+		c.Check(harness.NewChange(timer.Cancel, "k", g), timer.Conflict, c.Last("delaytimer.k.orders.x").Sequence)
+		other := harness.NewChange(timer.Cancel, "k", 0)
+		other.Series = g + 1
+		c.Check(other, timer.Conflict, c.Last("delaytimer.k.orders.x").Sequence)
+		this := harness.NewChange(timer.Cancel, "k", 0)
+		this.Series = g
+		c.Check(this, timer.Cancelled, c.Last("delaytimer.k.orders.x").Sequence)
+		time.Sleep(time.Minute)
+		in.Rounds(t, g, start, harness.Times(time.Second, time.Second, 5)...)
+		c.CheckNoTimers()
+	})
+}
+
+// TestSeriesIsPaused: no round is due while a series is paused. Resumed, it goes on by its policy.
+func TestSeriesIsPaused(t *testing.T) {
+	t.Parallel()
+	const m = time.Minute
+	for missed, want := range map[string][]time.Duration{
+		"skip": {10 * m, 20 * m, 60 * m, 70 * m},
+		"one":  {10 * m, 20 * m, 55 * m, 60 * m, 70 * m},
+	} {
+		t.Run(missed, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				b := harness.StartBroker(t, s, harness.TimersOn(t))
+				c := harness.NewSeriesClient(harness.NewClient(t, s))
+				in := c.Subscribe("orders.>")
+				start := time.Now()
+				g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m", "Delay-Missed-Rounds", missed,
+					"Delay-Expires", "26m").Sequence
+				time.Sleep(25 * m)
+				paused := c.Do(harness.NewChange(timer.Pause, "k", 0))
+				if paused.Outcome != timer.Paused {
+					t.Errorf("it is %+v", paused)
+				}
+				c.Check(harness.NewChange(timer.Pause, "k", 0), timer.Paused, paused.Generation)
+				c.Check(harness.NewChange(timer.Get, "k", 0), timer.Paused, paused.Generation)
+				b.Stop() // a pause is kept in the stream
+				harness.StartBroker(t, s, harness.TimersOn(t))
+				time.Sleep(time.Until(start.Add(55 * m)))
+				if a := c.Do(harness.NewChange(timer.Resume, "k", paused.Generation)); a.Outcome != timer.Pending {
+					t.Errorf("it is %+v", a)
+				}
+				time.Sleep(time.Until(start.Add(75 * m)))
+				in.Rounds(t, g, start, want...)
+				c.CheckNoDead()
+				c.Do(harness.NewChange(timer.Cancel, "k", 0))
+				time.Sleep(20 * m)
+				c.CheckNoTimers()
+			})
+		})
+	}
+}
+
+// TestSeriesGetsAnotherTable: the body stays, and so does the number of its next round.
+func TestSeriesGetsAnotherTable(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c, in, start, g := everyHour(t, s)
+		time.Sleep(90 * time.Minute)
+		table, err := timetable.Parse(timetable.Words{Every: "25m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := harness.NewChange(timer.Retime, "k", 0)
+		w.Table = &table
+		if a := c.Do(w); a.Outcome != timer.Moved || a.Due.Sub(start) != 110*time.Minute {
+			t.Errorf("it is %+v, due after %s", a, a.Due.Sub(start))
+		}
+		time.Sleep(time.Hour)
+		in.Rounds(t, g, start, time.Hour, 110*time.Minute, 135*time.Minute)
+	})
+}
+
+// TestSeriesFiresBesides: fired by hand, a series delivers once more under an id of its own, and goes on as it was.
+func TestSeriesFiresBesides(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		cfg.TimerHistory = 0
+		harness.StartBroker(t, s, cfg)
+		c := harness.NewSeriesClient(harness.NewClient(t, s))
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h", "X-Mine", "yes", "Delay-TTL", "10m",
+			"Delay-Expires", "5m").Sequence
+		time.Sleep(30 * time.Minute)
+		w := harness.NewChange(timer.Fire, "k", g)
+		w.ID = "once"
+		c.Check(w, timer.Fired, g)
+		time.Sleep(time.Second)
+		c.Check(w, timer.Fired, g) // asked again: an answer was lost
+		time.Sleep(time.Second)
+		synctest.Wait()
+		got := in.All()
+		if len(got) != 1 || got[0].Body != "body" || got[0].Header.Get("X-Mine") != "yes" ||
+			got[0].Header.Get("Delay-Round") != "" || got[0].Header.Get("Nats-TTL") != "600" {
+			t.Fatalf("there came %+v", got)
+		}
+		time.Sleep(time.Until(start.Add(150 * time.Minute)))
+		var rounds string
+		for _, m := range in.All() {
+			rounds += fmt.Sprint(m.Header.Get("Delay-Round"), "@", m.At.Sub(start), " ")
+		}
+		if want := "@30m0s 1@1h0m0s 2@2h0m0s "; rounds != want {
+			t.Errorf("there came %s, want %s", rounds, want)
+		}
+		c.CheckNoDead()
+	})
+}
+
+// TestOnlySeriesArePaused: what fires once is not paused; and who does not know the secrets writes no round.
+func TestOnlySeriesArePaused(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewSeriesClient(harness.NewClient(t, s))
+		c.Publish("delaytimer.once.orders.x", "body", "Delay-For", "1h")
+		c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h")
+		for _, verb := range []timer.Verb{timer.Pause, timer.Resume, timer.Retime} {
+			if a, err := c.Timers.Do(t.Context(), harness.NewChange(verb, "once", 0)); err == nil {
+				t.Errorf("%s of what fires once: %+v", verb, a)
+			}
+		}
+		stranger := harness.NewTimerClient(c.Client)
+		if a, err := stranger.Timers.Do(t.Context(), harness.NewChange(timer.Pause, "k", 0)); err == nil {
+			t.Errorf("without the secrets: %+v", a)
+		}
+		c.Check(harness.NewChange(timer.Get, "k", 0), timer.Pending, c.Last("delaytimer.k.orders.x").Sequence)
+	})
+}

@@ -1,0 +1,276 @@
+package timers
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// The stream of timers is the truth: whatever is lost besides it makes a timer late, and loses none.
+
+// TestTimerWhoseLevelIsPurged: markers are lost. Their timers fire within two minutes of their time.
+func TestTimerWhoseLevelIsPurged(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		for i := range 600 { // more than a pass picks up at once
+			c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "30m")
+		}
+		time.Sleep(time.Minute)
+		b.Stop() // with what it had read ahead
+		c.Purge("DELAY_10m")
+		b = harness.StartBroker(t, s, harness.TimersOn(t))
+		time.Sleep(time.Until(start.Add(30*time.Minute)) - 1)
+		synctest.Wait()
+		if got := len(in.All()); got != 0 {
+			t.Errorf("%d came early", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := len(in.All()); got != 600 {
+			t.Errorf("two minutes later %d came, want 600", got)
+		}
+		time.Sleep(time.Minute)
+		c.CheckNoTimers()
+		if got := harness.Bodies(in.All()); len(in.All()) != 600 {
+			t.Errorf("in the end there came %s", got)
+		}
+		if got := b.Broker.Status().Swept; got != 600 {
+			t.Errorf("%d were swept up, want 600", got)
+		}
+	})
+}
+
+// TestSweepAfterTrouble: a pass that waits for answers, or gets none, is no reason to wait long for the next.
+func TestSweepAfterTrouble(t *testing.T) {
+	t.Parallel()
+	for name, silent := range map[string]string{
+		"nothing can be read":          "CONSUMER.CREATE.DELAY_TIMERS.sweep-",
+		"what is found cannot be seen": "STREAM.MSG.GET.DELAY_TIMERS",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				cfg := harness.TimersOn(t)
+				trouble := harness.Mute(t, s, &cfg, silent)
+				b := harness.StartBroker(t, s, cfg)
+				c := harness.NewClient(t, s)
+				in := c.Subscribe("orders.>")
+				start := time.Now()
+				c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "30m")
+				c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "32m")
+				time.Sleep(time.Minute)
+				b.Stop() // with what it had read ahead
+				c.Purge("DELAY_10m")
+				harness.StartBroker(t, s, cfg)
+				time.Sleep(time.Until(start.Add(31*time.Minute - time.Second)))
+				trouble.Store(true) // in which the pass begins
+				time.Sleep(20 * time.Second)
+				trouble.Store(false)
+				time.Sleep(time.Until(start.Add(33*time.Minute + 30*time.Second)))
+				if got := harness.Bodies(in.All()); got != "a b" {
+					t.Errorf("there came %q, want both", got)
+				}
+			})
+		})
+	}
+}
+
+// TestTimerFoundAtTakeOver: a timer whose marker was lost while no broker ran fires when one comes, and so does one
+// that an instance had fired and not delivered, and a cancel that was left goes.
+func TestTimerFoundAtTakeOver(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "30m")
+		c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "30m")
+		c.Publish("delaytimer.c.orders.x", "c", "Delay-For", "3h")
+		time.Sleep(time.Minute)
+		b.Stop()
+		c.Purge("DELAY_10m")
+		c.Purge("DELAY_1h")
+		c.Fire("delaytimer.b.orders.x", "ghost")
+		time.Sleep(time.Hour)
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		time.Sleep(time.Second)
+		if got := harness.Bodies(in.All()); got != "a b" {
+			t.Errorf("there came %q, want a b", got)
+		}
+		time.Sleep(3 * time.Hour)
+		if got := harness.Bodies(in.All()); got != "a b c" {
+			t.Errorf("in the end there came %q, want a b c", got)
+		}
+		c.CheckNoTimers()
+	})
+}
+
+// TestTimerCursor: after a restart, only what the cursor has not passed is read. Without a cursor, or with one that is
+// not ours, everything is.
+func TestTimerCursor(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		spoil   func(c *harness.Client)
+		markers uint64
+	}{
+		"as it was left": {func(*harness.Client) {}, 20},
+		"gone":           {forgetCursor, 40},
+		"garbage":        {func(c *harness.Client) { c.Publish("delaysys.armed", "armed") }, 40},
+		"forged": {func(c *harness.Client) {
+			words := strings.Fields(string(c.Last("delaysys.armed").Data))
+			for range 30 {
+				c.Publish("delaytimer.z.orders.x", "", "Delay-Cancel", "1")
+			}
+			c.Publish("delaytimer.unread.orders.x", "unread", "Delay-For", "3s")
+			c.Publish("delaysys.armed", "armed 52 "+words[2])
+		}, 40},
+		"relayed": {func(c *harness.Client) {
+			m := c.Last("delaysys.armed")
+			for range 30 {
+				c.Publish("delaytimer.z.orders.x", "", "Delay-Cancel", "1")
+			}
+			if m.Header.Set("Nats-Stream", "DELAY_TIMERS"); m.Header.Get("Delay-Seal") == "" {
+				c.T.Error("the cursor is not sealed")
+			}
+			c.Store(&nats.Msg{Subject: "delaysys.armed", Header: m.Header, Data: m.Data})
+		}, 40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				b := harness.StartBroker(t, s, harness.TimersOn(t))
+				c := harness.NewClient(t, s)
+				in := c.Subscribe("orders.>")
+				start := time.Now()
+				for i := range 20 {
+					c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "10m")
+				}
+				time.Sleep(time.Minute)
+				b.Stop()
+				tt.spoil(c)
+				c.Publish("delaytimer.new.orders.x", "new", "Delay-For", "2s")
+				harness.StartBroker(t, s, harness.TimersOn(t))
+				time.Sleep(3 * time.Second)
+				if got := harness.Pending(c, "DELAY_10m") + harness.Pending(c, "DELAY_1m"); got != tt.markers {
+					t.Errorf("there are %d markers, want %d", got, tt.markers)
+				}
+				want := map[string]int{"forged": 2}[name] // the one that was unread, too
+				if got := len(in.All()); got != max(want, 1) {
+					t.Errorf("%d came, want %d", got, max(want, 1))
+				}
+				time.Sleep(time.Until(start.Add(11 * time.Minute)))
+				if got := len(in.All()); got != 20+max(want, 1) {
+					t.Errorf("%d came, want %d", got, 20+max(want, 1))
+				}
+				c.CheckNoTimers()
+			})
+		})
+	}
+}
+
+// TestTimerSetAgainAndAgain: a key that is set again and again, a hundred times a second, costs no markers until it
+// rests, and leaves less than a megabyte. TIMER_RESETS says how often instead of 3,000 times; the README has the
+// command for an hour.
+func TestTimerSetAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		resets, _ := strconv.Atoi(os.Getenv("TIMER_RESETS"))
+		resets = cmp.Or(resets, 3000)
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		var last time.Time
+		for i := range resets {
+			last = time.Now()
+			c.Publish("delaytimer.key.orders.x", fmt.Sprint(i), "Delay-For", "5m")
+			time.Sleep(10 * time.Millisecond)
+			if i%1000 != 999 {
+				continue
+			}
+			if got := harness.Pending(c, "DELAY_TIMERS"); got > 3 {
+				t.Errorf("after %d sets, %d are stored", i+1, got)
+			}
+		}
+		if left := c.Stream("DELAY_TIMERS").CachedInfo().State.Bytes; left > 1<<20 {
+			t.Errorf("after %d sets the stream has %d bytes", resets, left)
+		} else {
+			t.Logf("after %d sets the stream has %d bytes", resets, left)
+		}
+		time.Sleep(3 * time.Second)
+		if got := lastSequence(c, "DELAY_1m"); got != 1 {
+			t.Errorf("%d markers were sent, want 1", got)
+		}
+		if got := lastSequence(c, "DELAY_TIMERS"); got > uint64(resets+resets/10+40) {
+			t.Errorf("%d entries were written for %d sets", got, resets)
+		}
+		harness.CheckExactly(t, in, last.Add(5*time.Minute), 0)
+		if got := in.All()[0].Body; got != fmt.Sprint(resets-1) {
+			t.Errorf("there came %q, want the last", got)
+		}
+	})
+}
+
+// lastSequence is how many messages a stream has ever had.
+func lastSequence(c *harness.Client, stream string) uint64 {
+	c.T.Helper()
+	return c.Stream(stream).CachedInfo().State.LastSeq
+}
+
+// TestTimersStreamRecreated: the stream is deleted and made again under a running broker. What is set then fires.
+func TestTimersStreamRecreated(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		for i := range 50 {
+			c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), "old", "Delay-For", "10m")
+		}
+		time.Sleep(10 * time.Second)
+		c.Create(c.Remove("DELAY_TIMERS"))
+		for i := range 10 {
+			c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "15m")
+		}
+		time.Sleep(time.Hour)
+		if got := harness.Bodies(in.All()); got != "0 1 2 3 4 5 6 7 8 9" {
+			t.Errorf("there came %q, want the ten of the new stream", got)
+		}
+		c.CheckNoTimers()
+	})
+}
+
+// TestSweepRests: while nothing can be overdue, no pass goes through the timers.
+func TestSweepRests(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in, passes := c.Subscribe("orders.>"), c.Subscribe("$JS.API.CONSUMER.CREATE.DELAY_TIMERS.*")
+		start := time.Now()
+		c.Publish("delaytimer.key.orders.x", "x", "Delay-For", "5h")
+		harness.CheckExactly(t, in, start.Add(5*time.Hour), 0)
+		time.Sleep(5 * time.Hour)
+		count := 0
+		for _, a := range passes.All() {
+			if strings.HasPrefix(a.Subject, "$JS.API.CONSUMER.CREATE.DELAY_TIMERS.sweep-") {
+				count++
+			}
+		}
+		if count < 1 || count > 3 {
+			t.Errorf("there were %d passes in ten hours, want one to three", count)
+		}
+	})
+}

@@ -1,0 +1,175 @@
+package timers
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestTimerFires: a timer fires exactly when it is due, near or far, and leaves nothing.
+func TestTimerFires(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		for n, wait := range []time.Duration{0, 1, 999 * time.Millisecond, 2 * time.Second, 3051 * time.Millisecond,
+			4 * time.Second, time.Minute, 2 * time.Hour} {
+			start := time.Now()
+			ack := c.Publish("delaytimer.key.orders.x", fmt.Sprint(n), "Delay-Until",
+				start.Add(wait).UTC().Format(time.RFC3339Nano), "X-Mine", "yes")
+			if wait > 0 {
+				harness.CheckExactly(t, in, start.Add(wait), n)
+			}
+			synctest.Wait()
+			got := in.All()[n]
+			want := message.ID{Stream: "DELAY_TIMERS", Sequence: ack.Sequence, At: start}
+			if got.ID != want.String() || got.Body != fmt.Sprint(n) || got.Header.Get("X-Mine") != "yes" {
+				t.Errorf("after %s came %q %v, want %s", wait, got.Body, got.Header, want)
+			}
+			for name := range got.Header {
+				if name == "Delay-Fired" || name == "Delay-Timer" || name == "Delay-Seal" || name == "Delay-Format" {
+					t.Errorf("at the target there is the header %s", name)
+				}
+			}
+			time.Sleep(time.Second)
+			c.CheckNoTimers()
+		}
+		c.CheckNoDead()
+	})
+}
+
+// TestTimerIsReplaced: a set takes the place of the one before, in memory, in a level, and at the last moment. Each
+// timer fires once, with the last body at the last time.
+func TestTimerIsReplaced(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		c.Publish("delaytimer.a.orders.x", "old", "Delay-For", "2s")
+		c.Publish("delaytimer.b.orders.x", "old", "Delay-For", "10m")
+		g := c.Publish("delaytimer.c.orders.x", "old", "Delay-For", "10m").Sequence
+		time.Sleep(500 * time.Millisecond)
+		c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "5s")
+		time.Sleep(10 * time.Second)
+		if got := harness.Bodies(in.All()); got != "a" {
+			t.Errorf("after 10s there came %q, want a alone", got)
+		}
+		c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "5m")
+		if c.Expect(g+1000, "delaytimer.c.orders.x", "wrong", "Delay-For", "1s") != 0 {
+			t.Error("a set that expects another generation is stored")
+		}
+		if c.Expect(0, "delaytimer.c.orders.x", "wrong", "Delay-For", "1s") != 0 {
+			t.Error("a set that expects none is stored")
+		}
+		if c.Expect(g, "delaytimer.c.orders.x", "c", "Delay-For", "20m") == 0 {
+			t.Error("a set that expects the generation is not stored")
+		}
+		time.Sleep(time.Until(start.Add(time.Hour)))
+		if got := harness.Bodies(in.All()); got != "a b c" {
+			t.Errorf("after an hour there came %q, want a b c", got)
+		}
+		for _, a := range in.All() {
+			if !a.At.Equal(a.Due) {
+				t.Errorf("%s was due %s and came %s", a.Body, a.Due, a.At)
+			}
+		}
+		c.CheckNoTimers()
+		c.CheckNoDead()
+	})
+}
+
+// TestTimerIsCancelled: after the acknowledgement of a cancel that expects the generation, nothing is delivered.
+func TestTimerIsCancelled(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		for _, when := range []time.Duration{0, 500 * time.Millisecond, time.Minute, 10*time.Minute - 1} {
+			g := c.Publish("delaytimer.k.orders.x", "no", "Delay-For", "10m").Sequence
+			near := c.Publish("delaytimer.near.orders.x", "no", "Delay-Until",
+				time.Now().Add(when+time.Second).UTC().Format(time.RFC3339Nano))
+			time.Sleep(when)
+			if c.Expect(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "1") == 0 {
+				t.Errorf("after %s it cannot be cancelled", when)
+			}
+			if c.Expect(near.Sequence, "delaytimer.near.orders.x", "", "Delay-Cancel", "1") == 0 {
+				t.Errorf("after %s the near one cannot be cancelled", when)
+			}
+			time.Sleep(time.Hour)
+		}
+		if got := in.All(); len(got) != 0 {
+			t.Errorf("%d came that were cancelled", len(got))
+		}
+		c.CheckNoTimers()
+		c.CheckNoDead()
+		g := c.Publish("delaytimer.k.orders.x", "yes", "Delay-For", "1s").Sequence
+		time.Sleep(2 * time.Second)
+		if c.Expect(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "1") != 0 || harness.Bodies(in.All()) != "yes" {
+			t.Errorf("it is cancelled after it has fired; there came %q", harness.Bodies(in.All()))
+		}
+	})
+}
+
+// TestTimerHistory: for a while, the last entry of a timer's subject tells what became of it, and "only if there is
+// none" holds beyond the firing.
+func TestTimerHistory(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		cfg.TimerHistory = 10 * time.Minute
+		harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		for _, tt := range []struct {
+			key, want string
+			headers   []string
+			cancel    bool
+		}{
+			{key: "delivered", headers: []string{"Delay-For", "1s"}, want: "delivered"},
+			{key: "far", headers: []string{"Delay-For", "1h"}, want: "delivered"},
+			{key: "cancelled", headers: []string{"Delay-For", "1h"}, cancel: true},
+		} {
+			subject := "delaytimer." + tt.key + ".orders.x"
+			g := c.Publish(subject, tt.key, tt.headers...).Sequence
+			over := g
+			if tt.cancel {
+				over = c.Expect(g, subject, "", "Delay-Cancel", "mine")
+			}
+			time.Sleep(time.Hour + time.Second)
+			if tt.key == "delivered" || tt.cancel {
+				g = c.Publish(subject, tt.key, tt.headers...).Sequence // the first is forgotten by now
+				if over = g; tt.cancel {
+					over = c.Expect(g, subject, "", "Delay-Cancel", "mine")
+				}
+				time.Sleep(2 * time.Second)
+			}
+			m := c.Last(subject)
+			if m == nil {
+				t.Errorf("%s: there is no last entry", tt.key)
+				continue
+			}
+			got, want := m.Header.Get("Delay-Over"), fmt.Sprint(g, " ", tt.want)
+			if tt.cancel {
+				got, want = m.Header.Get("Delay-Cancel"), "mine"
+			}
+			if got != want || len(m.Data) > 0 || m.Sequence < over {
+				t.Errorf("%s: it says %q with a body of %d, want %q", tt.key, got, len(m.Data), want)
+			}
+			if c.Expect(0, subject, "", "Delay-For", "1s") != 0 {
+				t.Errorf("%s: it can be set as if there had been none", tt.key)
+			}
+		}
+		time.Sleep(11 * time.Minute)
+		c.CheckNoTimers()
+		c.CheckNoDead()
+	})
+}
