@@ -127,7 +127,8 @@ func (b *Broker) Run(ctx context.Context) error {
 	cfg := b.cfg
 	window, windowBytes := engine.Window(cfg.HoldMessages, cfg.HoldBytes, len(lanes))
 	deliverer := deliver.New(targets, b.jetstream.API, deliver.Config{
-		Modes: cfg.Deliver, Rates: cfg.Rates, Counts: b.tally.Targets, ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
+		Modes: cfg.Deliver, Limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey}, Counts: b.tally.Targets,
+		ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
 		Window: window, WindowBytes: windowBytes, Log: b.log,
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()

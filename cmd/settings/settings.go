@@ -63,6 +63,7 @@ type settings struct {
 	Deliver         string `split_words:"true" default:"auto" desc:"how targets are reached: auto, stream, core or request; by target as in shop.>=stream,auto"`
 	ReplyTimeout    string `split_words:"true" default:"5s" desc:"how long a service may take to reply in mode request"`
 	Rate            string `split_words:"true" desc:"messages a second for each target, by pattern as in shop.mail=50,reports.*=5; without it no bound"`
+	RateByKey       string `split_words:"true" desc:"messages a second for each Delay-Rate-Key, by pattern as in reports.*=5; it holds in place of DELAY_RATE for messages that have a key"`
 	MaxPending      string `split_words:"true" default:"none" desc:"messages that each level and the intake may hold"`
 	MaxPendingBytes string `split_words:"true" default:"none" desc:"bytes that each level and the intake may hold, as in 10GiB"`
 	Journal         string `split_words:"true" default:"off" desc:"how long a record of each delivery is kept, as in 7d, for delaybroker journal and where; or off"`

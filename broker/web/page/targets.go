@@ -25,7 +25,7 @@ type Target struct {
 // Flow is what the fleet delivers to a target, or to the targets of a pattern.
 type Flow struct {
 	stats.TargetAnswer
-	Limit  int    `json:"limit_per_second,omitempty"` // by DELAY_RATE, of each target and instance
+	Limit  int    `json:"limit_per_second,omitempty"` // by DELAY_RATE, of each target
 	Paused string `json:"paused,omitempty"`
 }
 
