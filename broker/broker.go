@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,6 +56,7 @@ type Broker struct {
 type connections struct {
 	conns     Links
 	links     *link.States
+	refused   link.Refusals
 	jetstream *link.JetStream     // on the control link
 	reading   jetstream.JetStream // on the read link
 }
@@ -109,6 +112,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 // same name, and ErrGrace when the drain took too long. While JetStream does not answer, at the start or later, it
 // waits.
 func (b *Broker) Run(ctx context.Context) error {
+	defer b.noteRefusals()()
 	lanes, err := b.streams.Start(ctx)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -124,7 +128,8 @@ func (b *Broker) Run(ctx context.Context) error {
 	cfg := b.cfg
 	window, windowBytes := engine.Window(cfg.HoldMessages, cfg.HoldBytes, len(lanes))
 	deliverer := deliver.New(targets, b.jetstream.API, deliver.Config{
-		Modes: cfg.Deliver, Rates: cfg.Rates, Counts: b.tally.Targets, ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
+		Modes: cfg.Deliver, Limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey}, Counts: b.tally.Targets,
+		ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
 		Window: window, WindowBytes: windowBytes, Log: b.log,
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()
@@ -172,6 +177,26 @@ func (b *Broker) Run(ctx context.Context) error {
 		err = errors.Join(why.error, err)
 	}
 	return err
+}
+
+// noteRefusals remembers the rights that the server denies to the connections, for operators who ask, until the
+// returned function is called. A right to publish to a target is not the broker's: the target's messages say so.
+func (b *Broker) noteRefusals() (stop func()) {
+	var stops []func()
+	b.conns.Each(func(name string, nc *nats.Conn) {
+		stops = append(stops, listenToErrors(nc, func(err error) {
+			subject, publish := jsapi.Forbidden(err)
+			root, _, _ := strings.Cut(subject, ".")
+			if !publish || slices.Contains(b.names.Roots(), root) || strings.HasPrefix(subject, b.cfg.APIPrefix+".") {
+				b.refused.Note(name, time.Now(), err)
+			}
+		}))
+	})
+	return func() {
+		for _, stop := range slices.Backward(stops) {
+			stop()
+		}
+	}
 }
 
 // StreamConfigs are the present configurations of all our streams that keep messages, dead letters included. The

@@ -208,6 +208,8 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step
 	case hop:
 		_, hasSmaller := p.ladder.Below(sent.level)
 		switch {
+		case !f.when().After(m.now): // it may still be delivered from here
+			return next(p, m, f)
 		case tooLarge && f.request.Paced != "": // it is in its last lane, and waits only because of its target's rate
 			return step{kind: hold, at: f.when()}
 		case tooLarge:

@@ -95,6 +95,7 @@
 //   - A commit removes messages only of the history that its sequences were read from (see lane.Epoch).
 //   - What is due for a paused target is not sent. That is asked for each message when it is due (decide.go), and once
 //     more, under its lock, by the deliverer: what was decided before a pause is given back, and decided again.
+//   - All that a rate counts together is sent by one instance, at turns that it gives: see rates.go.
 //   - An attempt counts when it is stored: a message that no lane takes stays as it was. A lack of room in JetStream
 //     counts as no refusal by the target. A stream that should acknowledge a delivery and is silent has not refused it;
 //     three such silences count as one refusal. A service that does not reply in time has refused.

@@ -25,6 +25,7 @@ import (
 	"delaybroker/broker/streams"
 	"delaybroker/broker/streams/provision"
 	"delaybroker/broker/timer/role"
+	"delaybroker/levels"
 )
 
 const (
@@ -126,6 +127,9 @@ func (e *Engine) Owns(instance string) bool {
 		return e.Leaser.Owner(l.Spec.Stream) == instance
 	})
 }
+
+// works reports whether this instance works the lane of a level now.
+func (e *Engine) works(l levels.Level) bool { return e.roster.works(e.names.LevelStream(l.Name)) }
 
 // Lanes returns the states of all lanes. It waits for no loop, and asks NATS nothing.
 func (e *Engine) Lanes() []stats.LaneStatus {

@@ -55,7 +55,7 @@ func fireOrPark(p plan, m moment, f *flight) step {
 	}
 	switch {
 	case state == pause.Over:
-		return step{kind: fire}
+		return fireAtHome(p, m, f)
 	case state == pause.Closing:
 		return step{kind: halt}
 	case !m.parks:

@@ -306,8 +306,8 @@ func (w *worker) fire(f *flight, m moment) {
 	w.early.Sent(w.clock.Base(), f.request.Due, local)
 	d := deliver.Message{
 		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
-		Header: func() message.Header { return f.request.TargetHeader() }, // which stays as it is until there is a result
-		Paced:  f.request.Paced, Repeated: f.tries > 0, Owner: w,
+		Header:  func() message.Header { return f.request.TargetHeader() }, // which stays as it is until there is a result
+		RateKey: f.request.RateKey, Paced: f.request.Paced, Repeated: f.tries > 0, Owner: w,
 	}
 	if expires := f.request.Expires; !expires.IsZero() {
 		d.Expires = local.Add(leader.At(expires).Sub(m.now))

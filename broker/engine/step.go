@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"delaybroker/broker/config"
+	"delaybroker/broker/deliver"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
@@ -21,6 +22,9 @@ type plan struct {
 	retries  levels.Ladder
 	attempts int // deliveries that may be refused
 
+	limits deliver.Limits
+	homes  []levels.Level // where turns are given: see rates.go
+
 	retryRules   config.RetryWaits // before retries
 	retryJitter  config.RetryJitter
 	attemptRules config.RetryLimits
@@ -31,6 +35,7 @@ type plan struct {
 // planOf is by what the messages of a lane are decided about.
 func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
 	return plan{
+		limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey}, homes: homesOf(cfg.Ladder),
 		kind: kind, delay: delay, ladder: cfg.Ladder, retries: cfg.RetryLadder, retryRules: cfg.RetryRules,
 		retryJitter: cfg.RetryJitter, attempts: cfg.Attempts, attemptRules: cfg.AttemptRules,
 	}
@@ -70,7 +75,8 @@ type moment struct {
 	inFlight int       // messages in memory
 	crowded  bool      // many messages are in memory already: see holdOrSpill
 	pauses   *pause.List
-	parks    bool // the stream of paused messages answers, as far as is known: see parking
+	parks    bool                    // the stream of paused messages answers, as far as is known: see parking
+	works    func(levels.Level) bool // whether this instance works the lane of a level now
 }
 
 // step is the next thing to do with a message.

@@ -195,7 +195,7 @@ func (w *worker) moment(local time.Time) moment {
 	return moment{
 		now: now, local: local, proven: proven, inFlight: w.flights.count,
 		crowded: w.flights.count > w.engine.Settings.HoldMessages || w.flights.account.Half(),
-		pauses:  w.engine.Pauses.At(local), parks: w.parking.able(local),
+		pauses:  w.engine.Pauses.At(local), parks: w.parking.able(local), works: w.engine.works,
 	}
 }
 

@@ -10,11 +10,13 @@ import (
 )
 
 const (
-	// armAfter is how long a set waits in memory before its marker is sent: a key that is set again and again costs
-	// markers only when it comes to rest.
-	armAfter = time.Second
-	// readAhead is how long before it is due the body of a timer is read, by its marker: longer than a request takes,
-	// and a leader after it. Those that are due within readTogether are read in one request.
+	// armAfter is how long a set waits in memory before its marker is sent, but at most half of its delay. A timer that is
+	// reset within that time costs no marker for the set that was replaced. A round waits for armRoundAfter only: rounds
+	// are rarely replaced, and many are stored at one instant.
+	armAfter      = 10 * time.Second
+	armRoundAfter = time.Second
+	// readAhead is how long before it is due the body of a timer is read, by its marker: longer than a request takes, and
+	// a leader after it. Those that are due within readTogether are read in one request.
 	readAhead    = 1500 * time.Millisecond
 	readTogether = 500 * time.Millisecond
 	// OtherFlight is how soon a timer is looked at again that another message of this process is about to fire.
@@ -76,7 +78,7 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 		return Step{}
 	}
 	left, read := of.When.Sub(m.Now), of.When.Add(-readAhead).Truncate(readTogether)
-	switch armed := of.Stored.Add(armAfter); {
+	switch armed := a.armedAt(of); {
 	case a.fresh && m.Last && m.Now.Before(read):
 		return Step{Kind: Hold, At: read}
 	case a.fresh && m.Last:
@@ -89,10 +91,19 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 		return Step{Kind: Claim}
 	case left <= 0 && m.Proven:
 		return Step{Kind: Examine}
-	case m.Own && !m.Crowded && m.Now.Before(armed) && armed.Before(of.When):
+	case m.Own && !m.Crowded && !m.Last && m.Now.Before(armed):
 		return Step{Kind: Hold, At: armed}
 	}
 	return Step{}
+}
+
+// armedAt is when the marker of a set is sent.
+func (a *Alarm) armedAt(of Message) leader.Time {
+	wait := armAfter
+	if a.recurs != nil {
+		wait = armRoundAfter
+	}
+	return of.Stored.Add(min(wait, of.When.Sub(of.Stored)/2))
 }
 
 // Answer is the answer of the timers' stream to a publish.
