@@ -127,7 +127,8 @@ func destination(sent *publish) role.Destination {
 // end lets a message go.
 func (w *worker) end(f *flight) {
 	if f.timer != nil {
-		w.endTimer(f)
+		w.forgetTimer(f)
+		w.endAlarm(f.timer)
 	}
 	w.flights.end(f)
 	if f.sent != nil && f.sent.kind == hop && f.request.Paced != "" { // a copy would take another turn
