@@ -156,8 +156,8 @@ func TestReadLevels(t *testing.T) {
 			t.Errorf("got %s, want the intake", r.Stream)
 		}
 		stop()
-	// 3500s is retired: it has no message, or one
-			harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 2500s 60s")})
+		// 3500s is retired: it has no message, or one
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 2500s 60s")})
 		if err := c.ReadLevels(t.Context()); err != nil {
 			t.Fatal(err)
 		}
