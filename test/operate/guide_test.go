@@ -23,8 +23,8 @@ var (
 )
 
 // TestGuide types the commands of GUIDE.md into one shell, and compares what they print with what the guide shows, but
-// for numbers and columns. Between the lines that the guide shows there may be more. The programs listen on a loopback address
-// of their own.
+// for numbers and columns. Between the lines that the guide shows there may be more. The programs listen on a loopback
+// address of their own.
 func TestGuide(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
