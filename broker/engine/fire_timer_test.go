@@ -87,7 +87,7 @@ func TestTimerStep(t *testing.T) {
 		{role.Step{Kind: role.Repeat, Err: acks.ErrDisconnected}, "hold until 0s"},
 		{role.Step{Kind: role.Examine}, "examine"},
 		{role.Step{Kind: role.Claim}, "claim"},
-		{role.Step{Kind: role.Anew}, "claimed"},
+		{role.Step{Kind: role.Restart}, "claimed"},
 		{role.Step{Kind: role.Deliver}, "claimed"},
 		{role.Step{Kind: role.Remove}, "remove"},
 		{role.Step{Kind: role.LetGo}, "arrive"},

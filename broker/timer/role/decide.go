@@ -44,7 +44,7 @@ const (
 	Examine             // read its own entry from a replica, if it is Fresh, or the last of its subject from the leader
 	Claim               // store that it fires
 	Precede             // ask whether the rounds before are settled
-	Anew                // decide by its own entry, which has been read
+	Restart             // decide by its own entry, which has been read
 	Deliver             // that it fires is stored
 	Remove              // its entry
 	LetGo               // there is nothing left to do
@@ -163,14 +163,14 @@ func (s *Stream) AfterClaim(a *Alarm, size int, answer Answer) Step {
 	return next
 }
 
-// Told notes the answer to the entry that tells what became of a timer, and decides what comes next.
-func (a *Alarm) Told(answer Answer) Step {
+// AfterOutcome notes the answer to the entry that records the outcome of a timer, and decides the next step.
+func (a *Alarm) AfterOutcome(answer Answer) Step {
 	switch {
 	case answer.wins(a.Entry):
 		a.Entry, a.Keep, a.What = answer.Ack.Sequence, true, ""
 	case answer.outcome() == jsapi.Conflict:
-		// Somebody has set it anew or cancelled, or it is told already, by an earlier try or another alarm of ours, which
-		// counts what is left out: what is settled goes.
+		// Somebody has set it anew or cancelled, or it is told already, by an earlier try or another alarm of ours,
+		// which counts what is left out: what is settled goes.
 		a.What, a.Left = "", 0
 	case answer.unclear():
 		return Step{Kind: Repeat, Err: answer.Err}
