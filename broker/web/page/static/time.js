@@ -57,7 +57,8 @@ export function away(value) {
 // A time in a table: "in 5m", and when that is.
 export function when(value) {
   if (!value) return "–";
-  return el("time", { class: "when", datetime: value, title: moment(value) }, away(value), el("span", { class: "sub" }, brief(value)));
+  return el("time", { class: "when", datetime: value, title: moment(value) }, away(value),
+    el("span", { class: "sub" }, brief(value)));
 }
 
 // A time in a list of facts: when, and how far away that is.
