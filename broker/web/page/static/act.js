@@ -3,7 +3,7 @@
 import { $, close, el, foot, notes, shell, show } from "./dom.js";
 import { access, get, post, use } from "./api.js";
 import { count } from "./format.js";
-import { isUTC } from "./time.js";
+import { inZone, isUTC } from "./time.js";
 
 const words = {
   cancel: "Cancel", move: "Move", fire: "Fire now", resend: "Resend", edit: "Edit and resend", remove: "Remove",
@@ -138,7 +138,7 @@ async function plan(a, deed, done) {
   }
   if (!$("dialog").open) return;
   const title = p.ticket ? named(a, p.count) + "?" : named(a, a.n);
-  show(title, el("p", { class: "wide", id: "plan" }, p.sentence), notes(p.notes), shell(p.shell),
+  show(title, el("p", { class: "wide", id: "plan" }, inZone(p.sentence)), notes(p.notes), shell(p.shell),
     foot(close(p.ticket ? "Keep" : "Close"), p.ticket && el("button", {
       type: "button", class: destroys(a.verb) ? "main danger" : "main", id: "do", onclick: () => act(a, p, done),
     }, buttonWords(a, p.count))));

@@ -2,7 +2,7 @@
 
 import { el, facts, link, to } from "./dom.js";
 import { count, counted, span } from "./format.js";
-import { exactly, when } from "./time.js";
+import { exactly, inZone, when } from "./time.js";
 import { asking, dueFields, findField, limitField, more, targetField } from "./view.js";
 import { table } from "./table.js";
 import { withContent } from "./content.js";
@@ -40,7 +40,7 @@ const refusals = (w) => w.attempts > 0 && counted(w.attempts, "time")
   + (w.attempts_allowed ? ` of ${w.attempts_allowed}` : "");
 
 const whereFacts = (w) => el("div", { class: "card" }, facts([
-  ["Message", w.id], ["State", w.answer], ["Stored in", w.stream && `${w.stream}, sequence ${w.sequence}`],
+  ["Message", w.id], ["State", inZone(w.answer)], ["Stored in", w.stream && `${w.stream}, sequence ${w.sequence}`],
     ["Target", w.target],
   ["Accepted", exactly(w.accepted)], ["Due", exactly(w.due)], ["Refused", refusals(w)], ["Last reason", w.last_error],
   ["Deferred", w.deferred], ["Next attempt", exactly(w.retry_at)], ["Code", w.code], ["Reason", w.reason],

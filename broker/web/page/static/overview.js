@@ -121,14 +121,13 @@ function attention(s, found) {
     c?.time && rows.length === 0 && !hidden && el("p", { class: "good" }, "Nothing needs attention."));
 }
 
-// The steps since the first of which anything is known, and at least a sixth of all.
+// The steps since the first of which anything is known, and at least a twelfth of all.
 function known(p) {
   if (!p) return null;
-  const first = p.delivered.findIndex((v) => v !== null), steps = p.delivered.length;
-  const from = first < 0 ? 0 : Math.min(first, Math.floor(steps * 5 / 6));
-  const cut = (column) => column.slice(from);
-  return { times: cut(p.delivered.map((_, i) => p.from + i * p.step)), cut,
-    since: from > steps / 10 ? "since " + brief((p.from + from * p.step) * 1000).slice(0, -3) : "" };
+  const first = p.delivered.findIndex((v) => v !== null), steps = p.delivered.length, time = (i) => p.from + i * p.step;
+  const from = first < 0 ? 0 : Math.min(first, Math.floor(steps * 11 / 12)), cut = (column) => column.slice(from);
+  const since = first > steps / 10 ? "since " + brief(time(first) * 1000).slice(0, -3) : "";
+  return { times: cut(p.delivered.map((_, i) => time(i))), cut, since };
 }
 
 let drawnPast = {}, drawnAhead = {}; // the same data is the same object: a chart is drawn again for another

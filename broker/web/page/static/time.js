@@ -39,6 +39,9 @@ export function moment(value) {
   return `${p.day} ${p.clock}${p.ms === ".000" ? "" : p.ms} ${p.zone}`;
 }
 
+// A sentence of the broker's, with its times in the chosen zone.
+export const inZone = (sentence) => sentence?.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, moment);
+
 // The part of a time that today does not say: 12:04:10, or 11-24 03:00.
 export function brief(value) {
   const p = partsOf(new Date(value)), today = partsOf(new Date(serverNow())).day;
