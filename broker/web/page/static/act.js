@@ -150,7 +150,7 @@ async function act(a, p, done) {
   try {
     const said = await post("act", { ticket: p.ticket });
     show(named(a, p.count), el("p", { class: said.good ? "wide" : "warn wide", id: "done", role: "status" },
-      said.sentence),
+      inZone(said.sentence)),
       notes(said.notes), foot(close("Done")));
   } catch (err) {
     failed(named(a, p.count), err);

@@ -126,7 +126,7 @@ function known(p) {
   if (!p) return null;
   const first = p.delivered.findIndex((v) => v !== null), steps = p.delivered.length, time = (i) => p.from + i * p.step;
   const from = first < 0 ? 0 : Math.min(first, Math.floor(steps * 11 / 12)), cut = (column) => column.slice(from);
-  const since = first > steps / 10 ? "since " + brief(time(first) * 1000).slice(0, -3) : "";
+  const since = first > steps / 10 ? "since " + brief(time(first) * 1000).replace(/^(\d\d:\d\d):\d\d$/, "$1") : "";
   return { times: cut(p.delivered.map((_, i) => time(i))), cut, since };
 }
 
