@@ -188,7 +188,7 @@ func (w writer) look(what string, seen client.Receipt) {
 func (w writer) asks() {
 	now := w.began
 	w.in("shop.b", 17*time.Minute, "all options", client.ID("b/1"), client.Expires(time.Minute), client.MaxAttempts(3),
-		client.Deliver(client.ModeCore), client.TTL(90*time.Second),
+		client.Deliver(client.ModeCore), client.TTL(90*time.Second), client.RateKey("t7"),
 		client.Header("X-Mine", "1"), client.Header("X-Mine", "2"))
 	w.in("shop.b", 17*time.Minute, "a copy", client.ID("b/1"))
 	w.in("shop.c", 1500*time.Millisecond, "1.5 s")
@@ -211,6 +211,7 @@ func (w writer) asksTooMuch() {
 	w.in("shop.a", 367*24*time.Hour, "")
 	w.in("shop.a", time.Minute, "", client.Deliver("pigeon"))
 	w.in("shop.a", time.Minute, "", client.MaxAttempts(21))
+	w.in("shop.a", time.Minute, "", client.RateKey("a b"))
 	w.in("shop.a", time.Minute, "", client.Header("Nats-Rollup", "all"))
 	w.in("shop.a", time.Minute, "", client.Until(now.Add(time.Hour)))
 	w.level("shop.a", "1.5s", "")

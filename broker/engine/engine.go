@@ -25,16 +25,17 @@ import (
 	"delaybroker/broker/streams"
 	"delaybroker/broker/streams/provision"
 	"delaybroker/broker/timer/role"
+	"delaybroker/levels"
 )
 
 const (
 	// apiTimeout is how long the JetStream API may take to answer.
 	apiTimeout = 5 * time.Second
 
-	// refusalsEvery is how often the log says of one target that it refuses, and mostRefusing of how many targets in that
-	// time, and one more: subjects with ids in them would fill the log.
+	// refusalsEvery is how often the log says of one target that it refuses, and maxRefusing of how many targets in
+	// that time, and one more: subjects with ids in them would fill the log.
 	refusalsEvery = time.Minute
-	mostRefusing  = 64
+	maxRefusing   = 64
 )
 
 // Engine works the lanes that this instance owns. Make one with New; Run does the work.
@@ -79,7 +80,7 @@ func New(cfg Config) *Engine {
 	log := cfg.Settings.Log
 	return &Engine{
 		Config: cfg, names: cfg.Keys.Policy.Names, log: log, ready: make(chan struct{}),
-		refusals: ratelog.NewKeyed(log, refusalsEvery, mostRefusing),
+		refusals: ratelog.NewKeyed(log, refusalsEvery, maxRefusing),
 	}
 }
 
@@ -126,6 +127,9 @@ func (e *Engine) Owns(instance string) bool {
 		return e.Leaser.Owner(l.Spec.Stream) == instance
 	})
 }
+
+// works reports whether this instance works the lane of a level now.
+func (e *Engine) works(l levels.Level) bool { return e.roster.works(e.names.LevelStream(l.Name)) }
 
 // Lanes returns the states of all lanes. It waits for no loop, and asks NATS nothing.
 func (e *Engine) Lanes() []stats.LaneStatus {

@@ -205,7 +205,7 @@ func TestPauseRefusedByOlderBroker(t *testing.T) {
 		time.Sleep(12 * time.Second)
 		deaf.Links.Control.Close()
 		change, err := o.Pause(context.Background(), "orders.>")
-		if (err == nil || !errors.Is(err, inspect.ErrNotTold)) && len(change.Told) != 1 {
+		if (err == nil || !errors.Is(err, inspect.ErrUnconfirmed)) && len(change.Told) != 1 {
 			t.Errorf("pause beside one that is cut off: %+v, %v", change, err)
 		}
 		deaf.Crash()

@@ -371,40 +371,6 @@ func TestRateAfterOutage(t *testing.T) {
 	})
 }
 
-// TestRateWithInstances: each instance applies the rate for itself, so with several instances a message may have to
-// wait again after it changes lanes. It still comes once, and no instance exceeds the rate.
-func TestRateWithInstances(t *testing.T) {
-	natstest.Long(t)
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		const flood, rate, instances = 300, 30, 3
-		for range instances {
-			harness.StartBroker(t, s, broker.Config{MaxOwners: instances,
-				Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}})
-		}
-		time.Sleep(12 * time.Second) // they share the lanes
-		c := harness.NewClient(t, s)
-		slow := c.Subscribe("slow.>")
-		for _, level := range []string{"10s", "20s", "30s"} {
-			c.Many("delay."+level+".slow.x", flood)
-		}
-		time.Sleep(5 * time.Minute)
-		ids, inSecond, most := make(map[string]bool), make(map[int64]int), 0
-		for _, a := range slow.All() {
-			ids[a.ID] = true
-			inSecond[a.At.Unix()]++
-			most = max(most, inSecond[a.At.Unix()])
-		}
-		if got := len(slow.All()); got != 3*flood || len(ids) != 3*flood {
-			t.Errorf("%d messages came %d times, want %d once each", len(ids), got, 3*flood)
-		}
-		if most > instances*rate {
-			t.Errorf("%d came in one second, want at most %d", most, instances*rate)
-		}
-		c.CheckEmpty()
-	})
-}
-
 // TestRateOfTheLargest: messages of the largest size that a level accepts leave no room for the headers of a retry
 // lane. If only the target's rate puts them off, they need no retry lane: they wait in their level.
 func TestRateOfTheLargest(t *testing.T) {

@@ -67,6 +67,9 @@ var crashes = []crash{
 		{name: "due later", wait: 2 * time.Hour, until: -1, back: time.Hour, expect: []time.Duration{2 * time.Hour}},
 		{name: "cancelled", wait: 2 * time.Hour, until: -1, then: cancelled, back: time.Hour},
 	}},
+	{after: "set read, marker not stored", goesOn: "the lane's worker, from the cursor", ways: []way{
+		{wait: 30 * time.Minute, until: 5 * time.Second, back: 10 * time.Minute, expect: []time.Duration{30 * time.Minute}},
+	}},
 	{after: "marker stored, cursor not", goesOn: "a second marker, which finds nothing", ways: []way{
 		{wait: 30 * time.Minute, until: 5 * time.Minute, then: func(c *harness.Client, _ uint64) { forgetCursor(c) },
 			back: 5 * time.Minute, expect: []time.Duration{30 * time.Minute}},
@@ -99,8 +102,8 @@ var crashes = []crash{
 			expect: deliveredTwice},
 	}},
 	{after: "removed, marker not committed", goesOn: "the marker finds nothing, and goes", ways: []way{
-		{wait: 62 * time.Second, mute: "STREAM.PURGE.", until: 63 * time.Second, back: 63 * time.Second,
-			expect: []time.Duration{62 * time.Second}},
+		{wait: 72 * time.Second, mute: "STREAM.PURGE.", until: 73 * time.Second, back: 73 * time.Second,
+			expect: []time.Duration{72 * time.Second}},
 	}},
 	{after: "cancel stored", goesOn: "likewise", ways: []way{
 		{name: "the cancel stands", change: func(c *broker.Config) { c.TimerHistory = 3 * time.Hour },
