@@ -66,7 +66,7 @@ type Config = config.Config
 // Ended is how a message ended: see Config.
 type Ended = config.Ended
 
-// Streams is what a configuration says about streams.
+// Streams are the streams that a configuration wants.
 type Streams = provision.Streams
 
 // StreamsOf checks the configuration as New does.
@@ -127,7 +127,8 @@ func (b *Broker) Run(ctx context.Context) error {
 	cfg := b.cfg
 	window, windowBytes := engine.Window(cfg.HoldMessages, cfg.HoldBytes, len(lanes))
 	deliverer := deliver.New(targets, b.jetstream.API, deliver.Config{
-		Modes: cfg.Deliver, Rates: cfg.Rates, Counts: b.tally.Targets, ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
+		Modes: cfg.Deliver, Limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey}, Counts: b.tally.Targets,
+		ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
 		Window: window, WindowBytes: windowBytes, Log: b.log,
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()
@@ -220,8 +221,8 @@ func (b *Broker) quit(err error) {
 	}
 }
 
-// listenToErrors calls f with the asynchronous errors of a connection, besides the handler that is set already, until
-// the returned function is called.
+// listenToErrors calls f with the asynchronous errors of a connection, in addition to the handler that is set already,
+// until the returned function is called.
 func listenToErrors(nc *nats.Conn, f func(error)) (stop func()) {
 	others := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {

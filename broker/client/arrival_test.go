@@ -10,6 +10,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/client"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestArrival(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		stop := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 1m")})
+		stop := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m")}).Stop
 		c, nc := newClient(t, s, client.Config{})
 		js := s.JetStream(nc)
 		stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "SHOP", Subjects: []string{"shop.>"}})
@@ -42,7 +43,7 @@ func TestArrival(t *testing.T) {
 		}
 		stop()
 		time.Sleep(time.Minute + 7*time.Second)
-		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 1m")})
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m")})
 		synctest.Wait()
 		time.Sleep(time.Hour)
 		consumer, err := stream.OrderedConsumer(t.Context(), jetstream.OrderedConsumerConfig{})

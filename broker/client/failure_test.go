@@ -13,6 +13,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/client"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -28,7 +29,7 @@ func TestNoBroker(t *testing.T) {
 		}
 		_, err = c.At(t.Context(), "shop.x", time.Now().Add(time.Hour), nil)
 		wantError(t, err, client.ErrNoBroker)
-		startBroker(t, s, broker.Config{Prefix: "later"})
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 2h"), Prefix: "later"})
 		_, err = c.In(t.Context(), "shop.x", 2*time.Hour, nil)
 		wantError(t, err, client.ErrNoBroker)
 		c, _ = newClient(t, s, client.Config{Prefix: "later"})
@@ -42,7 +43,7 @@ func TestNoBroker(t *testing.T) {
 func TestFull(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, broker.Config{MaxPending: 2})
+		harness.StartBroker(t, s, broker.Config{MaxPending: 2})
 		c, _ := newClient(t, s, client.Config{})
 		for range 2 {
 			if _, err := c.In(t.Context(), "shop.x", time.Hour, nil); err != nil {
@@ -138,7 +139,7 @@ func TestForbidden(t *testing.T) {
 			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
 		}},
 	}}, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s")})
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s")})
 		c, _ := newClient(t, s, client.Config{}, nats.UserInfo("orders", "orders"))
 		r, err := c.In(t.Context(), "orders.x", 5*time.Second, nil)
 		if err != nil || r.Stream != "DELAY_5s" {

@@ -1,9 +1,7 @@
 package client_test
 
 import (
-	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -11,38 +9,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker"
 	"delaybroker/broker/client"
 	"delaybroker/broker/client/clienttest"
-	"delaybroker/levels"
 	"delaybroker/test/natstest"
 )
-
-// startBroker runs a broker until the test ends, or stop is called. It returns when the broker is ready.
-func startBroker(t *testing.T, s *natstest.Server, cfg broker.Config) (stop func()) {
-	t.Helper()
-	cfg.Provision = true
-	cfg.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
-	dial := func(name string) *nats.Conn { return s.Connect(nats.Name(name), nats.ReconnectBufSize(-1)) }
-	b, err := broker.New(broker.Links{
-		Read: dial("read"), Write: dial("write"), Deliver: dial("deliver"), Control: dial("control"),
-	}, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- b.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the broker ended with %v, want a clean stop", err)
-		}
-	})
-	t.Cleanup(stop)
-	<-b.Ready()
-	return stop
-}
 
 // newClient is a client on a connection of its own.
 func newClient(t *testing.T, s *natstest.Server, cfg client.Config, opts ...nats.Option) (*client.Client, *nats.Conn) {
@@ -53,15 +23,6 @@ func newClient(t *testing.T, s *natstest.Server, cfg client.Config, opts ...nats
 		t.Fatal(err)
 	}
 	return c, nc
-}
-
-func ladder(t *testing.T, names string) levels.Ladder {
-	t.Helper()
-	l, err := levels.Parse(names)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
 }
 
 // onFake is a client of the fake with a default configuration.

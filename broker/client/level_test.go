@@ -11,6 +11,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/client"
 	"delaybroker/levels"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -19,7 +20,7 @@ import (
 func TestLevelSavesTheIntake(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, broker.Config{})
+		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default()})
 		c, nc := newClient(t, s, client.Config{})
 		want := map[time.Duration]string{
 			2500 * time.Second: "DELAY_INTAKE", 17 * time.Minute: "DELAY_INTAKE", 1234 * time.Millisecond: "DELAY_INTAKE",
@@ -54,14 +55,14 @@ func TestLevelThatIsGone(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const delay = 2500 * time.Second
-		stop := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 1m 2500s")})
+		stop := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m 2500s")}).Stop
 		c, nc := newClient(t, s, client.Config{Levels: "1s 5s 1m 2500s"})
 		arrived := arrivals(t, nc)
 		if r, n := in(t, c, nc, delay); r.Stream != "DELAY_2500s" || n != 1 {
 			t.Errorf("got %s in %d publishes, want the level in one", r.Stream, n)
 		}
 		stop()
-		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 1m")})
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m")})
 		for _, tt := range []struct {
 			pass      time.Duration
 			publishes uint64
@@ -110,7 +111,7 @@ func TestLevelThatIsGone(t *testing.T) {
 func TestIDGoesToOneStream(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 60s 2500s")})
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 60s 2500s")})
 		c, nc := newClient(t, s, client.Config{})
 		knows, _ := newClient(t, s, client.Config{Levels: "1s 5s 60s 2500s"})
 		for _, tt := range []struct {
@@ -150,12 +151,13 @@ func TestReadLevels(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, nc := newClient(t, s, client.Config{})
 		wantError(t, c.ReadLevels(t.Context()), client.ErrNoBroker)
-		stop := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 2500s 60s 3500s")})
+		stop := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 2500s 60s 3500s")}).Stop
 		if r, _ := in(t, c, nc, 3500*time.Second); r.Stream != "DELAY_INTAKE" {
 			t.Errorf("got %s, want the intake", r.Stream)
 		}
 		stop()
-		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 2500s 60s")}) // 3500s is retired: it has no message, or one
+		// 3500s is retired: it has no message, or one
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 2500s 60s")})
 		if err := c.ReadLevels(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/client"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -21,7 +22,7 @@ import (
 func TestFakeChangesLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, timersOn(t))
+		harness.StartBroker(t, s, timersOn(t))
 		got, want := onBoth(t, s, changes, (*diary).rang)
 		checkSame(t, got.receipts, want.receipts, 25)
 		checkSame(t, got.arrivals, want.arrivals, 5)
@@ -102,7 +103,7 @@ func changes(t *testing.T, c *client.Client, d *diary, pass func(time.Duration))
 func TestCancelables(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		stop := startBroker(t, s, timersOn(t))
+		stop := harness.StartBroker(t, s, timersOn(t)).Stop
 		c, nc := newClient(t, s, client.Config{})
 		arrived := arrivals(t, nc)
 		p := c.Publisher(0)
@@ -127,7 +128,7 @@ func TestCancelables(t *testing.T) {
 				t.Errorf("cancelled %t, %v, want it in time", done, err)
 			}
 		}
-		startBroker(t, s, timersOn(t))
+		harness.StartBroker(t, s, timersOn(t))
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		for _, a := range arrived() {
@@ -191,7 +192,7 @@ func TestCancelableMistakes(t *testing.T) {
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, timersOn(t))
+		harness.StartBroker(t, s, timersOn(t))
 		plain, nc := newClient(t, s, client.Config{})
 		store, err := client.NewJetStream(s.JetStream(nc), time.Second)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/client"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -21,7 +22,7 @@ import (
 func TestPublisherKeepsOrder(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 1m")})
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m")})
 		c, _ := newClient(t, s, client.Config{})
 		p := c.Publisher(16)
 		const count = 500
@@ -98,7 +99,7 @@ func TestWindowIsBounded(t *testing.T) {
 func TestCloseWaits(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 1m")})
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m")})
 		c, nc := newClient(t, s, client.Config{})
 		p := c.Publisher(8)
 		var let, answered atomic.Int64

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/client"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestFakeSeriesAreLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, timersOn(t))
+		harness.StartBroker(t, s, timersOn(t))
 		got, want := onBoth(t, s, series, (*diary).round)
 		checkSame(t, got.receipts, want.receipts, 20)
 		checkSame(t, got.arrivals, want.arrivals, 14)

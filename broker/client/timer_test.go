@@ -15,12 +15,13 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/client"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
 // timersOn is the configuration of a broker with named timers.
 func timersOn(t *testing.T) broker.Config {
-	return broker.Config{Ladder: ladder(t, "1s 5s 10s 1m 10m 1h"), Timers: true}
+	return broker.Config{Ladder: harness.Ladder(t, "1s 5s 10s 1m 10m 1h"), Timers: true}
 }
 
 // TestFakeTimersAreLikeTheBroker runs one scenario on a real broker and on the fake. All outcomes, states and arrivals
@@ -28,7 +29,7 @@ func timersOn(t *testing.T) broker.Config {
 func TestFakeTimersAreLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, timersOn(t))
+		harness.StartBroker(t, s, timersOn(t))
 		got, want := onBoth(t, s, timers, (*diary).rang)
 		checkSame(t, got.receipts, want.receipts, 40)
 		checkSame(t, got.arrivals, want.arrivals, 6)
@@ -172,7 +173,7 @@ func (k keeper) sizes() {
 func TestTimerIsCancelledOrFires(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, timersOn(t))
+		harness.StartBroker(t, s, timersOn(t))
 		c, nc := newClient(t, s, client.Config{})
 		arrived := arrivals(t, nc)
 		const count = 200
@@ -224,7 +225,7 @@ func TestTimerIsCancelledOrFires(t *testing.T) {
 func TestTimerTellsWhatWasCancelled(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, timersOn(t))
+		harness.StartBroker(t, s, timersOn(t))
 		c, nc := newClient(t, s, client.Config{})
 		for word, expects := range map[string]bool{
 			"paid": true, "paid twice": false, "1": false, "99999999999999999999": true, "any": true,
@@ -259,7 +260,7 @@ func TestTimersWithoutABroker(t *testing.T) {
 		_, err := c.In(t.Context(), "shop.a", time.Minute, nil, client.Key("a"))
 		wantError(t, err, client.ErrNoBroker)
 		wantError(t, c.Cancel(t.Context(), "a", "shop.a", 7), client.ErrNoBroker)
-		startBroker(t, s, timersOn(t))()
+		harness.StartBroker(t, s, timersOn(t)).Stop()
 		arrived := arrivals(t, nc)
 		p := c.Publisher(0)
 		for _, target := range []string{"shop.a", "shop.b"} {
@@ -285,7 +286,7 @@ func TestTimersWithoutABroker(t *testing.T) {
 			t.Errorf("got %+v, %v, want generation %d cancelled", now, err, b.Generation)
 		}
 		time.Sleep(time.Hour)
-		startBroker(t, s, timersOn(t))
+		harness.StartBroker(t, s, timersOn(t))
 		time.Sleep(time.Second)
 		if got := arrived(); len(got) != 1 || got[0].Late() < 59*time.Minute {
 			t.Errorf("got %v, want the one that was not cancelled", got)

@@ -25,8 +25,8 @@ const (
 	// reader faster.
 	minBuffer, maxBuffer = 64 << 10, 1 << 20
 	// maxRequested bounds the bytes that all readers together request at a time, with two requests each. nats-server
-	// disconnects a client for which more than max_pending (64 MiB) waits to be sent, and after an outage all lanes have
-	// work at the same time.
+	// disconnects a client for which more than max_pending (64 MiB) waits to be sent, and after an outage all lanes
+	// have work at the same time.
 	maxRequested = 48 << 20
 	// wakeShare is the part of the shared bytes, one in this many, that must become free before the waiting lanes are
 	// woken, so that they are not woken for each message.
@@ -35,10 +35,10 @@ const (
 )
 
 // budget divides the memory of an instance among its lanes. A quarter is for messages that readers have requested and
-// their lanes have not taken yet. The rest is for messages that the lanes hold. Half of the rest is divided evenly, so
-// that no lane starves another. The lanes that need more share the other half. A lane may need it for a long time, for
-// example for messages that wait for a silent target. So that some bytes are left for lanes that need them later, a lane
-// takes only a part of the shared bytes that are free at the time.
+// their lanes have not taken yet. The rest is for messages that the lanes hold. Half of the rest is divided evenly,
+// so that no lane starves another. The lanes that need more share the other half. A lane may need it for a long time,
+// for example for messages that wait for a silent target. So that some bytes are left for lanes that need them later,
+// a lane takes only a part of the shared bytes that are free at the time.
 //
 // A lane exceeds its part by at most one message, the last one that it took.
 type budget struct {
@@ -64,8 +64,8 @@ func newBudget(total, lanes int) *budget {
 	return b
 }
 
-// Window returns how many messages and bytes of one lane may be on their way to targets, for the settings of an instance
-// with a number of lanes: half of those that the lane can hold.
+// Window returns how many messages and bytes of one lane may be on their way to targets, for the settings of an
+// instance with a number of lanes: half of those that the lane can hold.
 func Window(holdMessages, holdBytes, lanes int) (messages, bytes int) {
 	bytes = newBudget(holdBytes, lanes).Max() / 2
 	return min(holdMessages, bytes/flightOverhead), bytes
@@ -133,16 +133,16 @@ func (a *account) Room(free int64) bool {
 	return a.fits(free) // other lanes may have given bytes back before they saw that this lane waits
 }
 
-func (a *account) fits(free int64) bool { return a.used+free < a.Most() }
+func (a *account) fits(free int64) bool { return a.used+free < a.Limit() }
 
-// Most returns how many bytes the lane can hold while the other lanes hold as many as now.
-func (a *account) Most() int64 {
+// Limit returns how many bytes the lane can hold while the other lanes hold as many as now.
+func (a *account) Limit() int64 {
 	own := max(0, a.used-a.budget.reserved)
 	return a.budget.reserved + portion(max(0, own+a.budget.shared-a.budget.taken.Load()), a.share)
 }
 
 // Half reports whether the lane holds more than half of the bytes that it could hold now.
-func (a *account) Half() bool { return a.used > a.Most()/2 }
+func (a *account) Half() bool { return a.used > a.Limit()/2 }
 
 // wakeBelow arranges that the waiting lanes are woken when the shared bytes in use are fewer than taken by one part in
 // wakeShare of the shared bytes.

@@ -11,10 +11,10 @@ import (
 // that is sent before it.
 const watermarkStep = 100 * time.Millisecond
 
-// watermark brings the backlogs of several lanes into one order. Each lane reports a mark: the earliest due time of the
-// messages that it can send or may still read. The low watermark is the oldest mark. No lane sends a message that is due
-// more than a watermarkStep after the low watermark. Each lane decides by itself how long it waits for a lane that makes
-// no progress.
+// watermark brings the backlogs of several lanes into one order. Each lane reports a mark: the earliest due time of
+// the messages that it can send or may still read. The low watermark is the oldest mark. No lane sends a message that
+// is due more than a watermarkStep after the low watermark. Each lane decides by itself how long it waits for a lane
+// that makes no progress.
 //
 // Messages to one target are sent in this order. Messages to several targets are not: when a target has its share of
 // messages outstanding, further messages to it wait for its answers (see package deliver), and messages to other

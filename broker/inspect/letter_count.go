@@ -28,7 +28,8 @@ type LetterGroup struct {
 	Reason  string    `json:"reason,omitempty"` // with # for every number, since those differ
 	Oldest  time.Time `json:"oldest"`
 	Newest  time.Time `json:"newest"`
-	Number  uint64    `json:"number"` // of the newest
+	Number  uint64    `json:"number"`      // of the newest
+	Last    string    `json:"last_reason"` // of the newest, as it is
 }
 
 // LetterCount is how many letters there are of each kind, the most first.
@@ -79,7 +80,7 @@ func (l *Letters) Count(
 		}
 		count.Letters++
 		g.Letters++
-		g.Newest, g.Number = letter.At.UTC(), letter.Sequence
+		g.Newest, g.Number, g.Last = letter.At.UTC(), letter.Sequence, Reason(letter)
 	}
 	slices.SortStableFunc(count.Groups, func(a, b *LetterGroup) int { return cmp.Compare(b.Letters, a.Letters) })
 	return count, nil

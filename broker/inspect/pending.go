@@ -55,6 +55,7 @@ func (b Border) Time(now time.Time) time.Time {
 // PendingLook says what to list.
 type PendingLook struct {
 	Target string // a pattern; empty for all
+	Find   string // a Delay-Id, with its time or without, a timer's key, a Nats-Msg-Id or a target; empty for all
 	After  Border // due then or later
 	Before Border // due before
 	Limit  int    // messages to list
@@ -65,6 +66,8 @@ type PendingLook struct {
 // Waiting is a message that waits in a lane.
 type Waiting struct {
 	ID       string    `json:"id"`
+	MsgID    string    `json:"msg_id,omitempty"` // the client's own Nats-Msg-Id
+	Key      string    `json:"key,omitempty"`    // of a named timer
 	Target   string    `json:"target,omitempty"`
 	Due      time.Time `json:"due,omitzero"` // its next attempt, if it was refused
 	Accepted time.Time `json:"accepted"`
@@ -75,6 +78,12 @@ type Waiting struct {
 	Problem  string    `json:"problem,omitempty"`
 
 	place time.Time // in the list
+}
+
+// named reports whether the message is one that text names.
+func (w Waiting) named(text string) bool {
+	return text == "" || text == w.Key || text == w.MsgID || text == w.ID || strings.HasPrefix(w.ID, text+"-") ||
+		message.Match(text, w.Target)
 }
 
 // List is messages in the order in which they are due.

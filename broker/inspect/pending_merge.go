@@ -151,7 +151,7 @@ func (m *merge) readOne(s *source) error {
 		m.timers[stored.Subject] = w.ID
 	}
 	switch {
-	case !ok:
+	case !ok, !w.named(m.look.Find):
 		return nil
 	case w.place.Before(m.after), !m.before.IsZero() && !w.place.Before(m.before), m.look.Cursor.compare(w) >= 0:
 		return nil
@@ -167,8 +167,11 @@ func (m *merge) waiting(s *source, stored lane.Stored) (w Waiting, ok bool) {
 		return w, false
 	}
 	w = Waiting{
-		ID: r.ID, Target: r.Target, Due: r.When().UTC(), Accepted: r.Accepted.UTC(), Stream: s.Stream,
+		ID: r.ID, MsgID: r.MsgID, Target: r.Target, Due: r.When().UTC(), Accepted: r.Accepted.UTC(), Stream: s.Stream,
 		Sequence: stored.Sequence, Bytes: stored.BodySize(), Attempts: r.Attempts, place: r.When(),
+	}
+	if s.Kind == streams.Timers {
+		w.Key = m.names.Parse(stored.Subject).Key()
 	}
 	if problem != nil {
 		w.Problem, w.Due, w.place = string(problem.Code), time.Time{}, stored.At

@@ -9,8 +9,8 @@
 //   - No delivery and no commit waits for the journal or depends on it. Add encodes one line, and drops the record if
 //     there is no room.
 //   - The journal reports its gaps. "Not in the journal" can be trusted if the report of a search has no gap.
-//   - A batch counts only with the seal of a broker. The server publishes its answers where a client asks for them, so a
-//     client can make the server store a message here.
+//   - A batch counts only with the seal of a broker. The server publishes its answers where a client asks for them. So
+//     a client can make the server store a message here.
 //   - A search needs memory for one answer of the server, about 4 MiB, however many records there are. It keeps no
 //     record that it has handed on.
 //
@@ -44,6 +44,7 @@
 //	r  deliveries that the target refused
 //	c  code of the dead letter; none if the message was delivered
 //	e  reason of the dead letter, or of the last refusal; at most 256 bytes
+//	s  of a recurring timer: the generation of its first set; n: the number of the round
 //
 // All times are by the clocks of the leaders of lanes, as far as the broker knows them (see package leader).
 // Fields may be added without a new version.

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -65,6 +66,7 @@ type Query struct {
 	IDs      []string  // Delay-Ids, or their first part, stream and sequence, as an acknowledgement shows them
 	Outcomes []Outcome
 	LateThan time.Duration // minimum lateness, exclusive; zero for none
+	Series   uint64        // of the timer that recurs whose first set has this generation
 
 	From  Place // where an earlier search stopped
 	Limit int   // maximum number of records; zero for all
@@ -79,7 +81,7 @@ func (q Query) matches(r Record) bool {
 		(q.Until.IsZero() || r.At.Before(q.Until)) &&
 		(len(q.IDs) == 0 || slices.ContainsFunc(q.IDs, func(id string) bool { return sameID(id, r.ID) })) &&
 		(len(q.Outcomes) == 0 || slices.ContainsFunc(q.Outcomes, r.is)) &&
-		(q.LateThan == 0 || r.Late > q.LateThan)
+		(q.LateThan == 0 || r.Late > q.LateThan) && (q.Series == 0 || r.Series == q.Series)
 }
 
 func (r Record) is(o Outcome) bool { return o == r.Outcome() || o == Dead && r.Code != "" }
@@ -105,6 +107,9 @@ func (q Query) mayHold(h head, lines []byte) bool {
 		return false
 	}
 	if len(q.IDs) > 0 && !slices.ContainsFunc(q.IDs, func(id string) bool { return startsWith(lines, "i", id) }) {
+		return false
+	}
+	if q.Series > 0 && !bytes.Contains(lines, fmt.Appendf(nil, `"s":%d,`, q.Series)) {
 		return false
 	}
 	return q.Target == "" || strings.ContainsAny(q.Target, "*>") || startsWith(lines, "t", q.Target)

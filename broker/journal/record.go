@@ -30,6 +30,8 @@ type line struct {
 	Refused int          `json:"r"`
 	Code    message.Code `json:"c"`
 	Reason  string       `json:"e"`
+	Series  uint64       `json:"s"`
+	Round   int          `json:"n"`
 }
 
 // append appends the record's line to b, newline included. The loop of a lane calls it for each delivery, and
@@ -57,6 +59,10 @@ func (r Record) append(b []byte) []byte {
 	}
 	if r.Reason != "" {
 		b = appendText(append(b, `,"e":`...), cut(r.Reason))
+	}
+	if r.Series > 0 {
+		b = strconv.AppendUint(append(b, `,"s":`...), r.Series, 10)
+		b = strconv.AppendInt(append(b, `,"n":`...), int64(r.Round), 10)
 	}
 	return append(b, '}', '\n')
 }
@@ -92,6 +98,7 @@ func parseRecord(b []byte) (Record, error) {
 		return Record{}, fmt.Errorf("decode a record: %w", err)
 	}
 	r := Record{ID: l.ID, Target: l.Target, Refused: l.Refused, Code: l.Code, Reason: l.Reason,
+		Series: l.Series, Round: l.Round,
 		At: at(l.Due + l.Wait), Late: time.Duration(l.Wait)}
 	if l.Due != 0 {
 		r.Due = at(l.Due)

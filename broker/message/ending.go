@@ -16,6 +16,11 @@ type Ending struct {
 	Refused int    // deliveries that the target refused
 	Code    Code   // of a dead letter; empty for a delivery
 	Reason  string // of a dead letter; otherwise why the target refused last, if it did
+
+	// Series is the generation of the first set of a timer that recurs, and Round the number of the round, from 1. Both
+	// are zero for any other message.
+	Series uint64
+	Round  int
 }
 
 // Attempts is how many deliveries there were that the target answered.

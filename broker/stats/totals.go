@@ -27,6 +27,9 @@ func (s Status) Kept() history.Counts {
 		}
 	}
 	for _, kind := range streams.Lanes() {
+		if kind == streams.Retry || kind == streams.Paused { // the wait for the target is no lateness of ours
+			continue
+		}
 		var before uint64
 		h := s.Lateness[kind]
 		for i, bucket := range h.Buckets {

@@ -112,11 +112,9 @@ func (a *app) resend(ctx context.Context, d deadLetters, o resendOptions) error 
 	if problem := d.policy.CheckTarget(o.change.Target); o.change.Target != "" && problem != nil {
 		return fmt.Errorf("%w: --to: %s", errUsage, problem.Sentence)
 	}
-	anyTarget := d.policy
-	anyTarget.Attempts = nil // each letter's own target bounds Delay-Max-Attempts
 	now := d.Time()
 	l := message.Letter{Request: message.Request{Due: now}}
-	if _, problem := anyTarget.Edited(l, o.change.Edit.HeaderEdit, now); problem != nil {
+	if _, problem := d.policy.Edited(l, o.change.Edit.HeaderEdit, now); problem != nil {
 		return fmt.Errorf("%w: %s", errUsage, problem.Sentence)
 	}
 	if o.edit {

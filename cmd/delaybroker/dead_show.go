@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -144,9 +142,8 @@ func (a *app) showLetter(l deadletter.Letter) error {
 	for _, name := range slices.Sorted(maps.Keys(l.User)) {
 		line("header", name+": "+strings.Join(l.User[name], ", "), true)
 	}
-	line("payload", payload(l.Data), true)
 	t.Print()
-	return nil
+	return a.showBody(l.Data)
 }
 
 // lines is a sheet about one thing: line adds a name and a value, if it is known.
@@ -164,15 +161,4 @@ func sentence(p *message.Problem) string {
 		return ""
 	}
 	return p.Sentence
-}
-
-// payload formats a body for people: text as it is, other bytes as base64.
-func payload(data []byte) string {
-	switch {
-	case len(data) == 0:
-		return "empty"
-	case utf8.Valid(data):
-		return fmt.Sprintf("%d bytes: %s", len(data), data)
-	}
-	return fmt.Sprintf("%d bytes, base64: %s", len(data), base64.StdEncoding.EncodeToString(data))
 }

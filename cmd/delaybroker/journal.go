@@ -150,13 +150,17 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 
 // lateCell is how late a record is, to the millisecond, or to the microsecond where that is less.
 func lateCell(r journal.Record) string {
-	switch {
-	case r.Due.IsZero():
+	if r.Due.IsZero() {
 		return "-"
-	case r.Late < 10*time.Millisecond:
-		return fmt.Sprintf("%.1fms", float64(r.Late)/float64(time.Millisecond))
 	}
-	return text.Span(r.Late)
+	return lateness(r.Late)
+}
+
+func lateness(d time.Duration) string {
+	if d < 10*time.Millisecond {
+		return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
+	}
+	return text.Span(d)
 }
 
 // millisecond formats a time for a list: to the millisecond, with its zone.

@@ -174,36 +174,52 @@ type scheduleView struct {
 	Rounds     int       `json:"rounds,omitempty"`
 	*store.Recurring
 	contentView
+	inspect.Runs
+	RunsProblem string `json:"runs_problem,omitempty"` // why the last runs are not known
 }
 
 func (a *app) schedulesShowCommand() *cobra.Command {
 	var target string
+	var limit int
 	c := &cobra.Command{
-		Use:     "show NAME",
-		Short:   "Show one schedule, with its headers and body",
-		Long:    "Show one schedule, with its headers and body. With --json, the body is base64.\n\n" + outcomeCodes,
-		Example: "  delaybroker schedules show nightly",
+		Use:   "show NAME",
+		Short: "Show one schedule, with its headers, its body and its last runs",
+		Long: `Show one schedule, with its headers, its body and its last runs. With --json, the body is base64.
+
+The runs come from the journal (DELAY_JOURNAL). A round that the target still refuses has not ended, and is not among
+them.
+
+` + outcomeCodes,
+		Example: "  delaybroker schedules show nightly --runs 20",
 		Args:    argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 0 || limit > maxRuns {
+				return fmt.Errorf("%w: --runs %d: want 0 to %d", errUsage, limit, maxRuns)
+			}
 			return a.withSchedule(cmd.Context(), args[0], target, func(target string, s timer.State) error {
-				return a.showSchedule(args[0], target, s)
+				runs, problem := a.lastRuns(cmd, store.RecurringOf(s.Entry).Series, limit)
+				return a.showSchedule(args[0], target, s, runs, problem)
 			})
 		},
 	}
+	c.Flags().IntVar(&limit, "runs", defaultRuns, "show so many of the last runs; 0 for none")
 	targetFlag(c, &target)
 	return c
 }
 
-func (a *app) showSchedule(name, target string, s timer.State) error {
+func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs, runsProblem error) error {
 	held, r := store.RecurringOf(s.Entry), s.Entry.Request
 	table := held.Of.Table
 	v := scheduleView{
 		Name: name, Target: target, Generation: s.Sequence, Due: r.Due, First: held.Of.First, Last: table.Last,
 		Missed: string(table.Missed), Rounds: table.Rounds, Recurring: held,
-		contentView: contentView{Size: len(s.In.Data), Headers: r.User, Payload: s.In.Data},
+		contentView: contentView{Size: len(s.In.Data), Headers: r.User, Payload: s.In.Data}, Runs: runs,
 	}
 	if table.Jitter > 0 {
 		v.Jitter = levels.FormatDuration(table.Jitter)
+	}
+	if runsProblem != nil {
+		v.RunsProblem = runsProblem.Error()
 	}
 	if a.JSON {
 		return a.PrintJSON(v)
@@ -225,9 +241,11 @@ func (a *app) showSchedule(name, target string, s timer.State) error {
 	for _, name := range slices.Sorted(maps.Keys(r.User)) {
 		line("header", name+": "+strings.Join(r.User[name], ", "), true)
 	}
-	line("body", payload(s.In.Data), true)
 	t.Print()
-	return nil
+	if err := a.showBody(s.In.Data); err != nil {
+		return err
+	}
+	return a.showRuns(v.Runs, runsProblem)
 }
 
 // roundOf is the state of a series for people.

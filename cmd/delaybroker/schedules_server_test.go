@@ -55,7 +55,7 @@ func TestVerbsOnServerSchedules(t *testing.T) {
 
 	every := "_schedule.schedules.every"
 	wantRows(t, []string{o.must("schedules", "ls")}, [][]string{{every, "orders.expire", "every 1h"}})
-	wantRows(t, []string{o.must("schedules", "show", every)}, [][]string{{every, "orders.expire", "5 bytes: every"}})
+	wantRows(t, []string{o.must("schedules", "show", every)}, [][]string{{every, "orders.expire", "body, 5 bytes\nevery"}})
 	wantOutcome(t, o, 4, "not_found", "schedules", "show", every, "--target", "orders.other")
 	if got := o.must("schedules", "next", every, "-n", "2"); strings.Count(got, "\n") != 3 {
 		t.Errorf("schedules next prints %q, want two times", got)

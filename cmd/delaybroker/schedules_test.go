@@ -70,7 +70,7 @@ func TestSchedulesVerbs(t *testing.T) {
 	shown := o.must(in("show nightly")...)
 	wantRows(t, []string{shown}, [][]string{{
 		"cron 0 3 * * * Europe/Berlin", "pending, round 1", "missed", "all", "jitter", "5m", "X-Kind: nightly",
-		`18 bytes: {"kind":"nightly"}`,
+		"body, 18 bytes\n{\"kind\":\"nightly\"}",
 	}})
 	view := decode[struct {
 		Name, Table, Missed string

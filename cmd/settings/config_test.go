@@ -172,6 +172,8 @@ var bounds = []struct {
 	{"DELAY_RATE", "shop.>=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", Value: 1}}}, true},
 	{"DELAY_RATE", "shop.>=0", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", Value: 0}}}, false},
 	{"DELAY_RATE", "shop.>.x=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>.x", Value: 1}}}, false},
+	{"DELAY_RATE_BY_KEY", "shop.>=1", broker.Config{RatesByKey: deliver.Rates{{Pattern: "shop.>", Value: 1}}}, true},
+	{"DELAY_RATE_BY_KEY", "shop.>=0", broker.Config{RatesByKey: deliver.Rates{{Pattern: "shop.>", Value: 0}}}, false},
 	{"DELAY_DELIVER", "shop.>.x=core", broker.Config{Deliver: mode("shop.>.x", message.ModeCore)}, false},
 	{"DELAY_MAX_OWNERS", strconv.Itoa(config.MaxOwners), broker.Config{MaxOwners: config.MaxOwners}, true},
 	{"DELAY_MAX_OWNERS", strconv.Itoa(config.MaxOwners + 1), broker.Config{MaxOwners: config.MaxOwners + 1}, false},
@@ -278,6 +280,7 @@ var wrong = map[string]string{
 	"DELAY_DELIVER":           "maybe",
 	"DELAY_RETRY":             "1s,x",
 	"DELAY_RATE":              "a..b=1",
+	"DELAY_RATE_BY_KEY":       "a..b=1",
 	"DELAY_REPLY_TIMEOUT":     "2h",
 	"DELAY_MAX_PENDING":       "-1",
 	"DELAY_MEMORY":            "1KiB",
@@ -496,7 +499,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(names), 56; got != want {
+	if got, want := len(names), 57; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}
 	for line := range strings.Lines(b.String()) {

@@ -9,10 +9,7 @@
 package clients
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,10 +23,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/test/clients/snippets"
+	"delaybroker/test/natstest"
 )
 
 // TestJavaScript runs the demonstration, which checks its own results and prints how late each message was.
 func TestJavaScript(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	dir := installJavaScript(t)
 	url := startBroker(t)
@@ -43,6 +42,7 @@ func TestJavaScript(t *testing.T) {
 
 // TestSnippets runs the programs that the README shows. The same three messages must arrive from each language.
 func TestSnippets(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for _, tt := range []struct {
 		language string
@@ -111,6 +111,7 @@ func shell(program string) prepare {
 // TestTimerSnippets runs the programs that set, move and cancel named timers. Of two timers, the one that was moved
 // arrives, and the one that was cancelled does not.
 func TestTimerSnippets(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for _, tt := range []struct {
 		language string
@@ -131,6 +132,7 @@ func TestTimerSnippets(t *testing.T) {
 // TestScheduleSnippets runs the programs that ask for schedules as of nats-server, with what their clients have for
 // that. Of two schedules, the one that was cancelled does not arrive.
 func TestScheduleSnippets(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for _, tt := range []struct {
 		language string
@@ -228,9 +230,6 @@ func TestSnippetsAgree(t *testing.T) {
 // installJavaScript returns a directory with the demonstration and the packages of package-lock.json.
 func installJavaScript(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("NOT RUN: -short")
-	}
 	for _, tool := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			lacking(t, tool+" is not installed; install Node.js 20 or later, with npm")
@@ -263,61 +262,10 @@ func lacking(t *testing.T, what string) {
 // startBroker runs the command with an embedded NATS server until the test ends, and returns the URL of the server.
 func startBroker(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "delaybroker")
-	if out, err := exec.Command("go", "build", "-o", binary,
-		"delaybroker/cmd/delaybroker").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	cmd := exec.Command(binary)
-	cmd.Env = append(os.Environ(), "NATS_URL=", "NATS_CONTEXT=", "DELAY_EMBEDDED_LISTEN=127.0.0.1:0",
-		"DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_HTTP_ADDR=off", "DELAY_LOG_FORMAT=json",
-		"DELAY_TIMERS=on", "DELAY_SCHEDULES=schedules.orders.>=orders.>")
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("start: %v", err)
-	}
-	url, ended := make(chan string, 1), make(chan error, 1)
-	go func() {
-		lines := bufio.NewScanner(stderr)
-		for lines.Scan() {
-			var line struct{ Level, Msg, Server string }
-			if err := json.Unmarshal(lines.Bytes(), &line); err != nil || line.Level != "INFO" {
-				fmt.Fprintln(t.Output(), lines.Text())
-			}
-			if line.Msg == "ready" {
-				url <- line.Server
-			}
-		}
-		ended <- cmd.Wait()
-	}()
-	t.Cleanup(func() {
-		if err := cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			t.Errorf("stop the broker: %v", err)
-		}
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("the broker ended with %v, want a clean stop", err)
-			}
-		case <-time.After(30 * time.Second):
-			t.Error("the broker does not stop")
-			cmd.Process.Kill()
-			<-ended
-		}
-	})
-	select {
-	case u := <-url:
-		return u
-	case err := <-ended:
-		ended <- err
-		t.Fatalf("the broker ended before it was ready: %v", err)
-	case <-time.After(time.Minute):
-		t.Fatal("the broker is not ready after a minute")
-	}
-	return ""
+	p := natstest.StartBroker(t, "NATS_URL=", "NATS_CONTEXT=", "DELAY_EMBEDDED_LISTEN=127.0.0.1:0",
+		"DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_TIMERS=on", "DELAY_SCHEDULES=schedules.orders.>=orders.>")
+	t.Cleanup(p.Terminate)
+	return p.URL
 }
 
 // connect connects until the test ends.

@@ -23,6 +23,7 @@ import (
 
 // TestPage looks at one broker in many tabs at once.
 func TestPage(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	browser := startChromium(t)
 	c := play(t, web.Access{
@@ -48,6 +49,19 @@ func TestPage(t *testing.T) {
 		"screenshots are small":       screenshots,
 		"shell lines are real":        shellLines,
 		"eight tabs of one window":    manyTabs,
+		"a selection is acted on":     actsOnSelection,
+		"rows are sorted":             sortsRows,
+		"one switch for all times":    switchesZone,
+		"times move on":               timesMoveOn,
+		"stale numbers look stale":    staleNumbers,
+		"doctor's findings are shown": showsFindings,
+		"a minute opens its messages": opensMinute,
+		"every view can search":       searchesEverywhere,
+		"buttons say what they are":   namesButtons,
+		"an unknown view says so":     unknownView,
+		"a letter is edited":          editsLetter,
+		"a schedule has a history":    showsRuns,
+		"bodies are shown and logged": showsBodies,
 	}
 	soon := c.subscribe("orders.soon")
 	t.Run("in a tab", func(t *testing.T) { // returns when all have
@@ -122,7 +136,7 @@ func findsTimer(t *testing.T, browser context.Context, c *scene) {
 
 // showsTargets waits until the fleet has said what it delivers to each target.
 func showsTargets(t *testing.T, browser context.Context, c *scene) {
-	b := open(t, browser, c.url, "#/targets", 1280, 900, "light")
+	b := open(t, browser, c.url, "#/targets?show=delivered", 1280, 900, "light")
 	cell := func(target string, column int) string {
 		return fmt.Sprintf(`[...document.querySelectorAll("main tbody tr")].find((r) => r.cells.length === 6 &&
 			r.cells[0].textContent === %q && r.cells[1].dataset.label === "Delivered")?.cells[%d].textContent`, target, column)
@@ -130,14 +144,14 @@ func showsTargets(t *testing.T, browser context.Context, c *scene) {
 	for !value[bool](b, `parseFloat(`+cell("orders.paid", 1)+`) > 10`) { // of the last ten seconds
 		time.Sleep(time.Second)
 		b.view("#/lanes")
-		b.view("#/targets")
+		b.view("#/targets?show=delivered")
 		b.until(`document.querySelector("h1")?.textContent === "Targets" && !document.querySelector("[aria-busy]")`)
 	}
 	if got, want := value[string](b, cell("shop.mail", 3)), "50/s"; got != want {
 		t.Errorf("shop.mail has the rate %q, want %q", got, want)
 	}
 	refused := value[string](b, cell("shop.mail", 2))
-	if strings.HasPrefix(refused, "–") || !strings.HasSuffix(refused, " in all") {
+	if strings.HasPrefix(refused, "–") || !strings.HasSuffix(refused, " in total") {
 		t.Errorf("shop.mail refused %q", refused)
 	}
 }
@@ -151,7 +165,10 @@ func cancelIsFinal(t *testing.T, browser context.Context, c *scene) {
 	b.view("#/timer?key=cancelled&target=orders.soon")
 	b.press("main", "Cancel")
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("cancel 1 timer: cancelled to orders.soon")`)
-	b.press("dialog", "Cancel")
+	if got := value[string](b, `document.querySelector("dialog h2").textContent`); got != "Cancel timer cancelled?" {
+		t.Errorf("the dialog asks %q", got)
+	}
+	b.press("dialog", "Cancel timer")
 	b.until(`document.querySelector("#done")?.textContent === "cancelled: it will not be delivered"`)
 	b.press("dialog", "Done")
 	b.until(`document.querySelector("dl")?.textContent.includes("cancelled")`)
@@ -171,24 +188,25 @@ func schedules(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelectorAll("tbody tr").length === 1`)
 	row := value[string](b, `document.querySelector("tbody tr").textContent`)
 	for _, want := range []string{
-		"nightly", "reports.run", "cron 0 3 * * * Europe/Berlin", "set reports", "03:00:00 CE",
+		"nightly", "reports.run", "cron 0 3 * * * Europe/Berlin", "set reports",
 	} {
 		if !strings.Contains(row, want) {
 			t.Errorf("the row shows no %q: %s", want, row)
 		}
 	}
-	if n := value[int](b, `document.querySelectorAll("tbody tr td:nth-child(6) .sub").length`); n != 3 {
+	if n := value[int](b, `[...document.querySelectorAll("tbody .next")]
+		.filter((n) => n.title.includes("03:00:00 CE")).length`); n != 3 {
 		t.Errorf("%d times behind the pending round are shown, want 3", n)
 	}
 	b.press("main td", "Pause")
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("pause 1 timer: nightly to reports.run, due ")`)
-	b.press("dialog", "Pause")
+	b.press("dialog", "Pause schedule")
 	b.until(`document.querySelector("#done")?.textContent === "paused: it does not fire until it is resumed"`)
 	b.press("dialog", "Done")
 	b.until(`document.querySelector("tbody tr").textContent.includes("paused")`)
 	b.press("main td", "Resume")
 	b.until(`document.querySelector("#plan")?.textContent === "resume 1 timer: nightly to reports.run, paused"`)
-	b.press("dialog", "Resume")
+	b.press("dialog", "Resume schedule")
 	b.until(`document.querySelector("#done")?.textContent.startsWith("resumed: due ")`)
 	b.press("dialog", "Done")
 	b.until(`!document.querySelector("tbody tr").textContent.includes("paused")`) // the row is shown anew, with its link
@@ -200,9 +218,13 @@ func nothingWithoutToken(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timers?key=order-2*", 1280, 900, "light")
 	b.mayBeRefused()
 	b.until(`document.querySelectorAll("tbody tr").length > 5`)
-	if n := value[int](b, `document.querySelectorAll("main td button").length`); n != 0 {
+	const unlocked = `document.querySelectorAll("main td button:not(.locked), main .bulk, main td.pick").length`
+	if n := value[int](b, unlocked); n != 0 {
 		t.Errorf("there are %d buttons to act", n)
 	}
+	b.press("main td", "Cancel") // which asks for the token
+	b.until(`document.querySelector("dialog input[name=token]")`)
+	b.press("dialog", "Close")
 	for _, test := range []struct{ header, path, body string }{
 		{"", "plan", `{"verb":"cancel","key":"order-2","target":"orders.remind"}`},
 		{"Bearer ", "plan", `{"verb":"cancel","key":"order-2","target":"orders.remind"}`},
@@ -219,8 +241,8 @@ func nothingWithoutToken(t *testing.T, browser context.Context, c *scene) {
 	b.press("header", "Unlock")
 	b.run(chromedp.SendKeys(`dialog input[name=token]`, "not the token at all\r", chromedp.ByQuery))
 	b.until(`document.querySelector("dialog .bad")?.textContent === "this is not the token"`)
-	b.press("dialog", "Leave it")
-	if n := value[int](b, `document.querySelectorAll("main td button").length`); n != 0 {
+	b.press("dialog", "Close")
+	if n := value[int](b, unlocked); n != 0 {
 		t.Errorf("after a wrong token there are %d buttons to act", n)
 	}
 }
@@ -233,6 +255,7 @@ func hostileBody(t *testing.T, browser context.Context, c *scene) {
 		b.view("#/letters?target=hostile.>")
 		b.until(`document.querySelectorAll("tbody tr").length === 3`)
 		b.run(chromedp.Evaluate(fmt.Sprintf(`document.querySelectorAll("tbody tr a")[%d].click()`, n), nil))
+		b.press("main", "Show headers and body")
 		b.until(`document.querySelector("pre#body")`)
 		b.until(`document.querySelector("main").textContent.includes("onerror")`)
 		if value[bool](b, `window.boomed === true || document.querySelector("main img, main script") !== null`) {
@@ -271,14 +294,15 @@ func behindPrefix(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("dialog input[name=by]")`)
 	b.run(chromedp.SendKeys(`dialog input[name=by]`, "+5m\r", chromedp.ByQuery))
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("move 1 timer: order-3")`)
-	b.press("dialog", "Move")
+	b.press("dialog", "Move timer")
 	b.until(`document.querySelector("#done")?.textContent.startsWith("moved: due ")`)
 }
 
 // views are all of them, with rows.
 var views = []string{
 	"#/", "#/pending", "#/where?id=DELAY_1h-1", "#/timers", "#/schedules", "#/timer?key=order-5&target=orders.remind",
-	"#/retrying", "#/dead", "#/letters?code=bad_time", "#/letter?number=1", "#/targets", "#/lanes", "#/publish",
+	"#/retrying", "#/dead", "#/letters?code=bad_time", "#/letter?number=1", "#/targets?show=delivered",
+	"#/targets?show=refusing", "#/targets?show=paused", "#/lanes", "#/publish", "#/find?find=order-5", "#/nowhere",
 }
 
 // wantFits wants nothing to be wider than the window.
@@ -297,7 +321,7 @@ func (b *tab) wantFits(what string) {
 
 func fits(t *testing.T, browser context.Context, c *scene) {
 	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{400, 1280} {
+		for _, width := range []int64{375, 1280} {
 			t.Run(fmt.Sprint(scheme, width), func(t *testing.T) {
 				t.Parallel()
 				b := open(t, browser, c.url, "", width, 850, scheme)
@@ -382,7 +406,7 @@ func (b *tab) tabTo(what string) {
 // focus is at the rows. On a narrow screen, the dialogs fit.
 func keyboardActs(t *testing.T, browser context.Context, c *scene) {
 	c.timer("typed", "orders.typed", "2h")
-	b := open(t, browser, c.url, "#/timers?key=typed", 400, 800, "dark")
+	b := open(t, browser, c.url, "#/timers?key=typed", 375, 800, "dark")
 	b.until(`document.querySelectorAll("tbody tr").length === 1`)
 	looks := func(what string) {
 		t.Helper()
@@ -400,7 +424,7 @@ func keyboardActs(t *testing.T, browser context.Context, c *scene) {
 	b.tabTo("td.act button.danger")
 	b.run(chromedp.KeyEvent("\r"))
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("cancel 1 timer: typed") &&
-		document.activeElement.textContent === "Leave it"`)
+		document.activeElement.textContent === "Keep"`)
 	looks("the plan of an action")
 	b.run(chromedp.KeyEvent("\u001b"))
 	b.until(`!document.querySelector("dialog").open && document.activeElement.matches("td.act button.danger")`)
@@ -410,23 +434,23 @@ func keyboardActs(t *testing.T, browser context.Context, c *scene) {
 	b.run(chromedp.KeyEvent("\r"))
 	b.until(`document.querySelector("#done")?.textContent === "cancelled: it will not be delivered"`)
 	b.until(`document.querySelector("main .none")`) // it is no longer pending
-	b.tabTo("dialog .foot button")
+	b.until(`document.activeElement.matches("dialog .foot button")`)
 	b.run(chromedp.KeyEvent("\r"))
-	b.until(`!document.querySelector("dialog").open && document.activeElement.id === "main"`)
+	b.until(`!document.querySelector("dialog").open && document.activeElement.matches("main h1")`)
 }
 
 func pauses(t *testing.T, browser context.Context, c *scene) {
 	sub := c.subscribe("held.back")
-	b := open(t, browser, c.url, "#/targets", 1280, 900, "light")
+	b := open(t, browser, c.url, "#/targets?show=paused", 1280, 900, "light")
 	b.unlock()
 	b.until(`document.querySelector("input[name=pattern]")`)
 	b.run(chromedp.SendKeys(`input[name=pattern]`, "held.>", chromedp.ByQuery))
-	b.press("main .above", "Pause")
+	b.press("main form", "Pause target")
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("pause held.>: ")`)
 	if text := value[string](b, `document.querySelector("dialog").textContent`); strings.Contains(text, "null") {
 		t.Errorf("the dialog shows what is not there: %s", text)
 	}
-	b.press("dialog", "Pause")
+	b.press("dialog", "Pause target")
 	b.until(`document.querySelector("#done")?.textContent.includes("held.> is paused; 2 of 2 instances act by it")`)
 	b.press("dialog", "Done")
 	c.publish("delay.1s.held.back", "x", nil)
@@ -435,7 +459,7 @@ func pauses(t *testing.T, browser context.Context, c *scene) {
 	}
 	b.press("main td", "Resume")
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("resume held.>: 1 message ")`)
-	b.press("dialog", "Resume")
+	b.press("dialog", "Resume target")
 	b.until(`document.querySelector("#done")?.textContent.includes("resumed")`)
 	if _, err := sub.NextMsg(natstest.Patience); err != nil {
 		t.Errorf("after the resume: %v", err)
@@ -451,16 +475,16 @@ func resends(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("dialog input[name=to]")`)
 	b.run(chromedp.SendKeys(`dialog input[name=to]`, "rescued\r", chromedp.ByQuery))
 	b.until(`document.querySelector("#plan")?.textContent === "resend 1 dead letter"`)
-	b.press("dialog", "Resend")
+	b.press("dialog", "Resend dead letter")
 	b.until(`document.querySelector("#done")?.textContent === "1 of 1 dead letter resent"`)
 	b.press("dialog", "Done")
 	if _, err := sub.NextMsg(natstest.Patience); err != nil {
 		t.Error(err)
 	}
 	b.until(`document.querySelectorAll("tbody tr").length === 11`)
-	b.press("main p", "Remove for good")
+	b.press("main p", "Remove")
 	b.until(`document.querySelector("#plan")?.textContent === "remove 11 dead letters"`)
-	b.press("dialog", "Remove for good")
+	b.press("dialog", "Remove 11 dead letters")
 	b.until(`document.querySelector("#done")?.textContent === "11 of 11 dead letters removed"`)
 }
 

@@ -34,7 +34,7 @@ func shellLines(t *testing.T, _ context.Context, c *scene) {
 		"where?id=DELAY_1s-1", "timers", "timers?target=orders.*&key=order-*&due_after=1m&due_before=3h&state=all&after=5",
 		"timer?key=shown&target=orders.shown", "schedules", "schedules?target=reports.>&key=puls*",
 		"retrying", "retrying?target=shop.>", "dead", "dead?target=shop.>", "letters",
-		"letters?code=bad_time&target=orders.>&since=2h", "letter?number=1", "targets",
+		"letters?code=bad_time&target=orders.>&since=2h", "letter?number=1", "targets", "dead?by=target",
 	} {
 		note("GET", path, "")
 	}
@@ -55,6 +55,7 @@ func shellLines(t *testing.T, _ context.Context, c *scene) {
 		`{"verb":"resend","number":1,"to":"x.y","now":true,"drop_expiry":true,"unsealed":true}`,
 		`{"verb":"resend","code":"bad_time","target":"orders.>","since":"2h"}`,
 		`{"verb":"remove","code":"bad_time","target":"orders.>"}`,
+		`{"verb":"remove","numbers":[1,2]}`,
 		`{"verb":"pause","target":"nobody.>"}`, `{"verb":"resume","target":"nobody.>"}`,
 	} {
 		note("POST", "plan", body)

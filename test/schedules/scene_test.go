@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/message"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -52,36 +52,10 @@ func besideBroker(t *testing.T, s *natstest.Server) (st stage, stop func()) {
 // startBroker runs a broker until it is stopped, or the test ends.
 func (st stage) startBroker(t *testing.T) (stop func()) {
 	t.Helper()
-	dial := func(name string) *nats.Conn {
-		return st.server.Connect(nats.Name(name), nats.PingInterval(24*time.Hour), nats.ReconnectBufSize(-1))
-	}
-	links := broker.Links{Read: dial("read"), Write: dial("write"), Deliver: dial("deliver"), Control: dial("control")}
-	b, err := broker.New(links, broker.Config{
-		Provision: true, Timers: true, Schedules: message.ParseGrounds("schedules.>=orders.>,schedules.>=elsewhere.>", nil),
-		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
-	})
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- b.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the broker ended with %v", err)
-		}
-		for _, nc := range []*nats.Conn{links.Read, links.Write, links.Deliver, links.Control} {
-			nc.Close()
-		}
-	})
-	t.Cleanup(stop)
-	select {
-	case <-b.Ready():
-	case err := <-done:
-		t.Fatalf("the broker ended before it was ready: %v", err)
-	}
-	return stop
+	return harness.StartBroker(t, st.server, broker.Config{
+		Timers:    true,
+		Schedules: message.ParseGrounds("schedules.>=orders.>,schedules.>=elsewhere.>", nil),
+	}, nats.PingInterval(24*time.Hour)).Stop
 }
 
 func (st stage) create(t *testing.T, cfg jetstream.StreamConfig) {

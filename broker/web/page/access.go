@@ -4,7 +4,6 @@ import (
 	"crypto/subtle"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -59,18 +58,16 @@ func (a Access) who(r *http.Request) (who Token, ok bool) {
 	return who, ok
 }
 
-// ownOrigin reports whether a request comes from our own page, or from no page at all. A browser says where it comes
-// from; what stands before us may have changed the Host, but not that.
-func (a Access) ownOrigin(r *http.Request) bool {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		return false
+// origins refuses requests that another web page sends. Besides the Host that was called, it knows the pages by the
+// names of Hosts, since a proxy may have changed the Host.
+func (a Access) origins() *http.CrossOriginProtection {
+	c := http.NewCrossOriginProtection()
+	for _, host := range a.Hosts {
+		for _, scheme := range []string{"http", "https"} {
+			_ = c.AddTrustedOrigin(scheme + "://" + strings.ToLower(host)) // a name that is no host names no page
+		}
 	}
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return true
-	}
-	u, err := url.Parse(origin)
-	return err == nil && u.Host != "" && (strings.EqualFold(u.Host, r.Host) || a.names(u.Host, u.Hostname()))
+	return c
 }
 
 // access tells the page what its viewer may do.
@@ -111,7 +108,7 @@ func (p *Page) change(next func(w http.ResponseWriter, r *http.Request, who Toke
 		switch who, known := a.who(r); {
 		case !a.Actions:
 			writeError(w, http.StatusForbidden, "actions are off: DELAY_HTTP_ACTIONS=on and DELAY_HTTP_TOKEN switch them on")
-		case !a.ownOrigin(r):
+		case p.origins.Check(r) != nil:
 			writeError(w, http.StatusForbidden, "this request comes from another page")
 		case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
 			writeError(w, http.StatusUnsupportedMediaType, "want application/json")

@@ -1,29 +1,24 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
-	"delaybroker/broker/payload"
 	"delaybroker/broker/text"
 )
 
-const (
-	// maxHeaders is how many headers of a user are shown.
-	maxHeaders = 100
-	// mostValue is the longest value of a header that is shown, in characters.
-	mostValue = 1000
-	// countTime is when counting dead letters ends: what was counted by then is shown.
-	countTime = questionTime * 7 / 10
-)
+// countTime is when counting dead letters ends: what was counted by then is shown.
+const countTime = questionTime * 7 / 10
 
 // dead counts dead letters by code, target and reason.
 func (p *Page) dead(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
@@ -35,7 +30,12 @@ func (p *Page) dead(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 	if err != nil {
 		return nil, err
 	}
-	by := []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason}
+	by := strings.Split(cmp.Or(v.Get("by"), "code,target,reason"), ",")
+	for _, one := range by {
+		if !slices.Contains([]string{inspect.ByCode, inspect.ByTarget, inspect.ByReason}, one) {
+			return nil, fmt.Errorf("%w: by %q: want some of code, target, reason", errAsked, one)
+		}
+	}
 	counting, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
 	count, err := letters.Count(counting, deadletter.Filter{Target: t}, by, nil)
@@ -44,10 +44,10 @@ func (p *Page) dead(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 		return nil, err
 	}
 	kinds := len(count.Groups)
-	if kinds > mostRows {
-		count.Groups = count.Groups[:mostRows]
+	if kinds > maxRows {
+		count.Groups = count.Groups[:maxRows]
 	}
-	line := shell{"dead", "ls", "--by", "code,target,reason"}.flag("--target", t)
+	line := shell{"dead", "ls", "--by", strings.Join(by, ",")}.flag("--target", t)
 	return answer{line.String(), struct {
 		inspect.LetterCount
 		Kinds   int  `json:"kinds"`
@@ -62,6 +62,7 @@ type Letter struct {
 	Code     string    `json:"code"`
 	Target   string    `json:"target,omitempty"`
 	ID       string    `json:"id,omitempty"`
+	MsgID    string    `json:"msg_id,omitempty"`
 	Reason   string    `json:"reason"`
 	Attempts int       `json:"attempts"`
 	Size     int       `json:"size"`
@@ -70,6 +71,7 @@ type Letter struct {
 func letterOf(l deadletter.Letter) Letter {
 	return Letter{
 		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Target: l.Target, ID: l.ID,
+		MsgID:  l.MsgID,
 		Reason: text.Printable(inspect.Reason(l), 600), Attempts: l.Attempts, Size: l.Size,
 	}
 }
@@ -88,21 +90,21 @@ func letterFilter(v url.Values, now time.Time) (f deadletter.Filter, line shell,
 	if f.Since, err = moment(v, "since", now, true); err != nil {
 		return f, line, err
 	}
-	if text := v.Get("number"); text != "" {
+	for _, text := range v["number"] {
 		n, err := strconv.ParseUint(text, 10, 63)
 		if err != nil || n == 0 {
 			return f, line, fmt.Errorf("%w: number %q", errAsked, text)
 		}
-		f.Sequences = []uint64{n}
+		f.Sequences = append(f.Sequences, n)
 	}
 	line = line.flag("--code", v.Get("code")).flag("--target", f.Target).flag("--since", v.Get("since")).
-		flag("--id", v.Get("number"))
+		flag("--id", strings.Join(v["number"], ","))
 	return f, line, nil
 }
 
 // letters lists dead letters, the oldest first.
 func (p *Page) letters(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	limit, err := number(v, "limit", usualRows, mostRows)
+	limit, err := number(v, "limit", defaultRows, maxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -114,31 +116,53 @@ func (p *Page) letters(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	if err != nil {
 		return nil, err
 	}
-	rows, more := []Letter{}, false
+	rows, more, err := listLetters(ctx, letters, f, v.Get("find"), limit)
+	if err != nil {
+		return nil, err
+	}
+	line = append(shell{"dead", "ls"}, line...)
+	if v.Get("find") != "" {
+		line = nil // no command lists by it
+	}
+	return answer{line.String(), map[string]any{"letters": rows, "more": more}}, nil
+}
+
+// listLetters lists the letters of a filter that a word names: by id, Nats-Msg-Id, target or a part of the reason.
+func listLetters(
+	ctx context.Context, letters *inspect.Letters, f deadletter.Filter, word string, limit int,
+) (rows []Letter, more bool, err error) {
+	rows = []Letter{}
 	for l, err := range letters.List(ctx, deadletter.Query{Filter: f, HeadersOnly: true}) {
 		if err != nil {
-			return nil, err
+			return rows, false, err
 		}
-		if more = len(rows) == limit; more {
-			break
+		row := letterOf(l)
+		if !row.named(word) {
+			continue
 		}
-		rows = append(rows, letterOf(l))
+		if len(rows) == limit {
+			return rows, true, nil
+		}
+		rows = append(rows, row)
 	}
-	return answer{append(shell{"dead", "ls"}, line...).String(), map[string]any{"letters": rows, "more": more}}, nil
+	return rows, false, nil
+}
+
+func (l Letter) named(word string) bool {
+	return word == "" || word == l.ID || word == l.MsgID || strings.HasPrefix(l.ID, word+"-") ||
+		message.Match(word, l.Target) || strings.Contains(l.Reason, word)
 }
 
 // A Whole is one dead letter with what it carries.
 type Whole struct {
 	Letter
-	Subject    string              `json:"subject,omitempty"` // where it was published
-	Accepted   time.Time           `json:"accepted,omitzero"`
-	Due        time.Time           `json:"due,omitzero"`
-	Expires    time.Time           `json:"expires,omitzero"`
-	Unreadable string              `json:"unreadable,omitempty"`
-	Unproven   string              `json:"unproven,omitempty"`
-	Hidden     bool                `json:"hidden"` // values of headers and the body are not shown
-	Headers    map[string][]string `json:"headers"`
-	Body       *payload.View       `json:"body,omitempty"`
+	Subject    string         `json:"subject,omitempty"` // where it was published
+	Accepted   time.Time      `json:"accepted,omitzero"`
+	Due        time.Time      `json:"due,omitzero"`
+	Expires    time.Time      `json:"expires,omitzero"`
+	Unreadable string         `json:"unreadable,omitempty"`
+	Unproven   string         `json:"unproven,omitempty"`
+	Headers    map[string]int `json:"headers"` // the bytes of the values of each
 }
 
 // letter shows one dead letter.
@@ -156,15 +180,15 @@ func (p *Page) letter(ctx context.Context, i *inspect.Inspector, v url.Values) (
 		if err != nil {
 			return nil, err
 		}
-		return answer{line, p.whole(l)}, nil
+		return answer{line, wholeOf(l)}, nil
 	}
 	return answer{line, nil}, nil
 }
 
-func (p *Page) whole(l deadletter.Letter) Whole {
+func wholeOf(l deadletter.Letter) Whole {
 	w := Whole{
 		Letter: letterOf(l), Subject: l.Letter.Subject, Accepted: l.Accepted, Expires: l.Expires,
-		Hidden: !p.cfg.Access.Bodies, Headers: make(map[string][]string),
+		Headers: make(map[string]int),
 	}
 	if l.Understood() {
 		w.Due = l.Due
@@ -176,20 +200,9 @@ func (p *Page) whole(l deadletter.Letter) Whole {
 		w.Unproven = l.Unproven.Sentence
 	}
 	for name, values := range l.User {
-		if len(w.Headers) == maxHeaders {
-			break
+		if len(w.Headers) < maxHeaders {
+			w.Headers[text.Printable(name, 200)] = len(strings.Join(values, ""))
 		}
-		shown := []string{}
-		for _, value := range values[:min(len(values), maxHeaders)] {
-			if w.Hidden {
-				value = fmt.Sprintf("hidden, %d bytes", len(value))
-			}
-			shown = append(shown, text.Printable(value, mostValue))
-		}
-		w.Headers[text.Printable(name, 200)] = shown
-	}
-	if !w.Hidden {
-		w.Body = new(payload.Render(l.Data, payload.MaxShown))
 	}
 	return w
 }

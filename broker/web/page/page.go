@@ -10,6 +10,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/ratelog"
 	"delaybroker/broker/stats"
@@ -33,6 +34,7 @@ type Config struct {
 	Open       func(ctx context.Context) (*inspect.Inspector, error)
 	History    *history.Book
 	Durability *atomic.Pointer[string] // what an acknowledgement means, once that is known
+	Host       func() doctor.Host      // this host, for the findings; nil if nothing is known of it
 	Version    string
 	Prefix     string // of the broker's subjects
 	Rates      deliver.Rates
@@ -41,8 +43,8 @@ type Config struct {
 }
 
 const (
-	// mostQuestions is how many questions of viewers are asked at a time. Each is a connection.
-	mostQuestions = 4
+	// maxQuestions is how many questions of viewers are asked at a time. Each is a connection.
+	maxQuestions = 4
 	// questionTime is how long one may take, and waitTime how long it may wait for its turn.
 	questionTime, waitTime = 10 * time.Second, 3 * time.Second
 	// actTime is how long an action may take: thousands of letters.
@@ -58,6 +60,7 @@ type Page struct {
 	files     map[string]file
 	viewers   viewers
 	questions chan struct{} // a slot for each question that is being asked
+	origins   *http.CrossOriginProtection
 	stopped   chan struct{} // closed when Run ends
 	watched   atomic.Pointer[watch]
 	wrong     ratelog.Limit // of wrong tokens in the log
@@ -67,7 +70,7 @@ type Page struct {
 func New(cfg Config) *Page {
 	p := &Page{
 		cfg: cfg, mux: http.NewServeMux(), files: embedded(), viewers: newViewers(),
-		questions: make(chan struct{}, mostQuestions), stopped: make(chan struct{}),
+		questions: make(chan struct{}, maxQuestions), stopped: make(chan struct{}), origins: cfg.Access.origins(),
 	}
 	p.mux.HandleFunc("GET /{$}", p.index)
 	p.mux.HandleFunc("GET /assets/{name}", p.asset)
@@ -76,13 +79,15 @@ func New(cfg Config) *Page {
 	p.mux.HandleFunc("GET /api/lines", p.lines)
 	p.mux.HandleFunc("GET /api/history", p.ask(p.history))
 	p.mux.HandleFunc("GET /api/ahead", p.ask(p.ahead))
-	for path, rows := range map[string]asks{
+	for path, rows := range map[string]question{
 		"pending": p.pending, "where": p.where, "timers": p.timers, "timer": p.timer, "schedules": p.schedules,
-		"retrying": p.retrying,
-		"dead":     p.dead, "letters": p.letters, "letter": p.letter, "targets": p.targets,
+		"retrying": p.retrying, "find": p.find,
+		"dead": p.dead, "letters": p.letters, "letter": p.letter, "targets": p.targets,
 	} {
 		p.mux.HandleFunc("GET /api/"+path, p.rows(p.ask(rows)))
 	}
+	p.mux.HandleFunc("GET /api/content", p.rows(p.content))
+	p.mux.HandleFunc("GET /api/findings", p.rows(p.findings))
 	p.mux.HandleFunc("POST /api/plan", p.change(p.plan))
 	p.mux.HandleFunc("POST /api/act", p.change(p.act))
 	return p

@@ -18,11 +18,11 @@ type scheduled struct {
 	Next []coming `json:"next"`
 }
 
-// coming is a planned time, on the clocks of its zone.
+// coming is a planned time, and what the clocks of its zone show then.
 type coming struct {
-	At    string  `json:"at"`
-	Zone  string  `json:"zone"`
-	Shift float64 `json:"clocks_changed_seconds,omitempty"` // since the time before
+	At    time.Time `json:"at"`
+	Clock string    `json:"clock"`
+	Shift float64   `json:"clocks_changed_seconds,omitempty"` // since the time before
 }
 
 // schedules lists what recurs.
@@ -58,8 +58,7 @@ func comingOf(r store.Row) []coming {
 		if of.Table.Rounds > 0 && r.Recurring.Round+n >= of.Table.Rounds {
 			break
 		}
-		zone, _ := c.At.Zone()
-		all = append(all, coming{c.At.Format("2006-01-02 15:04:05"), zone, c.Shift.Seconds()})
+		all = append(all, coming{c.At.UTC(), c.At.Format("2006-01-02 15:04:05 MST"), c.Shift.Seconds()})
 	}
 	return all
 }

@@ -29,7 +29,13 @@ func (s shell) words(values ...string) shell {
 	return s
 }
 
-func (s shell) String() string { return "delaybroker " + strings.Join(s, " ") }
+// String is the line, or empty where no command does the same.
+func (s shell) String() string {
+	if len(s) == 0 {
+		return ""
+	}
+	return "delaybroker " + strings.Join(s, " ")
+}
 
 // quoted is a word as any shell takes it. Keys and targets are in a stranger's words.
 func quoted(word string) string {

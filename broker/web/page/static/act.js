@@ -1,118 +1,170 @@
 // Actions: plan, show how many and what, and only then act.
 
-import { $, copy, el } from "./dom.js";
-import { access, post, use } from "./api.js";
+import { $, close, el, foot, notes, shell, show } from "./dom.js";
+import { access, get, post, use } from "./api.js";
+import { count } from "./format.js";
+import { isUTC } from "./time.js";
 
-const titles = {
-  cancel: "Cancel", move: "Move", fire: "Fire now", resend: "Resend", remove: "Remove for good", pause: "Pause", resume: "Resume",
+const words = {
+  cancel: "Cancel", move: "Move", fire: "Fire now", resend: "Resend", edit: "Edit and resend", remove: "Remove",
+  pause: "Pause", resume: "Resume",
 };
-const grave = new Set(["cancel", "remove"]);
+const destroys = (verb) => verb === "cancel" || verb === "remove";
+const word = (verb, noun) => (verb === "cancel" && noun === "schedule" ? "Delete" : words[verb]);
 
-// What a person may say beside what is chosen.
-const asks = {
-  move: [["by", "Later by (+5m, -5m)"], ["in", "or due after (15m)"], ["at", "or due at (2026-12-24T18:00:00Z)"]],
-  resend: [["to", "To another target (optional)"], ["now", "Deliver at once, also what was never understood", true],
-    ["drop_expiry", "Deliver although it has expired", true], ["unsealed", "Deliver although no broker's seal proves it", true]],
-};
-
-export function buttons(list, onDone) {
-  if (!access.actions) return [];
-  return list.map(([verb, deed]) => el("button", {
-    type: "button", class: "small" + (grave.has(verb) ? " danger" : ""), onclick: () => ask(verb, deed, onDone),
-  }, titles[verb]));
+// The name of an action with its object: "Cancel timer order-3", "Remove 12 dead letters".
+function named(a, n = 1) {
+  const object = n === 1 && a.name ? `${a.noun} ${a.name}` : n === 1 ? a.noun : `${count(n)} ${a.noun}s`;
+  return a.verb === "fire" ? `Fire ${object} now` : `${word(a.verb, a.noun)} ${object}`;
 }
 
-function show(title, ...content) {
-  const dialog = $("dialog");
-  dialog.replaceChildren(el("h2", { id: "dialog-title" }, title), ...content.filter(Boolean)); // null would be a word
-  if (!dialog.open) dialog.showModal();
-  return dialog;
+const buttonWords = (a, n) => (a.verb === "fire" ? `Fire ${a.noun} now` : `${word(a.verb, a.noun)} ${n === 1 ? a.noun : `${count(n)} ${a.noun}s`}`);
+
+let changed = () => {}; // draws the page for other rights
+export function onAccess(f) { changed = f; }
+
+// Buttons for actions { verb, noun, name, deed }. Without a token they ask for one, where actions are on.
+export function buttons(actions, done) {
+  if (!access.can_act) return null;
+  return actions.map((a) => el("button", {
+    type: "button", class: "act" + (destroys(a.verb) ? " danger" : "") + (access.actions ? "" : " locked"),
+    "aria-label": (a.all ? `${word(a.verb, a.noun)} all ${a.noun}s that match` : named(a, a.n)) + (access.actions ? "" : ", after unlocking"),
+    title: access.actions ? null : "Unlock to act", onclick: () => (access.actions ? ask(a, done) : unlock()),
+  }, word(a.verb, a.noun)));
 }
 
-// A dialog gives the focus back to what opened it. Where an action has changed that, it goes to the rows.
-$("dialog").addEventListener("close", () => {
-  const at = document.activeElement;
-  if (at === document.body || $("dialog").contains(at)) $("main").focus({ preventScroll: true });
-});
+const ways = [["by", "Later or earlier by", "+5m or -5m"], ["in", "Due after", "15m"], ["at", "Due at", ""]];
 
-const foot = (...buttons) => el("div", { class: "foot" }, buttons);
-const close = (text = "Close") => el("button", { type: "button", onclick: () => $("dialog").close() }, text);
+function moveFields(a) {
+  const kinds = a.all || a.n > 1 ? ways.slice(0, 1) : ways;
+  return kinds.map(([name, label, hint], n) => el("div", { class: "way" },
+    el("label", { class: "check" }, el("input", { type: "radio", name: "way", value: name, checked: n === 0 }), name === "at" ? `${label} (${isUTC() ? "UTC" : "local time"})` : label),
+    el("input", {
+      name, placeholder: hint, "aria-label": label, autocomplete: "off", type: name === "at" ? "datetime-local" : "text", step: "1",
+      onfocus: (e) => { e.target.closest(".way").querySelector("input").checked = true; },
+    })));
+}
 
-function ask(verb, deed, onDone) {
-  const fields = asks[verb] ?? [];
-  if (fields.length === 0) return plan(verb, { ...deed, verb }, onDone);
-  const inputs = fields.filter(([name]) => !(deed.all && (name === "in" || name === "at"))).map(([name, label, check]) => {
-    const input = el("input", check ? { type: "checkbox", name } : { name, autocomplete: "off" });
-    return { name, check, input, node: check ? el("label", { class: "check" }, input, label) : el("label", {}, label, input) };
-  });
-  const form = el("form", {
+const resendFields = () => [
+  el("label", {}, "To another target (optional)", el("input", { name: "to", autocomplete: "off" })),
+  [["now", "Deliver now (required for requests that could not be parsed)"], ["drop_expiry", "Deliver although it has expired"],
+    ["unsealed", "Include messages without a valid seal"]]
+    .map(([name, label]) => el("label", { class: "check" }, el("input", { type: "checkbox", name }), label)),
+];
+
+// What the form says: the fields of a deed.
+function said(form, verb) {
+  const given = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value));
+  for (const box of ["now", "drop_expiry", "unsealed"]) if (given[box]) given[box] = true;
+  if (verb !== "move") return given;
+  const value = given[given.way];
+  return { [given.way]: given.way === "at" && value ? new Date(value + (isUTC() ? "Z" : "")).toISOString() : value };
+}
+
+async function ask(a, done) {
+  if (a.verb === "edit") return edit(a, done);
+  const fields = a.verb === "move" ? moveFields(a) : a.verb === "resend" ? resendFields() : null;
+  if (!fields) return plan(a, { ...a.deed, verb: a.verb }, done);
+  show(a.all ? `${word(a.verb, a.noun)} all ${a.noun}s that match` : named(a, a.n), el("form", {
     onsubmit: (e) => {
       e.preventDefault();
-      const said = {};
-      for (const { name, check, input } of inputs) {
-        if (check ? input.checked : input.value.trim()) said[name] = check ? true : input.value.trim();
-      }
-      plan(verb, { ...deed, ...said, verb }, onDone);
+      plan(a, { ...a.deed, ...said(e.target, a.verb), verb: a.verb }, done);
     },
-  }, inputs.map((i) => i.node), foot(close("Leave it"), el("button", { class: "main" }, "Count")));
-  show(titles[verb], form);
-  inputs[0].input.focus();
+  }, fields, foot(close("Keep"), el("button", { class: "main" }, "Next: preview"))));
+  $("dialog").querySelector("input:not([type=radio])").focus();
 }
 
-const notes = (list) => (list?.length ? el("ul", { class: "notes" }, list.map((n) => el("li", {}, n))) : null);
-
-function failed(verb, err) {
-  show(titles[verb], el("p", { class: "bad wide", role: "alert" }, err.message), foot(close()));
+// The headers and the body of one dead letter, to be changed before it is resent.
+async function edit(a, done) {
+  show(named(a), el("p", { class: "quiet" }, "Reading it…"), foot(close("Keep")));
+  let content;
+  try {
+    content = await get("content", { number: a.deed.number });
+  } catch (err) {
+    return failed(named(a), err);
+  }
+  const own = Object.entries(content.editable ?? {}).flatMap(([name, values]) => values.map((v) => `${name}: ${v}`)).join("\n");
+  const text = content.body.text ?? "", whole = content.body.size === 0 || (content.body.text && content.body.shown === content.body.size);
+  show(named(a), el("form", {
+    onsubmit: (e) => {
+      e.preventDefault();
+      const given = new FormData(e.target), { headers, body, ...rest } = said(e.target, "resend");
+      const after = given.get("headers").split("\n").map((l) => l.trim()).filter(Boolean), before = own.split("\n").filter(Boolean);
+      const nameOf = (line) => line.split(":")[0].trim();
+      const linesOf = (lines, name) => lines.filter((l) => nameOf(l) === name), same = (name) => String(linesOf(before, name)) === String(linesOf(after, name));
+      const names = [...new Set([...before, ...after].map(nameOf))].filter((name) => !same(name)), edit = { drop: [], set: {} };
+      for (const name of names) {
+        const values = linesOf(after, name).map((l) => l.slice(l.indexOf(":") + 1).trim());
+        if (values.length > 0) edit.set[name] = values;
+        else edit.drop.push(name);
+      }
+      const written = given.get("body")?.replaceAll("\r\n", "\n");
+      if (whole && written !== text.replaceAll("\r\n", "\n")) edit.body = base64(written);
+      plan({ ...a, verb: "resend" }, { ...a.deed, ...rest, verb: "resend", edit }, done);
+    },
+  }, el("p", { class: "quiet" }, "The letter stays as it is until the new message is acknowledged."),
+  el("label", {}, "Headers, one in a line; a line that is left out drops the header",
+    el("textarea", { name: "headers", rows: "5", spellcheck: "false", defaultValue: own })),
+  whole ? el("label", {}, "Body", el("textarea", { name: "body", rows: "8", spellcheck: "false", defaultValue: text }))
+    : el("p", { class: "quiet" }, "The body stays as it is: it is not text, or too long to be edited here."),
+  resendFields(), foot(close("Keep"), el("button", { class: "main" }, "Next: preview"))));
+  $("dialog").querySelector("textarea").focus();
 }
 
-async function plan(verb, deed, onDone) {
-  show(titles[verb], el("p", { class: "quiet" }, "Counting…"), foot(close("Leave it")));
+const base64 = (text) => btoa(Array.from(new TextEncoder().encode(text), (b) => String.fromCharCode(b)).join(""));
+
+function failed(title, err) {
+  show(title, el("p", { class: "bad wide", role: "alert" }, err.message), foot(close()));
+}
+
+async function plan(a, deed, done) {
+  show(named(a, a.n), el("p", { class: "quiet" }, "Looking…"), foot(close("Keep")));
   let p;
   try {
     p = await post("plan", deed);
   } catch (err) {
-    return failed(verb, err);
+    return failed(named(a, a.n), err);
   }
   if (!$("dialog").open) return;
-  const go = el("button", { type: "button", class: "main", id: "do", onclick: () => act(verb, p, onDone) }, titles[verb]);
-  show(titles[verb] + "?", el("p", { class: "wide", id: "plan" }, p.sentence), notes(p.notes),
-    p.shell ? el("p", { class: "verb" }, el("code", {}, p.shell), copy(p.shell)) : null,
-    foot(close(p.ticket ? "Leave it" : "Close"), p.ticket ? go : null));
-  (p.ticket ? $("dialog").querySelector(".foot button") : null)?.focus();
+  const title = p.ticket ? named(a, p.count) + "?" : named(a, a.n);
+  show(title, el("p", { class: "wide", id: "plan" }, p.sentence), notes(p.notes), shell(p.shell),
+    foot(close(p.ticket ? "Keep" : "Close"), p.ticket && el("button", {
+      type: "button", class: destroys(a.verb) ? "main danger" : "main", id: "do", onclick: () => act(a, p, done),
+    }, buttonWords(a, p.count))));
+  $("dialog").querySelector(".foot button").focus();
 }
 
-async function act(verb, p, onDone) {
+async function act(a, p, done) {
   $("do").disabled = true;
   try {
-    const done = await post("act", { ticket: p.ticket });
-    show(titles[verb], el("p", { class: done.good ? "wide" : "warn wide", id: "done", role: "status" }, done.sentence),
-      notes(done.notes), foot(close("Done")));
+    const said = await post("act", { ticket: p.ticket });
+    show(named(a, p.count), el("p", { class: said.good ? "wide" : "warn wide", id: "done", role: "status" }, said.sentence),
+      notes(said.notes), foot(close("Done")));
   } catch (err) {
-    failed(verb, err);
+    failed(named(a, p.count), err);
   }
-  onDone?.();
+  $("dialog").querySelector(".foot button").focus();
+  done?.();
 }
 
-// Asks for the token, or forgets it.
-export function unlock(onChange) {
-  const input = el("input", { type: "password", name: "token", autocomplete: "off", spellcheck: "false" });
-  const wrong = el("p", { class: "bad", role: "alert", hidden: true });
-  const form = el("form", {
+// Asks for the token.
+export function unlock() {
+  const wrong = el("p", { class: "bad", role: "alert", id: "wrong" });
+  show("Unlock", el("form", {
     onsubmit: async (e) => {
       e.preventDefault();
+      const input = e.target.elements.token;
       try {
         await use(input.value.trim());
         $("dialog").close();
-        onChange();
+        changed();
       } catch (err) {
-        wrong.textContent = err.message;
-        wrong.hidden = false;
+        $("wrong").textContent = err.message;
         input.select();
       }
     },
-  }, el("p", { class: "quiet" }, "DELAY_HTTP_TOKEN of this broker. This tab keeps it until it is closed, and sends it in a header only."),
-  el("label", {}, "Token", input), wrong,
-  foot(close("Leave it"), el("button", { class: "main" }, "Unlock")));
-  show("Token", form);
-  input.focus();
+  }, el("p", { class: "quiet" }, "One of the tokens in DELAY_HTTP_TOKEN. This tab keeps it until it is closed, and sends it in a header only."),
+  el("label", {}, "Token", el("input", { type: "password", name: "token", autocomplete: "off", spellcheck: "false" })), wrong,
+  foot(close("Close"), el("button", { class: "main" }, "Unlock"))));
+  $("dialog").querySelector("input").focus();
 }

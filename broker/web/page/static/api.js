@@ -1,6 +1,8 @@
 // Asks the broker. Addresses are relative, so the page works below any path. The token is kept for this tab alone, and
 // travels in a header: there is no cookie.
 
+import { query } from "./dom.js";
+
 const kept = "delaybroker-token";
 let token = sessionStorage.getItem(kept) ?? "";
 export let access = {};
@@ -20,22 +22,16 @@ async function call(path, options = {}) {
     response = await fetch(path, { ...options, headers, credentials: "omit", cache: "no-store" });
   } catch (err) {
     if (err.name === "AbortError") throw err;
-    throw new Refused(0, "the broker does not answer");
+    throw new Refused(0, "The broker does not answer.");
   }
   let body;
   try {
     body = await response.json();
   } catch {
-    throw new Refused(response.status, "the answer is none of the broker's: " + response.status);
+    throw new Refused(response.status, `unexpected answer (${response.status}): is a proxy in between?`);
   }
   if (!response.ok) throw new Refused(response.status, body.error ?? String(response.status));
   return body;
-}
-
-// A query with what is given; empty for nothing.
-export function query(params) {
-  const text = new URLSearchParams(Object.entries(params).filter(([, v]) => v !== "" && v !== undefined && v !== null)).toString();
-  return text ? "?" + text : "";
 }
 
 export function get(path, params = {}, signal = undefined) {

@@ -1,11 +1,13 @@
 // Charts, drawn by uPlot. A canvas knows no stylesheet: colours are read from it, and again when the scheme changes.
 
-import { el } from "./dom.js";
+import { Component, el } from "./dom.js";
+import { brief, isUTC } from "./time.js";
 
 const drawn = new Set();
+const height = 190; // pixels
 
 function ink(kind) {
-  const probe = el("i", { class: kind, hidden: true });
+  const probe = Object.assign(document.createElement("i"), { className: kind, hidden: true });
   document.body.append(probe);
   const color = getComputedStyle(probe).color;
   probe.remove();
@@ -14,87 +16,106 @@ function ink(kind) {
 
 const soft = (color) => color.replace(/^rgb\((.*)\)$/, "rgba($1, 0.13)");
 
-// series are [name, class, unit]; bars draws columns.
-export class Chart {
-  constructor(title, series, { bars = false, extra = null, value = String } = {}) {
-    this.series = series;
-    this.bars = bars;
-    this.value = value;
-    this.plot = el("div", { class: "plot", role: "img" });
-    this.title = title;
-    this.keys = series.map(([name, kind]) => {
-      const text = el("span", {}, name);
-      return { text, node: el("span", { class: "key" }, el("i", { class: kind }), text) };
-    });
-    this.node = el("figure", {}, el("figcaption", {}, el("h2", {}, title), this.keys.map((k) => k.node), el("span", { class: "gap" }), extra), this.plot);
-    this.size = new ResizeObserver(() => this.chart?.setSize({ width: this.plot.clientWidth, height: 190 }));
+// Properties: title; series as [name, class, unit]; data as uPlot takes it: times, then a column for each series; bars
+// draws columns, with an edge, so that the smallest is seen beside the largest; log draws a scale of powers of ten; value makes a number text; open is called with the index of a column
+// that was chosen, by the mouse or by arrow keys and Enter; extra stands in the head.
+export class Chart extends Component {
+  state = { at: null };
+
+  shouldComponentUpdate(next, state) {
+    if (next.data !== this.props.data) this.fresh = true;
+    return this.fresh || state.at !== this.state.at || next.extra !== this.props.extra;
+  }
+
+  componentDidMount() {
+    this.size = new ResizeObserver(() => (this.chart ? this.chart.setSize({ width: this.plot.clientWidth, height }) : this.draw()));
     this.size.observe(this.plot);
     drawn.add(this);
+    this.draw();
   }
 
-  // data is as uPlot takes it: times, then a column for each series.
-  set(data) {
-    this.data = data;
-    if (this.chart) this.chart.setData(data);
+  componentDidUpdate() {
+    if (!this.fresh) return;
+    this.fresh = false;
+    const few = this.isFew();
+    if (this.chart && this.few === few) this.chart.setData(this.props.data);
     else this.draw();
-    this.say();
   }
 
-  // say tells the newest numbers to who does not see them, and those at the cursor to who points.
-  say(at) {
-    const times = this.data[0];
-    const parts = this.series.map(([name, , unit], n) => {
-      const column = this.data[n + 1];
-      let i = at ?? column.length - 1;
-      while (at === undefined && !this.bars && i > 0 && column[i] === null) i--;
-      const v = this.bars && at === undefined ? null : column[i];
-      const text = v === null || v === undefined ? name : `${name} ${this.value(v)}${unit}`;
-      this.keys[n].text.textContent = text;
-      return text;
-    });
-    if (at !== undefined) return;
-    this.plot.setAttribute("aria-label", `${this.title}: ${parts.join(", ")}; ${times.length} steps`);
-  }
-
-  draw() {
-    if (!this.data || !this.plot.isConnected || this.plot.clientWidth === 0) return;
-    this.chart?.destroy();
-    const quiet = ink("quietly"), line = ink("lines");
-    const axis = { stroke: quiet, font: "12px system-ui, sans-serif", grid: { stroke: line, width: 1 }, ticks: { show: false } };
-    this.chart = new window.uPlot({
-      width: this.plot.clientWidth, height: 190, padding: [8, 8, 0, 0],
-      cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
-      legend: { show: false },
-      scales: { x: { time: true }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-      axes: [
-        { ...axis, grid: { show: false }, space: 70, size: 28, values: (_, ticks, __, ___, step) => ticks.map((t) => label(t, step)) },
-        { ...axis, size: 52, space: 34, values: (_, ticks) => ticks.map((t) => short(t)) },
-      ],
-      series: [{}, ...this.series.map(([name, kind]) => {
-        const color = ink(kind);
-        return {
-          label: name, stroke: color, width: this.bars ? 0 : 1.6, fill: this.bars ? color : soft(color), points: { show: false },
-          paths: this.bars ? window.uPlot.paths.bars({ size: [0.82, 40], align: 1 }) : undefined,
-        };
-      })],
-      hooks: { setCursor: [(u) => this.say(u.cursor.idx ?? undefined)] },
-    }, this.data, this.plot);
-  }
-
-  remove() {
+  componentWillUnmount() {
     drawn.delete(this);
     this.size.disconnect();
     this.chart?.destroy();
-    this.chart = null;
+  }
+
+  // Few points are drawn as points: a line needs two side by side.
+  isFew = () => this.props.data?.slice(1).every((c) => c.filter((v) => v !== null).length < 12);
+
+  // The number of a series where the cursor is, or the newest that is known.
+  newest(n) {
+    const { data, bars } = this.props, { at } = this.state, column = data?.[n + 1] ?? [];
+    if (at !== null) return column[at];
+    return bars ? null : column.findLast((v) => v !== null);
+  }
+
+  text(n) {
+    const [name, , unit] = this.props.series[n], v = this.newest(n);
+    return v === null || v === undefined ? name : `${name} ${this.props.value(v)}${unit}`;
+  }
+
+  key = (e) => {
+    const { data, open } = this.props, last = (data?.[0].length ?? 0) - 1, at = this.state.at ?? -1;
+    const next = { ArrowRight: Math.min(at + 1, last), ArrowLeft: Math.max(at - 1, 0), Home: 0, End: last }[e.key];
+    if (next !== undefined) {
+      e.preventDefault();
+      this.chart?.setCursor({ left: this.chart.valToPos(data[0][next], "x") + 1, top: 1 });
+      this.setState({ at: next });
+    } else if (e.key === "Enter" && at >= 0) open(at);
+  };
+
+  render({ title, series, data, open, extra, since }, { at }) {
+    const all = series.map((_, n) => this.text(n)).join(", "), where = at !== null && data ? brief(data[0][at] * 1000) : "";
+    return el("figure", {},
+      el("figcaption", {}, el("h2", {}, title), series.map(([name, kind], n) => el("span", { class: "key", key: name }, el("i", { class: kind }), this.text(n))),
+        el("span", { class: "key" }, where || since), el("span", { class: "gap" }), extra),
+      el("div", open ? {
+        class: "plot opens", role: "slider", tabindex: "0", onkeydown: this.key, onclick: () => this.state.at !== null && open(this.state.at),
+        "aria-label": title + ": arrow keys choose, Enter opens", "aria-valuetext": where ? `${where}, ${all}` : all,
+        "aria-valuemin": "0", "aria-valuemax": String((data?.[0].length ?? 1) - 1), "aria-valuenow": String(at ?? 0),
+        ref: (node) => { this.plot = node; },
+      } : { class: "plot", role: "img", "aria-label": `${title}: ${all}`, ref: (node) => { this.plot = node; } }));
+  }
+
+  draw() {
+    const { data, series, bars, log, value, unit } = this.props;
+    if (!data || !this.plot?.clientWidth) return;
+    this.chart?.destroy();
+    this.few = this.isFew();
+    const quiet = ink("quietly"), line = ink("lines");
+    const axis = { stroke: quiet, font: "12px system-ui, sans-serif", grid: { stroke: line, width: 1 }, ticks: { show: false } };
+    this.chart = new window.uPlot({
+      width: this.plot.clientWidth, height, padding: [8, 16, 0, 0],
+      tzDate: (seconds) => (isUTC() ? window.uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC") : new Date(seconds * 1000)),
+      cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
+      legend: { show: false },
+      scales: { x: { time: true }, y: log ? { distr: 3, log: 10 } : { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+      axes: [
+        { ...axis, grid: { show: false }, space: 70, size: 28, values: (_, ticks) => ticks.map((t) => brief(t * 1000).replace(/^(\d\d:\d\d):00$/, "$1")) },
+        { ...axis, ...(log && { grid: { ...axis.grid, filter: decades }, filter: decades }), size: 56, space: 34, values: (_, ticks) => ticks.map((t) => (t === null ? "" : (unit ?? short)(t))) },
+      ],
+      series: [{}, ...series.map(([name, kind]) => {
+        const color = ink(kind);
+        return {
+          label: name, stroke: color, width: bars ? 2 : 1.6, fill: bars ? color : log ? undefined : soft(color), points: { show: this.few && !bars, size: 5, fill: color },
+          paths: bars ? window.uPlot.paths.bars({ size: [0.82, 40], align: 1 }) : undefined, value: (_, v) => (v === null ? "–" : value(v)),
+        };
+      })],
+      hooks: { setCursor: [(u) => { if (u.cursor.event) this.setState({ at: u.cursor.idx ?? null }); }] },
+    }, data, this.plot);
   }
 }
 
-function label(seconds, step) {
-  const t = new Date(seconds * 1000);
-  const two = (n) => String(n).padStart(2, "0");
-  if (step >= 86400) return two(t.getMonth() + 1) + "-" + two(t.getDate());
-  return two(t.getHours()) + ":" + two(t.getMinutes());
-}
+const decades = (_, ticks) => ticks.map((v) => (Math.log10(v) % 1 === 0 ? v : null));
 
 function short(n) {
   const a = Math.abs(n);
@@ -104,7 +125,5 @@ function short(n) {
 }
 
 export function redraw() {
-  for (const chart of drawn) {
-    chart.draw();
-  }
+  for (const chart of drawn) chart.draw();
 }

@@ -1,71 +1,70 @@
-// Makes elements. Text becomes text nodes, whatever is in it: nothing here, or elsewhere, makes HTML from text.
+// Small parts of the page. Preact makes the elements: text becomes text nodes, whatever is in it. Nothing here, or
+// elsewhere, makes HTML from text.
 
-export function el(tag, props = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(props)) {
-    if (value === undefined || value === null || value === false) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (name === "class") node.className = value;
-    else node.setAttribute(name, value === true ? "" : value);
-  }
-  for (const child of children.flat(Infinity)) {
-    if (child !== undefined && child !== null && child !== false) node.append(child);
-  }
-  return node;
-}
+import { h as el, render } from "./preact.mjs";
+
+export { Component, h as el, render } from "./preact.mjs";
 
 export const $ = (id) => document.getElementById(id);
 
+export function query(params) {
+  const text = new URLSearchParams(Object.entries(params).filter(([, v]) => v !== "" && v !== undefined && v !== null)).toString();
+  return text ? "?" + text : "";
+}
+
+export const link = (view, params = {}) => "#/" + view + query(params);
+
+// A short name stays whole. A long one of tokens may break after its dots, and elsewhere only if it has to.
+export const tokens = (text = "–") => (text.length < 33 ? el("span", { class: "short" }, text) : text.split(/(?<=\.)/).flatMap((token) => [token, el("wbr")]));
+
+export const to = (text, view, params) => el("a", { href: link(view, params), class: "wide" }, tokens(text));
+
 // A row of buttons of which one is pressed.
 export function choice(label, options, chosen, onchoose) {
-  const buttons = options.map(([value, text]) => el("button", {
-    type: "button", "aria-pressed": String(value === chosen),
-    onclick: () => {
-      for (const [at, b] of buttons.entries()) b.setAttribute("aria-pressed", String(options[at][0] === value));
-      onchoose(value);
-    },
-  }, text));
-  return el("span", { class: "switch", role: "group", "aria-label": label }, buttons);
+  return el("span", { class: "switch", role: "group", "aria-label": label }, options.map(([value, text]) =>
+    el("button", { type: "button", "aria-pressed": String(value === chosen), onclick: () => onchoose(value) }, text)));
 }
 
 export function copy(text) {
-  const button = el("button", {
-    type: "button", class: "small", onclick: async () => {
+  return el("button", {
+    type: "button", class: "small", "aria-label": "Copy " + text.slice(0, 100), onclick: async (e) => {
+      const word = e.currentTarget.firstChild;
       try {
         await navigator.clipboard.writeText(text);
-        button.textContent = "Copied";
+        word.data = "Copied";
       } catch {
-        button.textContent = "Select and copy";
+        word.data = "Select it and copy";
       }
-      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+      setTimeout(() => { word.data = "Copy"; }, 1500);
     },
   }, "Copy");
-  return button;
 }
 
-// The line of a shell that does the same.
-export function verb(line) {
-  return el("p", { class: "verb" }, "The same in a shell:", el("code", {}, line), copy(line));
-}
-
-// A table. Columns are [title, class]; rows are arrays of cells, each a node or text.
-export function sheet(columns, rows, nothing) {
-  if (rows.length === 0) return el("div", { class: "sheet" }, el("p", { class: "none" }, nothing));
-  return table(columns, el("tbody", {}, rows.map((cells) => row(columns, cells))));
-}
-
-// A table whose body changes in place.
-export function table(columns, body) {
-  return el("div", { class: "sheet" }, el("table", {},
-    el("thead", {}, el("tr", {}, columns.map(([title, kind]) => el("th", { scope: "col", class: kind }, title)))), body));
-}
-
-export function row(columns, cells) {
-  return el("tr", {}, cells.map((cell, at) =>
-    el("td", { class: columns[at][1], "data-label": columns[at][0] }, cell instanceof Node ? cell : el("span", {}, cell ?? "–"))));
-}
+// The lines of a shell that do the same.
+export const shell = (line, label = "The same in a shell") => line
+  && el("p", { class: "verb" }, label + ":", el("code", {}, line), copy(line));
 
 export function facts(pairs) {
-  return el("dl", { class: "facts" }, pairs.filter(([, value]) => value !== undefined && value !== null && value !== "")
-    .map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+  return el("dl", { class: "facts" }, pairs.filter(([, value]) => value !== undefined && value !== null && value !== "" && value !== false)
+    .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
+
+export const notes = (list) => list?.length > 0 && el("ul", { class: "notes" }, list.map((n) => el("li", {}, n)));
+
+// A dialog gives the focus back to the button that opened it. Where that is gone, it goes to the heading.
+const dialog = $("dialog");
+dialog.addEventListener("close", () => {
+  if (document.activeElement === document.body || dialog.contains(document.activeElement)) heading()?.focus({ preventScroll: true });
+});
+
+export const heading = () => document.querySelector("main h1");
+
+export function show(title, ...content) {
+  render(null, dialog); // the fields of the last one are not those of this one
+  render([el("h2", { id: "dialog-title" }, title), content], dialog);
+  if (!dialog.open) dialog.showModal();
+}
+
+export const foot = (...buttons) => el("div", { class: "foot" }, buttons);
+
+export const close = (text = "Close") => el("button", { type: "button", onclick: () => dialog.close() }, text);

@@ -1,6 +1,6 @@
 // One stream of events for the whole page.
 
-export const now = { state: null, history: null, ahead: null };
+export const now = { state: null, history: null, ahead: null, findings: null, lost: null };
 const listeners = new Set();
 
 export function listen(f) {
@@ -8,8 +8,20 @@ export function listen(f) {
   return () => listeners.delete(f);
 }
 
+function tell(kind) {
+  for (const f of listeners) f(kind);
+}
+
+// The numbers of the last ten minutes, to tell a trend.
+const past = [], kept = 600; // frames, of a second each
+export function grown(number) {
+  const first = past.find((s) => s.numbers[number] !== null), last = past.at(-1);
+  if (!first || first === last) return null;
+  return { by: last.numbers[number] - first.numbers[number], seconds: (new Date(last.time) - new Date(first.time)) / 1000 };
+}
+
 // A hidden tab has no stream: a browser makes six connections to a host, and each stream holds one.
-export function connect(onlost) {
+export function connect() {
   let events = null;
   const follow = () => {
     if (document.hidden) {
@@ -21,15 +33,17 @@ export function connect(onlost) {
   };
   const open = () => {
     const stream = new EventSource("api/events");
-    for (const kind of ["state", "history", "ahead"]) {
+    for (const kind of ["state", "history", "ahead", "findings"]) {
       stream.addEventListener(kind, (e) => {
         now[kind] = JSON.parse(e.data);
-        onlost(false);
-        for (const f of listeners) f(kind, now[kind]);
+        now.lost = null;
+        if (kind === "state" && past.push(now.state) > kept) past.shift();
+        tell(kind);
       });
     }
     stream.onerror = () => {
-      onlost(true);
+      now.lost ??= new Date();
+      tell("lost");
       if (stream.readyState !== EventSource.CLOSED) return; // the browser reconnects
       events = null; // too many viewers
       setTimeout(follow, 5000);

@@ -1,106 +1,166 @@
-// The overview: numbers, charts, instances. It is made once, and changed in place.
+// The overview: what needs attention, numbers, charts, instances.
 
-import { choice, el, row, table } from "./dom.js";
-import { count, rate, span } from "./format.js";
+import { choice, el } from "./dom.js";
+import { count, counted, perSecond, rate, span } from "./format.js";
 import { Chart } from "./charts.js";
-import { get } from "./api.js";
-import { listen, now } from "./live.js";
+import { access, get } from "./api.js";
+import { grown, listen, now } from "./live.js";
+import { away, brief, when } from "./time.js";
+import { table } from "./table.js";
+import { unlock } from "./act.js";
 
-const cards = [
-  ["pending", "Pending", "#/pending", (n) => [count(n.pending), `${rate(n.delivered_per_second)}/s delivered`]],
-  ["minute", "Due next minute", "#/pending?due_before=1m", (n) => [count(n.minute), n.minute === null ? "being counted" : "of what is pending"]],
-  ["overdue", "Overdue", "#/lanes", (n) => [count(n.overdue ?? (n.oldest_seconds < 1 ? 0 : null)), n.oldest_seconds > 0 ? `the oldest by ${span(n.oldest_seconds)}` : "nothing is late"]],
-  ["retrying", "Retrying", "#/retrying", (n) => [count(n.retrying), `${rate(n.refused_per_second)}/s refused`]],
-  ["dead", "Dead letters", "#/dead", (n) => [count(n.dead), n.dead === null ? "being counted" : n.paused > 0 ? `${count(n.paused)} wait for paused targets` : ""]],
-];
-
-function times(past) {
-  return past.delivered.map((_, i) => past.from + i * past.step);
+function trend(number) {
+  const g = grown(number);
+  return g && g.by > 0 ? `+${count(g.by)} in ${span(Math.max(1, Math.round(g.seconds)))}` : "";
 }
 
-export function overview(main) {
-  const fields = {};
-  const numbers = el("ul", { class: "numbers", "aria-label": "Now" }, cards.map(([id, label, to]) => {
-    fields[id] = { value: el("span", { class: "value", id: "n-" + id }, "–"), note: el("span", { class: "note" }) };
-    return el("li", {}, el("a", { href: to }, el("span", { class: "label" }, label), fields[id].value, fields[id].note));
-  }));
+// Each card: id, label, address, number, note, and the class of a number that is no good.
+const cards = [
+  ["pending", "Pending", "#/pending", (n) => n.pending, (n) => `${perSecond(n.delivered_per_second)} delivered`],
+  ["minute", "Due next minute", "#/pending?due_before=1m", (n) => n.minute, (n) => (n.minute === null ? "being counted" : "of those pending")],
+  ["overdue", "Overdue", "#/lanes", (n) => n.overdue ?? (n.oldest_seconds < 1 ? 0 : null),
+    (n) => (n.oldest_seconds > 0 ? `oldest by ${span(n.oldest_seconds)}` : "nothing is late"), (n) => n.oldest_seconds >= 5 && "bad"],
+  ["retrying", "Retrying", "#/retrying", (n) => n.retrying, (n) => `${perSecond(n.refused_per_second)} refused`, (n) => n.retrying > 0 && "warn"],
+  ["dead", "Dead letters", "#/dead", (n) => n.dead,
+    (n) => (n.dead === null ? "being counted" : trend("dead") || (n.paused > 0 ? `${counted(n.paused, "message")} paused` : "")),
+    (n) => n.dead > 0 && (grown("dead")?.by > 0 ? "bad" : "warn")],
+];
 
-  let since = "1h", ahead = "1h", gone = false;
-  const spans = choice("How much of the past", [["1h", "1 h"], ["24h", "24 h"]], since, (v) => { since = v; past(); });
-  const far = choice("How far ahead", [["1h", "1 h"], ["7d", "7 d"]], ahead, (v) => { ahead = v; forecast(); });
-  const flow = new Chart("Delivered and refused", [["delivered", "one", "/s"], ["refused", "two", "/s"]], { value: rate });
-  const late = new Chart("Lateness", [["p50", "one", " ms"], ["p99", "two", " ms"]], { value: (v) => String(+v.toFixed(1)) });
-  const held = new Chart("Pending", [["messages", "three", ""]], { value: count });
-  const due = new Chart("Due ahead", [["messages", "three", ""]], { bars: true, extra: far, value: count });
-  const charts = [flow, late, held, due];
+// The view in which a finding of a check is looked at.
+const places = { lanes: "lanes", streams: "lanes", storage: "lanes", targets: "retrying", paused: "targets", "dead letters": "dead" };
 
-  const columns = [["Instance", ""], ["State", ""], ["Lanes", "n"], ["Pending", "n"], ["Delivered", "n"], ["Refused", "n"], ["Oldest overdue", "n"]];
-  const body = el("tbody");
-  main.replaceChildren(el("div", { class: "stack" },
-    el("h1", {}, "Overview"), numbers,
-    el("div", { class: "above" }, el("span", { class: "quiet" }, "The past, of all instances"), spans),
-    el("div", { class: "charts" }, charts.map((c) => c.node)),
-    table(columns, body)));
+export function overview(_, { redraw }) {
+  let since = "1h", ahead = "1h", past = null, forecast = null, found = null;
 
-  function draw(p) {
-    const t = times(p);
-    flow.set([t, p.delivered, p.refused]);
-    late.set([t, p.p50, p.p99]);
-    held.set([t, p.pending]);
-  }
-  async function past() {
-    if (since === "1h" && now.history) return draw(now.history);
+  async function ask(path, span, take) {
     try {
-      const p = await get("history", { span: since });
-      if (!gone && String(p.step * p.delivered.length) === { "1h": "3600", "24h": "86400" }[since]) draw(p);
+      take(await get(path, { span }));
+      redraw();
     } catch { /* the stream says that the broker does not answer */ }
   }
-  async function forecast() {
-    let f = now.ahead;
-    if (ahead !== "1h") {
-      try {
-        f = await get("ahead", { span: ahead });
-      } catch { return; }
-    }
-    if (gone || !f || (f.step_seconds > 60) !== (ahead === "7d")) return;
-    // The first bucket is a part of a minute or an hour: as the others, it is drawn where it would begin.
-    due.set([f.buckets.map((b) => Math.floor(new Date(b.from) / 1000 / f.step_seconds) * f.step_seconds), f.buckets.map((b) => b.messages)]);
+  const takePast = () => (since === "1h" ? (past = now.history) : ask("history", since, (p) => { if (since !== "1h") past = p; }));
+  const takeAhead = () => (ahead === "1h" ? (forecast = now.ahead) : ask("ahead", ahead, (f) => { if (ahead !== "1h") forecast = f; }));
+  async function takeFindings() {
+    if (!access.rows) return;
+    try {
+      found = await get("findings");
+    } catch { /* likewise */ }
+    redraw();
   }
-  function state(s) {
-    for (const [id, , , words] of cards) {
-      const [value, note] = words(s.numbers);
-      if (fields[id].value.textContent !== value) fields[id].value.textContent = value;
-      if (fields[id].note.textContent !== note) fields[id].note.textContent = note;
-    }
-    fields.overdue.value.classList.toggle("bad", s.numbers.oldest_seconds >= 5);
-    const formats = new Set(s.instances.map((i) => i.format ?? 0));
-    body.replaceChildren(...s.instances.map((i) => row(columns, [
-      el("span", { class: "wide" }, i.name), stateOf(i, formats.size > 1), count(i.lanes), count(i.pending), rate(i.delivered_per_second) + "/s",
-      rate(i.refused_per_second) + "/s", i.oldest_seconds > 0 ? span(i.oldest_seconds) : "–",
-    ])));
-  }
-  const stop = listen((kind, value) => {
-    if (kind === "state") state(value);
-    else if (kind === "ahead") { if (ahead === "1h") forecast(); }
-    else if (since === "1h") draw(value);
+
+  const stop = listen((kind) => {
+    if (kind === "history" && since === "1h") past = now.history;
+    if (kind === "ahead" && ahead === "1h") forecast = now.ahead;
+    if (kind === "findings") takeFindings();
   });
-  const slow = setInterval(() => { if (since !== "1h") past(); if (ahead !== "1h") forecast(); }, 60000);
-  if (now.state) state(now.state);
-  if (now.history) draw(now.history);
-  if (now.ahead) forecast();
-  return () => {
-    gone = true;
-    stop();
-    clearInterval(slow);
-    for (const c of charts) c.remove();
+  const slow = setInterval(() => { if (since !== "1h") takePast(); if (ahead !== "1h") takeAhead(); }, 60000);
+  takePast();
+  takeAhead();
+  if (now.findings) takeFindings();
+
+  return {
+    title: "Overview",
+    stop() {
+      stop();
+      clearInterval(slow);
+    },
+    tree() {
+      const s = now.state, fresh = s && isFresh(s);
+      return el("div", { class: "stack" },
+        el("h1", { tabindex: "-1" }, "Overview"),
+        attention(s, found),
+        fresh && el("p", { class: "card" }, "Nothing yet. ", el("a", { href: "#/publish" }, "Publish your first delay →")),
+        el("ul", { class: "numbers", "aria-label": "Now" }, cards.map((c) => card(c, s?.numbers))),
+        el("div", { class: "above" }, el("h2", {}, "History (all instances)"),
+          choice("How much of the past", [["1h", "1 h"], ["24h", "24 h"]], since, (v) => { since = v; takePast(); redraw(); })),
+        el("div", { class: "charts" }, charts(past, forecast,
+          choice("How far ahead", [["1h", "1 h"], ["7d", "7 d"]], ahead, (v) => { ahead = v; takeAhead(); redraw(); }))),
+        el("h2", {}, "Instances"), instances(s),
+        s && el("p", { class: "quiet", id: "durability" }, s.durability));
+    },
   };
 }
 
-function stateOf(i, mixed) {
-  const version = i.version ? `, ${i.version}${mixed ? ` (format ${i.format})` : ""}` : "";
-  const self = version + (i.self ? ", this one" : "");
+const isFresh = (s) => s.numbers.pending === 0 && s.numbers.dead === 0 && !s.numbers.delivered_per_second && !now.history?.delivered.some((v) => v > 0);
+
+function card([id, label, to, number, note, state], n) {
+  return el("li", { key: id }, el("a", { href: to }, el("span", { class: "label" }, label),
+    el("span", { class: "value " + ((n && state?.(n)) || ""), id: "n-" + id }, n ? count(number(n)) : "–"), el("span", { class: "note" }, n ? note(n) : "")));
+}
+
+// What doctor says, and the checks of this instance that fail.
+function attention(s, found) {
+  const c = now.findings, n = c ? c.critical + c.warnings : 0;
+  const rows = [...(s?.failing ?? []).map((f) => ({ check: f.name, state: "critical", detail: f.detail })), ...(found?.findings ?? [])];
+  const head = el("div", { class: "above" }, el("h2", {}, "Needs attention"),
+    el("span", { class: "quiet" }, c?.time ? "checked " + away(c.time) : "being checked", found?.trouble ? "; " + found.trouble : ""));
+  const hidden = n > 0 && !access.rows;
+  return el("section", { class: "card attention", id: "attention", "aria-label": "Needs attention" }, head,
+    rows.length > 0 && el("ul", {}, rows.map((f) => el("li", { key: f.check + f.detail },
+      el("span", { class: "chip " + (f.state === "critical" ? "bad" : "warn") }, f.state === "critical" ? "critical" : "warning"),
+      el("div", { class: "wide" }, places[f.check] ? el("a", { href: "#/" + places[f.check] }, f.check) : el("b", {}, f.check), ": ", f.detail,
+        f.do && el("span", { class: "sub" }, f.do))))),
+    hidden && el("p", {}, `${counted(c.critical, "critical finding")}, ${counted(c.warnings, "warning")}. `,
+      access.tokens && el("button", { type: "button", class: "small", onclick: () => unlock() }, "Unlock to see them")),
+    c?.time && rows.length === 0 && !hidden && el("p", { class: "good" }, "Nothing needs attention."));
+}
+
+// The steps since the first of which anything is known, and at least a sixth of all.
+function known(p) {
+  if (!p) return null;
+  const first = p.delivered.findIndex((v) => v !== null), steps = p.delivered.length;
+  const from = first < 0 ? 0 : Math.min(first, Math.floor(steps * 5 / 6));
+  const cut = (column) => column.slice(from);
+  return { times: cut(p.delivered.map((_, i) => p.from + i * p.step)), cut, since: from > steps / 10 ? "since " + brief((p.from + from * p.step) * 1000).slice(0, -3) : "" };
+}
+
+let drawnPast = {}, drawnAhead = {}; // the same data is the same object: a chart is drawn again for another
+
+function charts(past, f, extra) {
+  if (drawnPast.of !== past) {
+    const k = known(past);
+    drawnPast = { of: past, since: k?.since ?? "", flow: k && [k.times, k.cut(past.delivered), k.cut(past.refused)],
+      late: k && [k.times, ...[past.p50, past.p99].map((c) => k.cut(c).map((v) => (v === null ? null : Math.max(v / 1000, 0.0001))))],
+      held: k && [k.times, k.cut(past.pending)] };
+  }
+  if (drawnAhead.of !== f) {
+    // The first bucket is a part of a minute or an hour: as the others, it is drawn where it would begin.
+    const step = f?.step_seconds, from = (b) => Math.floor(new Date(b.from) / 1000 / step) * step;
+    drawnAhead = { of: f, due: f && [f.buckets.map(from), f.buckets.map((b) => b.messages || null)] };
+  }
+  const d = drawnPast;
+  const open = (i) => {
+    const at = drawnAhead.due[0][i], iso = (seconds) => new Date(seconds * 1000).toISOString().replace(".000Z", "Z");
+    location.hash = `#/pending?due_after=${iso(at)}&due_before=${iso(at + f.step_seconds)}`;
+  };
+  return [
+    el(Chart, { title: "Delivered and refused", series: [["delivered", "one", "/s"], ["refused", "two", "/s"]], data: d.flow, value: rate, since: d.since }),
+    el(Chart, { title: "Lateness without retries", series: [["p50", "one", ""], ["p99", "two", ""]], data: d.late, value: span, unit: span, log: true, since: d.since }),
+    el(Chart, { title: "Pending", series: [["messages", "three", ""]], data: d.held, value: count, since: d.since }),
+    el(Chart, { title: "Due ahead", series: [["messages", "three", ""]], data: drawnAhead.due, bars: true, value: count, open, extra }),
+  ];
+}
+
+function instances(s) {
+  const formats = new Set((s?.instances ?? []).map((i) => i.format ?? 0));
+  return table({
+    rows: s?.instances ?? [], id: (i) => i.name, label: (i) => i.name, nothing: "No instance is known yet.",
+    columns: [
+      { name: "Instance", cell: (i) => el("span", { class: "wide" }, i.name, i.self && el("span", { class: "sub" }, "this one")), sort: (i) => i.name },
+      { name: "State", cell: stateOf, sort: (i) => i.ready },
+      { name: "Version", cell: (i) => (i.version ? i.version + (formats.size > 1 ? ` (format ${i.format})` : "") : "older") },
+      { name: "Started", kind: "tight", cell: (i) => when(i.started) },
+      { name: "Lanes", kind: "n", cell: (i) => count(i.lanes), sort: (i) => i.lanes },
+      { name: "Pending", kind: "n", cell: (i) => count(i.pending), sort: (i) => i.pending },
+      { name: "Delivered", kind: "n", cell: (i) => perSecond(i.delivered_per_second), sort: (i) => i.delivered_per_second ?? -1 },
+      { name: "Refused", kind: "n", cell: (i) => perSecond(i.refused_per_second), sort: (i) => i.refused_per_second ?? -1 },
+      { name: "Oldest overdue", kind: "n", cell: (i) => (i.oldest_seconds > 0 ? span(i.oldest_seconds) : "–"), sort: (i) => i.oldest_seconds },
+    ],
+  });
+}
+
+function stateOf(i) {
   if (i.unproven) return el("span", { class: "bad" }, "unproven: anybody may have said so");
-  if (i.draining) return el("span", { class: "warn" }, "draining" + self);
-  if (!i.ready) return el("span", { class: "warn" }, "starting" + self);
-  return (i.older ? "ready, an older version" : "ready") + self;
+  if (i.draining) return el("span", { class: "warn" }, "draining");
+  return i.ready ? "ready" : el("span", { class: "warn" }, "starting");
 }

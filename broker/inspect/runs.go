@@ -1,0 +1,92 @@
+package inspect
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"delaybroker/broker/journal"
+	"delaybroker/broker/text"
+)
+
+// runSpans are the spans of time in which the last runs are searched, one after the other until there are enough. Most
+// journals hold far more than the last runs of one schedule. Zero is the whole journal.
+var runSpans = []time.Duration{time.Hour, 24 * time.Hour, 0}
+
+// Run is one round of a schedule that has ended.
+type Run struct {
+	Round    int       `json:"round"` // from 1; a round that was missed and skipped has no number
+	ID       string    `json:"id"`
+	Due      time.Time `json:"due,omitzero"`
+	At       time.Time `json:"at"` // when the target had it, or when it became a dead letter
+	Outcome  string    `json:"outcome"`
+	Late     float64   `json:"late_seconds"`
+	Attempts int       `json:"attempts"`
+	Reason   string    `json:"reason,omitempty"`
+}
+
+// Runs are the last runs of a schedule, the newest first.
+type Runs struct {
+	Runs     []Run `json:"runs"`
+	Complete bool  `json:"runs_complete"` // no record is missing since the oldest of them, or at all if they are too few
+}
+
+// Runs searches the journal for the last runs of the series with this generation of its first set. A round that is
+// still retried has not ended, and is not among them. Where nobody keeps a journal, Runs returns a journal.ErrNone.
+func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, error) {
+	allowed, cancel := i.Allowed(ctx)
+	defer cancel()
+	runs, err := i.searchRuns(allowed, series, limit)
+	return runs, Cause(allowed, err)
+}
+
+func (i *Inspector) searchRuns(ctx context.Context, series uint64, limit int) (Runs, error) {
+	runs := Runs{Runs: []Run{}}
+	if err := i.streams.ReadKeys(ctx, i.JetStream); err != nil {
+		return runs, err
+	}
+	now, err := i.journal(nil).Now(ctx)
+	if err != nil {
+		return runs, err
+	}
+	w := i.askWriters(ctx)
+	for _, span := range runSpans {
+		q := journal.Query{Series: series}
+		if span > 0 {
+			q.Since = now.Add(-span)
+		}
+		found := make([]Run, 0, limit+1)
+		j, err := i.searchJournal(ctx, q, w, func(e journal.Entry) error {
+			if found = append(found, runOf(e)); len(found) > limit {
+				found = slices.Delete(found, 0, 1)
+			}
+			return nil
+		})
+		if err != nil {
+			return runs, err
+		}
+		var oldest time.Time
+		if len(found) == limit {
+			oldest = found[0].At
+		}
+		slices.Reverse(found)
+		runs = Runs{Runs: found, Complete: j.completeSince(oldest)}
+		if len(found) == limit {
+			break
+		}
+	}
+	return runs, nil
+}
+
+// completeSince reports whether no record of this time or later is missing.
+func (j Journaled) completeSince(t time.Time) bool {
+	return len(j.Without) == 0 && j.More == 0 && j.GoOn.Sequence == 0 &&
+		!slices.ContainsFunc(j.Holes, func(h journal.Hole) bool { return h.To.After(t) })
+}
+
+func runOf(e journal.Entry) Run {
+	return Run{
+		Round: e.Round, ID: e.ID, Due: e.Due, At: e.At, Outcome: string(e.Outcome()), Late: e.Late.Seconds(),
+		Attempts: e.Attempts(), Reason: text.Printable(e.Reason, 600),
+	}
+}

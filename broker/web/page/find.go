@@ -1,0 +1,84 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/broker/text"
+	"delaybroker/broker/timer/store"
+)
+
+// Found is everything that one word of an application names: a Delay-Id, a key, a target or a Nats-Msg-Id.
+type Found struct {
+	Time    time.Time            `json:"time"`
+	Message *inspect.Whereabouts `json:"message"` // nil unless the word is a Delay-Id
+	Pending []inspect.Waiting    `json:"pending"`
+	Timers  []store.Row          `json:"timers"`
+	Letters []Letter             `json:"letters"`
+	Target  bool                 `json:"target"`  // the word may be a target, or a pattern
+	Partial bool                 `json:"partial"` // not all messages were looked at
+	Trouble []string             `json:"trouble"` // parts that could not be searched
+}
+
+// findShare is how much of the question's time each part of a search may take.
+const findShare = 3
+
+// find searches the lanes, the timers and the dead letters. A part that fails leaves the others as they are.
+func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
+	word := strings.TrimSpace(v.Get("find"))
+	if word == "" {
+		return nil, fmt.Errorf("%w: find: want a Delay-Id, a key, a target or a Nats-Msg-Id", errAsked)
+	}
+	f := Found{
+		Pending: []inspect.Waiting{}, Timers: []store.Row{}, Letters: []Letter{}, Trouble: []string{},
+		Target: message.ValidPattern(word),
+	}
+	line := shell(nil)
+	part := func(name string, search func(ctx context.Context) error) {
+		ctx, cancel := context.WithTimeout(ctx, questionTime/findShare)
+		defer cancel()
+		allowed, cancelAllowed := i.Allowed(ctx)
+		defer cancelAllowed()
+		if err := inspect.Cause(allowed, search(allowed)); err != nil {
+			f.Trouble = append(f.Trouble, name+": "+text.Printable(err.Error(), 300))
+		}
+	}
+	wanted, notID := inspect.ParseWanted(word)
+	if notID == nil {
+		part("the message", func(ctx context.Context) error {
+			w, err := i.Where(ctx, wanted, maxRead, func(uint64, uint64) {})
+			if err == nil && (w.Found || !wanted.Partial) { // many keys look like a part of an id
+				f.Message, line = &w, shell{"where"}.words(word)
+			}
+			return err
+		})
+	}
+	part("pending messages", func(ctx context.Context) error {
+		l, err := i.Pending(ctx, inspect.PendingLook{Find: word, Limit: defaultRows, Most: maxRead})
+		f.Time, f.Partial = l.Time, l.More
+		f.Pending = append(f.Pending, l.Messages...)
+		return err
+	})
+	part("timers", func(ctx context.Context) error {
+		l, err := i.Timers().List(ctx, store.Filter{Key: word}, store.Page{Limit: defaultRows})
+		f.Partial = f.Partial || l.Next > 0
+		f.Timers = append(f.Timers, l.Timers...)
+		return err
+	})
+	part("dead letters", func(ctx context.Context) error {
+		letters, err := i.Letters(ctx)
+		if err != nil {
+			return err
+		}
+		rows, more, err := listLetters(ctx, letters, deadletter.Filter{}, word, defaultRows)
+		f.Letters, f.Partial = append(f.Letters, rows...), f.Partial || more
+		return err
+	})
+	return answer{line.String(), f}, nil
+}

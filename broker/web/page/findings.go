@@ -1,0 +1,107 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"delaybroker/broker/doctor"
+	"delaybroker/broker/text"
+)
+
+const (
+	// findingsEvery is the pause between two checks while somebody looks. A check asks some hundred questions.
+	findingsEvery = time.Minute
+	// findingsTime is how long one may take: longer than an instance needs to take over from one that died.
+	findingsTime = 30 * time.Second
+)
+
+// Findings is what doctor says of the fleet.
+type Findings struct {
+	Time     time.Time        `json:"time"` // zero before the first check
+	Findings []doctor.Finding `json:"findings"`
+	Trouble  string           `json:"trouble,omitempty"` // why there is no newer check
+}
+
+// counts is what whoever sees no rows may know of it: findings name targets.
+type counts struct {
+	Time     time.Time `json:"time"`
+	Critical int       `json:"critical"`
+	Warnings int       `json:"warnings"`
+	Trouble  bool      `json:"trouble"`
+}
+
+// checkOn checks the fleet, as doctor does, until ctx ends.
+func (w *watch) checkOn(ctx context.Context) {
+	checker := session{open: w.cfg.Open}
+	defer checker.close()
+	for {
+		w.check(ctx, &checker)
+		pause := time.NewTimer(findingsEvery)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		case <-w.recheck:
+			pause.Stop()
+		case <-pause.C:
+		}
+	}
+}
+
+// check asks with the rights of the page's user, which are not the broker's: they are not judged.
+func (w *watch) check(ctx context.Context, by *session) {
+	ctx, cancel := context.WithTimeout(ctx, findingsTime)
+	defer cancel()
+	i, err := by.take(ctx)
+	f := Findings{Time: time.Now().UTC(), Findings: []doctor.Finding{}}
+	if err == nil {
+		host := doctor.Host{Version: w.cfg.Version}
+		if w.cfg.Host != nil {
+			host = w.cfg.Host()
+		}
+		host.Probe = doctor.Probe{URL: "this instance", Checks: w.cfg.Checks()}
+		for _, one := range doctor.Gather(ctx, i, host, nil).Findings("rights") {
+			if one.State > doctor.Fine {
+				one.Detail, one.Do = text.Printable(one.Detail, 600), text.Printable(one.Do, 600)
+				f.Findings = append(f.Findings, one)
+			}
+		}
+	}
+	if err == nil && ctx.Err() != nil { // half a check misleads
+		err = ctx.Err()
+	}
+	if err != nil {
+		w.mu.Lock()
+		f = w.found
+		w.mu.Unlock()
+		f.Trouble = "the fleet could not be checked: " + explain(err)
+	}
+	w.mu.Lock()
+	w.found = f
+	w.mu.Unlock()
+	w.send("findings", countsOf(f))
+}
+
+func countsOf(f Findings) counts {
+	c := counts{Time: f.Time, Trouble: f.Trouble != ""}
+	for _, one := range f.Findings {
+		if one.State == doctor.Critical {
+			c.Critical++
+		} else {
+			c.Warnings++
+		}
+	}
+	return c
+}
+
+// findings answers with the last check.
+func (p *Page) findings(w http.ResponseWriter, _ *http.Request) {
+	f := Findings{Findings: []doctor.Finding{}}
+	if watched := p.watched.Load(); watched != nil {
+		watched.mu.Lock()
+		f = watched.found
+		watched.mu.Unlock()
+	}
+	writeJSON(w, http.StatusOK, f)
+}

@@ -1,0 +1,82 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
+)
+
+// maxNotes is how many timers of a selection are named that nothing can be done to, or was not.
+const maxNotes = 20
+
+// pastOfVerb is what became of a timer that an action was done to.
+var pastOfVerb = map[string]string{
+	"cancel": "cancelled", "move": "moved", "fire": "fired", "pause": "paused", "resume": "resumed",
+}
+
+// single is the action on one of the selected timers.
+func (a action) single(t timerRef) action {
+	a.Timers, a.Key, a.Target, a.Generation = nil, t.Key, t.Target, t.Generation
+	return a
+}
+
+// planSelected looks at each selected timer. Those of which nothing can be done are left out.
+func planSelected(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
+	if len(a.Timers) > maxRows || a.All {
+		return plan{}, fmt.Errorf("%w: select %d timers at most", errAsked, maxRows)
+	}
+	var made plan
+	var kept []timerRef
+	var lines []string
+	for _, t := range a.Timers {
+		one := a.single(t)
+		p, err := planTimers(ctx, i, &one)
+		if err != nil {
+			return plan{}, err
+		}
+		if one.Count == 0 {
+			made.note(t.Key + ": " + p.Sentence)
+			continue
+		}
+		kept = append(kept, timerRef{t.Key, t.Target, one.Generation})
+		lines = append(lines, one.Shell)
+	}
+	a.Timers, a.Count, a.Shell = kept, uint64(len(kept)), strings.Join(lines, "\n")
+	made.Sentence = a.Verb + " " + counting(a.Count, "timer")
+	return made, nil
+}
+
+// actSelected does what was planned, one timer after the other. An error ends it: what was done until then is told.
+func actSelected(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
+	var all plan // for its notes
+	n := 0
+	for _, t := range a.Timers {
+		one, err := actTimers(ctx, i, a.single(t))
+		if err != nil && n == 0 {
+			return result{}, err
+		}
+		if err != nil {
+			all.note("then it failed: " + text.Printable(err.Error(), 300))
+			break
+		}
+		if one.Good {
+			n++
+		} else {
+			all.note(t.Key + ": " + one.Sentence)
+		}
+	}
+	return result{
+		Sentence: fmt.Sprintf("%d of %s %s", n, counting(a.Count, "timer"), pastOfVerb[a.Verb]), Notes: all.Notes,
+		Good: uint64(n) == a.Count,
+	}, nil
+}
+
+// note adds a note, unless there are many.
+func (p *plan) note(said string) {
+	if len(p.Notes) < maxNotes {
+		p.Notes = append(p.Notes, text.Printable(said, 600))
+	}
+}

@@ -1,0 +1,46 @@
+// What one message carries.
+
+import { choice, el, facts } from "./dom.js";
+import { access, get } from "./api.js";
+import { bytes } from "./format.js";
+import { refused } from "./view.js";
+
+// The headers and the body of a message. They are asked for by a person, since each look is logged.
+function content(params, redraw) {
+  let shown = null, error = null, form = null;
+  async function load() {
+    try {
+      shown = await get("content", params);
+      error = null;
+    } catch (err) {
+      error = err;
+    }
+    redraw();
+  }
+  function forms(b) {
+    const all = b.text ? [["text", "Text", b.text]] : [];
+    try {
+      all.unshift(["json", "JSON", JSON.stringify(JSON.parse(b.text), null, 2)]);
+    } catch { /* it is none */ }
+    return [...all, ["hex", "Hex", b.hex]];
+  }
+  return () => {
+    if (!access.bodies) return el("p", { class: "quiet" }, "Headers and bodies are hidden: DELAY_HTTP_BODIES=on shows them.");
+    if (error) return refused(error);
+    if (!shown) return el("p", {}, el("button", { type: "button", onclick: load }, "Show headers and body"), el("span", { class: "quiet" }, " The log says who has looked."));
+    const b = shown.body, all = forms(b), one = all.find(([id]) => id === form) ?? all[0];
+    const part = one[0] === "hex" ? b.hex_shown : b.shown;
+    return [
+      el("h2", {}, "Headers"), facts(Object.entries(shown.headers).map(([name, values]) => [name, values.join(", ")])),
+      el("div", { class: "above" }, el("h2", {}, `Body, ${bytes(b.size)}` + (part < b.size ? `, the first ${bytes(part)}` : "")),
+        b.size > 0 && choice("Show the body as", all.map(([id, name]) => [id, name]), one[0], (id) => { form = id; redraw(); })),
+      b.size > 0 ? el("pre", { tabindex: "0", "aria-label": "Body", id: "body" }, one[2]) : el("p", { class: "quiet" }, "It is empty."),
+    ];
+  };
+}
+
+// A view of one thing, with its content below.
+export const withContent = (view, choose) => (params, page) => {
+  const inner = view(params, page), below = content(choose(params), page.redraw);
+  return { ...inner, tree: () => [inner.tree(), el("div", { class: "card content" }, below())] };
+};

@@ -1,0 +1,59 @@
+// The form "publish a delay" shows a line for each language. It publishes nothing.
+
+import { copy, el } from "./dom.js";
+import { get } from "./api.js";
+
+const fields = [["target", "Target", ""], ["when", "After, or at", "1h30m, or 2026-12-24T18:00:00Z"], ["body", "Body", ""]];
+
+export function publish(_, { redraw }) {
+  const given = { target: "orders.expire", when: "30m", body: '{"id":42}' };
+  let known = null, error = null;
+  get("lines").then((v) => { known = v; redraw(); }, (err) => { error = err; redraw(); });
+  return {
+    title: "Publish a delay",
+    stop() {},
+    tree: () => [
+      el("h1", { tabindex: "-1" }, "Publish a delay"),
+      el("p", { class: "quiet" }, "Any client that can publish to JetStream can ask for one. The page itself publishes nothing."),
+      el("form", {
+        class: "search", onsubmit: (e) => e.preventDefault(), oninput: (e) => {
+          Object.assign(given, Object.fromEntries(new FormData(e.currentTarget)));
+          redraw();
+        },
+      }, fields.map(([name, label, hint]) => el("label", {}, label,
+        el("input", { name, defaultValue: given[name], placeholder: hint, autocomplete: "off", spellcheck: "false" })))),
+      el("div", { id: "lines" }, error ? el("p", { class: "bad" }, error.message) : known && lines(known, given.target.trim(), given.when.trim(), given.body)),
+    ],
+  };
+}
+
+function lines(known, target, when, body) {
+  const problem = check(target, when);
+  if (problem) return el("p", { class: "bad", role: "alert" }, problem);
+  const way = isTime(when) ? "at" : "in", subject = `${known.prefix}${way}.${when}.${target}`;
+  const own = { language: "Shell", line: `delaybroker pub '${inShell(target)}' '${inShell(body)}' --${way} ${when}` };
+  const others = known.lines.map((l) => ({ ...l, line: l.line.replace("SUBJECT", () => subject).replace("BODY", () => within(l, body)) }));
+  return [el("p", {}, "Publish to ", el("code", { class: "wide" }, subject)),
+    [own, ...others].map((l) => el("div", { class: "line", key: l.language }, el("b", {}, l.language), el("code", {}, l.line), copy(l.line)))];
+}
+
+const inShell = (text) => text.replaceAll("'", "'\\''");
+
+// The body inside the quotes of a language.
+function within(l, body) {
+  switch (l.language) {
+    case "NATS CLI": return inShell(body);
+    case "JavaScript": case "Python": return body.replaceAll("\\", "\\\\").replaceAll("'", "\\'").replaceAll("\n", "\\n");
+    case "Go": return body.replaceAll("`", "` + \"`\" + `");
+    default: return body;
+  }
+}
+
+function check(target, when) {
+  if (!/^[^\s.*>]+(\.[^\s.*>]+)*$/.test(target)) return "A target is tokens separated by dots, without wildcards.";
+  if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)$/.test(when)) return "";
+  if (!/^(\d+(ms|s|m|h|d|w))+$/.test(when)) return "When? A duration such as 30m or 1h30m, or a time with a zone such as 2026-12-24T18:00:00Z.";
+  return "";
+}
+
+const isTime = (when) => /^\d{4}/.test(when);

@@ -1,0 +1,66 @@
+// A table whose rows can be sorted and selected. What is sorted and selected outlives the next answer.
+
+import { Component, el } from "./dom.js";
+import { counted } from "./format.js";
+
+// Columns are { name, kind, cell, sort }: cell and sort get a row. Rows are known by id(row). If bulk is given, rows can
+// be selected: it gets those selected, and returns buttons. label(row) is the name of a row for a screen reader.
+export class Table extends Component {
+  state = { by: null, down: false, chosen: new Set() };
+
+  sorted() {
+    const { columns, rows } = this.props, { by, down } = this.state;
+    const value = columns.find((c) => c.name === by)?.sort;
+    if (!value) return rows;
+    const order = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a ?? "").localeCompare(String(b ?? ""), "en", { numeric: true }));
+    return [...rows].sort((a, b) => (down ? -1 : 1) * order(value(a), value(b)));
+  }
+
+  sortBy(name) {
+    this.setState(({ by, down }) => ({ by: name, down: by === name && !down }));
+  }
+
+  choose(ids, chosen) {
+    this.setState((s) => {
+      const next = new Set(s.chosen);
+      for (const id of ids) if (chosen) next.add(id); else next.delete(id);
+      return { chosen: next };
+    });
+  }
+
+  head(c) {
+    const { by, down } = this.state;
+    if (!c.sort) return el("th", { scope: "col", class: c.kind }, c.name);
+    const sorted = by === c.name ? (down ? "descending" : "ascending") : null;
+    return el("th", { scope: "col", class: c.kind, "aria-sort": sorted },
+      el("button", { type: "button", class: "sort", onclick: () => this.sortBy(c.name) }, c.name,
+        el("span", { "aria-hidden": "true" }, sorted === "descending" ? " ▾" : sorted ? " ▴" : "")));
+  }
+
+  render({ columns, rows, id, label, nothing, bulk }, { by, chosen }) {
+    if (rows.length === 0) return el("div", { class: "sheet" }, el("p", { class: "none" }, nothing));
+    const picked = rows.filter((r) => chosen.has(id(r))), sortable = columns.filter((c) => c.sort);
+    const all = picked.length === rows.length;
+    return el("div", {},
+      el("div", { class: "tools" },
+        bulk && el("label", { class: "check narrow" }, el("input", { type: "checkbox", checked: all, onchange: () => this.choose(rows.map(id), !all) }), "Select all"),
+        sortable.length > 1 && el("label", { class: "check narrow" }, "Sort by ",
+          el("select", { onchange: (e) => this.setState({ by: e.target.value, down: false }) },
+            el("option", { value: "" }, "as it came"), sortable.map((c) => el("option", { value: c.name, selected: by === c.name }, c.name))))),
+      bulk && picked.length > 0 && el("div", { class: "bulk", role: "group", "aria-label": "Actions for the selection" },
+        el("b", { role: "status" }, counted(picked.length, "row") + " selected"), bulk(picked),
+        el("button", { type: "button", class: "small", onclick: () => this.setState({ chosen: new Set() }) }, "Clear the selection")),
+      el("div", { class: "sheet" }, el("table", {},
+        el("thead", {}, el("tr", {},
+          bulk && el("th", { class: "pick" }, el("input", {
+            type: "checkbox", "aria-label": "Select all rows", checked: all, onchange: () => this.choose(rows.map(id), !all),
+          })), columns.map((c) => this.head(c)))),
+        el("tbody", {}, this.sorted().map((r) => el("tr", { key: id(r), class: chosen.has(id(r)) ? "chosen" : null },
+          bulk && el("td", { class: "pick" }, el("input", {
+            type: "checkbox", "aria-label": "Select " + label(r), checked: chosen.has(id(r)), onchange: (e) => this.choose([id(r)], e.target.checked),
+          })),
+          columns.map((c) => el("td", { class: c.kind, "data-label": c.name }, el("span", {}, c.cell(r) ?? "–")))))))));
+  }
+}
+
+export const table = (props) => el(Table, props);

@@ -1,0 +1,99 @@
+// Named timers, and those of them that recur.
+
+import { el, facts, to, tokens } from "./dom.js";
+import { access } from "./api.js";
+import { buttons } from "./act.js";
+import { count, span } from "./format.js";
+import { brief, exactly, moment, when } from "./time.js";
+import { asking, dueFields, limitField, more, targetField } from "./view.js";
+import { table } from "./table.js";
+import { withContent } from "./content.js";
+
+const noun = (t) => (t.recurring ? "schedule" : "timer");
+const stateOf = (t) => t.state ?? t.outcome;
+const ref = (t) => ({ key: t.key, target: t.target, generation: t.generation });
+
+function timerButtons(t, again) {
+  const can = { pending: ["cancel", "move", "fire", ...(t.recurring ? ["pause"] : [])], paused: ["cancel", "resume"] }[stateOf(t)] ?? [];
+  return el("span", { class: "acts" }, buttons(can.map((verb) => ({ verb, noun: noun(t), name: t.key, deed: ref(t) })), again));
+}
+
+// Actions for the selected rows.
+const bulk = (verbs, again) => (rows) => buttons(verbs.map((verb) => ({ verb, noun: noun(rows[0]), n: rows.length, deed: { timers: rows.map(ref) } })), again);
+
+const recurs = (t) => t.recurring && `${t.recurring.table}, round ${t.recurring.round}`;
+
+export const timerTable = (rows, nothing, again) => table({
+  rows, nothing, id: (t) => `${t.key} ${t.target}`, label: (t) => t.key, bulk: access.actions && bulk(["cancel", "move"], again),
+  columns: [
+    { name: "Key", cell: (t) => to(t.key, "timer", { key: t.key, target: t.target }), sort: (t) => t.key },
+    { name: "Target", cell: (t) => el("span", { class: "wide" }, tokens(t.target), t.recurring && el("span", { class: "sub" }, recurs(t))), sort: (t) => t.target },
+    { name: "Due", kind: "tight", cell: (t) => when(t.due), sort: (t) => t.due },
+    { name: "State", kind: "tight", cell: (t) => t.became || stateOf(t), sort: (t) => t.became || stateOf(t) },
+    { name: "Bytes", kind: "n", cell: (t) => count(t.size), sort: (t) => t.size },
+    { name: "", kind: "act", cell: (t) => timerButtons(t, again) },
+  ],
+});
+
+export const timers = asking({
+  title: "Named timers", about: "In the order in which they were set.", path: "timers",
+  fields: [["key", "Key", "order-*"], targetField, ...dueFields, ["state", "State", "", ["pending", "paused", "fired", "cancelled", "all"]],
+    ["kind", "Kind", "", ["once", "all"]], limitField],
+  draw(d, params, again) {
+    const deed = { all: true, key: params.key, target: params.target, due_after: params.due_after, due_before: params.due_before };
+    const rows = params.kind === "all" ? d.timers : d.timers.filter((t) => !t.recurring);
+    return [
+      params.target && (params.state ?? "pending") === "pending" && access.actions
+        && el("p", { class: "acts" }, "All that match: ", buttons(["cancel", "move"].map((verb) => ({ verb, noun: "timer", all: true, deed })), again)),
+      timerTable(rows, "No such timers.", again),
+      rows.length < d.timers.length && el("p", { class: "quiet" }, `${count(d.timers.length - rows.length)} that recur are under Schedules.`),
+      d.next && more("timers", { ...params, after: d.next }),
+    ];
+  },
+});
+
+export const schedules = asking({
+  title: "Schedules", about: "Recurring timers, oldest entry first.", path: "schedules", fields: [["key", "Name", "night*"], targetField, limitField],
+  draw: (d, params, again) => [
+    table({
+      rows: d.schedules, nothing: "No schedules.", id: (t) => `${t.key} ${t.target}`, label: (t) => t.key,
+      bulk: access.actions && bulk(["cancel", "pause", "resume"], again),
+      columns: [
+        { name: "Name", cell: (t) => to(t.key, "timer", { key: t.key, target: t.target }), sort: (t) => t.key },
+        { name: "Target", cell: (t) => el("span", { class: "wide" }, tokens(t.target)), sort: (t) => t.target },
+        { name: "Recurs", cell: (t) => el("span", {}, t.recurring.table, t.recurring.set && el("span", { class: "sub" }, "set " + t.recurring.set)), sort: (t) => t.recurring.table },
+        { name: "Round", kind: "n", cell: (t) => count(t.recurring.round), sort: (t) => t.recurring.round },
+        { name: "Due", kind: "tight", cell: (t) => (t.recurring.paused ? "paused" : when(t.due)), sort: (t) => t.due },
+        { name: "Then", kind: "then", cell: (t) => el("span", {}, t.next.map(next)) },
+        { name: "", kind: "act", cell: (t) => timerButtons(t, again) },
+      ],
+    }),
+    d.next && more("schedules", { ...params, after: d.next }),
+  ],
+});
+
+// A planned time. What the clocks of its own zone show then is its title.
+const next = (n) => el("time", { class: "next", datetime: n.at, title: n.clock }, brief(n.at), n.clocks_changed_seconds && el("span", { class: "warn" }, " (clocks changed)"));
+
+// The last runs of a schedule, as the journal has them.
+const runs = (t) => [el("h2", {}, "Last runs"), t.trouble ? el("p", { class: "quiet" }, t.trouble) : table({
+  rows: t.runs, nothing: "The journal has no run yet.", id: (r) => r.id, label: (r) => `run ${r.round}`,
+  columns: [
+    { name: "Round", kind: "n", cell: (r) => (r.round ? count(r.round) : "–"), sort: (r) => r.round },
+    { name: "Due", kind: "tight", cell: (r) => when(r.due), sort: (r) => r.due },
+    { name: "Outcome", kind: "tight", cell: (r) => el("span", { class: "chip " + (r.outcome === "delivered" ? "good" : "bad") }, r.outcome), sort: (r) => r.outcome },
+    { name: "Late by", kind: "n", cell: (r) => span(r.late_seconds), sort: (r) => r.late_seconds },
+    { name: "Attempts", kind: "n", cell: (r) => count(r.attempts), sort: (r) => r.attempts },
+    { name: "Message", cell: (r) => to(r.id, "where", { id: r.id }) },
+    { name: "Reason", cell: (r) => el("span", { class: "wide" }, r.reason || "–") },
+  ],
+}), t.runs && !t.runs_complete && el("p", { class: "quiet" }, "The journal is not complete: a run may be missing.")];
+
+export const timer = withContent(asking({
+  title: "One timer", about: "Its state, as long as its history is kept.", path: "timer",
+  draw: (t, _, again) => [el("div", { class: "card" }, facts([
+    ["Key", t.key], ["Target", t.target], ["State", t.became ? `${t.outcome} (${t.became})` : t.outcome], ["Due", exactly(t.due)],
+    ["Recurs", recurs(t)], ["Generation", t.generation && String(t.generation)], ["Reason", t.why], ["As of", moment(t.at)],
+  ]), timerButtons(t, again)), t.recurring && runs(t)],
+}), (params) => ({ key: params.key, target: params.target }));
+

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
+	"delaybroker/cmd/terminal"
+)
+
+const (
+	defaultRuns = 5
+	maxRuns     = 1000
+)
+
+// lastRuns reads the last runs of a schedule from the journal. It connects once more, since a tenant may look at its
+// schedules and not at the journal.
+func (a *app) lastRuns(cmd *cobra.Command, series uint64, limit int) (runs inspect.Runs, err error) {
+	if limit == 0 {
+		return runs, nil
+	}
+	err = a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
+		runs, err = i.Runs(ctx, series, limit)
+		return err
+	})
+	return runs, err
+}
+
+// showRuns prints the last runs, or why they are not known.
+func (a *app) showRuns(r inspect.Runs, problem error) error {
+	switch {
+	case problem != nil:
+		_, err := fmt.Fprintf(a.Err, "the last runs are not known: %s\n", text.Printable(problem.Error(), 600))
+		return err
+	case r.Runs == nil: // --runs 0
+		return nil
+	}
+	if len(r.Runs) > 0 {
+		fmt.Fprintln(a.Out, "\nlast runs")
+		t := a.Sheet([]terminal.Column{
+			{Name: "round"}, {Name: "due", Least: 20}, {Name: "outcome", Least: 9}, {Name: "late"},
+			{Name: "attempts", Drop: 2}, {Name: "reason", Drop: 1, Least: 12, Wrap: true},
+		})
+		for _, run := range r.Runs {
+			due, late := "-", "-"
+			if !run.Due.IsZero() {
+				due, late = text.Second(run.Due), lateness(time.Duration(run.Late*float64(time.Second)))
+			}
+			t.Add(run.Round, due, run.Outcome, late, run.Attempts, terminal.OrDash(run.Reason))
+		}
+		t.Print()
+	}
+	said := terminal.Counted(len(r.Runs), "run") + " in the journal"
+	if !r.Complete {
+		said += "; records may be missing, see delaybroker journal"
+	}
+	_, err := fmt.Fprintln(a.Err, said)
+	return err
+}

@@ -1,0 +1,9 @@
+package clients
+
+import (
+	"testing"
+
+	"delaybroker/test/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -1,0 +1,300 @@
+package page_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/natstest"
+)
+
+// actsOnSelection selects two of three timers by the keyboard, and cancels both at once.
+func actsOnSelection(t *testing.T, browser context.Context, c *scene) {
+	for _, key := range []string{"pick-1", "pick-2", "pick-3"} {
+		c.timer(key, "orders.picked", "2h")
+	}
+	b := open(t, browser, c.url, "#/timers?key=pick-*", 1280, 900, "light")
+	b.unlock()
+	b.until(`document.querySelectorAll("tbody tr").length === 3`)
+	for _, key := range []string{"pick-1", "pick-3"} {
+		b.tabTo(fmt.Sprintf(`input[aria-label="Select %s"]`, key))
+		b.run(chromedp.KeyEvent(" "))
+	}
+	b.until(`document.querySelector(".bulk b")?.textContent === "2 rows selected"`)
+	b.press("main .bulk", "Cancel")
+	b.until(`document.querySelector("#plan")?.textContent === "cancel 2 timers"`)
+	if got := value[string](b, `document.querySelector("dialog h2").textContent`); got != "Cancel 2 timers?" {
+		t.Errorf("the dialog asks %q", got)
+	}
+	if lines := value[string](b, `document.querySelector("dialog code").textContent`); strings.Count(lines, "\n") != 1 ||
+		!strings.HasSuffix(lines, " pick-3 orders.picked") {
+		t.Errorf("the lines for a shell are %q", lines)
+	}
+	b.press("dialog", "Cancel 2 timers")
+	b.until(`document.querySelector("#done")?.textContent === "2 of 2 timers cancelled"`)
+	b.press("dialog", "Done")
+	b.until(`document.querySelectorAll("tbody tr").length === 1`)
+	if left := value[string](b, `document.querySelector("tbody a").textContent`); left != "pick-2" {
+		t.Errorf("%s is left, want pick-2", left)
+	}
+	b.until(`!document.querySelector(".bulk")`)
+}
+
+// sortsRows sorts by a head, by the keyboard, and back.
+func sortsRows(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/timers?key=order-*&target=orders.remind", 1280, 900, "light")
+	b.until(`document.querySelectorAll("tbody tr").length >= 29`)
+	first := func() string { return value[string](b, `document.querySelector("tbody a").textContent`) }
+	b.tabTo(`th button.sort`)
+	b.run(chromedp.KeyEvent("\r"))
+	b.until(`document.querySelector("th").getAttribute("aria-sort") === "ascending"`)
+	if got := first(); got != "order-0" {
+		t.Errorf("the first of the keys is %s, want order-0", got)
+	}
+	b.run(chromedp.KeyEvent("\r"))
+	b.until(`document.querySelector("th").getAttribute("aria-sort") === "descending"`)
+	if got := first(); got != "order-29" {
+		t.Errorf("the last of the keys is %s, want order-29", got)
+	}
+}
+
+// switchesZone shows the same time in the person's zone and in UTC: in tables, in facts and on the axes.
+func switchesZone(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/timer?key=order-5&target=orders.remind", 1280, 900, "light")
+	b.run(emulation.SetTimezoneOverride("America/New_York"), chromedp.Reload())
+	b.until(`document.querySelector("dl time")`)
+	due := func() string { return value[string](b, `document.querySelector("dl time").textContent`) }
+	if got := due(); !strings.Contains(got, " -05:00 (in ") {
+		t.Errorf("in New York it is due %s", got)
+	}
+	b.press("header", "UTC")
+	b.until(`document.querySelector("dl time").textContent.includes(" UTC (in ")`)
+	iso := value[string](b, `document.querySelector("dl time").getAttribute("datetime").slice(0, 19).replace("T", " ")`)
+	if got := due(); !strings.HasPrefix(got, iso) {
+		t.Errorf("in UTC it is due %s, want %s", got, iso)
+	}
+	b.run(chromedp.Reload()) // it is remembered
+	b.until(`document.querySelector("dl time")?.textContent.includes(" UTC (in ")`)
+}
+
+// timesMoveOn: nothing is asked again, and what is due comes nearer.
+func timesMoveOn(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/timers?key=order-8", 1280, 900, "light")
+	b.until(`document.querySelector("tbody time")`)
+	before := value[string](b, `document.querySelector("tbody time").textContent`)
+	b.until(fmt.Sprintf(`document.querySelector("tbody time").textContent !== %q`, before))
+	b.until(`/^updated [1-9]\d*s ago$/.test(document.querySelector(".age span").textContent)`)
+	b.press("main .age", "Update")
+	b.until(`document.querySelector(".age span").textContent === "updated now"`)
+}
+
+// staleNumbers cuts the broker off: the numbers stay, and look as if they were old.
+func staleNumbers(t *testing.T, browser context.Context, c *scene) {
+	to, err := url.Parse(c.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.FlushInterval = -1
+	front := httptest.NewServer(proxy)
+	t.Cleanup(front.Close)
+	b := open(t, browser, front.URL+"/", "#/", 1280, 900, "light")
+	color := func() string { return value[string](b, `getComputedStyle(document.querySelector("#n-pending")).color`) }
+	b.until(`/\d/.test(document.querySelector("#n-pending").textContent)`)
+	fresh := color()
+	b.mayBeRefused()
+	front.CloseClientConnections()
+	front.Close()
+	b.until(`document.querySelector("#ready").textContent === "no connection"`)
+	b.until(`/has not answered since .* Other instances: east-/.test(document.querySelector("#trouble").textContent)`)
+	if color() == fresh {
+		t.Errorf("the numbers are still %s", fresh)
+	}
+}
+
+// showsFindings shows what doctor finds, with a link to where that is looked at.
+func showsFindings(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/", 1280, 900, "dark")
+	b.until(`[...document.querySelectorAll("#attention li")]
+		.some((li) => /dead letters: \d+ in DELAY_DEAD/.test(li.textContent))`)
+	b.click(`[...document.querySelectorAll("#attention a")].find((a) => a.textContent === "dead letters")`)
+	b.until(`location.hash === "#/dead" && document.querySelector("tbody tr")`)
+}
+
+// opensMinute chooses a minute of what is due ahead by arrow keys, and opens what is due then.
+func opensMinute(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/", 1280, 900, "light")
+	b.until(`document.querySelectorAll("figure canvas").length === 4`)
+	b.tabTo(`.plot.opens`)
+	for range 12 {
+		b.run(chromedp.KeyEvent(kb.ArrowRight))
+	}
+	b.until(`/^\d\d:\d\d:00, messages \d/.test(document.querySelector(".plot.opens").getAttribute("aria-valuetext"))`)
+	b.run(chromedp.KeyEvent("\r"))
+	b.until(`document.querySelectorAll("tbody tr").length > 10`)
+	outside := value[string](b, `(() => {
+		const params = new URLSearchParams(location.hash.split("?")[1]);
+		const [from, to] = [new Date(params.get("due_after")), new Date(params.get("due_before"))];
+		return [...document.querySelectorAll("tbody time")].map((n) => new Date(n.getAttribute("datetime")))
+			.filter((at) => !(at >= from && at < to)).concat(to - from === 60000 ? [] : ["not a minute"]).join(" ");
+	})()`)
+	if outside != "" {
+		t.Errorf("due at another time: %s", outside)
+	}
+}
+
+// searchesEverywhere finds a message by each of its names, from any view.
+func searchesEverywhere(t *testing.T, browser context.Context, c *scene) {
+	c.publish("delay.2h.orders.found", "{}", nats.Header{"Nats-Msg-Id": {"my-own-id"}})
+	c.timer("my-own-key", "orders.keyed", "2h")
+	b := open(t, browser, c.url, "#/lanes", 1280, 900, "light")
+	look := func(word, view, want string) {
+		t.Helper()
+		b.view(view)
+		b.until(`document.querySelector("main h1")`)
+		b.run(chromedp.Evaluate(`document.activeElement.blur(), document.querySelector("#find").reset()`, nil))
+		b.run(input.DispatchKeyEvent(input.KeyRawDown).WithKey("/"), input.DispatchKeyEvent(input.KeyUp).WithKey("/"))
+		b.until(`document.activeElement.matches("#find input")`)
+		b.run(chromedp.KeyEvent(word), chromedp.KeyEvent("\r"))
+		b.until(fmt.Sprintf(`document.querySelector("main h1").textContent === "Search" &&
+			!document.querySelector("[aria-busy]") && document.querySelector("#rows").textContent.includes(%q)`, want))
+	}
+	look("my-own-id", "#/lanes", "orders.found")
+	look("my-own-key", "#/dead", "orders.keyed")
+	look("orders.found", "#/publish", "my-own-id")
+	id := value[string](b, `[...document.querySelectorAll("tbody a")]
+		.find((a) => a.textContent.startsWith("DELAY_2h-")).textContent`)
+	look(id, "#/", "waiting, due in")
+	look("nobody-has-this", "#/targets", "Nothing is named nobody-has-this.")
+}
+
+// namesButtons: each button in a row says to a screen reader which row it acts on, and what destroys is red.
+func namesButtons(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/timers?key=order-1*", 1280, 900, "light")
+	b.unlock()
+	b.until(`document.querySelectorAll("tbody tr").length >= 11`)
+	b.until(`document.querySelector('button[aria-label="Cancel timer order-11"]') &&
+		document.querySelector('button[aria-label="Fire timer order-11 now"]')`)
+	if twice := value[int](b, `(() => {
+		const names = [...document.querySelectorAll("main button, main input")]
+			.map((b) => b.getAttribute("aria-label") ?? b.textContent);
+		return names.length - new Set(names).size;
+	})()`); twice > 7 { // the fields of the search have labels instead
+		t.Errorf("%d buttons have the name of another one", twice)
+	}
+	red := value[string](b, `getComputedStyle(document.querySelector("td .danger")).color`)
+	b.press("main td", "Cancel")
+	b.until(`document.querySelector("#do")`)
+	if got := value[string](b, `getComputedStyle(document.querySelector("#do")).backgroundColor`); got != red {
+		t.Errorf("the button that cancels is %s, want %s", got, red)
+	}
+}
+
+func unknownView(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/foo", 1280, 900, "light")
+	b.until(`document.querySelector("h1").textContent === "There is no such view"`)
+}
+
+// showsBodies looks at the body of a pending message and of a timer. The log says who has looked at which.
+func showsBodies(t *testing.T, browser context.Context, c *scene) {
+	c.publish("delay.2h.orders.carried", `{"secret":"pending"}`, nats.Header{"X-Own": {"mine"}})
+	c.timer("carried", "orders.carried", "2h")
+	b := open(t, browser, c.url, "#/pending?target=orders.carried", 1280, 900, "light")
+	b.unlock()
+	b.until(`document.querySelectorAll("tbody tr").length === 2`)
+	b.click(`[...document.querySelectorAll("tbody a")].find((a) => a.textContent.startsWith("DELAY_2h-"))`)
+	b.until(`document.querySelector("main h1").textContent === "One message"`)
+	b.press("main", "Show headers and body")
+	b.until(`document.querySelector("pre#body")?.textContent.includes('"secret": "pending"')`)
+	b.until(`document.querySelector(".content dl").textContent.includes("X-Ownmine")`)
+	b.view("#/timer?key=carried&target=orders.carried")
+	b.until(`document.querySelector("main h1").textContent === "One timer"`)
+	b.press("main", "Show headers and body")
+	b.until(`document.querySelector("pre#body")?.textContent.includes('"key": "carried"')`)
+	for _, want := range []string{"who=ann", "stream=DELAY_2h", "stream=DELAY_TIMERS"} {
+		if !strings.Contains(c.log.String(), want) {
+			t.Errorf("the log does not say %s:\n%s", want, c.log)
+		}
+	}
+	if strings.Contains(c.log.String(), "secret") {
+		t.Error("the log has the body")
+	}
+}
+
+// editsLetter gives a letter that could not be read a time, drops a header and changes the body. Until it is resent the
+// letter stays, and what arrives is what was written, to the byte.
+func editsLetter(t *testing.T, browser context.Context, c *scene) {
+	sub := c.subscribe("orders.edited")
+	c.publish("delayin.never.orders.edited", `{"id":1}`, nats.Header{"X-Drop": {"gone"}, "X-Keep": {"kept"}})
+	b := open(t, browser, c.url, "#/letters?target=orders.edited", 1280, 900, "light")
+	b.unlock()
+	for value[int](b, `document.querySelectorAll("tbody tr").length`) != 1 {
+		b.press("main .age", "Update")
+		b.until(`!document.querySelector("[aria-busy]")`)
+	}
+	b.click(`document.querySelector("tbody a")`)
+	b.until(`document.querySelector("main h1").textContent === "One dead letter"`)
+	b.press("main", "Edit and resend")
+	b.until(`document.querySelector("dialog textarea[name=headers]")?.value.includes("X-Drop: gone")`)
+	if body := value[string](b, `document.querySelector("dialog textarea[name=body]").value`); body != `{"id":1}` {
+		t.Errorf("the body to edit is %q", body)
+	}
+	b.run(chromedp.Evaluate(`(() => {
+		const set = (name, to) => { document.querySelector("dialog textarea[name=" + name + "]").value = to(
+			document.querySelector("dialog textarea[name=" + name + "]").value) };
+		set("headers", (text) => text.replace("X-Drop: gone", "X-Set: ü"));
+		set("body", () => "changed\nü");
+	})()`, nil))
+	b.click(`document.querySelector("dialog input[name=now]")`)
+	b.press("dialog", "Next: preview")
+	b.until(`document.querySelector("#plan")?.textContent === "resend 1 dead letter"`)
+	line := value[string](b, `document.querySelector("dialog code").textContent`)
+	for _, want := range []string{" --drop-header X-Drop", " --header 'X-Set: ü'", " --body '-'", " --now"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("the line for a shell lacks %s: %s", want, line)
+		}
+	}
+	if _, err := sub.NextMsg(100 * time.Millisecond); err == nil {
+		t.Error("the preview has resent it")
+	}
+	b.press("dialog", "Resend dead letter")
+	b.until(`document.querySelector("#done")?.textContent === "1 of 1 dead letter resent"`)
+	m, err := sub.NextMsg(natstest.Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(m.Data) != "changed\nü" || m.Header.Get("X-Drop") != "" || m.Header.Get("X-Set") != "ü" ||
+		m.Header.Get("X-Keep") != "kept" {
+		t.Errorf("it was delivered with %v and %q", m.Header, m.Data)
+	}
+	b.press("dialog", "Done")
+	b.until(`document.querySelector("main .none")?.textContent.startsWith("There is no such letter")`)
+}
+
+// showsRuns shows the last runs of a schedule with what became of them.
+func showsRuns(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/timer?key=beat&target=orders.beat", 1280, 900, "light")
+	for value[int](b, `document.querySelectorAll("tbody tr").length`) < 2 {
+		b.press("main .age", "Update")
+		b.until(`!document.querySelector("[aria-busy]")`)
+	}
+	row := value[string](b, `document.querySelector("tbody tr").textContent`)
+	if !strings.Contains(row, "delivered") || !strings.Contains(row, "ms") {
+		t.Errorf("the newest run is %s", row)
+	}
+	rounds := value[[]int](b, `[...document.querySelectorAll("tbody tr")].map((r) => parseInt(r.cells[0].textContent))`)
+	if rounds[0] != rounds[1]+1 {
+		t.Errorf("the rounds are %v, want the newest first", rounds)
+	}
+}
