@@ -35,7 +35,7 @@ func (a commitAnswer) handle(w *worker, m moment) {
 	done := w.commits.finish(a, w.reading, m.local)
 	switch {
 	case errors.Is(a.err, lane.ErrHistory):
-		w.reading.Invalidate(a.epoch) // the reader may be waiting for us, and would hear nothing
+		w.reading.Invalidate(a.epoch) // the reader may be waiting for us, and would not learn of it
 	case a.err != nil:
 		w.notes.Log(slog.LevelWarn, "committing; trying again", "sequence", a.upTo, "err", a.err)
 	case done:

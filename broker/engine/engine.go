@@ -32,10 +32,10 @@ const (
 	// apiTimeout is how long the JetStream API may take to answer.
 	apiTimeout = 5 * time.Second
 
-	// refusalsEvery is how often the log says of one target that it refuses, and mostRefusing of how many targets in that
-	// time, and one more: subjects with ids in them would fill the log.
+	// refusalsEvery is how often the log says of one target that it refuses, and maxRefusing of how many targets in
+	// that time, and one more: subjects with ids in them would fill the log.
 	refusalsEvery = time.Minute
-	mostRefusing  = 64
+	maxRefusing   = 64
 )
 
 // Engine works the lanes that this instance owns. Make one with New; Run does the work.
@@ -80,7 +80,7 @@ func New(cfg Config) *Engine {
 	log := cfg.Settings.Log
 	return &Engine{
 		Config: cfg, names: cfg.Keys.Policy.Names, log: log, ready: make(chan struct{}),
-		refusals: ratelog.NewKeyed(log, refusalsEvery, mostRefusing),
+		refusals: ratelog.NewKeyed(log, refusalsEvery, maxRefusing),
 	}
 }
 

@@ -65,7 +65,7 @@ func TestOldest(t *testing.T) {
 func TestRoomForUnprovenMessages(t *testing.T) {
 	f, local := someFlights(), time.Now()
 	var all []*flight
-	for range unprovenMost {
+	for range maxUnproven {
 		fl := &flight{size: 1, unproven: &unproven{incoming: message.Incoming{}}}
 		all = append(all, fl)
 		if !f.await(fl, local) || !f.await(fl, local.Add(time.Second)) {
@@ -78,7 +78,7 @@ func TestRoomForUnprovenMessages(t *testing.T) {
 	}
 	f.proven(more)
 	f.proven(all[0])
-	if large := (&flight{size: unprovenMostBytes, unproven: new(unproven)}); f.await(large, local) {
+	if large := (&flight{size: maxUnprovenBytes, unproven: new(unproven)}); f.await(large, local) {
 		t.Error("there is room for more bytes than there may be")
 	}
 }

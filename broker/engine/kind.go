@@ -74,7 +74,7 @@ func (plainLane) commit(ctx context.Context, c *committer, todo commit) error {
 
 // idle counts the lane's messages while the lane is not being read.
 func (plainLane) idle(w *worker, m moment) time.Duration {
-	if w.hungry(m.local) {
+	if w.wantsMore(m.local) {
 		return forever
 	}
 	return w.count(m.local, countEvery)

@@ -20,7 +20,7 @@ func TestStampsThatFallBack(t *testing.T) {
 	}
 	store(1, 3*time.Second) // by the fast leader
 	for seq := range uint64(299) {
-		if !w.hungry(base) {
+		if !w.wantsMore(base) {
 			t.Fatalf("after %d messages it waits for the first to be due", seq+1)
 		}
 		store(seq+2, 8*time.Second)

@@ -45,10 +45,10 @@ func (w *worker) count(local time.Time, every time.Duration) time.Duration {
 	return every
 }
 
-// judge counts what the look of a commit tells about the deliveries before it.
+// judge counts deliveries that the look of a commit proves to have been early.
 func (w *worker) judge(s lane.Sample) {
-	told, wasEarly := w.early.Judge(w.clock.Base(), s)
-	if told {
+	judged, wasEarly := w.early.Judge(w.clock.Base(), s)
+	if judged {
 		w.engine.Tally.Judged.Add(1)
 	}
 	if wasEarly {

@@ -75,7 +75,7 @@ func (e *Engine) own(
 func (e *Engine) readCursor(ctx context.Context) timer.Cursor {
 	c, err := e.Timers.ReadCursor(ctx)
 	if err != nil {
-		e.log.Warn("the cursor of the timers cannot be read, or somebody else wrote it; reading all timers anew", "err", err)
+		e.log.Warn("the cursor of the timers cannot be read, or somebody else wrote it; reading all timers again", "err", err)
 	}
 	return c
 }

@@ -214,7 +214,7 @@ func (e stored) handle(w *worker, m moment) {
 	if s.kind == arrive {
 		w.countMove(f, m)
 	}
-	if sent.kind == hop && a.refusal() { // afterStore has decided the next step anew
+	if sent.kind == hop && a.refusal() { // afterStore has decided the next step
 		w.date(f, s)
 	}
 	w.apply(f, s, m)
@@ -233,14 +233,14 @@ func (w *worker) countMove(f *flight, m moment) {
 	}
 }
 
-// checked is the result of reading the copy that a stream says it has.
+// checked is the event that a copy which a stream reports has been read.
 type checked struct {
 	*flight
 	ours bool
 	err  error
 }
 
-// check reads the copy that a stream says it has. The ids of all publishers of a stream, clients included, share one
+// check reads the copy that a stream reports. The ids of all publishers of a stream, clients included, share one
 // space: a client that guesses an id could make us believe that our message is stored, and purge it. So a copy counts
 // only if it is our own message: under an internal subject, with our seal, and at this hop of its way.
 func (w *worker) check(f *flight) {
@@ -319,8 +319,8 @@ func (w *worker) fire(f *flight, m moment) {
 	})
 }
 
-// MayDeliver reports whether a message that waits for its turn may still be sent: the lane is ours, and goes on. It is
-// asked from any goroutine.
+// MayDeliver reports whether a message that waits for its turn may be sent: the lane is ours, and is not stopping. It
+// is asked from any goroutine.
 func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() }
 
 func (e delivered) handle(w *worker, m moment) {

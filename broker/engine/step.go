@@ -75,7 +75,7 @@ type moment struct {
 	inFlight int       // messages in memory
 	crowded  bool      // many messages are in memory already: see holdOrSpill
 	pauses   *pause.List
-	parks    bool                    // the stream for what is paused takes messages, as far as is known: see parking
+	parks    bool                    // the stream of paused messages answers, as far as is known: see parking
 	works    func(levels.Level) bool // whether this instance works the lane of a level now
 }
 
@@ -88,7 +88,7 @@ type step struct {
 	why   *message.Problem // dead
 	pause string           // park: the pause to wait for
 	note  *note            // to be logged, if not too often
-	about string           // the target that the note is told apart by; empty if its text does that
+	about string           // the target by which the log limits the note; empty to limit it by its text
 }
 
 // stepKind is one of a closed set: a new feature is a new decision, not a new loop.
@@ -96,7 +96,7 @@ type stepKind int
 
 // The steps.
 const (
-	hold     stepKind = iota // on the wheel until then; the next step is decided anew
+	hold     stepKind = iota // on the wheel until then; then the next step is decided
 	backOff                  // as hold; the wait grows each time
 	pace                     // wait for a turn at the target's rate
 	awaitKey                 // wait until its seal can be judged
@@ -106,11 +106,11 @@ const (
 	park                     // into the lane of a pause
 	dead                     // to the dead letters
 	repeat                   // the same publish once more
-	check                    // read the copy that a stream says it has
+	check                    // read the copy that a stream reports
 	renew                    // the same publish under another id
 	fire                     // to the target
 	arrive                   // it has arrived elsewhere: let it go
-	examine                  // of a timer: read what is true of it, or of the rounds before
+	examine                  // of a timer: read its state, or whether the rounds before are settled
 	claim                    // of a timer: store that it fires
 	claimed                  // of a timer: that is stored
 	remove                   // of a timer: remove its entry

@@ -106,7 +106,7 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 			f.timer.Stage, f.timer.Entry, f.timer.What, f.timer.Left = role.Settled, 7, entry.Missed, 1
 			w.flights.underway++
 			w.remove(f)
-			told{w.timers.queue[len(w.timers.queue)-1], answer}.handle(w, w.moment(now))
+			outcomeStored{w.timers.queue[len(w.timers.queue)-1], answer}.handle(w, w.moment(now))
 		}
 		if got := w.engine.Tally.Missed.Load(); got != tt.want {
 			t.Errorf("%s: %d are counted, want %d", name, got, tt.want)

@@ -20,8 +20,8 @@ const (
 	// turnItems is how many messages are read before the loop looks at the time again.
 	turnItems = 256
 
-	// haltGlance is how often messages that wait for the end of a pause are looked at.
-	haltGlance = 20 * time.Millisecond
+	// haltPoll is how often messages that wait for the end of a pause are looked at.
+	haltPoll = 20 * time.Millisecond
 
 	forever = time.Duration(1<<63 - 1)
 )
@@ -44,12 +44,12 @@ type worker struct {
 	clock   *leaderClock
 	parking parking
 
-	tells
+	meters
 	loop
 }
 
-// tells are what a worker tells of its work.
-type tells struct {
+// meters measure a worker's work.
+type meters struct {
 	early  stats.Early
 	gauge  *stats.Gauge // read by Status
 	counts *stats.Lane  // read by Status
@@ -91,8 +91,8 @@ func (e *Engine) newWorker(l streams.Spec, kind laneKind, by lease.Lease, from l
 		engine: e, lane: l, plan: planOf(e.Settings, kind, l.Delay), lease: by, log: log, notes: ratelog.New(log),
 		reading: newReading(reader, l.Delay, source.cursor, from.Next), flights: newFlights(room), clock: clock,
 		commits: newCommitter(l.Stream, kind, e.JetStream.API, e.JetStream.Sample), timers: newTimers(e.Timers),
-		tells: tells{gauge: stats.NewGauge(clock.Base()), counts: e.roster.countOf(l)},
-		loop:  loop{mail: newMailbox[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
+		meters: meters{gauge: stats.NewGauge(clock.Base()), counts: e.roster.countOf(l)},
+		loop:   loop{mail: newMailbox[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
 	}
 	room.OnRoom(w.wake)
 	w.backlog = newBacklog(&e.order, w.wake)
@@ -129,7 +129,7 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 	items, epochs := w.reading.Items(), w.reading.Epochs()
 	if w.stopped.Load() {
 		items, epochs = nil, nil
-	} else if !w.hungry(time.Now()) || !w.lease.Held() {
+	} else if !w.wantsMore(time.Now()) || !w.lease.Held() {
 		items = nil
 	}
 	select {
@@ -139,7 +139,7 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 		return false
 	case <-w.lease.Beats():
 	case <-w.ping:
-	case <-w.mail.Bell():
+	case <-w.mail.Signal():
 	case <-w.timer.C:
 	case e := <-epochs:
 		w.adopt(e)
@@ -273,7 +273,7 @@ func (w *worker) nextDue(now leader.Time) (leader.Time, bool) {
 		return now, true
 	}
 	next, any := w.flights.wakes()
-	if soon := now.Add(haltGlance); len(w.flights.halted) > 0 && (!any || soon.Before(next)) {
+	if soon := now.Add(haltPoll); len(w.flights.halted) > 0 && (!any || soon.Before(next)) {
 		return soon, true
 	}
 	return next, any

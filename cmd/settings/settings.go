@@ -86,8 +86,8 @@ type settings struct {
 	HTTPAddr        string `split_words:"true" desc:"address of the page, and of /healthz, /readyz, /status and /metrics, or off"`
 	HTTPActions     string `split_words:"true" default:"off" desc:"on lets those with a token change something from the page: cancel, move, fire, resend, remove, pause, resume"`
 	HTTPToken       string `split_words:"true" desc:"token of the page, of at least 16 bytes; several, comma separated, with the name that the log gives their owner, as in ann:…,bob:…"`
-	HTTPRows        string `split_words:"true" default:"auto" desc:"who sees rows, with ids, keys and targets, on the page: open, token, or auto: whoever reaches a loopback DELAY_HTTP_ADDR, and otherwise those with a token"`
-	HTTPBodies      string `split_words:"true" default:"off" desc:"on shows whoever sees rows the bodies of dead letters, too, and the values of their headers"`
+	HTTPRows        string `split_words:"true" default:"auto" desc:"who may see rows on the page, with ids, keys and targets: open (anyone), token, or auto (anyone on a loopback DELAY_HTTP_ADDR, otherwise those with a token)"`
+	HTTPBodies      string `split_words:"true" default:"off" desc:"on lets those who may see rows also see the headers and bodies of messages; the log names who has looked at which"`
 	HTTPHosts       string `split_words:"true" desc:"host names that the page is called by, comma separated, besides localhost and addresses"`
 	HTTPContext     string `split_words:"true" desc:"context of the user that the page looks and acts as, if it is not the one above"`
 	ShutdownGrace   string `split_words:"true" default:"10s" desc:"how long a stop waits for outstanding acknowledgements"`

@@ -23,6 +23,7 @@ import (
 
 // TestPage looks at one broker in many tabs at once.
 func TestPage(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	browser := startChromium(t)
 	c := play(t, web.Access{
@@ -58,6 +59,8 @@ func TestPage(t *testing.T) {
 		"every view can search":       searchesEverywhere,
 		"buttons say what they are":   namesButtons,
 		"an unknown view says so":     unknownView,
+		"a letter is edited":          editsLetter,
+		"a schedule has a history":    showsRuns,
 		"bodies are shown and logged": showsBodies,
 	}
 	soon := c.subscribe("orders.soon")

@@ -229,6 +229,7 @@ func TestTTL(t *testing.T) {
 // arrive at exactly that rate, also across a restart of the broker. Two hundred messages for other targets, due
 // meanwhile, are all on time.
 func TestFloodOfOneTarget(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const flood, rate, others = 3000, 50, 100
@@ -339,6 +340,7 @@ func TestTooLargeToRetry(t *testing.T) {
 // TestRateAfterOutage: messages were put off while their target's stream had no room. Afterwards they are delivered
 // within the rate, together with those that become due.
 func TestRateAfterOutage(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const rate, outage, flood = 2, 3 * time.Minute, 800
