@@ -91,6 +91,7 @@ func (e *Engine) newWorker(
 		Conn: e.Read, JetStream: e.Reading, APIPrefix: e.Settings.APIPrefix, Inbox: link.Inbox(e.Read),
 		Stream: l.Stream, Filter: source.filter, Delay: l.Delay, From: from.Next,
 		FromCreated: from.Created, Buffer: e.room.Buffer(), Log: e.log, Sparse: source.sparse,
+		Collect: collects(l, e.Settings.Slack),
 	})
 	w := newWorker(e.shared, l, planOf(e.Settings, kind, l.Delay), by, reader, from.Next,
 		e.room.Open(source.share), counts, e.log.With("stream", l.Stream))

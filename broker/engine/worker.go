@@ -63,6 +63,7 @@ type loop struct {
 	wg      sync.WaitGroup // questions asked elsewhere; all end before run returns
 	adopted func()         // called at each epoch; the first call counts
 	stopped atomic.Bool    // nothing more is sent
+	rest    rest
 }
 
 // event is an answer or a call to the loop, which handles it.
@@ -123,13 +124,17 @@ func (w *worker) run(ctx context.Context) error {
 // await sleeps until the next pass is due, for the given time at most. Until the lane is stopped, it also reads. It
 // returns false when one of the channels is closed.
 func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
-	w.timer.Reset(sleep)
-	items, epochs := w.reading.Items(), w.reading.Epochs()
+	now := time.Now()
+	items, epochs, bell := w.reading.Items(), w.reading.Epochs(), w.mail.Bell()
 	if w.stopped.Load() {
 		items, epochs = nil, nil
-	} else if !w.hungry(time.Now()) || !w.lease.Held() {
+	} else if !w.hungry(now) || !w.lease.Held() {
 		items = nil
 	}
+	if left := w.rest.until.Sub(now); left > 0 && !w.restless() {
+		bell, sleep = nil, min(sleep, left)
+	}
+	w.timer.Reset(sleep)
 	select {
 	case <-ended:
 		return false
@@ -137,7 +142,7 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 		return false
 	case <-w.lease.Beats():
 	case <-w.ping:
-	case <-w.mail.Bell():
+	case <-bell:
 	case <-w.timer.C:
 	case e := <-epochs:
 		w.adopt(e)
@@ -162,7 +167,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 		kept = w.send(m, local)
 	}
 	if next, ok := w.nextDue(m.now); ok && able {
-		left := next.Sub(m.now)
+		left := slackEnd(next, w.slack()).Sub(m.now)
 		if kept != forever && left <= 0 {
 			left = kept
 		}
@@ -181,6 +186,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 		}
 	}
 	w.report(local)
+	w.restAfterPass(m)
 	return wait
 }
 
@@ -198,6 +204,7 @@ func (w *worker) moment(local time.Time) moment {
 func (w *worker) takeMail(local time.Time) {
 	m := w.moment(local)
 	for _, e := range w.mail.Take() {
+		w.rest.worked = true
 		e.handle(w, m)
 	}
 }
@@ -236,6 +243,9 @@ func (w *worker) send(m moment, local time.Time) time.Duration {
 	for {
 		full := w.backlog.open && w.full()
 		until, wait := w.backlog.sendable(w.reading, w.flights, full, m.now, local)
+		if !w.backlog.open {
+			until = slackBegin(m.now, w.slack())
+		}
 		if sent := w.advance(until, m); !sent || !w.backlog.open {
 			return wait
 		}
@@ -253,7 +263,7 @@ func (w *worker) advance(until leader.Time, m moment) (some bool) {
 			w.flights.hold(f, due)
 			return false
 		}
-		some = true
+		some, w.rest.worked = true, true
 		if when := f.when(); f.problem == nil && due.Before(when) && !when.After(m.now) {
 			w.flights.hold(f, when) // it waited to be moved, and is due by now: it goes out in the order of due times
 			continue
