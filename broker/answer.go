@@ -14,10 +14,11 @@ import (
 )
 
 const (
-	// answersWaiting is how many questions may wait for an answer. Further questions are dropped: an operator who still
-	// wants an answer asks again.
+	// answersWaiting is how many questions may wait for an answer. Further questions are dropped: the operator asks
+	// again.
 	answersWaiting = 16
-	// answerPause is the least time between two answers, so that an operator who asks all the time costs next to nothing.
+	// answerPause is the least time between two answers, so that an operator who asks all the time costs next to
+	// nothing.
 	answerPause = 5 * time.Millisecond
 	// morePause is the least time between two answers with more, which are some thirty kilobytes.
 	morePause = 200 * time.Millisecond
@@ -28,7 +29,7 @@ type Answer = stats.Answer
 
 // The headers of a question. With the first two it is to be answered with more: with a history, of HistoryHour or
 // HistoryDay, and with what was delivered to each target, for any value. HeaderExcept names an instance that need not
-// answer: its page asks the others, and knows itself.
+// answer: its page asks only the others.
 const (
 	HeaderHistory = "Delay-History"
 	HistoryHour   = "1h"
@@ -44,7 +45,7 @@ type Asked struct {
 	Except  string // the instance that need not answer; empty for none
 }
 
-// Header is what a question says.
+// Header returns the headers of a question.
 func (a Asked) Header() nats.Header {
 	h := nats.Header{}
 	if a.History != "" {
@@ -75,7 +76,7 @@ func (b *Broker) Answer() Answer { return b.AnswerOf(b.Status()) }
 func (b *Broker) AnswerOf(s Status) Answer {
 	return Answer{
 		Instance: b.id, Ready: s.Ready, Draining: s.Draining, Journal: s.Journal.Kept, Alone: b.cfg.MaxOwners == 0,
-		Version: b.cfg.Version, Format: b.cfg.Format, Users: b.users,
+		Version: b.cfg.Version, Format: b.cfg.Format, Users: b.users, Refused: b.refused.Lately(time.Now()),
 		Writer: b.records.Load().State(),
 		Lanes:  s.LaneAnswers(),
 		Totals: s.Totals(b.started),

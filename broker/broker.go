@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,6 +55,7 @@ type Broker struct {
 type connections struct {
 	conns     Links
 	links     *link.States
+	refused   link.Refusals
 	jetstream *link.JetStream     // on the control link
 	reading   jetstream.JetStream // on the read link
 }
@@ -63,7 +66,7 @@ type Config = config.Config
 // Ended is how a message ended: see Config.
 type Ended = config.Ended
 
-// Streams is what a configuration says about streams.
+// Streams are the streams that a configuration wants.
 type Streams = provision.Streams
 
 // StreamsOf checks the configuration as New does.
@@ -108,6 +111,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 // same name, and ErrGrace when the drain took too long. While JetStream does not answer, at the start or later, it
 // waits.
 func (b *Broker) Run(ctx context.Context) error {
+	defer b.noteRefusals()()
 	lanes, err := b.streams.Start(ctx)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -123,7 +127,8 @@ func (b *Broker) Run(ctx context.Context) error {
 	cfg := b.cfg
 	window, windowBytes := engine.Window(cfg.HoldMessages, cfg.HoldBytes, len(lanes))
 	deliverer := deliver.New(targets, b.jetstream.API, deliver.Config{
-		Modes: cfg.Deliver, Rates: cfg.Rates, Counts: b.tally.Targets, ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
+		Modes: cfg.Deliver, Limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey}, Counts: b.tally.Targets,
+		ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
 		Window: window, WindowBytes: windowBytes, Log: b.log,
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()
@@ -169,6 +174,26 @@ func (b *Broker) Run(ctx context.Context) error {
 	return err
 }
 
+// noteRefusals remembers the rights that the server denies to the connections, for operators who ask, until the
+// returned function is called. A right to publish to a target is not the broker's: the target's messages say so.
+func (b *Broker) noteRefusals() (stop func()) {
+	var stops []func()
+	b.conns.Each(func(name string, nc *nats.Conn) {
+		stops = append(stops, listenToErrors(nc, func(err error) {
+			subject, publish := jsapi.Forbidden(err)
+			root, _, _ := strings.Cut(subject, ".")
+			if !publish || slices.Contains(b.names.Roots(), root) || strings.HasPrefix(subject, b.cfg.APIPrefix+".") {
+				b.refused.Note(name, time.Now(), err)
+			}
+		}))
+	})
+	return func() {
+		for _, stop := range slices.Backward(stops) {
+			stop()
+		}
+	}
+}
+
 // drain begins a stop.
 func (b *Broker) drain(deliverer *deliver.Deliverer, records *journal.Writer) {
 	b.draining.Store(true)
@@ -196,8 +221,8 @@ func (b *Broker) quit(err error) {
 	}
 }
 
-// listenToErrors calls f with the asynchronous errors of a connection, besides the handler that is set already, until
-// the returned function is called.
+// listenToErrors calls f with the asynchronous errors of a connection, in addition to the handler that is set already,
+// until the returned function is called.
 func listenToErrors(nc *nats.Conn, f func(error)) (stop func()) {
 	others := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {

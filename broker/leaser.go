@@ -55,7 +55,7 @@ func (b *Broker) patience(instance string) time.Duration {
 	return timer.RosterPatience
 }
 
-// instanceOf is the name of this instance among the others. Where instances do not know of each other, it is random.
+// instanceOf is the name of this instance among the others. Where no leaser names the instances, it is random.
 func instanceOf(o lease.Leaser) string {
 	if named, ok := o.(interface{ Instance() string }); ok {
 		return named.Instance()

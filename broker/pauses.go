@@ -8,24 +8,24 @@ import (
 	"delaybroker/broker/pause"
 )
 
-// haltPatience is how long an instance that learns of a pause waits for the results of what it has sent. A target that
+// haltTimeout is how long an instance that learns of a pause waits for the results of what it has sent. A target that
 // answers nothing may be the reason for the pause.
-const haltPatience = 2 * time.Second
+const haltTimeout = 2 * time.Second
 
-// pausing is what an instance knows of pauses, and does about them.
+// pausing applies the list of pauses to this instance.
 type pausing struct {
 	*pause.Keeper
 	deliverer *deliver.Deliverer     // set by begin
-	said      map[string]pause.State // of the pauses that were logged; belongs to applyPauses
+	logged    map[string]pause.State // of the pauses that were logged; belongs to applyPauses
 }
 
-// begin finds out what is paused, before lanes are worked.
+// begin reads the list of pauses, before lanes are worked.
 func (p *pausing) begin(ctx context.Context, d *deliver.Deliverer) {
-	p.deliverer, p.said = d, make(map[string]pause.State)
+	p.deliverer, p.logged = d, make(map[string]pause.State)
 	p.Load(ctx)
 }
 
-// newKeeper makes what knows of the pauses.
+// newKeeper makes the keeper of the list of pauses.
 func (b *Broker) newKeeper() *pause.Keeper {
 	cfg := pause.Config{
 		Store: pause.Store{
@@ -45,40 +45,40 @@ func (b *Broker) newKeeper() *pause.Keeper {
 	return pause.NewKeeper(cfg)
 }
 
-// applyPauses has nothing more sent to what is paused. Decisions go by the list already. It returns when all that was
+// applyPauses stops deliveries to paused targets. Decisions go by the list already. It returns when all that was
 // sent before has reached its server and, but for silent targets, has been answered.
 func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
-	b.sayPauses(l)
+	b.logPauses(l)
 	if len(l.Present()) == 0 {
 		b.pauses.deliverer.Halt(ctx, nil)
 		return
 	}
-	halting, cancel := context.WithTimeout(ctx, haltPatience)
+	halting, cancel := context.WithTimeout(ctx, haltTimeout)
 	defer cancel()
 	b.pauses.deliverer.Halt(halting, l.Stops)
-	flushing, cancelFlush := context.WithTimeout(ctx, haltPatience)
+	flushing, cancelFlush := context.WithTimeout(ctx, haltTimeout)
 	defer cancelFlush()
 	if err := b.conns.Deliver.FlushWithContext(flushing); err != nil {
-		b.log.Debug("flush what was sent to targets that are paused now", "err", err)
+		b.log.Debug("flushing deliveries to targets that are paused now", "err", err)
 	}
 }
 
-// sayPauses logs what has changed. The end of a pause that was over before this instance knew of it is no change.
-func (b *Broker) sayPauses(l *pause.List) {
+// logPauses logs changes. The end of a pause that was over before this instance learned of it is no change.
+func (b *Broker) logPauses(l *pause.List) {
 	for _, p := range l.Pauses {
-		last, known := b.pauses.said[p.ID]
+		last, known := b.pauses.logged[p.ID]
 		if last == p.State {
 			continue
 		}
-		b.pauses.said[p.ID] = p.State
+		b.pauses.logged[p.ID] = p.State
 		switch p.State {
 		case pause.Paused:
-			b.log.Info("a target is paused: what is due for it waits", "pattern", p.Pattern, "since", p.Since)
+			b.log.Info("a target is paused: its messages wait", "pattern", p.Pattern, "since", p.Since)
 		case pause.Resuming:
-			b.log.Info("a target is resumed: what waits goes out", "pattern", p.Pattern)
+			b.log.Info("a target is resumed: its messages go out", "pattern", p.Pattern)
 		case pause.Over:
 			if known {
-				b.log.Info("what waited for a paused target is out", "pattern", p.Pattern)
+				b.log.Info("the messages of a target that was paused are out", "pattern", p.Pattern)
 			}
 		}
 	}

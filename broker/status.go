@@ -12,7 +12,7 @@ type Status = stats.Status
 // LaneStatus is the state of one lane.
 type LaneStatus = stats.LaneStatus
 
-// Status looks at all lanes. It takes no lock that a loop holds, and asks NATS nothing.
+// Status looks at all lanes. It waits for no loop, and asks NATS nothing.
 func (b *Broker) Status() Status {
 	s := Status{
 		Draining: b.draining.Load(), Links: b.conns.Status(), Counts: b.tally.Read(),

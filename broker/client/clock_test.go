@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/client"
+	"delaybroker/levels"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
@@ -28,7 +29,7 @@ func (s skewed) Now() time.Time { return s.Store.Now().Add(s.by) }
 func TestNeverEarlyByAWrongClock(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{})
+		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default()})
 		nc := s.Connect()
 		var mu sync.Mutex
 		arrived := make(map[string]time.Time)

@@ -75,6 +75,7 @@ func TestOptionsSayEverything(t *testing.T) {
 	due := fake.Now().Add(time.Minute + 1)
 	if _, err := c.Level(t.Context(), "shop.x", "1m", nil, client.ID("x/1"), client.Expires(time.Hour),
 		client.Deliver(client.ModeStream), client.MaxAttempts(3), client.TTL(time.Second), client.Until(due),
+		client.RateKey("t7"),
 		client.Headers(nats.Header{"X-Mine": {"a", "b"}, "traceparent": {"00"}})); err != nil {
 		t.Fatal(err)
 	}

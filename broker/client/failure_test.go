@@ -29,7 +29,7 @@ func TestNoBroker(t *testing.T) {
 		}
 		_, err = c.At(t.Context(), "shop.x", time.Now().Add(time.Hour), nil)
 		wantError(t, err, client.ErrNoBroker)
-		harness.StartBroker(t, s, broker.Config{Prefix: "later"})
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 2h"), Prefix: "later"})
 		_, err = c.In(t.Context(), "shop.x", 2*time.Hour, nil)
 		wantError(t, err, client.ErrNoBroker)
 		c, _ = newClient(t, s, client.Config{Prefix: "later"})

@@ -17,6 +17,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/client"
 	"delaybroker/broker/client/clienttest"
+	"delaybroker/levels"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
@@ -26,7 +27,7 @@ import (
 func TestFakeIsLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{})
+		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default()})
 		got, want := onBoth(t, s, scenario, (*diary).arrived)
 		checkSame(t, got.receipts, want.receipts, 33)
 		checkSame(t, got.arrivals, want.arrivals, 18)
@@ -187,7 +188,7 @@ func (w writer) look(what string, seen client.Receipt) {
 func (w writer) asks() {
 	now := w.began
 	w.in("shop.b", 17*time.Minute, "all options", client.ID("b/1"), client.Expires(time.Minute), client.MaxAttempts(3),
-		client.Deliver(client.ModeCore), client.TTL(90*time.Second),
+		client.Deliver(client.ModeCore), client.TTL(90*time.Second), client.RateKey("t7"),
 		client.Header("X-Mine", "1"), client.Header("X-Mine", "2"))
 	w.in("shop.b", 17*time.Minute, "a copy", client.ID("b/1"))
 	w.in("shop.c", 1500*time.Millisecond, "1.5 s")
@@ -210,6 +211,7 @@ func (w writer) asksTooMuch() {
 	w.in("shop.a", 367*24*time.Hour, "")
 	w.in("shop.a", time.Minute, "", client.Deliver("pigeon"))
 	w.in("shop.a", time.Minute, "", client.MaxAttempts(21))
+	w.in("shop.a", time.Minute, "", client.RateKey("a b"))
 	w.in("shop.a", time.Minute, "", client.Header("Nats-Rollup", "all"))
 	w.in("shop.a", time.Minute, "", client.Until(now.Add(time.Hour)))
 	w.level("shop.a", "1.5s", "")

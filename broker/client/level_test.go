@@ -20,7 +20,7 @@ import (
 func TestLevelSavesTheIntake(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{})
+		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default()})
 		c, nc := newClient(t, s, client.Config{})
 		want := map[time.Duration]string{
 			2500 * time.Second: "DELAY_INTAKE", 17 * time.Minute: "DELAY_INTAKE", 1234 * time.Millisecond: "DELAY_INTAKE",
@@ -156,7 +156,8 @@ func TestReadLevels(t *testing.T) {
 			t.Errorf("got %s, want the intake", r.Stream)
 		}
 		stop()
-		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 2500s 60s")}) // 3500s is retired: it has no message, or one
+		// 3500s is retired: it has no message, or one
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 2500s 60s")})
 		if err := c.ReadLevels(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -102,6 +102,12 @@ func MaxAttempts(n int) Option {
 	return func(o *options) { o.protocol.Set(message.HeaderMaxAttempts, strconv.Itoa(n)) }
 }
 
+// RateKey counts the message, together with all messages that have this key, for the broker's DELAY_RATE_BY_KEY: so a
+// broker can bound what the messages of one tenant take, whatever their targets.
+func RateKey(key string) Option {
+	return func(o *options) { o.protocol.Set(message.HeaderRateKey, key) }
+}
+
 // TTL sets how long the target's stream keeps the message, if the stream allows that: whole seconds, rounded up, or
 // Forever.
 func TTL(keep time.Duration) Option {

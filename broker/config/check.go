@@ -151,6 +151,9 @@ func (c Config) checkRules(all *FieldErrors) {
 	if err := c.Rates.Validate(); err != nil {
 		all.refuse("Rates", "", "%v", err)
 	}
+	if err := c.RatesByKey.Validate(); err != nil {
+		all.refuse("RatesByKey", "", "%v", err)
+	}
 	c.checkReplyPrefixes(all)
 	c.checkSchedules(all)
 	for _, r := range c.AttemptRules {
@@ -192,6 +195,9 @@ func (c Config) patterns() []fieldPattern {
 	}
 	for _, r := range c.Rates {
 		all = append(all, fieldPattern{"Rates", r.Pattern})
+	}
+	for _, r := range c.RatesByKey {
+		all = append(all, fieldPattern{"RatesByKey", r.Pattern})
 	}
 	for _, r := range c.AttemptRules {
 		all = append(all, fieldPattern{"AttemptRules", r.Pattern})

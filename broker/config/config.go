@@ -106,8 +106,11 @@ type Config struct {
 	Slack time.Duration
 	// ReplyTimeout is how long a service may take to reply in mode request. Defaults to DefaultReplyTimeout.
 	ReplyTimeout time.Duration
-	// Rates bounds how many messages a second a target gets from this instance. Defaults to no bound.
+	// Rates bounds how many messages a second a target gets, from all instances together. Defaults to no bound.
 	Rates deliver.Rates
+	// RatesByKey bounds how many messages a second with one Delay-Rate-Key the targets of a pattern get together. It holds
+	// in place of Rates for messages that have a key. Defaults to no bound.
+	RatesByKey deliver.Rates
 	// MaxPending and MaxPendingBytes bound the contents of each level and of the intake. A full stream refuses clients,
 	// and messages on their way take a smaller level. Zero means no bound.
 	MaxPending      int64

@@ -4,6 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
+	"strconv"
+	"time"
 
 	"delaybroker/broker/message"
 )
@@ -46,4 +49,24 @@ func (e Edit) mark() string {
 	}
 	sum := sha256.Sum256(text)
 	return "/edited/" + hex.EncodeToString(sum[:8])
+}
+
+// Editable returns the headers that an edit may change: the client's own, and its request.
+func (l Letter) Editable() message.Header {
+	h := maps.Clone(l.User)
+	if h == nil {
+		h = make(message.Header)
+	}
+	set := func(name, value string, known bool) {
+		if known {
+			h[name] = []string{value}
+		}
+	}
+	set(message.HeaderUntil, l.Due.Format(time.RFC3339Nano), l.Understood())
+	set(message.HeaderExpires, l.Expires.Format(time.RFC3339Nano), !l.Expires.IsZero())
+	set(message.HeaderDeliver, string(l.Mode), l.Mode != "")
+	set(message.HeaderTTL, l.TTL+"s", l.TTL != "" && l.TTL != "never")
+	set(message.HeaderTTL, l.TTL, l.TTL == "never")
+	set(message.HeaderMaxAttempts, strconv.Itoa(l.MaxAttempts), l.MaxAttempts > 0)
+	return h
 }

@@ -9,8 +9,8 @@ import (
 // Config says how targets are reached.
 type Config struct {
 	Modes        Modes
-	Rates        Rates
-	Counts       *Counts       // of the results, made with the same rates; nil for counts that nobody reads
+	Limits       Limits
+	Counts       *Counts       // of the results, made with the rates by target; nil for counts that nobody reads
 	ReplyTimeout time.Duration // of mode request
 	// Ours tells the broker's own streams, which acknowledge no delivery. Nil knows none.
 	Ours func(stream string) bool

@@ -75,7 +75,7 @@ func TestCountsAreBounded(t *testing.T) {
 func TestResultTellsItsCount(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		k.targets.rates = Rates{{Pattern: "slow", Value: 1}}
+		k.targets.limits.ByTarget = Rates{{Pattern: "slow", Value: 1}}
 		k.stream(jetstream.StreamConfig{Name: "T", Subjects: []string{"t.>"}})
 		k.subscribe("slow", nil)
 		one, two := k.send("t.one", message.ModeStream), k.send("t.one", message.ModeStream)

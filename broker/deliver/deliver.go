@@ -36,11 +36,11 @@ type Deliverer struct {
 // New makes a deliverer that publishes through box, and lists the account's streams with api. The caller must Run it.
 func New(box *acks.Inbox, api jsapi.Asker, cfg Config) *Deliverer {
 	if cfg.Counts == nil {
-		cfg.Counts = NewCounts(cfg.Rates)
+		cfg.Counts = NewCounts(cfg.Limits.ByTarget)
 	}
 	return &Deliverer{
 		cfg: cfg, box: box, lookup: newLookup(api, cfg.Ours, cfg.Log), roomy: make(chan struct{}, 1),
-		targets: newTargets(cfg.Rates, cfg.Counts), groups: newGroups(cfg.window()), heard: box.LastError(),
+		targets: newTargets(cfg.Limits, cfg.Counts), groups: newGroups(cfg.window()), heard: box.LastError(),
 	}
 }
 

@@ -26,6 +26,8 @@ type Message struct {
 	Expires time.Time
 	// Size is how many bytes of memory the owner holds for the message. It counts as at least the length of the data.
 	Size int
+	// RateKey is the client's Delay-Rate-Key: see Limits. It may be empty.
+	RateKey string
 	// Paced is the Paced of the result that gave the message its present turn. Empty means that it has no turn.
 	Paced string
 	// Repeated is set if the message came in that turn already and was not answered.

@@ -98,7 +98,8 @@
 // The messages for one target are sent in the order of the calls. So when the stream of a target becomes known, the
 // target changes its group only once nothing of it waits.
 //
-// A target with a rate gives each message a turn. A message that has to wait for its turn is given back with the turn,
+// A target with a rate, or a key of messages, gives each message a turn (see Limits). Package broker has one instance
+// send all that a rate counts together. A message that has to wait for its turn is given back with the turn,
 // and waits in a lane. So nothing here grows with a backlog. The turns are by a clock of the target's own, which stops
 // while the target is halted, and is set back when messages have missed their turns, or what nothing could be sent for
 // would come at once. So the messages keep their order and the rate, and one that comes too soon waits again. Waiting

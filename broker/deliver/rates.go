@@ -14,7 +14,7 @@ import (
 const MaxRate = 1_000_000
 
 // Rates bounds how many messages a second each target gets. A target that no rule matches has no bound. The rate is
-// that of one subject, so a flood for one subject delays no other subject of the same pattern.
+// that of one subject, so a flood for one subject delays no other subject of the same pattern. See [Limits].
 type Rates message.Rules[int]
 
 // ParseRates reads rules such as "shop.mail=50,reports.*=5".
@@ -43,11 +43,25 @@ func (r Rates) Validate() error {
 	return errors.Join(all...)
 }
 
-// interval returns the time between two messages for a target. It is zero if the target has no bound.
-func (r Rates) interval(target string) time.Duration {
-	perSecond := message.Rules[int](r).For(target, 0)
-	if perSecond == 0 {
-		return 0
+// Limits bound how many messages a second are sent. What they count together is a bucket: the messages with one key that
+// match one rule of ByKey, or the messages for one target that matches a rule of ByTarget.
+type Limits struct {
+	ByTarget Rates
+	ByKey    Rates // of messages that have a key
+}
+
+// Bucket returns the bucket of a message, and the time between two messages of the bucket. Without a bound the interval
+// is zero.
+func (l Limits) Bucket(target, key string) (bucket string, interval time.Duration) {
+	if key != "" {
+		for _, r := range l.ByKey {
+			if message.Match(r.Pattern, target) {
+				return r.Pattern + " " + key, time.Second / time.Duration(r.Value) // no target has a space
+			}
+		}
 	}
-	return time.Second / time.Duration(perSecond)
+	if perSecond := message.Rules[int](l.ByTarget).For(target, 0); perSecond > 0 {
+		interval = time.Second / time.Duration(perSecond)
+	}
+	return target, interval
 }

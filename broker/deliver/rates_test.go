@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,12 +16,9 @@ func TestParseRates(t *testing.T) {
 		"shop.mail": 20 * time.Millisecond, "reports.daily": 200 * time.Millisecond,
 		"reports.a.b": time.Millisecond, "x": time.Millisecond,
 	} {
-		if got := r.interval(target); got != want {
+		if _, got := (Limits{ByTarget: r}).Bucket(target, ""); got != want {
 			t.Errorf("%s: every %s, want %s", target, got, want)
 		}
-	}
-	if got := (Rates{{Pattern: "a.>", Value: 1}}).interval("b"); got != 0 {
-		t.Errorf("no rule: every %s, want 0", got)
 	}
 	for spec, says := range map[string]string{
 		"shop": "pattern=", "shop=x": "pattern=", "shop=0": "1 to", "shop=1000001": "1 to", "=": "pattern=",
@@ -28,5 +26,47 @@ func TestParseRates(t *testing.T) {
 		if _, err := ParseRates(spec); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: got %v, want %q in it", spec, err, says)
 		}
+	}
+}
+
+// TestBuckets: messages with a key count together with those of their key, if a rule for keys matches the target, and
+// otherwise with those of their target.
+func TestBuckets(t *testing.T) {
+	limits := Limits{
+		ByTarget: Rates{{Pattern: "reports.*", Value: 50}, {Pattern: "mail", Value: 10}},
+		ByKey:    Rates{{Pattern: "reports.daily", Value: 1}, {Pattern: "reports.>", Value: 5}},
+	}
+	for _, tt := range []struct {
+		target, key, bucket string
+		interval            time.Duration
+	}{
+		{"reports.a", "", "reports.a", 20 * time.Millisecond},
+		{"reports.a", "t7", "reports.> t7", 200 * time.Millisecond},
+		{"reports.a.b", "t7", "reports.> t7", 200 * time.Millisecond},
+		{"reports.b", "t8", "reports.> t8", 200 * time.Millisecond},
+		{"reports.daily", "t7", "reports.daily t7", time.Second},
+		{"mail", "t7", "mail", 100 * time.Millisecond},
+		{"other", "t7", "other", 0},
+	} {
+		bucket, interval := limits.Bucket(tt.target, tt.key)
+		if bucket != tt.bucket || interval != tt.interval {
+			t.Errorf("%s with %q: %q every %s, want %q every %s", tt.target, tt.key, bucket, interval, tt.bucket, tt.interval)
+		}
+	}
+}
+
+// TestKeysAreForgotten: keys that are idle are forgotten when there are many, and those with turns to come are not.
+func TestKeysAreForgotten(t *testing.T) {
+	all := newTargets(Limits{ByKey: Rates{{Pattern: ">", Value: 1}}}, NewCounts(nil))
+	busy := all.turnsOf(all.of("x"), "busy")
+	busy.free = time.Since(all.start) + time.Hour
+	for i := range 3 * remember {
+		all.turnsOf(all.of("x"), strconv.Itoa(i))
+	}
+	if n := len(all.byKey); n > remember+1 {
+		t.Errorf("%d keys are kept, want at most %d", n, remember+1)
+	}
+	if all.turnsOf(all.of("x"), "busy") != busy {
+		t.Error("a key with a turn to come was forgotten")
 	}
 }

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"crypto/rand"
+	"maps"
 	"time"
 )
 
@@ -11,11 +12,14 @@ const remember = 4096
 // targets are the subjects that are delivered to. They are guarded by the deliverer's lock.
 type targets struct {
 	bySubject map[string]*target
-	rates     Rates
+	byKey     map[string]*turns // by bucket
+	limits    Limits
 	counts    *Counts
 	pacer     string    // the name of this deliverer alone, for the turns that it gives
 	start     time.Time // when it was made
 	sweepAt   int       // the number of targets at which idle ones are looked for again
+
+	sweepKeysAt int // likewise of keys
 }
 
 // target is what is known of one subject.
@@ -35,9 +39,10 @@ type target struct {
 	turns turns // at its rate
 }
 
-func newTargets(rates Rates, counts *Counts) *targets {
+func newTargets(limits Limits, counts *Counts) *targets {
 	return &targets{
-		bySubject: make(map[string]*target), rates: rates, counts: counts, pacer: rand.Text()[:8], start: time.Now(),
+		bySubject: make(map[string]*target), byKey: make(map[string]*turns), limits: limits, counts: counts,
+		pacer: rand.Text()[:8], start: time.Now(),
 	}
 }
 
@@ -46,12 +51,36 @@ func (all *targets) of(subject string) *target {
 	t := all.bySubject[subject]
 	if t == nil {
 		all.sweep()
-		t = &target{
-			subject: subject, turns: turns{interval: all.rates.interval(subject)}, count: all.counts.of(subject),
-		}
+		_, interval := all.limits.Bucket(subject, "")
+		t = &target{subject: subject, turns: turns{interval: interval}, count: all.counts.of(subject)}
 		all.bySubject[subject] = t
 	}
 	return t
+}
+
+// turnsOf returns the turns of a message for a target: those of its key, or of the target.
+func (all *targets) turnsOf(t *target, key string) *turns {
+	bucket, interval := all.limits.Bucket(t.subject, key)
+	if bucket == t.subject {
+		return &t.turns
+	}
+	ts := all.byKey[bucket]
+	if ts == nil {
+		all.sweepKeys()
+		ts = &turns{interval: interval}
+		all.byKey[bucket] = ts
+	}
+	return ts
+}
+
+// sweepKeys forgets idle keys when there are many.
+func (all *targets) sweepKeys() {
+	if len(all.byKey) < max(remember, all.sweepKeysAt) {
+		return
+	}
+	elapsed := time.Since(all.start)
+	maps.DeleteFunc(all.byKey, func(_ string, ts *turns) bool { return !ts.pending(elapsed) })
+	all.sweepKeysAt = 2 * len(all.byKey) // the others are busy
 }
 
 // forbid notes that the server has refused a publish to a subject.

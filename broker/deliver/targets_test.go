@@ -17,7 +17,7 @@ import (
 func TestRate(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		k.targets.rates = Rates{{Pattern: "slow.>", Value: 100}}
+		k.targets.limits.ByTarget = Rates{{Pattern: "slow.>", Value: 100}}
 		seen := k.subscribe("slow.>", nil)
 		start := time.Now()
 		var told []time.Duration
@@ -74,7 +74,7 @@ func TestRate(t *testing.T) {
 func TestRateOfAnother(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		k.targets.rates = Rates{{Pattern: "slow", Value: 100}}
+		k.targets.limits.ByTarget = Rates{{Pattern: "slow", Value: 100}}
 		k.subscribe("slow", nil)
 		start, last := time.Now(), time.Duration(0)
 		for range 50 {
@@ -97,7 +97,7 @@ func TestRateOfAnother(t *testing.T) {
 func TestRateAndExpiry(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		k.targets.rates = Rates{{Pattern: "slow", Value: 1}}
+		k.targets.limits.ByTarget = Rates{{Pattern: "slow", Value: 1}}
 		k.subscribe("slow", nil)
 		start := time.Now()
 		var expired int

@@ -93,7 +93,7 @@ func (t *turns) postpone(at, now time.Duration) bool {
 // that gave it. A turn that another deliverer gave does not count, in another instance or before a restart: this
 // deliverer does not know which other turns that one gave.
 func (all *targets) pace(t *target, m Message) (r Result, later bool) {
-	ts := &t.turns
+	ts := all.turnsOf(t, m.RateKey)
 	if ts.interval == 0 {
 		return Result{}, false
 	}
@@ -129,7 +129,8 @@ func (all *targets) pace(t *target, m Message) (r Result, later bool) {
 	return Result{Outcome: Paced, Turn: when, Paced: all.nameOf(turn{at: at, round: ts.round})}, later
 }
 
-// halt stops the clocks of the targets that are halted, and lets the others go on.
+// halt stops the clocks of the targets that are halted, and lets the others go on. The clock of a key goes on: its
+// messages for other targets are sent.
 func (all *targets) halt(halted func(target string) bool) {
 	elapsed := time.Since(all.start)
 	for subject, t := range all.bySubject {

@@ -30,7 +30,7 @@ func (q *queue) ask(target, number string) (wait time.Duration) {
 // ten have come to each of two targets that take one message a second.
 func ten(t *testing.T, s *natstest.Server) *queue {
 	q := &queue{kit: newKit(t, s), turns: make(map[string]Result)}
-	q.targets.rates = Rates{{Pattern: "slow.>", Value: 1}}
+	q.targets.limits.ByTarget = Rates{{Pattern: "slow.>", Value: 1}}
 	q.subscribe("slow.>", nil)
 	for i, number := range numbers {
 		for _, target := range []string{"slow.a", "slow.b"} {
@@ -130,9 +130,45 @@ func TestMissedTurnOfOne(t *testing.T) {
 	})
 }
 
+// TestTurnsOfKeys: the messages with one key take turns together, whatever their targets, and wait for no other key. One
+// without a key takes a turn of its target.
+func TestTurnsOfKeys(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.targets.limits = Limits{
+			ByTarget: Rates{{Pattern: "slow.>", Value: 10}}, ByKey: Rates{{Pattern: "slow.>", Value: 1}},
+		}
+		k.subscribe("slow.>", nil)
+		for _, tt := range []struct {
+			target, key string
+			wait        time.Duration
+		}{
+			{"slow.a", "t7", 0},
+			{"slow.b", "t7", time.Second},
+			{"slow.a", "t8", 0},
+			{"slow.a", "t7", 2 * time.Second},
+			{"slow.a", "", 0},
+			{"slow.a", "", time.Second / 10},
+			{"slow.b", "", 0},
+			{"slow.a", "t8", time.Second},
+		} {
+			wait := time.Duration(0)
+			k.Deliver(Message{Target: tt.target, RateKey: tt.key, Mode: message.ModeCore}, func(r Result) {
+				if r.Outcome == Paced { // which is told at once
+					wait = time.Until(r.Turn)
+				}
+			})
+			if wait != tt.wait {
+				t.Errorf("%s with %q waits for %s, want %s", tt.target, tt.key, wait, tt.wait)
+			}
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
 // TestTurnNames: a turn is named in 32 characters, whatever its time, as brokers of before read it, and is read again.
 func TestTurnNames(t *testing.T) {
-	all := newTargets(nil, nil)
+	all := newTargets(Limits{}, nil)
 	for _, want := range []turn{{}, {at: 1, round: 1}, {at: 10 * 366 * 24 * time.Hour, round: 1 << 30}} {
 		name := all.nameOf(want)
 		if got, ok := all.turnOf(name); !ok || got != want || len(name) > 32 {

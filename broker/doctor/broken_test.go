@@ -24,7 +24,7 @@ type diagnosis struct {
 func (d diagnosis) judge(t *testing.T, found []Finding) {
 	t.Helper()
 	found = slices.DeleteFunc(found, func(f Finding) bool {
-		return f.State == Fine || f.Check == "durability" && d.options.ServerName != "" && d.check != "durability"
+		return f.State == Fine || f.State == Skipped && d.state > Fine || f.Check == "durability" && d.options.ServerName != "" && d.check != "durability"
 	})
 	begins, ends, _ := strings.Cut(d.do, "…")
 	if len(found) != 1 || found[0].Check != d.check || found[0].State != d.state ||
@@ -71,14 +71,14 @@ func TestDoctorOnBrokers(t *testing.T) {
 			set: func(sc *scene) {
 				sc.launch(nats.UserInfo(tried, tried))
 				time.Sleep(time.Minute)
-			}}, "lanes", Critical, "cannot read them at the moment: DELAY_5s of ",
-			"look at the log of that instance; a restart does not help"},
+			}}, "rights", Critical, " was refused on its connection to read: Publish to $JS.API.CONSUMER.CREATE.DELAY_5s.*",
+			"grant these subjects to the user of that connection"},
 		{situation{name: "a broker that may not write", rights: denied("delaysys.hop.>"), set: func(sc *scene) {
 			sc.serve(nats.UserInfo(tried, tried))
 			sc.publish(3, "delayin.10m.orders.x")
 			time.Sleep(time.Minute)
-		}}, "lanes", Warn, "late: DELAY_INTAKE by 1m",
-			"look at the broker's log: a target, a stream or the broker is behind"},
+		}}, "rights", Critical, " was refused on its connection to write: Publish to delaysys.hop.5m.orders.x",
+			"grant these subjects to the user of that connection"},
 		{situation{name: "a broker that is stuck", set: func(sc *scene) {
 			sc.serve()
 			sc.host.Probe = Probe{URL: "http://here/readyz", Checks: []stats.Check{{Name: "lanes", OK: true}},

@@ -58,7 +58,7 @@ func checkReady(f Facts) []Finding {
 	case p.URL == "":
 		return nil
 	case p.Err != nil:
-		return verdict(Fine, "", "no broker answers at %s, on this host: %s",
+		return verdict(Skipped, "", "no broker answers at %s, on this host: %s",
 			p.URL, text.Printable(p.Err.Error(), mostDetail))
 	case len(stuck) > 0:
 		return verdict(Critical, "restart the broker at "+p.URL, "it is stuck: %s", strings.Join(stuck, "; "))
@@ -120,30 +120,42 @@ func checkServer(f Facts) []Finding {
 			"nats-server %s has known security holes, some around the permissions that keep tenants apart", f.version)
 	}
 	detail := fmt.Sprintf("nats-server %s, delaybroker %s, nats.go %s", f.version, f.Host.Version, f.Host.Client)
-	instances, mixed := versions(f.instances.Answers)
+	instances, formats, releases := versions(f.instances.Proven)
 	if len(instances) > 0 {
 		detail += "; running: " + text.Few(instances)
 	}
-	if mixed {
+	if unproven := f.unproven(); len(unproven) > 0 {
+		detail += "; not believed, since no broker has sealed what they say: " + text.Few(unproven)
+	}
+	switch {
+	case formats > 1:
 		return verdict(Warn, "finish the upgrade: an older instance cannot read all that a newer one writes",
 			"instances of different formats: %s", text.Few(instances))
+	case releases > 1:
+		return verdict(Fine, "", "%s; the versions differ, and all read the same format", detail)
 	}
 	return verdict(Fine, "", "%s", detail)
 }
 
-// versions name the instances that say what they are, each once, and report whether their formats differ.
-func versions(answers []stats.Answer) (names []string, mixed bool) {
-	formats := make(map[int]bool)
+// unproven are the instances that answered, and of which no answer is proven.
+func (f Facts) unproven() []string {
+	return f.instances.Names(func(a stats.Answer) bool {
+		return !slices.ContainsFunc(f.instances.Proven, func(p stats.Answer) bool { return p.Instance == a.Instance })
+	})
+}
+
+// versions name the instances with what they are, and count their different formats and versions.
+func versions(answers []stats.Answer) (names []string, formats, releases int) {
+	ofFormat, ofVersion := make(map[int]bool), make(map[string]bool)
 	for _, a := range answers {
 		name := text.Printable(a.Instance, mostDetail) + " an older version"
 		if a.Format > 0 {
 			name = text.Printable(fmt.Sprintf("%s %s (format %d)", a.Instance, a.Version, a.Format), mostDetail)
 		}
 		names = append(names, name)
-		formats[a.Format] = true
+		ofFormat[a.Format], ofVersion[a.Version] = true, true
 	}
-	slices.Sort(names)
-	return slices.Compact(names), len(formats) > 1
+	return names, len(ofFormat), len(ofVersion)
 }
 
 func checkJetStream(f Facts) []Finding {

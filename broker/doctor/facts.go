@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -85,6 +86,7 @@ type connected struct {
 	apiPrefix  string
 	prefix     string // of the broker's subjects
 	inbox      string
+	name       string     // of the user; empty for one that has none, such as a token
 	user       *userInfo  // nil when the server does not say
 	apart      []linkUser // of the links that have a user of their own
 	refused    []string   // what the server refused while we asked, in its words
@@ -104,9 +106,13 @@ func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link)
 		connected: connected{
 			server: link.ServerOf(i.Conn), serverName: i.Conn.ConnectedServerName(), version: i.Conn.ConnectedServerVersion(),
 			clustered: i.Clustered(), apiPrefix: i.APIPrefix(), prefix: i.names.Prefix(), inbox: link.Inbox(i.Conn),
+			name: link.UserOf(i.Conn),
 		},
 	}
 	f.user, _ = askUser(ctx, i.Session) // without it, only what is refused is known
+	if f.user != nil {
+		f.name = cmp.Or(f.user.User, f.name)
+	}
 	f.accountErr = i.Ask(ctx, func(ctx context.Context) (err error) {
 		f.account, err = i.JetStream.AccountInfo(ctx)
 		return err

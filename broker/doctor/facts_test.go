@@ -61,7 +61,7 @@ func TestGatherGoesOn(t *testing.T) {
 		began := time.Now()
 		f := Gather(t.Context(), open(t, s, cfg, tried), Host{}, nil)
 		wantTook(t, began, 0)
-		f.finds(t, "rights", Warn, "doctor may not ask: $JS.API.INFO, delayctl.status; the broker can do without")
+		f.finds(t, "rights", Skipped, "doctor may not ask: $JS.API.INFO, delayctl.status; the broker can do without")
 		f.finds(t, "streams", Fine, "all 8 are there")
 	})
 }
@@ -138,6 +138,30 @@ func TestDeafSession(t *testing.T) {
 		got := checkRights(f)
 		if len(got) != 1 || got[0].State != Critical || !strings.Contains(got[0].Detail, "Subscription to _INBOX.") {
 			t.Errorf("got %+v, want the right that is missing", got)
+		}
+	})
+}
+
+// TestForgedAnswerIsNotBelieved: whoever may answer below the subject of the answers changes neither whose rights are
+// judged, nor which versions run, and puts no refusal into a broker's mouth.
+func TestForgedAnswerIsNotBelieved(t *testing.T) {
+	situation{name: "a stranger answers", set: func(sc *scene) {
+		sc.serve()
+		const lie = `{"instance": "liar", "version": "v0", "format": 1, "users": ["tried"], "lanes": [],` +
+			` "refused": [{"link": "control", "right": "Publish to orders.lie"}]}`
+		if _, err := sc.client.Subscribe("delayctl.status", func(m *nats.Msg) { _ = m.Respond([]byte(lie)) }); err != nil {
+			sc.t.Fatal(err)
+		}
+	}}.play(t, func(t *testing.T, found []Finding) {
+		told := false
+		for _, f := range found {
+			if strings.Contains(f.Detail, "orders.lie") || f.State > Fine {
+				t.Errorf("got %s %s: %s", f.State, f.Check, f.Detail)
+			}
+			told = told || f.Check == "versions" && strings.HasSuffix(f.Detail, "has sealed what they say: liar")
+		}
+		if !told {
+			t.Error("it is not said that an answer is not believed")
 		}
 	})
 }

@@ -8,14 +8,16 @@ import (
 // Severity is how bad a finding is.
 type Severity int
 
-// The severities. Critical is for what makes messages late, refused or lost, now or soon.
+// The severities. Skipped is for what was not judged and needs no action. Critical is for what makes messages late,
+// refused or lost, now or soon.
 const (
-	Fine Severity = iota
+	Skipped Severity = iota - 1
+	Fine
 	Warn
 	Critical
 )
 
-func (s Severity) String() string { return [...]string{"ok", "warn", "critical"}[s] }
+func (s Severity) String() string { return [...]string{"skipped", "ok", "warn", "critical"}[s-Skipped] }
 
 // MarshalText makes it a word in JSON.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -1,8 +1,11 @@
 package doctor
 
 import (
+	"maps"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/lane"
@@ -136,8 +139,12 @@ func checkRights(f Facts) []Finding {
 		links = slices.DeleteFunc(links, func(link string) bool { return link == l.link })
 	}
 	grants := f.grants(names, links...)
-	if users := usersOf(f.instances.Answers); f.isAnother(users) {
-		return f.rightsOfAnother(users)
+	if users := usersOf(f.instances.Proven); f.isAnother(users) {
+		return append(f.rightsOfAnother(names, "is another user than the running brokers' ("+text.Few(users)+")"),
+			f.rightsOfInstances()...)
+	}
+	if len(f.instances.Proven) == 0 && f.isPerson(grants) {
+		return f.rightsOfAnother(names, "has none of the rights by which brokers commit, and no broker says who it is")
 	}
 	refused, unasked := f.sortRefusals(names, grants)
 	var silent []string
@@ -155,7 +162,7 @@ func checkRights(f Facts) []Finding {
 	case len(refused) > 0:
 		findings = verdict(Critical, "grant the broker's user these subjects", "refused: %s", text.Few(refused))
 	case len(unasked) > 0:
-		findings = verdict(Warn, askMore, "doctor may not ask: %s; the broker can do without", text.Few(patterns(unasked)))
+		findings = verdict(Skipped, askMore, "doctor may not ask: %s; the broker can do without", text.Few(patterns(unasked)))
 	case f.user == nil:
 		findings = verdict(Fine, "", "nothing was refused that doctor asks; the server does not say more")
 	default:
@@ -177,11 +184,17 @@ func checkRights(f Facts) []Finding {
 	for _, l := range f.apart {
 		findings = append(findings, f.rightsOf(names, l)...)
 	}
+	if len(refused) == 0 {
+		findings = append(findings, f.rightsOfInstances()...)
+	}
 	return findings
 }
 
+// mostRights is how many characters of a list of rights are shown.
+const mostRights = 600
+
 // askMore is what to do where doctor may not ask all its questions.
-const askMore = "grant them to the user that runs doctor, to know more"
+const askMore = "to have these judged too, run doctor as the operator"
 
 // usersOf are those of all instances that answered, each once. They are nil if one instance does not know its own.
 func usersOf(answers []stats.Answer) []string {
@@ -198,21 +211,88 @@ func usersOf(answers []stats.Answer) []string {
 
 // isAnother reports whether the user that asks is certainly none of the running brokers'.
 func (f Facts) isAnother(users []string) bool {
-	return f.user != nil && f.user.User != "" && len(users) > 0 && !slices.Contains(users, f.user.User)
+	return f.name != "" && len(users) > 0 && !slices.Contains(users, f.name)
 }
 
-// rightsOfAnother judges a user that is not the broker's: what it lacks of the broker's rights it should not have.
-func (f Facts) rightsOfAnother(users []string) []Finding {
-	findings := verdict(Fine, "", "not judged: %s is another user than the running brokers' (%s)",
-		text.Printable(f.user.User, mostDetail), text.Printable(text.Few(users), mostDetail))
+// isPerson reports whether the user may look at the streams, and purge none of them as brokers do.
+func (f Facts) isPerson(grants []grant) bool {
+	return f.findErr == nil && f.user != nil && !slices.ContainsFunc(grants, func(g grant) bool {
+		return strings.HasPrefix(g.pattern, f.apiPrefix+".STREAM.PURGE.") &&
+			slices.ContainsFunc(g.subjects, f.user.Permissions.Publish.allow)
+	})
+}
+
+// rightsOfInstances is what the server denied lately to the brokers that run, by what they say of it. Only what a broker
+// has sealed counts.
+func (f Facts) rightsOfInstances() []Finding {
+	var all []Finding
+	for _, a := range f.instances.Proven {
+		of := make(map[string][]string) // by link
+		for _, r := range a.Refused {
+			of[r.Link] = append(of[r.Link], r.Right)
+		}
+		for _, link := range slices.Sorted(maps.Keys(of)) {
+			all = append(all, verdict(Critical, "grant these subjects to the user of that connection",
+				"%s was refused on its connection to %s: %s", text.Printable(a.Instance, mostDetail),
+				text.Printable(link, mostDetail), text.Printable(text.Few(patterns(of[link])), mostRights))...)
+		}
+	}
+	return all
+}
+
+// rightsOfAnother judges a user that is not the broker's by what the operator's commands need. What it lacks of the
+// broker's rights it should not have.
+func (f Facts) rightsOfAnother(names message.Names, why string) []Finding {
+	may := "may use all commands"
+	if f.user == nil {
+		may = "the server does not say what it may do"
+	} else if refused := f.refusedCommands(names); len(refused) > 0 {
+		may = "may not use " + strings.Join(refused, ", ")
+	}
+	findings := verdict(Fine, "", "%s %s, and %s", text.Printable(f.name, mostDetail), text.Printable(why, mostDetail), may)
 	var unasked []string
 	for _, r := range f.refused {
 		unasked = append(unasked, strings.TrimPrefix(r, "Publish to "))
 	}
 	if len(unasked) > 0 {
-		findings = append(findings, verdict(Warn, askMore, "doctor may not ask: %s", text.Few(patterns(unasked)))...)
+		findings = append(findings, verdict(Skipped, askMore, "doctor may not ask: %s", text.Few(patterns(unasked)))...)
 	}
 	return findings
+}
+
+// refusedCommands are the commands of operators that the user may not publish for.
+func (f Facts) refusedCommands(names message.Names) []string {
+	var all []string
+	dead := f.apiPrefix + ".STREAM.MSG.DELETE." + names.DeadStream()
+	for _, c := range []struct {
+		commands string
+		needs    []string
+	}{
+		{"where, pending, retrying, ahead and journal", []string{
+			f.apiPrefix + ".CONSUMER.CREATE." + names.DeadStream() + ".x",
+			f.apiPrefix + ".CONSUMER.MSG.NEXT." + names.DeadStream() + ".x",
+		}},
+		{"timers and schedules", []string{names.Timer("x", "x")}},
+		{"dead rm", []string{dead}},
+		{"dead resend", []string{dead, names.Retry(f.shortestRetry(), "x")}},
+		{"pause and resume", []string{names.PausesRecord()}},
+	} {
+		if slices.ContainsFunc(c.needs, func(s string) bool { return !f.user.Permissions.Publish.allow(s) }) {
+			all = append(all, c.commands)
+		}
+	}
+	return all
+}
+
+// shortestRetry is the level of the first retry lane, to which dead letters are resent.
+func (f Facts) shortestRetry() (level string) {
+	shortest := time.Duration(math.MaxInt64)
+	for _, s := range f.want {
+		if s.Kind == streams.Retry && s.Delay < shortest {
+			level, shortest = s.Name, s.Delay
+		}
+	}
+	return level
 }
 
 // patterns shortens a list of subjects: where several differ in their last token only, * stands for it.

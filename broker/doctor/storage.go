@@ -2,7 +2,7 @@ package doctor
 
 import "delaybroker/broker/inspect"
 
-// storeWarn is the part of a limit from which an operator should know; FullAt is critical.
+// storeWarn is the part of a limit from which an operator should know; FullShare is critical.
 const storeWarn = 0.8
 
 // EmbeddedFull is what to do when the embedded server is full.
@@ -86,7 +86,7 @@ func (f Facts) checkAccount() []Finding {
 	for tier, used := range stores {
 		state := Fine
 		switch part := used.Part(); {
-		case part >= inspect.FullAt:
+		case part >= inspect.FullShare:
 			state = Critical
 		case part >= storeWarn:
 			state = Warn

@@ -10,9 +10,9 @@ const (
 	// backlogLate is how long overdue a message must be to count as held up by an outage, and not only by the messages
 	// before it.
 	backlogLate = time.Second
-	// backlogWait is the longest time for which due messages are held back for the sake of order: one second for earlier
-	// messages that other lanes have or that, in the intake, are stored behind. Reading 20,000 messages in forty lanes
-	// takes a third of that.
+	// backlogWait is the longest time for which due messages are held back for the sake of order: one second for
+	// earlier messages that other lanes have or that, in the intake, are stored behind. Reading 20,000 messages in
+	// forty lanes takes a third of that.
 	backlogWait = time.Second
 	// answerWait is for how long a full lane waits for the answers to the messages it sent. Most targets take a few
 	// milliseconds; messages to a silent target would keep the lane full for five seconds.
@@ -149,7 +149,7 @@ func (b *backlog) answered(f *flights, local time.Time) bool {
 	return true
 }
 
-// sent notes that messages went out: a wait for answers begins anew.
+// sent notes that messages went out: the wait for answers starts over.
 func (b *backlog) sent() { b.waits = time.Time{} }
 
 // end closes the backlog.

@@ -25,8 +25,8 @@ const (
 	// reader faster.
 	minBuffer, maxBuffer = 64 << 10, 1 << 20
 	// maxRequested bounds the bytes that all readers together request at a time, with two requests each. nats-server
-	// disconnects a client for which more than max_pending (64 MiB) waits to be sent, and after an outage all lanes have
-	// work at the same time.
+	// disconnects a client for which more than max_pending (64 MiB) waits to be sent, and after an outage all lanes
+	// have work at the same time.
 	maxRequested = 48 << 20
 	// wakeShare is the part of the shared bytes, one in this many, that must become free before the waiting lanes are
 	// woken, so that they are not woken for each message.
@@ -133,16 +133,16 @@ func (a *account) Room(free int64) bool {
 	return a.fits(free) // other lanes may have given bytes back before they saw that this lane waits
 }
 
-func (a *account) fits(free int64) bool { return a.used+free < a.Most() }
+func (a *account) fits(free int64) bool { return a.used+free < a.Limit() }
 
-// Most returns how many bytes the lane can hold while the other lanes hold as many as now.
-func (a *account) Most() int64 {
+// Limit returns how many bytes the lane can hold while the other lanes hold as many as now.
+func (a *account) Limit() int64 {
 	own := max(0, a.used-a.budget.reserved)
 	return a.budget.reserved + portion(max(0, own+a.budget.shared-a.budget.taken.Load()), a.share)
 }
 
 // Half reports whether the lane holds more than half of the bytes that it could hold now.
-func (a *account) Half() bool { return a.used > a.Most()/2 }
+func (a *account) Half() bool { return a.used > a.Limit()/2 }
 
 // wakeBelow arranges that the waiting lanes are woken when the shared bytes in use are fewer than taken by one part in
 // wakeShare of the shared bytes.

@@ -35,7 +35,7 @@ func (a commitAnswer) handle(w *worker, m moment) {
 	done := w.commits.finish(a, w.reading, m.local)
 	switch {
 	case errors.Is(a.err, lane.ErrHistory):
-		w.reading.Invalidate(a.epoch) // the reader may be waiting for us, and would hear nothing
+		w.reading.Invalidate(a.epoch) // the reader may be waiting for us, and would not learn of it
 	case a.err != nil:
 		w.notes.Log(slog.LevelWarn, "committing; trying again", "sequence", a.upTo, "err", a.err)
 	case done:
@@ -53,11 +53,11 @@ func (w *worker) safeToCommit() bool { return w.lease.Held() && w.reading.live()
 // the grace period.
 func (w *worker) drain() error {
 	w.stopped.Store(true)
-	w.shared.deliver.Recall(w)
-	ctx, cancel := context.WithTimeout(context.Background(), w.shared.grace)
+	w.engine.Deliver.Recall(w)
+	ctx, cancel := context.WithTimeout(context.Background(), w.engine.Settings.ShutdownGrace)
 	defer cancel()
 	local := time.Now()
-	end, retry := local.Add(config.AnswersWithin(w.shared.grace)), local
+	end, retry := local.Add(config.AnswersWithin(w.engine.Settings.ShutdownGrace)), local
 	for {
 		if !local.Before(retry) {
 			w.timers.retryArrived()

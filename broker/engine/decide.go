@@ -16,7 +16,7 @@ import (
 )
 
 // This file decides the next step of each message. Its functions are pure: their arguments are the lane's plan, what
-// the worker knows at this moment, the message, and an answer. They return the next step, and change nothing. The steps
+// the situation of the worker, the message, and an answer. They return the next step, and change nothing. The steps
 // are taken in settle.go.
 //
 //	read, or its time has come    next; when it is due, due of its laneKind
@@ -25,21 +25,21 @@ import (
 //	a delivery ended              afterDelivery
 
 const (
-	// lookahead is how long before its level's end a message may leave it, so that it is on the wheel in time. It is far
-	// below the shortest level, or messages would circle.
+	// lookahead is how long before its level's end a message may leave it, so that it is on the wheel in time. It is
+	// far below the shortest level, or messages would circle.
 	lookahead = 50 * time.Millisecond
-	// hopSlack is how much of the lookahead a hop may use up on its way: a level "fits" when the message, stored this much
-	// later, still leaves it in time. Without it a message with 2h less a millisecond to go would take six hops.
+	// hopSlack is how much of the lookahead a hop may use up on its way: a level "fits" when the message, stored this
+	// much later, still leaves it in time. Without it a message with 2h less a millisecond to go would take six hops.
 	hopSlack = lookahead / 2
 	// newerWait is how often a message of a newer format is looked at again.
 	newerWait = time.Minute
 	// near is how soon a message must be due to be held in memory even when memory is short.
 	near = 250 * time.Millisecond
-	// silentTries is how many deliveries in a row a target that should acknowledge may leave unanswered: the last of them
-	// counts as a refusal.
+	// silentTries is how many deliveries in a row a target that should acknowledge may leave unanswered: the last of
+	// them counts as a refusal.
 	silentTries = 3
-	// mostDeferred is longer than any retry lane.
-	mostDeferred = forever
+	// maxDeferral is longer than any retry lane.
+	maxDeferral = forever
 	// stalled is why a message waits that its target did not refuse.
 	stalled = "its target takes no more at the moment: it is slow or silent, or much waits for it"
 )
@@ -67,7 +67,7 @@ func next(p plan, m moment, f *flight) step {
 		return unfit(m, f)
 	}
 	if expires := f.request.Expires; m.proven && !expires.IsZero() && m.now.After(leader.At(expires)) {
-		return step{kind: dead, why: stillHere(f)}
+		return step{kind: dead, why: expired(f)}
 	}
 	when := f.when()
 	left := when.Sub(m.now)
@@ -107,8 +107,8 @@ func nextOfTimer(p plan, m moment, f *flight) role.Step {
 		role.Message{Stored: f.storedAt(), When: f.when(), Bad: f.problem != nil})
 }
 
-// stillHere is the problem of a message that expired before it was delivered.
-func stillHere(f *flight) *message.Problem {
+// expired is the problem of a message that expired before it was delivered.
+func expired(f *flight) *message.Problem {
 	expires := f.request.Expires.UTC().Format(time.RFC3339Nano)
 	if f.request.Attempts > 0 {
 		return message.Problemf(message.Expired,
@@ -210,6 +210,8 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step
 	case hop:
 		_, hasSmaller := p.ladder.Below(sent.level)
 		switch {
+		case !f.when().After(m.now): // it may still be delivered from here
+			return next(p, m, f)
 		case tooLarge && f.request.Paced != "": // it is in its last lane, and waits only because of its target's rate
 			return step{kind: hold, at: f.when()}
 		case tooLarge:
@@ -226,8 +228,8 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step
 		s.note = &note{slog.LevelWarn, "a retry lane takes nothing; trying again from here",
 			[]any{"lane", sent.level.Name, "reason", no.Description}}
 	case park:
-		s = deferred(p, m, f, mostDeferred, pausedOut)
-		s.note = &note{slog.LevelWarn, "the stream for what is paused takes nothing; waiting in a retry lane",
+		s = deferred(p, m, f, maxDeferral, pausedOut)
+		s.note = &note{slog.LevelWarn, "the stream of paused messages refuses a message; it waits in a retry lane",
 			[]any{"stream", sent.stream, "reason", no.Description}}
 	case dead:
 		s.note = &note{slog.LevelError, "dead letters are not stored; trying again",
@@ -288,7 +290,7 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 		return step{kind: dead, why: message.Problemf(message.Expired,
 			"there was no turn for it at its target before Delay-Expires %s", f.request.Expires.UTC().Format(time.RFC3339Nano))}
 	case deliver.NoRoom:
-		s := deferred(p, m, f, mostDeferred, "JetStream has no room: "+r.Reason)
+		s := deferred(p, m, f, maxDeferral, "JetStream has no room: "+r.Reason)
 		s.note = &note{slog.LevelError,
 			"JetStream has no room to deliver; trying again until it has: " +
 				"raise the limits of the account or server, or free some",

@@ -11,7 +11,7 @@
 //	hop       one move between lanes
 //	flight    a message in memory, from being read to having arrived elsewhere
 //	step      the next thing to do with a flight: hold, hop, fire, retry, …
-//	park      to store what is due in the lane of a pause; see package pause
+//	park      to store a message that is due in the lane of a pause; see package pause
 //	horizon   the remaining time below which a message waits on the wheel
 //	cursor    the sequence below which all messages have arrived elsewhere; a commit is a purge up to it
 //	lease     the ownership of a lane; see package lease
@@ -29,7 +29,7 @@
 //	  ├─▶ backlog.go            after an outage: wait until all earlier messages have been read
 //	  ▼
 //	decide.go                   the next step, a pure function of the lane's plan, the moment and the flight.go;
-//	  │  parking.go             what is due: pause/… knows whether its target is paused; then it is parked, as by a hop
+//	  │  parking.go             what is due: pause/… says whether its target is paused; then it is parked, as by a hop
 //	  ▼
 //	settle.go                   takes the step:
 //	  ├─ hold ─▶ flights.go     on the wheel/… until the next decision; waiting.go packs what waits for long
@@ -51,8 +51,8 @@
 //
 // Package timer/role decides about a named timer until its firing is stored, and again when it is settled. In between
 // it is a message as any other. timers.go is what a lane has of its timers, read_timers.go reads their bodies ahead,
-// fire_timer.go takes their steps, and settle_timer.go removes their entries, after what is due. timers_lane.go is the
-// lane of their entries.
+// fire_timer.go takes their steps, and settle_timer.go removes their entries, once no message that is due waits.
+// timers_lane.go is the lane of their entries.
 //
 // # Who decides
 //
@@ -94,7 +94,8 @@
 //     them.
 //   - A commit removes messages only of the history that its sequences were read from (see lane.Epoch).
 //   - What is due for a paused target is not sent. That is asked for each message when it is due (decide.go), and once
-//     more, under its lock, by the deliverer: what was decided before a pause is given back, and decided anew.
+//     more, under its lock, by the deliverer: what was decided before a pause is given back, and decided again.
+//   - All that a rate counts together is sent by one instance, at turns that it gives: see rates.go.
 //   - An attempt counts when it is stored: a message that no lane takes stays as it was. A lack of room in JetStream
 //     counts as no refusal by the target. A stream that should acknowledge a delivery and is silent has not refused it;
 //     three such silences count as one refusal. A service that does not reply in time has refused.

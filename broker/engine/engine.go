@@ -25,30 +25,32 @@ import (
 	"delaybroker/broker/streams"
 	"delaybroker/broker/streams/provision"
 	"delaybroker/broker/timer/role"
+	"delaybroker/levels"
 )
 
 const (
 	// apiTimeout is how long the JetStream API may take to answer.
 	apiTimeout = 5 * time.Second
 
-	// refusalsEvery is how often the log says of one target that it refuses, and mostRefusing of how many targets in that
-	// time, and one more: subjects with ids in them would fill the log.
+	// refusalsEvery is how often the log says of one target that it refuses, and maxRefusing of how many targets in
+	// that time, and one more: subjects with ids in them would fill the log.
 	refusalsEvery = time.Minute
-	mostRefusing  = 64
+	maxRefusing   = 64
 )
 
 // Engine works the lanes that this instance owns. Make one with New; Run does the work.
 type Engine struct {
 	Config
-	names  message.Names
-	log    *slog.Logger
-	order  watermark
-	roster roster
-	owning atomic.Bool   // this instance has the lease of the stream of paused messages
-	ready  chan struct{} // closed when every lane that this instance owns is being read
+	names    message.Names
+	log      *slog.Logger
+	refusals *ratelog.Keyed // by target, for all lanes together
+	order    watermark
+	roster   roster
+	owning   atomic.Bool   // this instance has the lease of the stream of paused messages
+	ready    chan struct{} // closed when every lane that this instance owns is being read
 
-	shared *instance // set by Run before it works a lane
-	room   *budget   // likewise
+	Services         // set by Run before it works a lane
+	room     *budget // likewise
 }
 
 // Config holds the values that an engine shares with the program around it.
@@ -73,42 +75,19 @@ type Services struct {
 	Journal *journal.Writer // nil if none is kept
 }
 
-// instance holds the parts that all workers of a running broker share.
-type instance struct {
-	names     message.Names
-	keys      *provision.Keyring
-	jetstream *link.JetStream
-	write     *acks.Inbox
-	deliver   Deliverer
-	links     *link.States
-	order     *watermark
-	tally     *stats.Tally
-	pauses    *pause.Keeper
-	refusals  *ratelog.Keyed  // by target, for all lanes together
-	journal   *journal.Writer // nil if none is kept
-	timers    *role.Stream
-	ended     func(config.Ended) // nil for none: see config.Config
-
-	holdMessages int           // how many messages a lane keeps: see config.Config
-	grace        time.Duration // how long a stop waits for answers
-}
-
 // New makes an engine, and starts nothing.
 func New(cfg Config) *Engine {
-	return &Engine{Config: cfg, names: cfg.Keys.Policy.Names, log: cfg.Settings.Log, ready: make(chan struct{})}
+	log := cfg.Settings.Log
+	return &Engine{
+		Config: cfg, names: cfg.Keys.Policy.Names, log: log, ready: make(chan struct{}),
+		refusals: ratelog.NewKeyed(log, refusalsEvery, maxRefusing),
+	}
 }
 
 // Run works the lanes until ctx ends, and leaves them ready for their next owners. It is called once. Its error joins
 // one ErrGrace for each lane that could not be left so in time.
 func (e *Engine) Run(ctx context.Context, lanes []streams.Spec, s Services) error {
-	cfg := e.Settings
-	e.room = newBudget(cfg.HoldBytes, len(lanes))
-	e.shared = &instance{
-		names: e.names, keys: e.Keys, jetstream: e.JetStream, write: s.Write, deliver: s.Deliver, links: e.Links,
-		order: &e.order, tally: e.Tally, pauses: e.Pauses, journal: s.Journal, timers: s.Timers, ended: cfg.Ended,
-		refusals:     ratelog.NewKeyed(e.log, refusalsEvery, mostRefusing),
-		holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
-	}
+	e.Services, e.room = s, newBudget(e.Settings.HoldBytes, len(lanes))
 	errs := make([]error, len(lanes))
 	var settled, all sync.WaitGroup
 	e.order.Expect(len(lanes))
@@ -149,7 +128,10 @@ func (e *Engine) Owns(instance string) bool {
 	})
 }
 
-// Lanes returns the states of all lanes. It takes no lock that a loop holds, and asks NATS nothing.
+// works reports whether this instance works the lane of a level now.
+func (e *Engine) works(l levels.Level) bool { return e.roster.works(e.names.LevelStream(l.Name)) }
+
+// Lanes returns the states of all lanes. It waits for no loop, and asks NATS nothing.
 func (e *Engine) Lanes() []stats.LaneStatus {
 	var all []stats.LaneStatus
 	now := time.Now()

@@ -49,7 +49,7 @@ func timerStep(m moment, f *flight, s role.Step) step {
 		return step{kind: examine}
 	case role.Claim:
 		return step{kind: claim}
-	case role.Anew, role.Deliver:
+	case role.Restart, role.Deliver:
 		return step{kind: claimed}
 	case role.Remove:
 		return step{kind: remove}
@@ -71,7 +71,7 @@ func (w *worker) claim(f *flight, m moment) {
 	}
 	fires := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
 	if fires == nil {
-		if !w.timers.stream.Tells(f.timer) {
+		if !w.timers.stream.HasOutcome(f.timer) {
 			w.leftOut(f.timer) // otherwise once that is stored
 		}
 		w.remove(f)
@@ -107,20 +107,20 @@ func (e claimAnswered) handle(w *worker, m moment) {
 
 // leftOut counts the occurrences of a series that were missed, once that is stored.
 func (w *worker) leftOut(a *role.Alarm) {
-	w.shared.tally.Missed.Add(uint64(a.Left))
+	w.engine.Tally.Missed.Add(uint64(a.Left))
 	a.Left = 0
 }
 
 // won goes on with a timer whose firing is stored. From then on it is a message as any other.
 func (w *worker) won(f *flight, r message.Request) {
 	if f.timer.Swept() {
-		w.shared.tally.Swept.Add(1)
+		w.engine.Tally.Swept.Add(1)
 	}
 	r.Hop = max(r.Hop, f.request.Hop)
 	f.request, f.tries = r, 0
 }
 
-// lookAt reads what is true of a timer.
+// lookAt reads the state of a timer.
 func (w *worker) lookAt(f *flight) {
 	subject, generation, look := f.timer.Subject, f.timer.Generation, w.timers.stream.Look
 	if f.timer.FirstLook() {
@@ -176,8 +176,8 @@ func (e examined) handle(w *worker, m moment) {
 	entry := e.see.Entry
 	s := w.timers.stream.Examined(f.timer, e.see, m.now, time.Now())
 	switch s.Kind {
-	case role.Anew: // by what the set says itself
-		w.anew(f, entry, e.see.In.Data)
+	case role.Restart: // by its own entry
+		w.restart(f, entry, e.see.In.Data)
 		f.timer.Read(e.see)
 	case role.Deliver:
 		if !w.take(f, m) {

@@ -59,8 +59,8 @@ type publish struct {
 	why     *message.Problem // of a dead letter
 	stream  string           // where it is to be stored, and whose answer counts
 	subject string
-	found   uint64 // the sequence at which the stream says that it has it already; zero when it does not say so
-	anew    string // what makes its id one that nobody can have used; empty until that is needed
+	found   uint64 // the sequence of the copy that the stream reports; zero for none
+	nonce   string // the random end of its id, which no other client can have used; empty until it is needed
 
 	marker *role.Alarm // of a marker: the timer for which it stands, whose body stays where it is; nil otherwise
 }
@@ -76,8 +76,8 @@ func (p *publish) header() message.Header {
 	default:
 		h = p.as.HopHeader()
 	}
-	if p.anew != "" {
-		h[jetstream.MsgIDHeader] = []string{h[jetstream.MsgIDHeader][0] + p.anew}
+	if p.nonce != "" {
+		h[jetstream.MsgIDHeader] = []string{h[jetstream.MsgIDHeader][0] + p.nonce}
 	}
 	return h
 }
@@ -92,5 +92,5 @@ func (p *publish) body(f *flight) []byte {
 
 // renew gives the publish an id that nobody can have used.
 func (p *publish) renew() {
-	p.found, p.anew = 0, p.anew+"+"+rand.Text()
+	p.found, p.nonce = 0, p.nonce+"+"+rand.Text()
 }

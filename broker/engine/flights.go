@@ -13,10 +13,10 @@ import (
 const (
 	// keysRetry is how soon a message with a seal of an unknown key is looked at again.
 	keysRetry = time.Second
-	// unprovenMost and unprovenMostBytes bound the messages of a lane that wait until their key is known. Further messages
-	// count as forged, and become dead letters: a client that forges seals must not fill the lane.
-	unprovenMost      = 256
-	unprovenMostBytes = 1 << 20
+	// maxUnproven and maxUnprovenBytes bound the messages of a lane that wait until their key is known. Further
+	// messages count as forged, and become dead letters: a client that forges seals must not fill the lane.
+	maxUnproven      = 256
+	maxUnprovenBytes = 1 << 20
 	// flightOverhead is the memory that a message takes besides its bytes, as TestFlightCost measures it: the lane's
 	// record of it, what its headers were read into, and a publish that is underway.
 	flightOverhead = 2 << 10
@@ -156,20 +156,6 @@ func (f *flights) waiting() int {
 	return f.wheel.Len() + f.again.Len() + len(f.untimed) + len(f.halted)
 }
 
-// takeHalted takes the messages that waited for the end of a pause, in the order of their due times.
-func (f *flights) takeHalted() []*flight {
-	all := f.halted
-	f.halted = nil
-	return all
-}
-
-// takeUntimed takes the messages that waited for the time, in the order of reading.
-func (f *flights) takeUntimed() []*flight {
-	all := f.untimed
-	f.untimed = nil
-	return all
-}
-
 // date notes since when a message should have left, or that it is not overdue.
 func (f *flights) date(fl *flight, since leader.Time, overdue bool) {
 	f.overdue.Remove(fl.overdue)
@@ -206,7 +192,7 @@ func (f *flights) await(fl *flight, local time.Time) (room bool) {
 		f.unproven++
 		f.unprovenBytes += fl.size
 	}
-	return f.unproven <= unprovenMost && f.unprovenBytes <= unprovenMostBytes
+	return f.unproven <= maxUnproven && f.unprovenBytes <= maxUnprovenBytes
 }
 
 // proven ends that wait.

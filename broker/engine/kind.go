@@ -46,7 +46,7 @@ func (plainLane) source() source { return source{share: freeShare} }
 
 // parse makes a timer of a message that is a marker.
 func (plainLane) parse(w *worker, f *flight, in message.Incoming) {
-	policy := w.shared.keys.Policy
+	policy := w.engine.Keys.Policy
 	if !entry.IsMarker(policy.Names, in) {
 		f.request, f.problem = policy.Parse(in)
 		return
@@ -74,7 +74,7 @@ func (plainLane) commit(ctx context.Context, c *committer, todo commit) error {
 
 // idle counts the lane's messages while the lane is not being read.
 func (plainLane) idle(w *worker, m moment) time.Duration {
-	if w.hungry(m.local) {
+	if w.wantsMore(m.local) {
 		return forever
 	}
 	return w.count(m.local, countEvery)

@@ -5,12 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"delaybroker/broker/config"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/link"
-	"delaybroker/broker/ratelog"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/streams/provision"
@@ -29,21 +30,19 @@ func atWork(t *testing.T, l streams.Spec, now time.Time) *worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &instance{
-		names: s.Policy().Names, keys: s.Keys(), jetstream: new(link.JetStream), deliver: new(recorder),
-		links: new(link.States), order: new(watermark), tally: stats.NewTally(nil),
-		holdMessages: s.Config().HoldMessages, grace: s.Config().ShutdownGrace,
-		timers:   role.NewStream(role.Config{Policy: s.Policy()}),
-		refusals: ratelog.NewKeyed(slog.New(slog.DiscardHandler), refusalsEvery, mostRefusing),
-	}
-	reader := lane.NewReader(lane.ReaderConfig{Stream: l.Stream, Delay: l.Delay})
-	room := newBudget(s.Config().HoldBytes, 1).Open(freeShare)
+	settings := s.Config()
+	settings.Log = slog.New(slog.DiscardHandler)
+	e := New(Config{
+		Settings: settings, Keys: s.Keys(), JetStream: new(link.JetStream), Links: new(link.States),
+		Tally: stats.NewTally(nil), Read: new(nats.Conn),
+	})
+	e.Services = Services{Deliver: new(recorder), Timers: role.NewStream(role.Config{Policy: s.Policy()})}
+	e.room = newBudget(settings.HoldBytes, 1)
 	var kind laneKind = plainLane{}
 	if l.Kind == streams.Timers {
-		kind = newTimersLane(i.timers, i.names.Armed())
+		kind = newTimersLane(e.Timers, e.names.Armed())
 	}
-	w := newWorker(i, l, planOf(s.Config(), kind, l.Delay), by, reader, 1, room, new(stats.Lane),
-		slog.New(slog.DiscardHandler))
+	w := e.newWorker(l, kind, by, by.From())
 	w.gauge = stats.NewGauge(now)
 	w.clock = newLeaderClock(now)
 	w.sampled(lane.Sample{ServerTime: now.Round(0), Received: now, LastSeq: 300})

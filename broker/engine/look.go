@@ -72,7 +72,7 @@ func (w *worker) look() {
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 		defer cancel()
-		sample, err := w.shared.jetstream.Sample(ctx, w.lane.Stream)
+		sample, err := w.engine.JetStream.Sample(ctx, w.lane.Stream)
 		w.mail.Put(looked{sample, err})
 	})
 }

@@ -15,8 +15,8 @@ type mailbox[T any] struct {
 // newMailbox returns an empty mailbox.
 func newMailbox[T any]() *mailbox[T] { return &mailbox[T]{bell: make(chan struct{}, 1)} }
 
-// Bell returns a channel that has a value after Put. The loop receives from it and then calls Take.
-func (m *mailbox[T]) Bell() <-chan struct{} { return m.bell }
+// Signal returns a channel that has a value after Put. The loop receives from it and then calls Take.
+func (m *mailbox[T]) Signal() <-chan struct{} { return m.bell }
 
 // Put adds an item; it never blocks.
 func (m *mailbox[T]) Put(item T) {

@@ -15,12 +15,12 @@ func TestMailboxRings(t *testing.T) {
 	}
 	m.Put(1)
 	m.Put(2)
-	<-m.Bell()
+	<-m.Signal()
 	if got, want := m.Take(), []int{1, 2}; !slices.Equal(got, want) {
 		t.Errorf("took %v, want %v", got, want)
 	}
 	select {
-	case <-m.Bell():
+	case <-m.Signal():
 		t.Error("the bell rings for nothing")
 	default:
 	}
@@ -81,7 +81,7 @@ func TestMailboxFromManySides(t *testing.T) {
 		}
 		var next [senders]int
 		for got := 0; got < senders*each; {
-			<-m.Bell()
+			<-m.Signal()
 			for _, item := range m.Take() {
 				if next[item[0]] != item[1] {
 					t.Fatalf("sender %d: item %d, want %d", item[0], item[1], next[item[0]])

@@ -20,7 +20,7 @@ func TestStampsThatFallBack(t *testing.T) {
 	}
 	store(1, 3*time.Second) // by the fast leader
 	for seq := range uint64(299) {
-		if !w.hungry(base) {
+		if !w.wantsMore(base) {
 			t.Fatalf("after %d messages it waits for the first to be due", seq+1)
 		}
 		store(seq+2, 8*time.Second)
@@ -61,7 +61,7 @@ func TestReadBehindWhatIsDue(t *testing.T) {
 			m := w.moment(then)
 			w.decideUntimed(m)
 			w.send(m, then)
-			sent := *w.shared.deliver.(*recorder)
+			sent := *w.engine.Deliver.(*recorder)
 			if len(sent) != count {
 				t.Fatalf("%d were sent, want %d", len(sent), count)
 			}
@@ -88,7 +88,7 @@ func TestOverdueGoesOutByDueTime(t *testing.T) {
 	w.clock.take(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: 3})
 	w.send(w.moment(then), then)
 	var got string
-	for _, m := range *w.shared.deliver.(*recorder) {
+	for _, m := range *w.engine.Deliver.(*recorder) {
 		got += string(m.Data)
 	}
 	if got != "231" {
@@ -102,7 +102,7 @@ func TestOverdueGoesOutByDueTime(t *testing.T) {
 func TestFullLaneWaitsForAnswers(t *testing.T) {
 	base := time.Now()
 	w := tenSeconds(t, base)
-	w.shared.holdMessages = 16 // so 32 are all it holds
+	w.engine.Settings.HoldMessages = 16 // so 32 are all it holds
 	seq := uint64(0)
 	read := func(n int, at time.Time) { // due together, so that more of them may yet be read
 		for range n {
@@ -114,7 +114,7 @@ func TestFullLaneWaitsForAnswers(t *testing.T) {
 	expect := func(at time.Time, want int) (wait time.Duration) {
 		t.Helper()
 		wait = w.send(moment{now: leader.At(base.Round(0).Add(at.Sub(base))), proven: true}, at)
-		if sent := *w.shared.deliver.(*recorder); len(sent) != want {
+		if sent := *w.engine.Deliver.(*recorder); len(sent) != want {
 			t.Fatalf("%d were sent after %s, want %d", len(sent), at.Sub(base), want)
 		}
 		return wait

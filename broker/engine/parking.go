@@ -12,11 +12,12 @@ const (
 	// haltWait is how soon a message is looked at again that was about to leave the lane of a pause.
 	haltWait = time.Second
 	// pausedOut is why a message for a paused target waits in a retry lane.
-	pausedOut = "its target is paused, and the stream for what is paused takes nothing"
-	// parkMost is how many messages of a lane may wait for the answer of a stream for what is paused that has not answered
-	// for parkPatience. Further messages wait in a retry lane: a stream without a leader must not fill the lane's memory.
-	parkMost     = 256
-	parkPatience = time.Second
+	pausedOut = "its target is paused, and the stream of paused messages refuses it"
+	// maxParking is how many messages of a lane may wait for an answer of the stream of paused messages, once it has
+	// not answered for parkTimeout. Further messages wait in a retry lane: a stream without a leader must not fill the
+	// lane's memory.
+	maxParking  = 256
+	parkTimeout = time.Second
 )
 
 // pausedLane is the lane of one pause. Its messages are released: the lane is read only while it drains.
@@ -54,18 +55,18 @@ func fireOrPark(p plan, m moment, f *flight) step {
 	}
 	switch {
 	case state == pause.Over:
-		return step{kind: fire}
+		return fireAtHome(p, m, f)
 	case state == pause.Closing:
 		return step{kind: halt}
 	case !m.parks:
-		return deferred(p, m, f, mostDeferred, pausedOut)
+		return deferred(p, m, f, maxDeferral, pausedOut)
 	}
 	as := f.request // it goes out by its due time then, and keeps its turn at its target's rate
 	as.RetryAt, as.Deferred, as.Released = time.Time{}, "", ""
 	return step{kind: park, pause: id, as: &as}
 }
 
-// parking knows whether the stream for what is paused takes a lane's messages. The zero parking believes that it does.
+// parking tracks whether the stream of paused messages answers a lane. The zero parking assumes that it does.
 type parking struct {
 	open int       // messages that it has not answered
 	at   time.Time // local; when it last answered, or the first of them was sent
@@ -89,5 +90,5 @@ func (p *parking) answered(a storeAnswer, local time.Time) {
 
 // able reports whether to send another message there.
 func (p *parking) able(local time.Time) bool {
-	return p.open < parkMost || local.Sub(p.at) < parkPatience
+	return p.open < maxParking || local.Sub(p.at) < parkTimeout
 }

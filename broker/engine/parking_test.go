@@ -80,18 +80,18 @@ func TestDecideAboutPaused(t *testing.T) {
 func TestParkingGivesUp(t *testing.T) {
 	var p parking
 	start := time.Now()
-	for range 2 * parkMost { // a burst
+	for range 2 * maxParking { // a burst
 		if !p.able(start) {
 			t.Fatal("a burst is refused")
 		}
 		p.begin(start)
 	}
-	p.answered(storeAnswer{err: errors.New("timeout")}, start.Add(2*parkPatience))
-	if p.able(start.Add(parkPatience)) {
+	p.answered(storeAnswer{err: errors.New("timeout")}, start.Add(2*parkTimeout))
+	if p.able(start.Add(parkTimeout)) {
 		t.Error("it takes more although nothing was answered")
 	}
 	p.answered(storeAnswer{ack: jsapi.Ack{Stream: "S", Sequence: 1}}, start.Add(time.Hour))
-	if !p.able(start.Add(time.Hour)) || p.able(start.Add(time.Hour+parkPatience)) {
+	if !p.able(start.Add(time.Hour)) || p.able(start.Add(time.Hour+parkTimeout)) {
 		t.Error("want it able for a while after an answer")
 	}
 }

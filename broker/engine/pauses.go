@@ -11,45 +11,43 @@ import (
 	"delaybroker/broker/leader"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/pause"
-	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
 )
 
 // This file works the lanes of pauses. See package pause.
 
 const (
-	// drainGlance is how often the owner looks whether a lane that drains is empty.
-	drainGlance = 50 * time.Millisecond
-	// closeLeast is how long a pause is closing at least: every instance that is connected knows of it by then.
-	closeLeast = time.Second
+	// drainPoll is how often the owner looks whether a lane that drains is empty.
+	drainPoll = 50 * time.Millisecond
+	// minClosing is how long a pause is closing at least: every instance that is connected has learned of it by then.
+	minClosing = time.Second
 	// drainTurn is how long one lane may drain while others wait for it.
 	drainTurn = 10 * time.Second
-	// sweepSoon, sweepEvery and sweepRarely are how often the owner looks for what came too late into the lanes of pauses
-	// that are over: in the first minute, in the first hour, and after.
+	// sweepSoon, sweepEvery and sweepRarely are how often the owner looks for messages that came too late into the
+	// lanes of pauses that are over: in the first minute, in the first hour, and after.
 	sweepSoon, sweepEvery, sweepRarely = 5 * time.Second, time.Minute, time.Hour
 )
 
-// pauseLanes is what an instance needs that owns the stream of what is paused.
+// pauseLanes works the lanes of pauses while this instance owns their stream.
 type pauseLanes struct {
 	*Engine
-	lane   streams.Spec
-	lease  lease.Lease // of the stream
-	counts *stats.Lane
+	lane  streams.Spec
+	lease lease.Lease // of the stream
 
 	last  string               // the pause whose lane was drained last
 	swept map[string]time.Time // when the lanes of pauses that are over were last looked at
 }
 
-func newPauseLanes(e *Engine, l streams.Spec, held lease.Lease, counts *stats.Lane) *pauseLanes {
-	return &pauseLanes{Engine: e, lane: l, lease: held, counts: counts, swept: make(map[string]time.Time)}
+func newPauseLanes(e *Engine, l streams.Spec, held lease.Lease) *pauseLanes {
+	return &pauseLanes{Engine: e, lane: l, lease: held, swept: make(map[string]time.Time)}
 }
 
 // run drains the lanes of pauses that are resumed, one after the other, until ctx or the lease ends.
 func (l *pauseLanes) run(ctx context.Context) error {
 	l.owning.Store(true)
 	defer l.owning.Store(false)
-	glance := time.NewTimer(0)
-	defer glance.Stop()
+	poll := time.NewTimer(0)
+	defer poll.Stop()
 	for {
 		changed := l.Pauses.Changed()
 		all, again := l.toDrain(ctx, time.Now())
@@ -61,15 +59,16 @@ func (l *pauseLanes) run(ctx context.Context) error {
 			}
 			again = 0
 		}
-		glance.Reset(again)
-		if !l.wait(ctx, changed, glance.C) {
+		poll.Reset(again)
+		if !l.wait(ctx, changed, poll.C) {
 			return nil
 		}
 	}
 }
 
-// wait returns when the list of pauses has changed, or at the glance. It reports false when ctx or the lease has ended.
-func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, glance <-chan time.Time) bool {
+// wait returns when the list of pauses has changed, or the poll is due. It reports false when ctx or the lease has
+// ended.
+func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, poll <-chan time.Time) bool {
 	for {
 		select {
 		case <-ctx.Done():
@@ -79,18 +78,19 @@ func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, glance <
 		case <-l.lease.Beats():
 		case <-changed:
 			return true
-		case <-glance:
+		case <-poll:
 			return true
 		}
 	}
 }
 
-// toDrain are the pauses whose lanes are to be drained, and when to look again. The lane of a pause that is over may
-// hold what an instance put there that did not know it yet. While nothing is paused, no lane is to hold anything.
+// toDrain returns the pauses whose lanes are to be drained, and when to look again. The lane of a pause that is over
+// may hold messages of an instance that learned of the end too late. While nothing is paused, every lane must be
+// empty.
 func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string, again time.Duration) {
 	list, again := l.Pauses.List(), sweepRarely
 	if list != nil && l.Pauses.Applied() < list.Version {
-		return nil, drainGlance // what would go out first would be held up
+		return nil, drainPoll // the first messages would be held up
 	}
 	for _, p := range list.All() {
 		switch p.State {
@@ -127,7 +127,8 @@ func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	defer stop()
 	began := time.Now()
 	kind := pausedLane{pause: id, filter: l.names.PauseFilter(id)}
-	w := l.newWorker(l.lane, kind, l.lease, l.lease.From(), l.counts, func() {})
+	w := l.newWorker(l.lane, kind, l.lease, l.lease.From())
+	w.backlog.holdBack()
 	if p, ok := l.Pauses.List().Get(id); ok {
 		w.plan.resumed = leader.At(p.Changed)
 	}
@@ -135,14 +136,14 @@ func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	defer l.roster.dismiss(w)
 	ended := make(chan error, 1)
 	go func() { ended <- w.run(working) }()
-	glance := time.NewTicker(drainGlance)
-	defer glance.Stop()
+	poll := time.NewTicker(drainPoll)
+	defer poll.Stop()
 	var closing time.Time // since when the pause is closing
 	for {
 		select {
 		case err := <-ended:
 			return err
-		case local := <-glance.C:
+		case local := <-poll.C:
 			if working.Err() != nil {
 				continue
 			}
@@ -172,7 +173,7 @@ func (l *pauseLanes) drained(ctx context.Context, id string, closing *time.Time,
 	case empty && p.State == pause.Resuming:
 		*closing = local
 		l.Pauses.Move(ctx, id, pause.Resuming, pause.Closing)
-	case empty && local.Sub(*closing) >= closeLeast:
+	case empty && local.Sub(*closing) >= minClosing:
 		l.Pauses.Move(ctx, id, pause.Closing, pause.Over)
 		return true
 	case p.State == pause.Closing && local.Sub(*closing) > pause.MaxClosing:

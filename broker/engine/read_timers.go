@@ -16,15 +16,15 @@ import (
 const (
 	// copiers is how many requests for copies of entries a lane has at once.
 	copiers = 4
-	// lookers is how many last entries a lane reads at once: JetStream drops all questions of all clients when 10,000 of
-	// them wait.
+	// lookers is how many last entries a lane reads at once: JetStream drops all questions of all clients when 10,000
+	// of them wait.
 	lookers = 16
-	// loadShare is the part of its memory, one in so many, that a lane takes for the bodies of markers: thousands may be
-	// due at once. Those that are not due yet take half of it at most.
+	// loadShare is the part of its memory, one in so many, that a lane takes for the bodies of markers: thousands may
+	// be due at once. Those that are not due yet take half of it at most.
 	loadShare = 4
 )
 
-// examine reads what is true of a timer, when there is room for its body, or of the rounds before.
+// examine reads the state of a timer once there is room for its body, or whether the rounds before are settled.
 func (w *worker) examine(f *flight, m moment) {
 	t := w.timers
 	switch {
@@ -44,7 +44,7 @@ func (w *worker) load(f *flight, share int64) (room bool) {
 	switch {
 	case f.timer.Loaded:
 		return true
-	case t.loaded > 0 && int64(t.loaded+size) > w.flights.account.Most()/share:
+	case t.loaded > 0 && int64(t.loaded+size) > w.flights.account.Limit()/share:
 		return false
 	}
 	f.timer.Loaded = true
@@ -73,8 +73,8 @@ type copied struct {
 	err     error
 }
 
-// copyOn reads copies of what there is room for, in order. What is not due yet and finds no room is read when it is
-// due.
+// copyOn reads copies of entries, in order, while there is room for their bodies. An entry that finds no room and is
+// not due yet is read when it is due.
 func (w *worker) copyOn(m moment) {
 	t := w.timers
 	for len(t.uncopied) > 0 && t.copying < copiers && !w.stopped.Load() {
@@ -125,8 +125,8 @@ func (e copied) handle(w *worker, m moment) {
 		switch {
 		case ok:
 			entry, s := w.timers.stream.Copied(f.timer, in)
-			if s.Kind == role.Anew {
-				w.anew(f, entry, in.Data)
+			if s.Kind == role.Restart {
+				w.restart(f, entry, in.Data)
 			}
 			w.apply(f, timerStep(m, f, s), m)
 		case e.err != nil && f.when().After(m.now):
@@ -140,8 +140,8 @@ func (e copied) handle(w *worker, m moment) {
 	}
 }
 
-// anew goes on with a timer by what its own entry says.
-func (w *worker) anew(f *flight, entry entry.Entry, body []byte) {
+// restart goes on with a timer by its own entry.
+func (w *worker) restart(f *flight, entry entry.Entry, body []byte) {
 	hop := f.request.Hop
 	f.request, f.problem, f.Data = entry.Request, entry.Problem, body
 	f.request.Hop = hop

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// readAhead is how long before the last message read leaves its lane reading goes on. Messages in memory are ordered
-	// by their own times, so timestamps may fall back by this much, and still no message is late.
+	// readAhead is how long before the last message read leaves its lane reading goes on. Messages in memory are
+	// ordered by their own times, so timestamps may fall back by this much, and no message is late.
 	readAhead = 5 * time.Second
-	// readLeast is how many messages a lane may hold however far from due they are, so that a small lane is read at once.
-	readLeast      = 256
-	readLeastBytes = 1 << 20
+	// minHeld is how many messages a lane may hold however far from due they are, so that a small lane is read at once.
+	minHeld      = 256
+	minHeldBytes = 1 << 20
 	// maxSpan bounds how many messages a cursor remembers, at spanCost bytes each: 16, and as much again while its ring
 	// grows.
 	maxSpan  = 1 << 20
 	spanCost = 32
 )
 
-// reading knows how far a lane was read, in which history of its stream, and which of its messages have arrived. It
+// reading tracks how far a lane was read, in which history of its stream, and which of its messages have arrived. It
 // belongs to the lane's loop.
 type reading struct {
 	*lane.Reader
@@ -57,7 +57,7 @@ func (r *reading) took(item lane.Item) (m lane.Mark, present bool) {
 
 // adopt begins an epoch, and reports whether it is of another history: then the messages in memory still go where they
 // should, but commit nothing.
-func (r *reading) adopt(e lane.Epoch) (anew bool) {
+func (r *reading) adopt(e lane.Epoch) (fresh bool) {
 	if e.Fresh {
 		r.fresh = e.Number
 		r.cursor.Reset()
@@ -89,7 +89,7 @@ func (r *reading) history() lane.History {
 // resumes is when reading goes on; later is false while there is no reason to pause. Reading pauses while the last
 // message read stays for long and enough messages are in memory.
 func (r *reading) resumes(messages, bytes int) (at leader.Time, later bool) {
-	if r.last.Sequence == 0 || r.delay <= readAhead || messages < readLeast && bytes < readLeastBytes {
+	if r.last.Sequence == 0 || r.delay <= readAhead || messages < minHeld && bytes < minHeldBytes {
 		return leader.Time{}, false
 	}
 	return leader.At(r.last.At).Add(r.delay - readAhead), true
@@ -130,8 +130,8 @@ func (r *reading) behind() uint64 {
 	return r.last.Behind
 }
 
-// hungry reports whether to read on.
-func (w *worker) hungry(local time.Time) bool {
+// wantsMore reports whether to read on.
+func (w *worker) wantsMore(local time.Time) bool {
 	if w.full() {
 		return false
 	}
@@ -143,7 +143,7 @@ func (w *worker) hungry(local time.Time) bool {
 // full reports whether nothing more fits into memory. In the intake, messages that are far from due use no more than
 // half of the memory: see holdOrSpill.
 func (w *worker) full() bool {
-	return w.flights.count >= 2*w.shared.holdMessages || w.reading.cursor.Span() >= maxSpan ||
+	return w.flights.count >= 2*w.engine.Settings.HoldMessages || w.reading.cursor.Span() >= maxSpan ||
 		w.timers.count >= 2*maxSettlements || !w.flights.account.Room(w.flights.reserve())
 }
 

@@ -21,14 +21,14 @@ func item(epoch, sequence uint64, at time.Time, behind uint64) lane.Item {
 // TestResumes: a level is read on shortly before the last message read leaves it, and a small one at once.
 func TestResumes(t *testing.T) {
 	r := hourly()
-	if _, later := r.resumes(readLeast, readLeastBytes); later {
+	if _, later := r.resumes(minHeld, minHeldBytes); later {
 		t.Error("nothing was read, and it rests")
 	}
 	r.took(item(1, 1, after(0), 999))
-	if _, later := r.resumes(readLeast-1, readLeastBytes-1); later {
+	if _, later := r.resumes(minHeld-1, minHeldBytes-1); later {
 		t.Error("little is in memory, and it rests")
 	}
-	for _, much := range [][2]int{{readLeast, 0}, {0, readLeastBytes}} {
+	for _, much := range [][2]int{{minHeld, 0}, {0, minHeldBytes}} {
 		at, later := r.resumes(much[0], much[1])
 		if want := epoch.Add(time.Hour - readAhead); !later || at != want {
 			t.Errorf("with %v in memory it resumes at %s, %v; want %s", much, at.Sub(epoch), later, want.Sub(epoch))

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"delaybroker/broker/lane"
-	"delaybroker/broker/leader"
 	"delaybroker/broker/stats"
 )
 
@@ -29,20 +28,10 @@ func (w *worker) report(local time.Time) {
 	if resumes, later := w.resumes(); later && resumes.After(now) {
 		report.Resumes = resumes
 	}
-	report.Next = orNone(f.next())
-	report.Oldest = orNone(f.oldest())
-	if at, ok := w.clock.Looked(); ok {
-		report.Looked = at
-	}
+	report.Next, _ = f.next()
+	report.Oldest, _ = f.oldest()
+	report.Looked, _ = w.clock.Looked()
 	w.gauge.Set(report)
-}
-
-// orNone is a time, or zero when there is none.
-func orNone(t leader.Time, ok bool) leader.Time {
-	if !ok {
-		return leader.Time{}
-	}
-	return t
 }
 
 // count asks how many messages the lane has when the last answer is old: while the lane is not being read, nothing else
@@ -56,13 +45,13 @@ func (w *worker) count(local time.Time, every time.Duration) time.Duration {
 	return every
 }
 
-// judge counts what the look of a commit tells about the deliveries before it.
+// judge counts deliveries that the look of a commit proves to have been early.
 func (w *worker) judge(s lane.Sample) {
-	told, wasEarly := w.early.Judge(w.clock.Base(), s)
-	if told {
-		w.shared.tally.Judged.Add(1)
+	judged, wasEarly := w.early.Judge(w.clock.Base(), s)
+	if judged {
+		w.engine.Tally.Judged.Add(1)
 	}
 	if wasEarly {
-		w.shared.tally.Early.Add(1)
+		w.engine.Tally.Early.Add(1)
 	}
 }

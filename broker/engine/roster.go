@@ -47,6 +47,13 @@ func (r *roster) dismiss(w *worker) {
 	r.workers = slices.DeleteFunc(r.workers, func(other *worker) bool { return other == w })
 }
 
+// works reports whether this instance works a lane now.
+func (r *roster) works(stream string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.workers, func(w *worker) bool { return w.lane.Stream == stream && w.lease.Held() })
+}
+
 func (r *roster) enlisted() []*worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"delaybroker/broker/lane"
 	"delaybroker/broker/lease"
-	"delaybroker/broker/link"
-	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/timer"
 )
@@ -20,14 +17,14 @@ func (e *Engine) serve(ctx context.Context, l streams.Spec, settled func()) erro
 	defer settled()
 	known := sync.OnceFunc(e.order.Decide)
 	defer known()
-	counts := e.roster.countOf(l)
+	e.roster.countOf(l)
 	for {
 		held, err := e.Leaser.Acquire(ctx, l.Stream, func() { known(); settled() })
 		if err != nil {
 			return nil // ctx ended
 		}
 		e.log.Debug("owner of a lane", "stream", l.Stream)
-		left, err := e.own(ctx, l, held, counts, known, settled)
+		left, err := e.own(ctx, l, held, known, settled)
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
 		if failed := held.Release(release, left); failed != nil {
 			err = errors.Join(err, fmt.Errorf("release %s: %w", l.Stream, failed))
@@ -47,8 +44,7 @@ func (e *Engine) serve(ctx context.Context, l streams.Spec, settled func()) erro
 // own works a lane that is ours until ctx or the lease ends, and returns where a successor starts. It makes the
 // laneKind; the loop compares kinds nowhere else.
 func (e *Engine) own(
-	ctx context.Context, l streams.Spec, held lease.Lease, counts *stats.Lane,
-	known, settled func(),
+	ctx context.Context, l streams.Spec, held lease.Lease, known, settled func(),
 ) (left lease.Cursor, err error) {
 	var kind laneKind = plainLane{}
 	from := held.From()
@@ -56,16 +52,18 @@ func (e *Engine) own(
 	case streams.Paused:
 		known()
 		settled()
-		return lease.Cursor{}, newPauseLanes(e, l, held, counts).run(ctx)
+		return lease.Cursor{}, newPauseLanes(e, l, held).run(ctx)
 	case streams.Retry:
 		kind = retryLane{}
 	case streams.Timers:
 		if next := e.readCursor(ctx); next.Created.Equal(from.Created) || from.Next == 0 {
 			from = lease.Cursor{Next: max(from.Next, next.Next), Created: next.Created}
 		}
-		kind = newTimersLane(e.shared.timers, e.names.Armed())
+		kind = newTimersLane(e.Timers, e.names.Armed())
 	}
-	w := e.newWorker(l, kind, held, from, counts, settled)
+	w := e.newWorker(l, kind, held, from)
+	w.adopted = settled
+	w.backlog.holdBack()
 	known()
 	e.roster.enlist(w)
 	defer e.roster.dismiss(w)
@@ -75,27 +73,9 @@ func (e *Engine) own(
 
 // readCursor reads the cursor of the timers' stream. Without a good one, reading begins with the first entry.
 func (e *Engine) readCursor(ctx context.Context) timer.Cursor {
-	c, err := e.shared.timers.ReadCursor(ctx)
+	c, err := e.Timers.ReadCursor(ctx)
 	if err != nil {
-		e.log.Warn("the cursor of the timers cannot be read, or somebody else wrote it; reading all timers anew", "err", err)
+		e.log.Warn("the cursor of the timers cannot be read, or somebody else wrote it; reading all timers again", "err", err)
 	}
 	return c
-}
-
-// newWorker prepares a worker, and its reader, for a lane that is ours.
-func (e *Engine) newWorker(
-	l streams.Spec, kind laneKind, by lease.Lease, from lease.Cursor, counts *stats.Lane, settled func(),
-) *worker {
-	source := kind.source()
-	reader := lane.NewReader(lane.ReaderConfig{
-		Conn: e.Read, JetStream: e.Reading, APIPrefix: e.Settings.APIPrefix, Inbox: link.Inbox(e.Read),
-		Stream: l.Stream, Filter: source.filter, Delay: l.Delay, From: from.Next,
-		FromCreated: from.Created, Buffer: e.room.Buffer(), Log: e.log, Sparse: source.sparse,
-		Collect: collects(l, e.Settings.Slack),
-	})
-	w := newWorker(e.shared, l, planOf(e.Settings, kind, l.Delay), by, reader, from.Next,
-		e.room.Open(source.share), counts, e.log.With("stream", l.Stream))
-	w.adopted = settled
-	w.backlog.holdBack()
-	return w
 }

@@ -59,7 +59,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	switch n := s.note; {
 	case n == nil:
 	case s.about != "":
-		w.shared.refusals.Log(s.about, n.level, n.text, n.args...)
+		w.engine.refusals.Log(s.about, n.level, n.text, n.args...)
 	default:
 		w.notes.Log(n.level, n.text, n.args...)
 	}
@@ -145,7 +145,7 @@ func (w *worker) publishOf(f *flight, s step) *publish {
 	if s.as != nil {
 		p.as = s.as
 	}
-	names, target := w.shared.names, f.request.Target
+	names, target := w.engine.names, f.request.Target
 	switch s.kind {
 	case hop:
 		p.stream, p.subject = names.LevelStream(s.level.Name), names.Hop(s.level.Name, target)
@@ -171,7 +171,7 @@ type stored struct {
 // store seals the flight's message, and publishes it into one of our streams.
 func (w *worker) store(f *flight) {
 	m := &nats.Msg{Subject: f.sent.subject, Header: f.sent.header(), Data: f.sent.body(f)}
-	w.shared.keys.Policy.Keys.SealMessage(m.Subject, m.Header, m.Data, time.Now())
+	w.engine.Keys.Policy.Keys.SealMessage(m.Subject, m.Header, m.Data, time.Now())
 	w.publish(f.sent.stream, m, func(a storeAnswer) { w.mail.Put(stored{f, a}) })
 }
 
@@ -179,7 +179,7 @@ func (w *worker) store(f *flight) {
 // stream does not count.
 func (w *worker) publish(stream string, m *nats.Msg, done func(storeAnswer)) {
 	w.flights.underway++
-	w.shared.write.Publish(m, AckTimeout, func(answer *nats.Msg, err error) (again bool) {
+	w.engine.Write.Publish(m, AckTimeout, func(answer *nats.Msg, err error) (again bool) {
 		r, ok := jsapi.ReplyOf(answer, err, stream)
 		if !ok {
 			return true
@@ -202,7 +202,7 @@ func (e stored) handle(w *worker, m moment) {
 			f.problem = sent.why
 		}
 		if !a.local {
-			w.shared.tally.Unstored.Add(1)
+			w.engine.Tally.Unstored.Add(1)
 		}
 	case a.err == nil && a.ack.Duplicate:
 		sent.found = a.ack.Sequence
@@ -214,7 +214,7 @@ func (e stored) handle(w *worker, m moment) {
 	if s.kind == arrive {
 		w.countMove(f, m)
 	}
-	if sent.kind == hop && a.refusal() { // afterStore has decided the next step anew
+	if sent.kind == hop && a.refusal() { // afterStore has decided the next step
 		w.date(f, s)
 	}
 	w.apply(f, s, m)
@@ -228,19 +228,19 @@ func (w *worker) countMove(f *flight, m moment) {
 	case retry:
 		w.counts.Retries.Add(1)
 	case dead:
-		w.shared.tally.Dead[f.sent.why.Code].Add(1)
-		w.recordDead(f, m)
+		w.engine.Tally.Dead[f.sent.why.Code].Add(1)
+		w.recordDead(f, m.now)
 	}
 }
 
-// checked is the result of reading the copy that a stream says it has.
+// checked is the event that a copy which a stream reports has been read.
 type checked struct {
 	*flight
 	ours bool
 	err  error
 }
 
-// check reads the copy that a stream says it has. The ids of all publishers of a stream, clients included, share one
+// check reads the copy that a stream reports. The ids of all publishers of a stream, clients included, share one
 // space: a client that guesses an id could make us believe that our message is stored, and purge it. So a copy counts
 // only if it is our own message: under an internal subject, with our seal, and at this hop of its way.
 func (w *worker) check(f *flight) {
@@ -251,8 +251,8 @@ func (w *worker) check(f *flight) {
 	w.flights.checking++
 	sent := f.sent
 	w.ask(func(ctx context.Context) event {
-		found, err := w.shared.jetstream.API.Message(ctx, sent.stream, sent.found)
-		ours := err == nil && w.shared.keys.Wrote(sent.header(), found)
+		found, err := w.engine.JetStream.API.Message(ctx, sent.stream, sent.found)
+		ours := err == nil && w.engine.Keys.Wrote(sent.header(), found)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = nil
 		}
@@ -281,10 +281,10 @@ func (e checked) handle(w *worker, m moment) {
 	case e.err != nil:
 		w.log.Debug("looking at a duplicate", "id", e.request.ID, "err", e.err)
 	case e.ours:
-		w.shared.tally.Ours.Add(1)
+		w.engine.Tally.Ours.Add(1)
 		w.countMove(e.flight, m)
 	default:
-		w.shared.tally.Foreign.Add(1)
+		w.engine.Tally.Foreign.Add(1)
 	}
 	w.apply(e.flight, afterCheck(m, e.flight, e.ours, e.err), m)
 }
@@ -306,21 +306,21 @@ func (w *worker) fire(f *flight, m moment) {
 	w.early.Sent(w.clock.Base(), f.request.Due, local)
 	d := deliver.Message{
 		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
-		Header: func() message.Header { return f.request.TargetHeader() }, // which stays as it is until there is a result
-		Paced:  f.request.Paced, Repeated: f.tries > 0, Owner: w,
+		Header:  func() message.Header { return f.request.TargetHeader() }, // which stays as it is until there is a result
+		RateKey: f.request.RateKey, Paced: f.request.Paced, Repeated: f.tries > 0, Owner: w,
 	}
 	if expires := f.request.Expires; !expires.IsZero() {
 		d.Expires = local.Add(leader.At(expires).Sub(m.now))
 	}
 	// The clock's present proof dates the delivery: a later one may be weaker, and date it before it was due.
 	now, proved := m.now, m.local
-	w.shared.deliver.Deliver(d, func(r deliver.Result) {
+	w.engine.Deliver.Deliver(d, func(r deliver.Result) {
 		w.mail.Put(delivered{f, r, now.Add(r.At.Sub(proved))})
 	})
 }
 
-// MayDeliver reports whether a message that waits for its turn may still be sent: the lane is ours, and goes on. It is
-// asked from any goroutine.
+// MayDeliver reports whether a message that waits for its turn may be sent: the lane is ours, and is not stopping. It
+// is asked from any goroutine.
 func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() }
 
 func (e delivered) handle(w *worker, m moment) {
@@ -335,13 +335,13 @@ func (e delivered) handle(w *worker, m moment) {
 		f.silent = 0
 	}
 	if !errors.Is(r.Err, deliver.ErrDraining) && !errors.Is(r.Err, deliver.ErrHalted) {
-		w.shared.tally.Outcomes[r.Outcome].Add(1)
+		w.engine.Tally.Outcomes[r.Outcome].Add(1)
 		count.Note(r.Outcome)
 	}
 	if r.Outcome == deliver.Delivered {
 		w.counts.Delivered.Add(1)
 		late := w.lateness(f, e.at)
-		w.shared.tally.Lateness[w.lane.Kind].Observe(late)
+		w.engine.Tally.Lateness[w.lane.Kind].Observe(late)
 		w.recordDelivered(f, e.at, late)
 	}
 	w.apply(f, afterDelivery(w.plan, m, f, r, time.Until(r.Turn)), m)
@@ -367,7 +367,7 @@ func (w *worker) lateness(f *flight, at leader.Time) time.Duration {
 // unknown then, the seal counts as forged.
 func (w *worker) awaitKey(f *flight, m moment) {
 	local := time.Now()
-	if w.flights.await(f, local) && !w.shared.keys.ReadSince(f.unproven.since, local) {
+	if w.flights.await(f, local) && !w.engine.Keys.ReadSince(f.unproven.since, local) {
 		w.flights.hold(f, m.now.Add(keysRetry))
 		return
 	}

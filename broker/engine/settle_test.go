@@ -101,7 +101,7 @@ func TestWhatMayBeStoredStays(t *testing.T) {
 	if f.sent != nil || f.refused != "1s" {
 		t.Errorf("after a refusal, %+v is to be sent again, and %q has refused", f.sent, f.refused)
 	}
-	if got := w.shared.tally.Unstored.Load(); got != 1 {
+	if got := w.engine.Tally.Unstored.Load(); got != 1 {
 		t.Errorf("%d refusals are counted, want 1", got)
 	}
 }
@@ -177,14 +177,14 @@ func (a *answerer) Deliver(_ deliver.Message, done func(deliver.Result)) { a.don
 func TestDeliveryIsDatedByItsProof(t *testing.T) {
 	now := time.Now()
 	w, to := tenSeconds(t, now), new(answerer)
-	w.shared.deliver = to
+	w.engine.Deliver = to
 	f := inFlight(w, now)
 	w.fire(f, w.moment(now))
 	later := now.Add(time.Second)
 	w.clock.Look(leader.Answer{Time: later.Round(0).Add(-time.Millisecond), Received: later, LastSeq: 300}) // it was slow
 	to.done(deliver.Result{Outcome: deliver.Delivered, At: now.Add(time.Microsecond)})
 	var at time.Time
-	w.shared.ended = func(e config.Ended) { at = e.At }
+	w.engine.Settings.Ended = func(e config.Ended) { at = e.At }
 	w.mail.Take()[0].handle(w, w.moment(later))
 	if late := at.Sub(f.request.Due.Round(0)); late != time.Microsecond {
 		t.Errorf("delivered %s after it was due, want 1µs", late)

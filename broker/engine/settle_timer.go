@@ -12,10 +12,10 @@ import (
 	"delaybroker/wheel"
 )
 
-// This file removes the entries of named timers that are settled, after what is due.
+// This file removes the entries of named timers that are settled, once no message that is due waits.
 
 const (
-	// settleEvery is how soon a stop tries again to remove the entries of what has arrived.
+	// settleEvery is how soon a stop tries again to remove the entries of messages that have arrived.
 	settleEvery = 100 * time.Millisecond
 	// busyLane is how many answers a lane waits for, those about settlements apart, when settlements wait.
 	busyLane = 64
@@ -28,7 +28,7 @@ const (
 	settlementCost = 512
 )
 
-// settlement is what is left of a timer that is settled, until its entries are removed. Its message has left memory.
+// settlement is the record of a timer that is settled, until its entries are removed. Its message has left memory.
 type settlement struct {
 	timer *role.Alarm
 	mark  lane.Mark    // of the message that the lane has read
@@ -40,7 +40,7 @@ type settlement struct {
 	due time.Time
 }
 
-// request is what an entry tells of the timer.
+// request is the part of the timer's request that an entry records.
 func (s *settlement) request() message.Request {
 	return message.Request{ID: s.id, Due: s.due}
 }
@@ -59,7 +59,7 @@ func newSettlements() settlements {
 }
 
 type (
-	told struct { // the entry is stored which tells what became of a timer, or could not be
+	outcomeStored struct { // the entry that records the outcome of a timer is stored, or could not be
 		*settlement
 		storeAnswer
 	}
@@ -98,8 +98,9 @@ func (w *worker) settleOn(m moment, local time.Time) {
 		s := t.queue[0]
 		t.queue = t.queue[1:]
 		t.settlements.underway++
-		if t.stream.Tells(s.timer) {
-			w.publish(t.stream.Name(), t.stream.Over(s.timer, s.request()), func(a storeAnswer) { w.mail.Put(told{s, a}) })
+		if t.stream.HasOutcome(s.timer) {
+			over := t.stream.Over(s.timer, s.request())
+			w.publish(t.stream.Name(), over, func(a storeAnswer) { w.mail.Put(outcomeStored{s, a}) })
 			continue
 		}
 		subject, generation, what := s.timer.Subject, s.timer.Generation, s.timer.Removal
@@ -110,7 +111,7 @@ func (w *worker) settleOn(m moment, local time.Time) {
 	}
 }
 
-// settlementsWait reports whether what is due comes before settlements.
+// settlementsWait reports whether messages that are due come before settlements.
 func (w *worker) settlementsWait(local time.Time) bool {
 	t := w.timers
 	if w.stopped.Load() || t.count > maxSettlements || w.full() || local.Sub(t.queue[0].since) > maxSettlementWait {
@@ -125,10 +126,10 @@ func (t *timers) nextRepeat() (leader.Time, bool) {
 	return leader.At(at), ok
 }
 
-func (e told) handle(w *worker, m moment) {
+func (e outcomeStored) handle(w *worker, m moment) {
 	w.flights.underway--
 	w.timers.settlements.underway--
-	step := e.timer.Told(role.Answer{Ack: e.ack, Err: e.storeAnswer.err})
+	step := e.timer.AfterOutcome(role.Answer{Ack: e.ack, Err: e.storeAnswer.err})
 	if step.Kind == role.Remove {
 		w.leftOut(e.timer)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"delaybroker/broker/config"
+	"delaybroker/broker/deliver"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
@@ -22,6 +23,9 @@ type plan struct {
 	retries  levels.Ladder
 	attempts int // deliveries that may be refused
 
+	limits deliver.Limits
+	homes  []levels.Level // where turns are given: see rates.go
+
 	retryRules   config.RetryWaits // before retries
 	retryJitter  config.RetryJitter
 	attemptRules config.RetryLimits
@@ -32,7 +36,9 @@ type plan struct {
 // planOf is by what the messages of a lane are decided about.
 func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
 	return plan{
-		kind: kind, delay: delay, slack: cfg.Slack, ladder: cfg.Ladder, retries: cfg.RetryLadder, retryRules: cfg.RetryRules,
+		limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey}, homes: homesOf(cfg.Ladder),
+		kind: kind, delay: delay, slack: cfg.Slack, ladder: cfg.Ladder, retries: cfg.RetryLadder,
+		retryRules:  cfg.RetryRules,
 		retryJitter: cfg.RetryJitter, attempts: cfg.Attempts, attemptRules: cfg.AttemptRules,
 	}
 }
@@ -71,7 +77,8 @@ type moment struct {
 	inFlight int       // messages in memory
 	crowded  bool      // many messages are in memory already: see holdOrSpill
 	pauses   *pause.List
-	parks    bool // the stream for what is paused takes messages, as far as is known: see parking
+	parks    bool                    // the stream of paused messages answers, as far as is known: see parking
+	works    func(levels.Level) bool // whether this instance works the lane of a level now
 }
 
 // step is the next thing to do with a message.
@@ -84,7 +91,7 @@ type step struct {
 	why    *message.Problem // dead
 	pause  string           // park: the pause to wait for
 	note   *note            // to be logged, if not too often
-	about  string           // the target that the note is told apart by; empty if its text does that
+	about  string           // the target by which the log limits the note; empty to limit it by its text
 }
 
 // stepKind is one of a closed set: a new feature is a new decision, not a new loop.
@@ -92,7 +99,7 @@ type stepKind int
 
 // The steps.
 const (
-	hold     stepKind = iota // on the wheel until then; the next step is decided anew
+	hold     stepKind = iota // on the wheel until then; then the next step is decided
 	backOff                  // as hold; the wait grows each time
 	pace                     // wait for a turn at the target's rate
 	awaitKey                 // wait until its seal can be judged
@@ -102,11 +109,11 @@ const (
 	park                     // into the lane of a pause
 	dead                     // to the dead letters
 	repeat                   // the same publish once more
-	check                    // read the copy that a stream says it has
+	check                    // read the copy that a stream reports
 	renew                    // the same publish under another id
 	fire                     // to the target
 	arrive                   // it has arrived elsewhere: let it go
-	examine                  // of a timer: read what is true of it, or of the rounds before
+	examine                  // of a timer: read its state, or whether the rounds before are settled
 	claim                    // of a timer: store that it fires
 	claimed                  // of a timer: that is stored
 	remove                   // of a timer: remove its entry

@@ -79,7 +79,7 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	}
 	l.sweep.Left(t.stream.Ends(e, f.Subject, f.At))
 	if t.stream.Outlives(e, in) {
-		l.sweep.Left(f.At) // a pass seals it anew
+		l.sweep.Left(f.At) // a pass reseals it
 	}
 }
 
@@ -94,12 +94,12 @@ func (l *timersLane) leaves(_ plan, f *flight) (at leader.Time, again bool) { re
 
 func (l *timersLane) holdsTimers() bool { return true }
 
-// commit stores the cursor: what is armed stays in its stream, so a purge would be wrong.
+// commit stores the cursor. Entries stay in the stream after they have been read, so a purge would be wrong.
 func (l *timersLane) commit(ctx context.Context, _ *committer, todo commit) error {
 	return l.stream.KeepCursor(ctx, timer.Cursor{Next: todo.upTo + 1, Created: todo.known.Created})
 }
 
-// report has all entries as pending: what has been read stays. One message is the cursor.
+// report counts all entries as pending, since they stay after they have been read. One message is the cursor.
 func (l *timersLane) report(w *worker, r *stats.Report) {
 	r.Pending = max(r.Pending, max(w.reading.seen.Messages, 1)-1)
 	r.Unopened = l.unopened
@@ -138,28 +138,29 @@ func (l *timersLane) sweepSoon(w *worker, m moment) time.Duration {
 				cancel()
 			}
 		})
-		end := l.stream.Pass(ctx, before, func(b *role.Batch) { w.mail.Put(swept{lane: l, batch: b}) })
-		w.mail.Put(swept{lane: l, end: end})
+		end := l.stream.Pass(ctx, before, func(b *role.Batch) { w.mail.Put(overdueFound{b}) })
+		w.mail.Put(passEnded{l, end})
 	})
 	return forever
 }
 
-// swept is the event that a pass has picked some up, or has ended.
-type swept struct {
-	lane  *timersLane
-	batch *role.Batch // nil at the end
-	end   role.Pass
+type (
+	passEnded struct { // a pass through the timers' stream has ended
+		lane *timersLane
+		end  role.Pass
+	}
+	overdueFound struct{ batch *role.Batch } // a pass has found overdue timers
+)
+
+func (e passEnded) handle(w *worker, m moment) {
+	if err := e.end.Err; err != nil {
+		w.notes.Log(slog.LevelWarn, "looking for overdue timers; trying again", "err", err)
+	}
+	e.lane.sweep.End(e.end, m.local)
+	e.lane.logSeals(w, e.end)
 }
 
-func (e swept) handle(w *worker, m moment) {
-	if e.batch == nil {
-		if err := e.end.Err; err != nil {
-			w.notes.Log(slog.LevelWarn, "looking for overdue timers; trying again", "err", err)
-		}
-		e.lane.sweep.End(e.end, m.local)
-		e.lane.logSeals(w, e.end)
-		return
-	}
+func (e overdueFound) handle(w *worker, m moment) {
 	for _, found := range e.batch.Found {
 		a := found.Alarm
 		if in := w.timers.latest[a.Subject]; in != nil && in.Sequence == a.Generation { // it is in memory already
@@ -181,10 +182,10 @@ func (e swept) handle(w *worker, m moment) {
 func (l *timersLane) logSeals(w *worker, end role.Pass) {
 	resealed, err := end.Resealed()
 	if resealed > 0 {
-		w.log.Info("pending series and schedules are sealed anew, with the first secret", "entries", resealed)
+		w.log.Info("pending series and schedules are resealed with the first secret", "entries", resealed)
 	}
 	if err != nil {
-		w.notes.Log(slog.LevelWarn, "pending series and schedules are still sealed with an earlier secret; trying again",
+		w.notes.Log(slog.LevelWarn, "pending series and schedules cannot be resealed, and keep an earlier secret; trying again",
 			"err", err)
 	}
 	unopened, keys := end.Unopened()

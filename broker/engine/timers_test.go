@@ -80,7 +80,7 @@ func TestFiredStaysFired(t *testing.T) {
 	w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 	f := entryRead(w, 7, now.Add(-time.Second), message.Header{"Delay-For": {"1s"}})
 	claimAnswered{f, storeAnswer{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}}.handle(w, w.moment(now))
-	if d := w.shared.deliver.(*recorder); len(*d) != 1 || (*d)[0].Target != "orders.x" {
+	if d := w.engine.Deliver.(*recorder); len(*d) != 1 || (*d)[0].Target != "orders.x" {
 		t.Fatalf("it was not delivered: %+v", *d)
 	}
 	entryRead(w, 9, now, message.Header{"Delay-Cancel": {"1"}})
@@ -106,9 +106,9 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 			f.timer.Stage, f.timer.Entry, f.timer.What, f.timer.Left = role.Settled, 7, entry.Missed, 1
 			w.flights.underway++
 			w.remove(f)
-			told{w.timers.queue[len(w.timers.queue)-1], answer}.handle(w, w.moment(now))
+			outcomeStored{w.timers.queue[len(w.timers.queue)-1], answer}.handle(w, w.moment(now))
 		}
-		if got := w.shared.tally.Missed.Load(); got != tt.want {
+		if got := w.engine.Tally.Missed.Load(); got != tt.want {
 			t.Errorf("%s: %d are counted, want %d", name, got, tt.want)
 		}
 	}

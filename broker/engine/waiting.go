@@ -18,7 +18,8 @@ const (
 	// packedBody is the largest body that is copied, to sit behind the packed request. The array of a larger one holds
 	// little else: the headers as they came.
 	packedBody = 4 << 10
-	// growthShare is the part of a lane's memory, one byte in so many, that stays free for packed messages to be unpacked.
+	// growthShare is the part of a lane's memory, one byte in so many, that stays free for packed messages to be
+	// unpacked.
 	growthShare = 4
 )
 
@@ -114,7 +115,7 @@ func (f *flights) reserve() int64 {
 	return min(int64(f.packed)*flightOverhead, max(0, f.mayGrow()-int64(f.growth)))
 }
 
-func (f *flights) mayGrow() int64 { return f.account.Most() / growthShare }
+func (f *flights) mayGrow() int64 { return f.account.Limit() / growthShare }
 
 // blocked reports whether there is no room to unpack a message. Answers to those that were unpacked make room.
 func (f *flights) blocked() bool {

@@ -105,7 +105,7 @@ func TestUnpackWithinMemory(t *testing.T) {
 		f.rest(f.take(lane.Stored{Sequence: read, Size: 256, Data: make([]byte, 256)}, lane.Mark{}), epoch, leader.Time{})
 		charge()
 	}
-	if f.packed != int(read) || read < 3*uint64(account.Most())/4/800 {
+	if f.packed != int(read) || read < 3*uint64(account.Limit())/4/800 {
 		t.Fatalf("%d were read, %d are packed", read, f.packed)
 	}
 	var out []*flight
@@ -115,8 +115,8 @@ func TestUnpackWithinMemory(t *testing.T) {
 			if out = append(out, fl); fl.Sequence != uint64(len(out)) {
 				t.Fatalf("number %d comes at %d", fl.Sequence, len(out))
 			}
-			if account.Set(int64(f.bytes)); int64(f.bytes) > account.Most()+int64(fl.size) {
-				t.Fatalf("%d bytes after %d were unpacked, of %d", f.bytes, len(out), account.Most())
+			if account.Set(int64(f.bytes)); int64(f.bytes) > account.Limit()+int64(fl.size) {
+				t.Fatalf("%d bytes after %d were unpacked, of %d", f.bytes, len(out), account.Limit())
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/lease"
+	"delaybroker/broker/link"
 	"delaybroker/broker/ratelog"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
@@ -19,8 +20,8 @@ const (
 	// turnItems is how many messages are read before the loop looks at the time again.
 	turnItems = 256
 
-	// haltGlance is how often messages that wait for the end of a pause are looked at.
-	haltGlance = 20 * time.Millisecond
+	// haltPoll is how often messages that wait for the end of a pause are looked at.
+	haltPoll = 20 * time.Millisecond
 
 	forever = time.Duration(1<<63 - 1)
 )
@@ -28,7 +29,7 @@ const (
 // worker owns one lane: it reads, decides, moves on, and commits. All its fields belong to its loop, except those that
 // say otherwise. The loop waits for no answer: answers come back through the mailbox.
 type worker struct {
-	shared *instance
+	engine *Engine
 	lane   streams.Spec
 	plan   plan
 	lease  lease.Lease
@@ -43,12 +44,12 @@ type worker struct {
 	clock   *leaderClock
 	parking parking
 
-	tells
+	meters
 	loop
 }
 
-// tells are what a worker tells of its work.
-type tells struct {
+// meters measure a worker's work.
+type meters struct {
 	early  stats.Early
 	gauge  *stats.Gauge // read by Status
 	counts *stats.Lane  // read by Status
@@ -78,23 +79,25 @@ func (woken) handle(*worker, moment) {}
 
 func (linkBack) handle(w *worker, _ moment) { w.clock.lookNow() }
 
-// newWorker prepares a worker for a lane that is ours, to be read from a sequence on. Room is the lane's account of the
-// instance's memory, which run closes.
-func newWorker(
-	i *instance, l streams.Spec, p plan, by lease.Lease, r *lane.Reader, from uint64, room *account,
-	counts *stats.Lane, log *slog.Logger,
-) *worker {
-	clock := newLeaderClock(time.Now())
+// newWorker prepares a worker for a lane that is ours, to be read from a cursor on. The caller must run it.
+func (e *Engine) newWorker(l streams.Spec, kind laneKind, by lease.Lease, from lease.Cursor) *worker {
+	source, clock, log := kind.source(), newLeaderClock(time.Now()), e.log.With("stream", l.Stream)
+	room := e.room.Open(source.share)
+	reader := lane.NewReader(lane.ReaderConfig{
+		Conn: e.Read, JetStream: e.Reading, APIPrefix: e.Settings.APIPrefix, Inbox: link.Inbox(e.Read),
+		Stream: l.Stream, Filter: source.filter, Delay: l.Delay, From: from.Next,
+		FromCreated: from.Created, Buffer: e.room.Buffer(), Log: e.log, Sparse: source.sparse,
+		Collect: collects(l, e.Settings.Slack),
+	})
 	w := &worker{
-		shared: i, lane: l, plan: p, lease: by, log: log, notes: ratelog.New(log),
-		reading: newReading(r, l.Delay, p.kind.source().cursor, from), flights: newFlights(room), clock: clock,
-		commits: newCommitter(l.Stream, p.kind, i.jetstream.API, i.jetstream.Sample),
-		timers:  newTimers(i.timers),
-		tells:   tells{gauge: stats.NewGauge(clock.Base()), counts: counts},
-		loop:    loop{mail: newMailbox[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
+		engine: e, lane: l, plan: planOf(e.Settings, kind, l.Delay), lease: by, log: log, notes: ratelog.New(log),
+		reading: newReading(reader, l.Delay, source.cursor, from.Next), flights: newFlights(room), clock: clock,
+		commits: newCommitter(l.Stream, kind, e.JetStream.API, e.JetStream.Sample), timers: newTimers(e.Timers),
+		meters: meters{gauge: stats.NewGauge(clock.Base()), counts: e.roster.countOf(l)},
+		loop:   loop{mail: newMailbox[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
 	}
 	room.OnRoom(w.wake)
-	w.backlog = newBacklog(i.order, w.wake)
+	w.backlog = newBacklog(&e.order, w.wake)
 	return w
 }
 
@@ -125,10 +128,10 @@ func (w *worker) run(ctx context.Context) error {
 // returns false when one of the channels is closed.
 func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 	now := time.Now()
-	items, epochs, bell := w.reading.Items(), w.reading.Epochs(), w.mail.Bell()
+	items, epochs, bell := w.reading.Items(), w.reading.Epochs(), w.mail.Signal()
 	if w.stopped.Load() {
 		items, epochs = nil, nil
-	} else if !w.hungry(now) || !w.lease.Held() {
+	} else if !w.wantsMore(now) || !w.lease.Held() {
 		items = nil
 	}
 	if left := w.rest.until.Sub(now); left > 0 && !w.restless() {
@@ -156,7 +159,7 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 func (w *worker) pass(local time.Time) time.Duration {
 	w.takeMail(local)
 	m := w.moment(local)
-	able := w.shared.links.Online() && w.lease.Held() // if not, the loop is woken when the connection or the lease is back
+	able := w.engine.Links.Online() && w.lease.Held() // if not, the loop is woken when the connection or the lease is back
 	if !able {
 		w.backlog.holdBack()
 	}
@@ -195,8 +198,8 @@ func (w *worker) moment(local time.Time) moment {
 	now, proven := w.clock.Now(local)
 	return moment{
 		now: now, local: local, proven: proven, inFlight: w.flights.count,
-		crowded: w.flights.count > w.shared.holdMessages || w.flights.account.Half(),
-		pauses:  w.shared.pauses.At(local), parks: w.parking.able(local),
+		crowded: w.flights.count > w.engine.Settings.HoldMessages || w.flights.account.Half(),
+		pauses:  w.engine.Pauses.At(local), parks: w.parking.able(local), works: w.engine.works,
 	}
 }
 
@@ -212,7 +215,8 @@ func (w *worker) takeMail(local time.Time) {
 // decideUntimed decides about the messages that were read while the time was unknown. Due messages go onto the wheel,
 // which puts them in order.
 func (w *worker) decideUntimed(m moment) {
-	waited := w.flights.takeUntimed()
+	waited := w.flights.untimed
+	w.flights.untimed = nil
 	for i, f := range waited {
 		if !w.lease.Held() {
 			w.flights.untimed = waited[i:]
@@ -228,7 +232,8 @@ func (w *worker) decideUntimed(m moment) {
 
 // decideHalted decides about the messages that wait for the end of a pause, before those that became due later.
 func (w *worker) decideHalted(m moment) {
-	waited := w.flights.takeHalted()
+	waited := w.flights.halted
+	w.flights.halted = nil
 	for i, f := range waited {
 		if !w.lease.Held() {
 			w.flights.halted = append(w.flights.halted, waited[i:]...)
@@ -279,7 +284,7 @@ func (w *worker) nextDue(now leader.Time) (leader.Time, bool) {
 		return now, true
 	}
 	next, any := w.flights.wakes()
-	if soon := now.Add(haltGlance); len(w.flights.halted) > 0 && (!any || soon.Before(next)) {
+	if soon := now.Add(haltPoll); len(w.flights.halted) > 0 && (!any || soon.Before(next)) {
 		return soon, true
 	}
 	return next, any

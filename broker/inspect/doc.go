@@ -1,64 +1,60 @@
-// Package inspect is what can be found out about a broker from outside: by the questions that JetStream and the
-// running instances answer, without being one of them. It is what the operator's verbs know. It prints nothing, and
-// reads neither flags nor the environment.
+// Package inspect reads the state of a broker from outside, by requests to JetStream and to the running instances. The
+// operator's commands and the page use it. It prints nothing, and reads neither flags nor the environment.
 //
-//	Session ───▶ Inspector ──┬── Look       Lanes: what each stream holds, and who reads it
+//	Session ───▶ Inspector ──┬── Look       Lanes: the content and the reader of each stream
 //	one user's   one         ├── Where      Whereabouts of one message
-//	connection   broker's    ├── Retrying   what waits in the retry lanes, by target
-//	             streams     ├── Ahead      Forecast: how much is due when
-//	                         ├── Pending    List of what waits, in the order in which it is due
-//	                         ├── Provision  what was created and changed
-//	                         ├── Journal    what became of deliveries, and what that answer is worth
+//	connection   broker's    ├── Retrying   the messages in the retry lanes, by target
+//	             streams     ├── Ahead      Forecast: the number of due messages by time
+//	                         ├── Pending    List of the waiting messages, by due time
+//	                         ├── Provision  the streams that were created and changed
+//	                         ├── Journal    the ends of messages, and the gaps in that list
 //	                         └── Letters    the dead letters: count them, resend them, remove them
 //
-// # A question that is refused is not answered
+// # Refused requests
 //
-// The server says that it refused a publish or a subscription on the connection, apart from all answers, and names
-// the subject. Whoever waits would wait for the whole of [Patience]. So a [Session] hears every refusal and ends the
-// question that is asked at the time: two kinds of caller use that.
+// The server does not answer a request that it refuses. It reports the refused subject on the connection, apart from
+// all answers, and the caller would wait until the [Timeout]. So a [Session] receives every refusal and ends the request
+// that is open at the time. Two kinds of caller use this:
 //
-//   - A verb that needs all its answers takes a context of [Session.Allowed]: the first refusal ends the verb, with
-//     the refusal as its error ([Cause]). Half a table would mislead.
-//   - Package doctor wants to know what is refused. It asks one question after the other, goes on without the answer,
-//     and takes the [Session.Refusals] as facts. When it may not even listen to answers, it asks nothing more.
+//   - A command that needs all its answers takes a context of [Session.Allowed]. The first refusal ends the command and
+//     is its error ([Cause]). Half a table would mislead.
+//   - Package doctor reports refusals. It sends one request after the other, continues without the answer, and takes
+//     the [Session.Refusals] as facts. If it may not subscribe to answers, it sends no more requests.
 //
-// # Whom to believe
+// # Trust
 //
-// Who reads a lane is known from three sources, the better first: what a running instance says of itself, what the
-// server says of its consumer, and the table that the instances keep. Any client with the right to publish below the
-// subject of an answer can have written the first. So the answers are shown to people, and nothing is done on their
-// account.
+// Three sources name the reader of a lane. The first is the status of a running instance, then the server's state of
+// the consumer, then the table of the instances. Any client that may publish below the subject of an answer can forge
+// the first. So the answers are shown to people, and no decision depends on them.
 //
-// # What the settings leave open, the streams say
+// # Settings read from the streams
 //
-// A person's shell seldom has the broker's settings. Judged by the defaults, every level of a broker with other
-// levels would be missing, or retiring. [Inspector.Adopt] reads the prefix and the levels off the streams, where
-// nobody set them.
+// An operator's shell seldom has the broker's settings. With the default levels, every level of a broker with other
+// levels would look missing or retiring. [Inspector.Adopt] reads the prefix and the levels from the streams, if the
+// operator did not set them.
 //
-// # What the order of a lane tells
+// # The order of a lane
 //
-// In a level all messages wait equally long, so it is in the order in which they leave it. That is all that its order
-// tells: what clients published there is due then, unless Delay-Until says later, and what goes on from there is due
-// when its header says. The intake and the retry lanes are in no order.
+// In a level all messages wait equally long, so they leave it in the order in which they are stored. A client's message
+// is due when it leaves the level, unless its Delay-Until is later. A hop is due at the time in its header. The intake
+// and the retry lanes have no order.
 //
-//   - A forecast counts by the order (forecast_order.go), which is exact, and estimates from a sample how much of it is
-//     due later, and when (forecast_sample.go). Each of its numbers has an error (forecast_slots.go).
-//   - A list merges the lanes (pending_merge.go). A message is listed when no lane can have one that comes earlier.
+//   - A forecast counts by the order (forecast_order.go), which is exact. It estimates from a sample how many of these
+//     messages are due later, and when (forecast_sample.go). Each of its numbers has an error (forecast_slots.go).
+//   - A list merges the lanes (pending_merge.go). It lists a message when no lane can have an earlier one.
 //
 // # Tried and rejected
 //
-//   - Cancelling a pending message by its Delay-Id, from outside: delete it at the leader, and answer "cancelled" where
-//     no broker can have read it. No such answer would be certain. A broker reads some hundreds of messages of each
-//     lane ahead, however far from due, and its client as many again, so that in a lane that is not long, all of it is
-//     in memory. What a broker has read only the broker can say, and not to us: see above, whom to believe. One that is
-//     cut off for some seconds says nothing, and delivers. And what is deleted within an epoch may be read afterwards:
-//     a reader's consumer may be on a replica that lags, and a message that is next in sequence is accepted without
-//     asking the leader. It takes the lane's owner, or a message that says it in the lane itself.
-//   - Finding the places of buckets by reading messages in the middle of a level, again and again: seventeen questions
-//     for each instead of one, and deleted messages and other targets would count.
-//   - Reading some messages in a row as a sample: those that were published together are due together.
-//   - One question for each stream, one after the other: seconds for forty streams across an ocean. They are asked at
-//     once.
-//   - Asking the instances once. They hand lanes to each other, and a lane between two of them would be reported as
-//     nobody's.
+//   - Cancelling a pending message by its Delay-Id from outside: delete the message at the leader, and answer
+//     "cancelled" if no broker can have read it. No such answer is certain. A broker reads some hundreds of messages of
+//     each lane ahead, and its client library as many again, so it may have read the whole of a short lane. Only the
+//     broker knows which messages it has read, and its answer cannot be trusted (see above). A broker that is cut off
+//     for some seconds does not answer, and delivers. A reader may even read a deleted message: its consumer may be on
+//     a replica that lags. A cancel needs the lane's owner, or a message in the lane itself.
+//   - Finding the limits of time slots by a binary search in a level: seventeen requests for each instead of one, and
+//     deleted messages and other targets would count.
+//   - Reading consecutive messages as a sample: messages that were published together are due together.
+//   - One request for each stream, one after the other: seconds for forty streams across an ocean. The requests are
+//     sent at once.
+//   - Asking the instances once. Instances hand lanes to each other, and a lane in between would seem to have no owner.
 package inspect

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -47,6 +48,9 @@ type Instances struct {
 	Refused error // we may not ask, so nothing is known
 	Answers []stats.Answer
 	Latest  []stats.Answer // those of the last time that they were asked
+	// Proven are the answers that a broker has sealed, as far as the secrets are known that would tell: the newest of each
+	// instance. No other client can have written them.
+	Proven []stats.Answer
 }
 
 // owner is the instance that says that it owns a lane. For some seconds there may be two: then one that reads it.
@@ -129,6 +133,7 @@ func (i *Inspector) askInstances(
 			return heard, err
 		}
 		heard.Answers, heard.Latest = append(n.Answers, heard.Answers...), n.Answers // the newest first
+		heard.Proven = newest(append(n.Proven, heard.Proven...))
 		if len(heard.Answers) == 0 {
 			handover = alone
 		}
@@ -144,6 +149,12 @@ func (i *Inspector) askInstances(
 		case <-time.After(askPause):
 		}
 	}
+}
+
+// newest keeps the first answer of each instance.
+func newest(answers []stats.Answer) []stats.Answer {
+	slices.SortStableFunc(answers, func(a, b stats.Answer) int { return strings.Compare(a.Instance, b.Instance) })
+	return slices.CompactFunc(answers, func(a, b stats.Answer) bool { return a.Instance == b.Instance })
 }
 
 // Deserted reports whether it is certain that no instance runs: nobody is there to hear the question that all of them
@@ -172,10 +183,10 @@ func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (In
 	err := i.askAll(ctx, func(reply string) error {
 		return i.Conn.PublishRequest(i.names.StatusCall(), reply, nil)
 	}, func(m *nats.Msg, a stats.Answer) (more bool) {
-		if !i.proven(m) {
-			a.Users = nil
-		}
 		n.Answers = append(n.Answers, a)
+		if i.proven(m) {
+			n.Proven = append(n.Proven, a)
+		}
 		return all || len(n.lacks(streams)) > 0
 	})
 	return n, err

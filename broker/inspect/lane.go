@@ -17,33 +17,34 @@ import (
 )
 
 const (
-	// FullAt is the part of a limit from which a stream or a store counts as full: the next large message may be
-	// refused.
-	FullAt = 0.98
-	// lateFrom is how long a message may lie in a lane that it should have left: it is removed a while after delivery.
-	lateFrom = time.Second
+	// FullShare is the share of a limit from which a stream or a store counts as full: the server may refuse the next
+	// large message.
+	FullShare = 0.98
+	// minOverdue is the time for which a message may stay in a lane that it should have left. A broker removes messages
+	// some time after their delivery.
+	minOverdue = time.Second
 )
 
-// State is what can be said of a lane's stream.
+// State is the state of a lane's stream.
 type State string
 
 // The states of a stream.
 const (
 	Serving  State = "serving"
-	Retiring State = "retiring"     // it is no level of the configuration, and takes no new messages
-	Newer    State = "newer format" // a newer broker made it
+	Retiring State = "retiring"     // not a level of the configuration; it takes no new messages
+	Newer    State = "newer format" // a newer broker created it
 	Missing  State = "missing"
-	Foreign  State = "foreign" // a stream has the name, and it is none of ours
+	Foreign  State = "foreign" // another stream has the name
 	Broken   State = "broken marks"
 	Full     State = "full"
 	Silent   State = "no answer"
-	TooNew   State = "waits for a newer broker" // its owner cannot read what is in it
+	TooNew   State = "waits for a newer broker" // its owner cannot read its messages
 )
 
-// newerMessage is said of a message that another version of the broker wrote.
+// newerMessage is the error of a lane whose first message has a newer format.
 const newerMessage = "written by a newer broker; it waits for one"
 
-// Lane is a stream of a broker as one look shows it.
+// Lane is a stream of a broker, as one look shows it.
 type Lane struct {
 	Stream  string       `json:"stream"`
 	Kind    streams.Kind `json:"kind"`
@@ -53,38 +54,38 @@ type Lane struct {
 	Bytes   uint64       `json:"bytes"`
 	Head
 	Reader
-	In    *float64 `json:"in_per_second,omitempty"`  // since the last look, where there was one
+	In    *float64 `json:"in_per_second,omitempty"`  // since the last look; nil at the first one
 	Out   *float64 `json:"out_per_second,omitempty"` // likewise
 	State State    `json:"state"`
-	Error string   `json:"error,omitempty"` // why less is known
+	Error string   `json:"error,omitempty"` // why some fields are unknown
 
 	Info       *jetstream.StreamInfo `json:"-"` // nil when its leader did not answer
-	UnknownKey bool                  `json:"-"` // the message in front is sealed with a secret that we do not have
+	UnknownKey bool                  `json:"-"` // the first message is sealed with a secret that we do not have
 
 	seen
 }
 
-// seen is what was read about a lane, and is not shown.
+// seen holds facts about a lane that are not shown.
 type seen struct {
 	spec   streams.Spec
-	format int // of the message in front; zero where it is not told
+	format int // of the first message; zero if it is unknown
 }
 
-// A Head is the message in front of a lane.
+// Head describes the first message of a lane.
 type Head struct {
 	HeadDue  time.Time `json:"head_due,omitzero"`
-	HeadDead string    `json:"head_dead_letter,omitempty"` // the code that it is about to get
-	Overdue  float64   `json:"overdue_seconds"`            // since it should have left the lane
+	HeadDead string    `json:"head_dead_letter,omitempty"` // the code of the dead letter that it will become
+	Overdue  float64   `json:"overdue_seconds"`            // time since it should have left the lane
 }
 
-// A Reader is the instance that reads a lane, as far as is known.
+// Reader describes the instance that reads a lane, as far as it is known.
 type Reader struct {
 	Owner    Owner     `json:"owner,omitempty"`
-	Instance string    `json:"instance,omitempty"` // that owns it
-	Format   int       `json:"format,omitempty"`   // the newest format that it reads; zero where it does not say
+	Instance string    `json:"instance,omitempty"` // the owner
+	Format   int       `json:"format,omitempty"`   // the newest format that it reads; zero if it is unknown
 	Newer    int       `json:"newer,omitempty"`    // messages in its memory that it cannot read
-	Held     int       `json:"held"`               // messages that it has in memory
-	Read     uint64    `json:"read"`               // the last sequence that it has read
+	Held     int       `json:"held"`               // messages in its memory
+	Read     uint64    `json:"read"`               // the last sequence that it read
 	Resumes  time.Time `json:"resumes_at,omitzero"`
 }
 
@@ -92,20 +93,20 @@ func newLane(s streams.Spec, state State) Lane {
 	return Lane{Stream: s.Stream, Kind: s.Kind, Level: s.Name, Delay: s.Delay.Seconds(), State: state, seen: seen{spec: s}}
 }
 
-// enter fills in the instance from the table that the instances keep, if none said that it owns the lane.
+// enter sets the instance from the table of owners, if no instance has claimed the lane.
 func (l *Lane) enter(table lease.Table, err error) {
 	if err != nil && l.Error == "" && l.Owner != "" {
 		l.Error = err.Error()
 	}
 	l.Instance = cmp.Or(l.Instance, table.Lanes[l.Stream].Instance)
 	if l.Owner == OwnerNobody && l.Instance != "" {
-		l.Owner = OwnerUnknown // the others would have taken the lane from one that is dead
+		l.Owner = OwnerUnknown // the others would have taken the lane of a dead instance
 	}
 }
 
-// fill asks the leader of a lane's stream how it is, and finds out who reads it.
+// fill asks the leader of a lane's stream for its state, and finds its reader.
 func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	s, err := i.JetStream.Stream(ctx, l.Stream)
 	if err != nil {
@@ -139,11 +140,11 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
 	}
 }
 
-// unreadable reports whether a message of a format is too new for the owner of the lane. An older broker does not tell
-// what it reads: then it counts as this program.
+// unreadable reports whether a message of a format is too new for the owner of the lane. An older broker does not report
+// the format that it reads. It counts as this program then.
 func (l Lane) unreadable(format int) bool { return format > cmp.Or(l.Format, message.Format) }
 
-// formatOf is the format of a message that a broker wrote. It is zero for a client's.
+// formatOf returns the format of a message that a broker wrote. It is zero for a client's message.
 func (i *Inspector) formatOf(in message.Incoming) int {
 	switch i.names.Parse(in.Subject).Form {
 	case message.FormHop, message.FormRetry, message.FormPaused:
@@ -157,29 +158,29 @@ func (i *Inspector) formatOf(in message.Incoming) int {
 	return format
 }
 
-// records is how many messages in the stream of what is paused are lists of it.
+// records returns the number of lists of pauses in the stream of the paused messages.
 func (i *Inspector) records(ctx context.Context, s jetstream.Stream) uint64 {
 	subject := i.names.PausesRecord()
 	info, err := s.Info(ctx, jetstream.WithSubjectFilter(subject))
 	if err != nil {
-		return 1 // there is one as soon as anything was paused
+		return 1 // there is one after the first pause
 	}
 	return info.State.Subjects[subject]
 }
 
-// IsFull reports whether a stream is at a limit of its own.
+// IsFull reports whether a stream is at one of its own limits.
 func IsFull(info *jetstream.StreamInfo) bool {
-	most := info.Config.MaxMsgs
-	return most > 0 && float64(info.State.Msgs) >= FullAt*float64(most) || IsFullOfBytes(info)
+	limit := info.Config.MaxMsgs
+	return limit > 0 && float64(info.State.Msgs) >= FullShare*float64(limit) || IsFullOfBytes(info)
 }
 
 // IsFullOfBytes reports whether a stream is at its limit of bytes.
 func IsFullOfBytes(info *jetstream.StreamInfo) bool {
-	most := info.Config.MaxBytes
-	return most > 0 && float64(info.State.Bytes) >= FullAt*float64(most)
+	limit := info.Config.MaxBytes
+	return limit > 0 && float64(info.State.Bytes) >= FullShare*float64(limit)
 }
 
-// fillHead reads the first message. It may have moved on meanwhile; that is no error.
+// fillHead reads the first message of a lane. It is no error if the message has left the lane meanwhile.
 func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 	in, err := i.Stored(ctx, l.Stream, l.Info.State.FirstSeq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -192,7 +193,7 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 		return i.fillTimer(l, in)
 	}
 	leaves := in.At
-	in.KeysRead = false // our settings may lack the secret of the brokers, which deliver the message all the same
+	in.KeysRead = false // the brokers may have a secret that our settings lack
 	switch request, problem := entry.ParseAny(i.Policy(), in); {
 	case problem == nil:
 		l.HeadDue, l.format = request.When(), i.formatOf(in)
@@ -206,13 +207,13 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 	default:
 		l.HeadDead = string(problem.Code)
 	}
-	if late := l.Info.TimeStamp.Sub(leaves); late >= lateFrom {
+	if late := l.Info.TimeStamp.Sub(leaves); late >= minOverdue {
 		l.Overdue = late.Seconds()
 	}
 	return nil
 }
 
-// fillTimer tells of the oldest entry of the timers' stream, which is the next to fire only by chance.
+// fillTimer describes the oldest entry of the timers' stream. It need not be the next to fire.
 func (i *Inspector) fillTimer(l *Lane, in message.Incoming) error {
 	e := entry.Parse(i.Policy(), in)
 	switch {
@@ -220,7 +221,7 @@ func (i *Inspector) fillTimer(l *Lane, in message.Incoming) error {
 		l.HeadDead = string(e.Problem.Code)
 	case e.Kind == entry.Set || e.Kind == entry.Fired && e.Problem == nil:
 		l.HeadDue = e.Request.When()
-		if late := l.Info.TimeStamp.Sub(l.HeadDue); late >= lateFrom {
+		if late := l.Info.TimeStamp.Sub(l.HeadDue); late >= minOverdue {
 			l.Overdue = late.Seconds()
 		}
 	}

@@ -55,7 +55,7 @@ func (i *Inspector) Streams(ctx context.Context) (there Listed, err error) {
 func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, error) {
 	allowed, cancel := i.Allowed(ctx)
 	defer cancel()
-	finding, cancelFinding := context.WithTimeout(allowed, Patience)
+	finding, cancelFinding := context.WithTimeout(allowed, Timeout)
 	defer cancelFinding()
 	there, err := i.Streams(finding)
 	if err != nil {
@@ -78,7 +78,7 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 // and then looks at the lanes of the streams.
 func (i *Inspector) LookPatiently(ctx context.Context, there Listed) (v Lanes, n Instances) {
 	_ = i.streams.Learn(there.Found) // without a secret, any answer counts as an instance's
-	refused := i.question(ctx, twice+Patience, func(ctx context.Context) (err error) {
+	refused := i.question(ctx, twice+Timeout, func(ctx context.Context) (err error) {
 		n, err = i.askInstances(ctx, lanesOf(there.Found), takeover, true)
 		return err
 	})

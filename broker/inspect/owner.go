@@ -77,7 +77,7 @@ func (i *Inspector) consumers(
 	var answer struct {
 		Consumers []jetstream.ConsumerInfo `json:"consumers"`
 	}
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	err := i.api.Ask(ctx, "CONSUMER.LIST."+stream, map[string]int{"offset": 0}, &answer)
 	return answer.Consumers, err
@@ -101,7 +101,7 @@ func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Tabl
 	if at < 0 {
 		return lease.Table{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	m, err := i.api.Last(ctx, found[at].Stream, i.names.OwnersTable())
 	if errors.Is(err, jetstream.ErrMsgNotFound) {

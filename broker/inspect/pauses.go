@@ -19,23 +19,23 @@ import (
 )
 
 const (
-	// tellPatience is how long the instances may take to confirm a new list. In this time the others notice one that has
-	// died.
-	tellPatience = 12 * time.Second
-	// changeTries is how often a change of the list is tried while others change it.
-	changeTries = 10
+	// confirmTimeout is how long the instances may take to confirm a new list. In this time the others notice a dead
+	// instance.
+	confirmTimeout = 12 * time.Second
+	// maxChanges is how often a change of the list is tried while others change it.
+	maxChanges = 10
 )
 
 var (
-	// ErrOlder is returned when a running instance knows nothing of pauses: it would deliver all the same.
-	ErrOlder = errors.New("an older broker runs that knows nothing of pauses: upgrade it first")
-	// ErrNotTold is returned when instances have not said that they act by the new list. The list itself is stored.
-	ErrNotTold = errors.New("instances have not said that they act by it")
-	// ErrNoPauses is returned where there is no stream for what is paused.
-	ErrNoPauses = errors.New("there is no stream for what is paused: create it with delaybroker provision")
-	// ErrUnopened is returned when the only list of pauses is sealed with a key that these settings do not have.
-	ErrUnopened = errors.New("the list of what is paused is sealed with a secret that is not named here: set " +
-		"DELAY_SECRET to what the brokers have; where nobody has it any more, a broker that starts holds these targets")
+	// ErrOlder is returned when a running instance does not support pauses. It would deliver to paused targets.
+	ErrOlder = errors.New("a running broker is too old for pauses: upgrade it first")
+	// ErrUnconfirmed is returned when instances have not confirmed the new list in time. The list itself is stored.
+	ErrUnconfirmed = errors.New("instances have not confirmed the change")
+	// ErrNoPauses is returned when the stream of the paused messages is missing.
+	ErrNoPauses = errors.New("the stream of the paused messages is missing: create it with delaybroker provision")
+	// ErrUnopened is returned when the only list of pauses is sealed with a secret that these settings do not have.
+	ErrUnopened = errors.New("the list of paused targets is sealed with a secret that is not set here: set DELAY_SECRET " +
+		"as the brokers have it; if the secret is lost, restart a broker, which keeps these targets paused")
 )
 
 // Pause is a pattern of targets that are paused or being resumed.
@@ -44,12 +44,12 @@ type Pause struct {
 	Pattern string      `json:"pattern"`
 	State   pause.State `json:"state"`
 	Since   time.Time   `json:"since"`             // when it was paused
-	Waiting *uint64     `json:"waiting,omitempty"` // messages; nil if that was not asked
-	// Unproven says that a broker took the pause from a list that it could not open.
+	Waiting *uint64     `json:"waiting,omitempty"` // messages; nil if they were not counted
+	// Unproven is set if a broker took the pause from a list that it could not open.
 	Unproven bool `json:"unproven,omitempty"`
 }
 
-// words say how far it is.
+// words describes the state of the pause.
 func (p Pause) words() string {
 	if p.State == pause.Paused {
 		return fmt.Sprintf("is paused since %s (%s)", text.Second(p.Since), p.Pattern)
@@ -57,20 +57,20 @@ func (p Pause) words() string {
 	return fmt.Sprintf("is being resumed (%s)", p.Pattern)
 }
 
-// PauseChange is what came of a change.
+// PauseChange is the result of a change.
 type PauseChange struct {
 	Pauses []Pause  `json:"paused"`          // the list as it is now
-	Told   []string `json:"told"`            // instances that act by it
-	Untold []string `json:"untold"`          // instances that run, or may, and have not said so
-	Stored string   `json:"error,omitempty"` // why it is not stored, although the instances act by it
+	Told   []string `json:"told"`            // instances that act by the list
+	Untold []string `json:"untold"`          // instances that run or may run, and have not confirmed the list
+	Stored string   `json:"error,omitempty"` // why the list is not stored, although the instances act by it
 }
 
-// pauseStore is the record of what is paused. It knows the secrets after Learn.
+// pauseStore returns the store of the list of pauses. It has the secrets after Learn.
 func (i *Inspector) pauseStore() pause.Store {
 	return pause.Store{Conn: i.Conn, API: i.api.API, Names: i.names, Keys: i.streams.Policy().Keys}
 }
 
-// Pauses are the targets that are paused, each with the number of messages that wait.
+// Pauses returns the pauses, each with the number of its waiting messages.
 func (i *Inspector) Pauses(ctx context.Context) ([]Pause, error) {
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
@@ -90,7 +90,7 @@ func (i *Inspector) Pauses(ctx context.Context) ([]Pause, error) {
 	for at := range all {
 		n, err := i.waiting(ctx, all[at].ID)
 		if err != nil {
-			return nil, Cause(ctx, fmt.Errorf("count what waits for %s: %w", all[at].Pattern, err))
+			return nil, Cause(ctx, fmt.Errorf("count the messages that wait for %s: %w", all[at].Pattern, err))
 		}
 		all[at].Waiting = &n
 	}
@@ -105,15 +105,15 @@ func pausesOf(l *pause.List) []Pause {
 	return all
 }
 
-// waiting is how many messages wait for one pause.
+// waiting returns the number of messages that wait for a pause.
 func (i *Inspector) waiting(ctx context.Context, id string) (uint64, error) {
 	scan := i.Headers(i.names.PausedStream(), "pauses")
 	scan.Filters = []string{i.names.PauseFilter(id)}
 	return scan.Count(ctx)
 }
 
-// Pause pauses the targets of a pattern. It returns when all instances that run have said that they act by it: from
-// then on nothing is sent there.
+// Pause pauses the targets of a pattern. It returns when all running instances have confirmed the pause. From then on
+// they send nothing to these targets.
 func (i *Inspector) Pause(ctx context.Context, pattern string) (PauseChange, error) {
 	return i.changePauses(ctx, true, func(l *pause.List) (*pause.List, error) { return l.Pause(pattern, time.Now()) })
 }
@@ -129,21 +129,21 @@ func (i *Inspector) Resume(ctx context.Context, pattern string) (PauseChange, er
 	})
 }
 
-// others names what is paused, for whoever wants to resume something else.
+// others names the paused patterns, for an error about another pattern.
 func others(l *pause.List) string {
 	var names []string
 	for _, p := range l.Present() {
 		names = append(names, p.Pattern)
 	}
 	if len(names) == 0 {
-		return "nothing is"
+		return "no pattern is"
 	}
-	return "patterns are resumed as they were paused, and there are: " + text.Few(names)
+	return "a pattern is resumed as it was paused, and the paused patterns are: " + text.Few(names)
 }
 
-// changePauses changes the list and tells the instances. A change that stops deliveries must be stored, and all
-// instances must know of pauses. Another one counts also where it cannot be stored: what waits may be what fills the
-// account.
+// changePauses changes the list and announces it to the instances. A change that stops deliveries must be stored, and
+// all instances must support pauses. A resumption counts even if it cannot be stored: the waiting messages may be those
+// that fill the account.
 func (i *Inspector) changePauses(
 	ctx context.Context, stops bool, change func(*pause.List) (*pause.List, error),
 ) (PauseChange, error) {
@@ -156,7 +156,7 @@ func (i *Inspector) changePauses(
 	if err != nil {
 		return PauseChange{}, Cause(ctx, err)
 	}
-	t := telling{Inspector: i, found: found, heard: make(map[string]bool), told: make(map[string]bool)}
+	t := announcement{Inspector: i, found: found, answered: make(map[string]bool), confirmed: make(map[string]bool)}
 	if err := t.round(ctx, nil); err != nil {
 		return PauseChange{}, Cause(ctx, err)
 	}
@@ -171,35 +171,34 @@ func (i *Inspector) changePauses(
 	if err != nil {
 		result.Stored = err.Error()
 	}
-	if err := t.tell(ctx, next); err != nil {
+	if err := t.announce(ctx, next); err != nil {
 		return result, Cause(ctx, err)
 	}
-	result.Told = slices.Sorted(maps.Keys(t.told))
-	result.Untold = append(result.Untold, t.untold()...)
+	result.Told = slices.Sorted(maps.Keys(t.confirmed))
+	result.Untold = append(result.Untold, t.unconfirmed()...)
 	if len(result.Untold) > 0 {
-		return result, fmt.Errorf("%w: %s", ErrNotTold, text.Few(result.Untold))
+		return result, fmt.Errorf("%w: %s", ErrUnconfirmed, text.Few(result.Untold))
 	}
 	return result, nil
 }
 
-// telling is the state of the round in which the instances are told of a list.
-type telling struct {
+// announcement is the state of the announcement of a list to the instances.
+type announcement struct {
 	*Inspector
-	found  []streams.Spec
-	newest *pause.List     // that an instance knows
-	heard  map[string]bool // instances that have answered
-	told   map[string]bool // those that act by the list
-	older  []string        // those that know of no pauses
-	table  []string        // those that the table names
+	found     []streams.Spec
+	newest    *pause.List     // the newest list of any instance
+	answered  map[string]bool // instances that have answered
+	confirmed map[string]bool // instances that act by the list
+	older     []string        // instances without support for pauses
+	table     []string        // instances in the table of owners
 }
 
-// change stores the next version of the list. Refused reports whether the error is about the change, and not about the
-// stream.
-func (t *telling) change(
+// change stores the next version of the list. Refused reports whether the error concerns the change, and not the stream.
+func (t *announcement) change(
 	ctx context.Context, change func(*pause.List) (*pause.List, error),
 ) (next *pause.List, refused bool, err error) {
 	store := t.pauseStore()
-	for range changeTries {
+	for range maxChanges {
 		read, readErr := store.Read(ctx)
 		present := t.newest
 		if read.List != nil && (present == nil || read.List.Version > present.Version) {
@@ -224,14 +223,14 @@ func (t *telling) change(
 	return nil, true, err
 }
 
-// tell asks until all instances act by the list, or for as long as they may take.
-func (t *telling) tell(ctx context.Context, l *pause.List) error {
-	clear(t.told)
+// announce announces the list until all instances have confirmed it, for at most confirmTimeout.
+func (t *announcement) announce(ctx context.Context, l *pause.List) error {
+	clear(t.confirmed)
 	for began := time.Now(); ; {
 		if err := t.round(ctx, l); err != nil {
 			return err
 		}
-		if len(t.untold()) == 0 || time.Since(began) > tellPatience {
+		if len(t.unconfirmed()) == 0 || time.Since(began) > confirmTimeout {
 			return nil
 		}
 		select {
@@ -242,8 +241,8 @@ func (t *telling) tell(ctx context.Context, l *pause.List) error {
 	}
 }
 
-// round asks all instances once; with a list, it tells them of it.
-func (t *telling) round(ctx context.Context, l *pause.List) error {
+// round asks all instances once. If a list is given, the request announces it.
+func (t *announcement) round(ctx context.Context, l *pause.List) error {
 	answered := make(map[string]bool)
 	table, err := t.Inspector.table(ctx, t.found)
 	if err != nil {
@@ -255,7 +254,7 @@ func (t *telling) round(ctx context.Context, l *pause.List) error {
 		send = func(reply string) error { return t.pauseStore().Announce(l, reply) }
 	}
 	err = t.askAll(ctx, send, func(m *nats.Msg, a stats.Answer) (more bool) {
-		answered[a.Instance], t.heard[a.Instance] = true, true
+		answered[a.Instance], t.answered[a.Instance] = true, true
 		switch {
 		case a.Pauses == nil:
 			t.older = append(t.older, a.Instance)
@@ -267,19 +266,19 @@ func (t *telling) round(ctx context.Context, l *pause.List) error {
 				t.newest = known
 			}
 		case a.Pauses.Applied >= l.Version:
-			t.told[a.Instance] = true
+			t.confirmed[a.Instance] = true
 		}
-		return l == nil || len(t.untold()) > 0
+		return l == nil || len(t.unconfirmed()) > 0
 	})
-	if len(t.table) > 0 { // the others know of those that have died
-		maps.DeleteFunc(t.heard, func(id string, _ bool) bool { return !answered[id] && !slices.Contains(t.table, id) })
+	if len(t.table) > 0 { // a dead instance leaves the table
+		maps.DeleteFunc(t.answered, func(id string, _ bool) bool { return !answered[id] && !slices.Contains(t.table, id) })
 	}
 	return err
 }
 
-// untold are the instances that run, or may, and have not said that they act by the list.
-func (t *telling) untold() []string {
-	all := slices.Concat(t.table, slices.Collect(maps.Keys(t.heard)))
+// unconfirmed returns the instances that run or may run, and have not confirmed the list.
+func (t *announcement) unconfirmed() []string {
+	all := slices.Concat(t.table, slices.Collect(maps.Keys(t.answered)))
 	slices.SortFunc(all, strings.Compare)
-	return slices.DeleteFunc(slices.Compact(all), func(id string) bool { return t.told[id] })
+	return slices.DeleteFunc(slices.Compact(all), func(id string) bool { return t.confirmed[id] })
 }

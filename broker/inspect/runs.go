@@ -28,7 +28,7 @@ type Run struct {
 // Runs are the last runs of a schedule, the newest first.
 type Runs struct {
 	Runs     []Run `json:"runs"`
-	Complete bool  `json:"runs_complete"` // no record is missing from the time that was searched
+	Complete bool  `json:"runs_complete"` // no record is missing since the oldest of them, or at all if they are too few
 }
 
 // Runs searches the journal for the last runs of the series with this generation of its first set. A round that is
@@ -65,13 +65,23 @@ func (i *Inspector) searchRuns(ctx context.Context, series uint64, limit int) (R
 		if err != nil {
 			return runs, err
 		}
+		var oldest time.Time
+		if len(found) == limit {
+			oldest = found[0].At
+		}
 		slices.Reverse(found)
-		runs = Runs{Runs: found, Complete: j.Complete()}
+		runs = Runs{Runs: found, Complete: j.completeSince(oldest)}
 		if len(found) == limit {
 			break
 		}
 	}
 	return runs, nil
+}
+
+// completeSince reports whether no record of this time or later is missing.
+func (j Journaled) completeSince(t time.Time) bool {
+	return len(j.Without) == 0 && j.More == 0 && j.GoOn.Sequence == 0 &&
+		!slices.ContainsFunc(j.Holes, func(h journal.Hole) bool { return h.To.After(t) })
 }
 
 func runOf(e journal.Entry) Run {

@@ -199,7 +199,7 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 	case streams.Paused:
 		scan.Filters = []string{s.names.PausedFilter()}
 	}
-	asking, cancel := context.WithTimeout(ctx, Patience)
+	asking, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	// Ask again: the message may have arrived in the lane after the look at all lanes.
 	now, err := s.JetStream.Stream(asking, l.Stream)

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// Patience is how long JetStream may take to answer one question.
-	Patience = 5 * time.Second
+	// Timeout is the timeout of a request to JetStream.
+	Timeout = 5 * time.Second
 	// glance is the timeout of a question whose answer only explains an error.
 	glance = time.Second
 	// mostRefusals bounds what is remembered of refusals. Gather asks some hundred questions at most.
@@ -147,7 +147,7 @@ func (s *Session) Allowed(ctx context.Context) (context.Context, context.CancelF
 
 // Ask asks a question with the usual timeout.
 func (s *Session) Ask(ctx context.Context, f func(ctx context.Context) error) error {
-	return s.question(ctx, Patience, f)
+	return s.question(ctx, Timeout, f)
 }
 
 // question runs f until it is answered, refused or takes too long.
@@ -222,7 +222,7 @@ func (s *Session) Prefixes(ctx context.Context) []string {
 // Stored asks the stream's leader for a message: a replica that lags would show what is gone. It returns
 // jetstream.ErrMsgNotFound when the sequence holds nothing.
 func (s *Session) Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	m, err := s.api.Message(ctx, stream, sequence)
 	if err != nil {

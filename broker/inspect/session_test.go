@@ -79,14 +79,14 @@ func TestQuestionHasAnEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		err = session.question(t.Context(), Patience, func(ctx context.Context) error {
+		err = session.question(t.Context(), Timeout, func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the deadline", err)
 		}
-		wantTook(t, began, Patience)
+		wantTook(t, began, Timeout)
 	})
 }
 

@@ -9,8 +9,8 @@
 //   - No delivery and no commit waits for the journal or depends on it. Add encodes one line, and drops the record if
 //     there is no room.
 //   - The journal reports its gaps. "Not in the journal" can be trusted if the report of a search has no gap.
-//   - A batch counts only with the seal of a broker. The server publishes its answers where a client asks for them, so a
-//     client can make the server store a message here.
+//   - A batch counts only with the seal of a broker. The server publishes its answers where a client asks for them. So
+//     a client can make the server store a message here.
 //   - A search needs memory for one answer of the server, about 4 MiB, however many records there are. It keeps no
 //     record that it has handed on.
 //

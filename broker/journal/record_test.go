@@ -33,6 +33,10 @@ func TestRecordAsItIsWritten(t *testing.T) {
 			Record{ID: "DELAY_INTAKE-1-1", At: due, Code: message.BadTarget, Reason: "é\n"},
 			`{"i":"DELAY_INTAKE-1-1","w":1795222624918700000,"l":0,"c":"bad_target","e":"é\n"}`,
 		},
+		{
+			Record{ID: "DELAY_1s-1-1", Target: "a", Due: due, At: due, Reason: "full", Series: 7, Round: 12},
+			`{"i":"DELAY_1s-1-1","t":"a","d":1795222624918700000,"w":0,"e":"full","s":7,"n":12}`,
+		},
 	} {
 		got := string(test.record.append(nil))
 		if got != test.want+"\n" {

@@ -42,6 +42,8 @@ func TestSearchChooses(t *testing.T) {
 		c := dead(made("3", "orders.a", time.Second), message.Undelivered)
 		d := dead(made("4", "", 0), message.BadTarget)
 		e := dead(made("11", "mail", time.Hour), message.Expired)
+		d.Series, d.Round = 1, 2
+		e.Series, e.Round = 12, 3
 		put(c, d, e)
 		put()
 		for _, test := range []struct {
@@ -67,6 +69,9 @@ func TestSearchChooses(t *testing.T) {
 			{Query{Outcomes: []Outcome{Delivered}}, []Record{a, b}},
 			{Query{Outcomes: []Outcome{Dead}}, []Record{c, d, e}},
 			{Query{Outcomes: []Outcome{"expired", "bad_target"}}, []Record{d, e}},
+			{Query{Series: 12}, []Record{e}},
+			{Query{Series: 1}, []Record{d}},
+			{Query{Series: 2}, nil},
 			{Query{LateThan: time.Second}, []Record{b, e}},
 			{Query{LateThan: time.Second, Target: "orders.>", Outcomes: []Outcome{Delivered}}, []Record{b}},
 		} {

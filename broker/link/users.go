@@ -16,7 +16,7 @@ import (
 func (l Links) Users() []string {
 	var all []string
 	for _, nc := range []*nats.Conn{l.Read, l.Write, l.Deliver, l.Control} {
-		user := userOf(nc)
+		user := UserOf(nc)
 		if user == "" {
 			return nil
 		}
@@ -26,9 +26,12 @@ func (l Links) Users() []string {
 	return slices.Compact(all)
 }
 
-// userOf is the name or the public key of a connection's user. It is empty if that is not known.
-func userOf(nc *nats.Conn) string {
+// UserOf is the name or the public key of a connection's user. It is empty if that is not known.
+func UserOf(nc *nats.Conn) string {
 	user := cmp.Or(nc.Opts.User, nc.Opts.Nkey)
+	if user == "" && nc.Opts.UserInfo != nil {
+		user, _ = nc.Opts.UserInfo()
+	}
 	if user == "" && nc.Opts.UserJWT != nil {
 		if token, err := nc.Opts.UserJWT(); err == nil {
 			user = subjectOf(token)

@@ -18,8 +18,9 @@ func TestUsers(t *testing.T) {
 		signed.Opts.UserJWT = jwt
 		keyed := as()
 		keyed.Opts.Nkey = "UBBB"
-		got := Links{Read: named, Write: named, Deliver: signed, Control: keyed}.Users()
-		if want := []string{"UAAA", "UBBB", "reader"}; !slices.Equal(got, want) {
+		rotated := as(nats.UserInfoHandler(func() (user, password string) { return "writer", "w" })) // as the settings do
+		got := Links{Read: named, Write: rotated, Deliver: signed, Control: keyed}.Users()
+		if want := []string{"UAAA", "UBBB", "reader", "writer"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		if got := (Links{Read: named, Write: named, Deliver: named, Control: as()}).Users(); got != nil {

@@ -38,6 +38,14 @@ func (f *Fields) Token(name string) string {
 	return v
 }
 
+func (f *Fields) rateKey() string {
+	v := f.Text(HeaderRateKey)
+	if v != "" && !validRateKey(v) {
+		f.Refuse(HeaderRateKey, Excerpt(v))
+	}
+	return v
+}
+
 func (f *Fields) id() string {
 	v := f.Text(HeaderID)
 	if _, err := ParseID(v); err != nil {

@@ -18,6 +18,7 @@ const (
 	HeaderTTL     = "Delay-TTL"     // becomes Nats-TTL at the target
 	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level, where that is switched on
 
+	HeaderRateKey     = "Delay-Rate-Key"     // counts for a rate together with all messages that have it
 	HeaderMaxAttempts = "Delay-Max-Attempts" // refused so often, it is a dead letter: fewer than the settings allow
 
 	HeaderCancel = "Delay-Cancel" // cancels a named timer; the value is the client's own
@@ -125,6 +126,7 @@ var canonical = func() map[string]string {
 	m := make(map[string]string)
 	for _, name := range []string{
 		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget, HeaderMaxAttempts,
+		HeaderRateKey,
 		HeaderEvery, HeaderCron, HeaderZone, HeaderJitter, HeaderRounds, HeaderLast, HeaderMissed, HeaderOwner,
 		HeaderSeries, HeaderRound, HeaderFirst, HeaderPlanned, HeaderNext, HeaderNextWait,
 		HeaderCancel, HeaderWord, HeaderFired, HeaderOver, HeaderTimer, HeaderTimerSize,

@@ -51,6 +51,7 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	l.MsgID = f.Text(HeaderMsgID)
 	l.Hop = f.Count(HeaderHop, Optional)
 	l.MaxAttempts = f.Count(HeaderMaxAttempts, Optional)
+	l.RateKey = f.rateKey()
 	l.Attempts = f.Count(HeaderAttempts, Optional)
 	l.FirstFailure = f.Moment(HeaderFirstFailure, Optional)
 	l.LastFailure = f.Moment(HeaderLastFailure, Optional)

@@ -60,10 +60,10 @@ func Unpack(b []byte) Request {
 
 // These are the fields that are packed, by their kinds.
 
-func (r *Request) strings() [10]*string {
+func (r *Request) strings() [11]*string {
 	return [...]*string{
 		&r.ID, &r.Subject, &r.Target, (*string)(&r.Mode), &r.TTL, &r.MsgID, &r.Paced,
-		&r.Released, &r.LastError, &r.Deferred,
+		&r.Released, &r.LastError, &r.Deferred, &r.RateKey,
 	}
 }
 

@@ -53,6 +53,7 @@ type Request struct {
 	MsgID    string // the client's own Nats-Msg-Id
 	// MaxAttempts is how often the client lets it be refused at most; zero where it left that open.
 	MaxAttempts int
+	RateKey     string  // it counts for a rate together with all that have this key; empty for none
 	User        Header  // the client's own headers, to be passed on
 	origin      *Origin // never changed; nil for the zero Origin
 
@@ -358,7 +359,20 @@ func (r Request) options(s Block) (Request, *Problem) {
 	if r.TTL, problem = parseTTL(ttl); problem != nil {
 		return r, problem
 	}
-	return r, nil
+	r.RateKey, problem = s.One(HeaderRateKey)
+	if problem == nil && s.Delay[HeaderRateKey] != nil && !validRateKey(r.RateKey) {
+		problem = Problemf(BadOption, "Delay-Rate-Key %s: want 1 to %d bytes of printable ASCII without spaces",
+			Excerpt(r.RateKey), maxRateKey)
+	}
+	return r, problem
+}
+
+// maxRateKey is the longest Delay-Rate-Key, in bytes.
+const maxRateKey = 64
+
+func validRateKey(key string) bool {
+	return key != "" && len(key) <= maxRateKey &&
+		!strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
 // MaxTTL is the longest Nats-TTL at a target. It is far below the value that overflows in nats-server, which would then

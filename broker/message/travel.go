@@ -33,6 +33,7 @@ func (r Request) HopHeader() Header {
 	Put(h, HeaderReleased, r.Released)
 	r.failures(h)
 	PutCount(h, HeaderMaxAttempts, r.MaxAttempts)
+	Put(h, HeaderRateKey, r.RateKey)
 	Put(h, HeaderLastError, r.LastError)
 	Put(h, HeaderDeferred, r.Deferred)
 	PutCount(h, HeaderAllowed, r.Allowed)
@@ -65,6 +66,7 @@ func (r Request) DeadHeader(p *Problem) Header {
 	PutTime(h, HeaderExpires, r.Expires)
 	r.failures(h)
 	PutCount(h, HeaderMaxAttempts, r.MaxAttempts)
+	Put(h, HeaderRateKey, r.RateKey)
 	Put(h, HeaderErrorCode, string(p.Code))
 	Put(h, HeaderError, p.Sentence)
 	Put(h, HeaderSubject, r.Subject)
@@ -109,6 +111,7 @@ func (p Policy) ReadState(r Request, s Block) (Request, Fields) {
 		User:         r.User,
 		Hop:          f.Count(HeaderHop, Required),
 		MaxAttempts:  f.Count(HeaderMaxAttempts, Optional),
+		RateKey:      f.rateKey(),
 		Attempts:     f.Count(HeaderAttempts, Optional),
 		FirstFailure: f.Moment(HeaderFirstFailure, Optional),
 		LastFailure:  f.Moment(HeaderLastFailure, Optional),

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"delaybroker/broker/journal"
+	"delaybroker/broker/link"
 	"delaybroker/broker/pause"
 	"delaybroker/broker/stats/history"
 )
@@ -12,16 +13,18 @@ import (
 // display only: in an account where other clients may publish below StatusAnswers, such a client may have written it.
 // Whoever does something on its account looks at its seal.
 type Answer struct {
-	Instance string       `json:"instance"` // unique among the running instances
-	Version  string       `json:"version,omitempty"`
-	Format   int          `json:"format,omitempty"` // the newest format of messages that it reads; zero of an older broker
-	Ready    bool         `json:"ready"`
-	Draining bool         `json:"draining,omitempty"`
-	Journal  bool         `json:"journal,omitempty"` // it keeps one
-	Alone    bool         `json:"alone,omitempty"`   // it shares the work with no other instance, by its settings
-	Users    []string     `json:"users,omitempty"`   // of its connections; none if one of them is not known
-	Lanes    []LaneAnswer `json:"lanes"`             // the lanes that the instance owns
-	Totals   *Totals      `json:"totals,omitempty"`  // what it has done since it started; nil of an older broker
+	Instance string   `json:"instance"` // unique among the running instances
+	Version  string   `json:"version,omitempty"`
+	Format   int      `json:"format,omitempty"` // the newest format of messages that it reads; zero of an older broker
+	Ready    bool     `json:"ready"`
+	Draining bool     `json:"draining,omitempty"`
+	Journal  bool     `json:"journal,omitempty"` // it keeps one
+	Alone    bool     `json:"alone,omitempty"`   // it shares the work with no other instance, by its settings
+	Users    []string `json:"users,omitempty"`   // of its connections; none if one of them is not known
+	// Refused are the rights that the server denied it in the last minutes. Targets are not among them: see Targets.
+	Refused []link.Refusal `json:"refused,omitempty"`
+	Lanes   []LaneAnswer   `json:"lanes"`            // the lanes that the instance owns
+	Totals  *Totals        `json:"totals,omitempty"` // what it has done since it started; nil of an older broker
 	// History is what it did lately, where that was asked for and is kept.
 	History *history.Series `json:"history,omitempty"`
 	// Targets are the targets that it delivered to, where that was asked for.

@@ -1,7 +1,7 @@
 package stats
 
 import (
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"delaybroker/broker/leader"
@@ -35,21 +35,8 @@ type Report struct {
 type Gauge struct {
 	base time.Time // local; does not change
 
-	memory struct {
-		messages, bytes, span, waiting, newer atomic.Int64
-		full                                  atomic.Bool
-	}
-	stream struct {
-		pending, read, bytes atomic.Uint64
-		maxBytes, unopened   atomic.Int64
-	}
-
-	looked      atomic.Int64 // monotonic nanoseconds since base, plus 1, when the leader last told its time
-	offset      atomic.Int64 // nanoseconds of its clock before base plus monotonic
-	oldest      atomic.Int64 // its time at which the oldest message should have left; zero when there is none
-	next        atomic.Int64 // its time at which the next message on the wheel is due; zero when there is none
-	resumes     atomic.Int64 // its time at which reading goes on; zero while it does
-	uncommitted atomic.Int64 // monotonic nanoseconds since base, plus 1, since when there is something to commit
+	mu   sync.Mutex // guards last, and is held only to copy it
+	last Report
 }
 
 // NewGauge makes a gauge of a loop whose clock began at base.
@@ -57,65 +44,30 @@ func NewGauge(base time.Time) *Gauge { return &Gauge{base: base} }
 
 // Set takes in a report.
 func (g *Gauge) Set(r Report) {
-	g.memory.messages.Store(int64(r.Held))
-	g.memory.bytes.Store(int64(r.HeldBytes))
-	g.memory.span.Store(int64(r.Span))
-	g.memory.waiting.Store(int64(r.Waiting))
-	g.memory.newer.Store(int64(r.Newer))
-	g.memory.full.Store(r.Full)
-	g.stream.pending.Store(r.Pending)
-	g.stream.read.Store(r.Read)
-	g.stream.bytes.Store(r.Bytes)
-	g.stream.maxBytes.Store(r.MaxBytes)
-	g.stream.unopened.Store(int64(r.Unopened))
-	storeTime(&g.resumes, r.Resumes)
-	storeTime(&g.next, r.Next)
-	storeTime(&g.oldest, r.Oldest)
-	if !r.Looked.IsZero() {
-		g.looked.Store(int64(r.Looked.Sub(g.base)) + 1)
-	}
-	g.offset.Store(int64(r.Offset))
-	g.uncommitted.Store(0)
-	if !r.Uncommitted.IsZero() {
-		g.uncommitted.Store(int64(r.Uncommitted.Sub(g.base)) + 1)
-	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.last = r
 }
 
-// storeTime stores a time, or zero when there is none.
-func storeTime(in *atomic.Int64, t leader.Time) {
-	if t.IsZero() {
-		in.Store(0)
-		return
-	}
-	in.Store(t.UnixNano())
-}
-
-// Fill writes what the loop reported last into a status, at the time local.
+// Fill writes the last report into a status, at the time local.
 func (g *Gauge) Fill(l *LaneStatus, local time.Time) {
-	l.Held, l.HeldBytes, l.Span = int(g.memory.messages.Load()), int(g.memory.bytes.Load()), int(g.memory.span.Load())
-	l.Waiting, l.Full = int(g.memory.waiting.Load()), g.memory.full.Load()
-	l.Unopened, l.Newer = int(g.stream.unopened.Load()), int(g.memory.newer.Load())
-	l.Pending, l.Read = g.stream.pending.Load(), g.stream.read.Load()
-	l.Bytes, l.MaxBytes = g.stream.bytes.Load(), g.stream.maxBytes.Load()
-	if resumes := g.resumes.Load(); resumes != 0 {
-		l.ResumesAt = time.Unix(0, resumes).UTC()
+	g.mu.Lock()
+	r := g.last
+	g.mu.Unlock()
+	l.Memory, l.Waiting, l.Newer, l.Unopened = r.Memory, r.Waiting, r.Newer, r.Unopened
+	l.Pending, l.Read, l.Bytes, l.MaxBytes = r.Pending, r.Read, r.Bytes, r.MaxBytes
+	l.ResumesAt, l.NextDue = r.Resumes.Stamp().UTC(), r.Next.Stamp().UTC()
+	if !r.Uncommitted.IsZero() {
+		l.CommitAge = max(0, local.Sub(r.Uncommitted))
 	}
-	mono := local.Sub(g.base)
-	if since := g.uncommitted.Load(); since != 0 {
-		l.CommitAge = max(0, mono-time.Duration(since-1))
-	}
-	if next := g.next.Load(); next != 0 {
-		l.NextDue = time.Unix(0, next).UTC()
-	}
-	looked := g.looked.Load()
-	if looked == 0 {
+	if r.Looked.IsZero() {
 		return
 	}
-	now := leader.At(g.base.Round(0).Add(mono + time.Duration(g.offset.Load())))
-	if l.ClockKnown = mono-time.Duration(looked-1) <= OffsetFor; l.ClockKnown {
+	now := leader.At(g.base.Round(0).Add(local.Sub(g.base) + r.Offset))
+	if l.ClockKnown = local.Sub(r.Looked) <= OffsetFor; l.ClockKnown {
 		l.ClockOffset = now.Stamp().Sub(local.Round(0))
 	}
-	if oldest := g.oldest.Load(); oldest != 0 {
-		l.Overdue = max(0, now.Sub(leader.At(time.Unix(0, oldest))))
+	if !r.Oldest.IsZero() {
+		l.Overdue = max(0, now.Sub(r.Oldest))
 	}
 }

@@ -2,18 +2,35 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"delaybroker/broker/payload"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/terminal"
 )
+
+// maxHeader is how many characters of a header's name or value are shown.
+const maxHeader = 2000
+
+// showContent prints headers and body of a stored message.
+func (a *app) showContent(c contentView) error {
+	fmt.Fprintln(a.Out, "\nheaders")
+	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
+		for _, value := range c.Headers[name] {
+			fmt.Fprintf(a.Out, "%s: %s\n", text.Printable(name, maxHeader), text.Printable(value, maxHeader))
+		}
+	}
+	return a.showBody(c.Payload)
+}
 
 // showBody prints a body below a table: text as it is, other bytes as a hex dump. --json prints all of a large one.
 func (a *app) showBody(data []byte) error {
 	v := payload.Render(data, payload.MaxShown)
-	text := v.Text
-	if text == "" {
-		text = v.Hex
+	rendered := v.Text
+	if rendered == "" {
+		rendered = v.Hex
 	}
 	shown := terminal.Counted(v.Size, "byte")
 	if v.Cut() {
@@ -23,9 +40,9 @@ func (a *app) showBody(data []byte) error {
 		}
 		shown += fmt.Sprintf(", of which the first %d are shown; --json prints all", first)
 	}
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
+	if rendered != "" && !strings.HasSuffix(rendered, "\n") {
+		rendered += "\n"
 	}
-	_, err := fmt.Fprintf(a.Out, "\nbody, %s\n%s", shown, text)
+	_, err := fmt.Fprintf(a.Out, "\nbody, %s\n%s", shown, rendered)
 	return err
 }

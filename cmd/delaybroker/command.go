@@ -17,14 +17,16 @@ import (
 type app struct {
 	terminal.Printer
 	helped error // why help is not all that was asked for; nil if it is
+	to     connection
 }
 
 // about is the head of the help. Supervisors need the exit codes; cobra lists the verbs.
 const about = `Deliver NATS messages later: what is published to delay.30m.orders.expire arrives on orders.expire thirty
 minutes afterwards. Without a verb, delaybroker serves.
 
-All verbs are configured by the environment variables that "delaybroker serve --help" lists. Those that talk to a broker
-take NATS_URL (127.0.0.1:4222 unless set) or NATS_CONTEXT, and the credentials beside them.
+All verbs are configured by the environment variables that "delaybroker serve --help" lists. Those that connect take
+NATS_URL (127.0.0.1:4222 unless set) or NATS_CONTEXT, and the credentials beside them. --server, --context and --creds
+win over these.
 
 exit codes: 0 done, 1 failed, 2 wrong words or settings`
 
@@ -69,22 +71,22 @@ func (a *app) rootCommand() *cobra.Command {
 		RunE:          a.serve,
 		Version:       readBuild().name(),
 
+		PersistentPreRunE:          func(*cobra.Command, []string) error { return a.to.export() },
 		SuggestionsMinimumDistance: 2,
 	}
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print JSON")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
-	root.AddCommand(
-		a.serveCommand(), a.demoCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand(),
-		a.healthcheckCommand(), a.versionCommand(),
-	)
+	root.AddCommand(a.demoCommand(), a.healthcheckCommand(), a.versionCommand())
+	root.AddCommand(a.to.on(a.serveCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand())...)
 	// The operators' verbs read the broker's settings, so that they judge by the same configuration.
-	root.AddCommand(
+	root.AddCommand(a.to.on(
 		a.levelsCommand(), a.aheadCommand(), a.pendingCommand(), a.retryingCommand(), a.whereCommand(), a.journalCommand(),
 		a.deadCommand(), a.pauseCommand(), a.resumeCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),
 		a.benchCommand(), a.benchPartCommand(),
-	)
+	)...)
+	a.to.flags(root.Flags()) // for serve, where the verb is left out
 	a.helpAlone(root)
 	root.SetVersionTemplate("delaybroker {{.Version}}\n")
 	return root

@@ -10,9 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
@@ -154,7 +152,7 @@ func letterText(l deadletter.Letter) string {
 	if !editable(l.Data) {
 		comment("Its body of %d bytes is not text, and stays. What is written below the empty line replaces it.", l.Size)
 	}
-	headers := letterHeaders(l)
+	headers := l.Editable()
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		for _, value := range headers[name] {
 			fmt.Fprintf(&b, "%s: %s\n", name, value)
@@ -173,26 +171,6 @@ func editable(body []byte) bool {
 	return len(body) == 0 || payload.Render(body, len(body)).Text != ""
 }
 
-// letterHeaders are the headers that may be changed: the client's own, and what it asked for.
-func letterHeaders(l deadletter.Letter) message.Header {
-	h := maps.Clone(l.User)
-	if h == nil {
-		h = make(message.Header)
-	}
-	set := func(name, value string, known bool) {
-		if known {
-			h[name] = []string{value}
-		}
-	}
-	set(message.HeaderUntil, l.Due.Format(time.RFC3339Nano), l.Understood())
-	set(message.HeaderExpires, l.Expires.Format(time.RFC3339Nano), !l.Expires.IsZero())
-	set(message.HeaderDeliver, string(l.Mode), l.Mode != "")
-	set(message.HeaderTTL, l.TTL+"s", l.TTL != "" && l.TTL != "never")
-	set(message.HeaderTTL, l.TTL, l.TTL == "never")
-	set(message.HeaderMaxAttempts, strconv.Itoa(l.MaxAttempts), l.MaxAttempts > 0)
-	return h
-}
-
 // parseLetterText finds what was changed in the text of a letter.
 func parseLetterText(l deadletter.Letter, text string) (edit deadletter.Edit, err error) {
 	head, body, ok := strings.Cut("\n"+text, "\n\n")
@@ -209,7 +187,7 @@ func parseLetterText(l deadletter.Letter, text string) (edit deadletter.Edit, er
 	if err != nil {
 		return edit, err
 	}
-	had := letterHeaders(l)
+	had := l.Editable()
 	for name, values := range written {
 		if !slices.Equal(values, had[name]) {
 			if edit.Set == nil {

@@ -86,7 +86,8 @@ func TestDeadListAndShow(t *testing.T) {
 
 	out = o.must("dead", "show", first.ID)
 	for _, want := range []string{
-		first.ID, "undelivered", "refused all of 1 attempts", "delayin.1ms.orders.expire", "body, 33 bytes\nbody of delayin.1ms",
+		first.ID, "undelivered", "refused all of 1 attempts", "delayin.1ms.orders.expire",
+		"body, 33 bytes\nbody of delayin.1ms",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("got no %q in\n%s", want, out)
@@ -388,7 +389,7 @@ func TestDeadRefused(t *testing.T) {
 	} {
 		started := time.Now()
 		wantVerbError(t, 1, []string{test.subject, "delaybroker doctor"}, "dead", test.verb, "--all")
-		if took := time.Since(started); took > inspect.Patience {
+		if took := time.Since(started); took > inspect.Timeout {
 			t.Errorf("%s: the refusal was told after %s, as if it were silence", test.verb, took)
 		}
 	}

@@ -200,7 +200,7 @@ func TestLevelsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.LIST") {
 		t.Errorf("got %v, want the subject that was refused", err)
 	}
-	if took := time.Since(began); took > inspect.Patience {
+	if took := time.Since(began); took > inspect.Timeout {
 		t.Errorf("took %s to find out", took)
 	}
 }

@@ -70,7 +70,7 @@ func (a *app) changePauses(
 	}
 	return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
 		c, err := change(i, ctx, pattern)
-		if err != nil && !errors.Is(err, inspect.ErrNotTold) {
+		if err != nil && !errors.Is(err, inspect.ErrUnconfirmed) {
 			return fmt.Errorf("%s: %w", pattern, err)
 		}
 		if shown := a.showPauseChange(pattern, c); shown != nil {

@@ -21,11 +21,11 @@ const (
 func (a *app) pendingCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pending",
-		Short: "Find messages that wait, by target and by when they are due",
+		Short: "Find messages that wait, by target and by when they are due, and show one",
 		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(a.pendingListCommand())
+	c.AddCommand(a.pendingListCommand(), a.pendingShowCommand())
 	return c
 }
 

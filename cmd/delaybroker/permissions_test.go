@@ -291,7 +291,7 @@ func TestServeAsFourUsers(t *testing.T) {
 	wantMessage(t, sub, "by four")
 
 	d := o.doctor()
-	d.want("rights", "warn", "doctor may not ask", "$JS.API.INFO", "the broker can do without")
+	d.want("rights", "skipped", "doctor may not ask", "$JS.API.INFO", "the broker can do without")
 	for _, link := range []string{"read", "write", "deliver"} {
 		d.want("connection", "ok", "to "+link)
 		d.want("rights", "ok", "to "+link+": not known")
@@ -302,9 +302,37 @@ func TestServeAsFourUsers(t *testing.T) {
 			t.Errorf("got %+v", f)
 		}
 	}
-	if out, _, err := o.run("doctor", "--json", "--skip", "rights,durability"); err != nil {
-		t.Errorf("without what is known: got %v, want nil\n%s", err, out)
+	t.Run("is clean for each user", func(t *testing.T) {
+		for _, user := range []struct{ name, password, rights string }{
+			{"", "", "all that the broker needs"},
+			{"operator", "a", "operator is another user than the running brokers' (delay-control, delay-deliver, " +
+				"delay-read, delay-write), and may use all commands"},
+			{"page", "g", "page is another user than the running brokers'"},
+		} {
+			if user.name != "" {
+				o.user(user.name, user.password)
+				for _, variable := range []string{"DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT"} {
+					t.Setenv(variable, "")
+				}
+			}
+			out, _, err := o.run("doctor", "--json", "--skip", "durability") // it has one replica
+			if err != nil || user.name != "" && !strings.Contains(out, user.rights) {
+				t.Errorf("as %q: got %v, want nil and %q\n%s", user.name, err, user.rights, out)
+			}
+		}
+	})
+}
+
+// TestDoctorOfPersonAlone: where no broker runs, a person is not told to give himself the broker's rights.
+func TestDoctorOfPersonAlone(t *testing.T) {
+	if apart(t) {
+		return
 	}
+	o := operateAs(t)
+	o.user("operator", "a")
+	d := o.doctor()
+	d.want("rights", "ok", "operator has none of the rights by which brokers commit", "may use all commands")
+	d.want("lanes", "critical", "nobody reads any of the")
 }
 
 func TestDoctorSkipsWhatIsThere(t *testing.T) {

@@ -68,16 +68,55 @@ func (o *oneTimer) flags(c *cobra.Command) {
 }
 
 func (a *app) timersShowCommand() *cobra.Command {
-	return &cobra.Command{
+	var body bool
+	c := &cobra.Command{
 		Use:     "show KEY TARGET",
 		Short:   "Show what became of one timer",
 		Long:    "Show what became of one timer, as long as DELAY_TIMER_HISTORY keeps it.\n\n" + outcomeCodes,
 		Example: "  delaybroker timers show order-42 orders.expire",
 		Args:    argumentsBetween(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.oneTimer(cmd, store.Change{Request: timer.Request{Verb: timer.Get}, Key: args[0], Target: args[1]})
+			get := store.Change{Request: timer.Request{Verb: timer.Get}, Key: args[0], Target: args[1]}
+			if !body {
+				return a.oneTimer(cmd, get)
+			}
+			return a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
+				return a.showWholeTimer(ctx, timers, get)
+			})
 		},
 	}
+	c.Flags().BoolVar(&body, "body", false, "show the headers and the body of its last entry, too; with --json, base64")
+	return c
+}
+
+// showWholeTimer shows a timer with the headers and the body of its last entry.
+func (a *app) showWholeTimer(ctx context.Context, timers *store.Timers, get store.Change) error {
+	answer, err := doTimer(ctx, timers, get)
+	if err != nil {
+		return err
+	}
+	if answer.Outcome == timer.NotFound {
+		return a.showTimer(answer)
+	}
+	s, err := lookAt(ctx, timers, get.Key, get.Target)
+	if err != nil {
+		return err
+	}
+	content := contentView{Size: len(s.In.Data), Headers: s.In.Header, Payload: s.In.Data}
+	if a.JSON {
+		if err := a.PrintJSON(struct {
+			store.Answer
+			contentView
+		}{answer, content}); err != nil {
+			return err
+		}
+		return errorOf(answer)
+	}
+	a.printTimer(answer)
+	if err := a.showContent(content); err != nil {
+		return err
+	}
+	return errorOf(answer)
 }
 
 func (a *app) timersFireCommand() *cobra.Command {
@@ -167,6 +206,11 @@ func (a *app) showTimer(answer store.Answer) error {
 	} else {
 		a.printTimer(answer)
 	}
+	return errorOf(answer)
+}
+
+// errorOf is the error of an answer that was printed: nil for success.
+func errorOf(answer store.Answer) error {
 	if err := (outcomeError{answer.Outcome}); err.exitCode() > 0 {
 		return logged{err}
 	}

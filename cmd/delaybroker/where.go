@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
@@ -16,7 +17,7 @@ import (
 var errNotStored = errors.New("the message is in no lane and is no dead letter")
 
 func (a *app) whereCommand() *cobra.Command {
-	var most uint64
+	var o whereOptions
 	c := &cobra.Command{
 		Use:   "where <Delay-Id>",
 		Short: "Find one message by its Delay-Id",
@@ -28,26 +29,67 @@ will do, as in DELAY_INTAKE-29, but a search takes longer then.
 
 exit codes: 0 found, 1 not found or not to be looked for, 2 wrong words or settings`,
 		Args: argumentsBetween(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			wanted, err := inspect.ParseWanted(args[0])
-			if err != nil {
-				return fmt.Errorf("%w: %w", errUsage, err)
-			}
-			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
-				return a.where(ctx, i, wanted, most)
-			})
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.where(cmd, args[0], o) },
 	}
-	c.Flags().Uint64Var(&most, "most", 5_000_000, "give up after so many messages")
+	o.flags(c)
+	c.Flags().BoolVar(&o.body, "body", false, "show its headers and body, too")
 	return c
 }
 
-func (a *app) where(ctx context.Context, i *inspect.Inspector, wanted inspect.Wanted, most uint64) error {
-	w, err := i.Where(ctx, wanted, most, a.searching)
+// pendingShowCommand is where --body, in the place where people look for it.
+func (a *app) pendingShowCommand() *cobra.Command {
+	o := whereOptions{body: true}
+	c := &cobra.Command{
+		Use:   "show <Delay-Id>",
+		Short: "Show one message that waits, with its headers and body",
+		Long: `Show one message, with its headers and body as they are stored: text as it is, other bytes as a hex dump. With
+--json, the payload is base64, and whole. Its Delay-Id may lack its last part, as in DELAY_INTAKE-29.
+
+exit codes: 0 found, 1 not found or not to be looked for, 2 wrong words or settings`,
+		Args: argumentsBetween(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.where(cmd, args[0], o) },
+	}
+	o.flags(c)
+	return c
+}
+
+// whereOptions are the flags of where.
+type whereOptions struct {
+	most uint64
+	body bool // show headers and body
+}
+
+func (o *whereOptions) flags(c *cobra.Command) {
+	c.Flags().Uint64Var(&o.most, "most", 5_000_000, "give up after so many messages")
+}
+
+func (a *app) where(cmd *cobra.Command, id string, o whereOptions) error {
+	wanted, err := inspect.ParseWanted(id)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.findOne(ctx, i, wanted, o) })
+}
+
+func (a *app) findOne(ctx context.Context, i *inspect.Inspector, wanted inspect.Wanted, o whereOptions) error {
+	w, err := i.Where(ctx, wanted, o.most, a.searching)
 	if err != nil {
 		return err
 	}
-	if err := a.showWhere(w); err != nil {
+	var content *contentView
+	if o.body && w.Stream != "" {
+		ctx, cancel := i.Allowed(ctx)
+		defer cancel()
+		in, err := i.Stored(ctx, w.Stream, w.Sequence)
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			return fmt.Errorf("%s has left %s while it was looked at; ask again", w.ID, w.Stream)
+		case err != nil:
+			return inspect.Cause(ctx, err)
+		}
+		content = &contentView{Size: len(in.Data), Headers: in.Header, Payload: in.Data}
+	}
+	if err := a.showWhere(w, content); err != nil {
 		return err
 	}
 	if !w.Found {
@@ -72,9 +114,13 @@ func (a *app) searching(searched, pending uint64) {
 	fmt.Fprintf(a.Err, "searched %d of about %d messages\n", searched, pending)
 }
 
-func (a *app) showWhere(w inspect.Whereabouts) error {
+// showWhere prints where a message is, and its content unless that is nil.
+func (a *app) showWhere(w inspect.Whereabouts, content *contentView) error {
 	if a.JSON {
-		return a.PrintJSON(w)
+		return a.PrintJSON(struct {
+			inspect.Whereabouts
+			*contentView
+		}{w, content})
 	}
 	t := a.Sheet([]terminal.Column{{}, {Least: 12, Wrap: true}})
 	for _, line := range []struct {
@@ -102,5 +148,8 @@ func (a *app) showWhere(w inspect.Whereabouts) error {
 		}
 	}
 	t.Print()
-	return nil
+	if content == nil {
+		return nil
+	}
+	return a.showContent(*content)
 }

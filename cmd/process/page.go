@@ -10,11 +10,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/web"
 	"delaybroker/broker/web/page"
 	"delaybroker/cmd/links"
+	"delaybroker/cmd/settings"
 )
 
 // pageConnect is how long a connection of the page may take.
@@ -34,6 +36,12 @@ func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) 
 		Engine: b, Checks: source.Checks, History: c.History, Durability: source.Durability, Version: p.Version,
 		Prefix: cmp.Or(c.Prefix, message.DefaultPrefix), Rates: c.Rates, Access: p.Config.Page, Log: p.Log,
 		Open: p.opener(dialer, "page"),
+		Host: func() doctor.Host {
+			return doctor.Host{
+				Version: p.Version, Memory: settings.ReadMemory(), Sync: p.Config.Embedded.Durability(),
+				Exposed: p.Config.Embedded.Exposed(), Login: p.Config.Access.Login,
+			}
+		},
 	})
 }
 

@@ -220,7 +220,7 @@ func addressOf(l net.Listener) string {
 
 // durability reads the configuration of the streams. Streams that cannot be read are left out.
 func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats.Conn) doctor.Durability {
-	ctx, cancel := context.WithTimeout(ctx, inspect.Patience)
+	ctx, cancel := context.WithTimeout(ctx, inspect.Timeout)
 	defer cancel()
 	streams, err := b.StreamConfigs(ctx)
 	if err != nil {

@@ -132,6 +132,10 @@ func (s settings) byTarget(p *problems, c *broker.Config) {
 		}},
 		{"DELAY_DELIVER", s.Deliver, func(v string) (err error) { c.Deliver, err = deliver.ParseModes(v); return err }},
 		{"DELAY_RATE", s.Rate, func(v string) (err error) { c.Rates, err = deliver.ParseRates(v); return err }},
+		{"DELAY_RATE_BY_KEY", s.RateByKey, func(v string) (err error) {
+			c.RatesByKey, err = deliver.ParseRates(v)
+			return err
+		}},
 	} {
 		if err := parse.into(parse.value); err != nil {
 			p.refuse(parse.name, parse.value, "%w", err)
@@ -186,6 +190,7 @@ func (s settings) variables() map[string]variable {
 		"Slack":           {name: "DELAY_SLACK", value: s.Slack, word: off},
 		"ReplyTimeout":    {name: "DELAY_REPLY_TIMEOUT", value: s.ReplyTimeout},
 		"Rates":           {name: "DELAY_RATE", value: s.Rate},
+		"RatesByKey":      {name: "DELAY_RATE_BY_KEY", value: s.RateByKey},
 		"MaxPending":      {name: "DELAY_MAX_PENDING", value: s.MaxPending},
 		"MaxPendingBytes": {name: "DELAY_MAX_PENDING_BYTES", value: s.MaxPendingBytes},
 		"Journal":         {name: "DELAY_JOURNAL", value: s.Journal, word: off},

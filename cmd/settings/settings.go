@@ -64,6 +64,7 @@ type settings struct {
 	Slack           string `default:"off" desc:"by how much a message may be late so that several are sent together, as in 10ms"`
 	ReplyTimeout    string `split_words:"true" default:"5s" desc:"how long a service may take to reply in mode request"`
 	Rate            string `split_words:"true" desc:"messages a second for each target, by pattern as in shop.mail=50,reports.*=5; without it no bound"`
+	RateByKey       string `split_words:"true" desc:"messages a second for each Delay-Rate-Key, by pattern as in reports.*=5; it holds in place of DELAY_RATE for messages that have a key"`
 	MaxPending      string `split_words:"true" default:"none" desc:"messages that each level and the intake may hold"`
 	MaxPendingBytes string `split_words:"true" default:"none" desc:"bytes that each level and the intake may hold, as in 10GiB"`
 	Journal         string `split_words:"true" default:"off" desc:"how long a record of each delivery is kept, as in 7d, for delaybroker journal and where; or off"`
@@ -86,8 +87,8 @@ type settings struct {
 	HTTPAddr        string `split_words:"true" desc:"address of the page, and of /healthz, /readyz, /status and /metrics, or off"`
 	HTTPActions     string `split_words:"true" default:"off" desc:"on lets those with a token change something from the page: cancel, move, fire, resend, remove, pause, resume"`
 	HTTPToken       string `split_words:"true" desc:"token of the page, of at least 16 bytes; several, comma separated, with the name that the log gives their owner, as in ann:…,bob:…"`
-	HTTPRows        string `split_words:"true" default:"auto" desc:"who sees rows, with ids, keys and targets, on the page: open, token, or auto: whoever reaches a loopback DELAY_HTTP_ADDR, and otherwise those with a token"`
-	HTTPBodies      string `split_words:"true" default:"off" desc:"on shows whoever sees rows the bodies of dead letters, too, and the values of their headers"`
+	HTTPRows        string `split_words:"true" default:"auto" desc:"who may see rows on the page, with ids, keys and targets: open (anyone), token, or auto (anyone on a loopback DELAY_HTTP_ADDR, otherwise those with a token)"`
+	HTTPBodies      string `split_words:"true" default:"off" desc:"on lets those who may see rows also see the headers and bodies of messages; the log names who has looked at which"`
 	HTTPHosts       string `split_words:"true" desc:"host names that the page is called by, comma separated, besides localhost and addresses"`
 	HTTPContext     string `split_words:"true" desc:"context of the user that the page looks and acts as, if it is not the one above"`
 	ShutdownGrace   string `split_words:"true" default:"10s" desc:"how long a stop waits for outstanding acknowledgements"`

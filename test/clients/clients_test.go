@@ -28,6 +28,7 @@ import (
 
 // TestJavaScript runs the demonstration, which checks its own results and prints how late each message was.
 func TestJavaScript(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	dir := installJavaScript(t)
 	url := startBroker(t)
@@ -41,6 +42,7 @@ func TestJavaScript(t *testing.T) {
 
 // TestSnippets runs the programs that the README shows. The same three messages must arrive from each language.
 func TestSnippets(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for _, tt := range []struct {
 		language string
@@ -109,6 +111,7 @@ func shell(program string) prepare {
 // TestTimerSnippets runs the programs that set, move and cancel named timers. Of two timers, the one that was moved
 // arrives, and the one that was cancelled does not.
 func TestTimerSnippets(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for _, tt := range []struct {
 		language string
@@ -129,6 +132,7 @@ func TestTimerSnippets(t *testing.T) {
 // TestScheduleSnippets runs the programs that ask for schedules as of nats-server, with what their clients have for
 // that. Of two schedules, the one that was cancelled does not arrive.
 func TestScheduleSnippets(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for _, tt := range []struct {
 		language string
@@ -226,9 +230,6 @@ func TestSnippetsAgree(t *testing.T) {
 // installJavaScript returns a directory with the demonstration and the packages of package-lock.json.
 func installJavaScript(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("NOT RUN: -short")
-	}
 	for _, tool := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			lacking(t, tool+" is not installed; install Node.js 20 or later, with npm")

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"delaybroker/test/natstest"
 	"errors"
 	"fmt"
 	"os"
@@ -98,6 +99,7 @@ func plain(answer string) string {
 // TestNATSCLI types the lines of the NATS CLI that COOKBOOK.md shows, and gets what it shows: set, only if there is
 // none, move, cancel, the requests to a broker, and the service as "nats micro" shows it.
 func TestNATSCLI(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	buildCLI(t)
 	url := startBroker(t)

@@ -5,6 +5,7 @@ package deploy
 import (
 	"bufio"
 	"context"
+	"delaybroker/test/natstest"
 	"errors"
 	"fmt"
 	"maps"
@@ -63,6 +64,7 @@ func TestNoInjectedNames(t *testing.T) {
 // TestSettingsAccepted starts the program with the settings of each file and one wrong setting of the test. The program
 // reports every problem and exits before it does anything. It must report this problem and no other.
 func TestSettingsAccepted(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for name, env := range environments(t) {
 		t.Run(name, func(t *testing.T) {

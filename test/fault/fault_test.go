@@ -3,6 +3,7 @@
 package fault
 
 import (
+	"delaybroker/test/natstest"
 	"flag"
 	"fmt"
 	"os"
@@ -42,6 +43,9 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
+	if testing.Short() { // nothing runs that needs the programs
+		os.Exit(m.Run())
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "fault-programs-")
 		if err == nil {
@@ -59,6 +63,7 @@ func TestMain(m *testing.M) {
 // TestFaults breaks things under load. Nothing that was accepted is lost or early, the target's stream holds one copy
 // of each on every server, and a clean stop does not even send two.
 func TestFaults(t *testing.T) {
+	natstest.Long(t)
 	sum := new(totals)
 	t.Cleanup(func() { t.Log(sum) })
 	switch {

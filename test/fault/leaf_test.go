@@ -42,6 +42,7 @@ func single(t *testing.T, name, conf string) (*process, string) {
 // leaf. Another starts at the hub, and is alone as well. Seconds after the link is back, each lane has one owner again,
 // and what is published from then on comes once.
 func TestTwoOwnersEndWithTheCut(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	leafPort, err := natstest.FreeAddressesOn(loopback, 1)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
 )
 
 // TestIdleLaneIsServedAfterItsConsumersServerDies: a server dies that leads neither a lane nor the cluster and to which
@@ -22,6 +23,7 @@ import (
 // 2.5 s at most. The test allows a busy machine much more; heartbeats of 5 s, which it is there to prevent, would make
 // it up to 12 s, and a minute's, as elsewhere, far more.
 func TestIdleLaneIsServedAfterItsConsumersServerDies(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	const allowed = 10 * time.Second
 	levels := []string{"1s", "2s", "3s", "4s", "5s"}
@@ -157,6 +159,7 @@ func onItsOwn(t *testing.T, ctx context.Context, js jetstream.JetStream, c clust
 // TestCleanStopBehindALaggingReplica: a clean stop removes one by one what arrived behind a message that is not due
 // yet. A replica that has not applied the removals shows them to the successor, which sends none of them again.
 func TestCleanStopBehindALaggingReplica(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	rounds, count := 1, 3000
 	if *long {

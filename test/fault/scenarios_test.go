@@ -3,6 +3,7 @@
 package fault
 
 import (
+	"delaybroker/test/natstest"
 	"fmt"
 	"slices"
 	"testing"
@@ -104,6 +105,7 @@ const calmFor = 20 * time.Second
 // order: nothing is delivered whose cancel was acknowledged, and none is too late without a delivery. The short run of
 // it is a scenario.
 func TestTimerRaces(t *testing.T) {
+	natstest.Long(t)
 	var sum totals
 	t.Cleanup(func() { t.Log(&sum) })
 	for n := uint64(0); sum.Timers.Keys < *raced; n++ {
@@ -119,6 +121,7 @@ func TestTimerRaces(t *testing.T) {
 // TestScenarios: nothing is lost, early or stored twice in situations that random runs meet rarely. Without -fault.long
 // it makes the short ones.
 func TestScenarios(t *testing.T) {
+	natstest.Long(t)
 	if !*long {
 		t.Parallel()
 	}

@@ -119,6 +119,7 @@ func TestReadmeIsTrue(t *testing.T) {
 
 // TestReadmeProgram runs the README's program against a broker. It must print what the README shows.
 func TestReadmeProgram(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	text := document(t, "README.md")
 	program := regexp.MustCompile("(?s)```go\n(.*?)```").FindStringSubmatch(text)

@@ -17,3 +17,11 @@ func ClearEnv(t *testing.T) {
 		}
 	}
 }
+
+// Long leaves out a test that takes more than some seconds of a processor when go test runs with -short.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("NOT RUN: -short leaves out tests that take long")
+	}
+}

@@ -53,9 +53,10 @@ type Process struct {
 	err   error         // how; read after done
 }
 
-// StartBroker runs the command with the settings given, and waits until it is ready.
+// StartBroker runs the command with the settings given, and waits until it is ready. See [Long].
 func StartBroker(t testing.TB, env ...string) *Process {
 	t.Helper()
+	Long(t)
 	binary, err := buildBroker()
 	if err != nil {
 		t.Fatalf("build the broker: %v", err)
@@ -66,6 +67,7 @@ func StartBroker(t testing.TB, env ...string) *Process {
 // StartOlderBroker runs the command that DELAYBROKER_OLDER names, such as the last release, or else today's.
 func StartOlderBroker(t testing.TB, env ...string) *Process {
 	t.Helper()
+	Long(t)
 	if older := os.Getenv("DELAYBROKER_OLDER"); older != "" {
 		return startProcess(t, older, env...)
 	}

@@ -54,6 +54,7 @@ func (s *sightings) count() (messages, copies int) {
 // instant, and then as many again at full speed. Each comes once. It runs in real time, because the time of the
 // server's answers is what might make copies.
 func TestCoreSubscribersOfManySubjects(t *testing.T) {
+	natstest.Long(t)
 	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
 	b := harness.StartBroker(t, s, broker.Config{})
 	c := harness.NewClient(t, s)

@@ -67,6 +67,7 @@ func listening(t *testing.T, o server.Options) string {
 // with an embedded server. The commands never report a working broker as broken, and they report a mistake before they
 // change anything.
 func TestADayAtTheTerminal(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	address, probes, dir := natstest.FreeAddress(t), natstest.FreeAddress(t), t.TempDir()
 	env := []string{"DELAY_EMBEDDED_LISTEN=" + address, "DELAY_EMBEDDED_DIR=" + dir, "DELAY_HTTP_ADDR=" + probes,
@@ -205,6 +206,7 @@ func statusOf(t *testing.T, address string) []statusLane {
 
 // TestADayWithoutJetStream runs these commands against a server without JetStream.
 func TestADayWithoutJetStream(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	env := []string{"NATS_URL=" + listening(t, server.Options{}), "DELAY_HTTP_ADDR=off"}
 	for _, args := range []string{"provision", "provision --json", "levels", "pub orders.x y --in 5s", "dead ls"} {
@@ -217,6 +219,7 @@ func TestADayWithoutJetStream(t *testing.T) {
 // TestADayInAnotherPrefix runs these commands for a broker with another prefix, without that setting in the
 // environment.
 func TestADayInAnotherPrefix(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	url := listening(t, server.Options{JetStream: true, StoreDir: t.TempDir()})
 	made := []string{"NATS_URL=" + url, "DELAY_HTTP_ADDR=off", "DELAY_PREFIX=later", "DELAY_LEVELS=1s,5s,7s"}

@@ -19,6 +19,7 @@ const soon = 4 * time.Second
 // TestEmbeddedShares: a second broker uses the server that the first one embeds. They share the lanes, and each message
 // comes once.
 func TestEmbeddedShares(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	address := natstest.FreeAddress(t)
 	natstest.StartBroker(t, "DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_EMBEDDED_LISTEN="+address, "NATS_URL=")
@@ -46,6 +47,7 @@ func TestEmbeddedShares(t *testing.T) {
 // recognised there without any setting, and owns its lanes sooner than missing heartbeats would show that the old
 // process is dead.
 func TestKilledComesBackAtOnce(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
 	for name, env := range map[string][]string{

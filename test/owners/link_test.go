@@ -110,6 +110,7 @@ func newHub(t *testing.T) *natstest.Server {
 // connection stays up, so it does not notice. When the link is back, the two agree on the lanes, and every message
 // comes once. The test runs in real time.
 func TestTwoOwnersEnd(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	hub := newHub(t)
 	leaf, link := leafOf(t, hub, "")

@@ -100,6 +100,7 @@ func TestOwnersPurgedThenCrash(t *testing.T) {
 // TestOwnersGone: DELAY_OWNERS is deleted and may not be created again. Everything is delivered on time and once, also
 // by a broker that starts then.
 func TestOwnersGone(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, harness.Member(t, 3)).Stop() // makes the streams

@@ -46,6 +46,7 @@ func TestInstancesShare(t *testing.T) {
 // TestTakeOverAfterCrash: one of three instances crashes under load. Six seconds later everything that was due has been
 // delivered. No message is lost or early, and each is stored once.
 func TestTakeOverAfterCrash(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for seed := range 3 { // each of the instances once
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -237,8 +238,8 @@ func TestRollingRestartLogsLittle(t *testing.T) {
 			{0, "handing lanes over to other instances", 1},
 			{0, "handing a lane over", 0},
 			{0, "no longer the owner of a lane", 0},
-			{0, "what waited for a paused target is out", 1},
-			{1, "what waited for a paused target is out", 0},
+			{0, "the messages of a target that was paused are out", 1},
+			{1, "the messages of a target that was paused are out", 0},
 		} {
 			if got := logs[want.instance].Of(want.line); got != want.count {
 				t.Errorf("instance %d logs %q %d times, want %d", want.instance, want.line, got, want.count)

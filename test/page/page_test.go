@@ -23,6 +23,7 @@ import (
 
 // TestPage looks at one broker in many tabs at once.
 func TestPage(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	browser := startChromium(t)
 	c := play(t, web.Access{
@@ -58,6 +59,8 @@ func TestPage(t *testing.T) {
 		"every view can search":       searchesEverywhere,
 		"buttons say what they are":   namesButtons,
 		"an unknown view says so":     unknownView,
+		"a letter is edited":          editsLetter,
+		"a schedule has a history":    showsRuns,
 		"bodies are shown and logged": showsBodies,
 	}
 	soon := c.subscribe("orders.soon")
@@ -191,7 +194,8 @@ func schedules(t *testing.T, browser context.Context, c *scene) {
 			t.Errorf("the row shows no %q: %s", want, row)
 		}
 	}
-	if n := value[int](b, `[...document.querySelectorAll("tbody .next")].filter((n) => n.title.includes("03:00:00 CE")).length`); n != 3 {
+	if n := value[int](b, `[...document.querySelectorAll("tbody .next")]
+		.filter((n) => n.title.includes("03:00:00 CE")).length`); n != 3 {
 		t.Errorf("%d times behind the pending round are shown, want 3", n)
 	}
 	b.press("main td", "Pause")

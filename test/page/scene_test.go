@@ -73,7 +73,8 @@ func play(t *testing.T, access page.Access) *scene {
 	nc := s.Connect()
 	c := &scene{t: t, nc: nc, js: s.JetStream(nc), log: new(buffer)}
 	cfg := broker.Config{
-		Provision: true, Timers: true, MaxOwners: 2, Ladder: must(levels.Parse("1s 5s 30s 1m 5m 10m 30m 1h 2h"))(t),
+		Provision: true, Timers: true, Journal: time.Hour, MaxOwners: 2,
+		Ladder:  must(levels.Parse("1s 5s 30s 1m 5m 10m 30m 1h 2h"))(t),
 		Deliver: must(deliver.ParseModes("shop.>=request,auto"))(t),
 		Rates:   must(deliver.ParseRates("shop.mail=50"))(t),
 	}
@@ -232,6 +233,7 @@ func (c *scene) fill() {
 	c.publish("delaytimer.nightly.reports.run", "{}", nats.Header{
 		"Delay-Cron": {"0 3 * * *"}, "Delay-Time-Zone": {"Europe/Berlin"}, "Delay-Owner": {"reports"},
 	})
+	c.publish("delaytimer.beat.orders.beat", "{}", nats.Header{"Delay-Every": {"2s"}})
 	c.publish("delaytimer.pulse.reports.pulse", "{}", nats.Header{"Delay-Every": {"1h"}})
 	for n := range 30 {
 		c.timer(fmt.Sprintf("order-%d", n), "orders.remind", "45m")

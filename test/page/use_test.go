@@ -8,12 +8,15 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/natstest"
 )
 
 // actsOnSelection selects two of three timers by the keyboard, and cancels both at once.
@@ -123,7 +126,8 @@ func staleNumbers(t *testing.T, browser context.Context, c *scene) {
 // showsFindings shows what doctor finds, with a link to where that is looked at.
 func showsFindings(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/", 1280, 900, "dark")
-	b.until(`[...document.querySelectorAll("#attention li")].some((li) => /dead letters: \d+ in DELAY_DEAD/.test(li.textContent))`)
+	b.until(`[...document.querySelectorAll("#attention li")]
+		.some((li) => /dead letters: \d+ in DELAY_DEAD/.test(li.textContent))`)
 	b.click(`[...document.querySelectorAll("#attention a")].find((a) => a.textContent === "dead letters")`)
 	b.until(`location.hash === "#/dead" && document.querySelector("tbody tr")`)
 }
@@ -142,7 +146,7 @@ func opensMinute(t *testing.T, browser context.Context, c *scene) {
 	outside := value[string](b, `(() => {
 		const params = new URLSearchParams(location.hash.split("?")[1]);
 		const [from, to] = [new Date(params.get("due_after")), new Date(params.get("due_before"))];
-		return String([from, to]) && [...document.querySelectorAll("tbody time")].map((n) => new Date(n.getAttribute("datetime")))
+		return [...document.querySelectorAll("tbody time")].map((n) => new Date(n.getAttribute("datetime")))
 			.filter((at) => !(at >= from && at < to)).concat(to - from === 60000 ? [] : ["not a minute"]).join(" ");
 	})()`)
 	if outside != "" {
@@ -163,13 +167,14 @@ func searchesEverywhere(t *testing.T, browser context.Context, c *scene) {
 		b.run(input.DispatchKeyEvent(input.KeyRawDown).WithKey("/"), input.DispatchKeyEvent(input.KeyUp).WithKey("/"))
 		b.until(`document.activeElement.matches("#find input")`)
 		b.run(chromedp.KeyEvent(word), chromedp.KeyEvent("\r"))
-		b.until(fmt.Sprintf(`document.querySelector("main h1").textContent === "Search" && !document.querySelector("[aria-busy]") &&
-			document.querySelector("#rows").textContent.includes(%q)`, want))
+		b.until(fmt.Sprintf(`document.querySelector("main h1").textContent === "Search" &&
+			!document.querySelector("[aria-busy]") && document.querySelector("#rows").textContent.includes(%q)`, want))
 	}
 	look("my-own-id", "#/lanes", "orders.found")
 	look("my-own-key", "#/dead", "orders.keyed")
 	look("orders.found", "#/publish", "my-own-id")
-	id := value[string](b, `[...document.querySelectorAll("tbody a")].find((a) => a.textContent.startsWith("DELAY_2h-")).textContent`)
+	id := value[string](b, `[...document.querySelectorAll("tbody a")]
+		.find((a) => a.textContent.startsWith("DELAY_2h-")).textContent`)
 	look(id, "#/", "waiting, due in")
 	look("nobody-has-this", "#/targets", "Nothing is named nobody-has-this.")
 }
@@ -179,9 +184,11 @@ func namesButtons(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timers?key=order-1*", 1280, 900, "light")
 	b.unlock()
 	b.until(`document.querySelectorAll("tbody tr").length >= 11`)
-	b.until(`document.querySelector('button[aria-label="Cancel timer order-11"]') && document.querySelector('button[aria-label="Fire timer order-11 now"]')`)
+	b.until(`document.querySelector('button[aria-label="Cancel timer order-11"]') &&
+		document.querySelector('button[aria-label="Fire timer order-11 now"]')`)
 	if twice := value[int](b, `(() => {
-		const names = [...document.querySelectorAll("main button, main input")].map((b) => b.getAttribute("aria-label") ?? b.textContent);
+		const names = [...document.querySelectorAll("main button, main input")]
+			.map((b) => b.getAttribute("aria-label") ?? b.textContent);
 		return names.length - new Set(names).size;
 	})()`); twice > 7 { // the fields of the search have labels instead
 		t.Errorf("%d buttons have the name of another one", twice)
@@ -222,5 +229,72 @@ func showsBodies(t *testing.T, browser context.Context, c *scene) {
 	}
 	if strings.Contains(c.log.String(), "secret") {
 		t.Error("the log has the body")
+	}
+}
+
+// editsLetter gives a letter that could not be read a time, drops a header and changes the body. Until it is resent the
+// letter stays, and what arrives is what was written, to the byte.
+func editsLetter(t *testing.T, browser context.Context, c *scene) {
+	sub := c.subscribe("orders.edited")
+	c.publish("delayin.never.orders.edited", `{"id":1}`, nats.Header{"X-Drop": {"gone"}, "X-Keep": {"kept"}})
+	b := open(t, browser, c.url, "#/letters?target=orders.edited", 1280, 900, "light")
+	b.unlock()
+	for value[int](b, `document.querySelectorAll("tbody tr").length`) != 1 {
+		b.press("main .age", "Update")
+		b.until(`!document.querySelector("[aria-busy]")`)
+	}
+	b.click(`document.querySelector("tbody a")`)
+	b.until(`document.querySelector("main h1").textContent === "One dead letter"`)
+	b.press("main", "Edit and resend")
+	b.until(`document.querySelector("dialog textarea[name=headers]")?.value.includes("X-Drop: gone")`)
+	if body := value[string](b, `document.querySelector("dialog textarea[name=body]").value`); body != `{"id":1}` {
+		t.Errorf("the body to edit is %q", body)
+	}
+	b.run(chromedp.Evaluate(`(() => {
+		const set = (name, to) => { document.querySelector("dialog textarea[name=" + name + "]").value = to(
+			document.querySelector("dialog textarea[name=" + name + "]").value) };
+		set("headers", (text) => text.replace("X-Drop: gone", "X-Set: ü"));
+		set("body", () => "changed\nü");
+	})()`, nil))
+	b.click(`document.querySelector("dialog input[name=now]")`)
+	b.press("dialog", "Next: preview")
+	b.until(`document.querySelector("#plan")?.textContent === "resend 1 dead letter"`)
+	line := value[string](b, `document.querySelector("dialog code").textContent`)
+	for _, want := range []string{" --drop-header X-Drop", " --header 'X-Set: ü'", " --body '-'", " --now"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("the line for a shell lacks %s: %s", want, line)
+		}
+	}
+	if _, err := sub.NextMsg(100 * time.Millisecond); err == nil {
+		t.Error("the preview has resent it")
+	}
+	b.press("dialog", "Resend dead letter")
+	b.until(`document.querySelector("#done")?.textContent === "1 of 1 dead letter resent"`)
+	m, err := sub.NextMsg(natstest.Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(m.Data) != "changed\nü" || m.Header.Get("X-Drop") != "" || m.Header.Get("X-Set") != "ü" ||
+		m.Header.Get("X-Keep") != "kept" {
+		t.Errorf("it was delivered with %v and %q", m.Header, m.Data)
+	}
+	b.press("dialog", "Done")
+	b.until(`document.querySelector("main .none")?.textContent.startsWith("There is no such letter")`)
+}
+
+// showsRuns shows the last runs of a schedule with what became of them.
+func showsRuns(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/timer?key=beat&target=orders.beat", 1280, 900, "light")
+	for value[int](b, `document.querySelectorAll("tbody tr").length`) < 2 {
+		b.press("main .age", "Update")
+		b.until(`!document.querySelector("[aria-busy]")`)
+	}
+	row := value[string](b, `document.querySelector("tbody tr").textContent`)
+	if !strings.Contains(row, "delivered") || !strings.Contains(row, "ms") {
+		t.Errorf("the newest run is %s", row)
+	}
+	rounds := value[[]int](b, `[...document.querySelectorAll("tbody tr")].map((r) => parseInt(r.cells[0].textContent))`)
+	if rounds[0] != rounds[1]+1 {
+		t.Errorf("the rounds are %v, want the newest first", rounds)
 	}
 }

@@ -104,6 +104,7 @@ func TestResumedAtItsRate(t *testing.T) {
 // TestPausedAgainWhileResumed: a pattern is paused again at every moment of its resumption. What is not out yet waits
 // on, and everything goes out in order.
 func TestPausedAgainWhileResumed(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{})

@@ -24,6 +24,7 @@ const busy = `{"type":"io.nats.jetstream.api.v1.%s_response","error":{"code":503
 // TestResendInTrouble: JetStream leaves one kind of an operator's requests unanswered, done or not, or refuses them.
 // Whatever the operator was told, he resends what is left when JetStream answers again: each message arrives once.
 func TestResendInTrouble(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for _, request := range []string{"STREAM.INFO.DELAY_DEAD", "CONSUMER.MSG.NEXT.DELAY_DEAD",
 		"STREAM.MSG.GET.DELAY_DEAD", "STREAM.MSG.DELETE.DELAY_DEAD"} {

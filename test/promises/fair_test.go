@@ -74,6 +74,7 @@ var troubles = map[string]trouble{
 // only when a flood begins and fills the lane's memory: at most a second for each flood that is answered, a quarter of
 // a second for each that is not, and as long again for the lane to catch up.
 func TestFloodSlowsNobody(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	names := slices.Sorted(maps.Keys(troubles))
 	tests := make(map[string]flood)
@@ -147,6 +148,7 @@ func (f flood) slowsNobody(t *testing.T, s *natstest.Server) {
 // TestSlowTargetIsBusy: messages that are taken back from a slow target are sent again when it has room. So it has
 // something to do all the time, and gets each message once.
 func TestSlowTargetIsBusy(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const count, rate = 10_000, 1000

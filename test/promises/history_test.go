@@ -23,7 +23,7 @@ import (
 func TestConsumerDeleted(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{})
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 10s 45s 10m")})
 		c := harness.NewClient(t, s)
 		c.Target("ORDERS", "orders.>")
 		start := time.Now()

@@ -20,6 +20,7 @@ import (
 // TestSilentTargetSlowsNobody publishes more messages for a target that never acknowledges than the lane may hold. A
 // message for a healthy target in the same lane is still on time.
 func TestSilentTargetSlowsNobody(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{HoldMessages: 2 << 10})
@@ -44,6 +45,7 @@ func TestSilentTargetSlowsNobody(t *testing.T) {
 // never acknowledges, and a service that never replies. The healthy target gets everything at the instant it is due. No
 // message for the others is lost: each becomes one dead letter, or was stored before the stream was full.
 func TestTroubleBesideHealthy(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const attempts, count, room = 3, 500, 20
@@ -124,6 +126,7 @@ func TestCrashRepeatsLittle(t *testing.T) {
 
 // TestStuckHeadUnderLoad is TestCrashRepeatsLittle at a thousand messages a second.
 func TestStuckHeadUnderLoad(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const rate, seconds = 1000, 14 // for as long as the head is stuck

@@ -41,6 +41,7 @@ func TestOldestDueFirstHoweverOverdue(t *testing.T) {
 // the intake, all to one target. Within a lane, the oldest due goes out first, strictly. Across lanes, no message comes
 // behind one that was due more than a tenth of a second later.
 func TestOldestDueFirstInEveryLane(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		levels := strings.Fields("1s 3s 5s 7s 10s 20s 30s 45s")

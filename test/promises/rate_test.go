@@ -61,10 +61,14 @@ func TestSilenceOfARatedTargetIsCounted(t *testing.T) {
 // just before it died is moved again, and the copies take turns; they are few, so that the rate is used in full soon
 // after each kill, and everything is out about as soon as it can be.
 func TestRateAfterKills(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const rate, flood, kills, away = 20, 1200, 8, 300 * time.Millisecond
-		cfg := broker.Config{Instance: "one", Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}, Log: harness.Quiet}
+		cfg := broker.Config{
+			Ladder: harness.Ladder(t, "1s 3s 5s 7s 1m"), Instance: "one", Log: harness.Quiet,
+			Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}},
+		}
 		c := harness.NewClient(t, s)
 		c.Target("SLOW", "slow.>")
 		sent := c.Subscribe("slow.>")
@@ -107,6 +111,7 @@ func TestRateAfterKills(t *testing.T) {
 // one turn behind the one before but for the pauses, whichever lanes they came from. What is published meanwhile is
 // behind them.
 func TestPausedAgainAtItsRate(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	const rate, flood = 20, 400
 	for name, subjects := range map[string][]string{

@@ -65,6 +65,7 @@ var backupKinds = map[string]func(*natstest.Server, *harness.Client, string) nat
 // TestRestoredElsewhere restores the streams on another server. Pending messages arrive there when they are due, under
 // the same ids.
 func TestRestoredElsewhere(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for name, backUp := range backupKinds {
 		t.Run(name, func(t *testing.T) {

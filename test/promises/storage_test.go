@@ -68,6 +68,7 @@ func inLanes(c *harness.Client) int {
 // was due is delivered at once, without a restart and without dead letters: there was no room for the messages, but no
 // target has refused them.
 func TestStorageFullAtDue(t *testing.T) {
+	natstest.Long(t)
 	const count = 20
 	tests := map[string]struct {
 		subject string        // of the requests

@@ -19,6 +19,7 @@ import (
 // TestSurvives stops or crashes the broker while a message waits. The message arrives when it is due, or at once when
 // the broker starts again later.
 func TestSurvives(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	clean := func(i *harness.Instance) { i.Stop() }
 	crash := func(i *harness.Instance) { i.Crash() }
@@ -165,6 +166,7 @@ func TestLadderChange(t *testing.T) {
 // TestNoHeadOfLineBlocking publishes 20,000 messages of a longer delay in front of one with a short delay, and allows
 // 1,000 of them in memory.
 func TestNoHeadOfLineBlocking(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const count = 20_000

@@ -151,6 +151,7 @@ func TestScheduleOfADeadInstance(t *testing.T) {
 // request again within two minutes is no other schedule, however many rounds have fired; and who knows only the
 // sequence of his acknowledgement can still replace it by that.
 func TestScheduleThatRepeats(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.SchedulesOn(t)

@@ -71,6 +71,7 @@ func (h handover) killed(k kill) bool {
 // TestImportKilled kills an import at each of its steps, with the step done and not. Done again, each occurrence comes
 // once, at its time.
 func TestImportKilled(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for at := 1; at <= 6; at++ {
 		for _, done := range []bool{false, true} {
@@ -91,6 +92,7 @@ func TestImportKilled(t *testing.T) {
 // TestImportKilledWithTheServer is TestImportKilled with a server that ends at the same time. Its bubbles do not run at
 // the same time: see natstest.DropTimers.
 func TestImportKilledWithTheServer(t *testing.T) {
+	natstest.Long(t)
 	for _, k := range []kill{{1, true}, {2, false}, {2, true}} {
 		t.Run(fmt.Sprintf("step %d, done %t", k.at, k.done), func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -142,6 +144,7 @@ func (h handover) checkOnce(until time.Duration) {
 // TestImportKilledAndFired: a schedule that stands in both places fires in both, until the import is done again; then
 // it fires here alone, and what fires once does not again.
 func TestImportKilledAndFired(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		h := newHandover(t, s, func(sc *scene) {

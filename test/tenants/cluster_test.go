@@ -21,6 +21,7 @@ import (
 // the leader whether the replica with its consumer has all messages; without an answer it creates its consumer anew.
 // The test needs real servers and real time.
 func TestReadUserOnCluster(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	url := natstest.RunCluster(t, func() server.Options {
 		opts := natstest.Options(t, tenantsConf)

@@ -44,6 +44,7 @@ var pageCannot = []string{
 // them missing, something breaks, and each answer that breaks names the right. Without those to act it shows
 // everything.
 func TestPageNamesTheMissingRight(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	works := role{"page", "g", pageWorks, pageCannot}
 	if err := works.try(t); err != nil {

@@ -69,6 +69,7 @@ const answerElsewhere = "_R_.>"
 // TestEveryGrantIsNeeded removes each line from the permissions in turn. Without it, either the scene of the role
 // fails, or the role can do something that it must not. The test of the operator is in cmd/delaybroker.
 func TestEveryGrantIsNeeded(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for _, r := range roles {
 		t.Run(r.user, func(t *testing.T) {

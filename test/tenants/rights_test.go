@@ -19,6 +19,7 @@ import (
 // five minutes later. Messages become due meanwhile. No message is lost, the log names the problem and stays short, and
 // the broker continues without help when it has the right again.
 func TestRightsRevoked(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for _, r := range []revocation{
 		{"create consumers", []string{"$JS.API.CONSUMER.CREATE.>"}, true, "this lane is not read", 20 * time.Second},

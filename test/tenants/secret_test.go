@@ -57,6 +57,7 @@ func sealFindings(t testing.TB, i *inspect.Inspector) string {
 // times, also those that are sealed for longer than the change takes. A client that expects the generation of a series
 // from before sees that another entry stands there.
 func TestSecretIsChanged(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.SchedulesOn(t)

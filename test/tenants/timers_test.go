@@ -82,6 +82,7 @@ func evil(c *harness.Client) {
 // TestTenantsTimersApart: two tenants in accounts of their own, with a broker each or with one for both. Neither sees
 // the other's timers, nor cancels, moves, fires or forges them, by any subject or reply subject.
 func TestTenantsTimersApart(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for file, name := range map[string]string{"../permissions/isolated-accounts.conf": "orders.", accountsConf: ""} {
 		t.Run(file, func(t *testing.T) {

@@ -113,6 +113,7 @@ func (c *skewedConn) Read(p []byte) (int, error) {
 // of the stream in which it is due. So by the true time it is off by what that clock and the one that stamped its due
 // time differ, however many streams were between. Everything comes once.
 func TestClocksOfServersApart(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for _, ahead := range [][2]time.Duration{{0, time.Second}, {0, -time.Second}, {time.Second, -time.Second},
 		{-time.Second, time.Second}} {

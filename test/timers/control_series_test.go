@@ -18,6 +18,7 @@ import (
 // TestControlServiceOfSeries: what can be asked of a timer that recurs, and what is delivered: the table stays in step
 // whatever is done to a round.
 func TestControlServiceOfSeries(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
@@ -94,6 +95,7 @@ func checkListsSeries(t *testing.T, c *harness.Client) {
 
 // TestRecursListsWhatFiresMeanwhile: of a list that takes longer than rounds do, each series is a part, once.
 func TestRecursListsWhatFiresMeanwhile(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, harness.TimersOn(t))

@@ -71,11 +71,11 @@ func TestOperationsOfTimers(t *testing.T) {
 		c.Publish("delaytimer.first.orders.x", "body", "Delay-For", "1s")
 		time.Sleep(5 * time.Minute)
 		o := countOperations(c)
-		due := time.Now().Add(time.Minute).UTC().Format(time.RFC3339Nano)
+		due := time.Now().Add(69 * time.Second).UTC().Format(time.RFC3339Nano)
 		for i := range 100 {
 			c.Expect(0, fmt.Sprintf("delaytimer.%d.orders.x", i), "body", "Delay-Until", due)
 		}
-		time.Sleep(65 * time.Second)
+		time.Sleep(75 * time.Second)
 		synctest.Wait()
 		const want = "0 reads, 100 copies in 1 requests, 200 deletes, 300 entries, 100 markers, 100 deliveries"
 		if got := o.String(); got != want { // of the entries, 100 are the client's

@@ -1,17 +1,16 @@
 package timers
 
 import (
-	"context"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
 	"delaybroker/broker/lease"
@@ -20,521 +19,193 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// A timer survives a crash at every step of its life.
+// A crash is a row of the table in the documentation of package timer, with the ways in which it happens.
+type crash struct {
+	after, goesOn string
+	ways          []way
+}
 
-// forgetCursor removes the cursor of the timers' stream.
-func forgetCursor(c *harness.Client) {
-	c.T.Helper()
-	if m := c.Last("delaysys.armed"); m == nil {
-		c.T.Error("there is no cursor")
-	} else if err := c.Stream("DELAY_TIMERS").DeleteMsg(context.Background(), m.Sequence); err != nil {
-		c.T.Fatal(err)
+// A way is a timer that is set, a broker that crashes, and another that comes afterwards. All times are since the set.
+type way struct {
+	name   string
+	wait   time.Duration // of the timer
+	mute   string        // requests that begin so go unanswered
+	passes int64         // so many of them are answered first
+	from   time.Duration // when they begin to go unanswered
+	until  time.Duration // when the broker crashes; it does so before the set if this is negative
+	then   func(c *harness.Client, g uint64)
+	back   time.Duration // when the next broker comes, right after then
+	change func(*broker.Config)
+	expect []time.Duration // when the timer is sent; a stream stores it once
+}
+
+const crashed = "delaytimer.k.orders.x"
+
+func ownsAll(c *broker.Config) { c.Leaser = lease.Static{} }
+
+func fired(c *harness.Client, _ uint64) { c.Fire(crashed, "ghost") }
+
+func firedAndPurged(c *harness.Client, g uint64) {
+	fired(c, g)
+	c.Purge("DELAY_10m")
+	c.Purge("DELAY_1m")
+}
+
+func cancelled(c *harness.Client, g uint64) {
+	if c.Expect(g, crashed, "", "Delay-Cancel", "x") == 0 {
+		c.T.Error("it cannot be cancelled while no broker runs")
 	}
 }
 
-// TestTimerSetWhileNobodyReads: what is set while no broker runs fires when it is due, or at once when one comes later.
-func TestTimerSetWhileNobodyReads(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t)).Stop()
-		c := harness.NewClient(t, s)
-		in := c.Subscribe("orders.>")
-		start := time.Now()
-		c.Publish("delaytimer.past.orders.x", "past", "Delay-For", "10m")
-		g := c.Publish("delaytimer.cancelled.orders.x", "no", "Delay-For", "2h").Sequence
-		c.Publish("delaytimer.future.orders.x", "future", "Delay-For", "2h")
-		time.Sleep(time.Hour)
-		if c.Expect(g, "delaytimer.cancelled.orders.x", "", "Delay-Cancel", "x") == 0 {
-			t.Error("with no broker, it cannot be cancelled")
-		}
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
-		if got := harness.Bodies(in.All()); got != "past" {
-			t.Errorf("when the broker came, there came %q, want past", got)
-		}
-		harness.CheckExactly(t, in, start.Add(2*time.Hour), 1)
-		time.Sleep(time.Minute)
-		c.CheckNoTimers()
-	})
+// deliveredTwice is long before a stream forgets what it has stored. Until then whoever fired may be at it.
+var deliveredTwice = []time.Duration{900 * time.Millisecond, 9399 * time.Millisecond}
+
+// crashes are the rows of the table, in its order.
+var crashes = []crash{
+	{after: "set stored, not read", goesOn: "the lane's worker, from the cursor", ways: []way{
+		{name: "due meanwhile", wait: 10 * time.Minute, until: -1, back: time.Hour, expect: []time.Duration{time.Hour}},
+		{name: "due later", wait: 2 * time.Hour, until: -1, back: time.Hour, expect: []time.Duration{2 * time.Hour}},
+		{name: "cancelled", wait: 2 * time.Hour, until: -1, then: cancelled, back: time.Hour},
+	}},
+	{after: "set read, marker not stored", goesOn: "the lane's worker, from the cursor", ways: []way{
+		{wait: 30 * time.Minute, until: 5 * time.Second, back: 10 * time.Minute, expect: []time.Duration{30 * time.Minute}},
+	}},
+	{after: "marker stored, cursor not", goesOn: "a second marker, which finds nothing", ways: []way{
+		{wait: 30 * time.Minute, until: 5 * time.Minute, then: func(c *harness.Client, _ uint64) { forgetCursor(c) },
+			back: 5 * time.Minute, expect: []time.Duration{30 * time.Minute}},
+	}},
+	{after: "firing stored, not delivered", goesOn: "its marker's lane, after the lease", ways: []way{
+		{name: "alone", wait: 10 * time.Minute, until: time.Minute, then: fired, back: 10 * time.Minute,
+			expect: []time.Duration{10 * time.Minute}},
+		{name: "shared", change: func(c *broker.Config) { c.MaxOwners = 3 }, wait: 10 * time.Minute, until: time.Minute,
+			then: fired, back: 10 * time.Minute, expect: []time.Duration{10*time.Minute + 5*time.Second}},
+		{name: "apart", change: ownsAll, wait: 10 * time.Minute, until: time.Minute, then: fired, back: 10 * time.Minute,
+			expect: []time.Duration{10*time.Minute + 6*time.Second}},
+	}},
+	{after: "and its marker is lost", goesOn: "the sweep", ways: []way{
+		{wait: 10 * time.Minute, until: time.Minute, then: firedAndPurged, back: time.Hour,
+			expect: []time.Duration{time.Hour}},
+	}},
+	{after: "delivered, not removed", goesOn: "once more, under one id; then removed", ways: []way{
+		{name: "no entry", wait: 900 * time.Millisecond, mute: "STREAM.MSG.DELETE.DELAY_TIMERS",
+			from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
+			expect: deliveredTwice},
+		{name: "the set alone", wait: 900 * time.Millisecond, mute: "STREAM.MSG.DELETE.DELAY_TIMERS", passes: 1,
+			from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
+			expect: deliveredTwice},
+		{name: "no entry, apart", change: ownsAll, wait: 900 * time.Millisecond, mute: "STREAM.MSG.DELETE.DELAY_TIMERS",
+			from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
+			expect: deliveredTwice},
+		{name: "the set alone, apart", change: ownsAll, wait: 900 * time.Millisecond,
+			mute: "STREAM.MSG.DELETE.DELAY_TIMERS", passes: 1,
+			from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
+			expect: deliveredTwice},
+	}},
+	{after: "removed, marker not committed", goesOn: "the marker finds nothing, and goes", ways: []way{
+		{wait: 72 * time.Second, mute: "STREAM.PURGE.", until: 73 * time.Second, back: 73 * time.Second,
+			expect: []time.Duration{72 * time.Second}},
+	}},
+	{after: "cancel stored", goesOn: "likewise", ways: []way{
+		{name: "the cancel stands", change: func(c *broker.Config) { c.TimerHistory = 3 * time.Hour },
+			wait: 10 * time.Minute, until: time.Minute, then: cancelled, back: time.Minute},
+		{name: "the cancel is gone", wait: 10 * time.Minute, until: time.Minute, then: cancelled, back: time.Minute},
+		{name: "its marker is overdue", wait: 10 * time.Minute, until: time.Minute, then: cancelled, back: time.Hour},
+	}},
 }
 
-// TestTimerWithTwoMarkers: a crash between a marker and the cursor makes a second marker, which finds nothing to do.
-func TestTimerWithTwoMarkers(t *testing.T) {
+// TestTimerCrashes acts out the crashes of the table in the documentation of package timer. Each timer is sent exactly
+// when it should be, and nothing of it stays.
+func TestTimerCrashes(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
-		in := c.Subscribe("orders.>")
-		start := time.Now()
-		c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "30m")
-		time.Sleep(5 * time.Minute)
-		b.Stop()
-		forgetCursor(c)
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		time.Sleep(2 * time.Second)
-		if n := harness.Pending(c, "DELAY_10m"); n != 2 {
-			t.Errorf("there are %d markers, want 2", n)
-		}
-		harness.CheckExactly(t, in, start.Add(30*time.Minute), 0)
-		time.Sleep(10 * time.Minute)
-		if got := len(in.All()); got != 1 {
-			t.Errorf("it came %d times", got)
-		}
-		c.CheckNoTimers()
-	})
-}
-
-// TestTimerFiredAndNotDelivered: an instance has stored that it fires, and dies. An instance that is alone delivers at
-// once; one among several when the lease of the instance has surely ended.
-func TestTimerFiredAndNotDelivered(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		change func(*broker.Config)
-		late   time.Duration
-	}{
-		"alone":  {func(*broker.Config) {}, 0},
-		"shared": {func(c *broker.Config) { c.MaxOwners = 3 }, 2 * time.Second},
-		"apart":  {func(c *broker.Config) { c.Leaser = lease.Static{} }, 6 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				cfg := harness.TimersOn(t)
-				tt.change(&cfg)
-				b := harness.StartBroker(t, s, cfg)
-				c := harness.NewClient(t, s)
-				in := c.Subscribe("orders.>")
-				start := time.Now()
-				g := c.Publish("delaytimer.k.orders.x", "body", "Delay-For", "10m", "X-Mine", "yes").Sequence
-				time.Sleep(time.Minute)
-				b.Stop()
-				time.Sleep(time.Until(start.Add(10 * time.Minute)))
-				c.Fire("delaytimer.k.orders.x", "ghost")
-				harness.StartBroker(t, s, cfg)
-				if tt.late > 0 {
-					checkExactlyLate(t, in, start.Add(10*time.Minute), tt.late, 0)
-				}
-				time.Sleep(time.Second)
-				synctest.Wait()
-				got := in.All()
-				if len(got) != 1 || got[0].Body != "body" || got[0].Header.Get("X-Mine") != "yes" {
-					t.Fatalf("there came %+v, want the body with its header, once", got)
-				}
-				want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: start}.String()
-				if got[0].ID != want || !got[0].Due.Equal(start.Add(10*time.Minute)) {
-					t.Errorf("it came as %s due %s, want %s", got[0].ID, got[0].Due, want)
-				}
-				time.Sleep(time.Minute)
-				c.CheckNoTimers()
-			})
-		})
-	}
-}
-
-// checkExactlyLate expects nothing more than came before until so long after due, and one message then.
-func checkExactlyLate(t *testing.T, in *harness.Inbox, due time.Time, late time.Duration, before int) {
-	t.Helper()
-	time.Sleep(time.Until(due.Add(late)) - 1)
-	synctest.Wait()
-	if got := len(in.All()); got != before {
-		t.Fatalf("1ns before it may: %d messages, want %d", got, before)
-	}
-	time.Sleep(time.Nanosecond)
-	synctest.Wait()
-	if got := len(in.All()); got != before+1 {
-		t.Fatalf("%s after it was due: %d messages, want %d", late, got, before+1)
-	}
-}
-
-// TestTimerDeliveredAndNotRemoved: the entry of a firing that was delivered cannot be removed before a crash, or only
-// its set can. It is delivered once more under the same id, so that a stream stores it once, and removed. That does not
-// take longer than a stream recognises copies.
-func TestTimerDeliveredAndNotRemoved(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		passes int64 // deletes
-		change func(*broker.Config)
-	}{
-		"nothing removed":           {0, func(*broker.Config) {}},
-		"the set removed":           {1, func(*broker.Config) {}},
-		"nothing removed, apart":    {0, func(c *broker.Config) { c.Leaser = lease.Static{} }},
-		"the set removed and apart": {1, func(c *broker.Config) { c.Leaser = lease.Static{} }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				var passes atomic.Int64
-				passes.Store(1 << 60) // of the cursor, too
-				natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
-					return strings.HasPrefix(question, "STREAM.MSG.DELETE.DELAY_TIMERS") && passes.Add(-1) < 0
-				})
-				cfg := harness.TimersOn(t)
-				cfg.APIPrefix = natstest.ProxyAPI
-				tt.change(&cfg)
-				b := harness.StartBroker(t, s, cfg)
-				c := harness.NewClient(t, s)
-				c.Target("ORDERS", "orders.>")
-				in := c.Subscribe("orders.>")
-				c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "900ms") // no level has it
-				time.Sleep(899 * time.Millisecond)
-				passes.Store(tt.passes)
-				time.Sleep(time.Second)
-				if got := len(c.Arrivals("ORDERS")); got != 1 {
-					t.Fatalf("%d arrived, want 1", got)
-				}
-				b.Crash()
-				passes.Store(1 << 60)
-				harness.StartBroker(t, s, cfg)
-				time.Sleep(10 * time.Second)
-				if sent, stored := len(in.All()), len(c.Arrivals("ORDERS")); sent != 2 || stored != 1 {
-					t.Errorf("sent %d times and stored %d times, want 2 and 1", sent, stored)
-				}
-				c.CheckNoTimers()
-			})
-		})
-	}
-}
-
-// TestTimerRemovedAndMarkerNot: a crash between the removal of a firing's entry and the commit of its marker. The
-// marker finds nothing, and goes.
-func TestTimerRemovedAndMarkerNot(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
-		stuck := harness.Mute(t, s, &cfg, "STREAM.PURGE.")
-		stuck.Store(true)
-		b := harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
-		in := c.Subscribe("orders.>")
-		c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "62s")
-		time.Sleep(63 * time.Second)
-		b.Crash()
-		stuck.Store(false)
-		if n := harness.Pending(c, "DELAY_1m"); n != 1 {
-			t.Fatalf("there are %d markers, want 1", n)
-		}
-		harness.StartBroker(t, s, cfg)
-		time.Sleep(time.Minute)
-		if got := len(in.All()); got != 1 {
-			t.Errorf("it came %d times", got)
-		}
-		c.CheckNoTimers()
-	})
-}
-
-// TestTimerCancelledWhileItsMarkerWaits: no marker brings back what was cancelled, whoever runs when, and whether the
-// cancel still stands or is gone. The marker goes as soon as it has been looked at.
-func TestTimerCancelledWhileItsMarkerWaits(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		history time.Duration
-		restart time.Duration // after the cancel
-	}{
-		"the cancel stands":                  {3 * time.Hour, time.Hour},
-		"it is gone":                         {-1, time.Hour},
-		"it stands when the marker is due":   {3 * time.Hour, time.Second},
-		"it is gone when the marker is due":  {-1, time.Second},
-		"it is stored while the broker runs": {3 * time.Hour, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				cfg := harness.TimersOn(t)
-				cfg.TimerHistory = tt.history
-				b := harness.StartBroker(t, s, cfg)
-				c := harness.NewClient(t, s)
-				in, fired := c.Subscribe("orders.>"), c.Subscribe("delaytimer.>")
-				g := c.Publish("delaytimer.k.orders.x", "no", "Delay-For", "10m").Sequence
-				time.Sleep(time.Minute)
-				if tt.restart > 0 {
-					b.Stop()
-				}
-				if c.Expect(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "x") == 0 {
-					t.Error("it cannot be cancelled")
-				}
-				if tt.restart > 0 {
-					forgetCursor(c)
-					time.Sleep(tt.restart)
-					harness.StartBroker(t, s, cfg)
-				}
-				time.Sleep(time.Hour)
-				if n := harness.Pending(c, "DELAY_10m") + harness.Pending(c, "DELAY_1m") + harness.Pending(c, "DELAY_10s"); n != 0 {
-					t.Errorf("there still are %d markers", n)
-				}
-				time.Sleep(4 * time.Hour)
-				if got := len(in.All()); got != 0 {
-					t.Errorf("%d came that were cancelled", got)
-				}
-				if got := len(fired.All()); got != 2 {
-					t.Errorf("%d entries were published, want the set and the cancel", got)
-				}
-				c.CheckNoTimers()
-			})
-		})
-	}
-}
-
-// TestTimerToldAndNotRemoved: what became of a timer is stored, a crash comes before its entries are removed, and a
-// client sets it anew. It is not delivered again.
-func TestTimerToldAndNotRemoved(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
-		cfg.TimerHistory = time.Minute
-		stuck := harness.Mute(t, s, &cfg, "STREAM.MSG.DELETE.DELAY_TIMERS")
-		b := harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
-		in := c.Subscribe("orders.>")
-		c.Publish("delaytimer.k.orders.x", "old", "Delay-For", "900ms")
-		time.Sleep(800 * time.Millisecond)
-		stuck.Store(true)
-		time.Sleep(time.Second)
-		b.Crash()
-		stuck.Store(false)
-		if m := c.Last("delaytimer.k.orders.x"); m == nil || m.Header.Get("Delay-Over") == "" {
-			t.Fatalf("the last entry is %+v, want what tells that it was delivered", m)
-		}
-		again := time.Now()
-		c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
-		harness.StartBroker(t, s, cfg)
-		time.Sleep(5 * time.Second)
-		if n := harness.Pending(c, "DELAY_TIMERS"); n != 2 {
-			t.Errorf("there are %d entries, want the new set and the cursor", n)
-		}
-		harness.CheckExactly(t, in, again.Add(10*time.Minute), 1)
-		time.Sleep(5 * time.Minute)
-		if got := harness.Bodies(in.All()); got != "new old" {
-			t.Errorf("there came %q, want each once", got)
-		}
-		c.CheckNoTimers()
-	})
-}
-
-// TestTimerSetOverItsFiring: a client sets a timer anew, or cancels it, and expects nothing, while its firing is on its
-// way, and the broker dies before it has delivered. What had fired is delivered once, wherever its marker is, and what
-// was set comes when it is due.
-func TestTimerSetOverItsFiring(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		wait  string
-		lose  func(c *harness.Client, g uint64)
-		over  []string // headers of what is put over the firing
-		comes bool     // after ten minutes
-	}{
-		"set, and its marker waits": {"10m", func(*harness.Client, uint64) {}, []string{"Delay-For", "10m"}, true},
-		"cancelled, and so":         {"10m", func(*harness.Client, uint64) {}, []string{"Delay-Cancel", "1"}, false},
-		"noise, and so":             {"10m", func(*harness.Client, uint64) {}, nil, false},
-		"set, and no level has it":  {"1500ms", func(*harness.Client, uint64) {}, []string{"Delay-For", "10m"}, true},
-		"cancelled, and so, too":    {"1500ms", func(*harness.Client, uint64) {}, []string{"Delay-Cancel", "1"}, false},
-		"its marker is lost": {"10m", func(c *harness.Client, _ uint64) { c.Purge("DELAY_10m"); c.Purge("DELAY_1m") },
-			[]string{"Delay-For", "10m"}, true},
-		"so is its set": {"10m", func(c *harness.Client, g uint64) {
-			c.Purge("DELAY_10m")
-			c.Purge("DELAY_1m")
-			if err := c.Stream("DELAY_TIMERS").DeleteMsg(context.Background(), g); err != nil {
-				c.T.Error(err)
-			}
-		}, []string{"Delay-Cancel", "1"}, false},
-	} {
-		for _, history := range []time.Duration{-1, time.Minute} {
-			t.Run(fmt.Sprintf("%s, history %s", name, history), func(t *testing.T) {
+	for _, row := range crashes {
+		for _, w := range row.ways {
+			t.Run(strings.TrimSuffix(row.after+"/"+w.name, "/"), func(t *testing.T) {
 				t.Parallel()
-				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-					cfg := harness.TimersOn(t)
-					cfg.TimerHistory = history
-					b := harness.StartBroker(t, s, cfg)
-					c := harness.NewClient(t, s)
-					in := c.Subscribe("orders.>")
-					set := time.Now()
-					g := c.Publish("delaytimer.k.orders.x", "old", "Delay-For", tt.wait).Sequence
-					wait, _ := time.ParseDuration(tt.wait)
-					time.Sleep(min(wait/2, time.Minute))
-					b.Stop()
-					time.Sleep(10 * time.Minute)
-					c.Fire("delaytimer.k.orders.x", "ghost")
-					tt.lose(c, g)
-					start := time.Now()
-					c.Publish("delaytimer.k.orders.x", "new", tt.over...)
-					time.Sleep(time.Millisecond)
-					harness.StartBroker(t, s, cfg)
-					time.Sleep(time.Second)
-					want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: set}.String()
-					if got := in.All(); len(got) != 1 || got[0].Body != "old" || got[0].ID != want {
-						t.Fatalf("when a broker came, there came %+v, want the old one as %s", got, want)
-					}
-					if tt.comes {
-						harness.CheckExactly(t, in, start.Add(10*time.Minute), 1)
-					}
-					time.Sleep(time.Hour)
-					want = map[bool]string{false: "old", true: "new old"}[tt.comes]
-					if got := harness.Bodies(in.All()); got != want {
-						t.Errorf("in the end there came %q, want %q", got, want)
-					}
-					c.CheckNoTimersBut("DELAY_DEAD")
-				})
+				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) { w.actOut(t, s) })
 			})
 		}
 	}
 }
 
-// TestTimerFiringIsSwept: the marker is lost, and a client has set the timer anew over a firing
-// that nobody delivers. The sweep finds it.
-func TestTimerFiringIsSwept(t *testing.T) {
+// TestCrashesAreThoseOfTheDocument compares the crashes with the table in the documentation of package timer, line by
+// line.
+func TestCrashesAreThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
-		in := c.Subscribe("orders.>")
-		start := time.Now()
-		c.Publish("delaytimer.k.orders.x", "old", "Delay-For", "10m")
-		time.Sleep(time.Minute)
-		b.Stop() // with what it had read ahead
-		c.Purge("DELAY_10m")
-		c.Purge("DELAY_1m")
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		time.Sleep(time.Until(start.Add(10 * time.Minute)))
-		c.Fire("delaytimer.k.orders.x", "ghost")
-		var again time.Time
-		for range 360 { // so that one is in memory when the sweep comes
-			again = time.Now()
-			c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "1h")
-			time.Sleep(500 * time.Millisecond)
-		}
-		if got := harness.Bodies(in.All()); got != "old" {
-			t.Errorf("after three minutes there came %q, want what had fired", got)
-		}
-		harness.CheckExactly(t, in, again.Add(time.Hour), 1)
-		time.Sleep(10 * time.Minute)
-		c.CheckNoTimers()
-	})
-}
-
-// TestFiringStaysUntilItIsSettled: while an instance may be at a firing, what clients put over it comes, and goes, and
-// leaves the firing where it is.
-func TestFiringStaysUntilItIsSettled(t *testing.T) {
-	t.Parallel()
-	for _, wait := range []time.Duration{3 * time.Second, 10 * time.Minute} {
-		for over, header := range map[string][]string{
-			"old": {"Delay-Cancel", "1"}, "new old": {"Delay-For", "2s"}, "now old": {"Delay-For", "0s"},
-		} {
-			for _, history := range []time.Duration{-1, time.Minute} {
-				t.Run(fmt.Sprintf("%s, %s, history %s", wait, over, history), func(t *testing.T) {
-					t.Parallel()
-					natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-						cfg := harness.TimersOn(t)
-						cfg.TimerHistory, cfg.Leaser = history, lease.Static{}
-						harness.StartBroker(t, s, cfg)
-						c := harness.NewClient(t, s)
-						in := c.Subscribe("orders.>")
-						c.Publish("delaytimer.k.orders.x", "old", "Delay-For", wait.String())
-						time.Sleep(wait - time.Second)
-						c.Fire("delaytimer.k.orders.x", "ghost")
-						fired := time.Now()
-						c.Publish("delaytimer.k.orders.x", over[:3], header...)
-						checkExactlyLate(t, in, fired, 6*time.Second, strings.Count(over, " "))
-						if got := harness.Bodies(in.All()); got != over {
-							t.Errorf("there came %q, want %q", got, over)
-						}
-						time.Sleep(10 * time.Minute)
-						if got := harness.Bodies(in.All()); got != over {
-							t.Errorf("in the end there came %q, want %q", got, over)
-						}
-						c.CheckNoTimers()
-					})
-				})
-			}
-		}
+	text, err := os.ReadFile("../../broker/timer/doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "TestTimerCrashes.\n//\n")
+	table, _, _ = strings.Cut(table, "\n//\n")
+	rows := strings.Split(table, "\n")[1:] // without the head
+	var acted []string
+	for _, c := range crashes {
+		acted = append(acted, fmt.Sprintf("//\t%-30s %s", c.after, c.goesOn))
+	}
+	if !slices.Equal(rows, acted) {
+		t.Errorf("the document has\n%s\nand the test acts out\n%s", strings.Join(rows, "\n"), strings.Join(acted, "\n"))
 	}
 }
 
-// TestFiringLeftByOurselves: an instance loses the lane while a target has not answered, and takes it over again. A
-// client has put something over the firing, so that its set is removed. The firing is delivered at once.
-func TestFiringLeftByOurselves(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		f := &harness.Fickle{Of: "DELAY_TIMERS", Lease: make(chan *harness.FickleLease, 10)}
-		f.Held.Store(true)
-		cfg := harness.TimersOn(t)
-		cfg.Leaser = f
-		harness.StartBroker(t, s, cfg)
-		lease := <-f.Lease
-		c := harness.NewClient(t, s)
-		in := c.Subscribe("orders.>") // which is no stream, and does not acknowledge
-		c.Publish("delaytimer.k.orders.x", "old", "Delay-For", "1500ms", "Delay-Deliver", "stream")
-		time.Sleep(1600 * time.Millisecond)
-		c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
-		time.Sleep(1200 * time.Millisecond)
-		if got := harness.Bodies(in.All()); got != "old" {
-			t.Errorf("before the lane is lost, there came %q", got)
+func (w way) actOut(t *testing.T, s *natstest.Server) {
+	const all = 1 << 60
+	var passes, unanswered atomic.Int64
+	passes.Store(all)
+	cfg := harness.TimersOn(t)
+	if w.change != nil {
+		w.change(&cfg)
+	}
+	if w.mute != "" {
+		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
+			if !strings.HasPrefix(question, w.mute) || passes.Add(-1) >= 0 {
+				return false
+			}
+			unanswered.Add(1)
+			return true
+		})
+		cfg.APIPrefix = natstest.ProxyAPI
+	}
+	b, c := harness.StartBroker(t, s, cfg), harness.NewClient(t, s)
+	c.Target("ORDERS", "orders.>")
+	in := c.Subscribe("orders.>")
+	if w.until < 0 {
+		b.Crash()
+	}
+	start := time.Now()
+	at := func(after time.Duration) { time.Sleep(time.Until(start.Add(after))) }
+	g := c.Publish(crashed, "body", "Delay-For", w.wait.String(), "X-Mine", "yes").Sequence
+	if w.mute != "" {
+		at(w.from)
+		passes.Store(w.passes)
+	}
+	if w.until >= 0 {
+		at(w.until)
+		b.Crash()
+	}
+	passes.Store(all)
+	if w.mute != "" && unanswered.Load() == 0 {
+		t.Errorf("there was no request that begins with %s", w.mute)
+	}
+	at(w.back)
+	if w.then != nil {
+		w.then(c, g)
+	}
+	harness.StartBroker(t, s, cfg)
+	at(5 * time.Hour)
+	synctest.Wait()
+	var sent []time.Duration
+	for _, a := range in.All() {
+		sent = append(sent, a.At.Sub(start))
+		id := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: start}.String()
+		if a.ID != id || a.Body != "body" || a.Header.Get("X-Mine") != "yes" || !a.Due.Equal(start.Add(w.wait)) {
+			t.Errorf("it was sent as %+v, want it under %s, with its header, due after %s", a, id, w.wait)
 		}
-		close(lease.Lost)
-		<-lease.Left
-		<-f.Lease
-		time.Sleep(100 * time.Millisecond)
-		if got := harness.Bodies(in.All()); got != "old×2" {
-			t.Errorf("when it is back, there came %q", got)
-		}
-	})
-}
-
-// TestTimerWithTwoOwners: for a moment two instances own all lanes, and both hold the timer when it is due. It is
-// delivered once: one of them is refused, leaves the firing to the other, and finds nothing.
-func TestTimerWithTwoOwners(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
-		cfg.Leaser = lease.Static{}
-		harness.StartBroker(t, s, cfg)
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
-		in := c.Subscribe("orders.>")
-		for i, wait := range []string{"2s", "5s", "1m", "1h"} {
-			start := time.Now()
-			c.Publish("delaytimer.k"+wait+".orders.x", wait, "Delay-For", wait)
-			d, _ := time.ParseDuration(wait)
-			harness.CheckExactly(t, in, start.Add(d), i)
-		}
-		time.Sleep(time.Minute)
-		if got := len(in.All()); got != 4 {
-			t.Errorf("%d came, want 4: %s", got, harness.Bodies(in.All()))
-		}
-		c.CheckNoTimers()
-	})
-}
-
-// TestTimerWithoutRoom: the stream of timers is full when one is due. It is late and not lost, and it can still be
-// cancelled: nothing of it is stored elsewhere first.
-func TestTimerWithoutRoom(t *testing.T) {
-	t.Parallel()
-	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
-		in := c.Subscribe("orders.>")
-		start := time.Now()
-		c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "1m")
-		g := c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "1m").Sequence
-		time.Sleep(30 * time.Second)
-		bound(c, "DELAY_TIMERS", 100)
-		time.Sleep(time.Minute)
-		if got := len(in.All()); got != 0 {
-			t.Errorf("%d came although nothing can be stored", got)
-		}
-		bound(c, "DELAY_TIMERS", -1)
-		if c.Expect(g, "delaytimer.b.orders.x", "", "Delay-Cancel", "x") == 0 {
-			t.Log("b has fired before it could be cancelled")
-		}
-		time.Sleep(10 * time.Second)
-		got := in.All()
-		if len(got) == 0 || got[0].Body != "a" || !got[0].Due.Equal(start.Add(time.Minute)) {
-			t.Errorf("there came %+v, want a", got)
-		}
-		c.CheckNoTimers()
-	})
-}
-
-// bound sets the bytes that a stream may have.
-func bound(c *harness.Client, stream string, bytes int64) {
-	c.T.Helper()
-	c.Reconfigure(stream, func(cfg *jetstream.StreamConfig) { cfg.MaxBytes = bytes })
+	}
+	if !slices.Equal(sent, w.expect) {
+		t.Errorf("it was sent after %v, want %v", sent, w.expect)
+	}
+	if stored := len(c.Arrivals("ORDERS")); stored != min(len(w.expect), 1) {
+		t.Errorf("its target has stored %d", stored)
+	}
+	c.CheckNoTimers()
 }

@@ -54,6 +54,7 @@ func TestTimerFigures(t *testing.T) {
 // TestTimersWithInstances: three instances share the lanes, and one crashes under load. Every timer is stored once by
 // its target, none early, and none later than the takeover takes.
 func TestTimersWithInstances(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for seed := range 3 { // each of the instances once
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 // TestTimersOnKill kills the broker together with its server, among sets, cancels and moves. Nothing comes back whose
 // cancel or move was acknowledged, and everything comes that was set and stands.
 func TestTimersOnKill(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.DropTimers() // its client reconnects
 	address := natstest.FreeAddress(t)

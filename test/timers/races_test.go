@@ -21,6 +21,7 @@ import (
 // TestTimerRaces: cancel, move, replace, fire now and "only if there is none" within five milliseconds of the due time.
 // Every answer is right, in one order: no delivery after an acknowledged cancel, and none too late without a delivery.
 func TestTimerRaces(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for name, history := range map[string]time.Duration{"without history": -1, "with history": 30 * time.Second} {
 		t.Run(name, func(t *testing.T) {

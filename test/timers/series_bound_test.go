@@ -14,6 +14,7 @@ import (
 // TestBoundOfSeries: DELAY_MAX_DELAY bounds what somebody asks for: the first round, an interval, a move. It does not
 // bound the times of a cron, nor what a table makes of the past. So whatever was accepted can be paused and resumed.
 func TestBoundOfSeries(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.SchedulesOn(t)
@@ -78,6 +79,7 @@ func TestBoundOfSeries(t *testing.T) {
 // TestFireIsRepeated: one delivery besides a series is made once for a word, for as long as the request may be
 // repeated, whatever the history. Then nothing is left of it.
 func TestFireIsRepeated(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for name, history := range map[string]time.Duration{"none": -1, "1m": time.Minute, "10m": 10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {

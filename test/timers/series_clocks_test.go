@@ -27,6 +27,7 @@ import (
 // early, and all are those of the table. Instances run only about the times at which the clock shows, or skips, what
 // the table says.
 func TestSeriesThroughChangesOfClocks(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

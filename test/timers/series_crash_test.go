@@ -37,6 +37,7 @@ const recurring = "delaytimer.k.orders.x"
 // the round behind it, whether it was in memory, in a level, or its marker is lost; also where a client has put
 // something over it. The next round comes in its time.
 func TestRoundFiredAndNotDelivered(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		every  time.Duration

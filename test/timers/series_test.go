@@ -17,6 +17,7 @@ import (
 // TestSeriesFires: each round arrives when it is due, with body and headers, whether it is held in memory or waits in
 // the levels. After the last there is nothing left.
 func TestSeriesFires(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		headers      []string

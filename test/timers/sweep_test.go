@@ -121,6 +121,7 @@ func TestTimerFoundAtTakeOver(t *testing.T) {
 // TestTimerCursor: after a restart, only what the cursor has not passed is read. Without a cursor, or with one that is
 // not ours, everything is.
 func TestTimerCursor(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		spoil   func(c *harness.Client)
@@ -181,6 +182,33 @@ func TestTimerCursor(t *testing.T) {
 	}
 }
 
+// TestTimerResetByHeartbeats: a timer of half a minute that is reset every two seconds for an hour costs no marker
+// until it is reset no more, and the stream keeps one entry of it.
+func TestTimerResetByHeartbeats(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in, markers := c.Subscribe("orders.>"), c.Subscribe("delaysys.hop.>")
+		var last time.Time
+		for i := range 1800 {
+			last = time.Now()
+			c.Publish("delaytimer.session.orders.x", fmt.Sprint(i), "Delay-For", "30s")
+			time.Sleep(2 * time.Second)
+		}
+		if got := len(markers.All()); got > 0 {
+			t.Errorf("%d markers were sent", got)
+		}
+		if got := harness.Pending(c, "DELAY_TIMERS"); got != 2 {
+			t.Errorf("%d entries are stored, want the last set and the cursor", got)
+		}
+		harness.CheckExactly(t, in, last.Add(30*time.Second), 0)
+		if got := in.All()[0].Body; got != "1799" {
+			t.Errorf("set %s fired, want the last", got)
+		}
+	})
+}
+
 // TestTimerSetAgainAndAgain: a key that is set again and again, a hundred times a second, costs no markers until it
 // rests, and leaves less than a megabyte. TIMER_RESETS says how often instead of 3,000 times; the README has the
 // command for an hour.
@@ -209,7 +237,7 @@ func TestTimerSetAgainAndAgain(t *testing.T) {
 		} else {
 			t.Logf("after %d sets the stream has %d bytes", resets, left)
 		}
-		time.Sleep(3 * time.Second)
+		time.Sleep(12 * time.Second)
 		if got := lastSequence(c, "DELAY_1m"); got != 1 {
 			t.Errorf("%d markers were sent, want 1", got)
 		}

@@ -49,7 +49,7 @@ func TestTimersInVerbs(t *testing.T) {
 		}
 		g := c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "1h").Sequence
 		h := c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "2m").Sequence
-		time.Sleep(10 * time.Second)
+		time.Sleep(11 * time.Second)
 		v, err := i.Look(ctx, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -115,17 +115,17 @@ func TestTimersAreCountedOnce(t *testing.T) {
 		set("fired", "orders.x", "1s")
 		set("once", "orders.x", "30m")
 		set("other", "mail.y", "210m")
-		set("near", "mail.y", "15s")
+		set("near", "mail.y", "30s")
 		for range 5 {
 			c.Publish("delay.1h.orders.z", "z")
 		}
-		time.Sleep(10 * time.Second) // all but one have a marker
+		time.Sleep(11 * time.Second) // all have a marker
 		set("replaced", "orders.x", "150m")
 		control := harness.NewSeriesClient(c)
 		control.Check(moveTo("moved", moved, time.Now().Add(150*time.Minute)), timer.Moved, 0)
 		control.Check(harness.NewChange(timer.Cancel, "cancelled", cancelled), timer.Cancelled, cancelled)
 		control.Check(harness.NewChange(timer.Pause, "paused", paused), timer.Paused, 0)
-		time.Sleep(3 * time.Second) // what was replaced is removed
+		time.Sleep(12 * time.Second) // what was replaced is removed
 
 		i := harness.Inspect(t, s, cfg)
 		ahead := func(target string, most uint64) inspect.Forecast {

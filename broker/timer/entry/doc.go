@@ -26,7 +26,7 @@
 //
 // # Schedules
 //
-// A schedule is a timer of somebody who speaks the dialect of nats-server's own scheduling. Package dialect answers
+// A schedule is a timer of somebody who speaks the dialect of nats-server's own scheduling. Package schedules answers
 // him, and writes here what he asks for. The subject of a schedule is its identity, whatever its target: the entry's
 // subject is delaytimer._schedule.<the schedule's subject>, and the target stands in a header. So such an entry counts
 // only with our seal. What a client publishes there by itself is refused as a bad set is.

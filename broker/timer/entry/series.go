@@ -154,6 +154,7 @@ func (t Pending) Options() message.Header {
 		message.Put(h, message.HeaderExpires, levels.FormatDuration(t.Expires.Sub(t.Due)))
 	}
 	message.PutCount(h, message.HeaderMaxAttempts, t.MaxAttempts)
+	message.Put(h, message.HeaderRateKey, t.RateKey)
 	return h
 }
 

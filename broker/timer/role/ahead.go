@@ -66,7 +66,7 @@ func (s *Stream) Copied(a *Alarm, in message.Incoming) (entry.Entry, Step) {
 	switch {
 	case in.Sequence == a.Generation && in.At.Equal(a.At) && e.Kind == entry.Set:
 		a.Stage, a.unread = Pending, false
-		return e, Step{Kind: Anew}
+		return e, Step{Kind: Restart}
 	case in.Sequence > a.Generation && in.At.After(a.At) && e.Kind == entry.Cancel && e.Cancelled == a.Generation:
 		return e, Step{Kind: LetGo}
 	}

@@ -38,7 +38,7 @@ func TestCopied(t *testing.T) {
 		header   message.Header
 		want     string
 	}{
-		"its own entry":              {7, 0, with("Delay-For", "1h", ""), "anew"},
+		"its own entry":              {7, 0, with("Delay-For", "1h", ""), "restart"},
 		"of another history":         {7, 1, with("Delay-For", "1h", ""), "examine"},
 		"an older one":               {6, -1, with("Delay-For", "1h", ""), "examine"},
 		"another set":                {8, 1, with("Delay-For", "1h", "7"), "examine"},
@@ -49,7 +49,7 @@ func TestCopied(t *testing.T) {
 		"a cancel in place of it":    {7, 0, with("Delay-Cancel", "1", "3"), "examine"},
 		"it says that it has fired":  {8, 1, with("Delay-Fired", "7 me", "7"), "examine"},
 		"what says that it is over":  {9, 1, with("Delay-Over", "7 delivered", "8"), "examine"},
-		"a set that cannot be meant": {7, 0, message.Header{}, "anew"},
+		"a set that cannot be meant": {7, 0, message.Header{}, "restart"},
 	} {
 		a := &Alarm{Subject: subject, Generation: 7, At: set, Stage: Doubt, fresh: true, unread: true}
 		_, step := s.Copied(a, message.Incoming{
@@ -58,7 +58,7 @@ func TestCopied(t *testing.T) {
 		if got := step.String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
-		if pending := a.Stage == Pending; a.Fresh() || pending != (tt.want == "anew") {
+		if pending := a.Stage == Pending; a.Fresh() || pending != (tt.want == "restart") {
 			t.Errorf("%s: it is %+v", name, a)
 		}
 	}

@@ -10,9 +10,11 @@ import (
 )
 
 const (
-	// armAfter is how long a set waits in memory before its marker is sent: a key that is set again and again costs
-	// markers only when it comes to rest.
-	armAfter = time.Second
+	// armAfter is how long a set waits in memory before its marker is sent, but at most half of its delay. A timer that is
+	// reset within that time costs no marker for the set that was replaced. A round waits for armRoundAfter only: rounds
+	// are rarely replaced, and many are stored at one instant.
+	armAfter      = 10 * time.Second
+	armRoundAfter = time.Second
 	// readAhead is how long before it is due the body of a timer is read, by its marker: longer than a request takes, and
 	// a leader after it. Those that are due within readTogether are read in one request.
 	readAhead    = 1500 * time.Millisecond
@@ -42,7 +44,7 @@ const (
 	Examine             // read its own entry from a replica, if it is Fresh, or the last of its subject from the leader
 	Claim               // store that it fires
 	Precede             // ask whether the rounds before are settled
-	Anew                // decide by its own entry, which has been read
+	Restart             // decide by its own entry, which has been read
 	Deliver             // that it fires is stored
 	Remove              // its entry
 	LetGo               // there is nothing left to do
@@ -76,7 +78,7 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 		return Step{}
 	}
 	left, read := of.When.Sub(m.Now), of.When.Add(-readAhead).Truncate(readTogether)
-	switch armed := of.Stored.Add(armAfter); {
+	switch armed := a.armedAt(of); {
 	case a.fresh && m.Last && m.Now.Before(read):
 		return Step{Kind: Hold, At: read}
 	case a.fresh && m.Last:
@@ -89,10 +91,19 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 		return Step{Kind: Claim}
 	case left <= 0 && m.Proven:
 		return Step{Kind: Examine}
-	case m.Own && !m.Crowded && m.Now.Before(armed) && armed.Before(of.When):
+	case m.Own && !m.Crowded && !m.Last && m.Now.Before(armed):
 		return Step{Kind: Hold, At: armed}
 	}
 	return Step{}
+}
+
+// armedAt is when the marker of a set is sent.
+func (a *Alarm) armedAt(of Message) leader.Time {
+	wait := armAfter
+	if a.recurs != nil {
+		wait = armRoundAfter
+	}
+	return of.Stored.Add(min(wait, of.When.Sub(of.Stored)/2))
 }
 
 // Answer is the answer of the timers' stream to a publish.
@@ -152,14 +163,14 @@ func (s *Stream) AfterClaim(a *Alarm, size int, answer Answer) Step {
 	return next
 }
 
-// Told notes the answer to the entry that tells what became of a timer, and decides what comes next.
-func (a *Alarm) Told(answer Answer) Step {
+// AfterOutcome notes the answer to the entry that records the outcome of a timer, and decides the next step.
+func (a *Alarm) AfterOutcome(answer Answer) Step {
 	switch {
 	case answer.wins(a.Entry):
 		a.Entry, a.Keep, a.What = answer.Ack.Sequence, true, ""
 	case answer.outcome() == jsapi.Conflict:
-		// Somebody has set it anew or cancelled, or it is told already, by an earlier try or another alarm of ours, which
-		// counts what is left out: what is settled goes.
+		// Somebody has set it anew or cancelled, or it is told already, by an earlier try or another alarm of ours,
+		// which counts what is left out: what is settled goes.
 		a.What, a.Left = "", 0
 	case answer.unclear():
 		return Step{Kind: Repeat, Err: answer.Err}

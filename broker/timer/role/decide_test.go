@@ -16,7 +16,7 @@ var set = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 // String is a step as the tables of this package write it; times are since set.
 func (s Step) String() string {
 	name := map[Kind]string{
-		AsAny: "as any", BackOff: "back off", Repeat: "repeat", Examine: "examine", Claim: "claim", Anew: "anew",
+		AsAny: "as any", BackOff: "back off", Repeat: "repeat", Examine: "examine", Claim: "claim", Restart: "restart",
 		Precede: "precede", Deliver: "deliver", Remove: "remove", LetGo: "let go",
 	}[s.Kind]
 	switch s.Kind {
@@ -67,7 +67,7 @@ func TestAfterClaim(t *testing.T) {
 
 func TestAfterExamine(t *testing.T) {
 	for v, want := range map[timer.Verdict]string{
-		timer.Again: "back off", timer.Claim: "anew", timer.Deliver: "deliver", timer.Wait: "hold until 6s",
+		timer.Again: "back off", timer.Claim: "restart", timer.Deliver: "deliver", timer.Wait: "hold until 6s",
 		timer.Drop: "let go",
 	} {
 		if got := afterExamine(v, set.Add(6*time.Second)).String(); got != want {
@@ -105,7 +105,7 @@ func TestTold(t *testing.T) {
 		"stored before, says": {Answer{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 9}}, "repeat", fired},
 	} {
 		a := &Alarm{Generation: 7, Stage: Settled, Removal: fired}
-		if got := a.Told(tt.answer).String(); got != tt.want || a.Removal != tt.left {
+		if got := a.AfterOutcome(tt.answer).String(); got != tt.want || a.Removal != tt.left {
 			t.Errorf("%s: %s with %+v, want %s with %+v", name, got, a.Removal, tt.want, tt.left)
 		}
 	}

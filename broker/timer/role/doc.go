@@ -13,8 +13,8 @@
 //	            └── other ─┴──────── examine ◀──────────── doubt
 //
 // The worker asks Alarm.Next before its own decisions. It takes the steps, and gives the answers back: an answer is
-// noted in the alarm (Claimed, Told, Stream.Examined), and After… says what comes next. These functions change nothing
-// besides the alarm, and ask nothing.
+// noted in the alarm (Claimed, AfterOutcome, Stream.Examined), and After… says what comes next. These functions change
+// nothing besides the alarm, and ask nothing.
 //
 // A round of a series is claimed only when those before are settled (Precede), and what is stored is the next round,
 // too (Stream.Firing). So once it is settled, its own entry is removed, and nothing is told: see package timer.

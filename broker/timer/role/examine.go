@@ -168,7 +168,7 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 func afterExamine(v timer.Verdict, until time.Time) Step {
 	switch v {
 	case timer.Claim:
-		return Step{Kind: Anew}
+		return Step{Kind: Restart}
 	case timer.Deliver:
 		return Step{Kind: Deliver}
 	case timer.Wait:

@@ -27,7 +27,8 @@ type Config struct {
 	// Copies reads from any replica, on a connection of its own. Without a connection, all is read from the leader.
 	Copies jsapi.Client
 	Sample func(ctx context.Context, stream string) (lane.Sample, error) // the stream's state, as its leader gives it
-	// Publish publishes on the stream, and returns its answer; an answer that the stream has not written does not count.
+	// Publish publishes on the stream, and returns its answer; an answer that the stream has not written does not
+	// count.
 	Publish  func(context.Context, *nats.Msg) jsapi.Reply
 	Scan     lane.Scan                           // with the connection to read on
 	Patience func(instance string) time.Duration // how long what an instance has fired is left to it
@@ -177,8 +178,10 @@ func (a *Alarm) Found(see timer.State) message.Request {
 	return e.Fired()
 }
 
-// Tells reports whether an entry is to say what became of a timer before its entries are removed.
-func (s *Stream) Tells(a *Alarm) bool { return s.history(a.Subject) > 0 && !a.Alone && a.What != "" }
+// HasOutcome reports whether an entry must record the outcome of a timer before its entries are removed.
+func (s *Stream) HasOutcome(a *Alarm) bool {
+	return s.history(a.Subject) > 0 && !a.Alone && a.What != ""
+}
 
 // Over is that entry.
 func (s *Stream) Over(a *Alarm, r message.Request) *nats.Msg {

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// sweepLate is how long overdue a timer is when a pass picks it up: its lane had the time to fire it.
+	// sweepLate is how long overdue a timer must be for a pass to return it: its lane had the time to fire it.
 	sweepLate = time.Minute
-	// The next pass begins sweepShare times as long after a pass as that one took, so that passes take a hundredth of the
-	// time, and within these bounds.
+	// The next pass begins sweepShare times as long after a pass as that one took, so that passes take a hundredth of
+	// the time, and within these bounds.
 	sweepShare            = 100
 	sweepLeast, sweepMost = time.Minute, time.Hour
 	sweepBatchSize        = 256
@@ -25,8 +25,8 @@ const (
 type Sweep struct {
 	next    time.Time // local; zero before the first
 	running bool
-	// earliest is the first due time of the timers that the last pass has left, and of those that were read since: before
-	// that, there is nothing to find. It is zero where there is none.
+	// earliest is the first due time of the timers that the last pass has left, and of those that were read since:
+	// before that, there is nothing to find. It is zero where there is none.
 	earliest leader.Time
 }
 
@@ -61,7 +61,7 @@ func (s *Sweep) Wait(now leader.Time, local time.Time, empty bool) (wait time.Du
 	return wait, true
 }
 
-// Begin begins a pass: it picks up what was due before a time.
+// Begin begins a pass: it looks for timers that were due before a time.
 func (s *Sweep) Begin(now leader.Time) (before time.Time) {
 	s.running, s.earliest = true, leader.Time{}
 	return now.Add(-sweepLate).Stamp()
@@ -86,9 +86,9 @@ type Pass struct {
 	seals seals
 }
 
-// Batch are timers that a pass has picked up. The pass goes on when all of them have ended.
+// Batch are timers that a pass has found. The pass goes on when all of them have ended.
 type Batch struct {
-	Found []Straggler
+	Found []Overdue
 	left  atomic.Int64
 	done  chan struct{} // closed when all have ended
 }
@@ -101,8 +101,8 @@ func (b *Batch) ended() {
 	}
 }
 
-// Straggler is a timer that its lane has not fired, or an entry that has told for long enough what became of one.
-type Straggler struct {
+// Overdue is a timer that its lane has not fired, or an entry that has recorded the outcome of one for long enough.
+type Overdue struct {
 	Alarm   *Alarm
 	Request message.Request
 }
@@ -110,7 +110,7 @@ type Straggler struct {
 // Pass goes through the stream once, and hands over what was due before a time, in batches. It waits until the alarms
 // of a batch have ended (Alarm.End), or ctx.
 func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) (end Pass) {
-	start, waited := time.Now(), time.Duration(0) // for what was picked up, which costs nothing
+	start, waited := time.Now(), time.Duration(0) // for the batches, which cost nothing
 	scan := s.Scan
 	scan.Stream, scan.For, scan.HeadersOnly = s.Name(), "sweep", true
 	scan.Filters = []string{s.Policy.Names.TimerFilter()}
@@ -120,7 +120,7 @@ func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) 
 			end.Err = err
 			break
 		}
-		found, since := s.straggler(m, b)
+		found, since := s.overdue(m, b)
 		began := time.Now()
 		done, again := end.seals.judge(ctx, s, m, before)
 		waited += time.Since(began)
@@ -172,8 +172,8 @@ func (b *Batch) handOver(ctx context.Context, pick func(*Batch)) {
 	}
 }
 
-// straggler is what an entry is by its header, and since when it should be gone; zero if it may stay.
-func (s *Stream) straggler(m lane.Stored, b *Batch) (found Straggler, since time.Time) {
+// overdue reads an entry by its header, and returns since when it should be gone; zero if it may stay.
+func (s *Stream) overdue(m lane.Stored, b *Batch) (found Overdue, since time.Time) {
 	in := m.Incoming(s.Name())
 	in.BodyLeft = true
 	e := entry.Parse(s.Policy, in)
@@ -190,5 +190,5 @@ func (s *Stream) straggler(m lane.Stored, b *Batch) (found Straggler, since time
 		a.Generation, a.Stage, a.Entry = m.Sequence, Settled, m.Sequence
 		a.Alone = !entry.CanName(s.Policy, m.Subject)
 	}
-	return Straggler{Alarm: a, Request: e.Request}, s.Ends(e, m.Subject, m.At)
+	return Overdue{Alarm: a, Request: e.Request}, s.Ends(e, m.Subject, m.At)
 }

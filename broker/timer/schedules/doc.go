@@ -20,7 +20,7 @@
 //   - Who sends a request chooses the target by a header, so his permissions do not tell whether he may. The setting
 //     does: a ground has its targets. It stands for the one stream that the server would ask for, so a schedule is
 //     ended from its own ground, too.
-//   - What an operator does to a schedule is to its client what another client does: package control writes the entry.
+//   - What an operator does to a schedule is to its client what another client does: package service writes the entry.
 //     What repeats stays the same schedule, known by the sequence of its first round. What fires once is another after
 //     a move: the sequence and the id of the request do not stand for it.
 //   - A schedule whose message its target's stream would refuse is refused, as far as the account's streams tell.

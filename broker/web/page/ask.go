@@ -16,8 +16,8 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// asks answers a question by looking at the streams.
-type asks func(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error)
+// A question is answered a question by looking at the streams.
+type question func(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error)
 
 // An answer is rows, with the line of a shell that shows the same.
 type answer struct {
@@ -26,25 +26,25 @@ type answer struct {
 }
 
 // ask asks in its turn, on a connection of its own.
-func (p *Page) ask(f asks) http.HandlerFunc {
+func (p *Page) ask(f question) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		p.seated(w, r, questionTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
+		p.withSession(w, r, questionTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
 			return f(ctx, i, r.URL.Query())
 		})
 	}
 }
 
-// give gives an answer more time than the server's probes have.
-func give(w http.ResponseWriter, while time.Duration) {
+// extendDeadline gives an answer more time than the server's probes have.
+func extendDeadline(w http.ResponseWriter, while time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(while + spareTime)) // a test's writer has no bound
 }
 
-// seated waits for a turn and a connection, and answers. The answer may take the most, after its turn has come.
-func (p *Page) seated(
+// withSession waits for a turn and a connection, and answers. The answer may take the most, after its turn has come.
+func (p *Page) withSession(
 	w http.ResponseWriter, r *http.Request, most time.Duration,
 	f func(ctx context.Context, i *inspect.Inspector) (any, error),
 ) {
-	give(w, most+waitTime)
+	extendDeadline(w, most+waitTime)
 	turn := time.NewTimer(waitTime)
 	defer turn.Stop()
 	select {
@@ -53,12 +53,12 @@ func (p *Page) seated(
 	case <-r.Context().Done():
 		return
 	case <-turn.C:
-		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%d questions are being asked; try again", mostQuestions))
+		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%d questions are being asked; try again", maxQuestions))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), most)
 	defer cancel()
-	by := seat{open: p.cfg.Open}
+	by := session{open: p.cfg.Open}
 	defer by.close()
 	i, err := by.take(ctx)
 	if err != nil {

@@ -22,7 +22,8 @@ type file struct {
 // kinds are the types of embedded files. The system's table of types differs from host to host.
 var kinds = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
-	".js": "text/javascript; charset=utf-8", ".mjs": "text/javascript; charset=utf-8", ".LICENSE": "text/plain; charset=utf-8",
+	".js": "text/javascript; charset=utf-8", ".mjs": "text/javascript; charset=utf-8",
+	".LICENSE": "text/plain; charset=utf-8",
 }
 
 func embedded() map[string]file {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/payload"
@@ -32,6 +33,7 @@ type Content struct {
 	Sequence uint64              `json:"sequence"`
 	Headers  map[string][]string `json:"headers"`
 	Body     payload.View        `json:"body"`
+	Editable message.Header      `json:"editable,omitempty"` // of a dead letter: the headers that an edit may change
 }
 
 // content shows what one message carries, to those who may see bodies, and logs who has seen it.
@@ -55,8 +57,27 @@ func (p *Page) content(w http.ResponseWriter, r *http.Request) {
 		}
 		p.cfg.Log.Info("the page shows the headers and the body of a message", "who", cmp.Or(who.Name, "anyone"),
 			"from", from(r), "stream", stream, "sequence", sequence, "id", http.Header(in.Header).Get(message.HeaderID))
-		return Content{stream, sequence, headersOf(in.Header), payload.Render(in.Data, payload.MaxShown)}, nil
+		c := Content{
+			Stream: stream, Sequence: sequence, Headers: headersOf(in.Header), Body: payload.Render(in.Data, payload.MaxShown),
+		}
+		if v.Get("number") != "" {
+			c.Editable, err = editableOf(ctx, i, sequence)
+		}
+		return c, err
 	})(w, r)
+}
+
+// editableOf are the headers of a dead letter that may be edited. They are not shortened: what is shown is sent again.
+func editableOf(ctx context.Context, i *inspect.Inspector, number uint64) (message.Header, error) {
+	letters, err := i.Letters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	one := deadletter.Query{Filter: deadletter.Filter{Sequences: []uint64{number}}, HeadersOnly: true}
+	for l, err := range letters.List(ctx, one) {
+		return l.Editable(), err
+	}
+	return nil, nil
 }
 
 // placeOf finds where a message is stored: a dead letter by its number, a timer by key and target, any by its Delay-Id.
@@ -82,7 +103,7 @@ func placeOf(ctx context.Context, i *inspect.Inspector, v url.Values) (stream st
 	if err != nil {
 		return "", 0, fmt.Errorf("%w: %w", errAsked, err)
 	}
-	found, err := i.Where(ctx, wanted, mostRead, func(uint64, uint64) {})
+	found, err := i.Where(ctx, wanted, maxRead, func(uint64, uint64) {})
 	if err == nil && found.Sequence == 0 {
 		err = fmt.Errorf("%w: %s", errAsked, found.Answer)
 	}

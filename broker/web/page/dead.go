@@ -44,8 +44,8 @@ func (p *Page) dead(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 		return nil, err
 	}
 	kinds := len(count.Groups)
-	if kinds > mostRows {
-		count.Groups = count.Groups[:mostRows]
+	if kinds > maxRows {
+		count.Groups = count.Groups[:maxRows]
 	}
 	line := shell{"dead", "ls", "--by", strings.Join(by, ",")}.flag("--target", t)
 	return answer{line.String(), struct {
@@ -104,7 +104,7 @@ func letterFilter(v url.Values, now time.Time) (f deadletter.Filter, line shell,
 
 // letters lists dead letters, the oldest first.
 func (p *Page) letters(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	limit, err := number(v, "limit", usualRows, mostRows)
+	limit, err := number(v, "limit", defaultRows, maxRows)
 	if err != nil {
 		return nil, err
 	}

@@ -1,47 +1,58 @@
-// Package page is what a person sees of a broker in a browser, or with curl, and can do from there.
+// Package page serves the page: the state of the fleet in a browser, or with curl, and actions on it.
 //
-//	GET  /                  the page; plain text for who does not ask for HTML
+//	GET  /                  the page; plain text for clients that do not ask for HTML
 //	GET  /assets/…          its parts, all embedded: no request leaves the host
-//	GET  /api/events        how the fleet is, once a second, as server-sent events; its last hour, and the next
-//	GET  /api/history       what it did in the last hour or day
-//	GET  /api/ahead         what is due in the next hour, or seven days
-//	GET  /api/pending …     rows: messages, timers, dead letters, targets with what each takes in a second
-//	POST /api/plan          what an action would do, and to how many
-//	POST /api/act           does what was planned
+//	GET  /api/events        server-sent events: the state each second, the last hour, the forecast, the count of findings
+//	GET  /api/history       deliveries, refusals, lateness and pending messages of the last hour or day
+//	GET  /api/ahead         the number of messages due in the next hour, or seven days
+//	GET  /api/findings      the findings of package doctor
+//	GET  /api/pending …     rows: messages, timers, dead letters, targets; /api/find searches all of them
+//	GET  /api/content       headers and body of one message
+//	POST /api/plan          counts what an action would change
+//	POST /api/act           carries out a plan
 //
 // # One producer
 //
 //	viewer ◀─┐
 //	viewer ◀─┼── frames ◀── produce ──┬── Engine.Status             this instance
 //	viewer ◀─┘                        ├── Inspector.Fleet           the others, by the control service; once a second
-//	                                  └── Inspector.Look, Ahead     streams and forecast; as rarely as they are dear
+//	                                  ├── Inspector.Look, Ahead     streams and forecast; once a minute at most
+//	                                  └── doctor.Gather             findings; once a minute at most
 //
 // All viewers get the same frames, which are made and encoded once. Without a viewer nothing runs and no connection is
-// open. A viewer that is slow misses frames: for each kind only the latest is kept. Viewers are few (mostViewers), and
-// so are questions at a time (mostQuestions).
+// open. A slow viewer misses frames: the page keeps only the latest of each kind. maxViewers bounds the viewers and
+// maxQuestions the concurrent questions. A hidden tab closes its stream, because a browser makes six connections to a
+// host and each stream holds one.
 //
-// What the page shows of the past is in memory, in package history: of every instance its own part, which the page adds
-// up. It is noted whether somebody looks or not.
+// The page's history is in memory, in package history. Each instance keeps its own part, and the page adds them up. The
+// broker records it whether somebody looks or not.
 //
-// # Who may what
+// # Access
 //
-// The overview shows what /status and /metrics show, to whom they show it. Rows have ids, keys and targets of tenants,
-// and reasons in their words: they are shown without a token only where Access.OpenRows says so. Bodies and the values
-// of users' headers are hidden unless Access.Bodies allows them. Actions need Access.Actions and a token.
+// The overview shows what /status and /metrics show, to the same people. Rows have ids, keys and targets of tenants,
+// and reasons in their words. So do findings. Both are shown without a token only if Access.OpenRows is set. Headers
+// and bodies also need Access.Bodies. A person asks for them message by message, and each answer is logged with the
+// name of the token. Actions need Access.Actions and a token.
 //
-//   - The token travels in the header Authorization, and is kept by the page in the tab. There is no cookie, so no
-//     other page can act with it, and no URL has it, so no log of a proxy does.
-//   - The Host of a request has to be an address, localhost, or a name in Access.Hosts: a stranger's name that is made
-//     to resolve to 127.0.0.1 is refused, for reading too.
-//   - A request that changes something is JSON, and of the page's own origin.
-//   - No script runs but those embedded here, and none of them makes HTML from text: both are said to the browser
-//     (Content-Security-Policy, with Trusted Types), which enforces it.
+//   - The token travels in the header Authorization. The page keeps it in the tab. There is no cookie, so another web
+//     page cannot act with it, and no URL has it, so no proxy logs it.
+//   - The Host of a request has to be an address, localhost, or a name in Access.Hosts. Otherwise a stranger's name
+//     that resolves to 127.0.0.1 could read the page.
+//   - A request that changes something is JSON, and comes from the page's own origin.
+//   - Only the embedded scripts run, and none of them makes HTML from text. The Content-Security-Policy with Trusted
+//     Types tells the browser so, and the browser enforces it.
 //
 // # Plan, then act
 //
-// An action is planned first. The plan counts, and fixes what it is about: the generation of a timer, the last sequence
-// of a listing, the time before which letters died. It is handed out sealed with the token of who asked, and acting
-// takes nothing else: so what is done is what was counted, or less. Any instance can act on the plan of another.
+// An action is planned first. The plan counts, and fixes its objects: the generation of a timer, the last sequence of a
+// listing, the time before which letters died. It is sealed with the token of the person who asked, and acting takes
+// nothing else. So the action changes what was counted, or less. Any instance can carry out the plan of another.
 //
-// The verbs are those of the command line: package service for timers, package inspect for letters and pauses.
+// The actions are those of the command line: package service for timers, package inspect for letters and pauses.
+//
+// # Vendored
+//
+// uPlot 1.6.32 draws the charts. Preact 11.2.0 draws everything else, without a build step: a view is a function that
+// returns its tree, and Preact changes what differs. So times move on, rows are updated, sorted and selected in place,
+// and the focus stays where it is. Both files are unchanged; a test knows their digests.
 package page

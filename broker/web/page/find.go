@@ -52,7 +52,7 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 	wanted, notID := inspect.ParseWanted(word)
 	if notID == nil {
 		part("the message", func(ctx context.Context) error {
-			w, err := i.Where(ctx, wanted, mostRead, func(uint64, uint64) {})
+			w, err := i.Where(ctx, wanted, maxRead, func(uint64, uint64) {})
 			if err == nil && (w.Found || !wanted.Partial) { // many keys look like a part of an id
 				f.Message, line = &w, shell{"where"}.words(word)
 			}
@@ -60,13 +60,13 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 		})
 	}
 	part("pending messages", func(ctx context.Context) error {
-		l, err := i.Pending(ctx, inspect.PendingLook{Find: word, Limit: usualRows, Most: mostRead})
+		l, err := i.Pending(ctx, inspect.PendingLook{Find: word, Limit: defaultRows, Most: maxRead})
 		f.Time, f.Partial = l.Time, l.More
 		f.Pending = append(f.Pending, l.Messages...)
 		return err
 	})
 	part("timers", func(ctx context.Context) error {
-		l, err := i.Timers().List(ctx, store.Filter{Key: word}, store.Page{Limit: usualRows})
+		l, err := i.Timers().List(ctx, store.Filter{Key: word}, store.Page{Limit: defaultRows})
 		f.Partial = f.Partial || l.Next > 0
 		f.Timers = append(f.Timers, l.Timers...)
 		return err
@@ -76,7 +76,7 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 		if err != nil {
 			return err
 		}
-		rows, more, err := listLetters(ctx, letters, deadletter.Filter{}, word, usualRows)
+		rows, more, err := listLetters(ctx, letters, deadletter.Filter{}, word, defaultRows)
 		f.Letters, f.Partial = append(f.Letters, rows...), f.Partial || more
 		return err
 	})

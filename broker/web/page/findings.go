@@ -33,7 +33,7 @@ type counts struct {
 
 // checkOn checks the fleet, as doctor does, until ctx ends.
 func (w *watch) checkOn(ctx context.Context) {
-	checker := seat{open: w.cfg.Open}
+	checker := session{open: w.cfg.Open}
 	defer checker.close()
 	for {
 		w.check(ctx, &checker)
@@ -50,17 +50,12 @@ func (w *watch) checkOn(ctx context.Context) {
 }
 
 // check asks with the rights of the page's user, which are not the broker's: they are not judged.
-func (w *watch) check(ctx context.Context, by *seat) {
+func (w *watch) check(ctx context.Context, by *session) {
 	ctx, cancel := context.WithTimeout(ctx, findingsTime)
 	defer cancel()
 	i, err := by.take(ctx)
 	f := Findings{Time: time.Now().UTC(), Findings: []doctor.Finding{}}
-	if err != nil {
-		w.mu.Lock()
-		f = w.found
-		w.mu.Unlock()
-		f.Trouble = "the fleet could not be checked: " + why(err)
-	} else {
+	if err == nil {
 		host := doctor.Host{Version: w.cfg.Version}
 		if w.cfg.Host != nil {
 			host = w.cfg.Host()
@@ -72,9 +67,15 @@ func (w *watch) check(ctx context.Context, by *seat) {
 				f.Findings = append(f.Findings, one)
 			}
 		}
-		if ctx.Err() != nil {
-			return // half a check misleads
-		}
+	}
+	if err == nil && ctx.Err() != nil { // half a check misleads
+		err = ctx.Err()
+	}
+	if err != nil {
+		w.mu.Lock()
+		f = w.found
+		w.mu.Unlock()
+		f.Trouble = "the fleet could not be checked: " + explain(err)
 	}
 	w.mu.Lock()
 	w.found = f

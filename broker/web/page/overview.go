@@ -13,7 +13,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// Overview is how the fleet is. It has no data of tenants. A nil number is not known.
+// Overview is a snapshot of the state of the fleet, without data of tenants. A nil number is not known.
 type Overview struct {
 	Time       time.Time     `json:"time"`
 	Ready      bool          `json:"ready"`
@@ -21,36 +21,36 @@ type Overview struct {
 	Version    string        `json:"version"`
 	Prefix     string        `json:"prefix"`
 	Durability string        `json:"durability"`
-	Trouble    string        `json:"trouble,omitempty"` // why only this instance is shown
+	Trouble    string        `json:"trouble,omitempty"` // why the other instances are missing
 	Numbers    Numbers       `json:"numbers"`
 	Instances  []Instance    `json:"instances"`
 	Lanes      []Lane        `json:"lanes"` // in the order in which messages pass them
-	Ahead      *Ahead        `json:"-"`     // a frame of its own, when there is a new one
+	Ahead      *Ahead        `json:"-"`     // sent as an event of its own, when there is a new forecast
 }
 
-// Numbers are those of all instances together.
+// Numbers are totals over all instances.
 type Numbers struct {
 	Pending   uint64   `json:"pending"`
 	Retrying  uint64   `json:"retrying"`
 	Paused    uint64   `json:"paused"` // messages that wait for paused targets
 	Dead      *uint64  `json:"dead"`   // dead letters
-	Minute    *uint64  `json:"minute"` // due in the next minute, of those pending when that was forecast
+	Minute    *uint64  `json:"minute"` // due in the next minute, as of the last forecast
 	Overdue   *uint64  `json:"overdue"`
-	Oldest    float64  `json:"oldest_seconds"` // since the oldest message should have left its lane, retries aside
+	Oldest    float64  `json:"oldest_seconds"` // by which the oldest message is overdue; retry lanes excluded
 	Delivered *float64 `json:"delivered_per_second"`
 	Refused   *float64 `json:"refused_per_second"`
-	P50       *float64 `json:"late_p50_ms"` // of the last steps of the history
+	P50       *float64 `json:"late_p50_ms"` // over the newest interval of the history that is known
 	P99       *float64 `json:"late_p99_ms"`
 }
 
 // Instance is one of the fleet.
 type Instance struct {
 	Name      string    `json:"name"`
-	Self      bool      `json:"self"` // this one answers
+	Self      bool      `json:"self"` // the instance that serves this page
 	Ready     bool      `json:"ready"`
 	Draining  bool      `json:"draining"`
-	Unproven  bool      `json:"unproven"` // nothing proves that a broker said so: it is in no sum
-	Older     bool      `json:"older"`    // it does not tell what it has done
+	Unproven  bool      `json:"unproven"` // its report is not authenticated, so the totals leave it out
+	Older     bool      `json:"older"`    // it runs an older version that reports no totals
 	Version   string    `json:"version,omitempty"`
 	Format    int       `json:"format,omitempty"` // the newest format of messages that it reads
 	Started   time.Time `json:"started,omitzero"`
@@ -67,15 +67,15 @@ type Lane struct {
 	Kind    string    `json:"kind"`
 	Level   string    `json:"level,omitempty"`
 	Delay   float64   `json:"delay_seconds"`
-	Owner   string    `json:"owner"` // empty: nobody says that it is
+	Owner   string    `json:"owner"` // empty if no instance claims the lane
 	Pending *uint64   `json:"pending"`
-	Held    int       `json:"held"`
+	Held    int       `json:"held"` // messages in memory
 	Oldest  float64   `json:"oldest_seconds"`
 	Resumes time.Time `json:"resumes_at,omitzero"`
-	State   string    `json:"state"` // a word
+	State   string    `json:"state"` // one of the lane states below
 }
 
-// Ahead is a forecast.
+// Ahead is a forecast: how many messages become due in each interval.
 type Ahead struct {
 	Time    time.Time        `json:"time"`
 	Step    float64          `json:"step_seconds"`
@@ -84,20 +84,22 @@ type Ahead struct {
 	Overdue inspect.Amount   `json:"overdue"`
 	Later   inspect.Amount   `json:"later"`
 	Buckets []inspect.Bucket `json:"buckets"`
-	Silent  []string         `json:"silent,omitempty"`
+	Silent  []string         `json:"silent,omitempty"` // streams that did not answer
 }
 
-// counted is what an instance had done at a time.
-type counted struct {
+// snapshot is an instance's totals at one time.
+type snapshot struct {
 	at time.Time
 	stats.Totals
 }
 
-// rates remembers what the instances had done at the last look, to tell how much they do in a second.
-type rates map[string]counted
+// lastTotals is each instance's totals at the previous poll, by instance.
+type lastTotals map[string]snapshot
 
-// combine makes an overview of what this instance says of itself, and others of themselves.
-func combine(status broker.Status, own broker.Answer, others []inspect.Member, before rates, now time.Time) Overview {
+// combine builds the overview from the reports of all instances.
+func combine(
+	status broker.Status, own broker.Answer, others []inspect.Member, before lastTotals, now time.Time,
+) Overview {
 	o := Overview{Time: now.UTC(), Failing: []stats.Check{}}
 	owners := make(map[string]string)
 	answers := make(map[string]stats.LaneAnswer)
@@ -138,9 +140,9 @@ func fleetOf(own broker.Answer, others []inspect.Member) []inspect.Member {
 		func(m inspect.Member) bool { return m.Instance == own.Instance })...)
 }
 
-// add takes in an instance. In a retry lane a message is past its due time, because its target refused it: that is no
-// delay of ours.
-func (n *Numbers) add(m inspect.Member, retries map[string]bool, before rates, now time.Time) Instance {
+// add adds an instance's report to the totals and returns its row. A message in a retry lane is past its due time
+// because its target refused it, so it does not count as overdue.
+func (n *Numbers) add(m inspect.Member, retries map[string]bool, before lastTotals, now time.Time) Instance {
 	i := Instance{
 		Name: m.Instance, Ready: m.Ready, Draining: m.Draining, Unproven: !m.Proven, Older: m.Totals == nil,
 		Lanes: len(m.Lanes), Version: text.Printable(m.Version, 100), Format: m.Format,
@@ -156,7 +158,7 @@ func (n *Numbers) add(m inspect.Member, retries map[string]bool, before rates, n
 	}
 	i.Started = m.Totals.Started
 	last, seen := before[m.Instance]
-	before[m.Instance] = counted{now, *m.Totals}
+	before[m.Instance] = snapshot{now, *m.Totals}
 	passed := now.Sub(last.at).Seconds()
 	if !seen || passed <= 0 || !last.Started.Equal(m.Totals.Started) {
 		return i
@@ -168,7 +170,7 @@ func (n *Numbers) add(m inspect.Member, retries map[string]bool, before rates, n
 }
 
 func perSecond(now, before uint64, passed float64) float64 {
-	return float64(sinceThen(now, before)) / passed
+	return float64(growth(now, before)) / passed
 }
 
 func sum(a, b *float64) *float64 {
@@ -178,7 +180,7 @@ func sum(a, b *float64) *float64 {
 	return new(*a + *b)
 }
 
-// count takes in a lane.
+// count adds a lane to the totals.
 func (n *Numbers) count(l stats.LaneStatus, as stats.LaneAnswer) {
 	n.Pending += as.Pending
 	switch streams.Kind(l.Kind) {
@@ -228,8 +230,8 @@ func laneOf(l stats.LaneStatus, as stats.LaneAnswer, owned bool, owner string) L
 	return lane
 }
 
-// dead are the dead letters that the fleet has written since its instances started.
-func dead(own broker.Answer, others []inspect.Member) (n uint64) {
+// deadLetters counts the dead letters that the fleet has written since its instances started.
+func deadLetters(own broker.Answer, others []inspect.Member) (n uint64) {
 	for _, m := range fleetOf(own, others) {
 		if m.Proven && m.Totals != nil {
 			n += m.Totals.Dead
@@ -238,18 +240,17 @@ func dead(own broker.Answer, others []inspect.Member) (n uint64) {
 	return n
 }
 
-// aheadOf is a forecast by steps of a length.
-func aheadOf(f inspect.Forecast, step time.Duration) *Ahead {
+// newAhead converts f, in intervals of step.
+func newAhead(f inspect.Forecast, step time.Duration) *Ahead {
 	return &Ahead{
 		Time: f.Time, Step: step.Seconds(), Exact: f.Exact, Pending: f.Pending, Overdue: f.Overdue, Later: f.Later,
 		Buckets: f.Buckets, Silent: f.Silent,
 	}
 }
 
-// within is how many of the pending messages are due in the next while: those of whole buckets, and of the last one as
-// much as lies before its end.
-func (a *Ahead) within(now time.Time, while time.Duration) uint64 {
-	end, n := now.Add(while), 0.0
+// dueWithin estimates how many messages become due in the next d. A bucket that straddles its end counts pro rata.
+func (a *Ahead) dueWithin(now time.Time, d time.Duration) uint64 {
+	end, n := now.Add(d), 0.0
 	for _, b := range a.Buckets {
 		from, to := b.From, b.To
 		if !to.After(now) || !from.Before(end) {

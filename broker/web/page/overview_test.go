@@ -33,7 +33,7 @@ func TestCombine(t *testing.T) {
 		member("east", "DELAY_RETRY_1s", 9, 1000, true),
 		member("evil", "DELAY_5s", 1_000_000, 1_000_000, false),
 	}
-	before := make(rates)
+	before := make(lastTotals)
 	combine(lanes, own.Answer, others, before, noon)
 	own.Totals = &stats.Totals{Started: noon, Delivered: 120}
 	others[1].Totals = &stats.Totals{Started: noon, Delivered: 1300}
@@ -61,7 +61,7 @@ func TestCombine(t *testing.T) {
 
 // A restart is no burst, and no drop: its first counts say nothing of a rate.
 func TestCombineKnowsRestarts(t *testing.T) {
-	before := make(rates)
+	before := make(lastTotals)
 	m := member("west", "DELAY_1s", 0, 1000, true)
 	combine(lanes, m.Answer, nil, before, noon)
 	m.Totals = &stats.Totals{Started: noon.Add(time.Second), Delivered: 5}
@@ -90,7 +90,7 @@ func TestAheadWithin(t *testing.T) {
 	for ahead, want := range map[time.Duration]uint64{
 		0: 50, 10 * time.Second: 55, 20 * time.Second: 60, 50 * time.Second: 330, time.Hour: 0,
 	} {
-		if got := a.within(noon.Add(ahead), time.Minute); got != want {
+		if got := a.dueWithin(noon.Add(ahead), time.Minute); got != want {
 			t.Errorf("%v on: got %d, want %d", ahead, got, want)
 		}
 	}

@@ -43,8 +43,8 @@ type Config struct {
 }
 
 const (
-	// mostQuestions is how many questions of viewers are asked at a time. Each is a connection.
-	mostQuestions = 4
+	// maxQuestions is how many questions of viewers are asked at a time. Each is a connection.
+	maxQuestions = 4
 	// questionTime is how long one may take, and waitTime how long it may wait for its turn.
 	questionTime, waitTime = 10 * time.Second, 3 * time.Second
 	// actTime is how long an action may take: thousands of letters.
@@ -70,7 +70,7 @@ type Page struct {
 func New(cfg Config) *Page {
 	p := &Page{
 		cfg: cfg, mux: http.NewServeMux(), files: embedded(), viewers: newViewers(),
-		questions: make(chan struct{}, mostQuestions), stopped: make(chan struct{}), origins: cfg.Access.origins(),
+		questions: make(chan struct{}, maxQuestions), stopped: make(chan struct{}), origins: cfg.Access.origins(),
 	}
 	p.mux.HandleFunc("GET /{$}", p.index)
 	p.mux.HandleFunc("GET /assets/{name}", p.asset)
@@ -79,7 +79,7 @@ func New(cfg Config) *Page {
 	p.mux.HandleFunc("GET /api/lines", p.lines)
 	p.mux.HandleFunc("GET /api/history", p.ask(p.history))
 	p.mux.HandleFunc("GET /api/ahead", p.ask(p.ahead))
-	for path, rows := range map[string]asks{
+	for path, rows := range map[string]question{
 		"pending": p.pending, "where": p.where, "timers": p.timers, "timer": p.timer, "schedules": p.schedules,
 		"retrying": p.retrying, "find": p.find,
 		"dead": p.dead, "letters": p.letters, "letter": p.letter, "targets": p.targets,

@@ -2,6 +2,8 @@ package page
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +17,8 @@ import (
 	"time"
 
 	"delaybroker/broker"
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/history"
@@ -146,6 +150,61 @@ func TestRowsAndActionsNeedTheirRights(t *testing.T) {
 	}
 }
 
+// Who sees rows sees headers and bodies only where that is allowed too. Findings name targets, and are rows.
+func TestBodiesNeedTheirRight(t *testing.T) {
+	for _, test := range []struct {
+		access            Access
+		content, findings int // 502 is past all gates: there is no NATS
+	}{
+		{Access{}, 403, 403},
+		{Access{OpenRows: true}, 403, 200},
+		{Access{Bodies: true}, 403, 403},
+		{Access{OpenRows: true, Bodies: true}, 502, 200},
+		{Access{Tokens: []Token{{"ann", secret}}, Bodies: true}, 401, 401},
+	} {
+		p := newPage(test.access)
+		for path, want := range map[string]int{"/api/content?number=1": test.content, "/api/findings": test.findings} {
+			if got := call(p, "GET", path, "").Code; got != want {
+				t.Errorf("%+v: %s: got %d, want %d", test.access, path, got, want)
+			}
+		}
+	}
+}
+
+// The frame that everybody gets has the numbers of findings and none of their words.
+func TestFindingsAreCounted(t *testing.T) {
+	now := time.Now()
+	found := Findings{Time: now, Findings: []doctor.Finding{
+		{Check: "targets", State: doctor.Warn, Detail: "orders.secret"}, {Check: "lanes", State: doctor.Critical},
+		{Check: "dead letters", State: doctor.Warn},
+	}}
+	if got, want := countsOf(found), (counts{Time: now, Critical: 1, Warnings: 2}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// A selection is bounded, and letters are edited one at a time: an edit of many would give all the same body.
+func TestActionsAreBounded(t *testing.T) {
+	many := action{Verb: "cancel", timerChoice: timerChoice{Timers: make([]timerRef, maxRows+1)}}
+	if _, err := planSelected(t.Context(), nil, &many); !errors.Is(err, errAsked) {
+		t.Errorf("%d timers: got %v, want %v", maxRows+1, err, errAsked)
+	}
+	edit := deadletter.Edit{Body: []byte("x")}
+	for name, choice := range map[string]letterChoice{
+		"a code": {Code: "bad_time", Edit: edit}, "a selection": {Numbers: []uint64{1, 2}, Edit: edit},
+	} {
+		a := action{Verb: "resend", letterChoice: choice}
+		if _, _, err := a.letterWork(new(inspect.Letters), true); !errors.Is(err, errAsked) {
+			t.Errorf("an edit of %s: got %v, want %v", name, err, errAsked)
+		}
+	}
+	one := action{Verb: "resend", letterChoice: letterChoice{Number: 1, Edit: edit}}
+	if _, line, err := one.letterWork(new(inspect.Letters), true); err != nil ||
+		line.String() != "delaybroker dead resend --id 1 --body '-'" {
+		t.Errorf("an edit of one letter: got %s, %v", line, err)
+	}
+}
+
 // Another page in the same browser can send nothing that acts, with or without a proxy before us.
 func TestOnlyOwnPageActs(t *testing.T) {
 	p := newPage(Access{Tokens: []Token{{"ann", secret}}, Actions: true, Hosts: []string{"ops.example"}})
@@ -181,9 +240,9 @@ func TestOnlyOwnPageActs(t *testing.T) {
 func TestTicketHolds(t *testing.T) {
 	now := time.Now()
 	ann, bob := Token{"ann", secret}, Token{"bob", secret + "b"}
-	all := aboutTimers{All: true}
-	d := deed{
-		Verb: "cancel", Target: "orders.>", aboutTimers: all, fixed: fixed{UpTo: 7, Count: 3, Until: now.Add(planTime)},
+	all := timerChoice{All: true}
+	d := action{
+		Verb: "cancel", Target: "orders.>", timerChoice: all, fixed: fixed{UpTo: 7, Count: 3, Until: now.Add(planTime)},
 	}
 	ticket, err := seal(d, ann)
 	if err != nil {
@@ -192,19 +251,19 @@ func TestTicketHolds(t *testing.T) {
 	if got, err := unseal(ticket, ann, now); err != nil || got.Target != d.Target || got.UpTo != d.UpTo {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	other, err := seal(deed{Verb: "cancel", Target: ">", aboutTimers: all, fixed: fixed{Until: d.Until}}, bob)
+	other, err := seal(action{Verb: "cancel", Target: ">", timerChoice: all, fixed: fixed{Until: d.Until}}, bob)
 	if err != nil {
 		t.Fatal(err)
 	}
 	forged, _, _ := strings.Cut(other, ".")
 	_, sum, _ := strings.Cut(ticket, ".")
-	for name, open := range map[string]func() (deed, error){
-		"by another":    func() (deed, error) { return unseal(ticket, bob, now) },
-		"too late":      func() (deed, error) { return unseal(ticket, ann, now.Add(planTime+1)) },
-		"another plan":  func() (deed, error) { return unseal(forged+"."+sum, ann, now) },
-		"no seal":       func() (deed, error) { return unseal(forged+".", ann, now) },
-		"nothing":       func() (deed, error) { return unseal("", ann, now) },
-		"not one of us": func() (deed, error) { return unseal("%%.%%", ann, now) },
+	for name, open := range map[string]func() (action, error){
+		"by another":    func() (action, error) { return unseal(ticket, bob, now) },
+		"too late":      func() (action, error) { return unseal(ticket, ann, now.Add(planTime+1)) },
+		"another plan":  func() (action, error) { return unseal(forged+"."+sum, ann, now) },
+		"no seal":       func() (action, error) { return unseal(forged+".", ann, now) },
+		"nothing":       func() (action, error) { return unseal("", ann, now) },
+		"not one of us": func() (action, error) { return unseal("%%.%%", ann, now) },
 	} {
 		if _, err := open(); !errors.Is(err, errTicket) {
 			t.Errorf("%s: got %v, want %v", name, err, errTicket)
@@ -220,7 +279,7 @@ func TestRequestsAreReadStrictly(t *testing.T) {
 		`{"verb":"cancel"} {"verb":"cancel"}`: "one JSON object",
 		`[]`:                                  "not understood",
 		``:                                    "not understood",
-		`{"verb":"` + strings.Repeat("x", mostAsked) + `"}`: "too large",
+		`{"verb":"` + strings.Repeat("x", maxRequest) + `"}`: "too large",
 	} {
 		w := call(p, "POST", "/api/plan", body, "Authorization", "Bearer "+secret, "Content-Type", "application/json")
 		if w.Code != 400 || !strings.Contains(w.Body.String(), want) {
@@ -275,15 +334,25 @@ func TestAssetsAreOurs(t *testing.T) {
 			t.Errorf("%s names a host", name)
 		}
 	}
-	if _, ok := embedded()["uPlot.LICENSE"]; !ok {
-		t.Error("the charts have no licence")
+	// doc.go names the versions of what is vendored; a change of the files has to be one of the version too.
+	for name, want := range map[string]string{
+		"uPlot.iife.min.js": "19c8d4c6ad88929a", "uPlot.min.css": "df630c6a8d6f8eea", "preact.mjs": "bdcbd9abdf2c77c5",
+	} {
+		if sum := sha256.Sum256(embedded()[name].data); hex.EncodeToString(sum[:8]) != want {
+			t.Errorf("%s is another version: %x", name, sum[:8])
+		}
+	}
+	for _, name := range []string{"uPlot.LICENSE", "preact.LICENSE"} {
+		if len(embedded()[name].data) == 0 {
+			t.Errorf("there is no %s", name)
+		}
 	}
 }
 
 func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPage(Access{OpenRows: true})
-		for range mostQuestions {
+		for range maxQuestions {
 			p.questions <- struct{}{}
 		}
 		began := time.Now()
@@ -311,11 +380,11 @@ func TestOutcomesInOrder(t *testing.T) {
 	all := store.Done{Matched: 11, Outcomes: map[timer.Outcome]int{
 		timer.Cancelled: 5, timer.TooLate: 1, timer.NotFound: 2, timer.Conflict: 2, timer.Unknown: 1,
 	}}
-	want := done{
+	want := result{
 		Sentence: "5 of 11 timers cancelled", Notes: []string{"2 conflict", "2 not_found", "1 too_late", "1 unknown"},
 	}
 	for range 20 {
-		if got := manyDone(deed{Verb: "cancel", fixed: fixed{Count: 11}}, all, nil); !reflect.DeepEqual(got, want) {
+		if got := manyDone(action{Verb: "cancel", fixed: fixed{Count: 11}}, all, nil); !reflect.DeepEqual(got, want) {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 	}

@@ -120,5 +120,5 @@ func (p *Page) ahead(ctx context.Context, i *inspect.Inspector, v url.Values) (a
 	if err != nil {
 		return nil, err
 	}
-	return aheadOf(f, look.By), nil
+	return newAhead(f, look.By), nil
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
 )
@@ -20,22 +21,22 @@ import (
 const (
 	// planTime is how long a plan holds.
 	planTime = 2 * time.Minute
-	// mostAsked is the largest request, in bytes.
-	mostAsked = 256 << 10
+	// maxRequest is the largest request, in bytes.
+	maxRequest = 256 << 10
 )
 
-// A deed is something that is done from the page.
-type deed struct {
+// A action is something that is done from the page.
+type action struct {
 	Verb   string `json:"verb"`             // cancel, move, fire; resend, remove; pause, resume
 	Target string `json:"target,omitempty"` // a pattern, for many timers, for letters and for pauses
-	aboutTimers
-	aboutLetters
+	timerChoice
+	letterChoice
 	fixed
 }
 
-// aboutTimers is which timers, one by its key or all that match, and when they are moved to: due after so long, or at a
+// timerChoice is which timers, one by its key or all that match, and when they are moved to: due after so long, or at a
 // time, or so much later.
-type aboutTimers struct {
+type timerChoice struct {
 	All        bool       `json:"all,omitempty"`
 	Timers     []timerRef `json:"timers,omitempty"` // those selected, instead of one
 	Key        string     `json:"key,omitempty"`
@@ -54,16 +55,17 @@ type timerRef struct {
 	Generation uint64 `json:"generation"`
 }
 
-// aboutLetters is which dead letters, and how they are resent.
-type aboutLetters struct {
-	Number     uint64   `json:"number,omitempty"`
-	Numbers    []uint64 `json:"numbers,omitempty"` // those selected, instead of one
-	Code       string   `json:"code,omitempty"`
-	Since      string   `json:"since,omitempty"`
-	To         string   `json:"to,omitempty"` // another target
-	Now        bool     `json:"now,omitempty"`
-	Unsealed   bool     `json:"unsealed,omitempty"`
-	DropExpiry bool     `json:"drop_expiry,omitempty"`
+// letterChoice is which dead letters, and how they are resent.
+type letterChoice struct {
+	Number     uint64          `json:"number,omitempty"`
+	Numbers    []uint64        `json:"numbers,omitempty"` // those selected, instead of one
+	Code       string          `json:"code,omitempty"`
+	Since      string          `json:"since,omitempty"`
+	To         string          `json:"to,omitempty"` // another target
+	Now        bool            `json:"now,omitempty"`
+	Unsealed   bool            `json:"unsealed,omitempty"`
+	DropExpiry bool            `json:"drop_expiry,omitempty"`
+	Edit       deadletter.Edit `json:"edit,omitzero"` // of one letter
 }
 
 // fixed is what the plan says, and not who asks for one.
@@ -87,24 +89,24 @@ type plan struct {
 
 // plan answers what an action would do.
 func (p *Page) plan(w http.ResponseWriter, r *http.Request, who Token) {
-	var d deed
-	if !read(w, r, &d) {
+	var a action
+	if !read(w, r, &a) {
 		return
 	}
-	d.fixed = fixed{}
-	p.seated(w, r, questionTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
-		work, err := workFor(d)
+	a.fixed = fixed{}
+	p.withSession(w, r, questionTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
+		does, err := operationFor(a)
 		if err != nil {
 			return nil, err
 		}
-		made, err := work.plan(ctx, i, &d)
+		made, err := does.plan(ctx, i, &a)
 		if err != nil {
 			return nil, err
 		}
-		made.Shell, made.Count = d.Shell, d.Count
-		if d.Count > 0 {
-			d.Until, d.Word = time.Now().Add(planTime), rand.Text()
-			made.Ticket, err = seal(d, who)
+		made.Shell, made.Count = a.Shell, a.Count
+		if a.Count > 0 {
+			a.Until, a.Word = time.Now().Add(planTime), rand.Text()
+			made.Ticket, err = seal(a, who)
 		}
 		return made, err
 	})
@@ -118,22 +120,22 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
 	if !read(w, r, &asked) {
 		return
 	}
-	d, err := unseal(asked.Ticket, who, time.Now())
+	a, err := unseal(asked.Ticket, who, time.Now())
 	if err != nil {
 		writeError(w, http.StatusConflict, err.Error())
 		return
 	}
-	work, err := workFor(d)
+	does, err := operationFor(a)
 	if err != nil {
 		writeError(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	log := p.cfg.Log.With("who", who.Name, "from", from(r), "verb", d.Verb, "does", d.Shell, "planned", d.Count)
+	log := p.cfg.Log.With("who", who.Name, "from", from(r), "verb", a.Verb, "does", a.Shell, "planned", a.Count)
 	log.Info("the page acts")
 	// Whoever goes away does not stop what was begun: it is bounded, and would be half done.
 	r = r.WithContext(context.WithoutCancel(r.Context()))
-	p.seated(w, r, actTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
-		done, err := work.act(ctx, i, d)
+	p.withSession(w, r, actTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
+		done, err := does.act(ctx, i, a)
 		log.Info("the page has acted", "did", done.Sentence, "err", err)
 		p.changed()
 		return done, err
@@ -142,7 +144,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
 
 // read reads a request of ours: one JSON object, and no field that does not exist.
 func read(w http.ResponseWriter, r *http.Request, into any) bool {
-	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostAsked))
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
 	body.DisallowUnknownFields()
 	err := body.Decode(into)
 	if err == nil {
@@ -157,8 +159,8 @@ func read(w http.ResponseWriter, r *http.Request, into any) bool {
 }
 
 // seal makes a ticket that only who planned can act on.
-func seal(d deed, who Token) (string, error) {
-	text, err := json.Marshal(d)
+func seal(a action, who Token) (string, error) {
+	text, err := json.Marshal(a)
 	if err != nil {
 		return "", err
 	}
@@ -172,14 +174,14 @@ func sum256(text []byte, who Token) []byte {
 	return h.Sum(nil)
 }
 
-func unseal(ticket string, who Token, now time.Time) (d deed, err error) {
+func unseal(ticket string, who Token, now time.Time) (a action, err error) {
 	code := base64.RawURLEncoding
 	body, sum, _ := strings.Cut(ticket, ".")
 	text, bad := code.DecodeString(body)
 	mac, worse := code.DecodeString(sum)
-	if bad != nil || worse != nil || !hmac.Equal(mac, sum256(text, who)) || json.Unmarshal(text, &d) != nil ||
-		now.After(d.Until) {
-		return deed{}, errTicket
+	if bad != nil || worse != nil || !hmac.Equal(mac, sum256(text, who)) || json.Unmarshal(text, &a) != nil ||
+		now.After(a.Until) {
+		return action{}, errTicket
 	}
-	return d, nil
+	return a, nil
 }

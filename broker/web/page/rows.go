@@ -9,26 +9,29 @@ import (
 	"time"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 )
 
 const (
-	// usualRows and mostRows are how many rows a table has.
-	usualRows, mostRows = 50, 200
-	// mostRead is how many headers a question reads.
-	mostRead = 100_000
+	// defaultRows and maxRows are how many rows a table has.
+	defaultRows, maxRows = 50, 200
+	// maxRuns is how many runs of a schedule are shown.
+	maxRuns = 10
+	// maxRead is how many headers a question reads.
+	maxRead = 100_000
 )
 
 // pending lists what waits, the first due first.
 func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	look := inspect.PendingLook{Most: mostRead, Find: v.Get("find")}
+	look := inspect.PendingLook{Most: maxRead, Find: v.Get("find")}
 	line := shell{"pending", "ls"}
 	var err error
 	if look.Target, err = target(v); err != nil {
 		return nil, err
 	}
-	if look.Limit, err = number(v, "limit", usualRows, mostRows); err != nil {
+	if look.Limit, err = number(v, "limit", defaultRows, maxRows); err != nil {
 		return nil, err
 	}
 	if look.After, err = border(v, "due_after"); err != nil {
@@ -63,7 +66,7 @@ func (p *Page) where(ctx context.Context, i *inspect.Inspector, v url.Values) (a
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errAsked, err)
 	}
-	w, err := i.Where(ctx, wanted, mostRead, func(uint64, uint64) {})
+	w, err := i.Where(ctx, wanted, maxRead, func(uint64, uint64) {})
 	return answer{shell{"where"}.words(v.Get("id")).String(), w}, err
 }
 
@@ -98,7 +101,7 @@ func timerFilter(v url.Values, line shell) (store.Filter, shell, error) {
 
 // timerPage reads how many timers are wanted, and from where on.
 func timerPage(v url.Values) (page store.Page, err error) {
-	if page.Limit, err = number(v, "limit", usualRows, mostRows); err != nil {
+	if page.Limit, err = number(v, "limit", defaultRows, maxRows); err != nil {
 		return page, err
 	}
 	page.After, err = whole(v, "after")
@@ -130,20 +133,36 @@ func (p *Page) timers(ctx context.Context, i *inspect.Inspector, v url.Values) (
 // timer shows what became of one timer.
 func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	w := store.Change{Request: timer.Request{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
-	a, err := doTimer(ctx, i, w)
-	return answer{shell{"timers", "show"}.words(w.Key, w.Target).String(), a}, err
+	shown := struct {
+		store.Answer
+		*inspect.Runs        // the last runs of a schedule; nil without a journal
+		Trouble       string `json:"trouble,omitempty"` // why there are none
+	}{}
+	var err error
+	line := shell{"timers", "show"}.words(w.Key, w.Target)
+	if shown.Answer, err = doTimer(ctx, i, w); err != nil || shown.Recurring == nil {
+		return answer{line.String(), shown}, err
+	}
+	line = shell{"schedules", "show"}.flag("--target", w.Target).words(w.Key)
+	runs, err := i.Runs(ctx, shown.Recurring.Series, maxRuns)
+	if err == nil {
+		shown.Runs = &runs
+	} else {
+		shown.Trouble = text.Printable(err.Error(), 300)
+	}
+	return answer{line.String(), shown}, nil
 }
 
 // retrying shows what targets refuse.
 func (p *Page) retrying(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	look := inspect.RetryLook{Most: mostRead, Progress: func(uint64, uint64) {}}
+	look := inspect.RetryLook{Most: maxRead, Progress: func(uint64, uint64) {}}
 	var err error
 	if look.Target, err = target(v); err != nil {
 		return nil, err
 	}
 	r, err := i.Retrying(ctx, look)
-	if len(r.Groups) > mostRows {
-		r.Groups = r.Groups[:mostRows]
+	if len(r.Groups) > maxRows {
+		r.Groups = r.Groups[:maxRows]
 	}
 	return answer{shell{"retrying"}.flag("--target", look.Target).String(), r}, err
 }

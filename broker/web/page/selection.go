@@ -18,21 +18,21 @@ var pastOfVerb = map[string]string{
 }
 
 // single is the action on one of the selected timers.
-func (d deed) single(t timerRef) deed {
-	d.Timers, d.Key, d.Target, d.Generation = nil, t.Key, t.Target, t.Generation
-	return d
+func (a action) single(t timerRef) action {
+	a.Timers, a.Key, a.Target, a.Generation = nil, t.Key, t.Target, t.Generation
+	return a
 }
 
 // planSelected looks at each selected timer. Those of which nothing can be done are left out.
-func planSelected(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error) {
-	if len(d.Timers) > mostRows || d.All {
-		return plan{}, fmt.Errorf("%w: select %d timers at most", errAsked, mostRows)
+func planSelected(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
+	if len(a.Timers) > maxRows || a.All {
+		return plan{}, fmt.Errorf("%w: select %d timers at most", errAsked, maxRows)
 	}
 	var made plan
 	var kept []timerRef
 	var lines []string
-	for _, t := range d.Timers {
-		one := d.single(t)
+	for _, t := range a.Timers {
+		one := a.single(t)
 		p, err := planTimers(ctx, i, &one)
 		if err != nil {
 			return plan{}, err
@@ -44,19 +44,19 @@ func planSelected(ctx context.Context, i *inspect.Inspector, d *deed) (plan, err
 		kept = append(kept, timerRef{t.Key, t.Target, one.Generation})
 		lines = append(lines, one.Shell)
 	}
-	d.Timers, d.Count, d.Shell = kept, uint64(len(kept)), strings.Join(lines, "\n")
-	made.Sentence = d.Verb + " " + counting(d.Count, "timer")
+	a.Timers, a.Count, a.Shell = kept, uint64(len(kept)), strings.Join(lines, "\n")
+	made.Sentence = a.Verb + " " + counting(a.Count, "timer")
 	return made, nil
 }
 
 // actSelected does what was planned, one timer after the other. An error ends it: what was done until then is told.
-func actSelected(ctx context.Context, i *inspect.Inspector, d deed) (done, error) {
+func actSelected(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
 	var all plan // for its notes
 	n := 0
-	for _, t := range d.Timers {
-		one, err := actTimers(ctx, i, d.single(t))
+	for _, t := range a.Timers {
+		one, err := actTimers(ctx, i, a.single(t))
 		if err != nil && n == 0 {
-			return done{}, err
+			return result{}, err
 		}
 		if err != nil {
 			all.note("then it failed: " + text.Printable(err.Error(), 300))
@@ -68,9 +68,9 @@ func actSelected(ctx context.Context, i *inspect.Inspector, d deed) (done, error
 			all.note(t.Key + ": " + one.Sentence)
 		}
 	}
-	return done{
-		Sentence: fmt.Sprintf("%d of %s %s", n, counting(d.Count, "timer"), pastOfVerb[d.Verb]), Notes: all.Notes,
-		Good: uint64(n) == d.Count,
+	return result{
+		Sentence: fmt.Sprintf("%d of %s %s", n, counting(a.Count, "timer"), pastOfVerb[a.Verb]), Notes: all.Notes,
+		Good: uint64(n) == a.Count,
 	}, nil
 }
 

@@ -25,7 +25,7 @@ type Target struct {
 // Flow is what the fleet delivers to a target, or to the targets of a pattern.
 type Flow struct {
 	stats.TargetAnswer
-	Limit  int    `json:"limit_per_second,omitempty"` // by DELAY_RATE, of each target and instance
+	Limit  int    `json:"limit_per_second,omitempty"` // by DELAY_RATE, of each target
 	Paused string `json:"paused,omitempty"`
 }
 
@@ -48,7 +48,7 @@ func (p *Page) targets(ctx context.Context, i *inspect.Inspector, _ url.Values) 
 	if err != nil && !errors.Is(err, inspect.ErrNoPauses) {
 		return nil, err
 	}
-	r, err := i.Retrying(ctx, inspect.RetryLook{Most: mostRead, Progress: func(uint64, uint64) {}})
+	r, err := i.Retrying(ctx, inspect.RetryLook{Most: maxRead, Progress: func(uint64, uint64) {}})
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (p *Page) flows(members []inspect.Member, paused []inspect.Pause) (flows []
 	}
 	flows = []Flow{}
 	for _, t := range stats.AddTargets(said...) {
-		if len(flows) == mostRows {
+		if len(flows) == maxRows {
 			break
 		}
 		flow := Flow{TargetAnswer: t, Paused: pauseOf(t.Target, paused)}
@@ -92,7 +92,7 @@ func (p *Page) refusing(r inspect.Retrying, paused []inspect.Pause) []*Target {
 	for _, g := range r.Groups {
 		t := byName[g.Target]
 		if t == nil {
-			if len(all) == mostRows {
+			if len(all) == maxRows {
 				break
 			}
 			t = &Target{Target: g.Target, Rate: p.rateOf(g.Target), Paused: pauseOf(g.Target, paused)}

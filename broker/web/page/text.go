@@ -18,7 +18,7 @@ const textTime = 5 * time.Second
 
 // text answers with the overview as plain text.
 func (p *Page) text(w http.ResponseWriter, r *http.Request) {
-	give(w, textTime)
+	extendDeadline(w, textTime)
 	o := p.once(r.Context())
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if _, err := w.Write([]byte(textOf(o))); err != nil {
@@ -38,14 +38,14 @@ func (p *Page) once(ctx context.Context) Overview {
 	}
 	ctx, cancel := context.WithTimeout(ctx, textTime)
 	defer cancel()
-	w := &watch{Page: p, rates: make(rates)}
+	w := &watch{Page: p, rates: make(lastTotals)}
 	select {
 	case p.questions <- struct{}{}:
 		defer func() { <-p.questions }()
 	case <-ctx.Done():
-		return w.overview(time.Now(), nil, "too many ask: only this instance is shown")
+		return w.overview(time.Now(), nil, "too many questions at a time: only this instance is shown")
 	}
-	by := seat{open: p.cfg.Open}
+	by := session{open: p.cfg.Open}
 	defer by.close()
 	members, trouble := by.fleet(ctx, broker.Asked{History: historyHour, Except: p.cfg.Engine.Instance()})
 	w.others = members

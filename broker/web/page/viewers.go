@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// mostViewers is how many may look at a time.
-	mostViewers = 64
+	// maxViewers is how many may look at a time.
+	maxViewers = 64
 	// writeTime is how long a frame may take to a viewer.
 	writeTime = 10 * time.Second
 	// reconnect is after how many milliseconds a browser comes again.
@@ -43,7 +43,7 @@ func newViewers() viewers {
 func (v *viewers) add() *viewer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.all) >= mostViewers {
+	if len(v.all) >= maxViewers {
 		return nil
 	}
 	one := &viewer{wake: make(chan struct{}, 1), frames: maps.Clone(v.last)}
@@ -110,7 +110,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	one := p.viewers.add()
 	if one == nil {
 		w.Header().Set("Retry-After", "10")
-		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%d look at it already", mostViewers))
+		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("too many viewers (%d)", maxViewers))
 		return
 	}
 	defer p.viewers.remove(one)

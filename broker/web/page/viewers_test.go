@@ -92,7 +92,7 @@ func TestSlowViewerMissesFrames(t *testing.T) {
 
 func TestViewersAreBounded(t *testing.T) {
 	p := newPage(Access{})
-	for range mostViewers {
+	for range maxViewers {
 		if p.viewers.add() == nil {
 			t.Fatal("refused too early")
 		}

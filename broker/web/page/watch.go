@@ -33,26 +33,26 @@ const (
 // A watch is what is known while somebody looks.
 type watch struct {
 	*Page
-	rates   rates
-	nudge   chan struct{} // one slot: look at the streams now, something was changed
+	rates   lastTotals
+	relook  chan struct{} // one slot: look at the streams now, something was changed
 	recheck chan struct{} // one slot: likewise for the findings
 	lateP50 *float64
 	lateP99 *float64
 
-	mu     sync.Mutex // guards what follows
-	latest Overview
-	ahead  *Ahead
-	dead   *uint64 // in the stream, when it was looked at
-	blind  string  // why the streams could not be looked at the last time
-	wrote  uint64  // how many the fleet had written by then
-	others []inspect.Member
-	found  Findings
+	mu        sync.Mutex // guards what follows
+	latest    Overview
+	ahead     *Ahead
+	dead      *uint64 // in the stream, when it was looked at
+	lookError string  // why the streams could not be looked at the last time
+	wrote     uint64  // how many the fleet had written by then
+	others    []inspect.Member
+	found     Findings
 }
 
 // produce makes frames until ctx ends, or nobody has looked for a while.
 func (p *Page) produce(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &watch{Page: p, rates: make(rates), nudge: make(chan struct{}, 1), recheck: make(chan struct{}, 1)}
+	w := &watch{Page: p, rates: make(lastTotals), relook: make(chan struct{}, 1), recheck: make(chan struct{}, 1)}
 	w.found.Findings = []doctor.Finding{}
 	p.watched.Store(w)
 	var looking sync.WaitGroup
@@ -64,7 +64,7 @@ func (p *Page) produce(ctx context.Context) {
 		looking.Wait()
 		p.viewers.forget()
 	}()
-	asker := seat{open: p.cfg.Open}
+	asker := session{open: p.cfg.Open}
 	defer asker.close()
 	tick := time.NewTicker(stateEvery)
 	defer tick.Stop()
@@ -119,12 +119,13 @@ func (w *watch) overview(now time.Time, others []inspect.Member, trouble string)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.others = others
-	o.Trouble = strings.Join(slices.DeleteFunc([]string{o.Trouble, w.blind}, func(s string) bool { return s == "" }), "; ")
+	troubles := slices.DeleteFunc([]string{o.Trouble, w.lookError}, func(s string) bool { return s == "" })
+	o.Trouble = strings.Join(troubles, "; ")
 	if w.dead != nil {
-		o.Numbers.Dead = new(*w.dead + sinceThen(dead(own, others), w.wrote))
+		o.Numbers.Dead = new(*w.dead + growth(deadLetters(own, others), w.wrote))
 	}
 	if o.Ahead = w.ahead; o.Ahead != nil {
-		o.Numbers.Minute = new(o.Ahead.within(now, time.Minute))
+		o.Numbers.Minute = new(o.Ahead.dueWithin(now, time.Minute))
 		o.Numbers.Overdue = new(uint64(0))
 		if o.Numbers.Oldest >= 1 { // below, it is being delivered
 			o.Numbers.Overdue = new(o.Ahead.Overdue.Messages)
@@ -134,7 +135,7 @@ func (w *watch) overview(now time.Time, others []inspect.Member, trouble string)
 	return o
 }
 
-func sinceThen(now, then uint64) uint64 { return now - min(now, then) }
+func growth(now, then uint64) uint64 { return now - min(now, then) }
 
 // describe adds what this instance knows of itself.
 func (p *Page) describe(o *Overview, trouble string) {
@@ -154,7 +155,7 @@ func (p *Page) describe(o *Overview, trouble string) {
 
 // lookOn looks at the streams until ctx ends.
 func (w *watch) lookOn(ctx context.Context) {
-	looker := seat{open: w.cfg.Open}
+	looker := session{open: w.cfg.Open}
 	defer looker.close()
 	for {
 		began := time.Now()
@@ -164,7 +165,7 @@ func (w *watch) lookOn(ctx context.Context) {
 		case <-ctx.Done():
 			pause.Stop()
 			return
-		case <-w.nudge:
+		case <-w.relook:
 			pause.Stop()
 		case <-pause.C:
 		}
@@ -172,7 +173,7 @@ func (w *watch) lookOn(ctx context.Context) {
 }
 
 // look counts dead letters, and forecasts an hour.
-func (w *watch) look(ctx context.Context, by *seat) {
+func (w *watch) look(ctx context.Context, by *session) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	i, err := by.take(ctx)
@@ -181,7 +182,7 @@ func (w *watch) look(ctx context.Context, by *seat) {
 	}
 	own := w.cfg.Engine.AnswerOf(w.cfg.Engine.Status())
 	w.mu.Lock()
-	wrote := dead(own, w.others)
+	wrote := deadLetters(own, w.others)
 	w.mu.Unlock()
 	v, err := i.Look(ctx, 0)
 	if err != nil {
@@ -196,18 +197,18 @@ func (w *watch) look(ctx context.Context, by *seat) {
 		w.failed(by, err)
 		return
 	}
-	ahead := aheadOf(f, time.Minute)
+	ahead := newAhead(f, time.Minute)
 	w.mu.Lock()
-	w.ahead, w.blind = ahead, ""
+	w.ahead, w.lookError = ahead, ""
 	w.mu.Unlock()
 	w.send("ahead", ahead)
 }
 
 // failed notes why a look has failed. What was known before stays.
-func (w *watch) failed(by *seat, err error) {
+func (w *watch) failed(by *session, err error) {
 	by.close()
 	w.mu.Lock()
-	w.blind = "the streams cannot be looked at: " + why(err)
+	w.lookError = "the streams cannot be looked at: " + explain(err)
 	w.mu.Unlock()
 }
 
@@ -217,7 +218,7 @@ func (p *Page) changed() {
 	if w == nil {
 		return
 	}
-	for _, again := range []chan struct{}{w.nudge, w.recheck} {
+	for _, again := range []chan struct{}{w.relook, w.recheck} {
 		select {
 		case again <- struct{}{}:
 		default:

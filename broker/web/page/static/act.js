@@ -88,17 +88,19 @@ async function edit(a, done) {
   show(named(a), el("form", {
     onsubmit: (e) => {
       e.preventDefault();
-      const given = new FormData(e.target), deed = { ...a.deed, verb: "resend", ...said(e.target, "resend") };
-      delete deed.headers;
-      delete deed.body;
+      const given = new FormData(e.target), { headers, body, ...rest } = said(e.target, "resend");
       const after = given.get("headers").split("\n").map((l) => l.trim()).filter(Boolean), before = own.split("\n").filter(Boolean);
       const nameOf = (line) => line.split(":")[0].trim();
-      const names = new Set(after.filter((l) => !before.includes(l)).map(nameOf));
-      deed.set_headers = after.filter((l) => names.has(nameOf(l)));
-      deed.drop_headers = [...new Set(before.map(nameOf))].filter((n) => !after.some((l) => nameOf(l) === n));
-      const body = given.get("body");
-      if (whole && body.replaceAll("\r\n", "\n") !== text.replaceAll("\r\n", "\n")) deed.set_body = body;
-      plan({ ...a, verb: "resend" }, deed, done);
+      const linesOf = (lines, name) => lines.filter((l) => nameOf(l) === name), same = (name) => String(linesOf(before, name)) === String(linesOf(after, name));
+      const names = [...new Set([...before, ...after].map(nameOf))].filter((name) => !same(name)), edit = { drop: [], set: {} };
+      for (const name of names) {
+        const values = linesOf(after, name).map((l) => l.slice(l.indexOf(":") + 1).trim());
+        if (values.length > 0) edit.set[name] = values;
+        else edit.drop.push(name);
+      }
+      const written = given.get("body")?.replaceAll("\r\n", "\n");
+      if (whole && written !== text.replaceAll("\r\n", "\n")) edit.body = base64(written);
+      plan({ ...a, verb: "resend" }, { ...a.deed, ...rest, verb: "resend", edit }, done);
     },
   }, el("p", { class: "quiet" }, "The letter stays as it is until the new message is acknowledged."),
   el("label", {}, "Headers, one in a line; a line that is left out drops the header",
@@ -108,6 +110,8 @@ async function edit(a, done) {
   resendFields(), foot(close("Keep"), el("button", { class: "main" }, "Next: preview"))));
   $("dialog").querySelector("textarea").focus();
 }
+
+const base64 = (text) => btoa(Array.from(new TextEncoder().encode(text), (b) => String.fromCharCode(b)).join(""));
 
 function failed(title, err) {
   show(title, el("p", { class: "bad wide", role: "alert" }, err.message), foot(close()));

@@ -3,7 +3,7 @@
 import { el, facts, to, tokens } from "./dom.js";
 import { access } from "./api.js";
 import { buttons } from "./act.js";
-import { count } from "./format.js";
+import { count, span } from "./format.js";
 import { brief, exactly, moment, when } from "./time.js";
 import { asking, dueFields, limitField, more, targetField } from "./view.js";
 import { table } from "./table.js";
@@ -75,11 +75,25 @@ export const schedules = asking({
 // A planned time. What the clocks of its own zone show then is its title.
 const next = (n) => el("time", { class: "next", datetime: n.at, title: n.clock }, brief(n.at), n.clocks_changed_seconds && el("span", { class: "warn" }, " (clocks changed)"));
 
+// The last runs of a schedule, as the journal has them.
+const runs = (t) => [el("h2", {}, "Last runs"), t.trouble ? el("p", { class: "quiet" }, t.trouble) : table({
+  rows: t.runs, nothing: "The journal has no run yet.", id: (r) => r.id, label: (r) => `run ${r.round}`,
+  columns: [
+    { name: "Round", kind: "n", cell: (r) => (r.round ? count(r.round) : "–"), sort: (r) => r.round },
+    { name: "Due", kind: "tight", cell: (r) => when(r.due), sort: (r) => r.due },
+    { name: "Outcome", kind: "tight", cell: (r) => el("span", { class: "chip " + (r.outcome === "delivered" ? "good" : "bad") }, r.outcome), sort: (r) => r.outcome },
+    { name: "Late by", kind: "n", cell: (r) => span(r.late_seconds), sort: (r) => r.late_seconds },
+    { name: "Attempts", kind: "n", cell: (r) => count(r.attempts), sort: (r) => r.attempts },
+    { name: "Message", cell: (r) => to(r.id, "where", { id: r.id }) },
+    { name: "Reason", cell: (r) => el("span", { class: "wide" }, r.reason || "–") },
+  ],
+}), t.runs && !t.runs_complete && el("p", { class: "quiet" }, "The journal is not complete: a run may be missing.")];
+
 export const timer = withContent(asking({
   title: "One timer", about: "Its state, as long as its history is kept.", path: "timer",
   draw: (t, _, again) => [el("div", { class: "card" }, facts([
     ["Key", t.key], ["Target", t.target], ["State", t.became ? `${t.outcome} (${t.became})` : t.outcome], ["Due", exactly(t.due)],
     ["Recurs", recurs(t)], ["Generation", t.generation && String(t.generation)], ["Reason", t.why], ["As of", moment(t.at)],
-  ]), timerButtons(t, again))],
+  ]), timerButtons(t, again)), t.recurring && runs(t)],
 }), (params) => ({ key: params.key, target: params.target }));
 

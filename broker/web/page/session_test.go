@@ -16,7 +16,8 @@ func TestMissingRightNamesThePagesUser(t *testing.T) {
 		fmt.Errorf("ask: %w: Publish to x", nats.ErrPermissionViolation): true,
 		errors.New("no leader"): false,
 	} {
-		if said := why(err); strings.Contains(said, "DELAY_HTTP_CONTEXT") != want || !strings.HasPrefix(said, err.Error()) {
+		said := explain(err)
+		if strings.Contains(said, "DELAY_HTTP_CONTEXT") != want || !strings.HasPrefix(said, err.Error()) {
 			t.Errorf("%v: got %q; the setting named: want %v", err, said, want)
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"delaybroker/broker/text"
 )
 
-// A seat is a connection to ask on, opened when it is needed. After an error it is opened anew.
-type seat struct {
+// A session is a connection to ask on, opened when it is needed. After an error it is opened anew.
+type session struct {
 	open func(ctx context.Context) (*inspect.Inspector, error)
 	by   *inspect.Inspector // nil: not open
 }
 
-func (s *seat) take(ctx context.Context) (*inspect.Inspector, error) {
+func (s *session) take(ctx context.Context) (*inspect.Inspector, error) {
 	if s.by != nil && s.by.Conn.IsConnected() {
 		return s.by, nil
 	}
@@ -31,15 +31,15 @@ func (s *seat) take(ctx context.Context) (*inspect.Inspector, error) {
 	return i, nil
 }
 
-func (s *seat) close() {
+func (s *session) close() {
 	if s.by != nil {
 		s.by.Close()
 		s.by = nil
 	}
 }
 
-// why is an error for who looks at the page. What the page's user may not do is settled by another user.
-func why(err error) string {
+// explain is an error for who looks at the page. What the page's user may not do is settled by another user.
+func explain(err error) string {
 	said := text.Printable(err.Error(), 300)
 	if errors.Is(err, nats.ErrPermissionViolation) {
 		said += "; grant it to the page's user, or set DELAY_HTTP_CONTEXT (page.conf has the rights)"
@@ -48,7 +48,7 @@ func why(err error) string {
 }
 
 // fleet asks all instances, or says why only this one is known.
-func (s *seat) fleet(ctx context.Context, more broker.Asked) ([]inspect.Member, string) {
+func (s *session) fleet(ctx context.Context, more broker.Asked) ([]inspect.Member, string) {
 	i, err := s.take(ctx)
 	if err != nil {
 		return nil, "only this instance is shown: " + text.Printable(err.Error(), 300)
@@ -56,7 +56,7 @@ func (s *seat) fleet(ctx context.Context, more broker.Asked) ([]inspect.Member, 
 	members, err := i.Fleet(ctx, more)
 	if err != nil {
 		s.close()
-		return members, "the other instances cannot be asked: " + why(err)
+		return members, "the other instances cannot be asked: " + explain(err)
 	}
 	return members, ""
 }

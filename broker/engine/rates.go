@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"hash/fnv"
+
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+)
+
+// This file makes a rate hold for all instances together. What a rate counts together (see deliver.Limits) has a home:
+// one of the shortest levels, by a hash. Only the instance that owns the home sends these messages, at the turns that it
+// gives them. Another instance moves what is due into the home, at whose end it is read at once. So one instance counts,
+// in whatever lanes the messages are, and no instance asks another one, or JetStream, for a turn.
+//
+//	messages below the rate    one publish and one read more, where another instance has the home
+//	messages above it          likewise once more, where another instance has the level in which they wait for the turn
+//	one instance               nothing more
+//
+// What was rejected: to divide the rate by the number of instances halves the rate of a target whose messages are all
+// in one lane. Shares by demand exceed the rate, or fall short of it, whenever the demand moves between lanes, as it
+// does each time that another level becomes due.
+
+// maxHome is the longest level that can be a home: it is always read as soon as something is stored there.
+const maxHome = readAhead
+
+// homesOf returns the levels of a ladder that can be homes.
+func homesOf(ladder levels.Ladder) (homes []levels.Level) {
+	for _, l := range ladder.Levels() {
+		if l.Delay <= maxHome {
+			homes = append(homes, l)
+		}
+	}
+	return homes
+}
+
+// home returns the home of a message; ok is false if the message has no rate, or no level can be a home.
+func (p plan) home(r message.Request) (home levels.Level, ok bool) {
+	bucket, interval := p.limits.Bucket(r.Target, r.RateKey)
+	if interval == 0 || len(p.homes) == 0 {
+		return levels.Level{}, false
+	}
+	h := fnv.New32a()
+	h.Write([]byte(bucket))
+	return p.homes[h.Sum32()%uint32(len(p.homes))], true
+}
+
+// fireAtHome sends a message that is due to its target, or to its home if another instance gives the turns. What the
+// home does not take is sent from here, at turns of this instance.
+func fireAtHome(p plan, m moment, f *flight) step {
+	home, ok := p.home(f.request)
+	if !ok || f.refused == home.Name || m.works(home) {
+		return step{kind: fire}
+	}
+	return step{kind: hop, level: home}
+}

@@ -1,0 +1,66 @@
+package link
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/jsapi"
+)
+
+const (
+	// refusedFor is how long a refusal is remembered. What a broker needs it asks for again within seconds, so a refusal
+	// that is older says that the right was granted since.
+	refusedFor = 2 * time.Minute
+	// maxRefusals bounds what is remembered. The oldest goes first.
+	maxRefusals = 32
+)
+
+// A Refusal is a right that the server denied to a connection.
+type Refusal struct {
+	Link  string    `json:"link"`  // "read", "write", "deliver" or "control"
+	Right string    `json:"right"` // in the server's words: Publish to delaysys.owners.table
+	At    time.Time `json:"at"`    // the last time
+}
+
+// Refusals are the rights that the server denied lately. The zero value is none. All methods may be called at any time.
+type Refusals struct {
+	mu  sync.Mutex
+	all []Refusal // the newest last
+}
+
+// Note remembers an asynchronous error of a connection, if it is a refusal.
+func (r *Refusals) Note(link string, now time.Time, err error) {
+	right, ok := jsapi.Refused(err)
+	if !ok {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = slices.DeleteFunc(r.all, func(a Refusal) bool { return a.Link == link && a.Right == right })
+	r.all = append(r.all, Refusal{link, right, now})
+	r.all = r.all[max(0, len(r.all)-maxRefusals):]
+}
+
+// Lately are the refusals of the last minutes.
+func (r *Refusals) Lately(now time.Time) []Refusal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.all), func(a Refusal) bool { return now.Sub(a.At) > refusedFor })
+}
+
+// Each calls f with each connection, once for one that has several purposes, and the first of its names.
+func (l Links) Each(f func(name string, nc *nats.Conn)) {
+	var seen []*nats.Conn
+	for _, of := range []struct {
+		name string
+		conn *nats.Conn
+	}{{"control", l.Control}, {"read", l.Read}, {"write", l.Write}, {"deliver", l.Deliver}} {
+		if !slices.Contains(seen, of.conn) {
+			seen = append(seen, of.conn)
+			f(of.name, of.conn)
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
+	"delaybroker/levels"
+)
+
+// operation is how a verb is planned, and done.
+type operation struct {
+	plan func(ctx context.Context, i *inspect.Inspector, a *action) (plan, error)
+	act  func(ctx context.Context, i *inspect.Inspector, a action) (result, error)
+}
+
+// result is what came of an action.
+type result struct {
+	Sentence string   `json:"sentence"`
+	Notes    []string `json:"notes,omitempty"`
+	Good     bool     `json:"good"` // all that was planned was done
+}
+
+// operationFor finds how a action is done. A pause is one of a target, or of a timer that recurs.
+func operationFor(a action) (operation, error) {
+	ofTimer := a.Key != "" || len(a.Timers) > 0
+	switch verb := a.Verb; {
+	case len(a.Timers) > 0 && slices.Contains([]string{"cancel", "move", "fire", "pause", "resume"}, verb):
+		return operation{planSelected, actSelected}, nil
+	case verb == "cancel", verb == "move", verb == "fire", ofTimer && (verb == "pause" || verb == "resume"):
+		return operation{planTimers, actTimers}, nil
+	case verb == "resend", verb == "remove":
+		return operation{planLetters, actLetters}, nil
+	case verb == "pause", verb == "resume":
+		return operation{planPause, actPause}, nil
+	}
+	return operation{}, fmt.Errorf("%w: verb %q", errAsked, a.Verb)
+}
+
+// counting is a number of things.
+func counting(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.FormatUint(n, 10) + " " + what + "s"
+}
+
+// change is what a action wants of one timer.
+func (a action) change() (w store.Change, err error) {
+	w = store.Change{Key: a.Key, Target: a.Target}
+	w.Verb, w.Generation, w.ID = timer.Verb(a.Verb), a.Generation, a.Word
+	if w.Verb != timer.Move {
+		return w, nil
+	}
+	switch {
+	case a.In != "" && a.At == "" && a.By == "":
+		w.For = a.In
+		_, err = levels.ParseDuration(a.In)
+	case a.At != "" && a.In == "" && a.By == "":
+		w.Until, err = time.Parse(time.RFC3339Nano, a.At)
+	case a.By != "" && a.In == "" && a.At == "":
+		w.By, err = store.ParseShift(a.By)
+	default:
+		return w, fmt.Errorf("%w: move it to when? one of in, at and by", errAsked)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errAsked, err)
+	}
+	return w, err
+}
+
+// when are the flags for the time of a move.
+func (a action) when(line shell) shell {
+	if a.Verb != string(timer.Move) {
+		return line
+	}
+	return line.flag("--in", a.In).flag("--at", a.At).flag("--by", a.By)
+}
+
+// planTimers looks at one timer, or counts many.
+func planTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
+	w, err := a.change()
+	if err != nil {
+		return plan{}, err
+	}
+	if a.All {
+		return planManyTimers(ctx, i, a)
+	}
+	got, err := doTimer(ctx, i, store.Change{Request: timer.Request{Verb: timer.Get}, Key: a.Key, Target: a.Target})
+	if err != nil {
+		return plan{}, err
+	}
+	if w.Generation > 0 && w.Generation != got.Generation {
+		return plan{Sentence: "the timer was set again since you looked: update the rows"}, nil
+	}
+	if got.Outcome != timer.Pending && got.Outcome != timer.Paused {
+		return plan{Sentence: fmt.Sprintf("the timer is %s: nothing can be done", got.Outcome)}, nil
+	}
+	a.Generation, a.Count, a.Shell = got.Generation, 1, a.timerLine(got)
+	due := "due " + text.Moment(got.Due)
+	if got.Outcome == timer.Paused {
+		due = "paused"
+	}
+	return plan{Sentence: fmt.Sprintf("%s 1 timer: %s to %s, %s", a.Verb, a.Key, a.Target, due)}, nil
+}
+
+// timerLine is the line of a shell that does it. Of what recurs, a generation lasts for a round only.
+func (a action) timerLine(got store.Answer) string {
+	verb := timer.Verb(a.Verb)
+	if got.Recurring == nil || verb == timer.Move {
+		line := shell{"timers", a.Verb}.flag("--generation", strconv.FormatUint(got.Generation, 10))
+		return a.when(line).words(a.Key, a.Target).String()
+	}
+	name := a.Verb
+	if verb == timer.Cancel {
+		name = "rm"
+	}
+	return shell{"schedules", name}.flag("--target", a.Target).words(a.Key).String()
+}
+
+// bulk is a action for many timers, as far as it was planned.
+func (a action) bulk() (b store.Bulk, line shell, err error) {
+	b = store.Bulk{Verb: timer.Verb(a.Verb), Page: store.Page{UpTo: a.UpTo, Limit: store.MaxLimit}}
+	if b.Verb == timer.Move {
+		if b.By, err = store.ParseShift(a.By); err != nil {
+			return b, nil, fmt.Errorf("%w: by: %w", errAsked, err)
+		}
+	}
+	b.Filter, line, err = timerFilter(url.Values{
+		"target": {a.Target}, "key": {a.Key}, "due_after": {a.DueAfter}, "due_before": {a.DueBefore},
+	}, shell{"timers", a.Verb, "--all"})
+	return b, a.when(line), err
+}
+
+// doTimer asks for one timer, or changes it. If the server refuses that, the refusal is the error.
+func doTimer(ctx context.Context, i *inspect.Inspector, w store.Change) (store.Answer, error) {
+	got, err := i.Timers().Do(ctx, w)
+	if err == nil && got.Outcome == timer.Unknown {
+		err = inspect.Forbidden(ctx)
+	}
+	return got, err
+}
+
+func planManyTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
+	switch {
+	case a.Verb == string(timer.Fire):
+		return plan{}, fmt.Errorf("%w: timers are fired one by one", errAsked)
+	case a.Target == "":
+		return plan{}, fmt.Errorf("%w: to which target? > is every one", errAsked)
+	case a.Verb == string(timer.Move) && a.By == "":
+		return plan{}, fmt.Errorf("%w: many are moved by a duration, as in +5m", errAsked)
+	}
+	b, line, err := a.bulk()
+	if err != nil {
+		return plan{}, err
+	}
+	// A duration counts from now, and not from when it is done.
+	a.DueAfter, a.DueBefore = exactly(b.Filter.DueFrom), exactly(b.Filter.DueTo)
+	b.DryRun = true
+	all, err := eachPage(ctx, i.Timers(), b)
+	if err != nil {
+		return plan{}, err
+	}
+	a.UpTo, a.Count, a.Shell = all.UpTo, uint64(all.Matched-all.Refused), line.String()
+	made := plan{Sentence: a.Verb + " " + counting(a.Count, "timer")}
+	if all.Refused > 0 {
+		made.Notes = append(made.Notes, refusedOf(all))
+	}
+	return made, nil
+}
+
+// exactly is a time as it is read again; empty for none.
+func exactly(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return text.Moment(t)
+}
+
+// eachPage goes through all pages.
+func eachPage(ctx context.Context, timers *store.Timers, b store.Bulk) (all store.Done, err error) {
+	for {
+		page, err := timers.Bulk(ctx, b)
+		if err != nil {
+			return all, err
+		}
+		all.Add(page)
+		if refused := inspect.Forbidden(ctx); refused != nil {
+			return all, refused
+		}
+		if page.Next == 0 || ctx.Err() != nil {
+			return all, nil
+		}
+		b.Page.After, b.Page.UpTo = page.Next, page.UpTo
+	}
+}
+
+// actTimers does what was planned.
+func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
+	if a.All {
+		b, _, err := a.bulk()
+		if err != nil {
+			return result{}, err
+		}
+		all, err := eachPage(ctx, i.Timers(), b)
+		if err != nil && (all.Matched == 0 || all.Outcomes[timer.Unknown] == all.Matched) {
+			return result{}, err
+		}
+		return manyDone(a, all, err), nil
+	}
+	w, err := a.change()
+	if err != nil {
+		return result{}, err
+	}
+	got, err := doTimer(ctx, i, w)
+	if err != nil {
+		return result{}, err
+	}
+	said := result{Sentence: string(got.Outcome)}
+	switch got.Outcome {
+	case timer.Paused:
+		said = result{Sentence: "paused: it does not fire until it is resumed", Good: true}
+	case timer.Pending:
+		said = result{Sentence: "resumed: due " + text.Moment(got.Due), Good: true}
+	case timer.Cancelled:
+		said = result{Sentence: "cancelled: it will not be delivered", Good: true}
+	case timer.Moved:
+		said = result{Sentence: "moved: due " + text.Moment(got.Due), Good: true}
+	case timer.Fired:
+		said = result{Sentence: "fired", Good: true}
+	case timer.TooLate:
+		said.Sentence = "too late: it has fired"
+	}
+	if got.Why != "" {
+		said.Notes = append(said.Notes, got.Why)
+	}
+	return said, nil
+}
+
+// refusedOf says how many timers were refused, or would be.
+func refusedOf(all store.Done) string {
+	return text.Printable(fmt.Sprintf("%d refused, the first: %s", all.Refused, all.Why), 600)
+}
+
+func manyDone(a action, all store.Done, err error) result {
+	good := map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[timer.Verb(a.Verb)]
+	said := result{
+		Sentence: fmt.Sprintf("%d of %s %s", all.Outcomes[good], counting(a.Count, "timer"), good),
+		Good:     err == nil && uint64(all.Outcomes[good]) == a.Count,
+	}
+	for _, what := range slices.Sorted(maps.Keys(all.Outcomes)) {
+		if what != good {
+			said.Notes = append(said.Notes, fmt.Sprintf("%d %s", all.Outcomes[what], what))
+		}
+	}
+	if all.Refused > 0 {
+		said.Notes = append(said.Notes, refusedOf(all))
+	}
+	if err != nil {
+		said.Notes = append(said.Notes, "then it failed: "+err.Error())
+	} else if all.Next > 0 {
+		said.Notes = append(said.Notes, "there was no time for more: plan the rest")
+	}
+	for n, note := range said.Notes {
+		said.Notes[n] = text.Printable(strings.TrimSpace(note), 600)
+	}
+	return said
+}

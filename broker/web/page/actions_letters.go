@@ -1,0 +1,122 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/text"
+)
+
+// letterWork is what a action does to letters, and which. Dry does nothing, and says what would be done.
+func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.LetterWork, shell, error) {
+	v := url.Values{"target": {a.Target}, "code": {a.Code}, "since": {a.Since}}
+	for _, n := range append([]uint64{a.Number}, a.Numbers...) {
+		if n > 0 {
+			v.Add("number", strconv.FormatUint(n, 10))
+		}
+	}
+	f, line, err := letterFilter(v, letters.Asked)
+	if err != nil {
+		return nil, nil, err
+	}
+	if f.All() {
+		return nil, nil, fmt.Errorf("%w: which letters? a number, a code, a target or since when", errAsked)
+	}
+	if !a.Edit.None() && (a.Number == 0 || a.Verb != "resend") {
+		return nil, nil, fmt.Errorf("%w: one letter is edited at a time, and resent", errAsked)
+	}
+	f.Until = a.Before
+	if a.Verb == "remove" {
+		return letters.Removing(f, dry), append(shell{"dead", "rm"}, line...), nil
+	}
+	line = line.flag("--to", a.To)
+	for _, flag := range []struct {
+		name string
+		set  bool
+	}{{"--now", a.Now}, {"--unsealed", a.Unsealed}, {"--drop-expiry", a.DropExpiry}} {
+		if flag.set {
+			line = append(line, flag.name)
+		}
+	}
+	line = line.flag("--drop-header", strings.Join(a.Edit.Drop, ","))
+	for _, name := range slices.Sorted(maps.Keys(a.Edit.Set)) {
+		for _, value := range a.Edit.Set[name] {
+			line = line.flag("--header", name+": "+value)
+		}
+	}
+	if a.Edit.Body != nil {
+		line = line.flag("--body", "-") // on standard input
+	}
+	change := deadletter.Change{
+		Target: a.To, AtOnce: a.Now, Unsealed: a.Unsealed, DropExpiry: a.DropExpiry, Edit: a.Edit,
+	}
+	return letters.Resending(f, change, dry), append(shell{"dead", "resend"}, line...), nil
+}
+
+func planLetters(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
+	letters, err := i.Letters(ctx)
+	if err != nil {
+		return plan{}, err
+	}
+	if problem := i.Policy().CheckTarget(a.To); a.To != "" && problem != nil {
+		return plan{}, fmt.Errorf("%w: to: %s", errAsked, problem.Sentence)
+	}
+	a.Before = letters.Asked.UTC()
+	w, line, err := a.letterWork(letters, true)
+	if err != nil {
+		return plan{}, err
+	}
+	outcomes, err := letters.Work(ctx, ctx, w)
+	if err != nil {
+		return plan{}, err
+	}
+	n, notes := outcome(outcomes, w.Did)
+	a.Count, a.Shell = n, line.String()
+	return plan{Sentence: a.Verb + " " + counting(n, "dead letter"), Notes: notes}, nil
+}
+
+// outcome is how many letters were done, and what became of the others.
+func outcome(all []inspect.LetterOutcome, did string) (n uint64, notes []string) {
+	for _, o := range all {
+		switch {
+		case o.Did == did:
+			n += uint64(o.Letters)
+		case o.Why != "":
+			notes = append(notes, fmt.Sprintf("%d %s: %s", o.Letters, o.Did, text.Printable(o.Why, 600)))
+		default:
+			notes = append(notes, fmt.Sprintf("%d %s", o.Letters, o.Did))
+		}
+	}
+	return n, notes
+}
+
+func actLetters(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
+	letters, err := i.Letters(ctx)
+	if err != nil {
+		return result{}, err
+	}
+	w, _, err := a.letterWork(letters, false)
+	if err != nil {
+		return result{}, err
+	}
+	outcomes, err := letters.Work(ctx, ctx, w)
+	n, notes := outcome(outcomes, w.Did)
+	if err != nil && n == 0 {
+		return result{}, err
+	}
+	said := result{
+		Sentence: fmt.Sprintf("%d of %s %s", n, counting(a.Count, "dead letter"), w.Did), Notes: notes,
+		Good: err == nil && n == a.Count,
+	}
+	if err != nil {
+		said.Notes = append(said.Notes, "then it failed: "+text.Printable(err.Error(), 600))
+	}
+	return said, nil
+}

@@ -1,0 +1,63 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/pause"
+	"delaybroker/broker/text"
+)
+
+func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
+	if err := checkPattern(a.Target); err != nil {
+		return plan{}, err
+	}
+	a.Shell = shell{a.Verb}.words(a.Target).String()
+	all, err := i.Pauses(ctx)
+	if err != nil {
+		return plan{}, err
+	}
+	at := slices.IndexFunc(all, func(one inspect.Pause) bool { return one.Pattern == a.Target })
+	if a.Verb == "resume" {
+		if at < 0 || all[at].State != pause.Paused {
+			return plan{Sentence: "the pattern is not paused; resume exactly the pattern that was paused"}, nil
+		}
+		a.Count = 1
+		return plan{Sentence: fmt.Sprintf("resume %s: %s that wait go out", a.Target,
+			counting(*all[at].Waiting, "message"))}, nil
+	}
+	if at >= 0 && all[at].State == pause.Paused {
+		return plan{Sentence: "the pattern is already paused"}, nil
+	}
+	f, err := i.Ahead(ctx, inspect.AheadLook{For: time.Hour, By: time.Hour, Target: a.Target, Most: aheadRead})
+	if err != nil {
+		return plan{}, err
+	}
+	a.Count = 1
+	return plan{Sentence: fmt.Sprintf("pause %s: %s pending for it now will wait when due, and all that come",
+		a.Target, counting(f.Pending, "message"))}, nil
+}
+
+func actPause(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
+	change, word := i.Pause, "paused"
+	if a.Verb == "resume" {
+		change, word = i.Resume, "resumed: what waited goes out"
+	}
+	c, err := change(ctx, a.Target)
+	if err != nil && !errors.Is(err, inspect.ErrUnconfirmed) {
+		return result{}, err
+	}
+	said := result{
+		Sentence: fmt.Sprintf("%s is %s; %d of %s act by it", a.Target, word, len(c.Told),
+			counting(uint64(len(c.Told)+len(c.Untold)), "instance")),
+		Good: err == nil && c.Stored == "",
+	}
+	if c.Stored != "" {
+		said.Notes = append(said.Notes, "not stored yet: "+text.Printable(c.Stored, 300))
+	}
+	return said, nil
+}

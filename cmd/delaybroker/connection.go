@@ -1,0 +1,55 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// A connection is the flags that say where and as whom a command connects, named as those of nats.
+type connection struct{ server, context, creds string }
+
+// on adds the flags to commands and to the commands below them.
+func (c *connection) on(commands ...*cobra.Command) []*cobra.Command {
+	for _, command := range commands {
+		c.flags(command.PersistentFlags())
+	}
+	return commands
+}
+
+func (c *connection) flags(f *pflag.FlagSet) {
+	f.StringVarP(&c.server, "server", "s", "", "NATS servers, in place of NATS_URL")
+	f.StringVar(&c.context, "context", "", "context of nats, by name or path, in place of all NATS_* variables")
+	f.StringVar(&c.creds, "creds", "", "credentials file of a user, in place of the user in NATS_* variables")
+}
+
+// export writes the flags into the environment of this process. So they hold wherever settings are read, also in the
+// processes that bench starts. A flag that names a user hides the variables that name another one, and a context hides
+// the server as well: a person who types it must not reach the server of a forgotten variable.
+func (c connection) export() error {
+	user := []string{"NATS_CREDS", "NATS_NKEY", "NATS_USER", "NATS_PASSWORD", "NATS_TOKEN"}
+	for _, flag := range []struct {
+		name, value string
+		hides       []string
+	}{
+		{"NATS_CONTEXT", c.context, append([]string{"NATS_URL", "NATS_CERT", "NATS_KEY", "NATS_CA"}, user...)},
+		{"NATS_URL", c.server, nil},
+		{"NATS_CREDS", c.creds, user},
+	} {
+		if flag.value == "" {
+			continue
+		}
+		for _, name := range append(flag.hides, flag.name) {
+			if err := cmp.Or(os.Unsetenv(name), os.Unsetenv("DELAY_"+name)); err != nil { // the prefixed name would win
+				return fmt.Errorf("set %s aside: %w", name, err)
+			}
+		}
+		if err := os.Setenv(flag.name, flag.value); err != nil {
+			return fmt.Errorf("set %s: %w", flag.name, err)
+		}
+	}
+	return nil
+}

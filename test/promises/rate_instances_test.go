@@ -1,0 +1,160 @@
+package promises
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// rated starts instances that share the lanes, with a rate for each target below slow and for each key below keyed.
+func rated(t *testing.T, s *natstest.Server, instances, rate int) (all []*harness.Instance) {
+	t.Helper()
+	for range instances {
+		all = append(all, harness.StartBroker(t, s, broker.Config{
+			MaxOwners: 3, Log: harness.Quiet,
+			Rates:      deliver.Rates{{Pattern: "slow.>", Value: rate}},
+			RatesByKey: deliver.Rates{{Pattern: "keyed.>", Value: rate}},
+		}))
+	}
+	time.Sleep(12 * time.Second) // they share the lanes
+	return all
+}
+
+// checkRate checks that messages came at their rate: at each moment all that it allows, and never more.
+func checkRate(t *testing.T, what string, all []harness.Arrival, count, rate int) {
+	t.Helper()
+	ids := make(map[string]bool)
+	for _, a := range all {
+		ids[a.ID] = true
+	}
+	if len(all) != count || len(ids) != count {
+		t.Fatalf("%s: %d messages came %d times, want %d once each", what, len(ids), len(all), count)
+	}
+	for i := 1; i < len(all); i++ {
+		if apart := all[i].At.Sub(all[i-1].At); apart != time.Second/time.Duration(rate) {
+			t.Fatalf("%s: number %d came %s behind the one before it", what, i, apart)
+		}
+	}
+}
+
+// TestRateWithInstances: three instances together send a target exactly what its rate allows, if its messages are in
+// lanes of all of them, and if they are all in one lane.
+func TestRateWithInstances(t *testing.T) {
+	t.Parallel()
+	for name, lanes := range map[string][]string{
+		"three lanes": {"delay.10s", "delay.20s", "delay.30s"}, "one lane": {"delay.30s"}, "a short lane": {"delay.3s"},
+		"the intake": {"delayin.1100ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				const flood, rate = 300, 20
+				rated(t, s, 3, rate)
+				c := harness.NewClient(t, s)
+				in := make(map[string]*harness.Inbox)
+				for _, target := range []string{"slow.a", "slow.b", "slow.c", "slow.d"} {
+					in[target] = c.Subscribe(target)
+					for _, lane := range lanes {
+						c.Many(lane+"."+target, flood)
+					}
+				}
+				time.Sleep(5 * time.Minute)
+				for target, in := range in {
+					checkRate(t, target, in.All(), flood*len(lanes), rate)
+				}
+				c.CheckNoDead()
+				c.CheckEmpty()
+			})
+		})
+	}
+}
+
+// TestRateByKey: the messages of a tenant come at the tenant's rate, whatever their targets, and wait for no other
+// tenant's.
+func TestRateByKey(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const flood, rate = 300, 10
+		rated(t, s, 2, rate)
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("keyed.>")
+		for i := range flood {
+			for _, tenant := range []string{"one", "two", "three"} {
+				subject := []string{"delay.10s.keyed.a", "delay.20s.keyed.b"}[i%2]
+				c.Publish(subject, tenant, "Delay-Rate-Key", tenant)
+			}
+		}
+		c.Many("delay.10s.keyed.c", flood) // without a key, and so without a rate
+		time.Sleep(5 * time.Minute)
+		by := make(map[string][]harness.Arrival)
+		for _, a := range in.All() {
+			if a.Header.Get("Delay-Rate-Key") != "" {
+				t.Errorf("%s arrives with the key of its rate", a.Subject)
+			}
+			if a.Subject == "keyed.c" {
+				by["none"] = append(by["none"], a)
+			} else {
+				by[a.Body] = append(by[a.Body], a)
+			}
+		}
+		for _, tenant := range []string{"one", "two", "three"} {
+			checkRate(t, tenant, by[tenant], flood, rate)
+		}
+		if got := by["none"]; len(got) != flood || got[flood-1].At.Sub(got[0].At) > time.Second {
+			t.Errorf("without a key there came %d, want %d at once", len(got), flood)
+		}
+		for _, key := range []string{"", "a b", "\x7f", fmt.Sprintf("%065d", 0)} {
+			c.Publish("delay.1s.keyed.a", "bad", "Delay-Rate-Key", key)
+		}
+		time.Sleep(5 * time.Second)
+		if got := len(c.Dead()[string(message.BadOption)]); got != 4 {
+			t.Errorf("%d dead letters for bad keys, want 4", got)
+		}
+	})
+}
+
+// TestRateWhileInstancesChange: one of three instances stops, another one crashes, and a third joins, while messages
+// wait for their turns. A target gets a quarter more than its rate at the most.
+func TestRateWhileInstancesChange(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const flood, rate = 1500, 20
+		all := rated(t, s, 3, rate)
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("slow.>")
+		for i := range flood {
+			c.Publish(fmt.Sprintf("delay.%s.slow.x", []string{"10s", "20s", "30s"}[i%3]), "")
+		}
+		time.Sleep(13 * time.Second)
+		all[0].Stop()
+		time.Sleep(13 * time.Second)
+		all[1].Crash()
+		time.Sleep(13 * time.Second)
+		rated(t, s, 1, rate)
+		time.Sleep(5 * time.Minute)
+		got := in.All()
+		ids := make(map[string]bool)
+		for _, a := range got {
+			ids[a.ID] = true
+		}
+		if len(ids) != flood || len(got) > flood+rate {
+			t.Errorf("%d messages came %d times, want %d, and few copies", len(ids), len(got), flood)
+		}
+		const most = rate + rate/4 + 1 // what comes up to 250 ms late for its turn is sent beside the others
+		for i := most; i < len(got); i++ {
+			if took := got[i].At.Sub(got[i-most].At); took < time.Second {
+				t.Fatalf("%d came within %s, up to number %d", most+1, took, i)
+			}
+		}
+		if took := got[len(got)-1].At.Sub(got[0].At); took > (flood/rate+10)*time.Second {
+			t.Errorf("it took %s, want little more than the %ds of the turns", took, flood/rate)
+		}
+		c.CheckEmpty()
+	})
+}

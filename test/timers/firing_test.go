@@ -1,0 +1,311 @@
+package timers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/lease"
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// What has fired is delivered, whatever is put over it, and whoever is at it.
+
+// forgetCursor removes the cursor of the timers' stream.
+func forgetCursor(c *harness.Client) {
+	c.T.Helper()
+	if m := c.Last("delaysys.armed"); m == nil {
+		c.T.Error("there is no cursor")
+	} else if err := c.Stream("DELAY_TIMERS").DeleteMsg(context.Background(), m.Sequence); err != nil {
+		c.T.Fatal(err)
+	}
+}
+
+// checkExactlyLate expects nothing more than came before until so long after due, and one message then.
+func checkExactlyLate(t *testing.T, in *harness.Inbox, due time.Time, late time.Duration, before int) {
+	t.Helper()
+	time.Sleep(time.Until(due.Add(late)) - 1)
+	synctest.Wait()
+	if got := len(in.All()); got != before {
+		t.Fatalf("1ns before it may: %d messages, want %d", got, before)
+	}
+	time.Sleep(time.Nanosecond)
+	synctest.Wait()
+	if got := len(in.All()); got != before+1 {
+		t.Fatalf("%s after it was due: %d messages, want %d", late, got, before+1)
+	}
+}
+
+// TestTimerToldAndNotRemoved: what became of a timer is stored, a crash comes before its entries are removed, and a
+// client sets it anew. It is not delivered again.
+func TestTimerToldAndNotRemoved(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		cfg.TimerHistory = time.Minute
+		stuck := harness.Mute(t, s, &cfg, "STREAM.MSG.DELETE.DELAY_TIMERS")
+		b := harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		c.Publish("delaytimer.k.orders.x", "old", "Delay-For", "900ms")
+		time.Sleep(800 * time.Millisecond)
+		stuck.Store(true)
+		time.Sleep(time.Second)
+		b.Crash()
+		stuck.Store(false)
+		if m := c.Last("delaytimer.k.orders.x"); m == nil || m.Header.Get("Delay-Over") == "" {
+			t.Fatalf("the last entry is %+v, want what tells that it was delivered", m)
+		}
+		again := time.Now()
+		c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
+		harness.StartBroker(t, s, cfg)
+		time.Sleep(5 * time.Second)
+		if n := harness.Pending(c, "DELAY_TIMERS"); n != 2 {
+			t.Errorf("there are %d entries, want the new set and the cursor", n)
+		}
+		harness.CheckExactly(t, in, again.Add(10*time.Minute), 1)
+		time.Sleep(5 * time.Minute)
+		if got := harness.Bodies(in.All()); got != "new old" {
+			t.Errorf("there came %q, want each once", got)
+		}
+		c.CheckNoTimers()
+	})
+}
+
+// TestTimerSetOverItsFiring: a client sets a timer anew, or cancels it, and expects nothing, while its firing is on its
+// way, and the broker dies before it has delivered. What had fired is delivered once, wherever its marker is, and what
+// was set comes when it is due.
+func TestTimerSetOverItsFiring(t *testing.T) {
+	natstest.Long(t)
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		wait  string
+		lose  func(c *harness.Client, g uint64)
+		over  []string // headers of what is put over the firing
+		comes bool     // after ten minutes
+	}{
+		"set, and its marker waits": {"10m", func(*harness.Client, uint64) {}, []string{"Delay-For", "10m"}, true},
+		"cancelled, and so":         {"10m", func(*harness.Client, uint64) {}, []string{"Delay-Cancel", "1"}, false},
+		"noise, and so":             {"10m", func(*harness.Client, uint64) {}, nil, false},
+		"set, and no level has it":  {"1500ms", func(*harness.Client, uint64) {}, []string{"Delay-For", "10m"}, true},
+		"cancelled, and so, too":    {"1500ms", func(*harness.Client, uint64) {}, []string{"Delay-Cancel", "1"}, false},
+		"its marker is lost": {"10m", func(c *harness.Client, _ uint64) { c.Purge("DELAY_10m"); c.Purge("DELAY_1m") },
+			[]string{"Delay-For", "10m"}, true},
+		"so is its set": {"10m", func(c *harness.Client, g uint64) {
+			c.Purge("DELAY_10m")
+			c.Purge("DELAY_1m")
+			if err := c.Stream("DELAY_TIMERS").DeleteMsg(context.Background(), g); err != nil {
+				c.T.Error(err)
+			}
+		}, []string{"Delay-Cancel", "1"}, false},
+	} {
+		for _, history := range []time.Duration{-1, time.Minute} {
+			t.Run(fmt.Sprintf("%s, history %s", name, history), func(t *testing.T) {
+				t.Parallel()
+				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+					cfg := harness.TimersOn(t)
+					cfg.TimerHistory = history
+					b := harness.StartBroker(t, s, cfg)
+					c := harness.NewClient(t, s)
+					in := c.Subscribe("orders.>")
+					set := time.Now()
+					g := c.Publish("delaytimer.k.orders.x", "old", "Delay-For", tt.wait).Sequence
+					wait, _ := time.ParseDuration(tt.wait)
+					time.Sleep(min(wait/2, time.Minute))
+					b.Stop()
+					time.Sleep(10 * time.Minute)
+					c.Fire("delaytimer.k.orders.x", "ghost")
+					tt.lose(c, g)
+					start := time.Now()
+					c.Publish("delaytimer.k.orders.x", "new", tt.over...)
+					time.Sleep(time.Millisecond)
+					harness.StartBroker(t, s, cfg)
+					time.Sleep(time.Second)
+					want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: set}.String()
+					if got := in.All(); len(got) != 1 || got[0].Body != "old" || got[0].ID != want {
+						t.Fatalf("when a broker came, there came %+v, want the old one as %s", got, want)
+					}
+					if tt.comes {
+						harness.CheckExactly(t, in, start.Add(10*time.Minute), 1)
+					}
+					time.Sleep(time.Hour)
+					want = map[bool]string{false: "old", true: "new old"}[tt.comes]
+					if got := harness.Bodies(in.All()); got != want {
+						t.Errorf("in the end there came %q, want %q", got, want)
+					}
+					c.CheckNoTimersBut("DELAY_DEAD")
+				})
+			})
+		}
+	}
+}
+
+// TestTimerFiringIsSwept: the marker is lost, and a client has set the timer anew over a firing
+// that nobody delivers. The sweep finds it.
+func TestTimerFiringIsSwept(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		c.Publish("delaytimer.k.orders.x", "old", "Delay-For", "10m")
+		time.Sleep(time.Minute)
+		b.Stop() // with what it had read ahead
+		c.Purge("DELAY_10m")
+		c.Purge("DELAY_1m")
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		time.Sleep(time.Until(start.Add(10 * time.Minute)))
+		c.Fire("delaytimer.k.orders.x", "ghost")
+		var again time.Time
+		for range 360 { // so that one is in memory when the sweep comes
+			again = time.Now()
+			c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "1h")
+			time.Sleep(500 * time.Millisecond)
+		}
+		if got := harness.Bodies(in.All()); got != "old" {
+			t.Errorf("after three minutes there came %q, want what had fired", got)
+		}
+		harness.CheckExactly(t, in, again.Add(time.Hour), 1)
+		time.Sleep(10 * time.Minute)
+		c.CheckNoTimers()
+	})
+}
+
+// TestFiringStaysUntilItIsSettled: while an instance may be at a firing, what clients put over it comes, and goes, and
+// leaves the firing where it is.
+func TestFiringStaysUntilItIsSettled(t *testing.T) {
+	natstest.Long(t)
+	t.Parallel()
+	for _, wait := range []time.Duration{3 * time.Second, 10 * time.Minute} {
+		for over, header := range map[string][]string{
+			"old": {"Delay-Cancel", "1"}, "new old": {"Delay-For", "2s"}, "now old": {"Delay-For", "0s"},
+		} {
+			for _, history := range []time.Duration{-1, time.Minute} {
+				t.Run(fmt.Sprintf("%s, %s, history %s", wait, over, history), func(t *testing.T) {
+					t.Parallel()
+					natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+						cfg := harness.TimersOn(t)
+						cfg.TimerHistory, cfg.Leaser = history, lease.Static{}
+						harness.StartBroker(t, s, cfg)
+						c := harness.NewClient(t, s)
+						in := c.Subscribe("orders.>")
+						c.Publish("delaytimer.k.orders.x", "old", "Delay-For", wait.String())
+						time.Sleep(wait - time.Second)
+						c.Fire("delaytimer.k.orders.x", "ghost")
+						fired := time.Now()
+						c.Publish("delaytimer.k.orders.x", over[:3], header...)
+						checkExactlyLate(t, in, fired, 6*time.Second, strings.Count(over, " "))
+						if got := harness.Bodies(in.All()); got != over {
+							t.Errorf("there came %q, want %q", got, over)
+						}
+						time.Sleep(10 * time.Minute)
+						if got := harness.Bodies(in.All()); got != over {
+							t.Errorf("in the end there came %q, want %q", got, over)
+						}
+						c.CheckNoTimers()
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestFiringLeftByOurselves: an instance loses the lane while a target has not answered, and takes it over again. A
+// client has put something over the firing, so that its set is removed. The firing is delivered at once.
+func TestFiringLeftByOurselves(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		f := &harness.Fickle{Of: "DELAY_TIMERS", Lease: make(chan *harness.FickleLease, 10)}
+		f.Held.Store(true)
+		cfg := harness.TimersOn(t)
+		cfg.Leaser = f
+		harness.StartBroker(t, s, cfg)
+		lease := <-f.Lease
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>") // which is no stream, and does not acknowledge
+		c.Publish("delaytimer.k.orders.x", "old", "Delay-For", "1500ms", "Delay-Deliver", "stream")
+		time.Sleep(1600 * time.Millisecond)
+		c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
+		time.Sleep(1200 * time.Millisecond)
+		if got := harness.Bodies(in.All()); got != "old" {
+			t.Errorf("before the lane is lost, there came %q", got)
+		}
+		close(lease.Lost)
+		<-lease.Left
+		<-f.Lease
+		time.Sleep(100 * time.Millisecond)
+		if got := harness.Bodies(in.All()); got != "old×2" {
+			t.Errorf("when it is back, there came %q", got)
+		}
+	})
+}
+
+// TestTimerWithTwoOwners: for a moment two instances own all lanes, and both hold the timer when it is due. It is
+// delivered once: one of them is refused, leaves the firing to the other, and finds nothing.
+func TestTimerWithTwoOwners(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		cfg.Leaser = lease.Static{}
+		harness.StartBroker(t, s, cfg)
+		harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		for i, wait := range []string{"2s", "5s", "1m", "1h"} {
+			start := time.Now()
+			c.Publish("delaytimer.k"+wait+".orders.x", wait, "Delay-For", wait)
+			d, _ := time.ParseDuration(wait)
+			harness.CheckExactly(t, in, start.Add(d), i)
+		}
+		time.Sleep(time.Minute)
+		if got := len(in.All()); got != 4 {
+			t.Errorf("%d came, want 4: %s", got, harness.Bodies(in.All()))
+		}
+		c.CheckNoTimers()
+	})
+}
+
+// TestTimerWithoutRoom: the stream of timers is full when one is due. It is late and not lost, and it can still be
+// cancelled: nothing of it is stored elsewhere first.
+func TestTimerWithoutRoom(t *testing.T) {
+	t.Parallel()
+	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "1m")
+		g := c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "1m").Sequence
+		time.Sleep(30 * time.Second)
+		bound(c, "DELAY_TIMERS", 100)
+		time.Sleep(time.Minute)
+		if got := len(in.All()); got != 0 {
+			t.Errorf("%d came although nothing can be stored", got)
+		}
+		bound(c, "DELAY_TIMERS", -1)
+		if c.Expect(g, "delaytimer.b.orders.x", "", "Delay-Cancel", "x") == 0 {
+			t.Log("b has fired before it could be cancelled")
+		}
+		time.Sleep(10 * time.Second)
+		got := in.All()
+		if len(got) == 0 || got[0].Body != "a" || !got[0].Due.Equal(start.Add(time.Minute)) {
+			t.Errorf("there came %+v, want a", got)
+		}
+		c.CheckNoTimers()
+	})
+}
+
+// bound sets the bytes that a stream may have.
+func bound(c *harness.Client, stream string, bytes int64) {
+	c.T.Helper()
+	c.Reconfigure(stream, func(cfg *jetstream.StreamConfig) { cfg.MaxBytes = bytes })
+}
