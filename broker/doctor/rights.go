@@ -222,8 +222,8 @@ func (f Facts) isPerson(grants []grant) bool {
 	})
 }
 
-// rightsOfInstances is what the server denied lately to the brokers that run, by what they say of it. Only what a broker
-// has sealed counts.
+// rightsOfInstances is what the server denied lately to the brokers that run, by what they say of it. Only what a
+// broker has sealed counts.
 func (f Facts) rightsOfInstances() []Finding {
 	var all []Finding
 	for _, a := range f.instances.Proven {
