@@ -108,6 +108,7 @@ func (i *Instance) Crash() {
 	<-i.Done
 }
 
+// Close closes its connections.
 func (i *Instance) Close() {
 	for _, nc := range []*nats.Conn{i.Links.Read, i.Links.Write, i.Links.Deliver, i.Links.Control} {
 		nc.Close()
