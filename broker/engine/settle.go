@@ -65,6 +65,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	}
 	switch s.kind {
 	case hold:
+		f.leaves = s.leaves
 		w.flights.rest(f, s.at, m.now)
 	case backOff:
 		w.counts.Repeats.Add(1)

@@ -65,6 +65,7 @@ type loop struct {
 	wg      sync.WaitGroup  // questions asked elsewhere; all end before run returns
 	adopted func()          // called at each epoch; the first call counts
 	stopped atomic.Bool     // nothing more is sent
+	rest    rest
 }
 
 // event is an answer or a call to the loop, which handles it.
@@ -88,6 +89,7 @@ func (e *Engine) newWorker(l streams.Spec, kind laneKind, by lease.Lease, from l
 		Conn: e.Read, JetStream: e.Reading, APIPrefix: e.Settings.APIPrefix, Inbox: link.Inbox(e.Read),
 		Stream: l.Stream, Filter: source.filter, Delay: l.Delay, From: from.Next,
 		FromCreated: from.Created, Buffer: e.room.Buffer(), Log: e.log, Sparse: source.sparse,
+		Collect: collects(l, e.Settings.Slack),
 	})
 	w := &worker{
 		engine: e, lane: l, plan: planOf(e.Settings, kind, l.Delay), lease: by, log: log, notes: ratelog.New(log),
@@ -128,13 +130,17 @@ func (w *worker) run(ctx context.Context) error {
 // await sleeps until the next pass is due, for the given time at most. Until the lane is stopped, it also reads. It
 // returns false when one of the channels is closed.
 func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
-	w.timer.Reset(sleep)
-	items, epochs := w.reading.Items(), w.reading.Epochs()
+	now := time.Now()
+	items, epochs, bell := w.reading.Items(), w.reading.Epochs(), w.mail.Signal()
 	if w.stopped.Load() {
 		items, epochs = nil, nil
-	} else if !w.wantsMore(time.Now()) || !w.lease.Held() {
+	} else if !w.wantsMore(now) || !w.lease.Held() {
 		items = nil
 	}
+	if left := w.rest.until.Sub(now); left > 0 && !w.restless() {
+		bell, sleep = nil, min(sleep, left)
+	}
+	w.timer.Reset(sleep)
 	select {
 	case <-ended:
 		return false
@@ -142,7 +148,7 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 		return false
 	case <-w.lease.Beats():
 	case <-w.ping:
-	case <-w.mail.Signal():
+	case <-bell:
 	case <-w.timer.C:
 	case e := <-epochs:
 		w.adopt(e)
@@ -167,7 +173,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 		kept = w.send(m, local)
 	}
 	if next, ok := w.nextDue(m.now); ok && able {
-		left := next.Sub(m.now)
+		left := slackEnd(next, w.slack()).Sub(m.now)
 		if kept != forever && left <= 0 {
 			left = kept
 		}
@@ -186,6 +192,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 		}
 	}
 	w.report(local)
+	w.restAfterPass(m)
 	return wait
 }
 
@@ -203,6 +210,7 @@ func (w *worker) moment(local time.Time) moment {
 func (w *worker) takeMail(local time.Time) {
 	m := w.moment(local)
 	for _, e := range w.mail.Take() {
+		w.rest.worked = true
 		e.handle(w, m)
 	}
 }
@@ -243,6 +251,9 @@ func (w *worker) send(m moment, local time.Time) time.Duration {
 	for {
 		full := w.backlog.open && w.full()
 		until, wait := w.backlog.sendable(w.reading, w.flights, full, m.now, local)
+		if !w.backlog.open {
+			until = slackBegin(m.now, w.slack())
+		}
 		if sent := w.advance(until, m); !sent || !w.backlog.open {
 			return wait
 		}
@@ -260,7 +271,7 @@ func (w *worker) advance(until leader.Time, m moment) (some bool) {
 			w.flights.hold(f, due)
 			return false
 		}
-		some = true
+		some, w.rest.worked = true, true
 		if when := f.when(); f.problem == nil && due.Before(when) && !when.After(m.now) {
 			w.flights.hold(f, when) // it waited to be moved, and is due by now: it goes out in the order of due times
 			continue
