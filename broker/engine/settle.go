@@ -65,6 +65,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	}
 	switch s.kind {
 	case hold:
+		f.leaves = s.leaves
 		w.flights.rest(f, s.at, m.now)
 	case backOff:
 		w.counts.Repeats.Add(1)
@@ -127,7 +128,8 @@ func destination(sent *publish) role.Destination {
 // end lets a message go.
 func (w *worker) end(f *flight) {
 	if f.timer != nil {
-		w.endTimer(f)
+		w.forgetTimer(f)
+		w.endAlarm(f.timer)
 	}
 	w.flights.end(f)
 	// A copy of what waits for a turn would take another one.
