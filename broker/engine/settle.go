@@ -132,8 +132,8 @@ func (w *worker) end(f *flight) {
 		w.endAlarm(f.timer)
 	}
 	w.flights.end(f)
+	// A copy of what waits for a turn would take another one.
 	if f.sent != nil && f.sent.kind == hop && (f.request.Paced != "" || w.plan.isHome(f.sent.level, f.request)) {
-		// a copy would take another turn
 		w.reading.cursor.DoneUrgent(f.mark)
 	} else {
 		w.reading.cursor.Done(f.mark)
