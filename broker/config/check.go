@@ -116,6 +116,7 @@ func (c Config) checkRanges(all *FieldErrors) {
 	}{
 		{"DedupWindow", c.DedupWindow, minDedupWindow, maxDedupWindow, false},
 		{"MaxDelay", c.MaxDelay, minMaxDelay, maxMaxDelay, false},
+		{"Slack", c.Slack, minSlack, maxSlack, c.Slack == 0},
 		{"ReplyTimeout", c.ReplyTimeout, minReplyTimeout, AnswersWithin(maxShutdownGrace), false},
 		{"ShutdownGrace", c.ShutdownGrace, minShutdownGrace, maxShutdownGrace, false},
 		{"TimerHistory", c.TimerHistory, minTimerHistory, maxTimerHistory, c.TimerHistory < 0},

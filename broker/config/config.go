@@ -32,6 +32,8 @@ const (
 const (
 	maxAttempts                    = 1_000_000
 	minDedupWindow, maxDedupWindow = time.Second, 24 * time.Hour
+	minSlack                       = time.Millisecond
+	maxSlack                       = 250 * time.Millisecond // the shortest level is four times that
 	minReplyTimeout                = time.Millisecond
 	minHoldMessages                = 16
 	maxHoldMessages                = 1 << 20
@@ -100,6 +102,8 @@ type Config struct {
 	HeaderTargets []string
 	// Deliver gives the delivery modes of targets, for messages that do not name a mode. Defaults to auto for all targets.
 	Deliver deliver.Modes
+	// Slack is the time by which a delivery may be late so that several are sent together. Defaults to none.
+	Slack time.Duration
 	// ReplyTimeout is how long a service may take to reply in mode request. Defaults to DefaultReplyTimeout.
 	ReplyTimeout time.Duration
 	// Rates bounds how many messages a second a target gets, from all instances together. Defaults to no bound.

@@ -78,7 +78,9 @@ func next(p plan, m moment, f *flight) step {
 		return holdOrSpill(p, m, f, when)
 	}
 	if leaves := leaves(p, f); m.now.Before(leaves) {
-		return holdOrSpill(p, m, f, leaves)
+		s := holdOrSpill(p, m, f, slackEnd(leaves, collect))
+		s.leaves = true
+		return s
 	}
 	level, ok := p.ladder.Next(left + hopSlack)
 	if !ok {

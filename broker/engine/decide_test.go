@@ -88,8 +88,8 @@ func TestDecide(t *testing.T) {
 
 		{name: "in a level, it is its last", lane: half, due: half, want: "hold until 30m0s"},
 		{name: "in a level, due a horizon after", lane: half, due: half + 3*sec, want: "hold until 30m3s"},
-		{name: "in a level, due more than that", lane: half, due: half + 3*sec + 1, want: "hold until 29m59.95s"},
-		{name: "just before it may leave", lane: half, due: time.Hour, now: half - 50*ms - 1, want: "hold until 29m59.95s"},
+		{name: "in a level, due more than that", lane: half, due: half + 3*sec + 1, want: "hold until 29m59.96s"},
+		{name: "just before it may leave", lane: half, due: time.Hour, now: half - 50*ms - 1, want: "hold until 29m59.96s"},
 		{name: "when it may leave", lane: half, due: time.Hour, now: half - 50*ms, want: "hop into 30m"},
 		{name: "when it may leave, less remains", lane: half, due: time.Hour - 76*ms, now: half - 50*ms, want: "hop into 1m"},
 		{name: "due before the level's end", lane: half, due: time.Minute, want: "hold until 1m0s"},

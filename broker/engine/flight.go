@@ -20,8 +20,9 @@ type flight struct {
 	request     message.Request
 	problem     *message.Problem // why it cannot be delivered; nil when it can
 	mark        lane.Mark
-	size        int // bytes accounted: see cost
-	grown       int // of them, those by which it grew when it was unpacked; zero if it never was packed
+	size        int  // bytes accounted: see cost
+	leaves      bool // it waits on the wheel to be moved
+	grown       int  // of them, those by which it grew when it was unpacked; zero if it never was packed
 
 	tries   int      // publishes in a row that were not answered, or found no room
 	silent  int      // deliveries that a target did not answer although it should

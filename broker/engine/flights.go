@@ -46,6 +46,7 @@ type flights struct {
 	count    int // messages, wherever they wait
 	bytes    int // of memory that they take
 	packed   int // of those on the wheel
+	leaving  int // of those on the wheel: to be moved
 	growth   int // bytes that messages have grown by, since they were unpacked
 	underway int // publishes and questions that are not answered
 	checking int // questions about copies among them
@@ -75,14 +76,32 @@ func (f *flights) take(s lane.Stored, m lane.Mark) *flight {
 func (f *flights) hold(fl *flight, until leader.Time) {
 	switch {
 	case fl.grown == 0:
+		if fl.leaves {
+			f.leaving++
+		}
 		fl.waits = f.wheel.Add(until.Stamp(), waiting{flight: fl})
 	case !f.pack(fl, until):
+		fl.leaves = false
 		f.again.Add(until.Stamp(), fl)
 	}
 }
 
 // takeOff takes a message off the wheel, and reports whether it was there.
-func (f *flights) takeOff(fl *flight) bool { return f.wheel.Remove(fl.waits) }
+func (f *flights) takeOff(fl *flight) bool {
+	if !f.wheel.Remove(fl.waits) {
+		return false
+	}
+	f.took(fl)
+	return true
+}
+
+// took notes that a message is off the wheel.
+func (f *flights) took(fl *flight) {
+	if fl.leaves {
+		fl.leaves = false
+		f.leaving--
+	}
+}
 
 // grow accounts more bytes of a message.
 func (f *flights) grow(fl *flight, bytes int) {
@@ -106,6 +125,7 @@ func (f *flights) due(now leader.Time) iter.Seq2[leader.Time, *flight] {
 			if fl == nil {
 				fl = f.unpack(w.packed)
 			}
+			f.took(fl)
 			if !yield(leader.At(due), fl) || f.blocked() {
 				return
 			}

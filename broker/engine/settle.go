@@ -65,6 +65,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	}
 	switch s.kind {
 	case hold:
+		f.leaves = s.leaves
 		w.flights.rest(f, s.at, m.now)
 	case backOff:
 		w.counts.Repeats.Add(1)
@@ -127,10 +128,12 @@ func destination(sent *publish) role.Destination {
 // end lets a message go.
 func (w *worker) end(f *flight) {
 	if f.timer != nil {
-		w.endTimer(f)
+		w.forgetTimer(f)
+		w.endAlarm(f.timer)
 	}
 	w.flights.end(f)
-	if f.sent != nil && f.sent.kind == hop && f.request.Paced != "" { // a copy would take another turn
+	if f.sent != nil && f.sent.kind == hop && (f.request.Paced != "" || w.plan.isHome(f.sent.level, f.request)) {
+		// a copy would take another turn
 		w.reading.cursor.DoneUrgent(f.mark)
 	} else {
 		w.reading.cursor.Done(f.mark)

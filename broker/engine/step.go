@@ -18,6 +18,7 @@ import (
 type plan struct {
 	kind     laneKind
 	delay    time.Duration // how long every message waits in the lane
+	slack    time.Duration // see config.Config
 	ladder   levels.Ladder
 	retries  levels.Ladder
 	attempts int // deliveries that may be refused
@@ -36,7 +37,8 @@ type plan struct {
 func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
 	return plan{
 		limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey}, homes: homesOf(cfg.Ladder),
-		kind: kind, delay: delay, ladder: cfg.Ladder, retries: cfg.RetryLadder, retryRules: cfg.RetryRules,
+		kind: kind, delay: delay, slack: cfg.Slack, ladder: cfg.Ladder, retries: cfg.RetryLadder,
+		retryRules:  cfg.RetryRules,
 		retryJitter: cfg.RetryJitter, attempts: cfg.Attempts, attemptRules: cfg.AttemptRules,
 	}
 }
@@ -81,14 +83,15 @@ type moment struct {
 
 // step is the next thing to do with a message.
 type step struct {
-	kind  stepKind
-	at    leader.Time      // hold, backOff: until then
-	level levels.Level     // hop, retry: where to
-	as    *message.Request // retry, dead, pace: the message's request from then on
-	why   *message.Problem // dead
-	pause string           // park: the pause to wait for
-	note  *note            // to be logged, if not too often
-	about string           // the target by which the log limits the note; empty to limit it by its text
+	kind   stepKind
+	at     leader.Time      // hold, backOff: until then
+	leaves bool             // hold: to be moved then
+	level  levels.Level     // hop, retry: where to
+	as     *message.Request // retry, dead, pace: the message's request from then on
+	why    *message.Problem // dead
+	pause  string           // park: the pause to wait for
+	note   *note            // to be logged, if not too often
+	about  string           // the target by which the log limits the note; empty to limit it by its text
 }
 
 // stepKind is one of a closed set: a new feature is a new decision, not a new loop.

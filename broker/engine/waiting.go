@@ -35,6 +35,7 @@ type packed struct {
 	at       int64 // when it was stored, in nanoseconds
 	mark     lane.Mark
 	overdue  wheel.Handle
+	leaves   bool  // see flight.leaves
 	size     int32 // see flight.size
 	wire     int32 // see lane.Stored.Size
 }
@@ -65,7 +66,7 @@ func (f *flights) pack(fl *flight, until leader.Time) bool {
 	f.scratch = content
 	p := &packed{
 		request: len(content), sequence: fl.Sequence, at: fl.At.UnixNano(), mark: fl.mark, overdue: fl.overdue,
-		size: int32(fl.size), wire: int32(fl.Size),
+		leaves: fl.leaves, size: int32(fl.size), wire: int32(fl.Size),
 	}
 	if len(fl.Data) <= packedBody {
 		content = append(content, fl.Data...)
@@ -76,6 +77,9 @@ func (f *flights) pack(fl *flight, until leader.Time) bool {
 	p.content = append(make([]byte, 0, len(content)), content...)
 	f.wheel.Add(until.Stamp(), waiting{packed: p})
 	f.packed++
+	if p.leaves {
+		f.leaving++
+	}
 	f.bytes += p.cost() - fl.size
 	f.growth -= fl.grown
 	return true
@@ -85,7 +89,7 @@ func (f *flights) pack(fl *flight, until leader.Time) bool {
 func (f *flights) unpack(p *packed) *flight {
 	fl := &flight{
 		Stored: lane.Stored{Sequence: p.sequence, At: time.Unix(0, p.at).UTC(), Size: int(p.wire), Data: p.data},
-		mark:   p.mark, overdue: p.overdue, size: int(p.size), request: message.Unpack(p.content[:p.request]),
+		mark:   p.mark, overdue: p.overdue, leaves: p.leaves, size: int(p.size), request: message.Unpack(p.content[:p.request]),
 	}
 	if p.data == nil {
 		fl.Data = p.content[p.request:]

@@ -58,12 +58,14 @@ type meters struct {
 // loop holds the parts that a worker's loop needs to wait, wake up and end.
 type loop struct {
 	mail    *mailbox[event]
-	timer   *time.Timer    // ends a sleep; made by run
-	ping    chan struct{}  // asks whether the loop turns
-	gone    chan struct{}  // closed when the loop has ended
-	wg      sync.WaitGroup // questions asked elsewhere; all end before run returns
-	adopted func()         // called at each epoch; the first call counts
-	stopped atomic.Bool    // nothing more is sent
+	working context.Context // set by run; ends with the loop
+	timer   *time.Timer     // set by run; ends a sleep
+	ping    chan struct{}   // asks whether the loop turns
+	gone    chan struct{}   // closed when the loop has ended
+	wg      sync.WaitGroup  // questions asked elsewhere; all end before run returns
+	adopted func()          // called at each epoch; the first call counts
+	stopped atomic.Bool     // nothing more is sent
+	rest    rest
 }
 
 // event is an answer or a call to the loop, which handles it.
@@ -76,7 +78,8 @@ type (
 
 func (woken) handle(*worker, moment) {}
 
-func (linkBack) handle(w *worker, _ moment) { w.clock.lookNow() }
+// handle lets the next look come at once, although the last one failed.
+func (linkBack) handle(w *worker, _ moment) { w.clock.retry = time.Time{} }
 
 // newWorker prepares a worker for a lane that is ours, to be read from a cursor on. The caller must run it.
 func (e *Engine) newWorker(l streams.Spec, kind laneKind, by lease.Lease, from lease.Cursor) *worker {
@@ -86,6 +89,7 @@ func (e *Engine) newWorker(l streams.Spec, kind laneKind, by lease.Lease, from l
 		Conn: e.Read, JetStream: e.Reading, APIPrefix: e.Settings.APIPrefix, Inbox: link.Inbox(e.Read),
 		Stream: l.Stream, Filter: source.filter, Delay: l.Delay, From: from.Next,
 		FromCreated: from.Created, Buffer: e.room.Buffer(), Log: e.log, Sparse: source.sparse,
+		Collect: collects(l, e.Settings.Slack),
 	})
 	w := &worker{
 		engine: e, lane: l, plan: planOf(e.Settings, kind, l.Delay), lease: by, log: log, notes: ratelog.New(log),
@@ -104,14 +108,15 @@ func (w *worker) wake() { w.mail.Put(woken{}) }
 
 // run works the lane until ctx or the lease ends, and leaves it ready for a successor.
 func (w *worker) run(ctx context.Context) error {
-	ctxRead, stop := context.WithCancel(ctx)
+	working, stop := context.WithCancel(ctx)
+	w.working = working
 	defer w.flights.account.Close()
 	defer w.backlog.end()
 	defer w.timers.release()
 	defer w.wg.Wait()
 	defer stop()
 	var reader sync.WaitGroup
-	reader.Go(func() { w.reading.Run(ctxRead) })
+	reader.Go(func() { w.reading.Run(working) })
 	w.timer = time.NewTimer(0)
 	defer w.timer.Stop()
 	for w.await(ctx.Done(), w.lease.Done(), w.pass(time.Now())) {
@@ -125,13 +130,17 @@ func (w *worker) run(ctx context.Context) error {
 // await sleeps until the next pass is due, for the given time at most. Until the lane is stopped, it also reads. It
 // returns false when one of the channels is closed.
 func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
-	w.timer.Reset(sleep)
-	items, epochs := w.reading.Items(), w.reading.Epochs()
+	now := time.Now()
+	items, epochs, bell := w.reading.Items(), w.reading.Epochs(), w.mail.Signal()
 	if w.stopped.Load() {
 		items, epochs = nil, nil
-	} else if !w.wantsMore(time.Now()) || !w.lease.Held() {
+	} else if !w.wantsMore(now) || !w.lease.Held() {
 		items = nil
 	}
+	if left := w.rest.until.Sub(now); left > 0 && !w.restless() {
+		bell, sleep = nil, min(sleep, left)
+	}
+	w.timer.Reset(sleep)
 	select {
 	case <-ended:
 		return false
@@ -139,7 +148,7 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 		return false
 	case <-w.lease.Beats():
 	case <-w.ping:
-	case <-w.mail.Signal():
+	case <-bell:
 	case <-w.timer.C:
 	case e := <-epochs:
 		w.adopt(e)
@@ -164,7 +173,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 		kept = w.send(m, local)
 	}
 	if next, ok := w.nextDue(m.now); ok && able {
-		left := next.Sub(m.now)
+		left := slackEnd(next, w.slack()).Sub(m.now)
 		if kept != forever && left <= 0 {
 			left = kept
 		}
@@ -183,6 +192,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 		}
 	}
 	w.report(local)
+	w.restAfterPass(m)
 	return wait
 }
 
@@ -200,6 +210,7 @@ func (w *worker) moment(local time.Time) moment {
 func (w *worker) takeMail(local time.Time) {
 	m := w.moment(local)
 	for _, e := range w.mail.Take() {
+		w.rest.worked = true
 		e.handle(w, m)
 	}
 }
@@ -240,6 +251,9 @@ func (w *worker) send(m moment, local time.Time) time.Duration {
 	for {
 		full := w.backlog.open && w.full()
 		until, wait := w.backlog.sendable(w.reading, w.flights, full, m.now, local)
+		if !w.backlog.open {
+			until = slackBegin(m.now, w.slack())
+		}
 		if sent := w.advance(until, m); !sent || !w.backlog.open {
 			return wait
 		}
@@ -257,7 +271,7 @@ func (w *worker) advance(until leader.Time, m moment) (some bool) {
 			w.flights.hold(f, due)
 			return false
 		}
-		some = true
+		some, w.rest.worked = true, true
 		if when := f.when(); f.problem == nil && due.Before(when) && !when.After(m.now) {
 			w.flights.hold(f, when) // it waited to be moved, and is due by now: it goes out in the order of due times
 			continue

@@ -112,6 +112,9 @@ func (p *pull) run(ctx context.Context) error {
 	armed := p.patience()
 	silence := time.NewTimer(armed)
 	defer silence.Stop()
+	rest := time.NewTimer(0) // while messages at the tail are collected
+	defer rest.Stop()
+	msgs := p.msgs
 	for {
 		select {
 		case <-ctx.Done():
@@ -132,9 +135,15 @@ func (p *pull) run(ctx context.Context) error {
 			if epoch == p.r.number {
 				return p.r.forget()
 			}
-		case m := <-p.msgs:
+		case <-rest.C:
+			msgs = p.msgs
+		case m := <-msgs:
 			if err := p.receive(ctx, m); err != nil {
 				return err
+			}
+			if p.tail && p.r.cfg.Collect > 0 && len(p.msgs) == 0 {
+				msgs = nil
+				rest.Reset(p.r.cfg.Collect)
 			}
 			heard = time.Now() // after receive, which may have waited for the owner
 			if patience := p.patience(); patience < armed {

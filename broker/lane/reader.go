@@ -83,7 +83,9 @@ type ReaderConfig struct {
 	// The same number of bytes may be handed over and not yet taken; of larger messages, one at a time. The default is a
 	// mebibyte.
 	Buffer int
-	Log    *slog.Logger
+	// Collect is how long messages at the tail are collected before they are handed over. Zero hands over each at once.
+	Collect time.Duration
+	Log     *slog.Logger
 }
 
 // NewReader makes a reader. Don't forget to Run it.

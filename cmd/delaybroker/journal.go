@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
@@ -116,9 +117,9 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 		return err
 	}
 	var told ratelog.Limit
-	told.Allow(inspect.ProgressEvery) // a short search shows no progress
+	told.Allow(inspect.ProgressInterval) // a short search shows no progress
 	q.Progress = func(looked, of uint64) {
-		if _, ok := told.Allow(inspect.ProgressEvery); ok {
+		if _, ok := told.Allow(inspect.ProgressInterval); ok {
 			fmt.Fprintf(a.Err, "searched %d of about %d records\n", looked, of)
 		}
 	}
@@ -226,7 +227,7 @@ func worthOf(j inspect.Journaled) worthView {
 // sayJournal says how complete the answer is.
 func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %d looked at", terminal.Counted(j.Found, "record"), j.Looked)
+	fmt.Fprintf(&b, "%s of %d looked at", english.Plural(j.Found, "record", ""), j.Looked)
 	if !j.Begins.IsZero() {
 		fmt.Fprintf(&b, "; the journal is kept for %s and begins at %s",
 			levels.FormatDuration(j.Kept), millisecond(j.Begins))
@@ -238,7 +239,7 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	for _, h := range j.Holes {
 		who := "records"
 		if h.Records > 0 {
-			who = terminal.Counted(h.Records, "record")
+			who = english.Plural(h.Records, "record", "")
 		}
 		if h.Instance != "" {
 			who += " of " + text.Printable(h.Instance, 64)
@@ -246,7 +247,7 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 		fmt.Fprintf(&b, "MISSING: %s, from %s to %s: %s\n", who, millisecond(h.From), millisecond(h.To), h.Why)
 	}
 	if j.More > 0 {
-		fmt.Fprintf(&b, "MISSING: %s more\n", terminal.Counted(j.More, "time"))
+		fmt.Fprintf(&b, "MISSING: %s more\n", english.Plural(j.More, "time", ""))
 	}
 	if len(j.Without) > 0 {
 		fmt.Fprintf(&b, "MISSING: what these instances deliver, which keep no journal: %s\n",
@@ -254,7 +255,7 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	}
 	if j.Unproven > 0 {
 		fmt.Fprintf(&b, "%s in the journal's stream not believed: no broker's seal\n",
-			terminal.Counted(j.Unproven, "message"))
+			english.Plural(j.Unproven, "message", ""))
 	}
 	if j.Complete() {
 		b.WriteString("complete: no record of that time is missing\n")

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
@@ -224,7 +225,7 @@ func excerpt(s string) string {
 	case s == "":
 		return "none"
 	case !utf8.ValidString(s):
-		return terminal.Counted(len(s), "byte")
+		return english.Plural(len(s), "byte", "")
 	}
 	return text.Printable(s, most)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
@@ -100,22 +101,35 @@ func (a *app) timersList(ctx context.Context, o manyTimers) error {
 	if f.State = timer.Outcome(o.state); o.state == "all" {
 		f.State = ""
 	}
-	return a.withTimers(ctx, func(ctx context.Context, timers *store.Timers) error {
-		return a.listTimers(ctx, timers, f, o)
+	err = a.withTimers(ctx, func(ctx context.Context, timers *store.Timers) error {
+		err := a.listTimers(ctx, timers.List, f, o)
+		if mayNotRead(ctx, timers) {
+			return errMayNotRead // nothing is printed before the first page
+		}
+		return err
 	})
+	if errors.Is(err, errMayNotRead) {
+		fmt.Fprintf(a.Err, "%s: a broker is asked\n", errMayNotRead)
+		return a.listTimers(ctx, a.askList, f, o)
+	}
+	return err
 }
 
+// aList returns a page of timers: [store.Timers.List], or askList.
+type aList func(context.Context, store.Filter, store.Page) (store.Listing, error)
+
 // listTimers lists page by page, until there is no more or --limit is reached.
-func (a *app) listTimers(ctx context.Context, timers *store.Timers, f store.Filter, o manyTimers) error {
-	rows := a.Sheet([]terminal.Column{{Name: "key", Least: 8}, {Name: "target", Least: 10}, {Name: "state"},
-		{Name: "generation"}, {Name: "due"}, {Name: "recurs", Drop: 2, Least: 10}, {Name: "bytes", Drop: 1}})
+func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o manyTimers) error {
+	rows := a.Sheet([]terminal.Column{{Name: "key", Least: 8}, {Name: "target", Least: 10},
+		{Name: "state", Drop: 1}, {Name: "generation", Drop: 2}, {Name: "due"}, {Name: "recurs", Drop: 3, Least: 10},
+		{Name: "bytes", Drop: 4}})
 	recurs := false
 	page := store.Page{After: o.after, Limit: store.MaxLimit}
 	for shown := 0; ; {
 		if o.limit > 0 {
 			page.Limit = min(store.MaxLimit, o.limit-shown)
 		}
-		l, err := timers.List(ctx, f, page)
+		l, err := list(ctx, f, page)
 		if err != nil {
 			return inspect.Cause(ctx, usageOf(err))
 		}
@@ -155,7 +169,7 @@ func (a *app) addTimer(rows *terminal.Sheet, r store.Row) error {
 	}
 	due := ""
 	if !r.Due.IsZero() {
-		due = text.Moment(r.Due)
+		due = text.Second(r.Due)
 	}
 	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), due, recursOf(r.Recurring),
 		strconv.Itoa(r.Size))
@@ -344,7 +358,7 @@ func (a *app) reportMany(all store.Done, verb timer.Verb, err error) error {
 		return err
 	}
 	if all.Refused > 0 {
-		refused, why := terminal.Counted(all.Refused, "timer"), text.Printable(all.Why, 600)
+		refused, why := english.Plural(all.Refused, "timer", ""), text.Printable(all.Why, 600)
 		return fmt.Errorf("%s refused, the first: %s", refused, why)
 	}
 	for _, what := range []timer.Outcome{timer.Unknown, timer.Conflict, timer.TooLate, timer.NotFound} {
@@ -360,7 +374,7 @@ func (a *app) showMany(d store.Done, verb timer.Verb) error {
 		return a.PrintJSON(d)
 	}
 	if d.DryRun {
-		_, err := fmt.Fprintf(a.Out, "%s would be %s\n", terminal.Counted(d.Matched-d.Refused, "timer"),
+		_, err := fmt.Fprintf(a.Out, "%s would be %s\n", english.Plural(d.Matched-d.Refused, "timer", ""),
 			map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[verb])
 		return err
 	}
@@ -375,6 +389,6 @@ func (a *app) showMany(d store.Done, verb timer.Verb) error {
 		words = append(words, fmt.Sprintf("%d refused", d.Refused))
 	}
 	did := cmp.Or(strings.Join(words, ", "), "none")
-	_, err := fmt.Fprintf(a.Out, "%s: %s\n", terminal.Counted(d.Matched, "timer"), did)
+	_, err := fmt.Fprintf(a.Out, "%s: %s\n", english.Plural(d.Matched, "timer", ""), did)
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
@@ -99,7 +100,7 @@ func (a *app) findOne(ctx context.Context, i *inspect.Inspector, wanted inspect.
 }
 
 func refusedTimes(w inspect.Whereabouts) string {
-	times := terminal.Counted(w.Attempts, "time")
+	times := english.Plural(w.Attempts, "time", "")
 	if w.Allowed > 0 {
 		times += fmt.Sprintf(" of %d", w.Allowed)
 	}

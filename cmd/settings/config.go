@@ -72,6 +72,7 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 		Prefix:        s.Prefix,
 		DedupWindow:   p.duration("DELAY_DEDUP_WINDOW", s.DedupWindow),
 		MaxDelay:      p.duration("DELAY_MAX_DELAY", s.MaxDelay),
+		Slack:         p.durationOrOff("DELAY_SLACK", s.Slack),
 		ReplyTimeout:  p.duration("DELAY_REPLY_TIMEOUT", s.ReplyTimeout),
 		ShutdownGrace: p.duration("DELAY_SHUTDOWN_GRACE", s.ShutdownGrace),
 
@@ -186,6 +187,7 @@ func (s settings) variables() map[string]variable {
 		"HeaderTargets":   {name: "DELAY_HEADER_TARGETS", value: s.HeaderTargets},
 		"Schedules":       {name: "DELAY_SCHEDULES", value: s.Schedules},
 		"Deliver":         {name: "DELAY_DELIVER", value: s.Deliver},
+		"Slack":           {name: "DELAY_SLACK", value: s.Slack, word: off},
 		"ReplyTimeout":    {name: "DELAY_REPLY_TIMEOUT", value: s.ReplyTimeout},
 		"Rates":           {name: "DELAY_RATE", value: s.Rate},
 		"RatesByKey":      {name: "DELAY_RATE_BY_KEY", value: s.RateByKey},

@@ -146,6 +146,8 @@ var bounds = []struct {
 	{"DELAY_RETRY", "shop.mail=60s;1m",
 		broker.Config{RetryRules: waits("shop.mail", "60s"), RetryLadder: ladder("1m")}, false},
 	{"DELAY_ATTEMPTS", "-1", broker.Config{Attempts: -1}, false}, // zero is the broker's default
+	{"DELAY_SLACK", "250ms", broker.Config{Slack: 250 * time.Millisecond}, true},
+	{"DELAY_SLACK", "251ms", broker.Config{Slack: 251 * time.Millisecond}, false},
 	{"DELAY_REPLY_TIMEOUT", "1ms", broker.Config{ReplyTimeout: time.Millisecond}, true},
 	{"DELAY_REPLY_TIMEOUT", "7500ms", broker.Config{ReplyTimeout: 7500 * time.Millisecond}, true},
 	{"DELAY_REPLY_TIMEOUT", "7501ms", broker.Config{ReplyTimeout: 7501 * time.Millisecond}, false},
@@ -231,6 +233,7 @@ func TestProblemInWords(t *testing.T) {
 		{"DELAY_MAX_OWNERS", "65", `DELAY_MAX_OWNERS="65": want a whole number from 1 to 64`},
 		{"DELAY_DEDUP_WINDOW", "25h", `DELAY_DEDUP_WINDOW="25h": want 1s to 1d`},
 		{"DELAY_MAX_DELAY", "0s", `DELAY_MAX_DELAY="0s": want 1s to 3660d`},
+		{"DELAY_SLACK", "1s", `DELAY_SLACK="1s": want off, or 1ms to 250ms`},
 		{"DELAY_REPLY_TIMEOUT", "8s",
 			`DELAY_REPLY_TIMEOUT="8s": want at most 7s500ms, three quarters of DELAY_SHUTDOWN_GRACE,` +
 				` or a clean stop would repeat what is being answered`},
@@ -281,6 +284,7 @@ var wrong = map[string]string{
 	"DELAY_RETRY":             "1s,x",
 	"DELAY_RATE":              "a..b=1",
 	"DELAY_RATE_BY_KEY":       "a..b=1",
+	"DELAY_SLACK":             "10",
 	"DELAY_REPLY_TIMEOUT":     "2h",
 	"DELAY_MAX_PENDING":       "-1",
 	"DELAY_MEMORY":            "1KiB",

@@ -61,6 +61,7 @@ type settings struct {
 	Attempts        string `split_words:"true" default:"20" desc:"refused deliveries before a message becomes a dead letter; by target as in shop.mail=5,20"`
 	Retry           string `split_words:"true" default:"1s,5s,30s" desc:"waits between refused deliveries: after the first, the second, and so on; the last for all others; 1s x2 1m is doubled from 1s to 1m; with ~20% behind them each is longer by up to a fifth, differently for each message; by target as in shop.mail=1s,1m,10m;1s,5s,30s"`
 	Deliver         string `split_words:"true" default:"auto" desc:"how targets are reached: auto, stream, core or request; by target as in shop.>=stream,auto"`
+	Slack           string `default:"off" desc:"by how much a message may be late so that several are sent together, as in 10ms"`
 	ReplyTimeout    string `split_words:"true" default:"5s" desc:"how long a service may take to reply in mode request"`
 	Rate            string `split_words:"true" desc:"messages a second for each target, by pattern as in shop.mail=50,reports.*=5; without it no bound"`
 	RateByKey       string `split_words:"true" desc:"messages a second for each Delay-Rate-Key, by pattern as in reports.*=5; it holds in place of DELAY_RATE for messages that have a key"`

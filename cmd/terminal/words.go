@@ -6,14 +6,6 @@ import (
 	"time"
 )
 
-// Counted is a number of things: "1 message", "2 messages".
-func Counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // OrDash returns a dash for an empty text.
 func OrDash(s string) string {
 	if s == "" {

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"time"
+
+	"delaybroker/broker/leader"
+	"delaybroker/broker/streams"
+)
+
+// This file decides when a lane's loop wakes up. A wake-up costs more than a message does, so the loop does together
+// everything that may wait.
+//
+//	a message that is due   at the end of the slack (config.Config.Slack)
+//	a message to be moved   at the end of a span of collect, which the lookahead covers
+//	an answer               at once, but not twice in the same slack
+//	messages at the tail    once in collect, or in the slack if that is longer: see lane.ReaderConfig.Collect
+//
+// A message is never early: each wake-up is moved to a later time. The ends of slacks are multiples of it, so all lanes
+// wake up together.
+
+const (
+	// collect is how long messages are collected that are to be moved or read, and that are not due yet. It is less than
+	// half of the lookahead, so a hop takes none of the time that hopSlack leaves for its way.
+	collect = 20 * time.Millisecond
+)
+
+// slackEnd returns the end of the slack into which a time falls.
+func slackEnd(t leader.Time, slack time.Duration) leader.Time {
+	if slack == 0 {
+		return t
+	}
+	if began := slackBegin(t, slack); began.Before(t) {
+		return began.Add(slack)
+	}
+	return t
+}
+
+// slackBegin returns the beginning of the slack into which a time falls. What was due then is sent.
+func slackBegin(t leader.Time, slack time.Duration) leader.Time { return t.Truncate(slack) }
+
+// collects is how long a reader collects messages at the tail of its lane.
+func collects(l streams.Spec, slack time.Duration) time.Duration {
+	if l.Delay == 0 {
+		return slack
+	}
+	return max(slack, collect)
+}
+
+// rest is until when a loop leaves its answers alone. The zero rest is over.
+type rest struct {
+	until  time.Time // local
+	worked bool      // in this pass, an answer came or a message was due
+}
+
+// slack is the one of the lane now. While messages wait to be moved, it is no longer than their lookahead allows.
+func (w *worker) slack() time.Duration {
+	if w.flights.leaving > 0 {
+		return min(w.plan.slack, collect)
+	}
+	return w.plan.slack
+}
+
+// restAfterPass begins a rest after a pass in which there was something to do.
+func (w *worker) restAfterPass(m moment) {
+	if w.rest.worked && w.plan.slack > 0 {
+		w.rest.until = m.local.Add(slackEnd(m.now.Add(1), w.slack()).Sub(m.now))
+	}
+	w.rest.worked = false
+}
+
+// restless reports whether something waits for the next answer: all that is due until the leader has told its time, the
+// next message to be read while there is no room for it, a backlog, or the firing of a timer.
+func (w *worker) restless() bool {
+	t := w.timers
+	return w.clock.looking || w.backlog.open || w.stopped.Load() || w.full() || w.flights.blocked() ||
+		len(t.mine)+len(t.uncopied)+len(t.unlooked)+t.copying+t.looking > 0
+}
