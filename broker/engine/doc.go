@@ -40,7 +40,7 @@
 //	  ▼ arrived
 //	commit.go, committer.go     move the cursor, look at the stream (link/…), purge up to the cursor
 //
-//	The time: leader/…, look.go. The memory for reading: budget.go.
+//	The time: leader/…, look.go; slack.go says when the loop wakes up. The memory for reading: budget.go.
 //	Figures for operators: report.go, overdue.go, stats/….
 //	How each message ended: record.go.
 //

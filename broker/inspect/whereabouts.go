@@ -191,7 +191,8 @@ func (s *search) absent(origin *jetstream.StreamInfo, e ending) string {
 			s.ID.Stream, origin.State.LastSeq)
 	}
 	if s.ID.Stream == s.names.TimersStream() {
-		return nowhere + "the timer has fired, or was cancelled or replaced, unless the stream was purged or the id was made up"
+		return nowhere + "the timer has fired, or was cancelled or replaced," +
+			" unless the stream was purged or the id was made up"
 	}
 	return nowhere + e.unrecorded()
 }

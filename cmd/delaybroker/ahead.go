@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
@@ -116,7 +115,7 @@ func (a *app) showAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	c.Row("unknown", inspect.Amount{Messages: f.Unplaced, Within: f.Unplaced}, f.Unplaced > 0)
 	c.Print()
 	if empty > 0 {
-		more := english.Plural(empty, "more "+unit(look.By), "")
+		more := terminal.Counted(empty, "more "+unit(look.By))
 		if _, err := fmt.Fprintf(a.Out, "%s in which nothing is due\n", more); err != nil {
 			return err
 		}
@@ -142,7 +141,7 @@ func toward(target string) string {
 
 // sayAhead says how exact it is.
 func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) error {
-	pending := fmt.Sprintf("%s pending%s", english.Plural(int(f.Pending), "message", ""), toward(look.Target))
+	pending := fmt.Sprintf("%s pending%s", terminal.Counted(int(f.Pending), "message"), toward(look.Target))
 	var said []string
 	if f.Exact {
 		said = append(said, pending+", exactly")
@@ -155,7 +154,7 @@ func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	}
 	said = append(said, leftOut(f.Silent, f.Bare && look.Target != "")...)
 	if f.Unread > 0 {
-		said = append(said, english.Plural(f.Unread, "lane", "")+" that nobody reads: what is in there will be late")
+		said = append(said, terminal.Counted(f.Unread, "lane")+" that nobody reads: what is in there will be late")
 	}
 	said = append(said, "not known: what is published later, refused, held back or expires")
 	_, err := fmt.Fprintln(a.Err, strings.Join(said, "\n"))

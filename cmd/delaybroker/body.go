@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dustin/go-humanize/english"
-
 	"delaybroker/broker/payload"
 	"delaybroker/broker/text"
+	"delaybroker/cmd/terminal"
 )
 
 // maxHeader is how many characters of a header's name or value are shown.
@@ -33,7 +32,7 @@ func (a *app) showBody(data []byte) error {
 	if rendered == "" {
 		rendered = v.Hex
 	}
-	shown := english.Plural(v.Size, "byte", "")
+	shown := terminal.Counted(v.Size, "byte")
 	if v.Cut() {
 		first := v.Dumped
 		if v.Text != "" {

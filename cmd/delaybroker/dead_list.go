@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/deadletter"
@@ -108,7 +107,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 		const more = "%d of %d dead letters; more with --limit, and what they are with --by code,target,reason\n"
 		fmt.Fprintf(a.Err, more, listed, matching)
 	case !a.JSON:
-		fmt.Fprintln(a.Err, english.Plural(matching, "dead letter", ""))
+		fmt.Fprintln(a.Err, terminal.Counted(matching, "dead letter"))
 	}
 	return failed
 }
@@ -171,7 +170,7 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 	if limit > 0 && len(c.Groups) > limit {
 		shown = fmt.Sprintf(", of which the first %d are shown; --limit 0 shows all", limit)
 	}
-	letters, groups := english.Plural(c.Letters, "dead letter", ""), english.Plural(len(c.Groups), "group", "")
+	letters, groups := terminal.Counted(c.Letters, "dead letter"), terminal.Counted(len(c.Groups), "group")
 	fmt.Fprintf(a.Err, "%s in %s%s\n", letters, groups, shown)
 	return nil
 }

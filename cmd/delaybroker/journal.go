@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
@@ -227,7 +226,7 @@ func worthOf(j inspect.Journaled) worthView {
 // sayJournal says how complete the answer is.
 func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %d looked at", english.Plural(j.Found, "record", ""), j.Looked)
+	fmt.Fprintf(&b, "%s of %d looked at", terminal.Counted(j.Found, "record"), j.Looked)
 	if !j.Begins.IsZero() {
 		fmt.Fprintf(&b, "; the journal is kept for %s and begins at %s",
 			levels.FormatDuration(j.Kept), millisecond(j.Begins))
@@ -239,7 +238,7 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	for _, h := range j.Holes {
 		who := "records"
 		if h.Records > 0 {
-			who = english.Plural(h.Records, "record", "")
+			who = terminal.Counted(h.Records, "record")
 		}
 		if h.Instance != "" {
 			who += " of " + text.Printable(h.Instance, 64)
@@ -247,7 +246,7 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 		fmt.Fprintf(&b, "MISSING: %s, from %s to %s: %s\n", who, millisecond(h.From), millisecond(h.To), h.Why)
 	}
 	if j.More > 0 {
-		fmt.Fprintf(&b, "MISSING: %s more\n", english.Plural(j.More, "time", ""))
+		fmt.Fprintf(&b, "MISSING: %s more\n", terminal.Counted(j.More, "time"))
 	}
 	if len(j.Without) > 0 {
 		fmt.Fprintf(&b, "MISSING: what these instances deliver, which keep no journal: %s\n",
@@ -255,7 +254,7 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	}
 	if j.Unproven > 0 {
 		fmt.Fprintf(&b, "%s in the journal's stream not believed: no broker's seal\n",
-			english.Plural(j.Unproven, "message", ""))
+			terminal.Counted(j.Unproven, "message"))
 	}
 	if j.Complete() {
 		b.WriteString("complete: no record of that time is missing\n")

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
@@ -162,10 +161,10 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
 func (a *app) sayFolded(idle, hidden int) error {
 	var err error
 	if idle > 0 {
-		_, err = fmt.Fprintf(a.Out, "%s; --all shows them\n", english.Plural(idle, "idle lane", ""))
+		_, err = fmt.Fprintf(a.Out, "%s; --all shows them\n", terminal.Counted(idle, "idle lane"))
 	}
 	if hidden > 0 && err == nil {
-		_, err = fmt.Fprintf(a.Out, "%s for which there is no room here\n", english.Plural(hidden, "more lane", ""))
+		_, err = fmt.Fprintf(a.Out, "%s for which there is no room here\n", terminal.Counted(hidden, "more lane"))
 	}
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
@@ -108,7 +107,7 @@ func (a *app) showPauseChange(pattern string, c inspect.PauseChange) error {
 		fmt.Fprintln(a.Err, "no broker runs: those that start go by it")
 		return nil
 	}
-	fmt.Fprintf(a.Err, "%d of %s act by it\n", len(c.Told), english.Plural(len(c.Told)+len(c.Untold), "instance", ""))
+	fmt.Fprintf(a.Err, "%d of %s act by it\n", len(c.Told), terminal.Counted(len(c.Told)+len(c.Untold), "instance"))
 	return nil
 }
 

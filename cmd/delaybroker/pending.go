@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
@@ -154,7 +153,7 @@ func (a *app) showPending(l inspect.List, o pendingOptions) error {
 
 // sayPending says what the list leaves out, and how to go on.
 func (a *app) sayPending(l inspect.List, o pendingOptions) error {
-	listed, read := english.Plural(len(l.Messages), "message", ""), english.Plural(int(l.Read), "header", "")
+	listed, read := terminal.Counted(len(l.Messages), "message"), terminal.Counted(int(l.Read), "header")
 	said := []string{fmt.Sprintf("%s, %s read", listed, read)}
 	said = append(said, leftOut(l.Silent, l.Bare && o.target != "")...)
 	if l.More {

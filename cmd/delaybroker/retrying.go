@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
@@ -152,7 +151,7 @@ func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int)
 			states = append(states, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	said := fmt.Sprintf("%s in %s", english.Plural(int(r.Messages), "message", ""), english.Plural(len(r.Groups), "line", ""))
+	said := fmt.Sprintf("%s in %s", terminal.Counted(int(r.Messages), "message"), terminal.Counted(len(r.Groups), "line"))
 	if limit > 0 && len(r.Groups) > limit {
 		said += fmt.Sprintf(" (%d shown; --limit 0 shows all)", limit)
 	}
@@ -173,6 +172,6 @@ func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int)
 		goOn += fmt.Sprintf(" --target '%s'", look.Target)
 	}
 	_, err := fmt.Fprintf(a.Err, "stopped after %s; go on with %s, or look at more with --most\n",
-		english.Plural(int(r.Messages), "message", ""), goOn)
+		terminal.Counted(int(r.Messages), "message"), goOn)
 	return err
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
@@ -225,7 +224,7 @@ func excerpt(s string) string {
 	case s == "":
 		return "none"
 	case !utf8.ValidString(s):
-		return english.Plural(len(s), "byte", "")
+		return terminal.Counted(len(s), "byte")
 	}
 	return text.Printable(s, most)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
@@ -55,7 +54,7 @@ func (a *app) showRuns(r inspect.Runs, problem error) error {
 		}
 		t.Print()
 	}
-	said := english.Plural(len(r.Runs), "run", "") + " in the journal"
+	said := terminal.Counted(len(r.Runs), "run") + " in the journal"
 	if !r.Complete {
 		said += "; records may be missing, see delaybroker journal"
 	}

@@ -157,8 +157,8 @@ func (a *app) withTimers(ctx context.Context, do func(context.Context, *store.Ti
 	})
 }
 
-// oneTimer carries out a wish, and shows the answer. Where the user may not read the stream of timers, a broker does it.
-// A set needs no broker: it is published with its condition, and only whether it held cannot be read.
+// oneTimer carries out a wish, and shows the answer. Where the user may not read the stream of timers, a broker does
+// it. A set needs no broker: it is published with its condition, and only whether it held cannot be read.
 func (a *app) oneTimer(cmd *cobra.Command, w store.Change) error {
 	if w.ID == "" {
 		w.ID = rand.Text() // the same for both ways

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
@@ -358,7 +357,7 @@ func (a *app) reportMany(all store.Done, verb timer.Verb, err error) error {
 		return err
 	}
 	if all.Refused > 0 {
-		refused, why := english.Plural(all.Refused, "timer", ""), text.Printable(all.Why, 600)
+		refused, why := terminal.Counted(all.Refused, "timer"), text.Printable(all.Why, 600)
 		return fmt.Errorf("%s refused, the first: %s", refused, why)
 	}
 	for _, what := range []timer.Outcome{timer.Unknown, timer.Conflict, timer.TooLate, timer.NotFound} {
@@ -374,7 +373,7 @@ func (a *app) showMany(d store.Done, verb timer.Verb) error {
 		return a.PrintJSON(d)
 	}
 	if d.DryRun {
-		_, err := fmt.Fprintf(a.Out, "%s would be %s\n", english.Plural(d.Matched-d.Refused, "timer", ""),
+		_, err := fmt.Fprintf(a.Out, "%s would be %s\n", terminal.Counted(d.Matched-d.Refused, "timer"),
 			map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[verb])
 		return err
 	}
@@ -389,6 +388,6 @@ func (a *app) showMany(d store.Done, verb timer.Verb) error {
 		words = append(words, fmt.Sprintf("%d refused", d.Refused))
 	}
 	did := cmp.Or(strings.Join(words, ", "), "none")
-	_, err := fmt.Fprintf(a.Out, "%s: %s\n", english.Plural(d.Matched, "timer", ""), did)
+	_, err := fmt.Fprintf(a.Out, "%s: %s\n", terminal.Counted(d.Matched, "timer"), did)
 	return err
 }

@@ -52,7 +52,8 @@ func TestTenantUsesTimers(t *testing.T) {
 	t.Setenv("NATS_USER", "everything") // orders may not list, unless it is granted
 	t.Setenv("NATS_PASSWORD", "everything")
 	a := &app{}
-	l, err := a.askList(t.Context(), store.Filter{Targets: []string{"orders.>"}, State: timer.Pending}, store.Page{Limit: 9})
+	f := store.Filter{Targets: []string{"orders.>"}, State: timer.Pending}
+	l, err := a.askList(t.Context(), f, store.Page{Limit: 9})
 	if err != nil || len(l.Timers) != 1 || l.Timers[0].Key != "3" {
 		t.Errorf("a broker lists %+v, %v, want what is pending of orders", l, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/dustin/go-humanize/english"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
@@ -100,7 +99,7 @@ func (a *app) findOne(ctx context.Context, i *inspect.Inspector, wanted inspect.
 }
 
 func refusedTimes(w inspect.Whereabouts) string {
-	times := english.Plural(w.Attempts, "time", "")
+	times := terminal.Counted(w.Attempts, "time")
 	if w.Allowed > 0 {
 		times += fmt.Sprintf(" of %d", w.Allowed)
 	}

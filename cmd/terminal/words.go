@@ -4,7 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize/english"
 )
+
+// Counted is a number of things: "1 reply", "2 replies".
+func Counted(n int, what string) string {
+	return fmt.Sprintf("%d %s", n, english.PluralWord(n, what, ""))
+}
 
 // OrDash returns a dash for an empty text.
 func OrDash(s string) string {

@@ -54,7 +54,8 @@ func TestUpgradeAndBackWithTimers(t *testing.T) {
 			t.Error("a pending timer cannot be cancelled")
 		}
 		late := set("late", "Delay-For", "12s")
-		c.Expect(0, fmt.Sprintf("delaytimer.refused-%d.later.%d", i, i), "refused", "Delay-For", "1s", "Delay-Deliver", "stream")
+		c.Expect(0, fmt.Sprintf("delaytimer.refused-%d.later.%d", i, i), "refused",
+			"Delay-For", "1s", "Delay-Deliver", "stream")
 		want = append(want, "refused 0")
 		set("series", "Delay-Every", "2s", "Delay-Rounds", "4", "Delay-Missed-Rounds", "all")
 		set("paused", "Delay-Every", "1s", "Delay-Rounds", "1")
