@@ -23,6 +23,7 @@ import (
 	"delaybroker/broker/lease"
 	"delaybroker/broker/link"
 	"delaybroker/broker/message"
+	"delaybroker/broker/pause"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams/provision"
 )
@@ -96,7 +97,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 		users: links.Users(), log: cfg.Log, started: time.Now(), tally: stats.NewTally(cfg.Rates),
 		stop: make(chan error, 1),
 	}
-	b.pauses.Keeper = b.newKeeper()
+	b.pauses = pausing{Keeper: b.newKeeper(), logged: make(map[string]pause.State)}
 	b.leaser = b.newLeaser()
 	b.id = instanceOf(b.leaser)
 	b.engine = engine.New(engine.Config{
@@ -134,7 +135,8 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()
 	deliverer.Heard(b.conns.Deliver.LastError()) // the last error before we listened
 	b.links.Look()
-	b.pauses.begin(ctx, deliverer)
+	b.pauses.deliverer = deliverer
+	b.pauses.Load(ctx)
 
 	// The services that the workers use outlive the workers.
 	defer b.keys.Wait()
@@ -160,8 +162,11 @@ func (b *Broker) Run(ctx context.Context) error {
 	})
 	records, closeJournal := b.keepJournal(base, write)
 	defer closeJournal() // after the workers, before the inbox
-	release := context.AfterFunc(ctx, func() { b.drain(deliverer, records) })
-	defer release()
+	defer context.AfterFunc(ctx, func() {
+		b.draining.Store(true)
+		records.Stopping()
+		deliverer.Drain()
+	})()
 	timers := b.timers(write)
 	answered := b.control(ctx, lanes, timers)
 	err = b.engine.Run(ctx, lanes, engine.Services{
@@ -192,13 +197,6 @@ func (b *Broker) noteRefusals() (stop func()) {
 			stop()
 		}
 	}
-}
-
-// drain begins a stop.
-func (b *Broker) drain(deliverer *deliver.Deliverer, records *journal.Writer) {
-	b.draining.Store(true)
-	records.Stopping()
-	deliverer.Drain()
 }
 
 // StreamConfigs are the present configurations of all our streams that keep messages, dead letters included. The

@@ -15,14 +15,8 @@ const haltTimeout = 2 * time.Second
 // pausing applies the list of pauses to this instance.
 type pausing struct {
 	*pause.Keeper
-	deliverer *deliver.Deliverer     // set by begin
+	deliverer *deliver.Deliverer     // set by Run
 	logged    map[string]pause.State // of the pauses that were logged; belongs to applyPauses
-}
-
-// begin reads the list of pauses, before lanes are worked.
-func (p *pausing) begin(ctx context.Context, d *deliver.Deliverer) {
-	p.deliverer, p.logged = d, make(map[string]pause.State)
-	p.Load(ctx)
 }
 
 // newKeeper makes the keeper of the list of pauses.

@@ -43,8 +43,8 @@ func (r Rates) Validate() error {
 	return errors.Join(all...)
 }
 
-// Limits bound how many messages a second are sent. What they count together is a bucket: the messages with one key that
-// match one rule of ByKey, or the messages for one target that matches a rule of ByTarget.
+// Limits bound how many messages a second are sent. What they count together is a bucket: the messages with one key
+// that match one rule of ByKey, or the messages for one target that matches a rule of ByTarget.
 type Limits struct {
 	ByTarget Rates
 	ByKey    Rates // of messages that have a key

@@ -130,8 +130,8 @@ func TestMissedTurnOfOne(t *testing.T) {
 	})
 }
 
-// TestTurnsOfKeys: the messages with one key take turns together, whatever their targets, and wait for no other key. One
-// without a key takes a turn of its target.
+// TestTurnsOfKeys: the messages with one key take turns together, whatever their targets, and wait for no other key.
+// One without a key takes a turn of its target.
 func TestTurnsOfKeys(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

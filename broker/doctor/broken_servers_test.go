@@ -140,7 +140,8 @@ func TestDoctorAsAnother(t *testing.T) {
 		state      Severity
 		detail, do string
 	}{
-		{"another user", lacks, "all", Fine, "tried is another user than the running brokers' (all), and may not use pause and resume", ""},
+		{"another user", lacks, "all", Fine,
+			"tried is another user than the running brokers' (all), and may not use pause and resume", ""},
 		{"another user, who may not ask all", asks, "all", Skipped, "doctor may not ask: $JS.API.INFO", askMore},
 		{"the broker's own", denied("$JS.API.STREAM.PURGE.*"), tried, Critical, "$JS.API.STREAM.PURGE.*",
 			"grant the broker's user these subjects"},

@@ -89,7 +89,7 @@ var brokenStreams = []diagnosis{
 	{situation{name: "no leader", set: func(sc *scene) {
 		sc.serve()
 		sc.leaderless("DELAY_5s")
-	}}, "streams", Critical, "DELAY_5s does not answer: it has no leader",
+	}}, "streams", Critical, "DELAY_5s does not answer: the stream has no leader",
 		"bring the servers back that hold its replicas"},
 	{situation{name: "in memory", set: func(sc *scene) {
 		sc.provisioned()

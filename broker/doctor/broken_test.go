@@ -24,7 +24,8 @@ type diagnosis struct {
 func (d diagnosis) judge(t *testing.T, found []Finding) {
 	t.Helper()
 	found = slices.DeleteFunc(found, func(f Finding) bool {
-		return f.State == Fine || f.State == Skipped && d.state > Fine || f.Check == "durability" && d.options.ServerName != "" && d.check != "durability"
+		return f.State == Fine || f.State == Skipped && d.state > Fine ||
+			f.Check == "durability" && d.options.ServerName != "" && d.check != "durability"
 	})
 	begins, ends, _ := strings.Cut(d.do, "…")
 	if len(found) != 1 || found[0].Check != d.check || found[0].State != d.state ||

@@ -222,8 +222,8 @@ func (f Facts) isPerson(grants []grant) bool {
 	})
 }
 
-// rightsOfInstances is what the server denied lately to the brokers that run, by what they say of it. Only what a broker
-// has sealed counts.
+// rightsOfInstances is what the server denied lately to the brokers that run, as they report it. Only an answer that a
+// broker has sealed counts.
 func (f Facts) rightsOfInstances() []Finding {
 	var all []Finding
 	for _, a := range f.instances.Proven {
@@ -249,7 +249,8 @@ func (f Facts) rightsOfAnother(names message.Names, why string) []Finding {
 	} else if refused := f.refusedCommands(names); len(refused) > 0 {
 		may = "may not use " + strings.Join(refused, ", ")
 	}
-	findings := verdict(Fine, "", "%s %s, and %s", text.Printable(f.name, mostDetail), text.Printable(why, mostDetail), may)
+	findings := verdict(Fine, "", "%s %s, and %s",
+		text.Printable(f.name, mostDetail), text.Printable(why, mostDetail), may)
 	var unasked []string
 	for _, r := range f.refused {
 		unasked = append(unasked, strings.TrimPrefix(r, "Publish to "))

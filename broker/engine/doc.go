@@ -3,12 +3,11 @@
 //
 // # Words
 //
-//	lane      a stream that is read in order, with one owner and a cursor
-//	level     a lane with a delay
+// Lane, level, owner and hop are words of broker/message/PROTOCOL.md.
+//
 //	intake    the lane of delay 0, for delays that are not those of a level
 //	timers    the lane of named timers, which can be replaced and cancelled; see package timer
 //	marker    what stands for a timer in a level, without its body
-//	hop       one move between lanes
 //	flight    a message in memory, from being read to having arrived elsewhere
 //	step      the next thing to do with a flight: hold, hop, fire, retry, …
 //	park      to store a message that is due in the lane of a pause; see package pause

@@ -128,8 +128,16 @@ func (e *Engine) Owns(instance string) bool {
 	})
 }
 
-// works reports whether this instance works the lane of a level now.
-func (e *Engine) works(l levels.Level) bool { return e.roster.works(e.names.LevelStream(l.Name)) }
+// works reports whether this instance works the lane of a level. While it starts, it takes that for granted: it may be
+// alone, and about to.
+func (e *Engine) works(l levels.Level) bool {
+	select {
+	case <-e.ready:
+		return e.roster.works(e.names.LevelStream(l.Name))
+	default:
+		return true
+	}
+}
 
 // Lanes returns the states of all lanes. It waits for no loop, and asks NATS nothing.
 func (e *Engine) Lanes() []stats.LaneStatus {

@@ -36,9 +36,6 @@ func (c *leaderClock) take(s lane.Sample) {
 	c.Look(leader.Answer{Time: s.ServerTime, Received: s.Received, Leader: s.Leader, LastSeq: s.LastSeq})
 }
 
-// lookNow lets the next look come at once, although the last one failed.
-func (c *leaderClock) lookNow() { c.retry = time.Time{} }
-
 // awaitDue returns how long to sleep when the next message is due after the time left, and makes sure that the clock is
 // proven by then.
 func (w *worker) awaitDue(left time.Duration, local time.Time, proven bool) time.Duration {

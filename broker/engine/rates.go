@@ -8,9 +8,9 @@ import (
 )
 
 // This file makes a rate hold for all instances together. What a rate counts together (see deliver.Limits) has a home:
-// one of the shortest levels, by a hash. Only the instance that owns the home sends these messages, at the turns that it
-// gives them. Another instance moves what is due into the home, at whose end it is read at once. So one instance counts,
-// in whatever lanes the messages are, and no instance asks another one, or JetStream, for a turn.
+// one of the shortest levels, by a hash. Only the instance that owns the home sends these messages, at the turns that
+// it gives them. Another instance moves what is due into the home, where it is read at once. So one instance counts, in
+// whatever lanes the messages are, and no instance asks another one, or JetStream, for a turn.
 //
 //	messages below the rate    one publish and one read more, where another instance has the home
 //	messages above it          likewise once more, where another instance has the level in which they wait for the turn
@@ -42,6 +42,12 @@ func (p plan) home(r message.Request) (home levels.Level, ok bool) {
 	h := fnv.New32a()
 	h.Write([]byte(bucket))
 	return p.homes[h.Sum32()%uint32(len(p.homes))], true
+}
+
+// isHome reports whether a level is the home of a message.
+func (p plan) isHome(l levels.Level, r message.Request) bool {
+	home, ok := p.home(r)
+	return ok && home == l
 }
 
 // fireAtHome sends a message that is due to its target, or to its home if another instance gives the turns. What the

@@ -8,7 +8,6 @@ import (
 
 	"delaybroker/broker/lease"
 	"delaybroker/broker/streams"
-	"delaybroker/broker/timer"
 )
 
 // serve works one lane whenever it is ours. It calls settled when the lane is being read, is somebody else's, or will
@@ -56,7 +55,11 @@ func (e *Engine) own(
 	case streams.Retry:
 		kind = retryLane{}
 	case streams.Timers:
-		if next := e.readCursor(ctx); next.Created.Equal(from.Created) || from.Next == 0 {
+		next, err := e.Timers.ReadCursor(ctx) // without a good one, reading begins with the first entry
+		if err != nil {
+			e.log.Warn("the cursor of the timers cannot be read, or is forged; reading all timers again", "err", err)
+		}
+		if next.Created.Equal(from.Created) || from.Next == 0 {
 			from = lease.Cursor{Next: max(from.Next, next.Next), Created: next.Created}
 		}
 		kind = newTimersLane(e.Timers, e.names.Armed())
@@ -69,13 +72,4 @@ func (e *Engine) own(
 	defer e.roster.dismiss(w)
 	err = w.run(ctx)
 	return w.leftOff(), err
-}
-
-// readCursor reads the cursor of the timers' stream. Without a good one, reading begins with the first entry.
-func (e *Engine) readCursor(ctx context.Context) timer.Cursor {
-	c, err := e.Timers.ReadCursor(ctx)
-	if err != nil {
-		e.log.Warn("the cursor of the timers cannot be read, or somebody else wrote it; reading all timers again", "err", err)
-	}
-	return c
 }

@@ -128,10 +128,12 @@ func destination(sent *publish) role.Destination {
 // end lets a message go.
 func (w *worker) end(f *flight) {
 	if f.timer != nil {
-		w.endTimer(f)
+		w.forgetTimer(f)
+		w.endAlarm(f.timer)
 	}
 	w.flights.end(f)
-	if f.sent != nil && f.sent.kind == hop && f.request.Paced != "" { // a copy would take another turn
+	// A copy of what waits for a turn would take another one.
+	if f.sent != nil && f.sent.kind == hop && (f.request.Paced != "" || w.plan.isHome(f.sent.level, f.request)) {
 		w.reading.cursor.DoneUrgent(f.mark)
 	} else {
 		w.reading.cursor.Done(f.mark)

@@ -30,12 +30,6 @@ func (w *worker) supersede(f *flight) {
 	}
 }
 
-// endTimer forgets a timer that leaves memory.
-func (w *worker) endTimer(f *flight) {
-	w.forgetTimer(f)
-	w.endAlarm(f.timer)
-}
-
 // forgetTimer forgets the message of a timer.
 func (w *worker) forgetTimer(f *flight) {
 	if t := w.timers; t.latest[f.timer.Subject] == f {

@@ -129,16 +129,7 @@ func (l *timersLane) sweepSoon(w *worker, m moment) time.Duration {
 	}
 	before := l.sweep.Begin(m.now)
 	w.wg.Go(func() {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		w.wg.Go(func() {
-			select {
-			case <-ctx.Done():
-			case <-w.gone:
-				cancel()
-			}
-		})
-		end := l.stream.Pass(ctx, before, func(b *role.Batch) { w.mail.Put(overdueFound{b}) })
+		end := l.stream.Pass(w.working, before, func(b *role.Batch) { w.mail.Put(overdueFound{b}) })
 		w.mail.Put(passEnded{l, end})
 	})
 	return forever
@@ -185,8 +176,7 @@ func (l *timersLane) logSeals(w *worker, end role.Pass) {
 		w.log.Info("pending series and schedules are resealed with the first secret", "entries", resealed)
 	}
 	if err != nil {
-		w.notes.Log(slog.LevelWarn, "pending series and schedules cannot be resealed, and keep an earlier secret; trying again",
-			"err", err)
+		w.notes.Log(slog.LevelWarn, "pending series and schedules cannot be resealed; trying again", "err", err)
 	}
 	unopened, keys := end.Unopened()
 	if l.unopened = unopened; unopened > 0 {

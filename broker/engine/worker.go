@@ -58,12 +58,13 @@ type meters struct {
 // loop holds the parts that a worker's loop needs to wait, wake up and end.
 type loop struct {
 	mail    *mailbox[event]
-	timer   *time.Timer    // ends a sleep; made by run
-	ping    chan struct{}  // asks whether the loop turns
-	gone    chan struct{}  // closed when the loop has ended
-	wg      sync.WaitGroup // questions asked elsewhere; all end before run returns
-	adopted func()         // called at each epoch; the first call counts
-	stopped atomic.Bool    // nothing more is sent
+	working context.Context // set by run; ends with the loop
+	timer   *time.Timer     // set by run; ends a sleep
+	ping    chan struct{}   // asks whether the loop turns
+	gone    chan struct{}   // closed when the loop has ended
+	wg      sync.WaitGroup  // questions asked elsewhere; all end before run returns
+	adopted func()          // called at each epoch; the first call counts
+	stopped atomic.Bool     // nothing more is sent
 	rest    rest
 }
 
@@ -77,7 +78,8 @@ type (
 
 func (woken) handle(*worker, moment) {}
 
-func (linkBack) handle(w *worker, _ moment) { w.clock.lookNow() }
+// handle lets the next look come at once, although the last one failed.
+func (linkBack) handle(w *worker, _ moment) { w.clock.retry = time.Time{} }
 
 // newWorker prepares a worker for a lane that is ours, to be read from a cursor on. The caller must run it.
 func (e *Engine) newWorker(l streams.Spec, kind laneKind, by lease.Lease, from lease.Cursor) *worker {
@@ -106,14 +108,15 @@ func (w *worker) wake() { w.mail.Put(woken{}) }
 
 // run works the lane until ctx or the lease ends, and leaves it ready for a successor.
 func (w *worker) run(ctx context.Context) error {
-	ctxRead, stop := context.WithCancel(ctx)
+	working, stop := context.WithCancel(ctx)
+	w.working = working
 	defer w.flights.account.Close()
 	defer w.backlog.end()
 	defer w.timers.release()
 	defer w.wg.Wait()
 	defer stop()
 	var reader sync.WaitGroup
-	reader.Go(func() { w.reading.Run(ctxRead) })
+	reader.Go(func() { w.reading.Run(working) })
 	w.timer = time.NewTimer(0)
 	defer w.timer.Stop()
 	for w.await(ctx.Done(), w.lease.Done(), w.pass(time.Now())) {

@@ -13,22 +13,21 @@ import (
 	"delaybroker/levels"
 )
 
-// mostHoles is how many levels the intake may leave out. If it leaves out more, the intake itself is configured
-// wrongly, and nothing is concluded from it.
-const mostHoles = 8
+// maxMissing is the maximum number of levels whose stream may be missing. If the intake leaves out more durations, its
+// own configuration is wrong, and Adopt concludes nothing from it.
+const maxMissing = 8
 
-// Given tells which fields of the configuration somebody set. The others are defaults, and may be replaced.
+// Given names the fields of the configuration that the operator has set. Adopt may replace the others.
 type Given struct{ Prefix, Levels, Retry bool }
 
-// Adopted is what was found about the prefix. Whoever reads the output should know it.
+// Adopted is the result of Adopt about the prefix. A command shows it to its user.
 type Adopted struct {
-	Prefix  string   // that is used instead of the default; empty when the default is
-	Choices []string // the prefixes of which one has to be chosen, since there are several
+	Prefix  string   // the prefix in place of the default; empty for the default
+	Choices []string // the prefixes of several brokers, of which the operator must choose one
 }
 
-// Adopt takes from the streams what the configuration leaves open: a person's shell seldom has the broker's settings,
-// and the streams say themselves whose they are and which levels there are. Where they cannot be listed, the defaults
-// stay; the next question finds out why.
+// Adopt reads from the streams the settings that the operator has not set: their metadata names the prefix and the
+// levels. If the streams cannot be listed, the defaults stay, and the next request reports the reason.
 func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
 	var adopted Adopted
 	if given.Prefix && given.Levels && given.Retry {
@@ -66,10 +65,10 @@ func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
 	return adopted, i.configure()
 }
 
-// servedLevels are the levels that take messages of clients. The intake listens on every plain duration that is no
-// level. A duration that it leaves out, and that has no stream, is a level whose stream is missing.
+// servedLevels returns the levels that take messages of clients. The intake listens on every plain duration that is not
+// a level. A duration that the intake leaves out, and that has no stream, is a level whose stream is missing.
 func servedLevels(names message.Names, found []streams.Spec, all map[string]*jetstream.StreamInfo) []string {
-	var served, holes []string
+	var served, missing []string
 	takes := make(map[string]bool)
 	for _, s := range found {
 		if s.Kind != streams.Level && s.Kind != streams.Intake || s.Broken != nil || s.Format > streams.Format {
@@ -85,18 +84,18 @@ func servedLevels(names message.Names, found []streams.Spec, all map[string]*jet
 	if all[names.IntakeStream()] != nil {
 		for _, plain := range levels.Whole() {
 			if !takes[names.LevelFilter(plain)] && all[names.LevelStream(plain)] == nil {
-				holes = append(holes, plain)
+				missing = append(missing, plain)
 			}
 		}
 	}
-	if len(served) > 0 && len(holes) <= mostHoles {
-		served = append(served, holes...)
+	if len(served) > 0 && len(missing) <= maxMissing {
+		served = append(served, missing...)
 	}
 	return served
 }
 
-// retryLevels are the levels of the retry lanes that there are. It returns none if all of them are default ones: then
-// the broker has the defaults, and those without a lane are missing.
+// retryLevels returns the levels of the existing retry lanes. It returns none if all of them are default levels: then
+// the broker has the default levels, and those without a lane are missing.
 func retryLevels(found []streams.Spec) []string {
 	standard := strings.Fields(config.DefaultRetry)
 	var all []string

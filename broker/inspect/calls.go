@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// callMost is how many headers a call reads unless it is told otherwise, and mostCall how many at most: it is over
-	// within seconds.
-	callMost, mostCall = 50_000, 500_000
-	// byMinute is up to which time a forecast is by the minute unless told otherwise.
+	// defaultHeaders is the default number of headers that a request reads, and maxHeaders the maximum: the answer must
+	// arrive within seconds.
+	defaultHeaders, maxHeaders = 50_000, 500_000
+	// byMinute is the length up to which a forecast is by the minute by default.
 	byMinute = 2 * time.Hour
-	// DefaultAhead is how far ahead a forecast looks unless told otherwise.
+	// DefaultAhead is the default length of a forecast.
 	DefaultAhead = 24 * time.Hour
 )
 
-// Calls are the questions about all that is there, as the control service answers them for any client of NATS. Each has
-// an inspector of its own, which is closed with the answer.
+// Calls returns the handlers of the control service's requests about lanes, messages and forecasts. Each request has
+// its own inspector, which is closed after the answer.
 func Calls(open func(context.Context) (*Inspector, error)) map[string]service.Call {
 	with := func(answer func(ctx context.Context, i *Inspector, rest string, body []byte) (any, error)) service.Call {
 		return func(ctx context.Context, rest string, body []byte) (any, error) {
@@ -46,7 +46,7 @@ func callLanes(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 func callWhere(ctx context.Context, i *Inspector, id string, body []byte) (any, error) {
 	asked := struct {
 		Most uint64 `json:"most"`
-	}{callMost}
+	}{defaultHeaders}
 	if err := service.Decode(body, &asked); err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func callAhead(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 		By     string `json:"by"`
 		Target string `json:"target"`
 		Most   uint64 `json:"most"`
-	}{For: levels.FormatDuration(DefaultAhead), Most: callMost}
+	}{For: levels.FormatDuration(DefaultAhead), Most: defaultHeaders}
 	if err := service.Decode(body, &asked); err != nil {
 		return nil, err
 	}
@@ -85,14 +85,14 @@ func callAhead(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 }
 
 func checkMost(most uint64) error {
-	if most > mostCall {
+	if most > maxHeaders {
 		return service.BadRequest("most %d: at most %d, or the answer would come too late; the command takes more", most,
-			mostCall)
+			maxHeaders)
 	}
 	return nil
 }
 
-// ParseAhead reads how far a forecast looks, and by what: minute or hour, or empty for what suits.
+// ParseAhead parses the length of a forecast and the unit of its buckets: minute, hour, or empty for a suitable one.
 func ParseAhead(length, by string) (AheadLook, error) {
 	look := AheadLook{By: time.Hour}
 	var err error

@@ -13,8 +13,8 @@
 // # Refused requests
 //
 // The server does not answer a request that it refuses. It reports the refused subject on the connection, apart from
-// all answers, and the caller would wait until the [Timeout]. So a [Session] receives every refusal and ends the request
-// that is open at the time. Two kinds of caller use this:
+// all answers, and the caller would wait until the [Timeout]. So a [Session] receives every refusal and ends the
+// request that is open at the time. Two kinds of caller use this:
 //
 //   - A command that needs all its answers takes a context of [Session.Allowed]. The first refusal ends the command and
 //     is its error ([Cause]). Half a table would mislead.

@@ -33,7 +33,7 @@ func (s *search) ended(ctx context.Context, w writers) (ending, error) {
 		from = since.Add(-leaderSkew)
 	}
 	q := journal.Query{IDs: []string{s.name()}, Since: from, Progress: func(looked, of uint64) {
-		if _, ok := s.told.Allow(ProgressEvery); ok {
+		if _, ok := s.progressed.Allow(ProgressInterval); ok {
 			s.progress(looked, of)
 		}
 	}}

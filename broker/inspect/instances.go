@@ -17,43 +17,42 @@ import (
 )
 
 const (
-	// answersWait is how long instances may take to answer. They are asked on a connection of theirs that does little
-	// else.
-	answersWait = 300 * time.Millisecond
-	// mostAnswers bounds what is gathered, since others may be able to publish there.
-	mostAnswers = 4 * config.MaxOwners
-	// askPause is how long to wait before asking again, while some lane has no owner.
-	askPause = 250 * time.Millisecond
+	// answerTimeout is how long instances may take to answer. They answer on a connection that does little else.
+	answerTimeout = 300 * time.Millisecond
+	// maxAnswers is the maximum number of answers to one request, since others may be able to publish there.
+	maxAnswers = 4 * config.MaxOwners
+	// askInterval is the time between two requests, while some lane has no owner.
+	askInterval = 250 * time.Millisecond
 )
 
-// How long no instance may own a lane before it is reported to be nobody's.
+// The times for which a lane may be without an owner, or in another transient state, before a look reports it.
 const (
-	// Handover is enough for instances to hand a lane over, which takes them less than a second.
+	// Handover is the time in which instances hand a lane over. They take less than a second.
 	Handover = time.Second
-	// takeover is enough for an instance to take over from one that died, which takes less than six seconds.
+	// takeover is the time in which an instance takes over from a dead one. It takes less than six seconds.
 	takeover = 8 * time.Second
-	// aloneShare divides these where no instance answers at all: there is nobody to take over.
+	// aloneShare divides both times if no instance answers: there is none to take over.
 	aloneShare = 8
-	// twice is how long two instances may own one lane before that is reported. Two that missed each other at their
-	// start find out within ten seconds.
-	twice = 12 * time.Second
-	// begins is how long a lane may have an owner that does not read it, before that is reported: a new owner makes its
-	// consumer first.
-	begins = 5 * time.Second
+	// maxDouble is how long two instances may own one lane. Two instances that missed each other at their start notice it
+	// within ten seconds.
+	maxDouble = 12 * time.Second
+	// maxUnread is how long a lane may have an owner that does not read it. A new owner creates its consumer first.
+	maxUnread = 5 * time.Second
 )
 
-// Instances is what the brokers that run say of themselves. Any client that may publish on the subject of an answer
-// could have said it, so it is shown to people, and nothing is done on its account.
+// Instances holds the answers of the running brokers. Any client that may publish on the subject of an answer can forge
+// one. So answers are shown to people, and no decision depends on them.
 type Instances struct {
-	Refused error // we may not ask, so nothing is known
+	Refused error // why the request was refused; nothing is known then
 	Answers []stats.Answer
-	Latest  []stats.Answer // those of the last time that they were asked
-	// Proven are the answers that a broker has sealed, as far as the secrets are known that would tell: the newest of each
-	// instance. No other client can have written them.
+	Latest  []stats.Answer // the answers to the last request
+	// Proven has the newest answer of each instance that a broker has sealed, as far as the secrets are known here. No
+	// other client can forge them.
 	Proven []stats.Answer
 }
 
-// owner is the instance that says that it owns a lane. For some seconds there may be two: then one that reads it.
+// owner returns the instance that claims a lane. For some seconds there may be two. Then it returns one that reads the
+// lane.
 func (n Instances) owner(stream string) (who string, as stats.LaneAnswer, ok bool) {
 	for _, a := range n.Answers {
 		for _, l := range a.Lanes {
@@ -85,11 +84,11 @@ func (n Instances) Double() (one, other stats.Answer, lanes []string) {
 	return one, other, slices.Compact(lanes)
 }
 
-// Names are the instances that say something of themselves, each once.
-func (n Instances) Names(say func(stats.Answer) bool) []string {
+// Names returns the instances whose answers match, each once.
+func (n Instances) Names(match func(stats.Answer) bool) []string {
 	var all []string
 	for _, a := range n.Answers {
-		if say(a) {
+		if match(a) {
 			all = append(all, a.Instance)
 		}
 	}
@@ -97,7 +96,7 @@ func (n Instances) Names(say func(stats.Answer) bool) []string {
 	return slices.Compact(all)
 }
 
-// formatOf is the newest format that an instance reads, or zero if it does not say.
+// formatOf returns the newest format that an instance reads; zero if it is unknown.
 func (n Instances) formatOf(instance string) int {
 	for _, a := range n.Answers {
 		if a.Instance == instance {
@@ -107,7 +106,7 @@ func (n Instances) formatOf(instance string) int {
 	return 0
 }
 
-// stopped are the streams whose owner says that it does not read.
+// stopped returns the streams whose owner reports that it does not read them.
 func (n Instances) stopped(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool {
 		_, as, ok := n.owner(s)
@@ -115,54 +114,54 @@ func (n Instances) stopped(streams []string) []string {
 	})
 }
 
-// lacks are the streams that no instance owns.
+// lacks returns the streams that no instance owns.
 func (n Instances) lacks(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool { _, _, ok := n.owner(s); return ok })
 }
 
-// askInstances asks until every stream has had an owner, or for as long as a handover may take. If all are to answer,
-// it also asks until each owner reads, and no stream has two.
+// askInstances repeats the request until every stream has had an owner, or until handover has passed. If all is set, it
+// also waits until each owner reads its stream and no stream has two owners.
 func (i *Inspector) askInstances(
 	ctx context.Context, streams []string, handover time.Duration, all bool,
 ) (Instances, error) {
-	var heard Instances
+	var known Instances
 	alone := handover / aloneShare
 	for began := time.Now(); ; {
 		n, err := i.askOnce(ctx, streams, all)
 		if err != nil {
-			return heard, err
+			return known, err
 		}
-		heard.Answers, heard.Latest = append(n.Answers, heard.Answers...), n.Answers // the newest first
-		heard.Proven = newest(append(n.Proven, heard.Proven...))
-		if len(heard.Answers) == 0 {
+		known.Answers, known.Latest = append(n.Answers, known.Answers...), n.Answers // the newest first
+		known.Proven = newest(append(n.Proven, known.Proven...))
+		if len(known.Answers) == 0 {
 			handover = alone
 		}
-		_, _, double := heard.Double()
-		waited := time.Since(began) + askPause
-		settled := (len(double) == 0 || waited > twice) && (len(heard.stopped(streams)) == 0 || waited > begins)
-		if (len(heard.lacks(streams)) == 0 || waited > handover) && (!all || settled) {
-			return heard, nil
+		_, _, double := known.Double()
+		waited := time.Since(began) + askInterval
+		settled := (len(double) == 0 || waited > maxDouble) && (len(known.stopped(streams)) == 0 || waited > maxUnread)
+		if (len(known.lacks(streams)) == 0 || waited > handover) && (!all || settled) {
+			return known, nil
 		}
 		select {
 		case <-ctx.Done():
-			return heard, ctx.Err()
-		case <-time.After(askPause):
+			return known, ctx.Err()
+		case <-time.After(askInterval):
 		}
 	}
 }
 
-// newest keeps the first answer of each instance.
+// newest returns the first answer of each instance.
 func newest(answers []stats.Answer) []stats.Answer {
 	slices.SortStableFunc(answers, func(a, b stats.Answer) int { return strings.Compare(a.Instance, b.Instance) })
 	return slices.CompactFunc(answers, func(a, b stats.Answer) bool { return a.Instance == b.Instance })
 }
 
-// Deserted reports whether it is certain that no instance runs: nobody is there to hear the question that all of them
-// answer. Where it is not certain, as for a user who may not ask, it is false.
+// Deserted reports whether certainly no instance runs: the server has no subscriber for the request that all instances
+// answer. It is false if that is uncertain, for example because this user may not send the request.
 func (s *Session) Deserted(ctx context.Context, names message.Names) bool {
 	ctx, cancel := s.Allowed(ctx)
 	defer cancel()
-	ctx, cancelWait := context.WithTimeout(ctx, answersWait)
+	ctx, cancelWait := context.WithTimeout(ctx, answerTimeout)
 	defer cancelWait()
 	reply := names.StatusAnswers() + nuid.Next()
 	sub, err := s.Conn.SubscribeSync(reply)
@@ -177,7 +176,7 @@ func (s *Session) Deserted(ctx context.Context, names message.Names) bool {
 	return errors.Is(err, nats.ErrNoResponders)
 }
 
-// askOnce gathers the answers until nobody says more; or until all streams have an owner, unless all are to answer.
+// askOnce collects answers until no more arrive. Unless all is set, it returns as soon as all streams have an owner.
 func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (Instances, error) {
 	var n Instances
 	err := i.askAll(ctx, func(reply string) error {
@@ -192,14 +191,14 @@ func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (In
 	return n, err
 }
 
-// askAll sends a question, and takes the answers until take wants no more, or nobody says more.
+// askAll sends a request, and passes the answers to take until take returns false or no more arrive.
 func (i *Inspector) askAll(
 	ctx context.Context, send func(reply string) error, take func(*nats.Msg, stats.Answer) (more bool),
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, answersWait)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	reply := i.names.StatusAnswers() + nuid.Next()
-	answers := make(chan *nats.Msg, mostAnswers) // SubscribeSync would make room for half a megabyte
+	answers := make(chan *nats.Msg, maxAnswers) // SubscribeSync would make room for half a megabyte
 	sub, err := i.Conn.ChanSubscribe(reply, answers)
 	if err != nil {
 		return err
@@ -208,7 +207,7 @@ func (i *Inspector) askAll(
 	if err := send(reply); err != nil {
 		return err
 	}
-	for range mostAnswers {
+	for range maxAnswers {
 		var m *nats.Msg
 		select {
 		case m = <-answers:
@@ -221,12 +220,12 @@ func (i *Inspector) askAll(
 			return nil
 		case m == nil:
 			return ctx.Err()
-		case m.Header.Get("Status") == "503": // nobody listens
+		case m.Header.Get("Status") == "503": // there is no subscriber
 			return nil
 		}
 		var a stats.Answer
 		if json.Unmarshal(m.Data, &a) != nil || a.Instance == "" {
-			continue // no broker of ours wrote that
+			continue // not an answer of a broker
 		}
 		if !take(m, a) {
 			return nil
@@ -235,7 +234,7 @@ func (i *Inspector) askAll(
 	return nil
 }
 
-// proven reports whether a broker wrote an answer, as far as the secrets are known that would tell.
+// proven reports whether a broker has sealed an answer, as far as the secrets are known here.
 func (i *Inspector) proven(answer *nats.Msg) bool {
 	note := message.Note{Subject: answer.Subject, Body: answer.Data, Seal: answer.Header.Get(message.HeaderSeal)}
 	return i.streams.Policy().Keys.Trusts(note, message.SealedAlways)

@@ -140,8 +140,8 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
 	}
 }
 
-// unreadable reports whether a message of a format is too new for the owner of the lane. An older broker does not report
-// the format that it reads. It counts as this program then.
+// unreadable reports whether a message of a format is too new for the owner of the lane. An older broker does not
+// report the format that it reads. It counts as this program then.
 func (l Lane) unreadable(format int) bool { return format > cmp.Or(l.Format, message.Format) }
 
 // formatOf returns the format of a message that a broker wrote. It is zero for a client's message.

@@ -14,33 +14,33 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// Lanes is one look at all of them, in the order in which messages pass them. The dead letters are the last.
+// Lanes is a snapshot of all lanes, in the order in which messages pass them. The dead letters are the last.
 type Lanes struct {
 	Time   time.Time `json:"time"` // by the server's clock
 	Lanes  []Lane    `json:"lanes"`
 	Totals struct {
 		Pending uint64  `json:"pending"` // without dead letters
 		Dead    uint64  `json:"dead_letters"`
-		Overdue float64 `json:"overdue_seconds"` // the worst
-		Unread  int     `json:"unread"`          // lanes that nobody owns, or whose owner cannot read them
+		Overdue float64 `json:"overdue_seconds"` // maximum of all lanes
+		Unread  int     `json:"unread"`          // lanes without an owner, or whose owner cannot read them
 	} `json:"totals"`
-	Paused []Pause `json:"paused"` // the targets that are paused, as far as it could be read
+	Paused []Pause `json:"paused"` // empty if the list of pauses could not be read
 
 	list     *pause.List
 	Unopened *pause.List `json:"-"` // the newest list that these settings have no key for
 }
 
-// noLeader is said of a stream that is there, and that no server describes.
-const noLeader = "it has no leader"
+// noLeader is the error of a stream that exists and that no server describes.
+const noLeader = "the stream has no leader"
 
-// Listed are the streams of the account.
+// Listed holds the streams of the account.
 type Listed struct {
-	Found []streams.Spec // ours, by their marks
+	Found []streams.Spec // ours, by their metadata
 	All   map[string]*jetstream.StreamInfo
-	Away  []string // that are there, and have no leader to describe them
+	Away  []string // streams without a leader
 }
 
-// Streams lists the streams. Those without a leader are asked for only if one of ours is missing.
+// Streams lists the streams. It looks for streams without a leader only if one of ours is missing.
 func (i *Inspector) Streams(ctx context.Context) (there Listed, err error) {
 	there.Found, there.All, err = i.streams.Provisioner(i.JetStream).Find(ctx)
 	if err != nil || len(streams.Compare(i.Wanted(), there.All).Missing) == 0 {
@@ -50,8 +50,8 @@ func (i *Inspector) Streams(ctx context.Context) (there Listed, err error) {
 	return there, err
 }
 
-// Look asks for all lanes at once: one after the other takes seconds across an ocean. A lane that no instance owns is
-// asked about again until handover has passed: instances hand lanes to each other.
+// Look sends the requests for all lanes at once: one after the other takes seconds across an ocean. It repeats the
+// request to the instances while a lane has no owner, until handover has passed: instances hand lanes to each other.
 func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, error) {
 	allowed, cancel := i.Allowed(ctx)
 	defer cancel()
@@ -61,7 +61,7 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 	if err != nil {
 		return Lanes{}, Cause(allowed, err)
 	}
-	asking, cancelAsking := i.Allowed(ctx) // who may not ask the instances may look at the streams all the same
+	asking, cancelAsking := i.Allowed(ctx) // a user who may not ask the instances may still look at the streams
 	n, err := i.askInstances(asking, lanesOf(there.Found), handover, false)
 	if err != nil {
 		n.Refused = Cause(asking, err)
@@ -70,15 +70,15 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 	allowed, cancelAgain := i.Allowed(ctx)
 	defer cancelAgain()
 	v := i.lookAt(allowed, there, n)
-	// One refusal ends all questions, and half an answer would mislead.
+	// One refusal ends all requests, and half a result would mislead.
 	return v, Cause(allowed, context.Cause(allowed))
 }
 
-// LookPatiently asks the instances until each lane has one owner who reads it, or for as long as a takeover may take,
-// and then looks at the lanes of the streams.
-func (i *Inspector) LookPatiently(ctx context.Context, there Listed) (v Lanes, n Instances) {
-	_ = i.streams.Learn(there.Found) // without a secret, any answer counts as an instance's
-	refused := i.question(ctx, twice+Timeout, func(ctx context.Context) (err error) {
+// LookSettled repeats the request to the instances until each lane has one owner that reads it, for at most the time of
+// a takeover. Then it looks at the lanes.
+func (i *Inspector) LookSettled(ctx context.Context, there Listed) (v Lanes, n Instances) {
+	_ = i.streams.Learn(there.Found) // without a secret, any answer counts
+	refused := i.question(ctx, maxDouble+Timeout, func(ctx context.Context) (err error) {
 		n, err = i.askInstances(ctx, lanesOf(there.Found), takeover, true)
 		return err
 	})
@@ -86,8 +86,8 @@ func (i *Inspector) LookPatiently(ctx context.Context, there Listed) (v Lanes, n
 	return i.lookAt(ctx, there, n), n
 }
 
-// lanesOf are the streams that an instance should own and report as its own. The lane of a pause is not read while the
-// pause lasts.
+// lanesOf returns the streams that an instance should own and report. An instance does not read the lane of a pause
+// while the pause lasts.
 func lanesOf(found []streams.Spec) []string {
 	var all []string
 	for _, s := range found {
@@ -102,9 +102,9 @@ func lanesOf(found []streams.Spec) []string {
 	return all
 }
 
-// lookAt asks about the streams that were found, and adds those that are missing.
+// lookAt reads the state of the streams that were found, and adds the missing ones.
 func (i *Inspector) lookAt(ctx context.Context, there Listed, n Instances) Lanes {
-	_ = i.streams.Learn(there.Found) // without a secret, no message is judged by its seal: doctor says so
+	_ = i.streams.Learn(there.Found) // without a secret, no seal is checked; doctor reports that
 	want := i.Wanted()
 	lanes := lanesFound(want, there.Found)
 	var asking sync.WaitGroup
@@ -112,7 +112,7 @@ func (i *Inspector) lookAt(ctx context.Context, there Listed, n Instances) Lanes
 		asking.Go(func() { i.fill(ctx, &lanes[at], n) })
 	}
 	table, err := i.table(ctx, there.Found)
-	read, _ := i.pauseStore().Read(ctx) // without the list, only the lanes are known
+	read, _ := i.pauseStore().Read(ctx) // without the list, only the lanes are shown
 	asking.Wait()
 	for at := range lanes {
 		lanes[at].enter(table, err)
@@ -125,7 +125,7 @@ func (i *Inspector) lookAt(ctx context.Context, there Listed, n Instances) Lanes
 	return v
 }
 
-// lanesFound are the lanes of the streams that are there, by their marks.
+// lanesFound returns the lanes of the streams that exist, by their metadata.
 func lanesFound(want, found []streams.Spec) []Lane {
 	var lanes []Lane
 	for _, s := range found {
@@ -146,7 +146,7 @@ func lanesFound(want, found []streams.Spec) []Lane {
 	return lanes
 }
 
-// SpecOf is the stream of a name among some.
+// SpecOf returns the stream with a name.
 func SpecOf(specs []streams.Spec, stream string) (s streams.Spec, there bool) {
 	i := slices.IndexFunc(specs, func(s streams.Spec) bool { return s.Stream == stream })
 	if i < 0 {
@@ -155,7 +155,7 @@ func SpecOf(specs []streams.Spec, stream string) (s streams.Spec, there bool) {
 	return specs[i], true
 }
 
-// lanesNotFound are the lanes whose stream is missing, or is somebody else's.
+// lanesNotFound returns the lanes whose stream is missing or foreign.
 func lanesNotFound(want []streams.Spec, there Listed) []Lane {
 	var lanes []Lane
 	c := streams.Compare(want, there.All)
@@ -175,8 +175,7 @@ func lanesNotFound(want []streams.Spec, there Listed) []Lane {
 	return lanes
 }
 
-// byWay orders lanes as messages pass through them: the intake and timers, the levels, retries, what is paused, dead
-// letters.
+// byWay orders lanes as messages pass through them: the intake and timers, levels, retries, pauses, dead letters.
 func byWay(a, b Lane) int {
 	kinds := append(streams.Lanes(), streams.Dead)
 	return cmp.Or(
@@ -185,7 +184,7 @@ func byWay(a, b Lane) int {
 		strings.Compare(a.Stream, b.Stream))
 }
 
-// sum adds the lanes up.
+// sum adds up the lanes.
 func sum(lanes []Lane) Lanes {
 	v := Lanes{Time: time.Now(), Lanes: lanes}
 	for _, l := range lanes {

@@ -193,7 +193,8 @@ type announcement struct {
 	table     []string        // instances in the table of owners
 }
 
-// change stores the next version of the list. Refused reports whether the error concerns the change, and not the stream.
+// change stores the next version of the list. Refused reports whether the error concerns the change, and not the
+// stream.
 func (t *announcement) change(
 	ctx context.Context, change func(*pause.List) (*pause.List, error),
 ) (next *pause.List, refused bool, err error) {
@@ -236,7 +237,7 @@ func (t *announcement) announce(ctx context.Context, l *pause.List) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(askPause):
+		case <-time.After(askInterval):
 		}
 	}
 }

@@ -87,7 +87,7 @@ func (i *Inspector) Retrying(ctx context.Context, look RetryLook) (Retrying, err
 	}
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
-	c.told.Allow(ProgressEvery)
+	c.told.Allow(ProgressInterval)
 	for _, l := range lanes {
 		if err := c.count(ctx, l); err != nil {
 			return Retrying{}, Cause(ctx, lookedThrough(l.Stream, err))
@@ -150,7 +150,7 @@ func (c *retryCount) count(ctx context.Context, l Lane) error {
 		if c.all.Messages%searchBatch != 0 {
 			continue
 		}
-		if _, ok := c.told.Allow(ProgressEvery); ok {
+		if _, ok := c.told.Allow(ProgressInterval); ok {
 			c.look.Progress(c.all.Messages, c.all.Waiting)
 		}
 	}

@@ -20,22 +20,22 @@ import (
 )
 
 const (
-	// searchBatch is how many headers are read between two looks at the clock.
+	// searchBatch is the number of headers between two checks of the progress interval.
 	searchBatch = 1000
-	// ProgressEvery is how often progress is reported.
-	ProgressEvery = 2 * time.Second
-	// leaderSkew is how far the clocks of two leaders may differ. A message can seem to be stored in the next lane before
-	// it was accepted, by as much.
+	// ProgressInterval is the time between two reports of progress.
+	ProgressInterval = 2 * time.Second
+	// leaderSkew is the maximum difference between the clocks of two leaders. A message may seem to be stored in the next
+	// lane earlier than it was accepted, by as much.
 	leaderSkew = time.Minute
 )
 
-// Wanted is the message to look for.
+// Wanted identifies the message of a search.
 type Wanted struct {
 	ID      message.ID
-	Partial bool // when it was accepted is not known
+	Partial bool // the time of acceptance is not known
 }
 
-// ParseWanted reads a Delay-Id, or as much of it as an acknowledgement says: the stream and the sequence.
+// ParseWanted parses a Delay-Id, or the part of it that an acknowledgement shows: stream and sequence.
 func ParseWanted(text string) (Wanted, error) {
 	id, err := message.ParseID(text)
 	if err == nil {
@@ -52,7 +52,7 @@ func ParseWanted(text string) (Wanted, error) {
 	return Wanted{ID: message.ID{Stream: text[:i], Sequence: n}, Partial: true}, nil
 }
 
-// name is the id as far as it is known.
+// name returns the known part of the id.
 func (w Wanted) name() string {
 	if w.Partial {
 		return fmt.Sprintf("%s-%d", w.ID.Stream, w.ID.Sequence)
@@ -60,7 +60,7 @@ func (w Wanted) name() string {
 	return w.ID.String()
 }
 
-// is reports whether a message has the id that is looked for. A partial id is completed by it.
+// is reports whether a message has the wanted id. It completes a partial id.
 func (w *Wanted) is(id string) bool {
 	if !w.Partial {
 		return id == w.ID.String()
@@ -73,14 +73,14 @@ func (w *Wanted) is(id string) bool {
 	return true
 }
 
-// Where looks for one message: where it was accepted, in the journal if there is one, and then along the way that
-// messages take, so that one that moves on meanwhile is met again. It gives up after most messages in the lanes.
-// Progress is called every two seconds, with about how many there are.
+// Where searches for one message: in the stream that accepted it, in the journal if there is one, and then in the lanes
+// in the order in which messages pass them. So a message that moves on during the search is found later. The search
+// ends after most messages of the lanes. Where calls progress every ProgressInterval, with an estimate of the total.
 func (i *Inspector) Where(
 	ctx context.Context, w Wanted, most uint64, progress func(searched, pending uint64),
 ) (Whereabouts, error) {
 	s := search{Inspector: i, Wanted: w, most: most, progress: progress}
-	s.told.Allow(ProgressEvery) // the first is worth a word only after a while
+	s.progressed.Allow(ProgressInterval) // the first report comes after one interval
 	v, err := i.Look(ctx, Handover)
 	if err != nil {
 		return Whereabouts{}, err
@@ -91,7 +91,7 @@ func (i *Inspector) Where(
 	return found, Cause(ctx, err)
 }
 
-// A search looks for one message.
+// search is the search for one message.
 type search struct {
 	*Inspector
 	Wanted
@@ -99,7 +99,7 @@ type search struct {
 	progress func(searched, pending uint64)
 
 	searched, pending uint64 // messages
-	told              ratelog.Limit
+	progressed        ratelog.Limit
 }
 
 func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
@@ -135,13 +135,13 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 	case here != nil:
 		return s.inLane(*here, v), nil
 	}
-	slices.SortStableFunc(lanes, alongTheWay)
+	slices.SortStableFunc(lanes, byPassage)
 	for _, l := range lanes {
 		s.pending += l.Pending
 	}
 	for _, l := range lanes {
 		if l.Kind == streams.Intake {
-			continue // nothing hops into it
+			continue // no hop leads into it
 		}
 		in, err := s.scan(ctx, l)
 		switch {
@@ -156,7 +156,7 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 	return s.nowhere(ctx, origin, end)
 }
 
-// nowhere tells of a message that is in no lane and no dead letter. It may have been delivered while we searched.
+// nowhere describes a message that is in no lane and no dead letter. It may have been delivered during the search.
 func (s *search) nowhere(ctx context.Context, origin *jetstream.StreamInfo, end ending) (Whereabouts, error) {
 	if end.kept {
 		select {
@@ -175,24 +175,24 @@ func (s *search) nowhere(ctx context.Context, origin *jetstream.StreamInfo, end 
 	return Whereabouts{ID: s.name(), Searched: s.searched, Answer: s.absent(origin, end)}, nil
 }
 
-// alongTheWay orders lanes as a message passes them: from the longest level to the shortest, through the retries, to
+// byPassage orders lanes as one message passes them: from the longest level to the shortest, through the retries, to
 // the dead letters.
-func alongTheWay(a, b Lane) int {
+func byPassage(a, b Lane) int {
 	if a.Kind == streams.Level && b.Kind == streams.Level {
 		return cmp.Compare(b.Delay, a.Delay)
 	}
 	return byWay(a, b)
 }
 
-// scan reads the headers of a lane until one names the message. Only what is stored on our own subjects is looked at:
-// on others, clients write what they like.
+// scan reads the headers of a lane until it finds the message. It reads only our own subjects: clients can write any
+// header on the others.
 func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 	scan := s.Headers(l.Stream, "where")
 	if !s.Partial {
 		scan.Since = s.ID.At.Add(-leaderSkew)
 	}
 	switch l.Kind {
-	case streams.Level: // several subjects rather than one, which would take another permission
+	case streams.Level: // several subjects: a single filter needs another permission
 		scan.Filters = []string{s.names.HopFilter(l.Level)}
 	case streams.Retry:
 		scan.Filters = []string{s.names.RetryFilter(l.Level)}
@@ -201,7 +201,7 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 	}
 	asking, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	// Ask again: the message may have arrived in the lane after the look at all lanes.
+	// The message may have arrived in the lane after the look at all lanes.
 	now, err := s.JetStream.Stream(asking, l.Stream)
 	if err != nil || now.CachedInfo().State.Msgs == 0 {
 		return nil, err
@@ -211,7 +211,7 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 			return nil, err
 		}
 		s.count()
-		if m.Header[message.HeaderTimer] != nil { // a marker: whether its timer still stands, only the timer itself tells
+		if m.Header[message.HeaderTimer] != nil { // a marker; the state of its timer is in the timers' stream
 			continue
 		}
 		if s.is(nats.Header(m.Header).Get(message.HeaderID)) {
@@ -229,7 +229,7 @@ func (s *search) count() {
 	if s.searched++; s.searched%searchBatch != 0 {
 		return
 	}
-	if _, ok := s.told.Allow(ProgressEvery); ok {
+	if _, ok := s.progressed.Allow(ProgressInterval); ok {
 		s.progress(s.searched, s.pending)
 	}
 }

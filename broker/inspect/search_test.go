@@ -13,14 +13,14 @@ func TestSearchTellsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []uint64
 		s := search{progress: func(searched, _ uint64) { told = append(told, searched) }}
-		s.told.Allow(ProgressEvery)
+		s.progressed.Allow(ProgressInterval)
 		for range searchBatch {
 			s.count()
 		}
 		if len(told) != 0 {
-			t.Errorf("told %v at once, want nothing before %s", told, ProgressEvery)
+			t.Errorf("told %v at once, want nothing before %s", told, ProgressInterval)
 		}
-		time.Sleep(ProgressEvery)
+		time.Sleep(ProgressInterval)
 		for range searchBatch {
 			s.count()
 		}
@@ -64,7 +64,7 @@ func TestWhyHere(t *testing.T) {
 		lane Lane
 		want string
 	}{
-		{Lane{Reader: Reader{Owner: OwnerNobody}}, "nobody reads its lane"},
+		{Lane{Reader: Reader{Owner: OwnerNobody}}, "no instance reads its lane"},
 		{Lane{Reader: Reader{Owner: OwnerStopped, Instance: "k"}}, "k cannot read its lane at the moment"},
 		{Lane{Reader: Reader{Owner: OwnerRead, Read: 10}}, "being delivered, or delivered and not committed yet"},
 		{Lane{Reader: Reader{Owner: OwnerRead, Read: 9, Instance: "k"}}, "k has not read it yet"},

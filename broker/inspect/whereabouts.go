@@ -11,42 +11,42 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// Whereabouts is what is known of one message.
+// Whereabouts describes the state of one message.
 type Whereabouts struct {
 	ID       string    `json:"id"`
 	Found    bool      `json:"found"`
-	Answer   string    `json:"answer"` // in a sentence
+	Answer   string    `json:"answer"` // a sentence
 	Stream   string    `json:"stream,omitempty"`
 	Sequence uint64    `json:"sequence,omitempty"`
 	Accepted time.Time `json:"accepted,omitzero"`
 	Due      time.Time `json:"due,omitzero"`
 	Target   string    `json:"target,omitempty"`
 	Retries
-	Paused string `json:"paused,omitempty"` // since when its target is paused, in words
+	Paused string `json:"paused,omitempty"` // a sentence about the pause of its target
 	Code   string `json:"code,omitempty"`   // of a dead letter
 	Reason string `json:"reason,omitempty"`
 	Delivery
-	Searched uint64 `json:"searched"` // messages looked at
+	Searched uint64 `json:"searched"` // messages whose headers were read
 }
 
-// Retries are what a target has refused of a message.
+// Retries describes the refused deliveries of a message.
 type Retries struct {
 	Attempts    int       `json:"attempts"` // deliveries refused so far
 	Allowed     int       `json:"attempts_allowed,omitempty"`
-	LastError   string    `json:"last_error,omitempty"` // why it was refused last
+	LastError   string    `json:"last_error,omitempty"` // reason of the last refusal
 	LastFailure time.Time `json:"last_failure,omitzero"`
-	Deferred    string    `json:"deferred,omitempty"` // why it waits for RetryAt although it was not refused
+	Deferred    string    `json:"deferred,omitempty"` // why it waits until RetryAt although it was not refused
 	RetryAt     time.Time `json:"retry_at,omitzero"`
 }
 
-// Delivery is what the journal says of one.
+// Delivery is the journal's record of a delivery.
 type Delivery struct {
 	Delivered time.Time `json:"delivered_at,omitzero"`
 	Late      float64   `json:"late_seconds,omitempty"`
-	Instance  string    `json:"instance,omitempty"` // that wrote so into the journal
+	Instance  string    `json:"instance,omitempty"` // the instance that wrote the record
 }
 
-// inLane tells of a message that is stored in a lane.
+// inLane describes a message that is stored in a lane.
 func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	now := v.Time
 	if in.Stream == s.names.TimersStream() {
@@ -67,10 +67,10 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	switch wait := r.When().Sub(now); {
 	case (problem == nil || problem.Code == message.NewerFormat) && v.lane(in.Stream).unreadable(s.formatOf(in)):
 		w.Answer = v.lane(in.Stream).newerWords(s.formatOf(in))
-	case problem != nil && problem.Code == message.NewerFormat: // its owner can read it, and we cannot
+	case problem != nil && problem.Code == message.NewerFormat: // the owner of the lane can read it, and we cannot
 		w.Answer = "in " + in.Stream + ", in a format that only a newer version of this program can show"
 	case problem != nil:
-		w.Due = time.Time{} // it was not understood
+		w.Due = time.Time{} // the request is invalid
 		w.Code, w.Reason = string(problem.Code), problem.Sentence
 		w.Answer = "about to become a dead letter"
 	case paused != "" && wait <= 0:
@@ -91,12 +91,12 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 		w.Answer, w.Paused = w.Answer+"; "+paused, paused
 	}
 	if l := v.lane(in.Stream); l.Owner == OwnerNobody && problem == nil && r.When().After(now) {
-		w.Answer += "; nobody reads its lane at the moment"
+		w.Answer += "; no instance reads its lane at the moment"
 	}
 	return w
 }
 
-// newerWords says what a message of a newer format waits for.
+// newerWords describes why a message of a newer format waits.
 func (l Lane) newerWords(format int) string {
 	if l.Format == 0 {
 		return newerMessage
@@ -105,8 +105,8 @@ func (l Lane) newerWords(format int) string {
 		" and it is of format %d", l.Instance, l.Format, format)
 }
 
-// pausedAs says since when the target of a message is paused; it is empty if the target is not, as far as is known. A
-// message that waits in the lane of a pause may have to wait for another one when that is over.
+// pausedAs describes the pause of a message's target; it is empty if the target is not paused. A message in the lane of
+// a pause may have to wait for another pause afterwards.
 func (v Lanes) pausedAs(addr message.Address, target string) string {
 	id, _ := v.list.Of(target, "")
 	if addr.Form == message.FormPaused {
@@ -118,12 +118,12 @@ func (v Lanes) pausedAs(addr message.Address, target string) string {
 		}
 	}
 	if addr.Form == message.FormPaused {
-		return "its target was paused, and it is on its way out"
+		return "its target was paused, and the message is leaving the lane of the pause"
 	}
 	return ""
 }
 
-// ofTimer tells of a timer that is no longer pending.
+// ofTimer describes an entry of a timer that is no longer pending.
 func (s *search) ofTimer(in message.Incoming, e entry.Entry) Whereabouts {
 	w := Whereabouts{
 		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
@@ -139,17 +139,17 @@ func (s *search) ofTimer(in message.Incoming, e entry.Entry) Whereabouts {
 	case entry.Over:
 		w.Accepted, w.Answer = s.ID.At, "over: "+e.By
 	default:
-		w.Answer = "an entry that cannot be proven to be the broker's"
+		w.Answer = "an entry without a valid seal of a broker"
 	}
 	return w
 }
 
-// whyHere says why a message may be in its lane although it is due.
+// whyHere describes why a due message may still be in its lane.
 func (v Lanes) whyHere(in message.Incoming) string {
 	const either = "being delivered, or delivered and not committed yet"
 	switch l := v.lane(in.Stream); {
 	case l.Owner == OwnerNobody:
-		return "nobody reads its lane"
+		return "no instance reads its lane"
 	case l.Owner == OwnerStopped:
 		return fmt.Sprintf("%s cannot read its lane at the moment", l.Instance)
 	case l.Read >= in.Sequence:
@@ -160,11 +160,11 @@ func (v Lanes) whyHere(in message.Incoming) string {
 	return either + ", or not read yet"
 }
 
-// inDead tells of a dead letter, which keeps what it was in its headers. What cannot be read of it is not told.
+// inDead describes a dead letter. Its headers have the message's fields; unreadable fields are left out.
 func (s *search) inDead(in message.Incoming) Whereabouts {
 	l, _ := s.names.ParseLetter(in)
 	if !l.Understood() {
-		l.Due = time.Time{} // it stands for the time of acceptance
+		l.Due = time.Time{} // ParseLetter returns the time of acceptance
 	}
 	return Whereabouts{
 		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
@@ -175,7 +175,7 @@ func (s *search) inDead(in message.Incoming) Whereabouts {
 	}
 }
 
-// absent says what it means that a message is nowhere, given the stream that should have accepted it.
+// absent describes why a message may be nowhere, given the stream that should have accepted it.
 func (s *search) absent(origin *jetstream.StreamInfo, e ending) string {
 	const nowhere = "not in any lane and no dead letter: "
 	switch {
@@ -185,13 +185,14 @@ func (s *search) absent(origin *jetstream.StreamInfo, e ending) string {
 		return nowhere + fmt.Sprintf("never accepted here, since there is no stream %s,"+
 			" or it was deleted with all it held", s.ID.Stream)
 	case !s.Partial && origin.Created.After(s.ID.At):
-		return nowhere + fmt.Sprintf("the stream %s was created anew after it", s.ID.Stream)
+		return nowhere + fmt.Sprintf("the stream %s was created after it", s.ID.Stream)
 	case origin.State.LastSeq < s.ID.Sequence:
 		return nowhere + fmt.Sprintf("never accepted, since the last sequence of %s is %d",
 			s.ID.Stream, origin.State.LastSeq)
 	}
 	if s.ID.Stream == s.names.TimersStream() {
-		return nowhere + "the timer has fired, or was cancelled or replaced, unless somebody purged it or made the id up"
+		return nowhere + "the timer has fired, or was cancelled or replaced," +
+			" unless the stream was purged or the id was made up"
 	}
 	return nowhere + e.unrecorded()
 }

@@ -9,7 +9,7 @@ import (
 
 // TestCursor: a cursor is read as it was written, and nothing else is read as one.
 func TestCursor(t *testing.T) {
-	want := timer.Cursor{Next: 17, Created: set.Add(123)}
+	want := timer.Cursor{Next: 17, Created: time.Date(2026, 11, 20, 10, 0, 0, 123, time.UTC)}
 	if got, ok := timer.ParseCursor([]byte(want.String()), 17); !ok || got != want {
 		t.Errorf("got %+v %t, want %+v", got, ok, want)
 	}

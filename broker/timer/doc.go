@@ -1,7 +1,7 @@
-// Package timer is the state machine of named timers, without NATS: what the entry that stands on a timer's subject
-// means for a firing that wants to be decided, how far the timers' stream has been read, who in this process is at
-// which firing, and which rounds it has settled. Package entry reads and writes the entries themselves. Package store
-// reads them from the stream, and changes timers there.
+// Package timer is the state machine of named timers, without NATS: the state of a timer, what it means for a request,
+// how far the timers' stream has been read, who in this process is at which firing, and which rounds it has settled.
+// Package entry reads and writes the entries themselves. Package store reads them from the stream, and changes timers
+// there. Package role decides about those that are due.
 //
 // # A key is a subject, its last entry is its state
 //
@@ -21,8 +21,8 @@
 //
 //   - Nothing is delivered before the leader has stored the firing. An acknowledged cancel that expects g is final.
 //   - The firing has the body with it. Whoever finds a firing whose instance is gone delivers it from there.
-//   - An answer that did not come, or that can mean two things, decides nothing: the leader is asked for the last entry
-//     (Judge).
+//   - An answer that did not come, or that can mean two things, decides nothing: the leader is asked for the last
+//     entry.
 //   - What has fired is delivered, whatever a client puts over it who expects nothing. So where something else stands,
 //     the leader is asked for what came right behind the generation.
 //   - An entry is removed only after all entries before it on its subject, each after the answer for the one before.

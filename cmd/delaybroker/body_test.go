@@ -34,7 +34,8 @@ func TestBodiesAreShown(t *testing.T) {
 		{[]string{"pending", "show", "DELAY_1h-2"}, []string{"\nbody, 6 bytes\n00000000  1b 5b 33 31 6d 00 "}},
 		{[]string{"pending", "show", "DELAY_1h-3"},
 			[]string{"body, 65537 bytes, of which the first 65536 are shown; --json prints all"}},
-		{[]string{"timers", "show", "k", "orders.b", "--body"}, []string{"pending", "X-B: 2\n", "body, 10 bytes\nof a timer\n"}},
+		{[]string{"timers", "show", "k", "orders.b", "--body"},
+			[]string{"pending", "X-B: 2\n", "body, 10 bytes\nof a timer\n"}},
 	} {
 		got := o.must(test.args...)
 		for _, want := range test.want {

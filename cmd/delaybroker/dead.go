@@ -138,7 +138,7 @@ type progress struct {
 func (p *progress) look(looked, of uint64) {
 	if !p.seen {
 		p.seen = true
-		p.told.Allow(inspect.ProgressEvery) // a short look shows no progress
+		p.told.Allow(inspect.ProgressInterval) // a short look shows no progress
 		if !p.rows {
 			p.bar = p.app.Bar("dead letters", int(of))
 		}
@@ -147,7 +147,7 @@ func (p *progress) look(looked, of uint64) {
 	if p.bar != nil {
 		return
 	}
-	if _, ok := p.told.Allow(inspect.ProgressEvery); ok {
+	if _, ok := p.told.Allow(inspect.ProgressInterval); ok {
 		p.app.searching(looked, of)
 	}
 }

@@ -116,9 +116,9 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 		return err
 	}
 	var told ratelog.Limit
-	told.Allow(inspect.ProgressEvery) // a short search shows no progress
+	told.Allow(inspect.ProgressInterval) // a short search shows no progress
 	q.Progress = func(looked, of uint64) {
-		if _, ok := told.Allow(inspect.ProgressEvery); ok {
+		if _, ok := told.Allow(inspect.ProgressInterval); ok {
 			fmt.Fprintf(a.Err, "searched %d of about %d records\n", looked, of)
 		}
 	}

@@ -33,9 +33,8 @@ counted.
 
 head due in  until the first message is due at its target
 overdue      since the first message should have left the lane
-owner        what the instances say themselves, and which one it is. read; later: it holds what is due soon, and reads
-             on in time; stopped: it cannot read the lane at the moment; nobody: no instance owns it; unknown: we may
-             not ask
+owner        the instance that reads the lane; before its name: later, it holds what is due soon, and reads on in
+             time; stopped, it cannot read the lane at the moment. nobody: no instance owns it; unknown: we may not ask
 state        serving; retiring (not in DELAY_LEVELS, takes no new messages, may be deleted when nothing is pending);
              full (a limit of the stream is reached); waits for a newer broker (its owner cannot read what is in it);
              missing; foreign (a stream of that name is none of ours); newer format (of a newer broker); no answer
@@ -118,16 +117,16 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
 	if a.JSON {
 		return a.PrintJSON(v)
 	}
-	dropState := 1
+	dropState := 2
 	if !slices.ContainsFunc(v.Lanes, func(l inspect.Lane) bool { return l.State != inspect.Serving }) {
 		dropState = 6 // all lanes have the same state
 	}
 	s := a.Sheet([]terminal.Column{
 		{Name: "lane"}, {Name: "delay"}, {Name: "pending"},
-		{Name: "head due in", Drop: 4, Least: 6},
-		{Name: "overdue"}, {Name: "in/s", Drop: 2}, {Name: "out/s", Drop: 2},
-		{Name: "owner", Least: 6}, {Name: "state", Drop: dropState, Least: 7},
-		{Name: "stream", Drop: 5, Least: 8},
+		{Name: "head due in", Drop: 3, Least: 6},
+		{Name: "overdue", Drop: 1}, {Name: "in/s", Drop: 2}, {Name: "out/s", Drop: 2},
+		{Name: "owner", Least: 16}, {Name: "state", Drop: dropState, Least: 7},
+		{Name: "stream", Drop: 5}, // the lane and its delay say the same
 	})
 	watched := options.every > 0
 	if !watched {
@@ -174,7 +173,7 @@ func cellsOf(l inspect.Lane, now time.Time) []any {
 	delay, owner := cmp.Or(l.Level, "-"), cmp.Or(string(l.Owner), "-")
 	switch {
 	case l.Instance == "":
-	case l.Owner == "": // what is paused is nobody's to read, and looked after all the same
+	case l.Owner == "", l.Owner == inspect.OwnerRead: // what is paused is nobody's to read, and looked after all the same
 		owner = l.Instance
 	default:
 		owner += ": " + l.Instance

@@ -97,7 +97,7 @@ func TestLevelsInstance(t *testing.T) {
 		t.Errorf("got instance %q, want kitchen and what makes it unique", l.Instance)
 	}
 	out := o.must("levels")
-	if want := "read: " + l.Instance; !strings.Contains(out, want) {
+	if want := " " + l.Instance + " "; !strings.Contains(out, want) {
 		t.Errorf("got no %q in\n%s", want, out)
 	}
 	if strings.Contains(out, "DELAY_OWNERS") {

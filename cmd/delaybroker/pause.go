@@ -27,7 +27,7 @@ looked at when the target is resumed.
 
 Without a pattern: what is paused, since when, and how many messages wait.
 
-exit codes: 0 done, 1 failed, or instances have not said that they act by it, 2 wrong words or settings`,
+exit codes: 0 done, 1 failed, or instances have not confirmed the change, 2 wrong words or settings`,
 		Example: `  delaybroker pause 'orders.>'
   delaybroker pause --json`,
 		Args: argumentsBetween(0, 1),
@@ -50,7 +50,7 @@ targets and DELAY_RATE let it, and what becomes due meanwhile goes out behind it
 A pattern is resumed as it was paused, and not in parts. What another pattern that is paused matches too goes on
 waiting, for that one.
 
-exit codes: 0 done, 1 failed, or not paused, or instances have not said that they act by it, 2 wrong words or settings`,
+exit codes: 0 done, 1 failed, or not paused, or instances have not confirmed the change, 2 wrong words or settings`,
 		Example: `  delaybroker resume 'orders.>'`,
 		Args:    argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -48,7 +48,7 @@ func TestPauseVerbs(t *testing.T) {
 		says  string
 	}{
 		{[]string{"pause", "orders.>"}, "the pattern is already paused"},
-		{[]string{"resume", "orders.x"}, "patterns are resumed as they were paused, and there are: orders.>"},
+		{[]string{"resume", "orders.x"}, "a pattern is resumed as it was paused, and the paused patterns are: orders.>"},
 		{[]string{"pause", "orders..x"}, "target pattern"},
 	} {
 		if _, _, err := o.run(tt.words...); err == nil || !strings.Contains(err.Error(), tt.says) {

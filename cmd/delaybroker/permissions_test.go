@@ -1,10 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -45,6 +51,14 @@ func (o *operated) user(name, password string) {
 	o.t.Setenv("NATS_USER", name)
 	o.t.Setenv("NATS_PASSWORD", password)
 	o.t.Setenv("DELAY_INBOX_PREFIX", "_INBOX_"+strings.TrimPrefix(name, "delay-"))
+}
+
+// context runs the following verbs with the context of a role, as it is shipped.
+func (o *operated) context(variable, role string) {
+	for _, name := range []string{"NATS_USER", "NATS_PASSWORD", "DELAY_INBOX_PREFIX"} {
+		o.t.Setenv(name, "")
+	}
+	o.t.Setenv(variable, "../../test/permissions/contexts/delay-"+role+".json")
 }
 
 // TestEveryGrantOfOperatorIsNeeded takes each line out of the operator's permissions in turn.
@@ -139,6 +153,26 @@ func (o *operated) scene() (lane, accepted, moved string) {
 	return front.Stream, accepted, moved
 }
 
+// listsNames asks what nats stream ls asks first, as the operator.
+func (o *operated) listsNames() error {
+	nc, err := nats.Connect(o.server.ClientURL(), nats.UserInfo("operator", "a"),
+		nats.CustomInboxPrefix("_INBOX_operator"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(o.t.Context(), time.Second)
+	defer cancel()
+	names := js.StreamNames(ctx)
+	for range names.Name() {
+	}
+	return names.Err()
+}
+
 // operatorLooks runs the verbs that change nothing. Those that need no more rights than the others are run with all.
 func (o *operated) operatorLooks(all bool, accepted, moved string) error {
 	kitchen, err := o.nc.Subscribe("delayctl.status", func(m *nats.Msg) { // in place of an instance
@@ -172,6 +206,9 @@ func (o *operated) operatorLooks(all bool, accepted, moved string) error {
 		}
 	}
 	if err := o.says("journal --json", `"kept_seconds":3600`); err != nil {
+		return err
+	}
+	if err := o.listsNames(); err != nil {
 		return err
 	}
 	return o.says("dead show DELAY_5s-0-1", "orders.x")
@@ -260,12 +297,9 @@ func TestServeAsFourUsers(t *testing.T) {
 		return
 	}
 	o := operateAs(t)
-	o.user("delay-control", "c")
-	for _, l := range []struct{ variable, name, password string }{
-		{"DELAY_READ_CONTEXT", "read", "r"}, {"DELAY_WRITE_CONTEXT", "write", "w"}, {"DELAY_DELIVER_CONTEXT", "deliver", "d"},
-	} {
-		const user = `{"user": "delay-%s", "password": "%s", "inbox_prefix": "_INBOX_%s"}`
-		t.Setenv(l.variable, writeFile(t, "context.json", fmt.Sprintf(user, l.name, l.password, l.name)))
+	o.context("NATS_CONTEXT", "control")
+	for _, link := range []string{"read", "write", "deliver"} {
+		o.context("DELAY_"+strings.ToUpper(link)+"_CONTEXT", link)
 	}
 	r := start(t)
 	r.log.await(t, "ready")
@@ -303,24 +337,56 @@ func TestServeAsFourUsers(t *testing.T) {
 		}
 	}
 	t.Run("is clean for each user", func(t *testing.T) {
-		for _, user := range []struct{ name, password, rights string }{
-			{"", "", "all that the broker needs"},
-			{"operator", "a", "operator is another user than the running brokers' (delay-control, delay-deliver, " +
+		for _, user := range []struct{ name, rights string }{
+			{"control", "the broker can do without"},
+			{"operator", "operator is another user than the running brokers' (delay-control, delay-deliver, " +
 				"delay-read, delay-write), and may use all commands"},
-			{"page", "g", "page is another user than the running brokers'"},
+			{"page", "page is another user than the running brokers'"},
 		} {
-			if user.name != "" {
-				o.user(user.name, user.password)
+			if o.context("NATS_CONTEXT", user.name); user.name != "control" {
 				for _, variable := range []string{"DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT"} {
 					t.Setenv(variable, "")
 				}
 			}
 			out, _, err := o.run("doctor", "--json", "--skip", "durability") // it has one replica
-			if err != nil || user.name != "" && !strings.Contains(out, user.rights) {
+			if err != nil || !strings.Contains(out, user.rights) {
 				t.Errorf("as %q: got %v, want nil and %q\n%s", user.name, err, user.rights, out)
 			}
 		}
 	})
+	t.Run("the operator follows the runbook", func(t *testing.T) {
+		o.context("NATS_CONTEXT", "operator")
+		for _, command := range runbook(t) {
+			if words := strings.Fields(command); words[1] != "provision" { // by a job, as the user of that name
+				out, errs, err := o.run(words[1:]...)
+				// It warns of one replica, and there is neither a journal nor that message.
+				if strings.Contains(fmt.Sprint(out, errs, err), "Violation") {
+					t.Errorf("%s: %v\n%s%s", command, err, out, errs)
+				}
+			}
+		}
+	})
+}
+
+// runbook are the commands that OPERATIONS.md names at 3 a.m.
+func runbook(t *testing.T) (commands []string) {
+	t.Helper()
+	text, err := os.ReadFile("OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ = bytes.Cut(text, []byte("## At 3 a.m."))
+	text, _, _ = bytes.Cut(text, []byte("\n## "))
+	for _, m := range regexp.MustCompile("`(delaybroker [^`]+)`").FindAllSubmatch(text, -1) {
+		command := strings.ReplaceAll(string(m[1]), "<Delay-Id>", "DELAY_1s-1-1")
+		if !slices.Contains(commands, command) {
+			commands = append(commands, command)
+		}
+	}
+	if len(commands) < 5 {
+		t.Fatalf("got %q, want the commands of the table", commands)
+	}
+	return commands
 }
 
 // TestDoctorOfPersonAlone: where no broker runs, a person is not told to give himself the broker's rights.

@@ -73,7 +73,7 @@ func (a *app) showProvisioned(p inspect.Provisioned) error {
 		_, err := fmt.Fprintf(a.Out, "all %d streams are there; nothing to do\n", p.Wanted)
 		return err
 	}
-	t := a.Sheet([]terminal.Column{{Name: "stream"}, {Name: "was"}, {Name: "detail", Least: 12, Wrap: true}})
+	t := a.Sheet([]terminal.Column{{Name: "stream"}, {Name: "result"}, {Name: "detail", Least: 12, Wrap: true}})
 	for _, c := range p.Changes {
 		t.Add(c.Stream, c.Did, c.Detail)
 	}

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"delaybroker/broker/bench"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/streams"
 	"delaybroker/cmd/terminal"
 )
 
@@ -107,6 +109,9 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		o.publish("delay.5s."+target, "")
 		o.deadLetter("undelivered", target, strings.Repeat("the reason why ", 20))
 	}
+	o.must("pub", target, "body", "--in", "1h", "--key", "a-timer-with-quite-a-long-name-for-some-reason")
+	o.must("schedules", "add", "a-schedule-with-quite-a-long-name", "--cron", "0 3 * * *", "--tz", "Europe/Berlin",
+		"--target", target)
 	for _, width := range []int{50, 80, 120} {
 		for _, args := range [][]string{
 			{"levels"},
@@ -118,6 +123,12 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			{"retrying"},
 			{"ahead"},
 			{"pending", "ls"},
+			{"timers", "ls"},
+			{"timers", "ls", "--state", "all"},
+			{"schedules", "ls"},
+			{"schedules", "next", "a-schedule-with-quite-a-long-name"},
+			{"schedules", "show", "a-schedule-with-quite-a-long-name"},
+			{"dead", "resend", "--all", "--dry-run"},
 			{"ahead", "--most", "0", "--by", "minute"},
 			{"provision"},
 		} {
@@ -132,6 +143,24 @@ func TestTablesFitTheTerminal(t *testing.T) {
 				t.Errorf("%q at %d: got %d lines:\n%s", args, width, lines, x.text())
 			}
 		}
+	}
+}
+
+// In 80 columns the owner of a lane is whole, and the stream is left out: its name is that of the lane and its delay.
+func TestOwnersAreWhole(t *testing.T) {
+	x := openScreen(t, 80, 24)
+	a := &app{Printer: terminal.Printer{Out: x.tty, Err: x.tty}}
+	lane := inspect.Lane{Reader: inspect.Reader{Owner: inspect.OwnerLater, Instance: "vm-6a5276"}}
+	lane.Kind, lane.Level, lane.State = streams.Level, "30m", inspect.Retiring
+	lane.Stream = "DELAY_LEVEL_OF_THIRTY_MINUTES"
+	if err := a.showLevels(inspect.Lanes{Lanes: []inspect.Lane{lane}}, levelsOptions{all: true}); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(x.tty, "(end)")
+	x.shows(t, "(end)")
+	wantFit(t, 80, x.text())
+	if shown := x.text(); !strings.Contains(shown, " later: vm-6a5276 ") || strings.Contains(shown, "STREAM") {
+		t.Errorf("got\n%s", shown)
 	}
 }
 

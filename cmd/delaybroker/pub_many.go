@@ -23,7 +23,7 @@ func (a *app) pubAll(ctx context.Context, p *publisher.Publisher, count int) err
 		{Name: "id", Least: 20, Wrap: true}, {Name: "stream", Drop: 1}, {Name: "due"},
 	})
 	shown := pubShown{app: a, sheet: rows, bar: bar, of: count}
-	shown.told.Allow(inspect.ProgressEvery) // a short run shows no progress
+	shown.told.Allow(inspect.ProgressInterval) // a short run shows no progress
 	err := p.Many(ctx, count, shown.add)
 	bar.Stop()
 	shown.end()
@@ -48,7 +48,7 @@ func (s *pubShown) add(m publisher.Published) error {
 	s.stored++
 	s.bar.Step()
 	if s.bar == nil && s.of > 1 {
-		if _, ok := s.told.Allow(inspect.ProgressEvery); ok {
+		if _, ok := s.told.Allow(inspect.ProgressInterval); ok {
 			fmt.Fprintf(s.app.Err, "published %d of %d\n", s.stored, s.of)
 		}
 	}

@@ -47,8 +47,9 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 const unopened = "secret unknown"
 
 func (a *app) listSchedules(ctx context.Context, timers *store.Timers, f store.Filter) error {
-	rows := a.Sheet([]terminal.Column{{Name: "name", Least: 8}, {Name: "target", Least: 10}, {Name: "recurs", Least: 10},
-		{Name: "round"}, {Name: "due"}, {Name: "set", Drop: 2, Least: 6}, {Name: "bytes", Drop: 1}})
+	rows := a.Sheet([]terminal.Column{{Name: "name", Least: 8}, {Name: "target", Least: 10},
+		{Name: "recurs", Drop: 1, Least: 10}, {Name: "round", Drop: 2}, {Name: "due"}, {Name: "set", Drop: 3, Least: 6},
+		{Name: "bytes", Drop: 4}})
 	for r, err := range timers.Recurs(ctx, f) {
 		if err != nil {
 			return inspect.Cause(ctx, usageOf(err))
@@ -61,7 +62,7 @@ func (a *app) listSchedules(ctx context.Context, timers *store.Timers, f store.F
 		}
 		due := "paused"
 		if !r.Recurring.Paused {
-			due = text.Moment(r.Due)
+			due = text.Second(r.Due)
 		}
 		if r.Unopened {
 			due = unopened

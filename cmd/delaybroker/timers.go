@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -155,11 +157,29 @@ func (a *app) withTimers(ctx context.Context, do func(context.Context, *store.Ti
 	})
 }
 
-// oneTimer carries out a wish, and shows the answer.
+// oneTimer carries out a wish, and shows the answer. Where the user may not read the stream of timers, a broker does
+// it. A set needs no broker: it is published with its condition, and only whether it held cannot be read.
 func (a *app) oneTimer(cmd *cobra.Command, w store.Change) error {
-	return a.withSecretsIfNeeded(cmd, func(ctx context.Context, timers *store.Timers) error {
-		return a.doAndShow(ctx, timers, w)
+	if w.ID == "" {
+		w.ID = rand.Text() // the same for both ways
+	}
+	err := a.withSecretsIfNeeded(cmd, func(ctx context.Context, timers *store.Timers) error {
+		answer, err := doTimer(ctx, timers, w)
+		switch unread := mayNotRead(ctx, timers); {
+		case unread && w.Verb != timer.Set && (err != nil || answer.Outcome == timer.Unknown):
+			return errMayNotRead
+		case unread && answer.Outcome == timer.Unknown:
+			answer.Why = errMayNotRead.Error() + "; see delaybroker timers show, which a broker answers"
+		case err != nil:
+			return err
+		}
+		return a.showTimer(answer)
 	})
+	if errors.Is(err, errMayNotRead) {
+		fmt.Fprintf(a.Err, "%s: a broker is asked\n", errMayNotRead)
+		return a.askTimer(cmd.Context(), w)
+	}
+	return err
 }
 
 // withSecretsIfNeeded is withTimers, and withSecrets once that has shown that the brokers' secret is needed.

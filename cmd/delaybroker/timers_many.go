@@ -100,22 +100,35 @@ func (a *app) timersList(ctx context.Context, o manyTimers) error {
 	if f.State = timer.Outcome(o.state); o.state == "all" {
 		f.State = ""
 	}
-	return a.withTimers(ctx, func(ctx context.Context, timers *store.Timers) error {
-		return a.listTimers(ctx, timers, f, o)
+	err = a.withTimers(ctx, func(ctx context.Context, timers *store.Timers) error {
+		err := a.listTimers(ctx, timers.List, f, o)
+		if mayNotRead(ctx, timers) {
+			return errMayNotRead // nothing is printed before the first page
+		}
+		return err
 	})
+	if errors.Is(err, errMayNotRead) {
+		fmt.Fprintf(a.Err, "%s: a broker is asked\n", errMayNotRead)
+		return a.listTimers(ctx, a.askList, f, o)
+	}
+	return err
 }
 
+// aList returns a page of timers: [store.Timers.List], or askList.
+type aList func(context.Context, store.Filter, store.Page) (store.Listing, error)
+
 // listTimers lists page by page, until there is no more or --limit is reached.
-func (a *app) listTimers(ctx context.Context, timers *store.Timers, f store.Filter, o manyTimers) error {
-	rows := a.Sheet([]terminal.Column{{Name: "key", Least: 8}, {Name: "target", Least: 10}, {Name: "state"},
-		{Name: "generation"}, {Name: "due"}, {Name: "recurs", Drop: 2, Least: 10}, {Name: "bytes", Drop: 1}})
+func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o manyTimers) error {
+	rows := a.Sheet([]terminal.Column{{Name: "key", Least: 8}, {Name: "target", Least: 10},
+		{Name: "state", Drop: 1}, {Name: "generation", Drop: 2}, {Name: "due"}, {Name: "recurs", Drop: 3, Least: 10},
+		{Name: "bytes", Drop: 4}})
 	recurs := false
 	page := store.Page{After: o.after, Limit: store.MaxLimit}
 	for shown := 0; ; {
 		if o.limit > 0 {
 			page.Limit = min(store.MaxLimit, o.limit-shown)
 		}
-		l, err := timers.List(ctx, f, page)
+		l, err := list(ctx, f, page)
 		if err != nil {
 			return inspect.Cause(ctx, usageOf(err))
 		}
@@ -155,7 +168,7 @@ func (a *app) addTimer(rows *terminal.Sheet, r store.Row) error {
 	}
 	due := ""
 	if !r.Due.IsZero() {
-		due = text.Moment(r.Due)
+		due = text.Second(r.Due)
 	}
 	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), due, recursOf(r.Recurring),
 		strconv.Itoa(r.Size))

@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize/english"
 )
 
-// Counted is a number of things: "1 message", "2 messages".
+// Counted is a number of things: "1 reply", "2 replies".
 func Counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %s", n, english.PluralWord(n, what, ""))
 }
 
 // OrDash returns a dash for an empty text.

@@ -35,7 +35,8 @@ func TestSettingsExist(t *testing.T) {
 	name := regexp.MustCompile(`\b(?:DELAY|NATS)_[A-Z_]+\b`)
 	for _, file := range []string{"../../Dockerfile", "kubernetes/base/deployment.yaml", "kubernetes/cluster/nats.yaml",
 		"kubernetes/statefulset/kustomization.yaml", "kubernetes/standalone/embedded.yaml",
-		"kubernetes/sidecar/deployment.yaml", "kubernetes/example/kustomization.yaml",
+		"kubernetes/sidecar/deployment.yaml", "kubernetes/example/kustomization.yaml", "kubernetes/roles/contexts.yaml",
+		"kubernetes/roles/provision.yaml", "helm/values.yaml", "helm/templates/_helpers.tpl", "helm/templates/broker.yaml",
 		"compose.yaml", "delaybroker.service"} {
 		found := name.FindAllString(read(t, file), -1)
 		for _, n := range found {
@@ -73,11 +74,16 @@ func TestSettingsAccepted(t *testing.T) {
 			cmd.Env = []string{"DELAY_LOG_LEVEL=made-here"}
 			for _, n := range slices.Sorted(maps.Keys(env)) {
 				value := env[n]
-				if n == "NATS_CREDS" { // the program reads this file
+				switch { // the program reads these files
+				case n == "NATS_CREDS":
 					value = filepath.Join(t.TempDir(), "user.creds")
 					if err := os.WriteFile(value, nil, 0o600); err != nil {
 						t.Fatal(err)
 					}
+				case strings.HasSuffix(n, "_CONTEXT"):
+					value = filepath.Join("../permissions/contexts", filepath.Base(value))
+				case n == "NATS_CA", n == "NATS_CERT", n == "NATS_KEY":
+					continue // checkAccess sees that they are mounted
 				}
 				cmd.Env = append(cmd.Env, n+"="+value)
 			}
@@ -100,9 +106,13 @@ func TestWhoMakesTheStreams(t *testing.T) {
 	if got := settings(t)["DELAY_PROVISION"]; got != "create" {
 		t.Errorf("DELAY_PROVISION is %q by default, want create", got)
 	}
-	for name, env := range environments(t) { // none has streams made for it
-		if got, set := env["DELAY_PROVISION"]; set {
-			t.Errorf("%s sets DELAY_PROVISION to %q, want the default", name, got)
+	for name, env := range environments(t) {
+		want := ""
+		if slices.Contains(shapes, name) && len(of[workload](t, rendered(t, name), "Job")) > 0 { // which makes them
+			want = "verify"
+		}
+		if got := env["DELAY_PROVISION"]; got != want {
+			t.Errorf("%s sets DELAY_PROVISION to %q, want %q", name, got, want)
 		}
 	}
 	manifests, err := exec.Command(buildImage(t), "streams", "--as", "nack").Output()

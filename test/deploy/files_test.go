@@ -72,6 +72,7 @@ type (
 	container struct {
 		Name          string
 		Image         string
+		Args          []string
 		RestartPolicy string `yaml:"restartPolicy"`
 		Env           []struct {
 			Name, Value string
@@ -92,11 +93,12 @@ type (
 			Capabilities             struct{ Drop []string }
 		} `yaml:"securityContext"`
 		Resources    struct{ Requests, Limits map[string]string }
-		VolumeMounts []struct {
-			Name      string
-			MountPath string `yaml:"mountPath"`
-			ReadOnly  bool   `yaml:"readOnly"`
-		} `yaml:"volumeMounts"`
+		VolumeMounts []mount `yaml:"volumeMounts"`
+	}
+	mount struct {
+		Name      string
+		MountPath string `yaml:"mountPath"`
+		ReadOnly  bool   `yaml:"readOnly"`
 	}
 	port struct {
 		Name          string
@@ -162,7 +164,7 @@ func (d workload) containers() []container {
 func brokerIn(t *testing.T, d workload) container {
 	t.Helper()
 	for _, c := range d.containers() {
-		if strings.Contains(c.Image, "/delaybroker:") {
+		if strings.Contains(c.Image, "/delaybroker:") || strings.Contains(c.Image, "/delaybroker@") {
 			return c
 		}
 	}
@@ -175,7 +177,7 @@ func (c container) env() map[string]string {
 	for _, e := range c.Env {
 		env[e.Name] = e.Value
 		if from := e.ValueFrom; from.FieldRef.FieldPath+from.SecretKeyRef.Key != "" {
-			env[e.Name] = "of-kubernetes"
+			env[e.Name] = "made-by-kubernetes"
 		}
 	}
 	return env

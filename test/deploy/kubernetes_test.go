@@ -20,8 +20,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// shapes are the kustomizations that somebody applies as they are, and the one to copy.
-var shapes = []string{"cluster", "statefulset", "standalone", "sidecar", "example"}
+// shapes are the kustomizations that somebody applies as they are, and the one to copy. Where .ci/run has rendered the
+// chart of Helm, they are the directories with what came out, too: the chart is held to the same.
+var shapes = append([]string{"cluster", "statefulset", "roles", "standalone", "sidecar", "example"},
+	filepath.SplitList(os.Getenv("TEST_CHARTS"))...)
 
 // objects are what a kustomization makes.
 type objects []json.RawMessage
@@ -130,7 +132,7 @@ func TestKubernetes(t *testing.T) {
 			t.Parallel()
 			d := workloadOf(t, shape)
 			stateful, alone := d.Kind == "StatefulSet", shape == "standalone"
-			if d.APIVersion != "apps/v1" || stateful != (shape == "statefulset" || alone) {
+			if d.APIVersion != "apps/v1" || stateful != (path.Base(shape) == "statefulset" || alone) {
 				t.Fatalf("it is a %s %s", d.APIVersion, d.Kind)
 			}
 			if !alone && d.Spec.Replicas < 2 || alone && d.Spec.Replicas != 1 || !stateful &&
@@ -165,7 +167,7 @@ func checkNames(t *testing.T, shape string, c container) {
 		}
 	}
 	want := ""
-	if shape == "statefulset" {
+	if path.Base(shape) == "statefulset" {
 		want = "metadata.name"
 	}
 	if name != "" || from != want || c.env()["DELAY_MAX_OWNERS"] == "1" {
@@ -268,13 +270,51 @@ func checkAccess(t *testing.T, c container) {
 	if env["NATS_URL"] == "" {
 		t.Error("there is no NATS_URL, so a server would be embedded in a pod that loses its data")
 	}
-	creds := env["NATS_CREDS"]
-	for _, m := range c.VolumeMounts {
-		if path.Dir(creds) == m.MountPath && m.ReadOnly {
-			return
+	if (env["NATS_CREDS"] == "") == (env["NATS_CONTEXT"] == "") {
+		t.Errorf("want creds or a context, got %v", env)
+	}
+	for name, file := range env {
+		if !strings.HasPrefix(file, "/") {
+			continue
+		}
+		if !slices.ContainsFunc(c.VolumeMounts, func(m mount) bool { return path.Dir(file) == m.MountPath && m.ReadOnly }) {
+			t.Errorf("%s is %q, and nothing is mounted read-only there", name, file)
 		}
 	}
-	t.Errorf("NATS_CREDS is %q, and nothing is mounted read-only there", creds)
+	if base := path.Base(env["NATS_CONTEXT"]); env["DELAY_HTTP_ADDR"] != "" && env["NATS_CONTEXT"] != "" { // a broker
+		for _, link := range []string{"READ", "WRITE", "DELIVER"} {
+			if other := path.Base(env["DELAY_"+link+"_CONTEXT"]); other == base || other == "." {
+				t.Errorf("DELAY_%s_CONTEXT is %s, and NATS_CONTEXT %s: want a user for each", link, other, base)
+			}
+		}
+	}
+}
+
+// TestProvisioningJobs: a job that makes the streams has the brokers' settings about them, and a context of its own.
+func TestProvisioningJobs(t *testing.T) {
+	t.Parallel()
+	jobs := 0
+	for _, shape := range shapes {
+		broker := brokerIn(t, workloadOf(t, shape)).env()
+		for _, j := range of[workload](t, rendered(t, shape), "Job") {
+			jobs++
+			c := j.Spec.Template.Spec.Containers[0]
+			checkAccess(t, container{Env: c.Env, VolumeMounts: c.VolumeMounts})
+			env := c.env()
+			for _, name := range []string{"NATS_URL", "DELAY_PREFIX", "DELAY_LEVELS", "DELAY_RETRY", "DELAY_JOURNAL",
+				"DELAY_TIMERS", "DELAY_SECRET"} {
+				if env[name] != broker[name] {
+					t.Errorf("%s: %s is %q for the job and %q for the brokers", shape, name, env[name], broker[name])
+				}
+			}
+			if !slices.Equal(c.Args, []string{"provision"}) || env["NATS_CONTEXT"] == broker["NATS_CONTEXT"] {
+				t.Errorf("%s: the job is %v as %s", shape, c.Args, env["NATS_CONTEXT"])
+			}
+		}
+	}
+	if jobs == 0 {
+		t.Error("no shape has a job that makes the streams")
+	}
 }
 
 // checkEmbedded: an embedded server has its data on a volume that stays, and asks for a password.

@@ -66,6 +66,7 @@ func (c *Client) CheckNoDead() {
 // CheckEmpty fails the test for every stream of the broker that still holds messages.
 func (c *Client) CheckEmpty() { c.CheckEmptyBut("") }
 
+// CheckEmptyBut is CheckEmpty without one stream.
 func (c *Client) CheckEmptyBut(stream string) {
 	c.T.Helper()
 	list := c.JS.ListStreams(context.Background())

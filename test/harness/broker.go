@@ -108,6 +108,7 @@ func (i *Instance) Crash() {
 	<-i.Done
 }
 
+// Close closes its connections.
 func (i *Instance) Close() {
 	for _, nc := range []*nats.Conn{i.Links.Read, i.Links.Write, i.Links.Deliver, i.Links.Control} {
 		nc.Close()
@@ -127,7 +128,7 @@ func Ladder(t testing.TB, spec string) levels.Ladder {
 // Owns is the configuration of an instance that owns these lanes and no others.
 func Owns(lanes ...string) lease.Leaser { return lease.Static{Lanes: lanes} }
 
-// streams are the lanes that an instance owns, separated by spaces.
+// OwnedLanes are the lanes that an instance owns, separated by spaces.
 func OwnedLanes(i *Instance) string {
 	var names []string
 	for _, l := range i.Broker.Status().Lanes {

@@ -44,6 +44,7 @@ type Client struct {
 	JS jetstream.JetStream
 }
 
+// NewClient is a client on a connection of its own.
 func NewClient(t testing.TB, s *natstest.Server) *Client {
 	nc := s.Connect(nats.Name("client"))
 	return &Client{T: t, NC: nc, JS: s.JetStream(nc)}

@@ -19,6 +19,7 @@ type Inbox struct {
 	Msgs []Arrival
 }
 
+// Subscribe collects what core NATS delivers on a subject, with the moment.
 func (c *Client) Subscribe(subject string) *Inbox {
 	c.T.Helper()
 	in := &Inbox{}
@@ -35,6 +36,7 @@ func (c *Client) Subscribe(subject string) *Inbox {
 	return in
 }
 
+// All is what has come so far.
 func (in *Inbox) All() []Arrival {
 	in.Mu.Lock()
 	defer in.Mu.Unlock()

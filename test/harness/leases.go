@@ -60,6 +60,7 @@ type Fickle struct {
 	Lease chan *FickleLease // each that was acquired of that lane
 }
 
+// FickleLease is a lease of that lane: the test beats, ends it, and sees where it was left.
 type FickleLease struct {
 	of   *Fickle
 	Beat chan struct{}

@@ -24,6 +24,7 @@ type Load struct {
 	tried    map[string]bool
 }
 
+// StartLoad publishes to the subjects in turn, so many a second.
 func StartLoad(t testing.TB, nc *nats.Conn, rate int, subjects ...string) *Load {
 	t.Helper()
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(5*time.Second))

@@ -17,6 +17,7 @@ type CountingLog struct {
 	Count map[string]int
 }
 
+// NewCountingLog is one that has counted nothing.
 func NewCountingLog() *CountingLog { return &CountingLog{Count: make(map[string]int)} }
 
 func (l *CountingLog) Enabled(context.Context, slog.Level) bool { return true }
@@ -45,8 +46,8 @@ func (l *CountingLog) Of(prefix string) int {
 	return n
 }
 
-// lineLog keeps the lines of a log that hold a text, each with the time since its beginning.
-type lineLog struct {
+// LineLog keeps the lines of a log that hold a text, each with the time since its beginning.
+type LineLog struct {
 	part  string
 	Start time.Time
 
@@ -54,9 +55,10 @@ type lineLog struct {
 	lines []string
 }
 
-func NewLineLog(part string) *lineLog { return &lineLog{part: part, Start: time.Now()} }
+// NewLineLog keeps the lines that hold this text.
+func NewLineLog(part string) *LineLog { return &LineLog{part: part, Start: time.Now()} }
 
-func (l *lineLog) Logger() *slog.Logger {
+func (l *LineLog) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Key {
 		case slog.TimeKey:
@@ -68,7 +70,7 @@ func (l *lineLog) Logger() *slog.Logger {
 	}}))
 }
 
-func (l *lineLog) Write(line []byte) (int, error) {
+func (l *LineLog) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if bytes.Contains(line, []byte(l.part)) {
@@ -78,13 +80,13 @@ func (l *lineLog) Write(line []byte) (int, error) {
 }
 
 // All are the lines so far.
-func (l *lineLog) All() []string {
+func (l *LineLog) All() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.lines)
 }
 
-func (l *lineLog) Check(t *testing.T, want ...string) {
+func (l *LineLog) Check(t *testing.T, want ...string) {
 	t.Helper()
 	if got, want := strings.Join(l.All(), "\n"), strings.Join(want, "\n"); got != want {
 		t.Errorf("the log says\n%s\nwant\n%s", got, want)

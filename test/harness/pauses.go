@@ -22,6 +22,7 @@ func Inspect(t *testing.T, s *natstest.Server, cfg broker.Config) *inspect.Inspe
 	return i
 }
 
+// PausedStream is the stream of what is paused.
 const PausedStream = "DELAY_PAUSED"
 
 // Operator looks at a broker from outside.
@@ -34,6 +35,7 @@ func Operator(t testing.TB, s *natstest.Server) *inspect.Inspector {
 	return i
 }
 
+// MustPause pauses a pattern, or fails the test.
 func MustPause(t testing.TB, i *inspect.Inspector, pattern string) {
 	t.Helper()
 	if _, err := i.Pause(context.Background(), pattern); err != nil {
@@ -41,6 +43,7 @@ func MustPause(t testing.TB, i *inspect.Inspector, pattern string) {
 	}
 }
 
+// MustResume resumes a pattern, or fails the test.
 func MustResume(t testing.TB, i *inspect.Inspector, pattern string) {
 	t.Helper()
 	if _, err := i.Resume(context.Background(), pattern); err != nil {
@@ -48,6 +51,7 @@ func MustResume(t testing.TB, i *inspect.Inspector, pattern string) {
 	}
 }
 
+// MustWanted parses an id, or fails the test.
 func MustWanted(t *testing.T, id string) inspect.Wanted {
 	t.Helper()
 	w, err := inspect.ParseWanted(id)

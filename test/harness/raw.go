@@ -27,6 +27,7 @@ type RawConn struct {
 
 const rawInbox = "_INBOX.raw."
 
+// DialRaw connects, and answers pings until the test ends.
 func DialRaw(t testing.TB, s *natstest.Server) *RawConn {
 	t.Helper()
 	conn, err := s.Dial("", "")

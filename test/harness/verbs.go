@@ -57,7 +57,7 @@ func NewTimerClient(c *Client) *TimerClient {
 	}}
 }
 
-// Do carries out a wish within five seconds.
+// Do carries out a change within five seconds.
 func (c *TimerClient) Do(w store.Change) store.Answer {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -74,6 +74,7 @@ func NewChange(verb timer.Verb, key string, generation uint64) store.Change {
 	return store.Change{Request: timer.Request{Verb: verb, Generation: generation}, Key: key, Target: "orders.x"}
 }
 
+// Check carries out a change, and compares its outcome and its generation, unless that is zero.
 func (c *TimerClient) Check(w store.Change, want timer.Outcome, generation uint64) store.Answer {
 	c.T.Helper()
 	a := c.Do(w)

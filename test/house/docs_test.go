@@ -55,7 +55,7 @@ func documents(t *testing.T) map[string]string {
 	docs := readTree(t, ".md")
 	for _, want := range []string{
 		"README.md", "broker/message/PROTOCOL.md", "cmd/delaybroker/OPERATIONS.md",
-		"cmd/delaybroker/REFERENCE.md", "cmd/delaybroker/COOKBOOK.md", "test/README.md",
+		"cmd/delaybroker/GUIDE.md", "cmd/delaybroker/REFERENCE.md", "cmd/delaybroker/COOKBOOK.md", "test/README.md",
 		"test/deploy/README.md",
 		"test/fault/README.md", "test/permissions/README.md", "test/rivals/README.md",
 	} {

@@ -235,7 +235,7 @@ func TestADayInAnotherPrefix(t *testing.T) {
 	bare := made[:2]
 	line{args: "levels", says: []string{"using the prefix later", "LATER_7s"},
 		never: []string{"missing", "LATER_30m"}}.check(t, bare)
-	line{args: "where LATER_7s-1", says: []string{"nobody reads its lane at the moment"}}.check(t, bare)
+	line{args: "where LATER_7s-1", says: []string{"no instance reads its lane at the moment"}}.check(t, bare)
 	line{args: "doctor", code: 2, says: []string{"all 11 are there", "nobody reads any of the 8 lanes"},
 		never: []string{"missing"}}.check(t, bare)
 	line{args: "pub orders.x y --in 5s", code: 1,

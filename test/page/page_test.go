@@ -543,8 +543,8 @@ func screenshots(t *testing.T, browser context.Context, c *scene) {
 		width, height      int64
 		unlocked           bool
 	}{
-		{"overview-light", "#/", "light", 1180, 1010, false},
-		{"overview-dark", "#/", "dark", 1180, 1010, false},
+		{"overview-light", "#/", "light", 1180, 1060, false},
+		{"overview-dark", "#/", "dark", 1180, 1060, false},
 		{"timers-narrow-dark", "#/timers?key=order-1*", "dark", 400, 860, true},
 	} {
 		b := open(t, browser, c.url, shot.hash, shot.width, shot.height, shot.scheme)

@@ -17,7 +17,7 @@ func rated(t *testing.T, s *natstest.Server, instances, rate int) (all []*harnes
 	t.Helper()
 	for range instances {
 		all = append(all, harness.StartBroker(t, s, broker.Config{
-			MaxOwners: 3, Log: harness.Quiet,
+			MaxOwners: 3, Log: harness.Quiet, Timers: true,
 			Rates:      deliver.Rates{{Pattern: "slow.>", Value: rate}},
 			RatesByKey: deliver.Rates{{Pattern: "keyed.>", Value: rate}},
 		}))
@@ -49,7 +49,7 @@ func TestRateWithInstances(t *testing.T) {
 	t.Parallel()
 	for name, lanes := range map[string][]string{
 		"three lanes": {"delay.10s", "delay.20s", "delay.30s"}, "one lane": {"delay.30s"}, "a short lane": {"delay.3s"},
-		"the intake": {"delayin.1100ms"},
+		"the intake": {"delayin.1100ms"}, "named timers": {"delaytimer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +61,13 @@ func TestRateWithInstances(t *testing.T) {
 				for _, target := range []string{"slow.a", "slow.b", "slow.c", "slow.d"} {
 					in[target] = c.Subscribe(target)
 					for _, lane := range lanes {
-						c.Many(lane+"."+target, flood)
+						if lane != "delaytimer" {
+							c.Many(lane+"."+target, flood)
+							continue
+						}
+						for i := range flood {
+							c.Publish(fmt.Sprintf("delaytimer.k%d.%s", i, target), "", message.HeaderFor, "20s")
+						}
 					}
 				}
 				time.Sleep(5 * time.Minute)
@@ -69,7 +75,7 @@ func TestRateWithInstances(t *testing.T) {
 					checkRate(t, target, in.All(), flood*len(lanes), rate)
 				}
 				c.CheckNoDead()
-				c.CheckEmpty()
+				c.CheckEmptyBut("DELAY_TIMERS")
 			})
 		})
 	}

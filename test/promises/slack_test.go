@@ -13,7 +13,8 @@ import (
 )
 
 // TestSlack: with a slack, each message arrives at the end of the slack in which it is due, to the nanosecond: never
-// early, and never later than that, however many levels it has passed. So all that are due in one slack arrive together.
+// early, and never later than that, however many levels it has passed. So all that are due in one slack arrive
+// together.
 func TestSlack(t *testing.T) {
 	t.Parallel()
 	for _, slack := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 250 * time.Millisecond} {

@@ -214,5 +214,17 @@ func provisioningWorks(s *stage) error {
 	if cfg.Ladder, err = levels.Parse("10s 2m"); err != nil {
 		return err
 	}
-	return s.provision(js, cfg)
+	if err := s.provision(js, cfg); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), natstest.Patience)
+	defer cancel()
+	stream, err := js.Stream(ctx, "DELAY_10s") // as nats stream edit does
+	if err != nil {
+		return err
+	}
+	bounded := stream.CachedInfo().Config
+	bounded.MaxBytes = 1 << 30
+	_, err = js.UpdateStream(ctx, bounded)
+	return err
 }

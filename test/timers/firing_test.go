@@ -67,7 +67,7 @@ func TestTimerToldAndNotRemoved(t *testing.T) {
 		again := time.Now()
 		c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
 		harness.StartBroker(t, s, cfg)
-		time.Sleep(5 * time.Second)
+		time.Sleep(12 * time.Second)
 		if n := harness.Pending(c, "DELAY_TIMERS"); n != 2 {
 			t.Errorf("there are %d entries, want the new set and the cursor", n)
 		}

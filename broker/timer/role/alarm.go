@@ -228,8 +228,3 @@ func (a *Alarm) End() {
 		a.batch.ended()
 	}
 }
-
-// firing is what the last entry of its subject is judged for.
-func (a *Alarm) firing(by string) timer.Firing {
-	return timer.Firing{Generation: a.Generation, At: a.At, By: by}
-}

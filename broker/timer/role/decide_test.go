@@ -7,7 +7,6 @@ import (
 
 	"delaybroker/broker/acks"
 	"delaybroker/broker/jsapi"
-	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/entry"
 )
 
@@ -61,17 +60,6 @@ func TestAfterClaim(t *testing.T) {
 		}
 		if won != (tt.want == "deliver") || won != (a.Stage == Fired && a.Entry == 8) {
 			t.Errorf("%s: won %t, and it is %+v", name, won, a)
-		}
-	}
-}
-
-func TestAfterExamine(t *testing.T) {
-	for v, want := range map[timer.Verdict]string{
-		timer.Again: "back off", timer.Claim: "restart", timer.Deliver: "deliver", timer.Wait: "hold until 6s",
-		timer.Drop: "let go",
-	} {
-		if got := afterExamine(v, set.Add(6*time.Second)).String(); got != want {
-			t.Errorf("%d: %s, want %s", v, got, want)
 		}
 	}
 }

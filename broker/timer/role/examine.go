@@ -6,6 +6,7 @@ import (
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
@@ -140,8 +141,7 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	if found.Entry.Kind == entry.Unproven {
 		s.ReadKeys(local)
 	}
-	firing := a.firing(s.Instance)
-	switch behind := found.Behind(firing); {
+	switch behind := found.Behind(a.Generation); {
 	case !behind:
 		a.behind = time.Time{}
 	case a.behind.IsZero():
@@ -153,28 +153,41 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	if by := found.Entry.By; by != "" {
 		patience = s.Patience(by)
 	}
-	v, until := timer.Judge(firing, found, now.Stamp(), patience)
+	next := a.judge(found, s.Instance, now.Stamp(), patience)
 	switch {
-	case v == timer.Drop && a.Swept() && !found.None: // what was before the last entry should have gone
+	case next.Kind == LetGo && a.Swept() && !found.None: // what was before the last entry should have gone
 		a.Stage, a.Entry, a.Keep = Settled, found.Sequence, true
 		return Step{Kind: Remove}
-	case v == timer.Claim:
+	case next.Kind == Restart:
 		a.Stage = Pending
 	}
-	return afterExamine(v, until)
+	return next
 }
 
-// afterExamine decides by what the last entry of a timer's subject means.
-func afterExamine(v timer.Verdict, until time.Time) Step {
-	switch v {
-	case timer.Claim:
+// judge decides about a timer by the last entry of its subject. By is this instance, and patience is how long the
+// instance that the entry names may take. A leader that was deposed and does not know it gives an older entry, or none:
+// it is not believed.
+func (a *Alarm) judge(found timer.State, by string, now time.Time, patience time.Duration) Step {
+	e, letGo := found.Entry, Step{Kind: LetGo}
+	switch {
+	case found.Behind(a.Generation) && !found.Lasting && !found.Created.After(a.At), // that proves nothing
+		found.Sequence > a.Generation && e.Kind == entry.Unproven:
+		return Step{Kind: BackOff}
+	case found.None, found.Sequence < a.Generation:
+		return letGo // where an older one stands again, a power cut took the generation, or a restore
+	case found.Sequence == a.Generation:
+		if !found.At.Equal(a.At) || e.Kind != entry.Set {
+			return letGo // of another history of the stream
+		}
 		return Step{Kind: Restart}
-	case timer.Deliver:
-		return Step{Kind: Deliver}
-	case timer.Wait:
-		return Step{Kind: Hold, At: leader.At(until)}
-	case timer.Drop:
-		return Step{Kind: LetGo}
+	case !e.Fires(a.Generation), found.Settled:
+		return letGo // another set, a cancel, or over
 	}
-	return Step{Kind: BackOff}
+	if id, err := message.ParseID(e.Fired().ID); err == nil && !id.At.Equal(a.At) {
+		return letGo // of another history of the stream
+	}
+	if until := found.At.Add(patience); e.By != by && now.Before(until) {
+		return Step{Kind: Hold, At: leader.At(until)} // another instance has fired it, and may be at it
+	}
+	return Step{Kind: Deliver}
 }

@@ -12,6 +12,7 @@ import (
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	apps "k8s.io/api/apps/v1"
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
@@ -76,6 +77,10 @@ func typeOf(version, kind string) (any, error) {
 		return &apps.Deployment{}, nil
 	case "apps/v1 StatefulSet":
 		return &apps.StatefulSet{}, nil
+	case "batch/v1 Job":
+		return &batch.Job{}, nil
+	case "networking.k8s.io/v1 Ingress":
+		return &networking.Ingress{}, nil
 	case "v1 Service":
 		return &core.Service{}, nil
 	case "policy/v1 PodDisruptionBudget":

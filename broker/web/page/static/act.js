@@ -3,7 +3,7 @@
 import { $, close, el, foot, notes, shell, show } from "./dom.js";
 import { access, get, post, use } from "./api.js";
 import { count } from "./format.js";
-import { isUTC } from "./time.js";
+import { inZone, isUTC } from "./time.js";
 
 const words = {
   cancel: "Cancel", move: "Move", fire: "Fire now", resend: "Resend", edit: "Edit and resend", remove: "Remove",
@@ -18,7 +18,8 @@ function named(a, n = 1) {
   return a.verb === "fire" ? `Fire ${object} now` : `${word(a.verb, a.noun)} ${object}`;
 }
 
-const buttonWords = (a, n) => (a.verb === "fire" ? `Fire ${a.noun} now` : `${word(a.verb, a.noun)} ${n === 1 ? a.noun : `${count(n)} ${a.noun}s`}`);
+const buttonWords = (a, n) => (a.verb === "fire" ? `Fire ${a.noun} now`
+  : `${word(a.verb, a.noun)} ${n === 1 ? a.noun : `${count(n)} ${a.noun}s`}`);
 
 let changed = () => {}; // draws the page for other rights
 export function onAccess(f) { changed = f; }
@@ -28,7 +29,8 @@ export function buttons(actions, done) {
   if (!access.can_act) return null;
   return actions.map((a) => el("button", {
     type: "button", class: "act" + (destroys(a.verb) ? " danger" : "") + (access.actions ? "" : " locked"),
-    "aria-label": (a.all ? `${word(a.verb, a.noun)} all ${a.noun}s that match` : named(a, a.n)) + (access.actions ? "" : ", after unlocking"),
+    "aria-label": (a.all ? `${word(a.verb, a.noun)} all ${a.noun}s that match` : named(a, a.n))
+      + (access.actions ? "" : ", after unlocking"),
     title: access.actions ? null : "Unlock to act", onclick: () => (access.actions ? ask(a, done) : unlock()),
   }, word(a.verb, a.noun)));
 }
@@ -38,23 +40,27 @@ const ways = [["by", "Later or earlier by", "+5m or -5m"], ["in", "Due after", "
 function moveFields(a) {
   const kinds = a.all || a.n > 1 ? ways.slice(0, 1) : ways;
   return kinds.map(([name, label, hint], n) => el("div", { class: "way" },
-    el("label", { class: "check" }, el("input", { type: "radio", name: "way", value: name, checked: n === 0 }), name === "at" ? `${label} (${isUTC() ? "UTC" : "local time"})` : label),
+    el("label", { class: "check" }, el("input", { type: "radio", name: "way", value: name, checked: n === 0 }),
+      name === "at" ? `${label} (${isUTC() ? "UTC" : "local time"})` : label),
     el("input", {
-      name, placeholder: hint, "aria-label": label, autocomplete: "off", type: name === "at" ? "datetime-local" : "text", step: "1",
+      name, placeholder: hint, "aria-label": label, autocomplete: "off",
+        type: name === "at" ? "datetime-local" : "text", step: "1",
       onfocus: (e) => { e.target.closest(".way").querySelector("input").checked = true; },
     })));
 }
 
 const resendFields = () => [
   el("label", {}, "To another target (optional)", el("input", { name: "to", autocomplete: "off" })),
-  [["now", "Deliver now (required for requests that could not be parsed)"], ["drop_expiry", "Deliver although it has expired"],
+  [["now", "Deliver now (required for requests that could not be parsed)"],
+    ["drop_expiry", "Deliver although it has expired"],
     ["unsealed", "Include messages without a valid seal"]]
     .map(([name, label]) => el("label", { class: "check" }, el("input", { type: "checkbox", name }), label)),
 ];
 
 // What the form says: the fields of a deed.
 function said(form, verb) {
-  const given = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value));
+  const given = Object.fromEntries([...new FormData(form)].map(([name, value]) =>
+    [name, value.trim()]).filter(([, value]) => value));
   for (const box of ["now", "drop_expiry", "unsealed"]) if (given[box]) given[box] = true;
   if (verb !== "move") return given;
   const value = given[given.way];
@@ -83,16 +89,21 @@ async function edit(a, done) {
   } catch (err) {
     return failed(named(a), err);
   }
-  const own = Object.entries(content.editable ?? {}).flatMap(([name, values]) => values.map((v) => `${name}: ${v}`)).join("\n");
-  const text = content.body.text ?? "", whole = content.body.size === 0 || (content.body.text && content.body.shown === content.body.size);
+  const own = Object.entries(content.editable ?? {}).flatMap(([name, values]) =>
+    values.map((v) => `${name}: ${v}`)).join("\n");
+  const text = content.body.text ?? "", whole = content.body.size === 0
+    || (content.body.text && content.body.shown === content.body.size);
   show(named(a), el("form", {
     onsubmit: (e) => {
       e.preventDefault();
       const given = new FormData(e.target), { headers, body, ...rest } = said(e.target, "resend");
-      const after = given.get("headers").split("\n").map((l) => l.trim()).filter(Boolean), before = own.split("\n").filter(Boolean);
+      const after = given.get("headers").split("\n").map((l) => l.trim()).filter(Boolean),
+        before = own.split("\n").filter(Boolean);
       const nameOf = (line) => line.split(":")[0].trim();
-      const linesOf = (lines, name) => lines.filter((l) => nameOf(l) === name), same = (name) => String(linesOf(before, name)) === String(linesOf(after, name));
-      const names = [...new Set([...before, ...after].map(nameOf))].filter((name) => !same(name)), edit = { drop: [], set: {} };
+      const linesOf = (lines, name) => lines.filter((l) => nameOf(l) === name),
+        same = (name) => String(linesOf(before, name)) === String(linesOf(after, name));
+      const names = [...new Set([...before, ...after].map(nameOf))].filter((name) => !same(name)),
+        edit = { drop: [], set: {} };
       for (const name of names) {
         const values = linesOf(after, name).map((l) => l.slice(l.indexOf(":") + 1).trim());
         if (values.length > 0) edit.set[name] = values;
@@ -127,7 +138,7 @@ async function plan(a, deed, done) {
   }
   if (!$("dialog").open) return;
   const title = p.ticket ? named(a, p.count) + "?" : named(a, a.n);
-  show(title, el("p", { class: "wide", id: "plan" }, p.sentence), notes(p.notes), shell(p.shell),
+  show(title, el("p", { class: "wide", id: "plan" }, inZone(p.sentence)), notes(p.notes), shell(p.shell),
     foot(close(p.ticket ? "Keep" : "Close"), p.ticket && el("button", {
       type: "button", class: destroys(a.verb) ? "main danger" : "main", id: "do", onclick: () => act(a, p, done),
     }, buttonWords(a, p.count))));
@@ -138,7 +149,8 @@ async function act(a, p, done) {
   $("do").disabled = true;
   try {
     const said = await post("act", { ticket: p.ticket });
-    show(named(a, p.count), el("p", { class: said.good ? "wide" : "warn wide", id: "done", role: "status" }, said.sentence),
+    show(named(a, p.count), el("p", { class: said.good ? "wide" : "warn wide", id: "done", role: "status" },
+      inZone(said.sentence)),
       notes(said.notes), foot(close("Done")));
   } catch (err) {
     failed(named(a, p.count), err);
@@ -163,8 +175,10 @@ export function unlock() {
         input.select();
       }
     },
-  }, el("p", { class: "quiet" }, "One of the tokens in DELAY_HTTP_TOKEN. This tab keeps it until it is closed, and sends it in a header only."),
-  el("label", {}, "Token", el("input", { type: "password", name: "token", autocomplete: "off", spellcheck: "false" })), wrong,
+  }, el("p", { class: "quiet" }, 
+    "One of the tokens in DELAY_HTTP_TOKEN. This tab keeps it until it is closed, and sends it in a header only."),
+  el("label", {}, "Token", el("input", { type: "password", name: "token", autocomplete: "off", spellcheck: "false" })),
+    wrong,
   foot(close("Close"), el("button", { class: "main" }, "Unlock"))));
   $("dialog").querySelector("input").focus();
 }

@@ -15,9 +15,12 @@ import { retrying, targets } from "./targets.js";
 import { lanes } from "./lanes.js";
 import { publish } from "./publish.js";
 
-const tabs = [["", "Overview", overview], ["pending", "Pending", pending], ["timers", "Timers", timers], ["schedules", "Schedules", schedules],
-  ["retrying", "Retrying", retrying], ["dead", "Dead letters", dead], ["targets", "Targets", targets], ["lanes", "Lanes", lanes], ["publish", "Publish", publish]];
-const others = { where: [where, "pending"], find: [find, null], timer: [timer, "timers"], letters: [letters, "dead"], letter: [letter, "dead"] };
+const tabs = [["", "Overview", overview], ["pending", "Pending", pending], ["timers", "Timers", timers],
+  ["schedules", "Schedules", schedules],
+  ["retrying", "Retrying", retrying], ["dead", "Dead letters", dead], ["targets", "Targets", targets],
+    ["lanes", "Lanes", lanes], ["publish", "Publish", publish]];
+const others = { where: [where, "pending"], find: [find, null], timer: [timer, "timers"], letters: [letters, "dead"],
+  letter: [letter, "dead"] };
 
 const missing = () => ({
   title: "Not found", stop() {},
@@ -58,7 +61,8 @@ function theme(kept) {
   else delete document.documentElement.dataset.theme;
   redrawCharts();
 }
-const isDark = () => (document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
+const isDark = () => (document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark"
+  : matchMedia("(prefers-color-scheme: dark)").matches);
 function switchTheme() {
   const next = isDark() ? "light" : "dark";
   localStorage.setItem(scheme, next);
@@ -73,25 +77,33 @@ async function lock() {
 }
 
 function header() {
-  const s = now.state, late = s?.numbers.oldest_seconds >= 5, words = now.lost ? "no connection" : s ? (s.ready ? "ready" : "not ready") : "connecting";
+  const s = now.state, late = s?.numbers.oldest_seconds >= 5,
+    words = now.lost ? "no connection" : s ? (s.ready ? "ready" : "not ready") : "connecting";
   const versions = [...new Set((s?.instances ?? []).map((i) => i.version).filter(Boolean))];
   render([
-    el("span", { id: "ready", class: "pill " + (now.lost || s && !s.ready ? "bad" : s ? "good" : ""), role: "status" }, words),
+    el("span", { id: "ready", class: "pill " + (now.lost || s && !s.ready ? "bad" : s ? "good" : ""), role: "status" },
+      words),
     el("span", { id: "version", class: "quiet" }, s && `${versions.join(", ") || s.version} · ${counted(s.instances.length, "instance")}`),
   ], $("fleet"));
   render([
-    choice("Time zone", [["UTC", "UTC"], ["local", "Local"]], isUTC() ? "UTC" : "local", (zone) => { chooseUTC(zone === "UTC"); header(); redraw(); redrawCharts(); }),
-    access.tokens && el("button", { id: "token", type: "button", onclick: lock, title: access.token ? `Unlocked as ${access.who}` : null }, access.token ? `Lock (${access.who})` : "Unlock"),
-    el("button", { id: "theme", type: "button", "aria-label": "Change between light and dark", onclick: switchTheme }, "◐"),
+    choice("Time zone", [["UTC", "UTC"], ["local", "Local"]], isUTC() ? "UTC" : "local",
+      (zone) => { chooseUTC(zone === "UTC"); header(); redraw(); redrawCharts(); }),
+    access.tokens && el("button", { id: "token", type: "button", onclick: lock,
+      title: access.token ? `Unlocked as ${access.who}` : null }, access.token ? `Lock (${access.who})` : "Unlock"),
+    el("button", { id: "theme", type: "button", "aria-label": "Change between light and dark", onclick: switchTheme },
+      "◐"),
   ], $("controls"));
-  render(tabs.map(([id, title]) => el("a", { href: "#/" + id, key: id, "aria-current": id === under ? "page" : null }, title)), $("tabs"));
+  render(tabs.map(([id, title]) => el("a", { href: "#/" + id, key: id, "aria-current": id === under ? "page" : null },
+    title)), $("tabs"));
   document.body.classList.toggle("stale", now.lost !== null);
   const elsewhere = (s?.instances ?? []).filter((i) => !i.self).map((i) => i.name);
-  const text = now.lost ? `This broker has not answered since ${moment(now.lost)}. Numbers are as of then.` + (elsewhere.length > 0 ? ` Other instances: ${elsewhere.join(", ")}.` : "")
+  const text = now.lost ? `This broker has not answered since ${moment(now.lost)}. Numbers are as of then.`
+    + (elsewhere.length > 0 ? ` Other instances: ${elsewhere.join(", ")}.` : "")
     : problem || [...(s?.failing ?? []).map((c) => `${c.name}: ${c.detail}`), s?.trouble].filter(Boolean).join("; ");
   if ($("trouble").textContent !== text) $("trouble").textContent = text;
   $("trouble").hidden = !text;
-  document.title = (late ? `(!) ${s.numbers.overdue ? count(s.numbers.overdue) + " late" : "late"} · ` : "") + (view.title ? view.title + " · " : "") + "delaybroker";
+  document.title = (late ? `(!) ${s.numbers.overdue ? count(s.numbers.overdue) + " late" : "late"} · ` : "")
+    + (view.title ? view.title + " · " : "") + "delaybroker";
 }
 
 let problem = "";
@@ -104,7 +116,8 @@ $("find").addEventListener("submit", (e) => {
   else go(next);
 });
 document.addEventListener("keydown", (e) => {
-  if (e.key !== "/" || e.ctrlKey || e.metaKey || e.altKey || $("dialog").open || e.target.closest("input, textarea, select")) return;
+  if (e.key !== "/" || e.ctrlKey || e.metaKey || e.altKey || $("dialog").open
+    || e.target.closest("input, textarea, select")) return;
   e.preventDefault();
   $("find").elements.find.focus();
 });

@@ -17,8 +17,9 @@ function ink(kind) {
 const soft = (color) => color.replace(/^rgb\((.*)\)$/, "rgba($1, 0.13)");
 
 // Properties: title; series as [name, class, unit]; data as uPlot takes it: times, then a column for each series; bars
-// draws columns, with an edge, so that the smallest is seen beside the largest; log draws a scale of powers of ten; value makes a number text; open is called with the index of a column
-// that was chosen, by the mouse or by arrow keys and Enter; extra stands in the head.
+// draws columns, with an edge, so that the smallest is seen beside the largest; log draws a scale of powers of ten;
+// value makes a number text, and unit one of the axis; since stands in the head, and extra behind it. open is called
+// with the index of a column that was chosen, by the mouse or by arrow keys and Enter.
 export class Chart extends Component {
   state = { at: null };
 
@@ -28,7 +29,8 @@ export class Chart extends Component {
   }
 
   componentDidMount() {
-    this.size = new ResizeObserver(() => (this.chart ? this.chart.setSize({ width: this.plot.clientWidth, height }) : this.draw()));
+    this.size = new ResizeObserver(() => (this.chart ? this.chart.setSize({ width: this.plot.clientWidth, height })
+      : this.draw()));
     this.size.observe(this.plot);
     drawn.add(this);
     this.draw();
@@ -74,12 +76,15 @@ export class Chart extends Component {
   };
 
   render({ title, series, data, open, extra, since }, { at }) {
-    const all = series.map((_, n) => this.text(n)).join(", "), where = at !== null && data ? brief(data[0][at] * 1000) : "";
+    const all = series.map((_, n) => this.text(n)).join(", "),
+      where = at !== null && data ? brief(data[0][at] * 1000) : "";
     return el("figure", {},
-      el("figcaption", {}, el("h2", {}, title), series.map(([name, kind], n) => el("span", { class: "key", key: name }, el("i", { class: kind }), this.text(n))),
+      el("figcaption", {}, el("h2", {}, title), series.map(([name, kind], n) =>
+        el("span", { class: "key", key: name }, el("i", { class: kind }), this.text(n))),
         el("span", { class: "key" }, where || since), el("span", { class: "gap" }), extra),
       el("div", open ? {
-        class: "plot opens", role: "slider", tabindex: "0", onkeydown: this.key, onclick: () => this.state.at !== null && open(this.state.at),
+        class: "plot opens", role: "slider", tabindex: "0", onkeydown: this.key,
+          onclick: () => this.state.at !== null && open(this.state.at),
         "aria-label": title + ": arrow keys choose, Enter opens", "aria-valuetext": where ? `${where}, ${all}` : all,
         "aria-valuemin": "0", "aria-valuemax": String((data?.[0].length ?? 1) - 1), "aria-valuenow": String(at ?? 0),
         ref: (node) => { this.plot = node; },
@@ -92,22 +97,29 @@ export class Chart extends Component {
     this.chart?.destroy();
     this.few = this.isFew();
     const quiet = ink("quietly"), line = ink("lines");
-    const axis = { stroke: quiet, font: "12px system-ui, sans-serif", grid: { stroke: line, width: 1 }, ticks: { show: false } };
+    const axis = { stroke: quiet, font: "12px system-ui, sans-serif", grid: { stroke: line, width: 1 },
+      ticks: { show: false } };
     this.chart = new window.uPlot({
       width: this.plot.clientWidth, height, padding: [8, 16, 0, 0],
-      tzDate: (seconds) => (isUTC() ? window.uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC") : new Date(seconds * 1000)),
+      tzDate: (seconds) => (isUTC() ? window.uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC")
+        : new Date(seconds * 1000)),
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
       legend: { show: false },
-      scales: { x: { time: true }, y: log ? { distr: 3, log: 10 } : { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+      scales: { x: { time: true }, y: log ? { distr: 3, log: 10 }
+        : { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
       axes: [
-        { ...axis, grid: { show: false }, space: 70, size: 28, values: (_, ticks) => ticks.map((t) => brief(t * 1000).replace(/^(\d\d:\d\d):00$/, "$1")) },
-        { ...axis, ...(log && { grid: { ...axis.grid, filter: decades }, filter: decades }), size: 56, space: 34, values: (_, ticks) => ticks.map((t) => (t === null ? "" : (unit ?? short)(t))) },
+        { ...axis, grid: { show: false }, space: 70, size: 28,
+          values: (_, ticks) => ticks.map((t) => brief(t * 1000).replace(/^(\d\d:\d\d):00$/, "$1")) },
+        { ...axis, ...(log && { grid: { ...axis.grid, filter: decades }, filter: decades }), size: 56, space: 34,
+          values: (_, ticks) => ticks.map((t) => (t === null ? "" : (unit ?? short)(t))) },
       ],
       series: [{}, ...series.map(([name, kind]) => {
         const color = ink(kind);
         return {
-          label: name, stroke: color, width: bars ? 2 : 1.6, fill: bars ? color : log ? undefined : soft(color), points: { show: this.few && !bars, size: 5, fill: color },
-          paths: bars ? window.uPlot.paths.bars({ size: [0.82, 40], align: 1 }) : undefined, value: (_, v) => (v === null ? "–" : value(v)),
+          label: name, stroke: color, width: bars ? 2 : 1.6, fill: bars ? color : log ? undefined : soft(color),
+            points: { show: this.few && !bars, size: 5, fill: color },
+          paths: bars ? window.uPlot.paths.bars({ size: [0.82, 40], align: 1 }) : undefined,
+            value: (_, v) => (v === null ? "–" : value(v)),
         };
       })],
       hooks: { setCursor: [(u) => { if (u.cursor.event) this.setState({ at: u.cursor.idx ?? null }); }] },

@@ -27,14 +27,18 @@ function content(params, redraw) {
   return () => {
     if (!access.bodies) return el("p", { class: "quiet" }, "Headers and bodies are hidden: DELAY_HTTP_BODIES=on shows them.");
     if (error) return refused(error);
-    if (!shown) return el("p", {}, el("button", { type: "button", onclick: load }, "Show headers and body"), el("span", { class: "quiet" }, " The log says who has looked."));
+    if (!shown) return el("p", {}, el("button", { type: "button", onclick: load }, "Show headers and body"),
+      el("span", { class: "quiet" }, " The log says who has looked."));
     const b = shown.body, all = forms(b), one = all.find(([id]) => id === form) ?? all[0];
     const part = one[0] === "hex" ? b.hex_shown : b.shown;
     return [
       el("h2", {}, "Headers"), facts(Object.entries(shown.headers).map(([name, values]) => [name, values.join(", ")])),
-      el("div", { class: "above" }, el("h2", {}, `Body, ${bytes(b.size)}` + (part < b.size ? `, the first ${bytes(part)}` : "")),
-        b.size > 0 && choice("Show the body as", all.map(([id, name]) => [id, name]), one[0], (id) => { form = id; redraw(); })),
-      b.size > 0 ? el("pre", { tabindex: "0", "aria-label": "Body", id: "body" }, one[2]) : el("p", { class: "quiet" }, "It is empty."),
+      el("div", { class: "above" }, el("h2", {}, `Body, ${bytes(b.size)}`
+        + (part < b.size ? `, the first ${bytes(part)}` : "")),
+        b.size > 0 && choice("Show the body as", all.map(([id, name]) => [id, name]), one[0],
+          (id) => { form = id; redraw(); })),
+      b.size > 0 ? el("pre", { tabindex: "0", "aria-label": "Body", id: "body" }, one[2])
+        : el("p", { class: "quiet" }, "It is empty."),
     ];
   };
 }

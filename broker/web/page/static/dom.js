@@ -8,14 +8,16 @@ export { Component, h as el, render } from "./preact.mjs";
 export const $ = (id) => document.getElementById(id);
 
 export function query(params) {
-  const text = new URLSearchParams(Object.entries(params).filter(([, v]) => v !== "" && v !== undefined && v !== null)).toString();
+  const text = new URLSearchParams(Object.entries(params).filter(([, v]) => v !== "" && v !== undefined
+    && v !== null)).toString();
   return text ? "?" + text : "";
 }
 
 export const link = (view, params = {}) => "#/" + view + query(params);
 
 // A short name stays whole. A long one of tokens may break after its dots, and elsewhere only if it has to.
-export const tokens = (text = "–") => (text.length < 33 ? el("span", { class: "short" }, text) : text.split(/(?<=\.)/).flatMap((token) => [token, el("wbr")]));
+export const tokens = (text = "–") => (text.length < 33 ? el("span", { class: "short" }, text)
+  : text.split(/(?<=\.)/).flatMap((token) => [token, el("wbr")]));
 
 export const to = (text, view, params) => el("a", { href: link(view, params), class: "wide" }, tokens(text));
 
@@ -45,7 +47,8 @@ export const shell = (line, label = "The same in a shell") => line
   && el("p", { class: "verb" }, label + ":", el("code", {}, line), copy(line));
 
 export function facts(pairs) {
-  return el("dl", { class: "facts" }, pairs.filter(([, value]) => value !== undefined && value !== null && value !== "" && value !== false)
+  return el("dl", { class: "facts" }, pairs.filter(([, value]) => value !== undefined && value !== null && value !== ""
+    && value !== false)
     .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
 

@@ -9,7 +9,8 @@ import { table } from "./table.js";
 // What the states of a lane mean, and those that are no good.
 const meanings = {
   reading: "its owner reads it, and delivers what is due", idle: "nothing in it is due soon: its owner sleeps until then",
-  full: "its owner's memory is full: reading goes on when messages leave", "no owner": "no instance reads it: messages in it will be late",
+  full: "its owner's memory is full: reading goes on when messages leave",
+    "no owner": "no instance reads it: messages in it will be late",
   "not reading": "its owner cannot read it at the moment", "ownership uncertain": "nothing is delivered until it is certain who owns it",
   "waits for a newer broker": "it holds messages that a newer broker wrote",
 };
@@ -28,8 +29,10 @@ function strip(lanes) {
   const levels = lanes.filter((l) => l.kind === "level").sort((a, b) => a.delay_seconds - b.delay_seconds);
   const size = (l) => (l.pending > 0 ? Math.min(100, 12 + 14 * Math.log10(l.pending)) : 0);
   return levels.length > 1 && el("ol", { class: "strip", "aria-label": "Levels, from the shortest delay to the longest" }, levels.map((l) => el("li", {
-    key: l.stream, title: `${l.stream}: ${counted(l.pending ?? 0, "message")}, ${l.state}`, class: bad.has(l.state) ? "bad" : null,
-  }, el("span", { class: "fill", style: { height: size(l) + "%" } }), el("span", { class: "name" }, l.level), el("span", { class: "out" }, `: ${counted(l.pending ?? 0, "message")}, ${l.state}`))));
+    key: l.stream, title: `${l.stream}: ${counted(l.pending ?? 0, "message")}, ${l.state}`,
+      class: bad.has(l.state) ? "bad" : null,
+  }, el("span", { class: "fill", style: { height: size(l) + "%" } }), el("span", { class: "name" }, l.level),
+    el("span", { class: "out" }, `: ${counted(l.pending ?? 0, "message")}, ${l.state}`))));
 }
 
 export function lanes(_, { redraw }) {
@@ -40,24 +43,31 @@ export function lanes(_, { redraw }) {
     tree() {
       const s = now.state;
       if (!s) return [el("h1", { tabindex: "-1" }, "Lanes"), el("p", { class: "quiet" }, "asking…")];
-      const shown = s.lanes.filter((l) => all || !idle(l)).sort((x, y) => (y.pending ?? -1) - (x.pending ?? -1)), rest = s.lanes.length - shown.length;
+      const shown = s.lanes.filter((l) => all || !idle(l)).sort((x, y) => (y.pending ?? -1) - (x.pending ?? -1)),
+        rest = s.lanes.length - shown.length;
       return el("div", { class: "stack" },
-        el("h1", { tabindex: "-1" }, "Lanes"), el("p", { class: "quiet" }, "The streams that messages pass, the busiest first."), shell("delaybroker levels --watch"),
+        el("h1", { tabindex: "-1" }, "Lanes"), el("p", { class: "quiet" },
+          "The streams that messages pass, the busiest first."), shell("delaybroker levels --watch"),
         strip(s.lanes),
-        choice("Which lanes", [["busy", "Busy"], ["all", "All"]], all ? "all" : "busy", (v) => { all = v === "all"; redraw(); }),
+        choice("Which lanes", [["busy", "Busy"], ["all", "All"]], all ? "all" : "busy",
+          (v) => { all = v === "all"; redraw(); }),
         table({
           rows: shown, nothing: "All lanes are idle.", id: (l) => l.stream, label: (l) => l.stream,
           columns: [
-            { name: "Lane", cell: (l) => el("span", {}, l.stream, el("span", { class: "sub" }, name(l))), sort: (l) => l.stream },
+            { name: "Lane", sort: (l) => l.stream,
+              cell: (l) => el("span", {}, l.stream, el("span", { class: "sub" }, name(l))) },
             { name: "Pending", kind: "n", cell: (l) => count(l.pending), sort: (l) => l.pending ?? -1 },
             { name: "In memory", kind: "n", cell: (l) => count(l.held), sort: (l) => l.held },
-            { name: "Oldest overdue", kind: "n", cell: (l) => (l.oldest_seconds > 0 ? span(l.oldest_seconds) : "–"), sort: (l) => l.oldest_seconds },
+            { name: "Oldest overdue", kind: "n", sort: (l) => l.oldest_seconds,
+              cell: (l) => (l.oldest_seconds > 0 ? span(l.oldest_seconds) : "–") },
             { name: "State", cell: stateOf, sort: (l) => l.state },
             { name: "Owner", cell: (l) => l.owner || "–", sort: (l) => l.owner },
           ],
         }),
         rest > 0 && el("p", { class: "quiet" }, counted(rest, "idle lane")),
-        el("details", {}, el("summary", {}, "What the states mean"), el("dl", { class: "facts" }, Object.entries(meanings).flatMap(([state, text]) => [el("dt", {}, state), el("dd", {}, text)]))));
+        el("details", {}, el("summary", {}, "What the states mean"),
+          el("dl", { class: "facts" }, Object.entries(meanings).flatMap(([state, text]) =>
+          [el("dt", {}, state), el("dd", {}, text)]))));
     },
   };
 }

@@ -10,7 +10,8 @@ import { table } from "./table.js";
 import { withContent } from "./content.js";
 
 const noun = "dead letter";
-const letterButtons = (verbs, rest, again) => el("span", { class: "acts" }, buttons(verbs.map((verb) => ({ verb, noun, ...rest })), again));
+const letterButtons = (verbs, rest, again) => el("span", { class: "acts" },
+  buttons(verbs.map((verb) => ({ verb, noun, ...rest })), again));
 const repairs = () => (access.bodies ? ["resend", "edit", "remove"] : ["resend", "remove"]);
 
 const chip = (code) => el("code", { class: "chip" }, code);
@@ -20,18 +21,23 @@ export const dead = asking({
   fields: [targetField, ["by", "Group by", "", ["code,target,reason", "code,target", "code", "target", "reason"]]],
   draw: (d, params, again) => [
     table({
-      rows: d.groups, nothing: "No dead letters.", id: (g) => `${g.code} ${g.target} ${g.reason}`, label: (g) => `${g.code} ${g.target}`,
+      rows: d.groups, nothing: "No dead letters.", id: (g) => `${g.code} ${g.target} ${g.reason}`,
+        label: (g) => `${g.code} ${g.target}`,
       columns: [
-        { name: "Letters", kind: "n", cell: (g) => to(count(g.letters), "letters", { code: g.code, target: targetOf(g, params) }), sort: (g) => g.letters },
+        { name: "Letters", kind: "n", sort: (g) => g.letters,
+          cell: (g) => to(count(g.letters), "letters", { code: g.code, target: targetOf(g, params) }) },
         { name: "Code", kind: "tight", cell: (g) => g.code && chip(g.code), sort: (g) => g.code },
         { name: "Target", cell: (g) => el("span", { class: "wide" }, tokens(g.target)), sort: (g) => g.target },
-        { name: "Newest reason", cell: (g) => el("span", { class: "wide" }, g.last_reason || "–"), sort: (g) => g.last_reason },
-        { name: "Newest", kind: "tight", cell: (g) => el("a", { href: `#/letter?number=${g.number}` }, when(g.newest)), sort: (g) => g.newest },
+        { name: "Newest reason", sort: (g) => g.last_reason,
+          cell: (g) => el("span", { class: "wide" }, g.last_reason || "–") },
+        { name: "Newest", kind: "tight", sort: (g) => g.newest,
+          cell: (g) => el("a", { href: `#/letter?number=${g.number}` }, when(g.newest)) },
         { name: "", kind: "act", cell: (g) => g.code && targetOf(g) && letterButtons(["resend", "remove"],
           { n: g.letters, name: "", deed: { code: g.code, target: targetOf(g) } }, again) },
       ],
     }),
-    el("p", { class: "quiet" }, `${counted(d.letters, "letter")} in ${counted(d.kinds, "group")}` + (d.partial ? ", and more: there was no time to count all." : ".")
+    el("p", { class: "quiet" }, `${counted(d.letters, "letter")} in ${counted(d.kinds, "group")}`
+      + (d.partial ? ", and more: there was no time to count all." : ".")
       + (access.actions ? " Actions here are on all letters of the code and target, whatever the reason." : "")),
   ],
 });
@@ -40,20 +46,24 @@ const targetOf = (g, params = {}) => (g.target === "-" ? "" : g.target ?? params
 
 export const letterTable = (rows, nothing, again) => table({
   rows, nothing, id: (l) => String(l.number), label: (l) => `dead letter ${l.number}`,
-  bulk: access.actions && ((picked) => buttons(["resend", "remove"].map((verb) => ({ verb, noun, n: picked.length, deed: { numbers: picked.map((l) => l.number) } })), again)),
+  bulk: access.actions && ((picked) => buttons(["resend", "remove"].map((verb) =>
+    ({ verb, noun, n: picked.length, deed: { numbers: picked.map((l) => l.number) } })), again)),
   columns: [
-    { name: "Number", kind: "tight", cell: (l) => to(String(l.number), "letter", { number: l.number }), sort: (l) => l.number },
+    { name: "Number", kind: "tight", sort: (l) => l.number,
+      cell: (l) => to(String(l.number), "letter", { number: l.number }) },
     { name: "Dead since", kind: "tight", cell: (l) => when(l.dead_since), sort: (l) => l.dead_since },
     { name: "Code", kind: "tight", cell: (l) => chip(l.code), sort: (l) => l.code },
     { name: "Target", cell: (l) => el("span", { class: "wide" }, tokens(l.target || "–")), sort: (l) => l.target },
     { name: "Reason", cell: (l) => el("span", { class: "wide" }, l.reason || "–"), sort: (l) => l.reason },
-    { name: "", kind: "act", cell: (l) => letterButtons(repairs(), { name: String(l.number), deed: { number: l.number } }, again) },
+    { name: "", kind: "act", cell: (l) => letterButtons(repairs(),
+      { name: String(l.number), deed: { number: l.number } }, again) },
   ],
 });
 
 export const letters = asking({
   title: "Dead letters, one by one", about: "The oldest first.", path: "letters",
-  fields: [["find", "Id, Nats-Msg-Id or reason", ""], ["code", "Code", "undelivered"], targetField, ["since", "Since", "2h, or a time"], limitField],
+  fields: [["find", "Id, Nats-Msg-Id or reason", ""], ["code", "Code", "undelivered"], targetField,
+    ["since", "Since", "2h, or a time"], limitField],
   draw(d, params, again) {
     const deed = { code: params.code, target: params.target, since: params.since };
     return [
@@ -67,9 +77,12 @@ export const letters = asking({
 
 export const letter = withContent(asking({
   title: "One dead letter", about: "Why it could not be delivered.", path: "letter",
-  draw: (l, _, again) => (l === null ? el("p", { class: "none" }, "There is no such letter: it was resent or removed.") : el("div", { class: "card" }, facts([
-    ["Number", String(l.number)], ["Dead since", exactly(l.dead_since)], ["Code", chip(l.code)], ["Reason", l.reason], ["Unreadable", l.unreadable],
-    ["Unproven", l.unproven], ["Message", l.id && to(l.id, "where", { id: l.id })], ["Nats-Msg-Id", l.msg_id], ["Published on", l.subject], ["Target", l.target],
+  draw: (l, _, again) => (l === null ? el("p", { class: "none" }, "There is no such letter: it was resent or removed.")
+    : el("div", { class: "card" }, facts([
+    ["Number", String(l.number)], ["Dead since", exactly(l.dead_since)], ["Code", chip(l.code)], ["Reason", l.reason],
+      ["Unreadable", l.unreadable],
+    ["Unproven", l.unproven], ["Message", l.id && to(l.id, "where", { id: l.id })], ["Nats-Msg-Id", l.msg_id],
+      ["Published on", l.subject], ["Target", l.target],
     ["Accepted", exactly(l.accepted)], ["Due", exactly(l.due)], ["Expires", exactly(l.expires)],
     ["Refused", l.attempts > 0 && counted(l.attempts, "time")], ["Size", bytes(l.size)],
     ["Headers", Object.entries(l.headers).map(([name, size]) => `${name} (${bytes(size)})`).join(", ")],

@@ -17,17 +17,22 @@ function trend(number) {
 // Each card: id, label, address, number, note, and the class of a number that is no good.
 const cards = [
   ["pending", "Pending", "#/pending", (n) => n.pending, (n) => `${perSecond(n.delivered_per_second)} delivered`],
-  ["minute", "Due next minute", "#/pending?due_before=1m", (n) => n.minute, (n) => (n.minute === null ? "being counted" : "of those pending")],
+  ["minute", "Due next minute", "#/pending?due_before=1m", (n) => n.minute,
+    (n) => (n.minute === null ? "being counted" : "of those pending")],
   ["overdue", "Overdue", "#/lanes", (n) => n.overdue ?? (n.oldest_seconds < 1 ? 0 : null),
-    (n) => (n.oldest_seconds > 0 ? `oldest by ${span(n.oldest_seconds)}` : "nothing is late"), (n) => n.oldest_seconds >= 5 && "bad"],
-  ["retrying", "Retrying", "#/retrying", (n) => n.retrying, (n) => `${perSecond(n.refused_per_second)} refused`, (n) => n.retrying > 0 && "warn"],
+    (n) => (n.oldest_seconds > 0 ? `oldest by ${span(n.oldest_seconds)}` : "nothing is late"),
+      (n) => n.oldest_seconds >= 5 && "bad"],
+  ["retrying", "Retrying", "#/retrying", (n) => n.retrying, (n) => `${perSecond(n.refused_per_second)} refused`,
+    (n) => n.retrying > 0 && "warn"],
   ["dead", "Dead letters", "#/dead", (n) => n.dead,
-    (n) => (n.dead === null ? "being counted" : trend("dead") || (n.paused > 0 ? `${counted(n.paused, "message")} paused` : "")),
+    (n) => (n.dead === null ? "being counted" : trend("dead")
+      || (n.paused > 0 ? `${counted(n.paused, "message")} paused` : "")),
     (n) => n.dead > 0 && (grown("dead")?.by > 0 ? "bad" : "warn")],
 ];
 
 // The view in which a finding of a check is looked at.
-const places = { lanes: "lanes", streams: "lanes", storage: "lanes", targets: "retrying", paused: "targets", "dead letters": "dead" };
+const places = { lanes: "lanes", streams: "lanes", storage: "lanes", targets: "retrying", paused: "targets",
+  "dead letters": "dead" };
 
 export function overview(_, { redraw }) {
   let since = "1h", ahead = "1h", past = null, forecast = null, found = null;
@@ -38,8 +43,10 @@ export function overview(_, { redraw }) {
       redraw();
     } catch { /* the stream says that the broker does not answer */ }
   }
-  const takePast = () => (since === "1h" ? (past = now.history) : ask("history", since, (p) => { if (since !== "1h") past = p; }));
-  const takeAhead = () => (ahead === "1h" ? (forecast = now.ahead) : ask("ahead", ahead, (f) => { if (ahead !== "1h") forecast = f; }));
+  const takePast = () => (since === "1h" ? (past = now.history)
+    : ask("history", since, (p) => { if (since !== "1h") past = p; }));
+  const takeAhead = () => (ahead === "1h" ? (forecast = now.ahead)
+    : ask("ahead", ahead, (f) => { if (ahead !== "1h") forecast = f; }));
   async function takeFindings() {
     if (!access.rows) return;
     try {
@@ -69,49 +76,58 @@ export function overview(_, { redraw }) {
       return el("div", { class: "stack" },
         el("h1", { tabindex: "-1" }, "Overview"),
         attention(s, found),
-        fresh && el("p", { class: "card" }, "Nothing yet. ", el("a", { href: "#/publish" }, "Publish your first delay →")),
+        fresh && el("p", { class: "card" }, "Nothing yet. ", el("a", { href: "#/publish" },
+          "Publish your first delay →")),
         el("ul", { class: "numbers", "aria-label": "Now" }, cards.map((c) => card(c, s?.numbers))),
         el("div", { class: "above" }, el("h2", {}, "History (all instances)"),
-          choice("How much of the past", [["1h", "1 h"], ["24h", "24 h"]], since, (v) => { since = v; takePast(); redraw(); })),
+          choice("How much of the past", [["1h", "1 h"], ["24h", "24 h"]], since,
+            (v) => { since = v; takePast(); redraw(); })),
         el("div", { class: "charts" }, charts(past, forecast,
-          choice("How far ahead", [["1h", "1 h"], ["7d", "7 d"]], ahead, (v) => { ahead = v; takeAhead(); redraw(); }))),
+          choice("How far ahead", [["1h", "1 h"], ["7d", "7 d"]], ahead,
+            (v) => { ahead = v; takeAhead(); redraw(); }))),
         el("h2", {}, "Instances"), instances(s),
         s && el("p", { class: "quiet", id: "durability" }, s.durability));
     },
   };
 }
 
-const isFresh = (s) => s.numbers.pending === 0 && s.numbers.dead === 0 && !s.numbers.delivered_per_second && !now.history?.delivered.some((v) => v > 0);
+const isFresh = (s) => s.numbers.pending === 0 && s.numbers.dead === 0 && !s.numbers.delivered_per_second
+  && !now.history?.delivered.some((v) => v > 0);
 
 function card([id, label, to, number, note, state], n) {
   return el("li", { key: id }, el("a", { href: to }, el("span", { class: "label" }, label),
-    el("span", { class: "value " + ((n && state?.(n)) || ""), id: "n-" + id }, n ? count(number(n)) : "–"), el("span", { class: "note" }, n ? note(n) : "")));
+    el("span", { class: "value " + ((n && state?.(n)) || ""), id: "n-" + id }, n ? count(number(n)) : "–"),
+      el("span", { class: "note" }, n ? note(n) : "")));
 }
 
 // What doctor says, and the checks of this instance that fail.
 function attention(s, found) {
   const c = now.findings, n = c ? c.critical + c.warnings : 0;
-  const rows = [...(s?.failing ?? []).map((f) => ({ check: f.name, state: "critical", detail: f.detail })), ...(found?.findings ?? [])];
+  const rows = [...(s?.failing ?? []).map((f) => ({ check: f.name, state: "critical", detail: f.detail })),
+    ...(found?.findings ?? [])];
   const head = el("div", { class: "above" }, el("h2", {}, "Needs attention"),
-    el("span", { class: "quiet" }, c?.time ? "checked " + away(c.time) : "being checked", found?.trouble ? "; " + found.trouble : ""));
+    el("span", { class: "quiet" }, c?.time ? "checked " + away(c.time) : "being checked",
+      found?.trouble ? "; " + found.trouble : ""));
   const hidden = n > 0 && !access.rows;
   return el("section", { class: "card attention", id: "attention", "aria-label": "Needs attention" }, head,
     rows.length > 0 && el("ul", {}, rows.map((f) => el("li", { key: f.check + f.detail },
-      el("span", { class: "chip " + (f.state === "critical" ? "bad" : "warn") }, f.state === "critical" ? "critical" : "warning"),
-      el("div", { class: "wide" }, places[f.check] ? el("a", { href: "#/" + places[f.check] }, f.check) : el("b", {}, f.check), ": ", f.detail,
+      el("span", { class: "chip " + (f.state === "critical" ? "bad" : "warn") },
+        f.state === "critical" ? "critical" : "warning"),
+      el("div", { class: "wide" }, places[f.check] ? el("a", { href: "#/" + places[f.check] }, f.check)
+        : el("b", {}, f.check), ": ", f.detail,
         f.do && el("span", { class: "sub" }, f.do))))),
     hidden && el("p", {}, `${counted(c.critical, "critical finding")}, ${counted(c.warnings, "warning")}. `,
       access.tokens && el("button", { type: "button", class: "small", onclick: () => unlock() }, "Unlock to see them")),
     c?.time && rows.length === 0 && !hidden && el("p", { class: "good" }, "Nothing needs attention."));
 }
 
-// The steps since the first of which anything is known, and at least a sixth of all.
+// The steps since the first of which anything is known, and at least a twelfth of all.
 function known(p) {
   if (!p) return null;
-  const first = p.delivered.findIndex((v) => v !== null), steps = p.delivered.length;
-  const from = first < 0 ? 0 : Math.min(first, Math.floor(steps * 5 / 6));
-  const cut = (column) => column.slice(from);
-  return { times: cut(p.delivered.map((_, i) => p.from + i * p.step)), cut, since: from > steps / 10 ? "since " + brief((p.from + from * p.step) * 1000).slice(0, -3) : "" };
+  const first = p.delivered.findIndex((v) => v !== null), steps = p.delivered.length, time = (i) => p.from + i * p.step;
+  const from = first < 0 ? 0 : Math.min(first, Math.floor(steps * 11 / 12)), cut = (column) => column.slice(from);
+  const since = first > steps / 10 ? "since " + brief(time(first) * 1000).replace(/^(\d\d:\d\d):\d\d$/, "$1") : "";
+  return { times: cut(p.delivered.map((_, i) => time(i))), cut, since };
 }
 
 let drawnPast = {}, drawnAhead = {}; // the same data is the same object: a chart is drawn again for another
@@ -120,7 +136,8 @@ function charts(past, f, extra) {
   if (drawnPast.of !== past) {
     const k = known(past);
     drawnPast = { of: past, since: k?.since ?? "", flow: k && [k.times, k.cut(past.delivered), k.cut(past.refused)],
-      late: k && [k.times, ...[past.p50, past.p99].map((c) => k.cut(c).map((v) => (v === null ? null : Math.max(v / 1000, 0.0001))))],
+      late: k && [k.times, ...[past.p50, past.p99].map((c) =>
+        k.cut(c).map((v) => (v === null ? null : Math.max(v / 1000, 0.0001))))],
       held: k && [k.times, k.cut(past.pending)] };
   }
   if (drawnAhead.of !== f) {
@@ -134,10 +151,13 @@ function charts(past, f, extra) {
     location.hash = `#/pending?due_after=${iso(at)}&due_before=${iso(at + f.step_seconds)}`;
   };
   return [
-    el(Chart, { title: "Delivered and refused", series: [["delivered", "one", "/s"], ["refused", "two", "/s"]], data: d.flow, value: rate, since: d.since }),
-    el(Chart, { title: "Lateness without retries", series: [["p50", "one", ""], ["p99", "two", ""]], data: d.late, value: span, unit: span, log: true, since: d.since }),
+    el(Chart, { title: "Delivered and refused", series: [["delivered", "one", "/s"], ["refused", "two", "/s"]],
+      data: d.flow, value: rate, since: d.since }),
+    el(Chart, { title: "Lateness without retries", series: [["p50", "one", ""], ["p99", "two", ""]], data: d.late,
+      value: span, unit: span, log: true, since: d.since }),
     el(Chart, { title: "Pending", series: [["messages", "three", ""]], data: d.held, value: count, since: d.since }),
-    el(Chart, { title: "Due ahead", series: [["messages", "three", ""]], data: drawnAhead.due, bars: true, value: count, open, extra }),
+    el(Chart, { title: "Due ahead", series: [["messages", "three", ""]], data: drawnAhead.due, bars: true, value: count,
+      open, extra }),
   ];
 }
 
@@ -146,15 +166,20 @@ function instances(s) {
   return table({
     rows: s?.instances ?? [], id: (i) => i.name, label: (i) => i.name, nothing: "No instance is known yet.",
     columns: [
-      { name: "Instance", cell: (i) => el("span", { class: "wide" }, i.name, i.self && el("span", { class: "sub" }, "this one")), sort: (i) => i.name },
+      { name: "Instance", sort: (i) => i.name,
+        cell: (i) => el("span", { class: "wide" }, i.name, i.self && el("span", { class: "sub" }, "this one")) },
       { name: "State", cell: stateOf, sort: (i) => i.ready },
-      { name: "Version", cell: (i) => (i.version ? i.version + (formats.size > 1 ? ` (format ${i.format})` : "") : "older") },
+      { name: "Version", cell: (i) => (i.version ? i.version + (formats.size > 1 ? ` (format ${i.format})` : "")
+        : "older") },
       { name: "Started", kind: "tight", cell: (i) => when(i.started) },
       { name: "Lanes", kind: "n", cell: (i) => count(i.lanes), sort: (i) => i.lanes },
       { name: "Pending", kind: "n", cell: (i) => count(i.pending), sort: (i) => i.pending },
-      { name: "Delivered", kind: "n", cell: (i) => perSecond(i.delivered_per_second), sort: (i) => i.delivered_per_second ?? -1 },
-      { name: "Refused", kind: "n", cell: (i) => perSecond(i.refused_per_second), sort: (i) => i.refused_per_second ?? -1 },
-      { name: "Oldest overdue", kind: "n", cell: (i) => (i.oldest_seconds > 0 ? span(i.oldest_seconds) : "–"), sort: (i) => i.oldest_seconds },
+      { name: "Delivered", kind: "n", sort: (i) => i.delivered_per_second ?? -1,
+        cell: (i) => perSecond(i.delivered_per_second) },
+      { name: "Refused", kind: "n", sort: (i) => i.refused_per_second ?? -1,
+        cell: (i) => perSecond(i.refused_per_second) },
+      { name: "Oldest overdue", kind: "n", sort: (i) => i.oldest_seconds,
+        cell: (i) => (i.oldest_seconds > 0 ? span(i.oldest_seconds) : "–") },
     ],
   });
 }

@@ -3,7 +3,8 @@
 import { copy, el } from "./dom.js";
 import { get } from "./api.js";
 
-const fields = [["target", "Target", ""], ["when", "After, or at", "1h30m, or 2026-12-24T18:00:00Z"], ["body", "Body", ""]];
+const fields = [["target", "Target", ""], ["when", "After, or at", "1h30m, or 2026-12-24T18:00:00Z"],
+  ["body", "Body", ""]];
 
 export function publish(_, { redraw }) {
   const given = { target: "orders.expire", when: "30m", body: '{"id":42}' };
@@ -21,8 +22,10 @@ export function publish(_, { redraw }) {
           redraw();
         },
       }, fields.map(([name, label, hint]) => el("label", {}, label,
-        el("input", { name, defaultValue: given[name], placeholder: hint, autocomplete: "off", spellcheck: "false" })))),
-      el("div", { id: "lines" }, error ? el("p", { class: "bad" }, error.message) : known && lines(known, given.target.trim(), given.when.trim(), given.body)),
+        el("input", { name, defaultValue: given[name], placeholder: hint, autocomplete: "off",
+          spellcheck: "false" })))),
+      el("div", { id: "lines" }, error ? el("p", { class: "bad" }, error.message) : known
+        && lines(known, given.target.trim(), given.when.trim(), given.body)),
     ],
   };
 }
@@ -32,9 +35,11 @@ function lines(known, target, when, body) {
   if (problem) return el("p", { class: "bad", role: "alert" }, problem);
   const way = isTime(when) ? "at" : "in", subject = `${known.prefix}${way}.${when}.${target}`;
   const own = { language: "Shell", line: `delaybroker pub '${inShell(target)}' '${inShell(body)}' --${way} ${when}` };
-  const others = known.lines.map((l) => ({ ...l, line: l.line.replace("SUBJECT", () => subject).replace("BODY", () => within(l, body)) }));
+  const others = known.lines.map((l) => ({ ...l, line: l.line.replace("SUBJECT", () => subject).replace("BODY",
+    () => within(l, body)) }));
   return [el("p", {}, "Publish to ", el("code", { class: "wide" }, subject)),
-    [own, ...others].map((l) => el("div", { class: "line", key: l.language }, el("b", {}, l.language), el("code", {}, l.line), copy(l.line)))];
+    [own, ...others].map((l) => el("div", { class: "line", key: l.language }, el("b", {}, l.language),
+      el("code", {}, l.line), copy(l.line)))];
 }
 
 const inShell = (text) => text.replaceAll("'", "'\\''");
@@ -43,7 +48,8 @@ const inShell = (text) => text.replaceAll("'", "'\\''");
 function within(l, body) {
   switch (l.language) {
     case "NATS CLI": return inShell(body);
-    case "JavaScript": case "Python": return body.replaceAll("\\", "\\\\").replaceAll("'", "\\'").replaceAll("\n", "\\n");
+    case "JavaScript": case "Python": return body.replaceAll("\\", "\\\\").replaceAll("'", "\\'").replaceAll("\n",
+      "\\n");
     case "Go": return body.replaceAll("`", "` + \"`\" + `");
     default: return body;
   }

@@ -12,7 +12,8 @@ export class Table extends Component {
     const { columns, rows } = this.props, { by, down } = this.state;
     const value = columns.find((c) => c.name === by)?.sort;
     if (!value) return rows;
-    const order = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a ?? "").localeCompare(String(b ?? ""), "en", { numeric: true }));
+    const order = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b
+      : String(a ?? "").localeCompare(String(b ?? ""), "en", { numeric: true }));
     return [...rows].sort((a, b) => (down ? -1 : 1) * order(value(a), value(b)));
   }
 
@@ -43,21 +44,27 @@ export class Table extends Component {
     const all = picked.length === rows.length;
     return el("div", {},
       el("div", { class: "tools" },
-        bulk && el("label", { class: "check narrow" }, el("input", { type: "checkbox", checked: all, onchange: () => this.choose(rows.map(id), !all) }), "Select all"),
+        bulk && el("label", { class: "check narrow" }, el("input",
+          { type: "checkbox", checked: all, onchange: () => this.choose(rows.map(id), !all) }), "Select all"),
         sortable.length > 1 && el("label", { class: "check narrow" }, "Sort by ",
           el("select", { onchange: (e) => this.setState({ by: e.target.value, down: false }) },
-            el("option", { value: "" }, "as it came"), sortable.map((c) => el("option", { value: c.name, selected: by === c.name }, c.name))))),
-      bulk && picked.length > 0 && el("div", { class: "bulk", role: "group", "aria-label": "Actions for the selection" },
+            el("option", { value: "" }, "as it came"), sortable.map((c) =>
+              el("option", { value: c.name, selected: by === c.name }, c.name))))),
+      bulk && picked.length > 0 && el("div", { class: "bulk", role: "group",
+        "aria-label": "Actions for the selection" },
         el("b", { role: "status" }, counted(picked.length, "row") + " selected"), bulk(picked),
-        el("button", { type: "button", class: "small", onclick: () => this.setState({ chosen: new Set() }) }, "Clear the selection")),
+        el("button", { type: "button", class: "small", onclick: () => this.setState({ chosen: new Set() }) },
+          "Clear the selection")),
       el("div", { class: "sheet" }, el("table", {},
         el("thead", {}, el("tr", {},
           bulk && el("th", { class: "pick" }, el("input", {
-            type: "checkbox", "aria-label": "Select all rows", checked: all, onchange: () => this.choose(rows.map(id), !all),
+            type: "checkbox", "aria-label": "Select all rows", checked: all,
+              onchange: () => this.choose(rows.map(id), !all),
           })), columns.map((c) => this.head(c)))),
         el("tbody", {}, this.sorted().map((r) => el("tr", { key: id(r), class: chosen.has(id(r)) ? "chosen" : null },
           bulk && el("td", { class: "pick" }, el("input", {
-            type: "checkbox", "aria-label": "Select " + label(r), checked: chosen.has(id(r)), onchange: (e) => this.choose([id(r)], e.target.checked),
+            type: "checkbox", "aria-label": "Select " + label(r), checked: chosen.has(id(r)),
+              onchange: (e) => this.choose([id(r)], e.target.checked),
           })),
           columns.map((c) => el("td", { class: c.kind, "data-label": c.name }, el("span", {}, c.cell(r) ?? "–")))))))));
   }

@@ -8,19 +8,26 @@ import { when } from "./time.js";
 import { asking, targetField } from "./view.js";
 import { table } from "./table.js";
 
-const act = (verb, target, again) => el("span", { class: "acts" }, buttons([{ verb, noun: "target", name: target, deed: { target } }], again));
-const pausable = (name, again) => ({ name: "", kind: "act", cell: (t) => (t[name] && !t.paused ? act("pause", t[name], again) : "") });
+const act = (verb, target, again) => el("span", { class: "acts" },
+  buttons([{ verb, noun: "target", name: target, deed: { target } }], again));
+const pausable = (name, again) => ({ name: "", kind: "act", cell: (t) =>
+  (t[name] && !t.paused ? act("pause", t[name], again) : "") });
 
 export const retrying = asking({
-  title: "Retrying", about: "Messages that targets refuse, largest group first: why, and when they are tried again.", path: "retrying", fields: [targetField],
+  title: "Retrying", about: "Messages that targets refuse, largest group first: why, and when they are tried again.",
+    path: "retrying", fields: [targetField],
   draw: (d, params, again) => [
     table({
-      rows: d.groups, nothing: "Nothing waits in the retry lanes.", id: (g) => `${g.target} ${g.state} ${g.id}`, label: (g) => g.target,
+      rows: d.groups, nothing: "Nothing waits in the retry lanes.", id: (g) => `${g.target} ${g.state} ${g.id}`,
+        label: (g) => g.target,
       columns: [
-        { name: "Target", cell: (g) => (g.target ? to(g.target, "retrying", { target: g.target }) : "all others"), sort: (g) => g.target },
+        { name: "Target", sort: (g) => g.target,
+          cell: (g) => (g.target ? to(g.target, "retrying", { target: g.target }) : "all others") },
         { name: "Messages", kind: "n", cell: (g) => count(g.messages), sort: (g) => g.messages },
-        { name: "Last reason", cell: (g) => el("span", { class: "wide" }, g.last_reason || "–", el("span", { class: "sub" }, g.state)), sort: (g) => g.last_reason },
-        { name: "Attempts", kind: "n", cell: (g) => (g.attempts_allowed ? `${g.attempts} of ${g.attempts_allowed}` : count(g.attempts)), sort: (g) => g.attempts },
+        { name: "Last reason", sort: (g) => g.last_reason,
+          cell: (g) => el("span", { class: "wide" }, g.last_reason || "–", el("span", { class: "sub" }, g.state)) },
+        { name: "Attempts", kind: "n", sort: (g) => g.attempts,
+          cell: (g) => (g.attempts_allowed ? `${g.attempts} of ${g.attempts_allowed}` : count(g.attempts)) },
         { name: "Next", kind: "tight", cell: (g) => when(g.next_attempt), sort: (g) => g.next_attempt },
         { name: "Example", cell: (g) => (g.id ? to(g.id, "where", { id: g.id }) : "–") },
         pausable("target", again),
@@ -38,7 +45,8 @@ const parts = {
         const target = new FormData(e.target).get("pattern").trim();
         buttons([{ verb: "pause", noun: "target", name: target, deed: { target } }], again)[0].props.onclick();
       },
-    }, el("label", {}, "Target, or a pattern", el("input", { name: "pattern", placeholder: "orders.>", autocomplete: "off" })), el("button", {}, "Pause target")),
+    }, el("label", {}, "Target, or a pattern", el("input", { name: "pattern", placeholder: "orders.>",
+      autocomplete: "off" })), el("button", {}, "Pause target")),
     table({
       rows: d.paused, nothing: "Nothing is paused.", id: (p) => p.pattern, label: (p) => p.pattern,
       columns: [
@@ -53,9 +61,11 @@ const parts = {
   refusing: (d, again) => table({
     rows: d.targets, nothing: "No target refuses anything.", id: (t) => t.target, label: (t) => t.target,
     columns: [
-      { name: "Target", cell: (t) => (t.target ? to(t.target, "retrying", { target: t.target }) : "all others"), sort: (t) => t.target },
+      { name: "Target", sort: (t) => t.target,
+        cell: (t) => (t.target ? to(t.target, "retrying", { target: t.target }) : "all others") },
       { name: "Waiting", kind: "n", cell: (t) => count(waiting(t)), sort: waiting },
-      { name: "Last reason", cell: (t) => el("span", { class: "wide" }, t.retrying[0].last_reason || t.retrying[0].state) },
+      { name: "Last reason", cell: (t) => el("span", { class: "wide" },
+        t.retrying[0].last_reason || t.retrying[0].state) },
       { name: "Rate", kind: "tight", cell: (t) => t.rate ?? "–" },
       { name: "Paused", cell: (t) => t.paused ?? "–" },
       pausable("target", again),
@@ -66,15 +76,18 @@ const parts = {
       rows: d.flows, nothing: "Nothing was delivered yet.", id: (f) => f.target, label: (f) => f.target,
       columns: [
         { name: "Target", cell: (f) => to(f.target, "pending", { target: f.target }), sort: (f) => f.target },
-        { name: "Delivered", kind: "n", cell: (f) => total(f.delivered_per_second, f.delivered), sort: (f) => f.delivered },
+        { name: "Delivered", kind: "n", sort: (f) => f.delivered,
+          cell: (f) => total(f.delivered_per_second, f.delivered) },
         { name: "Refused", kind: "n", cell: (f) => total(f.refused_per_second, f.refused), sort: (f) => f.refused },
-        { name: "Limit", kind: "n", cell: (f) => (f.limit_per_second ? el("span", { title: f.rate }, count(f.limit_per_second) + "/s") : "–"), sort: (f) => f.limit_per_second ?? 0 },
+        { name: "Limit", kind: "n", sort: (f) => f.limit_per_second ?? 0,
+          cell: (f) => (f.limit_per_second ? el("span", { title: f.rate }, count(f.limit_per_second) + "/s") : "–") },
         { name: "Paused", cell: (f) => f.paused ?? "–" },
         pausable("target", again),
       ],
     }),
     el("p", { class: "quiet" }, "By the first two tokens. The rate is that of the last ten seconds, the total since the instances started. A limit holds for each target and instance."),
-    d.silent > 0 && el("p", { class: "warn" }, counted(d.silent, "instance") + " did not report provably, and is left out."),
+    d.silent > 0 && el("p", { class: "warn" }, counted(d.silent, "instance")
+      + " did not report provably, and is left out."),
   ],
 };
 
@@ -85,7 +98,9 @@ export const targets = asking({
   title: "Targets", about: "Deliveries, refusals and pauses, by target.", path: "targets",
   draw(d, params, again) {
     const part = parts[params.show] ? params.show : d.targets.length > 0 ? "refusing" : "delivered";
-    const names = [["delivered", `Delivered (${d.flows.length})`], ["refusing", `Refusing (${d.targets.length})`], ["paused", `Paused (${d.paused.length})`]];
-    return [choice("Which targets", names, part, (show) => { location.hash = "#/targets?show=" + show; }), el("div", { class: "stack", key: part }, parts[part](d, again))];
+    const names = [["delivered", `Delivered (${d.flows.length})`], ["refusing", `Refusing (${d.targets.length})`],
+      ["paused", `Paused (${d.paused.length})`]];
+    return [choice("Which targets", names, part, (show) => { location.hash = "#/targets?show=" + show; }),
+      el("div", { class: "stack", key: part }, parts[part](d, again))];
   },
 });

@@ -39,6 +39,9 @@ export function moment(value) {
   return `${p.day} ${p.clock}${p.ms === ".000" ? "" : p.ms} ${p.zone}`;
 }
 
+// A sentence of the broker's, with its times in the chosen zone.
+export const inZone = (sentence) => sentence?.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, moment);
+
 // The part of a time that today does not say: 12:04:10, or 11-24 03:00.
 export function brief(value) {
   const p = partsOf(new Date(value)), today = partsOf(new Date(serverNow())).day;
@@ -57,7 +60,8 @@ export function away(value) {
 // A time in a table: "in 5m", and when that is.
 export function when(value) {
   if (!value) return "–";
-  return el("time", { class: "when", datetime: value, title: moment(value) }, away(value), el("span", { class: "sub" }, brief(value)));
+  return el("time", { class: "when", datetime: value, title: moment(value) }, away(value),
+    el("span", { class: "sub" }, brief(value)));
 }
 
 // A time in a list of facts: when, and how far away that is.

@@ -14,20 +14,26 @@ const stateOf = (t) => t.state ?? t.outcome;
 const ref = (t) => ({ key: t.key, target: t.target, generation: t.generation });
 
 function timerButtons(t, again) {
-  const can = { pending: ["cancel", "move", "fire", ...(t.recurring ? ["pause"] : [])], paused: ["cancel", "resume"] }[stateOf(t)] ?? [];
-  return el("span", { class: "acts" }, buttons(can.map((verb) => ({ verb, noun: noun(t), name: t.key, deed: ref(t) })), again));
+  const can = { pending: ["cancel", "move", "fire", ...(t.recurring ? ["pause"] : [])],
+    paused: ["cancel", "resume"] }[stateOf(t)] ?? [];
+  return el("span", { class: "acts" }, buttons(can.map((verb) => ({ verb, noun: noun(t), name: t.key, deed: ref(t) })),
+    again));
 }
 
 // Actions for the selected rows.
-const bulk = (verbs, again) => (rows) => buttons(verbs.map((verb) => ({ verb, noun: noun(rows[0]), n: rows.length, deed: { timers: rows.map(ref) } })), again);
+const bulk = (verbs, again) => (rows) => buttons(verbs.map((verb) =>
+  ({ verb, noun: noun(rows[0]), n: rows.length, deed: { timers: rows.map(ref) } })), again);
 
 const recurs = (t) => t.recurring && `${t.recurring.table}, round ${t.recurring.round}`;
 
 export const timerTable = (rows, nothing, again) => table({
-  rows, nothing, id: (t) => `${t.key} ${t.target}`, label: (t) => t.key, bulk: access.actions && bulk(["cancel", "move"], again),
+  rows, nothing, id: (t) => `${t.key} ${t.target}`, label: (t) => t.key,
+    bulk: access.actions && bulk(["cancel", "move"], again),
   columns: [
     { name: "Key", cell: (t) => to(t.key, "timer", { key: t.key, target: t.target }), sort: (t) => t.key },
-    { name: "Target", cell: (t) => el("span", { class: "wide" }, tokens(t.target), t.recurring && el("span", { class: "sub" }, recurs(t))), sort: (t) => t.target },
+    { name: "Target", sort: (t) => t.target,
+      cell: (t) => el("span", { class: "wide" }, tokens(t.target),
+        t.recurring && el("span", { class: "sub" }, recurs(t))) },
     { name: "Due", kind: "tight", cell: (t) => when(t.due), sort: (t) => t.due },
     { name: "State", kind: "tight", cell: (t) => t.became || stateOf(t), sort: (t) => t.became || stateOf(t) },
     { name: "Bytes", kind: "n", cell: (t) => count(t.size), sort: (t) => t.size },
@@ -37,23 +43,28 @@ export const timerTable = (rows, nothing, again) => table({
 
 export const timers = asking({
   title: "Named timers", about: "In the order in which they were set.", path: "timers",
-  fields: [["key", "Key", "order-*"], targetField, ...dueFields, ["state", "State", "", ["pending", "paused", "fired", "cancelled", "all"]],
+  fields: [["key", "Key", "order-*"], targetField, ...dueFields,
+    ["state", "State", "", ["pending", "paused", "fired", "cancelled", "all"]],
     ["kind", "Kind", "", ["once", "all"]], limitField],
   draw(d, params, again) {
-    const deed = { all: true, key: params.key, target: params.target, due_after: params.due_after, due_before: params.due_before };
+    const deed = { all: true, key: params.key, target: params.target, due_after: params.due_after,
+      due_before: params.due_before };
     const rows = params.kind === "all" ? d.timers : d.timers.filter((t) => !t.recurring);
     return [
       params.target && (params.state ?? "pending") === "pending" && access.actions
-        && el("p", { class: "acts" }, "All that match: ", buttons(["cancel", "move"].map((verb) => ({ verb, noun: "timer", all: true, deed })), again)),
+        && el("p", { class: "acts" }, "All that match: ", buttons(["cancel",
+          "move"].map((verb) => ({ verb, noun: "timer", all: true, deed })), again)),
       timerTable(rows, "No such timers.", again),
-      rows.length < d.timers.length && el("p", { class: "quiet" }, `${count(d.timers.length - rows.length)} that recur are under Schedules.`),
+      rows.length < d.timers.length && el("p", { class: "quiet" },
+        `${count(d.timers.length - rows.length)} that recur are under Schedules.`),
       d.next && more("timers", { ...params, after: d.next }),
     ];
   },
 });
 
 export const schedules = asking({
-  title: "Schedules", about: "Recurring timers, oldest entry first.", path: "schedules", fields: [["key", "Name", "night*"], targetField, limitField],
+  title: "Schedules", about: "Recurring timers, oldest entry first.", path: "schedules",
+    fields: [["key", "Name", "night*"], targetField, limitField],
   draw: (d, params, again) => [
     table({
       rows: d.schedules, nothing: "No schedules.", id: (t) => `${t.key} ${t.target}`, label: (t) => t.key,
@@ -61,7 +72,9 @@ export const schedules = asking({
       columns: [
         { name: "Name", cell: (t) => to(t.key, "timer", { key: t.key, target: t.target }), sort: (t) => t.key },
         { name: "Target", cell: (t) => el("span", { class: "wide" }, tokens(t.target)), sort: (t) => t.target },
-        { name: "Recurs", cell: (t) => el("span", {}, t.recurring.table, t.recurring.set && el("span", { class: "sub" }, "set " + t.recurring.set)), sort: (t) => t.recurring.table },
+        { name: "Recurs", sort: (t) => t.recurring.table,
+          cell: (t) => el("span", {}, t.recurring.table, t.recurring.set
+            && el("span", { class: "sub" }, "set " + t.recurring.set)) },
         { name: "Round", kind: "n", cell: (t) => count(t.recurring.round), sort: (t) => t.recurring.round },
         { name: "Due", kind: "tight", cell: (t) => (t.recurring.paused ? "paused" : when(t.due)), sort: (t) => t.due },
         { name: "Then", kind: "then", cell: (t) => el("span", {}, t.next.map(next)) },
@@ -73,7 +86,8 @@ export const schedules = asking({
 });
 
 // A planned time. What the clocks of its own zone show then is its title.
-const next = (n) => el("time", { class: "next", datetime: n.at, title: n.clock }, brief(n.at), n.clocks_changed_seconds && el("span", { class: "warn" }, " (clocks changed)"));
+const next = (n) => el("time", { class: "next", datetime: n.at, title: n.clock }, brief(n.at),
+  n.clocks_changed_seconds && el("span", { class: "warn" }, " (clocks changed)"));
 
 // The last runs of a schedule, as the journal has them.
 const runs = (t) => [el("h2", {}, "Last runs"), t.trouble ? el("p", { class: "quiet" }, t.trouble) : table({
@@ -81,7 +95,8 @@ const runs = (t) => [el("h2", {}, "Last runs"), t.trouble ? el("p", { class: "qu
   columns: [
     { name: "Round", kind: "n", cell: (r) => (r.round ? count(r.round) : "–"), sort: (r) => r.round },
     { name: "Due", kind: "tight", cell: (r) => when(r.due), sort: (r) => r.due },
-    { name: "Outcome", kind: "tight", cell: (r) => el("span", { class: "chip " + (r.outcome === "delivered" ? "good" : "bad") }, r.outcome), sort: (r) => r.outcome },
+    { name: "Outcome", kind: "tight", sort: (r) => r.outcome,
+      cell: (r) => el("span", { class: "chip " + (r.outcome === "delivered" ? "good" : "bad") }, r.outcome) },
     { name: "Late by", kind: "n", cell: (r) => span(r.late_seconds), sort: (r) => r.late_seconds },
     { name: "Attempts", kind: "n", cell: (r) => count(r.attempts), sort: (r) => r.attempts },
     { name: "Message", cell: (r) => to(r.id, "where", { id: r.id }) },
@@ -92,8 +107,10 @@ const runs = (t) => [el("h2", {}, "Last runs"), t.trouble ? el("p", { class: "qu
 export const timer = withContent(asking({
   title: "One timer", about: "Its state, as long as its history is kept.", path: "timer",
   draw: (t, _, again) => [el("div", { class: "card" }, facts([
-    ["Key", t.key], ["Target", t.target], ["State", t.became ? `${t.outcome} (${t.became})` : t.outcome], ["Due", exactly(t.due)],
-    ["Recurs", recurs(t)], ["Generation", t.generation && String(t.generation)], ["Reason", t.why], ["As of", moment(t.at)],
+    ["Key", t.key], ["Target", t.target], ["State", t.became ? `${t.outcome} (${t.became})` : t.outcome],
+      ["Due", exactly(t.due)],
+    ["Recurs", recurs(t)], ["Generation", t.generation && String(t.generation)], ["Reason", t.why],
+      ["As of", moment(t.at)],
   ]), timerButtons(t, again)), t.recurring && runs(t)],
 }), (params) => ({ key: params.key, target: params.target }));
 

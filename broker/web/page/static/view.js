@@ -35,7 +35,8 @@ export function asking({ title, about, path, fields = [], defaults = {}, draw })
       busy = false;
       redraw();
     }
-    const wanted = () => refreshing && !busy && !document.hidden && !$("dialog").open && !document.querySelector(".bulk");
+    const wanted = () => refreshing && !busy && !document.hidden && !$("dialog").open
+      && !document.querySelector(".bulk");
     const timer = setInterval(() => { if (wanted()) load(); }, every);
 
     function search(e) {
@@ -45,12 +46,16 @@ export function asking({ title, about, path, fields = [], defaults = {}, draw })
       else go(next);
     }
     const field = ([name, label, hint, options]) => el("label", {}, label, options
-      ? el("select", { name }, options.map((o) => el("option", { value: o, selected: (params[name] ?? options[0]) === o }, o)))
-      : el("input", { name, placeholder: hint, defaultValue: params[name] ?? "", autocomplete: "off", spellcheck: "false" }));
+      ? el("select", { name }, options.map((o) => el("option",
+        { value: o, selected: (params[name] ?? options[0]) === o }, o)))
+      : el("input", { name, placeholder: hint, defaultValue: params[name] ?? "", autocomplete: "off",
+        spellcheck: "false" }));
 
     const age = () => el("div", { class: "age" },
-      el("span", { class: "quiet" }, busy && !answer ? "asking…" : `updated ${away(asked + (serverNow() - Date.now()))}`),
-      el("button", { type: "button", class: "small", disabled: busy, "aria-label": "Update the rows", onclick: load }, "Update"),
+      el("span", { class: "quiet" }, busy && !answer ? "asking…"
+        : `updated ${away(asked + (serverNow() - Date.now()))}`),
+      el("button", { type: "button", class: "small", disabled: busy, "aria-label": "Update the rows", onclick: load },
+        "Update"),
       el("label", { class: "check" }, el("input", {
         type: "checkbox", checked: refreshing, onchange: (e) => {
           refreshing = e.target.checked;
@@ -67,10 +72,12 @@ export function asking({ title, about, path, fields = [], defaults = {}, draw })
       },
       tree: () => [
         el("h1", { tabindex: "-1" }, title), about && el("p", { class: "quiet" }, about),
-        fields.length > 0 && el("form", { class: "search", role: "search", onsubmit: search }, fields.map(field), el("button", { class: "main" }, "Search")),
+        fields.length > 0 && el("form", { class: "search", role: "search", onsubmit: search }, fields.map(field),
+          el("button", { class: "main" }, "Search")),
         el("div", { class: "stack", id: "rows", "aria-busy": busy ? "true" : null },
           error && refused(error),
-          answer && [el("div", { class: "above" }, shell(answer.shell), el("span", { class: "gap" }), age()), draw(answer.data, params, load)]),
+          answer && [el("div", { class: "above" }, shell(answer.shell), el("span", { class: "gap" }), age()),
+            draw(answer.data, params, load)]),
       ],
     };
   };

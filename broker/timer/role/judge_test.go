@@ -1,0 +1,76 @@
+package role
+
+import (
+	"testing"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
+)
+
+// TestJudge is everything that a firing of generation 7 may find on its subject.
+func TestJudge(t *testing.T) {
+	fired := func(generation uint64, by string) entry.Entry {
+		id := message.ID{Stream: "DELAY_TIMERS", Sequence: generation, At: set}.String()
+		return entry.Entry{
+			Kind: entry.Fired, Generation: generation, By: by, Pending: entry.Pending{Request: message.Request{ID: id}},
+		}
+	}
+	foreign := fired(7, "other")
+	foreign.Request.ID = message.ID{Stream: "DELAY_TIMERS", Sequence: 7, At: set.Add(1)}.String()
+	next := func(by string) entry.Entry {
+		return entry.Entry{Replaced: 7, By: by, Before: fired(7, by).Request}
+	}
+	of := func(kind entry.Kind) entry.Entry { return entry.Entry{Kind: kind} }
+	const sec = time.Second
+	for _, tt := range []struct {
+		name  string
+		found timer.State
+		now   time.Duration // since the entry that was found
+		want  Kind
+	}{
+		{name: "it is the last", found: timer.State{Sequence: 7, At: set}, want: Restart},
+		{name: "its sequence is another message's", found: timer.State{Sequence: 7, At: set.Add(1)}, want: LetGo},
+		{name: "its sequence is no set", found: timer.State{Sequence: 7, At: set, Entry: of(entry.Cancel)},
+			want: LetGo},
+
+		{name: "another set", found: timer.State{Sequence: 8, At: set}, want: LetGo},
+		{name: "a cancel", found: timer.State{Sequence: 8, Entry: of(entry.Cancel)}, want: LetGo},
+		{name: "over", found: timer.State{Sequence: 8, Entry: of(entry.Over)}, want: LetGo},
+		{name: "ours, or not", found: timer.State{Sequence: 8, Entry: of(entry.Unproven)}, want: BackOff},
+
+		{name: "fired by us", found: timer.State{Sequence: 8, At: set, Entry: fired(7, "me")}, want: Deliver},
+		{name: "fired by another", found: timer.State{Sequence: 8, At: set, Entry: fired(7, "other")}, now: 5*sec - 1,
+			want: Hold},
+		{name: "fired by one that is gone", found: timer.State{Sequence: 8, At: set, Entry: fired(7, "other")}, now: 5 * sec,
+			want: Deliver},
+		{name: "the next round, by us", found: timer.State{Sequence: 8, At: set, Entry: next("me")}, want: Deliver},
+		{name: "the next round, by another", found: timer.State{Sequence: 8, At: set, Entry: next("other")}, now: 5*sec - 1,
+			want: Hold},
+		{name: "the next round, and this is settled", found: timer.State{Sequence: 8, At: set, Entry: next("other"),
+			Settled: true}, now: time.Hour, want: LetGo},
+		{name: "moved, without firing", found: timer.State{Sequence: 8, At: set, Entry: next("")}, want: LetGo},
+		{name: "another generation has fired", found: timer.State{Sequence: 9, At: set, Entry: fired(8, "me")}, now: sec,
+			want: LetGo},
+		{name: "fired in another history", found: timer.State{Sequence: 8, At: set, Entry: foreign}, now: time.Hour,
+			want: LetGo},
+
+		{name: "none, says a leader that lags", found: timer.State{None: true, LastSeq: 6}, want: BackOff},
+		{name: "none, says the leader still", found: timer.State{None: true, LastSeq: 6, Lasting: true}, want: LetGo},
+		{name: "none in a stream that is younger", found: timer.State{None: true, LastSeq: 6, Created: set.Add(1)},
+			want: LetGo},
+		{name: "none", found: timer.State{None: true, LastSeq: 7}, want: LetGo},
+		{name: "an older one, says a leader that lags", found: timer.State{Sequence: 5, LastSeq: 6}, want: BackOff},
+		{name: "an older one, after a power cut", found: timer.State{Sequence: 5, LastSeq: 7}, want: LetGo},
+	} {
+		a := Alarm{Generation: 7, At: set}
+		got := a.judge(tt.found, "me", tt.found.At.Add(tt.now), 5*sec)
+		if got.Kind != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, Step{Kind: tt.want})
+		}
+		if want := tt.found.At.Add(5 * sec); got.Kind == Hold && !got.At.Stamp().Equal(want) {
+			t.Errorf("%s: until %s, want %s", tt.name, got.At.Stamp(), want)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
+)
+
+// A tenant has a broker do with its own timers what it may not ask JetStream, and is told so. It cannot do that with
+// those of others.
+func TestTenantUsesTimers(t *testing.T) {
+	o := operateAs(t)
+	t.Setenv("DELAY_REPLY_PREFIXES", "_INBOX_orders")
+	t.Setenv("DELAY_PROVISION", "create")
+	t.Setenv("NATS_USER", "everything")
+	t.Setenv("NATS_PASSWORD", "everything")
+	t.Setenv("DELAY_INBOX_PREFIX", "")
+	r := start(t)
+	r.log.await(t, "ready")
+	for _, key := range []string{"1", "2", "3"} {
+		o.must("pub", "orders.x", "body", "--in", "1h", "--key", key)
+	}
+	o.must("pub", "payments.x", "body", "--in", "1h", "--key", "theirs")
+
+	o.user("orders", "o")
+	for _, test := range []struct {
+		code    int
+		outcome string
+		args    string
+	}{
+		{0, "pending", "show 1 orders.x"},
+		{0, "moved", "move 1 orders.x --by +5m"},
+		{0, "moved", "move 1 orders.x --in 2h"},
+		{0, "cancelled", "cancel 1 orders.x"},
+		{0, "fired", "fire 2 orders.x"},
+		{4, "not_found", "show nobody orders.x"},
+		{5, "conflict", "cancel 3 orders.x --generation 1"},
+	} {
+		args := append([]string{"timers", "--json"}, strings.Fields(test.args)...)
+		out, errs, err := o.run(args...)
+		if exitCode(err) != test.code || !strings.Contains(errs, "a broker is asked") ||
+			string(decode[store.Answer](t, out).Outcome) != test.outcome {
+			t.Errorf("%s: got %v, %s%s, want %s", test.args, err, out, errs, test.outcome)
+		}
+	}
+	wantVerbError(t, 1, []string{"may not read", "delayctl.timer.cancel.theirs.payments.x"},
+		"timers", "cancel", "theirs", "payments.x")
+	wantVerbError(t, 1, []string{"may not read", "delayctl.timers.payments"}, "timers", "ls", "--target", "payments.>")
+
+	t.Setenv("NATS_USER", "everything") // orders may not list, unless it is granted
+	t.Setenv("NATS_PASSWORD", "everything")
+	a := &app{}
+	f := store.Filter{Targets: []string{"orders.>"}, State: timer.Pending}
+	l, err := a.askList(t.Context(), f, store.Page{Limit: 9})
+	if err != nil || len(l.Timers) != 1 || l.Timers[0].Key != "3" {
+		t.Errorf("a broker lists %+v, %v, want what is pending of orders", l, err)
+	}
+	o.user("orders", "o")
+	r.stop(t)
+	wantVerbError(t, 1, []string{"may not read", "no broker answers"}, "timers", "cancel", "3", "orders.x")
+}

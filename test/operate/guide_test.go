@@ -1,0 +1,103 @@
+//go:build linux
+
+package operate
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/test/natstest"
+)
+
+var (
+	guideBlock = regexp.MustCompile("(?ms)^```(sh|)\n(.*?)^```$")
+	numbers    = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f.:]*`)
+)
+
+// TestGuide types the commands of GUIDE.md into one shell, and compares what they print with what the guide shows, but
+// for numbers and columns. Between the lines that the guide shows there may be more. The programs listen on a loopback
+// address of their own.
+func TestGuide(t *testing.T) {
+	natstest.Long(t)
+	t.Parallel()
+	guide, err := os.ReadFile("../../cmd/delaybroker/GUIDE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := "set -eu\ntrap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n"
+	var want []string // by number of the command
+	for _, b := range guideBlock.FindAllStringSubmatch(string(guide), -1) {
+		if b[1] == "sh" {
+			script += fmt.Sprintf("echo '== %d'\n%s", len(want), b[2])
+			want = append(want, "")
+		} else {
+			want[len(want)-1] = b[2]
+		}
+	}
+	if len(want) < 10 {
+		t.Fatalf("the guide has %d blocks of commands", len(want))
+	}
+	address := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), 1+rand.IntN(250), 1+rand.IntN(250))
+	out := typed(t, strings.ReplaceAll(script, "127.0.0.1", address))
+	for n, expected := range want {
+		_, got, ok := strings.Cut(out, fmt.Sprintf("== %d\n", n))
+		got, _, _ = strings.Cut(got, fmt.Sprintf("== %d\n", n+1))
+		if !ok {
+			t.Fatalf("command %d of the guide does not run:\n%s", n, out)
+		}
+		printed := strings.Split(masked(got), "\n")
+		at := 0
+		for line := range strings.FieldsFuncSeq(masked(expected), func(r rune) bool { return r == '\n' || r == '…' }) {
+			for at < len(printed) && !strings.Contains(printed[at], line) {
+				at++
+			}
+			if at == len(printed) {
+				t.Errorf("command %d of the guide prints\n%s\nand not, in this order,\n%s", n, got, line)
+				break
+			}
+		}
+	}
+}
+
+// masked has # for each number, and single spaces.
+func masked(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, strings.Join(strings.Fields(numbers.ReplaceAllString(line, "#")), " "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// typed runs a script in the checkout, in an environment of its own, and returns what it prints.
+func typed(t *testing.T, script string) string {
+	t.Helper()
+	env := []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "GOFLAGS=" + os.Getenv("GOFLAGS")}
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
+		dir, err := exec.Command("go", "env", name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		env = append(env, name+"="+strings.TrimSpace(string(dir)))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-c", script)
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Dir, cmd.Env, cmd.WaitDelay = root, env, 10*time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("the guide's commands end with %v:\n%s", err, out)
+	}
+	return string(out)
+}
