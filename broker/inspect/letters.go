@@ -48,7 +48,7 @@ func (l *Letters) Time() time.Time { return l.Asked.Add(time.Since(l.ours)) }
 
 // Reason returns the reason why a message became a dead letter.
 func Reason(l deadletter.Letter) string {
-	if l.Unproven != nil && l.Code != message.BadInternal { // the code already tells that the letter is unproven
+	if l.Unproven != nil && l.Code != message.BadInternal { // that code already shows that the letter is unproven
 		return "UNSEALED: " + l.Sentence
 	}
 	if l.Problem != nil && l.Sentence == "" {

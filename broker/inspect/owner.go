@@ -29,7 +29,7 @@ type Owner string
 // The states.
 const (
 	OwnerRead    Owner = "read"    // its instance has in memory all messages due soon, or its maximum; it reads on in time
-	OwnerLater   Owner = "later"   // its instance has in memory all messages due soon, or its maximum, and reads on in time
+	OwnerLater   Owner = "later"   // its instance holds all messages due soon, or its maximum, and reads on in time
 	OwnerStopped Owner = "stopped" // its instance cannot read it now, or may have lost it
 	OwnerNobody  Owner = "nobody"  // no instance owns it
 	OwnerUnknown Owner = "unknown" // the instances do not answer, or the server refuses the request

@@ -75,21 +75,22 @@
 //
 // An instance counts from the sending of its last good beat, and stops after 5 s: Held is false. An observer counts
 // from its reading of that beat, which is later. It uses the longer time of two clocks, the monotonic clock and the
-// wall clock, since the monotonic clock stands still while a machine is suspended.
+// wall clock, since the monotonic clock stops while a machine is suspended.
 //
 // But ownership must not stop delivery. While its beats fail, an instance keeps its grace if the grace held so far, the
 // connection is up, and it goes on trying. Others cannot write either, and so cannot replace it. Only if the instance
 // alone is cut off from the stream, there are two owners until it reads the table again. If a leader refuses the write
 // because it has no room, and shows a table in which the lane belongs to the instance, no other owner can exist.
 //
-// While rounds fail, instances announce their lanes in calls. After 15 s, which is longer than an election, or after 5 s
-// of "no room", they act by these calls. Each instance keeps its lanes. The lanes that no call names go to the instances
-// whose calls arrive, by the usual shares (see assume). So a broker works even if it starts in a full account and cannot
-// enter itself in the table. Otherwise no message would be delivered, and there would never be room. An instance enters
-// such a lane in the table as soon as it can write the table and the table has no live owner of the lane.
+// While rounds fail, instances announce their lanes in calls. After 15 s, which is longer than an election, or after 5
+// s of "no room", they act by these calls. Each instance keeps its lanes. The lanes that no call names go to the
+// instances whose calls arrive, by the usual shares (see assume). So a broker works even if it starts in a full account
+// and cannot enter itself in the table. Otherwise no message would be delivered, and there would never be room. An
+// instance enters such a lane in the table as soon as it can write the table and the table has no live owner of the
+// lane.
 //
-// A lease does not end when Held returns false. When the instance can beat again and is still the owner in the table, it
-// goes on with all its messages in flight and repeats none. Only the table, or in an outage the call of another
+// A lease does not end when Held returns false. When the instance can beat again and is still the owner in the table,
+// it goes on with all its messages in flight and repeats none. Only the table, or in an outage the call of another
 // instance, ends a lease (Done).
 //
 // Every good round sends each worker a beat. A worker that does not receive it within 5 s loses its lane, whatever the

@@ -27,7 +27,7 @@ type Instance struct {
 	Started int64    `json:"started,omitempty"` // nanoseconds since 1970, by its own clock
 	Joined  uint64   `json:"joined"`            // rises with each instance that joins
 	Lanes   []string `json:"lanes"`             // the lanes it would work, sorted
-	Format  int      `json:"format,omitempty"`  // newest format that it reads; zero: an older broker, which does not report it
+	Format  int      `json:"format,omitempty"`  // newest format that it reads; zero: an older broker without this field
 }
 
 // Claim is the ownership of a lane.
