@@ -161,7 +161,7 @@ func (c *retryCount) add(in message.Incoming) {
 	r, state, reason := c.read(in)
 	c.all.Messages++
 	c.all.States[state]++
-	kind := retryKind{c.names.Parse(in.Subject).Target, state} // also if the policy refuses it
+	kind := retryKind{c.names.Parse(in.Subject).Target, state} // even if the policy refuses it
 	g := c.groups[kind]
 	if g == nil && len(c.groups) >= mostGroups {
 		kind = retryKind{state: state} // at most one more group for each state
