@@ -23,8 +23,8 @@ var floors = [][]string{
 	{"broker"},
 	{"broker/inspect", "broker/doctor", "broker/bench", "broker/trace"},
 	{
-		"cmd/delaybroker/embedded", "cmd/delaybroker/links", "cmd/delaybroker/terminal", "cmd/delaybroker/publisher", "cmd/delaybroker/nack", "cmd/delaybroker/spelling", "broker/web",
-		"broker/web/page",
+		"cmd/delaybroker/embedded", "cmd/delaybroker/links", "cmd/delaybroker/terminal", "cmd/delaybroker/publisher",
+		"cmd/delaybroker/nack", "cmd/delaybroker/spelling", "broker/web", "broker/web/page",
 	},
 	{"cmd/delaybroker/settings", "cmd/delaybroker/schedules"},
 	{"cmd/delaybroker/process", "cmd/delaybroker/demo"},
