@@ -152,3 +152,18 @@ func tenSeconds(t *testing.T, now time.Time) *worker {
 	t.Helper()
 	return atWork(t, streams.Spec{Stream: "DELAY_10s", Kind: streams.Level, Name: "10s", Delay: 10 * time.Second}, now)
 }
+
+// TestReadMessagesArePacked: a message that is read long before it is due waits packed, and one that is due soon does
+// not.
+func TestReadMessagesArePacked(t *testing.T) {
+	base := time.Now()
+	w := tenSeconds(t, base)
+	w.read(storedAgo(1, 2, base, 10*time.Second-packSooner+1), base)
+	if w.flights.packed != 0 || w.flights.waiting() != 1 {
+		t.Errorf("of one that is due soon, %d are packed, %d wait", w.flights.packed, w.flights.waiting())
+	}
+	w.read(storedAgo(2, 2, base, time.Second), base)
+	if w.flights.packed != 1 || w.flights.waiting() != 2 {
+		t.Errorf("then %d are packed, %d wait, want one of two", w.flights.packed, w.flights.waiting())
+	}
+}

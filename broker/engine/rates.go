@@ -12,7 +12,7 @@ import (
 // it gives them. Another instance moves what is due into the home, where it is read at once. So one instance counts, in
 // whatever lanes the messages are, and no instance asks another one, or JetStream, for a turn.
 //
-//	messages below the rate    one publish and one read more, where another instance has the home
+//	messages below the rate    one publish and one read more, where another instance has the home; late by collect
 //	messages above it          likewise once more, where another instance has the level in which they wait for the turn
 //	one instance               nothing more
 //

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"delaybroker/broker/config"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/streams"
 )
@@ -38,12 +39,14 @@ func slackEnd(t leader.Time, slack time.Duration) leader.Time {
 // slackBegin returns the beginning of the slack into which a time falls. What was due then is sent.
 func slackBegin(t leader.Time, slack time.Duration) leader.Time { return t.Truncate(slack) }
 
-// collects is how long a reader collects messages at the tail of its lane.
-func collects(l streams.Spec, slack time.Duration) time.Duration {
-	if l.Delay == 0 {
-		return slack
+// collects is how long a reader collects messages at the tail of its lane. A message in the intake may be due at once,
+// and so may one in the home of its rate.
+func collects(l streams.Spec, cfg config.Config) time.Duration {
+	rated := len(cfg.Rates)+len(cfg.RatesByKey) > 0
+	if l.Delay == 0 || rated && l.Delay <= maxHome {
+		return cfg.Slack
 	}
-	return max(slack, collect)
+	return max(cfg.Slack, collect)
 }
 
 // rest is until when a loop leaves its answers alone. The zero rest is over.

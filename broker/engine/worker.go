@@ -89,7 +89,7 @@ func (e *Engine) newWorker(l streams.Spec, kind laneKind, by lease.Lease, from l
 		Conn: e.Read, JetStream: e.Reading, APIPrefix: e.Settings.APIPrefix, Inbox: link.Inbox(e.Read),
 		Stream: l.Stream, Filter: source.filter, Delay: l.Delay, From: from.Next,
 		FromCreated: from.Created, Buffer: e.room.Buffer(), Log: e.log, Sparse: source.sparse,
-		Collect: collects(l, e.Settings.Slack),
+		Collect: collects(l, e.Settings),
 	})
 	w := &worker{
 		engine: e, lane: l, plan: planOf(e.Settings, kind, l.Delay), lease: by, log: log, notes: ratelog.New(log),

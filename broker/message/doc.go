@@ -1,6 +1,6 @@
 // Package message is the broker's contract with its clients: the subjects and headers that ask for a delay, the headers
 // that are passed on, and the words of each refusal. It is pure: no NATS connection, no clock, no state. All subjects
-// and headers that a client can write are read here and nowhere else.
+// and headers that a client can write are read here, and those of named timers in package entry.
 //
 // # Subjects
 //

@@ -8,7 +8,7 @@ import (
 
 	"delaybroker/broker/payload"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // maxHeader is how many characters of a header's name or value are shown.

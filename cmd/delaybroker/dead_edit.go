@@ -17,7 +17,7 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/payload"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // maxEdits is how many letters are edited in one run. Their bodies are in memory.

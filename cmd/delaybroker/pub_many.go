@@ -8,8 +8,8 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/ratelog"
-	"delaybroker/cmd/publisher"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/publisher"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // pubRows is how many of the messages are shown one by one.
