@@ -67,7 +67,7 @@ func (d Delay) of(number int) time.Duration {
 	return time.Duration(1+scatter(uint64(number))%uint64(d.Milliseconds())) * time.Millisecond
 }
 
-// scatter is splitmix64. It returns independent numbers for consecutive ones.
+// scatter returns independent numbers for consecutive ones. It is splitmix64.
 func scatter(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

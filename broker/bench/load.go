@@ -84,8 +84,8 @@ func (l Load) Run(
 	return l.RunWith(ctx, connect, next, progress)
 }
 
-// RunWith is Run with other messages. Next returns each by its number and the time by the server's clock. With several
-// publishers, several goroutines call next.
+// RunWith runs the load with other messages. Next returns each by its number and the time by the server's clock. With
+// several publishers, several goroutines call next.
 func (l Load) RunWith(
 	ctx context.Context, connect func() (*nats.Conn, error), next func(number int, now time.Time) *nats.Msg,
 	progress func(accepted int),

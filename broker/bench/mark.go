@@ -98,7 +98,7 @@ func (s site) sweep(ctx context.Context) (swept []string, err error) {
 	return swept, nil
 }
 
-// deadRun returns the names of a run by its run marker, or false if the stream is none or the run is alive.
+// deadRun returns the names of a run by its run marker, or false if the stream is not one or the run is alive.
 func deadRun(info *jetstream.StreamInfo) (Names, bool) {
 	prefix := info.Config.Metadata[metaBench]
 	names, err := NewNames(prefix)

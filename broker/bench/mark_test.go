@@ -75,8 +75,8 @@ func streamNames(t *testing.T, s site) []string {
 	return names
 }
 
-// others are streams that a run must not touch: a broker's, one with the name of a run but no metadata, and one with
-// the metadata of a run and another name.
+// others creates streams that a run must not touch: a broker's, one with the name of a run but no metadata, and one
+// with the metadata of a run and another name.
 func others(t *testing.T, s site) []string {
 	t.Helper()
 	makeBroker(t, s.js, "delay")

@@ -15,7 +15,7 @@ import (
 // ownPrefix matches the prefix of a run. A run removes nothing else: see site.sweep.
 var ownPrefix = regexp.MustCompile(`^bench-[a-z2-7]{8}$`)
 
-// Names returns the subjects and streams of a run. All have one prefix, which is also the broker's.
+// Names are the subjects and streams of a run. All have one prefix, which is also the broker's.
 type Names struct {
 	prefix string // common prefix; streams have it in upper case
 	broker message.Names

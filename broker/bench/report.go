@@ -58,7 +58,7 @@ type Result struct {
 
 	Timers *Phases `json:"timers,omitempty"`
 
-	Passes float64 `json:"passes,omitempty"` // number of streams that stored a message before its target
+	Passes float64 `json:"passes,omitempty"` // average number of times a message was stored before its target
 	Cost   *Cost   `json:"cost,omitempty"`
 	Rest   *Rest   `json:"rest,omitempty"`
 }

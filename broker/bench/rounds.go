@@ -57,7 +57,7 @@ type rounds struct {
 	every time.Duration
 }
 
-// Arrived returns the number of arrivals, without more than the run waits for: later rounds arrive too.
+// Arrived returns the number of arrivals, up to the number that the run waits for: later rounds arrive too.
 func (r rounds) Arrived(ctx context.Context) (int, error) {
 	n, err := r.Stored.Arrived(ctx)
 	return min(n, r.count*r.fires), err

@@ -25,7 +25,7 @@ type AheadLook struct {
 	Most   uint64        // maximum of messages to read; larger lanes are counted by their order and sampled
 	Sample uint64        // maximum sample of a stream, in messages; zero for sampleMost
 
-	draw func(n uint64) uint64 // returns a number below n; nil for a random one
+	draw func(n uint64) uint64 // returns a number below n; nil for random numbers
 	cuts int                   // maximum of requests for the limits of buckets; zero for mostCuts
 }
 

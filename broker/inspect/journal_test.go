@@ -20,7 +20,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// journaling is a configuration with a journal.
+// journaling returns a configuration with a journal.
 func journaling(t *testing.T) broker.Config {
 	cfg := with(t, "delay", "1s 5s")
 	cfg.Journal = 24 * time.Hour

@@ -43,7 +43,7 @@ type kind struct{ code, target, reason string }
 
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// kindOf returns the properties of a letter that by names.
+// kindOf returns those properties of a letter that are in by.
 func kindOf(l deadletter.Letter, by []string) (k kind) {
 	if slices.Contains(by, ByCode) {
 		k.code = string(l.Code)

@@ -28,7 +28,7 @@ type Owner string
 
 // The states.
 const (
-	OwnerRead    Owner = "read"    // its instance has in memory all messages due soon, or its maximum; it reads on in time
+	OwnerRead    Owner = "read"    // an instance reads it
 	OwnerLater   Owner = "later"   // its instance holds all messages due soon, or its maximum, and reads on in time
 	OwnerStopped Owner = "stopped" // its instance cannot read it now, or may have lost it
 	OwnerNobody  Owner = "nobody"  // no instance owns it

@@ -30,7 +30,7 @@ const (
 
 // RetryGroup is the messages with one target and one state.
 type RetryGroup struct {
-	Target   string     `json:"target"` // empty for all targets above mostGroups
+	Target   string     `json:"target"` // empty for all targets beyond mostGroups groups
 	State    RetryState `json:"state"`
 	Messages uint64     `json:"messages"`
 	Attempts int        `json:"attempts"`                   // refused, of the message with the fewest attempts left

@@ -25,7 +25,7 @@ func (s Static) Acquire(ctx context.Context, lane string, waiting func()) (Lease
 	return always{}, nil
 }
 
-// Owner is always empty: the instances do not know of each other.
+// Owner returns "": the instances do not know of each other.
 func (s Static) Owner(string) string { return "" }
 
 // Probe does nothing.
