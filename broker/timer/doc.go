@@ -25,10 +25,10 @@
 //   - A fired timer is delivered, even if a client publishes over the firing without an expected generation. So if
 //     another entry is the last one, the leader is asked for the entry right behind the generation.
 //   - An entry is removed only after all entries before it on its subject. Each delete waits for the answer to the one
-// An entry is removed only after all entries before it on its subject. Each delete waits for the answer to the one
-// before. A server that is killed may forget deletes, the last ones first; so a recovered entry is always followed by
-// the entries that came after it. (An entry that is not the last one may be removed at any time.) Firings are the only
-// exception: an instance that has not settled a firing leaves it, and removes the other entries.
+//     before. A server that is killed may forget deletes, the last ones first; so a recovered entry is always followed
+//     by the entries that came after it. (An entry that is not the last one may be removed at any time.) Firings are
+//     the only exception: an instance that has not settled a firing leaves it, and removes the other entries.
+//   - The cursor is an optimisation, the stream is the truth. If anything but the stream is lost, a timer is late and
 //     never lost: the sweep finds overdue timers.
 //   - The sweep looks for timers that are overdue by a minute. It runs at a take-over, and then as often as it costs a
 //     hundredth of a core: each minute up to 200,000 timers, each five minutes at a million, and at least hourly. After
