@@ -54,7 +54,7 @@
 //
 // # What was tried and rejected
 //
-// The package itself keeps the messages, publishes and waits for answers: then it duplicated the worker, with a
-// mailbox, memory, a lease and a stop. So it has no goroutine, and the worker carries out its steps. All this among the
-// worker's own files: one in four references between them was for timers.
+// Keeping the messages, publishes and waits in this package: it then duplicated the worker, with a mailbox, memory, a
+// lease and a stop. So it has no goroutine, and the worker carries out its steps. Keeping all this among the worker's
+// own files: one in four references between them was for timers.
 package role
