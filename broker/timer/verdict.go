@@ -32,7 +32,7 @@ const (
 	Cancelled Outcome = "cancelled" // the generation will never be delivered
 	Paused    Outcome = "paused"    // no round is due until it is resumed
 	Moved     Outcome = "moved"     // the timer has another time or another table, and a new generation
-	Fired     Outcome = "fired"     // the timer is due at once, under a new generation; or, for Get, its message is on its way or over
+	Fired     Outcome = "fired"     // it is due at once, under a new generation; or, for Get, its message is on its way or over
 	TooLate   Outcome = "too_late"  // the timer has fired before
 	NotFound  Outcome = "not_found" // the timer was never set, or is over for longer than the history
 	Conflict  Outcome = "conflict"  // another generation is the last entry; nothing was done
@@ -170,7 +170,7 @@ func (a Request) standing(f State, doubt Doubt) (Next, Answer) {
 	case a.Verb == Pause && what == Paused && (a.Generation == 0 || a.Generation == g):
 		return Say, Answer{Outcome: Paused, Generation: g}
 	case a.Verb == Resume && what == Pending && e.Recurs != nil && (a.Generation == 0 || a.Generation == g):
-		return Say, Answer{Outcome: Pending, Generation: g, Due: e.Request.Due} // its round stays at the time that it was moved to
+		return Say, Answer{Outcome: Pending, Generation: g, Due: e.Request.Due} // its round stays where it was moved to
 	case a.Verb == Set && !a.Conditional && !doubt.Any,
 		a.Verb != Set && a.Generation == 0,
 		a.Generation == g && g > 0:

@@ -34,7 +34,7 @@ const (
 // Filter chooses timers.
 type Filter struct {
 	Targets []string // patterns, which match the real targets of schedules too; none for all
-	Under   string   // prefix of the targets of timers and the subjects of schedules, in addition to Targets; empty for all
+	Under   string   // prefix of timers' targets and schedules' subjects, in addition to Targets; empty for all
 	Key     string   // or the name of a schedule; * stands for any characters; empty for all
 	DueFrom time.Time
 	DueTo   time.Time     // exclusive
