@@ -30,9 +30,9 @@
 // # Access
 //
 // The overview shows what /status and /metrics show, to the same people. Rows have ids, keys and targets of tenants,
-// and their reasons for refusals. So do findings. Both are shown without a token only if Access.OpenRows is set. Headers
-// and bodies also need Access.Bodies. A viewer requests them message by message, and the broker logs each answer with
-// the name of the token. Actions need Access.Actions and a token.
+// and their reasons for refusals. So do findings. Both are shown without a token only if Access.OpenRows is set.
+// Headers and bodies also need Access.Bodies. A viewer requests them message by message, and the broker logs each
+// answer with the name of the token. Actions need Access.Actions and a token.
 //
 //   - The token travels in the header Authorization. The page keeps it in the tab. There is no cookie, so another web
 //     page cannot act with it, and no URL has it, so no proxy logs it.
@@ -44,15 +44,15 @@
 //
 // # Plan, then act
 //
-// A viewer plans an action first. The plan counts its objects, and fixes them: the generation of a timer, the last sequence of a
-// listing, the time before which letters died. The plan is sealed with the viewer's token, and act accepts nothing
-// else. So the action changes the counted objects, or fewer. Any instance can carry out the plan of another.
+// A viewer plans an action first. The plan counts its objects, and fixes them: the generation of a timer, the last
+// sequence of a listing, the time before which letters died. It is sealed with the viewer's token, and act accepts
+// nothing else. So the action changes the counted objects, or fewer. Any instance can carry out the plan of another.
 //
 // The actions are those of the command line: package service for timers, package inspect for letters and pauses.
 //
 // # Vendored
 //
 // uPlot 1.6.32 draws the charts. Preact 11.2.0 draws everything else, without a build step: a view is a function that
-// returns its tree, and Preact applies the differences. So times advance, rows are updated, sorted and selected in place,
-// and the focus stays where it is. Both files are unchanged; a test checks their digests.
+// returns its tree, and Preact applies the differences. So times advance, rows are updated, sorted and selected in
+// place, and the focus stays where it is. Both files are unchanged; a test checks their digests.
 package page
