@@ -296,7 +296,7 @@ func (e checked) handle(w *worker, m moment) {
 type delivered struct {
 	*flight
 	result deliver.Result
-	at     leader.Time // when the target had it; zero if it had not
+	at     leader.Time // when the target had it, if it had
 }
 
 // fire delivers a message to its target.
