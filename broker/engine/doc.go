@@ -99,7 +99,7 @@
 //     counts as no refusal by the target. A stream that should acknowledge a delivery and is silent has not refused it;
 //     three such silences count as one refusal. A service that does not reply in time has refused.
 //   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. The answer "duplicate" is believed only after
-//     the stored message was read, and is ours. If it is not, the message goes out under an id that no client can guess.
+//     the stored message was read, and is ours. If it is not, the message goes out under an unguessable id.
 //   - A message below delaysys or delaydead is believed only with our seal (message.Keys), an answer only under the
 //     token of its publish (package acks), and an acknowledgement of a lane only with that lane's name.
 //   - A worker reads, fires and commits only while its lease is held, and checks it before each. The next owner repeats
