@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/client"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // An arrival is a message as a subscriber got it. Its lateness is by our own clock.

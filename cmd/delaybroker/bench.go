@@ -17,9 +17,9 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/bench"
 	"delaybroker/broker/config"
-	"delaybroker/cmd/links"
-	"delaybroker/cmd/settings"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/links"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // benchOptions are the flags of bench. Flags that are not given have the scenario's values.

@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/bench"
-	"delaybroker/cmd/embedded"
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/embedded"
+	"delaybroker/cmd/delaybroker/settings"
 )
 
 // benchParts runs this program again, for the processes of a run.

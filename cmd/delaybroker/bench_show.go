@@ -11,7 +11,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"delaybroker/broker/bench"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // benchFrequency is the interval at which the line of bench is redrawn.

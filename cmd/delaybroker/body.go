@@ -8,7 +8,7 @@ import (
 
 	"delaybroker/broker/payload"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // maxHeader is the maximum length of a header's name or value that is shown, in characters.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // An app is shared by all subcommands.

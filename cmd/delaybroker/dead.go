@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // errNoLetter is returned when a named letter does not exist. It is an answer and has been printed.

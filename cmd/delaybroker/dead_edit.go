@@ -17,7 +17,7 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/payload"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // maxEdits is the maximum number of letters edited in one run. Their bodies are in memory.

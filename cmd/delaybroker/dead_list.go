@@ -12,7 +12,7 @@ import (
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 const defaultLetters = 100

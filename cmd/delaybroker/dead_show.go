@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // letterView is a dead letter as JSON, in the order of its parts. Unknown fields are left out.

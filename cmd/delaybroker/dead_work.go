@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"delaybroker/broker/inspect"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // errLettersLeft is returned when some of the letters were left. It is an answer and has been printed.

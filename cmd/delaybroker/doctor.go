@@ -11,8 +11,8 @@ import (
 
 	"delaybroker/broker/doctor"
 	"delaybroker/broker/web"
-	"delaybroker/cmd/settings"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 var (

@@ -13,7 +13,7 @@ import (
 	"delaybroker/broker/journal"
 	"delaybroker/broker/ratelog"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 	"delaybroker/levels"
 )
 

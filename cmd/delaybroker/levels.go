@@ -11,7 +11,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // standardWatch is the interval of --watch without a duration.

@@ -13,8 +13,8 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/settings"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // errUsage is returned for unknown subcommands, flags and arguments.

@@ -10,8 +10,8 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/links"
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/links"
+	"delaybroker/cmd/delaybroker/settings"
 )
 
 // connect connects to a server for a subcommand that a person waits for.

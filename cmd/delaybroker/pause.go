@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 func (a *app) pauseCommand() *cobra.Command {

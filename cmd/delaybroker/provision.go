@@ -10,8 +10,8 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
-	"delaybroker/cmd/settings"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // provisionPatience is the timeout for some forty streams, each with an election on a cluster.

@@ -13,9 +13,9 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/publisher"
-	"delaybroker/cmd/settings"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/publisher"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
 	"delaybroker/levels"
 )
 

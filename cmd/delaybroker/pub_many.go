@@ -8,8 +8,8 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/ratelog"
-	"delaybroker/cmd/publisher"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/publisher"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // pubRows is the maximum number of messages that are shown one by one.

@@ -10,7 +10,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 const (

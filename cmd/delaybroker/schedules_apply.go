@@ -17,9 +17,9 @@ import (
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
-	"delaybroker/cmd/schedules"
-	"delaybroker/cmd/settings"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/schedules"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // applyOptions are the flags of apply.

@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer/store"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 func (a *app) schedulesListCommand() *cobra.Command {

@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 	"delaybroker/broker/timer/timetable"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 	"delaybroker/levels"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/cmd/process"
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/process"
+	"delaybroker/cmd/delaybroker/settings"
 )
 
 func (a *app) serve(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), a.Err) }

@@ -11,8 +11,8 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/config"
-	"delaybroker/cmd/nack"
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/nack"
+	"delaybroker/cmd/delaybroker/settings"
 )
 
 func (a *app) streamsCommand() *cobra.Command {

@@ -13,8 +13,8 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/settings"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 const (

@@ -15,8 +15,8 @@ import (
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
-	"delaybroker/cmd/settings"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // timersPatience is how long a command on one timer retries before it reports that the outcome is unknown.

@@ -17,7 +17,7 @@ import (
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/settings"
 	"delaybroker/levels"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // errNotStored is returned when a message is in no lane and no dead letter. It is an answer and has been printed.

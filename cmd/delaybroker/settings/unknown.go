@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"delaybroker/broker/text"
-	"delaybroker/cmd/spelling"
+	"delaybroker/cmd/delaybroker/spelling"
 )
 
 // injected are the names that Kubernetes and Docker links give the addresses of a service called "delay" or "delay-…".

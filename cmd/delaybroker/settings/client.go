@@ -7,7 +7,7 @@ import (
 
 	"delaybroker/broker/config"
 	"delaybroker/broker/message"
-	"delaybroker/cmd/links"
+	"delaybroker/cmd/delaybroker/links"
 )
 
 // Client is the configuration of a verb that only publishes or subscribes.

@@ -15,8 +15,8 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/web"
 	"delaybroker/broker/web/page"
-	"delaybroker/cmd/links"
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/links"
+	"delaybroker/cmd/delaybroker/settings"
 )
 
 // pageConnect is the connect timeout of the page's connections.

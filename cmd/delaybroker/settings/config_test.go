@@ -15,7 +15,7 @@ import (
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/link"
 	"delaybroker/broker/message"
-	"delaybroker/cmd/embedded"
+	"delaybroker/cmd/delaybroker/embedded"
 	"delaybroker/levels"
 	"delaybroker/test/natstest"
 )

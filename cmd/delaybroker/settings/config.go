@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
 	"delaybroker/broker/web/page"
-	"delaybroker/cmd/embedded"
-	"delaybroker/cmd/links"
+	"delaybroker/cmd/delaybroker/embedded"
+	"delaybroker/cmd/delaybroker/links"
 	"delaybroker/levels"
 )
 

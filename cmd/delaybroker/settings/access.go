@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/doctor"
-	"delaybroker/cmd/links"
+	"delaybroker/cmd/delaybroker/links"
 )
 
 // access turns the settings into options and tries them. So a file that cannot be used is reported at once, with the

@@ -22,9 +22,9 @@ import (
 	"delaybroker/broker/stats/history"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/web"
-	"delaybroker/cmd/embedded"
-	"delaybroker/cmd/links"
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/embedded"
+	"delaybroker/cmd/delaybroker/links"
+	"delaybroker/cmd/delaybroker/settings"
 )
 
 // A Process runs a broker, its connections, its probes and, without an external server, a NATS server.

@@ -12,7 +12,7 @@ import (
 
 	"delaybroker/broker/client"
 	"delaybroker/broker/message"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 
 	"github.com/lmittmann/tint"
 
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // Log is how the program logs.

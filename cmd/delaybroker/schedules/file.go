@@ -13,7 +13,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
-	"delaybroker/cmd/spelling"
+	"delaybroker/cmd/delaybroker/spelling"
 )
 
 // MostBytes is the largest file.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/cmd/embedded"
+	"delaybroker/cmd/delaybroker/embedded"
 )
 
 // Bounds of DELAY_EMBEDDED_SYNC. Below the first, "always" is the honest wish; the last is nats-server's own default.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/cmd/links"
+	"delaybroker/cmd/delaybroker/links"
 	"delaybroker/test/natstest"
 )
 
