@@ -34,8 +34,8 @@ const (
 	OwnerUnknown Owner = "unknown" // the instances may not be asked, or do not answer
 )
 
-// fillOwner takes the word of an instance that says that it owns the lane. An older broker does not answer, and there
-// may be one in the middle of an upgrade: it is known by its consumer.
+// fillOwner takes the word of an instance that provably says that it owns the lane. An older broker does not answer, or
+// seals no answer, and there may be one in the middle of an upgrade: it is known by its consumer.
 func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	if who, as, owned := n.owner(l.Stream); owned {
 		l.Instance, l.Held, l.Read, l.Resumes = who, as.Held, as.Read, as.ResumesAt
@@ -49,7 +49,7 @@ func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 		l.Error = err.Error()
 	case isRead(l.Info.TimeStamp, consumers):
 		l.Owner = OwnerRead
-	case n.Refused != nil, len(n.Answers) == 0:
+	case n.Refused != nil, len(n.Proven) == 0:
 		l.Owner = OwnerUnknown // see settle
 	default:
 		l.Owner = OwnerNobody
