@@ -32,7 +32,7 @@ const (
 	Cancelled Outcome = "cancelled" // the generation will never be delivered
 	Paused    Outcome = "paused"    // no round is due until it is resumed
 	Moved     Outcome = "moved"     // the timer has another time or another table, and a new generation
-	Fired     Outcome = "fired"     // it is due at once, under a new generation; or, for Get, its message is on its way or over
+	Fired     Outcome = "fired"     // due at once, with a new generation; or, for Get, its message is on its way or over
 	TooLate   Outcome = "too_late"  // the timer has fired before
 	NotFound  Outcome = "not_found" // the timer was never set, or is over for longer than the history
 	Conflict  Outcome = "conflict"  // another generation is the last entry; nothing was done
