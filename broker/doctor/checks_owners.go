@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// lateWarn is how long a message may be overdue without a warning.
+// lateWarn is the time by which a message may be overdue without a warning.
 const lateWarn = 10 * time.Second
 
 // mostUnknown is the maximum number of lanes named of those that cannot be judged.

@@ -19,7 +19,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// timersPatience is how long a command on one timer retries before it reports that the outcome is unknown.
+// timersPatience is the time for which a command on one timer retries before it reports an unknown outcome.
 const timersPatience = 5 * time.Second
 
 // outcomeError is an outcome that a script can distinguish from success. It is an answer and has been printed.
