@@ -154,7 +154,7 @@ func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	}
 	said = append(said, leftOut(f.Silent, f.Bare && look.Target != "")...)
 	if f.Unread > 0 {
-		said = append(said, terminal.Counted(f.Unread, "lane")+" that nobody reads: what is in there will be late")
+		said = append(said, terminal.Counted(f.Unread, "lane")+" that no broker reads: their messages will be late")
 	}
 	said = append(said, "not known: what is published later, refused, held back or expires")
 	_, err := fmt.Fprintln(a.Err, strings.Join(said, "\n"))

@@ -64,7 +64,7 @@ type oneTimer struct {
 }
 
 func (o *oneTimer) flags(c *cobra.Command) {
-	c.Flags().Uint64Var(&o.generation, "generation", 0, "only this generation; without it whatever stands there")
+	c.Flags().Uint64Var(&o.generation, "generation", 0, "only this generation; default: any generation")
 	c.Flags().StringVar(&o.word, "word", "",
 		"a word of this request alone: asked again with it, what was done before is known again")
 }
