@@ -9,15 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 	"delaybroker/levels"
 )
 
-const (
-	defaultAheadRead = 50_000
-	// mostAheadRows is how many buckets are all shown: of more, empty ones are left out.
-	mostAheadRows = 25
-)
+const defaultAheadRead = 50_000
 
 // aheadOptions are the flags of ahead.
 type aheadOptions struct {
@@ -65,7 +61,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 	return c
 }
 
-// look is the question that the flags ask.
+// look returns the query of the flags.
 func (o aheadOptions) look() (inspect.AheadLook, error) {
 	look, err := inspect.ParseAhead(o.length, o.by)
 	if err != nil {
@@ -104,11 +100,10 @@ func (a *app) showAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	c.Row("already due", f.Overdue, f.Overdue.Messages > 0)
 	empty := 0
 	for _, b := range f.Buckets {
-		show := b.Messages > 0 || len(f.Buckets) <= mostAheadRows
-		if !show {
+		if b.Messages == 0 {
 			empty++
 		}
-		c.Row(b.From.Format("01-02 15:04Z"), b.Amount, show)
+		c.Row(b.From.Format("01-02 15:04Z"), b.Amount, b.Messages > 0)
 	}
 	c.Row("later", f.Later, f.Later.Messages > 0)
 	c.Row("unreadable", f.Unreadable, f.Unreadable.Messages > 0)
@@ -139,7 +134,7 @@ func toward(target string) string {
 	return " for " + target
 }
 
-// sayAhead says how exact it is.
+// sayAhead prints the accuracy of a forecast.
 func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	pending := fmt.Sprintf("%s pending%s", terminal.Counted(int(f.Pending), "message"), toward(look.Target))
 	var said []string
@@ -154,7 +149,7 @@ func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	}
 	said = append(said, leftOut(f.Silent, f.Bare && look.Target != "")...)
 	if f.Unread > 0 {
-		said = append(said, terminal.Counted(f.Unread, "lane")+" that nobody reads: what is in there will be late")
+		said = append(said, terminal.Counted(f.Unread, "lane")+" that no broker reads: their messages will be late")
 	}
 	said = append(said, "not known: what is published later, refused, held back or expires")
 	_, err := fmt.Fprintln(a.Err, strings.Join(said, "\n"))

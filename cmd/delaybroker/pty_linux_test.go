@@ -17,7 +17,7 @@ import (
 	"delaybroker/broker/bench"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/streams"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // A screen is a pseudo-terminal of some size, with the output that was written to it.
@@ -219,7 +219,7 @@ func TestBenchFitsTheTerminal(t *testing.T) {
 		})
 		l.clear()
 		fmt.Fprintln(x.tty)
-		if err := a.showReport(nil, report); err != nil {
+		if err := a.showReport(nil, report, true); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprint(x.tty, "(end)")
