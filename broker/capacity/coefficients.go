@@ -88,8 +88,8 @@ var (
 	// NATS_URL=… delaybroker bench burst --count 30000 --beside scheduler,pipeline
 	maxTarget = bound{89_000, 48_000}
 
-	// Timers: two deletes for each, 60 µs of the server in a profile, one after the other in the stream. That is a bound by
-	// arithmetic. With replicas it is taken to be less by as much as a lane's.
+	// Timers: two deletes for each, 60 µs of the server in a profile, one after the other in the stream. That is a bound
+	// by arithmetic. With replicas it is taken to be less by as much as a lane's.
 	// delaybroker bench timers --beside scheduler
 	maxTimers = bound{16_000, 10_000}
 
