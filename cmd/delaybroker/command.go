@@ -78,7 +78,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetErr(a.Err)
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print JSON")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
-	root.AddCommand(a.demoCommand(), a.healthcheckCommand(), a.versionCommand())
+	root.AddCommand(a.demoCommand(), a.healthcheckCommand(), a.versionCommand(), a.sizeCommand())
 	root.AddCommand(a.to.on(a.serveCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand())...)
 	// The operators' subcommands read the broker's settings, so that they judge by the same configuration.
 	root.AddCommand(a.to.on(
