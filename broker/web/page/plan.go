@@ -130,7 +130,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
 		writeError(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	log := p.cfg.Log.With("who", who.Name, "from", from(r), "verb", a.Verb, "does", a.Shell, "planned", a.Count)
+	log := p.cfg.Log.With("who", who.Name, "from", from(r), "verb", a.Verb, "does", a.logged(), "planned", a.Count)
 	log.Info("the page acts")
 	// Whoever goes away does not stop what was begun: it is bounded, and would be half done.
 	r = r.WithContext(context.WithoutCancel(r.Context()))
@@ -140,6 +140,18 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
 		p.changed()
 		return done, err
 	})
+}
+
+// logged is the line of a shell that does the same, without the values of headers: a log keeps what only those may see
+// who see bodies.
+func (a action) logged() string {
+	line := a.Shell
+	for name, values := range a.Edit.Set {
+		for _, value := range values {
+			line = strings.ReplaceAll(line, quoted(name+": "+value), quoted(name+": …"))
+		}
+	}
+	return line
 }
 
 // read reads a request of ours: one JSON object, and no field that does not exist.
