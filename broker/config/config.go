@@ -64,18 +64,18 @@ type Config struct {
 	// Prefix is the root of all subjects and, in upper case, the stem of all stream names.
 	// Defaults to message.DefaultPrefix.
 	Prefix string
-	// Ladder is the levels that new messages take. Streams of other levels are served until they are empty.
-	// Defaults to levels.Default.
+	// Ladder has the levels that new messages take. Streams of other levels are served until they are empty. Defaults to
+	// levels.Default.
 	Ladder levels.Ladder
 	// RetryLadder holds the waits between delivery attempts. The first wait follows the first refusal, and so on; the last
 	// wait is used for all further refusals. Defaults to DefaultRetry.
 	RetryLadder levels.Ladder
 	// RetryRules override RetryLadder for the targets of a pattern.
 	RetryRules RetryWaits
-	// RetryJitter lengthens the waits for the targets of a pattern, each by a part of its own that is less than this
-	// percentage: so messages that were refused together come again at different times. Defaults to none.
+	// RetryJitter lengthens each wait for the targets of a pattern by a part that is less than this percentage. So
+	// messages that were refused together come again at different times. Defaults to none.
 	RetryJitter RetryJitter
-	// Attempts is how often a delivery may be refused before it becomes a dead letter. Defaults to DefaultAttempts.
+	// Attempts is the number of refusals of a delivery after which it becomes a dead letter. Defaults to DefaultAttempts.
 	Attempts int
 	// AttemptRules override Attempts for the targets of a pattern.
 	AttemptRules RetryLimits
@@ -137,8 +137,7 @@ type Config struct {
 	// there with the broker's permissions, so no program may treat messages below them as requests.
 	ReplyPrefixes []string
 
-	// Schedules are the subjects on which clients set schedules with nats-server's headers, with the allowed targets: see
-	// package schedules. Empty means none.
+	// checkRules reports rules by target that match no target, or whose values are out of bounds.
 	Schedules message.Grounds
 
 	// HoldBytes bounds the messages that all lanes of the instance together keep in memory: messages read ahead, messages
@@ -167,12 +166,12 @@ type Config struct {
 	Place Place
 	// Leaser decides which lanes this instance works, in place of MaxOwners. By default the instance works all lanes.
 	Leaser lease.Leaser
-	// Version is that of the program, for operators. It may be empty.
+	// Version is the program's version, for operators. It may be empty.
 	Version string
 	// Format is the newest format of messages that this instance reads. Tests set it, to stand for an older version.
 	// Defaults to message.Format.
 	Format int
-	// History is where Run notes what this instance does, every ten seconds. Nil notes nothing.
+	// History records the activity of this instance, every ten seconds. Nil records nothing.
 	History *history.Book
 	// Log receives messages for the operator. By default they are discarded.
 	Log *slog.Logger
@@ -181,7 +180,7 @@ type Config struct {
 // Place is a location where only one instance can run. An instance that starts there again is the same instance.
 type Place struct {
 	Name string // such as the host and an address it listens on
-	// Locked means that no other instance can run there even by mistake, as in a locked directory.
+	// patterns returns all target patterns of the configuration.
 	Locked bool
 }
 
@@ -241,7 +240,7 @@ func (c Config) Validate() error {
 	return err
 }
 
-// or fills in a field that was left open.
+// or fills in a field that is empty.
 func or[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }
 
 // Copies returns the number of copies of a new stream.

@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkKeys says what the keys behind the first one still seal, when they can be taken away, and what is sealed with a
-// key that the brokers do not know. Only an answer that a broker has sealed counts.
+// checkKeys reports what the keys after the first one have sealed, when each can be removed, and what is sealed with a
+// key that the brokers do not have. Only sealed answers count.
 func checkKeys(f Facts) []Finding {
 	var all []Finding
 	for _, a := range f.instances.Proven {
@@ -28,7 +28,7 @@ func checkKeys(f Facts) []Finding {
 	return all
 }
 
-// keyFinding is about one key that only verifies. The id is no secret: each seal begins with it.
+// keyFinding reports one key that only verifies. The id is no secret: each seal begins with it.
 func keyFinding(key, id string, counts []sealedWith) []Finding {
 	var still []string
 	for _, s := range counts {
@@ -62,7 +62,7 @@ func thing(kind streams.Kind) string {
 	return "messages"
 }
 
-// ends says what makes an end of that, where it is not time alone.
+// ends returns how the messages of a kind of stream come to an end, if not by time alone.
 func ends(kind streams.Kind) string {
 	switch kind {
 	case streams.Paused:

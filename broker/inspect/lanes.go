@@ -103,8 +103,8 @@ func lanesOf(found []streams.Spec) []string {
 	return all
 }
 
-// lookAt reads the state of the streams that were found, and adds the missing ones. The keys were learnt before: without
-// a secret, no seal is checked, and doctor reports that.
+// lookAt reads the state of the streams that were found, and adds the missing ones. The keys were learnt before:
+// without a secret, no seal is checked, and doctor reports that.
 func (i *Inspector) lookAt(ctx context.Context, there Listed, n Instances) Lanes {
 	want := i.Wanted()
 	lanes := lanesFound(want, there.Found)
