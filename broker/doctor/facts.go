@@ -91,7 +91,7 @@ type connected struct {
 	name       string     // of the user; empty for a user without a name, such as a token
 	user       *userInfo  // nil if the server does not report it
 	apart      []linkUser // of the links that have a user of their own
-	refused    []string   // refusals of the server during the requests, in its words
+	refused    []string   // the server's refusals of our requests, verbatim
 }
 
 // An asker sends an inspector's requests, and records the answers as facts.

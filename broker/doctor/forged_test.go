@@ -28,13 +28,13 @@ func TestForgedAnswerHidesNothing(t *testing.T) {
 		{situation{name: "of a broker that died", set: func(sc *scene) {
 			sc.serve().crash()
 			sc.lie("DELAY_INTAKE", "DELAY_1s", "DELAY_5s", "DELAY_5m", "DELAY_RETRY_1s", "DELAY_RETRY_30s", "DELAY_TIMERS")
-		}}, "lanes", Critical, "nobody reads any of the 6 lanes", "start a broker: delaybroker serve"},
+		}}, "lanes", Critical, "no broker reads any of the 6 lanes", "start a broker: delaybroker serve"},
 		{situation{name: "of one lane", set: func(sc *scene) {
 			sc.serve()
 			sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
 			sc.provisioned()
 			sc.lie("DELAY_7s")
-		}}, "lanes", Critical, "nobody reads DELAY_7s", "restart a broker: streams made after its start are not read"},
+		}}, "lanes", Critical, "no broker reads DELAY_7s", "restart a broker: streams made after its start are not read"},
 	} {
 		d.play(t, d.judge)
 	}
