@@ -89,7 +89,7 @@ type Config struct {
 	Provision bool
 	// Replicas is the number of copies of new streams. Zero means three in a cluster and one on a single server.
 	Replicas int
-	// DedupWindow is how long the streams remember a Nats-Msg-Id, at about 110 bytes of server memory each.
+	// DedupWindow is the time for which the streams store a Nats-Msg-Id, at about 110 bytes of server memory each.
 	// Defaults to DefaultDedupWindow.
 	DedupWindow time.Duration
 
@@ -104,7 +104,7 @@ type Config struct {
 	Deliver deliver.Modes
 	// Slack is the time by which a delivery may be late so that several are sent together. Defaults to none.
 	Slack time.Duration
-	// ReplyTimeout is how long a service may take to reply in mode request. Defaults to DefaultReplyTimeout.
+	// ReplyTimeout is the timeout of a service's reply in mode request. Defaults to DefaultReplyTimeout.
 	ReplyTimeout time.Duration
 	// Rates bounds how many messages a second a target gets, from all instances together. Defaults to no bound.
 	Rates deliver.Rates
@@ -116,7 +116,8 @@ type Config struct {
 	MaxPending      int64
 	MaxPendingBytes int64
 
-	// Journal is how long the broker keeps a record of each delivery: see package journal. Zero means no journal.
+	// Journal is the time for which the broker keeps a record of each delivery: see package journal. Zero means no
+	// journal.
 	Journal time.Duration
 	// JournalBytes bounds the size of the records. If it is exceeded, the oldest records are removed early. Defaults to
 	// DefaultJournalBytes.
@@ -127,7 +128,7 @@ type Config struct {
 	// Timers creates the stream of named timers. An existing one is served even if Timers is false. With TimersSpare the
 	// broker also starts if that stream cannot be created.
 	Timers, TimersSpare bool
-	// TimerHistory is how long the outcome of a timer is kept as the last entry of its subject. Defaults to
+	// TimerHistory is the time for which the outcome of a timer is kept as the last entry of its subject. Defaults to
 	// DefaultTimerHistory; a negative value means no history.
 	TimerHistory time.Duration
 
@@ -154,7 +155,7 @@ type Config struct {
 	JSDomain  string
 	APIPrefix string
 
-	// ShutdownGrace is how long a stop waits for outstanding acknowledgements. Defaults to DefaultShutdownGrace.
+	// ShutdownGrace is the maximum wait of a stop for outstanding acknowledgements. Defaults to DefaultShutdownGrace.
 	ShutdownGrace time.Duration
 	// MaxOwners is the maximum number of instances that own lanes; the others stand by. Zero means that this is the only
 	// instance.

@@ -9,10 +9,10 @@ import (
 )
 
 // checkKeys reports what the keys after the first one have sealed, when each can be removed, and what is sealed with a
-// key that the brokers do not have.
+// key that the brokers do not have. Only sealed answers count.
 func checkKeys(f Facts) []Finding {
 	var all []Finding
-	for _, a := range f.instances.Latest {
+	for _, a := range f.instances.Proven {
 		for _, l := range a.Lanes {
 			if l.Unopened > 0 {
 				all = append(all, verdict(Critical, "name their secret in DELAY_SECRET, behind the first one",

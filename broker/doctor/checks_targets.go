@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// deafFrom is how long a target may be failing before it is reported; less may be a restart of the consumer.
+// deafFrom is the time after which a failing target is reported; less may be a restart of the consumer.
 const deafFrom = time.Minute
 
 // checkTargets looks for targets that cannot be reached, and whose messages are still being retried.

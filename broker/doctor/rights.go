@@ -298,7 +298,7 @@ func (f Facts) shortestRetry() (level string) {
 	return level
 }
 
-// patterns shortens a list of subjects: if several differ in their last token only, * stands for it.
+// patterns shortens a list of subjects: if several differ in their last token only, * replaces it.
 func patterns(subjects []string) []string {
 	count := make(map[string]int)
 	parent := func(subject string) string { return subject[:strings.LastIndexByte(subject, '.')+1] }

@@ -21,16 +21,16 @@ const (
 	commitShare    = 50
 	commitRetry    = time.Second // after a commit that failed
 
-	// stuckAfter is how long one message may keep the cursor from passing the messages behind it. Then the messages that
-	// have arrived behind it are removed one by one, so that a crash does not repeat them. Messages that were moved to
-	// wait for their turns at a target's rate are removed with the next commit: a duplicate would take a turn from another
-	// message.
+	// stuckAfter is the time for which one message may keep the cursor from passing the messages behind it. Then the
+	// messages that have arrived behind it are removed one by one, so that a crash does not repeat them. Messages that
+	// were moved to wait for their turns at a target's rate are removed with the next commit: a duplicate would take a
+	// turn from another message.
 	stuckAfter = 5 * time.Second
 	takeOut    = 1000 // messages at a time
 
 	commitTimeout = 5 * time.Second
-	// confirmedFor is how long a look at a stream stays valid. If the process was stopped in between, or the answer took
-	// longer, the stream may have been replaced, and a purge would remove the wrong messages.
+	// confirmedFor is the time for which a look at a stream is valid. If the process was stopped in between, or the answer
+	// took longer, the stream may have been replaced, and a purge would remove the wrong messages.
 	confirmedFor = time.Second
 	removers     = 32 // messages removed at once
 )

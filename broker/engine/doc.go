@@ -1,9 +1,9 @@
 // Package engine moves delayed messages from lane to lane and, when they are due, to their targets. Package broker
 // gives it connections, an owner for each lane and the streams, and reports its state.
 //
-// # Words
+// # Terms
 //
-// Lane, level, owner and hop are words of broker/message/PROTOCOL.md.
+// broker/message/PROTOCOL.md defines lane, level, owner and hop.
 //
 //	intake    the lane of delay 0, for delays that are not those of a level
 //	timers    the lane of named timers, which can be replaced and cancelled; see package timer
@@ -108,7 +108,7 @@
 //     record.go.
 //   - No loop waits for an answer, and every queue is bounded by the number of messages that its worker may hold.
 //
-// # What was tried and rejected
+// # Tried and rejected
 //
 // A work-queue consumer with explicit acknowledgements needs four Raft operations for a message instead of one, and
 // server memory for each message held. Parking messages with NakWithDelay was seconds off at 100,000 messages. Waking

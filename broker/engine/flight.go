@@ -32,7 +32,7 @@ type flight struct {
 	waits   wheel.Handle // on the wheel; see hold
 	timer   *role.Alarm  // of a named timer; nil otherwise
 
-	unproven *unproven // its seal is by an unknown key; nil when it is not
+	unproven *unproven // the seal is by an unknown key; nil otherwise
 }
 
 // unproven keeps a message as it was stored, to parse it again once more keys are known.

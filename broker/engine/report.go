@@ -10,8 +10,8 @@ import (
 // This file reports the state of a worker's loop, for Status.
 
 // countEvery is the maximum age of the count of a lane's messages while the lane is not being read. A count costs one
-// request to the leader of a lane that has 256 messages or more. A minute would be too old: an operator who has just
-// published 10,000 messages would see the 256 that were read.
+// request to the leader of a lane that has 256 messages or more. A minute would be too old: after a publish of
+// 10,000 messages an operator would see the 256 that were read.
 const countEvery = 5 * time.Second
 
 // report is called by the loop at the end of a pass.

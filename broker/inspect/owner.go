@@ -35,8 +35,8 @@ const (
 	OwnerUnknown Owner = "unknown" // the instances do not answer, or the server refuses the request
 )
 
-// fillOwner uses the status of the instance that claims the lane. An older broker does not answer, and one may run
-// during an upgrade: its consumer shows it.
+// fillOwner uses the sealed status of the instance that claims the lane. An older broker does not answer or seals no
+// answer, and one may run during an upgrade: its consumer shows it.
 func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	if who, as, owned := n.owner(l.Stream); owned {
 		l.Instance, l.Held, l.Read, l.Resumes = who, as.Held, as.Read, as.ResumesAt
@@ -50,7 +50,7 @@ func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 		l.Error = err.Error()
 	case isRead(l.Info.TimeStamp, consumers):
 		l.Owner = OwnerRead
-	case n.Refused != nil, len(n.Answers) == 0:
+	case n.Refused != nil, len(n.Proven) == 0:
 		l.Owner = OwnerUnknown // see settle
 	default:
 		l.Owner = OwnerNobody

@@ -45,7 +45,7 @@ type PausesAnswer struct {
 type LaneAnswer struct {
 	Stream    string    `json:"stream"`
 	Live      bool      `json:"live"`                // its consumer is probably alive
-	InDoubt   bool      `json:"in_doubt,omitempty"`  // the ownership is uncertain, and nothing is delivered until it is certain
+	InDoubt   bool      `json:"in_doubt,omitempty"`  // ownership is uncertain; nothing is delivered until it is certain
 	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
 	Held      int       `json:"held"`                // messages in memory
 	Full      bool      `json:"full,omitempty"`      // memory is full: reading continues when messages leave

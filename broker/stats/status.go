@@ -28,7 +28,7 @@ type Counts struct {
 	Ours        uint64                     `json:"duplicates_ours"`    // publishes that proved to be stored already
 	Foreign     uint64                     `json:"duplicates_foreign"` // publishes whose id another message had
 	Unstored    uint64                     `json:"unstored"`           // publishes that our own streams refused
-	Early       uint64                     `json:"early"`              // clock readings that found an early delivery; must stay zero
+	Early       uint64                     `json:"early"`              // readings with an early delivery; must stay zero
 	EarlyChecks uint64                     `json:"early_checks"`       // clock readings that could have found one
 	Swept       uint64                     `json:"timers_swept"`       // overdue timers that only the sweep found
 	Missed      uint64                     `json:"rounds_missed"`      // missed occurrences of series, which were left out

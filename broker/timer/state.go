@@ -23,8 +23,8 @@ const StaleFor = 10 * time.Second
 // decisive entry if a client has put another over it.
 type State struct {
 	None     bool      // the subject has no entry, and had none after LastSeq was read
-	LastSeq  uint64    // of the stream; set only if there is no entry, or one older than the generation
-	Created  time.Time // of the stream; set as LastSeq is
+	LastSeq  uint64    // of the stream, if there is no entry, or one older than the generation
+	Created  time.Time // of the stream, likewise
 	Lasting  bool      // and the leader has repeated that for StaleFor
 	Settled  bool      // the entry records the firing of a round, and that round is settled
 	Alone    bool      // it was the first entry of its subject: no entry is left before it

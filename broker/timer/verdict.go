@@ -32,7 +32,7 @@ const (
 	Cancelled Outcome = "cancelled" // the generation will never be delivered
 	Paused    Outcome = "paused"    // no round is due until it is resumed
 	Moved     Outcome = "moved"     // the timer has another time or another table, and a new generation
-	Fired     Outcome = "fired"     // it is due at once, under a new generation; or, for Get, its message is on its way or over
+	Fired     Outcome = "fired"     // due at once, with a new generation; or, for Get, its message is on its way or over
 	TooLate   Outcome = "too_late"  // the timer has fired before
 	NotFound  Outcome = "not_found" // the timer was never set, or is over for longer than the history
 	Conflict  Outcome = "conflict"  // another generation is the last entry; nothing was done
@@ -120,16 +120,16 @@ func undecided(doubt Doubt) Next {
 	return Say
 }
 
-// none decides if the subject has no entry.
+// none decides when the subject has no entry.
 func (a Request) none(f State, doubt Doubt) (Next, Answer) {
 	switch {
 	case a.Verb == Set && doubt.Any:
-		return Look, Answer{Outcome: Unknown, Why: "nothing stands there: it is not stored yet, or over already"}
+		return Look, Answer{Outcome: Unknown, Why: "there is no entry: the request is not stored yet, or the timer is over"}
 	case a.Verb == Set && (!a.Conditional || a.Generation == 0) && f.None:
 		return Ask, Answer{}
 	case doubt.Any:
 		return Say, Answer{Outcome: Unknown, Generation: a.Generation,
-			Why: "it is over by now, and nothing tells whether it was this request"}
+			Why: "the timer is over; unknown whether by this request"}
 	}
 	return Say, Answer{Outcome: NotFound, Generation: a.Generation}
 }
@@ -147,7 +147,7 @@ func (a Request) done(generation uint64, due time.Time) Answer {
 	return Answer{Outcome: what, Generation: generation, Due: due}
 }
 
-// standing decides if a timer is set, or a series is paused.
+// standing decides when a timer is set, or a series is paused.
 func (a Request) standing(f State, doubt Doubt) (Next, Answer) {
 	e, g := f.Entry, f.Sequence
 	what := Pending
@@ -179,17 +179,17 @@ func (a Request) standing(f State, doubt Doubt) (Next, Answer) {
 	return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "another request has set it"}, doubt)
 }
 
-// contested returns the answer if another entry is the last one than the request named.
+// contested returns the answer when the last entry is not the one that the request named.
 func (a Request) contested(other Answer, doubt Doubt) (Next, Answer) {
 	other.Outcome = Conflict
 	if doubt.Any {
 		other.Outcome = Unknown
-		other.Why += "; nothing tells whether this request came before"
+		other.Why += "; unknown whether this request was stored before it"
 	}
 	return Say, other
 }
 
-// cancelled decides if the last entry is a cancel, at a sequence.
+// cancelled decides when the last entry is a cancel, at a sequence.
 func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, Answer) {
 	answer := Answer{Outcome: Cancelled, Generation: e.Cancelled}
 	if e.Cancelled == 0 {
@@ -218,7 +218,7 @@ func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, A
 	return a.contested(answer, doubt)
 }
 
-// fired decides if a generation has fired. Became is empty while its message is on its way.
+// fired decides when a generation has fired. Became is empty while its message is on its way.
 func (a Request) fired(e entry.Entry, became entry.Outcome, doubt Doubt) (Next, Answer) {
 	answer := Answer{Generation: e.Generation, Due: e.Request.Due, Became: became}
 	switch {

@@ -17,7 +17,7 @@ import (
 	"delaybroker/broker/stats/metrics"
 )
 
-// aliveTimeout is how long the engine's loops may take to answer. No pass of theirs takes nearly as long.
+// aliveTimeout is the timeout of the engine's loops. No pass of theirs takes nearly as long.
 const aliveTimeout = 2 * time.Second
 
 // newerLate is the lateness above which messages of a newer broker count: an instance that can read them takes over

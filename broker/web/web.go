@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// webGrace is how long a stop waits for answers to probes.
+	// webGrace is the maximum wait of a stop for answers to probes.
 	webGrace = time.Second
 	// askTimeout is longer than /healthz itself waits for the engine.
 	askTimeout = aliveTimeout + 2*time.Second

@@ -70,7 +70,7 @@ func (a *app) sayNextDiffers(s timer.State) {
 	planned := store.RecurringOf(s.Entry).Of.Table.Round(series, round.Number, round.Planned)
 	switch {
 	case store.RecurringOf(s.Entry).Paused:
-		fmt.Fprintln(a.Err, "it is paused: until it is resumed, none of these comes")
+		fmt.Fprintln(a.Err, "it is paused: until it is resumed, none of these runs")
 	case !round.Due.Equal(planned.Due):
 		fmt.Fprintf(a.Err, "the first of these was moved: it is due %s\n", text.Moment(round.Due))
 	}

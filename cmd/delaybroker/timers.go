@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -19,7 +18,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// timersPatience is how long a command on one timer retries before it reports that the outcome is unknown.
+// timersPatience is the time for which a command on one timer retries before it reports an unknown outcome.
 const timersPatience = 5 * time.Second
 
 // outcomeError is an outcome that a script can distinguish from success. It is an answer and has been printed.
@@ -64,7 +63,7 @@ type oneTimer struct {
 }
 
 func (o *oneTimer) flags(c *cobra.Command) {
-	c.Flags().Uint64Var(&o.generation, "generation", 0, "only this generation; without it whatever stands there")
+	c.Flags().Uint64Var(&o.generation, "generation", 0, "only this generation; default: any generation")
 	c.Flags().StringVar(&o.word, "word", "",
 		"a word of this request alone: asked again with it, what was done before is known again")
 }
@@ -169,17 +168,13 @@ func (a *app) oneTimer(cmd *cobra.Command, w store.Change) error {
 		case unread && w.Verb != timer.Set && (err != nil || answer.Outcome == timer.Unknown):
 			return errMayNotRead
 		case unread && answer.Outcome == timer.Unknown:
-			answer.Why = errMayNotRead.Error() + "; see delaybroker timers show, which a broker answers"
+			answer.Why = unreadSet(w)
 		case err != nil:
 			return err
 		}
 		return a.showTimer(answer)
 	})
-	if errors.Is(err, errMayNotRead) {
-		fmt.Fprintf(a.Err, "%s: a broker is asked\n", errMayNotRead)
-		return a.askTimer(cmd.Context(), w)
-	}
-	return err
+	return a.orAsk(err, func() error { return a.askTimer(cmd.Context(), w) })
 }
 
 // withSecretsIfNeeded is withTimers, and then withSecrets if withTimers has shown that the brokers' secret is needed.

@@ -21,8 +21,8 @@ type Entries struct {
 }
 
 // LastEntry reads the last entry of a timer's subject from the leader of the stream. An entry older than the
-// generation, or none, is believed only if a leader that a majority follows has returned the end of its stream before,
-// and then returns the same entry again. Otherwise LastEntry returns ErrLeader.
+// generation, or none, is believed only if it is read again after a leader that a majority follows has returned the end
+// of its stream. Without such a leader, LastEntry returns ErrLeader.
 func LastEntry(
 	ctx context.Context, from Entries, subject string, generation uint64,
 ) (state timer.State, err error) {

@@ -8,7 +8,7 @@
 //	GET  /api/findings      the findings of package doctor
 //	GET  /api/pending …     rows: messages, timers, dead letters, targets; /api/find searches all of them
 //	GET  /api/content       headers and body of one message
-//	POST /api/plan          counts what an action would change
+//	POST /api/plan          counts the objects of an action
 //	POST /api/act           carries out a plan
 //
 // # One producer

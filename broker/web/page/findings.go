@@ -60,6 +60,7 @@ func (w *watch) check(ctx context.Context, by *session) {
 		if w.cfg.Host != nil {
 			host = w.cfg.Host()
 		}
+		host.NoTrial = true
 		host.Probe = doctor.Probe{URL: "this instance", Checks: w.cfg.Checks()}
 		for _, one := range doctor.Gather(ctx, i, host, nil).Findings("rights") {
 			if one.State > doctor.Fine {

@@ -17,7 +17,7 @@ import (
 type Overview struct {
 	Time       time.Time     `json:"time"`
 	Ready      bool          `json:"ready"`
-	Failing    []stats.Check `json:"failing"` // what keeps this instance from being ready
+	Failing    []stats.Check `json:"failing"` // the checks that keep this instance from being ready
 	Version    string        `json:"version"`
 	Prefix     string        `json:"prefix"`
 	Durability string        `json:"durability"`

@@ -15,7 +15,7 @@ import (
 
 const historyHour, historyDay = broker.HistoryHour, broker.HistoryDay
 
-// Past is the history of the fleet, in steps. A null stands for a step without data.
+// Past is the history of the fleet, in steps. A null means a step without data.
 type Past struct {
 	Step      int        `json:"step"` // seconds
 	From      int64      `json:"from"` // unix seconds

@@ -18,7 +18,7 @@ func (s shell) flag(name, value string) shell {
 	return append(s, name, quoted(value))
 }
 
-// words appends arguments. A verb parses one that begins with - as a flag unless it stands behind --.
+// words appends arguments. A command parses one that begins with - as a flag unless it follows --.
 func (s shell) words(values ...string) shell {
 	if slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, "-") }) {
 		s = append(s, "--")
