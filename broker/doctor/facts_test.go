@@ -39,7 +39,7 @@ func TestGatherChangesNothing(t *testing.T) {
 		wantTook(t, began, time.Second)
 		f.finds(t, "streams", Fine, "all 8 are there")
 		f.finds(t, "storage", Fine, "a trial was accepted")
-		f.finds(t, "lanes", Critical, "nobody reads any of the 6 lanes")
+		f.finds(t, "lanes", Critical, "no broker reads any of the 6 lanes")
 		f.finds(t, "rights", Fine, "all that the broker needs")
 		v, err := i.Look(t.Context(), 0)
 		if err != nil {
@@ -103,6 +103,15 @@ func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
 		f.finds(t, "rights", Fine, "all that the broker needs")
 		f.finds(t, "connection", Fine, "to write")
 		f.finds(t, "connection", Critical, "to read: no such file")
+	})
+}
+
+// TestNoTrial: where no publish is to be tried, none is, although the user may.
+func TestNoTrial(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "delay", "1s 5s")
+		provision(t, s, cfg)
+		Gather(t.Context(), open(t, s, cfg, ""), Host{NoTrial: true}, nil).finds(t, "storage", Fine, "was not tried")
 	})
 }
 

@@ -61,7 +61,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 	return c
 }
 
-// look is the question that the flags ask.
+// look returns the query of the flags.
 func (o aheadOptions) look() (inspect.AheadLook, error) {
 	look, err := inspect.ParseAhead(o.length, o.by)
 	if err != nil {
@@ -134,7 +134,7 @@ func toward(target string) string {
 	return " for " + target
 }
 
-// sayAhead says how exact it is.
+// sayAhead prints the accuracy of a forecast.
 func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	pending := fmt.Sprintf("%s pending%s", terminal.Counted(int(f.Pending), "message"), toward(look.Target))
 	var said []string
@@ -149,7 +149,7 @@ func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	}
 	said = append(said, leftOut(f.Silent, f.Bare && look.Target != "")...)
 	if f.Unread > 0 {
-		said = append(said, terminal.Counted(f.Unread, "lane")+" that nobody reads: what is in there will be late")
+		said = append(said, terminal.Counted(f.Unread, "lane")+" that no broker reads: their messages will be late")
 	}
 	said = append(said, "not known: what is published later, refused, held back or expires")
 	_, err := fmt.Fprintln(a.Err, strings.Join(said, "\n"))

@@ -12,13 +12,13 @@ import (
 	"delaybroker/broker/doctor"
 	"delaybroker/broker/web"
 	"delaybroker/cmd/delaybroker/settings"
-	"delaybroker/cmd/delaybroker/terminal"
 )
 
 var (
-	// errWarnings is returned by doctor when something should be looked at, and has been printed.
+	// errWarnings is returned by doctor when there are warnings, which have been printed.
 	errWarnings = errors.New("doctor has warnings")
-	// errCritical is returned by doctor when messages are or will be late, refused or lost, and has been printed.
+	// errCritical is returned by doctor when messages are or will be late, refused or lost. The findings have been
+	// printed.
 	errCritical = errors.New("doctor found something critical")
 )
 
@@ -82,18 +82,11 @@ func (a *app) showFindings(worst doctor.Severity, findings []doctor.Finding) err
 			Findings []doctor.Finding `json:"findings"`
 		}{worst, findings})
 	}
-	t := a.Sheet([]terminal.Column{
-		{Name: "check", Least: 8, Wrap: true}, {Name: "state"},
-		{Name: "detail", Least: 10, Wrap: true}, {Name: "what to do", Least: 10, Wrap: true},
-	})
-	for _, one := range findings {
-		t.Add(one.Check, one.State.String(), one.Detail, one.Do)
-	}
-	t.Print()
+	a.printFindings(findings)
 	return nil
 }
 
-// gather collects the facts for doctor. A server that cannot be reached is a finding too, and no error.
+// gather collects the facts for doctor. An unreachable server is a finding too, and no error.
 func (a *app) gather(ctx context.Context) (doctor.Facts, error) {
 	cfg, err := settings.Read()
 	if err != nil {

@@ -138,7 +138,7 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 	return nil
 }
 
-// sayPaused names what is paused below a table.
+// sayPaused prints the paused targets below a table.
 func (a *app) sayPaused(all []inspect.Pause) error {
 	for _, p := range all {
 		said := "paused since " + text.Second(p.Since)

@@ -14,7 +14,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// provisionPatience is for some forty streams, each with an election on a cluster.
+// provisionPatience is the timeout for some forty streams, each with an election on a cluster.
 const provisionPatience = 2 * time.Minute
 
 func (a *app) provisionCommand() *cobra.Command {

@@ -11,7 +11,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// pubAll publishes the message count times. It shows what was stored also when a publish failed.
+// pubAll publishes the message count times. It shows the stored messages also if a publish failed.
 func (a *app) pubAll(ctx context.Context, p *publisher.Publisher, count int) error {
 	bar := a.Bar("messages", count)
 	defer bar.Stop()
@@ -29,7 +29,7 @@ type pubShown struct {
 	app *app
 	bar *terminal.Bar
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	stored      int
 	before      int                 // of these, how many had been stored before
 	first, last publisher.Published // by sequence

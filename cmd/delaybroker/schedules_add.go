@@ -40,7 +40,7 @@ Where a schedule of that name and target stands already, nothing is done, unless
 	f := c.Flags()
 	f.StringVar(&o.target, "target", "", "the subject on which it arrives")
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "header, as in 'Key: value'; may be repeated")
-	f.BoolVar(&o.replace, "replace", false, "in place of the one that stands there")
+	f.BoolVar(&o.replace, "replace", false, "replace an existing schedule")
 	return c
 }
 
@@ -77,7 +77,7 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 	})
 }
 
-// addOverOld sets a schedule in place of what only tells, for a while, of one that is over.
+// addOverOld sets a schedule in place of the remaining record of an ended one.
 func addOverOld(
 	ctx context.Context, timers *store.Timers, w store.Change, conflict store.Answer,
 ) (store.Answer, error) {

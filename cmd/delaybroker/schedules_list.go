@@ -49,7 +49,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 	return c
 }
 
-// unopened stands where a due time would: nobody can prove the entry, so it does not fire.
+// unopened takes the place of a due time: the entry's seal cannot be verified, so it does not fire.
 const unopened = "secret unknown"
 
 func (a *app) listSchedules(ctx context.Context, all iter.Seq2[store.Row, error]) error {

@@ -20,7 +20,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Args:  noArguments,
 		RunE:  a.serve,
 	}
-	c.SetHelpFunc(func(*cobra.Command, []string) { _ = settings.WriteTable(a.Out) }) // nobody to tell when stdout is gone
+	c.SetHelpFunc(func(*cobra.Command, []string) { _ = settings.WriteTable(a.Out) }) // fails only if stdout is closed
 	return c
 }
 

@@ -36,7 +36,7 @@ exit codes: 0 found, 1 not found or not to be looked for, 2 wrong words or setti
 	return c
 }
 
-// pendingShowCommand is where --body, in the place where people look for it.
+// pendingShowCommand is where --body, under the name that people try first.
 func (a *app) pendingShowCommand() *cobra.Command {
 	o := whereOptions{body: true}
 	c := &cobra.Command{

@@ -171,7 +171,7 @@ func nextDay(tooFar string) []line {
 		{args: "retrying --target nobody --json", says: []string{`"messages":0`, `"groups":[]`}},
 		{args: "retrying --most 0", code: 2, says: []string{"--most 0: want 1 or more"}},
 		{args: "ahead", says: []string{"DUE FROM", "messages pending, exactly", "not known: "},
-			never: []string{"nobody reads"}},
+			never: []string{"no broker reads"}},
 		{args: "ahead --target orders.> --for 3h --json", says: []string{`"exact":true`, `"unread":0`}},
 		{args: "pending ls --limit 1 --target shop.mail", says: []string{"shop.mail", "DELAY_RETRY_5s", "DELAY_1s-"}},
 		{args: "pending ls --most 0", code: 2, says: []string{"--most 0: want 1 or more"}},
@@ -236,7 +236,7 @@ func TestADayInAnotherPrefix(t *testing.T) {
 	line{args: "levels", says: []string{"using the prefix later", "LATER_7s"},
 		never: []string{"missing", "LATER_30m"}}.check(t, bare)
 	line{args: "where LATER_7s-1", says: []string{"no instance reads its lane at the moment"}}.check(t, bare)
-	line{args: "doctor", code: 2, says: []string{"all 11 are there", "nobody reads any of the 8 lanes"},
+	line{args: "doctor", code: 2, says: []string{"all 11 are there", "no broker reads any of the 8 lanes"},
 		never: []string{"missing"}}.check(t, bare)
 	line{args: "pub orders.x y --in 5s", code: 1,
 		says: []string{"there are streams of the prefix later: set DELAY_PREFIX"}}.check(t, bare)

@@ -3,10 +3,10 @@ package role
 import "errors"
 
 var (
-	// errDeposed is returned for an answer that cannot be the present truth of a stream.
+	// errDeposed is returned for an answer that cannot be the present state of a stream.
 	errDeposed = errors.New("the stream's leader has an older state than was read")
-	// errUnsettled is returned while a round stays that has fired, and what was put over the next one has to stay, too.
+	// errUnsettled is returned if a round that has fired must stay, and so must the entry over the next one.
 	errUnsettled = errors.New("a round before it is on its way")
-	// errCursor is returned for a cursor that none of us has written.
+	// errCursor is returned for a cursor that no broker of ours has written.
 	errCursor = errors.New("the last entry on the cursor's subject is no cursor of a broker")
 )

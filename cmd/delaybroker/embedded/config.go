@@ -14,23 +14,23 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// Config says how to run a NATS server of our own. Without users it belongs on a loopback address.
+// Config is the configuration of an embedded NATS server. Without users it belongs on a loopback address.
 type Config struct {
-	File           string // a configuration of nats-server's, empty for none; it may be changed between two starts
-	User, Password string // who may connect, unless the file has users; empty for anybody
+	File           string // a configuration file of nats-server's, or empty; it may change between two starts
+	User, Password string // of the only user, unless the file has users; empty: any client
 
-	TLS     bool // the file requires TLS of clients
-	Bounded bool // the file says how much it may store
-	Open    bool // the file asks for no user
+	TLS     bool // the file requires TLS from clients
+	Bounded bool // the file limits the storage
+	Open    bool // the file requires no user
 
-	Host       string // empty means every interface
-	Port       int    // zero means any that is free
+	Host       string // empty: all interfaces
+	Port       int    // zero: any free port
 	Dir        string
 	Sync       time.Duration // between two fsyncs, unless SyncAlways
 	SyncAlways bool
 }
 
-// Durability is how often it syncs to disk; nil where no server is embedded.
+// Durability returns the interval of its fsyncs; nil if no server is embedded.
 func (c *Config) Durability() *doctor.Sync {
 	if c == nil {
 		return nil
@@ -38,7 +38,7 @@ func (c *Config) Durability() *doctor.Sync {
 	return &doctor.Sync{Always: c.SyncAlways, Every: c.Sync}
 }
 
-// options are the options of nats-server. By default it would put its data into a temporary directory and handle
+// options returns the options of nats-server. By default it would put its data into a temporary directory and handle
 // signals itself.
 func (c Config) options() (*server.Options, error) {
 	o := &server.Options{}
@@ -53,7 +53,7 @@ func (c Config) options() (*server.Options, error) {
 	}
 	o.Host, o.Port = c.Host, c.Port
 	if c.Port == 0 {
-		o.Port = server.RANDOM_PORT // zero is 4222 there
+		o.Port = server.RANDOM_PORT // zero means 4222 there
 	}
 	o.ServerName = doctor.EmbeddedName
 	o.JetStream, o.StoreDir, o.SyncInterval, o.SyncAlways = true, c.Dir, c.Sync, c.SyncAlways
@@ -61,8 +61,7 @@ func (c Config) options() (*server.Options, error) {
 	return o, nil
 }
 
-// Exposed is the address of a server that asks for no user, if others than this host can reach it. Otherwise it is
-// empty.
+// Exposed returns the address of a server that requires no user, if other hosts can reach it, or else "".
 func (c *Config) Exposed() string {
 	if c == nil || !c.Open || c.isLoopback() {
 		return ""
@@ -70,12 +69,12 @@ func (c *Config) Exposed() string {
 	return net.JoinHostPort(c.Host, strconv.Itoa(c.Port))
 }
 
-// isLoopback reports whether only this host can connect. A name other than localhost is taken for a public one.
+// isLoopback reports whether only this host can connect. It takes a name other than localhost for a public one.
 func (c Config) isLoopback() bool {
 	return c.Host == "localhost" || net.ParseIP(c.Host).IsLoopback()
 }
 
-// checkStore judges how much of its store the server uses.
+// checkStore returns the check of the store's usage.
 func (c *Config) checkStore(used doctor.Usage) stats.Check {
 	limit := "three quarters of what was free on the disk when the server started"
 	if c.Bounded {

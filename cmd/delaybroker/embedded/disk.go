@@ -15,29 +15,29 @@ import (
 )
 
 const (
-	// diskPause is how often a disk that took no data is tried again.
+	// diskPause is the interval at which a failed disk is tried again.
 	diskPause = time.Second
-	// diskTrial is how many bytes the disk has to take then. A smaller amount would be used up at once.
+	// diskTrial is the number of bytes that the disk must accept then. A smaller amount would be used up at once.
 	diskTrial = 4 << 20
-	// restartPause is the least time between two restarts of the embedded server, if its disk is full again and again.
+	// restartPause is the minimum time between two restarts of the embedded server, if its disk fills up repeatedly.
 	restartPause = 10 * time.Second
 )
 
-// gaveUp is what nats-server logs when a write fails. It never tries that stream, or JetStream as a whole, again.
+// gaveUp are nats-server's log lines after a failed write. It never tries that stream, or JetStream as a whole, again.
 var gaveUp = []string{"Critical write error", "will be DISABLED", "disabling JetStream"}
 
 // disk is the state of the embedded server's directory.
 type disk struct {
 	dir    string
-	failed chan struct{} // one slot: a write failed since the server was started
+	failed chan struct{} // capacity 1: a write failed since the last start
 
 	mu  sync.Mutex // guards err
-	err error      // the first write that failed, until the server was restarted
+	err error      // the first failed write since the last start
 }
 
 func newDisk(dir string) *disk { return &disk{dir: dir, failed: make(chan struct{}, 1)} }
 
-// heard looks for a failure in a line of nats-server's log. It is called with locks of the server held.
+// heard checks a line of nats-server's log for a failed write. The server holds locks during the call.
 func (d *disk) heard(line string) {
 	for _, words := range gaveUp {
 		if !strings.Contains(line, words) {
@@ -56,7 +56,7 @@ func (d *disk) heard(line string) {
 	}
 }
 
-// check is for /readyz.
+// check returns the check for /readyz.
 func (d *disk) check() stats.Check {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -67,7 +67,7 @@ func (d *disk) check() stats.Check {
 	return stats.Check{Name: "disk", OK: true}
 }
 
-// mended forgets the failure.
+// mended clears the failure.
 func (d *disk) mended() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,8 +78,8 @@ func (d *disk) mended() {
 	}
 }
 
-// watch restarts the server when a disk that failed takes data again: without a restart, nats-server refuses to write.
-// It ends with ctx, or with the error of a restart.
+// watch restarts the server when a failed disk accepts data again: without a restart, nats-server refuses to write. It
+// returns at the end of ctx, or with the error of a restart.
 func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger) error {
 	var last time.Time
 	for {

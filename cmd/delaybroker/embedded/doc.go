@@ -2,16 +2,17 @@
 //
 //	Config ──▶ Start ──▶ Server ── URL, TLS     for the broker and other clients on this host
 //	   ▲                   │    ── Disk, Store  checks for /readyz
-//	   │                   └─ Keep ─▶ Restart   when its disk was full, and takes data again
+//	   │                   └─ Keep ─▶ Restart   after its disk was full and accepts data again
 //	ReadFile (users, accounts, TLS, limits: a configuration file of nats-server's)
 //
 // # Invariants
 //
-//   - One process has the directory: two servers on one store destroy it. The lock lasts until the process ends, in
-//     whatever way; the file stays.
-//   - A write that fails is noticed in the server's log, since nats-server reports it nowhere else. The server never
-//     writes to that stream again. So it is restarted as soon as the disk takes data.
-//   - A key that belongs to a setting, or that a single server cannot have, is refused in the file and not overruled.
+//   - One process locks the directory, because two servers on one store destroy it. The lock lasts until the process
+//     ends, in any way. The lock file stays.
+//   - nats-server reports a failed write only in its log, so the package reads the log. The server never writes to that
+//     stream again, so the package restarts it as soon as the disk accepts data.
+//   - A file may not have a key that belongs to a setting, or that a single server cannot have. Such a key is an error,
+//     and not overruled.
 //
 // The errors name the settings (DELAY_EMBEDDED_DIR and so on), since their readers do not know this package.
 package embedded

@@ -25,7 +25,7 @@ const (
 	isAlone    = "the embedded server is alone; run a nats-server of your own for that, and set NATS_URL to it"
 )
 
-// notInFile are the keys, and the sections with keys, that a file may not have, each with the reason.
+// notInFile are the forbidden keys, and the sections with them, each with the reason.
 var notInFile = map[string]string{
 	"listen": saysListen, "host": saysListen, "net": saysListen, "port": saysListen,
 	"store_dir": saysDir, "storedir": saysDir, "server_name": "its name is fixed, so that verbs know it",
@@ -37,14 +37,14 @@ var notInFile = map[string]string{
 	"debug": saysLog, "trace": saysLog,
 }
 
-// unset is what nats-server says of a variable that is not set. Its name is not repeated: it may be a password without
-// quotes.
+// unset matches nats-server's error about a variable that is not set. The error is not repeated, since the name may be
+// a password without quotes.
 var unset = regexp.MustCompile(`variable reference for '.*' on line (\d+).*`)
 
 // A File is a configuration file that was read.
 type File struct{ options *server.Options }
 
-// ReadFile reads a file. Its errors are in the words of nats-server: they name a line and a key, and no secret value.
+// ReadFile reads a file. It returns nats-server's errors, which name a line and a key, and no secret value.
 func ReadFile(path string) (f File, wrong []string) {
 	f.options = &server.Options{}
 	keys, err := conf.ParseFile(path)
@@ -70,22 +70,22 @@ func ReadFile(path string) (f File, wrong []string) {
 // HasTLS reports whether clients connect by TLS.
 func (f File) HasTLS() bool { return f.options.TLSConfig != nil }
 
-// HasBound reports whether the file says how much may be stored.
+// HasBound reports whether the file limits the storage.
 func (f File) HasBound() bool { return f.options.JetStreamMaxStore > 0 }
 
-// HasUsers reports whether the file says who may connect.
+// HasUsers reports whether the file defines users.
 func (f File) HasUsers() bool { return hasUsers(f.options) }
 
-// AsksWho reports whether the server asks every client for a user.
+// AsksWho reports whether the server requires a user from every client.
 func (f File) AsksWho() bool { return hasUsers(f.options) && f.options.NoAuthUser == "" }
 
-// AsksForCertificate reports whether clients need one.
+// AsksForCertificate reports whether clients need a certificate.
 func (f File) AsksForCertificate() bool {
 	return f.HasTLS() && f.options.TLSConfig.ClientAuth == tls.RequireAndVerifyClientCert
 }
 
-// Options are the options with which a client connects to a server with this file, beside the user. The client connects
-// to no other server: it knows the certificate, so it needs no authority, and no name in the certificate.
+// Options returns the options, except the user, for a client of a server with this file. The client connects to no
+// other server. It has the server's certificate, so it needs no authority, and no name in the certificate.
 func (f File) Options() []nats.Option {
 	if !f.HasTLS() {
 		return nil
@@ -98,7 +98,8 @@ func (f File) Options() []nats.Option {
 	return options
 }
 
-// keysOf are the keys of a file, in lower case as nats-server takes them, and those of its sections behind a dot.
+// keysOf returns the keys of a file, in lower case as nats-server takes them. A key in a section has the form
+// "section.key".
 func keysOf(section map[string]any, prefix string) map[string]bool {
 	all := make(map[string]bool)
 	for key, value := range section {
@@ -111,7 +112,7 @@ func keysOf(section map[string]any, prefix string) map[string]bool {
 	return all
 }
 
-// isOff reports whether the file turns JetStream off, in one of nats-server's ways.
+// isOff reports whether the file disables JetStream, in one of nats-server's ways.
 func isOff(keys map[string]any) bool {
 	off := regexp.MustCompile(`^(?i:false|disabled?)$`)
 	for key, value := range keys {
@@ -134,7 +135,7 @@ func isOff(keys map[string]any) bool {
 // oneLine joins the lines of an error of nats-server.
 func oneLine(err error) string { return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ") }
 
-// trustOnly is for clients of a server with one of these certificates.
+// trustOnly returns a TLS configuration for clients that accepts only these certificates.
 func trustOnly(certificates func() []tls.Certificate) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -151,7 +152,7 @@ func trustOnly(certificates func() []tls.Certificate) *tls.Config {
 	}
 }
 
-// hasUsers reports whether a file says who may connect, in one of nats-server's ways.
+// hasUsers reports whether a file defines users, in one of nats-server's ways.
 func hasUsers(o *server.Options) bool {
 	return o.Username != "" || o.Authorization != "" || len(o.Users) > 0 || len(o.Nkeys) > 0 ||
 		len(o.TrustedKeys) > 0 || len(o.TrustedOperators) > 0 || o.AuthCallout != nil

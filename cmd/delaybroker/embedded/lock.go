@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// lockFile lies in the directory of the embedded server. It stays there: removing it would let two processes hold a
-// lock on two files of one name.
+// lockFile is in the directory of the embedded server. It is never removed: otherwise two processes could hold locks on
+// two files with one name.
 const lockFile = "delaybroker.lock"
 
-// ErrLocked is returned by Start when another process holds the directory. Two servers on one store destroy it.
+// ErrLocked is returned by Start when another process has locked the directory. Two servers on one store destroy it.
 var ErrLocked = errors.New("in use by another delaybroker")
 
-// LockedBy is the process that holds the directory, or held it last. It is empty when that is not known.
+// LockedBy returns the process that holds the lock, or held it last; empty if unknown.
 func LockedBy(dir string) string {
 	text, err := os.ReadFile(filepath.Join(dir, lockFile))
 	pid := strings.TrimSpace(string(text))
@@ -25,8 +25,8 @@ func LockedBy(dir string) string {
 	return pid
 }
 
-// sign writes our pid into the lock file, for the messages of other processes. Errors are ignored, since the lock is
-// held all the same: the disk may be full.
+// sign writes our pid into the lock file, for the messages of other processes. It ignores errors: the disk may be full,
+// and the lock holds anyway.
 func sign(f *os.File) {
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)

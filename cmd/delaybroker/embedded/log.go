@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// serverLog passes nats-server's log on to ours. Its notices are logged at level debug.
+// serverLog forwards nats-server's log to ours. It logs notices at level debug.
 type serverLog struct {
 	log  *slog.Logger
 	disk *disk
@@ -20,14 +20,14 @@ func (l *serverLog) Warnf(format string, v ...any)   { l.log.Warn(fmt.Sprintf(fo
 func (l *serverLog) Debugf(string, ...any)           {}
 func (l *serverLog) Tracef(string, ...any)           {}
 
-// Errorf also looks for write errors, which the server reports nowhere else.
+// Errorf also detects write errors, which the server reports nowhere else.
 func (l *serverLog) Errorf(format string, v ...any) {
 	line := fmt.Sprintf(format, v...)
 	l.log.Error(line)
 	l.disk.heard(line)
 }
 
-// Fatalf is called when the server gives up. It does not end the process, and Start does not return the error.
+// Fatalf is called when the server gives up. The process does not end, and Start does not return the error.
 func (l *serverLog) Fatalf(format string, v ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,7 +36,7 @@ func (l *serverLog) Fatalf(format string, v ...any) {
 	}
 }
 
-// fatal is the first error that the server gave up on.
+// fatal returns the first fatal error.
 func (l *serverLog) fatal() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

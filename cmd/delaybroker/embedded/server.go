@@ -21,10 +21,10 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// acceptTimeout is how long the server may take to accept connections once its streams are recovered.
+// acceptTimeout is the timeout for the server to accept connections after its streams are recovered.
 const acceptTimeout = 10 * time.Second
 
-// stopTimeout is how long the server may take to stop. A server whose disk was full may never stop: nats-server 2.15.2
+// stopTimeout is the timeout for the server to stop. A server whose disk was full may never stop: nats-server 2.15.2
 // waits for itself when it purges a stream whose last block it cannot write.
 const stopTimeout = 15 * time.Second
 
@@ -37,7 +37,7 @@ type Server struct {
 	log    *slog.Logger
 	disk   *disk
 	unlock func()
-	// Both are replaced by the goroutine of Keep.
+	// The goroutine of Keep replaces both.
 	server       atomic.Pointer[server.Server]
 	certificates atomic.Pointer[[]tls.Certificate] // the server's
 
@@ -45,8 +45,8 @@ type Server struct {
 	release context.CancelFunc // ends it
 }
 
-// Start returns when the server accepts connections, which on a large store takes a while. On a full disk it starts no
-// server: nats-server would get stuck at the first purge. It is the caller who stops the server.
+// Start returns when the server accepts connections, which takes a while on a large store. On a full disk it starts no
+// server: nats-server would get stuck at the first purge. The caller must stop the server.
 func Start(c Config, log *slog.Logger) (*Server, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the directory DELAY_EMBEDDED_DIR: %w", err)
@@ -77,8 +77,8 @@ func Start(c Config, log *slog.Logger) (*Server, error) {
 	return e, nil
 }
 
-// Keep restarts the server when its disk was full and takes data again, until Stop. It calls fail when that is
-// impossible.
+// Keep restarts the server after its disk was full and accepts data again, until Stop. It calls fail if a restart
+// fails.
 func (e *Server) Keep(fail func(error)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.release = cancel
@@ -89,7 +89,7 @@ func (e *Server) Keep(fail func(error)) {
 	})
 }
 
-// Restart stops it and starts it again. It keeps the port, which clients know.
+// Restart stops and starts the server. It keeps the port, which clients use.
 func (e *Server) Restart() error {
 	old := e.server.Load()
 	e.config.Port = old.Addr().(*net.TCPAddr).Port
@@ -99,7 +99,7 @@ func (e *Server) Restart() error {
 	return e.start()
 }
 
-// stop stops a server, or returns errStuck. A server that is stuck ends with the process.
+// stop stops a server, or returns errStuck. A stuck server ends with the process.
 func stop(s *server.Server) error {
 	stopped := make(chan struct{})
 	go func() {
@@ -115,8 +115,8 @@ func stop(s *server.Server) error {
 	}
 }
 
-// start reads the file again, because nats-server changes the options that it is given. A certificate in the file may
-// have been replaced.
+// start reads the file again, because nats-server changes the options that it receives. A certificate in the file may
+// be new.
 func (e *Server) start() error {
 	if err := e.config.checkPort(); err != nil {
 		return err
@@ -161,8 +161,8 @@ func (c Config) start(options *server.Options, log *slog.Logger, d *disk) (*serv
 	return s, nil
 }
 
-// checkPort finds the commonest mistake, a port in use, before the streams are recovered. The server itself reports it
-// only in its log.
+// checkPort detects the commonest mistake, a port in use, before the streams are recovered. The server itself reports
+// it only in its log.
 func (c Config) checkPort() error {
 	address := net.JoinHostPort(c.Host, strconv.Itoa(c.Port))
 	l, err := net.Listen("tcp", address)
@@ -176,9 +176,9 @@ func (c Config) checkPort() error {
 	return l.Close()
 }
 
-// TLS are the options with which a client connects to a server with TLS. The client connects to no other server, also
-// after a restart with another certificate. Connect over TCP: nats-server's in-process connections are slower, and wait
-// for each other where a user is refused.
+// TLS returns the options for a client of a server with TLS. The client connects to no other server, even after a
+// restart with another certificate. Connect over TCP: nats-server's in-process connections are slower, and wait for
+// each other when a user is refused.
 func (e *Server) TLS() []nats.Option {
 	if !e.config.TLS {
 		return nil
@@ -186,10 +186,10 @@ func (e *Server) TLS() []nats.Option {
 	return []nats.Option{nats.Secure(trustOnly(func() []tls.Certificate { return *e.certificates.Load() }))}
 }
 
-// Disk is a check for /readyz: whether the disk takes data.
+// Disk returns a check for /readyz: the disk accepts data.
 func (e *Server) Disk() stats.Check { return e.disk.check() }
 
-// URL is the address of the server for clients on this host.
+// URL returns the address of the server for clients on this host.
 func (e *Server) URL() string {
 	host := e.config.Host
 	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
@@ -199,26 +199,26 @@ func (e *Server) URL() string {
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// Store is a check for /readyz: how full the server's store is. At its limit the server refuses to store anything, and
-// nothing is accepted or moved, although the disk has room.
+// Store returns a check for /readyz: the usage of the server's store. At its limit the server refuses to store
+// anything, and no message is accepted or moved, although the disk has room.
 func (e *Server) Store() stats.Check {
-	if !e.disk.check().OK { // the server may be stuck, and would not answer
+	if !e.disk.check().OK { // the server may be stuck and not answer
 		return stats.Check{Name: "store", OK: true, Detail: "not known"}
 	}
 	info, err := e.server.Load().Jsz(&server.JSzOptions{})
 	if err != nil || info.Disabled || info.Config.MaxStore <= 0 {
-		return stats.Check{Name: "store", OK: true, Detail: "not known"} // why is said elsewhere
+		return stats.Check{Name: "store", OK: true, Detail: "not known"} // another check reports the reason
 	}
 	return e.config.checkStore(doctor.Usage{Bytes: info.Store, Limit: info.Config.MaxStore})
 }
 
-// Stop returns when everything is on disk and the directory is free, or after stopTimeout.
+// Stop returns when all data is on disk and the directory is unlocked, or after stopTimeout.
 func (e *Server) Stop() {
 	e.release()
 	e.running.Wait()
 	if err := stop(e.server.Load()); err != nil {
 		e.log.Error("the embedded server is left as it is, and ends with the process", "err", err)
-		return // it may still write: the directory is locked until then
+		return // it may still write: the directory stays locked
 	}
 	e.unlock()
 }

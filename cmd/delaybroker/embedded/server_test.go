@@ -101,10 +101,10 @@ func TestDirNotWritable(t *testing.T) {
 	}
 }
 
-// What nats-server cannot start with is only a line in its log.
+// If nats-server cannot start, the reason is only in its log.
 func TestGivesUp(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "jetstream"), nil, 0o600); err != nil { // where it wants a directory
+	if err := os.WriteFile(filepath.Join(dir, "jetstream"), nil, 0o600); err != nil { // in place of a directory
 		t.Fatal(err)
 	}
 	_, err := Start(Config{Host: "127.0.0.1", Dir: dir, Sync: time.Second}, quiet)
@@ -115,7 +115,7 @@ func TestGivesUp(t *testing.T) {
 
 func TestStartStop(t *testing.T) {
 	var log bytes.Buffer
-	c := Config{Dir: t.TempDir(), Sync: time.Second, Open: true} // on every interface
+	c := Config{Dir: t.TempDir(), Sync: time.Second, Open: true} // on all interfaces
 	s, err := Start(c, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestServerLog(t *testing.T) {
 	}
 }
 
-// An embedded server whose store is full is not ready, and says what to do. Before that, it says how much room is left.
+// An embedded server with a full store is not ready, and its check has the remedy. Before, the check has the room left.
 func TestStoreBound(t *testing.T) {
 	c := Config{Host: "127.0.0.1", Dir: t.TempDir(), Sync: time.Second}
 	s, err := Start(c, quiet)

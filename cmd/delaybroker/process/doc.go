@@ -1,4 +1,4 @@
-// Package process runs the broker's process. It starts the parts that a broker needs. Steps that may be refused come
-// first, before anything is changed. It ends at the first failure or signal, and stops the parts in the reverse order.
-// See [Process.Run] for the picture.
+// Package process runs the broker's process. A [Process] starts the parts that a broker needs. It begins with the steps
+// that can be refused, before it changes anything. It ends at the first failure or signal, and stops the parts in the
+// reverse order. [Process.Run] has the picture.
 package process

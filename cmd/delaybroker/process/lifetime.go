@@ -13,15 +13,15 @@ import (
 // Signals within oneSignal of each other count as one: timeout(1) and others send it to the process and to its group.
 const oneSignal = 250 * time.Millisecond
 
-// lifetime is the time from the start to the end of everything that a broker's process runs. A signal ends it, or the
-// first failure.
+// lifetime is the time from the start to the end of all parts of a broker's process. A signal ends it, or the first
+// failure.
 type lifetime struct {
 	ctx      context.Context
 	fail     context.CancelCauseFunc // ends ctx with a cause
 	running  sync.WaitGroup          // goroutines that end when ctx does
 	signals  context.Context         // ended by a signal, or with the parent
 	uncatch  func()                  // ends the catching of signals
-	finished chan struct{}           // closed when all is stopped but running
+	finished chan struct{}           // closed when all but running has stopped
 }
 
 // begin catches signals until end.
@@ -49,7 +49,7 @@ func (l *lifetime) endSignals() {
 	}
 }
 
-// failure is the error that ended ctx. It is nil after a signal, and if the caller wanted a stop.
+// failure returns the error that ended ctx. It is nil after a signal, or if the caller requested the stop.
 func (l *lifetime) failure() error {
 	if cause := context.Cause(l.ctx); cause != context.Cause(l.signals) {
 		return cause

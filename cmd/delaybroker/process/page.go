@@ -19,17 +19,17 @@ import (
 	"delaybroker/cmd/delaybroker/settings"
 )
 
-// pageConnect is how long a connection of the page may take.
+// pageConnect is the connect timeout of the page's connections.
 const pageConnect = 2 * time.Second
 
-// show answers with the probes and the page.
+// show serves the probes and the page.
 func (l *lifetime) show(web *http.Server, source web.Source, shown *page.Page) {
 	source.Page = shown
 	web.Handler = source.Handler()
 	l.running.Go(func() { shown.Run(l.ctx) })
 }
 
-// page makes the page. Its connections are opened when somebody looks.
+// page makes the page. It opens its connections when there are viewers.
 func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) *page.Page {
 	c := p.Config.Broker
 	return page.New(page.Config{
@@ -45,7 +45,7 @@ func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) 
 	})
 }
 
-// opener opens inspectors, on connections of their own, as the page's user.
+// opener returns a function that opens inspectors, on connections of their own, as the page's user.
 func (p Process) opener(dialer links.Dialer, what string) func(context.Context) (*inspect.Inspector, error) {
 	c, access := p.Config.Broker, dialer.For("page")
 	return func(context.Context) (*inspect.Inspector, error) {

@@ -27,14 +27,14 @@ import (
 	"delaybroker/cmd/delaybroker/settings"
 )
 
-// A Process serves: it is a broker, its connections, its probes and, without an external server, a NATS server.
+// A Process runs a broker, its connections, its probes and, without an external server, a NATS server.
 type Process struct {
 	Config settings.Config
 	Log    *slog.Logger
 
 	Version, Revision, GoVersion string // of this program, for the probes and the log
 
-	spans func() (sent, dropped uint64) // nil while no spans are made
+	spans func() (sent, dropped uint64) // nil without tracing
 }
 
 // Run starts the parts in the picture, from the bottom up, and stops them from the top down.
@@ -53,10 +53,10 @@ type Process struct {
 // Any failure ends ctx with its cause; then everything stops as it would for a signal. The order of a stop, which is
 // that of the defers below, reversed:
 //
-//  1. /readyz says 503, so that no supervisor counts on us
+//  1. /readyz returns 503, so that no supervisor counts on us
 //  2. the broker drains, at most DELAY_SHUTDOWN_GRACE
 //  3. the connections close
-//  4. HTTP stops: until here /healthz tells a supervisor that a slow drain is no hang
+//  4. HTTP stops: until here /healthz shows a supervisor that a slow drain is no hang
 //  5. the embedded server stops, after it has written everything to disk
 //  6. the last spans are sent, for a second at most
 func (p Process) Run(parent context.Context) (err error) {
@@ -65,7 +65,7 @@ func (p Process) Run(parent context.Context) (err error) {
 	defer func() { life.end(err) }()
 	ctx := life.ctx
 
-	// The port comes first: a broker that cannot be probed should not have touched anything.
+	// The port comes first: a broker that cannot be probed must not change anything.
 	listener, err := listen(p.Config.HTTPAddr)
 	if err != nil {
 		return p.another(ctx, err)
@@ -122,7 +122,7 @@ func (p Process) Run(parent context.Context) (err error) {
 	})
 }
 
-// engine completes the configuration of the broker. The history is kept for the page; without a page there is none.
+// engine completes the configuration of the broker. The history is recorded for the page; without a page there is none.
 func (p *Process) engine(page bool) broker.Config {
 	p.Config.Broker.Log, p.Config.Broker.Place, p.Config.Broker.Version = p.Log, p.place(), p.Version
 	if page {
@@ -147,8 +147,8 @@ func (l *lifetime) run(b *broker.Broker, announce func()) error {
 	return errors.Join(l.failure(), err)
 }
 
-// notAccepted explains that the embedded server refuses the broker's user or certificate: a server elsewhere is tried
-// again instead.
+// notAccepted explains that the embedded server refuses the broker's user or certificate. For an external server, the
+// broker retries instead.
 func (p Process) notAccepted(err error) error {
 	if !errors.Is(err, nats.ErrAuthorization) && !links.RefusesCertificate(err) {
 		return err
@@ -157,7 +157,8 @@ func (p Process) notAccepted(err error) error {
 		settings.ErrConfig, p.Config.Access.Explain(err))
 }
 
-// announce logs that the broker is ready, with what an acknowledgement means, and stores that meaning for the probes.
+// announce logs that the broker is ready, with the guarantee of an acknowledgement, and stores that guarantee for the
+// probes.
 func (p Process) announce(
 	ctx context.Context, b *broker.Broker, control *nats.Conn, probes string, durability *atomic.Pointer[string],
 ) {
@@ -173,7 +174,7 @@ func (p Process) announce(
 	}
 }
 
-// howToProvision says what to do about streams that are missing.
+// howToProvision returns the advice about missing streams.
 func howToProvision(err error) string {
 	if errors.Is(err, streams.ErrForbidden) {
 		return "grant the broker's user that right for each of them, or run delaybroker provision as a user who has it"
@@ -193,7 +194,7 @@ func listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// another explains that a port is in use, if it is another delaybroker that uses it.
+// another explains that another delaybroker uses the port, if one does.
 func (p Process) another(ctx context.Context, err error) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
@@ -210,7 +211,7 @@ func (p Process) another(ctx context.Context, err error) error {
 	return fmt.Errorf("a delaybroker already runs here (%s); for another one, %w", who, err)
 }
 
-// addressOf is the address of the probes, with the port that the system chose where the setting is 0.
+// addressOf returns the address of the probes, with the port that the system chose if the setting is 0.
 func addressOf(l net.Listener) string {
 	if l == nil {
 		return "off"
@@ -218,7 +219,7 @@ func addressOf(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// durability reads the configuration of the streams. Streams that cannot be read are left out.
+// durability reads the configuration of the streams. It leaves out streams that it cannot read.
 func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats.Conn) doctor.Durability {
 	ctx, cancel := context.WithTimeout(ctx, inspect.Timeout)
 	defer cancel()
@@ -232,10 +233,10 @@ func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats
 	}
 }
 
-// place identifies where this broker runs. After a crash, a broker at the same place takes over its own lanes at once.
-// Two brokers cannot be at one place: the directory of the embedded server is locked, and an address of a host has one
-// listener. Only containers that share a host name, and not its network, can have the same; then the younger one goes
-// on without a place. In Kubernetes, the host name is the name of the pod.
+// place identifies the location where this broker runs. After a crash, a broker at the same place takes over its own
+// lanes at once. Two brokers cannot be at one place: the directory of the embedded server is locked, and an address of
+// a host has one listener. Only containers that share a host name, but not its network, can have the same place; then
+// the younger one continues without a place. In Kubernetes, the host name is the name of the pod.
 //
 // With HTTP off, or on a port that the system chooses, there is no place.
 func (p Process) place() config.Place {

@@ -9,7 +9,7 @@ import (
 )
 
 // trace sends a span of each message to the OpenTelemetry collector that the environment names. The returned function
-// ends this, after it has waited for the last spans. Without a collector, trace does nothing.
+// stops this, after it has waited for the last spans. Without a collector, trace does nothing.
 func (p *Process) trace() (stop func()) {
 	none := func() {}
 	asked, err := trace.Asked(os.Getenv)

@@ -11,10 +11,10 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// mostTries is how often a schedule is looked at that somebody else changes all the time.
+// mostTries is the maximum number of attempts at a schedule that others change at the same time.
 const mostTries = 5
 
-// Timers are where schedules stand: *store.Timers, or who asks them with patience.
+// Timers is the store of the schedules: *store.Timers, or a wrapper that retries.
 type Timers interface {
 	Read(ctx context.Context, key, target string) (timer.State, error)
 	Do(ctx context.Context, w store.Change) (store.Answer, error)
@@ -22,30 +22,30 @@ type Timers interface {
 	Now(ctx context.Context) (time.Time, error) // by the clock of the stream's leader
 }
 
-// Apply brings schedules to what a file says of them.
+// Apply changes the schedules of a set to those of a file.
 type Apply struct {
 	File   File
 	Timers Timers
 	Policy message.Policy
-	Adopt  bool // take over what the set has not made
-	DryRun bool // only look
+	Adopt  bool // take over schedules of other owners
+	DryRun bool // change nothing
 	Keep   bool // remove nothing
-	Empty  bool // a file without schedules is meant, and removes all of the set
+	Empty  bool // allow a file without schedules, which removes the whole set
 }
 
-// A Result is what came of a step.
+// A Result is the result of a step.
 type Result struct {
 	Step
-	Outcome timer.Outcome // empty where nothing was asked for
-	Err     error         // it was not done
+	Outcome timer.Outcome // empty if no change was requested
+	Err     error         // of a step that failed
 }
 
-// place is where a schedule stands.
+// place is the key of a schedule.
 type place struct{ name, target string }
 
-// Run looks at all schedules of the file, and at those of its set that are not in it, and does what is to be done, one
-// after the other. What fails does not stop the rest. An error says that nothing was done; it is ErrEmpty, or what kept
-// us from looking.
+// Run plans and executes one step for each schedule of the file, and for those of its set that are not in it, one after
+// the other. After a failed step it continues. If it returns an error, it has changed nothing: the error is ErrEmpty,
+// or the reason why it could not list the set.
 func (a Apply) Run(ctx context.Context, report func(Result)) error {
 	stale, err := a.stale(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (a Apply) Run(ctx context.Context, report func(Result)) error {
 			return a.File.Plan(s, stands, a.Policy, now, a.Adopt)
 		}))
 	}
-	// Removed at the end: a schedule with another target is added before the one with the old target goes.
+	// Removed at the end: a schedule with a new target is added before the one with the old target is removed.
 	for _, p := range stale {
 		report(a.one(ctx, p.name, p.target, func(stands timer.State, _ time.Time) Step {
 			return a.File.Removal(stands, p.name, p.target)
@@ -68,7 +68,7 @@ func (a Apply) Run(ctx context.Context, report func(Result)) error {
 	return nil
 }
 
-// stale finds what is of the set and not in the file.
+// stale returns the schedules of the set that are not in the file.
 func (a Apply) stale(ctx context.Context) (all []place, err error) {
 	if a.Keep {
 		return nil, nil
@@ -89,8 +89,8 @@ func (a Apply) stale(ctx context.Context) (all []place, err error) {
 	return all, nil
 }
 
-// one looks at a schedule, decides and does it. Each publish expects what was seen: where somebody was faster, or a
-// round has fired, it looks again.
+// one reads a schedule, plans its step and executes it. The publish expects the entry that was read. If somebody
+// changed it meanwhile, or a round fired, one tries again.
 func (a Apply) one(
 	ctx context.Context, name, target string, plan func(stands timer.State, now time.Time) Step,
 ) (r Result) {
@@ -121,7 +121,7 @@ func (a Apply) one(
 
 func (p Step) acts() bool { return p.What == Add || p.What == Change || p.What == Remove }
 
-// Good reports whether the schedule is as the file has it, or would be by what a dry run plans.
+// Good reports whether the schedule is as in the file, or would be after the plan of a dry run.
 func (r Result) Good() bool {
 	return r.Err == nil && r.What != Leave && (r.Outcome == "" || r.Outcome == timer.Pending ||
 		r.Outcome == timer.Cancelled || r.Outcome == timer.Fired || r.What == Remove && r.Outcome == timer.NotFound)

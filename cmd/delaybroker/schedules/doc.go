@@ -1,33 +1,33 @@
-// Package schedules keeps recurring timers as a file says: it reads the file, finds what differs from what stands in
-// the stream, and does what is to be done about it.
+// Package schedules applies a file of recurring timers. It reads the file, finds the differences to the entries in the
+// stream of the timers, and changes these entries.
 //
-//	Read     a File, or all that is wrong with it
-//	Plan     what is to be done about one schedule, by what stands there: pure
-//	Removal  likewise, about one that is not in the file any more
-//	Apply    looks, plans and acts, for all of them
+//	Read     returns a File, or all its problems
+//	Plan     decides about one schedule of the file, by its entry: pure
+//	Removal  decides about one schedule that is not in the file any more: pure
+//	Apply    reads, plans and changes, for all schedules
 //
-// # Whose a schedule is
+// # Ownership of a schedule
 //
-// A file has a name for its set. It travels as Delay-Owner in the entries of all that the file makes, and stays there
-// from round to round. Only what has that mark is changed or removed. What somebody else made under the same name is
-// left, and told; --adopt takes it over.
+// A file names its set. All entries of the file have the set in Delay-Owner, from round to round. Apply changes and
+// removes only schedules of the set. It leaves a schedule of another owner with the same name alone, and reports it.
+// With --adopt it takes the schedule over.
 //
-// # Again and again
+// # Repeated application
 //
-// Applying a file a second time does nothing. So all that a file says is absolute: a first time, and not a delay; a
-// last time, and no number of rounds, of which nobody knows how many have been once the series is over.
+// Applying a file a second time does nothing. So all values in a file are absolute: a first time and not a delay, a
+// last time and not a number of rounds. After the end of a series, the number of its past rounds is unknown.
 //
-// A change keeps in step: what keeps its interval keeps its phase. If it began anew, a schedule of fifteen minutes that
-// is deployed every ten would never fire. A change is a new series, as by hand: its rounds count from 1 again.
+// A change that keeps the interval keeps the phase. If it began a new phase, a schedule of fifteen minutes that is
+// deployed every ten would never fire. A change is a new series, as by hand: its rounds count from 1 again.
 //
-// # Several at once
+// # Concurrent runs
 //
-// Each publish expects the sequence that was looked at, so of two runs, or of a run and a firing, one is refused. It
-// looks again, and mostly finds nothing left to do. Runs with different files of one set are not told from one that was
-// edited in between: the later one wins, line by line.
+// Each publish expects the sequence that was read. So if two runs conflict, or a run and a firing, the server refuses
+// one. That run reads again, and mostly finds nothing left to do. Apply cannot distinguish runs with different files of
+// one set from runs with one edited file: the later one wins, line by line.
 //
-// # What was tried and rejected
+// # Tried and rejected
 //
-// A digest of the definition in the mark, instead of comparing: it says that nothing has changed although somebody has
-// changed the time table by hand.
+// A digest of the definition in the entry, instead of a comparison: it does not show that somebody has changed the
+// schedule by hand.
 package schedules

@@ -16,17 +16,17 @@ import (
 	"delaybroker/cmd/delaybroker/spelling"
 )
 
-// MostBytes is the largest file.
+// MostBytes is the maximum size of a file.
 const MostBytes = 4 << 20
 
-// A File is the schedules that somebody keeps in a file.
+// A File is the schedules of one file.
 type File struct {
-	Set       string     // who made them: the mark by which they are known again
-	Schedules []Schedule // in the order of the file; no name comes twice
+	Set       string     // the owner of its schedules, in Delay-Owner
+	Schedules []Schedule // in the order of the file; names are unique
 }
 
-// Read reads a file, and finds all that is wrong with it: the error has a line for each problem, and wraps ErrFile. The
-// name is for those lines.
+// Read parses a file and returns all its problems: the error has a line for each problem, and wraps ErrFile. The name
+// is used in these lines.
 func Read(name string, text []byte, policy message.Policy, now time.Time) (File, error) {
 	r := reader{name: name, policy: policy, now: now}
 	f := r.file(text)
@@ -36,7 +36,7 @@ func Read(name string, text []byte, policy message.Policy, now time.Time) (File,
 	return f, nil
 }
 
-// reader notes what is wrong, and reads on.
+// reader collects problems and continues.
 type reader struct {
 	name     string
 	policy   message.Policy
@@ -92,10 +92,10 @@ func (r *reader) schedules(n *yaml.Node) (all []Schedule) {
 	return all
 }
 
-// pair is a key of a mapping, and its value.
+// pair is a key of a mapping with its value.
 type pair struct{ key, value *yaml.Node }
 
-// pairs are those of a mapping. The library compares no keys where it makes nodes.
+// pairs returns the pairs of a mapping and checks for duplicate keys, since the library does not do that for nodes.
 func (r *reader) pairs(n *yaml.Node, what string) (all []pair) {
 	n = resolved(n)
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
@@ -118,7 +118,7 @@ func (r *reader) pairs(n *yaml.Node, what string) (all []pair) {
 	return all
 }
 
-// fields are the values of a mapping whose keys are known.
+// fields returns the values of a mapping, by key. Other keys than the known ones are problems.
 func (r *reader) fields(n *yaml.Node, what string, known []string) (all map[string]*yaml.Node, ok bool) {
 	if resolved(n).Kind != yaml.MappingNode {
 		r.refuse(n.Line, "%s: want keys and values: %s", what, strings.Join(known, ", "))
@@ -142,14 +142,14 @@ func (r *reader) fields(n *yaml.Node, what string, known []string) (all map[stri
 	return all, true
 }
 
-// reasons are for keys that somebody may well expect.
+// reasons are explanations for unknown keys that a user may well expect.
 var reasons = map[string]string{
 	"rounds": "rounds is for schedules add: a file is applied again and again, and nobody can tell how many rounds " +
 		"there have been; say last, until when",
 	"<<": "keys are not merged: write them out",
 }
 
-// text is that of a scalar, as it is written; empty for none.
+// text returns the text of a scalar as written; empty for none.
 func (r *reader) text(n *yaml.Node) (text string) {
 	if n == nil {
 		return ""
@@ -164,7 +164,7 @@ func (r *reader) text(n *yaml.Node) (text string) {
 	return text
 }
 
-// resolved is what an alias stands for.
+// resolved returns the node that an alias refers to.
 func resolved(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias

@@ -44,7 +44,7 @@ schedules:
     body: !!binary AAEC/w==
 `
 
-// TestReadFile: what a file may say, and what becomes of it.
+// TestReadFile: every valid part of a file, with its result.
 func TestReadFile(t *testing.T) {
 	f, err := read(t, example)
 	if err != nil {
@@ -77,9 +77,9 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// TestReadFileProblems: what is wrong is told all at once, with its line and what to do.
+// TestReadFileProblems: all problems are reported at once, each with its line and a remedy.
 func TestReadFileProblems(t *testing.T) {
-	for _, tt := range [][]string{ // the file, and what is told
+	for _, tt := range [][]string{ // the file, and its problems
 		{"", "s.yaml:1", "nothing in it"},
 		{"set: [", "s.yaml", "yaml"},
 		{"set: a\nschedules: {}\n---\nx: 1", "a second document"},
@@ -128,7 +128,7 @@ func TestReadFileProblems(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever a file holds, it is read or refused.
+// FuzzRead: any input is read or refused.
 func FuzzRead(f *testing.F) {
 	f.Add(example)
 	f.Add("a: &a [*a]")

@@ -12,25 +12,25 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// A Schedule is one of a file.
+// A Schedule is one schedule of a file.
 type Schedule struct {
 	Name, Target string
-	First, Last  time.Time      // zero where the file says nothing
-	Header       message.Header // the rest, as a broker reads it
+	First, Last  time.Time      // zero if the file has none
+	Header       message.Header // the other headers, as a broker reads them
 	Body         []byte
 	Line         int
 }
 
-// keys are those of a schedule, in the order in which people write them.
+// keys are the keys of a schedule, in the usual order.
 var keys = []string{"every", "cron", "tz", "target", "first", "last", "missed", "jitter", "headers", "body"}
 
-// words are the keys that become a header each.
+// words are the keys that become one header each.
 var words = map[string]string{
 	"every": message.HeaderEvery, "cron": message.HeaderCron, "tz": message.HeaderZone,
 	"missed": message.HeaderMissed, "jitter": message.HeaderJitter,
 }
 
-// options are the headers below Delay- that a schedule may have as any message.
+// options are the Delay- headers that a schedule may have, like any message.
 var options = []string{
 	message.HeaderExpires, message.HeaderDeliver, message.HeaderTTL, message.HeaderMaxAttempts,
 }
@@ -63,7 +63,7 @@ func (r *reader) schedule(key, value *yaml.Node) (s Schedule, ok bool) {
 	return s, len(r.problems) == before
 }
 
-// moment reads a time; zero for none.
+// moment parses a time; zero for none.
 func (r *reader) moment(what string, n *yaml.Node) time.Time {
 	text := r.text(n)
 	if text == "" {
@@ -77,7 +77,7 @@ func (r *reader) moment(what string, n *yaml.Node) time.Time {
 	return t
 }
 
-// headers reads those of the user, and the options that every message may have.
+// headers parses the user's headers, and the options that every message may have.
 func (r *reader) headers(s *Schedule, n *yaml.Node) {
 	if n == nil {
 		return
@@ -102,7 +102,7 @@ func (r *reader) headers(s *Schedule, n *yaml.Node) {
 	}
 }
 
-// judge finds what a broker would not understand. A schedule whose last round has been is none of it.
+// judge adds the problems that a broker would find. A past last round is not one of them.
 func (r *reader) judge(s Schedule) {
 	s.Last = time.Time{}
 	in := s.incoming(r.policy, "judge", r.now)
@@ -115,7 +115,7 @@ func (r *reader) judge(s Schedule) {
 	}
 }
 
-// header sets a schedule, as one of a set. First is when its first round is wanted; zero leaves that open.
+// header returns the headers that set a schedule of a set. First is the time of its first round, or zero for any.
 func (s Schedule) header(set string, first time.Time) message.Header {
 	h := maps.Clone(s.Header)
 	h[message.HeaderOwner] = []string{set}
@@ -127,7 +127,7 @@ func (s Schedule) header(set string, first time.Time) message.Header {
 	return h
 }
 
-// incoming is what a broker would read, if it were set now.
+// incoming returns the message that a broker would read if the schedule were set now.
 func (s Schedule) incoming(policy message.Policy, set string, now time.Time) message.Incoming {
 	return message.Incoming{
 		Stream: policy.Names.TimersStream(), Sequence: 1, At: now, Subject: policy.Names.Timer(s.Name, s.Target),
@@ -135,7 +135,7 @@ func (s Schedule) incoming(policy message.Policy, set string, now time.Time) mes
 	}
 }
 
-// request is what a broker reads of a schedule that was judged.
+// request returns the broker's view of a schedule that judge has accepted.
 func (s Schedule) request(set string, policy message.Policy, now time.Time) entry.Pending {
 	s.Last = time.Time{}
 	return entry.Parse(policy, s.incoming(policy, set, now)).Pending

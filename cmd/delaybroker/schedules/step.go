@@ -15,27 +15,27 @@ import (
 	"delaybroker/levels"
 )
 
-// What is to be done about a schedule.
+// What is the kind of a step.
 type What string
 
-// What is to be done.
+// The kinds.
 const (
 	Same   What = "same"   // nothing
-	Over   What = "over"   // nothing: its last round has been
-	Add    What = "add"    // there is none
-	Change What = "change" // it differs
-	Remove What = "remove" // it is one of the set, and not in the file any more
-	Leave  What = "leave"  // nothing, although it is not as the file has it: Why says what stands in the way
+	Over   What = "over"   // nothing: its last round is over
+	Add    What = "add"    // it does not exist
+	Change What = "change" // its entry differs from the file
+	Remove What = "remove" // it is in the set, but not in the file any more
+	Leave  What = "leave"  // nothing, although its entry differs from the file: Why is the reason
 )
 
-// A Difference is one between a schedule as it is and as the file has it.
+// A Difference is one difference between a schedule's entry and the file.
 type Difference struct {
 	In   string `json:"in"`
 	Was  string `json:"was"`
 	Will string `json:"will"`
 }
 
-// A Step is what is to be done about one schedule.
+// A Step is the decision about one schedule.
 type Step struct {
 	What        What         `json:"what"`
 	Name        string       `json:"name"`
@@ -44,11 +44,10 @@ type Step struct {
 	Differences []Difference `json:"differences,omitempty"`
 	Why         string       `json:"why,omitempty"`
 
-	wish store.Change // that does it
+	wish store.Change // the change to request
 }
 
-// Plan decides about a schedule of the file, by what stands there. With adopt, one that somebody else made becomes one
-// of the set.
+// Plan decides about a schedule of the file, by its entry. With adopt, the set takes over a schedule of another owner.
 func (f File) Plan(s Schedule, stands timer.State, policy message.Policy, now time.Time, adopt bool) Step {
 	step := Step{Name: s.Name, Target: s.Target}
 	want := s.request(f.Set, policy, now)
@@ -84,11 +83,11 @@ func (f File) Plan(s Schedule, stands timer.State, policy message.Policy, now ti
 	return step.set(f.Set, s, stands, phase(want, stands, s, now))
 }
 
-// Removal decides about one of the set that is not in the file any more.
+// Removal decides about a schedule of the set that is not in the file any more.
 func (f File) Removal(stands timer.State, name, target string) Step {
 	step := Step{What: Remove, Name: name, Target: target}
 	held := store.RecurringOf(stands.Entry)
-	if held == nil || held.Set != f.Set { // somebody was faster
+	if held == nil || held.Set != f.Set { // somebody changed it meanwhile
 		step.What = Same
 		return step
 	}
@@ -111,7 +110,7 @@ func (p Step) leave(why string) Step {
 	return p
 }
 
-// set makes the wish that sets a schedule in place of what stands there.
+// set adds the change that sets a schedule in place of its entry.
 func (p Step) set(owner string, s Schedule, stands timer.State, first time.Time) Step {
 	p.wish = store.Change{
 		Request: timer.Request{Verb: timer.Set, Conditional: true, Generation: stands.Sequence},
@@ -120,8 +119,8 @@ func (p Step) set(owner string, s Schedule, stands timer.State, first time.Time)
 	return p
 }
 
-// phase is the first time of a schedule in place of one that stands there. What keeps its interval keeps in step: if it
-// began anew, one that is changed more often than it fires would never fire.
+// phase returns the first time of a schedule that replaces an entry. If the interval stays, the phase stays: with a new
+// phase, a schedule that is changed more often than it fires would never fire.
 func phase(want entry.Pending, stands timer.State, s Schedule, now time.Time) time.Time {
 	r := stands.Entry.Pending
 	switch {
@@ -131,12 +130,12 @@ func phase(want entry.Pending, stands timer.State, s Schedule, now time.Time) ti
 		return r.Recurs.First
 	case want.Recurs.Table.Cron != "" && want.Recurs.Table.Cron == r.Recurs.Table.Cron &&
 		want.Recurs.Table.Zone == r.Recurs.Table.Zone && !r.Recurs.Planned.After(now) && r.Due.After(now):
-		return r.Due // its time has come, and it waits for its jitter
+		return r.Due // it is due, and waits for its jitter
 	}
 	return time.Time{}
 }
 
-// differences are those between what the file wants and what stands there.
+// differences returns the differences between the file and the entry.
 func differences(want entry.Pending, stands timer.State, s Schedule, now time.Time) (all []Difference) {
 	have := stands.Entry.Pending
 	note := func(in, was, will string) {
@@ -168,8 +167,8 @@ func differences(want entry.Pending, stands timer.State, s Schedule, now time.Ti
 	return all
 }
 
-// inStep reports whether a schedule that stands there has the first time that the file asks for. One that is past only
-// counts as the phase of an interval.
+// inStep reports whether the entry has the first time of the file. A past first time counts only as the phase of an
+// interval.
 func inStep(want, have entry.Pending, s Schedule, now time.Time) bool {
 	every, first := want.Recurs.Table.Every, have.Recurs.First
 	switch {
@@ -183,7 +182,7 @@ func inStep(want, have entry.Pending, s Schedule, now time.Time) bool {
 	return true
 }
 
-// moment is a time as a header has it; empty for none.
+// moment returns a time as in a header; empty for none.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -191,7 +190,7 @@ func moment(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// after is how long after a round's due time it is of use.
+// after returns the time from a round's due time until it expires.
 func after(r entry.Pending) string {
 	if r.Expires.IsZero() {
 		return ""

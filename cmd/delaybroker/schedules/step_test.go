@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// stored is what stands there after a client has set it at a time.
+// stored returns the state after a client has set a schedule at a time.
 func stored(t *testing.T, at time.Time, body string, headers ...string) timer.State {
 	t.Helper()
 	p := policy(t)
@@ -34,7 +34,7 @@ func one(t *testing.T, text string) (File, Schedule) {
 	return f, f.Schedules[0]
 }
 
-// TestPlan: what is done about a schedule of the file, by what stands there.
+// TestPlan: the step for a schedule of the file, by its entry.
 func TestPlan(t *testing.T) {
 	day := 24 * time.Hour
 	mine := []string{"Delay-Every", "15m", "Delay-Owner", "reports"}
@@ -44,8 +44,8 @@ func TestPlan(t *testing.T) {
 		stands timer.State
 		adopt  bool
 		want   What
-		differ string // the names of the differences, or a part of why
-		header string // of the wish: a few, as in "Delay-Until=…"
+		differ string // the names of the differences, or a part of Why
+		header string // of the change: some headers, as in "Delay-Until=…"
 	}{
 		"nothing stands there": {file: "every: 15m", want: Add, header: "Delay-Every=15m Delay-Owner=reports"},
 		"it is cancelled":      {file: "every: 15m", stands: stored(t, now, "", "Delay-Cancel", "1"), want: Add},
@@ -125,7 +125,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// checkWish looks at what would be stored: it expects what was seen, and leaves nothing to be done.
+// checkWish checks the change to be stored: it expects the entry that was read, and leaves no difference.
 func checkWish(t *testing.T, step Step, stands timer.State, s Schedule, header string) {
 	t.Helper()
 	w := step.wish
@@ -152,7 +152,7 @@ func checkWish(t *testing.T, step Step, stands timer.State, s Schedule, header s
 	}
 }
 
-// TestRemoval: only what is of the set is removed, in the generation that was seen.
+// TestRemoval: only schedules of the set are removed, in the generation that was read.
 func TestRemoval(t *testing.T) {
 	f := File{Set: "reports"}
 	for owner, want := range map[string]What{"reports": Remove, "bills": Same} {
