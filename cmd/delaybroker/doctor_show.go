@@ -32,7 +32,7 @@ func (a *app) printFindings(findings []doctor.Finding) {
 	room := max(minFindingText, min(width, maxFindingWidth)-left)
 	paragraph := func(name, state, long string) {
 		head := fmt.Sprintf("%-*s  %-*s  ", names, name, states, state)
-		for line := range strings.SplitSeq(pretty.WrapSoft(text.Printable(long, terminal.MostCell), room), "\n") {
+		for line := range strings.SplitSeq(pretty.WrapSoft(text.Printable(long, terminal.MaxCell), room), "\n") {
 			fmt.Fprintln(a.Out, strings.TrimRight(head+line, " "))
 			head = strings.Repeat(" ", left)
 		}

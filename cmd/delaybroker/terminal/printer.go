@@ -13,8 +13,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// MostCell is how many characters a table shows of text that somebody else wrote.
-const MostCell = 1000
+// MaxCell is how many characters a table shows of text that somebody else wrote.
+const MaxCell = 1000
 
 // StandardWidth and standardHeight are the size of a terminal that does not tell its size.
 const StandardWidth, standardHeight = 80, 24
@@ -87,7 +87,7 @@ var bareStyle = table.Style{
 func Row(cells ...any) table.Row {
 	for i, cell := range cells {
 		if s, ok := cell.(string); ok {
-			cells[i] = text.Printable(s, MostCell)
+			cells[i] = text.Printable(s, MaxCell)
 		}
 	}
 	return cells
