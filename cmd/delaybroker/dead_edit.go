@@ -144,7 +144,7 @@ func (a *app) runEditor(ctx context.Context, file string) error {
 func letterText(l deadletter.Letter) string {
 	var b strings.Builder
 	comment := func(format string, args ...any) {
-		fmt.Fprintf(&b, "# %s\n", text.Printable(fmt.Sprintf(format, args...), terminal.MostCell))
+		fmt.Fprintf(&b, "# %s\n", text.Printable(fmt.Sprintf(format, args...), terminal.MaxCell))
 	}
 	comment("dead letter %d to %s: %s", l.Sequence, terminal.OrDash(l.Target), inspect.Reason(l))
 	comment("Change headers and body, or remove headers. Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL and")
