@@ -315,6 +315,9 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	allowed, waits := p.allowed(f.request), p.waits(f.request.Target)
 	wait := waits[min(failed, len(waits))-1]
 	again, expires := m.now.Add(wait.Delay+p.jitter(f.request, failed, wait.Delay)), f.request.Expires
+	if !expires.IsZero() && again.After(leader.At(expires)) {
+		again = m.now.Add(wait.Delay) // a jitter must not let the message expire
+	}
 	as := f.request.Refused(m.now.Stamp(), again.Stamp(), reason)
 	as.Allowed = allowed
 	s := step{kind: retry, level: wait, as: &as, about: as.Target, note: &note{slog.LevelWarn, "target refuses",
