@@ -13,11 +13,7 @@ import (
 	"delaybroker/levels"
 )
 
-const (
-	defaultAheadRead = 50_000
-	// mostAheadRows is the maximum number of buckets that are all shown. Of more, ahead shows only those with messages.
-	mostAheadRows = 25
-)
+const defaultAheadRead = 50_000
 
 // aheadOptions are the flags of ahead.
 type aheadOptions struct {
@@ -104,11 +100,10 @@ func (a *app) showAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	c.Row("already due", f.Overdue, f.Overdue.Messages > 0)
 	empty := 0
 	for _, b := range f.Buckets {
-		show := b.Messages > 0 || len(f.Buckets) <= mostAheadRows
-		if !show {
+		if b.Messages == 0 {
 			empty++
 		}
-		c.Row(b.From.Format("01-02 15:04Z"), b.Amount, show)
+		c.Row(b.From.Format("01-02 15:04Z"), b.Amount, b.Messages > 0)
 	}
 	c.Row("later", f.Later, f.Later.Messages > 0)
 	c.Row("unreadable", f.Unreadable, f.Unreadable.Messages > 0)

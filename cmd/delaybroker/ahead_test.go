@@ -42,6 +42,9 @@ func TestAheadShows(t *testing.T) {
 		!strings.Contains(errs, "lanes that no broker reads") {
 		t.Errorf("said %q, want %q and that no broker reads", errs, want)
 	}
+	if strings.Contains(out, "Z  0 ") || !strings.Contains(out, "more hours in which nothing is due") {
+		t.Errorf("want no row for an hour in which nothing is due:\n%s", out)
+	}
 	f := decode[inspect.Forecast](t, o.must("ahead", "--json", "--for", "20h", "--by", "minute"))
 	if len(f.Buckets) < 1200 || f.Pending != 10 || f.Later.Messages != 2 || f.Unreadable.Messages != 1 || !f.Exact {
 		t.Errorf("as JSON: got %+v", f)

@@ -118,7 +118,7 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 	var told ratelog.Limit
 	told.Allow(inspect.ProgressInterval) // a short search shows no progress
 	q.Progress = func(looked, of uint64) {
-		if _, ok := told.Allow(inspect.ProgressInterval); ok {
+		if _, ok := told.Allow(inspect.ProgressInterval); ok && terminal.Is(a.Err) {
 			fmt.Fprintf(a.Err, "searched %d of about %d records\n", looked, of)
 		}
 	}

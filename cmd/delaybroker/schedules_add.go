@@ -64,6 +64,9 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 	}
 	return a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
 		answer, err := doTimer(ctx, timers, w)
+		if err == nil && answer.Outcome == timer.Unknown && mayNotRead(ctx, timers) {
+			answer.Why = unreadSet(w)
+		}
 		if err == nil && answer.Outcome == timer.Conflict && !o.replace {
 			answer, err = addOverOld(ctx, timers, w, answer)
 		}

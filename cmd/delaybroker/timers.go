@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -169,17 +168,13 @@ func (a *app) oneTimer(cmd *cobra.Command, w store.Change) error {
 		case unread && w.Verb != timer.Set && (err != nil || answer.Outcome == timer.Unknown):
 			return errMayNotRead
 		case unread && answer.Outcome == timer.Unknown:
-			answer.Why = errMayNotRead.Error() + "; see delaybroker timers show, which a broker answers"
+			answer.Why = unreadSet(w)
 		case err != nil:
 			return err
 		}
 		return a.showTimer(answer)
 	})
-	if errors.Is(err, errMayNotRead) {
-		fmt.Fprintf(a.Err, "%s: a broker is asked\n", errMayNotRead)
-		return a.askTimer(cmd.Context(), w)
-	}
-	return err
+	return a.orAsk(err, func() error { return a.askTimer(cmd.Context(), w) })
 }
 
 // withSecretsIfNeeded is withTimers, and then withSecrets if withTimers has shown that the brokers' secret is needed.

@@ -107,11 +107,7 @@ func (a *app) timersList(ctx context.Context, o manyTimers) error {
 		}
 		return err
 	})
-	if errors.Is(err, errMayNotRead) {
-		fmt.Fprintf(a.Err, "%s: a broker is asked\n", errMayNotRead)
-		return a.listTimers(ctx, a.askList, f, o)
-	}
-	return err
+	return a.orAsk(err, func() error { return a.listTimers(ctx, a.askList, f, o) })
 }
 
 // aList returns a page of timers: [store.Timers.List], or askList.
@@ -315,13 +311,19 @@ func (a *app) manyTimers(cmd *cobra.Command, o manyTimers, b store.Bulk) error {
 	}
 	var all store.Done
 	err = a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) (err error) {
-		all, err = changeTimers(ctx, timers, b)
+		if all, err = changeTimers(ctx, timers.Bulk, b); all.Matched == 0 && mayNotRead(ctx, timers) {
+			return errMayNotRead
+		}
+		return err
+	})
+	err = a.orAsk(err, func() (err error) {
+		all, err = changeTimers(cmd.Context(), a.askBulk, b)
 		return err
 	})
 	if err == nil && all.Sealed {
 		b.Page.UpTo = all.UpTo
 		err = a.withSecrets(cmd, func(ctx context.Context, timers *store.Timers) error {
-			rest, err := changeTimers(ctx, timers, b)
+			rest, err := changeTimers(ctx, timers.Bulk, b)
 			rest.Matched, all.Refused, all.Why = 0, 0, "" // the first pass has counted them
 			all.Add(rest)
 			return err
@@ -330,10 +332,13 @@ func (a *app) manyTimers(cmd *cobra.Command, o manyTimers, b store.Bulk) error {
 	return a.reportMany(all, b.Verb, err)
 }
 
+// aBulk changes a page of timers: [store.Timers.Bulk], or askBulk.
+type aBulk func(context.Context, store.Bulk) (store.Done, error)
+
 // changeTimers goes from page to page until the last one, or until ctx ends.
-func changeTimers(ctx context.Context, timers *store.Timers, b store.Bulk) (all store.Done, err error) {
+func changeTimers(ctx context.Context, bulk aBulk, b store.Bulk) (all store.Done, err error) {
 	for {
-		d, err := timers.Bulk(ctx, b)
+		d, err := bulk(ctx, b)
 		if err != nil {
 			return all, inspect.Cause(ctx, usageOf(err))
 		}

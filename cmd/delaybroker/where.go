@@ -109,8 +109,11 @@ func refusedTimes(w inspect.Whereabouts) string {
 	return times
 }
 
-// searching shows the progress of the search.
+// searching shows the progress of the search to a person.
 func (a *app) searching(searched, pending uint64) {
+	if !terminal.Is(a.Err) {
+		return
+	}
 	fmt.Fprintf(a.Err, "searched %d of about %d messages\n", searched, pending)
 }
 

@@ -123,7 +123,7 @@ func TestADayAtTheTerminal(t *testing.T) {
 // firstDay is what is typed where nothing is wrong, and with mistakes. The broker answers probes at this address.
 func firstDay(probes string) []line {
 	return []line{
-		{args: "pub t.t x --level 5m --count 10000", says: []string{"DELAY_5m-1-", "and 9900 more"},
+		{args: "pub t.t x --level 5m --count 10000", says: []string{"10000", "DELAY_5m", "1 to 10000"},
 			never: []string{"no broker answers"}},
 		{args: "levels", says: []string{"10000", "0 unread", "later", "idle lanes; --all shows them"},
 			never: []string{"nobody", "RETRY"}},

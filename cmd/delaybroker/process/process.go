@@ -168,7 +168,7 @@ func (p Process) announce(
 	p.Log.Info("ready", "version", p.Version,
 		"server", link.ServerOf(control), "server_version", control.ConnectedServerVersion(),
 		"prefix", c.Prefix, "levels", len(c.Ladder.Levels()),
-		"http", probes, "durability", meaning)
+		"http", probes, "page", settings.PageAt(probes), "durability", meaning)
 	for _, w := range weak {
 		p.Log.Warn("durability is weak", "what", w.What, "do", w.Do)
 	}

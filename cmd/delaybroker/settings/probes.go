@@ -26,6 +26,15 @@ func ReadProbes() (url string, err error) {
 	return probesAt(s.HTTPAddr), p.err()
 }
 
+// PageAt returns the URL of the page of a broker that listens there, as its own host reaches it: a terminal makes a link
+// of it. It is "off" where HTTP is.
+func PageAt(listen string) string {
+	if listen == "off" {
+		return listen
+	}
+	return probesAt(listen) + "/"
+}
+
 func probesAt(listen string) string { return "http://" + dialable(listen) }
 
 // serverOfServe is the URL of the server that serve embeds, when it has the same settings.
