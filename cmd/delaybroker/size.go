@@ -27,9 +27,9 @@ func (a *app) sizeCommand() *cobra.Command {
 		Use:   "size [--rate N] [--timers N] [--series N --every DURATION]",
 		Short: "Compute what a load takes of servers and brokers, and the limit that it reaches first",
 		Long: `Compute what a load takes: streams, disk, memory and CPU of servers and brokers, and network. Then print all
-limits: the one that is reached first comes first. It connects to nothing, and measures nothing: it multiplies the load
-by what operations cost on the machine of test/rivals. So a result is right within a factor of two or so; "delaybroker bench"
-measures yours.
+limits: the one that is reached first comes first. It connects to nothing and measures nothing. It multiplies the load
+by what operations cost on the machine of test/rivals, so a result is right within a factor of two or so. "delaybroker
+bench" measures yours.
 
 The levels are those of DELAY_LEVELS. A delay that is no level passes the intake and several levels, and costs more.
 Timers are counted as if none is cancelled.
