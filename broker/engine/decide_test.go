@@ -449,7 +449,7 @@ func TestExpiredSaysTheLastReason(t *testing.T) {
 		request: message.Request{Due: after(0), Expires: after(time.Second), Attempts: 3, LastError: "no stock"},
 	}
 	s := next(plan{kind: plainLane{}, ladder: mustLadder(t, "1s")}, moment{now: epoch.Add(time.Minute), proven: true}, f)
-	const want = "refused 3 times, and still here when Delay-Expires 2026-11-20T10:00:01Z had passed, lastly: no stock"
+	const want = "refused 3 times, and still here when Delay-Expires 2026-11-20T10:00:01Z had passed; last error: no stock"
 	if s.kind != dead || s.why.Sentence != want {
 		t.Errorf("got %v: %q, want %q", s, s.why.Sentence, want)
 	}

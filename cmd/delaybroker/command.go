@@ -28,7 +28,7 @@ All verbs are configured by the environment variables that "delaybroker serve --
 NATS_URL (127.0.0.1:4222 unless set) or NATS_CONTEXT, and the credentials beside them. --server, --context and --creds
 win over these.
 
-exit codes: 0 done, 1 failed, 2 wrong words or settings`
+exit codes: 0 done, 1 failed, 2 bad arguments or settings`
 
 // run finds the subcommand and runs it. It ends when the subcommand does, which for serve is when ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
