@@ -21,7 +21,8 @@ type Need struct {
 	Network      Network `json:"network"`
 
 	// Round is how long the rounds of all series take if they are due at one instant.
-	Round  float64 `json:"round_seconds,omitempty"`
+	Round float64 `json:"round_seconds,omitempty"`
+
 	Limits []Limit `json:"limits"` // the first that is reached, first
 }
 
@@ -54,13 +55,10 @@ type Limit struct {
 
 // Of computes what a load takes. The load has no problems.
 func Of(l Load) Need {
-	rounds := 0.0 // a second
+	way, markers := l.way(), l.markers(l.Delay-rest(l.Delay))
+	rounds, again := 0.0, []string{} // rounds a second, and the lanes of their markers
 	if l.Series > 0 {
-		rounds = l.Series / l.Every.Seconds()
-	}
-	way, markers, again := l.way(), l.markers(l.Delay-rest(l.Delay)), []string{}
-	if l.Series > 0 {
-		again = l.markers(l.Every)
+		rounds, again = l.Series/l.Every.Seconds(), l.markers(l.Every)
 	}
 	passes, marks, marksAgain := float64(len(way)), float64(len(markers)), float64(len(again))
 	copies := float64(l.Replicas)
@@ -69,12 +67,11 @@ func Of(l Load) Need {
 	waiting, timers := l.Rate*l.Delay.Seconds(), l.Timers*l.Delay.Seconds()
 	record := float64(storedRequest)
 	if passes > 1 {
-		record = storedHop // the last lane has it longest, or the second: the intake holds nothing for long
+		record = storedHop // the intake moves it on at once
 	}
 	n.Pending = waiting + timers + l.Series
 	n.Disk = copies * (waiting*(record+l.Bytes) + (timers+l.Series)*(storedEntry+l.Bytes+storedMarker))
-	deliveries := l.Rate + l.Timers + rounds
-	hops := l.Rate*(passes-1) + l.Timers*marks + rounds*marksAgain
+	deliveries, hops := l.Rate+l.Timers+rounds, l.Rate*(passes-1)+l.Timers*marks+rounds*marksAgain
 	n.ServerMemory = copies * (waiting*serverPending + (timers+l.Series)*(serverSubject+serverPending) +
 		serverID*(deliveries*targetWindow.Seconds()+hops*laneWindow.Seconds()))
 	n.BrokerMemory = brokerOwn + 2*brokerHold
@@ -91,17 +88,14 @@ func Of(l Load) Need {
 		n.BrokerCPU = Cores{n.BrokerCPU.Work * brokerFactor, n.BrokerCPU.Wakes * brokerFactor}
 	}
 	n.Network = l.network(passes, marks, marksAgain, rounds)
-	if l.Series > 0 {
-		n.Round = l.Series / maxRounds.with(l.Replicas)
-	}
+	n.Round = l.Series / maxRounds.with(l.Replicas)
 	n.Limits = l.limits(n, busiest(l, rounds, way, markers, again), rounds)
 	return n
 }
 
 func (l Load) network(passes, marks, marksAgain, rounds float64) (n Network) {
 	const hop, entry, marker = storedHop + wire, storedEntry + wire, storedMarker + wire
-	first, later := storedRequest+wire+l.Bytes, (passes-1)*(hop+l.Bytes)
-	delivery := hop + l.Bytes
+	first, later, delivery := storedRequest+wire+l.Bytes, (passes-1)*(hop+l.Bytes), hop+l.Bytes
 	n.In = l.Rate*(first+later+delivery) +
 		l.Timers*(entry+l.Bytes+marks*marker+2*delivery+entry+2*wire) + // set, markers, claim, delivery, the end, deletes
 		rounds*(2*delivery+marksAgain*marker+wire)
@@ -115,12 +109,10 @@ func (l Load) network(passes, marks, marksAgain, rounds float64) (n Network) {
 // busiest returns how many messages pass the busiest lane in a second.
 func busiest(l Load, rounds float64, way, markers, again []string) (most float64) {
 	lanes := make(map[string]float64)
-	for _, path := range []struct {
-		rate float64
-		way  []string
-	}{{l.Rate, way}, {l.Timers, markers}, {rounds, again}} {
-		for _, lane := range path.way {
-			lanes[lane] += path.rate
+	rates := []float64{l.Rate, l.Timers, rounds}
+	for i, path := range [][]string{way, markers, again} {
+		for _, lane := range path {
+			lanes[lane] += rates[i]
 			most = max(most, lanes[lane])
 		}
 	}
@@ -138,10 +130,9 @@ func (l Load) limits(n Need, lane, rounds float64) (all []Limit) {
 	const prefixes = "another DELAY_PREFIX or account"
 	add("one lane", "msg/s", lane, maxLane.with(l.Replicas), "other delays, or "+prefixes)
 	add("one target stream", "msg/s", l.Rate+l.Timers+rounds, maxTarget.with(l.Replicas), "targets in several streams")
-	if timers := l.Timers + rounds; timers > 0 {
-		part := l.Timers/maxTimers.with(l.Replicas) + rounds/maxRounds.with(l.Replicas)
-		add("one timer stream", "timers/s", timers, timers/part, prefixes)
-	}
+	timers := l.Timers + rounds
+	part := l.Timers/maxTimers.with(l.Replicas) + rounds/maxRounds.with(l.Replicas)
+	add("one timer stream", "timers/s", timers, timers/part, prefixes) // without timers, it adds nothing
 	add("memory of one server", "bytes", n.ServerMemory/servers, l.Server.Memory, "more servers, and "+prefixes)
 	add("disk of one server", "bytes", n.Disk/servers, l.Server.Disk, "more servers, and "+prefixes)
 	add("CPU of one server", "cores", n.ServerCPU.Sum()/servers, l.Server.Cores, "more servers, and "+prefixes)

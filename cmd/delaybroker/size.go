@@ -27,9 +27,9 @@ func (a *app) sizeCommand() *cobra.Command {
 		Use:   "size [--rate N] [--timers N] [--series N --every DURATION]",
 		Short: "Compute what a load takes of servers and brokers, and the limit that it reaches first",
 		Long: `Compute what a load takes: streams, disk, memory and CPU of servers and brokers, and network. Then print all
-limits, the first that is reached first. It connects to nothing, and measures nothing: it multiplies the load by what
-operations cost on the machine of test/rivals. So a result is right within a factor of two or so; "delaybroker bench"
-measures yours.
+limits: the one that is reached first comes first. It connects to nothing and measures nothing. It multiplies the load
+by what operations cost on the machine of test/rivals, so a result is right within a factor of two or so. "delaybroker
+bench" measures yours.
 
 The levels are those of DELAY_LEVELS. A delay that is no level passes the intake and several levels, and costs more.
 Timers are counted as if none is cancelled.
@@ -105,8 +105,7 @@ func (o sizeOptions) read() (l capacity.Load, err error) {
 	if err != nil {
 		return l, err
 	}
-	const payload = 1 << 20 // any: the number of streams does not depend on it
-	l.Streams = len(streams.Wanted(payload, true))
+	l.Streams = len(streams.Wanted(1<<20, true)) // as many with any max_payload
 	return l, nil
 }
 
@@ -116,8 +115,7 @@ func (a *app) showNeed(n capacity.Need) error {
 		return a.PrintJSON(n)
 	}
 	t := a.Sheet([]terminal.Column{{Name: "what"}, {Name: "amount"}, {Name: "of that", Drop: 1}})
-	replicas := terminal.Counted(n.Load.Replicas, "server")
-	t.Add("streams", whole(n.Load.Streams), fmt.Sprintf("%s on %s", whole(n.Copies), replicas))
+	t.Add("streams", whole(n.Load.Streams), whole(n.Copies)+" on "+terminal.Counted(n.Load.Replicas, "server"))
 	if n.Load.Rate > 0 {
 		t.Add("passes of a message", whole(n.Passes), "lanes that it is stored in")
 	}
@@ -142,13 +140,11 @@ func (a *app) showNeed(n capacity.Need) error {
 	limits := a.Sheet([]terminal.Column{{Name: "limit"}, {Name: "load"}, {Name: "bound"}, {Name: "part"},
 		{Name: "above it", Drop: 1}})
 	for _, l := range n.Limits {
-		limits.Add(l.Name, inUnit(l.Load, l.Unit), inUnit(l.Bound, l.Unit), part(l.Part), l.Divide)
+		limits.Add(l.Name, inUnit(l.Load, l.Unit), inUnit(l.Bound, l.Unit), figure(100*l.Part)+" %", l.Divide)
 	}
 	limits.Print()
 	return nil
 }
-
-func part(of float64) string { return figure(100*of) + " %" }
 
 func cores(n float64) string { return figure(n) + " cores" }
 
