@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
@@ -175,8 +176,18 @@ func (o *operated) listsNames() error {
 
 // operatorLooks runs the verbs that change nothing. Those that need no more rights than the others are run with all.
 func (o *operated) operatorLooks(all bool, accepted, moved string) error {
+	streams, err := broker.StreamsOf(broker.Config{})
+	if err == nil {
+		err = streams.ReadKeys(o.t.Context(), o.js)
+	}
+	if err != nil {
+		o.t.Fatal(err)
+	}
 	kitchen, err := o.nc.Subscribe("delayctl.status", func(m *nats.Msg) { // in place of an instance
-		_ = o.nc.Publish(m.Reply, []byte(`{"instance":"kitchen","lanes":[{"stream":"DELAY_1s","live":true}]}`))
+		answer := nats.NewMsg(m.Reply)
+		answer.Data = []byte(`{"instance":"kitchen","lanes":[{"stream":"DELAY_1s","live":true}]}`)
+		answer.Header.Set(message.HeaderSeal, streams.Policy().Keys.Seal(m.Reply, answer.Data))
+		_ = o.nc.PublishMsg(answer)
 	})
 	if err != nil {
 		o.t.Fatal(err)
