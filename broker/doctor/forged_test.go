@@ -39,3 +39,21 @@ func TestForgedAnswerHidesNothing(t *testing.T) {
 		d.play(t, d.judge)
 	}
 }
+
+// TestForgedUserIsNotBelieved: whoever may subscribe to the server's own subject cannot make the broker's user another
+// one, whose rights are not judged.
+func TestForgedUserIsNotBelieved(t *testing.T) {
+	situation{name: "a stranger names us", user: tried, set: func(sc *scene) {
+		sc.serve(nats.UserInfo(tried, tried))
+		const lie = `{"data": {"user": "liar", "account": "x", "permissions": {}}}`
+		if _, err := sc.client.Subscribe("$SYS.REQ.USER.INFO", func(m *nats.Msg) { _ = m.Respond([]byte(lie)) }); err != nil {
+			sc.t.Fatal(err)
+		}
+	}}.play(t, func(t *testing.T, found []Finding) {
+		for _, f := range found {
+			if strings.Contains(f.Detail, "liar") || strings.Contains(f.Detail, "another user") {
+				t.Errorf("got %s %s: %s", f.State, f.Check, f.Detail)
+			}
+		}
+	})
+}

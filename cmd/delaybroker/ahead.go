@@ -40,7 +40,7 @@ It does not know: what is published later; what a target will refuse or a rate w
 what Delay-Expires will drop. A message that goes on to another lane while it looks may be counted twice, or not at all.
 In the order of a level the clocks of its leaders count, as far as they agreed.
 
-exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
+exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker ahead
   delaybroker ahead --for 30m --target 'orders.>'
   delaybroker ahead --for 7d --by hour --most 1000000 --json`,

@@ -90,7 +90,7 @@ the server and the broker together. --wide shows both apart; further percentiles
 acknowledged; promised, the lateness after the time in the message's own Delay-Due; passes, how many streams a message
 went through; and the most memory that the broker had.
 
-exit codes: 0 done, 1 failed, or a message was lost, early or unknown, 2 wrong words or settings`,
+exit codes: 0 done, 1 failed, or a message was lost, early or unknown, 2 bad arguments or settings`,
 		Example: `  delaybroker bench --rate 5000 --for 30s --size 256 --delay 1s,5s,random:1m --targets 10 --publishers 4
   delaybroker bench burst --beside scheduler,pipeline --rounds 5 --json > new.json
   delaybroker bench burst --compare old.json

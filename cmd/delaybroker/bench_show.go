@@ -115,7 +115,7 @@ func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
 	})
 	columns := []terminal.Column{{Name: "side"}, {Name: "round", Drop: 1, Out: r.Plan.Rounds == 1}}
 	for i, m := range has {
-		c := terminal.Column{Name: m.Name, Drop: 2 + i} // the later ones are left out first
+		c := terminal.Column{Name: m.Name, Drop: 2 + i} // the first columns matter most
 		if !m.Main {
 			c.Drop += len(has)
 		}

@@ -30,7 +30,7 @@ differs is reported. It is for those who give the right to create streams to a j
 It goes by the settings of its own environment: run it with those of the brokers. --dry-run shows the changes and makes
 none.
 
-exit codes: 0 done, 1 failed, 2 wrong words or settings, or a stream cannot keep the promises`,
+exit codes: 0 done, 1 failed, 2 bad arguments or settings, or a stream cannot keep the promises`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context())
@@ -79,7 +79,7 @@ func (a *app) showProvisioned(p inspect.Provisioned) error {
 		_, err := fmt.Fprintf(a.Out, "all %d streams are there; nothing to do\n", p.Wanted)
 		return err
 	}
-	t := a.Sheet([]terminal.Column{{Name: "stream"}, {Name: "result"}, {Name: "detail", Least: 12, Wrap: true}})
+	t := a.Sheet([]terminal.Column{{Name: "stream"}, {Name: "result"}, {Name: "detail", Min: 12, Wrap: true}})
 	for _, c := range p.Changes {
 		did := c.Did
 		if p.DryRun {

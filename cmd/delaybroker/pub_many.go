@@ -58,7 +58,7 @@ func (s *pubShown) add(m publisher.Published) error {
 func (s *pubShown) print(count int) {
 	m, last := s.first, s.last
 	if count == 1 {
-		t := s.app.Sheet([]terminal.Column{{Name: "id", Least: 20, Wrap: true}, {Name: "stream", Drop: 1}, {Name: "due"}})
+		t := s.app.Sheet([]terminal.Column{{Name: "id", Min: 20, Wrap: true}, {Name: "stream", Drop: 1}, {Name: "due"}})
 		id := m.ID
 		if id == "" {
 			id = fmt.Sprintf("%s-%d", m.Stream, m.Sequence)

@@ -24,7 +24,7 @@ func (a *app) schedulesListCommand() *cobra.Command {
 		Long: `List schedules, in the order in which their pending rounds were stored. It is one pass through the headers of
 all timers to the target.
 
-exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
+exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: "  delaybroker schedules ls --target 'reports.>' --name 'night*'",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,8 +53,8 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 const unopened = "secret unknown"
 
 func (a *app) listSchedules(ctx context.Context, all iter.Seq2[store.Row, error]) error {
-	rows := a.Sheet([]terminal.Column{{Name: "name", Least: 8}, {Name: "target", Least: 10},
-		{Name: "recurs", Drop: 1, Least: 10}, {Name: "round", Drop: 2}, {Name: "due"}, {Name: "set", Drop: 3, Least: 6},
+	rows := a.Sheet([]terminal.Column{{Name: "name", Min: 8}, {Name: "target", Min: 10},
+		{Name: "recurs", Drop: 1, Min: 10}, {Name: "round", Drop: 2}, {Name: "due"}, {Name: "set", Drop: 3, Min: 6},
 		{Name: "bytes", Drop: 4}})
 	for r, err := range all {
 		if err != nil {

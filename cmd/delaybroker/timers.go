@@ -31,7 +31,7 @@ func (e outcomeError) exitCode() int {
 	return map[timer.Outcome]int{timer.TooLate: 3, timer.NotFound: 4, timer.Conflict: 5, timer.Unknown: 6}[e.Outcome]
 }
 
-const outcomeCodes = `exit codes: 0 done, 1 failed and nothing was done, 2 wrong words or settings, 3 too late: it has
+const outcomeCodes = `exit codes: 0 done, 1 failed and nothing was done, 2 bad arguments or settings, 3 too late: it has
 fired, 4 not found, 5 another generation stands there, 6 unknown: it may have been done; ask again`
 
 func (a *app) timersCommand() *cobra.Command {
@@ -238,18 +238,18 @@ func (a *app) printTimer(answer store.Answer) {
 		outcome += " (" + string(answer.Became) + ")"
 	}
 	columns := []terminal.Column{
-		{Name: "key", Least: 8}, {Name: "target", Least: 10}, {Name: "outcome"}, {Name: "generation"},
+		{Name: "key", Min: 8}, {Name: "target", Min: 10}, {Name: "outcome"}, {Name: "generation"},
 	}
 	cells := []any{answer.Key, answer.Target, outcome, strconv.FormatUint(answer.Generation, 10)}
 	if !answer.Due.IsZero() {
 		columns, cells = append(columns, terminal.Column{Name: "due"}), append(cells, text.Moment(answer.Due))
 	}
 	if answer.Recurring != nil {
-		columns = append(columns, terminal.Column{Name: "recurs", Least: 10})
+		columns = append(columns, terminal.Column{Name: "recurs", Min: 10})
 		cells = append(cells, recursOf(answer.Recurring))
 	}
 	if answer.Why != "" {
-		columns, cells = append(columns, terminal.Column{Name: "because", Least: 12, Wrap: true}), append(cells, answer.Why)
+		columns, cells = append(columns, terminal.Column{Name: "because", Min: 12, Wrap: true}), append(cells, answer.Why)
 	}
 	t := a.Sheet(columns)
 	t.Add(cells...)

@@ -75,7 +75,7 @@ func (a *app) timersListCommand() *cobra.Command {
 		Long: `List timers, in the order in which they were set: those that are pending, or in another --state. It is one pass
 through the headers of all timers to the target; --limit bounds what is shown, and --after goes on from there.
 
-exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
+exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: "  delaybroker timers ls --target 'orders.>' --key 'order-*' --due-to 2026-12-24T18:00:00Z",
 		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.timersList(cmd.Context(), o) },
@@ -115,8 +115,8 @@ type aList func(context.Context, store.Filter, store.Page) (store.Listing, error
 
 // listTimers lists page by page, until the last one or --limit.
 func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o manyTimers) error {
-	rows := a.Sheet([]terminal.Column{{Name: "key", Least: 8}, {Name: "target", Least: 10},
-		{Name: "state", Drop: 1}, {Name: "generation", Drop: 2}, {Name: "due"}, {Name: "recurs", Drop: 3, Least: 10},
+	rows := a.Sheet([]terminal.Column{{Name: "key", Min: 8}, {Name: "target", Min: 10},
+		{Name: "state", Drop: 1}, {Name: "generation", Drop: 2}, {Name: "due"}, {Name: "recurs", Drop: 3, Min: 10},
 		{Name: "bytes", Drop: 4}})
 	recurs := false
 	page := store.Page{After: o.after, Limit: store.MaxLimit}

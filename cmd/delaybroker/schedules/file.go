@@ -16,8 +16,8 @@ import (
 	"delaybroker/cmd/delaybroker/spelling"
 )
 
-// MostBytes is the maximum size of a file.
-const MostBytes = 4 << 20
+// MaxBytes is the maximum size of a file.
+const MaxBytes = 4 << 20
 
 // A File is the schedules of one file.
 type File struct {

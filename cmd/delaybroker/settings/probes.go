@@ -26,8 +26,8 @@ func ReadProbes() (url string, err error) {
 	return probesAt(s.HTTPAddr), p.err()
 }
 
-// PageAt returns the URL of the page of a broker that listens there, as its own host reaches it: a terminal makes a link
-// of it. It is "off" where HTTP is.
+// PageAt returns the URL of the page of a broker with this listen address, as its own host reaches it. A terminal makes
+// it a link. Without HTTP it is "off".
 func PageAt(listen string) string {
 	if listen == "off" {
 		return listen
