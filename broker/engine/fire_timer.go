@@ -28,6 +28,12 @@ type (
 		alone   bool // and nothing is left of what came before
 		err     error
 	}
+	runRead struct { // it is known with which set the run of a debounced one has begun, and when
+		*flight
+		from uint64
+		at   time.Time
+		err  error
+	}
 )
 
 // timerStep is the step of a timer as a worker takes it. It is hold, back off and so on as for any message.
@@ -132,14 +138,36 @@ func (w *worker) lookAt(f *flight) {
 	})
 }
 
-// lookBefore asks whether the rounds before are settled.
+// lookBefore asks whether the rounds before are settled or, of a debounced set, when its run has begun.
 func (w *worker) lookBefore(f *flight) {
+	if subject, generation := f.timer.Subject, f.timer.Generation; f.timer.Debounced() {
+		w.ask(func(ctx context.Context) event {
+			from, at, err := w.timers.stream.RunOf(ctx, subject, generation)
+			return runRead{f, from, at, err}
+		})
+		return
+	}
 	f.timer.Asked()
 	subject, series, generation := f.timer.Subject, f.request.Origin().Series, f.timer.Generation
 	w.ask(func(ctx context.Context) event {
 		settled, alone, err := w.timers.stream.BeforeSettled(ctx, subject, series, generation)
 		return preceded{f, settled, alone, err}
 	})
+}
+
+func (e runRead) handle(w *worker, m moment) {
+	w.flights.underway--
+	f := e.flight
+	w.timers.looking--
+	w.lookOn()
+	if e.err != nil { // it may be gone itself
+		f.timer.Stage = role.Doubt
+		w.apply(f, repeatLater(m, f, e.err), m)
+		return
+	}
+	f.request.Due = f.timer.RunRead(e.from, e.at)
+	f.tries = 0
+	w.proceed(f, m)
 }
 
 func (e preceded) handle(w *worker, m moment) {

@@ -142,9 +142,12 @@ func (e copied) handle(w *worker, m moment) {
 
 // restart goes on with a timer by its own entry.
 func (w *worker) restart(f *flight, entry entry.Entry, body []byte) {
-	hop := f.request.Hop
+	hop, due := f.request.Hop, f.request.Due
 	f.request, f.problem, f.Data = entry.Request, entry.Problem, body
 	f.request.Hop = hop
+	if entry.Debounced() && due.Before(f.request.Due) { // the marker knows when its run has begun
+		f.request.Due = due
+	}
 	f.timer.Succeeds(entry)
 }
 

@@ -127,6 +127,32 @@
 //	two owners, all the time        one is refused, and finds it settled    TestRoundWithTwoOwners
 //	kills, while clocks change      each occurrence once                    TestSeriesThroughChangesOfClocks
 //
+// # Debounced sets
+//
+// Sets with Delay-Max-Wait that follow each other on a subject are a run. The last one fires when its Delay-For has
+// passed, and Delay-Max-Wait after the first one was stored at the latest. So the first set stays in the stream as long
+// as its run, and those between are removed as ever.
+//
+//   - The worker takes from the set before, if that is in memory, with which set the run has begun. A set whose run it
+//     does not know is due at once.
+//   - Before a set fires earlier than its own Delay-For says, the leader is asked with which set the run has begun:
+//     role.Stream.RunOf. So what a worker, a marker or a copy says of a run only ever costs a question.
+//   - An entry that has ended a run is removed only after all that came before it, also where it was replaced itself. So
+//     where the first set of a run is left, and nothing but debounced sets behind it, the run goes on.
+//
+//	after                            who goes on                                  test
+//	first set stored, not read       as any set: its own run                      TestDebounceThroughCrashes
+//	later set stored, not read       the lane's worker asks for the run           TestDebounceThroughCrashes
+//	its marker stored                the marker has the time; the run is read     TestDebounceThroughCrashes
+//	and the run goes on              the lane's worker asks for the run           TestDebounceThroughCrashes
+//	end of a run stored, not read    it stands between, so another run begins     TestDebounceBeginsAnew
+//	end read, sets before it left    they go before the end does                  TestDebounceBeginsAnew
+//	next run begun, the end left     the end stands between, or all are gone      TestDebounceBeginsAnew
+//	run is read while it is removed  the first set is missing: it is read again   TestRunEndsWhileItIsRead
+//
+// A set a hundred times a second costs the set and one delete, for each; and eight reads when the run ends:
+// TestOperationsOfDebounce.
+//
 // # What was tried and rejected
 //
 // One message per subject, enforced by the server (max_msgs_per_subject): storing a verdict removes the set in the same

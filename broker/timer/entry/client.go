@@ -32,12 +32,13 @@ func CancelHeader(generation uint64, word string) message.Header {
 }
 
 // MoveHeader is the header that sets a generation anew, if that is still the last entry: all that the client wrote,
-// with another time (Delay-For or Delay-Until, and its value) and word.
+// with another time (Delay-For or Delay-Until, and its value) and word. What is moved is due then, so it is debounced no
+// more.
 func MoveHeader(old message.Header, name, value string, generation uint64, word string) message.Header {
 	h := make(message.Header, len(old)+2)
 	for k, values := range old {
 		switch message.CanonicalName(k) {
-		case message.HeaderFor, message.HeaderUntil, message.HeaderWord:
+		case message.HeaderFor, message.HeaderUntil, message.HeaderWord, message.HeaderMaxWait:
 			continue
 		}
 		if k == message.HeaderNatsMsgID || !strings.HasPrefix(strings.ToLower(strings.TrimSpace(k)), "nats-") {

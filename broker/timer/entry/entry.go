@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"delaybroker/broker/message"
 )
@@ -36,8 +37,10 @@ const (
 // Pending is a timer that has not fired.
 type Pending struct {
 	message.Request
-	Word   string  // of the client that has set it
-	Recurs *Series // nil for what fires once, or for the last time
+	Word string // of the client that has set it
+	// MaxWait is how long after the first set of its run it fires at the latest: see Debounced. Zero is no such bound.
+	MaxWait time.Duration
+	Recurs  *Series // nil for what fires once, or for the last time
 }
 
 // Entry is one of the timers' stream.
@@ -81,6 +84,10 @@ func (e Entry) Fired() message.Request {
 
 // Stands reports whether the entry is a timer that is set, or a series that is paused.
 func (e Entry) Stands() bool { return (e.Kind == Set || e.Kind == Paused) && e.Problem == nil }
+
+// Debounced reports whether the entry is a debounced set. Those that follow each other on a subject, without another
+// entry between them, are a run.
+func (e Entry) Debounced() bool { return e.Kind == Set && e.Problem == nil && e.MaxWait > 0 }
 
 // Parse reads an entry of the timers' stream. An entry that nobody can have meant is a set with a problem: it has
 // replaced what was there, and somebody must be told.

@@ -155,7 +155,7 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	}
 	next := a.judge(found, s.Instance, now.Stamp(), patience)
 	switch {
-	case next.Kind == LetGo && a.Swept() && !found.None: // what was before the last entry should have gone
+	case next.Kind == LetGo && a.Swept() && !found.None && !found.Entry.Debounced(): // what was before the last entry should have gone
 		a.Stage, a.Entry, a.Keep = Settled, found.Sequence, true
 		return Step{Kind: Remove}
 	case next.Kind == Restart:
