@@ -19,9 +19,9 @@ RUN --mount=type=cache,target=/go/pkg/mod \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags="-s -w \
       -X main.linkedVersion=$VERSION \
       -X main.linkedRevision=$COMMIT \
-      -X delaybroker/cmd/settings.defaultHTTPAddr=:8422 \
-      -X delaybroker/cmd/settings.defaultEmbeddedListen=0.0.0.0:4222 \
-      -X delaybroker/cmd/settings.defaultEmbeddedDir=/data" \
+      -X delaybroker/cmd/delaybroker/settings.defaultHTTPAddr=:8422 \
+      -X delaybroker/cmd/delaybroker/settings.defaultEmbeddedListen=0.0.0.0:4222 \
+      -X delaybroker/cmd/delaybroker/settings.defaultEmbeddedDir=/data" \
     -o /out/delaybroker ./cmd/delaybroker && mkdir /out/data
 
 # It has certificates of the authorities, time zones and the user 65532, and neither a shell nor a package manager.

@@ -14,38 +14,38 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// A Verb is what a load does to named timers, or to the server's schedules.
+// A Verb is the operation of a load on named timers, or on the server's schedules.
 type Verb string
 
 // The verbs of a load.
 const (
 	Set     Verb = "set"
-	Cancel  Verb = "cancel"  // by an entry that the client publishes; a schedule is deleted
-	Request Verb = "request" // a cancel that the broker is asked for
+	Cancel  Verb = "cancel"  // an entry that the client publishes; a schedule is deleted
+	Request Verb = "request" // a cancel request to the broker
 	Move    Verb = "move"
 )
 
 const (
-	// requests is how many requests about single timers a broker takes at a time: further ones are refused as busy.
+	// requests is the maximum number of concurrent requests about single timers. A broker refuses more as busy.
 	requests = 64
-	// postponed is how much later than the rest those timers are due at first that are moved to the same instant.
+	// postponed is the initial extra delay of timers that will be moved to the instant of the others.
 	postponed = time.Hour
 )
 
-// A Change is what a load does to named timers.
+// A Change is the operation of a load on named timers.
 type Change struct {
 	Verb Verb `json:"verb,omitempty"`
-	// Step is how much later each timer is due than the one before it; Load.Due is that of the first.
+	// Step is the time between the due times of consecutive timers. Load.Due is the first due time.
 	Step time.Duration `json:"step,omitempty"`
-	Cron string        `json:"cron,omitempty"` // of timers that recur; empty for others
-	// Postponed timers are set first, for a later time: they will be moved.
+	Cron string        `json:"cron,omitempty"` // of recurring timers; empty for others
+	// Postponed is the number of timers that are set for a later time first, since they will be moved.
 	Postponed int `json:"postponed,omitempty"`
-	// Sequences are those of the sets that a cancel, request or move expects, in the order of the messages.
+	// Sequences are the sequences of the sets that a cancel, request or move expects, in the order of the messages.
 	Sequences []uint64 `json:"sequences,omitempty"`
-	API       string   `json:"api,omitempty"` // prefix of JetStream's API
+	API       string   `json:"api,omitempty"` // prefix of the JetStream API
 }
 
-// doing says what a load does, for people.
+// doing returns the text for the operation of a load.
 func (l Load) doing() string {
 	return cmp.Or(map[Verb]string{
 		Set: "setting timers", Cancel: "cancelling timers", Request: "having the broker cancel timers",
@@ -53,7 +53,7 @@ func (l Load) doing() string {
 	}[l.Verb], "publishing")
 }
 
-// window bounds the messages without an answer.
+// window returns the maximum number of unanswered messages.
 func (l Load) window() int {
 	if l.Verb == Request {
 		return requests
@@ -61,7 +61,7 @@ func (l Load) window() int {
 	return outstanding
 }
 
-// change makes the message for one timer. The turn is part of its key: each turn has timers of its own.
+// change returns the message for one timer. Its key contains the turn, so that each turn has its own timers.
 func (l Load) change(n Names, number int) *nats.Msg {
 	i, key, target := number-l.First, fmt.Sprintf("%d-%d", l.Turn, number), number%l.Targets
 	m := &nats.Msg{Subject: n.timer(l.Side, key, target), Header: nats.Header{}}
@@ -90,7 +90,7 @@ func (l Load) change(n Names, number int) *nats.Msg {
 	return m
 }
 
-// cancel cancels what was set under a sequence.
+// cancel returns the message that cancels the timer or schedule set with a sequence.
 func (l Load) cancel(n Names, m *nats.Msg, key string, target int, sequence uint64) *nats.Msg {
 	switch {
 	case l.Side == Scheduler:
@@ -105,7 +105,8 @@ func (l Load) cancel(n Names, m *nats.Msg, key string, target int, sequence uint
 	return m
 }
 
-// accepted reads the answer to a message of the load: why it was not carried out, or the sequence of what was stored.
+// accepted parses the answer to a message of the load. It returns the sequence of the stored message, or the reason of
+// the refusal.
 func (l Load) accepted(m *nats.Msg) (sequence uint64, err error) {
 	if l.Verb == Request || l.Verb == Cancel && l.Side == Scheduler {
 		var done struct {
@@ -122,7 +123,7 @@ func (l Load) accepted(m *nats.Msg) (sequence uint64, err error) {
 	return acknowledged(m)
 }
 
-// acknowledged is the sequence under which a stream has stored a message, or why it has not.
+// acknowledged returns the sequence of a stored message, or the reason why the stream has not stored it.
 func acknowledged(m *nats.Msg) (sequence uint64, err error) {
 	switch ack, ok := jsapi.ParseAck(m); {
 	case !ok:

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// A Part is a process of a run. The program runs itself again for each.
+// A Part is a process of a run. The program starts itself again for each.
 type Part string
 
-// The parts of a run. Those that only the command can be are started by it: see Host.
+// The parts of a run. RunPart runs the load and the pipeline, and the command runs the others.
 const (
 	PartServer   Part = "server"   // a nats-server
 	PartBroker   Part = "broker"   // delaybroker serve
@@ -24,37 +24,38 @@ const (
 )
 
 const (
-	// startPatience is how long a part may take to be ready: a broker makes some forty streams, each with an election.
+	// startPatience is the timeout for a part to become ready. A broker creates some forty streams, each with an
+	// election.
 	startPatience = 2 * time.Minute
-	// stopPatience is how long it may take to end after its stdin was closed.
+	// stopPatience is the timeout for a part to exit after its stdin was closed.
 	stopPatience = 30 * time.Second
-	// lastWords is how much of its stderr is shown when it fails.
+	// lastWords is the number of bytes of its stderr that an error shows.
 	lastWords = 4 << 10
 )
 
-// Said is a line on the stdout of a part.
+// Said is one line of a part's stdout.
 type Said struct {
 	Ready    bool    `json:"ready,omitempty"`
 	URL      string  `json:"url,omitempty"`      // of a server
-	Accepted int     `json:"accepted,omitempty"` // so far, by the server of a load
+	Accepted int     `json:"accepted,omitempty"` // so far, of a load
 	Loaded   *Loaded `json:"loaded,omitempty"`   // of a load, at its end
 }
 
-// A Child is a part that runs. It ends when its stdin is closed, so that none outlives a run that was killed.
+// A Child is a running part. It exits when its stdin is closed, so that none outlives a killed run.
 type Child struct {
 	URL string // of a server
 
 	part  Part
 	cmd   *exec.Cmd
 	stdin io.Closer
-	heard chan Said // closed when it says no more
+	heard chan Said // closed at the end of its stdout
 
 	mu     sync.Mutex // guards stderr
-	stderr []byte     // the last of it
+	stderr []byte     // the end of its stderr
 }
 
-// StartChild starts a part, gives it the order that it reads from stdin, and waits until it is ready. The context is
-// for that wait only: the caller stops the child.
+// StartChild starts a part, writes the order to its stdin, and waits until it is ready. The context limits only this
+// wait: the caller stops the child.
 func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Child, error) {
 	c := &Child{part: part, cmd: cmd, heard: make(chan Said, 16)}
 	stdin, err := cmd.StdinPipe()
@@ -85,7 +86,7 @@ func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Chil
 	return c, nil
 }
 
-// Next is what it says next. It returns an error with its last words when it says no more.
+// Next returns the next line of its stdout. At the end of the stdout it returns an error with the end of its stderr.
 func (c *Child) Next(ctx context.Context) (Said, error) {
 	select {
 	case said, ok := <-c.heard:
@@ -98,17 +99,17 @@ func (c *Child) Next(ctx context.Context) (Said, error) {
 	}
 }
 
-// Usage is what it has used so far.
+// Usage returns its resource usage so far.
 func (c *Child) Usage() (Usage, error) { return UsageOf(c.cmd.Process.Pid) }
 
-// Stop closes its stdin and waits until it has ended; after half a minute it is killed. A nil Child has ended.
+// Stop closes its stdin and waits until it has exited. It kills it after half a minute. A nil Child has exited.
 func (c *Child) Stop() error {
 	if c == nil {
 		return nil
 	}
 	_ = c.stdin.Close() // it may have closed its end
 	late := time.AfterFunc(stopPatience, func() { _ = c.cmd.Process.Kill() })
-	for range c.heard { // until it says no more
+	for range c.heard { // until the end of its stdout
 	}
 	err := c.cmd.Wait()
 	if !late.Stop() {
@@ -120,12 +121,12 @@ func (c *Child) Stop() error {
 	return nil
 }
 
-// Kill ends it at once, as kill -9 does.
+// Kill kills it at once, as kill -9 does.
 func (c *Child) Kill() {
-	_ = c.cmd.Process.Kill() // it may have ended
+	_ = c.cmd.Process.Kill() // it may have exited
 	for range c.heard {
 	}
-	_ = c.cmd.Wait() // says that it was killed
+	_ = c.cmd.Wait() // returns that it was killed
 }
 
 func (c *Child) listen(stdout io.Reader) {
@@ -139,7 +140,7 @@ func (c *Child) listen(stdout io.Reader) {
 	}
 }
 
-// Write keeps the end of its stderr.
+// Write stores the end of its stderr.
 func (c *Child) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A record is a target of which it is known what arrives, and when.
+// A record is a target with known messages and times of arrival.
 type record struct {
 	arrivals []Arrival
 }
@@ -31,7 +31,8 @@ func (r record) Note(_ context.Context, l *Ledger, _ uint32) error {
 	return nil
 }
 
-// A turn of three messages that are due after a second. Each number in at is an arrival, so long after it was due.
+// collected runs a turn of three messages that are due after a second. Each duration in at is an arrival, by its
+// lateness.
 func collected(t *testing.T, at map[uint32][]time.Duration) (Report, time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -73,7 +74,7 @@ func TestARunWithEverythingOnTimeIsGood(t *testing.T) {
 	})
 }
 
-// A message that does not come is waited for, and then it is lost.
+// A message that does not arrive is lost after a wait.
 func TestALostMessageFailsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		report, took := collected(t, map[uint32][]time.Duration{0: {0}, 2: {0}})
@@ -98,7 +99,7 @@ func TestAnEarlyMessageFailsTheRun(t *testing.T) {
 	})
 }
 
-// A copy is one arrival more, and does not stand for a message that is still on its way.
+// A copy is one more arrival, and does not replace a message that has not arrived.
 func TestCopiesDoNotHideWhatIsStillToCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		report, _ := collected(t, map[uint32][]time.Duration{0: {0, 1}, 1: {0}, 2: {10 * time.Second}})

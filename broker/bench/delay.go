@@ -9,16 +9,16 @@ import (
 	"delaybroker/levels"
 )
 
-// random is how a delay is written that is a different one for each message.
+// random is the prefix of a delay with a different value for each message.
 const random = "random:"
 
-// A Delay is how long messages wait: always the same, or a whole number of milliseconds up to a bound.
+// A Delay is the delay of messages: constant, or a random whole number of milliseconds up to a bound.
 type Delay struct {
 	time.Duration
 	Random bool
 }
 
-// ParseDelays reads delays that messages take in turns, as in "1s,5s,random:1m".
+// ParseDelays parses delays that messages use in turns, as in "1s,5s,random:1m".
 func ParseDelays(s string) ([]Delay, error) {
 	var all []Delay
 	var problems []error
@@ -44,10 +44,10 @@ func (d Delay) String() string {
 	return levels.FormatDuration(d.Duration)
 }
 
-// MarshalText makes it a word in JSON.
+// MarshalText returns the text of the delay for JSON.
 func (d Delay) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText parses the result of MarshalText.
 func (d *Delay) UnmarshalText(text []byte) error {
 	all, err := ParseDelays(string(text))
 	if err == nil && len(all) != 1 {
@@ -59,7 +59,7 @@ func (d *Delay) UnmarshalText(text []byte) error {
 	return err
 }
 
-// of is the delay of a message, by its number: all sides get the same ones.
+// of returns the delay of a message, by its number, so that all sides get the same delays.
 func (d Delay) of(number int) time.Duration {
 	if !d.Random {
 		return d.Duration
@@ -67,7 +67,7 @@ func (d Delay) of(number int) time.Duration {
 	return time.Duration(1+scatter(uint64(number))%uint64(d.Milliseconds())) * time.Millisecond
 }
 
-// scatter is splitmix64: numbers in a row become independent ones.
+// scatter returns independent numbers for consecutive ones. It is splitmix64.
 func scatter(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

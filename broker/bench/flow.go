@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// flow publishes, waits until everything has arrived, and measures how late it was.
+// flow publishes the load, waits until everything has arrived, and measures the lateness.
 func (g *ground) flow(ctx context.Context) (result Result, err error) {
 	passes, _, err := g.lanes(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func (g *ground) flow(ctx context.Context) (result Result, err error) {
 	return g.plan.judge(result, ledger)
 }
 
-// collect waits for everything, and says what the work has cost.
+// collect waits for all messages and returns the ledger and the cost.
 func (g *ground) collect(ctx context.Context, before usage, due time.Time) (l *Ledger, cost *Cost, err error) {
 	w := Wait{Target: g.target, Count: g.plan.Count, Due: due, Whole: func() (err error) {
 		cost, err = g.cost(before, g.plan.Count)
@@ -52,7 +52,7 @@ func (g *ground) collect(ctx context.Context, before usage, due time.Time) (l *L
 	return l, cost, err
 }
 
-// await is the ledger of a wait of this turn, which is due by the server's clock.
+// await returns the ledger of a wait in this turn. The due time of w is by the server's clock.
 func (g *ground) await(ctx context.Context, w Wait) (*Ledger, error) {
 	w.Turn, w.Due, w.Within = g.turn, w.Due.Add(-g.report.Clock), g.report.ClockWithin
 	w.Arrived = func(n int) {
@@ -62,7 +62,7 @@ func (g *ground) await(ctx context.Context, w Wait) (*Ledger, error) {
 	return w.Ledger(ctx)
 }
 
-// punctual returns an error if the last message was accepted when it should have been due.
+// punctual returns an error if the last message was accepted after its due time.
 func punctual(loaded Loaded, due time.Time, change string) error {
 	if late := loaded.Last.Sub(due); late > 0 {
 		return fmt.Errorf("%w: the last was accepted %s after all were due; use %s",
@@ -71,7 +71,7 @@ func punctual(loaded Loaded, due time.Time, change string) error {
 	return nil
 }
 
-// judge adds what a ledger says.
+// judge adds the results of a ledger.
 func (p Plan) judge(result Result, l *Ledger) (_ Result, err error) {
 	result.Tally = l.Tally()
 	result.Late, result.Promised = l.Late.Spread(), l.Promised.Spread()
@@ -87,7 +87,8 @@ func (p Plan) judge(result Result, l *Ledger) (_ Result, err error) {
 	return result, nil
 }
 
-// lanes are how many messages the broker's lanes have ever stored, and how many are dead. They are zero for others.
+// lanes returns the number of messages that the broker's lanes have ever stored, and the number of dead letters. Both
+// are zero for other sides.
 func (g *ground) lanes(ctx context.Context) (stored, dead int, err error) {
 	if g.side != Broker {
 		return 0, 0, nil

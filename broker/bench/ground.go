@@ -9,17 +9,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A ground is where one turn takes place: its streams, its target, and the process that delays.
+// A ground is the state of one turn: its streams, its target, and the process that delays.
 type ground struct {
 	*run
 	side    Side
-	target  Target   // nil when nothing arrives in the scenario
+	target  Target   // nil if nothing arrives in the scenario
 	sidecar *Child   // nil for the scheduler, which is in the server
-	streams []string // of this turn; the broker makes its own
-	core    *heard   // the target, where it is subscribers
+	streams []string // of this turn; the broker creates its own
+	core    *heard   // the target, if it is plain subscribers
 }
 
-// prepare makes the streams and starts the sidecar.
+// prepare creates the streams and starts the sidecar.
 func (g *ground) prepare(ctx context.Context) error {
 	if g.side == Scheduler && g.plan.Core {
 		return fmt.Errorf("%w: its targets are subjects of its own stream", ErrCannot)
@@ -75,7 +75,7 @@ func (g *ground) create(ctx context.Context, cfg jetstream.StreamConfig) (jetstr
 	return s, err
 }
 
-// startSidecar starts the broker or the pipeline, where the scenario has one.
+// startSidecar starts the broker or the pipeline, if the scenario needs one.
 func (g *ground) startSidecar(ctx context.Context) (err error) {
 	switch {
 	case g.side == Broker:
@@ -88,7 +88,7 @@ func (g *ground) startSidecar(ctx context.Context) (err error) {
 	return err
 }
 
-// clear stops the sidecar and removes the streams of the turn, also when ctx has ended.
+// clear stops the sidecar and removes the streams of the turn, even if ctx has ended.
 func (g *ground) clear(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removePatience)
 	defer cancel()
@@ -105,7 +105,7 @@ func (g *ground) clear(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// publish runs the load in a process of its own, and shows how far it is.
+// publish runs the load in a process of its own, and shows its progress.
 func (g *ground) publish(ctx context.Context, load Load) (Loaded, error) {
 	child, err := StartChild(ctx, PartLoad, g.host.Command(PartLoad), load)
 	if err != nil {
@@ -121,7 +121,7 @@ func (g *ground) publish(ctx context.Context, load Load) (Loaded, error) {
 			g.show(load.doing())
 		}
 		if err != nil {
-			_ = child.Stop() // the error is the reason why it ended
+			_ = child.Stop() // err is the reason of the exit
 			return Loaded{}, err
 		}
 		if said.Loaded != nil {
@@ -130,7 +130,7 @@ func (g *ground) publish(ctx context.Context, load Load) (Loaded, error) {
 	}
 }
 
-// A usage is that of the server and of the sidecar, where they are ours.
+// A usage is the usage of the server and of the sidecar, for those that the run has started.
 type usage struct{ server, sidecar Usage }
 
 func (g *ground) usage() (u usage, err error) {
@@ -145,7 +145,7 @@ func (g *ground) usage() (u usage, err error) {
 	return u, err
 }
 
-// cost is for each of count messages, of what was used since.
+// cost returns the usage since before, for each of count messages.
 func (g *ground) cost(before usage, count int) (*Cost, error) {
 	now, err := g.usage()
 	if err != nil {

@@ -6,33 +6,33 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// What a histogram tells apart: microseconds, three digits. A day is later than anything that is worth a digit.
+// The resolution of a histogram: microseconds, three digits. Longer than a day counts as a day.
 const (
 	longest = 24 * time.Hour
 	digits  = 3
 )
 
-// Lateness collects durations. It is in constant memory.
+// Lateness is a distribution of durations. Its memory is constant.
 type Lateness struct {
 	histogram *hdrhistogram.Histogram
-	min, max  time.Duration // exact; the least may be negative, which a histogram cannot hold
+	min, max  time.Duration // exact; the minimum may be negative, and the histogram cannot store that
 }
 
-// NewLateness returns an empty one.
+// NewLateness returns an empty Lateness.
 func NewLateness() *Lateness {
 	return &Lateness{histogram: hdrhistogram.New(1, longest.Microseconds(), digits)}
 }
 
-// Record adds one. What is early counts as zero for the percentiles.
+// Record adds a duration. A negative one counts as zero for the percentiles.
 func (l *Lateness) Record(d time.Duration) {
 	if l.histogram.TotalCount() == 0 {
 		l.min, l.max = d, d
 	}
 	l.min, l.max = min(l.min, d), max(l.max, d)
-	_ = l.histogram.RecordValue(min(max(d, 0), longest).Microseconds()) // it is within the bounds
+	_ = l.histogram.RecordValue(min(max(d, 0), longest).Microseconds()) // within the bounds
 }
 
-// Add adds all of another.
+// Add adds all durations of another Lateness.
 func (l *Lateness) Add(other *Lateness) {
 	if other.histogram.TotalCount() == 0 {
 		return
@@ -44,7 +44,7 @@ func (l *Lateness) Add(other *Lateness) {
 	l.histogram.Merge(other.histogram)
 }
 
-// A Spread is percentiles in milliseconds.
+// A Spread is the percentiles in milliseconds.
 type Spread struct {
 	Min  float64 `json:"min"`
 	P50  float64 `json:"p50"`
@@ -54,7 +54,7 @@ type Spread struct {
 	Max  float64 `json:"max"`
 }
 
-// Spread returns nil when nothing was recorded. No percentile is beyond the exact extremes.
+// Spread returns the percentiles, or nil if nothing was recorded. No percentile is beyond the exact extremes.
 func (l *Lateness) Spread() *Spread {
 	if l.histogram.TotalCount() == 0 {
 		return nil
@@ -68,12 +68,12 @@ func (l *Lateness) Spread() *Spread {
 	}
 }
 
-// Encode is the histogram, in microseconds, in the compressed form that all HdrHistogram libraries and their plotters
+// Encode returns the histogram, in microseconds, in the compressed form that all HdrHistogram libraries and plotters
 // read.
 func (l *Lateness) Encode() (string, error) {
 	encoded, err := l.histogram.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	return string(encoded), err
 }
 
-// Milliseconds is a duration as JSON has it.
+// Milliseconds returns a duration as a number for JSON.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -27,7 +27,7 @@ func TestPercentilesAreThoseOfWhatWasRecorded(t *testing.T) {
 	}
 }
 
-// The extremes are exact, also where a histogram has no place for them, and no percentile is beyond them.
+// The extremes are exact even outside the bounds of a histogram, and no percentile is beyond them.
 func TestExtremesAreExact(t *testing.T) {
 	l := NewLateness()
 	if got := l.Spread(); got != nil {

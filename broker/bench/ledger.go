@@ -9,24 +9,24 @@ import (
 // An Arrival is a message at its target.
 type Arrival struct {
 	Number uint32
-	At     time.Time // when it was stored, by the server's clock, or received
-	Due    time.Time // as it was asked for
-	// Promised is when it may arrive at the earliest, if whoever delayed it says so: a delay begins when the first stream
-	// stored the message, a little after it was asked for. Zero where it is not said.
+	At     time.Time // time of storage, by the server's clock, or time of receipt
+	Due    time.Time // as the publisher requested
+	// Promised is the earliest time of arrival that the delaying side promised: a delay begins when the first stream
+	// has stored the message, a little after the publish. It is zero without a promise.
 	Promised time.Time
 	Received bool // by a plain subscriber, so At is by our clock
 }
 
-// A Tally says what became of the accepted messages.
+// A Tally is the number of accepted messages by outcome.
 type Tally struct {
 	Count   int `json:"count"` // accepted
 	Lost    int `json:"lost"`
 	Early   int `json:"early"`
-	Twice   int `json:"twice"`   // copies of one that had arrived
-	Unknown int `json:"unknown"` // of no message that was published, or of a timer that was cancelled
+	Twice   int `json:"twice"`   // copies of a message that had arrived
+	Unknown int `json:"unknown"` // messages that were not published, or cancelled timers
 }
 
-// add adds those of another phase.
+// add adds the tally of another phase.
 func (t *Tally) add(other Tally) {
 	t.Count += other.Count
 	t.Lost += other.Lost
@@ -35,7 +35,7 @@ func (t *Tally) add(other Tally) {
 	t.Unknown += other.Unknown
 }
 
-// Err is not nil if a promise was broken: anything lost or early, and what nobody published. Copies are allowed.
+// Err returns an error if a promise was broken: a message is lost, early or unknown. Copies are allowed.
 func (t Tally) Err() error {
 	var words []string
 	for _, bad := range []struct {
@@ -52,24 +52,24 @@ func (t Tally) Err() error {
 	return fmt.Errorf("%w: of %d accepted messages %s", ErrBroken, t.Count, strings.Join(words, ", "))
 }
 
-// A Ledger counts what arrives of a number of accepted messages. It is for one goroutine.
+// A Ledger counts the arrivals of accepted messages. It is for one goroutine.
 type Ledger struct {
 	tally  Tally
 	within time.Duration
 	seen   []bool
-	there  int // of seen
+	there  int // number of true values in seen
 	first  time.Time
-	last   time.Time // when the first and the last arrived
-	// Late is by what was asked for, Promised by what was promised. Copies are in neither.
+	last   time.Time // first and last arrival
+	// Late is the lateness after the requested time, Promised after the promised time. Copies are in neither.
 	Late, Promised *Lateness
-	// Plain is the number of the first message that is beside those to be measured. It is in Beside, and not in Late. Zero
-	// is none.
+	// Plain is the number of the first plain message. Plain messages are in Beside, and not in Late. Zero: there are
+	// none.
 	Plain  int
 	Beside *Lateness
 }
 
-// NewLedger makes a ledger for messages numbered from zero. What was asked for is in the time of a clock that agrees
-// with the server's within a duration: nothing is called early for less.
+// NewLedger returns a ledger for messages numbered from zero. Within is the maximum error of the clock behind the
+// requested times. An arrival is not early by less.
 func NewLedger(count int, within time.Duration) *Ledger {
 	return &Ledger{
 		tally: Tally{Count: count}, within: within, seen: make([]bool, count),
@@ -108,7 +108,7 @@ func (l *Ledger) Note(a Arrival) {
 	}
 }
 
-// early goes by the promise where both times are of servers: then no doubt about our clock comes in.
+// early reports whether a message arrived too early. If both times are by servers, it needs no margin for our clock.
 func (l *Ledger) early(a Arrival) bool {
 	promised := a.Promised
 	if a.Received && !promised.IsZero() {
@@ -117,13 +117,13 @@ func (l *Ledger) early(a Arrival) bool {
 	return a.At.Before(a.Due.Add(-l.within)) || a.At.Before(promised)
 }
 
-// Foreign counts what arrived at a target and is no message of the run.
+// Foreign counts an arrival that is not a message of the run.
 func (l *Ledger) Foreign() { l.tally.Unknown++ }
 
-// Arrived is how many of the messages have arrived, copies not counted.
+// Arrived returns the number of messages that have arrived, without copies.
 func (l *Ledger) Arrived() int { return l.there }
 
-// Rate is how many arrived a second, from the first to the last.
+// Rate returns the arrivals per second, from the first to the last.
 func (l *Ledger) Rate() float64 {
 	if took := l.last.Sub(l.first); took > 0 {
 		return float64(l.there-1) / took.Seconds()
@@ -131,7 +131,7 @@ func (l *Ledger) Rate() float64 {
 	return 0
 }
 
-// Tally is what came of them, if nothing more arrives.
+// Tally returns the tally if nothing more arrives.
 func (l *Ledger) Tally() Tally {
 	t := l.tally
 	t.Lost = t.Count - l.there

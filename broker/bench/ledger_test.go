@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// due is when all messages are due.
+// due is the due time of all messages.
 var due = time.Unix(1_700_000_000, 0)
 
-// on is the arrival of a message, so late.
+// on returns the arrival of a message with a lateness.
 func on(number uint32, late time.Duration) Arrival {
 	return Arrival{Number: number, Due: due, At: due.Add(late)}
 }
 
-// ledgers are arrivals of three messages, with their tally.
+// ledgers are arrivals of three messages, with the wanted tally.
 var ledgers = []struct {
 	name     string
 	arrivals []Arrival
 	within   time.Duration
 	want     Tally
-	broken   string // what the error says; empty for none
+	broken   string // part of the error; empty for none
 }{
 	{name: "all on time", arrivals: []Arrival{on(0, 0), on(2, 1), on(1, 2)}, want: Tally{Count: 3}},
 	{name: "one lost", arrivals: []Arrival{on(0, 0), on(2, 1)}, want: Tally{Count: 3, Lost: 1}, broken: "1 lost"},
@@ -65,7 +65,7 @@ var ledgers = []struct {
 	},
 }
 
-// records of arrivals, and what a ledger has to say of them.
+// The tally of each ledger is as wanted.
 func TestWhatIsLostEarlyOrTwiceIsCounted(t *testing.T) {
 	for _, test := range ledgers {
 		t.Run(test.name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestWhatIsLostEarlyOrTwiceIsCounted(t *testing.T) {
 	}
 }
 
-// A copy that comes later says nothing of how late its message was.
+// A later copy does not change the lateness of its message.
 func TestCopiesDoNotChangeLateness(t *testing.T) {
 	due := time.Unix(1_700_000_000, 0)
 	l := NewLedger(1, 0)
@@ -102,7 +102,7 @@ func TestCopiesDoNotChangeLateness(t *testing.T) {
 	}
 }
 
-// The rate is that of those which arrived, whatever their order.
+// The rate is that of the messages that arrived, in any order.
 func TestArrivalsHaveARate(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	l := NewLedger(5, 0)
@@ -118,7 +118,7 @@ func TestArrivalsHaveARate(t *testing.T) {
 	}
 }
 
-// What another turn published, or somebody else, is not taken for a message of this one.
+// Messages of another turn, or of another program, do not count as messages of this one.
 func TestForeignMessagesAreUnknown(t *testing.T) {
 	l := NewLedger(1, 0)
 	now := time.Now()

@@ -13,46 +13,46 @@ import (
 )
 
 const (
-	// outstanding bounds the publishes without an answer. A server that is too slow for a rate shows as a lower rate, not
-	// as a queue.
+	// outstanding is the maximum number of unanswered publishes. If a server is too slow for a rate, the rate drops,
+	// and no queue grows.
 	outstanding = 20_000
-	// pace is how often a publisher looks what is to be published by now.
+	// pace is the interval at which a publisher computes the number of messages to publish.
 	pace = time.Millisecond
-	// answerPatience is how long the server may take to answer what was published last.
+	// answerPatience is the timeout for the answers to the last publishes.
 	answerPatience = 10 * time.Second
 )
 
-// A Load is what is published to one side: messages numbered from zero.
+// A Load is the messages that are published to one side, numbered from zero.
 type Load struct {
 	Side   Side   `json:"side"`
 	Prefix string `json:"prefix"`
 	Turn   uint32 `json:"turn"`
 	Count  int    `json:"count"`
 	Size   int    `json:"size"`
-	// Rate is messages a second by all publishers; zero is as fast as the server answers.
+	// Rate is messages per second of all publishers. Zero: as fast as the server answers.
 	Rate int `json:"rate,omitempty"`
-	// Delays are taken in turns, from when a message is published. Due is instead of them, an instant for all messages.
+	// Delays are used in turns, from the time of each publish. Due replaces them: one instant for all messages.
 	Delays     []Delay       `json:"delays"`
 	Due        time.Time     `json:"due,omitzero"`
 	Targets    int           `json:"targets"`
 	Publishers int           `json:"publishers"`
 	Core       bool          `json:"core,omitempty"`   // for plain subscribers
-	Offset     time.Duration `json:"offset,omitempty"` // add it to the clock here to have the server's
+	Offset     time.Duration `json:"offset,omitempty"` // the server's clock minus the clock here
 	First      int           `json:"first,omitempty"`  // number of the first message
 
-	Change // of named timers; its zero value is for plain messages
+	Change // of named timers; zero for plain messages
 }
 
-// Loaded is what came of it.
+// Loaded is the result of a load.
 type Loaded struct {
 	Rate float64   `json:"rate"` // achieved
-	Last time.Time `json:"last"` // when the last answer was there, by the server's clock
-	Acks *Spread   `json:"acks"` // publish to answer
-	// Sequences are those under which timers were set, in the order of their numbers. It is nil for everything else.
+	Last time.Time `json:"last"` // time of the last answer, by the server's clock
+	Acks *Spread   `json:"acks"` // from publish to answer
+	// Sequences are the sequences of the sets of timers, in the order of their numbers; nil for other loads.
 	Sequences []uint64 `json:"sequences,omitempty"`
 }
 
-// publisher publishes each of its messages in turn, on a connection of its own.
+// publisher publishes every step-th message of a load, on its own connection.
 type publisher struct {
 	load  Load
 	next  func(number int, now time.Time) *nats.Msg
@@ -61,18 +61,18 @@ type publisher struct {
 	first int // its messages are first, first+step, and so on
 	step  int
 
-	sent []atomic.Int64 // when, in nanoseconds, until it is answered; by turn
-	// Of the goroutine of the subscription until finished.
+	sent []atomic.Int64 // time of publish in nanoseconds, zero after the answer; by turn
+	// Only the goroutine of the subscription uses these before finished is closed.
 	acks      *Lateness
-	sequences []uint64 // by turn; nil where nobody asks for them
+	sequences []uint64 // by turn; nil if not needed
 
 	accepted atomic.Int64
 	finished chan struct{} // closed when all are accepted
-	refused  chan error    // one slot
+	refused  chan error    // capacity 1
 }
 
-// Run publishes all of it, and returns when all is accepted. It calls back with the number of accepted messages about
-// ten times a second. The first refusal ends it.
+// Run publishes the load and returns when all messages are accepted. It calls progress with the number of accepted
+// messages about ten times a second. The first refusal ends it.
 func (l Load) Run(
 	ctx context.Context, connect func() (*nats.Conn, error), progress func(accepted int),
 ) (Loaded, error) {
@@ -84,8 +84,8 @@ func (l Load) Run(
 	return l.RunWith(ctx, connect, next, progress)
 }
 
-// RunWith is Run with other messages: next makes each, by its number, at a time of the server's clock. It is called on
-// several goroutines if there are several publishers.
+// RunWith runs the load with other messages. Next returns each by its number and the time by the server's clock. With
+// several publishers, several goroutines call next.
 func (l Load) RunWith(
 	ctx context.Context, connect func() (*nats.Conn, error), next func(number int, now time.Time) *nats.Msg,
 	progress func(accepted int),
@@ -178,7 +178,7 @@ func (p *publisher) run(ctx context.Context, began time.Time) error {
 	ticks := time.NewTicker(pace)
 	defer ticks.Stop()
 	window := int64(max(1, p.load.window()/p.step))
-	var idle time.Time // since nothing was left to publish
+	var idle time.Time // time of the last publish
 	for turn := 0; ; {
 		most := len(p.sent)
 		if p.load.Rate > 0 {
@@ -225,7 +225,7 @@ func (p *publisher) answered(m *nats.Msg) {
 	if err != nil {
 		select {
 		case p.refused <- fmt.Errorf("%w: %w", ErrRefused, err):
-		default: // the first says it
+		default: // only the first refusal counts
 		}
 		return
 	}

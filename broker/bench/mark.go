@@ -14,24 +14,25 @@ import (
 )
 
 const (
-	// metaBench marks the streams that a run made itself, with its prefix. The broker's have marks of their own.
+	// metaBench is the metadata key of streams that a run creates; its value is the prefix. A broker's streams have
+	// metadata of their own.
 	metaBench = "delaybroker.bench"
-	// beatEvery is how often a run says that it is alive. One that was silent for deadAfter is dead: its processes end
-	// with it, so nothing uses its streams any more.
+	// beatEvery is the interval of a run's heartbeat. Without one for deadAfter a run is dead. Its processes end with
+	// it, so nothing uses its streams any more.
 	beatEvery = 5 * time.Second
 	deadAfter = time.Minute
 )
 
-// A site is a server with what a run does to it.
+// A site is a server and the streams of a run on it.
 type site struct {
 	js       jetstream.JetStream
 	api      jsapi.Client
 	names    Names
-	replicas int // of the streams that the run makes
+	replicas int // of the streams that the run creates
 }
 
-// mark makes the stream that says that a run is on. It is made before everything else of the run, and removed after it:
-// whatever a killed run left, the next one finds by it.
+// mark creates the run marker, before all other streams of the run. The run removes it last, so that the next run can
+// find the streams of a killed run.
 func (s site) mark(ctx context.Context) error {
 	_, err := s.create(ctx, jetstream.StreamConfig{
 		Name: s.names.runStream(), Subjects: []string{s.names.run()}, MaxMsgs: 1,
@@ -46,7 +47,7 @@ func (s site) mark(ctx context.Context) error {
 	return nil
 }
 
-// create makes a stream with the mark of the run.
+// create creates a stream with the metadata of the run.
 func (s site) create(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
 	cfg.Metadata, cfg.Replicas = map[string]string{metaBench: s.names.prefix}, s.replicas
 	stream, err := s.js.CreateStream(ctx, cfg)
@@ -56,13 +57,13 @@ func (s site) create(ctx context.Context, cfg jetstream.StreamConfig) (jetstream
 	return stream, nil
 }
 
-// beat says that the run is alive.
+// beat publishes a heartbeat.
 func (s site) beat(ctx context.Context) error {
 	_, err := s.js.Publish(ctx, s.names.run(), nil)
 	return err
 }
 
-// keepMarked beats until ctx ends. A beat that fails is made up for by the next.
+// keepMarked publishes heartbeats until ctx ends. After a failed heartbeat the next one is enough.
 func (s site) keepMarked(ctx context.Context) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -76,8 +77,8 @@ func (s site) keepMarked(ctx context.Context) {
 	}
 }
 
-// sweep removes what killed runs have left, and returns their prefixes. Each has a stream that it marked, with a name
-// and a prefix that only runs have, and without a beat for a minute of the server's clock.
+// sweep removes the streams of killed runs and returns their prefixes. A killed run has a run marker, with a name and a
+// prefix that only runs have, and without a heartbeat for a minute by the server's clock.
 func (s site) sweep(ctx context.Context) (swept []string, err error) {
 	all, _, err := s.list(ctx)
 	if err != nil {
@@ -97,7 +98,7 @@ func (s site) sweep(ctx context.Context) (swept []string, err error) {
 	return swept, nil
 }
 
-// deadRun is the names of a run whose mark this is, if it is one and the run is dead.
+// deadRun returns the names of a run by its run marker, or false if the stream is not one or the run is alive.
 func deadRun(info *jetstream.StreamInfo) (Names, bool) {
 	prefix := info.Config.Metadata[metaBench]
 	names, err := NewNames(prefix)
@@ -108,10 +109,10 @@ func deadRun(info *jetstream.StreamInfo) (Names, bool) {
 	if info.State.LastTime.After(last) {
 		last = info.State.LastTime
 	}
-	return names, info.TimeStamp.Sub(last) > deadAfter // all by the server's clock
+	return names, info.TimeStamp.Sub(last) > deadAfter // both by the server's clock
 }
 
-// remove deletes all streams of the run, its mark last.
+// remove deletes all streams of the run, its run marker last.
 func (s site) remove(ctx context.Context) error {
 	all, away, err := s.list(ctx)
 	if err != nil {
@@ -154,7 +155,7 @@ func (s site) removeBroker(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// own reports whether a stream is of this run: made by it, or by the broker of its prefix.
+// own reports whether a stream belongs to this run: the run created it, or the broker with its prefix.
 func (n Names) own(info *jetstream.StreamInfo) bool {
 	if info.Config.Metadata[metaBench] == n.prefix {
 		return true
@@ -171,7 +172,7 @@ func (s site) drop(ctx context.Context, stream string) error {
 	return fmt.Errorf("remove %s: %w", stream, err)
 }
 
-// list asks again while others make and remove streams.
+// list repeats the request while others create and remove streams.
 func (s site) list(ctx context.Context) (all []*jetstream.StreamInfo, away []string, err error) {
 	const tries = 20
 	for range tries {

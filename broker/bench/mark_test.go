@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// siteOf is a run on a server of fake time.
+// siteOf returns a run on a server under fake time.
 func siteOf(t *testing.T, s *natstest.Server, prefix string) site {
 	t.Helper()
 	names, err := NewNames(prefix)
@@ -29,7 +29,7 @@ func siteOf(t *testing.T, s *natstest.Server, prefix string) site {
 	}
 }
 
-// furnish makes the streams of a run: its own, and those of its broker.
+// furnish creates the streams of a run: its own, and those of its broker.
 func furnish(t *testing.T, s site) {
 	t.Helper()
 	if err := s.mark(t.Context()); err != nil {
@@ -75,8 +75,8 @@ func streamNames(t *testing.T, s site) []string {
 	return names
 }
 
-// others are streams that a run must not touch: a broker's, one that is called as if it were a run's, and one that
-// carries the mark of a run and no name of it.
+// others creates streams that a run must not touch: a broker's, one with the name of a run but no metadata, and one
+// with the metadata of a run and another name.
 func others(t *testing.T, s site) []string {
 	t.Helper()
 	makeBroker(t, s.js, "delay")
@@ -108,7 +108,7 @@ func TestARunRemovesWhatItMadeAndNothingElse(t *testing.T) {
 	})
 }
 
-// A run that was killed leaves a mark without a beat. One that goes on has one, however long it takes.
+// A killed run leaves a run marker without a heartbeat. A live run has one, however long it takes.
 func TestTheNextRunRemovesWhatAKilledOneLeft(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		killed, alive := siteOf(t, s, "bench-aaaaaaaa"), siteOf(t, s, "bench-bbbbbbbb")
@@ -142,7 +142,7 @@ func TestTheNextRunRemovesWhatAKilledOneLeft(t *testing.T) {
 	})
 }
 
-// Between two turns of the broker all streams of its own go, and nothing of the run.
+// Between two turns of the broker all streams of its own are removed, and none of the run.
 func TestEachTurnOfTheBrokerHasNewStreams(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		run := siteOf(t, s, "bench-aaaaaaaa")

@@ -8,12 +8,12 @@ import (
 // A Metric is one number of a result.
 type Metric struct {
 	Name string
-	Main bool // it is worth a ratio
-	// Of is false where a result has no such number.
+	Main bool // printed with a ratio
+	// Of returns the number, or false if the result has none.
 	Of func(Result) (float64, bool)
 }
 
-// Metrics are all numbers but the counts of a Tally.
+// Metrics are all numbers of a result except the counts of a Tally.
 var Metrics = []Metric{
 	{"min ms", false, spread(late, func(s *Spread) float64 { return s.Min })},
 	{"p50 ms", true, spread(late, func(s *Spread) float64 { return s.P50 })},
@@ -101,19 +101,20 @@ func rest(part func(*Rest) float64) func(Result) (float64, bool) {
 	}
 }
 
-// A Ratio is a number of one run or side divided by that of another: the median of the rounds, and the extremes.
+// A Ratio is a number of one run or side divided by the same number of another: the median of the rounds, and the
+// extremes.
 type Ratio struct {
 	Side    Side    `json:"side"`
 	Metric  string  `json:"metric"`
-	From    float64 `json:"from"` // the medians themselves
+	From    float64 `json:"from"` // the two medians
 	To      float64 `json:"to"`
 	Median  float64 `json:"ratio"`
 	Lowest  float64 `json:"lowest"`
 	Highest float64 `json:"highest"`
 }
 
-// Beside are the ratios of the other sides to the broker, round by round: what disturbs a machine for a minute disturbs
-// both.
+// Beside returns the ratios of the other sides to the broker, round by round: a disturbance of the machine for a minute
+// affects both.
 func (r *Report) Beside() []Ratio {
 	return ratios(r.Plan.Sides, func(side Side, m Metric) (pairs [][2]float64) {
 		if side == Broker {
@@ -132,7 +133,8 @@ func (r *Report) Beside() []Ratio {
 	})
 }
 
-// Compare are the ratios of a later run to an earlier one, of the median of its rounds, for each side that is in both.
+// Compare returns the ratios of a later run to an earlier one, for each side in both. It uses the medians of the
+// rounds.
 func Compare(old, now *Report) []Ratio {
 	return ratios(now.Plan.Sides, func(side Side, m Metric) [][2]float64 {
 		a, has := old.median(side, m)
@@ -189,13 +191,13 @@ func (r *Report) median(side Side, m Metric) (float64, bool) {
 	return median(all), true
 }
 
-// median of an even number is the mean of the two in the middle.
+// median returns the median. For an even count it is the mean of the middle two.
 func median(all []float64) float64 {
 	all = slices.Sorted(slices.Values(all))
 	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }
 
-// Differences are what makes two runs no fair comparison, in words.
+// Differences returns the differences between two runs that make a comparison unfair, as texts.
 func Differences(old, now *Report) (all []string) {
 	differ := func(what string, a, b any) {
 		if a != b {

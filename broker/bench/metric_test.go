@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// reportOf has a p99 for each side and round.
+// reportOf returns a report with a p99 for each side and round.
 func reportOf(p99 map[Side][]float64) *Report {
 	r := newReport(Plan{Scenario: Steady, Rate: 1000, Rounds: len(p99[Broker])})
 	for _, side := range []Side{Broker, Scheduler, Pipeline} {
@@ -31,7 +31,8 @@ func find(t *testing.T, all []Ratio, side Side, metric string) Ratio {
 	return all[i]
 }
 
-// A ratio is of two turns of one round: a round in which the machine was slow for both says as much as the others.
+// A ratio compares two turns of one round: a round in which the machine was slow for both has the same weight as
+// others.
 func TestSidesAreComparedRoundByRound(t *testing.T) {
 	r := reportOf(map[Side][]float64{Broker: {2, 20, 4}, Scheduler: {200, 2200, 360}})
 	got := find(t, r.Beside(), Scheduler, "p99 ms")
@@ -46,7 +47,8 @@ func TestSidesAreComparedRoundByRound(t *testing.T) {
 	}
 }
 
-// A side that cannot do the scenario, or is in one of two runs only, has no ratio; neither has a number that is zero.
+// A side that does not support the scenario, or is in only one of two runs, has no ratio. A number of zero has none
+// either.
 func TestWhatIsNotInBothIsNotCompared(t *testing.T) {
 	old := reportOf(map[Side][]float64{Broker: {4, 2, 6}, Scheduler: {400, 400, 400}})
 	now := reportOf(map[Side][]float64{Broker: {1, 3}, Pipeline: {1, 1}})
@@ -75,7 +77,7 @@ func TestDifferencesOfTwoRunsAreNamed(t *testing.T) {
 	}
 }
 
-// What --json prints is what --compare reads.
+// The output of --json is the input of --compare.
 func TestReportsSurviveJSON(t *testing.T) {
 	plan, err := NewPlan(Chain)
 	if err != nil {

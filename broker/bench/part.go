@@ -10,10 +10,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A Dial is how a part reaches the server.
+// A Dial is the connection settings of a part.
 type Dial struct {
 	Connect   func() (*nats.Conn, error)
-	APIPrefix string // of JetStream
+	APIPrefix string // of the JetStream API
 }
 
 func (d Dial) jetStream() (*nats.Conn, jetstream.JetStream, error) {
@@ -29,8 +29,8 @@ func (d Dial) jetStream() (*nats.Conn, jetstream.JetStream, error) {
 	return nc, js, nil
 }
 
-// RunPart is the whole life of a part that is a process: it reads its order from stdin and says on stdout what comes of
-// it, until stdin is closed.
+// RunPart runs a part in its own process. It reads its order from stdin and writes its results to stdout, until stdin
+// is closed.
 func RunPart(ctx context.Context, part Part, dial Dial, stdin io.Reader, stdout io.Writer) error {
 	orders, say := json.NewDecoder(stdin), json.NewEncoder(stdout)
 	ctx, cancel := context.WithCancel(ctx)
@@ -45,7 +45,7 @@ func RunPart(ctx context.Context, part Part, dial Dial, stdin io.Reader, stdout 
 		if err := orders.Decode(&load); err != nil {
 			return fmt.Errorf("read the order: %w", err)
 		}
-		go ending() // it ends with the process
+		go ending() // ends with the process
 		return runLoad(ctx, load, dial, say)
 	case PartPipeline:
 		var p pipe
@@ -63,7 +63,7 @@ func runLoad(ctx context.Context, load Load, dial Dial, say *json.Encoder) error
 		return err
 	}
 	loaded, err := load.Run(ctx, dial.Connect, func(accepted int) {
-		_ = say.Encode(Said{Accepted: accepted}) // who does not listen has ended us
+		_ = say.Encode(Said{Accepted: accepted}) // without a reader of stdout, stdin is closed too
 	})
 	if err != nil {
 		return err

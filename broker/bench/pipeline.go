@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	// readAhead is how many messages the pipeline holds, as many as a broker's lane.
+	// readAhead is the maximum number of messages in the pipeline's memory, the same as for a broker's lane.
 	readAhead = 32 << 10
-	// commitEvery is how often it purges what has arrived, as a broker does.
+	// commitEvery is the interval at which it purges delivered messages, the same as a broker's.
 	commitEvery = 100 * time.Millisecond
 )
 
-// A pipe is the bare pipeline: it reads a stream in order, waits until the head is due, publishes it with an id and the
-// headers that a broker sets, and purges what was acknowledged. It is the least that any sidecar has to do, so it is
-// what a broker is measured by; it has no retries, no limits and no owner, and one wrong answer ends it.
+// A pipe is the bare pipeline. It reads a stream in order, waits until the head is due, publishes it with an id and the
+// headers of a broker, and purges acknowledged messages. This is the minimum of any sidecar, and so the measure for a
+// broker. It has no retries, no limits and no owner, and one wrong answer ends it.
 type pipe struct {
 	Prefix string        `json:"prefix"`
-	Core   bool          `json:"core,omitempty"` // to plain subscribers, who answer nothing
+	Core   bool          `json:"core,omitempty"` // to plain subscribers, which do not answer
 	Offset time.Duration `json:"offset,omitempty"`
 
 	names  Names
 	conn   *nats.Conn
 	inbox  string // of the answers
 	source jetstream.Stream
-	sent   chan uint64   // sequences in the source, not yet answered; bounds what is in flight
-	done   atomic.Uint64 // everything up to here has arrived
+	sent   chan uint64   // sequences in the source without an answer; bounds the messages in flight
+	done   atomic.Uint64 // all messages up to this sequence have arrived
 }
 
 func (p *pipe) run(ctx context.Context, dial Dial, ready func() error) (err error) {
@@ -80,7 +80,7 @@ func (p *pipe) run(ctx context.Context, dial Dial, ready func() error) (err erro
 	return nil
 }
 
-// listen takes the answers, which a stream gives in order, until the connection is closed.
+// listen receives the answers until the connection is closed. A stream answers in order.
 func (p *pipe) listen(fail func(error)) error {
 	p.sent, p.inbox = make(chan uint64, outstanding), p.conn.NewInbox()
 	sub, err := p.conn.Subscribe(p.inbox, func(m *nats.Msg) {
@@ -110,7 +110,7 @@ func (p *pipe) read(ctx context.Context, queue chan<- jetstream.Msg) (jetstream.
 	}, jetstream.PullMaxMessages(readAhead/8))
 }
 
-// forward returns when ctx ends.
+// forward publishes due messages until ctx ends.
 func (p *pipe) forward(ctx context.Context, queue <-chan jetstream.Msg) error {
 	for {
 		var m jetstream.Msg
@@ -153,7 +153,7 @@ func (p *pipe) forward(ctx context.Context, queue <-chan jetstream.Msg) error {
 	}
 }
 
-// delivery is what a broker would publish.
+// delivery returns the message that a broker would publish.
 func (p *pipe) delivery(m jetstream.Msg, meta *jetstream.MsgMetadata, due time.Time) *nats.Msg {
 	root := strings.TrimSuffix(p.names.targets(), ">")
 	if p.Core {
@@ -170,7 +170,8 @@ func (p *pipe) delivery(m jetstream.Msg, meta *jetstream.MsgMetadata, due time.T
 	}}
 }
 
-// publishCore counts a message as arrived when the server has it, which one round trip tells of all before it.
+// publishCore publishes a message to plain subscribers. It counts as arrived when the server has it; one round trip
+// proves that for all earlier ones.
 func (p *pipe) publishCore(m *nats.Msg, sequence uint64, last bool) error {
 	if err := p.conn.PublishMsg(m); err != nil {
 		return fmt.Errorf("publish to %s: %w", m.Subject, err)
@@ -184,7 +185,7 @@ func (p *pipe) publishCore(m *nats.Msg, sequence uint64, last bool) error {
 	return nil
 }
 
-// commit purges behind until ctx ends.
+// commit purges delivered messages until ctx ends.
 func (p *pipe) commit(ctx context.Context, fail func(error)) {
 	var purged uint64
 	tick := time.NewTicker(commitEvery)

@@ -10,7 +10,7 @@ import (
 // A Scenario is a kind of run.
 type Scenario string
 
-// The scenarios. See the package for what each shows.
+// The scenarios. See the package for their measurements.
 const (
 	Steady  Scenario = "steady"
 	Burst   Scenario = "burst"
@@ -23,7 +23,7 @@ const (
 	Rounds  Scenario = "rounds"
 )
 
-// Scenarios are all of them.
+// Scenarios are all scenarios.
 var Scenarios = []Scenario{Steady, Burst, Chain, Core, Ingest, Pending, Idle, Timers, Rounds}
 
 // The bounds of a Plan.
@@ -33,32 +33,32 @@ const (
 	maxSize       = 1 << 20
 	maxPublishers = 64
 	maxRounds     = 100
-	maxTimerSize  = 64 << 10 // a series takes so much for each second of its interval
-	// stillDelay is longer than anybody publishes for.
+	maxTimerSize  = 64 << 10 // a series takes that many bytes for each second of its interval
+	// stillDelay is longer than any time of publishing.
 	stillDelay = 10 * time.Minute
 )
 
-// A Plan is what to run. Those fields that a scenario has no use for are zero.
+// A Plan is the parameters of a run. A field is zero if the scenario does not use it.
 type Plan struct {
 	Scenario Scenario `json:"scenario"`
 	Sides    []Side   `json:"sides"`  // in the order of their turns
-	Rounds   int      `json:"rounds"` // how often each has a turn
+	Rounds   int      `json:"rounds"` // turns of each side
 
-	Rate       int           `json:"rate,omitempty"`   // messages a second
-	For        time.Duration `json:"for_ns,omitempty"` // how long to publish, or to watch
-	Count      int           `json:"count,omitempty"`  // messages; with a rate it is rate times For
+	Rate       int           `json:"rate,omitempty"`   // messages per second
+	For        time.Duration `json:"for_ns,omitempty"` // duration of the publishing, or of the watch
+	Count      int           `json:"count,omitempty"`  // messages; with a rate it is Rate times For
 	Size       int           `json:"size,omitempty"`   // bytes of a payload
-	Delays     []Delay       `json:"delays,omitempty"` // for one instant, how long after the first publish it is; empty: enough
+	Delays     []Delay       `json:"delays,omitempty"` // with one instant: time until it; empty: enough
 	Targets    int           `json:"targets,omitempty"`
 	Publishers int           `json:"publishers,omitempty"`
 	Core       bool          `json:"core,omitempty"` // plain subscribers instead of a stream
 
 	Cancel int           `json:"cancel_percent,omitempty"` // of the timers
-	Timers int           `json:"timers,omitempty"`         // timers that are due each second, beside Rate plain messages
-	Every  time.Duration `json:"every_ns,omitempty"`       // from one round to the next
+	Timers int           `json:"timers,omitempty"`         // timers due each second, plus Rate plain messages
+	Every  time.Duration `json:"every_ns,omitempty"`       // interval of the rounds
 }
 
-// NewPlan is a scenario as it is unless asked for otherwise.
+// NewPlan returns the default plan of a scenario.
 func NewPlan(s Scenario) (Plan, error) {
 	p := Plan{Scenario: s, Sides: []Side{Broker}, Rounds: 1, Size: 256, Targets: 10, Publishers: 1}
 	second := []Delay{{Duration: time.Second}}
@@ -87,19 +87,19 @@ func NewPlan(s Scenario) (Plan, error) {
 	return p, nil
 }
 
-// paced reports whether messages come at a rate, and not all at once.
+// paced reports whether messages are published at a rate, and not all at once.
 func (s Scenario) paced() bool { return s == Steady || s == Chain }
 
-// oneInstant reports whether all are due at the same time.
+// oneInstant reports whether all messages are due at the same time.
 func (s Scenario) oneInstant() bool { return s == Burst || s == Core || s == Timers || s == Rounds }
 
-// Named reports whether the scenario is about named timers.
+// Named reports whether the scenario uses named timers.
 func (s Scenario) Named() bool { return s == Timers || s == Rounds }
 
 // still reports whether nothing becomes due during the run.
 func (s Scenario) still() bool { return s == Ingest || s == Pending }
 
-// Check says everything that is wrong with a plan, and sets the count of one with a rate.
+// Check returns all problems of a plan. It sets the count of a plan with a rate.
 func (p *Plan) Check() error {
 	var problems []error
 	within := func(what string, n, low, high int) {
@@ -142,19 +142,19 @@ func (p *Plan) Check() error {
 	return errors.Join(problems...)
 }
 
-// ahead is how long after the first publish everything is due, when that is one instant.
+// ahead returns the time from the first publish to the instant, if all messages are due at one.
 func (p Plan) ahead() time.Duration {
 	if len(p.Delays) > 0 {
 		return p.Delays[0].Duration
 	}
-	const slow, spare = 20_000, 5 * time.Second // messages a second that any server takes
+	const slow, spare = 20_000, 5 * time.Second // messages per second that any server accepts
 	if p.Scenario == Timers {
 		return spare + p.slowest()
 	}
 	return spare + time.Duration(p.Count)*time.Second/slow
 }
 
-// longest is how long after its publish the last message is due.
+// longest returns the time from its publish until the last message is due.
 func (p Plan) longest() time.Duration {
 	if p.Scenario.oneInstant() {
 		return p.ahead()

@@ -21,7 +21,7 @@ func TestDelaysAreRead(t *testing.T) {
 	}
 }
 
-// All sides get the same delays, and all lengths come.
+// All sides get the same delays, and all lengths occur.
 func TestRandomDelaysAreTheSameForAll(t *testing.T) {
 	d := Delay{Duration: time.Minute, Random: true}
 	quarters := make(map[time.Duration]int)
@@ -66,7 +66,7 @@ func TestAllThatIsWrongWithAPlanIsSaid(t *testing.T) {
 	}
 }
 
-// Each side is asked for the same time, in its own way.
+// Each side gets the same due time, in its own form.
 func TestSidesAreAskedForTheSameTime(t *testing.T) {
 	names, err := NewNames("bench-abcdefgh")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// recur sets timers that recur at the same instants, and measures how late each round is. They are set right after one
-// such instant, so their first round is due at the next one.
+// recur sets timers that recur at the same instants, and measures the lateness of each round. It sets them right after
+// such an instant, so their first round is due at the next one.
 func (g *ground) recur(ctx context.Context) (Result, error) {
 	every, fires := g.plan.Every, g.plan.instants()
 	begin := g.serverTime().Truncate(every).Add(every)
@@ -49,21 +49,21 @@ func (g *ground) recur(ctx context.Context) (Result, error) {
 	return g.plan.judge(result, ledger)
 }
 
-// rounds is a stream in which timers arrive again and again. A round that was missed is lost.
+// rounds is a stream in which timers arrive repeatedly. A missed round is lost.
 type rounds struct {
 	Stored
 	count int // of timers
-	fires int // rounds of each that are counted; later ones are not waited for
+	fires int // counted rounds of each timer; the run does not wait for later ones
 	every time.Duration
 }
 
-// Arrived is no more than is waited for: later rounds would look as if there was something to wait for.
+// Arrived returns the number of arrivals, up to the number that the run waits for: later rounds arrive too.
 func (r rounds) Arrived(ctx context.Context) (int, error) {
 	n, err := r.Stored.Arrived(ctx)
 	return min(n, r.count*r.fires), err
 }
 
-// Note numbers the rounds: those of a timer are so many apart as there are timers.
+// Note adds the arrivals. It gives each round a number: the timer's number plus the round times the number of timers.
 func (r rounds) Note(ctx context.Context, l *Ledger, turn uint32) error {
 	fired := make(map[uint32]int)
 	return ReadStream(ctx, r.Stream, r.Subject, func(m jetstream.Msg, stored time.Time) {
@@ -80,7 +80,7 @@ func (r rounds) Note(ctx context.Context, l *Ledger, turn uint32) error {
 	})
 }
 
-// next makes a stamp that of a round, counted from zero. Over is true for a round that is not counted.
+// next changes a stamp to that of a round, counted from zero. Over is true for a round that is not counted.
 func (r rounds) next(s *Stamp, round int) (over bool) {
 	if round >= r.fires {
 		return true

@@ -13,31 +13,31 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// removePatience is how long cleaning up may take: some forty streams.
+// removePatience is the timeout for the removal of some forty streams.
 const removePatience = time.Minute
 
-// A Host is where a run takes place, and who runs its processes.
+// A Host is the environment of a run: its connection, and the processes of its parts.
 type Host struct {
 	Dial
-	// Command is what to run for a part. It takes the prefix of the run from Prefix.
+	// Command returns the command of a part. The command takes the prefix of the run from Prefix.
 	Command func(part Part) *exec.Cmd
-	Server  *Child // nil where the server is not ours
+	Server  *Child // nil if the run does not own the server
 	Prefix  string
-	Copies  func(clustered bool) int // of a stream, as many as the broker makes
-	// Show is called with what is going on, several times a second.
+	Copies  func(clustered bool) int // replicas of a stream, as many as for the broker's
+	// Show is called with the progress several times a second.
 	Show func(Progress)
 }
 
-// Progress is what goes on.
+// Progress is the state of a run.
 type Progress struct {
 	Side              Side
 	Round             int
 	Doing             string
 	Accepted, Arrived int
-	Count             int // of messages in this turn; zero where there are none
+	Count             int // messages in this turn; zero if it has none
 }
 
-// A run is in progress. It is for one goroutine.
+// A run is a run in progress. It is for one goroutine.
 type run struct {
 	host   Host
 	plan   Plan
@@ -48,8 +48,8 @@ type run struct {
 	now    Progress
 }
 
-// Run runs a plan, and removes everything that it made, also when ctx ends. The report has all finished turns, also
-// beside an error. A broken promise is none: see [Report.Err].
+// Run runs a plan and removes everything that it created, even if ctx ends. The report has all finished turns, even
+// with an error. A broken promise is not an error of Run: see [Report.Err].
 func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) {
 	report = newReport(plan)
 	r := &run{host: host, plan: plan, report: report}
@@ -87,7 +87,7 @@ func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) 
 	defer running.Wait()
 	defer stop()
 	running.Go(func() { r.site.keepMarked(beating) })
-	if host.Server == nil { // otherwise there is one host, and one clock
+	if host.Server == nil { // otherwise there is one host and one clock
 		if err := r.readClock(ctx); err != nil {
 			return report, err
 		}
@@ -95,7 +95,7 @@ func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) 
 	return report, r.rounds(ctx)
 }
 
-// rounds gives each side its turns.
+// rounds runs the turns of all sides.
 func (r *run) rounds(ctx context.Context) error {
 	for round := range r.plan.Rounds {
 		for _, side := range r.plan.Sides {
@@ -111,7 +111,7 @@ func (r *run) rounds(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes what killed runs left.
+// sweep removes the streams of killed runs.
 func (r *run) sweep(ctx context.Context) error {
 	r.show("looking for what an earlier run left")
 	swept, err := r.site.sweep(ctx)
@@ -121,7 +121,7 @@ func (r *run) sweep(ctx context.Context) error {
 	return err
 }
 
-// readClock compares the clocks. The best of several answers counts.
+// readClock compares the clocks. The answer with the shortest round trip counts.
 func (r *run) readClock(ctx context.Context) error {
 	const tries = 20
 	stream, err := r.site.js.Stream(ctx, r.site.names.runStream())
@@ -142,7 +142,7 @@ func (r *run) readClock(ctx context.Context) error {
 	return nil
 }
 
-// take is one side's turn.
+// take runs the turn of one side.
 func (r *run) take(ctx context.Context, side Side) (result Result, err error) {
 	r.turn++
 	r.show("making streams")
@@ -169,13 +169,13 @@ func (r *run) take(ctx context.Context, side Side) (result Result, err error) {
 	return g.flow(ctx)
 }
 
-// show says what goes on.
+// show reports the progress.
 func (r *run) show(doing string) {
 	r.now.Doing = doing
 	r.host.Show(r.now)
 }
 
-// load is what the plan publishes to a side, with everything due at an instant if that is not zero.
+// load returns the load of the plan for a side. If due is not zero, all messages are due then.
 func (r *run) load(side Side, due time.Time) Load {
 	l := Load{
 		Side: side, Prefix: r.site.names.prefix, Turn: r.turn, Count: r.plan.Count, Size: r.plan.Size,
@@ -188,5 +188,5 @@ func (r *run) load(side Side, due time.Time) Load {
 	return l
 }
 
-// serverTime is now, by the server's clock.
+// serverTime returns the time by the server's clock.
 func (r *run) serverTime() time.Time { return time.Now().Add(r.report.Clock) }

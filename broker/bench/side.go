@@ -15,17 +15,17 @@ import (
 	"delaybroker/levels"
 )
 
-// A Side is what makes messages wait.
+// A Side is a system that delays messages.
 type Side string
 
-// The sides of a run. See the package for what each does.
+// The sides of a run. See the package for their work.
 const (
 	Broker    Side = "broker"
 	Scheduler Side = "scheduler"
 	Pipeline  Side = "pipeline"
 )
 
-// ParseSides reads what is to be measured beside the broker, as in "scheduler,pipeline".
+// ParseSides parses the sides to measure with the broker, as in "scheduler,pipeline".
 func ParseSides(s string) ([]Side, error) {
 	var all []Side
 	var problems []error
@@ -42,16 +42,16 @@ func ParseSides(s string) ([]Side, error) {
 	return all, errors.Join(problems...)
 }
 
-// MinSize is the bytes of a payload that a run needs for itself.
+// MinSize is the number of bytes that a run needs in a payload.
 const MinSize = 16
 
-// A Stamp is the beginning of a payload: which message of which turn it is, and when it is due.
+// A Stamp is the beginning of a payload: the turn and the number of the message, and its due time.
 type Stamp struct {
 	Turn, Number uint32
 	Due          time.Time
 }
 
-// Payload is that many bytes which begin with the stamp.
+// Payload returns a payload of that size, which begins with the stamp.
 func (s Stamp) Payload(size int) []byte {
 	data := make([]byte, max(size, MinSize))
 	binary.BigEndian.PutUint32(data, s.Turn)
@@ -60,7 +60,7 @@ func (s Stamp) Payload(size int) []byte {
 	return data
 }
 
-// ReadStamp reads the stamp of a payload; ok is false where there is none.
+// ReadStamp parses the stamp of a payload. Ok is false if it has none.
 func ReadStamp(data []byte) (s Stamp, ok bool) {
 	if len(data) < MinSize {
 		return Stamp{}, false
@@ -71,7 +71,7 @@ func ReadStamp(data []byte) (s Stamp, ok bool) {
 	}, true
 }
 
-// plain are the durations that a broker's streams take without the intake's subject.
+// plain returns the durations that a broker takes on a level's subject.
 var plain = sync.OnceValue(func() map[string]bool {
 	all := make(map[string]bool)
 	for _, name := range levels.Whole() {
@@ -80,7 +80,7 @@ var plain = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-// Message makes a message of the load at a time of the server's clock.
+// Message returns a message of the load, published at a time by the server's clock.
 func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
 	if l.Verb != "" {
 		return l.change(n, number)
@@ -90,7 +90,7 @@ func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
 	if !l.Due.IsZero() {
 		due = l.Due
 	} else if l.Side == Pipeline && !l.ordered() {
-		due = now // it has one stream, and waits for its head
+		due = now // one stream, which waits for its head
 	}
 	target := number % l.Targets
 	m := &nats.Msg{Data: Stamp{Turn: l.Turn, Number: uint32(number), Due: due}.Payload(l.Size)}
@@ -109,7 +109,7 @@ func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
 	return m
 }
 
-// request is where a broker takes the message.
+// request returns the broker's subject for the message.
 func (l Load) request(n Names, delay time.Duration, i int) string {
 	target := n.Target(i)
 	if l.Core {
@@ -124,5 +124,5 @@ func (l Load) request(n Names, delay time.Duration, i int) string {
 	return n.broker.In(strconv.FormatInt(delay.Milliseconds(), 10)+"ms", target)
 }
 
-// ordered reports whether messages are due in the order in which they are published.
+// ordered reports whether messages are due in the order of their publishing.
 func (l Load) ordered() bool { return len(l.Delays) == 1 && !l.Delays[0].Random }

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// restFor is how long processes are left alone before they are measured.
+// restFor is the time for which processes are left idle before a measurement.
 const restFor = 3 * time.Second
 
-// ingest publishes as fast as the server answers. Nothing is due meanwhile: what was accepted has to be there.
+// ingest publishes as fast as the server answers. Nothing becomes due meanwhile, so all accepted messages must be
+// stored.
 func (g *ground) ingest(ctx context.Context) (result Result, err error) {
 	before, err := g.usage()
 	if err != nil {
@@ -26,7 +27,7 @@ func (g *ground) ingest(ctx context.Context) (result Result, err error) {
 	return result, err
 }
 
-// waiting counts what waits. A ledger has nothing to say: nothing arrives.
+// waiting counts the waiting messages. There is no ledger, since nothing arrives.
 func (g *ground) waiting(ctx context.Context) (Tally, error) {
 	all, _, err := g.site.list(ctx)
 	if err != nil {
@@ -47,7 +48,8 @@ func (g *ground) waiting(ctx context.Context) (Tally, error) {
 	}, nil
 }
 
-// pending measures what messages cost that wait, kills the broker, and measures how soon another is ready.
+// pending measures the cost of waiting messages, then kills the broker and measures the time until the next one is
+// ready.
 func (g *ground) pending(ctx context.Context) (result Result, err error) {
 	if err := g.rest(ctx); err != nil {
 		return Result{}, err
@@ -91,7 +93,7 @@ func (g *ground) pending(ctx context.Context) (result Result, err error) {
 	return result, err
 }
 
-// idle measures what streams cost in which nothing waits.
+// idle measures the cost of streams without waiting messages.
 func (g *ground) idle(ctx context.Context) (result Result, err error) {
 	if err := g.rest(ctx); err != nil {
 		return Result{}, err
@@ -100,13 +102,13 @@ func (g *ground) idle(ctx context.Context) (result Result, err error) {
 	return result, g.watch(ctx, result.Rest)
 }
 
-// rest leaves the processes alone.
+// rest leaves the processes idle.
 func (g *ground) rest(ctx context.Context) error {
 	g.show("at rest")
 	return sleep(ctx, restFor)
 }
 
-// watch measures the CPU of those who have nothing to do.
+// watch measures the CPU time of idle processes.
 func (g *ground) watch(ctx context.Context, rest *Rest) error {
 	g.show("watching it do nothing")
 	before, err := g.usage()

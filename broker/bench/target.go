@@ -13,22 +13,22 @@ import (
 	"delaybroker/broker/message"
 )
 
-// A Target is where the messages of a turn arrive.
+// A Target is the destination of a turn's messages.
 type Target interface {
-	// Arrived is how many have, copies included.
+	// Arrived returns the number of arrivals, copies included.
 	Arrived(ctx context.Context) (int, error)
-	// Note adds all of them to the ledger.
+	// Note adds all arrivals to the ledger.
 	Note(ctx context.Context, l *Ledger, turn uint32) error
 }
 
-// Stored is a target that is a stream, which knows itself when a message came.
+// Stored is a target that is a stream, which stores the time of each arrival.
 type Stored struct {
 	Stream  jetstream.Stream
-	Subject string // of the arrivals in it
-	Others  int    // what was or will be stored in it otherwise
+	Subject string // of the arrivals
+	Others  int    // other messages that are or will be stored in it
 }
 
-// Arrived goes by the last sequence: to count by subject would cost the server more.
+// Arrived uses the last sequence: a count by subject would cost the server more.
 func (s Stored) Arrived(ctx context.Context) (int, error) {
 	info, err := s.Stream.Info(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s Stored) Arrived(ctx context.Context) (int, error) {
 	return max(0, int(info.State.LastSeq)-s.Others), nil
 }
 
-// Note reads the stream.
+// Note reads the stream and adds its messages.
 func (s Stored) Note(ctx context.Context, l *Ledger, turn uint32) error {
 	return ReadStream(ctx, s.Stream, s.Subject, func(m jetstream.Msg, stored time.Time) {
 		stamp, ours := ReadStamp(m.Data())
@@ -45,7 +45,7 @@ func (s Stored) Note(ctx context.Context, l *Ledger, turn uint32) error {
 	})
 }
 
-// hear counts a message of a target.
+// hear counts an arrival.
 func (l *Ledger) hear(turn uint32, s Stamp, ours bool, a Arrival) {
 	if !ours || s.Turn != turn {
 		l.Foreign()
@@ -55,13 +55,13 @@ func (l *Ledger) hear(turn uint32, s Stamp, ours bool, a Arrival) {
 	l.Note(a)
 }
 
-// promised is zero where no broker says when it is due.
+// promised returns the due time of a broker, or zero without one.
 func promised(h nats.Header) time.Time {
 	due, _ := time.Parse(time.RFC3339Nano, h.Get(message.HeaderDue))
 	return due
 }
 
-// ReadStream reads what a stream has on a subject, in order, with the time at which each message was stored.
+// ReadStream reads the messages of a stream on a subject, in order, each with its time of storage.
 func ReadStream(
 	ctx context.Context, s jetstream.Stream, subject string, read func(m jetstream.Msg, stored time.Time),
 ) error {
@@ -97,11 +97,11 @@ func ReadStream(
 	return nil
 }
 
-// A heard target is plain subscribers, one for each subject. A message arrives when they get it.
+// A heard target is plain subscribers, one for each subject. A message arrives when a subscriber receives it.
 type heard struct {
 	subs     []*nats.Subscription
 	messages chan *nats.Msg
-	offset   time.Duration // from our clock to the server's
+	offset   time.Duration // the server's clock minus ours
 
 	listening sync.WaitGroup
 	mu        sync.Mutex // guards arrivals
@@ -114,7 +114,8 @@ type heardMessage struct {
 	arrival Arrival
 }
 
-// subscribe has room for all messages of a turn and their copies: what a slow subscriber loses would be our loss.
+// subscribe subscribes with room for all messages of a turn and their copies: the run would count a drop by the client
+// library as lost.
 func subscribe(nc *nats.Conn, names Names, targets, count int, offset time.Duration) (*heard, error) {
 	h := &heard{messages: make(chan *nats.Msg, 2*count), offset: offset}
 	h.listening.Go(h.listen)
@@ -145,14 +146,14 @@ func (h *heard) listen() {
 	}
 }
 
-// Arrived counts what the subscribers got.
+// Arrived returns the number of messages that the subscribers received.
 func (h *heard) Arrived(context.Context) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.arrivals), nil
 }
 
-// Note adds what the subscribers got.
+// Note adds the messages that the subscribers received.
 func (h *heard) Note(_ context.Context, l *Ledger, turn uint32) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -162,13 +163,13 @@ func (h *heard) Note(_ context.Context, l *Ledger, turn uint32) error {
 	return nil
 }
 
-// end may be called more than once.
+// end unsubscribes. It may be called more than once.
 func (h *heard) end() {
 	if h.messages == nil {
 		return
 	}
 	for _, sub := range h.subs {
-		_ = sub.Unsubscribe() // it ends with its connection, too
+		_ = sub.Unsubscribe() // closing the connection ends it too
 	}
 	close(h.messages)
 	h.listening.Wait()

@@ -7,18 +7,19 @@ import (
 )
 
 const (
-	// lead is how long before the due instant the CPU time is read: a broker prepares firings no earlier.
+	// lead is the time before the instant at which the run reads the CPU time. A broker prepares firings no earlier.
 	lead = 2 * time.Second
-	// aftermath is how long a broker may work on what has arrived.
+	// aftermath is the maximum time of a broker's work after the last arrival.
 	aftermath = 30 * time.Second
-	// movedShare is one of so many timers that are not cancelled: it is moved.
+	// movedShare is the number of kept timers of which one is moved.
 	movedShare = 10
 )
 
-// cancelled is how many timers are cancelled. They are the last ones, so that those which fire are numbered from zero.
+// cancelled returns the number of cancelled timers. They are the last ones, so that the numbers of the others begin at
+// zero.
 func (p Plan) cancelled() int { return p.Count * p.Cancel / 100 }
 
-// moved is how many timers are moved. They are the first ones.
+// moved returns the number of moved timers. They are the first ones.
 func (p Plan) moved() int {
 	if p.Scenario != Timers {
 		return 0
@@ -26,13 +27,13 @@ func (p Plan) moved() int {
 	return (p.Count - p.cancelled()) / movedShare
 }
 
-// slowest is how long the phases before the due instant take on a slow machine.
+// slowest returns the duration of the phases before the instant on a slow machine.
 func (p Plan) slowest() time.Duration {
-	const sets, requests = 5_000, 1_000 // a second; a set includes its marker
+	const sets, requests = 5_000, 1_000 // per second; a set includes its marker
 	return time.Duration(p.Count)*time.Second/sets + time.Duration(p.cancelled()/2)*time.Second/requests
 }
 
-// instants is at how many instants timers are due.
+// instants returns the number of instants at which timers are due.
 func (p Plan) instants() int {
 	if p.Every == 0 {
 		return 1
@@ -40,7 +41,7 @@ func (p Plan) instants() int {
 	return int(p.For / p.Every)
 }
 
-// cron is a table with a round at each multiple of an interval, which divides a minute.
+// cron returns a cron with a round at each multiple of an interval, which divides a minute.
 func cron(every time.Duration) string {
 	if every == time.Minute {
 		return "0 * * * * *"
@@ -48,7 +49,7 @@ func cron(every time.Duration) string {
 	return fmt.Sprintf("*/%d * * * * *", int(every.Seconds()))
 }
 
-// checkTimers is what is wrong with a plan about named timers.
+// checkTimers returns the problems of a plan for named timers.
 func (p Plan) checkTimers() (problems []error) {
 	within := func(what string, n, low, high int) {
 		if n < low || n > high {
@@ -72,7 +73,7 @@ func (p Plan) checkTimers() (problems []error) {
 		}
 		return problems
 	}
-	const least = 5 * time.Second // a turn prepares, delivers and comes to rest within an interval
+	const least = 5 * time.Second // a turn prepares, delivers and becomes idle within an interval
 	if p.Every < least || p.Every%time.Second != 0 || time.Minute%p.Every != 0 {
 		return append(problems, fmt.Errorf("every %s: want 5s, 6s, 10s, 12s, 15s, 20s, 30s or 1m, as a cron has them",
 			p.Every))
@@ -87,8 +88,8 @@ func (p Plan) checkTimers() (problems []error) {
 func (p Plan) evenTimers() int    { return int(p.For.Seconds() * float64(p.Timers)) }
 func (p Plan) plainMessages() int { return int(p.For.Seconds() * float64(p.Rate)) }
 
-// timers sets timers for one instant, cancels and moves some of them, and measures how late the rest is. Then it
-// measures how late timers are that are due one after the other, beside plain messages.
+// timers sets timers for one instant, cancels and moves some of them, and measures the lateness of the rest. Then it
+// measures timers that are due one after the other, together with plain messages.
 func (g *ground) timers(ctx context.Context) (result Result, err error) {
 	due := g.serverTime().Add(g.plan.ahead()).Truncate(time.Millisecond)
 	if result, err = g.change(ctx, due); err != nil {
@@ -152,9 +153,10 @@ func (g *ground) change(ctx context.Context, due time.Time) (result Result, err 
 	return result, punctual(all, due, "a longer --delay")
 }
 
-// even measures timers that are due one after the other, beside plain messages, which are numbered after them.
+// even measures timers that are due one after the other, together with plain messages, which have the numbers after
+// them.
 func (g *ground) even(ctx context.Context, result *Result) error {
-	const spare, slow, delay = 3 * time.Second, 5_000, time.Second // sets a second
+	const spare, slow, delay = 3 * time.Second, 5_000, time.Second // sets per second
 	timers, plain := g.plan.evenTimers(), g.plan.plainMessages()
 	g.turn++
 	target := g.target.(Stored) // no plain subscribers in this scenario
@@ -201,13 +203,13 @@ func (g *ground) even(ctx context.Context, result *Result) error {
 	return nil
 }
 
-// sleepUntil sleeps until a time of the server's clock.
+// sleepUntil sleeps until a time by the server's clock.
 func (g *ground) sleepUntil(ctx context.Context, t time.Time) error {
 	g.show("waiting for the instant")
 	return sleep(ctx, t.Sub(g.serverTime()))
 }
 
-// costAtRest is the cost when nothing is left to do, or at the given time: a broker deletes after it has delivered.
+// costAtRest returns the cost when the processes are idle, or at the given time: a broker deletes after its deliveries.
 func (g *ground) costAtRest(ctx context.Context, before usage, count int, end time.Time) (*Cost, error) {
 	const look, idle = 500 * time.Millisecond, 15 * time.Millisecond // of CPU time; /proc counts in 10 ms
 	g.show("waiting until the processes are at rest")

@@ -47,7 +47,7 @@ func TestWhatIsWrongWithAPlanOfTimersIsSaid(t *testing.T) {
 	}
 }
 
-// Of 100 timers half is cancelled, which are the last, and a tenth of the rest is moved, which are the first.
+// Of 100 timers the last half is cancelled, and of the rest the first tenth is moved.
 func TestTimersAreCancelledAndMovedByTheirNumbers(t *testing.T) {
 	p := Plan{Scenario: Timers, Count: 100, Cancel: 50}
 	if got := p.cancelled(); got != 50 {
@@ -58,7 +58,7 @@ func TestTimersAreCancelledAndMovedByTheirNumbers(t *testing.T) {
 	}
 }
 
-// Each change is for one turn's timer of that number, and expects the sequence under which it was set.
+// Each change is for the timer with its number in this turn, and expects the sequence of its set.
 func TestChangesOfTimers(t *testing.T) {
 	names, err := NewNames("bench-abcdefgh")
 	if err != nil {
@@ -72,7 +72,7 @@ func TestChangesOfTimers(t *testing.T) {
 		change  Change
 		subject string
 		header  nats.Header
-		due     time.Time // of the stamp; zero for a body without
+		due     time.Time // of the stamp; zero for a body without one
 		body    string
 	}{
 		{Broker, Change{Verb: Set}, timer, nats.Header{"Delay-Until": {"2023-11-14T22:13:20.123Z"}}, due, ""},
@@ -133,7 +133,7 @@ func TestChangesOfTimers(t *testing.T) {
 	}
 }
 
-// A load goes on only after an answer that says that it was done.
+// A load goes on only after an answer that confirms the change.
 func TestAnswersToChangesOfTimers(t *testing.T) {
 	request, deletion := Load{Change: Change{Verb: Request}}, Load{Side: Scheduler, Change: Change{Verb: Cancel}}
 	for _, test := range []struct {
@@ -163,7 +163,7 @@ func TestAnswersToChangesOfTimers(t *testing.T) {
 	}
 }
 
-// Plain messages beside the timers are counted with them, and measured apart.
+// Plain messages count with the timers, but have their own lateness.
 func TestPlainMessagesAreMeasuredApart(t *testing.T) {
 	l := NewLedger(3, 0)
 	l.Plain = 2
@@ -183,7 +183,7 @@ func TestPlainMessagesAreMeasuredApart(t *testing.T) {
 	}
 }
 
-// A round has a number and a due time of its own. Those after the last that is counted are ignored.
+// A round has its own number and due time. Later rounds than the last counted one are ignored.
 func TestRoundsAreNumbered(t *testing.T) {
 	r := rounds{count: 10, fires: 2, every: time.Minute}
 	for _, test := range []struct {
@@ -196,7 +196,7 @@ func TestRoundsAreNumbered(t *testing.T) {
 		{number: 3, round: 0, want: 3, due: due},
 		{number: 3, round: 1, want: 13, due: due.Add(time.Minute)},
 		{number: 3, round: 2, over: true},
-		{number: 10, round: 0, want: 20, due: due}, // of no timer: the ledger has 20, from 0 to 19
+		{number: 10, round: 0, want: 20, due: due}, // not a number of a timer: the ledger has 20, from 0 to 19
 	} {
 		s := Stamp{Number: test.number, Due: due}
 		if over := r.next(&s, test.round); over != test.over {

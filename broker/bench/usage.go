@@ -2,9 +2,9 @@ package bench
 
 import "time"
 
-// Usage is what a process has used so far. It is zero where the system does not tell, which only Linux does here.
+// Usage is the resources that a process has used so far. It is zero on systems other than Linux.
 type Usage struct {
 	CPU    time.Duration // of all its threads
 	Memory int64         // resident bytes, garbage included
-	Peak   int64         // the most so far
+	Peak   int64         // maximum so far
 }

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// tick is the unit of times in /proc: USER_HZ, on every Linux that Go runs on.
+// tick is the unit of times in /proc: USER_HZ, the same on every Linux that Go supports.
 const tick = time.Second / 100
 
-// UsageOf is the usage of a running process.
+// UsageOf returns the usage of a running process.
 func UsageOf(pid int) (u Usage, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return Usage{}, fmt.Errorf("read what a process used: %w", err)
 	}
-	// The name of the program, in parentheses, may hold anything. The third field follows.
+	// The name of the program, in parentheses, may contain anything. The third field follows it.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
 		return Usage{}, fmt.Errorf("read what a process used: %q", stat)

@@ -2,5 +2,5 @@
 
 package bench
 
-// UsageOf knows nothing here.
+// UsageOf returns zero: this system is not supported.
 func UsageOf(int) (Usage, error) { return Usage{}, nil }

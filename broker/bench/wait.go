@@ -6,30 +6,30 @@ import (
 )
 
 const (
-	// poll is how often a target is asked what has arrived.
+	// poll is the interval at which the run requests the number of arrivals.
 	poll = 100 * time.Millisecond
-	// patience is how long nothing may arrive, when everything is due, before the rest is lost.
+	// patience is the maximum time without an arrival after the last due time. Then the rest is lost.
 	patience = 15 * time.Second
-	// settle is how long copies may come after the last message.
+	// settle is the time for which copies may follow the last message.
 	settle = 500 * time.Millisecond
 )
 
-// A Wait is for the messages of a turn, numbered from zero, to arrive.
+// A Wait is a wait for the messages of a turn, numbered from zero.
 type Wait struct {
 	Target Target
 	Count  int
 	Turn   uint32
-	Due    time.Time     // when the last is due, by our clock
+	Due    time.Time     // of the last message, by our clock
 	Within time.Duration // see NewLedger
 	Plain  int           // see Ledger
-	// Arrived is called with how many have, several times a second. Whole is called when there are as many as were
-	// published, or no more come: then the work is done. Either may be nil.
+	// Arrived is called with the number of arrivals, several times a second. Whole is called when all messages have
+	// arrived, copies included, or no more arrive: then the work is done. Either may be nil.
 	Arrived func(n int)
 	Whole   func() error
 }
 
-// Ledger reads what has arrived when all has, or the rest is lost. It waits on while copies stand for messages that
-// have not come.
+// Ledger waits until all messages have arrived or the rest is lost, and returns the ledger. If copies made up the
+// number, it waits on.
 func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 	for want := w.Count; ; {
 		there, over, err := w.await(ctx, want)
@@ -54,8 +54,8 @@ func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 	}
 }
 
-// await waits until as many have arrived, copies included, or none has for a while although the last is due: then over
-// is true.
+// await waits until the wanted number has arrived, copies included. Over is true if instead nothing has arrived for
+// patience after the last due time.
 func (w Wait) await(ctx context.Context, want int) (there int, over bool, err error) {
 	since := time.Now()
 	for {
@@ -81,7 +81,7 @@ func (w Wait) await(ctx context.Context, want int) (there int, over bool, err er
 	}
 }
 
-// sleep returns early when ctx ends.
+// sleep sleeps for d, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -64,18 +64,18 @@ type Config struct {
 	// Prefix is the root of all subjects and, in upper case, the stem of all stream names.
 	// Defaults to message.DefaultPrefix.
 	Prefix string
-	// Ladder is the levels that new messages take. Streams of other levels are served until they are empty.
-	// Defaults to levels.Default.
+	// Ladder has the levels that new messages take. Streams of other levels are served until they are empty. Defaults to
+	// levels.Default.
 	Ladder levels.Ladder
 	// RetryLadder holds the waits between delivery attempts. The first wait follows the first refusal, and so on; the last
 	// wait is used for all further refusals. Defaults to DefaultRetry.
 	RetryLadder levels.Ladder
 	// RetryRules override RetryLadder for the targets of a pattern.
 	RetryRules RetryWaits
-	// RetryJitter lengthens the waits for the targets of a pattern, each by a part of its own that is less than this
-	// percentage: so messages that were refused together come again at different times. Defaults to none.
+	// RetryJitter lengthens each wait for the targets of a pattern by a part that is less than this percentage. So
+	// messages that were refused together come again at different times. Defaults to none.
 	RetryJitter RetryJitter
-	// Attempts is how often a delivery may be refused before it becomes a dead letter. Defaults to DefaultAttempts.
+	// Attempts is the number of refusals of a delivery after which it becomes a dead letter. Defaults to DefaultAttempts.
 	Attempts int
 	// AttemptRules override Attempts for the targets of a pattern.
 	AttemptRules RetryLimits
@@ -89,7 +89,7 @@ type Config struct {
 	Provision bool
 	// Replicas is the number of copies of new streams. Zero means three in a cluster and one on a single server.
 	Replicas int
-	// DedupWindow is how long the streams remember a Nats-Msg-Id, at about 110 bytes of server memory each.
+	// DedupWindow is the time for which the streams store a Nats-Msg-Id, at about 110 bytes of server memory each.
 	// Defaults to DefaultDedupWindow.
 	DedupWindow time.Duration
 
@@ -104,7 +104,7 @@ type Config struct {
 	Deliver deliver.Modes
 	// Slack is the time by which a delivery may be late so that several are sent together. Defaults to none.
 	Slack time.Duration
-	// ReplyTimeout is how long a service may take to reply in mode request. Defaults to DefaultReplyTimeout.
+	// ReplyTimeout is the timeout of a service's reply in mode request. Defaults to DefaultReplyTimeout.
 	ReplyTimeout time.Duration
 	// Rates bounds how many messages a second a target gets, from all instances together. Defaults to no bound.
 	Rates deliver.Rates
@@ -116,7 +116,8 @@ type Config struct {
 	MaxPending      int64
 	MaxPendingBytes int64
 
-	// Journal is how long the broker keeps a record of each delivery: see package journal. Zero means no journal.
+	// Journal is the time for which the broker keeps a record of each delivery: see package journal. Zero means no
+	// journal.
 	Journal time.Duration
 	// JournalBytes bounds the size of the records. If it is exceeded, the oldest records are removed early. Defaults to
 	// DefaultJournalBytes.
@@ -127,7 +128,7 @@ type Config struct {
 	// Timers creates the stream of named timers. An existing one is served even if Timers is false. With TimersSpare the
 	// broker also starts if that stream cannot be created.
 	Timers, TimersSpare bool
-	// TimerHistory is how long the outcome of a timer is kept as the last entry of its subject. Defaults to
+	// TimerHistory is the time for which the outcome of a timer is kept as the last entry of its subject. Defaults to
 	// DefaultTimerHistory; a negative value means no history.
 	TimerHistory time.Duration
 
@@ -137,8 +138,7 @@ type Config struct {
 	// there with the broker's permissions, so no program may treat messages below them as requests.
 	ReplyPrefixes []string
 
-	// Schedules are the subjects on which clients set schedules with nats-server's headers, with the allowed targets: see
-	// package schedules. Empty means none.
+	// checkRules reports rules by target that match no target, or whose values are out of bounds.
 	Schedules message.Grounds
 
 	// HoldBytes bounds the messages that all lanes of the instance together keep in memory: messages read ahead, messages
@@ -155,7 +155,7 @@ type Config struct {
 	JSDomain  string
 	APIPrefix string
 
-	// ShutdownGrace is how long a stop waits for outstanding acknowledgements. Defaults to DefaultShutdownGrace.
+	// ShutdownGrace is the maximum wait of a stop for outstanding acknowledgements. Defaults to DefaultShutdownGrace.
 	ShutdownGrace time.Duration
 	// MaxOwners is the maximum number of instances that own lanes; the others stand by. Zero means that this is the only
 	// instance.
@@ -167,12 +167,12 @@ type Config struct {
 	Place Place
 	// Leaser decides which lanes this instance works, in place of MaxOwners. By default the instance works all lanes.
 	Leaser lease.Leaser
-	// Version is that of the program, for operators. It may be empty.
+	// Version is the program's version, for operators. It may be empty.
 	Version string
 	// Format is the newest format of messages that this instance reads. Tests set it, to stand for an older version.
 	// Defaults to message.Format.
 	Format int
-	// History is where Run notes what this instance does, every ten seconds. Nil notes nothing.
+	// History records the activity of this instance, every ten seconds. Nil records nothing.
 	History *history.Book
 	// Log receives messages for the operator. By default they are discarded.
 	Log *slog.Logger
@@ -181,7 +181,7 @@ type Config struct {
 // Place is a location where only one instance can run. An instance that starts there again is the same instance.
 type Place struct {
 	Name string // such as the host and an address it listens on
-	// Locked means that no other instance can run there even by mistake, as in a locked directory.
+	// patterns returns all target patterns of the configuration.
 	Locked bool
 }
 
@@ -241,7 +241,7 @@ func (c Config) Validate() error {
 	return err
 }
 
-// or fills in a field that was left open.
+// or fills in a field that is empty.
 func or[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }
 
 // Copies returns the number of copies of a new stream.

@@ -3,25 +3,25 @@ package config
 import "math"
 
 const (
-	// NoLimit is how the Go runtime says that it has none.
+	// NoLimit is the value of a Go memory limit that means none.
 	NoLimit = math.MaxInt64
 
-	// ownMemory is what the process takes with forty lanes and no message: code, connections, channels.
+	// ownMemory is the memory of the process with forty lanes and no message: code, connections, channels.
 	ownMemory = 48 << 20
-	// small is a limit below which garbage is collected as often as Go does.
+	// small is the limit below which garbage is collected at Go's default rate.
 	small = 256 << 20
-	// maxHold is the most that messages get by default. More has to be set.
+	// maxHold is the maximum memory of messages by default. A larger value must be configured.
 	maxHold = 1 << 30
 )
 
-// Memory is what a broker's process may use, in bytes.
+// Memory is the memory available to a broker's process, in bytes.
 type Memory struct {
-	Cgroup  int64 // the limit of its control group; zero is none
-	Runtime int64 // GOMEMLIMIT; NoLimit is none
+	Cgroup  int64 // the limit of its control group; zero means none
+	Runtime int64 // GOMEMLIMIT; NoLimit means none
 }
 
-// Soft is the limit for the Go runtime: GOMEMLIMIT, or nine tenths of the control group's limit, which leaves room for
-// memory that the runtime does not count. NoLimit is none.
+// Soft returns the limit for the Go runtime: GOMEMLIMIT, or nine tenths of the control group's limit, which leaves room
+// for memory that the runtime does not count. NoLimit means none.
 func (m Memory) Soft() int64 {
 	if m.Cgroup == 0 {
 		return m.Runtime
@@ -29,8 +29,8 @@ func (m Memory) Soft() int64 {
 	return min(m.Runtime, m.Cgroup/10*9)
 }
 
-// Hold is how many bytes messages may take: half of what is left for them, because garbage takes as much again; and
-// half of that where a server is embedded.
+// Hold returns the number of bytes that messages may take: half of the memory left for them, because garbage takes as
+// much again; and half of that with an embedded server.
 func (m Memory) Hold(embedded bool) int {
 	most := int64(DefaultHoldBytes)
 	if m.Soft() != NoLimit {
@@ -42,11 +42,11 @@ func (m Memory) Hold(embedded bool) int {
 	return int(most)
 }
 
-// Collect says to what limit the runtime keeps, and by how many per cent of what is in use garbage may grow before it
-// is collected. To collect seldom makes a busy level up to a fifth faster. Where there is no limit, the process keeps
-// to what it would take if garbage took as much as the messages that it may hold. Beside a small limit there is nothing
-// to gain: full lanes and as much garbage nearly take it. And what a server in the process needs nobody knows: without
-// a limit it gets the runtime's defaults.
+// Collect returns the runtime's memory limit, and the percentage by which the heap may grow before a collection. Rare
+// collections make a busy level up to a fifth faster. Without a limit, the process keeps to the memory that it would
+// take if garbage took as much as the messages that it may hold. With a small limit there is nothing to gain: full
+// lanes and as much garbage nearly take it. The memory of an embedded server is unknown: without a limit it gets the
+// runtime's defaults.
 func (m Memory) Collect(hold int, embedded bool) (limit int64, percent int) {
 	const seldom, usual = 400, 100
 	switch limit := m.Soft(); {

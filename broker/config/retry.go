@@ -15,7 +15,7 @@ import (
 // maxJitter is the largest jitter, in percent of the wait.
 const maxJitter = 100
 
-// double is the token that stands between two waits to double the first until it reaches the second.
+// double is the token between two waits that doubles the first until it reaches the second.
 const double = "x2"
 
 // RetryLimits are the numbers of refusals after which a message becomes a dead letter, by target pattern.

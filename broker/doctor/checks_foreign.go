@@ -10,14 +10,14 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkForeign looks for streams of others in the place of ours.
+// checkForeign looks for streams of others that conflict with ours.
 func (f Facts) checkForeign() []Finding {
 	var all []Finding
 	var foreign []string
 	for _, stream := range streams.Compare(f.want, f.All).Foreign {
 		want, _ := inspect.SpecOf(f.want, stream)
 		switch _, found := inspect.SpecOf(f.Found, stream); {
-		case found: // its marks cannot be read: see checkState
+		case found: // its metadata cannot be read: see checkState
 		case overlap(f.All[stream].Config.Subjects, want.Subjects) != "":
 			all = append(all, verdict(Critical, "give it the metadata back that delaybroker streams prints",
 				"%s has lost its marks, and the next broker does not start", stream)...)
@@ -45,7 +45,7 @@ func (f Facts) checkForeign() []Finding {
 	return all
 }
 
-// overlap is the first of some subjects that overlaps with a subject of others; empty for none.
+// overlap returns the first of some subjects that overlaps with a subject of others; empty for none.
 func overlap(subjects, others []string) string {
 	for _, subject := range subjects {
 		if slices.ContainsFunc(others, func(other string) bool { return message.Overlap(subject, other) }) {
@@ -55,8 +55,8 @@ func overlap(subjects, others []string) string {
 	return ""
 }
 
-// checkMapping looks for messages of clients that never reach us: the account maps their subjects elsewhere, which no
-// stream shows.
+// checkMapping looks for messages of clients that never reach us: a subject mapping of the account, which no stream
+// shows, sends them elsewhere.
 func (f Facts) checkMapping() []Finding {
 	if f.trial.mapped == "" {
 		return nil

@@ -11,7 +11,8 @@ import (
 	"delaybroker/levels"
 )
 
-// checkJournal says how far the journal reaches back, and who does not write it. Where there is none it says nothing.
+// checkJournal reports how far the journal reaches back, and which instances do not write it. Without a journal it
+// reports nothing.
 func checkJournal(f Facts) []Finding {
 	i := slices.IndexFunc(f.Found, func(s streams.Spec) bool { return s.Kind == streams.Journal })
 	if f.All == nil || i < 0 {

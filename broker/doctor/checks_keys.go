@@ -8,11 +8,11 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkKeys says what the keys behind the first one still seal, when they can be taken away, and what is sealed with a
-// key that the brokers do not know.
+// checkKeys reports what the keys after the first one have sealed, when each can be removed, and what is sealed with a
+// key that the brokers do not have. Only sealed answers count.
 func checkKeys(f Facts) []Finding {
 	var all []Finding
-	for _, a := range f.instances.Latest {
+	for _, a := range f.instances.Proven {
 		for _, l := range a.Lanes {
 			if l.Unopened > 0 {
 				all = append(all, verdict(Critical, "name their secret in DELAY_SECRET, behind the first one",
@@ -28,7 +28,7 @@ func checkKeys(f Facts) []Finding {
 	return all
 }
 
-// keyFinding is about one key that only verifies. The id is no secret: each seal begins with it.
+// keyFinding reports one key that only verifies. The id is no secret: each seal begins with it.
 func keyFinding(key, id string, counts []sealedWith) []Finding {
 	var still []string
 	for _, s := range counts {
@@ -62,7 +62,7 @@ func thing(kind streams.Kind) string {
 	return "messages"
 }
 
-// ends says what makes an end of that, where it is not time alone.
+// ends returns how the messages of a kind of stream come to an end, if not by time alone.
 func ends(kind streams.Kind) string {
 	switch kind {
 	case streams.Paused:

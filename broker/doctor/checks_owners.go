@@ -9,13 +9,13 @@ import (
 	"delaybroker/broker/text"
 )
 
-// lateWarn is how long a message may be overdue without a warning.
+// lateWarn is the time by which a message may be overdue without a warning.
 const lateWarn = 10 * time.Second
 
-// mostUnknown is how many lanes are named that cannot be judged.
+// mostUnknown is the maximum number of lanes named of those that cannot be judged.
 const mostUnknown = 3
 
-// checkOwners looks for lanes that nobody reads, and for those that are read too slowly.
+// checkOwners looks for lanes without a reader, and for lanes that are read too slowly.
 func checkOwners(f Facts) []Finding {
 	if f.All == nil || len(f.Found) == 0 {
 		return nil
@@ -28,7 +28,7 @@ func checkOwners(f Facts) []Finding {
 		}
 		owner := l.Owner
 		if owner == "" && l.Error != "" && (l.State == inspect.Serving || l.State == inspect.Retiring) {
-			owner = inspect.OwnerUnknown // we may not ask, or had no answer
+			owner = inspect.OwnerUnknown // the request was refused, or there was no answer
 		}
 		if owner != "" {
 			lanes++
@@ -50,7 +50,7 @@ func checkOwners(f Facts) []Finding {
 	}
 	all := f.checkDouble()
 	switch {
-	case len(unread) > 0 && len(unread) == lanes: // what is wrong with the streams may keep a broker from starting
+	case len(unread) > 0 && len(unread) == lanes: // a fault of the streams may keep a broker from starting
 		all = append(all, following(verdict(Critical, "start a broker: delaybroker serve",
 			"nobody reads any of the %d lanes", lanes), "JetStream", "streams", "drift", "seal")...)
 	case len(unread) > 0:
@@ -90,8 +90,8 @@ func checkOwners(f Facts) []Finding {
 	return verdict(Fine, "", "%s", detail)
 }
 
-// checkDouble looks for two instances that deliver from the same lanes. That they tell each other apart needs two
-// things: both know that there are others, and each believes what the other writes.
+// checkDouble looks for two instances that deliver from the same lanes. To coordinate, both must be configured for
+// several instances, and each must accept the seals of the other.
 func (f Facts) checkDouble() []Finding {
 	one, other, lanes := f.instances.Double()
 	if len(lanes) == 0 {

@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkPauses tells what is paused, which is no fault, and finds brokers that know nothing of it and deliver all the
-// same. While nothing is paused it says nothing.
+// checkPauses reports paused targets, which are no fault, and brokers that do not have the list of pauses and deliver
+// to those targets all the same. Without a pause it reports nothing.
 func checkPauses(f Facts) []Finding {
 	if n := len(f.lanes.Unopened.Present()); n > 0 {
 		return verdict(Critical, "set DELAY_SECRET to what the brokers have, or start a broker, which holds them",

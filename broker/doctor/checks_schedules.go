@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// checkSchedules looks for streams on the subjects where schedules are asked for (DELAY_SCHEDULES). Both would answer;
-// and where the stream allows schedules, the server fires them, too.
+// checkSchedules looks for streams on the subjects of schedules (DELAY_SCHEDULES). Both the stream and the broker would
+// answer. If the stream allows schedules, the server fires them too.
 func (f Facts) checkSchedules() []Finding {
 	if f.Config.Schedules == nil {
 		return nil

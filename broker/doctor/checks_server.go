@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// Exposed is the warning about an embedded server that lets in other hosts without asking who they are.
+	// Exposed is the warning about an embedded server that accepts other hosts without authentication.
 	Exposed = "the embedded server listens beyond this host and asks nobody for a password"
-	// CloseIt is what to do about it.
+	// CloseIt is the advice for it.
 	CloseIt = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD, users in DELAY_EMBEDDED_CONFIG," +
 		" or DELAY_EMBEDDED_LISTEN to a loopback address"
 
-	// mostDetail is how many characters of a probe's answer are repeated.
+	// mostDetail is the maximum length of a probe's answer in a finding, in characters.
 	mostDetail = 300
 )
 
@@ -50,8 +50,8 @@ func checkConnection(f Facts) []Finding {
 	return all
 }
 
-// checkReady repeats what a broker on this host says of itself. Its address is shown, because the streams may be those
-// of another broker.
+// checkReady repeats the report of a broker on this host. It shows the broker's address, because the streams may be
+// those of another broker.
 func checkReady(f Facts) []Finding {
 	p := f.Host.Probe
 	switch stuck := stats.FailingChecks(p.Alive); {
@@ -78,22 +78,22 @@ func checkReady(f Facts) []Finding {
 	return all
 }
 
-// sameAs maps a check of /readyz to the check of doctor that says more about it.
+// sameAs maps a check of /readyz to the checks of doctor that give more detail.
 var sameAs = map[string][]string{
 	"nats": {"connection", "JetStream"}, "lanes": {"JetStream", "streams", "storage", "lanes"},
 	"started": {"connection", "JetStream", "streams", "drift", "seal", "lanes"},
 }
 
-// toReady is what to do about a failing check of /readyz, if doctor has nothing to add.
+// toReady has the advice for failing checks of /readyz about which doctor has no finding.
 var toReady = map[string]string{
 	"nats":    "bring back the server, or correct the user that it rejects: the broker connects by itself",
 	"serving": "wait until it has stopped",
 }
 
-// embeddedStorage are the checks of /readyz that checkStorage repeats, with what to do.
+// embeddedStorage lists the checks of /readyz that checkStorage repeats, with advice.
 var embeddedStorage = []string{"disk", "store"}
 
-// failing is what the probe says of a check that is not good, or empty.
+// failing returns the detail of a failing check of the probe, or empty.
 func (p Probe) failing(name string) string {
 	for _, c := range p.Checks {
 		if c.Name == name && !c.OK {
@@ -137,14 +137,14 @@ func checkServer(f Facts) []Finding {
 	return verdict(Fine, "", "%s", detail)
 }
 
-// unproven are the instances that answered, and of which no answer is proven.
+// unproven returns the instances of which no answer is authenticated.
 func (f Facts) unproven() []string {
 	return f.instances.Names(func(a stats.Answer) bool {
 		return !slices.ContainsFunc(f.instances.Proven, func(p stats.Answer) bool { return p.Instance == a.Instance })
 	})
 }
 
-// versions name the instances with what they are, and count their different formats and versions.
+// versions returns the instances with their versions, and the numbers of different formats and versions.
 func versions(answers []stats.Answer) (names []string, formats, releases int) {
 	ofFormat, ofVersion := make(map[int]bool), make(map[string]bool)
 	for _, a := range answers {

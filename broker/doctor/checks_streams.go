@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// toProvision is what to do about streams that are not there, or lack a mark.
+// toProvision is the advice for streams that are missing, or lack metadata.
 const toProvision = "run delaybroker provision, or start a broker without DELAY_PROVISION=verify, " +
 	"as a user who may do it"
 
@@ -29,7 +29,7 @@ func checkStreams(f Facts) []Finding {
 		return nil
 	}
 	all := append(f.checkForeign(), f.checkMapping()...)
-	if missing := f.missing(); len(missing) > 0 && all == nil { // they can be made when nothing foreign is in the way
+	if missing := f.missing(); len(missing) > 0 && all == nil { // a foreign stream would prevent their creation
 		do := "run delaybroker provision"
 		if len(f.Found) == 0 && f.Config.Provision {
 			do = "start a broker, which creates them: delaybroker serve"
@@ -51,13 +51,13 @@ func checkStreams(f Facts) []Finding {
 	return all
 }
 
-// missing are the wanted streams that are not there.
+// missing returns the wanted streams that do not exist.
 func (f Facts) missing() []string {
 	return slices.DeleteFunc(streams.Compare(f.want, f.All).Missing,
 		func(s string) bool { return slices.Contains(f.Away, s) })
 }
 
-// checkState looks at what keeps a single stream from being served.
+// checkState looks for a reason why a single stream cannot be served.
 func (f Facts) checkState(l inspect.Lane) []Finding {
 	switch l.State {
 	case inspect.Broken:
@@ -65,12 +65,12 @@ func (f Facts) checkState(l inspect.Lane) []Finding {
 			"nobody serves %s: %s", l.Stream, l.Error)
 	case inspect.Newer:
 		if l.Owner != inspect.OwnerNobody {
-			return nil // in the middle of an upgrade
+			return nil // during an upgrade
 		}
 		return verdict(Critical, "upgrade the brokers", "%s is of a newer broker, and nobody reads it", l.Stream)
 	case inspect.Silent:
 		if slices.ContainsFunc(f.refused, func(r string) bool { return strings.HasSuffix(r, "."+l.Stream) }) {
-			return nil // it was not even asked
+			return nil // the request was not even sent
 		}
 		return following(verdict(Critical, "bring the servers back that hold its replicas",
 			"%s does not answer: %s", l.Stream, l.Error), "JetStream")
@@ -117,7 +117,7 @@ func checkDrift(f Facts) []Finding {
 	return all
 }
 
-// checkSeal looks at the secrets by which a message between lanes is proven to be a broker's.
+// checkSeal checks the secrets by which a broker authenticates a message between lanes.
 func checkSeal(f Facts) []Finding {
 	if f.All == nil || len(f.Found) == 0 {
 		return nil
@@ -149,7 +149,7 @@ func checkSeal(f Facts) []Finding {
 }
 
 func checkDurability(f Facts) []Finding {
-	d := Durability{Clustered: f.clustered} // the version has a check of its own
+	d := Durability{Clustered: f.clustered} // the version has its own check
 	if f.serverName == EmbeddedName {
 		d.Sync = f.Host.Sync
 	}
@@ -165,7 +165,7 @@ func checkDurability(f Facts) []Finding {
 }
 
 const (
-	// A few dead letters that are older than lettersOld are no news; lettersMany is more than a few.
+	// A few dead letters older than lettersOld are not reported; lettersMany is more than a few.
 	lettersOld  = 24 * time.Hour
 	lettersMany = 1000
 )

@@ -11,10 +11,10 @@ import (
 	"delaybroker/broker/text"
 )
 
-// deafFrom is how long a target may have refused before it is more than a restart of what receives.
+// deafFrom is the time after which a failing target is reported; less may be a restart of the consumer.
 const deafFrom = time.Minute
 
-// checkTargets looks for targets that cannot be reached, while their messages are still being tried.
+// checkTargets looks for targets that cannot be reached, and whose messages are still being retried.
 func checkTargets(f Facts) []Finding {
 	if f.All == nil {
 		return nil
@@ -37,7 +37,7 @@ func checkTargets(f Facts) []Finding {
 	return all
 }
 
-// reach is the advice for a target that nobody listens on. A service that answers with an error needs none.
+// reach returns the advice for a target without a subscriber. A service that answers with an error needs none.
 func (f Facts) reach(r message.Request) (do string) {
 	target := text.Printable(r.Target, mostDetail)
 	switch {

@@ -14,11 +14,11 @@ import (
 
 const clockWarn, clockCritical = time.Second, 10 * time.Second
 
-// clock is what a leader's clock said.
+// clock is the reading of a leader's clock.
 type clock struct {
 	leader string        // empty on a single server
 	offset time.Duration // of the server's clock to ours
-	within time.Duration // how wrong that may be
+	within time.Duration // maximum error of offset
 }
 
 // lookAtClocks compares our clock with the clock of each leader. Of several answers, the quickest is the most exact.
@@ -42,11 +42,11 @@ func (i asker) lookAtClocks(ctx context.Context, v inspect.Lanes) []clock {
 	return all
 }
 
-// lookAtClock asks the leader of a stream what time it is. Where it does not answer, ok is false.
+// lookAtClock asks the leader of a stream for its time. ok is false if the leader does not answer.
 func (i asker) lookAtClock(ctx context.Context, stream string) (best clock, ok bool) {
 	const looks = 3
 	for range looks {
-		_ = i.Ask(ctx, func(ctx context.Context) error { // the next may answer
+		_ = i.Ask(ctx, func(ctx context.Context) error { // the next request may succeed
 			asked := time.Now()
 			s, err := i.JetStream.Stream(ctx, stream)
 			if err != nil {

@@ -12,22 +12,22 @@ import (
 	"delaybroker/levels"
 )
 
-// Durability is what a client can see of how safely the streams keep what they have acknowledged. It is read off the
-// streams. The settings only say how new streams are made.
+// Durability describes how safely the streams keep acknowledged messages, as far as a client can see. It is read off
+// the streams: the settings apply to new streams only.
 type Durability struct {
 	Streams   []jetstream.StreamConfig
 	Clustered bool
-	Sync      *Sync  // of the embedded server; nil for another, of which nobody can see it
-	Version   string // of the server; empty when somebody else judges it
+	Sync      *Sync  // of the embedded server; nil for another, whose setting a client cannot see
+	Version   string // of the server; empty if another check judges it
 }
 
-// Sync is how often a server syncs to disk.
+// Sync is the sync policy of a server.
 type Sync struct {
 	Always bool // after every write
 	Every  time.Duration
 }
 
-// String says in words what a power cut can take.
+// String returns the loss that a power cut can cause.
 func (s Sync) String() string {
 	if s.Always {
 		return "fsync for every write"
@@ -41,10 +41,11 @@ type Weakness struct {
 	What, Do string
 }
 
-// unseen is the remark about servers that are not embedded: the JetStream API does not tell their sync interval.
+// unseen is the remark about servers that are not embedded: the JetStream API does not report their sync interval.
 const unseen = "what was not synced, which a client cannot see: 2 minutes' worth unless sync_interval says otherwise"
 
-// Words says what an acknowledgement means, by the weakest of the streams, and what could be better.
+// Words returns the guarantee of an acknowledgement, by the weakest of the streams, and the weaknesses that an operator
+// can remove.
 func (d Durability) Words() (meaning string, weak []Weakness) {
 	if len(d.Streams) == 0 {
 		return "unknown: no stream was looked at", nil
@@ -91,7 +92,7 @@ func (d Durability) Words() (meaning string, weak []Weakness) {
 	return d.meaning(fewest, most, len(memory) > 0, len(async) > 0), weak
 }
 
-// naming names some of the streams, or says that it is all of them: a table is read on a screen.
+// naming names some of the streams, or returns that all are meant: a table is read on a screen.
 func (d Durability) naming(streams []string) string {
 	if len(streams) > 4 && len(streams) == len(d.Streams) {
 		return fmt.Sprintf("all %d streams", len(streams))
@@ -133,7 +134,7 @@ func (d Durability) meaning(fewest, most int, memory, async bool) string {
 		" a crash takes nothing, a power cut what came since the last fsync, a broken disk everything", d.Sync, facts)
 }
 
-// finding lists what is weak, after what an acknowledgement means: a reader needs both.
+// finding lists the weaknesses after the guarantee of an acknowledgement: a reader needs both.
 func (d Durability) finding() Finding {
 	meaning, weak := d.Words()
 	f := Finding{Detail: meaning}

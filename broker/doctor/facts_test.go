@@ -106,6 +106,15 @@ func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
 	})
 }
 
+// TestNoTrial: where no publish is to be tried, none is, although the user may.
+func TestNoTrial(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "delay", "1s 5s")
+		provision(t, s, cfg)
+		Gather(t.Context(), open(t, s, cfg, ""), Host{NoTrial: true}, nil).finds(t, "storage", Fine, "was not tried")
+	})
+}
+
 // TestSkippedHidesNothing: a check that is skipped is no reason to leave out what another one finds.
 func TestSkippedHidesNothing(t *testing.T) {
 	f := viewWith(lateLane())

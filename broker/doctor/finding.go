@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Severity is how bad a finding is.
+// Severity is the severity of a finding.
 type Severity int
 
-// The severities. Skipped is for what was not judged and needs no action. Critical is for what makes messages late,
-// refused or lost, now or soon.
+// The severities. Skipped means not judged, with no action needed. Critical means that messages are late, refused or
+// lost, now or soon.
 const (
 	Skipped Severity = iota - 1
 	Fine
@@ -19,23 +19,23 @@ const (
 
 func (s Severity) String() string { return [...]string{"skipped", "ok", "warn", "critical"}[s-Skipped] }
 
-// MarshalText makes it a word in JSON.
+// MarshalText encodes it as a string.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// A Finding is what one check has to say.
+// A Finding is a result of one check.
 type Finding struct {
 	Check  string   `json:"check"`
 	State  Severity `json:"state"`
 	Detail string   `json:"detail"`
 	Do     string   `json:"do,omitempty"`
 
-	// after names other checks. If one of them has a critical finding, that one is mended first: it is the cause of this
-	// finding, or says more about the same.
+	// after names other checks. If one of them has a critical finding, the operator fixes that one first: it is the cause
+	// of this finding, or gives more detail.
 	after []string
 }
 
-// checks are pure functions of the facts, in the order in which a person reads them, with the name that their findings
-// get. A check without the facts that it needs says nothing: another check says why they are missing.
+// checks are pure functions of the facts, in reading order, with the name of their findings. A check without the facts
+// that it needs reports nothing: another check reports why they are missing.
 var checks = []struct {
 	name  string
 	check func(Facts) []Finding
@@ -47,7 +47,7 @@ var checks = []struct {
 	{"dead letters", checkDeadLetters}, {"memory", checkMemory}, {"journal", checkJournal},
 }
 
-// CheckNames are the names that findings have, each once.
+// CheckNames returns the names of all checks, each once.
 func CheckNames() []string {
 	var names []string
 	for _, c := range checks {
@@ -56,8 +56,8 @@ func CheckNames() []string {
 	return slices.Compact(names)
 }
 
-// Findings are what the checks make of the facts. What only follows from another finding is left out: a person should
-// read one thing to do, and not begin with the wrong one. A check to skip is left out first, so that it hides nothing.
+// Findings runs the checks. It leaves out findings that only follow from another one, so that a person reads one thing
+// to do and does not begin with the wrong one. It drops skipped checks first, so that they hide nothing.
 func (f Facts) Findings(skip ...string) []Finding {
 	var all []Finding
 	critical := make(map[string]bool)
@@ -76,7 +76,7 @@ func (f Facts) Findings(skip ...string) []Finding {
 	})
 }
 
-// following makes findings wait for those of other checks.
+// following marks findings as consequences of those of other checks.
 func following(found []Finding, after ...string) []Finding {
 	for i := range found {
 		found[i].after = after

@@ -8,32 +8,32 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// mostCounted bounds how many messages of a stream are looked at for their keys. The oldest come first: they are the
-// ones that an earlier key has sealed.
+// mostCounted is the maximum number of messages of a stream whose keys are counted. The oldest come first: an earlier
+// key has sealed those.
 const mostCounted = 100_000
 
-// sealedWith says how many messages of a stream each key has sealed.
+// sealedWith has the numbers of messages of a stream that each key has sealed.
 type sealedWith struct {
 	stream string
 	kind   streams.Kind
 	by     map[string]uint64 // by the id of the key
-	more   bool              // there are more than were looked at
+	more   bool              // the stream has more messages than were counted
 	err    error             // why they could not be counted
 }
 
-// countKeys counts, while there is more than one key, what each has sealed. Otherwise it asks nothing.
+// countKeys counts the messages that each key has sealed, if there is more than one key. Otherwise it sends no request.
 func (i asker) countKeys(ctx context.Context, found []streams.Spec) (all []sealedWith) {
 	if len(i.Policy().Keys.IDs()) < 2 {
 		return nil
 	}
 	for _, s := range found {
-		if s.Broken != nil || s.Kind == streams.Intake || s.Kind == streams.Owners { // the table is sealed at each start
+		if s.Broken != nil || s.Kind == streams.Intake || s.Kind == streams.Owners { // brokers reseal the table at each start
 			continue
 		}
 		counted := sealedWith{stream: s.Stream, kind: s.Kind, by: make(map[string]uint64)}
 		counted.err = i.countKeysOf(ctx, &counted)
 		all = append(all, counted)
-		if counted.err != nil { // most likely we may not
+		if counted.err != nil { // most likely a missing right
 			break
 		}
 	}

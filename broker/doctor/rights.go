@@ -15,7 +15,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// permissions are a user's, as the server knows them. Without rules everything is allowed.
+// permissions are the server's rules for a user. Without rules everything is allowed.
 type permissions struct {
 	Publish   *rules `json:"publish"`
 	Subscribe *rules `json:"subscribe"`
@@ -45,12 +45,12 @@ type grantList struct {
 	all []grant
 }
 
-// one adds a question that names no stream.
+// one adds a request that names no stream.
 func (g *grantList) one(link, verb string) {
 	g.all = append(g.all, grant{link, g.api + "." + verb, []string{g.api + "." + verb}})
 }
 
-// of adds a question about each of some streams. The rest follows the name of the stream; * in it is a consumer.
+// of adds a request about each of some streams. The rest follows the name of the stream; * in it is a consumer.
 func (g *grantList) of(link, verb, rest string, streams []string) {
 	added := grant{link: link, pattern: g.api + "." + verb + ".*" + rest}
 	for _, s := range streams {
@@ -60,7 +60,8 @@ func (g *grantList) of(link, verb, rest string, streams []string) {
 	g.all = append(g.all, added)
 }
 
-// grants are what some of the broker's links need to publish, targets apart. test/permissions has them as files.
+// grants returns the publish rights that some of the broker's links need, targets apart. test/permissions has them as
+// files.
 func (f Facts) grants(names message.Names, links ...string) []grant {
 	var lanes, purged, all, hops, dead, meet, owners, timers []string
 	for _, s := range f.want {
@@ -108,7 +109,7 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	for _, subject := range owners {
 		needed.all = append(needed.all, grant{"control", subject, []string{subject}})
 	}
-	if f.Config.Provision && f.All != nil { // a broker that finds everything as it should be asks for no change
+	if f.Config.Provision && f.All != nil { // a broker that finds its streams as configured requests no change
 		missing := streams.Compare(f.want, f.All).Missing
 		needed.of("control", "STREAM.CREATE", "", missing)
 		needed.of("control", "STREAM.UPDATE", "", slices.DeleteFunc(all, func(s string) bool {
@@ -118,7 +119,7 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	return slices.DeleteFunc(needed.all, func(g grant) bool { return !slices.Contains(links, g.link) })
 }
 
-// differs reports whether a stream listens on other subjects than it should, or keeps records for another time.
+// differs reports whether the configuration would change a stream's subjects, or how long it keeps records.
 func (f Facts) differs(stream string) bool {
 	want, wanted := inspect.SpecOf(f.want, stream)
 	if !wanted {
@@ -134,7 +135,7 @@ func checkRights(f Facts) []Finding {
 	if f.ConnectErr != nil || err != nil {
 		return nil
 	}
-	links := []string{"control", "read", "write", "deliver"} // of the user that asks
+	links := []string{"control", "read", "write", "deliver"} // of doctor's own user
 	for _, l := range f.apart {
 		links = slices.DeleteFunc(links, func(link string) bool { return link == l.link })
 	}
@@ -190,13 +191,14 @@ func checkRights(f Facts) []Finding {
 	return findings
 }
 
-// mostRights is how many characters of a list of rights are shown.
+// mostRights is the maximum length of a list of rights in a finding, in characters.
 const mostRights = 600
 
-// askMore is what to do where doctor may not ask all its questions.
+// askMore is the advice if doctor lacks the rights for some requests.
 const askMore = "to have these judged too, run doctor as the operator"
 
-// usersOf are those of all instances that answered, each once. They are nil if one instance does not know its own.
+// usersOf returns the users of all instances that answered, each once. It returns nil if one instance does not know its
+// own.
 func usersOf(answers []stats.Answer) []string {
 	var all []string
 	for _, a := range answers {
@@ -209,12 +211,12 @@ func usersOf(answers []stats.Answer) []string {
 	return slices.Compact(all)
 }
 
-// isAnother reports whether the user that asks is certainly none of the running brokers'.
+// isAnother reports whether doctor's user is certainly not the user of a running broker.
 func (f Facts) isAnother(users []string) bool {
 	return f.name != "" && len(users) > 0 && !slices.Contains(users, f.name)
 }
 
-// isPerson reports whether the user may look at the streams, and purge none of them as brokers do.
+// isPerson reports whether the user may read the streams, but purge none of them as brokers do.
 func (f Facts) isPerson(grants []grant) bool {
 	return f.findErr == nil && f.user != nil && !slices.ContainsFunc(grants, func(g grant) bool {
 		return strings.HasPrefix(g.pattern, f.apiPrefix+".STREAM.PURGE.") &&
@@ -222,8 +224,8 @@ func (f Facts) isPerson(grants []grant) bool {
 	})
 }
 
-// rightsOfInstances is what the server denied lately to the brokers that run, as they report it. Only an answer that a
-// broker has sealed counts.
+// rightsOfInstances reports the recent denials of the server to the running brokers. Only an answer that a broker has
+// sealed counts.
 func (f Facts) rightsOfInstances() []Finding {
 	var all []Finding
 	for _, a := range f.instances.Proven {
@@ -240,8 +242,8 @@ func (f Facts) rightsOfInstances() []Finding {
 	return all
 }
 
-// rightsOfAnother judges a user that is not the broker's by what the operator's commands need. What it lacks of the
-// broker's rights it should not have.
+// rightsOfAnother judges a user that is not the broker's by the needs of the operator's commands. Such a user should
+// not have the broker's other rights.
 func (f Facts) rightsOfAnother(names message.Names, why string) []Finding {
 	may := "may use all commands"
 	if f.user == nil {
@@ -261,7 +263,7 @@ func (f Facts) rightsOfAnother(names message.Names, why string) []Finding {
 	return findings
 }
 
-// refusedCommands are the commands of operators that the user may not publish for.
+// refusedCommands returns the operators' commands that the user lacks the publish rights for.
 func (f Facts) refusedCommands(names message.Names) []string {
 	var all []string
 	dead := f.apiPrefix + ".STREAM.MSG.DELETE." + names.DeadStream()
@@ -285,7 +287,7 @@ func (f Facts) refusedCommands(names message.Names) []string {
 	return all
 }
 
-// shortestRetry is the level of the first retry lane, to which dead letters are resent.
+// shortestRetry returns the level of the first retry lane, to which dead letters are resent.
 func (f Facts) shortestRetry() (level string) {
 	shortest := time.Duration(math.MaxInt64)
 	for _, s := range f.want {
@@ -296,7 +298,7 @@ func (f Facts) shortestRetry() (level string) {
 	return level
 }
 
-// patterns shortens a list of subjects: where several differ in their last token only, * stands for it.
+// patterns shortens a list of subjects: if several differ in their last token only, * replaces it.
 func patterns(subjects []string) []string {
 	count := make(map[string]int)
 	parent := func(subject string) string { return subject[:strings.LastIndexByte(subject, '.')+1] }
@@ -326,7 +328,7 @@ func (f Facts) readAhead(p permissions, user string) []Finding {
 	return all
 }
 
-// sortRefusals separates what the broker needs from what only doctor asks.
+// sortRefusals separates the refusals that affect the broker from those that affect doctor only.
 func (f Facts) sortRefusals(names message.Names, grants []grant) (refused, unasked []string) {
 	for _, r := range f.refused {
 		subject, isPublish := strings.CutPrefix(r, "Publish to ")
@@ -346,7 +348,7 @@ func (f Facts) sortRefusals(names message.Names, grants []grant) (refused, unask
 	return refused, unasked
 }
 
-// rightsOf judges a link with a user of its own, by what the server says of that user: nothing can be tried.
+// rightsOf judges a link with its own user by the server's report of that user's rights: doctor cannot try them.
 func (f Facts) rightsOf(names message.Names, l linkUser) []Finding {
 	switch {
 	case l.err != nil:
@@ -365,7 +367,7 @@ func (f Facts) rightsOf(names message.Names, l linkUser) []Finding {
 	return findings
 }
 
-// unheard is what the user may not subscribe to of what instances say to each other.
+// unheard returns the subjects between instances that the user may not subscribe to.
 func (f Facts) unheard(names message.Names) []string {
 	if f.Config.MaxOwners == 0 || f.user.Permissions.Subscribe.allow(names.OwnersCall()) {
 		return nil
@@ -373,7 +375,7 @@ func (f Facts) unheard(names message.Names) []string {
 	return []string{"Subscription to " + names.OwnersCall()}
 }
 
-// unanswered is what the user lacks to answer questions of operators. A broker works without it.
+// unanswered returns the rights that the user lacks to answer operators' requests. A broker works without them.
 func (f Facts) unanswered(names message.Names) []string {
 	var all []string
 	if !f.user.Permissions.Publish.allow(names.StatusAnswers() + "x") {
@@ -392,7 +394,7 @@ func (f Facts) unanswered(names message.Names) []string {
 	return all
 }
 
-// lack names the subjects that are not allowed, or the pattern where all of its subjects are refused.
+// lack returns the subjects that are not allowed, or the pattern if all of its subjects are refused.
 func (p permissions) lack(grants []grant, inbox string) []string {
 	var all []string
 	for _, g := range grants {

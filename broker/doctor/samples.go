@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// mostSamples is how many messages of each retry lane are looked at, from the first to the last.
+	// mostSamples is the maximum number of messages read of each retry lane, from the first to the last.
 	mostSamples = 8
 	// mostSubjects bounds an answer that names every subject of the dead letters.
 	mostSubjects = 5000
 )
 
-// lookCloser finds out why deliveries are refused, and what the dead letters have in common. It asks nothing that a
-// broker's user may not ask, and a few samples are enough to name what is wrong.
+// lookCloser samples the reasons of refused deliveries and of dead letters. It needs only the rights of a broker's
+// user, and a few samples are enough to name the cause.
 func (i asker) lookCloser(ctx context.Context, f *Facts) {
 	for _, l := range f.lanes.Lanes {
 		switch {
@@ -32,12 +32,12 @@ func (i asker) lookCloser(ctx context.Context, f *Facts) {
 	}
 }
 
-// sample reads messages of a retry lane. What cannot be read is left out.
+// sample reads messages of a retry lane. It leaves out messages that cannot be read.
 func (i asker) sample(ctx context.Context, l inspect.Lane) (all []message.Request) {
 	first, last := l.Info.State.FirstSeq, l.Info.State.LastSeq
 	step := max(1, (last-first)/(mostSamples-1))
 	for sequence := first; sequence <= last; sequence += step {
-		_ = i.Ask(ctx, func(ctx context.Context) error { // another may be there
+		_ = i.Ask(ctx, func(ctx context.Context) error { // the next one may be readable
 			in, err := i.Stored(ctx, l.Stream, sequence)
 			if err != nil {
 				return err
@@ -54,7 +54,7 @@ func (i asker) sample(ctx context.Context, l inspect.Lane) (all []message.Reques
 // countCodes counts dead letters by their subjects.
 func (i asker) countCodes(ctx context.Context, stream string) map[message.Code]uint64 {
 	codes := make(map[message.Code]uint64)
-	_ = i.Ask(ctx, func(ctx context.Context) error { // then they are not known
+	_ = i.Ask(ctx, func(ctx context.Context) error { // the codes stay unknown then
 		s, err := i.JetStream.Stream(ctx, stream)
 		if err != nil {
 			return err

@@ -2,20 +2,20 @@ package doctor
 
 import "delaybroker/broker/inspect"
 
-// storeWarn is the part of a limit from which an operator should know; FullShare is critical.
+// storeWarn is the part of a limit above which doctor warns; above FullShare the finding is critical.
 const storeWarn = 0.8
 
-// EmbeddedFull is what to do when the embedded server is full.
+// EmbeddedFull is the advice if the embedded server is full.
 const EmbeddedFull = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker," +
 	" which takes three quarters of it again; or say how much in DELAY_EMBEDDED_CONFIG (jetstream: max_file)"
 
-// Usage is how much of a store is used.
+// Usage is the used part of a store.
 type Usage struct {
 	Bytes uint64
-	Limit int64 // zero or less is none
+	Limit int64 // zero or less: no limit
 }
 
-// Part is between 0 and 1, and 0 without a limit.
+// Part returns a number between 0 and 1, and 0 without a limit.
 func (u Usage) Part() float64 {
 	if u.Limit <= 0 {
 		return 0
@@ -25,7 +25,7 @@ func (u Usage) Part() float64 {
 
 func checkStorage(f Facts) []Finding {
 	var all []Finding
-	for _, what := range embeddedStorage { // which knows better than a trial
+	for _, what := range embeddedStorage { // the probe is more reliable than a trial
 		if said := f.Host.Probe.failing(what); said != "" {
 			all = append(all, verdict(Critical,
 				"free space on the disk of DELAY_EMBEDDED_DIR: nothing new is accepted or moved",
@@ -58,7 +58,7 @@ func checkStorage(f Facts) []Finding {
 	return verdict(Fine, "", "no limit in sight is near; the servers' own limit was not tried")
 }
 
-// makeRoom is what to do about a stream that is full: raise the bound, where it was set.
+// makeRoom returns the advice for a full stream: raise the limit that was configured.
 func (f Facts) makeRoom(l inspect.Lane) string {
 	bytes := inspect.IsFullOfBytes(l.Info)
 	want, _ := inspect.SpecOf(f.want, l.Stream)
@@ -73,7 +73,7 @@ func (f Facts) makeRoom(l inspect.Lane) string {
 	return "raise its max_msgs: nats stream edit " + l.Stream
 }
 
-// checkAccount looks at the account's limits, which it may have for each tier: R1, R3 and so on.
+// checkAccount checks the account's limits, which may be separate for each tier: R1, R3 and so on.
 func (f Facts) checkAccount() []Finding {
 	if f.account == nil {
 		return nil

@@ -14,20 +14,20 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// doctorTarget is the target of a message that is only tried.
+// doctorTarget is the target of a trial message.
 const doctorTarget = "delaybroker.doctor"
 
-// trial is what became of a publish that the server traces and does not store.
+// trial is the result of a publish that the server traces and does not store.
 type trial struct {
 	known   bool
 	refusal string
-	mapped  string // where an account's mapping sends what clients publish to a level; empty where they reach it
-	from    string // such a subject
+	mapped  string // where a subject mapping of the account sends clients' messages to a level; empty without a mapping
+	from    string // one such subject
 }
 
-// try publishes as the broker does when it moves a message, as a trace: a server that knows tracing goes through all
-// the checks and stores nothing. A full store cannot be seen otherwise. Servers that might not know it, and other
-// accounts, where the trace may be cut off, are not tried.
+// try publishes as the broker does when it moves a message, but as a trace: a server that supports tracing makes all
+// checks and stores nothing. No other request shows a full store. It skips servers without tracing, and other accounts,
+// where the trace may be cut off.
 func (i asker) try(ctx context.Context, f *Facts) trial {
 	level := someLevel(f.want, f.Found)
 	if f.apiPrefix != ownAPI || !knownAboveFloor(f.version) || level == "" {
@@ -40,7 +40,7 @@ func (i asker) try(ctx context.Context, f *Facts) trial {
 			return err
 		}
 		for _, e := range answer.Events {
-			if e.Type == "in" && e.Error != "" { // we may not publish there, which says nothing of the store
+			if e.Type == "in" && e.Error != "" { // the user may not publish there, which shows nothing about the store
 				return errors.New(e.Error)
 			}
 		}
@@ -53,7 +53,7 @@ func (i asker) try(ctx context.Context, f *Facts) trial {
 	if !t.known || f.user == nil || !f.user.Permissions.Publish.allow(subject) {
 		return t
 	}
-	_ = i.Ask(ctx, func(ctx context.Context) error { // then it is not known
+	_ = i.Ask(ctx, func(ctx context.Context) error { // unknown then
 		answer, err := i.trace(ctx, subject)
 		for _, e := range answer.Events {
 			if e.Type == "sm" && e.To != subject {
@@ -65,7 +65,7 @@ func (i asker) try(ctx context.Context, f *Facts) trial {
 	return t
 }
 
-// someLevel is one that this version writes to, and clients publish to; empty when there is none.
+// someLevel returns a level that this version writes to, and clients publish to; empty if there is none.
 func someLevel(want, found []streams.Spec) (level string) {
 	for _, s := range found {
 		_, wanted := inspect.SpecOf(want, s.Stream)
@@ -86,7 +86,7 @@ type traced struct {
 	} `json:"events"`
 }
 
-// trace publishes a message that is not delivered, and returns what would have become of it.
+// trace publishes a message as a trace, without delivery, and returns its result.
 func (i asker) trace(ctx context.Context, subject string) (answer traced, err error) {
 	inbox := i.Conn.NewInbox()
 	sub, err := i.Conn.SubscribeSync(inbox)
@@ -104,7 +104,7 @@ func (i asker) trace(ctx context.Context, subject string) (answer traced, err er
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	m, err := sub.NextMsgWithContext(ctx)
-	if errors.Is(err, nats.ErrNoResponders) { // said to the publisher; the trace comes behind it
+	if errors.Is(err, nats.ErrNoResponders) { // sent to the publisher; the trace follows it
 		m, err = sub.NextMsgWithContext(ctx)
 	}
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"delaybroker/broker/link"
 )
 
-// userInfo is what the server says of a user.
+// userInfo is the server's report of a user.
 type userInfo struct {
 	User        string      `json:"user"`
 	Account     string      `json:"account"`
 	Permissions permissions `json:"permissions"`
 }
 
-// suffix is who a user is, if that is known.
+// suffix returns the name of a user, if it is known.
 func (u *userInfo) suffix() string {
 	if u == nil || u.User == "" {
 		return ""
@@ -24,7 +24,7 @@ func (u *userInfo) suffix() string {
 	return fmt.Sprintf(" as %s in account %s", u.User, u.Account)
 }
 
-// askUser asks the server who we are. Servers without a system account do not answer.
+// askUser asks the server for our own user. Servers without a system account do not answer.
 func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error) {
 	err = s.Ask(ctx, func(ctx context.Context) error {
 		m, err := s.Conn.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
@@ -43,15 +43,15 @@ func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error
 	return user, err
 }
 
-// linkUser is who a link is that has a user of its own.
+// linkUser is the user of a link that has its own.
 type linkUser struct {
 	link, from string
 	inbox      string
-	user       *userInfo // nil when the server does not say
+	user       *userInfo // nil if the server does not report it
 	err        error     // of the connection
 }
 
-// ask connects as the link does, and asks the server who that is.
+// ask connects as the link does, and asks the server for its user.
 func (l Link) ask(ctx context.Context) linkUser {
 	u := linkUser{link: l.Name, from: l.From}
 	nc, err := l.Connect()
@@ -59,7 +59,7 @@ func (l Link) ask(ctx context.Context) linkUser {
 		u.err = err
 		return u
 	}
-	s, err := inspect.NewSession(nc, "$JS.API") // which is not asked
+	s, err := inspect.NewSession(nc, "$JS.API") // sends no request to JetStream
 	if err != nil {
 		nc.Close()
 		u.err = err
@@ -67,6 +67,6 @@ func (l Link) ask(ctx context.Context) linkUser {
 	}
 	defer s.Close()
 	u.inbox = link.Inbox(nc)
-	u.user, _ = askUser(ctx, s) // not known then
+	u.user, _ = askUser(ctx, s) // unknown then
 	return u
 }

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Servers below these have published security holes, some of which go around the permissions that keep tenants apart.
+// Servers below these have published vulnerabilities, some of which bypass the permissions that separate tenants.
 var (
 	floor    = []int{2, 12, 12}
 	floor214 = []int{2, 14, 3}
 )
 
-// belowFloor reports whether a server is older than what the promises of the broker rest on. A version that cannot be
-// read is not: it is a development build.
+// belowFloor reports whether a server is older than the broker's promises require. It is false for a version that
+// cannot be parsed: that is a development build.
 func belowFloor(version string) bool {
 	v := make([]int, 3)
 	if _, err := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]); err != nil {
@@ -24,7 +24,7 @@ func belowFloor(version string) bool {
 	return slices.Compare(v, floor) < 0
 }
 
-// knownAboveFloor is not the opposite of belowFloor: of some versions neither is known.
+// knownAboveFloor is not the opposite of belowFloor: for some versions both are false.
 func knownAboveFloor(version string) bool {
 	var major int
 	_, err := fmt.Sscanf(version, "%d.", &major)

@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	// backlogLate is how long overdue a message must be to count as held up by an outage, and not only by the messages
-	// before it.
+	// backlogLate is the lateness from which a message counts as held up by an outage, and not only by the messages before
+	// it.
 	backlogLate = time.Second
-	// backlogWait is the longest time for which due messages are held back for the sake of order: one second for
-	// earlier messages that other lanes have or that, in the intake, are stored behind. Reading 20,000 messages in
-	// forty lanes takes a third of that.
+	// backlogWait is the maximum time for which due messages are held back for the sake of order: one second for earlier
+	// messages in other lanes or, in the intake, later in the stream. Reading 20,000 messages in forty lanes takes a third
+	// of that.
 	backlogWait = time.Second
-	// answerWait is for how long a full lane waits for the answers to the messages it sent. Most targets take a few
+	// answerWait is the time for which a full lane waits for the answers to its publishes. Most targets take a few
 	// milliseconds; messages to a silent target would keep the lane full for five seconds.
 	answerWait = 250 * time.Millisecond
 )
 
-// backlog keeps the order of a lane after an outage. Overdue messages go out by due time, the oldest first:
+// backlog keeps the order of a lane after an outage. Overdue messages are sent by due time, the oldest first:
 //
 //   - Within a level or a retry lane the order is strict, however many messages there are. A message is due no sooner
 //     than the lane's delay after it was stored. So every message that is due before "the last message read was stored,
@@ -32,17 +32,17 @@ const (
 //     lane goes by itself.
 //
 // Each target gets its messages in this order. Messages to several targets may arrive in another order: see there. The
-// order has three limits. Where the clocks of two leaders disagree, stamps fall back by as much. A target may
-// refuse some of the messages: these come after a retry. And messages that a slow target would not take soon are given
+// order has three limits. If the clocks of two leaders disagree, timestamps fall back by the difference. If a target
+// refuses some of the messages, they come after a retry. Messages that a slow target would not take soon are given
 // back, and come by way of a retry lane.
 //
-// The backlog opens when a lane begins, after a time in which nothing could be sent, and when a message is read that is
-// long overdue. While it is open, all due messages wait on the wheel, which puts them in order. It closes when the lane
-// has been read as far as it was overdue, or when the time is up. A lane without long overdue messages waits for no
-// other lane. A lane that is full waits for the answers that make room in it, but not longer than answerWait.
+// The backlog opens when a lane begins, after a time in which nothing could be sent, and when a long overdue message is
+// read. While it is open, all due messages wait on the wheel, which orders them. It closes when the lane has been read
+// up to the point where messages are no longer overdue, or when the time is up. A lane without long overdue messages
+// waits for no other lane. A full lane waits for the answers that make room in it, but not longer than answerWait.
 type backlog struct {
 	order *watermark
-	wake  func() // makes the loop turn; may be called from any goroutine
+	wake  func() // wakes the loop; may be called from any goroutine
 
 	open   bool
 	member *watermarkMember // in one order with other lanes; nil while the lane goes by itself
@@ -50,7 +50,7 @@ type backlog struct {
 	since  time.Time        // local; since when messages can be sent; zero while they cannot
 	began  leader.Time      // the leader's time at since
 	waits  time.Time        // local; since when the lane is full and waits for answers; zero while it does not
-	slow   int              // publishes underway that were waited for in vain
+	slow   int              // publishes in flight that missed answerWait
 }
 
 func newBacklog(m *watermark, wake func()) *backlog { return &backlog{order: m, wake: wake} }
@@ -65,14 +65,14 @@ func (b *backlog) holdBack() {
 	b.since = time.Time{}
 }
 
-// become opens or closes the backlog: nothing stays as it was but what it is made of.
+// become opens or closes the backlog. It resets all fields but order and wake.
 func (b *backlog) become(state backlog) {
 	state.order, state.wake = b.order, b.wake
 	*b = state
 }
 
-// gather reports whether a message that was just read must wait on the wheel until the backlog lets it be sent. Late is
-// how long ago it was due. A message that is long overdue opens the backlog.
+// gather reports whether a message that was just read must wait on the wheel until the backlog permits sending. Late is
+// the time since it was due. A long overdue message opens the backlog.
 func (b *backlog) gather(late time.Duration, level bool, now leader.Time, local time.Time) bool {
 	if late < 0 || !b.open && late < backlogLate {
 		return false
@@ -86,8 +86,8 @@ func (b *backlog) gather(late time.Duration, level bool, now leader.Time, local 
 	return true
 }
 
-// sendable returns up to which due time messages may be sent, and how long until that may change by itself. Full means
-// that no more messages can be read before some have left.
+// sendable returns the latest due time of messages that may be sent, and the time until this may change by itself. Full
+// means that no more messages can be read before some have left.
 func (b *backlog) sendable(
 	r *reading, f *flights, full bool, now leader.Time, local time.Time,
 ) (until leader.Time, wait time.Duration) {
@@ -131,9 +131,9 @@ func (b *backlog) sendable(
 	return until, wait
 }
 
-// answered reports whether a full lane has had the answers that make room in it: the answers to half of the messages it
-// holds, or those that came within answerWait. Answers that did not come within it are not waited for again: otherwise
-// a silent target would stop the lane for as long as any of its messages is underway.
+// answered reports whether a full lane has the answers that make room in it: the answers to half of its messages, or
+// those that came within answerWait. The lane does not wait again for answers that missed answerWait: otherwise a
+// silent target would stop the lane for as long as any of its messages is in flight.
 func (b *backlog) answered(f *flights, local time.Time) bool {
 	b.slow = min(b.slow, f.underway)
 	if f.underway-b.slow > (f.count-b.slow)/2 {
@@ -149,7 +149,7 @@ func (b *backlog) answered(f *flights, local time.Time) bool {
 	return true
 }
 
-// sent notes that messages went out: the wait for answers starts over.
+// sent notes that messages were sent: the wait for answers starts over.
 func (b *backlog) sent() { b.waits = time.Time{} }
 
 // end closes the backlog.

@@ -12,7 +12,7 @@ import (
 	"delaybroker/broker/lease"
 )
 
-// commitSoon begins a commit if one is due. It returns how long until the next one may be due.
+// commitSoon begins a commit if one is due. It returns the time until the next one may be due.
 func (w *worker) commitSoon(local time.Time) time.Duration {
 	if !w.safeToCommit() {
 		return forever
@@ -35,7 +35,7 @@ func (a commitAnswer) handle(w *worker, m moment) {
 	done := w.commits.finish(a, w.reading, m.local)
 	switch {
 	case errors.Is(a.err, lane.ErrHistory):
-		w.reading.Invalidate(a.epoch) // the reader may be waiting for us, and would not learn of it
+		w.reading.Invalidate(a.epoch) // the reader may be waiting for this commit, and gets no other notice
 	case a.err != nil:
 		w.notes.Log(slog.LevelWarn, "committing; trying again", "sequence", a.upTo, "err", a.err)
 	case done:
@@ -44,13 +44,12 @@ func (a commitAnswer) handle(w *worker, m moment) {
 	}
 }
 
-// safeToCommit reports whether the lane is ours and its consumer alive, as far as is known without asking.
+// safeToCommit reports whether the lane is ours and its consumer alive, as far as is known without a request.
 func (w *worker) safeToCommit() bool { return w.lease.Held() && w.reading.live() }
 
-// drain ends the work on a lane so that a successor repeats nothing. Reading has stopped; drain waits for the answers
-// that are outstanding and for the removal of timers that have arrived, commits, waits for the commit, and removes the
-// messages that arrived out of order above the cursor. Only then may the lease go. Together that takes no longer than
-// the grace period.
+// drain ends the work on a lane so that a successor repeats nothing. Reading has stopped. Drain waits for outstanding
+// answers and for the removal of timers that have arrived, commits, and removes the messages that arrived out of order
+// above the cursor. Only then may the lease be released. Together that takes no longer than the grace period.
 func (w *worker) drain() error {
 	w.stopped.Store(true)
 	w.engine.Deliver.Recall(w)
@@ -85,7 +84,7 @@ func (w *worker) outstanding() bool {
 	return w.flights.underway > 0 || w.commits.running || len(w.timers.arrived)+len(w.timers.queue) > 0
 }
 
-// lastCommit leaves in the lane the messages that have not arrived, and no others.
+// lastCommit removes every message that has arrived from the lane, and no other.
 func (w *worker) lastCommit(ctx context.Context) error {
 	cursor := &w.reading.cursor
 	if w.commits.nothing(cursor) {
@@ -94,7 +93,7 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	select {
 	case <-w.lease.Done():
 		if !w.lease.Held() {
-			return nil // another instance has the lane already, and repeats messages that were not committed
+			return nil // another instance owns the lane already, and repeats messages that were not committed
 		}
 	default:
 	}
@@ -106,7 +105,7 @@ func (w *worker) lastCommit(ctx context.Context) error {
 		judge: new(lane.Judge),
 	})
 	if errors.Is(a.err, lane.ErrHistory) {
-		cursor.Reset() // no message in it is ours to remove, and a successor must not start where we stopped
+		cursor.Reset() // the stream was replaced: remove nothing, and do not hand our position to a successor
 		return nil
 	}
 	if a.err != nil {
@@ -115,7 +114,7 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	return nil
 }
 
-// leftOff is the position at which a successor starts.
+// leftOff returns the position at which a successor starts.
 func (w *worker) leftOff() lease.Cursor {
 	if arrived := w.reading.cursor.Arrived(); arrived > 0 {
 		return lease.Cursor{Next: arrived + 1, Created: w.reading.created}

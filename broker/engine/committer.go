@@ -14,22 +14,23 @@ import (
 )
 
 const (
-	// A lane commits at most this often, and at most for a fiftieth of the time: with 200,000 distinct targets one purge
-	// takes 12 ms and holds up the stream's writers.
+	// A lane commits at most once in commitEvery, and at most for a fiftieth of the time: with 200,000 distinct targets
+	// one purge takes 12 ms and holds up the stream's writers.
 	commitEvery    = 100 * time.Millisecond
 	commitEveryMax = 5 * time.Second
 	commitShare    = 50
 	commitRetry    = time.Second // after a commit that failed
 
-	// stuckAfter is how long one message may keep the cursor from passing the messages behind it. Then the messages that
-	// have arrived behind it are taken out one by one, so that a crash does not repeat them. Those that were moved to wait
-	// for their turns at a target's rate are taken out with the next commit: a copy takes a turn from another message.
+	// stuckAfter is the time for which one message may keep the cursor from passing the messages behind it. Then the
+	// messages that have arrived behind it are removed one by one, so that a crash does not repeat them. Messages that
+	// were moved to wait for their turns at a target's rate are removed with the next commit: a duplicate would take a
+	// turn from another message.
 	stuckAfter = 5 * time.Second
 	takeOut    = 1000 // messages at a time
 
 	commitTimeout = 5 * time.Second
-	// confirmedFor is how long after a look a stream is taken to be the one that was looked at. If the process was stopped
-	// in between, or the answer took longer, nobody knows what a purge would remove.
+	// confirmedFor is the time for which a look at a stream is valid. If the process was stopped in between, or the answer
+	// took longer, the stream may have been replaced, and a purge would remove the wrong messages.
 	confirmedFor = time.Second
 	removers     = 32 // messages removed at once
 )
@@ -42,12 +43,12 @@ type committer struct {
 	api    jsapi.Client
 	sample sampler
 
-	done    uint64    // committed up to here
-	next    time.Time // local; not before
-	moved   time.Time // local; when the cursor last moved, or messages behind it were taken out
+	done    uint64    // sequence up to which the lane is committed
+	next    time.Time // local; no commit before
+	moved   time.Time // local; when the cursor last moved, or messages behind it were removed
 	running bool
-	judge   *lane.Judge // of the commit underway
-	since   time.Time   // local; since when there is something to commit; zero when there is nothing
+	judge   *lane.Judge // of the commit in progress
+	since   time.Time   // local; since when there is something to commit; zero if there is nothing
 }
 
 // sampler looks at a stream through its leader.
@@ -57,7 +58,7 @@ type sampler func(ctx context.Context, stream string) (lane.Sample, error)
 type commit struct {
 	epoch uint64
 	upTo  uint64
-	ahead []uint64 // arrived above that, and taken out one by one
+	ahead []uint64 // arrived above upTo, and removed one by one
 	known lane.History
 	judge *lane.Judge
 	begun time.Time // local
@@ -75,12 +76,12 @@ func newCommitter(stream string, kind laneKind, api jsapi.Client, sample sampler
 	return &committer{stream: stream, kind: kind, api: api, sample: sample, judge: new(lane.Judge)}
 }
 
-// reset forgets all commits: the stream has another history.
+// reset forgets all commits: the stream was replaced.
 func (c *committer) reset() {
 	c.done, c.next, c.moved, c.since, c.judge = 0, time.Time{}, time.Time{}, time.Time{}, new(lane.Judge)
 }
 
-// due reports whether a commit is due, and otherwise how long until one may be.
+// due reports whether a commit is due, and otherwise the time until one may be.
 func (c *committer) due(cursor *lane.Cursor, local time.Time) (now bool, wait time.Duration) {
 	due := c.next
 	switch {
@@ -111,14 +112,13 @@ func (c *committer) begin(r *reading, local time.Time) commit {
 		todo.ahead = r.cursor.TakeAhead(min(takeOut, c.ahead(&r.cursor)))
 	}
 	c.running = true
-	if moved || !urgent && len(todo.ahead) < takeOut { // otherwise there are more, and no reason to wait
+	if moved || !urgent && len(todo.ahead) < takeOut { // otherwise more messages remain, and the next commit need not wait
 		c.moved = local
 	}
 	return todo
 }
 
-// finish takes in the result of a commit. It reports whether the commit was successful, and of the epoch that is read
-// now.
+// finish handles the result of a commit. It reports whether the commit succeeded for the epoch that is read now.
 func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (done bool) {
 	c.running = false
 	if a.err != nil {
@@ -137,7 +137,7 @@ func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (done bo
 	return true
 }
 
-// waiting is since when there is something to commit, zero when there is nothing.
+// waiting returns the time since which there is something to commit, zero if there is nothing.
 func (c *committer) waiting(cursor *lane.Cursor, local time.Time) time.Time {
 	if c.nothing(cursor) {
 		c.since = time.Time{}
@@ -152,15 +152,15 @@ func (c *committer) nothing(cursor *lane.Cursor) bool {
 	return cursor.Arrived() <= c.done && c.ahead(cursor) == 0
 }
 
-// ahead is how many messages have arrived behind one that stays, and are to be taken out one by one.
+// ahead returns the number of messages to be removed one by one: they arrived behind a message that stays.
 func (c *committer) ahead(cursor *lane.Cursor) int {
 	if c.kind.holdsTimers() {
-		return 0 // they stay
+		return 0 // entries stay
 	}
 	return cursor.Ahead()
 }
 
-// urgent is how many of them are to be taken out soon.
+// urgent returns the number of those that are to be removed soon.
 func (c *committer) urgent(cursor *lane.Cursor) int {
 	if c.kind.holdsTimers() {
 		return 0
@@ -169,7 +169,7 @@ func (c *committer) urgent(cursor *lane.Cursor) int {
 }
 
 // carryOut commits up to a sequence and removes some messages above it, after a look at the stream: in another history
-// both would destroy messages that were accepted.
+// both would destroy accepted messages.
 func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	a := commitAnswer{commit: todo}
 	if a.sample, a.err = c.sample(ctx, c.stream); a.err != nil {
@@ -191,8 +191,8 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	return a
 }
 
-// confirm returns lane.ErrHistory when the stream is not the one that was read. It returns lane.ErrUnsure when that
-// cannot be told now.
+// confirm returns lane.ErrHistory if the stream is not the one that was read, and lane.ErrUnsure if this cannot be
+// determined now.
 func (c *committer) confirm(ctx context.Context, look lane.Sample, todo commit) error {
 	message := func(ctx context.Context, sequence uint64) (jsapi.Message, error) {
 		return c.api.Message(ctx, c.stream, sequence)
@@ -209,13 +209,13 @@ func (c *committer) confirm(ctx context.Context, look lane.Sample, todo commit) 
 	return nil
 }
 
-// passed is the time that has passed since then, by the local clock that shows more: the monotonic clock stands still
-// while a machine is suspended, and the wall clock may be set.
+// passed returns the time since then, by the local clock that shows more: the monotonic clock stops while a machine is
+// suspended, and the wall clock may be set.
 func passed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
-// removeAll deletes messages one by one, several at once. A message that is gone already is fine.
+// removeAll deletes messages one by one, several concurrently. A message that is already gone is no error.
 func (c *committer) removeAll(ctx context.Context, sequences []uint64) error {
 	queue := make(chan uint64)
 	var failed error

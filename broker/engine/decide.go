@@ -15,9 +15,9 @@ import (
 	"delaybroker/levels"
 )
 
-// This file decides the next step of each message. Its functions are pure: their arguments are the lane's plan, what
-// the situation of the worker, the message, and an answer. They return the next step, and change nothing. The steps
-// are taken in settle.go.
+// This file decides the next step of each message. Its functions are pure: their arguments are the lane's plan, the
+// situation of the worker, the message, and an answer. They return the next step, and change nothing. The steps are
+// carried out in settle.go.
 //
 //	read, or its time has come    next; when it is due, due of its laneKind
 //	a stream of ours answered     afterStore
@@ -25,27 +25,27 @@ import (
 //	a delivery ended              afterDelivery
 
 const (
-	// lookahead is how long before its level's end a message may leave it, so that it is on the wheel in time. It is
-	// far below the shortest level, or messages would circle.
+	// lookahead is the time before its level's end at which a message may leave it, so that it is on the wheel in time. It
+	// is far below the shortest level, or messages would circle.
 	lookahead = 50 * time.Millisecond
-	// hopSlack is how much of the lookahead a hop may use up on its way: a level "fits" when the message, stored this
-	// much later, still leaves it in time. Without it a message with 2h less a millisecond to go would take six hops.
+	// hopSlack is the part of the lookahead that a hop may take: a level "fits" if the message, stored this much later,
+	// still leaves it in time. Without it a message with 2h less a millisecond to go would take six hops.
 	hopSlack = lookahead / 2
-	// newerWait is how often a message of a newer format is looked at again.
+	// newerWait is the interval at which a message of a newer format is checked again.
 	newerWait = time.Minute
-	// near is how soon a message must be due to be held in memory even when memory is short.
+	// near is the time to the due time within which a message is held in memory even when memory is short.
 	near = 250 * time.Millisecond
-	// silentTries is how many deliveries in a row a target that should acknowledge may leave unanswered: the last of
-	// them counts as a refusal.
+	// silentTries is the number of unanswered deliveries in a row to a target that should acknowledge: the last of them
+	// counts as a refusal.
 	silentTries = 3
 	// maxDeferral is longer than any retry lane.
 	maxDeferral = forever
-	// stalled is why a message waits that its target did not refuse.
+	// stalled is the reason for the wait of a message that its target did not refuse.
 	stalled = "its target takes no more at the moment: it is slow or silent, or much waits for it"
 )
 
-// next decides about a message that was just read, or whose time on the wheel has come. Due travels with the message,
-// so any ladder may continue a chain of hops that another ladder began.
+// next decides about a message that was just read, or whose time on the wheel has come. The due time travels with the
+// message, so any ladder may continue a chain of hops that another ladder began.
 //
 //	     stored                              leaves            due
 //	───────┼─────────────────────────────────┼─┼────────────────┼─────▶
@@ -89,7 +89,7 @@ func next(p plan, m moment, f *flight) step {
 	return step{kind: hop, level: p.smaller(level, f.refused)}
 }
 
-// leaves is when a message leaves a lane at the latest, if it does not stay there until it is due.
+// leaves returns the latest time at which a message leaves a lane, if it does not stay there until it is due.
 func leaves(p plan, f *flight) leader.Time { return f.storedAt().Add(p.delay - lookahead) }
 
 // staysUntilDue reports whether a message is within the horizon now, or will be when it would leave the lane.
@@ -107,7 +107,7 @@ func nextOfTimer(p plan, m moment, f *flight) role.Step {
 		role.Message{Stored: f.storedAt(), When: f.when(), Bad: f.problem != nil})
 }
 
-// expired is the problem of a message that expired before it was delivered.
+// expired returns the problem of a message that expired before it was delivered.
 func expired(f *flight) *message.Problem {
 	expires := f.request.Expires.UTC().Format(time.RFC3339Nano)
 	if f.request.Attempts > 0 {
@@ -132,12 +132,12 @@ func unfit(m moment, f *flight) step {
 }
 
 // holdOrSpill holds a message in memory, or stores it in a level when many messages are in memory already. The intake,
-// which has no delay, must not stop reading because of messages that are far from due, or messages behind them that are
-// nearly due would be late. So while memory is short, a message that is not nearly due goes into the longest level that
-// fits, and waits there among messages that are about as far from due. Where no level fits, the shortest level will do
-// if it is read at once; otherwise the message would wait there behind messages that are due later. Then it stays in
-// memory, and the intake may read no further until a message is due. In a level all messages are about equally far from
-// due, so a level simply reads on later.
+// which has no delay, must not stop reading because of messages that are far from due, or nearly due messages behind
+// them would be late. So while memory is short, a message that is not nearly due goes into the longest level that fits,
+// and waits there among messages with similar due times. If no level fits, the shortest level is used, provided that it
+// is read at once; otherwise the message would wait there behind messages that are due later. Then it stays in memory,
+// and the intake may read no further until a message is due. In a level all messages are about equally far from due, so
+// a level simply reads on later.
 func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
 	left := at.Sub(m.now)
 	if p.delay > 0 || !m.crowded || left < near {
@@ -150,8 +150,9 @@ func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
 	return step{kind: hop, level: p.smaller(fits, f.refused)}
 }
 
-// smaller is the level to try: the given level or, if that level or a smaller one has just refused the message, the
-// level below the one that refused. After the smallest level has refused, it begins again with the given level.
+// smaller returns the level to try: the given level or, if that level or a smaller one has just refused the message,
+// the level below the one that refused. After the smallest level has refused, smaller begins again with the given
+// level.
 func (p plan) smaller(level levels.Level, refused string) levels.Level {
 	if no, ok := p.ladder.Lookup(refused); ok && no.Delay <= level.Delay {
 		if below, ok := p.ladder.Below(no); ok {
@@ -173,9 +174,9 @@ func (a storeAnswer) refusal() bool {
 	return a.err == nil && a.ack.Outcome().Final()
 }
 
-// afterStore decides when one of our streams has answered a publish, or the answer did not come. Without an answer the
-// same message is published again, under the same id, and that counts as no attempt. Sent is the publish; after a
-// refusal the flight itself has none any more.
+// afterStore decides after the answer of one of our streams to a publish, or its timeout. Without an answer the same
+// message is published again, under the same id, and that counts as no attempt. Sent is the publish; after a refusal
+// the flight itself has none any more.
 func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step {
 	switch {
 	case a.refusal():
@@ -200,9 +201,9 @@ func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step 
 	return s
 }
 
-// afterRefusal decides when one of our streams did not take a message. An attempt counts when it has been stored: a
-// message that no retry lane takes stays as it was and is delivered from here, however long it takes. The same holds
-// for the dead letter of a last attempt: the target may take the message before there is room for the letter.
+// afterRefusal decides after the refusal of one of our streams. An attempt counts when it has been stored: a message
+// that no retry lane takes stays as it was and is delivered from here, however long it takes. The same holds for the
+// dead letter of a last attempt: the target may take the message before there is room for the letter.
 func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step {
 	tooLarge := no.Code == jsapi.CodeTooLarge
 	s := wait(m, f)
@@ -217,12 +218,12 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step
 		case tooLarge:
 			return step{kind: dead, why: tooLargeForLevels(f)}
 		case hasSmaller:
-			return next(p, m, f) // it does not try the level that refused again
+			return next(p, m, f) // it does not try again the level that refused
 		}
 		s.note = &note{slog.LevelWarn, "no level takes messages; trying again",
 			[]any{"level", sent.level.Name, "reason", no.Description}}
 	case retry:
-		if tooLarge && sent.as.Attempts > f.request.Attempts { // or it would be refused for ever
+		if tooLarge && sent.as.Attempts > f.request.Attempts { // otherwise it would be refused for ever
 			return step{kind: dead, why: tooLargeForLevels(f), as: sent.as}
 		}
 		s.note = &note{slog.LevelWarn, "a retry lane takes nothing; trying again from here",
@@ -245,8 +246,8 @@ func tooLargeForLevels(f *flight) *message.Problem {
 		"%d bytes and headers are more than the levels accept: publish less, or raise max_payload", len(f.Data))
 }
 
-// afterCheck decides when a stream said that it has a message already, and its copy was read. Ours means that we wrote
-// the copy. Otherwise another client used the id before us, and the message goes out under another id, at worst as a
+// afterCheck decides after a stream reported a duplicate, and its copy was read. Ours means that we wrote the copy.
+// Otherwise another client used the id before us, and the message is published under another id, at worst as a
 // duplicate.
 func afterCheck(m moment, f *flight, ours bool, err error) step {
 	switch {
@@ -259,7 +260,7 @@ func afterCheck(m moment, f *flight, ours bool, err error) step {
 }
 
 // judgeSilence turns the third silence in a row of a target that should acknowledge into a refusal. Package deliver
-// knows what the silence means.
+// defines the meaning of a silence.
 func judgeSilence(f *flight, r deliver.Result) deliver.Result {
 	if silence(r) && f.silent >= silentTries {
 		return deliver.Result{Outcome: deliver.Refused,
@@ -272,14 +273,14 @@ func silence(r deliver.Result) bool {
 	return r.Outcome == deliver.Unknown && errors.Is(r.Err, acks.ErrTimeout)
 }
 
-// afterDelivery decides when a delivery has ended. Turn is how long until the time that the result names.
+// afterDelivery decides after a delivery has ended. Turn is the time until the time that the result names.
 func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Duration) step {
 	switch r.Outcome {
 	case deliver.Delivered:
 		return step{kind: arrive}
 	case deliver.Unknown: // the target did not refuse it: repeat under the same id
 		if errors.Is(r.Err, deliver.ErrHalted) {
-			return step{kind: hold, at: f.when()} // its target has just been paused, or just been resumed: in its place
+			return step{kind: hold, at: f.when()} // its target was just paused or resumed: decide again, in order
 		}
 		return repeatLater(m, f, r.Err)
 	case deliver.Paced:
@@ -333,8 +334,8 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	return s
 }
 
-// deferred moves a message out of the way, into a retry lane. That counts as no attempt: the target has not refused the
-// message. The message comes again after the wait, or after the wait of the last retry lane if that is shorter.
+// deferred moves a message into a retry lane. That counts as no attempt: the target has not refused the message. The
+// message comes again after the wait, or after the wait of the last retry lane if that is shorter.
 func deferred(p plan, m moment, f *flight, wait time.Duration, why string) step {
 	last, _ := p.retries.Longest(forever)
 	wait = min(wait, last.Delay)
@@ -345,7 +346,7 @@ func deferred(p plan, m moment, f *flight, wait time.Duration, why string) step 
 }
 
 // repeatLater repeats a publish that was not answered. If the connection was lost, the publish is repeated as soon as
-// there is a connection again.
+// the connection is back.
 func repeatLater(m moment, f *flight, err error) step {
 	if acks.Offline(err) {
 		return step{kind: hold, at: m.now}
@@ -354,7 +355,7 @@ func repeatLater(m moment, f *flight, err error) step {
 }
 
 // wait backs off. The wait grows from 50 ms to 3.2 s. In a lane with thousands of such messages it grows further, until
-// one of them is repeated every millisecond: a full server should not have more to do than one with room. The wait ends
+// one of them is repeated every millisecond: a full server should not get more load than one with room. The wait ends
 // when the message is due: the target may take a message that no level takes.
 func wait(m moment, f *flight) step {
 	at := m.now.Add(backOffTime(f.tries, m.inFlight))
@@ -364,7 +365,7 @@ func wait(m moment, f *flight) step {
 	return step{kind: backOff, at: at}
 }
 
-// backOffTime is how long to wait after so many tries, in a lane with so many messages.
+// backOffTime returns the wait after so many tries, in a lane with so many messages.
 func backOffTime(tries, inFlight int) time.Duration {
 	wait := 50 * time.Millisecond << min(tries, 6)
 	if tries > 6 {

@@ -1,15 +1,15 @@
 // Package engine moves delayed messages from lane to lane and, when they are due, to their targets. Package broker
-// gives it connections, an owner for each lane and the streams, and reports how it is.
+// gives it connections, an owner for each lane and the streams, and reports its state.
 //
-// # Words
+// # Terms
 //
-// Lane, level, owner and hop are words of broker/message/PROTOCOL.md.
+// broker/message/PROTOCOL.md defines lane, level, owner and hop.
 //
 //	intake    the lane of delay 0, for delays that are not those of a level
 //	timers    the lane of named timers, which can be replaced and cancelled; see package timer
-//	marker    what stands for a timer in a level, without its body
+//	marker    the placeholder of a timer in a level, without its body
 //	flight    a message in memory, from being read to having arrived elsewhere
-//	step      the next thing to do with a flight: hold, hop, fire, retry, …
+//	step      the next action on a flight: hold, hop, fire, retry, …
 //	park      to store a message that is due in the lane of a pause; see package pause
 //	horizon   the remaining time below which a message waits on the wheel
 //	cursor    the sequence below which all messages have arrived elsewhere; a commit is a purge up to it
@@ -28,10 +28,10 @@
 //	  ├─▶ backlog.go            after an outage: wait until all earlier messages have been read
 //	  ▼
 //	decide.go                   the next step, a pure function of the lane's plan, the moment and the flight.go;
-//	  │  parking.go             what is due: pause/… says whether its target is paused; then it is parked, as by a hop
+//	  │  parking.go             a message that is due: if its target is paused (pause/…), it is parked, as by a hop
 //	  ▼
-//	settle.go                   takes the step:
-//	  ├─ hold ─▶ flights.go     on the wheel/… until the next decision; waiting.go packs what waits for long
+//	settle.go                   carries out the step:
+//	  ├─ hold ─▶ flights.go     on the wheel/… until the next decision; waiting.go packs messages with long waits
 //	  ├─ hop, retry, dead ────▶ acks/… publishes into another lane, under our seal
 //	  └─ fire ────────────────▶ deliver/… publishes to orders.x, at its rate and its group's share
 //	                              │
@@ -40,35 +40,35 @@
 //	  ▼ arrived
 //	commit.go, committer.go     move the cursor, look at the stream (link/…), purge up to the cursor
 //
-//	The time: leader/…, look.go; slack.go says when the loop wakes up. The memory for reading: budget.go.
+//	The time: leader/…, look.go; slack.go returns when the loop wakes up. The memory for reading: budget.go.
 //	Figures for operators: report.go, overdue.go, stats/….
-//	How each message ended: record.go.
+//	The end of each message: record.go.
 //
-// These are the stops of a message without trouble.
+// The picture leaves out failures.
 //
 // # Named timers
 //
 // Package timer/role decides about a named timer until its firing is stored, and again when it is settled. In between
-// it is a message as any other. timers.go is what a lane has of its timers, read_timers.go reads their bodies ahead,
-// fire_timer.go takes their steps, and settle_timer.go removes their entries, once no message that is due waits.
+// it is a message as any other. timers.go holds the timers of a lane, read_timers.go reads their bodies ahead,
+// fire_timer.go carries out their steps, and settle_timer.go removes their entries, once no due message waits.
 // timers_lane.go is the lane of their entries.
 //
 // # Who decides
 //
-// The next step of a message is decided in decide.go. The facts that this needs (a refusal, a silence, a level that
-// refused) are noted in settle.go. The meaning of a target's answer is judged in deliver/evidence.go.
+// decide.go decides the next step of a message. settle.go notes the facts for this: a refusal, a silence, a level that
+// refused. deliver/evidence.go judges a target's answer.
 //
 //	a level refuses a hop        decide.go: afterRefusal, and smaller, which names the level below
-//	a target answers nothing     deliver/evidence.go: whether that is a delivery; decide.go: judgeSilence
+//	a target does not answer     deliver/evidence.go: whether that is a delivery; decide.go: judgeSilence
 //	a seal cannot be judged      streams/provision/keys.go
 //	a named timer                timer/role/decide.go
 //	a timer's next round         timer/role/stream.go: Firing, by timer/timetable/rounds.go: Decide
 //	backlogs of several lanes    watermark.go brings them into one order
-//	two clocks meet              leader/doc.go says where
+//	two clocks meet              leader/doc.go lists the places
 //
-// When a broker dies, its lanes' next owners go by what is stored. A message that was sent, and whose arrival was not
-// committed, is sent again under its id. For a named timer, timer/doc.go lists between which steps that may be, with a
-// test for each.
+// When a broker dies, its lanes' next owners continue from the streams. A message that was sent, and whose arrival was
+// not committed, is sent again under its id. For a named timer, timer/doc.go lists the steps between which this can
+// happen, with a test for each.
 //
 // # Kinds of lanes
 //
@@ -82,7 +82,7 @@
 //
 //   - A message is removed from a lane only after the stream or target that it went to has acknowledged it. Core
 //     subscribers do not answer: there, silence counts after the server has taken the message (see package deliver).
-//     Whatever else happens, it stays.
+//     In all other cases the message stays.
 //   - A message is moved on from a level only after the level's delay, less a lookahead that is far below the smallest
 //     level. So hops are as few as the ladder allows, and no message circles. A message that is due earlier, because
 //     the intake was crowded, fires when it is due.
@@ -92,23 +92,23 @@
 //     The due time was stamped by the leader of the first stream. Leaders' clocks are taken to agree, as NTP keeps
 //     them.
 //   - A commit removes messages only of the history that its sequences were read from (see lane.Epoch).
-//   - What is due for a paused target is not sent. That is asked for each message when it is due (decide.go), and once
-//     more, under its lock, by the deliverer: what was decided before a pause is given back, and decided again.
-//   - All that a rate counts together is sent by one instance, at turns that it gives: see rates.go.
+//   - No message is sent to a paused target. decide.go checks this for each message when it is due, and the deliverer
+//     once more, under its lock: it gives back messages that were decided before the pause, to be decided again.
+//   - One instance sends all messages that a rate counts together, at turns that it gives: see rates.go.
 //   - An attempt counts when it is stored: a message that no lane takes stays as it was. A lack of room in JetStream
 //     counts as no refusal by the target. A stream that should acknowledge a delivery and is silent has not refused it;
 //     three such silences count as one refusal. A service that does not reply in time has refused.
 //   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. The answer "duplicate" is believed only after
-//     the stored message was read, and is ours. If it is not, the message goes out under an id that nobody can know.
+//     the stored message was read, and is ours. If it is not, the message goes out under an unguessable id.
 //   - A message below delaysys or delaydead is believed only with our seal (message.Keys), an answer only under the
 //     token of its publish (package acks), and an acknowledgement of a lane only with that lane's name.
-//   - A worker reads, fires and commits only while its lease is held, and asks before each. Work that is not finished
-//     when a lease is lost is done again by the next owner, under the same ids.
-//   - Nothing waits for the journal (package journal), or for config.Config.Ended, and nothing is decided by them:
+//   - A worker reads, fires and commits only while its lease is held, and checks it before each. The next owner repeats
+//     unfinished work after a lease is lost, under the same ids.
+//   - No message waits for the journal (package journal) or for config.Config.Ended, and no decision depends on them:
 //     record.go.
 //   - No loop waits for an answer, and every queue is bounded by the number of messages that its worker may hold.
 //
-// # What was tried and rejected
+// # Tried and rejected
 //
 // A work-queue consumer with explicit acknowledgements needs four Raft operations for a message instead of one, and
 // server memory for each message held. Parking messages with NakWithDelay was seconds off at 100,000 messages. Waking

@@ -29,16 +29,16 @@ import (
 )
 
 const (
-	// apiTimeout is how long the JetStream API may take to answer.
+	// apiTimeout is the timeout of JetStream API requests.
 	apiTimeout = 5 * time.Second
 
-	// refusalsEvery is how often the log says of one target that it refuses, and maxRefusing of how many targets in
-	// that time, and one more: subjects with ids in them would fill the log.
+	// refusalsEvery is the interval at which the log reports one target's refusals. maxRefusing is the maximum number of
+	// targets that it names in that time: subjects with ids in them would fill the log.
 	refusalsEvery = time.Minute
 	maxRefusing   = 64
 )
 
-// Engine works the lanes that this instance owns. Make one with New; Run does the work.
+// Engine works the lanes that this instance owns. Create it with New; Run does the work.
 type Engine struct {
 	Config
 	names    message.Names
@@ -50,7 +50,7 @@ type Engine struct {
 	ready    chan struct{} // closed when every lane that this instance owns is being read
 
 	Services         // set by Run before it works a lane
-	room     *budget // likewise
+	room     *budget // set by Run, too
 }
 
 // Config holds the values that an engine shares with the program around it.
@@ -72,10 +72,10 @@ type Services struct {
 	Write   *acks.Inbox
 	Deliver Deliverer
 	Timers  *role.Stream
-	Journal *journal.Writer // nil if none is kept
+	Journal *journal.Writer // nil without a journal
 }
 
-// New makes an engine, and starts nothing.
+// New returns an engine and starts nothing.
 func New(cfg Config) *Engine {
 	log := cfg.Settings.Log
 	return &Engine{
@@ -84,8 +84,8 @@ func New(cfg Config) *Engine {
 	}
 }
 
-// Run works the lanes until ctx ends, and leaves them ready for their next owners. It is called once. Its error joins
-// one ErrGrace for each lane that could not be left so in time.
+// Run works the lanes until ctx ends, and prepares them for their next owners. It is called once. Its error joins one
+// ErrGrace for each lane where this took longer than the grace period.
 func (e *Engine) Run(ctx context.Context, lanes []streams.Spec, s Services) error {
 	e.Services, e.room = s, newBudget(e.Settings.HoldBytes, len(lanes))
 	errs := make([]error, len(lanes))
@@ -107,14 +107,14 @@ func (e *Engine) Run(ctx context.Context, lanes []streams.Spec, s Services) erro
 // Ready is closed when every lane that this instance owns is being read.
 func (e *Engine) Ready() <-chan struct{} { return e.ready }
 
-// Wake makes all loops turn: a connection is back, and messages that became due meanwhile go out at once.
+// Wake makes all loops turn: a connection is back, and messages that became due meanwhile are sent at once.
 func (e *Engine) Wake() {
 	for _, w := range e.roster.enlisted() {
 		w.mail.Put(linkBack{})
 	}
 }
 
-// Probe has the consumers of all lanes checked.
+// Probe makes all lanes check their consumers.
 func (e *Engine) Probe() {
 	for _, w := range e.roster.enlisted() {
 		w.reading.Probe()
@@ -128,8 +128,8 @@ func (e *Engine) Owns(instance string) bool {
 	})
 }
 
-// works reports whether this instance works the lane of a level. While it starts, it takes that for granted: it may be
-// alone, and about to.
+// works reports whether this instance works the lane of a level. While it starts, works returns true: the instance may
+// be the only one, and about to work the lane.
 func (e *Engine) works(l levels.Level) bool {
 	select {
 	case <-e.ready:
@@ -139,7 +139,7 @@ func (e *Engine) works(l levels.Level) bool {
 	}
 }
 
-// Lanes returns the states of all lanes. It waits for no loop, and asks NATS nothing.
+// Lanes returns the states of all lanes. It waits for no loop, and sends no request.
 func (e *Engine) Lanes() []stats.LaneStatus {
 	var all []stats.LaneStatus
 	now := time.Now()
@@ -164,13 +164,13 @@ func (e *Engine) Lanes() []stats.LaneStatus {
 	return all
 }
 
-// Alive returns nil when the loop of every lane has turned before ctx ended. It says nothing about NATS.
+// Alive returns nil when the loop of every lane has turned before ctx ended. It does not check NATS.
 func (e *Engine) Alive(ctx context.Context) error {
 	workers := e.roster.enlisted()
 	stuck := make([]error, len(workers))
 	var asking sync.WaitGroup
 	for i, w := range workers {
-		asking.Go(func() { // at the same time, or a loop that stands still would use up the time of the others
+		asking.Go(func() { // concurrently, or a loop that hangs would use up the time of the others
 			select {
 			case w.ping <- struct{}{}:
 			case <-w.gone:

@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// This file takes the steps of named timers that package timer/role has decided on, and takes in the answers to them.
+// This file carries out the steps of named timers that package timer/role has decided on, and handles their answers.
 
 type (
 	claimAnswered struct { // a firing has been stored, or has failed
@@ -22,10 +22,10 @@ type (
 		see timer.State
 		err error
 	}
-	preceded struct { // it is known whether the rounds before are settled
+	preceded struct { // a request has ended that asked whether the rounds before are settled
 		*flight
 		settled bool
-		alone   bool // and nothing is left of what came before
+		alone   bool // and no entry of an earlier round is left
 		err     error
 	}
 	runRead struct { // it is known with which set the run of a debounced one has begun, and when
@@ -36,7 +36,7 @@ type (
 	}
 )
 
-// timerStep is the step of a timer as a worker takes it. It is hold, back off and so on as for any message.
+// timerStep converts the step of a timer. Hold, back off and so on are as for any message.
 func timerStep(m moment, f *flight, s role.Step) step {
 	switch s.Kind {
 	case role.Hold:
@@ -67,7 +67,7 @@ func timerStep(m moment, f *flight, s role.Step) step {
 	panic("bug: unknown step of a timer")
 }
 
-// claim stores that a timer fires, if it is still the last entry of its subject.
+// claim stores that a timer fires, if the timer is still the last entry of its subject.
 func (w *worker) claim(f *flight, m moment) {
 	if w.stopped.Load() {
 		return // the successor fires it
@@ -86,8 +86,8 @@ func (w *worker) claim(f *flight, m moment) {
 	w.publish(w.timers.stream.Name(), fires, func(a storeAnswer) { w.mail.Put(claimAnswered{f, a}) })
 }
 
-// take claims the firing of a timer within this process. A timer that another message is about to fire is looked at
-// again later.
+// take claims the firing of a timer within this process. If another message is about to fire the timer, this one is
+// checked again later.
 func (w *worker) take(f *flight, m moment) (ours bool) {
 	if t := w.timers; t.stream.Take(f.timer) {
 		t.mine[f.timer] = struct{}{}
@@ -111,13 +111,13 @@ func (e claimAnswered) handle(w *worker, m moment) {
 	w.apply(f, timerStep(m, f, s), m)
 }
 
-// leftOut counts the occurrences of a series that were missed, once that is stored.
+// leftOut counts the missed occurrences of a series, once they are stored.
 func (w *worker) leftOut(a *role.Alarm) {
 	w.engine.Tally.Missed.Add(uint64(a.Left))
 	a.Left = 0
 }
 
-// won goes on with a timer whose firing is stored. From then on it is a message as any other.
+// won continues with a timer whose firing is stored. From then on it is a message as any other.
 func (w *worker) won(f *flight, r message.Request) {
 	if f.timer.Swept() {
 		w.engine.Tally.Swept.Add(1)
@@ -138,7 +138,7 @@ func (w *worker) lookAt(f *flight) {
 	})
 }
 
-// lookBefore asks whether the rounds before are settled or, of a debounced set, when its run has begun.
+// lookBefore requests whether the rounds before are settled or, for a debounced set, when its run began.
 func (w *worker) lookBefore(f *flight) {
 	if subject, generation := f.timer.Subject, f.timer.Generation; f.timer.Debounced() {
 		w.ask(func(ctx context.Context) event {
@@ -176,11 +176,11 @@ func (e preceded) handle(w *worker, m moment) {
 	w.timers.looking--
 	w.lookOn()
 	switch {
-	case e.err != nil: // it may be gone itself
+	case e.err != nil: // the entry itself may be gone
 		f.timer.Stage = role.Doubt
 		w.apply(f, repeatLater(m, f, e.err), m)
 	case !e.settled && f.when().After(m.now):
-		w.flights.hold(f, f.when()) // it was asked ahead
+		w.flights.hold(f, f.when()) // this was requested ahead
 	case !e.settled:
 		w.apply(f, wait(m, f), m)
 	default:

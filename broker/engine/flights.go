@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// keysRetry is how soon a message with a seal of an unknown key is looked at again.
+	// keysRetry is the interval at which a message with a seal of an unknown key is checked again.
 	keysRetry = time.Second
 	// maxUnproven and maxUnprovenBytes bound the messages of a lane that wait until their key is known. Further
 	// messages count as forged, and become dead letters: a client that forges seals must not fill the lane.
 	maxUnproven      = 256
 	maxUnprovenBytes = 1 << 20
-	// flightOverhead is the memory that a message takes besides its bytes, as TestFlightCost measures it: the lane's
-	// record of it, what its headers were read into, and a publish that is underway.
+	// flightOverhead is the memory that a message takes in addition to its bytes, as TestFlightCost measures it: the
+	// lane's record of it, its parsed headers, and a publish in flight.
 	flightOverhead = 2 << 10
-	// headerOverhead is that of each header that is passed on, besides its name and value.
+	// headerOverhead is the memory of each header that is passed on, in addition to its name and value.
 	headerOverhead = 96
 )
 
@@ -33,11 +33,11 @@ const (
 //	halted            until a pause that is closing is over; kept in the order of due times
 //	unchecked         until one of the questions about copies has ended
 //
-// It belongs to the lane's loop.
+// The lane's loop owns flights.
 type flights struct {
 	wheel     *wheel.Wheel[waiting]
 	again     *wheel.Wheel[*flight]
-	overdue   *wheel.Wheel[struct{}] // when messages that are on their way should have left
+	overdue   *wheel.Wheel[struct{}] // when messages in flight should have left
 	untimed   []*flight
 	halted    []*flight
 	unchecked []*flight
@@ -48,8 +48,8 @@ type flights struct {
 	packed   int // of those on the wheel
 	leaving  int // of those on the wheel: to be moved
 	growth   int // bytes that messages have grown by, since they were unpacked
-	underway int // publishes and questions that are not answered
-	checking int // questions about copies among them
+	underway int // publishes and requests without an answer
+	checking int // requests about copies among them
 
 	newer map[*flight]struct{} // messages of a newer format, which cannot be read
 
@@ -72,7 +72,7 @@ func (f *flights) take(s lane.Stored, m lane.Mark) *flight {
 	return fl
 }
 
-// hold puts a message on the wheel. A message that was packed before is packed again, or waits apart: see again.
+// hold puts a message on the wheel. A message that was packed before is packed again, or waits separately: see again.
 func (f *flights) hold(fl *flight, until leader.Time) {
 	switch {
 	case fl.grown == 0:
@@ -133,7 +133,7 @@ func (f *flights) due(now leader.Time) iter.Seq2[leader.Time, *flight] {
 	}
 }
 
-// wakes is when the first message is due that can be taken off the wheel now.
+// wakes returns the due time of the first message that can be taken off the wheel now.
 func (f *flights) wakes() (leader.Time, bool) {
 	if f.blocked() {
 		due, ok := f.again.Next()
@@ -142,7 +142,7 @@ func (f *flights) wakes() (leader.Time, bool) {
 	return f.next()
 }
 
-// next is when the first message on the wheel is due.
+// next returns the due time of the first message on the wheel.
 func (f *flights) next() (leader.Time, bool) {
 	due, ok := f.wheel.Next()
 	if again, any := f.again.Next(); any && (!ok || again.Before(due)) {
@@ -151,7 +151,7 @@ func (f *flights) next() (leader.Time, bool) {
 	return leader.At(due), ok
 }
 
-// waiting is how many messages wait on the wheel or for the time.
+// waiting returns the number of messages that wait on the wheel or for the time.
 func (f *flights) waiting() int {
 	return f.wheel.Len() + f.again.Len() + len(f.untimed) + len(f.halted)
 }
@@ -164,9 +164,9 @@ func (f *flights) date(fl *flight, since leader.Time, overdue bool) {
 	}
 }
 
-// oldest is when the oldest message should have left: of the messages that are dated, or of those on the wheel. A
+// oldest returns the time when the oldest message should have left: of the dated messages, or of those on the wheel. A
 // message that is to be moved comes off the wheel a lookahead before it should leave. So every message on the wheel
-// counts as overdue only after a lookahead: a message may count as overdue too late, but never too early.
+// counts as overdue only after a lookahead: possibly too late, but never too early.
 func (f *flights) oldest() (since leader.Time, ok bool) {
 	dated, ok := f.overdue.Next()
 	since = leader.At(dated)
@@ -176,7 +176,7 @@ func (f *flights) oldest() (since leader.Time, ok bool) {
 	return since, ok
 }
 
-// end lets a message go.
+// end removes a message from memory.
 func (f *flights) end(fl *flight) {
 	f.count--
 	f.bytes -= fl.size
@@ -202,7 +202,7 @@ func (f *flights) proven(fl *flight) {
 	f.unprovenBytes -= fl.size
 }
 
-// cost is how many bytes a message takes while it is in memory. The allocator rounds up by a quarter at most.
+// cost returns the bytes that a message takes in memory. The allocator rounds up by a quarter at most.
 func cost(s lane.Stored) int {
 	headers := 0
 	for name, values := range s.Header {

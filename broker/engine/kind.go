@@ -13,7 +13,7 @@ import (
 // laneKind is the behaviour that differs between kinds of lanes. The loop is the same for all of them. A new kind of
 // lane is a type that embeds plainLane and overrides the methods in which it differs.
 type laneKind interface {
-	// source says how the lane's part of its stream is read.
+	// source returns how the lane's part of its stream is read.
 	source() source
 	// parse reads the request of a message.
 	parse(w *worker, f *flight, in message.Incoming)
@@ -21,22 +21,22 @@ type laneKind interface {
 	due(p plan, m moment, f *flight) step
 	// leaves returns when a message should leave the lane, and whether it waits for another attempt. It is pure.
 	leaves(p plan, f *flight) (at leader.Time, again bool)
-	// holdsTimers reports whether the messages are the entries of named timers, which stay when they have been read.
+	// holdsTimers reports whether the messages are the entries of named timers, which stay after they have been read.
 	holdsTimers() bool
 	// commit removes from the stream the messages up to a sequence, or stores that the lane has passed them.
 	commit(ctx context.Context, c *committer, todo commit) error
-	// idle asks JetStream the questions that are due although no message is. It returns how long until the next.
+	// idle sends the requests to JetStream that are due although no message is. It returns the time until the next.
 	idle(w *worker, m moment) time.Duration
 	// report changes the report of a pass.
 	report(w *worker, r *stats.Report)
 }
 
-// source is how a lane is read.
+// source describes how a lane is read.
 type source struct {
 	filter string  // the subjects of a lane that is only a part of its stream; empty for all
 	cursor string  // the subject of the lane's own cursor, which commits nothing; empty for none
 	sparse bool    // most sequences of the stream hold no message
-	share  float64 // of the instance's memory: see package budget
+	share  float64 // of the instance's memory: see budget
 }
 
 // plainLane is the intake, or a level.

@@ -12,31 +12,32 @@ import (
 const (
 	// lookTimeout bounds the lateness when the answer to a look is lost with its connection.
 	lookTimeout = 2 * time.Second
-	// lookRetry is how soon a look that failed is repeated.
+	// lookRetry is the delay before a failed look is repeated.
 	lookRetry = time.Second
-	// longestSleep is how long the loop sleeps at most while messages are in memory: after a machine was suspended,
-	// messages are late by no more than that.
+	// longestSleep is the maximum sleep of the loop while messages are in memory: after a machine was suspended, messages
+	// are late by no more than that.
 	longestSleep = time.Minute
-	// askAhead is how long before a message is due the leader is asked for its time, if the last proof is too old.
+	// askAhead is the time before a message is due at which the loop asks the leader for its time, if the last proof is
+	// too old.
 	askAhead = 50 * time.Millisecond
 )
 
-// leaderClock is the clock of a lane, and the looks that keep it proven. It belongs to the lane's loop.
+// leaderClock is the clock of a lane, and the looks that keep it proven. The lane's loop owns it.
 type leaderClock struct {
 	*leader.Clock
 	looking bool      // a look is underway
-	retry   time.Time // local; when the leader may be asked again after a look that failed
+	retry   time.Time // local; when the leader may be asked again after a failed look
 	counted time.Time // local; when the last look that counts messages began
 }
 
 func newLeaderClock(local time.Time) *leaderClock { return &leaderClock{Clock: leader.NewClock(local)} }
 
-// take takes in an answer of the stream's leader.
+// take handles an answer of the stream's leader.
 func (c *leaderClock) take(s lane.Sample) {
 	c.Look(leader.Answer{Time: s.ServerTime, Received: s.Received, Leader: s.Leader, LastSeq: s.LastSeq})
 }
 
-// awaitDue returns how long to sleep when the next message is due after the time left, and makes sure that the clock is
+// awaitDue returns the sleep until the next message, which is due after the time left, and makes sure that the clock is
 // proven by then.
 func (w *worker) awaitDue(left time.Duration, local time.Time, proven bool) time.Duration {
 	left = max(left, 0)
@@ -91,7 +92,7 @@ func (l looked) handle(w *worker, m moment) {
 	w.sampled(l.sample)
 }
 
-// sampled takes in an answer of the stream's leader.
+// sampled handles an answer of the stream's leader.
 func (w *worker) sampled(s lane.Sample) {
 	w.clock.take(s)
 	w.reading.looked(s)

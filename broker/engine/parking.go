@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// haltWait is how soon a message is looked at again that was about to leave the lane of a pause.
+	// haltWait is the delay before a message that was about to leave the lane of a pause is checked again.
 	haltWait = time.Second
-	// pausedOut is why a message for a paused target waits in a retry lane.
+	// pausedOut is the reason why a message for a paused target waits in a retry lane.
 	pausedOut = "its target is paused, and the stream of paused messages refuses it"
-	// maxParking is how many messages of a lane may wait for an answer of the stream of paused messages, once it has
-	// not answered for parkTimeout. Further messages wait in a retry lane: a stream without a leader must not fill the
+	// maxParking is the maximum number of a lane's messages without an answer of the stream of paused messages, once it
+	// has not answered for parkTimeout. Further messages wait in a retry lane: a stream without a leader must not fill the
 	// lane's memory.
 	maxParking  = 256
 	parkTimeout = time.Second
@@ -29,7 +29,7 @@ type pausedLane struct {
 
 func (l pausedLane) source() source { return source{filter: l.filter, share: freeShare} }
 
-// parse notes the pause for which the message has waited, whatever way it takes from here.
+// parse notes the pause for which the message has waited, whatever its further way is.
 func (l pausedLane) parse(w *worker, f *flight, in message.Incoming) {
 	l.plainLane.parse(w, f, in)
 	f.request.Released = l.pause
@@ -46,8 +46,8 @@ func (l pausedLane) commit(ctx context.Context, c *committer, todo commit) error
 	return c.api.PurgeBelow(ctx, c.stream, l.filter, todo.upTo+1)
 }
 
-// fireOrPark decides about a message that is due: it goes to its target, or waits in the lane of a pause. What waited
-// for a pause goes out when that is resumed, whatever way it takes then, unless another pause matches its target too.
+// fireOrPark decides about a due message: it goes to its target, or waits in the lane of a pause. A message that waited
+// for a pause is sent when that is resumed, whatever its further way is, unless another pause matches its target too.
 func fireOrPark(p plan, m moment, f *flight) step {
 	id, state := m.pauses.Of(f.request.Target, f.request.Released)
 	if again, ok := m.pauses.Get(f.request.Released); ok && again.State == pause.Paused {
@@ -61,18 +61,18 @@ func fireOrPark(p plan, m moment, f *flight) step {
 	case !m.parks:
 		return deferred(p, m, f, maxDeferral, pausedOut)
 	}
-	as := f.request // it goes out by its due time then, and keeps its turn at its target's rate
+	as := f.request // it is then sent by its due time, and keeps its turn at its target's rate
 	as.RetryAt, as.Deferred, as.Released = time.Time{}, "", ""
 	return step{kind: park, pause: id, as: &as}
 }
 
 // parking tracks whether the stream of paused messages answers a lane. The zero parking assumes that it does.
 type parking struct {
-	open int       // messages that it has not answered
-	at   time.Time // local; when it last answered, or the first of them was sent
+	open int       // messages without an answer
+	at   time.Time // local; when the stream last answered, or the first of them was sent
 }
 
-// begin notes that a message is sent there for the first time.
+// begin notes the first publish of a message into that stream.
 func (p *parking) begin(local time.Time) {
 	if p.open == 0 {
 		p.at = local
@@ -88,7 +88,7 @@ func (p *parking) answered(a storeAnswer, local time.Time) {
 	p.open, p.at = max(0, p.open-1), local
 }
 
-// able reports whether to send another message there.
+// able reports whether another message may be sent there.
 func (p *parking) able(local time.Time) bool {
 	return p.open < maxParking || local.Sub(p.at) < parkTimeout
 }

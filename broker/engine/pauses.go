@@ -17,14 +17,14 @@ import (
 // This file works the lanes of pauses. See package pause.
 
 const (
-	// drainPoll is how often the owner looks whether a lane that drains is empty.
+	// drainPoll is the interval at which the owner checks whether a draining lane is empty.
 	drainPoll = 50 * time.Millisecond
-	// minClosing is how long a pause is closing at least: every instance that is connected has learned of it by then.
+	// minClosing is the minimum time of closing a pause: every connected instance has learned of it by then.
 	minClosing = time.Second
-	// drainTurn is how long one lane may drain while others wait for it.
+	// drainTurn is the maximum time that one lane may drain while others wait for it.
 	drainTurn = 10 * time.Second
-	// sweepSoon, sweepEvery and sweepRarely are how often the owner looks for messages that came too late into the
-	// lanes of pauses that are over: in the first minute, in the first hour, and after.
+	// sweepSoon, sweepEvery and sweepRarely are the intervals at which the owner looks for messages that came too late
+	// into the lanes of ended pauses: in the first minute, in the first hour, and after.
 	sweepSoon, sweepEvery, sweepRarely = 5 * time.Second, time.Minute, time.Hour
 )
 
@@ -35,14 +35,14 @@ type pauseLanes struct {
 	lease lease.Lease // of the stream
 
 	last  string               // the pause whose lane was drained last
-	swept map[string]time.Time // when the lanes of pauses that are over were last looked at
+	swept map[string]time.Time // when the lanes of ended pauses were last checked
 }
 
 func newPauseLanes(e *Engine, l streams.Spec, held lease.Lease) *pauseLanes {
 	return &pauseLanes{Engine: e, lane: l, lease: held, swept: make(map[string]time.Time)}
 }
 
-// run drains the lanes of pauses that are resumed, one after the other, until ctx or the lease ends.
+// run drains the lanes of resumed pauses, one after the other, until ctx or the lease ends.
 func (l *pauseLanes) run(ctx context.Context) error {
 	l.owning.Store(true)
 	defer l.owning.Store(false)
@@ -52,7 +52,7 @@ func (l *pauseLanes) run(ctx context.Context) error {
 		changed := l.Pauses.Changed()
 		all, again := l.toDrain(ctx, time.Now())
 		if len(all) > 0 {
-			// The one after that which was drained last: one that cannot go on holds up no other for long.
+			// Round robin: a lane that cannot drain must not delay the others for long.
 			l.last = all[(slices.Index(all, l.last)+1)%len(all)]
 			if err := l.drain(ctx, l.last); err != nil {
 				return err
@@ -84,13 +84,13 @@ func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, poll <-c
 	}
 }
 
-// toDrain returns the pauses whose lanes are to be drained, and when to look again. The lane of a pause that is over
-// may hold messages of an instance that learned of the end too late. While nothing is paused, every lane must be
-// empty.
+// toDrain returns the pauses whose lanes are to be drained, and the time until the next check. The lane of an ended
+// pause may hold messages of an instance that learned of the end too late. While no target is paused, every lane must
+// be empty.
 func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string, again time.Duration) {
 	list, again := l.Pauses.List(), sweepRarely
 	if list != nil && l.Pauses.Applied() < list.Version {
-		return nil, drainPoll // the first messages would be held up
+		return nil, drainPoll // a longer wait would delay the first messages
 	}
 	for _, p := range list.All() {
 		switch p.State {
@@ -120,8 +120,8 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string
 	return all, again
 }
 
-// drain works the lane of one pause until it is empty and the pause over, until it is paused again, or until it has had
-// its turn and others wait for theirs.
+// drain works the lane of one pause until the lane is empty and the pause over, until the pause is active again, or
+// until the lane has had its turn and others wait.
 func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
@@ -154,13 +154,14 @@ func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	}
 }
 
-// othersWait reports whether another lane is to be drained than that of one pause.
+// othersWait reports whether the lane of another pause is to be drained.
 func (l *pauseLanes) othersWait(ctx context.Context, id string, local time.Time) bool {
 	all, _ := l.toDrain(ctx, local)
 	return slices.ContainsFunc(all, func(other string) bool { return other != id })
 }
 
-// drained moves a pause on as far as its lane allows, and reports whether the lane needs no worker any more.
+// drained advances the state of a pause as far as its lane allows, and reports whether the lane needs no worker any
+// more.
 func (l *pauseLanes) drained(ctx context.Context, id string, closing *time.Time, local time.Time) bool {
 	p, known := l.Pauses.List().Get(id)
 	if known && p.State == pause.Paused {

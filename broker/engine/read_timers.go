@@ -14,13 +14,13 @@ import (
 // the leader.
 
 const (
-	// copiers is how many requests for copies of entries a lane has at once.
+	// copiers is the maximum number of concurrent requests of a lane for copies of entries.
 	copiers = 4
-	// lookers is how many last entries a lane reads at once: JetStream drops all questions of all clients when 10,000
-	// of them wait.
+	// lookers is the maximum number of last entries that a lane reads concurrently: JetStream drops the requests of all
+	// clients when 10,000 of them wait.
 	lookers = 16
-	// loadShare is the part of its memory, one in so many, that a lane takes for the bodies of markers: thousands may
-	// be due at once. Those that are not due yet take half of it at most.
+	// loadShare is the part of its memory, one in so many, that a lane takes for the bodies of markers: thousands may be
+	// due at once. Bodies of markers that are not due yet take half of it at most.
 	loadShare = 4
 )
 
@@ -31,7 +31,7 @@ func (w *worker) examine(f *flight, m moment) {
 	case f.timer.Stage == role.Pending && t.stream.KnowsBefore(f.timer):
 		w.proceed(f, m)
 	case f.timer.Fresh():
-		t.uncopied = append(t.uncopied, f) // read at the end of the pass, with others
+		t.uncopied = append(t.uncopied, f) // read in a batch at the end of the pass
 	default:
 		t.unlooked = append(t.unlooked, f)
 		w.lookOn()
@@ -54,7 +54,7 @@ func (w *worker) load(f *flight, share int64) (room bool) {
 	return true
 }
 
-// unload forgets the body of a timer.
+// unload drops the body of a timer.
 func (w *worker) unload(f *flight) {
 	if !f.timer.Loaded {
 		return
@@ -66,7 +66,7 @@ func (w *worker) unload(f *flight) {
 	w.lookOn()
 }
 
-// copied is the event that a replica has given the last entries of some subjects.
+// copied is the event that a replica has returned the last entries of some subjects.
 type copied struct {
 	flights []*flight
 	found   map[string]message.Incoming
@@ -140,7 +140,7 @@ func (e copied) handle(w *worker, m moment) {
 	}
 }
 
-// restart goes on with a timer by its own entry.
+// restart continues with a timer by its own entry.
 func (w *worker) restart(f *flight, entry entry.Entry, body []byte) {
 	hop, due := f.request.Hop, f.request.Due
 	f.request, f.problem, f.Data = entry.Request, entry.Problem, body
@@ -151,12 +151,12 @@ func (w *worker) restart(f *flight, entry entry.Entry, body []byte) {
 	f.timer.Succeeds(entry)
 }
 
-// lookOn reads from the leader what there is room for, in order.
+// lookOn reads entries from the leader, in order, while there is room.
 func (w *worker) lookOn() {
 	t := w.timers
 	for len(t.unlooked) > 0 && t.looking < lookers && !w.stopped.Load() {
 		f := t.unlooked[0]
-		before := f.timer.Stage == role.Pending // its own body is in memory, and nobody has fired it
+		before := f.timer.Stage == role.Pending // its own body is in memory, and no other flight has fired it
 		if !before && !w.load(f, loadShare) {
 			return
 		}

@@ -9,20 +9,21 @@ import (
 )
 
 const (
-	// readAhead is how long before the last message read leaves its lane reading goes on. Messages in memory are
+	// readAhead is the time before the last message read leaves its lane at which reading resumes. Messages in memory are
 	// ordered by their own times, so timestamps may fall back by this much, and no message is late.
 	readAhead = 5 * time.Second
-	// minHeld is how many messages a lane may hold however far from due they are, so that a small lane is read at once.
+	// minHeld is the number of messages that a lane may hold however far from due they are, so that a small lane is read
+	// at once.
 	minHeld      = 256
 	minHeldBytes = 1 << 20
-	// maxSpan bounds how many messages a cursor remembers, at spanCost bytes each: 16, and as much again while its ring
-	// grows.
+	// maxSpan is the maximum number of messages that a cursor tracks, at spanCost bytes each: 16, and as much again while
+	// its ring grows.
 	maxSpan  = 1 << 20
 	spanCost = 32
 )
 
-// reading tracks how far a lane was read, in which history of its stream, and which of its messages have arrived. It
-// belongs to the lane's loop.
+// reading tracks how far a lane was read, in which history of its stream, and which of its messages have arrived. The
+// lane's loop owns it.
 type reading struct {
 	*lane.Reader
 	delay  time.Duration
@@ -41,7 +42,7 @@ func newReading(r *lane.Reader, delay time.Duration, own string, from uint64) *r
 	return &reading{Reader: r, delay: delay, own: own, from: from}
 }
 
-// took notes a message that was read, and returns its mark. A message of another history goes where it should, but
+// took notes a message that was read, and returns its mark. A message of another history is still delivered, but
 // commits nothing.
 func (r *reading) took(item lane.Item) (m lane.Mark, present bool) {
 	r.Took(item)
@@ -55,8 +56,8 @@ func (r *reading) took(item lane.Item) (m lane.Mark, present bool) {
 	return r.cursor.Begin(item.Sequence), true
 }
 
-// adopt begins an epoch, and reports whether it is of another history: then the messages in memory still go where they
-// should, but commit nothing.
+// adopt begins an epoch, and reports whether it is of another history: then the messages in memory are still delivered,
+// but commit nothing.
 func (r *reading) adopt(e lane.Epoch) (fresh bool) {
 	if e.Fresh {
 		r.fresh = e.Number
@@ -71,14 +72,14 @@ func (r *reading) adopt(e lane.Epoch) (fresh bool) {
 	return e.Fresh
 }
 
-// looked takes in an answer of the stream's leader.
+// looked handles an answer of the stream's leader.
 func (r *reading) looked(s lane.Sample) {
 	if s.Received.After(r.seen.Received) {
 		r.seen = s
 	}
 }
 
-// live reports whether the consumer is alive as far as is known, and the epoch that is read is its own.
+// live reports whether the consumer is alive as far as is known, and its epoch is the one that is read.
 func (r *reading) live() bool { return r.epoch != 0 && r.Live() == r.epoch }
 
 // history identifies the stream that is read, as far as it was read.
@@ -86,8 +87,8 @@ func (r *reading) history() lane.History {
 	return lane.History{Created: r.created, Read: r.last.Sequence, At: r.last.At}
 }
 
-// resumes is when reading goes on; later is false while there is no reason to pause. Reading pauses while the last
-// message read stays for long and enough messages are in memory.
+// resumes returns the time when reading resumes; later is false if there is no reason to pause. Reading pauses while
+// the last message read has long to wait and enough messages are in memory.
 func (r *reading) resumes(messages, bytes int) (at leader.Time, later bool) {
 	if r.last.Sequence == 0 || r.delay <= readAhead || messages < minHeld && bytes < minHeldBytes {
 		return leader.Time{}, false
@@ -100,7 +101,7 @@ func (r *reading) resumes(messages, bytes int) (at leader.Time, later bool) {
 func (r *reading) caughtUp(by leader.Time) bool {
 	switch {
 	case !r.live():
-		return false // its stream has not been looked at since
+		return false // there was no look at its stream since
 	case r.last.Sequence == 0:
 		return r.seen.Messages == 0 || r.seen.LastSeq < r.from
 	case r.last.Behind == 0:
@@ -109,7 +110,7 @@ func (r *reading) caughtUp(by leader.Time) bool {
 	return !r.leaves(max(0, r.delay-lookahead)).Before(by)
 }
 
-// settled is the time up to which all due messages have been read, in a lane with a delay; ok is false elsewhere.
+// settled returns the time up to which all due messages have been read, in a lane with a delay; ok is false elsewhere.
 func (r *reading) settled() (until leader.Time, ok bool) {
 	if r.delay == 0 || r.last.Sequence == 0 {
 		return leader.Time{}, false
@@ -117,11 +118,11 @@ func (r *reading) settled() (until leader.Time, ok bool) {
 	return r.leaves(r.delay - lookahead), true
 }
 
-// leaves is when the last message read leaves the lane, if it does the given time after it was stored.
+// leaves returns when the last message read leaves the lane, if it does so the given time after it was stored.
 func (r *reading) leaves(after time.Duration) leader.Time { return leader.At(r.last.At).Add(after) }
 
-// behind is how many messages are in the lane behind the last one read. For a lane that is not being read, the last
-// look at its stream tells how many there were. Sequences without a message, of which a crash leaves some behind the
+// behind returns the number of messages in the lane behind the last one read. For a lane that is not being read, the
+// last look at its stream gives the number. Sequences without a message, of which a crash leaves some behind the
 // cursor, count until they are read past, though never more than the stream has messages.
 func (r *reading) behind() uint64 {
 	if r.seen.LastSeq > r.last.Sequence+r.last.Behind {
@@ -147,7 +148,7 @@ func (w *worker) full() bool {
 		w.timers.count >= 2*maxSettlements || !w.flights.account.Room(w.flights.reserve())
 }
 
-// resumes is when reading goes on, if it pauses although there is room.
+// resumes returns the time when reading resumes, if it pauses although there is room.
 func (w *worker) resumes() (at leader.Time, later bool) {
 	if w.full() {
 		return leader.Time{}, false
@@ -155,13 +156,13 @@ func (w *worker) resumes() (at leader.Time, later bool) {
 	return w.reading.resumes(w.flights.count, w.flights.bytes)
 }
 
-// charge brings the account of the lane up to date.
+// charge updates the account of the lane.
 func (w *worker) charge() {
 	w.flights.account.Set(
 		int64(w.flights.bytes + spanCost*w.reading.cursor.Span() + settlementCost*w.timers.count))
 }
 
-// readSome takes the items that are there, up to a bound.
+// readSome takes the available items, up to a bound.
 func (w *worker) readSome(item lane.Item) {
 	for n := 1; ; n++ {
 		w.read(item, time.Now()) // each item at its own time: an earlier time would prove too much of the leader's clock
@@ -176,7 +177,7 @@ func (w *worker) readSome(item lane.Item) {
 	}
 }
 
-// read takes in one item of the lane.
+// read handles one item of the lane.
 func (w *worker) read(item lane.Item, local time.Time) {
 	mark, present := w.reading.took(item)
 	if present {
@@ -198,17 +199,17 @@ func (w *worker) read(item lane.Item, local time.Time) {
 	switch first, any := w.flights.next(); {
 	case f.problem == nil && w.backlog.gather(m.now.Sub(when), w.lane.Delay > 0, m.now, local):
 		w.flights.hold(f, when)
-	case !m.proven || !w.lease.Held(): // until the time is known, and the lane ours for certain
+	case !m.proven || !w.lease.Held(): // until the time is known, and the lane certainly ours
 		w.flights.untimed = append(w.flights.untimed, f)
 	case any && f.problem == nil && !first.After(when) && !when.After(m.now):
-		w.flights.hold(f, when) // behind messages that became due while we read, which go out in the next pass
+		w.flights.hold(f, when) // behind messages that became due in the meantime, which are sent in the next pass
 	default:
 		w.proceed(f, m)
 		w.charge()
 	}
 }
 
-// parse reads the request of a message, and reports whether anything is to be done about it.
+// parse reads the request of a message, and reports whether the message needs a step.
 func (w *worker) parse(f *flight, in message.Incoming) (some bool) {
 	w.plan.kind.parse(w, f, in)
 	if f.timer != nil && f.timer.Nothing() {

@@ -7,11 +7,11 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// This file has a worker's loop tell how it is, for Status.
+// This file reports the state of a worker's loop, for Status.
 
-// countEvery is how old the count of a lane's messages may be while the lane is not being read. It costs one question
-// to the leader of a lane that has 256 messages or more. A minute would be too old: an operator who has just published
-// 10,000 messages would see the 256 that were read.
+// countEvery is the maximum age of the count of a lane's messages while the lane is not being read. A count costs one
+// request to the leader of a lane that has 256 messages or more. A minute would be too old: after a publish of
+// 10,000 messages an operator would see the 256 that were read.
 const countEvery = 5 * time.Second
 
 // report is called by the loop at the end of a pass.
@@ -34,8 +34,8 @@ func (w *worker) report(local time.Time) {
 	w.gauge.Set(report)
 }
 
-// count asks how many messages the lane has when the last answer is old: while the lane is not being read, nothing else
-// would tell. It returns how long until the next question.
+// count requests the number of the lane's messages when the last answer is old: while the lane is not being read, it
+// has no other source. It returns the time until the next request.
 func (w *worker) count(local time.Time, every time.Duration) time.Duration {
 	if left := w.clock.counted.Add(every).Sub(local); left > 0 {
 		return left

@@ -15,7 +15,7 @@ type roster struct {
 	counts  []*stats.Lane // one for each lane
 }
 
-// countOf is the count of a lane. It makes a new one for a new lane.
+// countOf returns the count of a lane. It makes a new one for a new lane.
 func (r *roster) countOf(l streams.Spec) *stats.Lane {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// serve works one lane whenever it is ours. It calls settled when the lane is being read, is somebody else's, or will
-// not be worked any more.
+// serve works one lane whenever it is ours. It calls settled when the lane is being read, belongs to another instance,
+// or will not be worked any more.
 func (e *Engine) serve(ctx context.Context, l streams.Spec, settled func()) error {
 	defer settled()
 	known := sync.OnceFunc(e.order.Decide)
@@ -55,7 +55,7 @@ func (e *Engine) own(
 	case streams.Retry:
 		kind = retryLane{}
 	case streams.Timers:
-		next, err := e.Timers.ReadCursor(ctx) // without a good one, reading begins with the first entry
+		next, err := e.Timers.ReadCursor(ctx) // without a valid cursor, reading begins with the first entry
 		if err != nil {
 			e.log.Warn("the cursor of the timers cannot be read, or is forged; reading all timers again", "err", err)
 		}

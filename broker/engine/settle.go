@@ -16,24 +16,25 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// This file takes the steps that decide.go has decided on, and takes in the answers to them.
+// This file carries out the steps that decide.go has decided on, and handles their answers.
 
 const (
-	// AckTimeout is how long one of our own streams may take to acknowledge. A publish that is not answered by then is
+	// AckTimeout is the timeout of an acknowledgement of one of our own streams. A publish that is not answered by then is
 	// repeated under the same id, so a long timeout costs nothing but time.
 	AckTimeout = 5 * time.Second
-	// checkers is how many copies a lane reads at once: after a crash there may be tens of thousands to read.
+	// checkers is the maximum number of copies that a lane reads concurrently: after a crash there may be tens of
+	// thousands to read.
 	checkers = 16
 )
 
-// Deliverer reaches targets. Deliver calls done exactly once, from any goroutine; Recall gives back the messages of an
-// owner that were not sent.
+// Deliverer delivers to targets. Deliver calls done exactly once, from any goroutine; Recall gives back the messages of
+// an owner that were not sent.
 type Deliverer interface {
 	Deliver(m deliver.Message, done func(deliver.Result))
 	Recall(deliver.Owner)
 }
 
-// proceed decides the next step of a message, and takes it.
+// proceed decides the next step of a message, and carries it out.
 func (w *worker) proceed(f *flight, m moment) {
 	s := next(w.plan, m, f)
 	if f.newer() {
@@ -54,7 +55,7 @@ func (w *worker) date(f *flight, s step) {
 	}
 }
 
-// apply takes a step.
+// apply carries out a step.
 func (w *worker) apply(f *flight, s step, m moment) {
 	switch n := s.note; {
 	case n == nil:
@@ -112,7 +113,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	}
 }
 
-// destination is where the message of a timer has arrived, by its last publish into one of our streams.
+// destination returns where the message of a timer has arrived, by its last publish into one of our streams.
 func destination(sent *publish) role.Destination {
 	switch {
 	case sent == nil:
@@ -125,14 +126,14 @@ func destination(sent *publish) role.Destination {
 	return role.RetryLane
 }
 
-// end lets a message go.
+// end removes a message from memory.
 func (w *worker) end(f *flight) {
 	if f.timer != nil {
 		w.forgetTimer(f)
 		w.endAlarm(f.timer)
 	}
 	w.flights.end(f)
-	// A copy of what waits for a turn would take another one.
+	// A duplicate of a message that waits for a turn would take another turn.
 	if f.sent != nil && f.sent.kind == hop && (f.request.Paced != "" || w.plan.isHome(f.sent.level, f.request)) {
 		w.reading.cursor.DoneUrgent(f.mark)
 	} else {
@@ -141,7 +142,7 @@ func (w *worker) end(f *flight) {
 	w.charge()
 }
 
-// publishOf makes the message that a step stores in one of our streams.
+// publishOf returns the message that a step stores in one of our streams.
 func (w *worker) publishOf(f *flight, s step) *publish {
 	p := &publish{kind: s.kind, level: s.level, as: &f.request, why: s.why}
 	if s.as != nil {
@@ -177,8 +178,8 @@ func (w *worker) store(f *flight) {
 	w.publish(f.sent.stream, m, func(a storeAnswer) { w.mail.Put(stored{f, a}) })
 }
 
-// publish publishes into one of our streams, and calls done with the answer, on any goroutine. An answer of another
-// stream does not count.
+// publish publishes into one of our streams, and calls done with the answer, on any goroutine. It ignores the answer of
+// another stream.
 func (w *worker) publish(stream string, m *nats.Msg, done func(storeAnswer)) {
 	w.flights.underway++
 	w.engine.Write.Publish(m, AckTimeout, func(answer *nats.Msg, err error) (again bool) {
@@ -243,8 +244,8 @@ type checked struct {
 }
 
 // check reads the copy that a stream reports. The ids of all publishers of a stream, clients included, share one
-// space: a client that guesses an id could make us believe that our message is stored, and purge it. So a copy counts
-// only if it is our own message: under an internal subject, with our seal, and at this hop of its way.
+// namespace: a client that guesses an id could make us believe that our message is stored, and purge it. So a copy
+// counts only if it is our own message: under an internal subject, with our seal, and at this hop of its way.
 func (w *worker) check(f *flight) {
 	if w.flights.checking == checkers {
 		w.flights.unchecked = append(w.flights.unchecked, f)
@@ -262,7 +263,7 @@ func (w *worker) check(f *flight) {
 	})
 }
 
-// ask asks something of JetStream. The answer is an event.
+// ask sends a request to JetStream. The answer is an event.
 func (w *worker) ask(question func(context.Context) event) {
 	w.flights.underway++
 	w.wg.Go(func() {
@@ -295,7 +296,7 @@ func (e checked) handle(w *worker, m moment) {
 type delivered struct {
 	*flight
 	result deliver.Result
-	at     leader.Time // when the target had it, if it has
+	at     leader.Time // when the target had it, if it had
 }
 
 // fire delivers a message to its target.
@@ -308,7 +309,7 @@ func (w *worker) fire(f *flight, m moment) {
 	w.early.Sent(w.clock.Base(), f.request.Due, local)
 	d := deliver.Message{
 		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
-		Header:  func() message.Header { return f.request.TargetHeader() }, // which stays as it is until there is a result
+		Header:  func() message.Header { return f.request.TargetHeader() }, // does not change until there is a result
 		RateKey: f.request.RateKey, Paced: f.request.Paced, Repeated: f.tries > 0, Owner: w,
 	}
 	if expires := f.request.Expires; !expires.IsZero() {
@@ -322,7 +323,7 @@ func (w *worker) fire(f *flight, m moment) {
 }
 
 // MayDeliver reports whether a message that waits for its turn may be sent: the lane is ours, and is not stopping. It
-// is asked from any goroutine.
+// may be called from any goroutine.
 func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() }
 
 func (e delivered) handle(w *worker, m moment) {
@@ -349,10 +350,10 @@ func (e delivered) handle(w *worker, m moment) {
 	w.apply(f, afterDelivery(w.plan, m, f, r, time.Until(r.Turn)), m)
 }
 
-// lateness of a delivery is from the due time until the target had it, by the leader's clock: see deliver.Result. So an
-// answer's way back is included, and the lag of the clock is not. A message that waited because of its target's rate is
-// late from its turn on, and one that waited because its target was paused is late from the resumption on: such waits
-// should wake no operator.
+// lateness returns the time from the due time until the target had the message, by the leader's clock: see
+// deliver.Result. So it includes the way of the answer back, but not the lag of the clock. A message that waited
+// because of its target's rate is late from its turn on, and one that waited because its target was paused is late from
+// the resumption on: such waits should not alert an operator.
 func (w *worker) lateness(f *flight, at leader.Time) time.Duration {
 	since := leader.At(f.request.Due)
 	if f.request.Paced != "" {
@@ -364,9 +365,9 @@ func (w *worker) lateness(f *flight, at leader.Time) time.Duration {
 	return max(0, at.Sub(since))
 }
 
-// awaitKey deals with a message that has a seal of an unknown key: an instance that provisioned at the same time as we
-// did may have made the key. The message waits until the secrets have been read after it came. If the key is still
-// unknown then, the seal counts as forged.
+// awaitKey handles a message that has a seal of an unknown key: an instance that provisioned at the same time as we did
+// may have made the key. The message waits until the secrets have been read after it came. If the key is still unknown
+// then, the seal counts as forged.
 func (w *worker) awaitKey(f *flight, m moment) {
 	local := time.Now()
 	if w.flights.await(f, local) && !w.engine.Keys.ReadSince(f.unproven.since, local) {

@@ -12,23 +12,23 @@ import (
 	"delaybroker/wheel"
 )
 
-// This file removes the entries of named timers that are settled, once no message that is due waits.
+// This file removes the entries of settled named timers, once no due message waits.
 
 const (
-	// settleEvery is how soon a stop tries again to remove the entries of messages that have arrived.
+	// settleEvery is the interval at which a stop retries to remove the entries of messages that have arrived.
 	settleEvery = 100 * time.Millisecond
-	// busyLane is how many answers a lane waits for, those about settlements apart, when settlements wait.
+	// busyLane is the number of outstanding answers, those about settlements apart, from which settlements wait.
 	busyLane = 64
-	// maxSettlements is how many wait at most until the lane is idle, and maxSettlementWait how long: far less than the
-	// time after which another instance would take their firings for left behind. At twice as many, the lane reads no
-	// further.
+	// maxSettlements is the maximum number that wait until the lane is idle, and maxSettlementWait the maximum time: far
+	// less than the time after which another instance would consider their firings abandoned. At twice as many, the lane
+	// reads no further.
 	maxSettlements    = 1 << 16
 	maxSettlementWait = 10 * time.Second
 	// settlementCost is the memory that a settlement takes.
 	settlementCost = 512
 )
 
-// settlement is the record of a timer that is settled, until its entries are removed. Its message has left memory.
+// settlement is the record of a settled timer, until its entries are removed. Its message has left memory.
 type settlement struct {
 	timer *role.Alarm
 	mark  lane.Mark    // of the message that the lane has read
@@ -40,18 +40,18 @@ type settlement struct {
 	due time.Time
 }
 
-// request is the part of the timer's request that an entry records.
+// request returns the part of the timer's request that an entry records.
 func (s *settlement) request() message.Request {
 	return message.Request{ID: s.id, Due: s.due}
 }
 
-// settlements are those of a lane. They belong to its loop.
+// settlements are the settlements of a lane. The lane's loop owns them.
 type settlements struct {
 	queue    []*settlement             // in order
-	repeats  *wheel.Wheel[*settlement] // that have failed
-	arrived  map[*settlement]struct{}  // whose message would be sent again as long as the entries are there
-	count    int                       // of all, also of those underway
-	underway int                       // questions and publishes that are not answered
+	repeats  *wheel.Wheel[*settlement] // waiting for another try
+	arrived  map[*settlement]struct{}  // whose message would be sent again as long as the entries exist
+	count    int                       // of all, including those in progress
+	underway int                       // requests and publishes without an answer
 }
 
 func newSettlements() settlements {
@@ -59,19 +59,19 @@ func newSettlements() settlements {
 }
 
 type (
-	outcomeStored struct { // the entry that records the outcome of a timer is stored, or could not be
+	outcomeStored struct { // the entry with the outcome of a timer is stored, or could not be
 		*settlement
 		storeAnswer
 	}
 	removed struct { // entries have been removed, or could not be
 		*settlement
-		alone bool // nothing stays before the last of them
+		alone bool // no entry is left before the last of them
 		err   error
 	}
 )
 
-// remove ends a message whose timer is settled, and removes the timer's entries once nothing that is due waits. The
-// lane's cursor stays before the message until then.
+// remove ends a message whose timer is settled, and removes the timer's entries once no due message waits. The lane's
+// cursor stays before the message until then.
 func (w *worker) remove(f *flight) {
 	s := &settlement{
 		timer: f.timer, mark: f.mark, since: time.Now(), id: f.request.ID, due: f.request.Due,
@@ -86,10 +86,10 @@ func (w *worker) remove(f *flight) {
 	w.charge()
 }
 
-// settleOn takes the next steps of settlements, of some at once.
+// settleOn takes the next steps of several settlements.
 func (w *worker) settleOn(m moment, local time.Time) {
 	t := w.timers
-	if !w.stopped.Load() { // a stop tries again at its own times
+	if !w.stopped.Load() { // a stop retries at its own interval
 		for _, s := range t.repeats.Advance(m.now.Stamp()) {
 			t.queue = append(t.queue, s)
 		}
@@ -111,7 +111,7 @@ func (w *worker) settleOn(m moment, local time.Time) {
 	}
 }
 
-// settlementsWait reports whether messages that are due come before settlements.
+// settlementsWait reports whether due messages come before settlements.
 func (w *worker) settlementsWait(local time.Time) bool {
 	t := w.timers
 	if w.stopped.Load() || t.count > maxSettlements || w.full() || local.Sub(t.queue[0].since) > maxSettlementWait {
@@ -120,7 +120,7 @@ func (w *worker) settlementsWait(local time.Time) bool {
 	return w.flights.underway-t.settlements.underway > busyLane || len(t.uncopied)+len(t.unlooked) > 0
 }
 
-// nextRepeat is when a settlement is tried again.
+// nextRepeat returns when a settlement is tried again.
 func (t *timers) nextRepeat() (leader.Time, bool) {
 	at, ok := t.repeats.Next()
 	return leader.At(at), ok
@@ -174,7 +174,7 @@ func (w *worker) settled(s *settlement, step role.Step, m moment) {
 	}
 }
 
-// retryArrived lets the entries of messages that have arrived be removed at once, without waiting for their next tries.
+// retryArrived makes the entries of messages that have arrived removable at once, before their next tries.
 func (t *timers) retryArrived() {
 	for s := range t.arrived {
 		if t.repeats.Remove(s.waits) {

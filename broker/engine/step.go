@@ -17,23 +17,23 @@ import (
 // plan holds the settings by which the steps of a lane's messages are decided.
 type plan struct {
 	kind     laneKind
-	delay    time.Duration // how long every message waits in the lane
+	delay    time.Duration // the time that every message waits in the lane
 	slack    time.Duration // see config.Config
 	ladder   levels.Ladder
 	retries  levels.Ladder
-	attempts int // deliveries that may be refused
+	attempts int // refusals before a dead letter
 
 	limits deliver.Limits
-	homes  []levels.Level // where turns are given: see rates.go
+	homes  []levels.Level // the levels with turns: see rates.go
 
 	retryRules   config.RetryWaits // before retries
 	retryJitter  config.RetryJitter
 	attemptRules config.RetryLimits
 
-	resumed leader.Time // of the lane of a pause: since when its messages may go out; zero elsewhere
+	resumed leader.Time // of the lane of a pause: when its messages may first be sent; zero elsewhere
 }
 
-// planOf is by what the messages of a lane are decided about.
+// planOf returns the plan of a lane.
 func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
 	return plan{
 		limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey}, homes: homesOf(cfg.Ladder),
@@ -43,24 +43,25 @@ func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
 	}
 }
 
-// waits are those between the attempts to deliver to a target.
+// waits returns the waits between the attempts to deliver to a target.
 func (p plan) waits(target string) []levels.Level {
 	return p.retryRules.For(target, p.retries).Levels()
 }
 
-// jitter is by how much the wait after a refusal of a message is longer: less than the percentage of its target. It is
-// the same for whoever computes it, so copies of a message come again at one time.
+// jitter returns the extra wait after a refusal of a message: less than the percentage of its target. Every instance
+// computes the same value, so copies of a message come again at one time.
 func (p plan) jitter(r message.Request, failed int, wait time.Duration) time.Duration {
 	limit := wait * time.Duration(p.retryJitter.For(r.Target, 0)) / 100
 	if limit <= 0 {
 		return 0
 	}
 	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, r.ID, "/", failed) // a hash takes everything
+	_, _ = fmt.Fprint(h, r.ID, "/", failed) // a hash's Write never fails
 	return time.Duration(h.Sum64() % uint64(limit)).Truncate(time.Millisecond)
 }
 
-// allowed is how often a message may be refused: as its target may, or less often if the client asked for that.
+// allowed returns the number of refusals after which a message is dead: that of its target, or a lower one if the
+// client set it.
 func (p plan) allowed(r message.Request) int {
 	n := p.attemptRules.For(r.Target, p.attempts)
 	if r.MaxAttempts > 0 {
@@ -86,7 +87,7 @@ type step struct {
 	kind   stepKind
 	at     leader.Time      // hold, backOff: until then
 	leaves bool             // hold: to be moved then
-	level  levels.Level     // hop, retry: where to
+	level  levels.Level     // hop, retry: the destination
 	as     *message.Request // retry, dead, pace: the message's request from then on
 	why    *message.Problem // dead
 	pause  string           // park: the pause to wait for
@@ -94,7 +95,7 @@ type step struct {
 	about  string           // the target by which the log limits the note; empty to limit it by its text
 }
 
-// stepKind is one of a closed set: a new feature is a new decision, not a new loop.
+// stepKind is a closed set: a new feature is a new decision, not a new loop.
 type stepKind int
 
 // The steps.
@@ -103,16 +104,16 @@ const (
 	backOff                  // as hold; the wait grows each time
 	pace                     // wait for a turn at the target's rate
 	awaitKey                 // wait until its seal can be judged
-	halt                     // wait until a pause is over, which is a matter of moments
+	halt                     // wait, for a short time, until a closing pause is over
 	hop                      // into a level
 	retry                    // into a retry lane
 	park                     // into the lane of a pause
 	dead                     // to the dead letters
-	repeat                   // the same publish once more
+	repeat                   // publish the same message again
 	check                    // read the copy that a stream reports
-	renew                    // the same publish under another id
+	renew                    // publish the same message under another id
 	fire                     // to the target
-	arrive                   // it has arrived elsewhere: let it go
+	arrive                   // it has arrived elsewhere: remove it from memory
 	examine                  // of a timer: read its state, or whether the rounds before are settled
 	claim                    // of a timer: store that it fires
 	claimed                  // of a timer: that is stored

@@ -2,14 +2,14 @@ package engine
 
 import "delaybroker/broker/timer/role"
 
-// timers are the named timers that a lane has in memory. It belongs to the lane's loop. See package role.
+// timers are the named timers that a lane has in memory. The lane's loop owns them. See package role.
 type timers struct {
 	stream *role.Stream
 	latest map[string]*flight       // by subject: the sets that the timers' lane has read
 	mine   map[*role.Alarm]struct{} // those that this lane fires
 	loaded int                      // bytes of bodies that were read for their markers
 
-	copying, looking   int       // questions to JetStream underway
+	copying, looking   int       // requests to JetStream in progress
 	uncopied, unlooked []*flight // to be read, in order: from any replica, and from the leader
 
 	settlements
@@ -21,8 +21,8 @@ func newTimers(s *role.Stream) *timers {
 	}
 }
 
-// supersede lets a timer go that was replaced or cancelled, unless its firing is decided, or something of it is on its
-// way: then it will find out.
+// supersede drops a timer that was replaced or cancelled, unless its firing is decided or it has a request in progress:
+// the answer will show the replacement.
 func (w *worker) supersede(f *flight) {
 	if f.timer.Supersede() && f.sent == nil && w.flights.takeOff(f) {
 		f.timer.Withdraw()
@@ -30,7 +30,7 @@ func (w *worker) supersede(f *flight) {
 	}
 }
 
-// forgetTimer forgets the message of a timer.
+// forgetTimer drops the message of a timer.
 func (w *worker) forgetTimer(f *flight) {
 	if t := w.timers; t.latest[f.timer.Subject] == f {
 		delete(t.latest, f.timer.Subject)

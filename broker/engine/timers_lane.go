@@ -17,7 +17,7 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// timersEvery is countEvery of the timers, which others remove.
+// timersEvery is countEvery of the timers' lane, whose entries other lanes remove.
 const timersEvery = time.Minute
 
 // timersLane is the lane of named timers: each message is an entry of a timer, and the last on a subject is its state.
@@ -25,10 +25,10 @@ type timersLane struct {
 	plainLane
 	stream *role.Stream
 	cursor string    // the subject of the lane's cursor
-	began  time.Time // local; since when the lane is ours
+	began  time.Time // local; when the lane became ours
 
 	sweep    role.Sweep
-	unopened int // entries that are sealed with a key that is not known, by the last pass
+	unopened int // entries sealed with an unknown key, by the last pass
 }
 
 func newTimersLane(s *role.Stream, cursor string) *timersLane {
@@ -39,10 +39,10 @@ func (l *timersLane) source() source {
 	return source{cursor: l.cursor, sparse: true, share: freeShare}
 }
 
-// parse reads an entry of the timers' stream. Whatever it is, the one that was read before it on its subject is gone.
+// parse reads an entry of the timers' stream. In any case, the entry read before it on its subject is gone.
 //
-// An entry that is older than our ownership and whose key is unknown stays where it is. The key may have been taken
-// away too early, and a dead letter would end the series. The sweep reports the entry, and finds it once its key is
+// An entry that is older than our ownership and whose key is unknown stays in the stream. The operator may have removed
+// the key too early, and a dead letter would end the series. The sweep reports the entry, and finds it once its key is
 // known.
 func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	t := w.timers
@@ -80,7 +80,7 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 		}
 	case entry.Cancel, entry.Unproven:
 	default:
-		f.problem = nil // it is ours
+		f.problem = nil // the entry is a broker's
 	}
 	l.sweep.Left(t.stream.Ends(e, f.Subject, f.At))
 	if t.stream.Outlives(e, in) {
@@ -88,8 +88,8 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	}
 }
 
-// beforeUs reports whether an entry was stored before the lane was ours. Nothing of ours fires while the leader's clock
-// is not known.
+// beforeUs reports whether an entry was stored before the lane was ours. None of our timers fires while the leader's
+// clock is unknown.
 func (l *timersLane) beforeUs(w *worker, stored leader.Time) bool {
 	began, _ := w.clock.Now(l.began)
 	return !w.clock.Known() || stored.Before(began)
@@ -120,7 +120,7 @@ func (l *timersLane) idle(w *worker, m moment) (wait time.Duration) {
 	return min(wait, l.sweepSoon(w, m))
 }
 
-// sweepSoon begins a pass through the timers' stream if one is due, and returns how long until the next.
+// sweepSoon begins a pass through the timers' stream if one is due, and returns the time until the next.
 func (l *timersLane) sweepSoon(w *worker, m moment) time.Duration {
 	if !w.clock.Known() || !w.reading.live() {
 		return forever
@@ -174,7 +174,7 @@ func (e overdueFound) handle(w *worker, m moment) {
 	w.charge()
 }
 
-// logSeals logs what a pass has found of the keys that entries are sealed with.
+// logSeals logs the results of a pass about the keys of the entries' seals.
 func (l *timersLane) logSeals(w *worker, end role.Pass) {
 	resealed, err := end.Resealed()
 	if resealed > 0 {

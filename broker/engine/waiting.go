@@ -89,7 +89,8 @@ func (f *flights) pack(fl *flight, until leader.Time) bool {
 func (f *flights) unpack(p *packed) *flight {
 	fl := &flight{
 		Stored: lane.Stored{Sequence: p.sequence, At: time.Unix(0, p.at).UTC(), Size: int(p.wire), Data: p.data},
-		mark:   p.mark, overdue: p.overdue, leaves: p.leaves, size: int(p.size), request: message.Unpack(p.content[:p.request]),
+		mark:   p.mark, overdue: p.overdue, leaves: p.leaves, size: int(p.size),
+		request: message.Unpack(p.content[:p.request]),
 	}
 	if p.data == nil {
 		fl.Data = p.content[p.request:]

@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// watermarkStep bounds the disorder between lanes: how much later than a message of another lane a message may be due
-// that is sent before it.
+// watermarkStep bounds the disorder between lanes: the due time of a message that is sent may exceed that of a waiting
+// message of another lane by this much.
 const watermarkStep = 100 * time.Millisecond
 
 // watermark brings the backlogs of several lanes into one order. Each lane reports a mark: the earliest due time of

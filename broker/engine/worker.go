@@ -17,24 +17,24 @@ import (
 )
 
 const (
-	// turnItems is how many messages are read before the loop looks at the time again.
+	// turnItems is the number of messages read before the loop checks the time again.
 	turnItems = 256
 
-	// haltPoll is how often messages that wait for the end of a pause are looked at.
+	// haltPoll is the interval at which messages that wait for the end of a pause are checked.
 	haltPoll = 20 * time.Millisecond
 
 	forever = time.Duration(1<<63 - 1)
 )
 
-// worker owns one lane: it reads, decides, moves on, and commits. All its fields belong to its loop, except those that
-// say otherwise. The loop waits for no answer: answers come back through the mailbox.
+// worker owns one lane: it reads, decides, moves on, and commits. Its loop owns all fields, except those with another
+// comment. The loop waits for no answer: answers come back through the mailbox.
 type worker struct {
 	engine *Engine
 	lane   streams.Spec
 	plan   plan
 	lease  lease.Lease
 	log    *slog.Logger
-	notes  *ratelog.Logger // for what happens to thousands of messages
+	notes  *ratelog.Logger // for messages that thousands of events may cause
 
 	reading *reading
 	flights *flights
@@ -60,9 +60,9 @@ type loop struct {
 	mail    *mailbox[event]
 	working context.Context // set by run; ends with the loop
 	timer   *time.Timer     // set by run; ends a sleep
-	ping    chan struct{}   // asks whether the loop turns
+	ping    chan struct{}   // checks that the loop turns
 	gone    chan struct{}   // closed when the loop has ended
-	wg      sync.WaitGroup  // questions asked elsewhere; all end before run returns
+	wg      sync.WaitGroup  // requests on other goroutines; all end before run returns
 	adopted func()          // called at each epoch; the first call counts
 	stopped atomic.Bool     // nothing more is sent
 	rest    rest
@@ -78,10 +78,10 @@ type (
 
 func (woken) handle(*worker, moment) {}
 
-// handle lets the next look come at once, although the last one failed.
+// handle permits the next look at once, although the last one failed.
 func (linkBack) handle(w *worker, _ moment) { w.clock.retry = time.Time{} }
 
-// newWorker prepares a worker for a lane that is ours, to be read from a cursor on. The caller must run it.
+// newWorker returns a worker for a lane that is ours, to be read from a cursor on. The caller must run it.
 func (e *Engine) newWorker(l streams.Spec, kind laneKind, by lease.Lease, from lease.Cursor) *worker {
 	source, clock, log := kind.source(), newLeaderClock(time.Now()), e.log.With("stream", l.Stream)
 	room := e.room.Open(source.share)
@@ -106,7 +106,7 @@ func (e *Engine) newWorker(l streams.Spec, kind laneKind, by lease.Lease, from l
 // wake makes the loop turn. It may be called on any goroutine.
 func (w *worker) wake() { w.mail.Put(woken{}) }
 
-// run works the lane until ctx or the lease ends, and leaves it ready for a successor.
+// run works the lane until ctx or the lease ends, and prepares it for a successor.
 func (w *worker) run(ctx context.Context) error {
 	working, stop := context.WithCancel(ctx)
 	w.working = working
@@ -158,7 +158,7 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 	return true
 }
 
-// pass does all that can be done now, and returns how long to sleep unless an event comes.
+// pass does everything that is possible now, and returns the time to sleep unless an event comes.
 func (w *worker) pass(local time.Time) time.Duration {
 	w.takeMail(local)
 	m := w.moment(local)
@@ -196,7 +196,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 	return wait
 }
 
-// moment is the situation at a local time.
+// moment returns the situation at a local time.
 func (w *worker) moment(local time.Time) moment {
 	now, proven := w.clock.Now(local)
 	return moment{
@@ -206,7 +206,7 @@ func (w *worker) moment(local time.Time) moment {
 	}
 }
 
-// takeMail takes in the events of the mailbox.
+// takeMail handles the events of the mailbox.
 func (w *worker) takeMail(local time.Time) {
 	m := w.moment(local)
 	for _, e := range w.mail.Take() {
@@ -216,7 +216,7 @@ func (w *worker) takeMail(local time.Time) {
 }
 
 // decideUntimed decides about the messages that were read while the time was unknown. Due messages go onto the wheel,
-// which puts them in order.
+// which orders them.
 func (w *worker) decideUntimed(m moment) {
 	waited := w.flights.untimed
 	w.flights.untimed = nil
@@ -246,7 +246,8 @@ func (w *worker) decideHalted(m moment) {
 	}
 }
 
-// send acts on the due messages, as far as the backlog allows, and returns how long the backlog may keep messages back.
+// send acts on the due messages, as far as the backlog permits, and returns how long the backlog may hold messages
+// back.
 func (w *worker) send(m moment, local time.Time) time.Duration {
 	for {
 		full := w.backlog.open && w.full()
@@ -262,8 +263,8 @@ func (w *worker) send(m moment, local time.Time) time.Duration {
 }
 
 // advance acts on the messages that are due up to a time that is not after now, and reports whether there were any. It
-// asks for each message whether the lane is still ours: the machine may be stopped at any moment, and another instance
-// may have taken the lane over when it goes on.
+// checks for each message whether the lane is still ours: the machine may be suspended at any moment, and another
+// instance may own the lane when it resumes.
 func (w *worker) advance(until leader.Time, m moment) (some bool) {
 	for due, f := range w.flights.due(until) {
 		w.charge()
@@ -273,7 +274,7 @@ func (w *worker) advance(until leader.Time, m moment) (some bool) {
 		}
 		some, w.rest.worked = true, true
 		if when := f.when(); f.problem == nil && due.Before(when) && !when.After(m.now) {
-			w.flights.hold(f, when) // it waited to be moved, and is due by now: it goes out in the order of due times
+			w.flights.hold(f, when) // it waited to be moved, and is due by now: it is sent in the order of due times
 			continue
 		}
 		w.proceed(f, m)
@@ -281,7 +282,7 @@ func (w *worker) advance(until leader.Time, m moment) (some bool) {
 	return some
 }
 
-// nextDue is when a message needs the loop next: now, while messages wait for the time.
+// nextDue returns when a message needs the loop next: now, while messages wait for the time.
 func (w *worker) nextDue(now leader.Time) (leader.Time, bool) {
 	if len(w.flights.untimed) > 0 {
 		return now, true

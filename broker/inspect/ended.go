@@ -11,20 +11,20 @@ import (
 	"delaybroker/broker/text"
 )
 
-// flushed is how long a record may take to reach the journal, with a margin.
+// flushed is the maximum time for a record to reach the journal, with a margin.
 const flushed = 300 * time.Millisecond
 
-// ending is what the journal says of a message.
+// ending is the result of the journal for a message.
 type ending struct {
 	kept      bool // there is a journal
 	last      journal.Entry
-	delivered int // times
+	delivered int // number of deliveries
 	report    Journaled
 }
 
-// ended looks for the records of the message, with what the instances have said of their journals. The last delivery
-// counts, or the last death if there was none: a copy may be delivered although another owner of its lane gave the
-// message up.
+// ended searches the journal for the message's records, given the instances' answers about their journals. The last
+// delivery counts, or the last death if there was none: an instance may deliver a copy although another owner of the
+// lane gave the message up.
 func (s *search) ended(ctx context.Context, w writers) (ending, error) {
 	e := ending{kept: true}
 	var since, from time.Time
@@ -44,7 +44,7 @@ func (s *search) ended(ctx context.Context, w writers) (ending, error) {
 		}
 		if found.Code == "" || e.delivered == 0 {
 			e.last = found
-			s.is(found.ID) // a partial id is whole then
+			s.is(found.ID) // completes a partial id
 		}
 		return nil
 	})
@@ -55,7 +55,7 @@ func (s *search) ended(ctx context.Context, w writers) (ending, error) {
 	return e, err
 }
 
-// inJournal tells of a message that was delivered, or became a dead letter that is gone.
+// inJournal describes a message that was delivered, or whose dead letter is gone.
 func (s *search) inJournal(e ending) Whereabouts {
 	r := e.last
 	w := Whereabouts{
@@ -75,7 +75,7 @@ func (s *search) inJournal(e ending) Whereabouts {
 	return w
 }
 
-// lateBy is a lateness in words.
+// lateBy returns a lateness as text.
 func lateBy(d time.Duration) string {
 	if d <= 0 {
 		return "on time"
@@ -83,7 +83,7 @@ func lateBy(d time.Duration) string {
 	return text.Span(d) + " late"
 }
 
-// unrecorded says what it means that the journal has no record of a message that is nowhere else.
+// unrecorded returns the possible reasons why the journal has no record of a message that was found nowhere else.
 func (e ending) unrecorded() string {
 	const gone = "somebody purged it or made the id up"
 	switch {

@@ -12,16 +12,16 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// Member is a running instance, by what it says of itself.
+// Member is a running instance with its own status.
 type Member struct {
 	broker.Answer
-	// Proven says that a broker wrote it, as far as the secrets are known that would tell. Any client that may publish
-	// below the subject of the answers can have written another one.
+	// Proven is set if a broker wrote the status, as far as the known secrets can prove it. Any client that may publish
+	// below the subject of the answers can write an unproven one.
 	Proven bool
 }
 
-// Fleet asks all instances how they are, and for more where that is wanted. It takes a third of a second. The members
-// are in the order of their names.
+// Fleet asks all instances for their status, and for more if requested. It takes a third of a second. The members are
+// sorted by name.
 func (i *Inspector) Fleet(ctx context.Context, more broker.Asked) ([]Member, error) {
 	asking, cancel := i.Allowed(ctx)
 	defer cancel()
@@ -40,10 +40,10 @@ func (i *Inspector) Fleet(ctx context.Context, more broker.Asked) ([]Member, err
 	return all, Cause(asking, err)
 }
 
-// Timers are the named timers, as the verbs change them: with the broker up or down.
+// Timers returns the named timers. The commands change them through it, with the broker up or down.
 func (i *Inspector) Timers() *store.Timers { return i.Session.Timers(i.Policy()) }
 
-// Learn reads the secrets of the streams, by which answers and messages are told from a stranger's.
+// Learn reads the secrets of the streams, which prove that a broker wrote an answer or a message.
 func (i *Inspector) Learn(ctx context.Context) error {
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()

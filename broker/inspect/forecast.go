@@ -11,71 +11,71 @@ import (
 )
 
 const (
-	// MostBuckets bounds a forecast: a day by minutes, two months by hours.
+	// MostBuckets is the maximum number of buckets of a forecast: a day by minutes, two months by hours.
 	MostBuckets = 1440
-	// smallLane is how many messages a lane may have that is read without counting first: to count costs as much.
+	// smallLane is the size, in messages, up to which a lane is read without a count first: the count costs as much.
 	smallLane = 1000
 )
 
-// AheadLook says what a forecast is about.
+// AheadLook is the query of a forecast.
 type AheadLook struct {
-	For    time.Duration // how far ahead
-	By     time.Duration // the length of a bucket; they begin at full minutes or hours
+	For    time.Duration // length of the forecast
+	By     time.Duration // length of a bucket; buckets begin at full minutes or hours
 	Target string        // a pattern; empty for all
-	Most   uint64        // messages to read; where there are more, they are counted by their order and sampled
-	Sample uint64        // messages in the sample of a stream at most; zero for sampleMost
+	Most   uint64        // maximum of messages to read; larger lanes are counted by their order and sampled
+	Sample uint64        // maximum sample of a stream, in messages; zero for sampleMost
 
-	draw func(n uint64) uint64 // a number below n; nil for chance
-	cuts int                   // questions for the places of buckets at most; zero for mostCuts
+	draw func(n uint64) uint64 // returns a number below n; nil for random numbers
+	cuts int                   // maximum of requests for the limits of buckets; zero for mostCuts
 }
 
-// Forecast says how many messages are due when. It is of the messages that were pending at Time.
+// Forecast is the number of due messages by time, of the messages that were pending at Time.
 type Forecast struct {
 	Time    time.Time `json:"time"` // by the server's clock
 	Until   time.Time `json:"until"`
 	Pending uint64    `json:"pending"` // for the target
 
-	Overdue Amount   `json:"overdue"` // due already: being delivered, or nobody reads their lane
+	Overdue Amount   `json:"overdue"` // due already: being delivered, or in a lane without a reader
 	Buckets []Bucket `json:"buckets"`
 	Later   Amount   `json:"later"` // due after Until
-	// Unreadable are about to become dead letters, or were written by a newer broker.
+	// Unreadable messages will become dead letters, or a newer broker wrote them.
 	Unreadable Amount `json:"unreadable"`
-	Unplaced   uint64 `json:"unplaced"` // it is not known when these are due: no sample met any of them
+	Unplaced   uint64 `json:"unplaced"` // no sample contained any of them, so their due times are unknown
 
 	Exact bool `json:"exact"`
 	Work
 
 	Parts  []Part   `json:"parts"`
-	Silent []string `json:"silent,omitempty"` // streams that did not answer, or cannot be understood
-	Unread int      `json:"unread"`           // lanes that nobody reads: what is in them will be late
-	Bare   bool     `json:"header_targets"`   // targets may stand in a header, which no pattern finds
+	Silent []string `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
+	Unread int      `json:"unread"`           // lanes without a reader: their messages will be late
+	Bare   bool     `json:"header_targets"`   // targets may be in a header, where no pattern matches them
 }
 
-// Work is what a forecast rests on.
+// Work is the basis of a forecast.
 type Work struct {
 	Read      uint64 `json:"read"`      // messages whose headers were all read
-	Ordered   uint64 `json:"ordered"`   // messages counted by the order of their level; sampled too
-	Sampled   uint64 `json:"sampled"`   // messages looked at as a sample
-	Of        uint64 `json:"of"`        // messages that the sample stands for
-	Questions int    `json:"questions"` // counts that the server was asked for
+	Ordered   uint64 `json:"ordered"`   // messages counted by the order of their level; these are sampled too
+	Sampled   uint64 `json:"sampled"`   // messages in the samples
+	Of        uint64 `json:"of"`        // messages that the samples represent
+	Questions int    `json:"questions"` // counts requested from the server
 }
 
 // Amount is a number of messages.
 type Amount struct {
 	Messages uint64 `json:"messages"`
-	Within   uint64 `json:"within"` // it is off by no more, in 95 of 100 cases; zero is exact
+	Within   uint64 `json:"within"` // maximum error in 95 of 100 cases; zero if exact
 }
 
-// Bucket is how many messages are due from a time on, until before another.
+// Bucket is the number of messages that are due in one interval, without its end.
 type Bucket struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
 	Amount
 }
 
-// Ahead forecasts how many pending messages are due when. It reads no more messages than it may. Where a lane has more,
-// the order of the lane says when its messages leave, and a sample which of them go on from there, and until when.
-// A message that moves to another lane meanwhile may be counted twice, or not at all.
+// Ahead forecasts the number of pending messages by due time. It reads at most look.Most messages. In a larger lane it
+// counts by the order, which gives the times at which messages leave the lane. A sample gives the share that stays
+// delayed, and its due times. A message that moves to another lane meanwhile may be counted twice, or not at all.
 func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error) {
 	v, err := i.Look(ctx, 0)
 	if err != nil {
@@ -99,7 +99,7 @@ func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error)
 	return f.result(), nil
 }
 
-// A forecast goes through the lanes.
+// A forecast is the state of a walk through the lanes.
 type forecast struct {
 	*Inspector
 	look   AheadLook
@@ -112,7 +112,7 @@ type forecast struct {
 	all     Forecast
 }
 
-// run reads what is small, and estimates the rest.
+// run reads the small lanes and estimates the others.
 func (f *forecast) run(ctx context.Context, v Lanes) error {
 	var lanes []Lane
 	lanes, f.all.Silent, f.all.Bare = f.holding(v)
@@ -147,7 +147,7 @@ func (f *forecast) run(ctx context.Context, v Lanes) error {
 	return f.estimate(ctx, strata[small:])
 }
 
-// slot is where a message belongs, with the problem that it has.
+// slot returns the slot of a message.
 func (f *forecast) slot(r message.Request, problem *message.Problem) int {
 	if problem != nil {
 		return f.slots.unreadable()
@@ -155,7 +155,7 @@ func (f *forecast) slot(r message.Request, problem *message.Problem) int {
 	return f.slots.of(r.When())
 }
 
-// result turns the tally into what is told.
+// result converts the tally into a Forecast.
 func (f *forecast) result() Forecast {
 	all := f.all
 	all.Overdue = f.tally[0].round()

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// mostCuts is how many counts a forecast asks the server for: by them it finds the places in the levels where buckets
-// begin.
+// mostCuts is the maximum number of counts that a forecast requests from the server, to find the positions in the
+// levels at which buckets begin.
 const mostCuts = 300
 
-// An order says how many messages of a level leave it at each cut or later. In a level all messages wait equally long.
-// So a message that leaves at some time was stored at that time minus the delay, and the server can count what was
-// stored since then. Such a count is exact, with deleted messages too, as far as the clocks of the stream's leaders
-// agreed.
+// An order has, for each cut, the number of a level's messages that leave the level then or later. In a level all
+// messages wait equally long, so a message that leaves at a time was stored at that time minus the delay. The server
+// can count the messages stored since then. Such a count is exact, even with deleted messages, if the clocks of the
+// stream's leaders agreed.
 //
 //	from[0]      all of them
 //	from[n+1]    those that leave at cuts[n] or later
@@ -32,7 +32,7 @@ func newOrder(s *stratum, cuts []time.Time) *order {
 	return o
 }
 
-// gap is two places in an order between which it is not known where the messages leave.
+// A gap is two positions in an order. The number of messages that leave at a cut between them is unknown.
 type gap struct {
 	*order
 	low, high int
@@ -41,7 +41,7 @@ type gap struct {
 func (g gap) width() uint64 { return g.from[g.low] - g.from[g.high] }
 func (g gap) middle() int   { return (g.low + g.high) / 2 }
 
-// gaps are those that hold messages. Where there are none, there is nothing to ask.
+// gaps returns the gaps that contain messages. If there are none, every position is known.
 func (o *order) gaps() (all []gap) {
 	low := 0
 	for high := 1; high < len(o.from); high++ {
@@ -56,7 +56,8 @@ func (o *order) gaps() (all []gap) {
 	return all
 }
 
-// settle halves the gaps of all orders, the widest first, until there are none, or after so many questions.
+// settle halves the gaps of all orders, the widest first, until none is left or it has sent the given number of
+// requests.
 func (f *forecast) settle(ctx context.Context, orders []*order, most int) error {
 	for most > 0 {
 		var gaps []gap
@@ -78,7 +79,8 @@ func (f *forecast) settle(ctx context.Context, orders []*order, most int) error 
 	return nil
 }
 
-// halve asks for the place in the middle of a gap. What comes and goes meanwhile must not turn the order around.
+// halve requests the position in the middle of a gap. Messages come and go meanwhile, so the position is limited to the
+// gap: an order must not increase.
 func (f *forecast) halve(ctx context.Context, g gap) error {
 	at := g.middle()
 	scan := f.scan(g.stratum)
@@ -91,7 +93,8 @@ func (f *forecast) halve(ctx context.Context, g gap) error {
 	return nil
 }
 
-// leave are how many leave in each slot. Within a gap they are spread evenly, and that may be wrong by all of the gap.
+// leave returns the number of messages that leave in each slot. It spreads the messages of a gap evenly, and the error
+// may be the whole gap.
 func (o *order) leave() []estimate {
 	at, off := make([]float64, len(o.from)), make([]float64, len(o.from))
 	for n := range o.from {
@@ -103,7 +106,7 @@ func (o *order) leave() []estimate {
 			off[n] = max(at[n]-at[g.high], at[g.low]-at[n])
 		}
 	}
-	// Where nothing lies between two known places, all places between them are known.
+	// If no message lies between two known positions, all positions between them are known.
 	for n := 1; n < len(at)-1; n++ {
 		if !o.known[n] && off[n] == 0 {
 			at[n] = at[n-1]

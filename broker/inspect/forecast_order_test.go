@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestOrderIsWithinItsBound: however few questions were asked, an order is off by no more than it says, and it is right
-// once all gaps are settled.
+// TestOrderIsWithinItsBound: after any number of requests, the error of an order is within its bound. It is zero once
+// all gaps are settled.
 func TestOrderIsWithinItsBound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for range 200 {
@@ -42,8 +42,8 @@ func TestOrderIsWithinItsBound(t *testing.T) {
 	}
 }
 
-// TestDoubtCovers: a share that was estimated from a sample is within its error in 95 of 100 cases, rare shares and
-// small samples included, and a sample of all has none.
+// TestDoubtCovers: a share estimated from a sample is within its error in 95 of 100 cases, even for rare shares and
+// small samples. A sample of all messages has no error.
 func TestDoubtCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	const tries = 2000

@@ -10,22 +10,23 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// A sample of a stream has this many messages, or fewer if they are large: the server sends their bodies too.
+// The limits of a stream's sample, in messages and bytes. Larger messages make a smaller sample: the server sends their
+// bodies too.
 const (
 	sampleMost  = 2000
 	sampleLeast = 50
 	sampleBytes = 32 << 20
 )
 
-// A sample is messages of one stream, chosen by chance.
+// A sample is random messages of one stream.
 type sample struct {
-	direct  []uint64 // that clients published to a level, by slot, without those that are due when they leave
-	onTime  uint64   // those
+	direct  []uint64 // published by clients to a level and due after they leave it, by slot
+	onTime  uint64   // the others of these: due when they leave
 	further []uint64 // all others, by slot
-	none    uint64   // what waits for no target, or for another: entries of timers, the list of what is paused
+	none    uint64   // due for no target, or for another: entries of timers, the list of paused targets
 }
 
-// A place is a stream, or its schedules.
+// A place is a stream or its schedules.
 type place struct {
 	stream    string
 	schedules bool
@@ -33,7 +34,7 @@ type place struct {
 
 func (s *stratum) place() place { return place{s.Stream, s.schedules} }
 
-// estimate places what is too much to be read.
+// estimate estimates the strata that are too large to read.
 func (f *forecast) estimate(ctx context.Context, strata []*stratum) error {
 	var orders []*order
 	for _, s := range strata {
@@ -69,7 +70,8 @@ func (f *forecast) estimate(ctx context.Context, strata []*stratum) error {
 	return nil
 }
 
-// inOrder adds the messages of an order. Of those that a header delays further the order says only when they leave.
+// inOrder adds the messages of an order. The order gives the time at which a message leaves its level. If a header
+// delays it further, the sample gives its due time.
 func (t tally) inOrder(o *order, seen sample) {
 	late := sum64(seen.direct)
 	looked := seen.onTime + late
@@ -83,20 +85,20 @@ func (t tally) inOrder(o *order, seen sample) {
 		t[slot].number += e.number * stay
 		t[slot].bound += e.bound
 		t[slot].variance += e.number * e.number * doubtful
-		// None is due before the first that leaves.
+		// No message is due before the first one leaves.
 		if begun = begun || e.number > 0 || seen.direct[slot] > 0; begun && looked > 0 {
 			t[slot].number += all * float64(seen.direct[slot]) / float64(looked)
 			t[slot].variance += all * all * doubt(seen.direct[slot], looked, o.messages)
 		}
 	}
-	if bad := len(seen.direct) - 1; looked > 0 { // those that nobody can read
+	if bad := len(seen.direct) - 1; looked > 0 { // unreadable messages
 		t[bad].number += all * float64(seen.direct[bad]) / float64(looked)
 		t[bad].variance += all * all * doubt(seen.direct[bad], looked, o.messages)
 	}
 }
 
-// sample draws sequences of a stream, one from each of equally long parts of it, so that each has the same chance.
-// Those that hold no message, or one for another target, do not count. It asks the leader, without a consumer.
+// sample draws one random sequence from each of n equal parts of a stream, so that all have the same probability. A
+// sequence without a message, or with one for another target, does not count. It asks the leader, without a consumer.
 func (f *forecast) sample(ctx context.Context, of *stratum) error {
 	l := of.Lane
 	if _, done := f.samples[of.place()]; done {
@@ -115,7 +117,7 @@ func (f *forecast) sample(ctx context.Context, of *stratum) error {
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = nil
 		}
-		got[k].Data, got[k].BodyLeft = nil, true // whoever asks may not know the secret of its seal
+		got[k].Data, got[k].BodyLeft = nil, true // this program may not have the secret of its seal
 		return err
 	}); err != nil {
 		return err
@@ -130,7 +132,7 @@ func (f *forecast) sample(ctx context.Context, of *stratum) error {
 	return nil
 }
 
-// share is where the part k of n begins.
+// share returns the beginning of part k of n.
 func share(span, k, n uint64) uint64 { return span/n*k + span%n*k/n }
 
 // class counts one message of a sample.
@@ -146,7 +148,7 @@ func (f *forecast) class(s *sample, of *stratum, in message.Incoming) {
 	}
 	r, problem, ok := f.reader.pending(l, in)
 	switch direct := l.Kind == streams.Level && a.Form == message.FormLevel; {
-	case !ok && l.Kind == streams.Level: // markers, which are not counted
+	case !ok && l.Kind == streams.Level: // markers do not count
 	case !ok:
 		s.none++
 	case !direct:

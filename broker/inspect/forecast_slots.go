@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// slots are the places of a forecast: due already, each bucket, due later, and unreadable.
+// slots are the rows of a forecast: due already, each bucket, due later, and unreadable.
 type slots struct {
 	cuts []time.Time // the beginning of the first bucket, and the end of each
 }
 
-// newSlots begins buckets at full minutes or hours, except the first, which begins now.
+// newSlots returns slots whose buckets begin at full minutes or hours, except the first, which begins now.
 func newSlots(now time.Time, look AheadLook) slots {
 	s := slots{cuts: []time.Time{now}}
 	until := now.Add(look.For)
@@ -26,26 +26,26 @@ func (s slots) later() int      { return len(s.cuts) }
 func (s slots) unreadable() int { return len(s.cuts) + 1 }
 func (s slots) number() int     { return len(s.cuts) + 2 }
 
-// of is the slot of what is due at a time. Slot n ends where slot n+1 begins, at cuts[n].
+// of returns the slot of a due time. Slot n ends where slot n+1 begins, at cuts[n].
 func (s slots) of(due time.Time) int {
 	return sort.Search(len(s.cuts), func(n int) bool { return s.cuts[n].After(due) })
 }
 
-// A tally adds up the slots, of which each is an estimate.
+// A tally is the estimate of each slot.
 type tally []estimate
 
-// estimate is a number with two errors: the variance of chance, and a bound that is never exceeded.
+// estimate is a number with two errors: the variance of the sample, and a bound that the error never exceeds.
 type estimate struct{ number, variance, bound float64 }
 
-// round is off by two standard deviations at most, in 95 of 100 cases. An error below a thousandth of a message is one
-// of arithmetic.
+// round returns the number with an error of two standard deviations: 95 of 100 cases are within. It ignores an error
+// below a thousandth of a message, which is an error of arithmetic.
 func (e estimate) round() Amount {
 	off := 2*math.Sqrt(e.variance) + e.bound
 	return Amount{Messages: uint64(math.Round(max(0, e.number))), Within: uint64(math.Ceil(off - 0.001))}
 }
 
-// shares spreads a number of messages over the slots as their sample is spread. None is how many of the sample belong
-// in no slot. An empty sample says nothing.
+// shares spreads messages over the slots in proportion to their sample. None is the number of messages of the sample
+// that belong in no slot. An empty sample leaves the numbers unknown.
 func (t tally) shares(messages uint64, sample []uint64, none uint64) {
 	n, all := sum64(sample)+none, float64(messages)
 	for slot, seen := range sample {
@@ -56,12 +56,12 @@ func (t tally) shares(messages uint64, sample []uint64, none uint64) {
 	}
 }
 
-// doubt is the variance of a share that was estimated from a sample of n messages, out of all messages. Two are added
-// to those seen in the slot and to those not seen (Agresti and Coull): a slot that no message of the sample is in may
-// have some of the others. That moves the middle of the likely range, so the distance to the middle counts too.
+// doubt returns the variance of a share, estimated from a sample of n of all messages. It adds two messages inside the
+// slot and two outside (Agresti and Coull): a slot without a message in the sample may still have some of the others.
+// That moves the middle of the likely range, so the distance to the middle counts too.
 func doubt(seen, n, all uint64) float64 {
 	if n >= all {
-		return 0 // there are no others
+		return 0 // the sample has all messages
 	}
 	middle, shift := float64(seen+2)/float64(n+4), 0.0
 	if n > 0 {

@@ -10,39 +10,39 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// How a part of a forecast was found.
+// How is the method by which a part of a forecast was found.
 type How string
 
-// The ways.
+// The methods.
 const (
-	Read    How = "read"   // each header
-	Ordered How = "order"  // counted by the order of the level, and sampled for those that Delay-Until delays further
-	Sampled How = "sample" // when they are due is in their headers, of which a sample was read
+	Read    How = "read"   // each header was read
+	Ordered How = "order"  // counted by the order of the level, with a sample for later Delay-Untils
+	Sampled How = "sample" // a sample of the headers was read for the due times
 )
 
-// askedAtOnce is how many questions of a forecast are open at the same time.
+// askedAtOnce is the maximum number of concurrent requests of a forecast.
 const askedAtOnce = 16
 
-// Part is what a forecast knows of some messages of one stream.
+// Part is the result for some messages of one stream.
 type Part struct {
 	Stream   string `json:"stream"`
 	How      How    `json:"how"`
 	Messages uint64 `json:"messages"`
-	Looked   uint64 `json:"looked"` // at so many of them
+	Looked   uint64 `json:"looked"` // messages whose headers were read
 }
 
-// A stratum is the messages of a lane that are counted in the same way.
+// A stratum is the messages of a lane that are counted by the same method.
 type stratum struct {
 	Lane
 	pass
-	ordered  bool   // due when they leave the lane, unless a header says later
-	marked   bool   // there may be markers among them
+	ordered  bool   // due when they leave the lane, unless a header has a later time
+	marked   bool   // may contain markers
 	messages uint64 // without markers
-	headers  uint64 // to be read, with markers
+	headers  uint64 // messages to read, with markers
 }
 
-// subjectsOf are the subjects on which a lane has messages for the targets of a pattern; none for all. Where a lane has
-// more than one subject, there are several filters. For the lane of timers see passesOf.
+// subjectsOf returns the subjects on which a lane has messages for the targets of a pattern; none for all. If a lane
+// has more than one subject, there are several filters. For the lane of timers see passesOf.
 func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	if pattern == "" {
 		return nil
@@ -66,8 +66,8 @@ func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	return filters
 }
 
-// strata divides a lane. In a level, what clients published there is due in the order of the level, and what goes on
-// from there is due whenever its header says.
+// strata divides a lane. In a level, messages published by clients are due in the order of the level. A hop is due at
+// the time in its header.
 func (f *forecast) strata(l Lane) []*stratum {
 	if l.Kind != streams.Level {
 		return f.wholly(l)
@@ -84,7 +84,7 @@ func (f *forecast) strata(l Lane) []*stratum {
 	}
 }
 
-// wholly is a lane of which all is counted in one way, by its passes.
+// wholly returns one stratum for each pass of a lane: all its messages are counted by one method.
 func (f *forecast) wholly(l Lane) (all []*stratum) {
 	for _, p := range passesOf(f.names, l, f.look.Target) {
 		all = append(all, &stratum{Lane: l, pass: p})
@@ -92,7 +92,7 @@ func (f *forecast) wholly(l Lane) (all []*stratum) {
 	return all
 }
 
-// count asks the server how many messages each stratum has.
+// count requests the number of messages of each stratum.
 func (f *forecast) count(ctx context.Context, strata []*stratum) error {
 	for _, s := range strata {
 		if f.all.Questions++; s.marked {
@@ -117,7 +117,7 @@ func (f *forecast) scan(s *stratum) lane.Scan {
 	return scan
 }
 
-// read reads the headers of a stratum, of the messages that were there when the lanes were looked at.
+// read reads the headers of a stratum, up to the lane's last message at the time of the look.
 func (f *forecast) read(ctx context.Context, s *stratum) error {
 	var read, n uint64
 	latest := make(map[string]int) // slots of timers, by subject
@@ -129,7 +129,7 @@ func (f *forecast) read(ctx context.Context, s *stratum) error {
 		if s.leavesOut(f.names, m.Subject) {
 			continue
 		}
-		if slot, stood := latest[m.Subject]; stood { // it was replaced, or is over
+		if slot, stood := latest[m.Subject]; stood { // replaced, or ended
 			delete(latest, m.Subject)
 			f.tally[slot].number--
 			n--
@@ -168,14 +168,14 @@ func (f *forecast) add(p Part) {
 	f.all.Of += p.Messages
 }
 
-// incoming is a message of a scan through headers, as the policy reads it.
+// incoming converts a message of a header scan for the policy.
 func incoming(stream string, m lane.Stored) message.Incoming {
 	in := m.Incoming(stream)
 	in.BodyLeft = true
 	return in
 }
 
-// lookedThrough is the error of a look through a stream; nil if there was none.
+// lookedThrough adds the stream to the error of a scan; nil stays nil.
 func lookedThrough(stream string, err error) error {
 	if err != nil {
 		return fmt.Errorf("look through %s: %w", stream, err)
@@ -183,8 +183,8 @@ func lookedThrough(stream string, err error) error {
 	return nil
 }
 
-// atOnce runs f for each number below n, some at the same time, and returns the first error. After that it begins no
-// more.
+// atOnce runs f for each number below n, at most askedAtOnce at a time, and returns the first error. After an error it
+// starts no more.
 func atOnce(ctx context.Context, n int, f func(ctx context.Context, n int) error) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

@@ -19,10 +19,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// drawn is chance that is the same each time.
+// drawn returns random numbers that are the same in each run.
 func drawn(seed uint64) func(n uint64) uint64 { return rand.New(rand.NewPCG(seed, 1)).Uint64N }
 
-// ahead asks for a forecast, with chance that is the same each time.
+// ahead returns a forecast with random numbers that are the same in each run.
 func ahead(t *testing.T, i *Inspector, look AheadLook) Forecast {
 	t.Helper()
 	look.draw = drawn(1)
@@ -53,7 +53,7 @@ func to(subject string, header ...string) *nats.Msg {
 	return m
 }
 
-// onTheWay is a message in a level that goes on from there, and is due at last after so much time.
+// onTheWay returns a hop in a level, with its final due time.
 func onTheWay(i *Inspector, level, target string, n uint64, due time.Time) *nats.Msg {
 	id := message.ID{Stream: "DELAY_INTAKE", Sequence: n, At: time.Now().UTC()}
 	r := message.Request{ID: id.String(), Target: target, Accepted: id.At, Due: due.UTC()}
@@ -62,7 +62,7 @@ func onTheWay(i *Inspector, level, target string, n uint64, due time.Time) *nats
 	return m
 }
 
-// arrivals counts what arrives, by the minute.
+// arrivals counts messages at the target, by the minute.
 type arrivals struct {
 	mu      sync.Mutex // guards minutes
 	minutes map[time.Time]uint64
@@ -95,7 +95,7 @@ func (a *arrivals) forget() {
 	clear(a.minutes)
 }
 
-// serving runs a broker until the test ends, and counts what arrives.
+// serving runs a broker until the test ends, and counts the arrivals.
 func serving(t *testing.T, s *natstest.Server, cfg broker.Config) *arrivals {
 	t.Helper()
 	arrived := &arrivals{minutes: make(map[time.Time]uint64)}
@@ -122,8 +122,8 @@ func serving(t *testing.T, s *natstest.Server, cfg broker.Config) *arrivals {
 	return arrived
 }
 
-// TestForecastIsWhatFires: what is forecast for each minute is what arrives in it. Read whole, it is so exactly; from
-// the order of the lanes and a sample, within the error that it states.
+// TestForecastIsWhatFires: the forecast for each minute is the number of arrivals in it. It is exact if all was read.
+// By the order of the lanes and a sample, it is within its stated error.
 func TestForecastIsWhatFires(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1m 10m 1h")
@@ -143,7 +143,7 @@ func TestForecastIsWhatFires(t *testing.T) {
 			storeAll(t, i, all...)
 			time.Sleep(7 * time.Minute)
 		}
-		time.Sleep(30 * time.Second) // nothing fires at the border of a minute
+		time.Sleep(30 * time.Second) // no message fires at the end of a minute
 		look := AheadLook{For: 90 * time.Minute, By: time.Minute, Most: 1_000_000}
 		whole := ahead(t, i, look)
 		look.Most, look.Sample = 0, 150
@@ -181,8 +181,8 @@ func TestForecastIsWhatFires(t *testing.T) {
 
 const manyHours, manyEach = 20, 5200 // messages in each hour
 
-// storeMany stores a hundred thousand messages in the level of a day, so many in each hour. One of 26 goes on from
-// there. It says how many of those are due in which hour, by target.
+// storeMany stores a hundred thousand messages in the level of a day, manyEach in each hour. One of 26 goes on from
+// there. It returns the number of those by due hour and target.
 func storeMany(t *testing.T, i *Inspector) (further map[string]map[int]uint64) {
 	t.Helper()
 	further = map[string]map[int]uint64{"shop.b": make(map[int]uint64), "mill.b": make(map[int]uint64)}
@@ -207,8 +207,8 @@ func storeMany(t *testing.T, i *Inspector) (further map[string]map[int]uint64) {
 	return further
 }
 
-// TestForecastOfMany: of a hundred thousand messages in a level it finds the exact number for each hour without reading
-// them, and when those are due that go on from there it tells from a sample, within the error that it states.
+// TestForecastOfMany: of a hundred thousand messages in a level the forecast has the exact number for each hour without
+// reading them. For messages that go on from there it uses a sample, within the error that it states.
 func TestForecastOfMany(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h 1d")
@@ -229,7 +229,7 @@ func TestForecastOfMany(t *testing.T) {
 				if target == "" && hour >= 24 && hour < 24+manyHours {
 					want += direct
 				}
-				// What none of a sample has for this target is due in none of these hours.
+				// If no message of a sample has this target, none is forecast for these hours.
 				if distance := max(b.Messages, want) - min(b.Messages, want); distance > b.Within ||
 					target != "" && want == 0 && b.Messages > 0 {
 					t.Errorf("for %q, hour %d: forecast %d±%d, want %d", target, hour, b.Messages, b.Within, want)
@@ -268,7 +268,8 @@ func TestForecastOfMany(t *testing.T) {
 	})
 }
 
-// TestForecastOfDelayUntil: a level's order says when its messages leave. Which of them are due later a sample says.
+// TestForecastOfDelayUntil: a level's order gives the times at which messages leave, and a sample the share that is due
+// later.
 func TestForecastOfDelayUntil(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h")
@@ -309,7 +310,7 @@ func TestForecastOfDelayUntil(t *testing.T) {
 	})
 }
 
-// TestForecastLeavesOutDeleted: what was deleted is not due, and gaps do not shift what is.
+// TestForecastLeavesOutDeleted: deleted messages are not due, and gaps do not shift the others.
 func TestForecastLeavesOutDeleted(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h 1d")
@@ -346,7 +347,7 @@ func TestForecastLeavesOutDeleted(t *testing.T) {
 	})
 }
 
-// TestForecastOfRetiringLevels: what a level holds that takes no new messages is due all the same, by target too.
+// TestForecastOfRetiringLevels: messages in a level that takes no new ones are forecast too, also by target.
 func TestForecastOfRetiringLevels(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		before := with(t, "", "1s 1h 2h")
@@ -370,7 +371,7 @@ func TestForecastOfRetiringLevels(t *testing.T) {
 	})
 }
 
-// TestForecastOfNothing: without messages nothing is due, which is exact, and without streams too. Buckets there are.
+// TestForecastOfNothing: without messages, or without streams, the forecast is an exact zero, with all its buckets.
 func TestForecastOfNothing(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h")
@@ -385,7 +386,8 @@ func TestForecastOfNothing(t *testing.T) {
 	})
 }
 
-// TestForecastTellsWhatIsNotDue: what is overdue, due later than asked for, and what no broker can deliver.
+// TestForecastTellsWhatIsNotDue: the forecast counts overdue messages, messages due after its end, and undeliverable
+// ones.
 func TestForecastTellsWhatIsNotDue(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h 1d")
@@ -403,8 +405,8 @@ func TestForecastTellsWhatIsNotDue(t *testing.T) {
 	})
 }
 
-// TestTargetsInHeaders: whoever looks seldom knows for which targets the broker takes headers. The streams say that it
-// takes some, and so their messages are understood. No pattern finds them, which is said.
+// TestTargetsInHeaders: an operator seldom has the broker's list of targets for headers. The streams show that the
+// broker takes some, and so their messages can be read. No pattern matches them, and the forecast reports that.
 func TestTargetsInHeaders(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h")
@@ -425,7 +427,7 @@ func TestTargetsInHeaders(t *testing.T) {
 	})
 }
 
-// TestForecastNeedsItsRights: a question that is refused ends it at once, with the subject.
+// TestForecastNeedsItsRights: a refused request ends the forecast at once. The error names the subject.
 func TestForecastNeedsItsRights(t *testing.T) {
 	for refused, most := range map[string]uint64{
 		"$JS.API.CONSUMER.CREATE.>": 0, "$JS.API.CONSUMER.MSG.NEXT.>": 100, "$JS.API.STREAM.MSG.GET.>": 0,
@@ -450,7 +452,7 @@ func TestForecastNeedsItsRights(t *testing.T) {
 	}
 }
 
-// consumersOf is how many consumers a stream has.
+// consumersOf returns the number of consumers of a stream.
 func consumersOf(t *testing.T, i *Inspector, stream string) int {
 	t.Helper()
 	st, err := i.JetStream.Stream(t.Context(), stream)

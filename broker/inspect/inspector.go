@@ -8,7 +8,7 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// An Inspector looks at the streams of one broker from outside, next to a broker or without one.
+// An Inspector reads the streams of one broker from outside, whether the broker runs or not.
 type Inspector struct {
 	*Session
 
@@ -17,7 +17,7 @@ type Inspector struct {
 	streams broker.Streams
 }
 
-// Open takes over the connection; Close closes it. It checks the configuration, and asks nothing.
+// Open takes over the connection, and Close closes it. It checks the configuration and sends no request.
 func Open(conn *nats.Conn, cfg broker.Config) (*Inspector, error) {
 	i := &Inspector{cfg: cfg}
 	if err := i.configure(); err != nil {
@@ -28,28 +28,28 @@ func Open(conn *nats.Conn, cfg broker.Config) (*Inspector, error) {
 	return i, err
 }
 
-// configure takes over what cfg says now.
+// configure applies cfg.
 func (i *Inspector) configure() (err error) {
 	i.streams, err = broker.StreamsOf(i.cfg)
 	i.names = i.streams.Policy().Names
 	return err
 }
 
-// Config is what the broker is taken to have been configured with: see [Inspector.Adopt].
+// Config returns the assumed configuration of the broker: see [Inspector.Adopt].
 func (i *Inspector) Config() broker.Config { return i.cfg }
 
-// Policy is what the broker grants. It knows the secrets of the streams after [Inspector.Letters]. How often a target
-// may refuse is the broker's to say: a person's shell seldom has the setting.
+// Policy returns the broker's policy. It has the secrets of the streams after [Inspector.Letters]. It has no limits of
+// attempts: an operator's shell seldom has the broker's setting.
 func (i *Inspector) Policy() message.Policy {
 	p := i.streams.Policy()
 	p.Attempts = nil
 	return p
 }
 
-// Wanted are the streams that should be there.
+// Wanted returns the specifications of the streams that should exist.
 func (i *Inspector) Wanted() []streams.Spec {
 	return i.streams.Wanted(i.Conn.MaxPayload(), i.Clustered())
 }
 
-// Clustered reports whether new streams get replicas unless told otherwise.
+// Clustered reports whether new streams get replicas by default.
 func (i *Inspector) Clustered() bool { return i.Conn.ConnectedClusterName() != "" }

@@ -41,7 +41,7 @@ const (
 )
 
 // Instances holds the answers of the running brokers. Any client that may publish on the subject of an answer can forge
-// one. So answers are shown to people, and no decision depends on them.
+// one. So only a proven answer says that a lane is read. The others can raise an alarm, and hide none.
 type Instances struct {
 	Refused error // why the request was refused; nothing is known then
 	Answers []stats.Answer
@@ -51,10 +51,10 @@ type Instances struct {
 	Proven []stats.Answer
 }
 
-// owner returns the instance that claims a lane. For some seconds there may be two. Then it returns one that reads the
-// lane.
+// owner returns the instance that provably claims a lane. For some seconds there may be two. Then it returns one that
+// reads the lane.
 func (n Instances) owner(stream string) (who string, as stats.LaneAnswer, ok bool) {
-	for _, a := range n.Answers {
+	for _, a := range n.Proven {
 		for _, l := range a.Lanes {
 			if l.Stream == stream && (!ok || l.Live && !as.Live) {
 				who, as, ok = a.Instance, l, true
@@ -64,7 +64,8 @@ func (n Instances) owner(stream string) (who string, as stats.LaneAnswer, ok boo
 	return who, as, ok
 }
 
-// Double returns two instances that both claim to deliver from one lane, and the lanes that two instances claim.
+// Double returns two instances that both claim to deliver from one lane, and the lanes that two instances claim. It
+// counts answers that are not proven: two brokers with different secrets are a reason for the fault.
 func (n Instances) Double() (one, other stats.Answer, lanes []string) {
 	first := make(map[string]stats.Answer)
 	for _, a := range n.Latest {
@@ -98,7 +99,7 @@ func (n Instances) Names(match func(stats.Answer) bool) []string {
 
 // formatOf returns the newest format that an instance reads; zero if it is unknown.
 func (n Instances) formatOf(instance string) int {
-	for _, a := range n.Answers {
+	for _, a := range n.Proven {
 		if a.Instance == instance {
 			return a.Format
 		}

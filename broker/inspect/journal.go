@@ -10,18 +10,18 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// Journaled is what an answer of the journal is worth.
+// Journaled is the reliability of a search in the journal.
 type Journaled struct {
 	journal.Report
-	// Without are the instances that run and keep no journal: what they deliver is missing.
+	// Without are the running instances that keep no journal: their deliveries are missing.
 	Without []string
 }
 
-// Complete reports whether a message that is not in the answer did not end in the time asked for.
+// Complete reports whether a message without a record did not end in the time of the query.
 func (j Journaled) Complete() bool { return j.Report.Complete() && len(j.Without) == 0 }
 
-// Journal searches the records of deliveries, and calls found for each, the oldest first. Where nobody keeps any, it
-// returns a journal.ErrNone.
+// Journal searches the records of deliveries and calls found for each, the oldest first. If no instance keeps a
+// journal, it returns a journal.ErrNone.
 func (i *Inspector) Journal(
 	ctx context.Context, q journal.Query, found func(journal.Entry) error,
 ) (Journaled, error) {
@@ -34,7 +34,7 @@ func (i *Inspector) Journal(
 	return j, Cause(allowed, err)
 }
 
-// searchJournal searches with what the instances have said before. The keys must have been read.
+// searchJournal searches the journal, given the instances' answers. The keys must have been read.
 func (i *Inspector) searchJournal(
 	ctx context.Context, q journal.Query, w writers, found func(journal.Entry) error,
 ) (j Journaled, err error) {
@@ -51,7 +51,7 @@ func (i *Inspector) searchJournal(
 	return j, nil
 }
 
-// JournalTime is the time by the clock of the server that keeps the journal.
+// JournalTime returns the time by the clock of the server that has the journal.
 func (i *Inspector) JournalTime(ctx context.Context) (time.Time, error) {
 	allowed, cancel := i.Allowed(ctx)
 	defer cancel()
@@ -59,22 +59,21 @@ func (i *Inspector) JournalTime(ctx context.Context) (time.Time, error) {
 	return now, Cause(allowed, err)
 }
 
-// journal opens the journal. The keys must have been read before it is searched. States may be nil: see
-// journal.Config.
+// journal opens the journal. The keys must have been read before a search. States may be nil: see journal.Config.
 func (i *Inspector) journal(states []journal.State) *journal.Journal {
 	return journal.Open(journal.Config{
 		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.streams.Policy(), States: states,
 	})
 }
 
-// writers is what the instances that run say of their journals.
+// writers is the running instances' answers about their journals.
 type writers struct {
-	states  []journal.State // of those that keep one; nil if it is not known which instances run
-	without []string        // that keep none
+	states  []journal.State // of the instances with a journal; nil if the running instances are unknown
+	without []string        // instances without a journal
 }
 
-// askWriters asks the instances that run, before the journal is searched. Only an answer that a broker has sealed
-// proves that an instance lives. If no broker answers, nothing is known, unless nobody is there to hear the question.
+// askWriters asks the running instances before a search. Only an answer with a broker's seal proves that an instance is
+// alive. If there is no such answer, the running instances are unknown, unless nobody subscribes to the request.
 func (i *Inspector) askWriters(ctx context.Context) writers {
 	asking, cancel := i.Allowed(ctx)
 	defer cancel()
@@ -106,7 +105,7 @@ func (i *Inspector) askWriters(ctx context.Context) writers {
 	return w
 }
 
-// WithoutJournal are the instances that keep none.
+// WithoutJournal returns the instances that keep no journal.
 func (n Instances) WithoutJournal() []string {
 	return n.Names(func(a stats.Answer) bool { return !a.Journal })
 }

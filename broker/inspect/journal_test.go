@@ -20,14 +20,14 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// journaling is a configuration with a journal.
+// journaling returns a configuration with a journal.
 func journaling(t *testing.T) broker.Config {
 	cfg := with(t, "delay", "1s 5s")
 	cfg.Journal = 24 * time.Hour
 	return cfg
 }
 
-// write stores records as a broker does that is then stopped.
+// write stores records as a broker does, which then stops.
 func write(t *testing.T, s *natstest.Server, i *Inspector, records ...journal.Record) {
 	t.Helper()
 	if err := i.streams.ReadKeys(t.Context(), i.JetStream); err != nil {
@@ -57,7 +57,7 @@ func write(t *testing.T, s *natstest.Server, i *Inspector, records ...journal.Re
 	boxing.Wait()
 }
 
-// TestWhereAsksTheJournal: what it says of a message beside what the lanes say.
+// TestWhereAsksTheJournal: Where combines the journal's records with the content of the lanes.
 func TestWhereAsksTheJournal(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
@@ -72,7 +72,8 @@ func TestWhereAsksTheJournal(t *testing.T) {
 		at := began.Add(time.Second)
 		time.Sleep(10 * time.Second)
 		write(t, s, i, endings(at, id)...)
-		// The lane has committed all but the last; the one before is in no record, and the letter of the second is gone.
+		// The lane has committed all but the last message. The one before has no record, and the letter of the second
+		// is gone.
 		if err := i.api.Purge(t.Context(), "DELAY_1s", 6); err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +103,7 @@ func TestWhereAsksTheJournal(t *testing.T) {
 
 		wantResentInItsLane(t, i, id(2), began, at)
 
-		// A journal with a hole does not say that there was no delivery.
+		// A journal with a gap does not prove that there was no delivery.
 		time.Sleep(time.Hour)
 		if w, err := i.Where(t.Context(), Wanted{ID: id(4)}, 1000, func(uint64, uint64) {}); err != nil || w.Found ||
 			!strings.Contains(w.Answer, "the journal does not say, since it is not complete (no instance wrote") {
@@ -111,8 +112,8 @@ func TestWhereAsksTheJournal(t *testing.T) {
 	})
 }
 
-// endings are the records of six messages: two that were delivered, late and on time, one that became a dead letter,
-// one that was delivered twice and then became one, and one whose lane has not committed it. The fourth has none.
+// endings returns the records of six messages: two were delivered, late and on time, one became a dead letter, one was
+// delivered twice and then became one, and one is in a lane that has not committed it. The fourth has no record.
 func endings(at time.Time, id func(uint64) message.ID) []journal.Record {
 	delivered := journal.Record{ID: id(1).String(), Target: "orders.a", At: at.Add(3 * time.Millisecond), Due: at,
 		Late: 3 * time.Millisecond, Refused: 1, Reason: "no stock"}
@@ -129,7 +130,7 @@ func endings(at time.Time, id func(uint64) message.ID) []journal.Record {
 	return []journal.Record{delivered, dead, late, again, died, stored}
 }
 
-// wantResentInItsLane resends the dead letter of a message: what is in a lane counts, not how it ended before.
+// wantResentInItsLane resends the dead letter of a message: its place in a lane counts, and not its earlier end.
 func wantResentInItsLane(t *testing.T, i *Inspector, id message.ID, accepted, due time.Time) {
 	t.Helper()
 	hop := &nats.Msg{Subject: "delaysys.retry.1s.orders.a", Header: nats.Header(message.Request{
@@ -144,8 +145,8 @@ func wantResentInItsLane(t *testing.T, i *Inspector, id message.ID, accepted, du
 	}
 }
 
-// TestWhereMeetsWhatIsDeliveredMeanwhile: a message that leaves the last lane while that is searched is found in the
-// journal, although its record comes after the first look there.
+// TestWhereMeetsWhatIsDeliveredMeanwhile: a message that leaves the last lane during the search is found in the
+// journal, although its record comes after the first search there.
 func TestWhereMeetsWhatIsDeliveredMeanwhile(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
@@ -160,7 +161,7 @@ func TestWhereMeetsWhatIsDeliveredMeanwhile(t *testing.T) {
 		due := time.Now().UTC()
 		var writing sync.WaitGroup
 		writing.Go(func() {
-			time.Sleep(100 * time.Millisecond) // after the look at the lanes, and the first at the journal
+			time.Sleep(100 * time.Millisecond) // after the search of the lanes, and the first of the journal
 			write(t, s, open(t, s, cfg, ""), journal.Record{ID: id.String(), At: due, Due: due})
 		})
 		w, err := i.Where(t.Context(), Wanted{ID: id}, 1000, func(uint64, uint64) {})
@@ -171,7 +172,7 @@ func TestWhereMeetsWhatIsDeliveredMeanwhile(t *testing.T) {
 	})
 }
 
-// TestJournalOfInstancesWithout names those that run and keep none.
+// TestJournalOfInstancesWithout: the result names the running instances that keep no journal.
 func TestJournalOfInstancesWithout(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
@@ -194,7 +195,7 @@ func TestJournalOfInstancesWithout(t *testing.T) {
 	})
 }
 
-// answers answers in place of instances that run, until the test ends or stop is called.
+// answers answers in place of running instances, until the test ends or stop is called.
 func answers(t *testing.T, i *Inspector, sealed bool, bodies ...string) (stop func()) {
 	t.Helper()
 	sub, err := i.Conn.Subscribe("delayctl.status", func(m *nats.Msg) {
@@ -212,9 +213,9 @@ func answers(t *testing.T, i *Inspector, sealed bool, bodies ...string) (stop fu
 	return func() { _ = sub.Unsubscribe() }
 }
 
-// TestJournalOfInstancesThatRun: an instance that has written and not ended may have been killed. What is missing is
-// known at once where instances say who runs and what they have not stored yet. Only a broker's seal proves such an
-// answer. Where nobody could be asked, the report says so.
+// TestJournalOfInstancesThatRun: an instance that has written and not ended may have been killed. If the instances
+// report that they run and which records are not stored yet, the gaps are known at once. Only a broker's seal proves
+// such an answer. If the instances cannot be asked, the report contains that.
 func TestJournalOfInstancesThatRun(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
@@ -278,8 +279,8 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 	})
 }
 
-// TestJournalOfWhoMayNotAsk: a user who may read the journal, and not ask the instances, learns that the last minute is
-// not known.
+// TestJournalOfWhoMayNotAsk: for a user who may read the journal, but not ask the instances, the report shows that the
+// last minute is unknown.
 func TestJournalOfWhoMayNotAsk(t *testing.T) {
 	bubble(t, denied("delayctl.status"), func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
@@ -299,7 +300,7 @@ func TestJournalOfWhoMayNotAsk(t *testing.T) {
 	})
 }
 
-// TestNobodyOwnsTheJournal: it is no lane.
+// TestNobodyOwnsTheJournal: the journal is not a lane.
 func TestNobodyOwnsTheJournal(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)

@@ -61,6 +61,7 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 	if err != nil {
 		return Lanes{}, Cause(allowed, err)
 	}
+	_ = i.streams.Learn(there.Found)       // without a secret, any answer counts
 	asking, cancelAsking := i.Allowed(ctx) // a user who may not ask the instances may still look at the streams
 	n, err := i.askInstances(asking, lanesOf(there.Found), handover, false)
 	if err != nil {
@@ -102,9 +103,9 @@ func lanesOf(found []streams.Spec) []string {
 	return all
 }
 
-// lookAt reads the state of the streams that were found, and adds the missing ones.
+// lookAt reads the state of the streams that were found, and adds the missing ones. The keys were learnt before:
+// without a secret, no seal is checked, and doctor reports that.
 func (i *Inspector) lookAt(ctx context.Context, there Listed, n Instances) Lanes {
-	_ = i.streams.Learn(there.Found) // without a secret, no seal is checked; doctor reports that
 	want := i.Wanted()
 	lanes := lanesFound(want, there.Found)
 	var asking sync.WaitGroup

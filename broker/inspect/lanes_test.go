@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// What an instance says of a lane, and what a consumer says where none does.
+// TestOwnerAs: the owner of a lane by the status of its instance, or by a consumer if no instance claims it.
 func TestOwnerAs(t *testing.T) {
 	now := time.Now()
 	for _, test := range []struct {
@@ -76,7 +76,7 @@ func TestIsFull(t *testing.T) {
 	}
 }
 
-// What came and what went between two looks.
+// TestRates: the rates between two looks.
 func TestRates(t *testing.T) {
 	now := time.Now()
 	look := func(at time.Duration, last, held uint64) Lanes {

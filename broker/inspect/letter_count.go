@@ -10,40 +10,40 @@ import (
 	"delaybroker/broker/deadletter"
 )
 
-// What dead letters are counted by.
+// The properties that group dead letters in a count.
 const (
 	ByCode   = "code"
 	ByTarget = "target"
 	ByReason = "reason"
 )
 
-// mostGroups bounds the memory of a count: each letter may have a target of its own. Further groups are counted as one.
+// mostGroups bounds the memory of a count: each letter may have its own target. The rest is counted as one group.
 const mostGroups = 20_000
 
-// LetterGroup is the letters that are alike.
+// LetterGroup is the letters with equal properties.
 type LetterGroup struct {
 	Letters int       `json:"letters"`
 	Code    string    `json:"code,omitempty"`
 	Target  string    `json:"target,omitempty"`
-	Reason  string    `json:"reason,omitempty"` // with # for every number, since those differ
+	Reason  string    `json:"reason,omitempty"` // with # for each number, since numbers differ
 	Oldest  time.Time `json:"oldest"`
 	Newest  time.Time `json:"newest"`
-	Number  uint64    `json:"number"`      // of the newest
-	Last    string    `json:"last_reason"` // of the newest, as it is
+	Number  uint64    `json:"number"`      // of the newest letter
+	Last    string    `json:"last_reason"` // of the newest letter, unchanged
 }
 
-// LetterCount is how many letters there are of each kind, the most first.
+// LetterCount is the number of letters by group, the largest group first.
 type LetterCount struct {
 	Letters int            `json:"letters"`
 	Groups  []*LetterGroup `json:"groups"`
 }
 
-// kind is what letters of a group have in common.
+// kind is the common properties of a group.
 type kind struct{ code, target, reason string }
 
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// kindOf looks only at what letters are counted by.
+// kindOf returns those properties of a letter that are in by.
 func kindOf(l deadletter.Letter, by []string) (k kind) {
 	if slices.Contains(by, ByCode) {
 		k.code = string(l.Code)
@@ -57,7 +57,7 @@ func kindOf(l deadletter.Letter, by []string) (k kind) {
 	return k
 }
 
-// Count counts letters by some of ByCode, ByTarget and ByReason. Of each it reads no more than the headers.
+// Count counts letters by some of ByCode, ByTarget and ByReason. It reads only their headers.
 func (l *Letters) Count(
 	ctx context.Context, filter deadletter.Filter, by []string, progress func(looked, of uint64),
 ) (LetterCount, error) {

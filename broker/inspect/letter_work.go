@@ -11,16 +11,16 @@ import (
 	"delaybroker/broker/deadletter"
 )
 
-// letterWorkers is how many letters are in work at a time. One after the other, each would cost two round trips.
+// letterWorkers is the number of concurrent letters. Without concurrency, each would cost two round trips.
 const letterWorkers = 32
 
-// What became of a letter that nothing was done to.
+// The outcomes of a letter that Work did not change.
 const (
-	LetterLeft = "left" // for a reason of its own
-	LetterGone = "gone" // somebody else was quicker
+	LetterLeft = "left" // for a reason of the letter itself
+	LetterGone = "gone" // already removed by somebody else
 )
 
-// advice is what to do about a letter that was left.
+// advice is the recommended action for a letter that was left, by error.
 var advice = []struct {
 	err  error
 	what string
@@ -38,22 +38,22 @@ var advice = []struct {
 	{deadletter.ErrUnreadable, "see delaybroker dead show"},
 }
 
-// LetterWork is something that is done to many letters.
+// LetterWork is one operation on many letters.
 type LetterWork struct {
 	Query deadletter.Query
-	Did   string // what it is called when it is done: "resent"
+	Did   string // outcome of a successful Do: "resent"
 	Do    func(ctx context.Context, l deadletter.Letter) error
 
 	mu       sync.Mutex // guards outcomes
 	outcomes []LetterOutcome
 }
 
-// Resending is the work of resending letters with one change. Dry changes nothing, and says what would be done.
+// Resending returns the work that resends letters with one change. If dry is set, it only reports the outcomes.
 func (l *Letters) Resending(f deadletter.Filter, c deadletter.Change, dry bool) *LetterWork {
 	return l.ResendingEach(f, func(deadletter.Letter) deadletter.Change { return c }, dry)
 }
 
-// ResendingEach is the work of resending letters, each with its own change.
+// ResendingEach returns the work that resends letters, each with its own change.
 func (l *Letters) ResendingEach(
 	f deadletter.Filter, change func(deadletter.Letter) deadletter.Change, dry bool,
 ) *LetterWork {
@@ -65,7 +65,7 @@ func (l *Letters) ResendingEach(
 		Do: func(ctx context.Context, one deadletter.Letter) error { return do(ctx, one, change(one), l.Time()) }}
 }
 
-// Removing is the work of removing letters, likewise.
+// Removing returns the work that removes letters. If dry is set, it only reports the outcomes.
 func (l *Letters) Removing(f deadletter.Filter, dry bool) *LetterWork {
 	w := &LetterWork{Query: deadletter.Query{Filter: f, HeadersOnly: true}, Did: "removed", Do: l.Remove}
 	if dry {
@@ -74,17 +74,17 @@ func (l *Letters) Removing(f deadletter.Filter, dry bool) *LetterWork {
 	return w
 }
 
-// LetterOutcome is what happened to some letters, for one reason.
+// LetterOutcome is the outcome of some letters, for one reason.
 type LetterOutcome struct {
 	Did     string `json:"did"` // resent, removed, left or gone
 	Letters int    `json:"letters"`
 	Why     string `json:"why,omitempty"`
-	Number  uint64 `json:"number,omitempty"` // of one of them
+	Number  uint64 `json:"number,omitempty"` // of one of these letters
 }
 
-// Work runs Do on the letters of the query, until all are done, something fails, or stop ends. Then no further letter
-// is begun, and those in flight are finished: none is left between two streams. The outcomes are what was done until
-// then; the first is what Did says. The error is the cause of stop, if that ended it.
+// Work runs Do on the letters of the query, until all are done, Do or the query fails, or stop ends. Then it starts no
+// further letter and finishes those in flight, so that no letter stays between two streams. It returns the outcomes so
+// far, successes first. The error is the cause of stop, if that ended it.
 func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcome, error) {
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)
@@ -118,7 +118,7 @@ func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcom
 	return append([]LetterOutcome{}, w.outcomes...), context.Cause(stop)
 }
 
-// note counts what became of a letter, and returns an error that is not about this letter alone.
+// note counts the outcome of a letter. It returns an error that does not concern this letter alone.
 func (w *LetterWork) note(l deadletter.Letter, err error) error {
 	o := LetterOutcome{Did: w.Did}
 	switch {
@@ -145,7 +145,7 @@ func (w *LetterWork) note(l deadletter.Letter, err error) error {
 	return nil
 }
 
-// order sorts outcomes: first what Did says.
+// order returns the sort key of an outcome: successes come first.
 func (w *LetterWork) order(o LetterOutcome) string {
 	if o.Did == w.Did {
 		return ""

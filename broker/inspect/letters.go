@@ -11,16 +11,16 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// Letters are the dead letters of a broker, by the clock of its server.
+// Letters are the dead letters of a broker, with the time by its server's clock.
 type Letters struct {
 	*deadletter.Store
-	Asked time.Time // when they were opened, by the server's clock
+	Asked time.Time // time of opening, by the server's clock
 
-	ours   time.Time // likewise, by ours
+	ours   time.Time // the same time, by our clock
 	policy message.Policy
 }
 
-// Letters reads the secrets of the streams, which prove that a broker wrote a letter, and asks the server for the time.
+// Letters reads the secrets of the streams, which prove that a broker wrote a letter, and requests the server's time.
 func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
 	if err := i.streams.ReadKeys(ctx, i.JetStream); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
 	return l, nil
 }
 
-// store opens the letters. Those that are resent go through the retry lane with the shortest wait.
+// store opens the dead letters. A resent letter goes through the retry lane with the shortest wait.
 func (i *Inspector) store() *deadletter.Store {
 	retries := slices.DeleteFunc(i.Wanted(), func(s streams.Spec) bool { return s.Kind != streams.Retry })
 	shortest := slices.MinFunc(retries, func(a, b streams.Spec) int { return cmp.Compare(a.Delay, b.Delay) })
@@ -43,12 +43,12 @@ func (i *Inspector) store() *deadletter.Store {
 	})
 }
 
-// Time is the time by the server's clock, about.
+// Time returns the approximate time by the server's clock.
 func (l *Letters) Time() time.Time { return l.Asked.Add(time.Since(l.ours)) }
 
-// Reason says why a message became a dead letter.
+// Reason returns the reason why a message became a dead letter.
 func Reason(l deadletter.Letter) string {
-	if l.Unproven != nil && l.Code != message.BadInternal { // the code says it otherwise
+	if l.Unproven != nil && l.Code != message.BadInternal { // that code already shows that the letter is unproven
 		return "UNSEALED: " + l.Sentence
 	}
 	if l.Problem != nil && l.Sentence == "" {

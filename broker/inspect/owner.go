@@ -16,26 +16,27 @@ import (
 )
 
 const (
-	// recently is how long ago a consumer may have got a message to count as read, although no pull is waiting.
+	// recently is the maximum time since a consumer got a message for its lane to count as read, although no pull
+	// waits.
 	recently = 5 * time.Second
-	// earliness is how far ahead a time of resuming must be to count as the future: clocks differ.
+	// earliness is the minimum time until a resumption for it to count as future: clocks differ.
 	earliness = time.Second
 )
 
-// Owner is whether somebody reads a lane.
+// Owner is the state of a lane's reader.
 type Owner string
 
-// What can be known of a lane's owner.
+// The states.
 const (
 	OwnerRead    Owner = "read"    // an instance reads it
-	OwnerLater   Owner = "later"   // its instance holds what is due soon, or all it may, and reads on in time
-	OwnerStopped Owner = "stopped" // its instance cannot read it at the moment, or may not be its owner any more
+	OwnerLater   Owner = "later"   // its instance holds all messages due soon, or its maximum, and reads on in time
+	OwnerStopped Owner = "stopped" // its instance cannot read it now, or may have lost it
 	OwnerNobody  Owner = "nobody"  // no instance owns it
-	OwnerUnknown Owner = "unknown" // the instances may not be asked, or do not answer
+	OwnerUnknown Owner = "unknown" // the instances do not answer, or the server refuses the request
 )
 
-// fillOwner takes the word of an instance that says that it owns the lane. An older broker does not answer, and there
-// may be one in the middle of an upgrade: it is known by its consumer.
+// fillOwner uses the sealed status of the instance that claims the lane. An older broker does not answer or seals no
+// answer, and one may run during an upgrade: its consumer shows it.
 func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	if who, as, owned := n.owner(l.Stream); owned {
 		l.Instance, l.Held, l.Read, l.Resumes = who, as.Held, as.Read, as.ResumesAt
@@ -49,14 +50,14 @@ func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 		l.Error = err.Error()
 	case isRead(l.Info.TimeStamp, consumers):
 		l.Owner = OwnerRead
-	case n.Refused != nil, len(n.Answers) == 0:
+	case n.Refused != nil, len(n.Proven) == 0:
 		l.Owner = OwnerUnknown // see settle
 	default:
 		l.Owner = OwnerNobody
 	}
 }
 
-// ownerAs is what an instance says about a lane that it owns.
+// ownerAs returns the state of a lane by the status of its owner.
 func ownerAs(l stats.LaneAnswer, now time.Time) Owner {
 	switch {
 	case !l.Live || l.InDoubt:
@@ -67,7 +68,7 @@ func ownerAs(l stats.LaneAnswer, now time.Time) Owner {
 	return OwnerRead
 }
 
-// consumers are those of a stream; there is nothing to ask when it has none.
+// consumers returns the consumers of a stream. It sends no request if the stream has none.
 func (i *Inspector) consumers(
 	ctx context.Context, stream string, info *jetstream.StreamInfo,
 ) ([]jetstream.ConsumerInfo, error) {
@@ -83,8 +84,8 @@ func (i *Inspector) consumers(
 	return answer.Consumers, err
 }
 
-// isRead reports whether somebody waits for a lane's messages, or was just given some. A consumer alone proves nothing:
-// it outlives its broker by minutes. A broker that rests may have none.
+// isRead reports whether a consumer of a broker has a pull waiting, or got a message recently. Its existence proves
+// nothing: it outlives its broker by minutes. An idle broker may have none.
 func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 	return slices.ContainsFunc(consumers, func(c jetstream.ConsumerInfo) bool {
 		last := c.Delivered.Last
@@ -93,7 +94,7 @@ func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 	})
 }
 
-// table asks which instance owns which lane. Where instances do not share lanes, there is no table.
+// table reads the table of the instances, with the owner of each lane. If instances do not share lanes, there is none.
 func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Table, error) {
 	at := slices.IndexFunc(found, func(s streams.Spec) bool {
 		return s.Kind == streams.Owners && s.Format <= streams.Format
@@ -113,8 +114,8 @@ func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Tabl
 	return lease.ParseTable(m.Data)
 }
 
-// settle changes unknown owners to nobody if no lane is read at all. A broker that may not answer can rest in some
-// lanes, but it would read others.
+// settle changes unknown owners to nobody if no lane is read at all. A broker whose answers are refused may be idle in
+// some lanes, but it would read others.
 func settle(lanes []Lane) {
 	if slices.ContainsFunc(lanes, func(l Lane) bool { return l.Owner == OwnerRead }) {
 		return

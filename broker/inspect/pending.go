@@ -17,19 +17,19 @@ import (
 )
 
 var (
-	// ErrCursor is returned for text that is no cursor of a list.
+	// ErrCursor is returned for text that is not a cursor of a list.
 	ErrCursor = errors.New("this is not where a list stopped")
-	// ErrBorder is returned for text that is no border of a list.
+	// ErrBorder is returned for text that is not a border of a list.
 	ErrBorder = errors.New("want a duration (10m), or a time with a zone (2026-11-20T10:00:00Z)")
 )
 
-// Border is a time, or a duration from now on by the server's clock. The zero value is no border.
+// Border is a limit of a list: a time, or a duration from now by the server's clock. The zero value is no border.
 type Border struct {
 	At time.Time
 	In *time.Duration
 }
 
-// ParseBorder reads a duration from now on, or a time with a zone. Empty text is no border.
+// ParseBorder parses a duration from now, or a time with a zone. Empty text is no border.
 func ParseBorder(text string) (Border, error) {
 	if text == "" {
 		return Border{}, nil
@@ -44,7 +44,7 @@ func ParseBorder(text string) (Border, error) {
 	return Border{At: at}, nil
 }
 
-// Time is the border as a time; the zero time is no border.
+// Time returns the border as a time; the zero time is no border.
 func (b Border) Time(now time.Time) time.Time {
 	if b.In != nil {
 		return now.Add(*b.In)
@@ -52,15 +52,15 @@ func (b Border) Time(now time.Time) time.Time {
 	return b.At
 }
 
-// PendingLook says what to list.
+// PendingLook is the query of a list.
 type PendingLook struct {
 	Target string // a pattern; empty for all
 	Find   string // a Delay-Id, with its time or without, a timer's key, a Nats-Msg-Id or a target; empty for all
-	After  Border // due then or later
+	After  Border // due at this time or later
 	Before Border // due before
-	Limit  int    // messages to list
-	Most   uint64 // headers to read
-	Cursor Cursor // where an earlier list stopped; the zero value for the beginning
+	Limit  int    // maximum of messages to list
+	Most   uint64 // maximum of headers to read
+	Cursor Cursor // end of an earlier list; the zero value for the beginning
 }
 
 // Waiting is a message that waits in a lane.
@@ -69,41 +69,41 @@ type Waiting struct {
 	MsgID    string    `json:"msg_id,omitempty"` // the client's own Nats-Msg-Id
 	Key      string    `json:"key,omitempty"`    // of a named timer
 	Target   string    `json:"target,omitempty"`
-	Due      time.Time `json:"due,omitzero"` // its next attempt, if it was refused
+	Due      time.Time `json:"due,omitzero"` // the next attempt of a refused message
 	Accepted time.Time `json:"accepted"`
 	Stream   string    `json:"stream"`
 	Sequence uint64    `json:"sequence"`
-	Bytes    int       `json:"bytes"`    // of its body
+	Bytes    int       `json:"bytes"`    // of the body
 	Attempts int       `json:"attempts"` // deliveries refused so far
 	Problem  string    `json:"problem,omitempty"`
 
-	place time.Time // in the list
+	place time.Time // position in the list
 }
 
-// named reports whether the message is one that text names.
+// named reports whether the text is a name of the message.
 func (w Waiting) named(text string) bool {
 	return text == "" || text == w.Key || text == w.MsgID || text == w.ID || strings.HasPrefix(w.ID, text+"-") ||
 		message.Match(text, w.Target)
 }
 
-// List is messages in the order in which they are due.
+// List is messages by due time.
 type List struct {
 	Messages []Waiting
 	End
 }
 
-// End is what is known of a list where it ends.
+// End is the state of a list at its end.
 type End struct {
 	Time   time.Time `json:"time"`             // by the server's clock
 	More   bool      `json:"more"`             // there may be more
-	Cursor string    `json:"cursor,omitempty"` // where to go on; empty for the beginning
+	Cursor string    `json:"cursor,omitempty"` // for the next list; empty for the beginning
 	Read   uint64    `json:"read"`             // headers
-	Short  bool      `json:"short"`            // it stopped because no more headers were to be read
-	Silent []string  `json:"silent,omitempty"` // streams that did not answer, or cannot be understood
-	Bare   bool      `json:"header_targets"`   // targets may stand in a header, which no pattern finds
+	Short  bool      `json:"short"`            // the list ended because it had read the maximum of headers
+	Silent []string  `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
+	Bare   bool      `json:"header_targets"`   // targets may be in a header, where no pattern matches them
 }
 
-// A Cursor is a place in the order of due times. It outlives the moves of messages from lane to lane.
+// A Cursor is a position in the order of due times. It stays valid when messages move from lane to lane.
 type Cursor struct {
 	Due time.Time
 	ID  string
@@ -116,7 +116,7 @@ func (c Cursor) String() string {
 	return strconv.FormatInt(c.Due.UnixNano(), 10) + "/" + c.ID
 }
 
-// ParseCursor reads the result of String.
+// ParseCursor parses the result of String.
 func ParseCursor(s string) (Cursor, error) {
 	due, id, ok := strings.Cut(s, "/")
 	n, err := strconv.ParseInt(due, 10, 64)
@@ -130,8 +130,8 @@ func (c Cursor) compare(w Waiting) int {
 	return cmp.Or(c.Due.Compare(w.place), strings.Compare(c.ID, w.ID))
 }
 
-// Pending lists messages of all lanes in the order in which they are due: none that was there is left out before the
-// last one that is listed. A message that moves to another lane while it looks may be missing.
+// Pending lists messages of all lanes by due time. No message that was there is missing before the last one listed. But
+// a message that moves to another lane meanwhile may be missing.
 func (i *Inspector) Pending(ctx context.Context, look PendingLook) (List, error) {
 	v, err := i.Look(ctx, 0)
 	if err != nil {
@@ -157,8 +157,8 @@ func (i *Inspector) Pending(ctx context.Context, look PendingLook) (List, error)
 	return m.all, nil
 }
 
-// holding are the lanes that hold messages. Silent are those of which nothing is known, and bare says that targets may
-// stand in a header.
+// holding returns the lanes that contain messages. Silent names the lanes whose content is unknown. Bare reports
+// whether targets may be in a header.
 func (i *Inspector) holding(v Lanes) (lanes []Lane, silent []string, bare bool) {
 	for _, l := range v.Lanes {
 		switch {
@@ -175,7 +175,7 @@ func (i *Inspector) holding(v Lanes) (lanes []Lane, silent []string, bare bool) 
 	return lanes, silent, bare
 }
 
-// reading is the policy by which messages are read. If targets may stand in headers, all are allowed: a person's shell
+// reading returns the policy that parses messages. If targets may be in headers, it allows all: an operator's shell
 // seldom has the broker's list.
 func (i *Inspector) reading(bare bool) message.Policy {
 	p := i.Policy()

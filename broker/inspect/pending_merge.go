@@ -12,39 +12,39 @@ import (
 )
 
 const (
-	// listBatch is how many headers of a lane are asked for at a time: often the first few of many lanes are enough.
+	// listBatch is the number of headers in one request to a lane: often the first few of many lanes are enough.
 	listBatch = 100
-	// lateInLane is how much too late a message may come to its level, and still be listed by when it is due.
+	// lateInLane is the maximum lateness of a message on arrival in its level for the list to have it at its due time.
 	lateInLane = time.Minute
 )
 
-// A source is one lane in a merge. In a level no message is due before it leaves, or not long before: where hops were
-// late, because no level took them, it is due earlier, but the broker will not have read it by then. So its place in
-// the list is when it is due, or lateInLane before it leaves if that is later. What waits in the intake or in a retry
-// lane is in no order, and all of it is read before the first is listed.
+// A source is one lane in a merge. In a level, no message is due much before it leaves. If no level took its hop in
+// time, a message is due earlier, but the broker will not have read it by then. So its place in the list is its due
+// time, or lateInLane before it leaves if that is later. The intake and the retry lanes have no order, so the merge
+// reads all their messages before it lists the first.
 type source struct {
 	Lane
 	pass
 	next func() (lane.Stored, error, bool)
 	end  func()
-	from time.Time // no message that was not read has an earlier place
+	from time.Time // no unread message has an earlier place
 	done bool
 }
 
-// A merge puts the lanes of a broker into one order.
+// A merge lists the messages of a broker's lanes in one order.
 type merge struct {
 	*Inspector
 	look          PendingLook
 	reader        reader
-	after, before time.Time // zero is no border
+	after, before time.Time // zero: no border
 	sources       []*source
 	read          waitings
-	listed        map[string]bool   // ids, of what moved on meanwhile and is met again, or was replaced
-	timers        map[string]string // the ids of their last sets, by subject
+	listed        map[string]bool   // ids that were listed, or replaced: a message that moved on is read again
+	timers        map[string]string // ids of the last sets, by subject
 	all           List
 }
 
-// add makes a lane part of it. No question is asked before the first message is needed.
+// add adds a lane. It sends no request before the first message is needed.
 func (m *merge) add(ctx context.Context, l Lane) {
 	for _, p := range passesOf(m.names, l, m.look.Target) {
 		scan := m.Headers(l.Stream, "pending")
@@ -63,7 +63,7 @@ func (m *merge) stop() {
 	}
 }
 
-// leaves is the earliest place that a message can have which was stored at this time or later.
+// leaves returns the earliest place that a message stored at this time or later can have.
 func (s *source) leaves(stored time.Time) time.Time {
 	if s.Kind != streams.Level {
 		return time.Time{}
@@ -71,7 +71,7 @@ func (s *source) leaves(stored time.Time) time.Time {
 	return stored.Add(s.spec.Delay - lateInLane)
 }
 
-// run lists what is certain to come next, and reads on in the lane that may have something earlier.
+// run lists the messages that are certain to come next, and reads on in the lane that may have an earlier one.
 func (m *merge) run() error {
 	for len(m.all.Messages) < m.look.Limit {
 		s := m.first()
@@ -97,8 +97,8 @@ func (m *merge) run() error {
 	return nil
 }
 
-// first is the lane that may have the message that is due first, of those that were not read. What is due too late is
-// not read.
+// first returns the lane that may have the first due message of those unread, or nil. It leaves out lanes whose unread
+// messages are due too late.
 func (m *merge) first() *source {
 	var first *source
 	for _, s := range m.sources {
@@ -112,7 +112,7 @@ func (m *merge) first() *source {
 	return first
 }
 
-// stopped says where to go on.
+// stopped sets the cursor for the next list.
 func (m *merge) stopped() {
 	m.all.More, m.all.Cursor = true, m.look.Cursor.String()
 	if n := len(m.all.Messages); n > 0 {
@@ -136,13 +136,13 @@ func (m *merge) readOne(s *source) error {
 		return err
 	}
 	m.all.Read++
-	if from := s.leaves(stored.At); from.After(s.from) { // clocks of leaders may go back
+	if from := s.leaves(stored.At); from.After(s.from) { // leaders' clocks may go back
 		s.from = from
 	}
 	if s.leavesOut(m.names, stored.Subject) {
 		return nil
 	}
-	if id, stood := m.timers[stored.Subject]; stood { // it was replaced, or is over
+	if id, stood := m.timers[stored.Subject]; stood { // replaced, or ended
 		delete(m.timers, stored.Subject)
 		m.listed[id] = true
 	}
@@ -160,7 +160,7 @@ func (m *merge) readOne(s *source) error {
 	return nil
 }
 
-// waiting is a message as the list shows it. Ok is false for what waits for no target, or for another.
+// waiting returns the message as a row of the list. Ok is false if it waits for no target, or for another one.
 func (m *merge) waiting(s *source, stored lane.Stored) (w Waiting, ok bool) {
 	r, problem, ok := m.reader.pending(s.Lane, incoming(s.Stream, stored))
 	if !ok {
@@ -182,7 +182,7 @@ func (m *merge) waiting(s *source, stored lane.Stored) (w Waiting, ok bool) {
 	return w, true
 }
 
-// waitings is a heap.
+// waitings is a heap, by place.
 type waitings []Waiting
 
 func (w waitings) Len() int           { return len(w) }

@@ -19,7 +19,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// list asks for one page.
+// list requests one page.
 func list(t *testing.T, i *Inspector, look PendingLook) List {
 	t.Helper()
 	look.Limit, look.Most = cmp.Or(look.Limit, 1000), cmp.Or(look.Most, 100_000)
@@ -30,7 +30,7 @@ func list(t *testing.T, i *Inspector, look PendingLook) List {
 	return l
 }
 
-// pages lists all, so many at a time, by the cursor that each page prints.
+// pages lists everything page by page, by the cursor of each page.
 func pages(t *testing.T, i *Inspector, look PendingLook, between func()) (all []Waiting) {
 	t.Helper()
 	for {
@@ -47,7 +47,7 @@ func pages(t *testing.T, i *Inspector, look PendingLook, between func()) (all []
 	}
 }
 
-// in is a border so long from now.
+// in returns a border at a duration from now.
 func in(d time.Duration) Border { return Border{In: &d} }
 
 func TestParseBorder(t *testing.T) {
@@ -66,8 +66,8 @@ func TestParseBorder(t *testing.T) {
 	}
 }
 
-// pendingWorld stores messages of every kind, some minutes apart: as clients publish them to levels and the intake, on
-// their way in levels, refused, and resent.
+// pendingWorld stores messages of every kind, some minutes apart: published by clients to levels and the intake, hops,
+// refused, and resent.
 func pendingWorld(t *testing.T, s *natstest.Server) (i *Inspector, stored int) {
 	cfg := with(t, "", "1s 10m 1h 1d")
 	provision(t, s, cfg)
@@ -90,8 +90,7 @@ func pendingWorld(t *testing.T, s *natstest.Server) (i *Inspector, stored int) {
 	return i, rounds * 11
 }
 
-// TestPendingInDueOrder: page by page or at once, all messages of all lanes are listed in the order in which they are
-// due, each once.
+// TestPendingInDueOrder: page by page or at once, all messages of all lanes are listed by due time, each once.
 func TestPendingInDueOrder(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		i, stored := pendingWorld(t, s)
@@ -114,8 +113,8 @@ func TestPendingInDueOrder(t *testing.T) {
 	})
 }
 
-// TestPendingBetweenTwoTimes: with a range and a target, it lists those and no others, and does not read lanes in which
-// nothing can be due so soon.
+// TestPendingBetweenTwoTimes: with a range and a target, the list has only these messages. It does not read lanes in
+// which no message can be due in the range.
 func TestPendingBetweenTwoTimes(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		i, _ := pendingWorld(t, s)
@@ -152,7 +151,8 @@ func TestPendingBetweenTwoTimes(t *testing.T) {
 	})
 }
 
-// TestPendingIsBounded: it reads no more than it may, lists only what is certain by then, and goes on from the cursor.
+// TestPendingIsBounded: a list reads at most its maximum, has only messages that are certain by then, and goes on from
+// the cursor.
 func TestPendingIsBounded(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		i, stored := pendingWorld(t, s)
@@ -186,7 +186,7 @@ func TestPendingIsBounded(t *testing.T) {
 }
 
 // TestPendingWhileMessagesMove: between two pages a broker moves messages from lane to lane. None is listed twice, and
-// none that is still pending at the end was left out.
+// none that is still pending at the end is missing.
 func TestPendingWhileMessagesMove(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 10s 1m 10m 1h")
@@ -220,7 +220,7 @@ func TestPendingWhileMessagesMove(t *testing.T) {
 	})
 }
 
-// TestPendingListsOnce: a message that moved on while its page was made is met again in its next lane.
+// TestPendingListsOnce: a message that moves on during a page is read again in its next lane, and listed once.
 func TestPendingListsOnce(t *testing.T) {
 	m := merge{listed: make(map[string]bool)}
 	for _, w := range []Waiting{{ID: "a", Stream: "DELAY_1h"}, {ID: "b"}, {ID: "a", Stream: "DELAY_10m"}} {
@@ -231,7 +231,7 @@ func TestPendingListsOnce(t *testing.T) {
 	}
 }
 
-// TestPendingOfLateHops: a message that came to its level long after it should have is listed too, where it can leave.
+// TestPendingOfLateHops: a message that came to its level too late is listed too, at the time when it can leave.
 func TestPendingOfLateHops(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h")
@@ -251,8 +251,8 @@ func TestPendingOfLateHops(t *testing.T) {
 	})
 }
 
-// TestDeletingIsNotCancelling is why nothing cancels a message by its Delay-Id: a broker may have read it long before
-// it is due. It is deleted, at the leader, and delivered all the same.
+// TestDeletingIsNotCancelling shows why nothing cancels a message by its Delay-Id: a broker may have read it long
+// before it is due. The leader deletes it, and the broker still delivers it.
 func TestDeletingIsNotCancelling(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h")

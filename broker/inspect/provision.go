@@ -12,29 +12,29 @@ import (
 	"delaybroker/levels"
 )
 
-// A Change is what was done to a stream.
+// A Change is a change of one stream.
 type Change struct {
 	Stream string `json:"stream"`
 	Did    string `json:"did"` // created or changed
 	Detail string `json:"detail"`
 }
 
-// Provisioned is what there was to do, and what is left for people.
+// Provisioned is the result of Provision, with the drift that operators must fix.
 type Provisioned struct {
 	Wanted   int          `json:"wanted"`
 	Changes  []Change     `json:"changes"`
 	Drift    []DriftFound `json:"drift"`
-	Complete bool         `json:"complete"` // nothing failed
+	Complete bool         `json:"complete"` // no error occurred
 }
 
-// DriftFound is how a stream is not as it should be.
+// DriftFound is a difference between a stream and its specification.
 type DriftFound struct {
 	Stream string `json:"stream"`
 	What   string `json:"what"`
 	Fatal  bool   `json:"fatal"` // serve refuses to start
 }
 
-// Provision creates what is missing. When it fails, the changes are those made before.
+// Provision creates the missing streams. After an error, the result has the changes made before it.
 func (i *Inspector) Provision(ctx context.Context) (Provisioned, error) {
 	want := i.Wanted()
 	done := Provisioned{Wanted: len(want), Changes: []Change{}, Drift: []DriftFound{}}
@@ -57,7 +57,7 @@ func (i *Inspector) Provision(ctx context.Context) (Provisioned, error) {
 	return done, err
 }
 
-// A recorder writes down what provisioning does.
+// A recorder records the changes that provisioning makes.
 type recorder struct {
 	streams.Streams
 	before  map[string]*jetstream.StreamInfo
@@ -83,7 +83,7 @@ func (r *recorder) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig)
 	if info := r.before[cfg.Name]; info != nil {
 		had = info.Config.Subjects
 		info.Config.Subjects = cfg.Subjects
-		if len(cfg.Metadata) > len(info.Config.Metadata) { // not what it is: it may be a secret
+		if len(cfg.Metadata) > len(info.Config.Metadata) { // without the value: it may be a secret
 			detail = append(detail, "marked for sealed messages")
 		}
 		info.Config.Metadata = cfg.Metadata
@@ -110,7 +110,7 @@ func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
 }
 
-// subjects names a few.
+// subjects returns a text with at most three of the subjects.
 func subjects(all []string) string {
 	const most = 3
 	if len(all) <= most {

@@ -14,55 +14,55 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// ErrNoRetryLane is returned when a look is to begin where there is no retry lane.
+// ErrNoRetryLane is returned when a look is to begin in a retry lane that does not exist.
 var ErrNoRetryLane = errors.New("there is no such retry lane")
 
-// RetryState is why a message is in a retry lane.
+// RetryState is the reason why a message is in a retry lane.
 type RetryState string
 
 // The states.
 const (
 	Refused    RetryState = "refused"
-	Deferred   RetryState = "deferred"   // put off, since its target is slow or silent, or JetStream has no room
-	Resent     RetryState = "resent"     // a dead letter was resent, and is on its way
-	Unreadable RetryState = "unreadable" // by this program: a newer broker's, or nobody's
+	Deferred   RetryState = "deferred"   // postponed: its target is slow or silent, or JetStream has no room
+	Resent     RetryState = "resent"     // a dead letter that was resent, and is on its way
+	Unreadable RetryState = "unreadable" // to this program: a newer broker wrote it, or no broker did
 )
 
-// RetryGroup is the messages for one target that wait for the same kind of reason.
+// RetryGroup is the messages with one target and one state.
 type RetryGroup struct {
-	Target   string     `json:"target"` // empty stands for all that there was no room to tell apart
+	Target   string     `json:"target"` // empty for all targets beyond mostGroups groups
 	State    RetryState `json:"state"`
 	Messages uint64     `json:"messages"`
-	Attempts int        `json:"attempts"`                   // refused, of the message that is nearest to its last attempt
-	Allowed  int        `json:"attempts_allowed,omitempty"` // of the same
+	Attempts int        `json:"attempts"`                   // refused, of the message with the fewest attempts left
+	Allowed  int        `json:"attempts_allowed,omitempty"` // of the same message
 	Next     time.Time  `json:"next_attempt,omitzero"`      // the earliest
-	ID       string     `json:"id,omitempty"`               // of the message whose attempt that is
-	Reason   string     `json:"last_reason,omitempty"`      // of the message that came last
+	ID       string     `json:"id,omitempty"`               // of the message with that attempt
+	Reason   string     `json:"last_reason,omitempty"`      // of the newest message
 
-	since time.Time // when that was stored
+	since time.Time // when that message was stored
 }
 
-// Retrying is one look at what waits in the retry lanes, the most first.
+// Retrying is one look at the retry lanes. The group with the most messages is first.
 type Retrying struct {
 	Time     time.Time             `json:"time"`    // by the server's clock
-	Waiting  uint64                `json:"waiting"` // in all retry lanes, looked at or not
+	Waiting  uint64                `json:"waiting"` // in all retry lanes, read or not
 	Messages uint64                `json:"messages"`
 	States   map[RetryState]uint64 `json:"states"` // of these messages
 	Groups   []*RetryGroup         `json:"groups"`
-	Paused   []Pause               `json:"paused"`          // what is tried again for these waits elsewhere
-	GoOn     string                `json:"go_on,omitempty"` // where it stopped, for RetryLook.From; empty at the end
+	Paused   []Pause               `json:"paused"`          // paused patterns: their retries wait in another stream
+	GoOn     string                `json:"go_on,omitempty"` // the next position, for RetryLook.From; empty at the end
 }
 
-// RetryLook says what to look at.
+// RetryLook is the query of Retrying.
 type RetryLook struct {
 	Target   string // a pattern; empty for all
 	From     Wanted // the stream and sequence to begin with; the zero value for the beginning
-	Most     uint64 // messages to look at
+	Most     uint64 // maximum of messages to read
 	Progress func(looked, pending uint64)
 }
 
-// Retrying counts what waits in the retry lanes by target and state. It reads no more than the headers, of no more
-// messages than were there when it began.
+// Retrying counts the messages in the retry lanes by target and state. It reads only headers, and only of messages that
+// were there when it began.
 func (i *Inspector) Retrying(ctx context.Context, look RetryLook) (Retrying, error) {
 	v, err := i.Look(ctx, 0)
 	if err != nil {
@@ -111,13 +111,13 @@ func streamsOf(lanes []Lane) string {
 	return strings.Join(names, ", ")
 }
 
-// retryKind is what the messages of a group have in common.
+// retryKind is the common properties of a group.
 type retryKind struct {
 	target string
 	state  RetryState
 }
 
-// A retryCount goes through the retry lanes.
+// A retryCount is the state of a walk through the retry lanes.
 type retryCount struct {
 	*Inspector
 	look   RetryLook
@@ -126,14 +126,14 @@ type retryCount struct {
 	told   ratelog.Limit
 }
 
-// count goes through one lane. Only what is stored on our own subjects is looked at.
+// count reads one lane. It reads only messages on our own subjects.
 func (c *retryCount) count(ctx context.Context, l Lane) error {
 	if l.Pending == 0 {
 		return nil
 	}
 	scan := c.Headers(l.Stream, "retrying")
 	scan.To = l.Info.State.LastSeq
-	// several subjects rather than one, which would take another permission
+	// a list of filters: a single filter needs another permission
 	scan.Filters = []string{c.names.Retry(l.Level, cmp.Or(c.look.Target, ">"))}
 	if c.look.From.ID.Stream == l.Stream {
 		scan.From = c.look.From.ID.Sequence
@@ -161,10 +161,10 @@ func (c *retryCount) add(in message.Incoming) {
 	r, state, reason := c.read(in)
 	c.all.Messages++
 	c.all.States[state]++
-	kind := retryKind{c.names.Parse(in.Subject).Target, state} // whether the policy lets it pass or not
+	kind := retryKind{c.names.Parse(in.Subject).Target, state} // even if the policy refuses it
 	g := c.groups[kind]
 	if g == nil && len(c.groups) >= mostGroups {
-		kind = retryKind{state: state} // at most one more for each state
+		kind = retryKind{state: state} // at most one more group for each state
 		g = c.groups[kind]
 	}
 	if g == nil {
@@ -184,8 +184,8 @@ func (c *retryCount) add(in message.Incoming) {
 	}
 }
 
-// nearer reports whether a message has fewer attempts left than the one that a group shows. Messages of an older broker
-// do not say how many attempts they may have.
+// nearer reports whether a message has fewer attempts left than its group shows. Messages of an older broker do not
+// contain the number of allowed attempts.
 func nearer(r message.Request, g *RetryGroup) bool {
 	if r.Allowed > 0 && g.Allowed > 0 {
 		return r.Allowed-r.Attempts < g.Allowed-g.Attempts
@@ -193,7 +193,7 @@ func nearer(r message.Request, g *RetryGroup) bool {
 	return r.Attempts > g.Attempts
 }
 
-// read tells why a message waits. Of two reasons it is the one that came last.
+// read returns the reason why a message waits. Of two reasons it returns the later one.
 func (c *retryCount) read(in message.Incoming) (message.Request, RetryState, string) {
 	r, problem := c.Policy().Parse(in)
 	switch {
@@ -203,7 +203,7 @@ func (c *retryCount) read(in message.Incoming) (message.Request, RetryState, str
 		return r, Deferred, r.Deferred
 	case r.Attempts > 0:
 		return r, Refused, r.LastError
-	case !r.RetryAt.IsZero(): // by a broker that does not say why
+	case !r.RetryAt.IsZero(): // by a broker that stores no reason
 		return r, Deferred, ""
 	}
 	return r, Resent, ""

@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// waits stores messages in a retry lane, as a broker would.
+// waits stores messages in a retry lane, as a broker does.
 func waits(t *testing.T, i *Inspector, level string, all ...message.Request) {
 	t.Helper()
 	for _, r := range all {
@@ -26,14 +26,14 @@ func waits(t *testing.T, i *Inspector, level string, all ...message.Request) {
 	}
 }
 
-// toRetry is a message to target that no target has refused so far.
+// toRetry returns a message to a target that has not refused it yet.
 func toRetry(n uint64, target string) message.Request {
 	at := time.Now().UTC()
 	id := message.ID{Stream: "DELAY_1s", Sequence: n, At: at}
 	return message.Request{ID: id.String(), Target: target, Accepted: at, Due: at, Hop: 1, Allowed: 20}
 }
 
-// told is a line for each group, with the time until the next attempt.
+// told returns a line for each group, with the time until the next attempt.
 func (r Retrying) told() string {
 	var b strings.Builder
 	for _, g := range r.Groups {
@@ -59,7 +59,7 @@ func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
 		few.Allowed = 2
 		room := later.Defer(in(7*time.Second), "JetStream has no room")
 		room.ID = toRetry(4, "").ID
-		old := toRetry(5, "shop.sms") // by a broker that says neither why nor how many
+		old := toRetry(5, "shop.sms") // by a broker that stores neither the reason nor the number of attempts
 		old.Allowed, old.RetryAt = 0, in(time.Second)
 		waits(t, i, "2s", mail, toRetry(6, "shop.sms"), old)
 		waits(t, i, "9s", later, room, few)
@@ -70,8 +70,8 @@ func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
 	})
 }
 
-// TestRetrying counts by target and state: a message that was put off is told from one that was refused, and each group
-// says what an operator asks first.
+// TestRetrying: the count by target and state distinguishes deferred and refused messages, and each group has an
+// operator's first facts.
 func TestRetrying(t *testing.T) {
 	retryWorld(t, func(t *testing.T, i *Inspector) {
 		r, err := i.Retrying(t.Context(), RetryLook{Most: 100})
@@ -94,7 +94,8 @@ func TestRetrying(t *testing.T) {
 	})
 }
 
-// TestRetryingIsBounded: it stops after so many messages, says where, and a look from there goes on with the next one.
+// TestRetryingIsBounded: it stops after the maximum of messages, returns the position, and a look from there goes on
+// with the next one.
 func TestRetryingIsBounded(t *testing.T) {
 	retryWorld(t, func(t *testing.T, i *Inspector) {
 		var looked []string
@@ -123,7 +124,7 @@ func TestRetryingIsBounded(t *testing.T) {
 	})
 }
 
-// TestRetryingByTarget: the server chooses, and no more than the chosen is read.
+// TestRetryingByTarget: the server selects the messages, and no others are read.
 func TestRetryingByTarget(t *testing.T) {
 	retryWorld(t, func(t *testing.T, i *Inspector) {
 		for target, want := range map[string]uint64{"shop.sms": 2, "shop.*": 7, "*.mail": 4, "nobody.>": 0} {
@@ -145,7 +146,7 @@ func TestRetryingByTarget(t *testing.T) {
 	})
 }
 
-// TestRetryingKeepsItsMemory: where each message has a target of its own, what comes after many is counted as one line
+// TestRetryingKeepsItsMemory: if each message has its own target, those above the maximum of groups count as one group
 // for each state.
 func TestRetryingKeepsItsMemory(t *testing.T) {
 	i, err := Open(new(nats.Conn), with(t, "", "1s"))

@@ -9,16 +9,16 @@ import (
 	"delaybroker/broker/text"
 )
 
-// runSpans are the spans of time in which the last runs are searched, one after the other until there are enough. Most
-// journals hold far more than the last runs of one schedule. Zero is the whole journal.
+// runSpans are the spans of time for the search. It goes to the next if a span has too few runs. Most journals hold far
+// more than the last runs of one schedule. Zero is the whole journal.
 var runSpans = []time.Duration{time.Hour, 24 * time.Hour, 0}
 
 // Run is one round of a schedule that has ended.
 type Run struct {
-	Round    int       `json:"round"` // from 1; a round that was missed and skipped has no number
+	Round    int       `json:"round"` // from 1; a missed and skipped round has no number
 	ID       string    `json:"id"`
 	Due      time.Time `json:"due,omitzero"`
-	At       time.Time `json:"at"` // when the target had it, or when it became a dead letter
+	At       time.Time `json:"at"` // time of the delivery or of the death
 	Outcome  string    `json:"outcome"`
 	Late     float64   `json:"late_seconds"`
 	Attempts int       `json:"attempts"`
@@ -28,11 +28,11 @@ type Run struct {
 // Runs are the last runs of a schedule, the newest first.
 type Runs struct {
 	Runs     []Run `json:"runs"`
-	Complete bool  `json:"runs_complete"` // no record is missing since the oldest of them, or at all if they are too few
+	Complete bool  `json:"runs_complete"` // no record is missing since the oldest run, or at all if there are too few
 }
 
-// Runs searches the journal for the last runs of the series with this generation of its first set. A round that is
-// still retried has not ended, and is not among them. Where nobody keeps a journal, Runs returns a journal.ErrNone.
+// Runs searches the journal for the last runs of the series with this generation of its first set. It leaves out a
+// round in retry, which has not ended. If no instance keeps a journal, it returns a journal.ErrNone.
 func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, error) {
 	allowed, cancel := i.Allowed(ctx)
 	defer cancel()

@@ -24,32 +24,32 @@ import (
 const (
 	// Timeout is the timeout of a request to JetStream.
 	Timeout = 5 * time.Second
-	// glance is the timeout of a question whose answer only explains an error.
+	// glance is the timeout of a request whose answer only explains an error.
 	glance = time.Second
-	// mostRefusals bounds what is remembered of refusals. Gather asks some hundred questions at most.
+	// mostRefusals is the maximum number of refusals in memory. Gather sends some hundred requests at most.
 	mostRefusals = 1000
 )
 
-// ErrNoJetStream is returned where nobody listens on the JetStream API: the server has none, or another domain.
+// ErrNoJetStream is returned when nobody listens on the JetStream API: the server has none, or another domain.
 var ErrNoJetStream = errors.New("JetStream is off: start nats-server with -js, or enable it for this account," +
 	" or set DELAY_JS_DOMAIN to where it is")
 
-// A Session asks questions on one connection. A question that the server refuses is not answered: the server says that
-// it refused it apart from all answers, and the session ends the waiting.
+// A Session sends requests on one connection. The server does not answer a request that it refuses. It reports the
+// refusal apart from all answers, and the session then ends the request.
 type Session struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
 
 	api jsapi.Client
 
-	mu      sync.Mutex              // guards what follows
-	refused []string                // in the server's words, without the error they are part of
-	noReply error                   // the refusal to subscribe to answers: then there is no point in asking
-	fail    context.CancelCauseFunc // ends the question of now; nil before the first
+	mu      sync.Mutex              // guards the fields below
+	refused []string                // the server's texts, without the error around them
+	noReply error                   // the refusal to subscribe to answers: further requests are pointless
+	fail    context.CancelCauseFunc // ends the open request; nil before the first
 }
 
-// NewSession takes over the connection: its error handler, and closing it. The prefix is that of the JetStream API,
-// "$JS.API" for the own account.
+// NewSession takes over the connection: it sets the error handler, and Close closes the connection. The prefix is that
+// of the JetStream API, "$JS.API" for the own account.
 func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
 	js, err := jetstream.NewWithAPIPrefix(conn, apiPrefix)
 	if err != nil {
@@ -62,10 +62,10 @@ func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
 	return s, nil
 }
 
-// questions is JetStream for questions of nats.go's, which it repeats by [jsapi.Retry].
+// questions is the JetStream client whose requests [jsapi.Retry] repeats.
 type questions struct{ jetstream.JetStream }
 
-// Stream asks for a stream's info.
+// Stream requests a stream's info.
 func (r questions) Stream(ctx context.Context, name string) (s jetstream.Stream, err error) {
 	err = jsapi.Retry(ctx, func() (err error) {
 		s, err = r.JetStream.Stream(ctx, name)
@@ -74,7 +74,7 @@ func (r questions) Stream(ctx context.Context, name string) (s jetstream.Stream,
 	return s, err
 }
 
-// AccountInfo asks for the limits of the account.
+// AccountInfo requests the limits of the account.
 func (r questions) AccountInfo(ctx context.Context) (info *jetstream.AccountInfo, err error) {
 	err = jsapi.Retry(ctx, func() (err error) {
 		info, err = r.JetStream.AccountInfo(ctx)
@@ -83,13 +83,13 @@ func (r questions) AccountInfo(ctx context.Context) (info *jetstream.AccountInfo
 	return info, err
 }
 
-// APIPrefix is the root of the JetStream API that is asked.
+// APIPrefix returns the prefix of the JetStream API.
 func (s *Session) APIPrefix() string { return s.api.API }
 
 // Close closes the connection.
 func (s *Session) Close() { s.Conn.Close() }
 
-// Timers are the named timers under this policy.
+// Timers returns the named timers under this policy.
 func (s *Session) Timers(p message.Policy) *store.Timers {
 	publish := func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 		return s.api.Publish(ctx, p.Names.TimersStream(), m)
@@ -100,7 +100,7 @@ func (s *Session) Timers(p message.Policy) *store.Timers {
 	}
 }
 
-// note is called by nats.go for every error that belongs to no answer.
+// note receives from nats.go each error that belongs to no answer.
 func (s *Session) note(err error) {
 	what, ok := jsapi.Refused(err)
 	if !ok {
@@ -119,22 +119,22 @@ func (s *Session) note(err error) {
 	}
 }
 
-// Refusals are what the server has refused so far.
+// Refusals returns the server's refusals so far.
 func (s *Session) Refusals() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.refused)
 }
 
-// Allowed is a context that ends when the server refuses something, with the refusal as its cause. Of several such
-// contexts, one within the other, the innermost ends; once it is over, the one around it is watched again.
+// Allowed returns a context that ends when the server refuses a request, with the refusal as its cause. A refusal ends
+// the innermost of nested contexts. After the innermost is canceled, refusals end the one around it again.
 func (s *Session) Allowed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, fail := context.WithCancelCause(ctx)
 	s.mu.Lock()
 	around := s.fail
 	s.fail = fail
 	if s.noReply != nil {
-		fail(s.noReply) // no answer would be heard
+		fail(s.noReply) // no answer could arrive
 	}
 	s.mu.Unlock()
 	return ctx, func() {
@@ -145,12 +145,12 @@ func (s *Session) Allowed(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
-// Ask asks a question with the usual timeout.
+// Ask runs f with the usual timeout.
 func (s *Session) Ask(ctx context.Context, f func(ctx context.Context) error) error {
 	return s.question(ctx, Timeout, f)
 }
 
-// question runs f until it is answered, refused or takes too long.
+// question runs f until it returns, the server refuses its request, or the timeout passes.
 func (s *Session) question(ctx context.Context, patience time.Duration, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -165,7 +165,7 @@ func (s *Session) question(ctx context.Context, patience time.Duration, f func(c
 	return nil
 }
 
-// Forbidden returns the refusal that ended the context, which is one of [Session.Allowed], or nil.
+// Forbidden returns the refusal that ended a context of [Session.Allowed], or nil.
 func Forbidden(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, nats.ErrPermissionViolation) {
 		return cause
@@ -173,7 +173,7 @@ func Forbidden(ctx context.Context) error {
 	return nil
 }
 
-// Cause returns the refusal that ended the context, which is one of [Session.Allowed], or else err.
+// Cause returns the refusal that ended a context of [Session.Allowed], or else err.
 func Cause(ctx context.Context, err error) error {
 	if refused := Forbidden(ctx); err != nil && refused != nil {
 		return fmt.Errorf("%w; see delaybroker doctor", refused)
@@ -181,8 +181,8 @@ func Cause(ctx context.Context, err error) error {
 	return withoutJetStream(err)
 }
 
-// withoutJetStream adds what it means that nobody listens on the JetStream API. The client library only says that there
-// is no responder.
+// withoutJetStream adds ErrNoJetStream if nobody listens on the JetStream API. The client library only reports that
+// there is no responder.
 func withoutJetStream(err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled),
@@ -192,8 +192,7 @@ func withoutJetStream(err error) error {
 	return err
 }
 
-// HasJetStream returns an ErrNoJetStream where there is none. A server that refuses the question has it, as far as we
-// know.
+// HasJetStream returns an ErrNoJetStream if the account has no JetStream. It takes a refusal as proof that it has.
 func (s *Session) HasJetStream(ctx context.Context) error {
 	ctx, cancel := s.Allowed(ctx)
 	defer cancel()
@@ -206,7 +205,7 @@ func (s *Session) HasJetStream(ctx context.Context) error {
 	return nil
 }
 
-// Prefixes are those of the brokers that have streams here, or none where we may not ask.
+// Prefixes returns the prefixes of the brokers that have streams here, or none without permission.
 func (s *Session) Prefixes(ctx context.Context) []string {
 	ctx, cancel := s.Allowed(ctx)
 	defer cancel()
@@ -219,8 +218,8 @@ func (s *Session) Prefixes(ctx context.Context) []string {
 	return streams.Prefixes(all)
 }
 
-// Stored asks the stream's leader for a message: a replica that lags would show what is gone. It returns
-// jetstream.ErrMsgNotFound when the sequence holds nothing.
+// Stored requests a message from the stream's leader: a replica that lags could return a deleted message. It returns
+// jetstream.ErrMsgNotFound if the sequence has no message.
 func (s *Session) Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -233,7 +232,7 @@ func (s *Session) Stored(ctx context.Context, stream string, sequence uint64) (m
 	return in, nil
 }
 
-// Headers is a pass through the headers of a stream. The verb names its consumer.
+// Headers returns a scan of the headers of a stream. The name of its consumer contains the verb.
 func (s *Session) Headers(stream, verb string) lane.Scan {
 	return lane.Scan{
 		Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API, Stream: stream, For: verb, HeadersOnly: true,

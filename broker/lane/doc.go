@@ -79,10 +79,10 @@
 //
 // To rest at the tail of a level, where nothing is due before its delay is over: to take all that there is in one
 // request, and to ask again after a tenth of the delay, so that the server delivers many messages at a time. At 1,000
-// messages a second that made 30 requests of 3,000 deliveries, but the CPU for a message stayed what it was: 604 and 651
-// µs, for 611 and 631 without, in turns. With a slack of 10 ms, and so with fewer firings, it was the same again: the
-// broker's context switches in four seconds were 16,300, and without it 15,700. A part of this is done: at the tail, a
-// reader takes what has come only once in ReaderConfig.Collect.
+// messages a second that made 30 requests of 3,000 deliveries, but the CPU for a message stayed what it was: 604 and
+// 651 µs, for 611 and 631 without, in turns. With a slack of 10 ms, and so with fewer firings, it was the same again:
+// the broker's context switches in four seconds were 16,300, and without it 15,700. A part of this is done: at the
+// tail, a reader takes what has come only once in ReaderConfig.Collect.
 //
 // To ask for 2,000 messages at a time, and to take in 64 of them before looking at all else: 100,000 messages that are
 // due at once came no sooner.

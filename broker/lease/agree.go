@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	// stableAfter is how long the same instances must be there before a lane moves from one live instance to another.
+	// stableAfter is the time for which the set of instances must be the same before a lane moves between live
+	// instances.
 	stableAfter = 5 * time.Second
-	// swaps is how often one round tries to write the table. A client that floods the table's subject with a hundred
-	// messages a second is faster now and then.
+	// swaps is the maximum number of attempts of one round to write the table. A client that floods the table's subject
+	// with a hundred messages a second is faster now and then.
 	swaps = 30
 )
 
@@ -49,7 +50,7 @@ func (s *Shared) agree(ctx context.Context, sent time.Time) error {
 	return errConflict
 }
 
-// rereadTable reads the table after a short random pause, so that instances that write at the same time come apart.
+// rereadTable reads the table after a short random pause, which separates instances that write at the same time.
 func (s *Shared) rereadTable(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -59,8 +60,8 @@ func (s *Shared) rereadTable(ctx context.Context) error {
 	}
 }
 
-// reconcile ends the leases of lanes that are another instance's now. After that this instance may act again, and the
-// workers get a beat.
+// reconcile ends the leases of lanes that the table gives to another instance. After that this instance may act again,
+// and the workers get a beat.
 func (s *Shared) reconcile(sent time.Time) {
 	before := s.grace.Load()
 	s.mu.Lock()
@@ -99,8 +100,8 @@ func (s *Shared) reconcile(sent time.Time) {
 	}
 }
 
-// disowns reports whether the owner of a lane in the table said lately that it does not have it. The caller holds the
-// lock.
+// disowns reports whether the owner of a lane in the table announced within lostAfter that it does not have it. The
+// caller holds the lock.
 func (s *Shared) disowns(id, lane string) bool {
 	c, known := s.local.calls[id]
 	_, has := c.Owns[lane]
@@ -119,12 +120,12 @@ func (s *Shared) company() bool {
 		time.Since(s.self.base)-time.Duration(s.heard.call.Load()) < lostAfter
 }
 
-// others are the instances of a table but for this one.
+// others returns the instances of a table except this one.
 func (s *Shared) others(t Table) []string {
 	return slices.DeleteFunc(t.members(), func(id string) bool { return id == s.self.id })
 }
 
-// proposal is the table as it should be, by the knowledge of this instance, and the releases that are in it.
+// proposal returns the table as this instance would write it, and the releases in it.
 func (s *Shared) proposal(now time.Time) (Table, []*release) {
 	t := s.view.table.clone()
 	for _, id := range s.others(t) {
@@ -138,7 +139,7 @@ func (s *Shared) proposal(now time.Time) (Table, []*release) {
 		switch c, known := t.Lanes[lane]; {
 		case l.assumed && c.Instance == "":
 			t.claim(lane, s.self.id)
-		case !l.assumed && !known: // the table was founded anew
+		case !l.assumed && !known: // in a newly founded table
 			t.claim(lane, s.self.id)
 			l.epoch = t.Lanes[lane].Epoch
 		}
@@ -166,8 +167,8 @@ func (s *Shared) proposal(now time.Time) (Table, []*release) {
 	return t, released
 }
 
-// wants are the lanes that this instance would work, sorted. A lane that it declined is left to instances of a newer
-// format while there is one. The caller holds the lock.
+// wants returns the lanes that this instance would work, sorted. It leaves out a declined lane while an instance of a
+// newer format would work it. The caller holds the lock.
 func (s *Shared) wants() []string {
 	if s.local.leaving {
 		return nil
@@ -188,9 +189,9 @@ func (s *Shared) newerWorks(lane string) bool {
 	return false
 }
 
-// mayBegin reports whether this instance may found a table where there is none. It may if its own counter is the first
+// mayBegin reports whether this instance may found a table if there is none. It may if its own counter is the first
 // message of the stream, or if the instances that know a table have had the time to write it back. A table that is
-// founded too early takes no lane from anybody: see mayFound.
+// founded too early takes no lane from its owner: see mayFound.
 func (s *Shared) mayBegin() bool {
 	waited := time.Since(s.self.base)
 	quiet := waited - time.Duration(s.heard.knower.Load()) // since a call of an instance that knows a table
@@ -201,13 +202,13 @@ func (s *Shared) mayBegin() bool {
 	return true
 }
 
-// mayFound reports whether this instance may claim a lane that is in no table. Another instance may own it and be about
-// to enter it.
+// mayFound reports whether this instance may claim a lane that is in no table. Another instance may own the lane and be
+// about to enter it.
 func (s *Shared) mayFound(t Table, now time.Time) bool {
 	return now.Sub(s.view.stable) >= stableAfter || !s.view.rewritten && len(t.Instances) == 1
 }
 
-// write replaces the table, and announces that.
+// write replaces the table and announces the change.
 func (s *Shared) write(ctx context.Context, t Table) error {
 	t.Replaces = s.view.sequence
 	if !t.equal(s.view.table) {
@@ -233,7 +234,7 @@ func (s *Shared) write(ctx context.Context, t Table) error {
 	return nil
 }
 
-// finish ends the leases of releases that others can see now.
+// finish ends the leases of the releases that other instances can now see.
 func (s *Shared) finish(released []*release) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,7 +247,8 @@ func (s *Shared) finish(released []*release) {
 	s.local.releases = slices.DeleteFunc(s.local.releases, func(r *release) bool { return slices.Contains(released, r) })
 }
 
-// grant makes leases of the lanes that are ours in the table, and tells the waiters whose lanes are another instance's.
+// grant makes leases of the lanes that the table gives to this instance. It calls waiting for lanes of another
+// instance.
 func (s *Shared) grant() {
 	var waiting []func()
 	s.mu.Lock()
@@ -277,7 +279,7 @@ func (s *Shared) give(lane string, w *waiter) *sharedLease {
 	return l
 }
 
-// handOver asks the workers to give up the lanes that should be another instance's. A lane is free for it when its
+// handOver asks the workers to release the lanes that belong to the share of another instance. A lane is free when its
 // worker has released it.
 func (s *Shared) handOver(now time.Time) {
 	if now.Sub(s.view.stable) < stableAfter {

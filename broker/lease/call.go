@@ -7,26 +7,26 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// call is a message on the plain subject. It says that the table has changed or that somebody asks a question, that its
-// sender lives, and which lanes the sender has. The lanes count while the stream cannot be used. The sign of life
-// counts also when somebody hides the sender's counter in the stream.
+// call is a message on the plain subject. It announces a change of the table or asks a question. It proves that its
+// sender is alive, and lists the sender's lanes. The lanes count while the stream is unusable. The proof also counts if
+// a client hides the sender's counter in the stream.
 type call struct {
 	ID     string            `json:"id"`
-	Beat   uint64            `json:"beat"`             // the same count as in the counter
-	Ask    bool              `json:"ask,omitempty"`    // every instance that lives is to answer
-	Answer bool              `json:"answer,omitempty"` // it is an answer and nothing else
-	Knows  bool              `json:"knows,omitempty"`  // the sender knows a good table, and will write it back
+	Beat   uint64            `json:"beat"`             // the sender's counter
+	Ask    bool              `json:"ask,omitempty"`    // every live instance must answer
+	Answer bool              `json:"answer,omitempty"` // only an answer
+	Knows  bool              `json:"knows,omitempty"`  // the sender has a good table, and will write it back
 	Owns   map[string]uint64 `json:"owns,omitempty"`   // lanes, with the epoch of the claim; zero without the table
 	Wants  []string          `json:"wants,omitempty"`  // lanes that the sender would work
 }
 
-// lastCall is the last call of another instance.
+// lastCall is the last call of another instance, with its time.
 type lastCall struct {
 	call
 	at time.Time
 }
 
-// hear takes a call of another instance. It runs on nats.go's goroutine.
+// hear receives a call of another instance. It runs on nats.go's goroutine.
 func (s *Shared) hear(m *nats.Msg) {
 	if !s.store.sealed(m.Subject, m.Data, m.Header) {
 		return
@@ -44,7 +44,7 @@ func (s *Shared) hear(m *nats.Msg) {
 	if c.ID != "" {
 		s.mu.Lock()
 		before, known := s.local.calls[c.ID]
-		if known && c.Beat <= before.Beat { // somebody repeats it
+		if known && c.Beat <= before.Beat { // a repeated call
 			s.mu.Unlock()
 			return
 		}
@@ -63,7 +63,7 @@ func (s *Shared) hear(m *nats.Msg) {
 	}
 }
 
-// takeCalls enters the calls since the last time in the roster, and answers questions.
+// takeCalls adds the calls since the last time to the roster, and answers questions.
 func (s *Shared) takeCalls(now time.Time) {
 	s.mu.Lock()
 	for id, c := range s.local.calls {
@@ -81,10 +81,10 @@ func (s *Shared) takeCalls(now time.Time) {
 	}
 }
 
-// announce tells the others to look at the table.
+// announce makes the others read the table.
 func (s *Shared) announce() { s.call(call{}) }
 
-// ask asks which instances live, at most once for each beat.
+// ask asks for the live instances, at most once per beat.
 func (s *Shared) ask(now time.Time) {
 	if now.Sub(s.rounds.asked) >= beatEvery {
 		s.rounds.asked = now
@@ -92,7 +92,7 @@ func (s *Shared) ask(now time.Time) {
 	}
 }
 
-// call completes a call by the facts about this instance, and sends it.
+// call adds the facts about this instance to a call, and sends it.
 func (s *Shared) call(c call) {
 	s.rounds.beats++
 	c.ID, c.Beat, c.Knows, c.Owns = s.self.id, s.rounds.beats, s.view.known, make(map[string]uint64)

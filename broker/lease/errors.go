@@ -2,17 +2,17 @@ package lease
 
 import "errors"
 
-// ErrNamesake is passed to SharedConfig.Fail when an older live instance has the same name. Give each instance its own
+// ErrNamesake is passed to SharedConfig.Fail when an older live instance has the same name. Give each instance a unique
 // name, or none.
 var ErrNamesake = errors.New("another instance has the same name")
 
 var (
-	// errConflict is returned when the message that was to be replaced is no longer the last of its subject.
+	// errConflict is returned when the message to replace is no longer the last of its subject.
 	errConflict = errors.New("another instance was faster")
 	// errStale is returned when an answer does not show a message that was stored before the request.
 	errStale = errors.New("a server answered from the past")
-	// errFull is returned when a leader has no room: in the stream, the account, the server, its memory or its disk. It
-	// refuses the writes of all other instances, too.
+	// errFull is returned when a leader has no room: in the stream, the account, the server, its memory or its disk.
+	// The leader then refuses the writes of all other instances, too.
 	errFull = errors.New("no room")
 	// errCutOff is returned when the connection changed its state during a request.
 	errCutOff = errors.New("the connection was lost")

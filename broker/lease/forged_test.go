@@ -16,11 +16,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// acknowledgement is a message that a client can have delivered on any subject: JetStream's answer to a message of its
-// own.
+// acknowledgement is JetStream's answer to a client's message, which the client can have delivered on any subject.
 const acknowledgement = `{"stream":"DELAY_10m", "seq":7}`
 
-// flood has something put on a subject so often, until it is stopped.
+// flood stores messages on a subject at an interval, until it is stopped.
 func flood(t *testing.T, s *natstest.Server, subject func() string, every time.Duration) (stop func()) {
 	t.Helper()
 	nc := s.Connect()
@@ -45,7 +44,7 @@ func flood(t *testing.T, s *natstest.Server, subject func() string, every time.D
 
 func onTable() string { return meeting.Table }
 
-// TestForgedTable: a client that has messages stored on the table's subject moves no lane, and keeps no instance from
+// TestForgedTable: a client that stores messages on the table's subject moves no lane, and prevents no instance from
 // joining, leaving, or taking over from a dead one.
 func TestForgedTable(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 10 * time.Millisecond} {
@@ -92,8 +91,8 @@ func TestForgedBeforeAnybody(t *testing.T) {
 	})
 }
 
-// TestForgedCounter: a client that hides the counters of instances gets none of them taken for dead, and one that
-// brings back an old counter does not keep the dead alive.
+// TestForgedCounter: if a client hides the counters of instances, no instance takes them for dead. If it stores an old
+// counter again, that does not keep a dead instance alive.
 func TestForgedCounter(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a, b := startPeer(t, s, lanes(4), sealed), startPeer(t, s, lanes(4), sealed)
@@ -129,7 +128,7 @@ func TestForgedCounter(t *testing.T) {
 	})
 }
 
-// TestOldTable: an old table with a good seal that is stored again has no effect.
+// TestOldTable: an old table with a valid seal that is stored again has no effect.
 func TestOldTable(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, lanes(6), sealed)
@@ -163,8 +162,8 @@ func TestOldTable(t *testing.T) {
 	})
 }
 
-// TestForgedElsewhere: messages of a client beside the counters, under any number of names, cost nothing, and are
-// removed together with a dead instance's.
+// TestForgedElsewhere: a client's messages next to the counters, under any number of names, cost nothing. They are
+// removed together with a dead instance's counter.
 func TestForgedElsewhere(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a, b := startPeer(t, s, lanes(4), sealed), startPeer(t, s, lanes(4), sealed)
@@ -201,8 +200,8 @@ func TestForgedCalls(t *testing.T) {
 	})
 }
 
-// TestLostClaimIsKept: an instance that did not see a table, because a client's message hid it, writes an older one
-// back. The owner of a lane that was claimed meanwhile keeps it, and restores the claim.
+// TestLostClaimIsKept: an instance that did not read a table, because a client's message hid it, writes an older one
+// back. The owner of a lane claimed meanwhile keeps it, and restores the claim.
 func TestLostClaimIsKept(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a, b := startPeer(t, s, lanes(4), sealed), startPeer(t, s, lanes(4), sealed)
@@ -246,7 +245,7 @@ func TestLostClaimIsKept(t *testing.T) {
 }
 
 // TestRestartsUnderForgery restarts instances in turn while a client hides every table soon after it is written. A lane
-// moves when its owner hands it over, and is never taken from an owner that works.
+// moves when its owner hands it over, and no working owner loses one.
 func TestRestartsUnderForgery(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		var peers []*peer

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestGrace: an owner stops 5 s after its last good beat by either clock, unless it kept trying to beat; one that is
-// alone stops when it gave no sign of life for 4 s, or has no connection.
+// TestGrace: an owner stops 5 s after its last good beat by either clock, unless it kept trying to beat. An instance
+// that is alone stops when it gave no sign of life for 4 s, or has no connection.
 func TestGrace(t *testing.T) {
 	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(mono, wall time.Duration) instant { return instant{wall: start.Add(wall), mono: mono} }
@@ -44,7 +44,8 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// TestRoster: a counter stands still from when it was read as it is, by rounds that were answered, without a gap.
+// TestRoster: the time without a change of a counter begins when it is first read, and counts only while all rounds
+// succeed.
 func TestRoster(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
@@ -64,7 +65,7 @@ func TestRoster(t *testing.T) {
 	check("as it was", 4*time.Second, false)
 	r.saw("a", 8, false, at(5))
 	r.saw("a", 8, false, at(6))
-	r.saw("a", 7, true, at(6)) // again
+	r.saw("a", 7, true, at(6)) // repeated
 	r.round(at(5), at(6), nil)
 	check("moved", 0, true)
 	r.round(at(9), at(9), nil)

@@ -19,7 +19,7 @@ var keys = message.NewKeys([]string{"a secret of sixteen bytes"}, time.Unix(1, 0
 
 func sealed(c *SharedConfig) { c.Keys = keys }
 
-// deaf is an instance that hears no call, and is not heard, as across a link that is down.
+// deaf makes an instance whose calls do not arrive, and to which none arrive, as across a link that is down.
 func deaf(c *SharedConfig) { c.Subjects.Call = nats.NewInbox() }
 
 func at(name string) option { return func(c *SharedConfig) { c.Place = name } }
@@ -29,7 +29,7 @@ func locked(name string) option {
 
 func failing(f func(error)) option { return func(c *SharedConfig) { c.Fail = f } }
 
-// muted is a way to JetStream's API on which no answer comes while it is muted, as from a stream without a leader.
+// muted is a connection to JetStream's API without answers while it is muted, as from a stream without a leader.
 type muted struct{ atomic.Bool }
 
 func (m *muted) option(t *testing.T, s *natstest.Server) option {
@@ -46,7 +46,7 @@ func (m *muted) option(t *testing.T, s *natstest.Server) option {
 	return func(c *SharedConfig) { c.APIPrefix = "mutable" }
 }
 
-// bound gives the stream no more room than it takes, or all there is.
+// bound limits the stream to its present size, or removes the limit.
 func bound(t *testing.T, js jetstream.JetStream, full bool) {
 	t.Helper()
 	st, err := js.Stream(context.Background(), meeting.Stream)
@@ -63,7 +63,7 @@ func bound(t *testing.T, js jetstream.JetStream, full bool) {
 	}
 }
 
-// checkFor looks every second, for so long, that the peers hold so many lanes, each of them one peer's.
+// checkFor checks every second, for a duration, that the peers hold the wanted number of lanes, each held by one peer.
 func checkFor(t *testing.T, long time.Duration, want string, peers ...*peer) {
 	t.Helper()
 	for range int(long / time.Second) {
@@ -75,7 +75,7 @@ func checkFor(t *testing.T, long time.Duration, want string, peers ...*peer) {
 	}
 }
 
-// awaitHolds waits until the peers hold all lanes, and returns how long that took.
+// awaitHolds waits until the peers hold all lanes, and returns the time this took.
 func awaitHolds(t *testing.T, most time.Duration, n int, peers ...*peer) time.Duration {
 	t.Helper()
 	start := time.Now()
@@ -97,7 +97,7 @@ func awaitHolds(t *testing.T, most time.Duration, n int, peers ...*peer) time.Du
 	}
 }
 
-// checkStays fails if a lease of before is not one of now.
+// checkStays fails if a lease of before is missing now.
 func checkStays(t *testing.T, before map[string]Lease, p *peer) {
 	t.Helper()
 	now := p.all()

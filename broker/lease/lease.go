@@ -10,12 +10,12 @@ type sharedLease struct {
 	of    *Shared
 	lane  string
 	from  Cursor
-	beats chan struct{}           // one slot; the worker must receive from it to prove that its loop runs
+	beats chan struct{}           // capacity 1; the worker receives from it to prove that its loop runs
 	given atomic.Pointer[instant] // when the beat in the slot was sent
 	done  chan struct{}           // closed by end
 	lost  atomic.Bool
 	// denied is set when Held returned false although the lane was not lost. The worker then waits for a beat before it
-	// asks again.
+	// calls Held again.
 	denied atomic.Bool
 
 	// The rest belongs to Run.
@@ -28,7 +28,7 @@ func (l *sharedLease) From() Cursor           { return l.from }
 func (l *sharedLease) Beats() <-chan struct{} { return l.beats }
 func (l *sharedLease) Done() <-chan struct{}  { return l.done }
 
-// Decline is heeded by the next round.
+// Decline takes effect in the next round.
 func (l *sharedLease) Decline() {
 	l.of.mu.Lock()
 	first := !l.of.local.declined[l.lane]
@@ -84,7 +84,7 @@ func (l *sharedLease) end() {
 	}
 }
 
-// lose ends the lease, because the lane is another instance's.
+// lose ends the lease, because another instance owns the lane.
 func (l *sharedLease) lose() {
 	l.lost.Store(true)
 	l.end()

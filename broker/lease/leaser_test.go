@@ -20,10 +20,10 @@ import (
 
 // kind is a kind of leaser.
 type kind struct {
-	// agrees says that the instances know of each other: one takes over from another, and knows its cursor.
+	// agrees is set if the instances know of each other: one takes over from another, and has its cursor.
 	agrees bool
-	// start makes a leaser and runs it until stop is called, or the test ends. If its kind does not agree, it owns the
-	// lanes given.
+	// start starts a leaser that runs until stop is called, or the test ends. If its kind does not agree, it owns the
+	// given lanes.
 	start func(lanes ...string) (l Leaser, stop func())
 }
 
@@ -66,7 +66,7 @@ func running(t *testing.T, l Leaser) (stop func()) {
 	return stop
 }
 
-// must acquires a lane that is free, within the time given.
+// must acquires a free lane, within the given time.
 func must(t *testing.T, l Leaser, lane string, within time.Duration) Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
@@ -78,7 +78,7 @@ func must(t *testing.T, l Leaser, lane string, within time.Duration) Lease {
 	return got
 }
 
-// work takes the beats of a lease until it ends, as the worker of a lane does.
+// work receives the beats of a lease until it ends, as the worker of a lane does.
 func work(t *testing.T, l Lease) {
 	end := make(chan struct{})
 	t.Cleanup(func() { close(end) })
@@ -105,8 +105,8 @@ func isDone(l Lease) bool {
 	}
 }
 
-// TestConformFreeLane: a free lane is granted at once. The lease is held, begins at the stream's first message, and is
-// not said to be waited for. The leaser names its owner, if it knows.
+// TestConformFreeLane: a free lane is granted at once. The lease is held, begins at the stream's first message, and
+// waiting is not called. The leaser returns its owner, if it knows it.
 func TestConformFreeLane(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		l, _ := k.start("L", "M")
@@ -135,8 +135,8 @@ func TestConformFreeLane(t *testing.T) {
 	})
 }
 
-// TestConformLaneOfAnother: Acquire of a lane that another instance owns says once that it waits, and returns the error
-// of its context as soon as that ends.
+// TestConformLaneOfAnother: Acquire of a lane that another instance owns calls waiting once, and returns the error of
+// its context as soon as that ends.
 func TestConformLaneOfAnother(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		a, _ := k.start("L")
@@ -184,8 +184,8 @@ func TestConformWithoutRun(t *testing.T) {
 	})
 }
 
-// TestConformRelease: a lane that was released is free for another instance, at once. It begins at the cursor that was
-// left, if its leaser can know. A second release of the same lease changes nothing.
+// TestConformRelease: a released lane is free for another instance at once. It begins at the cursor of the release, if
+// its leaser can know that. A second release of the same lease changes nothing.
 func TestConformRelease(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		a, _ := k.start("L")
@@ -194,7 +194,7 @@ func TestConformRelease(t *testing.T) {
 		work(t, first)
 		left := Cursor{Next: 4711, Created: time.Now().UTC()}
 		next := make(chan Lease, 1)
-		if k.agrees { // the other waits already, without anything to gain
+		if k.agrees { // the other one already waits, in vain
 			go func() { next <- must(t, b, "L", time.Hour) }()
 			time.Sleep(20 * time.Second)
 			if len(next) > 0 {
@@ -227,8 +227,8 @@ func TestConformRelease(t *testing.T) {
 	})
 }
 
-// TestConformStop: a leaser whose leases are released stops as soon as it is told, and another takes the lanes. The
-// program asks for all lanes at once, and releases all of them at once.
+// TestConformStop: a leaser without leases stops at once, and another takes the lanes. The program acquires all lanes
+// concurrently, and releases all of them concurrently.
 func TestConformStop(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		var names []string
@@ -272,14 +272,14 @@ func TestConformStop(t *testing.T) {
 	})
 }
 
-// TestConformBeats: Beats has a value once a second while there are other instances, so that a worker that is stuck
-// loses its lane: Held is false 5 s after the beat that it left, and Done is closed. Where no instance can take over,
-// Beats is nil, and the lease lasts.
+// TestConformBeats: Beats has a value once a second while there are other instances, so that a stuck worker loses its
+// lane: Held is false 5 s after the first beat that the worker did not receive, and Done is closed. If no instance can
+// take over, Beats is nil, and the lease lasts.
 func TestConformBeats(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		a, _ := k.start("L")
 		l := must(t, a, "L", time.Minute)
-		k.start("M") // company
+		k.start("M") // another instance
 		if !k.agrees {
 			time.Sleep(time.Hour)
 			if l.Beats() != nil || !l.Held() || isDone(l) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// namesakeAfter is how long the counter of an earlier run of this instance must stand still before this run takes over.
-// A live run would have answered a call by then.
+// namesakeAfter is the time for which the counter of an earlier run of this instance must not change before this run
+// takes over. A live run would have answered a call by then.
 const namesakeAfter = 300 * time.Millisecond
 
 // isNamesake reports whether an instance has this instance's name or place.
@@ -19,7 +19,7 @@ func (s *Shared) gone(id string, i Instance) bool {
 	return s.cfg.Locked && s.isNamesake(i) && i.Name == "" || s.view.roster.still(id) >= s.patience(id, i)
 }
 
-// patience is the timeout after which an instance with an unchanged counter is dead.
+// patience returns the timeout after which an instance with an unchanged counter is dead.
 func (s *Shared) patience(id string, i Instance) time.Duration {
 	own, in := s.view.table.Instances[s.self.id]
 	if s.isNamesake(i) && i.Started <= s.self.started && (!in || i.Joined < own.Joined) && !s.view.roster.lives(id) {
@@ -28,7 +28,7 @@ func (s *Shared) patience(id string, i Instance) time.Duration {
 	return lostAfter
 }
 
-// namesakes looks for live instances with this instance's name or place. The younger of two yields: it stops if they
+// namesakes checks for live instances with this instance's name or place. The younger of two yields: it stops if they
 // share a name, and continues without a place if they share a place.
 func (s *Shared) namesakes() {
 	for id, i := range s.view.table.Instances {

@@ -11,8 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestPlaceIsResumed: an instance that starts at the place of a dead one takes over from it as soon as that did not
-// answer, and at once if the place is locked.
+// TestPlaceIsResumed: an instance that starts at the place of a dead one takes over as soon as a call has no answer,
+// and at once if the place is locked.
 func TestPlaceIsResumed(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -35,8 +35,7 @@ func TestPlaceIsResumed(t *testing.T) {
 	}
 }
 
-// TestNamesakeStops: of two that live under one name that an operator gave them the younger stops, before it owns
-// anything.
+// TestNamesakeStops: if two live instances have one name from an operator, the younger stops before it owns a lane.
 func TestNamesakeStops(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
@@ -61,8 +60,8 @@ func TestNamesakeStops(t *testing.T) {
 	}
 }
 
-// TestNamesakesThatMissedEachOther: two that live under one name and did not hear of each other, so that the younger
-// took over, find out, and one is left.
+// TestNamesakesThatMissedEachOther: two live instances with one name did not receive each other's calls, so the younger
+// took over. They detect it, and one is left.
 func TestNamesakesThatMissedEachOther(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, lanes(4), named("one"), deaf, sealed)
@@ -76,12 +75,12 @@ func TestNamesakesThatMissedEachOther(t *testing.T) {
 			t.Fatal("nobody stops")
 		}
 		b.stop()
-		time.Sleep(lookEvery + settle) // it does not hear that either
+		time.Sleep(lookEvery + settle) // nor does that call arrive
 		checkFor(t, time.Minute, "4", a)
 	})
 }
 
-// TestSamePlaceByMistake: two that live and believe that they run at the same place share like any others.
+// TestSamePlaceByMistake: two live instances with the same place share the lanes like any others.
 func TestSamePlaceByMistake(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		fail := failing(func(err error) { t.Errorf("stopped by %v", err) })

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// failed takes the failure of a round. An instance whose grace held keeps it while it goes on trying. What it cannot
-// write, the others cannot write either, unless it alone is cut off; and then two owners are better than none.
+// failed handles the failure of a round. An instance whose grace held keeps it while it goes on trying. What it cannot
+// write, the others cannot write either, unless it alone is cut off. In that case two owners are better than none.
 func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
 	if s.outage.since.IsZero() {
 		s.outage.since = sent
@@ -20,10 +20,11 @@ func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
 	case errors.Is(err, errConflict): // the beat was stored
 	case errors.Is(err, errFull) && s.seesTable(ctx):
 		s.view.roster.failed()
-		s.reconcile(sent) // the leader refuses all writes and shows the table, so no other instance can have replaced us
+		s.reconcile(sent) // the leader refuses all writes and shows the table, so nobody can have replaced us
 	default:
 		s.view.roster.failed()
-		// An instance that is alone and not connected may have missed a call: it stays stopped until it has looked.
+		// An instance that is alone and not connected may have missed a call: it stays stopped until it has read the
+		// table.
 		if g.holds(s.at(time.Now()), g == nil || !g.alone || s.cfg.Connected()) {
 			unanswered := s.at(sent)
 			s.grace.Store(&grace{since: g.since, unanswered: &unanswered})
@@ -32,31 +33,31 @@ func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
 	now := time.Now()
 	s.ask(now)
 	if now.Sub(s.outage.since) >= lostAfter {
-		s.finish(s.released()) // the workers may stop, and the others hear in calls which lanes are free
+		s.finish(s.released()) // the workers may stop: calls announce the free lanes to the others
 	}
 	lasted := now.Sub(s.outage.since)
-	// A leader that says "no room" has been elected, so there is no need to wait for an election.
+	// A leader that reports "no room" has been elected, so there is no need to wait for an election.
 	if lasted >= silentAfter || errors.Is(err, errFull) && lasted >= lostAfter {
 		s.assume(now)
 	}
 	s.recreate(ctx)
 }
 
-// seesTable reads the table once more, and reports whether it is a good one.
+// seesTable reads the table again, and reports whether it is a good one.
 func (s *Shared) seesTable(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	return s.readTable(ctx, false) == nil && s.view.known
 }
 
-// released are the releases in progress.
+// released returns the releases in progress.
 func (s *Shared) released() []*release {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.local.releases)
 }
 
-// recreate makes the stream if it is gone.
+// recreate creates the stream if it is gone.
 func (s *Shared) recreate(ctx context.Context) {
 	if s.cfg.Create == nil || ctx.Err() != nil || !s.store.conn.IsConnected() {
 		return
@@ -71,10 +72,10 @@ func (s *Shared) recreate(ctx context.Context) {
 	s.log.Warn("the stream that instances meet in was gone, and is created anew", "stream", s.store.Stream)
 }
 
-// assume goes on without the stream, when it could not be used for silentAfter, or was full for lostAfter. Every
-// instance calls out its lanes and keeps them. The lanes that no call names go to the instances whose calls are heard,
-// by the usual shares, which all of them compute alike. Instances that do not hear each other own the same lanes. That
-// is better than no owner: copies of a message have one id, and a message that is not delivered has no copy at all.
+// assume goes on without the stream, after it was unusable for silentAfter, or full for lostAfter. Every instance
+// announces its lanes in calls and keeps them. The lanes that no call names go to the instances whose calls arrive, by
+// the usual shares, which all compute alike. Instances that do not receive each other's calls own the same lanes. That
+// is better than no owner: copies of a message have one id, but without an owner no message is delivered.
 func (s *Shared) assume(now time.Time) {
 	t := s.assembly(now)
 	share := shares(t, s.cfg.MaxOwners)
@@ -109,8 +110,8 @@ func (s *Shared) assume(now time.Time) {
 	}
 }
 
-// assembly is the table of the instances whose calls are heard, by their own statements. If two say that they own a
-// lane, it belongs to the one with the later claim.
+// assembly returns a table of the instances whose calls arrive, by their own statements. If two claim a lane, it
+// belongs to the one with the later claim.
 func (s *Shared) assembly(now time.Time) Table {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// outages make the stream in which instances meet unusable, and usable again.
+// outages returns ways to make the stream of the instances unusable, and usable again.
 func outages(t *testing.T, s *natstest.Server, js jetstream.JetStream) map[string]struct {
 	begin, end func()
 	options    []option
@@ -51,7 +51,7 @@ func inOutage(t *testing.T, f func(t *testing.T, start func(n int) *peer, begin,
 	}
 }
 
-// TestAloneInOutage: an instance that is alone owns everything all through an outage, with the leases it had.
+// TestAloneInOutage: an instance that is alone keeps all its leases during an outage.
 func TestAloneInOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a := start(4)
@@ -65,7 +65,7 @@ func TestAloneInOutage(t *testing.T) {
 	})
 }
 
-// TestSeveralInOutage: every instance keeps what it has all through an outage, and after it.
+// TestSeveralInOutage: every instance keeps its leases during an outage, and after it.
 func TestSeveralInOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a, b := start(6), start(6)
@@ -80,8 +80,8 @@ func TestSeveralInOutage(t *testing.T) {
 	})
 }
 
-// TestCrashInOutage: the lanes of an instance that dies in an outage have an owner within seconds once the outage has
-// lasted 15 s. When it is over there are no two owners, and soon even shares.
+// TestCrashInOutage: if an instance dies in an outage, its lanes have an owner within seconds once the outage has
+// lasted 15 s. After the outage no lane has two owners, and the shares are soon even.
 func TestCrashInOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a, b, c := start(6), start(6), start(6)
@@ -98,7 +98,7 @@ func TestCrashInOutage(t *testing.T) {
 	})
 }
 
-// TestStopInOutage: the lanes of an instance that stops in an outage go to others, and the stop is no error.
+// TestStopInOutage: the lanes of an instance that stops in an outage go to others. The stop returns no error.
 func TestStopInOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a, b := start(4), start(4)
@@ -112,8 +112,8 @@ func TestStopInOutage(t *testing.T) {
 	})
 }
 
-// TestStartInOutage: an instance that starts in an outage, and hears no other, owns the lanes that no call names,
-// although a table may name another that is gone. It shares when the others are heard of again.
+// TestStartInOutage: an instance that starts in an outage, without calls from others, owns the lanes that no call
+// names, even if a table names a dead owner. It shares when calls arrive again.
 func TestStartInOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a := start(4)
@@ -122,7 +122,7 @@ func TestStartInOutage(t *testing.T) {
 		a.crash()
 		b := start(4)
 		awaitHolds(t, silentAfter+5*time.Second, 4, b)
-		c := start(4) // who hears one does not take what that one has
+		c := start(4) // it receives a call, and does not take the lanes in it
 		time.Sleep(time.Minute)
 		checkHolds(t, "4 0", b, c)
 		end()
@@ -131,8 +131,8 @@ func TestStartInOutage(t *testing.T) {
 	})
 }
 
-// TestBackWhileFull: an instance that was alone and cut off, and finds the stream full, goes on at once when the
-// leader's table says that everything is still its own.
+// TestBackWhileFull: an instance that was alone and cut off, and finds the stream full, goes on at once if the lanes
+// are still its own in the leader's table.
 func TestBackWhileFull(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		g := &gate{Server: s}
@@ -148,9 +148,9 @@ func TestBackWhileFull(t *testing.T) {
 	})
 }
 
-// TestAloneIsCutOffUnanswered: an instance that is alone and loses its connection while its question to the leader has
-// no answer stops at once. It does not act again when the question fails, nor when the connection is back, before it
-// has looked.
+// TestAloneIsCutOffUnanswered: an instance that is alone stops at once if it loses its connection while its request to
+// the leader is open. It acts again neither when the request fails, nor when the connection is back, before it has read
+// the table.
 func TestAloneIsCutOffUnanswered(t *testing.T) {
 	for _, away := range []time.Duration{50 * time.Millisecond, 10 * time.Second} {
 		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
@@ -177,7 +177,7 @@ func TestAloneIsCutOffUnanswered(t *testing.T) {
 	}
 }
 
-// TestFailedOffline: a question that fails because the connection is gone gives an instance that is alone no grace.
+// TestFailedOffline: a request that fails because the connection is gone gives an instance that is alone no grace.
 func TestFailedOffline(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		for _, connected := range []bool{true, false} {
@@ -230,8 +230,8 @@ func TestPurged(t *testing.T) {
 	}
 }
 
-// TestCutOff: of several, one that is cut off stops before others take over, and has a share again when it is back. At
-// no moment are there two owners.
+// TestCutOff: one of several instances that is cut off stops before others take over, and has a share again when it is
+// back. At no time are there two owners.
 func TestCutOff(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		g := &gate{Server: s}
@@ -259,8 +259,8 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// TestAloneFindsOut: an instance that is alone and does not hear that another takes over, with a connection that never
-// broke, looks every ten seconds, and at once when it is told that JetStream was away.
+// TestAloneFindsOut: an instance that is alone, and does not receive the calls of one that takes over although its
+// connection never broke, reads the table every ten seconds, and at once when Probe reports that JetStream was away.
 func TestAloneFindsOut(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		for phase := time.Duration(0); phase < glanceEvery; phase += 1700 * time.Millisecond {
@@ -290,7 +290,7 @@ func TestAloneFindsOut(t *testing.T) {
 	}
 }
 
-// TestDeniedIsToldWhenHeld: a worker to which Held said false gets a beat when it is true again, even if the time
+// TestDeniedIsToldWhenHeld: a worker for which Held returned false gets a beat when it is true again, even if the time
 // between was so short that the instance itself did not notice.
 func TestDeniedIsToldWhenHeld(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
@@ -308,7 +308,7 @@ func TestDeniedIsToldWhenHeld(t *testing.T) {
 		if lease.Held() {
 			t.Fatal("held without a sign of life")
 		}
-		a.grace.Store(trusted) // renewed before anybody looked
+		a.grace.Store(trusted) // renewed before anybody called Held
 		time.Sleep(settle)
 		select {
 		case <-lease.Beats():

@@ -12,8 +12,8 @@ import (
 	"delaybroker/broker/ratelog"
 )
 
-// read reads the table and the counters of the instances in it. Each counter is asked for by its subject, so messages
-// that somebody else had put into the stream cost nothing. Fresh means that the server has just shown our own beat.
+// read reads the table and the counters of its instances. It requests each counter by its subject, so messages of
+// others in the stream cost nothing. Fresh is set if the server has just shown our own beat.
 func (s *Shared) read(ctx context.Context, fresh bool) error {
 	if err := s.readTable(ctx, fresh); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (s *Shared) read(ctx context.Context, fresh bool) error {
 		}
 		counter, err := strconv.ParseUint(string(m.Data), 10, 64)
 		if !ours || err != nil {
-			s.ask(time.Now()) // another message hides the counter: an instance that lives answers
+			s.ask(time.Now()) // another message hides the counter: a live instance answers
 			continue
 		}
 		s.view.roster.saw(id, counter, false, time.Now())
@@ -36,7 +36,7 @@ func (s *Shared) read(ctx context.Context, fresh bool) error {
 	return nil
 }
 
-// readTable reads the table. Of a message that is no table, or an old one, it takes only the sequence, which the next
+// readTable reads the table. From a message that is no table, or an old one, it takes only the sequence, which the next
 // write replaces. The last good table stays the table.
 func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	m, ours, err := s.store.last(ctx, s.store.Table)
@@ -67,12 +67,12 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	if s.view.known {
 		t, lost = t.keeping(s.view.table)
 	}
-	s.view.known, s.view.garbled = true, lost // what was lost is written back
+	s.view.known, s.view.garbled = true, lost // lost claims are written back
 	s.adopt(t, time.Now())
 	return nil
 }
 
-// reject logs, at most once in ratelog.Every, that the message stored as the table is none.
+// reject logs, at most once in ratelog.Every, that the message in place of the table is not one.
 func (s *Shared) reject(sequence uint64, sealed bool, err error) {
 	if _, ok := s.logged.table.Allow(ratelog.Every); ok {
 		s.log.Warn("what is stored as the table of lanes is none that can be believed: the last good one is written back. "+
@@ -81,8 +81,7 @@ func (s *Shared) reject(sequence uint64, sealed bool, err error) {
 	}
 }
 
-// otherStream starts again with the sequences: they are those of a stream that was made anew, or restored. The contents
-// of the table still hold.
+// otherStream resets the sequences: the stream was created again, or restored. The contents of the table remain valid.
 func (s *Shared) otherStream() {
 	s.view.sequence, s.view.garbled, s.view.rewritten = 0, s.view.known, true
 	s.view.table.Replaces = 0

@@ -2,22 +2,23 @@ package lease
 
 import "time"
 
-// roster infers which instances live from their counters and calls. Its times are by this instance's clock.
+// roster infers the live instances from their counters and calls. Its times are by this instance's clock.
 type roster struct {
 	seen map[string]sighting
-	// good is when the last successful round began, which showed everything stored before it. It is zero if rounds have
-	// failed since: then the time for which a counter stood still is unknown, because its owner could not beat either.
+	// good is the start of the last successful round, which showed everything stored before it. It is zero if rounds
+	// have failed since: then the time without a change of a counter is unknown, because its owner could not beat
+	// either.
 	good time.Time
 }
 
 type sighting struct {
 	counter uint64
 	since   time.Time // when the counter was first read with this value, or when rounds succeeded again
-	moved   time.Time // when it was last seen to move
-	lives   bool      // the counter was seen to move, or a call was heard
+	moved   time.Time // when a change was last seen
+	lives   bool      // a change was seen, or a call arrived
 }
 
-// saw records a counter. It ignores one that does not rise: a client may have stored an old one again. Heard means that
+// saw records a counter. It ignores one that does not rise: a client may have stored an old one again. Heard is set if
 // the counter came in a call.
 func (r *roster) saw(id string, counter uint64, heard bool, now time.Time) {
 	s, known := r.seen[id]
@@ -25,14 +26,14 @@ func (r *roster) saw(id string, counter uint64, heard bool, now time.Time) {
 		return
 	}
 	moved := s.moved
-	if heard || !r.good.IsZero() { // otherwise it may have moved long ago
+	if heard || !r.good.IsZero() { // otherwise it may have changed long ago
 		moved = now
 	}
 	r.seen[id] = sighting{counter: counter, since: now, moved: moved, lives: s.lives || s.counter > 0 || heard}
 }
 
-// round records the success of a round that began at sent and showed everything stored before. Others are the instances
-// of the table.
+// round records the success of a round that began at sent and showed everything stored before. Others are the other
+// instances of the table.
 func (r *roster) round(sent, now time.Time, others []string) {
 	if r.good.IsZero() {
 		for id, s := range r.seen {
@@ -51,7 +52,7 @@ func (r *roster) round(sent, now time.Time, others []string) {
 // failed records the failure of a round.
 func (r *roster) failed() { r.good = time.Time{} }
 
-// still returns how long the counter of an instance has certainly stood still while its owner could raise it.
+// still returns the time for which the counter of an instance has certainly not changed while its owner could raise it.
 func (r *roster) still(id string) time.Duration {
 	s, known := r.seen[id]
 	if !known || r.good.IsZero() {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// sweepAfter is how long after its death the counter of an instance is removed.
+// sweepAfter is the time from an instance's death to the removal of its counter.
 const sweepAfter = 10 * time.Second
 
-// round raises the counter, reads the table and the other counters, and acts on them. It believes only a server that
+// round raises the counter, reads the table and the other counters, and acts on them. It trusts only a server that
 // shows our own beat: neither a replica that lags nor a deposed leader can do that.
 func (s *Shared) round(ctx context.Context, sent time.Time) error {
 	s.rounds.last = sent
@@ -64,7 +64,7 @@ func (s *Shared) plan(ctx context.Context, sent time.Time) {
 	}
 }
 
-// wanting reports whether a worker here waits for a lane that is free.
+// wanting reports whether a worker of this instance waits for a free lane.
 func (s *Shared) wanting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *Shared) wanting() bool {
 	return false
 }
 
-// sweep removes the counters of instances that are gone, after all others have raised theirs.
+// sweep removes the counters of dead instances, after all others have raised theirs.
 func (s *Shared) sweep(ctx context.Context) {
 	switch now := time.Now(); {
 	case s.rounds.sweepAt.IsZero():
@@ -91,7 +91,7 @@ func (s *Shared) sweep(ctx context.Context) {
 	}
 }
 
-// leave takes this instance out of the table.
+// leave removes this instance from the table.
 func (s *Shared) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*storeTimeout)
 	defer cancel()
@@ -106,7 +106,7 @@ func (s *Shared) leave() {
 			err = s.rereadTable(ctx)
 		}
 		if err != nil {
-			s.announce() // that this instance has no lanes
+			s.announce() // this instance has no lanes
 			s.log.Warn("cannot tell the other instances that this one stops; they find out within seconds", "err", err)
 			return
 		}

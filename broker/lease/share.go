@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// shares decides which instance should own each lane: evenly among at most so many instances, with the fewest moves
-// from the present state. Every instance computes the same shares from the same table. A lane that no instance would
-// work has no entry.
+// shares returns the instance that should own each lane: evenly among at most the given number of instances, with the
+// fewest moves from the present state. Every instance computes the same shares from the same table. A lane that no
+// instance would work has no entry.
 func shares(t Table, most int) map[string]string {
 	would := make(map[string][]string) // the instances that would work a lane
 	members := t.members()
@@ -42,7 +42,7 @@ func shares(t Table, most int) map[string]string {
 		}
 		able := slices.DeleteFunc(slices.Clone(would[lane]), func(id string) bool { return !slices.Contains(chosen, id) })
 		if len(able) == 0 {
-			able = would[lane] // only an instance that stands by would work it: in the middle of an upgrade
+			able = would[lane] // only instances that stand by would work it: in the middle of an upgrade
 		}
 		// Among equals the present owner gets it, so that two equal instances do not pass it back and forth.
 		owner := t.Lanes[lane].Instance
@@ -55,8 +55,8 @@ func shares(t Table, most int) map[string]string {
 	return share
 }
 
-// keep leaves to each chosen instance the lanes that it owns, up to an even share of so many lanes. It returns the
-// owner of each lane and the number of lanes of each instance.
+// keep leaves to each chosen instance the lanes that it owns, up to an even share. It returns the owner of each lane
+// and the number of lanes of each instance.
 func keep(t Table, chosen []string, owned map[string][]string, lanes int) (share map[string]string,
 	count map[string]int) {
 	share, count = make(map[string]string, lanes), make(map[string]int)
@@ -91,7 +91,7 @@ func mixed(lane string) uint32 {
 	return h.Sum32()
 }
 
-// stays is one for the present owner.
+// stays returns one for the present owner, and zero for others.
 func stays(b bool) int {
 	if b {
 		return 1

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// world is a table with so many instances, all of which would work all lanes.
+// world returns a random table of instances that would all work all lanes.
 func world(r *rand.Rand, instances, lanes int) Table {
 	t := Table{}.clone()
 	var names []string
@@ -36,7 +36,7 @@ func counts(share map[string]string) map[string]int {
 	return c
 }
 
-// moves are the lanes that change from one owner that is there to another.
+// moves returns the number of lanes that change from one present owner to another.
 func moves(t Table, share map[string]string) int {
 	n := 0
 	for lane, id := range share {
@@ -47,8 +47,8 @@ func moves(t Table, share map[string]string) int {
 	return n
 }
 
-// TestSharesAreEven: every lane has an owner, at most so many instances own any, their numbers differ by one at most,
-// and no fewer moves would do.
+// TestSharesAreEven: every lane has an owner, at most the given number of instances own any, their numbers differ by
+// one at most, and no fewer moves would do.
 func TestSharesAreEven(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
@@ -78,7 +78,7 @@ func TestSharesAreEven(t *testing.T) {
 	}
 }
 
-// fewestMoves is the number of moves if the instances with the most lanes keep as many as they may.
+// fewestMoves returns the number of moves if the instances with the most lanes keep as many as allowed.
 func fewestMoves(t Table, lanes, owners int) int {
 	owned := make(map[string]int)
 	total := 0
@@ -101,15 +101,15 @@ func fewestMoves(t Table, lanes, owners int) int {
 	return total - kept
 }
 
-// TestSharesSettle: each instance looks at its own time and decides at once about all that it owns, while others are
-// still about to give up what they decided on. Whatever the order, no lane moves that need not.
+// TestSharesSettle: each instance reads the table at its own time and decides at once about all its lanes, while others
+// have not yet given up the lanes they decided on. In any order, no lane moves without need.
 func TestSharesSettle(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
 		instances, most := 1+r.IntN(5), 1+r.IntN(4)
 		w := world(r, instances, r.IntN(30))
 		least, moved := moves(w, shares(w, most)), 0
-		ending := make(map[string]bool) // what its owner has decided to give up
+		ending := make(map[string]bool) // lanes that its owner has decided to give up
 		settled := func() bool {
 			share := shares(w, most)
 			return len(ending) == 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(share)), func(lane string) bool {
@@ -143,8 +143,8 @@ func TestSharesSettle(t *testing.T) {
 	}
 }
 
-// TestSharesOfUnlike: in the middle of an upgrade not every instance would work every lane. Each lane goes to one that
-// would, those that stand by included; a lane that nobody would work has no owner.
+// TestSharesOfUnlike: in the middle of an upgrade not every instance would work every lane. Each lane goes to an
+// instance that would, even to one that stands by. A lane that no instance would work has no owner.
 func TestSharesOfUnlike(t *testing.T) {
 	w := Table{}.clone()
 	w.join("old", Instance{Lanes: []string{"A", "B", "C", "D"}})

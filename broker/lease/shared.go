@@ -18,8 +18,8 @@ import (
 	"delaybroker/broker/ratelog"
 )
 
-// Shared divides the lanes evenly among the instances that are there, and takes over from those that die. See the
-// package's documentation for how they agree.
+// Shared divides the lanes evenly among the running instances, and takes over from instances that die. See the
+// package's documentation for the protocol.
 type Shared struct {
 	store store
 	cfg   SharedConfig
@@ -27,7 +27,7 @@ type Shared struct {
 	self  self
 	grace atomic.Pointer[grace] // nil while this instance must not act
 	heard heard
-	todo  chan struct{} // one slot: Run is to look at once
+	todo  chan struct{} // capacity 1: Run must start a turn at once
 
 	mu    sync.Mutex // guards local
 	local local
@@ -48,59 +48,59 @@ type self struct {
 	place   string    // see SharedConfig; belongs to Run
 }
 
-// heard says when calls came, as durations since self.base.
+// heard is the times of calls, as durations since self.base.
 type heard struct {
-	call     atomic.Int64 // the last one
-	knower   atomic.Int64 // the last one of an instance that knows the table
-	question atomic.Bool  // one asked which instances live, and has no answer yet
+	call     atomic.Int64 // the last call
+	knower   atomic.Int64 // the last call of an instance that knows the table
+	question atomic.Bool  // an instance asked for the live instances, and has no answer yet
 }
 
-// local is this instance's own part: its leases, and the requests of its workers. It is guarded by Shared.mu.
+// local is this instance's own part: its leases, and the requests of its workers. Shared.mu guards it.
 type local struct {
 	waiters  map[string]*waiter
 	leases   map[string]*sharedLease
 	releases []*release
-	leaving  bool                // this instance stops, and wants no lane
+	leaving  bool                // this instance stops, and claims no lane
 	owners   map[string]string   // a copy of the table's, for Owner
 	calls    map[string]lastCall // of other instances, not older than forgetAfter
-	declined map[string]bool     // lanes in which this instance met a message of a newer format
+	declined map[string]bool     // lanes with a message of a newer format
 }
 
-// view is what this instance knows of the table and of the others.
+// view is the knowledge of this instance about the table and the others.
 type view struct {
 	table     Table  // the last good one
-	known     bool   // it was read, or founded
-	sequence  uint64 // of the message stored as the table, zero when there is none
+	known     bool   // the table was read, or founded
+	sequence  uint64 // of the message in place of the table, zero if there is none
 	garbled   bool   // that message is not the last good table
 	rewritten bool   // others may own lanes that are in no table
 	roster    roster
-	stable    time.Time // since when the same instances are there
+	stable    time.Time // when the set of instances last changed
 }
 
-// rounds says what was done, and when the next round is due.
+// rounds is the times of past rounds, and of the next one.
 type rounds struct {
 	beats   uint64    // our counter
-	stored  uint64    // the sequence at which it was last stored
+	stored  uint64    // the sequence of its last message
 	last    time.Time // when the last round began
 	next    time.Time // when the next one must begin
-	glanced time.Time // when an instance that is alone last looked
-	asked   time.Time // when it last asked which instances live
-	pending bool      // a look was asked for, and no round has been since
+	glanced time.Time // when an instance that is alone last read the table
+	asked   time.Time // when it last asked for the live instances
+	pending bool      // a reading was requested, and no round has been since
 
-	sweepBelow uint64    // counters stored below are of instances that are gone; zero when that is not known yet
-	sweepAt    time.Time // when they are removed; zero when there are none to remove
+	sweepBelow uint64    // counters stored below are of dead instances; zero if not known yet
+	sweepAt    time.Time // when to remove them; zero if there are none
 }
 
-// outage is a time in which rounds fail. The zero outage has not begun.
+// outage is a period in which rounds fail. The zero outage has not begun.
 type outage struct {
 	since  time.Time
-	logged ratelog.Limit // of saying that we go on without the stream
+	logged ratelog.Limit // of the report that we go on without the stream
 }
 
-// logged is what the log said already.
+// logged is the reports that the log already has.
 type logged struct {
 	rounds          failureLog
-	table           ratelog.Limit // of saying that the stored table cannot be believed
+	table           ratelog.Limit // of the report that the stored table is not valid
 	elderNamesake   bool          // an elder instance has our name, and this one stops
 	youngerNamesake bool          // a younger instance has our name
 }
@@ -110,24 +110,25 @@ type SharedConfig struct {
 	Conn      *nats.Conn
 	APIPrefix string // "$JS.API" unless a domain or an import says otherwise
 	Subjects  Subjects
-	// Create makes the stream when it is not there. Nil where that is not allowed.
+	// Create creates the stream if it is missing. It is nil if that is not allowed.
 	Create func(context.Context) error
-	// MaxOwners is how many instances own lanes; others stand by.
+	// MaxOwners is the maximum number of instances that own lanes; others stand by.
 	MaxOwners int
 	// Format is the newest format of messages that this instance reads.
 	Format int
-	// Name is the operator's name for this instance: the same after a restart, and of no other instance. It may be empty.
-	// Then the instance is called by Host.
+	// Name is the operator's name for this instance. It is the same after a restart, and unique. It may be empty. Then
+	// Host is part of the instance's id.
 	Name, Host string
-	// Place is where the instance runs, such as a host and an address it listens on, if no other instance can run there.
-	// It is used if Name is empty. Two instances with the same place notice it, and the younger goes on without one.
+	// Place is the place of the instance, such as a host and an address it listens on, if no other instance can run
+	// there. It is used if Name is empty. Two instances with the same place notice it, and the younger goes on without
+	// one.
 	Place string
-	// Locked says that Place is locked. An instance that the table has there is dead.
+	// Locked is set if Place is locked. An instance that the table has there is dead.
 	Locked bool
-	// Connected reports whether the connection is up, and must not wait: the loop of every lane asks. Nil asks Conn, which
-	// answers under a lock that a publish holds while the network accepts no data.
+	// Connected reports whether the connection is up. It must not wait: the loop of every lane calls it. Nil uses Conn,
+	// which answers under a lock that a publish holds while the network accepts no data.
 	Connected func() bool
-	// Keys prove that we wrote a message. Nil seals nothing, and believes everything.
+	// Keys prove that we wrote a message. If Keys is nil, messages have no seal, and all are trusted.
 	Keys *message.Keys
 	// Fail is called once when this instance must stop, with an ErrNamesake. It may be nil.
 	Fail func(error)
@@ -136,7 +137,7 @@ type SharedConfig struct {
 
 // waiter is an Acquire in progress.
 type waiter struct {
-	got     chan *sharedLease // one slot
+	got     chan *sharedLease // capacity 1
 	waiting func()
 }
 
@@ -144,10 +145,10 @@ type waiter struct {
 type release struct {
 	lease *sharedLease
 	at    Cursor
-	done  chan struct{} // closed by Run when others can see it
+	done  chan struct{} // closed by Run when other instances can see it
 }
 
-// NewShared makes the ownership of one instance. Don't forget to Run it.
+// NewShared returns the leaser of one instance. It does nothing before Run.
 func NewShared(cfg SharedConfig) *Shared {
 	if cfg.Connected == nil {
 		cfg.Connected = cfg.Conn.IsConnected
@@ -179,7 +180,7 @@ func NewShared(cfg SharedConfig) *Shared {
 	return s
 }
 
-// Instance is the name of this instance among the others: its own name and a suffix that no other run of it has.
+// Instance returns the unique id of this instance: its name and a suffix that no other run of it has.
 func (s *Shared) Instance() string { return s.self.id }
 
 // Run takes part until ctx ends, then leaves.
@@ -190,7 +191,7 @@ func (s *Shared) Run(ctx context.Context) {
 		<-ctx.Done()
 		return
 	}
-	defer func() { _ = calls.Unsubscribe() }() // it fails when the connection is closed
+	defer func() { _ = calls.Unsubscribe() }() // it fails if the connection is closed
 	status := s.store.conn.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	defer s.store.conn.RemoveStatusListener(status)
 	s.status = status
@@ -237,17 +238,17 @@ func (s *Shared) Acquire(ctx context.Context, lane string, waiting func()) (Leas
 	}
 }
 
-// Owner names the instance that owns a lane.
+// Owner returns the instance that owns a lane.
 func (s *Shared) Owner(lane string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.local.owners[lane]
 }
 
-// Probe makes Run look at the table now.
+// Probe makes Run read the table now.
 func (s *Shared) Probe() { s.wake() }
 
-// release tells Run that a lane is free, and waits until others can see it.
+// release passes a release to Run, and waits until other instances can see it.
 func (s *Shared) release(ctx context.Context, l *sharedLease, at Cursor) error {
 	r := &release{lease: l, at: at, done: make(chan struct{})}
 	s.mu.Lock()
@@ -258,7 +259,7 @@ func (s *Shared) release(ctx context.Context, l *sharedLease, at Cursor) error {
 	select {
 	case <-l.done:
 	default:
-		s.local.leaving = true // nobody asked for the lane, so this instance is about to stop
+		s.local.leaving = true // nobody requested the lane, so this instance is about to stop
 	}
 	s.local.releases = append(s.local.releases, r)
 	s.mu.Unlock()
@@ -271,7 +272,7 @@ func (s *Shared) release(ctx context.Context, l *sharedLease, at Cursor) error {
 	}
 }
 
-// wake makes Run look at once.
+// wake makes Run start a turn at once.
 func (s *Shared) wake() {
 	select {
 	case s.todo <- struct{}{}:
@@ -279,12 +280,12 @@ func (s *Shared) wake() {
 	}
 }
 
-// now is the present by both clocks.
+// now returns the present time by both clocks.
 func (s *Shared) now() instant { return s.at(time.Now()) }
 
 func (s *Shared) at(t time.Time) instant { return instant{wall: t.Round(0), mono: t.Sub(s.self.base)} }
 
-// connectionChanged ends the grace of an instance that is alone: it may have missed a call. Open is false when the
+// connectionChanged ends the grace of an instance that is alone: it may have missed a call. Open is false if the
 // connection is closed for good.
 func (s *Shared) connectionChanged(open bool) {
 	if !open {

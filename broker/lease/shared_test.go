@@ -21,13 +21,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// settle is how long it may take to pass a lane from one instance to another: some rounds, each after a pause.
+// settle is the maximum time to pass a lane from one instance to another: some rounds, each after a pause.
 const settle = 20 * time.Millisecond
 
 var meeting = Subjects{Stream: "OWNERS", All: "sys.owners.>", Table: "sys.owners.table", Beat: "sys.owners.beat.",
 	Call: "ctl.owners"}
 
-// peer is an instance whose owners do nothing but own.
+// peer is an instance whose workers only hold their leases.
 type peer struct {
 	*Shared
 	t      *testing.T
@@ -37,9 +37,9 @@ type peer struct {
 	mu     sync.Mutex
 	leases map[string]Lease
 	ready  map[string]bool
-	stuck  map[string]bool // loops that do not turn
-	lost   int             // leases that ended without being asked for
-	next   uint64          // what to release with
+	stuck  map[string]bool // loops that are stuck
+	lost   int             // leases that ended without a request
+	next   uint64          // the cursor to release with
 }
 
 type option func(*SharedConfig)
@@ -94,7 +94,7 @@ func startPeer(t *testing.T, s *natstest.Server, lanes []string, options ...opti
 	return p
 }
 
-// own owns a lane whenever it can.
+// own owns a lane whenever possible.
 func (p *peer) own(ctx context.Context, lane string) {
 	for {
 		lease, err := p.Acquire(ctx, lane, func() { p.mu.Lock(); p.ready[lane] = true; p.mu.Unlock() })
@@ -125,7 +125,7 @@ func (p *peer) own(ctx context.Context, lane string) {
 			p.lost++
 		}
 		p.mu.Unlock()
-		if stuck { // it does not notice that it should stop, and asks for no other lease
+		if stuck { // it does not notice that it should stop, and acquires no other lease
 			<-ctx.Done()
 			return
 		}
@@ -141,7 +141,7 @@ func (p *peer) own(ctx context.Context, lane string) {
 	}
 }
 
-// holds are the lanes that a peer may act on.
+// holds returns the lanes that a peer may act on.
 func (p *peer) holds() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,14 +155,14 @@ func (p *peer) holds() []string {
 	return all
 }
 
-// all are the leases of a peer.
+// all returns the leases of a peer.
 func (p *peer) all() map[string]Lease {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.leases)
 }
 
-// checkHolds compares how many lanes the peers hold, and fails for one that two hold.
+// checkHolds compares the numbers of lanes that the peers hold, and fails if two hold one lane.
 func checkHolds(t *testing.T, want string, peers ...*peer) {
 	t.Helper()
 	synctest.Wait()
@@ -193,7 +193,7 @@ func meet(t *testing.T, f func(t *testing.T, s *natstest.Server, js jetstream.Je
 	})
 }
 
-// TestAloneCostsLittle: an instance that is alone owns everything at once, and then asks one question every ten
+// TestAloneCostsLittle: an instance that is alone owns everything at once, and then sends one request every ten
 // seconds.
 func TestAloneCostsLittle(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
@@ -216,7 +216,7 @@ func TestAloneCostsLittle(t *testing.T) {
 	})
 }
 
-// TestJoinWaitsAndMovesFewest: after a join nothing moves for 5 s, and then no more than must.
+// TestJoinWaitsAndMovesFewest: after a join no lane moves for 5 s, and then as few as possible.
 func TestJoinWaitsAndMovesFewest(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, lanes(10))
@@ -249,8 +249,8 @@ func TestJoinWaitsAndMovesFewest(t *testing.T) {
 	})
 }
 
-// TestStopHandsOverAtOnce: the lanes that a clean stop frees have another owner a moment later, which begins at the
-// first one's cursor.
+// TestStopHandsOverAtOnce: the lanes that a clean stop frees have another owner at once, which begins at the first
+// one's cursor.
 func TestStopHandsOverAtOnce(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a := startPeer(t, s, lanes(6))
@@ -276,7 +276,7 @@ func TestStopHandsOverAtOnce(t *testing.T) {
 	})
 }
 
-// lastSequence is how much the stream has stored.
+// lastSequence returns the last sequence of the stream.
 func lastSequence(t *testing.T, js jetstream.JetStream) uint64 {
 	t.Helper()
 	st, err := js.Stream(context.Background(), meeting.Stream)
@@ -286,7 +286,7 @@ func lastSequence(t *testing.T, js jetstream.JetStream) uint64 {
 	return st.CachedInfo().State.LastSeq
 }
 
-// subjects are those that the stream holds.
+// subjects returns the subjects in the stream, each with its number of messages.
 func subjects(t *testing.T, js jetstream.JetStream) map[string]uint64 {
 	t.Helper()
 	st, err := js.Stream(context.Background(), meeting.Stream)
@@ -300,8 +300,8 @@ func subjects(t *testing.T, js jetstream.JetStream) map[string]uint64 {
 	return info.State.Subjects
 }
 
-// TestCrashIsNoticed: whenever an instance dies, its lanes have another owner 5.5 s later at the latest, and not before
-// it would have stopped trusting itself. It makes no difference whether it was alone.
+// TestCrashIsNoticed: whenever an instance dies, its lanes have another owner at most 5.5 s later, and not before it
+// would have stopped trusting itself. The result is the same if it was alone.
 func TestCrashIsNoticed(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		for phase := time.Duration(0); phase < time.Second; phase += 130 * time.Millisecond {
@@ -336,7 +336,7 @@ func TestCrashIsNoticed(t *testing.T) {
 	}
 }
 
-// TestNameIsResumed: an instance with a name of its own resumes as soon as its former self did not answer.
+// TestNameIsResumed: an instance with a name resumes as soon as its earlier run did not answer.
 func TestNameIsResumed(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, lanes(4), named("one"))
@@ -350,7 +350,8 @@ func TestNameIsResumed(t *testing.T) {
 	})
 }
 
-// TestStuckLoopLosesItsLane: a loop that takes no beat loses its lane, and only that, to an instance whose loops turn.
+// TestStuckLoopLosesItsLane: a loop that receives no beat loses its lane, and only that, to an instance whose loops
+// run.
 func TestStuckLoopLosesItsLane(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, lanes(4))
@@ -373,7 +374,8 @@ func TestStuckLoopLosesItsLane(t *testing.T) {
 	})
 }
 
-// TestStartAtOnce: instances that start together fight for the table, and every lane has one owner in the end.
+// TestStartAtOnce: instances that start at the same time compete for the table, and every lane has one owner in the
+// end.
 func TestStartAtOnce(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		var peers []*peer
@@ -406,8 +408,8 @@ func TestStartAtOnce(t *testing.T) {
 	})
 }
 
-// TestServerAway: while the server is away no owner acts beyond its grace, and none is replaced; when it is back,
-// everybody goes on with the lease it had.
+// TestServerAway: while the server is away, no owner acts beyond its grace, and none is replaced. When it is back,
+// every owner goes on with its lease.
 func TestServerAway(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a, b := startPeer(t, s, lanes(4)), startPeer(t, s, lanes(4))
@@ -427,7 +429,7 @@ func TestServerAway(t *testing.T) {
 	})
 }
 
-// gate is a way to a server that can be shut.
+// gate is a proxy to a server that can be closed.
 type gate struct {
 	*natstest.Server
 	mu    sync.Mutex
@@ -452,7 +454,7 @@ func (g *gate) set(shut bool) {
 	g.shut = shut
 	for _, c := range g.conns {
 		if shut && c != nil {
-			_ = c.Close() // as a cable is pulled
+			_ = c.Close() // like a pulled cable
 		}
 	}
 }
@@ -464,8 +466,8 @@ func through(g *gate) option {
 	}
 }
 
-// TestAloneIsCutOff: an instance that was alone and cut off, however briefly, looks at the table before it goes on.
-// When another has taken over meanwhile, the two never hold a lane together.
+// TestAloneIsCutOff: an instance that was alone and cut off, however briefly, reads the table before it goes on. If
+// another has taken over meanwhile, the two never hold a lane at the same time.
 func TestAloneIsCutOff(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		g := &gate{Server: s}
@@ -505,7 +507,7 @@ func TestAloneIsCutOff(t *testing.T) {
 	})
 }
 
-// TestStaleAnswer: a server that does not show a stored message is not believed.
+// TestStaleAnswer: an instance does not trust a server that does not show a stored message.
 func TestStaleAnswer(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := NewShared(SharedConfig{Conn: s.Connect(), APIPrefix: "$JS.API", Subjects: meeting,
@@ -544,8 +546,7 @@ func TestSwapIsConditional(t *testing.T) {
 	})
 }
 
-// TestAnotherStreamsAcknowledgement: an acknowledgement that is not of the stream in which the instances meet is no
-// success of a write.
+// TestAnotherStreamsAcknowledgement: an acknowledgement by another stream does not count as a successful write.
 func TestAnotherStreamsAcknowledgement(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		nc := s.Connect()
@@ -559,8 +560,8 @@ func TestAnotherStreamsAcknowledgement(t *testing.T) {
 	})
 }
 
-// TestStreamDeleted: an instance that may create makes the stream again, and every instance keeps its lanes. Without
-// the right, owners go on all the same, and still own it when somebody has created it.
+// TestStreamDeleted: an instance that may create the stream creates it again, and every instance keeps its lanes.
+// Without the permission, owners go on, and still own their lanes when somebody has created the stream.
 func TestStreamDeleted(t *testing.T) {
 	for _, may := range []bool{true, false} {
 		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Static owns a fixed set of lanes for as long as it lives. Several instances may share the work if their sets have no
-// lane in common. No instance takes over the lanes of one that dies.
+// Static owns a fixed set of lanes permanently. Several instances may share the work if their sets have no lane in
+// common. No instance takes over the lanes of one that dies.
 type Static struct {
-	// Lanes are the names of the streams. Nil stands for all.
+	// Lanes are the names of the streams; nil for all.
 	Lanes []string
 }
 
-// Run only waits: there is nothing to agree.
+// Run waits for the end of ctx: there is nothing to agree on.
 func (s Static) Run(ctx context.Context) { <-ctx.Done() }
 
 // Acquire returns at once for a lane of the set, and waits for the end of ctx for any other.
@@ -25,13 +25,13 @@ func (s Static) Acquire(ctx context.Context, lane string, waiting func()) (Lease
 	return always{}, nil
 }
 
-// Owner is always empty: the instances do not know of each other.
+// Owner returns "": the instances do not know of each other.
 func (s Static) Owner(string) string { return "" }
 
-// Probe changes nothing.
+// Probe does nothing.
 func (s Static) Probe() {}
 
-// always is a lease that nobody can take away.
+// always is a lease that never ends.
 type always struct{}
 
 func (always) From() Cursor                          { return Cursor{} }

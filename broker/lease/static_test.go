@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// TestStatic: a lane of the set is ours at once and for good; any other is waited for until the end.
+// TestStatic: a lane of the set is granted at once and permanently; Acquire of any other waits until the context ends.
 func TestStatic(t *testing.T) {
 	for _, all := range []Static{{}, {Lanes: []string{"A", "B"}}} {
 		lease, err := all.Acquire(context.Background(), "B", func() { t.Error("said to be waiting for B") })

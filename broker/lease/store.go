@@ -14,24 +14,23 @@ import (
 	"delaybroker/broker/message"
 )
 
-// storeTimeout is how long one question may take. A stream without a leader does not answer for some seconds.
+// storeTimeout is the timeout of one request. A stream without a leader does not answer for some seconds.
 const storeTimeout = 2 * time.Second
 
-// Subjects are the names by which the instances of one broker meet.
+// Subjects are the stream and the subjects that the instances of one broker share.
 type Subjects struct {
-	Stream string // keeps the last message of each subject
+	Stream string // with the last message of each subject
 	All    string // the stream's own subject, a filter
-	Table  string // of the one message that is the table
+	Table  string // of the table
 	Beat   string // of the counters: the prefix of an instance's own subject
 	Call   string // of calls: no stream stores them
 }
 
-// store is the stream in which the instances meet. Everything is read from its leader: a replica that lags shows
-// counters that stand still.
+// store is the stream that the instances share. All reads go to its leader: a replica that lags shows old counters.
 type store struct {
 	conn *nats.Conn
 	api  jsapi.Client
-	keys *message.Keys // nil seals nothing, and believes everything
+	keys *message.Keys // nil: messages have no seal, and all are trusted
 	Subjects
 }
 
@@ -40,8 +39,8 @@ func (s store) put(ctx context.Context, subject string, body []byte) (uint64, er
 	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{}})
 }
 
-// swap replaces the last message of a subject if it has the sequence given; zero is for a subject without a message. It
-// returns errConflict if that is not so any more. After any other error, the message may be replaced or not.
+// swap replaces the last message of a subject if it has the given sequence; zero means a subject without a message. It
+// returns errConflict if the last message is another one. After any other error, the message may be replaced or not.
 func (s store) swap(ctx context.Context, subject string, body []byte, last uint64) (uint64, error) {
 	header := nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(last, 10)}}
 	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: header})
@@ -74,12 +73,12 @@ func (s store) last(ctx context.Context, subject string) (m jsapi.Message, ours 
 	}
 	header, err := m.Header()
 	if err != nil {
-		header = nil // a header that cannot be read is not ours
+		header = nil // an unreadable header is not ours
 	}
 	return m, s.sealed(subject, m.Data, header), nil
 }
 
-// shows returns errStale if the server that answers has no message at a sequence or behind it.
+// shows returns errStale if the answering server has no message with this sequence or a later one.
 func (s store) shows(ctx context.Context, sequence uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -122,15 +121,15 @@ func (s store) say(body []byte) error {
 	return s.conn.PublishMsg(m)
 }
 
-// sign seals a message. A client cannot publish where the instances meet, but it can have the acknowledgement of one of
-// its messages delivered there.
+// sign seals a message. A client cannot publish to these subjects, but it can choose one as the subject of the
+// acknowledgement of one of its messages.
 func (s store) sign(m *nats.Msg) {
 	if seal := s.keys.Seal(m.Subject, m.Data); seal != "" {
 		m.Header.Set(message.HeaderSeal, seal)
 	}
 }
 
-// sealed reports whether an instance wrote a message. Older brokers wrote theirs without a seal.
+// sealed reports whether an instance wrote a message. The messages of older brokers have no seal.
 func (s store) sealed(subject string, body []byte, header nats.Header) bool {
 	note := message.Note{Subject: subject, Body: body, Seal: header.Get(message.HeaderSeal)}
 	return s.keys.Trusts(note, message.SealedSince)

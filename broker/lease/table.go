@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Table is the agreement of all instances: which of them are there, and which owns each lane. It is one message. It is
-// replaced as a whole, on condition that it is still the one that was read.
+// Table is the agreement of all instances: the running instances, and the owner of each lane. It is one message. A
+// write replaces it as a whole, on condition that it is still the one that was read.
 type Table struct {
 	// Version rises with every change, and is at least the writer's time in milliseconds, so that a table founded later is
 	// newer. A table that is written back unchanged keeps it.
 	Version uint64 `json:"version,omitempty"`
-	// Replaces is the sequence of the message that this table replaced. It tells an old copy from the table.
+	// Replaces is the sequence of the message that this table replaced. It distinguishes an old copy from the table.
 	Replaces  uint64              `json:"replaces,omitempty"`
 	Instances map[string]Instance `json:"instances"`
 	Lanes     map[string]Claim    `json:"lanes"`
@@ -22,23 +22,23 @@ type Table struct {
 
 // Instance is a running broker.
 type Instance struct {
-	Name    string   `json:"name,omitempty"`    // the operator's name for it
+	Name    string   `json:"name,omitempty"`    // the operator's name for it, or empty
 	Place   string   `json:"place,omitempty"`   // where it runs, if no other instance should run there
 	Started int64    `json:"started,omitempty"` // nanoseconds since 1970, by its own clock
-	Joined  uint64   `json:"joined"`            // rises with every instance that joins
+	Joined  uint64   `json:"joined"`            // rises with each instance that joins
 	Lanes   []string `json:"lanes"`             // the lanes it would work, sorted
-	Format  int      `json:"format,omitempty"`  // the newest that it reads; zero for an older broker, which does not say
+	Format  int      `json:"format,omitempty"`  // newest format that it reads; zero: an older broker without this field
 }
 
 // Claim is the ownership of a lane.
 type Claim struct {
 	Instance string    `json:"instance,omitempty"` // empty when the lane is free
-	Epoch    uint64    `json:"epoch"`              // rises with every owner
+	Epoch    uint64    `json:"epoch"`              // rises with each owner
 	Next     uint64    `json:"next,omitempty"`     // see Cursor
 	Created  time.Time `json:"created,omitzero"`   // see Cursor
 }
 
-// ParseTable reads a table. Empty data is an empty table.
+// ParseTable parses a table. Empty data is an empty table.
 func ParseTable(data []byte) (Table, error) {
 	var t Table
 	if len(data) > 0 {
@@ -65,9 +65,9 @@ func (t Table) supersedes(known Table) bool {
 	return t.Version > known.Version || t.Version == known.Version && (t.Replaces > known.Replaces || t.equal(known))
 }
 
-// keeping is the stored table with those claims of the known one that are newer, and reports whether there are any. An
-// instance that did not see the last good table, because a client's message hid it, writes an older one back. The
-// claims that were lost by that belong to lanes that are being worked.
+// keeping returns the stored table with the newer claims of the known one. Lost reports whether there are any. If a
+// client's message hid the last good table from an instance, that instance writes an older one back. The claims lost by
+// that belong to lanes with a working owner.
 func (t Table) keeping(known Table) (merged Table, lost bool) {
 	merged = t.clone()
 	for lane, c := range known.Lanes {
@@ -78,8 +78,8 @@ func (t Table) keeping(known Table) (merged Table, lost bool) {
 	return merged, lost
 }
 
-// newer reports whether a claim is certain to come after another of its lane. A lane that was freed keeps the epoch of
-// its last owner.
+// newer reports whether a claim certainly comes after another of its lane. A freed lane keeps the epoch of its last
+// owner.
 func (c Claim) newer(than Claim) bool {
 	return c.Epoch > than.Epoch || c.Epoch == than.Epoch && c.Instance == "" && than.Instance != ""
 }
@@ -117,7 +117,7 @@ func (t Table) drop(id string) {
 	}
 }
 
-// free ends a claim. Without a cursor, the one before stays: it is lower, and so still correct.
+// free ends a claim. Without a cursor, the previous one stays: it is lower, and so still correct.
 func (t Table) free(lane string, at Cursor) {
 	c := t.Lanes[lane]
 	c.Instance = ""
@@ -135,7 +135,7 @@ func (t Table) claim(lane, id string) {
 	t.Lanes[lane] = c
 }
 
-// members are the instances in the order in which they joined.
+// members returns the instances in the order in which they joined.
 func (t Table) members() []string {
 	return slices.SortedFunc(maps.Keys(t.Instances), func(a, b string) int {
 		return cmp.Or(cmp.Compare(t.Instances[a].Joined, t.Instances[b].Joined), cmp.Compare(a, b))

@@ -12,20 +12,21 @@ import (
 )
 
 const (
-	// roundPause is the shortest time between two rounds, whoever calls.
+	// roundPause is the minimum time between two rounds, even with many calls.
 	roundPause = 2 * time.Millisecond
-	// lookEvery is how often counters are read: the sooner a beat is seen, the sooner its absence is.
+	// lookEvery is the interval for reading counters. The sooner an instance sees a beat, the sooner it notices its
+	// absence.
 	lookEvery = beatEvery / 2
 	// retryEvery is the pause after a round that failed.
 	retryEvery = 250 * time.Millisecond
-	// offlineEvery is how often to check the connection, if its return was not announced.
+	// offlineEvery is the interval for checking the connection, if its return was not reported.
 	offlineEvery = 5 * time.Second
-	// glanceEvery is how often an instance that is alone asks the leader whether it still is, with one question. A call
-	// does not cross a leaf node whose link is down, even if the instance's own connection is up.
+	// glanceEvery is the interval at which an instance that is alone requests the table from the leader. A call does
+	// not cross a leaf node whose link is down, even if the instance's own connection is up.
 	glanceEvery = 10 * time.Second
-	// forgetAfter is how long the last call of another instance is kept.
+	// forgetAfter is the time after which the last call of another instance is forgotten.
 	forgetAfter = time.Minute
-	// alertEvery is how often the log says that the stream cannot be used.
+	// alertEvery is the interval at which the log reports an unusable stream.
 	alertEvery = time.Minute
 )
 
@@ -53,7 +54,7 @@ func (s *Shared) turn(ctx context.Context, asked bool) time.Duration {
 	}
 	if !s.store.conn.IsConnected() {
 		s.view.roster.failed()
-		s.outage.since = time.Time{} // no call can be heard, and no message delivered
+		s.outage.since = time.Time{} // no call can arrive, and no message can be delivered
 		return offlineEvery          // or when the connection is back
 	}
 	var err error
@@ -87,12 +88,13 @@ func (s *Shared) retryIn(ctx context.Context, err error) time.Duration {
 	}
 	s.logged.rounds.report(s.log, err)
 	if errors.Is(err, errFull) {
-		return beatEvery // a leader answered; there is no hurry
+		return beatEvery // a leader answered, so the next attempt can wait
 	}
 	return retryEvery
 }
 
-// glance asks the leader whether the table has changed, once in glanceEvery. It is for an instance that is alone.
+// glance requests the sequence of the table from the leader, once in glanceEvery, and reports whether it has changed.
+// It is for an instance that is alone.
 func (s *Shared) glance(ctx context.Context, now time.Time) (changed bool, err error) {
 	if now.Sub(s.rounds.glanced) < glanceEvery {
 		return false, nil
@@ -113,8 +115,8 @@ func (s *Shared) glance(ctx context.Context, now time.Time) (changed bool, err e
 	return sequence != s.view.sequence, nil
 }
 
-// whileConnected asks a question, and gives up when the connection changes its state: an instance that is alone may
-// miss a call meanwhile, and must not act until it has looked.
+// whileConnected runs ask, and cancels it when the connection changes its state: an instance that is alone may miss a
+// call meanwhile, and must not act until it has read the table.
 func (s *Shared) whileConnected(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -131,13 +133,13 @@ func (s *Shared) whileConnected(ctx context.Context, ask func(context.Context) e
 	}
 }
 
-// failureLog logs the failure of rounds when it begins, once in a while, and when it ends.
+// failureLog logs the failure of rounds at its start, at intervals, and at its end.
 type failureLog struct {
 	since  time.Time // when it began; zero while rounds succeed
 	logged ratelog.Limit
 }
 
-// report takes the result of a round.
+// report logs the result of a round.
 func (f *failureLog) report(log *slog.Logger, err error) {
 	if err == nil {
 		if f.logged.Reset() {

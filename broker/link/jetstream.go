@@ -13,16 +13,16 @@ import (
 	"delaybroker/broker/lane"
 )
 
-// JetStream is the JetStream API on the control link, and whether it answers. Each question goes to the stream's
-// leader: a direct get may be answered by a replica that lags.
+// JetStream is the JetStream API on the control link, and whether it answers. Each request goes to the stream's leader:
+// a lagging replica may answer a direct get.
 type JetStream struct {
 	JS   jetstream.JetStream
 	API  jsapi.Client
-	away atomic.Bool   // a question was left without an answer
-	back chan struct{} // one slot: it answers again
+	away atomic.Bool   // a request got no answer
+	back chan struct{} // one slot: JetStream answers again
 }
 
-// NewJetStream asks nothing.
+// NewJetStream returns a JetStream, and asks nothing.
 func NewJetStream(js jetstream.JetStream, api jsapi.Client) *JetStream {
 	return &JetStream{JS: js, API: api, back: make(chan struct{}, 1)}
 }
@@ -37,7 +37,7 @@ func (j *JetStream) Sample(ctx context.Context, stream string) (lane.Sample, err
 	return lane.SampleOf(s.CachedInfo(), time.Now()), nil
 }
 
-// Back has a value when JetStream answers again.
+// Back returns a channel that has a value when JetStream answers again.
 func (j *JetStream) Back() <-chan struct{} { return j.back }
 
 // noted notes whether JetStream answers.

@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Links are the broker's connections to NATS. They may be one and the same; apart, each can have a user with the rights
-// it needs and nothing more, and a large read delays no answer. Answers come below the inbox prefix of each connection:
-// see nats.CustomInboxPrefix.
+// Links are the broker's connections to NATS. They may be one and the same. If they are separate, each can have a user
+// with only the rights that it needs, and a large read delays no answer. Answers come below the inbox prefix of each
+// connection: see nats.CustomInboxPrefix.
 type Links struct {
 	Read    *nats.Conn // pulls from the lanes
 	Write   *nats.Conn // publishes into the lanes and the dead letters
@@ -20,7 +20,7 @@ type Links struct {
 	Control *nats.Conn // asks the JetStream API: streams, purges, clocks
 }
 
-// Inbox is the prefix of a connection's inboxes, without the final dot.
+// Inbox returns the prefix of a connection's inboxes, without the final dot.
 func Inbox(nc *nats.Conn) string {
 	return cmp.Or(nc.Opts.InboxPrefix, strings.TrimSuffix(nats.InboxPrefix, "."))
 }
@@ -32,7 +32,7 @@ type Status struct {
 	Reconnects uint64 `json:"reconnects"`
 }
 
-// Status is the state of each connection.
+// Status returns the state of each connection.
 func (l Links) Status() []Status {
 	of := func(name string, nc *nats.Conn) Status {
 		return Status{Name: name, Up: nc.IsConnected(), Reconnects: nc.Stats().Reconnects}
@@ -40,8 +40,8 @@ func (l Links) Status() []Status {
 	return []Status{of("read", l.Read), of("write", l.Write), of("deliver", l.Deliver), of("control", l.Control)}
 }
 
-// state is the state of a connection, known without asking the connection. nats.go answers under a lock, and a
-// publish holds that lock while its socket takes no data: a loop that asked would stand still for as long.
+// state is the state of a connection, which is read without a call to it. nats.go answers under a lock, and a publish
+// holds that lock while its socket accepts no data: a loop that made such a call would block for as long.
 type state struct {
 	conn *nats.Conn
 	up   atomic.Bool
@@ -50,29 +50,29 @@ type state struct {
 // States are the states of the connections that a worker depends on.
 type States struct{ write, deliver, control state }
 
-// NewStates knows the states after Look, and while it watches.
+// NewStates returns the states, which are valid after Look, and during Watch.
 func NewStates(l Links) *States {
 	return &States{
 		write: state{conn: l.Write}, deliver: state{conn: l.Deliver}, control: state{conn: l.Control},
 	}
 }
 
-// ControlUp reports whether the JetStream API can be asked.
+// ControlUp reports whether the JetStream API is reachable.
 func (l *States) ControlUp() bool { return l.control.up.Load() }
 
 func (l *States) all() []*state { return []*state{&l.write, &l.deliver, &l.control} }
 
-// Online reports whether there is anywhere to publish to.
+// Online reports whether the broker can publish: into the lanes and to the targets.
 func (l *States) Online() bool { return l.write.up.Load() && l.deliver.up.Load() }
 
-// Look asks the connections for their states. It is for the time before they are watched.
+// Look reads the states from the connections. Call it only before Watch.
 func (l *States) Look() {
 	for _, s := range l.all() {
 		s.up.Store(s.conn.IsConnected())
 	}
 }
 
-// Watch keeps the states up to date until ctx ends, and calls back when a connection is up again.
+// Watch updates the states until ctx ends, and calls back when a connection is up again.
 func (l *States) Watch(ctx context.Context, back func()) {
 	var watching sync.WaitGroup
 	for _, s := range l.all() {

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// refusedFor is how long a refusal is remembered. What a broker needs it asks for again within seconds, so a refusal
-	// that is older says that the right was granted since.
+	// refusedFor is the time for which a refusal is kept. A broker repeats a request that it needs within seconds, so an
+	// older refusal means that the right was granted since.
 	refusedFor = 2 * time.Minute
-	// maxRefusals bounds what is remembered. The oldest goes first.
+	// maxRefusals is the maximum number of refusals. The oldest is dropped first.
 	maxRefusals = 32
 )
 
@@ -25,13 +25,14 @@ type Refusal struct {
 	At    time.Time `json:"at"`    // the last time
 }
 
-// Refusals are the rights that the server denied lately. The zero value is none. All methods may be called at any time.
+// Refusals holds the rights that the server denied recently. The zero value is empty. All methods may be called at any
+// time.
 type Refusals struct {
 	mu  sync.Mutex
 	all []Refusal // the newest last
 }
 
-// Note remembers an asynchronous error of a connection, if it is a refusal.
+// Note records an asynchronous error of a connection, if it is a refusal.
 func (r *Refusals) Note(link string, now time.Time, err error) {
 	right, ok := jsapi.Refused(err)
 	if !ok {
@@ -44,14 +45,14 @@ func (r *Refusals) Note(link string, now time.Time, err error) {
 	r.all = r.all[max(0, len(r.all)-maxRefusals):]
 }
 
-// Lately are the refusals of the last minutes.
+// Lately returns the refusals of the last minutes.
 func (r *Refusals) Lately(now time.Time) []Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(r.all), func(a Refusal) bool { return now.Sub(a.At) > refusedFor })
 }
 
-// Each calls f with each connection, once for one that has several purposes, and the first of its names.
+// Each calls f with each connection: once for a connection with several purposes, under the first of its names.
 func (l Links) Each(f func(name string, nc *nats.Conn)) {
 	var seen []*nats.Conn
 	for _, of := range []struct {

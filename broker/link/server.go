@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ServerOf is where a connection leads, without credentials. It is empty while there is none.
+// ServerOf returns the server of a connection, without credentials. It is empty if there is none.
 func ServerOf(nc *nats.Conn) string {
 	server, err := WithoutUser(nc.ConnectedUrl())
 	if err != nil {
@@ -16,7 +16,7 @@ func ServerOf(nc *nats.Conn) string {
 	return server
 }
 
-// WithoutUser is a server's URL for logs. A token stands where a user would, so the user is left out too.
+// WithoutUser returns a server's URL for logs. A token is in the place of a user, so the user is removed too.
 func WithoutUser(server string) (string, error) {
 	u, err := url.Parse(server)
 	if err != nil {

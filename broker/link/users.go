@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Users are the users of the connections, as the server calls them, each once. They are nil if one is not known, such
-// as that of a token, or of a server that lets in anyone.
+// Users returns the users of the connections, by the server's names, each once. It returns nil if one is unknown, such
+// as that of a token, or of a server without authentication.
 func (l Links) Users() []string {
 	var all []string
 	for _, nc := range []*nats.Conn{l.Read, l.Write, l.Deliver, l.Control} {
@@ -26,7 +26,7 @@ func (l Links) Users() []string {
 	return slices.Compact(all)
 }
 
-// UserOf is the name or the public key of a connection's user. It is empty if that is not known.
+// UserOf returns the name or the public key of a connection's user. It is empty if that is unknown.
 func UserOf(nc *nats.Conn) string {
 	user := cmp.Or(nc.Opts.User, nc.Opts.Nkey)
 	if user == "" && nc.Opts.UserInfo != nil {
@@ -38,14 +38,14 @@ func UserOf(nc *nats.Conn) string {
 		}
 	}
 	if server, err := url.Parse(nc.ConnectedUrl()); user == "" && err == nil {
-		if _, named := server.User.Password(); named { // or it is a token
+		if _, named := server.User.Password(); named { // without a password it is a token
 			user = server.User.Username()
 		}
 	}
 	return user
 }
 
-// subjectOf is whom a JWT is about. The server has checked it.
+// subjectOf returns the subject of a JWT. The server has checked the JWT.
 func subjectOf(token string) string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

@@ -2,14 +2,14 @@ package stats
 
 import "delaybroker/broker/text"
 
-// A Check is one reason for a probe's answer, as /readyz has it.
+// A Check is one reason for a probe's answer, as in /readyz.
 type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail,omitempty"`
 }
 
-// FailingChecks are those of a probe that are not good, in words.
+// FailingChecks returns the failed checks of a probe as text.
 func FailingChecks(checks []Check) []string {
 	var bad []string
 	for _, c := range checks {

@@ -7,31 +7,31 @@ import (
 )
 
 const (
-	// earlyBy is how long before its due time a delivery must have been sent to count as early. The promise is given in
-	// milliseconds, and clocks that are being corrected run up to 500 ppm apart.
+	// A delivery counts as early if it was sent at least earlyBy before its due time. The promise is in milliseconds,
+	// and clocks that are being corrected run up to 500 ppm apart.
 	earlyBy = time.Millisecond
-	// judgeWithin is how long after it was sent a delivery can be judged: in this time, clocks come apart by no more than
-	// earlyBy.
+	// judgeWithin is the time after its sending within which a delivery can be judged: in this time, clocks drift apart by
+	// no more than earlyBy.
 	judgeWithin = 2 * time.Second
 )
 
 // Early checks deliveries afterwards. A delivery is sent when the leader's clock is proven to have reached its due
-// time; but that proof is up to leader.Trust old, and the clock may have been put back since, or the proof be wrong. So
-// each look of a commit is also compared with the deliveries before it. When the leader answers ts to a question asked
-// at local time a, its clock showed at most ts − (a − s) at any earlier local time s:
+// time. But that proof is up to leader.Trust old, and the clock may have been set back since, or the proof may be
+// wrong. So each clock reading of a commit is also compared with the deliveries before it. If the leader answers ts to
+// a request sent at local time a, its clock showed at most ts − (a − s) at any earlier local time s:
 //
 //	due ──┐
 //	  sent s ───────────── asked a ──── ts: the leader stamps its answer
 //	        │◀── a − s ──▶│
 //
-// A delivery with due > ts − (a − s) was early. Of all deliveries between two looks only the boldest is kept, which has
-// the largest due − s. So looks are counted, not deliveries: the count must stay zero either way.
+// A delivery with due > ts − (a − s) was early. Of all deliveries between two readings only the worst case is kept,
+// which has the largest due − s. So the count is of readings, not of deliveries: it must stay zero either way.
 type Early struct {
-	boldest time.Duration // due less the local time of sending, both since base; the largest since the last look
-	first   time.Time     // local; when the first delivery since the last look was sent; zero when there is none
-	asked   time.Time     // local; of the look underway
-	judging time.Duration // boldest, when it was asked
-	leader  string        // when it was asked
+	boldest time.Duration // due less the local time of sending, both since base; the largest since the last reading
+	first   time.Time     // local; when the first delivery since the last reading was sent; zero if there is none
+	asked   time.Time     // local; when the reading underway began
+	judging time.Duration // boldest at that time
+	leader  string        // the leader at that time
 }
 
 // Sent notes a delivery. Local has a monotonic reading.
@@ -45,7 +45,7 @@ func (e *Early) Sent(base, due, local time.Time) {
 	}
 }
 
-// Ask notes that a look begins.
+// Ask notes that a reading begins.
 func (e *Early) Ask(leader string, local time.Time) {
 	e.asked = time.Time{}
 	if !e.first.IsZero() && local.Sub(e.first) <= judgeWithin {
@@ -54,7 +54,7 @@ func (e *Early) Ask(leader string, local time.Time) {
 	e.first = time.Time{}
 }
 
-// Judge reports whether the look tells anything about the deliveries before it, and whether one of them was early.
+// Judge reports whether the reading can judge the deliveries before it, and whether one of them was early.
 func (e *Early) Judge(base time.Time, s lane.Sample) (told, wasEarly bool) {
 	if e.asked.IsZero() || s.Leader != e.leader {
 		return false, false

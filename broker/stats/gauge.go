@@ -7,11 +7,11 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// OffsetFor is for how long the difference of two clocks is worth showing after a look. An idle lane is not looked at,
-// and even sound clocks come apart by seconds a day.
+// OffsetFor is the time for which the difference of two clocks is shown after a reading. The clock of an idle lane is
+// not read, and even sound clocks drift apart by seconds a day.
 const OffsetFor = 10 * time.Minute
 
-// Report is what the loop of a lane says of itself at the end of a pass.
+// Report is the state of a lane's loop at the end of a pass.
 type Report struct {
 	Memory
 	Waiting int
@@ -19,19 +19,19 @@ type Report struct {
 
 	Pending, Read, Bytes uint64
 	MaxBytes             int64
-	Unopened             int // entries of timers that are sealed with a key that is not known
+	Unopened             int // entries of timers that are sealed with an unknown key
 
-	Offset  time.Duration // of the leader's clock before the local one
-	Looked  time.Time     // local; when the leader last told its time; zero when it never has
-	Oldest  leader.Time   // when the oldest message should have left; zero when there is none
-	Next    leader.Time   // when the next message on the wheel is due; zero when there is none
-	Resumes leader.Time   // when reading goes on; zero while it does
+	Offset  time.Duration // the leader's clock minus the local one
+	Looked  time.Time     // local; when the leader last returned its time; zero if it never has
+	Oldest  leader.Time   // when the oldest message should have left; zero if there is none
+	Next    leader.Time   // when the next message on the wheel is due; zero if there is none
+	Resumes leader.Time   // when reading continues; zero if it is not suspended
 
-	Uncommitted time.Time // local; since when there is something to commit; zero when there is nothing
+	Uncommitted time.Time // local; since when a commit is pending; zero if none is
 }
 
-// Gauge holds the last report of a loop, for others to read. Ages are kept as points in time, so that they are right
-// while the loop sleeps or hangs, too.
+// Gauge holds the last report of a loop, for other goroutines. Ages are stored as points in time, so that they are
+// right while the loop sleeps or hangs, too.
 type Gauge struct {
 	base time.Time // local; does not change
 
@@ -39,10 +39,10 @@ type Gauge struct {
 	last Report
 }
 
-// NewGauge makes a gauge of a loop whose clock began at base.
+// NewGauge returns a gauge of a loop whose clock began at base.
 func NewGauge(base time.Time) *Gauge { return &Gauge{base: base} }
 
-// Set takes in a report.
+// Set stores a report.
 func (g *Gauge) Set(r Report) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// LaneStatus is the state of one lane. For a lane that another instance works, only the owner and the counts are set,
-// and the counts are of the time when the lane was ours. Durations are seconds in JSON.
+// LaneStatus is the state of one lane. For a lane of another instance, only the owner and the counts are set, and the
+// counts are from the time when this instance owned the lane. Durations are seconds in JSON.
 type LaneStatus struct {
 	Stream string        `json:"stream"`
 	Kind   string        `json:"kind"`
@@ -26,62 +26,62 @@ type LaneStatus struct {
 	Moves
 }
 
-// Ownership says who works a lane.
+// Ownership is the ownership of a lane.
 type Ownership struct {
 	Owned   bool   `json:"owned"`
 	Owner   string `json:"owner,omitempty"` // the instance, when several share the work
-	InDoubt bool   `json:"in_doubt"`        // owned, but not for certain: nothing is delivered until it is
-	Live    bool   `json:"live"`            // its consumer is believed alive
+	InDoubt bool   `json:"in_doubt"`        // owned, but uncertain: nothing is delivered until it is certain
+	Live    bool   `json:"live"`            // its consumer is probably alive
 }
 
-// Memory is what a lane has in memory.
+// Memory is a lane's use of memory.
 type Memory struct {
 	Held      int  `json:"held"`       // messages in memory
-	HeldBytes int  `json:"held_bytes"` // and their bytes
+	HeldBytes int  `json:"held_bytes"` // the size of their bodies
 	Span      int  `json:"span"`       // messages between cursor and read
-	Full      bool `json:"full"`       // it reads no further until messages have arrived elsewhere
+	Full      bool `json:"full"`       // it stops reading until messages have arrived elsewhere
 }
 
-// Reading is how far a lane was read.
+// Reading is the position up to which a lane was read.
 type Reading struct {
 	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
-	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading rests until then: nothing unread is due before
+	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading is suspended until then: no unread message is due before
 	Pending   uint64    `json:"pending"`             // messages that have not arrived elsewhere: see the worker's report
-	// Unopened is how many entries of timers are sealed with a key that is not known, by the last pass through them.
+	// Unopened is the number of timer entries that are sealed with an unknown key, as of the last pass through them.
 	Unopened int `json:"unopened,omitempty"`
 }
 
-// Age is how old and how near what a lane holds is.
+// Age describes the oldest and the next messages of a lane.
 type Age struct {
-	Overdue   time.Duration `json:"overdue"` // how long ago the oldest message should have left
+	Overdue   time.Duration `json:"overdue"` // the time since the oldest message should have left
 	NextDue   time.Time     `json:"next_due,omitzero"`
 	Newer     int           `json:"newer,omitempty"` // messages of a newer format, which wait for a newer broker
 	Waiting   int           `json:"waiting"`         // messages on the wheel, or waiting for the leader's time
-	CommitAge time.Duration `json:"commit_age"`      // how long an arrived message has waited for its commit
+	CommitAge time.Duration `json:"commit_age"`      // the time for which an arrived message has waited for its commit
 }
 
-// Room is that of a lane's stream.
+// Room is the size of a lane's stream.
 type Room struct {
-	Bytes    uint64 `json:"bytes"`     // of the stream, when it was last looked at
-	MaxBytes int64  `json:"max_bytes"` // that the stream may have; zero or less is no limit
+	Bytes    uint64 `json:"bytes"`     // of the stream, when it was last read
+	MaxBytes int64  `json:"max_bytes"` // the stream's limit; zero or less is no limit
 }
 
 // Clock compares the clock of a lane's leader with ours.
 type Clock struct {
-	ClockKnown  bool          `json:"clock_known"`  // its leader has told its time lately
-	ClockOffset time.Duration `json:"clock_offset"` // of the leader's clock to ours
+	ClockKnown  bool          `json:"clock_known"`  // its leader has returned its time recently
+	ClockOffset time.Duration `json:"clock_offset"` // the leader's clock minus ours
 }
 
-// Moves counts what has left a lane.
+// Moves counts the messages that have left a lane.
 type Moves struct {
 	Delivered uint64 `json:"delivered"`
 	Hops      uint64 `json:"hops"`
 	Retries   uint64 `json:"retries"` // moves into a retry lane, for any reason
-	Repeats   uint64 `json:"repeats"` // publishes that were not answered, or found no room
+	Repeats   uint64 `json:"repeats"` // publishes that were not answered, or refused for lack of room
 }
 
-// ByWay orders lanes as messages pass them: the intake, the timers, the levels from the shortest to the longest,
-// retries, what is paused.
+// ByWay compares lanes in the order in which messages pass them: the intake, the timers, the levels from the shortest
+// to the longest, the retries, the paused messages.
 func ByWay(a, b LaneStatus) int {
 	kinds := streams.Lanes()
 	return cmp.Or(
@@ -90,7 +90,7 @@ func ByWay(a, b LaneStatus) int {
 		strings.Compare(a.Stream, b.Stream))
 }
 
-// MarshalJSON writes durations in seconds.
+// MarshalJSON encodes durations in seconds.
 func (l LaneStatus) MarshalJSON() ([]byte, error) {
 	type plain LaneStatus // without this method
 	return json.Marshal(struct {

@@ -18,31 +18,31 @@ var latenessBounds = [...]time.Duration{
 
 // Latencies counts durations. It is safe for concurrent use; a reader may see one observation in part.
 type Latencies struct {
-	buckets [len(latenessBounds) + 1]atomic.Uint64 // each without those before; the last has no bound
+	buckets [len(latenessBounds) + 1]atomic.Uint64 // each without the ones before; the last has no bound
 	sum     atomic.Int64
 }
 
-// Observe counts one.
+// Observe counts one duration.
 func (h *Latencies) Observe(d time.Duration) {
 	i, _ := slices.BinarySearch(latenessBounds[:], d)
 	h.buckets[i].Add(1)
 	h.sum.Add(int64(d))
 }
 
-// Histogram is how many durations there were, and how many up to each bound.
+// Histogram is the number of durations, in total and up to each bound.
 type Histogram struct {
 	Count   uint64        `json:"count"`
 	Sum     time.Duration `json:"sum"`
 	Buckets []Bucket      `json:"buckets"`
 }
 
-// Bucket counts the durations of UpTo and less.
+// Bucket is the number of durations up to UpTo.
 type Bucket struct {
 	UpTo  time.Duration `json:"up_to"`
 	Count uint64        `json:"count"`
 }
 
-// Read is what was counted so far.
+// Read returns the counts so far.
 func (h *Latencies) Read() Histogram {
 	r := Histogram{Sum: time.Duration(h.sum.Load())}
 	for i := range h.buckets {
@@ -54,12 +54,12 @@ func (h *Latencies) Read() Histogram {
 	return r
 }
 
-// MarshalJSON writes the sum in seconds.
+// MarshalJSON encodes the sum in seconds.
 func (h Histogram) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{"count": h.Count, "sum": h.Sum.Seconds(), "buckets": h.Buckets})
 }
 
-// MarshalJSON writes the bound in seconds.
+// MarshalJSON encodes the bound in seconds.
 func (b Bucket) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{"up_to": b.UpTo.Seconds(), "count": b.Count})
 }

@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// Status is what the broker is doing and has done since it started.
+// Status is the state of the broker, and its counts since it started.
 type Status struct {
 	Ready    bool          `json:"ready"`
 	Draining bool          `json:"draining"`
@@ -18,23 +18,23 @@ type Status struct {
 	Counts
 	Journal JournalStatus `json:"journal"`
 	Paused  []PauseStatus `json:"paused"`          // the targets that are paused or being resumed
-	Waiting uint64        `json:"paused_messages"` // and how many messages wait for them
+	Waiting uint64        `json:"paused_messages"` // the number of messages that wait for them
 }
 
-// Counts are the counts of a broker that are not of one lane.
+// Counts are the counts of a broker that belong to no lane.
 type Counts struct {
 	Outcomes    map[string]uint64          `json:"outcomes"` // of deliveries: see deliver.Outcome
 	Dead        map[message.Code]uint64    `json:"dead_letters"`
-	Ours        uint64                     `json:"duplicates_ours"`    // publishes that were stored already, and found
-	Foreign     uint64                     `json:"duplicates_foreign"` // another message had the id
+	Ours        uint64                     `json:"duplicates_ours"`    // publishes that proved to be stored already
+	Foreign     uint64                     `json:"duplicates_foreign"` // publishes whose id another message had
 	Unstored    uint64                     `json:"unstored"`           // publishes that our own streams refused
-	Early       uint64                     `json:"early"`              // looks that found an early delivery; must stay zero
-	EarlyChecks uint64                     `json:"early_checks"`       // looks that could have found one
-	Swept       uint64                     `json:"timers_swept"`       // overdue timers found only in their stream
-	Missed      uint64                     `json:"rounds_missed"`      // occurrences of series that were missed, and left out
+	Early       uint64                     `json:"early"`              // readings with an early delivery; must stay zero
+	EarlyChecks uint64                     `json:"early_checks"`       // clock readings that could have found one
+	Swept       uint64                     `json:"timers_swept"`       // overdue timers that only the sweep found
+	Missed      uint64                     `json:"rounds_missed"`      // missed occurrences of series, which were left out
 	Lateness    map[streams.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
 	Rates       []RateCount                `json:"rates"`              // of deliveries, by pattern of DELAY_RATE
-	// Targets has tenants' words, and whoever reaches /status sees it: so they are not in it.
+	// Targets contains names that tenants chose, and any client that reaches /status can read it: so it is not in there.
 	Targets []TargetCount `json:"-"`
 }
 
@@ -45,7 +45,7 @@ type JournalStatus struct {
 	Dropped uint64 `json:"dropped"` // the journal's stream stored nothing, or too little
 }
 
-// PauseStatus is a pattern of targets that are paused.
+// PauseStatus is a pattern of paused targets.
 type PauseStatus struct {
 	Pattern string      `json:"pattern"`
 	State   pause.State `json:"state"`

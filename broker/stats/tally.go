@@ -9,22 +9,22 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// Tally holds the counts that are not of one lane. Its maps do not change. It is safe for concurrent use.
+// Tally holds the counts that belong to no lane. Its maps do not change. It is safe for concurrent use.
 type Tally struct {
 	Dead          map[message.Code]*atomic.Uint64 // dead letters stored
 	Outcomes      [deliver.Outcomes]atomic.Uint64
-	Ours, Foreign atomic.Uint64 // duplicates that were looked at
+	Ours, Foreign atomic.Uint64 // duplicates that were examined
 	Unstored      atomic.Uint64 // refusals by our own streams
-	Early, Judged atomic.Uint64 // deliveries found early, and looks that could have found one
-	Swept         atomic.Uint64 // timers that only a sweep has found
-	Missed        atomic.Uint64 // occurrences of series that were missed, and left out
+	Early, Judged atomic.Uint64 // early deliveries that were found, and clock readings that could have found one
+	Swept         atomic.Uint64 // timers that only a sweep found
+	Missed        atomic.Uint64 // missed occurrences of series, which were left out
 	Lateness      map[streams.Kind]*Latencies
 	Journal       journal.Counts
 	Targets       *deliver.Counts
 	Lately        atomic.Pointer[[]TargetAnswer] // at the end of the last step of the history
 }
 
-// NewTally begins at zero.
+// NewTally returns a Tally with zero counts.
 func NewTally(rates deliver.Rates) *Tally {
 	t := &Tally{
 		Dead: make(map[message.Code]*atomic.Uint64), Lateness: make(map[streams.Kind]*Latencies),
@@ -39,7 +39,7 @@ func NewTally(rates deliver.Rates) *Tally {
 	return t
 }
 
-// Read is what was counted so far.
+// Read returns the counts so far.
 func (t *Tally) Read() Counts {
 	c := Counts{
 		Outcomes: make(map[string]uint64), Dead: make(map[message.Code]uint64), Lateness: make(map[streams.Kind]Histogram),
@@ -66,7 +66,7 @@ type Lane struct {
 	Delivered, Hops, Retries, Repeats atomic.Uint64
 }
 
-// Read is the status of a lane of which no more is known than what was counted.
+// Read returns the status of a lane of which only the counts are known.
 func (c *Lane) Read() LaneStatus {
 	return LaneStatus{
 		Stream: c.Spec.Stream, Kind: string(c.Spec.Kind), Level: c.Spec.Name, Delay: c.Spec.Delay,

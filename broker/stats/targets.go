@@ -8,23 +8,23 @@ import (
 	"delaybroker/broker/deliver"
 )
 
-// mostTargets bounds what is believed of another instance, or is told by one: names of targets.
+// mostTargets is the maximum number of targets that an instance reports, and that is accepted from another one.
 const mostTargets = 1000
 
-// TargetCount is what became of the attempts to deliver to the targets of one name: see deliver.Counts.
+// TargetCount is the outcome of the attempts to deliver to the targets of one name: see deliver.Counts.
 type TargetCount struct {
 	Target    string `json:"target"`
-	Rate      string `json:"rate,omitempty"` // the pattern of DELAY_RATE that holds for them
+	Rate      string `json:"rate,omitempty"` // the pattern of DELAY_RATE that applies to them
 	Delivered uint64 `json:"delivered"`
 	Refused   uint64 `json:"refused"`
 }
 
-// targetName is what tells the counts of targets apart.
+// targetName identifies a TargetCount.
 type targetName struct{ target, rate string }
 
 func (c TargetCount) name() targetName { return targetName{c.Target, c.Rate} }
 
-// readTargets returns the counts of targets that were delivered to, and of all patterns of rates.
+// readTargets returns the counts of the targets with deliveries, and of all patterns of rates.
 func readTargets(counts *deliver.Counts) []TargetCount {
 	all := []TargetCount{}
 	for _, c := range counts.All() {
@@ -36,7 +36,7 @@ func readTargets(counts *deliver.Counts) []TargetCount {
 	return all
 }
 
-// RateCount is what became of the attempts to deliver to all targets that have their rate by one pattern.
+// RateCount is the outcome of the attempts to deliver to all targets whose rate one pattern sets.
 type RateCount struct {
 	Pattern   string `json:"pattern"`
 	Delivered uint64 `json:"delivered"`
@@ -61,16 +61,16 @@ func byRate(targets []TargetCount) []RateCount {
 	return all
 }
 
-// TargetAnswer is a TargetCount with how much of it came in a second lately; null where the instance has not run for a
-// step of its history, or keeps none.
+// TargetAnswer is a TargetCount with recent rates per second; they are null if the instance has not run for a step of
+// its history, or keeps none.
 type TargetAnswer struct {
 	TargetCount
 	DeliveredRate *float64 `json:"delivered_per_second"`
 	RefusedRate   *float64 `json:"refused_per_second"`
 }
 
-// TargetsSince are the counts with what came in each second since a look before. Counts never fall, and a name that was
-// not there then began at zero.
+// TargetsSince returns the counts with the rates per second since earlier counts. Counts never fall, and a name that is
+// missing in the earlier counts began at zero.
 func TargetsSince(now, before []TargetCount, passed time.Duration) []TargetAnswer {
 	last := make(map[targetName]TargetCount, len(before))
 	for _, c := range before {
@@ -88,8 +88,8 @@ func TargetsSince(now, before []TargetCount, passed time.Duration) []TargetAnswe
 	return all
 }
 
-// AddTargets adds up what instances say of the same names, the busiest first. Of each instance no more is taken than
-// one can say.
+// AddTargets adds up the reports of instances about the same names, the busiest first. It takes at most mostTargets of
+// each instance.
 func AddTargets(instances ...[]TargetAnswer) []TargetAnswer {
 	sums := make(map[targetName]*TargetAnswer)
 	for _, said := range instances {
@@ -122,7 +122,7 @@ func plus(a, b *float64) *float64 {
 	return new(*a + *b)
 }
 
-// perSecond is how busy a target is.
+// perSecond returns the attempts per second of a target.
 func perSecond(a TargetAnswer) (n float64) {
 	for _, rate := range []*float64{a.DeliveredRate, a.RefusedRate} {
 		if rate != nil {

@@ -16,7 +16,7 @@ type Totals struct {
 	Dead      uint64    `json:"dead_letters"`
 }
 
-// Kept is what a history keeps of it.
+// Kept returns the counts that a history keeps.
 func (s Status) Kept() history.Counts {
 	c := history.Counts{Late: make([]uint64, len(latenessBounds)+1)}
 	t := s.Totals(time.Time{})
@@ -27,7 +27,7 @@ func (s Status) Kept() history.Counts {
 		}
 	}
 	for _, kind := range streams.Lanes() {
-		if kind == streams.Retry || kind == streams.Paused { // the wait for the target is no lateness of ours
+		if kind == streams.Retry || kind == streams.Paused { // the wait for the target is not our lateness
 			continue
 		}
 		var before uint64
@@ -41,7 +41,7 @@ func (s Status) Kept() history.Counts {
 	return c
 }
 
-// Totals are the counts since an instance started.
+// Totals returns the counts since an instance started.
 func (s Status) Totals(started time.Time) *Totals {
 	t := &Totals{
 		Started: started.UTC(), Delivered: s.Outcomes[deliver.Delivered.String()],
@@ -53,5 +53,5 @@ func (s Status) Totals(started time.Time) *Totals {
 	return t
 }
 
-// LatenessBounds are the upper bounds of the buckets of lateness, of which one more has none.
+// LatenessBounds returns the upper bounds of the buckets of lateness; one more bucket has none.
 func LatenessBounds() []time.Duration { return append([]time.Duration(nil), latenessBounds[:]...) }

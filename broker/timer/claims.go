@@ -2,14 +2,14 @@ package timer
 
 import "sync"
 
-// Claims says which firings of this process are underway, so that a timer with two markers is delivered once. The zero
-// Claims is ready. It is safe for concurrent use.
+// Claims holds the firings of this process that are underway, so that a timer with two markers is delivered once. The
+// zero Claims is ready. It is safe for concurrent use.
 type Claims struct {
 	mu sync.Mutex // guards by
 	by map[uint64]any
 }
 
-// Take claims a generation for somebody, and reports whether it is his.
+// Take claims a generation for an owner, and reports whether that owner has it now.
 func (c *Claims) Take(generation uint64, who any) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -23,7 +23,7 @@ func (c *Claims) Take(generation uint64, who any) bool {
 	return true
 }
 
-// Release gives a generation back, if it is his.
+// Release releases a generation if it is the owner's.
 func (c *Claims) Release(generation uint64, who any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Cursor is how far the timers' stream has been read: everything below Next is armed, or over. It is kept in the stream
-// itself, so that it goes where the stream goes.
+// Cursor is the position up to which the timers' stream has been read: everything below Next is armed, or over. It is
+// stored in the stream itself, so that it is lost only with the stream.
 type Cursor struct {
 	Next    uint64
 	Created time.Time // when the stream was created
 }
 
-// String is the body of the cursor's entry.
+// String returns the body of the cursor's entry.
 func (c Cursor) String() string { return fmt.Sprintf("armed %d %d", c.Next, c.Created.UnixNano()) }
 
-// ParseCursor reads the result of String, and nothing else. An entry names no sequence above its own.
+// ParseCursor parses the result of String, and nothing else. A cursor cannot name a sequence above its own.
 func ParseCursor(body []byte, own uint64) (Cursor, bool) {
 	words := strings.Split(string(body[:min(len(body), 64)]), " ")
 	if len(words) != 3 {

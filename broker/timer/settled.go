@@ -5,24 +5,25 @@ import (
 	"time"
 )
 
-// maxSettled bounds what Settled remembers, at some 50 bytes for each round.
+// maxSettled is the maximum number of rounds in Settled, at some 50 bytes for each.
 const maxSettled = 200_000
 
-// Settled remembers the rounds before which this process has settled those of the same series, so that JetStream is not
-// asked for that. The zero Settled is ready. It is safe for concurrent use.
+// Settled holds the rounds whose earlier rounds this process has settled, so that it need not ask JetStream about them.
+// The zero Settled is ready. It is safe for concurrent use.
 type Settled struct {
 	mu sync.Mutex        // guards by
 	by map[uint64]before // by the generation of the round
 }
 
-// before is what came before a round.
+// before describes the entries before a round.
 type before struct {
-	at    int64 // Unix time in nanoseconds; when the entry was stored in place of which the round's is
-	alone bool  // nothing is left of it
+	at    int64 // Unix time in nanoseconds; when the entry was stored that the round's entry replaced
+	alone bool  // no entry is left before the round's
 }
 
-// Note notes that the round with an entry of a time is settled, as those before it are, and that the next one has the
-// generation next. Alone says that nothing is left before that one. Beyond a bound, any other round is forgotten.
+// Note notes that a round is settled, whose entry was stored at a time, and that the next round has the generation
+// next. Then all earlier rounds are settled, too. Alone says that no entry is left before the next round's. Beyond a
+// bound, an arbitrary other round is forgotten.
 func (s *Settled) Note(generation uint64, at time.Time, next uint64, alone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,8 +40,8 @@ func (s *Settled) Note(generation uint64, at time.Time, next uint64, alone bool)
 	s.by[next] = before{at.UnixNano(), alone}
 }
 
-// Before reports whether the rounds before a generation are known to be settled, and whether nothing is left before it.
-// At is when the entry was stored in place of which the generation was: it tells two histories of a stream apart.
+// Before reports whether the rounds before a generation are known to be settled, and whether no entry is left before
+// it. At is when the entry was stored that the generation replaced: it distinguishes two histories of a stream.
 func (s *Settled) Before(generation uint64, at time.Time) (settled, alone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

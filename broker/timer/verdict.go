@@ -6,7 +6,7 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// Verb is what somebody wants of a timer.
+// Verb is the operation that a request asks for.
 type Verb string
 
 // The verbs.
@@ -15,65 +15,65 @@ const (
 	Set    Verb = "set"
 	Cancel Verb = "cancel"
 	Move   Verb = "move"
-	Fire   Verb = "fire" // of a series: one delivery besides, which leaves the series as it is
+	Fire   Verb = "fire" // of a series: one extra delivery, which leaves the series as it is
 
 	// Of a series.
 	Pause  Verb = "pause"  // no round is due until it is resumed
-	Resume Verb = "resume" // as its table says, and its policy for what was missed
+	Resume Verb = "resume" // by its table, and by its policy for missed rounds
 	Retime Verb = "retime" // another table, with the same body
 )
 
-// Outcome is what came of it. All but Pending, as an answer to Get, and Unknown are final.
+// Outcome is the outcome of a request. All but Unknown, and Pending as an answer to Get, are final.
 type Outcome string
 
 // The outcomes.
 const (
-	Pending   Outcome = "pending"   // it is set
+	Pending   Outcome = "pending"   // the timer is set
 	Cancelled Outcome = "cancelled" // the generation will never be delivered
 	Paused    Outcome = "paused"    // no round is due until it is resumed
-	Moved     Outcome = "moved"     // it has another time, or another table, and a new generation
-	Fired     Outcome = "fired"     // it is due at once, under a new generation; or, for Get, on its way or over
-	TooLate   Outcome = "too_late"  // it has fired before
-	NotFound  Outcome = "not_found" // it was never set, or is over for longer than the history
-	Conflict  Outcome = "conflict"  // another generation stands there; nothing was done
-	Unknown   Outcome = "unknown"   // it may or may not have been done: ask again, with the same word
+	Moved     Outcome = "moved"     // the timer has another time or another table, and a new generation
+	Fired     Outcome = "fired"     // due at once, with a new generation; or, for Get, its message is on its way or over
+	TooLate   Outcome = "too_late"  // the timer has fired before
+	NotFound  Outcome = "not_found" // the timer was never set, or is over for longer than the history
+	Conflict  Outcome = "conflict"  // another generation is the last entry; nothing was done
+	Unknown   Outcome = "unknown"   // the change may or may not have been made: ask again, with the same request ID
 )
 
 // Request is a verb about one timer.
 type Request struct {
 	Verb        Verb
-	Generation  uint64 // that it is about; zero for whatever stands there
-	Series      uint64 // that it is about, whichever round stands there; zero for any. Not with Generation
-	Conditional bool   // Set: only in place of Generation, where zero is none
-	ID          string // of this request: the entry that it writes has it, and no other
+	Generation  uint64 // of the timer; zero for any
+	Series      uint64 // of the timer, in any round; zero for any. Not with Generation
+	Conditional bool   // Set: only in place of Generation, where zero is no entry
+	ID          string // of this request: the entry that it writes carries it, and no other entry does
 }
 
-// Answer is what is known of a timer.
+// Answer is the answer to a request.
 type Answer struct {
 	Outcome    Outcome
-	Generation uint64    // the one that was cancelled, has fired or stands there
-	Due        time.Time // zero where it is not known
+	Generation uint64    // the generation that was cancelled, that has fired or that is pending
+	Due        time.Time // zero if it is unknown
 	Became     entry.Outcome
-	Why        string // for people, where the outcome leaves a question
+	Why        string // an explanation for people, if the outcome needs one
 }
 
-// Next is what to do about an Request.
+// Next is the next step for a Request.
 type Next int
 
-// What to do next.
+// The next steps.
 const (
-	Say  Next = iota // the answer is what is known
-	Ask              // publish, expecting the entry that was found
-	Look             // look again, since a publish of ours may be stored yet; without time, the answer is what is known
+	Say  Next = iota // return the answer
+	Ask              // publish, expecting the entry that was read
+	Look             // read again, since a publish of ours may still be stored; when the time is over, return the answer
 )
 
-// Doubt says which publishes of a request were not answered: they may have been stored, and may be stored yet.
+// Doubt records the publishes of a request that were not answered: they may be stored, now or later.
 type Doubt struct {
 	Any bool
-	Of  uint64 // the generation that they expected; zero for none, or several
+	Of  uint64 // the generation that they expected; zero for none, or for several
 }
 
-// Note notes that a publish was not answered that expected a generation.
+// Note notes an unanswered publish that expected a generation.
 func (d *Doubt) Note(generation uint64) {
 	if d.Any && d.Of != generation {
 		generation = 0
@@ -81,18 +81,19 @@ func (d *Doubt) Note(generation uint64) {
 	d.Any, d.Of = true, generation
 }
 
-// Decide decides what to do by the last entry of the timer's subject.
+// Decide decides the next step by the last entry of the timer's subject.
 //
-// A publish that expects generation g can be stored only while g stands there. So what has fired, or was cancelled, in
-// place of g proves that it never will be. What else stands there does not: it may have come after ours.
+// A publish that expects generation g can be stored only while g is the last entry. So a firing or a cancel in place of
+// g proves that the publish never will be stored. Any other entry does not: it may have come after ours.
 //
-// Nothing waits for what may never come, such as a generation beyond the end of the stream, which any client may name.
+// Decide never waits for an event that may not come, such as a generation beyond the end of the stream, which any
+// client may name.
 func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 	if a.Generation > f.LastSeq && (f.None || f.Sequence < a.Generation) {
 		return undecided(doubt), Answer{Outcome: Unknown, Generation: a.Generation,
 			Why: "the stream ends before that generation, as far as its leader says"}
 	}
-	if f.None || f.Sequence < a.Generation { // where an older one stands again, the stream was restored
+	if f.None || f.Sequence < a.Generation { // if an older entry is the last again, the stream was restored
 		return a.none(f, doubt)
 	}
 	e := f.Entry
@@ -110,8 +111,8 @@ func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 		Why: "a broker wrote the last entry with a secret that is not known here yet"}
 }
 
-// undecided is what to do about an entry that proves nothing. Another look may tell what became of a publish of ours.
-// Without one, nothing was done, and who asks may ask again.
+// undecided returns the next step for an entry that proves nothing. If a publish is in doubt, another read may show its
+// result. Otherwise nothing was done, and the client may ask again.
 func undecided(doubt Doubt) Next {
 	if doubt.Any {
 		return Look
@@ -119,7 +120,7 @@ func undecided(doubt Doubt) Next {
 	return Say
 }
 
-// none decides where nothing stands.
+// none decides when the subject has no entry.
 func (a Request) none(f State, doubt Doubt) (Next, Answer) {
 	switch {
 	case a.Verb == Set && doubt.Any:
@@ -133,12 +134,12 @@ func (a Request) none(f State, doubt Doubt) (Next, Answer) {
 	return Say, Answer{Outcome: NotFound, Generation: a.Generation}
 }
 
-// ours reports whether this request has written a generation.
+// ours reports whether this request has written the entry of a generation.
 func (a Request) ours(e entry.Entry, generation uint64) bool {
 	return a.ID != "" && e.Word == a.ID && generation > a.Generation
 }
 
-// done is the answer where this request has set a generation.
+// done returns the answer if this request has set a generation.
 func (a Request) done(generation uint64, due time.Time) Answer {
 	what := map[Verb]Outcome{
 		Set: Pending, Move: Moved, Fire: Fired, Pause: Paused, Resume: Pending, Retime: Moved,
@@ -146,7 +147,7 @@ func (a Request) done(generation uint64, due time.Time) Answer {
 	return Answer{Outcome: what, Generation: generation, Due: due}
 }
 
-// standing decides where a timer is set, or a series is paused.
+// standing decides when a timer is set, or a series is paused.
 func (a Request) standing(f State, doubt Doubt) (Next, Answer) {
 	e, g := f.Entry, f.Sequence
 	what := Pending
@@ -178,7 +179,7 @@ func (a Request) standing(f State, doubt Doubt) (Next, Answer) {
 	return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "another request has set it"}, doubt)
 }
 
-// contested is the answer where another entry stands there than the one that it is about.
+// contested returns the answer when the last entry is not the one that the request named.
 func (a Request) contested(other Answer, doubt Doubt) (Next, Answer) {
 	other.Outcome = Conflict
 	if doubt.Any {
@@ -188,7 +189,7 @@ func (a Request) contested(other Answer, doubt Doubt) (Next, Answer) {
 	return Say, other
 }
 
-// cancelled decides where a cancel stands, at a sequence.
+// cancelled decides when the last entry is a cancel, at a sequence.
 func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, Answer) {
 	answer := Answer{Outcome: Cancelled, Generation: e.Cancelled}
 	if e.Cancelled == 0 {
@@ -206,7 +207,7 @@ func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, A
 	case a.Verb == Set && !a.Conditional && !doubt.Any:
 		return Ask, Answer{}
 	case a.Generation > 0 && a.Generation == e.Cancelled:
-		doubt = Doubt{} // it was stored in place of the generation, so nothing of ours was
+		doubt = Doubt{} // the cancel replaced the generation, so no publish of ours did
 	}
 	if answer.Why == "" {
 		answer.Why = "it is cancelled"
@@ -217,7 +218,7 @@ func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, A
 	return a.contested(answer, doubt)
 }
 
-// fired decides where a generation has fired. What became of it is empty while it is on its way.
+// fired decides when a generation has fired. Became is empty while its message is on its way.
 func (a Request) fired(e entry.Entry, became entry.Outcome, doubt Doubt) (Next, Answer) {
 	answer := Answer{Generation: e.Generation, Due: e.Request.Due, Became: became}
 	switch {
@@ -238,7 +239,7 @@ func (a Request) fired(e entry.Entry, became entry.Outcome, doubt Doubt) (Next, 
 		answer.Outcome = TooLate
 		return Say, answer
 	case a.Verb == Set && a.Conditional && a.Generation == e.Generation:
-		doubt = Doubt{} // it was stored in place of the generation, so nothing of ours was
+		doubt = Doubt{} // the firing replaced the generation, so no publish of ours did
 	}
 	answer.Why = "another generation has fired"
 	return a.contested(answer, doubt)

@@ -1,4 +1,4 @@
-// Package web answers over HTTP how a broker is: to supervisors, to Prometheus, and to the verbs that ask it.
+// Package web reports a broker's state over HTTP: to supervisors, to Prometheus, and to the subcommands that ask it.
 //
 //	/healthz, /livez   whether a restart would help: the engine's loops turn
 //	/readyz            whether messages are delivered now: connections, lanes, the embedded server's storage
@@ -6,6 +6,6 @@
 //	/metrics           package metrics
 //	/                  package page, by Source.Page
 //
-// The first two never ask NATS: an outage there would restart every broker, for nothing. None of the probes changes
+// /healthz and /livez never ask NATS: an outage there would restart every broker, for nothing. No probe changes
 // anything.
 package web

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// mostLooks is how often a broker that is not ready is asked, and pauseBetween how long after the last time: what is
-	// over in a moment, such as a start, is no finding.
+	// mostLooks is the maximum number of probes of a broker that is not ready, and pauseBetween the time between two: a
+	// state that passes in a moment, such as a start, is no finding.
 	mostLooks    = 5
 	pauseBetween = 500 * time.Millisecond
 )
 
-// Look asks the broker at a URL whether it is alive and ready. For an empty URL, nobody is asked.
+// Look asks the broker at a URL whether it is alive and ready. For an empty URL it asks no broker.
 func Look(ctx context.Context, broker string) doctor.Probe {
 	if broker == "" {
 		return doctor.Probe{}

@@ -17,39 +17,40 @@ import (
 	"delaybroker/broker/stats/metrics"
 )
 
-// aliveTimeout is how long the engine's loops may take to answer, which is much longer than any pass of theirs takes.
+// aliveTimeout is the timeout of the engine's loops. No pass of theirs takes nearly as long.
 const aliveTimeout = 2 * time.Second
 
-// newerLate is how late messages of a newer broker must be to count: an instance that can read them takes over sooner.
+// newerLate is the lateness above which messages of a newer broker count: an instance that can read them takes over
+// sooner.
 const newerLate = 10 * time.Second
 
-// scrapes is how many may read the metrics at once.
+// scrapes is the maximum number of concurrent scrapes of the metrics.
 const scrapes = 4
 
-// Engine is what the probes need of a broker.
+// Engine has the methods of a broker that the probes call.
 type Engine interface {
 	Ready() <-chan struct{}
 	Alive(ctx context.Context) error
 	Status() stats.Status
 }
 
-// Source is what the answers are made of.
+// Source has the sources of the answers.
 type Source struct {
 	Engine   Engine
 	Down     func() map[string]string // the links that are not connected, each with the reason
 	Storage  func() []stats.Check     // of the embedded server; nil without one
-	Stopping <-chan struct{}          // closed when a stop was asked for
-	// Durability is what an acknowledgement means, once that is known.
+	Stopping <-chan struct{}          // closed when a stop was requested
+	// Durability is the guarantee of an acknowledgement, once it is known.
 	Durability *atomic.Pointer[string]
-	// Traces says how many spans were sent and dropped; nil where none are made.
+	// Traces returns the numbers of spans sent and dropped; nil without tracing.
 	Traces func() (sent, dropped uint64)
 
 	Version, Revision, GoVersion string // of the program
 
-	Page http.Handler // answers everything else; nil for nobody
+	Page http.Handler // answers all other paths; nil if there is no page
 }
 
-// Handler answers the probes of a supervisor, a scrape, and whoever wants the page.
+// Handler returns the handler of the probes, the metrics and the page.
 func (s Source) Handler() http.Handler {
 	probes := s.probes()
 	if s.Page == nil {
@@ -65,11 +66,11 @@ func (s Source) Handler() http.Handler {
 
 func (s Source) probes() *http.ServeMux {
 	mux := http.NewServeMux()
-	// /healthz says whether a restart would help. So it never asks NATS: an outage there would restart every broker,
+	// /healthz reports whether a restart would help. So it never asks NATS: an outage there would restart every broker,
 	// for nothing.
 	mux.HandleFunc("GET /healthz", s.serveAlive)
 	mux.HandleFunc("GET /livez", s.serveAlive)
-	// /readyz says whether messages are delivered now.
+	// /readyz reports whether messages are delivered now.
 	mux.HandleFunc("GET /readyz", s.serveReady)
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, s.Engine.Status())
@@ -96,7 +97,7 @@ func (s Source) serveReady(w http.ResponseWriter, _ *http.Request) {
 	writeChecks(w, s.Checks())
 }
 
-// Checks are for readiness. Durability is listed with them for information, and never fails.
+// Checks returns the checks of readiness. It lists durability for information; that check never fails.
 func (s Source) Checks() []stats.Check {
 	status := s.Engine.Status()
 	all := []stats.Check{s.checkServing(status), s.checkLinks(), s.checkStarted(), checkLanes(status)}
@@ -157,7 +158,7 @@ func checkLanes(s stats.Status) stats.Check {
 	return checkNone("lanes", "not delivered from until it is certain whose they are", doubt)
 }
 
-// checkNone is a check that fails when something is bad.
+// checkNone returns a check that fails if bad has entries.
 func checkNone(name, problem string, bad []string) stats.Check {
 	if len(bad) == 0 {
 		return stats.Check{Name: name, OK: true}
@@ -179,7 +180,7 @@ func Fine(checks []stats.Check) bool {
 	return !slices.ContainsFunc(checks, func(c stats.Check) bool { return !c.OK })
 }
 
-// An Answer is the body of a probe's.
+// An Answer is the body of a probe's answer.
 type Answer struct {
 	Status string        `json:"status"`
 	Checks []stats.Check `json:"checks"`
@@ -198,6 +199,6 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	// The only error left is a client that went away.
+	// Encode fails only if the client has gone.
 	_ = json.NewEncoder(w).Encode(v)
 }

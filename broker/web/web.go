@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// webGrace is how long a stop waits for answers to probes.
+	// webGrace is the maximum wait of a stop for answers to probes.
 	webGrace = time.Second
 	// askTimeout is longer than /healthz itself waits for the engine.
 	askTimeout = aliveTimeout + 2*time.Second
 )
 
-// NewServer makes the server for the probes. Its bounds keep an open port from costing memory or goroutines.
+// NewServer returns the HTTP server for the probes. Its limits keep an open port from costing memory or goroutines.
 func NewServer(log *slog.Logger) *http.Server {
 	return &http.Server{
 		ReadHeaderTimeout: 5 * time.Second,
@@ -37,7 +37,7 @@ func Serve(web *http.Server, listener net.Listener, fail context.CancelCauseFunc
 	}
 }
 
-// Close lets answers finish that take no longer than a probe should.
+// Close shuts the server down. Answers have webGrace to finish.
 func Close(web *http.Server, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), webGrace)
 	defer cancel()
@@ -47,7 +47,7 @@ func Close(web *http.Server, log *slog.Logger) {
 	}
 }
 
-// Ask asks a broker, at the address of one of its probes.
+// Ask requests the URL of a broker's probe.
 func Ask(ctx context.Context, url string) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -55,11 +55,11 @@ func Ask(ctx context.Context, url string) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	// Not the default client: the environment may name a proxy.
+	// The default client would use a proxy that the environment names.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
-		return Answer{}, errors.Unwrap(err) // the url.Error names the address again
+		return Answer{}, errors.Unwrap(err) // the url.Error repeats the address
 	}
 	defer response.Body.Close()
 	var a Answer

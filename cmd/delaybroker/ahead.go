@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 	"delaybroker/levels"
 )
 
 const (
 	defaultAheadRead = 50_000
-	// mostAheadRows is how many buckets are all shown: of more, empty ones are left out.
+	// mostAheadRows is the maximum number of buckets that are all shown. Of more, ahead shows only those with messages.
 	mostAheadRows = 25
 )
 
@@ -65,7 +65,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 	return c
 }
 
-// look is the question that the flags ask.
+// look returns the query of the flags.
 func (o aheadOptions) look() (inspect.AheadLook, error) {
 	look, err := inspect.ParseAhead(o.length, o.by)
 	if err != nil {
@@ -139,7 +139,7 @@ func toward(target string) string {
 	return " for " + target
 }
 
-// sayAhead says how exact it is.
+// sayAhead prints the accuracy of a forecast.
 func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	pending := fmt.Sprintf("%s pending%s", terminal.Counted(int(f.Pending), "message"), toward(look.Target))
 	var said []string

@@ -7,17 +7,17 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/client"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// An arrival is a message as a subscriber got it. How late it is, is by our own clock.
+// An arrival is a message as a subscriber got it. Its lateness is by our own clock.
 type arrival struct {
 	client.Arrival // without a due time for a message that no broker delivered
 
 	message *nats.Msg
 }
 
-// newArrival takes the time of the call for the time of the arrival.
+// newArrival returns an arrival whose time is that of the call.
 func newArrival(m *nats.Msg) arrival {
 	told, _ := client.Of(m)
 	return arrival{told, m}

@@ -17,14 +17,14 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/bench"
 	"delaybroker/broker/config"
-	"delaybroker/cmd/links"
-	"delaybroker/cmd/settings"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/links"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// benchOptions are the flags of bench. Those that are not given are as the scenario has them.
+// benchOptions are the flags of bench. Flags that are not given have the scenario's values.
 type benchOptions struct {
-	plan    bench.Plan // only what flags set
+	plan    bench.Plan // only the fields that flags set
 	span    time.Duration
 	delay   string
 	beside  string
@@ -32,7 +32,7 @@ type benchOptions struct {
 	compare string
 }
 
-// benchFlags are the scenarios that a flag is for. A flag that is not listed is for all of them.
+// benchFlags maps a flag to its scenarios. A flag that is not listed is for all of them.
 var benchFlags = map[string][]bench.Scenario{
 	"rate":       {bench.Steady, bench.Chain, bench.Timers},
 	"for":        {bench.Steady, bench.Chain, bench.Pending, bench.Idle, bench.Timers, bench.Rounds},
@@ -124,7 +124,7 @@ func (o *benchOptions) register(c *cobra.Command) {
 	completes(c, "beside", "scheduler", "pipeline", "scheduler,pipeline")
 }
 
-// read makes a plan of the arguments and flags.
+// read makes a plan from the arguments and flags.
 func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error) {
 	scenario := bench.Steady
 	if len(args) > 0 {
@@ -181,7 +181,7 @@ func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error
 	return plan, errors.Join(append(problems, plan.Check())...)
 }
 
-// bench runs the plan, and shows it. A comparison is read first: a run is long.
+// bench runs the plan, and prints the result. It reads the report to compare with first: a run is long.
 func (a *app) bench(ctx context.Context, plan bench.Plan, earlier string) (err error) {
 	var old *bench.Report
 	if earlier != "" {
@@ -227,8 +227,8 @@ func readReport(file string) (*bench.Report, error) {
 	return &r, nil
 }
 
-// benchHost is the server of the settings, or one of its own, and what starts processes beside it. End stops the
-// server.
+// benchHost returns the configured server, or one of the run's own, with the launcher of the other processes. End stops
+// the server.
 func (a *app) benchHost(ctx context.Context, plan bench.Plan) (host bench.Host, end func() error, err error) {
 	cfg, err := settings.Read()
 	if err != nil {
@@ -266,7 +266,7 @@ func (a *app) benchDial(ctx context.Context, reach links.Access, cfg broker.Conf
 	}
 }
 
-// scenarioWords says what was measured, for the head of the table.
+// scenarioWords returns a description of the measurement, for the head of the table.
 func scenarioWords(r *bench.Report) string {
 	p := r.Plan
 	var words []string

@@ -18,19 +18,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/bench"
-	"delaybroker/cmd/embedded"
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/embedded"
+	"delaybroker/cmd/delaybroker/settings"
 )
 
 // benchParts runs this program again, for the processes of a run.
 type benchParts struct {
 	self   string
 	prefix string
-	url    string // of the run's own server; empty for that of the settings
+	url    string // of the run's own server; empty for the configured one
 	http   string // address of the broker's probes, which show that a killed broker is back
 }
 
-// command is the process of a part. It gets our environment, without the settings that are withheld.
+// command returns the command of a part. The process gets our environment, without the settings that are withheld.
 func (b benchParts) command(part bench.Part) *exec.Cmd {
 	cmd := exec.Command(b.self, "bench-part", string(part))
 	for _, variable := range os.Environ() {
@@ -46,7 +46,7 @@ func (b benchParts) command(part bench.Part) *exec.Cmd {
 }
 
 // withheld reports whether a process of the run does not get a setting: one that two brokers cannot share, and one that
-// restricts targets. If the run has a server of its own, all settings that name a server are withheld too.
+// restricts targets. If the run has its own server, all settings that name a server are withheld too.
 func (b benchParts) withheld(name string) bool {
 	switch name {
 	case "DELAY_PREFIX", "DELAY_LOG_FORMAT", "DELAY_LOG_LEVEL", "DELAY_INSTANCE", "DELAY_TARGETS",
@@ -59,7 +59,7 @@ func (b benchParts) withheld(name string) bool {
 		b.url != "" && strings.HasPrefix(name, "NATS_")
 }
 
-// freeAddress is an address on which nobody listens, below the ports that systems give to outgoing connections.
+// freeAddress returns an address without a listener, below the ports that systems give to outgoing connections.
 func freeAddress() (string, error) {
 	const low, high, tries = 20_000, 30_000, 100
 	var err error
@@ -72,8 +72,7 @@ func freeAddress() (string, error) {
 	return "", fmt.Errorf("find an address for the broker's probes: %w", err)
 }
 
-// benchPartCommand is for bench alone. The process ends when its stdin is closed, which is when bench ends, in whatever
-// way.
+// benchPartCommand is for bench alone. The process ends when its stdin is closed: that is when bench ends, in any way.
 func (a *app) benchPartCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "bench-part PART",
@@ -94,7 +93,7 @@ func (a *app) benchPart(ctx context.Context, part bench.Part, stdin io.Reader) e
 	case bench.PartBroker:
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		go func() { // it ends with the process
+		go func() { // ends with the process
 			_, _ = io.Copy(io.Discard, stdin)
 			cancel()
 		}()
@@ -134,7 +133,7 @@ func (a *app) benchServer(stdin io.Reader) (err error) {
 	return err
 }
 
-// A readyLog is the log of a broker. It says when the broker is ready, and passes on warnings and errors.
+// A readyLog is the log of a broker. It reports when the broker is ready, and passes on warnings and errors.
 type readyLog struct {
 	stderr io.Writer
 	say    *json.Encoder
@@ -148,7 +147,7 @@ func (l *readyLog) Write(p []byte) (int, error) {
 			Msg   string
 		}
 		if json.Unmarshal(text, &line) != nil || line.Level >= slog.LevelWarn {
-			_, _ = l.stderr.Write(text) // nobody else to tell
+			_, _ = l.stderr.Write(text) // no other place to report the error
 		}
 		if line.Msg == "ready" {
 			if err := l.say.Encode(bench.Said{Ready: true}); err != nil {

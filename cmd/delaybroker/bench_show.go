@@ -11,18 +11,19 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"delaybroker/broker/bench"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// benchFrequency is how often the line of bench is drawn anew.
+// benchFrequency is the interval at which the line of bench is redrawn.
 const benchFrequency = 100 * time.Millisecond
 
-// A benchLine shows the progress of bench: on a terminal one line that is drawn anew, elsewhere a line for each step.
+// A benchLine shows the progress of bench: on a terminal in one line that is redrawn, elsewhere in a line for each
+// step.
 type benchLine struct {
 	app    *app
 	rounds int
 	drawn  time.Time
-	last   string // the last step that was printed, where there is no terminal
+	last   string // the last step that was printed, if there is no terminal
 }
 
 func (l *benchLine) show(p bench.Progress) {
@@ -41,7 +42,7 @@ func (l *benchLine) show(p bench.Progress) {
 		}
 	case text != l.last || time.Since(l.drawn) >= benchFrequency:
 		l.drawn = time.Now()
-		fmt.Fprintf(l.app.Err, "\r\x1b[K%s", terminal.Cut(text+progressOf(p), width-1)) // a wrapped line cannot be drawn anew
+		fmt.Fprintf(l.app.Err, "\r\x1b[K%s", terminal.Cut(text+progressOf(p), width-1)) // a wrapped line cannot be redrawn
 	}
 	l.last = text
 }
@@ -62,7 +63,7 @@ func (l *benchLine) clear() {
 	}
 }
 
-// showReport prints the results, how the sides compare, and how they compare with an earlier run.
+// showReport prints the results, the comparison of the systems, and the comparison with an earlier run.
 func (a *app) showReport(old, r *bench.Report) error {
 	if a.JSON {
 		return a.PrintJSON(r)
@@ -114,7 +115,7 @@ func (a *app) benchTable(r *bench.Report) *terminal.Sheet {
 	})
 	columns := []terminal.Column{{Name: "side"}, {Name: "round", Drop: 1, Out: r.Plan.Rounds == 1}}
 	for i, m := range has {
-		c := terminal.Column{Name: m.Name, Drop: 2 + i} // those in front are asked for most
+		c := terminal.Column{Name: m.Name, Drop: 2 + i} // the first columns matter most
 		if !m.Main {
 			c.Drop += len(has)
 		}
@@ -150,7 +151,7 @@ func (a *app) ratioTable(ratios []bench.Ratio, from, to string) *terminal.Sheet 
 	return t
 }
 
-// figure writes a number with about three digits.
+// figure formats a number with about three digits.
 func figure(n float64) string {
 	switch {
 	case n < 0:

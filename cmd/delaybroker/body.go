@@ -8,10 +8,10 @@ import (
 
 	"delaybroker/broker/payload"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// maxHeader is how many characters of a header's name or value are shown.
+// maxHeader is the maximum length of a header's name or value that is shown, in characters.
 const maxHeader = 2000
 
 // showContent prints headers and body of a stored message.

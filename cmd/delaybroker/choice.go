@@ -8,9 +8,9 @@ import (
 	"delaybroker/levels"
 )
 
-// This file reads the flags that several verbs have.
+// This file reads the flags that several subcommands have.
 
-// checkTarget refuses a --target that is no pattern. Without one, all targets are meant.
+// checkTarget refuses a --target that is no pattern. Without one, the subcommand applies to all targets.
 func checkTarget(target string) error {
 	if target == "" || message.ValidPattern(target) {
 		return nil
@@ -18,7 +18,7 @@ func checkTarget(target string) error {
 	return fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest", errUsage, target)
 }
 
-// given is how many of some flags are given.
+// given returns the number of flags that are given.
 func given(values ...string) (n int) {
 	for _, v := range values {
 		if v != "" {
@@ -43,7 +43,7 @@ func period(since, until string, now time.Time) (from, to time.Time, err error) 
 	return from, to, nil
 }
 
-// zoned reads a time that a flag gives.
+// zoned parses a time of a flag.
 func zoned(flag, value string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, value)
 	if err != nil {
@@ -52,7 +52,7 @@ func zoned(flag, value string) (time.Time, error) {
 	return t, nil
 }
 
-// pastTime is zero for an empty value.
+// pastTime parses a time in the past; an empty value is the zero time.
 func pastTime(flag, value string, now time.Time) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil

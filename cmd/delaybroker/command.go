@@ -10,17 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// An app is shared by all verbs.
+// An app is shared by all subcommands.
 type app struct {
 	terminal.Printer
-	helped error // why help is not all that was asked for; nil if it is
+	helped error // an error if flags or arguments accompany a request for help; nil otherwise
 	to     connection
 }
 
-// about is the head of the help. Supervisors need the exit codes; cobra lists the verbs.
+// about is the head of the help. Supervisors need the exit codes; cobra lists the subcommands.
 const about = `Deliver NATS messages later: what is published to delay.30m.orders.expire arrives on orders.expire thirty
 minutes afterwards. Without a verb, delaybroker serves.
 
@@ -30,7 +30,7 @@ win over these.
 
 exit codes: 0 done, 1 failed, 2 wrong words or settings`
 
-// run finds the verb and runs it. It ends when the verb does, which for serve is when ctx ends.
+// run finds the subcommand and runs it. It ends when the subcommand does, which for serve is when ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	a := &app{Printer: terminal.Printer{Out: stdout, Err: stderr}}
 	root := a.rootCommand()
@@ -45,13 +45,13 @@ func (a *app) execute(ctx context.Context, root *cobra.Command) error {
 	return a.helped
 }
 
-// helpAlone makes a usage error of help that is asked for beside flags or arguments: nothing of those is done, and -h
-// may have been meant as an argument.
+// helpAlone makes help beside flags or arguments a usage error: none of those takes effect, and -h may have been meant
+// as an argument.
 func (a *app) helpAlone(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		help(cmd, args)
-		asks := len(args) > 0 && args[len(args)-1] == "--help" // as a person types it after other words
+		asks := len(args) > 0 && args[len(args)-1] == "--help" // as a person types it after other arguments
 		if f := cmd.Flags(); f.Changed("help") && (f.NArg() > 0 && !asks || f.NFlag() > 1) {
 			a.helped = fmt.Errorf("%w: help was asked for, and nothing was done: leave out the rest, or write -- before "+
 				"an argument that begins with -", errUsage)
@@ -59,7 +59,7 @@ func (a *app) helpAlone(root *cobra.Command) {
 	})
 }
 
-// rootCommand is serve when no verb is given.
+// rootCommand is serve if no subcommand is given.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "delaybroker",
@@ -80,13 +80,13 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	root.AddCommand(a.demoCommand(), a.healthcheckCommand(), a.versionCommand())
 	root.AddCommand(a.to.on(a.serveCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand())...)
-	// The operators' verbs read the broker's settings, so that they judge by the same configuration.
+	// The operators' subcommands read the broker's settings, so that they judge by the same configuration.
 	root.AddCommand(a.to.on(
 		a.levelsCommand(), a.aheadCommand(), a.pendingCommand(), a.retryingCommand(), a.whereCommand(), a.journalCommand(),
 		a.deadCommand(), a.pauseCommand(), a.resumeCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),
 		a.benchCommand(), a.benchPartCommand(),
 	)...)
-	a.to.flags(root.Flags()) // for serve, where the verb is left out
+	a.to.flags(root.Flags()) // for serve, if the subcommand is left out
 	a.helpAlone(root)
 	root.SetVersionTemplate("delaybroker {{.Version}}\n")
 	return root
@@ -107,7 +107,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%w: unknown word %q%s; see %s --help", errUsage, args[0], hint, cmd.CommandPath())
 }
 
-// argumentsBetween wants as many arguments as the verb's line in its help says.
+// argumentsBetween requires the number of arguments that the usage line in the help gives.
 func argumentsBetween(low, high int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < low || len(args) > high {
@@ -125,7 +125,7 @@ func completes(cmd *cobra.Command, flag string, values ...string) {
 	}
 }
 
-// interruptible ends ctx at the first signal. Serve has its own way.
+// interruptible ends ctx at the first signal. Serve handles signals itself.
 func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 }

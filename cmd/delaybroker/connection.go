@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A connection is the flags that say where and as whom a command connects, named as those of nats.
+// A connection has the flags for the server, the context and the credentials of a command, named as those of nats.
 type connection struct{ server, context, creds string }
 
-// on adds the flags to commands and to the commands below them.
+// on adds the flags to commands and to their subcommands.
 func (c *connection) on(commands ...*cobra.Command) []*cobra.Command {
 	for _, command := range commands {
 		c.flags(command.PersistentFlags())
@@ -26,9 +26,9 @@ func (c *connection) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.creds, "creds", "", "credentials file of a user, in place of the user in NATS_* variables")
 }
 
-// export writes the flags into the environment of this process. So they hold wherever settings are read, also in the
+// export writes the flags into the environment of this process. So they apply wherever settings are read, also in the
 // processes that bench starts. A flag that names a user hides the variables that name another one, and a context hides
-// the server as well: a person who types it must not reach the server of a forgotten variable.
+// the server as well: the person who types it must not reach the server of a forgotten variable.
 func (c connection) export() error {
 	user := []string{"NATS_CREDS", "NATS_NKEY", "NATS_USER", "NATS_PASSWORD", "NATS_TOKEN"}
 	for _, flag := range []struct {

@@ -14,10 +14,10 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// errNoLetter is returned when a letter was named and is not there. It is an answer and has been printed.
+// errNoLetter is returned when a named letter does not exist. It is an answer and has been printed.
 var errNoLetter = errors.New("there is no such dead letter")
 
 func (a *app) deadCommand() *cobra.Command {
@@ -52,7 +52,7 @@ func (c *letterChoice) flags(cmd *cobra.Command) {
 	f.StringSliceVar(&c.ids, "id", nil, "with this Delay-Id, or this number in the stream; or one of several")
 }
 
-// filter translates the choice for the store of letters. Durations count back from now, which is the server's time.
+// filter converts the choice into a filter of letters. Durations count back from now, which is the server's time.
 func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 	var f deadletter.Filter
 	known := message.Codes()
@@ -84,7 +84,7 @@ func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 	return f, nil
 }
 
-// chosen returns an error when nothing was chosen: all letters are meant only with --all.
+// chosen returns an error if no flag selects letters: --all is required for all of them.
 func (c letterChoice) chosen() error {
 	switch none := len(c.codes)+len(c.ids) == 0 && c.target+c.since+c.until == ""; {
 	case none && !c.all:
@@ -95,17 +95,17 @@ func (c letterChoice) chosen() error {
 	return nil
 }
 
-// deadLetters are the dead letters of a broker, and the filter that chooses among them.
+// deadLetters are the dead letters of a broker, and the filter that selects among them.
 type deadLetters struct {
 	*inspect.Letters
 	policy message.Policy
 	filter deadletter.Filter
 }
 
-// withLetters connects and runs f on the letters that were chosen, with durations by the server's clock. The context of
-// f ends when the server refuses something.
+// withLetters connects and runs f on the selected letters, with durations by the server's clock. The context of f ends
+// when the server refuses a request.
 func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx context.Context, d deadLetters) error) error {
-	if _, err := c.filter(time.Now()); err != nil { // only the words
+	if _, err := c.filter(time.Now()); err != nil { // only the syntax
 		return err
 	}
 	i, err := a.openConfigured(ctx)
@@ -126,13 +126,13 @@ func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx contex
 	return inspect.Cause(ctx, f(ctx, d))
 }
 
-// A progress shows how far a verb is: with a bar on a terminal, and with a line every two seconds elsewhere.
+// A progress shows the progress of a subcommand: with a bar on a terminal, and with a line every two seconds elsewhere.
 type progress struct {
 	app  *app
-	rows bool // rows will be printed, and a bar would disturb them
+	rows bool // rows will be printed, and a bar would overwrite them
 	bar  *terminal.Bar
 	told ratelog.Limit
-	seen bool // it was called before
+	seen bool // there was a call before
 }
 
 func (p *progress) look(looked, of uint64) {

@@ -17,14 +17,14 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/payload"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// maxEdits is how many letters are edited in one run. Their bodies are in memory.
+// maxEdits is the maximum number of letters edited in one run. Their bodies are in memory.
 const maxEdits = 100
 
-// An editedLetter names the letter of an edit. The time tells it from the letter of this number in a stream that was
-// created again.
+// An editedLetter names the letter of an edit. The time distinguishes it from the letter with this number in a stream
+// that was created again.
 type editedLetter struct {
 	sequence uint64
 	at       int64 // Unix nanoseconds
@@ -32,8 +32,8 @@ type editedLetter struct {
 
 func keyOf(l deadletter.Letter) editedLetter { return editedLetter{l.Sequence, l.At.UnixNano()} }
 
-// resendEdited opens an editor for each letter, one after the other, and then resends those that were changed. An error
-// of the editor, or in the text, ends it before the first letter is resent.
+// resendEdited opens an editor for each letter, one after the other, and then resends the changed ones. An error of the
+// editor, or in the text, ends it before the first letter is resent.
 func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) error {
 	var letters []deadletter.Letter
 	for l, err := range d.List(ctx, deadletter.Query{Filter: d.filter}) {
@@ -67,7 +67,7 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 	if unchanged.Letters > 0 {
 		w.before = []inspect.LetterOutcome{unchanged}
 	}
-	if len(edits) == 0 { // a filter without numbers would choose all
+	if len(edits) == 0 { // a filter without numbers would select all
 		if err := a.showOutcomes(w, w.before, true); err != nil {
 			return err
 		}
@@ -88,8 +88,8 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 	return a.work(ctx, w)
 }
 
-// editLetter lets a person edit one letter, and returns what was changed. Check judges the edit. If the text cannot be
-// used, its file stays, and the error names it.
+// editLetter lets a person edit one letter, and returns the changes. Check judges the edit. If the text cannot be used,
+// its file stays, and the error names it.
 func (a *app) editLetter(
 	ctx context.Context, l deadletter.Letter, check func(deadletter.Edit) error,
 ) (edit deadletter.Edit, err error) {
@@ -118,7 +118,7 @@ func (a *app) editLetter(
 	return edit, os.Remove(f.Name())
 }
 
-// editorCommand is the command of the person's editor, with its arguments. It is empty if none is set.
+// editorCommand returns the command of the person's editor, with its arguments. It is empty if none is set.
 func editorCommand() []string {
 	return strings.Fields(cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")))
 }
@@ -126,7 +126,7 @@ func editorCommand() []string {
 // runEditor runs the editor on a file, and waits until it ends.
 func (a *app) runEditor(ctx context.Context, file string) error {
 	words := editorCommand()
-	interrupts := make(chan os.Signal, 1) // Ctrl-C is the editor's, and not ours
+	interrupts := make(chan os.Signal, 1) // Ctrl-C is for the editor, and not for us
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 	editor := exec.CommandContext(ctx, words[0], append(words[1:], file)...)
@@ -137,7 +137,7 @@ func (a *app) runEditor(ctx context.Context, file string) error {
 	return nil
 }
 
-// letterText is the text of a letter for an editor: comments, headers, an empty line, and the body if it is text.
+// letterText returns the text of a letter for an editor: comments, headers, an empty line, and the body if it is text.
 func letterText(l deadletter.Letter) string {
 	var b strings.Builder
 	comment := func(format string, args ...any) {
@@ -171,7 +171,7 @@ func editable(body []byte) bool {
 	return len(body) == 0 || payload.Render(body, len(body)).Text != ""
 }
 
-// parseLetterText finds what was changed in the text of a letter.
+// parseLetterText returns the changes in the text of a letter.
 func parseLetterText(l deadletter.Letter, text string) (edit deadletter.Edit, err error) {
 	head, body, ok := strings.Cut("\n"+text, "\n\n")
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 const defaultLetters = 100
@@ -64,7 +64,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 		{Name: "delay-id", Drop: 4}, {Name: "reason", Least: 12},
 	})
 	listed, matching := 0, 0
-	var all uint64 // of those that the server chooses
+	var all uint64 // of those that the server selects
 	told := progress{app: a, rows: true}
 	q := deadletter.Query{Filter: d.filter, HeadersOnly: true, Progress: func(looked, of uint64) {
 		all = of
@@ -78,7 +78,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 		if matching++; limit > 0 && listed == limit {
 			if f := d.filter; f.Target == "" && f.Since.IsZero() && f.Until.IsZero() &&
 				len(f.IDs)+len(f.Sequences) == 0 {
-				matching = int(all) // nothing is left to choose, so the others need not be read to be counted
+				matching = int(all) // the server has selected all of them, so the others need not be read to be counted
 				break
 			}
 			continue

@@ -107,7 +107,7 @@ func (o *resendOptions) read(newBody bool, stdin io.Reader) error {
 	return nil
 }
 
-// resend resends the letters that were chosen. What is wrong for every letter is an error before the first is resent.
+// resend resends the selected letters. A problem of every letter is an error before the first is resent.
 func (a *app) resend(ctx context.Context, d deadLetters, o resendOptions) error {
 	if problem := d.policy.CheckTarget(o.change.Target); o.change.Target != "" && problem != nil {
 		return fmt.Errorf("%w: --to: %s", errUsage, problem.Sentence)

@@ -14,10 +14,10 @@ import (
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// letterView is a dead letter as JSON, in the order of its parts. What is not known is left out.
+// letterView is a dead letter as JSON, in the order of its parts. Unknown fields are left out.
 type letterView struct {
 	Number uint64    `json:"number"` // its sequence in the stream
 	Since  time.Time `json:"dead_since"`
@@ -35,7 +35,7 @@ type letterView struct {
 type requestView struct {
 	ID       string    `json:"id,omitempty"`
 	Target   string    `json:"target,omitempty"`
-	Subject  string    `json:"subject,omitempty"` // where it was published, escaped, at most 256 bytes
+	Subject  string    `json:"subject,omitempty"` // subject of the original publish, escaped, at most 256 bytes
 	Accepted time.Time `json:"accepted,omitzero"`
 	Due      time.Time `json:"due,omitzero"`
 	Expires  time.Time `json:"expires,omitzero"`
@@ -146,7 +146,7 @@ func (a *app) showLetter(l deadletter.Letter) error {
 	return a.showBody(l.Data)
 }
 
-// lines is a sheet about one thing: line adds a name and a value, if it is known.
+// lines returns a sheet about one thing. Line adds a name and a value, if known is set.
 func (a *app) lines() (t *terminal.Sheet, line func(name, value string, known bool)) {
 	t = a.Sheet([]terminal.Column{{}, {Least: 12, Wrap: true}})
 	return t, func(name, value string, known bool) {

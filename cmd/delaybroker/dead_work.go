@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"delaybroker/broker/inspect"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // errLettersLeft is returned when some of the letters were left. It is an answer and has been printed.
@@ -23,7 +23,7 @@ type deadWork struct {
 // letterSummary is printed at the end of a run. After a failure, it counts the letters that were done before.
 type letterSummary struct {
 	DryRun   bool                    `json:"dry_run"`
-	Complete bool                    `json:"complete"` // all letters that were chosen were dealt with
+	Complete bool                    `json:"complete"` // all selected letters were resent, removed or left
 	Outcomes []inspect.LetterOutcome `json:"outcomes"`
 }
 
@@ -73,7 +73,7 @@ func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complet
 	return nil
 }
 
-// verdict is the error of a complete run: nil, or one that has been printed.
+// verdict returns the error of a complete run: nil, or one that has been printed.
 func (w deadWork) verdict(outcomes []inspect.LetterOutcome) error {
 	for _, o := range outcomes {
 		if o.Did == inspect.LetterLeft {

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"delaybroker/cmd/demo"
+	"delaybroker/cmd/delaybroker/demo"
 )
 
 func (a *app) demoCommand() *cobra.Command {

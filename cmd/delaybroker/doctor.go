@@ -11,14 +11,15 @@ import (
 
 	"delaybroker/broker/doctor"
 	"delaybroker/broker/web"
-	"delaybroker/cmd/settings"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 var (
-	// errWarnings is returned by doctor when something should be looked at, and has been printed.
+	// errWarnings is returned by doctor when there are warnings, which have been printed.
 	errWarnings = errors.New("doctor has warnings")
-	// errCritical is returned by doctor when messages are or will be late, refused or lost, and has been printed.
+	// errCritical is returned by doctor when messages are or will be late, refused or lost. The findings have been
+	// printed.
 	errCritical = errors.New("doctor found something critical")
 )
 
@@ -93,7 +94,7 @@ func (a *app) showFindings(worst doctor.Severity, findings []doctor.Finding) err
 	return nil
 }
 
-// gather collects the facts for doctor. A server that cannot be reached is a finding too, and no error.
+// gather collects the facts for doctor. An unreachable server is a finding too, and no error.
 func (a *app) gather(ctx context.Context) (doctor.Facts, error) {
 	cfg, err := settings.Read()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"delaybroker/broker/stats"
 	"delaybroker/broker/web"
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/settings"
 	"delaybroker/test/natstest"
 )
 

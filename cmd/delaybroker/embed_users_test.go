@@ -19,8 +19,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/cmd/embedded"
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/embedded"
+	"delaybroker/cmd/delaybroker/settings"
 	"delaybroker/test/natstest"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"delaybroker/broker/stats"
 	"delaybroker/broker/web"
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/settings"
 )
 
 func (a *app) healthcheckCommand() *cobra.Command {

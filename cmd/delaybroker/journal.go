@@ -13,13 +13,13 @@ import (
 	"delaybroker/broker/journal"
 	"delaybroker/broker/ratelog"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 	"delaybroker/levels"
 )
 
 const (
 	defaultRecords = 100
-	// mostRecords bounds a table, which is kept until it is printed. A stream of JSON has no bound.
+	// mostRecords bounds a table, which is in memory until it is printed. A stream of JSON has no bound.
 	mostRecords = 10_000
 )
 
@@ -49,7 +49,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
   delaybroker journal --since 2026-11-20T10:00:00Z --until 2026-11-20T11:00:00Z --outcome dead --json --limit 0`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := o.query(time.Now(), a.JSON); err != nil { // only the words: the query itself is by the server's clock
+			if _, err := o.query(time.Now(), a.JSON); err != nil { // only the syntax: the query itself is by the server's clock
 				return err
 			}
 			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.journal(ctx, i, o) })
@@ -68,7 +68,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 	return c
 }
 
-// query is the question that the flags ask. Durations count back from now.
+// query returns the query of the flags. Durations count back from now.
 func (o journalOptions) query(now time.Time, asJSON bool) (q journal.Query, err error) {
 	q = journal.Query{Target: o.target, Limit: o.limit}
 	if err := checkTarget(o.target); err != nil {
@@ -148,7 +148,7 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 	return a.sayJournal(j, o)
 }
 
-// lateCell is how late a record is, to the millisecond, or to the microsecond where that is less.
+// lateCell formats the lateness of a record: in milliseconds, or in microseconds if it is shorter.
 func lateCell(r journal.Record) string {
 	if r.Due.IsZero() {
 		return "-"
@@ -186,14 +186,14 @@ func viewOfEntry(e journal.Entry) recordView {
 	}
 }
 
-// worthView is the last line of JSON: how complete the answer is.
+// worthView is the last line of JSON: the completeness of the answer.
 type worthView struct {
-	Complete bool       `json:"complete"` // no record is missing for the time that was asked for
+	Complete bool       `json:"complete"` // no record is missing for the requested time
 	Begins   time.Time  `json:"journal_begins,omitzero"`
 	Kept     float64    `json:"kept_seconds"`
 	Looked   uint64     `json:"looked"`
 	Found    int        `json:"found"`
-	GoOn     string     `json:"go_on,omitempty"` // for --from, where --limit stopped it
+	GoOn     string     `json:"go_on,omitempty"` // for --from, if --limit ended the answer
 	Holes    []holeView `json:"holes"`
 	More     int        `json:"more_holes,omitempty"`
 	Without  []string   `json:"instances_without,omitempty"`
@@ -223,7 +223,7 @@ func worthOf(j inspect.Journaled) worthView {
 	return v
 }
 
-// sayJournal says how complete the answer is.
+// sayJournal prints the completeness of the answer.
 func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %d looked at", terminal.Counted(j.Found, "record"), j.Looked)

@@ -11,15 +11,15 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// standardWatch is for --watch without a duration.
+// standardWatch is the interval of --watch without a duration.
 const standardWatch = "2s"
 
 // levelsOptions are the flags of levels.
 type levelsOptions struct {
-	every time.Duration // zero is once
+	every time.Duration // zero means once
 	all   bool          // show empty lanes too
 }
 
@@ -52,7 +52,7 @@ in/s, out/s  messages that came and went since the last look, with --watch`,
 	return c
 }
 
-// takeWatch accepts "--watch 1s" like "--watch=1s". The flag may stand without a value, so that cobra takes 1s for an
+// takeWatch accepts "--watch 1s" like "--watch=1s". The flag's value is optional, so that cobra takes 1s for an
 // argument.
 func (o *levelsOptions) takeWatch(cmd *cobra.Command, args []string) error {
 	watch := cmd.Flags().Lookup("watch")
@@ -83,8 +83,8 @@ func (a *app) levels(ctx context.Context, i *inspect.Inspector, options levelsOp
 func (a *app) watchLevels(ctx context.Context, i *inspect.Inspector, options levelsOptions) error {
 	frame := func() error { return nil }
 	if _, _, ok := terminal.Size(a.Out); ok && !a.JSON {
-		// On the alternate screen, the text before is kept, and the scrollback does not fill.
-		fmt.Fprint(a.Out, "\x1b[?1049h\x1b[?25l") // and without a cursor
+		// The alternate screen keeps the text before, and the scrollback does not fill.
+		fmt.Fprint(a.Out, "\x1b[?1049h\x1b[?25l") // hides the cursor, too
 		defer fmt.Fprint(a.Out, "\x1b[?25h\x1b[?1049l")
 		frame = func() error { _, err := fmt.Fprint(a.Out, "\x1b[H\x1b[2J"); return err } // home, clear
 	}
@@ -126,7 +126,7 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
 		{Name: "head due in", Drop: 3, Least: 6},
 		{Name: "overdue", Drop: 1}, {Name: "in/s", Drop: 2}, {Name: "out/s", Drop: 2},
 		{Name: "owner", Least: 16}, {Name: "state", Drop: dropState, Least: 7},
-		{Name: "stream", Drop: 5}, // the lane and its delay say the same
+		{Name: "stream", Drop: 5}, // the lane and its delay show the same
 	})
 	watched := options.every > 0
 	if !watched {
@@ -134,7 +134,7 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
 	}
 	most := len(v.Lanes)
 	if _, height, ok := terminal.Size(a.Out); ok && watched {
-		const others = 9 // lines of borders, headers, the footer, what is said below it, and the cursor's
+		const others = 9 // lines of borders, headers, the footer, the text below it, and the cursor's
 		most = max(1, height-others)
 	}
 	idle, hidden := 0, 0
@@ -157,7 +157,7 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
 	return a.sayFolded(idle, hidden)
 }
 
-// sayFolded says what the table leaves out.
+// sayFolded prints what the table leaves out.
 func (a *app) sayFolded(idle, hidden int) error {
 	var err error
 	if idle > 0 {
@@ -173,7 +173,7 @@ func cellsOf(l inspect.Lane, now time.Time) []any {
 	delay, owner := cmp.Or(l.Level, "-"), cmp.Or(string(l.Owner), "-")
 	switch {
 	case l.Instance == "":
-	case l.Owner == "", l.Owner == inspect.OwnerRead: // what is paused is nobody's to read, and looked after all the same
+	case l.Owner == "", l.Owner == inspect.OwnerRead: // no instance reads a paused lane, but one owns it
 		owner = l.Instance
 	default:
 		owner += ": " + l.Instance
@@ -184,8 +184,8 @@ func cellsOf(l inspect.Lane, now time.Time) []any {
 	}
 }
 
-// dueIn says how long a message waits. It says nothing if that is not known, and the reason if the message will become
-// a dead letter.
+// dueIn formats the remaining wait of a message. It is empty if that is not known, and the reason if the message will
+// become a dead letter.
 func dueIn(dead string, due, now time.Time) string {
 	switch {
 	case dead != "":

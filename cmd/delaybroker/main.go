@@ -8,16 +8,16 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	_ "time/tzdata" // zones, for machines that have none
+	_ "time/tzdata" // time zones, for machines without them
 
 	"delaybroker/broker"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/settings"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// errUsage is returned for words and arguments that do not exist.
+// errUsage is returned for unknown subcommands, flags and arguments.
 var errUsage = errors.New("usage")
 
 // logged is an error that the log has shown already: main does not print it again.
@@ -35,7 +35,7 @@ func main() {
 	os.Exit(exitCode(err))
 }
 
-// exitCode tells a supervisor whether starting again can help.
+// exitCode tells a supervisor whether a restart can help.
 func exitCode(err error) int {
 	if err == nil {
 		return 0

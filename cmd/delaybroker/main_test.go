@@ -16,7 +16,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/streams"
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/settings"
 )
 
 // asProcess makes the test binary run the program, for tests that need a process of its own.

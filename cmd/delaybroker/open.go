@@ -10,16 +10,16 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/links"
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/links"
+	"delaybroker/cmd/delaybroker/settings"
 )
 
-// connect connects to a server for a verb that a person waits for.
+// connect connects to a server for a subcommand that a person waits for.
 func (a *app) connect(ctx context.Context, to links.Access) (*nats.Conn, error) {
 	return links.Connect(ctx, to, readBuild().name(), func(text string) { fmt.Fprintln(a.Err, text) })
 }
 
-// connectClient connects for verbs that publish or subscribe. The caller closes the session.
+// connectClient connects for subcommands that publish or subscribe. The caller closes the session.
 func (a *app) connectClient(ctx context.Context, c settings.Client) (*inspect.Session, error) {
 	nc, err := a.connect(ctx, c.Access)
 	if err != nil {
@@ -32,7 +32,7 @@ func (a *app) connectClient(ctx context.Context, c settings.Client) (*inspect.Se
 	return s, err
 }
 
-// withSession connects, and runs a verb with a session, until the verb ends or is interrupted.
+// withSession connects, and runs a subcommand with a session, until it ends or is interrupted.
 func (a *app) withSession(
 	ctx context.Context, c settings.Client, do func(context.Context, *inspect.Session) error,
 ) error {
@@ -47,7 +47,7 @@ func (a *app) withSession(
 	return do(ctx, s)
 }
 
-// inspect connects with the settings, and runs a verb with an inspector, until the verb ends or is interrupted.
+// inspect connects with the settings, and runs a subcommand with an inspector, until it ends or is interrupted.
 func (a *app) inspect(cmd *cobra.Command, do func(ctx context.Context, i *inspect.Inspector) error) error {
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
@@ -68,8 +68,8 @@ func (a *app) openConfigured(ctx context.Context) (*inspect.Inspector, error) {
 	return a.open(ctx, cfg)
 }
 
-// open connects with the broker's settings. The prefix and the levels are read off the streams, where the environment
-// does not set them. The caller closes the inspector.
+// open connects with the broker's settings. It reads the prefix and the levels off the streams if the environment does
+// not set them. The caller closes the inspector.
 func (a *app) open(ctx context.Context, cfg settings.Config) (*inspect.Inspector, error) {
 	i, err := a.openBySettings(ctx, cfg)
 	if err != nil {
@@ -91,7 +91,7 @@ func (a *app) open(ctx context.Context, cfg settings.Config) (*inspect.Inspector
 	return i, nil
 }
 
-// openBySettings connects for provision, which goes by the settings alone. The caller closes the inspector.
+// openBySettings connects for provision, which uses the settings alone. The caller closes the inspector.
 func (a *app) openBySettings(ctx context.Context, cfg settings.Config) (*inspect.Inspector, error) {
 	a.warnOfNames()
 	nc, err := a.connect(ctx, cfg.Access)
@@ -105,7 +105,7 @@ func (a *app) openBySettings(ctx context.Context, cfg settings.Config) (*inspect
 	return i, err
 }
 
-// warnOfNames tells a person of settings that are probably misspelt.
+// warnOfNames prints a warning about settings that are probably misspelt.
 func (a *app) warnOfNames() {
 	unknown, err := settings.Unknown()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 func (a *app) pauseCommand() *cobra.Command {
@@ -138,7 +138,7 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 	return nil
 }
 
-// sayPaused names what is paused below a table.
+// sayPaused prints the paused targets below a table.
 func (a *app) sayPaused(all []inspect.Pause) error {
 	for _, p := range all {
 		said := "paused since " + text.Second(p.Since)

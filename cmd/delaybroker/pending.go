@@ -9,7 +9,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 const (
@@ -78,7 +78,7 @@ exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
 	return c
 }
 
-// look is the question that the flags ask.
+// look returns the query of the flags.
 func (o pendingOptions) look() (inspect.PendingLook, error) {
 	look := inspect.PendingLook{Target: o.target, Limit: o.limit, Most: o.most}
 	if err := checkTarget(o.target); err != nil {
@@ -105,7 +105,7 @@ func (o pendingOptions) look() (inspect.PendingLook, error) {
 	return look, nil
 }
 
-// border is none for an empty value.
+// border parses a border; an empty value is none.
 func border(flag, value string) (inspect.Border, error) {
 	b, err := inspect.ParseBorder(value)
 	if err != nil {
@@ -151,7 +151,7 @@ func (a *app) showPending(l inspect.List, o pendingOptions) error {
 	return a.sayPending(l, o)
 }
 
-// sayPending says what the list leaves out, and how to go on.
+// sayPending prints what the list leaves out, and the flags of the next page.
 func (a *app) sayPending(l inspect.List, o pendingOptions) error {
 	listed, read := terminal.Counted(len(l.Messages), "message"), terminal.Counted(int(l.Read), "header")
 	said := []string{fmt.Sprintf("%s, %s read", listed, read)}
@@ -163,7 +163,7 @@ func (a *app) sayPending(l inspect.List, o pendingOptions) error {
 	return err
 }
 
-// leftOut names what the list does not have: streams that do not answer and, for a target, messages that may be for it.
+// leftOut names the gaps of the list: streams that do not answer and, for a target, messages that may be for it.
 func leftOut(silent []string, bare bool) (said []string) {
 	if len(silent) > 0 {
 		said = append(said, "left out: "+strings.Join(silent, ", "))
@@ -174,7 +174,8 @@ func leftOut(silent []string, bare bool) (said []string) {
 	return said
 }
 
-// goOn are the flags of the next page. Where too few headers were read, the same number would end at the same place.
+// goOn returns the flags of the next page. If the query read too few headers, it raises their number, since the same
+// number would end at the same place.
 func (o pendingOptions) goOn(l inspect.List) string {
 	if l.Short {
 		o.most *= 2
@@ -198,7 +199,7 @@ func (o pendingOptions) goOn(l inspect.List) string {
 	return strings.Join(flags, " ")
 }
 
-// quoted is a word as a shell takes it.
+// quoted quotes an argument for a shell.
 func quoted(word string) string {
 	if strings.ContainsAny(word, "*> ") {
 		return "'" + word + "'"

@@ -10,11 +10,11 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
-	"delaybroker/cmd/settings"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// provisionPatience is for some forty streams, each with an election on a cluster.
+// provisionPatience is the timeout for some forty streams, each with an election on a cluster.
 const provisionPatience = 2 * time.Minute
 
 func (a *app) provisionCommand() *cobra.Command {

@@ -17,7 +17,7 @@ import (
 	"delaybroker/broker/bench"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/streams"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // A screen is a pseudo-terminal of some size, with the output that was written to it.

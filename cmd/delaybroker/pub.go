@@ -13,9 +13,9 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/publisher"
-	"delaybroker/cmd/settings"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/publisher"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
 	"delaybroker/levels"
 )
 
@@ -86,8 +86,8 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	if err != nil {
 		return err
 	}
-	// Who publishes may have no right to ask a server for its time. This host's clock decides only what is said here at
-	// once, of a time that has passed or is beyond the longest delay.
+	// A publisher may have no right to ask a server for its time. This host's clock decides only about the messages that
+	// pub prints at once, about a time in the past or beyond the longest delay.
 	now := time.Now()
 	subject, err := o.when.subject(c.Policy.Names, args[0])
 	if err != nil {
@@ -96,7 +96,7 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	p := publisher.Publisher{Policy: c.Policy, Message: &nats.Msg{Subject: subject, Header: header}}
 	request, problem := p.Parse("", 0, now)
 	if problem != nil {
-		// The broker would say the same, on the dead letter.
+		// The dead letter would have the same sentence.
 		return fmt.Errorf("%w: %s", errUsage, problem.Sentence)
 	}
 	if p.Message.Data, err = readBody(cmd.InOrStdin(), args[1:]); err != nil {
@@ -124,7 +124,7 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	return nil
 }
 
-// parseHeaders reads "Key: value".
+// parseHeaders parses "Key: value".
 func parseHeaders(lines []string) (nats.Header, error) {
 	h := nats.Header{}
 	for _, line := range lines {
@@ -151,14 +151,14 @@ func readBody(stdin io.Reader, args []string) ([]byte, error) {
 	return body, nil
 }
 
-// when is the time of delivery as a person gave it: one of the three is set.
+// when is the time of delivery, as given: one of the three is set.
 type when struct {
 	in    string // a duration
 	at    string // RFC 3339
 	level string
 }
 
-// subject is the subject to publish on.
+// subject returns the subject to publish on.
 func (w when) subject(names message.Names, target string) (string, error) {
 	switch {
 	case w.level != "":
@@ -181,7 +181,7 @@ func (w when) subject(names message.Names, target string) (string, error) {
 	return names.At(message.TimeToken(t), target), nil
 }
 
-// past reports whether --at is in the past, and how long ago.
+// past reports whether --at is in the past, and by how much.
 func (w when) past(now time.Time) (ago time.Duration, ok bool) {
 	t, err := time.Parse(time.RFC3339Nano, w.at)
 	return now.Sub(t), err == nil && t.Before(now)

@@ -8,14 +8,14 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/ratelog"
-	"delaybroker/cmd/publisher"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/publisher"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// pubRows is how many of the messages are shown one by one.
+// pubRows is the maximum number of messages that are shown one by one.
 const pubRows = 100
 
-// pubAll publishes the message count times. It shows what was stored also when a publish failed.
+// pubAll publishes the message count times. It shows the stored messages also if a publish failed.
 func (a *app) pubAll(ctx context.Context, p *publisher.Publisher, count int) error {
 	bar := a.Bar("messages", count)
 	defer bar.Stop()
@@ -37,7 +37,7 @@ type pubShown struct {
 	bar   *terminal.Bar
 	of    int
 
-	mu     sync.Mutex // guards what follows, and the sheet
+	mu     sync.Mutex // guards the fields below, and the sheet
 	stored int
 	told   ratelog.Limit
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
-	"delaybroker/cmd/publisher"
+	"delaybroker/cmd/delaybroker/publisher"
 )
 
 func TestPub(t *testing.T) {

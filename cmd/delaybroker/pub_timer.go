@@ -17,7 +17,7 @@ import (
 // timerOptions are the flags of pub for a named timer.
 type timerOptions struct{ key, condition, word string }
 
-// wish is what the flags ask for, without the body.
+// wish returns the change that the flags ask for, without the body.
 func (o pubOptions) wish(target string, header nats.Header) (w store.Change, err error) {
 	t := o.timer
 	switch {

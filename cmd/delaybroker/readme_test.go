@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/settings"
 	"delaybroker/test/natstest"
 )
 
@@ -81,7 +81,9 @@ func TestDocumentedVerbs(t *testing.T) {
 // documents among those of the code.
 func TestDocumentedOutput(t *testing.T) {
 	var source strings.Builder
-	for _, pattern := range []string{"../*/*.go", "../../broker/*.go", "../../broker/*/*.go", "../../broker/*/*/*.go"} {
+	for _, pattern := range []string{
+		"*/*.go", "*.go", "../../broker/*.go", "../../broker/*/*.go", "../../broker/*/*/*.go",
+	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 const (
@@ -63,7 +63,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 	return c
 }
 
-// look is the question that the flags ask.
+// look returns the query of the flags.
 func (o retryingOptions) look() (inspect.RetryLook, error) {
 	look := inspect.RetryLook{Target: o.target, Most: o.most}
 	if err := checkTarget(o.target); err != nil {
@@ -143,7 +143,7 @@ func attemptsOf(r inspect.Retrying, g *inspect.RetryGroup) []any {
 	return []any{g.Messages, target, string(g.State), attempts, dueIn("", g.Next, r.Time), reason, terminal.OrDash(g.ID)}
 }
 
-// sayRetrying says the totals, and what the table leaves out.
+// sayRetrying prints the totals, and what the table leaves out.
 func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) error {
 	var states []string
 	for _, state := range []inspect.RetryState{inspect.Refused, inspect.Deferred, inspect.Resent, inspect.Unreadable} {

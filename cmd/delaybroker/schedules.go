@@ -48,7 +48,7 @@ Schedules as of nats-server (DELAY_SCHEDULES) are among them: the NAME of one is
 	return c
 }
 
-// schedulesVerbCommand is a verb about one schedule that needs no more than its name.
+// schedulesVerbCommand returns a command on one schedule that needs only its name.
 func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long string) *cobra.Command {
 	var target string
 	c := &cobra.Command{
@@ -75,8 +75,8 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 	return c
 }
 
-// withSecrets is withTimers for verbs that write an entry as a broker does: it needs the secret of the brokers, which
-// DELAY_SECRET says or the streams tell.
+// withSecrets is withTimers for commands that write an entry as a broker does: they need the secret of the brokers,
+// from DELAY_SECRET or the streams.
 func (a *app) withSecrets(cmd *cobra.Command, do func(context.Context, *store.Timers) error) error {
 	return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
 		if err := i.Learn(ctx); err != nil {
@@ -92,10 +92,10 @@ func targetFlag(c *cobra.Command, target *string) {
 	c.Flags().StringVar(target, "target", "", "the one to this target, where several have the name")
 }
 
-// errNoSchedule is the error where there is none of a name.
+// errNoSchedule is returned when there is no schedule of a name.
 var errNoSchedule = errors.New("there is no schedule of that name")
 
-// targetOf finds the target of a schedule, unless it is given. A schedule as of nats-server needs none.
+// targetOf finds the target of a schedule, unless it is given. A schedule in the form of nats-server needs none.
 func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target string) (string, error) {
 	if _, ok := message.ScheduleOf(name); ok {
 		return target, nil
@@ -124,7 +124,8 @@ func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target s
 		text.Printable(strings.Join(all, ", or "), 600))
 }
 
-// noSchedule shows that there is none, and is the error for that. The time is this host's: it is only shown.
+// noSchedule prints that there is no such schedule, and returns the error for it. The time is this host's: it is only
+// shown.
 func (a *app) noSchedule(name string) error {
 	if err := a.showTimer(store.Answer{Outcome: timer.NotFound, Key: name, At: time.Now().UTC()}); err != nil {
 		return errors.Join(errNoSchedule, err)
@@ -132,7 +133,7 @@ func (a *app) noSchedule(name string) error {
 	return errNoSchedule
 }
 
-// withSchedule looks at one schedule, and shows something of it.
+// withSchedule reads one schedule, and prints a part of it.
 func (a *app) withSchedule(
 	ctx context.Context, name, target string, do func(target string, s timer.State) error,
 ) error {
@@ -153,7 +154,7 @@ func (a *app) withSchedule(
 	})
 }
 
-// lookAt looks at what stands there, no longer than a verb asks.
+// lookAt reads the state of a timer, with the timeout of a subcommand.
 func lookAt(ctx context.Context, timers *store.Timers, name, target string) (timer.State, error) {
 	limited, cancel := context.WithTimeout(ctx, timersPatience)
 	defer cancel()
@@ -161,7 +162,7 @@ func lookAt(ctx context.Context, timers *store.Timers, name, target string) (tim
 	return s, inspect.Cause(ctx, usageOf(err))
 }
 
-// scheduleView is what show says of a schedule.
+// scheduleView is the JSON of show.
 type scheduleView struct {
 	Name       string    `json:"name"`
 	Target     string    `json:"target"`
@@ -248,7 +249,7 @@ func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs
 	return a.showRuns(v.Runs, runsProblem)
 }
 
-// roundOf is the state of a series for people.
+// roundOf formats the state of a series.
 func roundOf(r *store.Recurring) string {
 	if r.Paused {
 		return fmt.Sprintf("paused, before round %d", r.Round)

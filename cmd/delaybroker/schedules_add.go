@@ -74,7 +74,7 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 	})
 }
 
-// addOverOld sets a schedule in place of what only tells, for a while, of one that is over.
+// addOverOld sets a schedule in place of the remaining record of an ended one.
 func addOverOld(
 	ctx context.Context, timers *store.Timers, w store.Change, conflict store.Answer,
 ) (store.Answer, error) {

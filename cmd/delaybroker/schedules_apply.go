@@ -17,9 +17,9 @@ import (
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
-	"delaybroker/cmd/schedules"
-	"delaybroker/cmd/settings"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/schedules"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // applyOptions are the flags of apply.
@@ -83,7 +83,7 @@ func (a *app) applySchedules(cmd *cobra.Command, o applyOptions) error {
 	if err != nil {
 		return err
 	}
-	// Before anybody is asked, this host's clock has to do: it finds what is wrong in the file. The plan is made by the
+	// Before the server is asked, this host's clock is enough: it finds the errors in the file. The plan is made by the
 	// server's clock.
 	file, err := schedules.Read(o.file, text, c.Policy, time.Now())
 	if err != nil {
@@ -125,7 +125,7 @@ func readFile(stdin io.Reader, name string) ([]byte, error) {
 	return text, nil
 }
 
-// lineByLine asks for each schedule, and lets a refusal of the server end one of them and not all.
+// lineByLine sends a request for each schedule, so that a refusal of the server ends one of them and not all.
 type lineByLine struct {
 	session *inspect.Session
 	timers  *store.Timers
@@ -162,7 +162,7 @@ func (l lineByLine) Recurs(ctx context.Context, f store.Filter) iter.Seq2[store.
 	}
 }
 
-// diff shows what is done, line by line.
+// diff prints the changes, line by line.
 type diff struct {
 	app    *app
 	set    string
@@ -170,14 +170,14 @@ type diff struct {
 	counts map[schedules.What]int
 	broken error // of the output
 
-	failed, unknown, left bool // something was not done: it failed, may have been done, or something stands in the way
+	failed, unknown, left bool // something was not done: it failed, may have been done, or an entry is in the way
 }
 
 func (a *app) newDiff(set string, dryRun bool) *diff {
 	return &diff{app: a, set: set, dryRun: dryRun, counts: make(map[schedules.What]int)}
 }
 
-// signs are those of the lines. What is as it should be has none, and is only counted.
+// signs are the marks of the lines. An unchanged schedule has none, and is only counted.
 var signs = map[schedules.What]string{
 	schedules.Add: "+", schedules.Change: "~", schedules.Remove: "-", schedules.Leave: "!",
 }
@@ -217,7 +217,7 @@ func (d *diff) add(r schedules.Result) {
 	}
 }
 
-// excerpt is a value of a difference: text in one line, not too long.
+// excerpt shortens a value of a difference to text in one line.
 func excerpt(s string) string {
 	const most = 60
 	switch {
@@ -245,7 +245,7 @@ func viewOfResult(r schedules.Result) resultView {
 	return v
 }
 
-// end prints how many, and returns the error for what was not done.
+// end prints the totals, and returns the error for the changes that were not made.
 func (d *diff) end() error {
 	words := []string{"%d added", "%d changed", "%d removed"}
 	if d.dryRun {

@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer/schedules"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 var errNotTaken = errors.New("some schedules were left, or stand in both places")

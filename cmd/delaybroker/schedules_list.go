@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer/store"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 func (a *app) schedulesListCommand() *cobra.Command {
@@ -43,7 +43,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 	return c
 }
 
-// unopened stands where a due time would: nobody can prove the entry, so it does not fire.
+// unopened takes the place of a due time: the entry's seal cannot be verified, so it does not fire.
 const unopened = "secret unknown"
 
 func (a *app) listSchedules(ctx context.Context, timers *store.Timers, f store.Filter) error {

@@ -10,11 +10,11 @@ import (
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 	"delaybroker/broker/timer/timetable"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 	"delaybroker/levels"
 )
 
-// mostNext is how many times are printed at most.
+// mostNext is the maximum number of times printed.
 const mostNext = 10_000
 
 func (a *app) schedulesNextCommand() *cobra.Command {
@@ -64,7 +64,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings, 4 there is no such sch
 	return c
 }
 
-// sayNextDiffers says what is true besides of the times of a schedule's table.
+// sayNextDiffers prints how the next rounds differ from the schedule's table: by a pause, or a moved round.
 func (a *app) sayNextDiffers(s timer.State) {
 	series, round := s.Entry.Round()
 	planned := store.RecurringOf(s.Entry).Of.Table.Round(series, round.Number, round.Planned)
@@ -76,8 +76,7 @@ func (a *app) sayNextDiffers(s timer.State) {
 	}
 }
 
-// nextOf prints the times of a table that is only thought of, as if it were set now, by this host's clock: no server is
-// asked.
+// nextOf prints the times of a table that is not stored, as if it were set now, by this host's clock, without a server.
 func (a *app) nextOf(o tableFlags, n int) error {
 	now := time.Now()
 	table, first, err := o.table(now)
@@ -98,13 +97,13 @@ func (a *app) nextOf(o tableFlags, n int) error {
 type comingTime struct {
 	At    time.Time `json:"at"`
 	Zone  string    `json:"zone"`
-	Shift float64   `json:"clocks_changed_seconds,omitempty"` // since the time before
+	Shift float64   `json:"clocks_changed_seconds,omitempty"` // change of the zone's offset since the previous time
 }
 
-// showNext prints the planned times from one on.
+// showNext prints the planned times from first on.
 func (a *app) showNext(table timetable.Table, first, from time.Time, n int) error {
 	rows := a.Sheet([]terminal.Column{{Name: "time"}, {Name: "zone"}, {Name: "in"}, {Name: "clocks", Drop: 1}})
-	now := time.Now() // "in" is for whoever reads it here
+	now := time.Now() // "in" is relative to this host's clock
 	for _, c := range table.Upcoming(first, from.Add(-1), n) {
 		line := comingTime{At: c.At, Shift: c.Shift.Seconds()}
 		line.Zone, _ = c.At.Zone()
@@ -126,7 +125,7 @@ func (a *app) showNext(table timetable.Table, first, from time.Time, n int) erro
 	return nil
 }
 
-// clocks says how clocks were changed.
+// clocks formats a change of the clocks.
 func clocks(shift time.Duration) string {
 	switch {
 	case shift > 0:

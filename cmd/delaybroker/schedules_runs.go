@@ -9,7 +9,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 const (
@@ -17,8 +17,8 @@ const (
 	maxRuns     = 1000
 )
 
-// lastRuns reads the last runs of a schedule from the journal. It connects once more, since a tenant may look at its
-// schedules and not at the journal.
+// lastRuns reads the last runs of a schedule from the journal. It opens another connection, since a tenant may read its
+// schedules but not the journal.
 func (a *app) lastRuns(cmd *cobra.Command, series uint64, limit int) (runs inspect.Runs, err error) {
 	if limit == 0 {
 		return runs, nil
@@ -30,7 +30,7 @@ func (a *app) lastRuns(cmd *cobra.Command, series uint64, limit int) (runs inspe
 	return runs, err
 }
 
-// showRuns prints the last runs, or why they are not known.
+// showRuns prints the last runs, or the reason why they are not known.
 func (a *app) showRuns(r inspect.Runs, problem error) error {
 	switch {
 	case problem != nil:

@@ -14,7 +14,7 @@ import (
 	"delaybroker/levels"
 )
 
-// tableFlags are the words of a time table.
+// tableFlags are the flags of a time table.
 type tableFlags struct {
 	every, cron, zone, first, last, missed, jitter string
 	rounds                                         int
@@ -33,7 +33,8 @@ func (o *tableFlags) flags(c *cobra.Command) {
 	completes(c, "missed", string(timetable.Skip), string(timetable.One), string(timetable.All))
 }
 
-// words are what the flags say of the table, and when the first round is wanted; zero leaves that open.
+// words returns the fields of the table that the flags give, and the requested time of the first round; zero if they
+// give none.
 func (o tableFlags) words(now time.Time) (w timetable.Words, first time.Time, err error) {
 	w = timetable.Words{Every: o.every, Cron: o.cron, Zone: o.zone, Jitter: o.jitter, Missed: o.missed}
 	if o.rounds != 0 {
@@ -52,7 +53,7 @@ func (o tableFlags) words(now time.Time) (w timetable.Words, first time.Time, er
 	return w, first, err
 }
 
-// table is the time table of the flags, and when its first round is wanted.
+// table returns the time table of the flags, and the requested time of its first round.
 func (o tableFlags) table(now time.Time) (timetable.Table, time.Time, error) {
 	w, first, err := o.words(now)
 	if err != nil {
@@ -69,9 +70,9 @@ func (o tableFlags) table(now time.Time) (timetable.Table, time.Time, error) {
 	return t, first, nil
 }
 
-// into adds what the flags say to the header of a set.
+// into adds the flags to the header of a set.
 func (o tableFlags) into(header nats.Header) error {
-	if _, _, err := o.table(time.Time{}); err != nil { // only the words: a duration goes to the server as one
+	if _, _, err := o.table(time.Time{}); err != nil { // only the syntax: a duration goes to the server as one
 		return err
 	}
 	words := map[string]string{

@@ -19,7 +19,7 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
-	"delaybroker/cmd/schedules"
+	"delaybroker/cmd/delaybroker/schedules"
 )
 
 // streamsOnly makes the streams, and runs no broker: the verbs ask JetStream.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/cmd/process"
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/process"
+	"delaybroker/cmd/delaybroker/settings"
 )
 
 func (a *app) serve(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), a.Err) }
@@ -20,7 +20,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Args:  noArguments,
 		RunE:  a.serve,
 	}
-	c.SetHelpFunc(func(*cobra.Command, []string) { _ = settings.WriteTable(a.Out) }) // nobody to tell when stdout is gone
+	c.SetHelpFunc(func(*cobra.Command, []string) { _ = settings.WriteTable(a.Out) }) // fails only if stdout is closed
 	return c
 }
 

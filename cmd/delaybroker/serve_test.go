@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/streams"
-	"delaybroker/cmd/embedded"
+	"delaybroker/cmd/delaybroker/embedded"
 	"delaybroker/test/natstest"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/config"
-	"delaybroker/cmd/nack"
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/nack"
+	"delaybroker/cmd/delaybroker/settings"
 )
 
 func (a *app) streamsCommand() *cobra.Command {
@@ -94,7 +94,7 @@ func parseSize(s string) (int64, error) {
 		"": 1, "B": 1, "K": 1 << 10, "KB": 1 << 10, "KiB": 1 << 10, "M": 1 << 20, "MB": 1 << 20, "MiB": 1 << 20,
 	}[s[len(number):]]
 	n, err := strconv.ParseInt(number, 10, 64)
-	const least, most = 64 << 10, 64 << 20 // below, nothing is left for messages; above, nats-server refuses
+	const least, most = 64 << 10, 64 << 20 // below, no room is left for messages; above, nats-server refuses
 	if !ok || err != nil || n < 1 || n > most || n*unit < least || n*unit > most {
 		return 0, fmt.Errorf("%q: want bytes, KiB or MiB, from 64KiB to 64MiB", s)
 	}

@@ -13,17 +13,17 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/settings"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 const (
 	clockLayout = "15:04:05.000"
 
-	// flushTimeout is how long the server may take to hear of the subscription.
+	// flushTimeout is the timeout of the server's confirmation of the subscription.
 	flushTimeout = 5 * time.Second
 
-	// maxBody is how much of a body sub shows, in characters.
+	// maxBody is the maximum length of a body that sub shows, in characters.
 	maxBody = 60
 )
 
@@ -45,7 +45,7 @@ published without a delay is shown too. It subscribes as core NATS does: what is
 	return c
 }
 
-// sub ends after count messages, or at a signal, which is how people end it.
+// sub ends after count messages, or at a signal.
 func (a *app) sub(ctx context.Context, subject string, count int, headers bool) error {
 	if count < 0 {
 		return fmt.Errorf("%w: --count %d: want 0 or more", errUsage, count)
@@ -72,7 +72,7 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 	if err != nil {
 		return fmt.Errorf("%w: subscribe to %q: %w", errUsage, subject, err)
 	}
-	if err := s.Conn.FlushTimeout(flushTimeout); err != nil { // from here on nothing is missed
+	if err := s.Conn.FlushTimeout(flushTimeout); err != nil { // from here on no message is missed
 		return fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	if !a.JSON {

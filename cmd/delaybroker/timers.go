@@ -15,19 +15,19 @@ import (
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
-	"delaybroker/cmd/settings"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// timersPatience is how long a verb about one timer asks before it says that the outcome is unknown.
+// timersPatience is the time for which a command on one timer retries before it reports an unknown outcome.
 const timersPatience = 5 * time.Second
 
-// outcomeError is an outcome that a script can tell from success. It is an answer and has been printed.
+// outcomeError is an outcome that a script can distinguish from success. It is an answer and has been printed.
 type outcomeError struct{ timer.Outcome }
 
 func (e outcomeError) Error() string { return "the outcome is " + string(e.Outcome) }
 
-// exitCode is a code of its own for each outcome that is no success.
+// exitCode returns a separate code for each outcome that is no success.
 func (e outcomeError) exitCode() int {
 	return map[timer.Outcome]int{timer.TooLate: 3, timer.NotFound: 4, timer.Conflict: 5, timer.Unknown: 6}[e.Outcome]
 }
@@ -57,7 +57,7 @@ key that begins with - goes behind --.
 	return c
 }
 
-// oneTimer are the flags about one timer.
+// oneTimer has the flags about one timer.
 type oneTimer struct {
 	generation uint64
 	word       string
@@ -143,8 +143,8 @@ func (o oneTimer) wish(verb timer.Verb, args []string) store.Change {
 	}
 }
 
-// withTimers connects, and runs a verb with timers, until the verb ends, is interrupted, or the server forbids
-// something.
+// withTimers connects, and runs a command with timers, until the command ends, is interrupted, or the server forbids a
+// request.
 func (a *app) withTimers(ctx context.Context, do func(context.Context, *store.Timers) error) error {
 	c, err := settings.ReadClient()
 	if err != nil {
@@ -157,8 +157,8 @@ func (a *app) withTimers(ctx context.Context, do func(context.Context, *store.Ti
 	})
 }
 
-// oneTimer carries out a wish, and shows the answer. Where the user may not read the stream of timers, a broker does
-// it. A set needs no broker: it is published with its condition, and only whether it held cannot be read.
+// oneTimer carries out a change, and prints the answer. If the user may not read the stream of timers, a broker does
+// it. A set needs no broker: it is published with its condition, and only the result of the condition cannot be read.
 func (a *app) oneTimer(cmd *cobra.Command, w store.Change) error {
 	if w.ID == "" {
 		w.ID = rand.Text() // the same for both ways
@@ -182,7 +182,7 @@ func (a *app) oneTimer(cmd *cobra.Command, w store.Change) error {
 	return err
 }
 
-// withSecretsIfNeeded is withTimers, and withSecrets once that has shown that the brokers' secret is needed.
+// withSecretsIfNeeded is withTimers, and then withSecrets if withTimers has shown that the brokers' secret is needed.
 func (a *app) withSecretsIfNeeded(cmd *cobra.Command, do func(context.Context, *store.Timers) error) error {
 	err := a.withTimers(cmd.Context(), do)
 	if errors.Is(err, store.ErrSecret) {
@@ -199,7 +199,7 @@ func (a *app) doAndShow(ctx context.Context, timers *store.Timers, w store.Chang
 	return a.showTimer(answer)
 }
 
-// doTimer carries out a wish.
+// doTimer carries out a change.
 func doTimer(ctx context.Context, timers *store.Timers, w store.Change) (store.Answer, error) {
 	limited, cancel := context.WithTimeout(ctx, timersPatience)
 	defer cancel()
@@ -211,7 +211,7 @@ func doTimer(ctx context.Context, timers *store.Timers, w store.Change) (store.A
 		if subject, _ := jsapi.Forbidden(cause); subject == timers.Policy.Names.Timer(w.Key, w.Target) {
 			err = cause // the request was not stored
 		} else {
-			answer.Why = cause.Error() // the request may be stored, and we may not look
+			answer.Why = cause.Error() // the request may be stored, and we may not read it
 		}
 	}
 	return answer, inspect.Cause(ctx, err)
@@ -229,7 +229,7 @@ func (a *app) showTimer(answer store.Answer) error {
 	return errorOf(answer)
 }
 
-// errorOf is the error of an answer that was printed: nil for success.
+// errorOf returns the error of an answer that was printed: nil for success.
 func errorOf(answer store.Answer) error {
 	if err := (outcomeError{answer.Outcome}); err.exitCode() > 0 {
 		return logged{err}

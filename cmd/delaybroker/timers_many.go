@@ -15,11 +15,11 @@ import (
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 	"delaybroker/levels"
 )
 
-// manyTimers are the flags that choose timers.
+// manyTimers has the flags that select timers.
 type manyTimers struct {
 	target, key    string
 	dueFrom, dueTo string
@@ -43,7 +43,7 @@ func (o *manyTimers) bulkFlags(c *cobra.Command) {
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "with --all: only count them")
 }
 
-// filter is the choice of the flags.
+// filter returns the filter of the flags.
 func (o manyTimers) filter() (f store.Filter, err error) {
 	f.Key = o.key
 	if o.target != "" {
@@ -117,7 +117,7 @@ func (a *app) timersList(ctx context.Context, o manyTimers) error {
 // aList returns a page of timers: [store.Timers.List], or askList.
 type aList func(context.Context, store.Filter, store.Page) (store.Listing, error)
 
-// listTimers lists page by page, until there is no more or --limit is reached.
+// listTimers lists page by page, until the last one or --limit.
 func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o manyTimers) error {
 	rows := a.Sheet([]terminal.Column{{Name: "key", Least: 8}, {Name: "target", Least: 10},
 		{Name: "state", Drop: 1}, {Name: "generation", Drop: 2}, {Name: "due"}, {Name: "recurs", Drop: 3, Least: 10},
@@ -175,7 +175,7 @@ func (a *app) addTimer(rows *terminal.Sheet, r store.Row) error {
 	return nil
 }
 
-// recursOf says how a timer recurs, and which round is pending; empty for one that fires once.
+// recursOf describes the recurrence of a timer, and its pending round; empty for one that fires once.
 func recursOf(r *store.Recurring) string {
 	if r == nil {
 		return ""
@@ -183,7 +183,7 @@ func recursOf(r *store.Recurring) string {
 	return fmt.Sprintf("%s, round %d", r.Table, r.Round)
 }
 
-// usageOf is a usage error, if the broker refused a request for its arguments.
+// usageOf returns a usage error if the broker refused a request for its arguments.
 func usageOf(err error) error {
 	if refused := (*store.Refusal)(nil); errors.As(err, &refused) && refused.Code == 400 {
 		return fmt.Errorf("%w: %w", errUsage, err)
@@ -272,7 +272,7 @@ func (o manyTimers) wanted(args []string) (all bool, err error) {
 	return false, nil
 }
 
-// moveTo is the time of a move as a person gave it: one of the three is set.
+// moveTo is the time of a move, as given: one of the three is set.
 type moveTo struct{ in, at, by string }
 
 func (m moveTo) wish(all bool) (w store.Change, err error) {
@@ -298,7 +298,7 @@ func (m moveTo) wish(all bool) (w store.Change, err error) {
 	return w, nil
 }
 
-// bulk is what to do with all timers that match, from the first page on.
+// bulk returns the change for all timers that match, from the first page on.
 func (o manyTimers) bulk(b store.Bulk) (store.Bulk, error) {
 	var err error
 	b.Filter, err = o.filter()
@@ -306,8 +306,8 @@ func (o manyTimers) bulk(b store.Bulk) (store.Bulk, error) {
 	return b, err
 }
 
-// manyTimers goes through all timers that match. To change a series or a schedule may take the secret of the brokers.
-// If the first pass has left any for that, a second one changes them, and no generation that was set since.
+// manyTimers changes all timers that match. To change a series or a schedule may take the secret of the brokers. If the
+// first pass has left any for that reason, a second one changes them, but no generation that was set since.
 func (a *app) manyTimers(cmd *cobra.Command, o manyTimers, b store.Bulk) error {
 	b, err := o.bulk(b)
 	if err != nil {
@@ -330,7 +330,7 @@ func (a *app) manyTimers(cmd *cobra.Command, o manyTimers, b store.Bulk) error {
 	return a.reportMany(all, b.Verb, err)
 }
 
-// changeTimers goes from page to page until there is no more, or ctx ends.
+// changeTimers goes from page to page until the last one, or until ctx ends.
 func changeTimers(ctx context.Context, timers *store.Timers, b store.Bulk) (all store.Done, err error) {
 	for {
 		d, err := timers.Bulk(ctx, b)
@@ -345,7 +345,7 @@ func changeTimers(ctx context.Context, timers *store.Timers, b store.Bulk) (all 
 	}
 }
 
-// reportMany shows what came of it. Its error is that, or what was refused, or the outcome that is no success.
+// reportMany prints the result. Its error is err, or a refusal, or the outcome that is no success.
 func (a *app) reportMany(all store.Done, verb timer.Verb, err error) error {
 	if err != nil {
 		if all.Matched > 0 {

@@ -17,18 +17,18 @@ import (
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
-	"delaybroker/cmd/settings"
+	"delaybroker/cmd/delaybroker/settings"
 	"delaybroker/levels"
 )
 
-// This file asks a broker, on delayctl, what a command would otherwise ask JetStream. A tenant may publish the requests
-// about its own timers, and may not read the stream of all timers.
+// This file sends requests to a broker, on delayctl, in place of requests to JetStream. A tenant may publish the
+// requests about its own timers, and may not read the stream of all timers.
 
 // errMayNotRead is returned when the user may not ask JetStream about the stream of timers.
 var errMayNotRead = errors.New("this user may not read the stream of timers")
 
-// mayNotRead reports whether ctx, of [inspect.Session.Allowed], ended because a question to JetStream was refused. A
-// timer's own subject is no question.
+// mayNotRead reports whether ctx, of [inspect.Session.Allowed], ended because the server refused a request to
+// JetStream. A publish on a timer's own subject is no such request.
 func mayNotRead(ctx context.Context, timers *store.Timers) bool {
 	subject, _ := jsapi.Forbidden(context.Cause(ctx))
 	return strings.HasPrefix(subject, timers.API.API+".")
@@ -43,8 +43,8 @@ type timerAsked struct {
 	By         string    `json:"by,omitempty"`
 }
 
-// askTimer has a broker carry out a change of one timer. The id of the change goes along: what was done before the user
-// turned out not to be allowed to read is known again.
+// askTimer makes a broker change one timer. The request has the change's id, so that the broker recognises a change
+// that was made before the user proved not to be allowed to read.
 func (a *app) askTimer(ctx context.Context, w store.Change) error {
 	var answer store.Answer
 	asked := timerAsked{Generation: w.Generation, Word: w.ID, For: w.For, Until: w.Until, By: shift(w.By)}
@@ -78,8 +78,8 @@ type timersAsked struct {
 	Limit   int           `json:"limit,omitempty"`
 }
 
-// askList has a broker list timers. The tokens of the target before its first wildcard are in the subject, by which the
-// server knows whether the user may ask.
+// askList makes a broker list timers. The subject has the tokens of the target before its first wildcard; by it the
+// server decides whether the user may send the request.
 func (a *app) askList(ctx context.Context, f store.Filter, p store.Page) (l store.Listing, err error) {
 	asked := timersAsked{
 		Key: f.Key, DueFrom: f.DueFrom, DueTo: f.DueTo, State: f.State, After: p.After, UpTo: p.UpTo, Limit: p.Limit,

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // startForClients runs a broker, and points the environment at it for other verbs.

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The Dockerfile links these in, where the compiler finds no repository to read them from.
+// The Dockerfile links these in, because the compiler finds no repository there.
 var linkedVersion, linkedRevision string
 
-// build is what the linker wrote into the binary. Empty fields are unknown, as in test binaries.
+// build is the build information in the binary. Empty fields are unknown, as in test binaries.
 type build struct {
 	version    string // of this module: a tag, or a pseudo-version of the commit
 	revision   string // commit, with "+changes" when the working tree had some
@@ -51,7 +51,7 @@ func readBuild() build {
 	return b
 }
 
-// name is the version as connections and logs show it.
+// name returns the version as connections and logs show it.
 func (b build) name() string { return orUnknown(b.version) }
 
 func orUnknown(s string) string { return cmp.Or(s, "unknown") }

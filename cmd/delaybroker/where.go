@@ -10,7 +10,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
-	"delaybroker/cmd/terminal"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // errNotStored is returned when a message is in no lane and no dead letter. It is an answer and has been printed.
@@ -36,7 +36,7 @@ exit codes: 0 found, 1 not found or not to be looked for, 2 wrong words or setti
 	return c
 }
 
-// pendingShowCommand is where --body, in the place where people look for it.
+// pendingShowCommand is where --body, under the name that people try first.
 func (a *app) pendingShowCommand() *cobra.Command {
 	o := whereOptions{body: true}
 	c := &cobra.Command{

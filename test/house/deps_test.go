@@ -23,11 +23,11 @@ var floors = [][]string{
 	{"broker"},
 	{"broker/inspect", "broker/doctor", "broker/bench", "broker/trace"},
 	{
-		"cmd/embedded", "cmd/links", "cmd/terminal", "cmd/publisher", "cmd/nack", "cmd/spelling", "broker/web",
-		"broker/web/page",
+		"cmd/delaybroker/embedded", "cmd/delaybroker/links", "cmd/delaybroker/terminal", "cmd/delaybroker/publisher",
+		"cmd/delaybroker/nack", "cmd/delaybroker/spelling", "broker/web", "broker/web/page",
 	},
-	{"cmd/settings", "cmd/schedules"},
-	{"cmd/process", "cmd/demo"},
+	{"cmd/delaybroker/settings", "cmd/delaybroker/schedules"},
+	{"cmd/delaybroker/process", "cmd/delaybroker/demo"},
 	{"cmd/delaybroker"},
 }
 
@@ -186,12 +186,12 @@ var foreign = []struct {
 	},
 	{"delaybroker/broker/...", ofCommands, "the engine is a library"},
 	{
-		"delaybroker/cmd/terminal",
+		"delaybroker/cmd/delaybroker/terminal",
 		[]string{ofServers, "github.com/spf13/", "github.com/kelseyhightower/envconfig"},
 		"what draws knows neither flags nor settings",
 	},
 	{
-		"delaybroker/cmd/process",
+		"delaybroker/cmd/delaybroker/process",
 		[]string{"github.com/spf13/"},
 		"what serves knows no verbs",
 	},

@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 	"delaybroker/broker/timer/timetable"
-	declared "delaybroker/cmd/schedules"
+	declared "delaybroker/cmd/delaybroker/schedules"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )

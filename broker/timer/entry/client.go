@@ -7,11 +7,11 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file writes what a client writes about a named timer: see PROTOCOL.md.
+// This file writes a client's entries of named timers: see PROTOCOL.md.
 
 const expectedOn = "Nats-Expected-Last-Subject-Sequence-Subject"
 
-// expected is the generation that an entry was stored in place of, for certain; zero where it expected none.
+// expected returns the generation that an entry has certainly replaced; zero if it expected none.
 func expected(h message.Header) uint64 {
 	values := h[message.HeaderExpected]
 	if _, other := h[expectedOn]; len(values) != 1 || other {
@@ -24,16 +24,17 @@ func expected(h message.Header) uint64 {
 	return n
 }
 
-// CancelHeader is the header that cancels a generation, if that is still the last entry. The word is the client's own.
+// CancelHeader returns the header that cancels a generation, if that is still the last entry. Word is the client's
+// request ID.
 func CancelHeader(generation uint64, word string) message.Header {
 	h := message.Header{message.HeaderCancel: {word}}
 	expect(h, generation)
 	return h
 }
 
-// MoveHeader is the header that sets a generation anew, if that is still the last entry: all that the client wrote,
-// with another time (Delay-For or Delay-Until, and its value) and word. What is moved is due then, so it is debounced no
-// more.
+// MoveHeader returns the header that sets a generation again, if that is still the last entry: all the client's
+// headers, with another time (Delay-For or Delay-Until, and its value) and word. The client names that time, so
+// Delay-Max-Wait is left out.
 func MoveHeader(old message.Header, name, value string, generation uint64, word string) message.Header {
 	h := make(message.Header, len(old)+2)
 	for k, values := range old {

@@ -9,27 +9,27 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Kind is what an entry of the timers' stream is.
+// Kind is the kind of an entry of the timers' stream.
 type Kind int
 
 // The kinds of entry.
 const (
-	Set      Kind = iota // also one that cannot be read
+	Set      Kind = iota // also an invalid one
 	Cancel               // of a client
 	Fired                // ours
 	Over                 // ours
-	Cursor               // it says that it is the cursor; see timer.ParseCursor
-	Unproven             // it says that it is ours, under a seal of an unknown key
+	Cursor               // it claims to be the cursor; see timer.ParseCursor
+	Unproven             // it claims to be ours, with a seal under an unknown key
 	Paused               // ours: a series without a next round
 )
 
-// Outcome is what became of a timer, as its last entry tells for a while.
+// Outcome is the outcome of a timer. Its last entry records it for some time.
 type Outcome string
 
 // The outcomes.
 const (
 	Delivered Outcome = "delivered"
-	Retrying  Outcome = "retrying" // refused, or to be delivered at its target's rate
+	Retrying  Outcome = "retrying" // refused, or waiting for its turn at its target's rate
 	Dead      Outcome = "dead"     // a dead letter
 	Missed    Outcome = "missed"   // of the last round of a series: it could not fire in time
 )
@@ -38,30 +38,30 @@ const (
 type Pending struct {
 	message.Request
 	Word string // of the client that has set it
-	// MaxWait is how long after the first set of its run it fires at the latest: see Debounced. Zero is no such bound.
+	// MaxWait is the longest time from the first set of its run until it fires: see Debounced. Zero is no bound.
 	MaxWait time.Duration
-	Recurs  *Series // nil for what fires once, or for the last time
+	Recurs  *Series // nil for a timer that fires once, or for the last time
 }
 
-// Entry is one of the timers' stream.
+// Entry is an entry of the timers' stream.
 type Entry struct {
 	Kind Kind
-	// Pending has the request of a set, or of the fired message, and the word of the client that set what is pending, has
-	// fired or is over, or that has cancelled it.
+	// Pending has the request of a set or of a fired message, and the word of the client that has set the timer, or that
+	// has cancelled it.
 	Pending
-	Problem    *message.Problem // of a set, why it is none
-	Generation uint64           // of what fired or is over
-	By         string           // the instance that fired it, or what became of it: an Outcome
-	Cancelled  uint64           // the generation that a cancel has cancelled for certain; zero where it expected none
-	First      bool             // of a set: there was none on its subject
+	Problem    *message.Problem // of a set: why it is invalid
+	Generation uint64           // of a firing or an outcome: the generation that fired
+	By         string           // the instance that fired it, or its Outcome
+	Cancelled  uint64           // the generation that a cancel has certainly cancelled; zero if it expected none
+	First      bool             // of a set: its subject had no entry before
 
-	// Of a set or a pause that we wrote of a series: the generation that it was stored in place of, and that round. It has
+	// Of a set or a pause that we wrote for a series: the generation that it replaced, and that round. That round has
 	// fired with this entry if By is an instance; otherwise it was missed, moved, or stopped.
 	Replaced uint64
 	Before   message.Request
 }
 
-// Follows is the generation of the round that has fired with the entry, which is the next one; zero where none has.
+// Follows returns the generation of the round that has fired with this entry of the next round; zero if none has.
 func (e Entry) Follows() uint64 {
 	if e.By == "" {
 		return 0
@@ -69,12 +69,12 @@ func (e Entry) Follows() uint64 {
 	return e.Replaced
 }
 
-// Fires reports whether the entry says that a generation has fired.
+// Fires reports whether the entry records the firing of a generation.
 func (e Entry) Fires(generation uint64) bool {
 	return e.Kind == Fired && e.Generation == generation || generation > 0 && e.Follows() == generation
 }
 
-// Fired is the request of what has fired with the entry.
+// Fired returns the request of the timer or round that has fired with the entry.
 func (e Entry) Fired() message.Request {
 	if e.Kind == Fired {
 		return e.Request
@@ -82,15 +82,15 @@ func (e Entry) Fired() message.Request {
 	return e.Before
 }
 
-// Stands reports whether the entry is a timer that is set, or a series that is paused.
+// Stands reports whether the entry is a pending timer, or a paused series.
 func (e Entry) Stands() bool { return (e.Kind == Set || e.Kind == Paused) && e.Problem == nil }
 
-// Debounced reports whether the entry is a debounced set. Those that follow each other on a subject, without another
-// entry between them, are a run.
+// Debounced reports whether the entry is a debounced set. Debounced sets of a subject are a run if no other entry was
+// stored between them.
 func (e Entry) Debounced() bool { return e.Kind == Set && e.Problem == nil && e.MaxWait > 0 }
 
-// Parse reads an entry of the timers' stream. An entry that nobody can have meant is a set with a problem: it has
-// replaced what was there, and somebody must be told.
+// Parse parses an entry of the timers' stream. A meaningless entry is a set with a problem: it has replaced the entry
+// before it, so a dead letter must report it.
 func Parse(p message.Policy, in message.Incoming) Entry {
 	if in.Subject == p.Names.Armed() {
 		return Entry{Kind: Cursor}
@@ -122,7 +122,7 @@ func Parse(p message.Policy, in message.Incoming) Entry {
 	}
 }
 
-// replacing says in the sentence of a bad set that what it replaced is gone.
+// replacing adds to the sentence of an invalid set that the entry before it is gone.
 func replacing(problem *message.Problem, generation uint64) *message.Problem {
 	return message.Problemf(problem.Code, "%s (generation %d; what it replaced is gone)", problem.Sentence, generation)
 }
@@ -132,7 +132,7 @@ func cancels(s message.Block) bool {
 	return s.Delay[message.HeaderCancel] != nil && s.First(message.HeaderFor, message.HeaderUntil) == "" && !recurs(s)
 }
 
-// CanName reports whether the subject of an entry can be published on, and asked for, as that of a timer.
+// CanName reports whether a client can publish on the subject of an entry, and read it, as that of a timer.
 func CanName(p message.Policy, subject string) bool {
 	addr := p.Names.Parse(subject)
 	if addr.Schedule() {
@@ -141,7 +141,7 @@ func CanName(p message.Policy, subject string) bool {
 	return checkKey(addr.Token) == nil && p.CheckTarget(addr.Target) == nil
 }
 
-// parseOurs reads what says that it is ours: a firing, with the next round or without one, or what became of it.
+// parseOurs parses an entry that claims to be ours: a firing, with the next round or without one, or an outcome.
 func parseOurs(p message.Policy, in message.Incoming, fired bool) Entry {
 	switch {
 	case message.Relayed(in.Header):
@@ -185,13 +185,13 @@ func parseOurs(p message.Policy, in message.Incoming, fired bool) Entry {
 	return e
 }
 
-// FiredHeader is the header of the entry that says that an instance has fired a generation. It is stored only if that
-// generation is still the last entry.
+// FiredHeader returns the header of the entry that records the firing of a generation by an instance. The entry is
+// stored only if that generation is still the last entry.
 func (t Pending) FiredHeader(generation uint64, by string) message.Header {
 	h := t.HopHeader()
 	delete(h, message.HeaderNatsMsgID)
 	message.Put(h, message.HeaderFormat, format(t.Origin()))
-	if t.Origin().Scheduler != "" { // its subject does not name the target
+	if t.Origin().Scheduler != "" { // its subject does not contain the target
 		message.Put(h, message.HeaderTarget, t.Target)
 	}
 	message.Put(h, message.HeaderFired, strings.TrimSpace(strconv.FormatUint(generation, 10)+" "+by))
@@ -200,8 +200,8 @@ func (t Pending) FiredHeader(generation uint64, by string) message.Header {
 	return h
 }
 
-// OverHeader is the header of the entry that follows the one at a sequence, if that is still the last. It tells for a
-// while what became of a generation. It has nothing of a series, and all read it.
+// OverHeader returns the header of the entry that follows the one at a sequence, if that is still the last. It records
+// for some time the outcome of a generation. It has no header of a series, so all brokers can read it.
 func (t Pending) OverHeader(generation, follows uint64, what Outcome) message.Header {
 	h := make(message.Header, 8)
 	message.PutCount(h, message.HeaderFormat, message.FormatOfTimers)
@@ -213,7 +213,7 @@ func (t Pending) OverHeader(generation, follows uint64, what Outcome) message.He
 	return h
 }
 
-// format is the format of all that stands for a timer.
+// format returns the format of the entries and markers of a timer.
 func format(o message.Origin) string {
 	if o.Series > 0 || o.Scheduler != "" {
 		return strconv.Itoa(message.FormatOfSeries)
@@ -221,7 +221,7 @@ func format(o message.Origin) string {
 	return strconv.Itoa(message.FormatOfTimers)
 }
 
-// expect has an entry stored only if a generation is still the last entry.
+// expect makes the stream store an entry only if a generation is still the last entry.
 func expect(h message.Header, generation uint64) {
 	h[message.HeaderExpected] = []string{strconv.FormatUint(generation, 10)}
 }

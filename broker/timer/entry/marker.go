@@ -6,20 +6,20 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Marker stands for a timer in a level, without the timer's body.
+// Marker represents a timer in a level, without the timer's body.
 type Marker struct {
 	message.Request
 	Key  string // or message.ScheduleKey
 	Size int    // of the body, in bytes
 }
 
-// IsMarker reports whether a message says that it is a marker.
+// IsMarker reports whether a message claims to be a marker.
 func IsMarker(n message.Names, in message.Incoming) bool {
 	return in.Header[message.HeaderTimer] != nil && n.Parse(in.Subject).Internal()
 }
 
-// ParseMarker reads a marker. Its target is not judged: that is done when the timer is read. On a problem it has the
-// part that could be read.
+// ParseMarker parses a marker. It does not judge the target: that is done when the timer is read. With a problem, it
+// returns the fields that could be parsed.
 func ParseMarker(p message.Policy, in message.Incoming) (Marker, *message.Problem) {
 	m, problem := p.ParseHop(in)
 	if problem != nil {
@@ -38,7 +38,7 @@ func ParseMarker(p message.Policy, in message.Incoming) (Marker, *message.Proble
 	return marker, f.Problem
 }
 
-// Timer is the subject of the timer for which the marker stands.
+// Timer returns the subject of the marker's timer.
 func (m Marker) Timer(n message.Names) string {
 	if m.Key == message.ScheduleKey {
 		return n.ScheduleSubject(m.Origin().Scheduler)
@@ -46,10 +46,10 @@ func (m Marker) Timer(n message.Names) string {
 	return n.Timer(m.Key, m.Target)
 }
 
-// Header is the header of the marker on its next publish into a level.
+// Header returns the header of the marker on its next publish into a level.
 func (m Marker) Header() message.Header {
 	h := make(message.Header, 12)
-	m.Identify(h, m.NatsMsgID(m.Hop+1)+"/timer") // a message that has fired may be in the same level, under the other id
+	m.Identify(h, m.NatsMsgID(m.Hop+1)+"/timer") // a fired message may be in the same level, under the other id
 	message.Put(h, message.HeaderFormat, format(m.Origin()))
 	message.Put(h, message.HeaderSubject, m.Subject)
 	message.Put(h, message.HeaderHop, strconv.Itoa(m.Hop+1))
@@ -60,7 +60,7 @@ func (m Marker) Header() message.Header {
 	return h
 }
 
-// ParseAny reads a message that may be any: the set of a timer, a marker, or one that is no timer's.
+// ParseAny parses any message: the set of a timer, a marker, or a message of no timer.
 func ParseAny(p message.Policy, in message.Incoming) (Pending, *message.Problem) {
 	switch {
 	case p.Names.Parse(in.Subject).Form == message.FormTimer:

@@ -8,16 +8,16 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file writes entries of the timers' stream again that are sealed with a key which may be taken away. A broker
-// seals what is pending for as long as it is pending: rounds of series, paused series, and schedules. All else that it
-// seals there goes by itself.
+// This file rewrites entries of the timers' stream that are sealed with a key which may be taken away. A broker's seals
+// last on entries that are pending: rounds of series, paused series, and schedules. All other sealed entries in the
+// stream are removed in time.
 
-// Resealed is the header of an entry that takes the place of another one, under the key that seals now. It says the
-// same: the due time, the round, the pause and the client's word are those of the entry before. It is stored only if
-// that one is still the last. The entry has a generation of its own, as one that was moved.
+// Resealed returns the header of an entry that replaces another one, under the key that seals now. Its content is the
+// same: the due time, the round, the pause and the client's word. It is stored only if the other is still the last
+// entry. It has a new generation, like a moved timer.
 //
-// Ok is false for an entry that a broker does not seal while it is pending, that nobody can prove, or that would not be
-// read as it is now: what is overdue fires as it is.
+// Ok is false for an entry that a broker does not seal while it is pending, whose seal cannot be verified, or that
+// would not be parsed to the same result: an overdue entry fires as it is.
 func Resealed(p message.Policy, in message.Incoming, now time.Time) (h message.Header, ok bool) {
 	if !ClaimsOurs(p, in) || !ours(p, in) {
 		return nil, false

@@ -9,23 +9,23 @@ import (
 	"delaybroker/levels"
 )
 
-// nextPurge says that a schedule does not fire again, as the server says it.
+// nextPurge means that a schedule does not fire again, in the server's words.
 const nextPurge = "purge"
 
-// Schedule is what a request in the server's dialect comes to.
+// Schedule is the content of a request in the server's dialect.
 type Schedule struct {
 	Subject string
 	Target  string
-	At      time.Time // when it fires; zero for one that recurs, by one of these:
+	At      time.Time // when it fires; zero for a recurring one, which has one of these:
 	Every   time.Duration
 	Cron    string
 	Zone    string    // of Cron
-	Until   time.Time // it is forgotten then; zero for never
+	Until   time.Time // its end; zero for none
 	TTL     time.Duration
-	TTLEver bool   // the message at the target is to stay: Nats-TTL "never"
+	TTLEver bool   // the message stays at the target: Nats-TTL "never"
 	Rollup  bool   // Nats-Rollup "sub" at the target
 	MsgID   string // the client's own Nats-Msg-Id
-	Word    string // by which the entry is known again
+	Word    string // identifies the entry's request
 }
 
 // CheckSchedule judges the subject of a schedule.
@@ -37,9 +37,9 @@ func CheckSchedule(p message.Policy, subject string) *message.Problem {
 	return nil
 }
 
-// ScheduleEntry is the header of a schedule's entry, under our seal. Of the client's header it takes what is passed on,
-// and the options Delay-Deliver, Delay-Expires and Delay-Max-Attempts. All else that begins with Delay- is refused: our
-// seal would make it true. The request is the one that will be read from it.
+// ScheduleEntry returns the header of a schedule's entry, under our seal. It copies the client's headers for the
+// target, and the options Delay-Deliver, Delay-Expires and Delay-Max-Attempts. It refuses all other headers that begin
+// with Delay-: our seal would make them valid. The request is the result of parsing that header.
 func ScheduleEntry(
 	p message.Policy, s Schedule, client message.Header, body []byte, now time.Time,
 ) (message.Header, Pending, *message.Problem) {
@@ -72,7 +72,7 @@ func ScheduleEntry(
 	return h, set, problem
 }
 
-// put writes the time, the target and the options.
+// put sets the time, the target and the options.
 func (s Schedule) put(h message.Header) {
 	message.Put(h, message.HeaderTarget, s.Target)
 	message.PutTime(h, message.HeaderUntil, s.At)
@@ -94,7 +94,7 @@ func (s Schedule) put(h message.Header) {
 	}
 }
 
-// ScheduleCancel is the header that cancels a schedule, under our seal.
+// ScheduleCancel returns the header that cancels a schedule, under our seal.
 func ScheduleCancel(p message.Policy, subject, word string, now time.Time) message.Header {
 	h := message.Header{message.HeaderCancel: {word}}
 	p.Keys.SealMessage(p.Names.ScheduleSubject(subject), h, nil, now)
@@ -110,7 +110,7 @@ func ScheduleMove(
 	return h, problem
 }
 
-// sealSchedule seals an entry, and reads it as it will be read: a bad one would replace a good one.
+// sealSchedule seals an entry, and parses it as brokers will: an invalid one would replace a valid one.
 func sealSchedule(
 	p message.Policy, schedule string, h message.Header, body []byte, now time.Time,
 ) (Pending, *message.Problem) {
@@ -119,8 +119,8 @@ func sealSchedule(
 	return ParseSet(p, message.Incoming{At: now, Subject: subject, Header: h, Data: body})
 }
 
-// checkScheduleSet judges an entry on the subject of a schedule. Whoever may publish there may not write it: its header
-// names the target.
+// checkScheduleSet judges an entry on the subject of a schedule. A client that may publish there may still not write
+// one: its header names the target.
 func checkScheduleSet(p message.Policy, in message.Incoming, addr message.Address) *message.Problem {
 	if !ours(p, in) {
 		return message.Problemf(message.BadTimer, "a key that begins with _ is the broker's own, and the broker did not "+
@@ -129,8 +129,8 @@ func checkScheduleSet(p message.Policy, in message.Incoming, addr message.Addres
 	return CheckSchedule(p, addr.Target)
 }
 
-// PutDelivery adds to a header what one delivery of a schedule has, and the set of a timer may not say. It counts only
-// under our seal. Next is when the schedule fires again; zero for a schedule that is paused.
+// PutDelivery adds the headers of one delivery of a schedule, which a client may not use in the set of a timer. They
+// count only under our seal. Next is when the schedule fires again; zero for a schedule that is paused.
 func PutDelivery(h message.Header, of message.Origin, next time.Time) {
 	message.Put(h, message.HeaderScheduler, of.Scheduler)
 	message.PutTime(h, message.HeaderScheduleNext, next)
@@ -139,7 +139,7 @@ func PutDelivery(h message.Header, of message.Origin, next time.Time) {
 	}
 }
 
-// delivery reads what PutDelivery has written. Without keys, or without the body, nothing proves that it has.
+// delivery reads the headers of PutDelivery. Without keys, or without the body, nothing proves that it wrote them.
 func delivery(p message.Policy, in message.Incoming, s message.Block) (of message.Origin) {
 	if s.Delay[message.HeaderScheduler] != nil && !in.BodyLeft && !p.Keys.Empty() && ours(p, in) {
 		of.Scheduler, of.Rollup = first(s.Delay[message.HeaderScheduler]), rollsUp(s)
@@ -150,7 +150,7 @@ func delivery(p message.Policy, in message.Incoming, s message.Block) (of messag
 
 func rollsUp(s message.Block) bool { return first(s.Delay[message.HeaderRollup]) == message.RollupSub }
 
-// firesNext says when a schedule fires again after a round, as the server says it.
+// firesNext returns when a schedule fires again after a round, in the server's words.
 func firesNext(s *Series, round int) string {
 	if s == nil || s.Table.Rounds > 0 && round >= s.Table.Rounds {
 		return nextPurge

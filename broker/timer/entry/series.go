@@ -10,18 +10,20 @@ import (
 	"delaybroker/levels"
 )
 
-// maxBodyRate is how large a body may be that recurs each second, in bytes: the body is stored again for each round.
+// maxBodyRate is the maximum size, in bytes, of a body that recurs each second: the body is stored again for each
+// round.
 const maxBodyRate = 64 << 10
 
-// Series is what the rounds of a timer that recurs have in common, and when the pending one is planned.
+// Series is the common part of all rounds of a recurring timer, and the planned time of the pending round.
 type Series struct {
 	Table   timetable.Table
 	First   time.Time // the planned time of the first round
-	Planned time.Time // that of the pending round; it is due then or later, or when it was moved to
-	Owner   string    // who looks after it; for people and their tools
+	Planned time.Time // of the pending round, which is due then or later, or at the time that it was moved to
+	Owner   string    // its maintainer; for people and their tools
 }
 
-// tableHeaders are the headers of a table, by the words of package timetable. In is where a word stands, if it is text.
+// tableHeaders maps the words of package timetable to the headers of a table. In returns the field of a word, if it is
+// text.
 var tableHeaders = []struct {
 	word, header string
 	in           func(*timetable.Words) *string
@@ -36,7 +38,7 @@ var tableHeaders = []struct {
 	{"owner", message.HeaderOwner, nil},
 }
 
-// inTable is a header of a time table; empty if there is none.
+// inTable returns a header of a time table; empty if there is none.
 func inTable(s message.Block) string {
 	for _, t := range tableHeaders {
 		if s.Delay[t.header] != nil {
@@ -49,7 +51,7 @@ func inTable(s message.Block) string {
 // recurs reports whether there is a time table, or a part of one.
 func recurs(s message.Block) bool { return inTable(s) != "" }
 
-// tableIn reads the headers of a time table.
+// tableIn parses the headers of a time table.
 func tableIn(s message.Block) (timetable.Table, *message.Problem) {
 	var w timetable.Words
 	for _, t := range tableHeaders {
@@ -78,7 +80,7 @@ func tableIn(s message.Block) (timetable.Table, *message.Problem) {
 	return ParseTable(w)
 }
 
-// ParseTable reads a table. Its problem names the header.
+// ParseTable parses a table. Its problem names the header.
 func ParseTable(w timetable.Words) (timetable.Table, *message.Problem) {
 	table, err := timetable.Parse(w)
 	refused, ok := errors.AsType[*timetable.Error](err)
@@ -94,8 +96,9 @@ func ParseTable(w timetable.Words) (timetable.Table, *message.Problem) {
 	return table, message.Problemf(message.BadTimer, "%s: %s", header, refused.Sentence)
 }
 
-// startSeries makes a series of a client's set. Asked is when its first round is wanted; zero leaves that open. It
-// returns when that round is due. What is asked for is bounded, and what a cron makes of it is not.
+// startSeries makes a series from a client's set. Asked is the requested time of its first round; zero if the client
+// requests none. It returns the due time of that round. A requested time is bounded, and a time that results from a
+// cron is not.
 func startSeries(
 	p message.Policy, in message.Incoming, s message.Block, asked time.Time,
 ) (series *Series, due time.Time, problem *message.Problem) {
@@ -119,7 +122,7 @@ func startSeries(
 	return series, table.Round(timetable.Series{ID: in.Sequence, First: first}, 1, first).Due, nil
 }
 
-// checkExpires wants a duration: a time would be in the past for all rounds but the first.
+// checkExpires requires a duration: a time would be in the past for all rounds but the first.
 func checkExpires(s message.Block) *message.Problem {
 	expires, problem := s.One(message.HeaderExpires)
 	if _, err := levels.ParseDuration(expires); problem != nil || expires == "" || err == nil {
@@ -129,8 +132,8 @@ func checkExpires(s message.Block) *message.Problem {
 		"Delay-Expires %s of what recurs: want a duration after each round is due (10m)", message.Excerpt(expires))
 }
 
-// CheckRecurring judges the interval of what recurs, and the size of its body. An interval is a delay for which
-// somebody asks, so the policy bounds it. A cron names times of the calendar: they may be years apart.
+// CheckRecurring judges the interval of a recurring timer, and the size of its body. A client requests an interval as a
+// delay, so the policy bounds it. A cron names times of the calendar: they may be years apart.
 func CheckRecurring(p message.Policy, table timetable.Table, size int) *message.Problem {
 	if p.MaxDelay > 0 && table.Every > p.MaxDelay {
 		return message.Problemf(message.TooFar, "every %s: more than %s between two rounds (DELAY_MAX_DELAY)",
@@ -143,7 +146,7 @@ func CheckRecurring(p message.Policy, table timetable.Table, size int) *message.
 	return nil
 }
 
-// Options are the request headers with which another message is delivered as this one is.
+// Options returns the request headers with which another message is delivered as this one is.
 func (t Pending) Options() message.Header {
 	h := make(message.Header, 4)
 	message.Put(h, message.HeaderDeliver, string(t.Mode))
@@ -158,7 +161,8 @@ func (t Pending) Options() message.Header {
 	return h
 }
 
-// Said is how a timer recurs, for people: "every 15m, round 7". It is empty for one that does not, or not any more.
+// Said returns the table for people: "every 15m, round 7". It is empty for a timer that does not recur, or not any
+// more.
 func (t Pending) Said() string {
 	if t.Recurs == nil {
 		return ""
@@ -166,25 +170,25 @@ func (t Pending) Said() string {
 	return t.Recurs.Table.String() + ", round " + strconv.Itoa(t.Origin().Round)
 }
 
-// Round is the pending round of a timer that recurs, for the decisions of its table.
+// Round returns the pending round of a recurring timer, for the decisions of its table.
 func (t Pending) Round() (timetable.Series, timetable.Round) {
 	of := t.Origin()
 	return timetable.Series{ID: of.Series, First: t.Recurs.First},
 		timetable.Round{Number: of.Round, Planned: t.Recurs.Planned, Due: t.Due}
 }
 
-// Next is a round that takes the place of another one, in the same entry.
+// Next is a round that replaces another one, in the same entry.
 type Next struct {
-	By    string          // the instance that fires the other one; empty if nobody does
+	By    string          // the instance that fires the other one; empty if none does
 	Round timetable.Round // its Due is zero for a pause
-	Wait  time.Time       // it does not fire before that; zero for no such time
+	Wait  time.Time       // the round does not fire before; zero for no such time
 	Table timetable.Table // of the series from then on
 	First time.Time       // likewise
-	Word  string          // of the client that asks for it
+	Word  string          // of the client that requests it
 }
 
-// RoundHeader is the header of the entry that takes the place of a pending round, if that is still the last entry. It
-// is the only evidence of what became of that round.
+// RoundHeader returns the header of the entry that replaces a pending round, if that is still the last entry. It is the
+// only evidence of that round's outcome.
 func (t Pending) RoundHeader(generation uint64, n Next) message.Header {
 	if t.Word = n.Word; t.Due.IsZero() { // it is paused
 		t.Due = t.Recurs.Planned
@@ -208,8 +212,8 @@ func (t Pending) RoundHeader(generation uint64, n Next) message.Header {
 	return h
 }
 
-// parseRound reads the result of RoundHeader, which is proven to be ours, and of which e has what a firing has. It must
-// fit what it was stored in place of.
+// parseRound parses the result of RoundHeader, whose seal is verified. E has the same fields as for a firing. The entry
+// must match the one that it replaced.
 func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry) Entry {
 	if e.Problem != nil && e.Problem.Code == message.NewerFormat {
 		return e

@@ -12,20 +12,21 @@ import (
 const maxKey = 128
 
 const (
-	// RepeatKey begins the key of a timer that is one delivery besides a series. The rest is made of the request's word.
+	// RepeatKey is the prefix of the key of a timer for one extra delivery of a series. The rest is derived from the
+	// request's ID.
 	RepeatKey = "fire-"
-	// RepeatTime is how long the last entry of such a timer tells that it has fired, whatever the history of others: for
-	// so long, the request may be repeated and fires nothing more.
+	// RepeatTime is the time for which the outcome of such a timer is kept, whatever the history of other timers: for this
+	// long, a repeated request fires nothing more.
 	RepeatTime = 5 * time.Minute
 )
 
-// Repeats reports whether a timer's subject is that of one delivery besides a series.
+// Repeats reports whether a timer's subject is that of one extra delivery of a series.
 func Repeats(n message.Names, subject string) bool {
 	return strings.HasPrefix(n.Parse(subject).Token, RepeatKey)
 }
 
-// ParseSet reads an entry as the set of a timer, by whoever wrote it. On a problem it has the part that could be read.
-// Other than Parse, it does not say in the problem that what the set replaced is gone.
+// ParseSet parses an entry as the set of a timer, whoever wrote it. With a problem, it returns the fields that could be
+// parsed. Unlike Parse, its problem does not report that the replaced entry is gone.
 func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem) {
 	if in.Header[message.HeaderFirst] != nil && in.Header[message.HeaderFired] != nil { // a round
 		e := parseOurs(p, in, true)
@@ -72,7 +73,7 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 	return set, problem
 }
 
-// checkSet judges what is special about a set; the rest is that of every request.
+// checkSet judges the rules for a set only; the other rules are those of every request.
 func checkSet(p message.Policy, in message.Incoming, addr message.Address) *message.Problem {
 	switch {
 	case addr.Form != message.FormTimer:
@@ -117,7 +118,8 @@ func checkKey(key string) *message.Problem {
 	return nil
 }
 
-// dueIn is the time of a set: the header says when, the subject does not. It is zero where only a table says when.
+// dueIn returns the due time of a set: a header contains it, the subject does not. It is zero if only a table
+// determines it.
 func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *message.Problem) {
 	wait, problem := s.One(message.HeaderFor)
 	if problem != nil {
@@ -151,7 +153,7 @@ func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *
 	return in.At.Add(d), p.CheckDelay(in.At, in.At.Add(d))
 }
 
-// maxWait is how far other sets may postpone what is due at a time; zero where nothing bounds that.
+// maxWait returns the Delay-Max-Wait of a set that is due at a time; zero for none.
 func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Time) (time.Duration, *message.Problem) {
 	asked, problem := s.One(message.HeaderMaxWait)
 	switch {
@@ -173,8 +175,8 @@ func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Ti
 	return most, p.CheckDelay(in.At, in.At.Add(most))
 }
 
-// targetOf is the target of a set. That of a schedule stands in a header under our seal: package schedules has asked
-// whether it may be named.
+// targetOf returns the target of a set. For a schedule, a header under our seal contains it: package schedules has
+// checked whether the client may name it.
 func targetOf(p message.Policy, addr message.Address, m message.Reading) (string, *message.Problem) {
 	if !addr.Schedule() {
 		return p.TargetOf(addr, m)
@@ -189,7 +191,7 @@ func targetOf(p message.Policy, addr message.Address, m message.Reading) (string
 	return target, nil
 }
 
-// targetIn is the target in a subject or, of a schedule, in its header.
+// targetIn returns the target in a subject or, for a schedule, in its header.
 func targetIn(addr message.Address, h message.Header) string {
 	if addr.Schedule() {
 		return first(h[message.HeaderTarget])

@@ -13,23 +13,22 @@ import (
 )
 
 const (
-	// copiesTimeout is how long replicas may take to answer, and copiesRetry how long they are not asked after they have
-	// not.
+	// copiesTimeout is the time within which replicas must answer. If they do not, they are not asked for copiesRetry.
 	copiesTimeout = time.Second
 	copiesRetry   = time.Minute
-	// MaxCopies is the number of timers that are read in one request at most, and CopiesBytes that of their bodies' bytes,
-	// unless one is larger. A replica reads and writes nothing else meanwhile.
+	// MaxCopies is the maximum number of timers in one request, and CopiesBytes the maximum size of their bodies, unless
+	// one body is larger. While it answers, a replica reads and writes nothing else.
 	MaxCopies   = jsapi.MaxDirect
 	CopiesBytes = 1 << 20
-	// headerRoom is what a replica may send besides the bodies, for each timer: headers are bounded by the server.
+	// headerRoom is the room for the headers of one timer in an answer: the server bounds headers.
 	headerRoom = 64 << 10
 )
 
-// ErrNoCopies is returned where replicas are not asked, because they have not answered lately.
+// ErrNoCopies is returned when replicas are not asked, because they did not answer a recent request.
 var ErrNoCopies = errors.New("the replicas of the timers' stream do not answer")
 
-// ReadCopies reads the last entries of some subjects, as a replica has them. Entries that a replica lacks, or that do
-// not fit into one answer, are missing. Where it fails, some may have been read: they are good.
+// ReadCopies reads the last entries of some subjects from a replica. The result lacks entries that the replica lacks,
+// or that do not fit into one answer. With an error, the entries in the result are valid.
 func (s *Stream) ReadCopies(ctx context.Context, subjects []string) (map[string]message.Incoming, error) {
 	if !s.asksReplicas(time.Now()) {
 		return nil, ErrNoCopies
@@ -52,14 +51,14 @@ func (s *Stream) noteCopies(err error) {
 	}
 }
 
-// asksReplicas reports whether replicas are asked at a local time.
+// asksReplicas reports whether replicas may be asked at a local time.
 func (s *Stream) asksReplicas(local time.Time) bool {
 	return s.Copies.Conn != nil && local.UnixNano() >= s.leaderOnly.Load()
 }
 
-// Copied notes the last entry of a marker's subject, as a replica has it, and decides what comes next. A replica may
-// lag, so of what it has counts only what stays true: the body of the generation, as the firing will expect that to be
-// the last entry, and a cancel that was stored in place of it. All else is left to the leader.
+// Copied notes the last entry of a marker's subject, as a replica has it, and decides the next step. A replica may lag,
+// so only facts that cannot change count: the body of the generation, since the firing will expect the generation to be
+// the last entry, and a cancel that replaced it. For all else, the leader is asked.
 func (s *Stream) Copied(a *Alarm, in message.Incoming) (entry.Entry, Step) {
 	a.fresh = false
 	e := entry.Parse(s.Policy, in)
@@ -73,8 +72,7 @@ func (s *Stream) Copied(a *Alarm, in message.Incoming) (entry.Entry, Step) {
 	return e, Step{Kind: Examine}
 }
 
-// KnowsBefore notes what this process knows of the rounds before one, and reports whether that is enough: they are
-// settled.
+// KnowsBefore notes whether this process has settled the rounds before one, and reports it.
 func (s *Stream) KnowsBefore(a *Alarm) bool {
 	settled, alone := s.settled.Before(a.Generation, a.before)
 	if settled && a.Later {
@@ -83,7 +81,7 @@ func (s *Stream) KnowsBefore(a *Alarm) bool {
 	return settled
 }
 
-// Removed notes that the entry of a round was removed, and whether nothing stays before the next one.
+// Removed notes that the entry of a round was removed, and whether no entry stays before the next round's.
 func (s *Stream) Removed(a *Alarm, alone bool) {
 	if a.next != 0 {
 		s.settled.Note(a.Generation, a.At, a.next, alone)

@@ -14,11 +14,11 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// readPatience is how long the stream may take to answer before it is read anew from the first entry.
+// readPatience is the time within which the stream must answer; otherwise it is read again from the first entry.
 const readPatience = 5 * time.Second
 
-// KeepCursor stores how far the timers' stream has been read, and waits for the answer. The cursor of an owner that has
-// lost the lane is lower than its successor's, and costs only time.
+// KeepCursor stores the position up to which the timers' stream has been read, and waits for the answer. The cursor of
+// an owner that has lost the lane is lower than its successor's, and costs only time.
 func (s *Stream) KeepCursor(ctx context.Context, c timer.Cursor) error {
 	subject := s.Policy.Names.Armed()
 	header := message.Header{message.HeaderFormat: {strconv.Itoa(message.Format)}}

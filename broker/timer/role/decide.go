@@ -10,60 +10,61 @@ import (
 )
 
 const (
-	// armAfter is how long a set waits in memory before its marker is sent, but at most half of its delay. A timer that is
-	// reset within that time costs no marker for the set that was replaced. A round waits for armRoundAfter only: rounds
-	// are rarely replaced, and many are stored at one instant.
+	// armAfter is the time for which a set waits in memory before its marker is sent, but at most half of its delay. A
+	// timer that is reset within that time costs no marker for the replaced set. A round waits for armRoundAfter only:
+	// rounds are rarely replaced, and many are stored at one instant.
 	armAfter      = 10 * time.Second
 	armRoundAfter = time.Second
-	// readAhead is how long before it is due the body of a timer is read, by its marker: longer than a request takes, and
-	// a leader after it. Those that are due within readTogether are read in one request.
+	// readAhead is the time before the due time at which a marker's body is read: longer than a request to a replica and
+	// one to the leader take. Timers due within readTogether are read in one request.
 	readAhead    = 1500 * time.Millisecond
 	readTogether = 500 * time.Millisecond
-	// OtherFlight is how soon a timer is looked at again that another message of this process is about to fire.
+	// OtherFlight is the time after which the worker examines a timer again that another message of this process is about
+	// to fire.
 	OtherFlight = time.Second
 )
 
-// Step is the next thing to do with a timer.
+// Step is the next step for a timer.
 type Step struct {
 	Kind   Kind
 	At     leader.Time      // Hold
 	Why    *message.Problem // Dead
-	Err    error            // Repeat: why there was no answer
-	Reason string           // BackOff: why the stream refuses, for the log; empty if it does not
+	Err    error            // Repeat: why no answer came
+	Reason string           // BackOff: why the stream refuses, for the log; empty if it does not refuse
 }
 
-// Kind is one of a closed set.
+// Kind is the kind of a Step. The set is closed.
 type Kind int
 
 // The steps.
 const (
-	AsAny   Kind = iota // it is decided about as any message
-	Hold                // until then
-	BackOff             // for a while that grows
-	Repeat              // what was not answered, as soon as there is a connection
+	AsAny   Kind = iota // decide as about any message
+	Hold                // wait until Step.At
+	BackOff             // wait, longer each time
+	Repeat              // repeat the unanswered request, as soon as there is a connection
 	Examine             // read its own entry from a replica, if it is Fresh, or the last of its subject from the leader
-	Claim               // store that it fires
-	Precede             // ask whether the rounds before are settled or, of a debounced set, when its run has begun
+	Claim               // store its firing
+	Precede             // ask whether the rounds before are settled or, for a debounced set, when its run began
 	Restart             // decide by its own entry, which has been read
-	Deliver             // that it fires is stored
-	Remove              // its entry
-	LetGo               // there is nothing left to do
-	Dead                // to the dead letters
+	Deliver             // deliver: its firing is stored
+	Remove              // remove its entry
+	LetGo               // drop it: nothing is left to do
+	Dead                // make it a dead letter
 )
 
-// Moment is the situation in which a timer is decided about.
+// Moment is the situation at a decision.
 type Moment struct {
 	Now     leader.Time
-	Proven  bool // the leader's clock has reached that time for certain
+	Proven  bool // the leader's clock has certainly reached that time
 	Crowded bool // many messages are in memory already
-	Own     bool // in the timers' own lane
-	Last    bool // the lane is the last one that it is in before it is due
+	Own     bool // this is the timers' own lane
+	Last    bool // this is the last lane of the message before it is due
 }
 
-// Message is what a decision needs of the message.
+// Message is the part of a message that a decision needs.
 type Message struct {
 	Stored leader.Time
-	When   leader.Time // it is to be delivered
+	When   leader.Time // its due time
 	Bad    bool        // it cannot be delivered
 }
 
@@ -97,7 +98,7 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 	return Step{}
 }
 
-// armedAt is when the marker of a set is sent.
+// armedAt returns when the marker of a set is sent.
 func (a *Alarm) armedAt(of Message) leader.Time {
 	wait := armAfter
 	if a.recurs != nil {
@@ -111,7 +112,7 @@ type Answer jsapi.Reply
 
 func (a Answer) outcome() jsapi.Outcome { return jsapi.Reply(a).Outcome() }
 
-// wins reports whether the answer to a publish that expects a generation says that it is stored.
+// wins reports whether the answer to a publish that expects a generation proves it stored.
 func (a Answer) wins(generation uint64) bool {
 	return a.outcome() == jsapi.Stored && a.Ack.Sequence > generation
 }
@@ -119,19 +120,19 @@ func (a Answer) wins(generation uint64) bool {
 // refusal reports whether the publish is certainly not stored.
 func (a Answer) refusal() bool { return a.outcome().Final() }
 
-// unclear reports whether a firing may be stored although the answer does not say so, or another entry may be.
+// unclear reports whether the answer leaves open if a firing, or another entry, is stored.
 func (a Answer) unclear() bool {
 	return !a.refusal() || a.outcome() == jsapi.Conflict || a.outcome() == jsapi.Undecided
 }
 
-// Claimed notes the answer to what Stream.Firing made, and reports whether a firing is stored.
+// Claimed notes the answer to the publish of Stream.Firing, and reports whether a firing is stored.
 func (a *Alarm) Claimed(answer Answer) (won bool) {
 	switch {
 	case answer.wins(a.Generation) && a.ends == passes:
 		a.missed(answer.Ack.Sequence)
 	case answer.wins(a.Generation):
 		a.Won(answer.Ack.Sequence)
-		if a.ends == over && a.cleared { // it expected the generation, so nothing stands between
+		if a.ends == over && a.cleared { // the firing expected the generation, so no entry lies between them
 			a.Fired = answer.Ack.Sequence
 		}
 		return true
@@ -141,8 +142,8 @@ func (a *Alarm) Claimed(answer Answer) (won bool) {
 	return false
 }
 
-// AfterClaim decides when the timers' stream has answered a firing, or the answer did not come. What is not certain is
-// looked at: see unclear. Size is that of the body.
+// AfterClaim decides after the timers' stream has answered a firing, or the answer is missing. An uncertain result is
+// examined: see unclear. Size is the size of the body.
 func (s *Stream) AfterClaim(a *Alarm, size int, answer Answer) Step {
 	switch {
 	case a.Stage == Settled:
@@ -169,22 +170,22 @@ func (a *Alarm) AfterOutcome(answer Answer) Step {
 	case answer.wins(a.Entry):
 		a.Entry, a.Keep, a.What = answer.Ack.Sequence, true, ""
 	case answer.outcome() == jsapi.Conflict:
-		// Somebody has set it anew or cancelled, or it is told already, by an earlier try or another alarm of ours,
-		// which counts what is left out: what is settled goes.
+		// A client has set or cancelled the timer, or the outcome is recorded already, by an earlier try or by another alarm
+		// of ours, which counts the left-out occurrences. The settled entries must be removed.
 		a.What, a.Left = "", 0
 	case answer.unclear():
 		return Step{Kind: Repeat, Err: answer.Err}
 	default:
-		a.What = "" // there is no room to tell; what is settled must go all the same
+		a.What = "" // there is no room for the outcome; the settled entries must be removed all the same
 	}
 	return Step{Kind: Remove}
 }
 
-// AfterRemoval decides when the entries of a timer that is settled were removed, or were to be. Whatever stands on the
-// subject now is none of ours.
+// AfterRemoval decides after the entries of a settled timer were removed, or should have been. An entry that is on the
+// subject now belongs to others.
 //
-// A pass of the sweep waits for what it has found, and perhaps has yet to find the round that is on its way: so what
-// must stay for that round is left to a later pass.
+// A pass of the sweep waits for the timers that it has found, and may not yet have found the round that is on its way.
+// So entries that must stay for that round are left to a later pass.
 func (a *Alarm) AfterRemoval(err error) Step {
 	if err == nil || errors.Is(err, errUnsettled) && a.Swept() {
 		return Step{Kind: LetGo}

@@ -12,8 +12,8 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// Look reads from the leader of the stream what is true of a generation: the last entry of its subject or, where a
-// client has put something over the generation's firing, that firing. It is asked for only where something else stands.
+// Look reads the state of a generation from the leader of the stream: the last entry of its subject or, if a client has
+// put something over the generation's firing, that firing. It looks for the firing only if another entry is the last.
 func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (see timer.State, err error) {
 	see, err = store.LastEntry(ctx, s.Entries(), subject, generation)
 	last := see
@@ -41,10 +41,10 @@ func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (s
 	return behind, err
 }
 
-// LookAtRound is Look for a round that is due, and of which nothing was read yet. Its own entry is mostly the first of
-// its subject. That tells besides that the rounds before are settled, and is one question instead of two: all rounds of
-// a minute may be due at once. What may have been put over it is not asked for. If there is something, the stream
-// refuses the firing, and Look finds it then.
+// LookAtRound is Look for a round that is due, and of which no entry was read yet. Its own entry is mostly the first of
+// its subject, which proves that the rounds before are settled. That is one read instead of two: all rounds of a minute
+// may be due at once. LookAtRound does not read later entries. If there is one, the stream refuses the firing, and Look
+// finds it then.
 func (s *Stream) LookAtRound(ctx context.Context, subject string, generation uint64) (timer.State, error) {
 	m, ok, err := s.Entries().Next(ctx, subject, 1)
 	if err != nil || !ok || m.Sequence != generation {
@@ -55,8 +55,8 @@ func (s *Stream) LookAtRound(ctx context.Context, subject string, generation uin
 	return see, nil
 }
 
-// ofRound is what is true of a round that the next one says has fired: that entry stays when the round is settled, and
-// the round's own entry goes.
+// ofRound completes the state of a round whose firing the next round's entry records. When the round is settled, that
+// entry stays, and the round's own entry is removed.
 func (s *Stream) ofRound(
 	ctx context.Context, next timer.State, subject string, generation uint64,
 ) (timer.State, error) {
@@ -66,16 +66,16 @@ func (s *Stream) ofRound(
 }
 
 // roundSettled reports whether the round that another one follows has been delivered, or is in a retry lane or among
-// the dead letters: then, and only then, is its entry removed. Whoever knows the entry that follows has, or had, the
-// one before.
+// the dead letters: then, and only then, its entry is removed. A leader that knows the entry that follows has, or had,
+// the one before.
 func (s *Stream) roundSettled(ctx context.Context, subject string, generation, follows uint64) (bool, error) {
 	m, err := s.known(ctx, subject, generation)
 	return err == nil && m.Sequence >= follows, err
 }
 
-// BeforeSettled reports whether no round of a series that came before a generation is on its way, and whether nothing
-// else is left before it, either. Its own entry says whether the one right before it has fired. Where it was put in
-// place of one that was moved, or paused, that one's entry does, or one farther back: so all are read that are left.
+// BeforeSettled reports whether no earlier round of a series is on its way, and whether no earlier entry is left at
+// all. The generation's own entry records whether the round right before it has fired. If it replaced one that was
+// moved or paused, then the replaced entry records that, or an older one: so all remaining entries are read.
 func (s *Stream) BeforeSettled(
 	ctx context.Context, subject string, series, generation uint64,
 ) (settled, alone bool, err error) {
@@ -98,7 +98,7 @@ func (s *Stream) BeforeSettled(
 	}
 }
 
-// hides reports whether a firing of a generation may stand before the last entry of its subject.
+// hides reports whether a firing of a generation may lie before the last entry of its subject.
 func hides(last timer.State, generation uint64) bool {
 	if last.None || last.Sequence <= generation {
 		return false
@@ -107,16 +107,16 @@ func hides(last timer.State, generation uint64) bool {
 	case entry.Fired, entry.Over:
 		return e.Generation != generation
 	case entry.Cancel:
-		return e.Cancelled != generation // or it came in place of the set
+		return e.Cancelled != generation // the cancel replaced the set
 	case entry.Unproven:
-		return false // until it is known, nothing is
+		return false // an unproven entry proves nothing
 	}
 	return true
 }
 
-// behind reads the entry that follows a sequence on its subject. The last entry is known. Whoever gives an entry above
-// the sequence has, or had, all that came between: a firing that is behind its generation is missing only once it was
-// removed. A leader that gives none does not know the last entry, or that one was removed meanwhile.
+// behind reads the entry that follows a sequence on its subject. The last entry is known. A leader that returns an
+// entry above the sequence has, or had, all entries between: so if the firing does not follow its generation, it was
+// removed or never stored. A leader that returns none does not know the last entry, or that one was removed meanwhile.
 func (s *Stream) behind(ctx context.Context, subject string, sequence uint64, last timer.State) (timer.State, error) {
 	m, err := s.known(ctx, subject, sequence+1)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Stream) behind(ctx context.Context, subject string, sequence uint64, la
 	return see, nil
 }
 
-// known reads the first entry of a subject from a sequence on, where there is one.
+// known reads the first entry of a subject from a sequence on, which must exist.
 func (s *Stream) known(ctx context.Context, subject string, from uint64) (jsapi.Message, error) {
 	m, ok, err := s.Entries().Next(ctx, subject, from)
 	if err == nil && !ok {
@@ -136,7 +136,7 @@ func (s *Stream) known(ctx context.Context, subject string, from uint64) (jsapi.
 	return m, err
 }
 
-// Examined notes what was read of a timer in doubt, and decides what comes next. Local is our own clock's time.
+// Examined notes the state that was read for a timer in doubt, and decides the next step. Local is this host's clock.
 func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local time.Time) Step {
 	if found.Entry.Kind == entry.Unproven {
 		s.ReadKeys(local)
@@ -155,7 +155,8 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	}
 	next := a.judge(found, s.Instance, now.Stamp(), patience)
 	switch {
-	case next.Kind == LetGo && a.Swept() && !found.None && !found.Entry.Debounced(): // what was before the last entry should have gone
+	case next.Kind == LetGo && a.Swept() && !found.None && !found.Entry.Debounced():
+		// entries before the last one should have been removed
 		a.Stage, a.Entry, a.Keep = Settled, found.Sequence, true
 		return Step{Kind: Remove}
 	case next.Kind == Restart:
@@ -164,9 +165,9 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	return next
 }
 
-// judge decides about a timer by the last entry of its subject. By is this instance, and patience is how long the
-// instance that the entry names may take. A leader that was deposed and does not know it gives an older entry, or none:
-// it is not believed.
+// judge decides about a timer by the last entry of its subject. By is this instance. Patience is the time that the
+// instance in the entry is left. A deposed leader that does not know it returns an older entry, or none: it is not
+// believed.
 func (a *Alarm) judge(found timer.State, by string, now time.Time, patience time.Duration) Step {
 	e, letGo := found.Entry, Step{Kind: LetGo}
 	switch {
@@ -174,20 +175,20 @@ func (a *Alarm) judge(found timer.State, by string, now time.Time, patience time
 		found.Sequence > a.Generation && e.Kind == entry.Unproven:
 		return Step{Kind: BackOff}
 	case found.None, found.Sequence < a.Generation:
-		return letGo // where an older one stands again, a power cut took the generation, or a restore
+		return letGo // if an older entry is the last again, a power cut or a restore removed the generation
 	case found.Sequence == a.Generation:
 		if !found.At.Equal(a.At) || e.Kind != entry.Set {
-			return letGo // of another history of the stream
+			return letGo // it is from another history of the stream
 		}
 		return Step{Kind: Restart}
 	case !e.Fires(a.Generation), found.Settled:
-		return letGo // another set, a cancel, or over
+		return letGo // another set, a cancel, or an outcome
 	}
 	if id, err := message.ParseID(e.Fired().ID); err == nil && !id.At.Equal(a.At) {
-		return letGo // of another history of the stream
+		return letGo // it is from another history of the stream
 	}
 	if until := found.At.Add(patience); e.By != by && now.Before(until) {
-		return Step{Kind: Hold, At: leader.At(until)} // another instance has fired it, and may be at it
+		return Step{Kind: Hold, At: leader.At(until)} // another instance has fired it, and may be delivering it
 	}
 	return Step{Kind: Deliver}
 }

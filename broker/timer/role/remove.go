@@ -11,18 +11,19 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// RemoveEntries removes the entries of a subject up to the last one, the oldest first, each after the answer for the
-// one before it. After a crash, a server may have forgotten any number of the last deletes: so whatever it forgets, no
-// entry stands again without those that came after it. The firings of other generations stay: only who has settled one
-// removes it, whatever a client has put over it. So does a round that has fired, with the entry that says so, which is
-// the set of the next: it must not be the last one again, so what was put over it stays as long (errUnsettled).
+// RemoveEntries removes the entries of a subject up to the last one, the oldest first. Each delete waits for the answer
+// to the one before. After a crash, a server may have forgotten any number of the last deletes, but a recovered entry
+// is always followed by the entries that came after it. The firings of other generations stay: only an instance that
+// has settled one removes it, even if a client has put something over it. A round that has fired also stays, and so
+// does the entry that records it, which is the set of the next round. That entry must not become the last one again, so
+// the entry over it stays as long (errUnsettled).
 //
-// Where the entries are known, they are not read before: see Removal.Fired. Nothing is left between the generation and
-// its firing, and nothing before that the timer has to do with. A server that was killed may have an entry back that
-// was removed before: so the last entry of a subject is removed only as the first one that the leader has. Where an
-// entry stays behind the firing, it hides what is back, and goes after that itself.
+// Known entries are removed without being read: see Removal.Fired. No entry is left between the generation and its
+// firing, and none of this timer before that. A server that was killed may have recovered an entry: so the last entry
+// of a subject is removed only if it is the first that the leader has. An entry that stays behind the firing hides a
+// recovered entry, and is removed after it.
 //
-// Alone reports whether nothing stays on the subject before the last entry.
+// Alone reports whether no entry stays on the subject before the last one.
 func (s *Stream) RemoveEntries(
 	ctx context.Context, subject string, generation uint64, what Removal,
 ) (alone bool, err error) {
@@ -44,9 +45,9 @@ func (s *Stream) RemoveEntries(
 	return s.removeAll(ctx, subject, generation, what)
 }
 
-// isFirst reports whether a replica says that nothing is left before a generation. Entries before it only go, so one
-// that lags may still have some, and never lacks one; and if it lacks the generation, that proves nothing. An entry
-// that a killed server has back is removed with what comes after it.
+// isFirst reports whether a replica confirms that no entry is left before a generation. New entries never appear before
+// it, so a lagging replica may have too many of them, and never too few. A replica that lacks the generation proves
+// nothing. An entry that a killed server has recovered is removed together with later entries.
 func (s *Stream) isFirst(ctx context.Context, subject string, generation uint64) bool {
 	if !s.asksReplicas(time.Now()) {
 		return false
@@ -63,15 +64,15 @@ func (s *Stream) removeAll(
 	ctx context.Context, subject string, generation uint64, what Removal,
 ) (alone bool, err error) {
 	from := uint64(1)
-	var before uint64 // the entry before, if that stays
-	rounds := false   // one of those that stay is a round
+	var before uint64 // the entry before, if it stays
+	rounds := false   // one of the entries that stay is a round
 	for {
 		m, ok, err := s.Entries().Next(ctx, subject, from)
 		switch {
 		case err != nil:
 			return false, err
 		case !ok:
-			return false, nil // the last is gone; or a leader that was deposed does not know it, and the sweep finds it
+			return false, nil // the last is removed; or a deposed leader does not know it, and the sweep finds it
 		case m.Sequence > what.Entry || m.Sequence == what.Entry && what.Keep:
 			return before == 0, nil
 		}
@@ -93,8 +94,8 @@ func (s *Stream) removeAll(
 	}
 }
 
-// stays reports whether an entry is the firing of another generation, or may be, and none that is known to be settled;
-// or a round that has fired, or the next. Before is the entry before it, if that stays.
+// stays reports whether an entry must stay: it may be the firing of another generation, which is not known to be
+// settled, or it is a round that has fired, or the next round. Before is the entry before it, if that stays.
 func (s *Stream) stays(
 	ctx context.Context, m jsapi.Message, generation, before uint64,
 ) (stays, round bool, err error) {

@@ -16,32 +16,32 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// This file has the owner of the timers' lane seal anew what is pending there under an earlier key, with a pass of the
-// sweep. So that key can be taken away, although a round may be a year away and a pause has no end. While instances
-// differ about the first key, that of the lane's owner counts.
+// This file reseals the pending entries of the timers' stream that have an earlier key. The owner of the lane does so
+// with a pass of the sweep. So that key can be taken away, although a round may be a year away and a pause has no end.
+// While instances disagree about the first key, the owner's counts.
 
-// seals are what a pass finds of the keys that entries are sealed with.
+// seals counts the keys that a pass finds on entries.
 type seals struct {
 	resealed int
-	err      error           // why the pass has stopped to seal entries anew
-	unopened int             // entries that say that a broker wrote them, under a key that is not known
+	err      error           // the error that made the pass stop resealing
+	unopened int             // entries that claim to be a broker's, under an unknown key
 	keys     map[string]bool // the ids of these keys
 }
 
-// Unopened is how many entries say that a broker wrote them under a key that is not known, and the ids of such keys.
+// Unopened returns the number of entries that claim to be a broker's under an unknown key, and the ids of such keys.
 func (p Pass) Unopened() (entries int, keys map[string]bool) { return p.seals.unopened, p.seals.keys }
 
-// Resealed is how many entries the pass has sealed anew, and why it has stopped to do so; nil if it has not.
+// Resealed returns the number of entries that the pass has resealed, and the error that made it stop; nil for none.
 func (p Pass) Resealed() (entries int, err error) { return p.seals.resealed, p.seals.err }
 
-// Outlives reports whether an entry that is pending is sealed with an earlier key.
+// Outlives reports whether an entry is pending and sealed with an earlier key.
 func (s *Stream) Outlives(e entry.Entry, in message.Incoming) bool {
 	return e.Stands() && entry.ClaimsOurs(s.Policy, in) && s.Policy.Keys.UseOfMessage(in.Header) == message.LaterKey
 }
 
-// judge looks at the key of an entry. Done reports whether the pass has nothing more to do with it: it is sealed anew,
-// and read again then, or it cannot be opened. Again reports whether a later pass must look at it. The lane may not
-// have judged yet what was stored after before.
+// judge checks the key of an entry. Done reports whether the pass skips the entry: it was resealed, and is read again
+// under its new sequence, or it cannot be opened. Again reports whether a later pass must check it. The lane may not
+// have judged entries yet that were stored after before.
 func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time.Time) (done, again bool) {
 	in := m.Incoming(s.Name())
 	in.BodyLeft = true
@@ -64,7 +64,7 @@ func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time
 	if !s.Outlives(entry.Parse(s.Policy, in), in) {
 		return false, false
 	}
-	if p.err != nil { // the stream takes nothing
+	if p.err != nil { // the stream accepts no entry
 		return false, true
 	}
 	stored, err := s.reseal(ctx, m)
@@ -75,11 +75,11 @@ func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time
 	return stored, err != nil
 }
 
-// mostUnknownKeys bounds the ids that are named: anybody may write some.
+// mostUnknownKeys bounds the ids that are reported: any client may write some.
 const mostUnknownKeys = 8
 
-// reseal stores an entry again in place of itself, under the key that seals now. Stored is false where something else
-// stands there by now, or where the entry stays as it is.
+// reseal stores an entry again in its own place, under the key that seals now. Stored is false if another entry is the
+// last one by now, or if the entry stays as it is.
 func (s *Stream) reseal(ctx context.Context, m lane.Stored) (stored bool, err error) {
 	last, err := s.API.Last(ctx, s.Name(), m.Subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && last.Sequence != m.Sequence {
@@ -102,7 +102,8 @@ func (s *Stream) reseal(ctx context.Context, m lane.Stored) (stored bool, err er
 	return true, nil
 }
 
-// resealCursor stores the cursor again if it is sealed with an earlier key. While nothing is set, no other is stored.
+// resealCursor stores the cursor again if it is sealed with an earlier key. While no timer is set, no other cursor is
+// stored.
 func (s *Stream) resealCursor(ctx context.Context) error {
 	if len(s.Policy.Keys.IDs()) < 2 {
 		return nil

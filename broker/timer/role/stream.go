@@ -18,24 +18,23 @@ import (
 
 // Config is the configuration of a Stream.
 type Config struct {
-	Instance string // by which firings are told apart
+	Instance string // the instance's id in firings
 	Policy   message.Policy
-	History  time.Duration // how long the last entry of a timer tells what became of it; zero for not at all
+	History  time.Duration // how long the outcome of a timer is kept; zero for not at all
 	Reserve  int           // the bytes that the stream's max_msg_size leaves for our headers
 
 	API jsapi.Client
-	// Copies reads from any replica, on a connection of its own. Without a connection, all is read from the leader.
+	// Copies reads from any replica, on a connection of its own. Without a connection, the leader answers all reads.
 	Copies jsapi.Client
-	Sample func(ctx context.Context, stream string) (lane.Sample, error) // the stream's state, as its leader gives it
-	// Publish publishes on the stream, and returns its answer; an answer that the stream has not written does not
-	// count.
+	Sample func(ctx context.Context, stream string) (lane.Sample, error) // returns the stream's state from its leader
+	// Publish publishes on the stream, and returns its answer. It ignores an answer that the stream has not written.
 	Publish  func(context.Context, *nats.Msg) jsapi.Reply
 	Scan     lane.Scan                           // with the connection to read on
-	Patience func(instance string) time.Duration // how long what an instance has fired is left to it
-	ReadKeys func(local time.Time)               // makes sure that the secrets are read soon
+	Patience func(instance string) time.Duration // the time for which the firings of an instance are left to it
+	ReadKeys func(local time.Time)               // has the secrets read soon
 }
 
-// Stream is the stream of named timers, as all workers of an instance use it. It is safe for concurrent use.
+// Stream is the stream of named timers. All workers of an instance share it. It is safe for concurrent use.
 type Stream struct {
 	Config
 	claims  timer.Claims  // in this process
@@ -44,24 +43,24 @@ type Stream struct {
 	leaderOnly atomic.Int64 // Unix time in nanoseconds until which replicas are not asked
 }
 
-// NewStream asks nothing.
+// NewStream returns a Stream, and asks nothing.
 func NewStream(cfg Config) *Stream { return &Stream{Config: cfg} }
 
-// Name is the name of the stream.
+// Name returns the name of the stream.
 func (s *Stream) Name() string { return s.Policy.Names.TimersStream() }
 
-// Entries is what it takes to read the entries of the stream.
+// Entries returns a reader of the stream's entries.
 func (s *Stream) Entries() store.Entries {
 	return store.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
 }
 
-// Take claims the firing of a timer within this process, and reports whether it is this alarm's.
+// Take claims the firing of a timer within this process, and reports whether this alarm has it.
 func (s *Stream) Take(a *Alarm) bool { return s.claims.Take(a.Generation, a) }
 
-// Release gives the firing up.
+// Release releases the firing.
 func (s *Stream) Release(a *Alarm) { s.claims.Release(a.Generation, a) }
 
-// OfMarker is the alarm of a message that stands for a timer in another lane. Its seal vouches for its id.
+// OfMarker returns the alarm of a marker in another lane. The marker's seal vouches for its id.
 func (s *Stream) OfMarker(m entry.Marker) *Alarm {
 	id, err := message.ParseID(m.ID)
 	if err != nil {
@@ -74,7 +73,7 @@ func (s *Stream) OfMarker(m entry.Marker) *Alarm {
 	}
 }
 
-// OfEntry is the alarm of an entry that was read.
+// OfEntry returns the alarm of an entry that was read.
 func (s *Stream) OfEntry(e entry.Entry, in message.Incoming) *Alarm {
 	a := &Alarm{
 		Subject: in.Subject, key: s.Policy.Names.Parse(in.Subject).Token, Generation: in.Sequence, At: in.At,
@@ -83,21 +82,21 @@ func (s *Stream) OfEntry(e entry.Entry, in message.Incoming) *Alarm {
 	}
 	a.Succeeds(e)
 	switch e.Kind {
-	case entry.Set, entry.Unproven: // the latter until its key is known
+	case entry.Set, entry.Unproven: // an unproven one, until its key is known
 	case entry.Paused:
 		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, true
 	case entry.Cancel:
 		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, s.history(in.Subject) > 0
-	default: // ours: the lane of its marker has it, or nobody needs it
+	default: // ours: the lane of its marker has the timer, or nothing is left to do
 		a.Stage = Settled
 	}
 	return a
 }
 
-// LeftBehind is the alarm of a firing from before the lane was ours, which its last owner may have left; that may have
-// been this instance. Its set is gone: so it was delivered, and a crash came before its own entry was removed; or a
-// client has put something over it. It is found as a marker would find it. The sweep would find it too, and later than
-// the target's stream recognises copies. It returns nil for any other entry.
+// LeftBehind returns the alarm of a firing from before this instance owned the lane. The last owner, perhaps this
+// instance, may have left it. Its set is not in the stream: so it was delivered, and a crash came before its own entry
+// was removed; or a client has put something over it. The alarm examines it as a marker would. The sweep would find it
+// too, but later than the target's stream recognises duplicates. For any other entry, LeftBehind returns nil.
 func (s *Stream) LeftBehind(e entry.Entry, in message.Incoming) *Alarm {
 	if e.Kind != entry.Fired {
 		return nil
@@ -111,7 +110,7 @@ func (s *Stream) LeftBehind(e entry.Entry, in message.Incoming) *Alarm {
 	}
 }
 
-// history is how long the last entry of a timer's subject tells what became of it.
+// history returns how long the outcome of a timer is kept on its subject.
 func (s *Stream) history(subject string) time.Duration {
 	if entry.Repeats(s.Policy.Names, subject) {
 		return max(s.History, entry.RepeatTime)
@@ -119,7 +118,7 @@ func (s *Stream) history(subject string) time.Duration {
 	return s.History
 }
 
-// Ends is since when an entry should be gone, by itself or with its timer. It is zero for one that may stay.
+// Ends returns when an entry should be gone, by itself or with its timer. It is zero for an entry that may stay.
 func (s *Stream) Ends(e entry.Entry, subject string, stored time.Time) time.Time {
 	switch e.Kind {
 	case entry.Set:
@@ -132,15 +131,15 @@ func (s *Stream) Ends(e entry.Entry, subject string, stored time.Time) time.Time
 	return time.Time{}
 }
 
-// TooLargeToFire is the problem of a set for which there is no room in its own stream once it has fired.
+// TooLargeToFire returns the problem of a set whose firing would be too large for the stream.
 func (s *Stream) TooLargeToFire(a *Alarm, size int) *message.Problem {
 	return message.Problemf(message.TooLarge,
 		"%d bytes and headers are more than can be fired: the stream's max_msg_size must leave %d bytes free for the "+
 			"broker's headers (generation %d; what it replaced is gone)", size, s.Reserve, a.Generation)
 }
 
-// Firing is the entry that says that a timer fires. Of a series, it is the next round, too; or, where this one was
-// missed, the next round alone. It is nil where the last round was missed: then the timer is settled.
+// Firing returns the entry that records the firing of a timer. For a series, it is also the set of the next round; if
+// this round was missed, it is only that. It is nil if the last round was missed: then the timer is settled.
 func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time) *nats.Msg {
 	a.ends = over
 	t := a.pending(r)
@@ -167,7 +166,7 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 	return s.sealed(a.Subject, t.RoundHeader(a.Generation, next), body)
 }
 
-// Found takes the firing of a timer from the entry that says so, and returns its request.
+// Found takes over the firing of a timer from the entry that records it, and returns its request.
 func (a *Alarm) Found(see timer.State) message.Request {
 	e := see.Entry
 	if a.ends = over; e.Kind != entry.Fired {
@@ -183,7 +182,7 @@ func (s *Stream) HasOutcome(a *Alarm) bool {
 	return s.history(a.Subject) > 0 && !a.Alone && a.What != ""
 }
 
-// Over is that entry.
+// Over returns that entry.
 func (s *Stream) Over(a *Alarm, r message.Request) *nats.Msg {
 	return s.sealed(a.Subject, a.pending(r).OverHeader(a.Generation, a.Entry, a.What), nil)
 }

@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// sweepLate is how long overdue a timer must be for a pass to return it: its lane had the time to fire it.
+	// sweepLate is the time by which a timer must be overdue for a pass to return it: its lane had that time to fire it.
 	sweepLate = time.Minute
-	// The next pass begins sweepShare times as long after a pass as that one took, so that passes take a hundredth of
-	// the time, and within these bounds.
+	// The next pass begins sweepShare times the duration of a pass after its end, so that passes take a hundredth of the
+	// time, and within these bounds.
 	sweepShare            = 100
 	sweepLeast, sweepMost = time.Minute, time.Hour
 	sweepBatchSize        = 256
 )
 
-// Sweep says when to pass through the timers' stream. It belongs to the loop of its lane.
+// Sweep schedules the passes through the timers' stream. It belongs to the loop of its lane.
 type Sweep struct {
 	next    time.Time // local; zero before the first
 	running bool
-	// earliest is the first due time of the timers that the last pass has left, and of those that were read since:
-	// before that, there is nothing to find. It is zero where there is none.
+	// earliest is the first due time of the timers that the last pass has left, and of those that were read since: before
+	// it, a pass would find nothing. It is zero if there is no such timer.
 	earliest leader.Time
 }
 
-// Left notes that a timer is due at a time, or that something should have gone since. Zero is no time.
+// Left notes that a timer is due at a time, or that an entry should be gone since then. Zero is no time.
 func (s *Sweep) Left(due time.Time) {
 	if due.IsZero() {
 		return
@@ -40,9 +40,9 @@ func (s *Sweep) Left(due time.Time) {
 	}
 }
 
-// Wait is how long until the next pass, which is when the lane is taken over, and then as often as it costs little. Ok
-// is false while none is due for now: something must be read first, or a pass must end. A marker may be lost with its
-// level, or by a power cut; the timer's own entry is the truth.
+// Wait returns the time until the next pass. The first pass comes when the lane is taken over, the next ones as often
+// as they cost little. Ok is false while no pass is scheduled: an entry must be read first, or a pass must end. A
+// marker may be lost with its level, or by a power cut; the timer's own entry is the truth.
 func (s *Sweep) Wait(now leader.Time, local time.Time, empty bool) (wait time.Duration, ok bool) {
 	switch {
 	case s.running:
@@ -52,7 +52,7 @@ func (s *Sweep) Wait(now leader.Time, local time.Time, empty bool) (wait time.Du
 			return 0, false
 		}
 	case s.earliest.IsZero():
-		return 0, false // there is nothing, and nothing has come
+		return 0, false // the last pass left no timer, and none has been read since
 	}
 	wait = s.next.Sub(local)
 	if !s.earliest.IsZero() && !s.next.IsZero() {
@@ -61,13 +61,13 @@ func (s *Sweep) Wait(now leader.Time, local time.Time, empty bool) (wait time.Du
 	return wait, true
 }
 
-// Begin begins a pass: it looks for timers that were due before a time.
+// Begin begins a pass, which looks for timers that were due before the returned time.
 func (s *Sweep) Begin(now leader.Time) (before time.Time) {
 	s.running, s.earliest = true, leader.Time{}
 	return now.Add(-sweepLate).Stamp()
 }
 
-// End takes in the end of a pass.
+// End notes the end of a pass.
 func (s *Sweep) End(p Pass, local time.Time) {
 	s.running, s.next = false, local.Add(min(max(sweepLeast, sweepShare*p.took), sweepMost))
 	if p.Err != nil {
@@ -77,16 +77,16 @@ func (s *Sweep) End(p Pass, local time.Time) {
 	s.Left(p.left)
 }
 
-// Pass is the end of a pass.
+// Pass is the result of a pass.
 type Pass struct {
 	Err  error
-	left time.Time // the first due time of those that were not late; zero for none
+	left time.Time // the first due time of the timers that were not late; zero for none
 	took time.Duration
 
 	seals seals
 }
 
-// Batch are timers that a pass has found. The pass goes on when all of them have ended.
+// Batch holds the timers that a pass has found. The pass continues when all of them have ended.
 type Batch struct {
 	Found []Overdue
 	left  atomic.Int64
@@ -101,16 +101,16 @@ func (b *Batch) ended() {
 	}
 }
 
-// Overdue is a timer that its lane has not fired, or an entry that has recorded the outcome of one for long enough.
+// Overdue is a timer that its lane has not fired, or an outcome that has been kept long enough.
 type Overdue struct {
 	Alarm   *Alarm
 	Request message.Request
 }
 
-// Pass goes through the stream once, and hands over what was due before a time, in batches. It waits until the alarms
-// of a batch have ended (Alarm.End), or ctx.
+// Pass goes through the stream once, and hands over the timers that were due before a time, in batches. After each
+// batch it waits until its alarms have ended (Alarm.End), or ctx.
 func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) (end Pass) {
-	start, waited := time.Now(), time.Duration(0) // for the batches, which cost nothing
+	start, waited := time.Now(), time.Duration(0) // waited is the time spent on batches, which costs nothing
 	scan := s.Scan
 	scan.Stream, scan.For, scan.HeadersOnly = s.Name(), "sweep", true
 	scan.Filters = []string{s.Policy.Names.TimerFilter()}
@@ -152,14 +152,14 @@ func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) 
 	return end
 }
 
-// leave notes what a later pass must look at.
+// leave notes a time that a later pass must look at.
 func (p *Pass) leave(since time.Time) {
 	if p.left.IsZero() || since.Before(p.left) {
 		p.left = since
 	}
 }
 
-// handOver gives a batch away, and waits until its timers have ended.
+// handOver passes a batch to pick, and waits until its timers have ended.
 func (b *Batch) handOver(ctx context.Context, pick func(*Batch)) {
 	if len(b.Found) == 0 {
 		return
@@ -172,14 +172,14 @@ func (b *Batch) handOver(ctx context.Context, pick func(*Batch)) {
 	}
 }
 
-// overdue reads an entry by its header, and returns since when it should be gone; zero if it may stay.
+// overdue parses the header of an entry, and returns since when the entry should be gone; zero if it may stay.
 func (s *Stream) overdue(m lane.Stored, b *Batch) (found Overdue, since time.Time) {
 	in := m.Incoming(s.Name())
 	in.BodyLeft = true
 	e := entry.Parse(s.Policy, in)
 	a := &Alarm{Subject: m.Subject, Generation: e.Generation, At: m.At, Size: m.BodySize(), Stage: Doubt, batch: b}
 	switch {
-	case e.Problem != nil: // the lane sees to it
+	case e.Problem != nil: // the lane handles it
 		return found, time.Time{}
 	case e.Kind == entry.Fired:
 		id, err := message.ParseID(e.Request.ID)

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// field is one of the six of a cron expression: its bounds, and names for its values.
+// field is one of the six fields of a cron expression: its bounds, and names for its values.
 type field struct {
 	min, max int
-	names    string // three letters each, for min and what follows
+	names    string // three letters each, for min and the values after it
 }
 
 var fields = [...]field{
@@ -18,14 +18,14 @@ var fields = [...]field{
 	{1, 12, "janfebmaraprmayjunjulaugsepoctnovdec"}, {0, 6, "sunmontuewedthufrisat"},
 }
 
-// aliases are the server's names of expressions.
+// aliases maps the server's names to expressions.
 var aliases = map[string]string{
 	"@yearly": "0 0 0 1 1 *", "@annually": "0 0 0 1 1 *", "@monthly": "0 0 0 1 * *", "@weekly": "0 0 0 * * 0",
 	"@daily": "0 0 0 * * *", "@midnight": "0 0 0 * * *", "@hourly": "0 0 * * * *",
 }
 
-// parseCron reads an expression by the server's grammar (server/cron.go), which is smaller than others: six fields, no
-// L, W, # or H, and no weekday 7. The result means the same to those others.
+// parseCron parses an expression by the server's grammar (server/cron.go), which is smaller than others: six fields, no
+// L, W, # or H, and no weekday 7. The result means the same in those others.
 func parseCron(pattern string) (expr string, err error) {
 	if alias := aliases[pattern]; alias != "" {
 		return alias, nil
@@ -42,7 +42,7 @@ func parseCron(pattern string) (expr string, err error) {
 	return strings.Join(words, " "), nil
 }
 
-// parse reads a list of ranges, and writes the values that match, for parsers with other rules about ranges.
+// parse parses a list of ranges, and returns the matching values, for parsers with other rules about ranges.
 func (f field) parse(word string) (string, error) {
 	var values [64]bool
 	any, empty := false, true
@@ -65,7 +65,7 @@ func (f field) parse(word string) (string, error) {
 	return compact(values), nil
 }
 
-// span reads a value, a range or a star, with a step or without. A value with a step goes on to the end.
+// span parses a value, a range or a star, with or without a step. A value with a step extends to the maximum.
 func (f field) span(part string) (low, high, step int, star bool, err error) {
 	span, every, stepped := strings.Cut(part, "/")
 	from, to, ranged := strings.Cut(span, "-")
@@ -96,7 +96,7 @@ func (f field) span(part string) (low, high, step int, star bool, err error) {
 	return low, high, min(step, len([64]bool{})), star, nil
 }
 
-// compact writes values, runs of them as ranges.
+// compact formats values, with ranges for runs.
 func compact(values [64]bool) string {
 	var all []int
 	for v, ok := range values {

@@ -14,7 +14,7 @@ import (
 	"delaybroker/levels"
 )
 
-// The headers of nats-server that are read here, in its spelling: another spelling is no header to it.
+// The headers of nats-server that are read here, in its spelling: the server ignores any other spelling.
 const (
 	hSchedule = "Nats-Schedule"
 	hZone     = "Nats-Schedule-Time-Zone"
@@ -48,15 +48,15 @@ type Request struct {
 	Body    []byte
 }
 
-// Change is what a request asks for.
+// Change is the change that a request asks for.
 type Change struct {
 	Cancel   bool // otherwise it sets the schedule
 	Schedule entry.Schedule
-	Expected *uint64        // the sequence of the schedule that it may replace or end; nil for whatever is there
-	Also     message.Header // further expectations, which the stream judges
+	Expected *uint64        // the sequence of the schedule that it may replace or end; nil for any
+	Also     message.Header // further conditions, which the stream checks
 }
 
-// get is a header as the server reads it: the first in its spelling, without the spaces before.
+// get returns a header as the server reads it: the first value in its spelling, without leading spaces.
 func get(h message.Header, name string) (value string, given bool) {
 	values, given := h[name]
 	if len(values) == 0 {
@@ -66,8 +66,8 @@ func get(h message.Header, name string) (value string, given bool) {
 }
 
 // Judge decides about a request as nats-server would (server/stream.go, processJetStreamMsg), and in its order: first
-// what stands in the headers of every message, then the schedule. Stream is the one that answers. Grounds say which
-// targets there are.
+// the headers of every message, then the schedule. Stream is the answering stream. The grounds determine the allowed
+// targets.
 func Judge(all message.Grounds, stream string, r Request, now time.Time) (Change, *Refusal) {
 	w := Change{Schedule: entry.Schedule{Subject: r.Subject}}
 	if refused := w.expectations(stream, r); refused != nil {
@@ -105,7 +105,7 @@ func Judge(all message.Grounds, stream string, r Request, now time.Time) (Change
 	return w, nil
 }
 
-// expectations reads what holds for every message, and what the stream must be like.
+// expectations reads the headers of every message, and its conditions on the stream.
 func (w *Change) expectations(stream string, r Request) *Refusal {
 	if _, given := get(r.Header, hBatch); given {
 		return &noBatches
@@ -141,7 +141,7 @@ func (w *Change) expectations(stream string, r Request) *Refusal {
 	return nil
 }
 
-// times reads when it fires.
+// times reads its time or its table.
 func (w *Change) times(pattern, zone string, zoned bool) *Refusal {
 	if zoned {
 		if _, err := time.LoadLocation(zone); err != nil || zone == "" {
@@ -150,7 +150,7 @@ func (w *Change) times(pattern, zone string, zoned bool) *Refusal {
 	}
 	at, isAt := strings.CutPrefix(pattern, "@at ")
 	every, isEvery := strings.CutPrefix(pattern, "@every ")
-	bare, err := time.Parse(time.RFC3339, pattern) // of NATS CLIs until 0.4.0
+	bare, err := time.Parse(time.RFC3339, pattern) // from NATS CLIs until 0.4.0
 	switch {
 	case pattern == "":
 		return nil
@@ -172,19 +172,19 @@ func (w *Change) times(pattern, zone string, zoned bool) *Refusal {
 		if wrong, ok := errors.AsType[*timetable.Error](err); ok && wrong.Word == "zone" {
 			return badZone.because("%s", wrong.Sentence)
 		}
-		if err != nil { // it never comes
+		if err != nil { // it never fires
 			return &badPattern
 		}
 		w.Schedule.Zone = zone
 		return nil
 	}
 	if zoned {
-		return &badPattern // a zone is for cron
+		return &badPattern // a zone is only for cron
 	}
 	return nil
 }
 
-// options reads the rest of a schedule.
+// options reads the other options of a schedule.
 func (w *Change) options(all message.Grounds, ground message.Ground, r Request) *Refusal {
 	if v, _ := get(r.Header, hTTL); v != "" {
 		var ok bool
@@ -225,8 +225,7 @@ func (w *Change) options(all message.Grounds, ground message.Ground, r Request) 
 	return nil
 }
 
-// purges reads whether it ends another schedule. The server would store the message that says so; here it is kept
-// nowhere.
+// purges reads whether the message ends another schedule. The server would store that message; here it is not stored.
 func (w *Change) purges(ground message.Ground, r Request) *Refusal {
 	next, _ := get(r.Header, hNext)
 	scheduler, _ := get(r.Header, hScheduler)
@@ -236,7 +235,7 @@ func (w *Change) purges(ground message.Ground, r Request) *Refusal {
 	case next != nextPurge, scheduler == r.Subject, !literal(scheduler):
 		return &badScheduler
 	case !message.Match(ground.Subjects, scheduler):
-		// With the server, both are in one stream. Whose subjects these are may not end the schedules of others.
+		// With the server, both are in one stream. Clients of this ground may not end the schedules of others.
 		return badScheduler.because("it is none of %s, as the subject of this request is", ground.Subjects)
 	case r.Header[hSchedule] != nil:
 		return badScheduler.because("it sets one schedule and ends another: send two")
@@ -247,7 +246,7 @@ func (w *Change) purges(ground message.Ground, r Request) *Refusal {
 	return nil
 }
 
-// life reads when a schedule is forgotten.
+// life reads when a schedule ends.
 func (w *Change) life(r Request, now time.Time) *Refusal {
 	v, _ := get(r.Header, hOwnTTL)
 	if v == "" {
@@ -266,8 +265,8 @@ func (w *Change) life(r Request, now time.Time) *Refusal {
 	return nil
 }
 
-// parseTTL reads a time to live as the server does: whole seconds, a Go duration of at least one, or never. More than a
-// Duration can hold is the longest one.
+// parseTTL parses a time to live as the server does: whole seconds, a Go duration of at least one second, or never. It
+// reduces a longer time to the maximum of a Duration.
 func parseTTL(v string) (ttl time.Duration, never, ok bool) {
 	if strings.EqualFold(v, "never") {
 		return 0, true, true
@@ -279,7 +278,7 @@ func parseTTL(v string) (ttl time.Duration, never, ok bool) {
 	return time.Duration(min(n, math.MaxInt64/int64(time.Second))) * time.Second, false, err == nil && n >= 0
 }
 
-// literal reports whether the server would let a message be published on a subject.
+// literal reports whether the server would accept a publish on a subject.
 func literal(subject string) bool {
 	return message.ValidPattern(subject) && !strings.ContainsAny(subject, "*>")
 }

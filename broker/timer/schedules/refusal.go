@@ -6,7 +6,7 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// Refusal is an answer of JetStream that says that nothing was stored.
+// Refusal is an answer of JetStream that reports that nothing was stored.
 type Refusal struct {
 	Code        int    `json:"code"` // as of HTTP
 	ErrCode     int    `json:"err_code"`
@@ -15,7 +15,7 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return fmt.Sprintf("%s (%d)", r.Description, r.ErrCode) }
 
-// The refusals of nats-server, with its codes and words (server/errors.json).
+// The refusals of nats-server, with its codes and texts (server/errors.json).
 var (
 	badPattern   = Refusal{400, 10189, "message schedules pattern is invalid"}
 	badTarget    = Refusal{400, 10190, "message schedules target is invalid"}
@@ -36,7 +36,7 @@ var (
 	tooLarge     = Refusal{400, jsapi.CodeTooLarge, "message size exceeds maximum allowed"}
 )
 
-// because is a refusal of ours that the server has not: its words, and the reason.
+// because returns a refusal that the server does not have: the server's text, and our reason.
 func (r Refusal) because(format string, args ...any) *Refusal {
 	r.Description += ": " + fmt.Sprintf(format, args...)
 	return &r

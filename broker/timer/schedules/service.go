@@ -20,40 +20,40 @@ import (
 )
 
 const (
-	// workers is how many requests are worked on at once, and waiting how many may wait for each of them. Those on one
-	// subject are worked on in their order.
+	// workers is the number of requests that are worked on at once, and waiting the number that may wait for each worker.
+	// Requests on one subject are worked on in their order.
 	workers, waiting = 16, 32
-	// received is how many messages may wait to be looked at. Further ones are dropped, and nobody is answered.
+	// received is the number of messages that may wait for the service. Further ones are dropped, and not answered.
 	received = 512
-	// timeout is how long one may take: a little less than clients wait.
+	// timeout is the timeout for one request: a little less than clients wait.
 	timeout = 4 * time.Second
-	// unansweredEvery is how often the log says that a request cannot be answered.
+	// unansweredEvery is the interval of the warnings about requests that cannot be answered.
 	unansweredEvery = time.Minute
-	// queueGroup is that of all instances.
+	// queueGroup is the queue group of all instances.
 	queueGroup = "delaybroker-schedules"
 )
 
-// Config says how a Service works.
+// Config is the configuration of a Service.
 type Config struct {
-	Conn          *nats.Conn // to listen and to answer
+	Conn          *nats.Conn // connection for requests and answers
 	Grounds       message.Grounds
-	ReplyPrefixes []string // below which it answers, besides _INBOX and _R_; without the final dot
+	ReplyPrefixes []string // below which it answers, in addition to _INBOX and _R_; without the final dot
 	Store         Store
-	Grace         time.Duration // for what is underway when Run is to end
+	Grace         time.Duration // for requests underway when ctx of Run ends
 	Log           *slog.Logger
 }
 
-// Service answers requests in the server's dialect, as one of several instances. Make one with NewService; Run does the
+// Service answers requests in the server's dialect, as one of several instances. NewService makes one; Run does the
 // work.
 type Service struct {
 	Config
 	requests *service.Listener
-	queues   []chan *nats.Msg // one for each worker; closed when nothing is received any more
+	queues   []chan *nats.Msg // one for each worker; closed when no more requests come
 	seed     maphash.Seed
-	notes    ratelog.Limit // of the loop that receives
+	notes    ratelog.Limit // of the receiving loop
 }
 
-// NewService starts nothing.
+// NewService returns a Service, and starts nothing.
 func NewService(cfg Config) *Service {
 	s := &Service{
 		Config: cfg, requests: service.NewListener(cfg.Conn, received), seed: maphash.MakeSeed(),
@@ -64,8 +64,8 @@ func NewService(cfg Config) *Service {
 	return s
 }
 
-// Run answers until ctx ends, and then what it has received, as far as the grace allows. Where it may not listen,
-// nobody is answered.
+// Run answers until ctx ends, and then answers the received requests, as far as the grace allows. If it has no right to
+// subscribe, it answers nothing.
 func (s *Service) Run(ctx context.Context) {
 	if err := s.requests.Subscribe(queueGroup, s.Grounds.Subjects()...); err != nil {
 		s.Log.Error("nobody can ask this instance for schedules (DELAY_SCHEDULES)", "err", err)
@@ -90,11 +90,11 @@ func (s *Service) Run(ctx context.Context) {
 	working.Wait()
 }
 
-// receive gives a request to its worker. It does not block.
+// receive passes a request to its worker. It does not block.
 //
-// Who else could have sent it: NATS puts the answer to anybody's question on any subject, with headers of that one's
-// choice where it is a message of his own stream. But no answer has a reply subject of its own choice: it has none, or
-// one below $JS.ACK. So only what wants an answer where answers go is a request.
+// Other senders: NATS sends the answer to any client's request to any subject, and the client chooses the headers if
+// the answer is a message of its own stream. But no such answer has a reply subject of the client's choice: it has
+// none, or one below $JS.ACK. So a message is a request only if its reply subject is one for answers.
 func (s *Service) receive(m *nats.Msg) {
 	if !service.Answerable(m.Reply, s.ReplyPrefixes) {
 		if more, ok := s.notes.Allow(unansweredEvery); ok {
@@ -112,7 +112,7 @@ func (s *Service) receive(m *nats.Msg) {
 	}
 }
 
-// work carries a request out, and answers once it is certain what came of it.
+// work carries a request out, and answers once the result is certain.
 func (s *Service) work(base context.Context, m *nats.Msg) {
 	ctx, cancel := context.WithTimeout(base, timeout)
 	defer cancel()
@@ -151,7 +151,7 @@ func (s *Service) judge(r Request, m *nats.Msg, now time.Time) (Change, *Refusal
 	return w, nil
 }
 
-// answer sends an answer. It fails without a connection: then nobody is answered.
+// answer sends an answer. Without a connection it fails, and the client gets no answer.
 func (s *Service) answer(m *nats.Msg, a ack) {
 	if body, err := json.Marshal(a); err == nil {
 		_ = s.Conn.Publish(m.Reply, body)

@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// readTimeout is how long the last entry may take to be read.
+	// readTimeout is the timeout for reading the last entry.
 	readTimeout = time.Second
-	// remembered is how long an id counts as used: the server's window, unless a stream has another.
+	// remembered is the time for which an id counts as used: the server's default window for duplicates.
 	remembered = 2 * time.Minute
 )
 
-// errUnknown is returned when nothing tells whether a request was stored. Then it is not answered.
+// errUnknown is returned when it cannot be determined whether a request was stored. Then it is not answered.
 var errUnknown = errors.New("nothing tells whether it is stored")
 
-// ack is what JetStream answers to a publish.
+// ack is JetStream's answer to a publish.
 type ack struct {
 	Error     *Refusal `json:"error,omitempty"`
 	Stream    string   `json:"stream"`
@@ -38,28 +38,28 @@ type ack struct {
 	Duplicate bool     `json:"duplicate,omitempty"`
 }
 
-// Store is where schedules are kept: among the timers.
+// Store stores schedules among the timers.
 type Store struct{ *store.Timers }
 
-// stream is its name.
+// stream returns the name of the timers' stream.
 func (s Store) stream() string { return s.Policy.Names.TimersStream() }
 
-// attempt is a change that is being carried out.
+// attempt is the carrying out of a change.
 type attempt struct {
 	Store
 	Change
 	Request
 	store.Attempt
-	now  time.Time // by the clock of a server, when it was begun
-	word string    // by which its entry is known
-	// inPlace says that what stands there counts, so it is stored in its place, or not at all. Otherwise it is published
-	// until it may be stored, and not once more: a second copy might take the place of what somebody else has stored.
+	now  time.Time // by the clock of a server, when the attempt began
+	word string    // the request ID in its entry
+	// inPlace means that the change depends on the last entry, so it is stored in its place, or not at all. Otherwise it
+	// is published until it may be stored, and never again: a second copy might replace another client's entry.
 	inPlace bool
-	known   *ack // once it is certain
+	known   *ack // nil until it is certain
 }
 
-// carryOut stores what a request asks for, until that is certain or ctx ends. Now is the time of a stream's leader. Its
-// error is errUnknown.
+// carryOut stores the change of a request, until the result is certain or ctx ends. Now is the time of a stream's
+// leader. Its only error is errUnknown.
 func (s Store) carryOut(ctx context.Context, r Request, c Change, now time.Time) (ack, error) {
 	a := attempt{
 		Store: s, Change: c, Request: r, now: now, word: cmp.Or(c.Schedule.Word, rand.Text()),
@@ -81,10 +81,10 @@ func (s Store) carryOut(ctx context.Context, r Request, c Change, now time.Time)
 	return *a.known, nil
 }
 
-// settle notes the answer, which is certain.
+// settle notes the certain answer.
 func (a *attempt) settle(answer ack) { a.known = &answer }
 
-// wordOf is the word of what was asked for with an id.
+// wordOf returns the request ID of a request with a message id.
 func wordOf(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return "id-" + base64.RawURLEncoding.EncodeToString(sum[:16])
@@ -105,7 +105,7 @@ func (a *attempt) Decide() timer.Next {
 	case !a.inPlace && doubt:
 		return timer.Look
 	case a.Expected != nil && *a.Expected != see.visible:
-		if !doubt { // otherwise ours may have been there before
+		if !doubt { // otherwise our entry may have been there before
 			a.settle(a.refused(wrongLast(see.visible)))
 		}
 		return timer.Say
@@ -116,25 +116,25 @@ func (a *attempt) Decide() timer.Next {
 // Decisive implements store.Rules: the last entry decides.
 func (a *attempt) Decisive(entry.Entry) bool { return true }
 
-// knows reports whether what stands there is of this request, or of one with the same id.
+// knows reports whether the last entry is of this request, or of one with the same id.
 func (a *attempt) knows(see sight) bool {
-	if a.Change.Schedule.Word != "" { // nobody else has it
+	if a.Change.Schedule.Word != "" { // no other request has it
 		return see.word == a.word
 	}
 	id := a.Change.Schedule.MsgID
 	return (see.word == a.word || id != "" && see.msgID == id && !a.Cancel) && a.now.Sub(see.set) < remembered
 }
 
-// sight is what stands on the subject of a schedule.
+// sight is the state of a schedule's subject.
 type sight struct {
-	visible    uint64 // of the schedule, to who knows only the server's scheduling; zero where it is over
+	visible    uint64 // sequence of the schedule for clients of the server's scheduling; zero if it is over
 	generation uint64
 	set        time.Time
 	word       string
-	msgID      string // of the client; not known of what is over
+	msgID      string // of the client; unknown for a schedule that is over
 }
 
-// sightOf is what an entry says. Ok is false until the entry's key is known.
+// sightOf returns the state that an entry represents. Ok is false until the entry's key is known.
 func sightOf(found timer.State) (see sight, ok bool) {
 	if found.None {
 		return sight{}, true
@@ -151,11 +151,11 @@ func sightOf(found timer.State) (see sight, ok bool) {
 		}
 	}
 	series := e.Origin().Series
-	if series > 0 { // who asked for it knows the sequence of its first round
+	if series > 0 { // its client knows the sequence of its first round
 		see.generation, see.set = series, r.Accepted
 	}
 	if moved := series == 0 && e.Word != wordOf(r.MsgID) && !strings.HasPrefix(e.Word, takenWord); moved {
-		see.msgID = "" // by an operator: that is not what was asked for with the id, nor was it then
+		see.msgID = "" // an operator moved it: it is not what the id requested, nor when
 	}
 	if e.Stands() {
 		see.visible = see.generation
@@ -182,7 +182,7 @@ func (a *attempt) Entry(_ context.Context, generation uint64) (*nats.Msg, error)
 	return &nats.Msg{Subject: a.Attempt.Subject, Header: nats.Header(header), Data: body}, nil
 }
 
-// refusalFor is a refusal of ours in the server's words.
+// refusalFor returns a refusal of ours in the server's words.
 func refusalFor(p *message.Problem) *Refusal {
 	switch p.Code {
 	case message.BadTarget:
@@ -202,11 +202,11 @@ func (a *attempt) Judge(_ context.Context, _ uint64, reply jsapi.Reply) (store.M
 	case !outcome.Final():
 		return store.Doubtful, nil
 	case outcome == jsapi.Unavailable, outcome == jsapi.Undecided:
-		return store.Again, nil // the stream has no leader for a moment, or stores another entry
+		return store.Again, nil // the stream has no leader for a moment, or is storing another entry
 	case outcome == jsapi.Conflict && a.Also[hLastSeq] == nil:
 		return store.Replaced, nil
 	case a.Doubt.Any:
-		return store.Again, nil // this try is refused, but not the one before
+		return store.Again, nil // this publish is refused, but the one before may be stored
 	case outcome == jsapi.TooLarge:
 		return store.Final, &tooLarge
 	}

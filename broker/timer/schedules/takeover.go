@@ -17,57 +17,59 @@ import (
 )
 
 const (
-	// margin is how long before a schedule fires it is taken over at the latest: until then, it stands in both places.
+	// margin is the minimum time between the take-over of a schedule and its firing: until the take-over ends, it is in
+	// both places.
 	margin = 5 * time.Second
-	// takenWord begins the words of what was taken over.
+	// takenWord is the prefix of the words of the schedules that were taken over.
 	takenWord = "of "
-	// undoneWord ends the words with which what was taken over is cancelled.
+	// undoneWord is the suffix of the words that cancel a take-over.
 	undoneWord = "undone"
-	// takeWait is how long each step of it may take: all together less than the margin.
+	// takeWait is the timeout for each of its steps: all together less than the margin.
 	takeWait = time.Second
 )
 
-// TakeOver takes the schedules of a stream of the server's into the broker, so that each fires once: here or there.
+// TakeOver moves the schedules of a stream of the server into the broker, so that each fires once: here or there.
 //
-//  1. It is stored here, if there is none of its subject, for the time at which the server would fire it next. That is
-//     at least margin ahead; what fires sooner is left, to be taken the next time.
+//  1. The schedule is stored here, if its subject has none, for the time at which the server would fire it next. That
+//     is at least margin ahead; a schedule that fires sooner is left to the next take-over.
 //  2. Its message there is deleted, by its sequence.
-//  3. Where that message is not there any more, it was replaced or ended meanwhile: what was stored here is cancelled.
+//  3. If that message no longer exists, it was replaced or ended meanwhile: the schedule that was stored here is
+//     cancelled.
 //
-// A client that cancelled or replaced it after the broker had begun to answer for its subject has ended it: where the
-// last entry here still says so, its message there is deleted, and nothing is stored.
+// A client that cancelled or replaced it after the broker began to answer for its subject has ended it: if the last
+// entry here still shows that, its message there is deleted, and nothing is stored.
 //
-// What ends in between leaves it in both places. Done again before it fires, that is found by the word of the entry,
-// and ended there. A repeating one that fires more often than twice the margin leaves out what the server would have
-// fired in the margin.
+// A take-over that stops in between leaves the schedule in both places. If it is repeated before the schedule fires, it
+// finds the entry by its word, and completes the move. A repeating schedule with an interval of less than twice the
+// margin skips the server's firings within the margin.
 type TakeOver struct {
 	Store   Store
 	Grounds message.Grounds
 	Dry     bool
 }
 
-// Fate is what became of a schedule.
+// Fate is the result for a schedule.
 type Fate string
 
-// The fates.
+// The results.
 const (
-	Taken Fate = "taken" // with Dry, it would be
-	Left  Fate = "left"  // it is as it was
+	Taken Fate = "taken" // it was taken over; with Dry, it would be
+	Left  Fate = "left"  // it is unchanged
 	Ended Fate = "ended" // a client ended it here, and it was deleted there; with Dry, it would be
-	Both  Fate = "both"  // it stands in both places: to be taken again, before it fires
+	Both  Fate = "both"  // it is in both places: repeat the take-over before it fires
 )
 
-// Took is what became of one schedule.
+// Took is the result for one schedule.
 type Took struct {
 	Subject string    `json:"subject"`
 	Target  string    `json:"target,omitempty"`
-	When    string    `json:"when"` // as it was asked for
+	When    string    `json:"when"` // its pattern
 	Due     time.Time `json:"due,omitzero"`
 	Fate    Fate      `json:"fate"`
 	Why     string    `json:"why,omitempty"`
 }
 
-// Stream goes through a stream, and says what became of each schedule on a subject of the grounds.
+// Stream goes through a stream, and reports the result for each schedule on a subject of the grounds.
 func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) error) error {
 	info, err := o.Store.Entries().Sample(ctx, stream)
 	if err != nil {
@@ -85,7 +87,7 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) err
 		took, err := o.one(ctx, stream, m.Sequence)
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
-			continue // it has fired, or was replaced: that one comes later
+			continue // it has fired, or was replaced by a message that comes later
 		case err != nil:
 			return fmt.Errorf("take over %s: %w", m.Subject, err)
 		}
@@ -96,7 +98,7 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) err
 	return nil
 }
 
-// one takes over the schedule of a message.
+// one takes over the schedule of one message.
 func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took, error) {
 	m, err := o.Store.API.Message(ctx, stream, sequence)
 	if err != nil {
@@ -105,7 +107,7 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 	in := m.Incoming(stream)
 	when, _ := get(in.Header, hSchedule)
 	took := Took{Subject: m.Subject, When: when, Fate: Left}
-	for name := range in.Header { // what it expected of the stream, it expected then
+	for name := range in.Header { // its conditions on the stream were met then
 		if strings.HasPrefix(name, "Nats-Expected-") {
 			delete(in.Header, name)
 		}
@@ -145,7 +147,7 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 }
 
 // ended reports whether the last entry here ended a schedule that was set there at a time: a client cancelled it, or
-// replaced it by one that has fired. What an import itself cancelled says nothing of it.
+// replaced it by one that has fired. A cancel by a take-over itself does not count.
 func (o TakeOver) ended(ctx context.Context, s entry.Schedule, set time.Time) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -155,12 +157,12 @@ func (o TakeOver) ended(ctx context.Context, s entry.Schedule, set time.Time) (b
 	}
 	see, ok := sightOf(found)
 	if !ok {
-		return false, nil // to store it here fails, too
+		return false, nil // storing it here fails, too
 	}
 	return see.visible == 0 && see.set.After(set) && !strings.HasPrefix(see.word, takenWord), nil
 }
 
-// end deletes there what a client ended here, unless there was an error.
+// end deletes there a schedule that a client ended here, unless there was an error.
 func (o TakeOver) end(ctx context.Context, stream string, sequence uint64, took Took, err error) (Took, error) {
 	if err != nil {
 		return took, err
@@ -180,7 +182,7 @@ func (o TakeOver) end(ctx context.Context, stream string, sequence uint64, took 
 	return took, nil
 }
 
-// now is the time of the stream's leader.
+// now returns the time of the stream's leader.
 func (o TakeOver) now(ctx context.Context, stream string) (time.Time, error) {
 	s, err := o.Store.Entries().Sample(ctx, stream)
 	if err != nil {
@@ -189,7 +191,7 @@ func (o TakeOver) now(ctx context.Context, stream string) (time.Time, error) {
 	return s.ServerTime.Add(time.Since(s.Received)), nil
 }
 
-// next says when the server would fire a schedule next, as its At; or why it is to be left.
+// next returns the schedule with the server's next firing as its At; or the reason to leave it.
 func (o TakeOver) next(
 	ctx context.Context, stream string, m jsapi.Message, s entry.Schedule, now time.Time,
 ) (entry.Schedule, string, error) {
@@ -231,7 +233,7 @@ func (o TakeOver) next(
 	return s, "", nil
 }
 
-// told is when an interval fires next, as its last message at the target says; zero if there is none.
+// told returns when an interval fires next, by its last message at the target; zero if there is none.
 func (o TakeOver) told(ctx context.Context, stream, scheduler, target string) (time.Time, error) {
 	m, err := o.Store.API.Last(ctx, stream, target)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -252,7 +254,7 @@ func (o TakeOver) told(ctx context.Context, stream, scheduler, target string) (t
 	return at, nil
 }
 
-// move stores it here, and then deletes it there.
+// move stores the schedule here, and then deletes it there.
 func (o TakeOver) move(
 	ctx context.Context, stream string, sequence uint64, r Request, w Change, took Took, now time.Time,
 ) (Took, error) {
@@ -286,7 +288,7 @@ func (o TakeOver) move(
 	return o.undo(ctx, answer.Sequence, w, took, now)
 }
 
-// undo cancels what was stored here, since the one there is another by now.
+// undo cancels the schedule that was stored here, since the one there was replaced or ended meanwhile.
 func (o TakeOver) undo(
 	ctx context.Context, generation uint64, w Change, took Took, now time.Time,
 ) (Took, error) {

@@ -10,12 +10,13 @@ import (
 	"delaybroker/broker/message"
 )
 
-// targetTime is how long the server may take to say which stream listens on a target.
+// targetTime is the timeout for asking the server which stream listens on a target.
 const targetTime = time.Second
 
-// unable is the refusal of a schedule whose message the target's stream would refuse, as far as the account's streams
-// tell. The server refuses it at the request, too. Otherwise it would be acknowledged and become a dead letter. Only a
-// TTL and a rollup cost the question. Without an answer the schedule is stored: another account may have the stream.
+// unable returns the refusal of a schedule whose message the target's stream would refuse, as far as the account's
+// streams show. The server refuses it at the request, too. Otherwise it would be acknowledged and become a dead letter.
+// Only a TTL or a rollup needs the question. Without an answer the schedule is stored: another account may have the
+// stream.
 func (s Store) unable(ctx context.Context, w Change) *Refusal {
 	ttl, rollup := w.Schedule.TTL > 0 || w.Schedule.TTLEver, w.Schedule.Rollup
 	if w.Cancel || !ttl && !rollup {

@@ -10,18 +10,18 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// Call answers a question with what a package above this one knows, of all streams and not of timers alone. It returns
-// what is encoded as JSON; a *store.Refusal says what is wrong with the request. Rest is the last token of the subject
-// where that is a wildcard.
+// Call answers a request with the knowledge of a package above this one, about all streams and not only timers. The
+// result is encoded as JSON; a *store.Refusal describes the error in the request. Rest is the last token of the subject
+// if that is a wildcard.
 type Call = func(ctx context.Context, rest string, body []byte) (any, error)
 
-// BadRequest is the error for a request that is not understood.
+// BadRequest returns the error for an invalid request.
 func BadRequest(format string, args ...any) *store.Refusal {
 	return store.Refusef(store.CodeBad, format, args...)
 }
 
-// Decode reads the body of a request into a value that has its defaults. A field that does not exist is an error:
-// "dryrun" must not cancel anything.
+// Decode decodes the body of a request into a value that has its defaults. An unknown field is an error: "dryrun" must
+// not cancel anything.
 func Decode(body []byte, into any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
@@ -31,13 +31,13 @@ func Decode(body []byte, into any) error {
 	if err := d.Decode(into); err != nil {
 		return BadRequest("the request is not understood: %v", err)
 	}
-	if _, err := d.Token(); err != io.EOF { // More is content with a bracket
+	if _, err := d.Token(); err != io.EOF { // d.More would accept a bracket
 		return BadRequest("the request is not understood: one JSON object, and nothing behind it")
 	}
 	return nil
 }
 
-// endpointOf is that of a call on a subject.
+// endpointOf returns the endpoint of a call on a subject.
 func endpointOf(subject, name string, c Call) *endpoint {
 	root := strings.TrimSuffix(subject, ".*")
 	e := &endpoint{name: strings.TrimSuffix(name, ".*"), root: root, isMany: true, isCall: true, on: []string{subject}}

@@ -5,8 +5,8 @@ import (
 	"github.com/nats-io/nats.go/micro"
 )
 
-// This file answers what "nats micro" asks: who is there (PING), what there is to ask (INFO), and how often that was
-// done (STATS). Package micro would answer on any subject: see doc.go.
+// This file answers the requests of "nats micro": the instances (PING), their endpoints (INFO), and the counts of
+// requests (STATS). Package micro would answer on any subject: see doc.go.
 
 const (
 	serviceName    = "delaybroker"
@@ -14,7 +14,8 @@ const (
 	description    = "Looks at named timers, cancels, moves, fires, pauses and resumes them"
 )
 
-// questionsTo are the subjects on which every instance is asked: all services, those of this name, and the one.
+// questionsTo returns the subjects of requests to every instance: to all services, to those of this name, and to one
+// id.
 func questionsTo(id string) map[string]micro.Verb {
 	all := make(map[string]micro.Verb)
 	for _, verb := range []micro.Verb{micro.PingVerb, micro.InfoVerb, micro.StatsVerb} {
@@ -24,14 +25,14 @@ func questionsTo(id string) map[string]micro.Verb {
 	return all
 }
 
-// describe answers such a question, and reports whether it is one.
+// describe answers such a request, and reports whether it is one.
 func (s *Service) describe(m *nats.Msg) bool {
 	verb, ok := s.questions[m.Subject]
 	if !ok {
 		return false
 	}
 	if body, err := encode(s.description(verb)); err == nil {
-		_ = s.Conn.Publish(m.Reply, body) // it fails without a connection; the operator asks again
+		_ = s.Conn.Publish(m.Reply, body) // without a connection it fails; the operator asks again
 	}
 	return true
 }

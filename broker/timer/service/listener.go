@@ -7,20 +7,20 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Listener receives requests for one loop, in the order in which they come. Make one with NewListener.
+// Listener receives requests for one loop, in the order of their arrival. NewListener makes one.
 type Listener struct {
 	conn *nats.Conn
-	msgs chan *nats.Msg // closed by nobody
+	msgs chan *nats.Msg // never closed
 	subs []*nats.Subscription
 }
 
-// NewListener starts nothing. So many messages may wait to be looked at; further ones are dropped.
+// NewListener returns a Listener, and starts nothing. At most this many messages may wait; further ones are dropped.
 func NewListener(conn *nats.Conn, most int) *Listener {
 	return &Listener{conn: conn, msgs: make(chan *nats.Msg, most)}
 }
 
-// Subscribe subscribes until Each ends: as one of a group, or by itself where the group is empty. When it fails,
-// nothing is subscribed any more.
+// Subscribe subscribes until Each ends: as a member of a group, or alone if the group is empty. If it fails, it ends
+// all subscriptions.
 func (l *Listener) Subscribe(group string, subjects ...string) error {
 	for _, subject := range subjects {
 		sub, err := l.conn.ChanQueueSubscribe(subject, group, l.msgs)
@@ -33,7 +33,7 @@ func (l *Listener) Subscribe(group string, subjects ...string) error {
 	return nil
 }
 
-// Each receives until ctx ends, and then, with nothing subscribed any more, what has come already.
+// Each receives until ctx ends. Then it unsubscribes, and receives the messages that have arrived already.
 func (l *Listener) Each(ctx context.Context, receive func(*nats.Msg)) {
 	for {
 		select {
@@ -51,6 +51,6 @@ func (l *Listener) Each(ctx context.Context, receive func(*nats.Msg)) {
 
 func (l *Listener) stop() {
 	for _, sub := range l.subs {
-		_ = sub.Unsubscribe() // it fails when the connection is closed
+		_ = sub.Unsubscribe() // it fails if the connection is closed
 	}
 }

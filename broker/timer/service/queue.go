@@ -7,29 +7,29 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// request is a message that is to be answered.
+// request is a message to be answered.
 type request struct {
 	*nats.Msg
 	to       *endpoint
-	tenant   string // the first token of the targets that it is about; empty where it is about all
+	tenant   string // the first token of the request's targets; empty if it is about all
 	received time.Time
 }
 
-// queue holds requests until a worker takes them. Tenants have their turns one after the other, so no request waits
-// behind many of another tenant. When the queue is full, the tenant with the most requests in it loses one.
+// queue holds requests until a worker takes them. Tenants take turns, so no request waits behind many of another
+// tenant. When the queue is full, the tenant with the most requests in it loses one.
 type queue struct {
-	max   int // requests that may wait
-	share int // requests of one tenant that workers may have at once
+	max   int // the maximum number of waiting requests
+	share int // the maximum number of requests of one tenant that workers have at once
 
-	mu      sync.Mutex // guards what follows
-	change  *sync.Cond // there is a turn, or nothing will come any more
+	mu      sync.Mutex // guards the fields below
+	change  *sync.Cond // there is a turn, or no more requests will come
 	tenants map[string]*tenant
-	turns   []*tenant // those with a request that waits and room in their share; the first is next
-	waiting int       // requests of all tenants
+	turns   []*tenant // tenants with a waiting request and room in their share; the first is next
+	waiting int       // the number of requests of all tenants
 	closed  bool
 }
 
-// tenant is there while one of its requests waits or is worked on.
+// tenant exists while one of its requests waits or is worked on.
 type tenant struct {
 	name    string
 	waiting []request
@@ -43,8 +43,8 @@ func newQueue(maxWaiting, share int) *queue {
 	return q
 }
 
-// put adds a request. It returns the request for which there is no room, if full: this one, or a later one of a tenant
-// that has more of them waiting.
+// put adds a request. If the queue is full, it returns the refused request: this one, or a later one of a tenant that
+// has more of them waiting.
 func (q *queue) put(r request) (refused request, full bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,7 +70,7 @@ func (q *queue) put(r request) (refused request, full bool) {
 	return refused, full
 }
 
-// longest is the tenant with the most requests that wait.
+// longest returns the tenant with the most waiting requests.
 func (q *queue) longest() *tenant {
 	most := &tenant{}
 	for _, t := range q.tenants {
@@ -81,7 +81,7 @@ func (q *queue) longest() *tenant {
 	return most
 }
 
-// giveTurn lets a tenant have a turn after all others, if it has use for one.
+// giveTurn appends a tenant to the turns, if it can use a turn.
 func (q *queue) giveTurn(t *tenant) {
 	if !t.inTurns && len(t.waiting) > 0 && t.working < q.share {
 		t.inTurns = true
@@ -90,7 +90,8 @@ func (q *queue) giveTurn(t *tenant) {
 	}
 }
 
-// take waits for a request. Ok is false when the queue is closed and empty. Whoever takes one calls done.
+// take waits for a request. Ok is false when the queue is closed and empty. The caller must call done after the
+// request.
 func (q *queue) take() (r request, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -115,7 +116,7 @@ func (q *queue) take() (r request, ok bool) {
 	return r, true
 }
 
-// done makes room for another request of the same tenant.
+// done frees the request's place in its tenant's share.
 func (q *queue) done(r request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -127,7 +128,7 @@ func (q *queue) done(r request) {
 	}
 }
 
-// close says that nothing is put any more.
+// close announces that no more requests will be put.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

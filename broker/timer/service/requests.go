@@ -14,28 +14,28 @@ import (
 	"delaybroker/levels"
 )
 
-// maxWord is the longest word of a client, in bytes.
+// maxWord is the maximum length of a request ID, in bytes.
 const maxWord = 128
 
-// asked is the body of a request. Which of its fields count depends on the subject; all may be left out.
+// asked is the body of a request. The subject determines which of its fields count; all are optional.
 type asked struct {
 	// About one timer.
-	Generation uint64    `json:"generation"` // only this one; zero for whatever stands there
-	Word       string    `json:"word"`       // of this request alone: asked again with it, what was done is known again
+	Generation uint64    `json:"generation"` // only this one; zero for any
+	Word       string    `json:"word"`       // the request ID: a repeated request with the same ID returns the same result
 	Series     uint64    `json:"series"`     // only this series, whichever round is pending; zero for any
 	For        string    `json:"for"`        // move: as Delay-For; retime: the first round
 	Until      time.Time `json:"until"`      // move: as Delay-Until; retime: the first round
 
 	tableAsked // retime
 
-	By string `json:"by"` // move, shift: so much later, as in 5m or -5m
+	By string `json:"by"` // move, shift: added to the due time, as in 5m or -5m
 
 	manyAsked
 }
 
-// manyAsked is what is asked about many timers.
+// manyAsked is the part of a request about many timers.
 type manyAsked struct {
-	Target  string        `json:"target"` // a pattern below that of the subject
+	Target  string        `json:"target"` // a pattern below the subject's
 	Key     string        `json:"key"`    // with * for any characters
 	DueFrom time.Time     `json:"due_from"`
 	DueTo   time.Time     `json:"due_to"`
@@ -45,11 +45,11 @@ type manyAsked struct {
 	Limit   int           `json:"limit"`
 	DryRun  bool          `json:"dry_run"`
 
-	Recurring bool   `json:"recurring"` // timers: only what recurs
-	Set       string `json:"set"`       // timers: only what this set of schedules made
+	Recurring bool   `json:"recurring"` // timers: only those that recur
+	Set       string `json:"set"`       // timers: only those that this set of schedules made
 }
 
-// tableAsked is a time table, in the words of the headers.
+// tableAsked is a time table; the fields are those of the headers.
 type tableAsked struct {
 	Every  string    `json:"every"`
 	Cron   string    `json:"cron"`
@@ -60,7 +60,7 @@ type tableAsked struct {
 	Last   time.Time `json:"last"`
 }
 
-// table reads it.
+// table parses it.
 func (t tableAsked) table() (*timetable.Table, error) {
 	w := timetable.Words{Every: t.Every, Cron: t.Cron, Zone: t.Zone, Jitter: t.Jitter, Missed: t.Missed, Last: t.Last}
 	if t.Rounds != 0 {
@@ -73,7 +73,7 @@ func (t tableAsked) table() (*timetable.Table, error) {
 	return &table, nil
 }
 
-// read reads the body of a request.
+// read decodes the body of a request.
 func (r request) read() (a asked, err error) { return a, Decode(r.Data, &a) }
 
 // verdict answers a request about one timer.
@@ -83,7 +83,7 @@ func (s *Service) verdict(ctx context.Context, r request) (any, error) {
 		return nil, err
 	}
 	key, target, _ := strings.Cut(strings.TrimPrefix(r.Subject, r.to.root), ".")
-	if key == message.ScheduleKey { // whoever may ask on it may act on the schedule, whatever its target
+	if key == message.ScheduleKey { // a client with the right to this subject may change the schedule, whatever its target
 		key, target = message.ScheduleName(target), ""
 	}
 	w := store.Change{
@@ -105,7 +105,7 @@ func (s *Service) verdict(ctx context.Context, r request) (any, error) {
 	return s.Timers.Do(ctx, w)
 }
 
-// details reads what only some verbs need.
+// details reads the fields that only some verbs use.
 func details(w *store.Change, a asked, r request) (err error) {
 	timed := a.For != "" || !a.Until.IsZero()
 	switch {
@@ -153,7 +153,7 @@ func when(w *store.Change, a asked, r request) (err error) {
 	return nil
 }
 
-// many reads what is common to requests about many timers.
+// many reads the common fields of requests about many timers.
 func (r request) many() (a asked, f store.Filter, p store.Page, err error) {
 	if a, err = r.read(); err != nil {
 		return a, f, p, err
@@ -167,7 +167,7 @@ func (r request) many() (a asked, f store.Filter, p store.Page, err error) {
 	}
 	prefix := strings.TrimPrefix(strings.TrimPrefix(r.Subject, r.to.root), ".")
 	switch {
-	case strings.ContainsAny(prefix, "*>"): // no grant is meant so
+	case strings.ContainsAny(prefix, "*>"): // no right is meant so
 		return a, f, p, BadRequest("%s: name where the targets begin, without wildcards", r.Subject)
 	case a.Target == "" && prefix != "":
 		f.Under = prefix
@@ -191,14 +191,14 @@ func (s *Service) list(ctx context.Context, r request) (any, error) {
 	return s.Timers.List(ctx, f, p)
 }
 
-// bulk answers a page of cancel-all or shift. A shift has to know up to where: a first page whose answer got lost would
-// otherwise shift all twice.
+// bulk answers a page of cancel-all or shift. A shift needs an upper bound: otherwise a first page whose answer was
+// lost would shift all timers twice.
 func (s *Service) bulk(ctx context.Context, r request) (any, error) {
 	a, f, p, err := r.many()
 	if err != nil {
 		return nil, err
 	}
-	p.Limit = cmp.Or(p.Limit, store.MaxLimit) // for the server, the begin of a page costs as much as some hundred timers
+	p.Limit = cmp.Or(p.Limit, store.MaxLimit) // for the server, the start of a page costs as much as some hundred timers
 	b := store.Bulk{Verb: r.to.verb, DryRun: a.DryRun, Filter: f, Page: p}
 	switch {
 	case a.Recurring || a.Set != "":

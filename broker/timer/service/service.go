@@ -23,40 +23,41 @@ import (
 )
 
 const (
-	// maxOne is how many requests about one timer are worked on at once, and minOne how many are whatever the largest
-	// body may be: each may have the body of its timer in memory, and all of them bodyRoom bytes.
+	// maxOne is the maximum number of requests about one timer that are worked on at once, and minOne the minimum,
+	// whatever the size of the largest body: each may have the body of its timer in memory, and all of them bodyRoom
+	// bytes.
 	maxOne   = 64
 	minOne   = 8
 	bodyRoom = 64 << 20
-	// maxMany is how many requests are worked on at once that list, go through many or look at all lanes. A tenant has
-	// one of them at a time.
+	// maxMany is the maximum number of requests that are worked on at once and list, change many timers or read all lanes.
+	// A tenant has one of them at a time.
 	maxMany = 4
-	// oneWaiting and manyWaiting are how many requests may wait for that.
+	// oneWaiting and manyWaiting are the maximum numbers of requests that wait for that.
 	oneWaiting  = 2048
 	manyWaiting = 64
-	// oneTime and manyTime are how long one may take from its receipt: less than who asks waits. A request is begun in
-	// the first half of it, or refused.
+	// oneTime and manyTime are the timeouts for one request from its receipt: less than a client's timeout. A request is
+	// begun in the first half of that time, or refused.
 	oneTime, manyTime = 3 * time.Second, 4 * time.Second
-	// received is how many messages may wait to be looked at. Further ones are dropped.
+	// received is the maximum number of messages that wait for the receiving loop. Further ones are dropped.
 	received = 1024
-	// maxRequest is the largest request, in bytes, with its subject and headers.
+	// maxRequest is the maximum size of a request, in bytes, with its subject and headers.
 	maxRequest = 8 << 10
-	// unansweredEvery is how often the log says that a request cannot be answered.
+	// unansweredEvery is the interval of the warnings about requests that cannot be answered.
 	unansweredEvery = time.Minute
 )
 
-// Config says how a Service works.
+// Config is the configuration of a Service.
 type Config struct {
-	Conn          *nats.Conn // to listen and to answer
+	Conn          *nats.Conn // connection for requests and answers
 	Timers        *store.Timers
-	Calls         map[string]Call // what it answers besides, by the end of the subject: lanes, where.*
-	ReplyPrefixes []string        // below which it answers, besides _INBOX and _R_; without the final dot
+	Calls         map[string]Call // further calls, by the end of the subject: lanes, where.*
+	ReplyPrefixes []string        // below which it answers, in addition to _INBOX and _R_; without the final dot
 	Instance      string          // shown to operators
-	Grace         time.Duration   // for what is underway when Run is to end
+	Grace         time.Duration   // for requests underway when ctx of Run ends
 	Log           *slog.Logger
 }
 
-// Service answers requests about timers, as one of several instances. Make one with NewService; Run does the work.
+// Service answers requests about timers, as one of several instances. NewService makes one; Run does the work.
 type Service struct {
 	Config
 	names     message.Names
@@ -65,26 +66,26 @@ type Service struct {
 	endpoints []*endpoint
 	questions map[string]micro.Verb // by subject
 	requests  *Listener
-	one, many *queue        // closed when nothing is received any more
+	one, many *queue        // closed when no more requests come
 	workers   int           // of one
-	notes     ratelog.Limit // of the loop that receives
+	notes     ratelog.Limit // of the receiving loop
 }
 
-// endpoint is what requests on some subjects are for.
+// endpoint handles the requests on some subjects.
 type endpoint struct {
 	name    string
-	root    string // of its subjects; with the final dot where more must follow
+	root    string // of its subjects; with the final dot if more must follow
 	on      []string
 	verb    timer.Verb
 	answers func(s *Service, ctx context.Context, r request) (any, error)
 	isMany  bool
-	isCall  bool // of all lanes: there is no target in its subject
+	isCall  bool // about all lanes: its subject contains no target
 
 	mu    sync.Mutex // guards stats
 	stats micro.EndpointStats
 }
 
-// NewService starts nothing.
+// NewService returns a Service, and starts nothing.
 func NewService(cfg Config) *Service {
 	id := rand.Text()
 	workers := oneWorkers(cfg.Conn.MaxPayload())
@@ -119,13 +120,13 @@ func NewService(cfg Config) *Service {
 	return s
 }
 
-// oneWorkers is how many requests about one timer are worked on at once where a message has so many bytes at most.
+// oneWorkers returns the number of workers for requests about one timer, for a maximum size of messages in bytes.
 func oneWorkers(maxPayload int64) int {
 	return int(min(maxOne, max(minOne, bodyRoom/max(1, maxPayload))))
 }
 
-// Run answers until ctx ends, and then what it has received, as far as the grace allows. Where it may not listen,
-// nobody is answered.
+// Run answers until ctx ends, and then answers the received requests, as far as the grace allows. If it has no right to
+// subscribe, it answers nothing.
 func (s *Service) Run(ctx context.Context) {
 	s.started = time.Now().UTC() // for "nats micro"
 	if err := s.listen(); err != nil {
@@ -149,7 +150,7 @@ func (s *Service) Run(ctx context.Context) {
 	working.Wait()
 }
 
-// listen subscribes to what the endpoints are on, and to the questions of "nats micro".
+// listen subscribes to the subjects of the endpoints, and to those of "nats micro".
 func (s *Service) listen() error {
 	for _, e := range s.endpoints {
 		if err := s.requests.Subscribe(micro.DefaultQueueGroup, e.on...); err != nil {
@@ -159,7 +160,7 @@ func (s *Service) listen() error {
 	return s.requests.Subscribe("", slices.Collect(maps.Keys(s.questions))...)
 }
 
-// receive gives a request to the workers, or answers at once. It does not block.
+// receive passes a request to the workers, or answers at once. It does not block.
 func (s *Service) receive(m *nats.Msg) {
 	if !Answerable(m.Reply, s.ReplyPrefixes) {
 		if more, ok := s.notes.Allow(unansweredEvery); ok {
@@ -196,7 +197,7 @@ func (e *endpoint) takes(subject string) bool {
 	return ok && (!e.isMany || rest == "" || rest[0] == '.')
 }
 
-// tenant is the first token of the targets in a subject of the endpoint.
+// tenant returns the first token of the targets in a subject of the endpoint.
 func (e *endpoint) tenant(subject string) string {
 	rest := strings.TrimPrefix(subject, e.root)
 	switch {
@@ -205,14 +206,14 @@ func (e *endpoint) tenant(subject string) string {
 	case e.isMany:
 		rest = strings.TrimPrefix(rest, ".")
 	default:
-		_, rest, _ = strings.Cut(rest, ".") // behind the key
+		_, rest, _ = strings.Cut(rest, ".") // after the key
 	}
 	first, _, _ := strings.Cut(rest, ".")
 	return first
 }
 
-// Answerable reports whether a subject is one on which nobody takes an answer for a request. Who asks names it, and we
-// publish there with the rights of the broker.
+// Answerable reports whether no subscriber on a subject takes an answer for a request. The client names that subject,
+// and we publish there with the rights of the broker.
 func Answerable(reply string, prefixes []string) bool {
 	if strings.ContainsAny(reply, "*> ") {
 		return false
@@ -225,7 +226,7 @@ func Answerable(reply string, prefixes []string) bool {
 	return false
 }
 
-// work carries out requests until there are no more, each within a time from its receipt.
+// work carries out requests until the queue is closed, each within a time from its receipt.
 func (s *Service) work(base context.Context, from *queue, within time.Duration) {
 	for {
 		r, ok := from.take()

@@ -15,52 +15,52 @@ import (
 )
 
 const (
-	// publishTimeout is how long a publish may take to be answered before the last entry is read.
+	// publishTimeout is the time within which a publish must be answered; otherwise the last entry is read.
 	publishTimeout = time.Second
 	// retryInterval is the time between two reads, or two publishes.
 	retryInterval = 50 * time.Millisecond
 )
 
-// Rules are what one kind of change writes, and what an answer means to it.
+// Rules define one kind of change: its entries, and the meaning of an answer.
 type Rules interface {
-	// Decide decides what to do about the entry that was read.
+	// Decide decides the next step by the entry that was read.
 	Decide() timer.Next
-	// Entry makes what is published in place of a generation. An error ends the attempt, unless only the leader's time is
-	// not known.
+	// Entry returns the message to publish in place of a generation. An error ends the attempt, unless only the leader's
+	// time is unknown.
 	Entry(ctx context.Context, generation uint64) (*nats.Msg, error)
-	// Judge decides what the answer to that publish means. An error ends the attempt.
+	// Judge decides the meaning of the answer to that publish. An error ends the attempt.
 	Judge(ctx context.Context, generation uint64, reply jsapi.Reply) (Meaning, error)
-	// Decisive reports whether an entry decides the attempt, whatever was put over it.
+	// Decisive reports whether an entry decides the attempt, even if another was put over it.
 	Decisive(e entry.Entry) bool
 }
 
-// Meaning is what the answer to a publish means to an attempt.
+// Meaning is the meaning of the answer to a publish for an attempt.
 type Meaning int
 
 const (
 	Final    Meaning = iota // the outcome is certain
 	Doubtful                // the entry may be stored, or be stored later
-	Replaced                // it is not stored, since another entry is the last one, as far as the leader knows
+	Replaced                // it is not stored, since another entry is the last one, according to the leader
 	Again                   // it is not stored, and may be published again
 )
 
 // Attempt repeats a change of a timer's subject until its outcome is certain: it reads the last entry, publishes in its
-// place, and reads again where the answer leaves open what is stored.
+// place, and reads again if the answer leaves open which entry is stored.
 type Attempt struct {
 	Timers      *Timers
 	Subject     string
-	Generation  uint64        // that the change is about; zero for whatever stands there
+	Generation  uint64        // of the timer to change; zero for any
 	ReadTimeout time.Duration // of one read
 
-	State timer.State // as it was read last
+	State timer.State // as it was last read
 	Doubt timer.Doubt
 
-	tried   bool   // what was published may be stored: it is in doubt, or a leader has refused it that may be none
+	tried   bool   // a publish may be stored: it is in doubt, or a leader that may be deposed has refused it
 	expects uint64 // the generation that it expected
 }
 
-// Run returns nil once the outcome is certain. If ctx ends before, it returns what kept the attempt from a publish that
-// may be stored, or nil after such a publish. Published says that the first publish needs no read.
+// Run returns nil once the outcome is certain. If ctx ends before, it returns the reason why the attempt has not
+// published, or nil after a publish that may be stored. With published, the first publish needs no read.
 func (a *Attempt) Run(ctx context.Context, rules Rules, published bool) error {
 	if published {
 		if done, err := a.publish(ctx, rules, a.Generation); done {
@@ -71,7 +71,7 @@ func (a *Attempt) Run(ctx context.Context, rules Rules, published bool) error {
 	for ctx.Err() == nil {
 		next := timer.Look
 		if err := a.read(ctx, rules); err != nil {
-			if problem == nil || ctx.Err() == nil { // that the time is over is not the reason
+			if problem == nil || ctx.Err() == nil { // the end of ctx is not the reason
 				problem = fmt.Errorf("read the last entry of %s: %w", a.Subject, err)
 			}
 			if errors.Is(err, jetstream.ErrStreamNotFound) && !a.Doubt.Any {
@@ -99,8 +99,8 @@ func (a *Attempt) Run(ctx context.Context, rules Rules, published bool) error {
 	return problem
 }
 
-// publish publishes in place of a generation. Done is false if the answer leaves open what is stored, and with an error
-// if nothing was published.
+// publish publishes in place of a generation. Done is false if the answer leaves open which entry is stored, or, with
+// an error, if nothing was published.
 func (a *Attempt) publish(ctx context.Context, rules Rules, generation uint64) (done bool, err error) {
 	m, err := rules.Entry(ctx, generation)
 	if errors.Is(err, errNoTime) {
@@ -121,7 +121,7 @@ func (a *Attempt) publish(ctx context.Context, rules Rules, generation uint64) (
 	if meaning == Doubtful || meaning == Replaced {
 		a.tried, a.expects = true, generation
 	}
-	if meaning != Replaced || again { // of two leaders, one does not know that it is none
+	if meaning != Replaced || again { // of two leaders, the deposed one does not know that it is deposed
 		WaitToRetry(ctx)
 	}
 	return false, nil
@@ -133,9 +133,9 @@ func (a *Attempt) send(ctx context.Context, m *nats.Msg) jsapi.Reply {
 	return a.Timers.Publish(ctx, m)
 }
 
-// read reads the last entry of the subject from the leader or, where another client has put something over a decisive
-// entry, that one: it stands right behind the generation. So an attempt finds what it has written although a leader
-// that was deposed has refused it, and what has fired, or was cancelled, before something else was set.
+// read reads the last entry of the subject from the leader. If another client has put something over a decisive entry,
+// it reads that one, which lies right behind the generation. So an attempt finds its own entry although a deposed
+// leader has refused it, and finds a firing or a cancel before a later set.
 func (a *Attempt) read(ctx context.Context, rules Rules) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.ReadTimeout)
 	defer cancel()
@@ -158,7 +158,7 @@ func (a *Attempt) read(ctx context.Context, rules Rules) (err error) {
 	return nil
 }
 
-// WaitToRetry lets the time pass between two reads, or two publishes, unless ctx ends before.
+// WaitToRetry waits for retryInterval, or until ctx ends.
 func WaitToRetry(ctx context.Context) {
 	t := time.NewTimer(retryInterval)
 	defer t.Stop()

@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	// bulkParallel is how many timers of a page are worked on at once.
+	// bulkParallel is the number of timers of a page that are worked on at once.
 	bulkParallel = 16
-	// bulkWait is how long one of them may take. bulkSpare is the time to answer: with less left, a page ends early.
+	// bulkWait is the timeout for one of them. bulkSpare is the time to answer: with less left, a page ends early.
 	bulkWait  = 5 * time.Second
 	bulkSpare = 1500 * time.Millisecond
 )
 
-// Bulk is one verb for many timers that are pending: timer.Cancel, or timer.Move by a duration.
+// Bulk is one verb for many pending timers: timer.Cancel, or timer.Move by a duration.
 type Bulk struct {
 	Verb   timer.Verb
 	By     time.Duration // of a Move
 	DryRun bool          // only count them
-	Filter Filter        // its State does not count
+	Filter Filter        // its State is ignored
 	Page   Page
 }
 
-// Done is what came of a page.
+// Done is the result of a page.
 type Done struct {
 	Matched  int                   `json:"matched"`
 	Outcomes map[timer.Outcome]int `json:"outcomes,omitempty"`
-	Refused  int                   `json:"refused,omitempty"` // of a dry run: that would be
-	Why      string                `json:"why,omitempty"`     // of the first that was refused
+	Refused  int                   `json:"refused,omitempty"` // of a dry run: they would be refused
+	Why      string                `json:"why,omitempty"`     // of the first refused timer
 	Sealed   bool                  `json:"-"`                 // one was refused with ErrSecret
 	DryRun   bool                  `json:"dry_run,omitempty"`
 	UpTo     uint64                `json:"up_to"`
@@ -58,8 +58,8 @@ func (d *Done) Add(later Done) {
 	d.DryRun, d.UpTo, d.Next, d.At = later.DryRun, later.UpTo, later.Next, later.At
 }
 
-// Bulk works on one page. It touches the generations up to Page.UpTo and no others. What it moves has a higher one, so
-// a page that is repeated moves nothing twice.
+// Bulk works on one page. It changes the generations up to Page.UpTo and no others. A moved timer has a higher one, so
+// a repeated page moves nothing twice.
 func (t *Timers) Bulk(ctx context.Context, b Bulk) (Done, error) {
 	if b.Verb == timer.Move && b.By == 0 {
 		return Done{}, Refusef(CodeBad, "by how long? as in 5m or -5m")
@@ -90,15 +90,15 @@ func (t *Timers) Bulk(ctx context.Context, b Bulk) (Done, error) {
 	return d, nil
 }
 
-// change is what is to be done with one timer.
+// change returns the change of one timer.
 func (b Bulk) change(row Row) Change {
 	return Change{
 		Request: timer.Request{Verb: b.Verb, Generation: row.Generation}, Key: row.Key, Target: row.Target, By: b.By,
 	}
 }
 
-// foresee counts a timer that would be refused, by the entry that would be published. That the secrets are not known
-// here does not count: the one that carries it out reads them.
+// foresee counts a timer that would be refused, by the entry that would be published. Missing secrets do not count: the
+// instance that carries out the verb reads them.
 func (t *Timers) foresee(ctx context.Context, b Bulk, row Row, d *Done) {
 	a := t.attempt(b.change(row))
 	a.State = row.state

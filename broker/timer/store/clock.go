@@ -9,14 +9,14 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// clock is what the leader of the timers' stream has said of its time.
+// clock is the time of the leader of the timers' stream, by its answers.
 type clock struct {
-	mu    sync.Mutex    // guards known; nobody asks under it
+	mu    sync.Mutex    // guards known; not held during a request
 	known *leader.Clock // nil before the first answer
 }
 
-// Now is the time of the leader of the timers' stream, whose clock decides when a timer is due. The result is never
-// later than that clock shows. It asks the leader, unless it has answered within [leader.Trust].
+// Now returns the time of the leader of the timers' stream, whose clock decides when a timer is due. The result is
+// never later than that clock. Now asks the leader, unless it has answered within [leader.Trust].
 func (t *Timers) Now(ctx context.Context) (time.Time, error) {
 	if now, ok := t.clock.now(time.Now()); ok {
 		return now, nil
@@ -30,8 +30,8 @@ func (t *Timers) Now(ctx context.Context) (time.Time, error) {
 	return t.clock.look(leader.Answer{Time: s.ServerTime, Received: s.Received, Leader: s.Leader, LastSeq: s.LastSeq}), nil
 }
 
-// now is the leader's time when this host's clock shows local. Of that clock only differences count. Ok is false where
-// the leader has to be asked.
+// now returns the leader's time when this host's clock shows local. Only differences of local times count. Ok is false
+// if the leader must be asked.
 func (c *clock) now(local time.Time) (now time.Time, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,7 +42,7 @@ func (c *clock) now(local time.Time) (now time.Time, ok bool) {
 	return at.Stamp(), fresh
 }
 
-// look takes in an answer, and returns its time.
+// look notes an answer, and returns its time.
 func (c *clock) look(a leader.Answer) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,16 +13,16 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// Entries is what it takes to read the entries of the timers' stream.
+// Entries reads the entries of the timers' stream.
 type Entries struct {
 	API    jsapi.Client
 	Policy message.Policy
-	Sample func(ctx context.Context, stream string) (lane.Sample, error) // the stream's state, as its leader gives it
+	Sample func(ctx context.Context, stream string) (lane.Sample, error) // returns the stream's state from its leader
 }
 
-// LastEntry reads the last entry of a timer's subject from the leader of the stream. An entry that is older than the
-// generation, or none, is believed only when a leader that a majority follows has said how far its stream reaches, and
-// then says so again. It returns ErrLeader where there is no such leader.
+// LastEntry reads the last entry of a timer's subject from the leader of the stream. An entry older than the
+// generation, or none, is believed only if it is read again after a leader that a majority follows has returned the end
+// of its stream. Without such a leader, LastEntry returns ErrLeader.
 func LastEntry(
 	ctx context.Context, from Entries, subject string, generation uint64,
 ) (state timer.State, err error) {
@@ -54,8 +54,8 @@ func LastEntry(
 	return state, nil
 }
 
-// Next reads the first entry of a timer's subject from a sequence on. Ok is false where the stream's leader, or one
-// that was deposed and does not know it, has none.
+// Next reads the first entry of a timer's subject from a sequence on. Ok is false if the stream's leader, or a deposed
+// one that does not know it, has none.
 func (e Entries) Next(ctx context.Context, subject string, from uint64) (m jsapi.Message, ok bool, err error) {
 	m, err = e.API.Next(ctx, e.Policy.Names.TimersStream(), from, subject)
 	switch {
@@ -67,7 +67,7 @@ func (e Entries) Next(ctx context.Context, subject string, from uint64) (m jsapi
 	return m, err == nil, err
 }
 
-// State is the state by an entry that was read.
+// State returns the state that an entry represents.
 func (e Entries) State(m jsapi.Message) timer.State {
 	in := m.Incoming(e.Policy.Names.TimersStream())
 	return timer.State{

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// DefaultLimit and MaxLimit are how many timers a page has.
+	// DefaultLimit and MaxLimit bound the number of timers on a page.
 	DefaultLimit = 100
 	MaxLimit     = 500
 	// maxBytes and maxScanned end a page early: an answer must fit into a message, and a page costs the server a pass
@@ -26,28 +26,28 @@ const (
 	maxBytes   = 256 << 10
 	maxScanned = 100_000
 	rowBytes   = 256 // of a row without key and target
-	rowsAtOnce = 64  // about which the leader is asked whether they were replaced
+	rowsAtOnce = 64  // for which the leader is asked at once if they were replaced
 	// listSpare is the time to answer: with less left, a page ends early.
 	listSpare = 500 * time.Millisecond
 )
 
 // Filter chooses timers.
 type Filter struct {
-	Targets []string // patterns, of the real targets of schedules too; none for all
-	Under   string   // where targets of timers and subjects of schedules begin, and Targets; empty for all
+	Targets []string // patterns, which match the real targets of schedules too; none for all
+	Under   string   // prefix of timers' targets and schedules' subjects, in addition to Targets; empty for all
 	Key     string   // or the name of a schedule; * stands for any characters; empty for all
 	DueFrom time.Time
-	DueTo   time.Time     // not included
+	DueTo   time.Time     // exclusive
 	State   timer.Outcome // Pending, Paused, Fired or Cancelled; empty for all
 
-	Recurring bool   // only what recurs
-	Set       string // only what this set of schedules made; empty for all
+	Recurring bool   // only timers that recur
+	Set       string // only schedules that this set made; empty for all
 }
 
-// Page is where a page begins, and how long it may be.
+// Page is the beginning of a page, and its maximum length.
 type Page struct {
-	After uint64 // the sequence where the last page ended; zero for the first
-	UpTo  uint64 // generations up to it only; zero for all that there are when the page is made
+	After uint64 // the sequence at which the last page ended; zero for the first
+	UpTo  uint64 // the maximum generation; zero for the end of the stream when the page is made
 	Limit int    // of timers; zero is DefaultLimit
 }
 
@@ -61,9 +61,9 @@ type Row struct {
 	Became     entry.Outcome `json:"became,omitempty"`
 	Size       int           `json:"size"` // of the body
 	Why        string        `json:"why,omitempty"`
-	Recurring  *Recurring    `json:"recurring,omitempty"` // nil for what fires once
-	// Unopened says that the entry is sealed with a key that is not known here. Where the brokers do not know it either,
-	// the timer does not fire.
+	Recurring  *Recurring    `json:"recurring,omitempty"` // nil for a timer that fires once
+	// Unopened means that the entry is sealed with a key that is not known here. If the brokers do not know it either, the
+	// timer does not fire.
 	Unopened bool `json:"unopened,omitempty"`
 
 	subject string      // of its entries
@@ -73,16 +73,16 @@ type Row struct {
 // Listing is a page of timers, in the order in which they were set.
 type Listing struct {
 	Timers  []Row     `json:"timers"`
-	UpTo    uint64    `json:"up_to"`          // the last sequence when the first page was made: for later pages
-	Next    uint64    `json:"next,omitempty"` // for the next page; zero on the last
-	Scanned int       `json:"scanned"`        // entries that were looked at
+	UpTo    uint64    `json:"up_to"`          // the last sequence when the first page was made; later pages pass it on
+	Next    uint64    `json:"next,omitempty"` // to pass as Page.After; zero on the last
+	Scanned int       `json:"scanned"`        // the number of entries that were read
 	At      time.Time `json:"at"`
 }
 
 // errEnough ends a scan.
 var errEnough = errors.New("the page is full")
 
-// List makes one page. A timer that is set anew between two pages is on the later one, or on none if UpTo is given.
+// List makes one page. A timer that is set again between two pages is on the later one, or on none if UpTo is given.
 func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err := f.check(p); err != nil {
 		return Listing{}, err
@@ -151,11 +151,11 @@ func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error
 	return nil
 }
 
-// bytes is about how many bytes the row takes in an answer.
+// bytes returns the approximate number of bytes of the row in an answer.
 func (r Row) bytes() int { return rowBytes + 2*len(r.Key) + 2*len(r.Target) + len(r.Why) }
 
-// Recurs goes through all that recurs, page by page, and gives each timer once. A series whose round fires meanwhile
-// has a new entry, behind all pages: what is there then is gone through, too, until it is one page.
+// Recurs goes through all recurring timers, page by page, and yields each timer once. A series whose round fires
+// meanwhile has a new entry behind all pages. Recurs goes through the new entries, too, until they fit on one page.
 func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 	f.Recurring = true
 	return func(yield func(Row, error) bool) {
@@ -186,9 +186,9 @@ func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 	}
 }
 
-// dropReplaced leaves out the rows of entries that have another behind them on their subject: what was replaced stays
-// until a broker removes it. A series whose next round was stored since the page began is no less there: in a list of
-// what recurs, that round takes its place.
+// dropReplaced removes the rows of entries that have another behind them on their subject: a replaced entry stays until
+// a broker removes it. A series whose next round was stored since the page began still exists: in a list of recurring
+// timers, that round replaces it.
 func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error {
 	kept := make([]*Row, len(all.Timers))
 	errs := make([]error, len(all.Timers))
@@ -211,8 +211,8 @@ func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error
 	return errors.Join(errs...)
 }
 
-// standing is the row if nothing is behind its entry, or the one that takes its place, or nil. The server answers that
-// nothing is behind from an index, and sends no body.
+// standing returns the row if no entry is behind its own, the row of the entry that replaced it, or nil. The server
+// answers from an index that no entry is behind, and sends no body.
 func (t *Timers) standing(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
 	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.state.Sequence+1); {
 	case err != nil:
@@ -236,13 +236,13 @@ func (t *Timers) standing(ctx context.Context, r Row, upTo uint64, f Filter) (*R
 	return &now, nil
 }
 
-// late reports whether the asker is about to time out.
+// late reports whether the client's timeout is near.
 func late(ctx context.Context) bool {
 	end, ok := ctx.Deadline()
 	return ok && time.Until(end) < listSpare
 }
 
-// rowOf is what an entry says by its header.
+// rowOf returns the row for an entry, by its header.
 func (t *Timers) rowOf(in message.Incoming, size int) Row {
 	in.Data, in.BodyLeft = nil, true
 	addr := t.Policy.Names.Parse(in.Subject)

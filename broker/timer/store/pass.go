@@ -10,15 +10,15 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// pass is one scan through the headers of the timers' stream. It has one filter: of several, the server counts what is
-// pending subject by subject, under the stream's lock.
+// pass is one scan through the headers of the timers' stream. It has one filter: with several, the server counts the
+// pending messages subject by subject, under the stream's lock.
 type pass struct {
 	filter     string
 	timersOnly bool // the schedules that match are in another pass
 }
 
-// passes are the scans that find all that may be meant. One key costs a look at what has that key. The subject of a
-// schedule does not tell its target: where targets are chosen, the headers of all schedules are read.
+// passes returns the scans that find all candidates. A filter for one key reads only the entries of that key. The
+// subject of a schedule does not contain its target: a filter for targets reads the headers of all schedules.
 func (f Filter) passes(names message.Names) (all []pass) {
 	if subject, ok := message.ScheduleOf(f.Key); ok && !strings.Contains(f.Key, "*") {
 		if f.under(subject) && message.ValidPattern(subject) && !strings.Contains(subject, ">") {
@@ -34,7 +34,7 @@ func (f Filter) passes(names message.Names) (all []pass) {
 		ends = []string{f.Under, f.Under + ".>"}
 	}
 	timers, schedules := f.kinds()
-	if timers && len(f.Targets) == 0 { // the schedules are among them
+	if timers && len(f.Targets) == 0 { // the schedules match, too
 		for _, end := range ends {
 			all = append(all, pass{filter: names.Timer(key, end)})
 		}
@@ -53,7 +53,7 @@ func (f Filter) passes(names message.Names) (all []pass) {
 	return all
 }
 
-// under reports whether the subject of a schedule is in the range of the filter.
+// under reports whether the subject of a schedule has the filter's prefix.
 func (f Filter) under(subject string) bool {
 	return f.Under == "" || subject == f.Under || strings.HasPrefix(subject, f.Under+".")
 }
@@ -66,7 +66,7 @@ func (f Filter) kinds() (timers, schedules bool) {
 	return timers, !timers || f.Key == "" || open && strings.HasPrefix(names, begin)
 }
 
-// entries yields the entries that may be meant, in the order of the stream.
+// entries yields the candidates, in the order of the stream.
 func (t *Timers) entries(ctx context.Context, f Filter, from, to uint64) iter.Seq2[lane.Stored, error] {
 	return func(yield func(lane.Stored, error) bool) {
 		var ahead []*head
@@ -91,7 +91,7 @@ func (t *Timers) entries(ctx context.Context, f Filter, from, to uint64) iter.Se
 			s, err := first.is, first.err
 			first.read = false
 			if err == nil && s.Sequence == last {
-				continue // another pass had it: two targets overlap
+				continue // another pass has yielded it: two targets overlap
 			}
 			if last = s.Sequence; !yield(s, err) || err != nil {
 				return
@@ -100,7 +100,7 @@ func (t *Timers) entries(ctx context.Context, f Filter, from, to uint64) iter.Se
 	}
 }
 
-// head is the first entry of a pass that was not taken.
+// head is the next unread entry of a pass.
 type head struct {
 	pass
 	names message.Names
@@ -111,7 +111,7 @@ type head struct {
 	err        error
 }
 
-// fill reads it, unless it was read.
+// fill reads it, unless it is read already.
 func (h *head) fill() {
 	for !h.read {
 		h.is, h.err, h.more = h.next()
@@ -119,8 +119,8 @@ func (h *head) fill() {
 	}
 }
 
-// matchKey reports whether a key matches a pattern in which * stands for any characters. It takes the first place for
-// each part, so it never goes back far: a pattern of a stranger costs at most its length times that of the key.
+// matchKey reports whether a key matches a pattern in which * stands for any characters. It takes the first match of
+// each part, so it never goes back far: a client's pattern costs at most its length times the key's.
 func matchKey(pattern, key string) bool {
 	parts := strings.Split(pattern, "*")
 	key, ok := strings.CutPrefix(key, parts[0])

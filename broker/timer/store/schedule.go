@@ -10,9 +10,9 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// This file has what is different about schedules, which clients ask for in the dialect of nats-server. The subject of
-// a schedule is its identity, and its target stands in a header of its entries. So they count under our seal only, and
-// a client that changes one has to know the secrets.
+// This file handles the differences of schedules, which clients request in the dialect of nats-server. The subject of a
+// schedule is its identity, and a header of its entries contains its target. So they count only with our seal, and a
+// client that changes one must know the secrets.
 
 // schedule reports whether the change is about a schedule.
 func (a *attempt) schedule() bool {
@@ -20,7 +20,7 @@ func (a *attempt) schedule() bool {
 	return ok
 }
 
-// scheduleTarget is the target of the schedule that was found; empty where that is not known.
+// scheduleTarget returns the target of the schedule that was found; empty if it is unknown.
 func (a *attempt) scheduleTarget() string {
 	if !a.schedule() || a.State.None {
 		return ""
@@ -28,8 +28,8 @@ func (a *attempt) scheduleTarget() string {
 	return a.State.Entry.Request.Target
 }
 
-// checkTarget is what to do next. A schedule with another target than the one that was named has replaced the one that
-// the client means.
+// checkTarget returns the next step. A schedule with another target than the change names has replaced the schedule
+// that the client means.
 func (a *attempt) checkTarget(next timer.Next, known timer.Answer) (timer.Next, timer.Answer) {
 	if is := a.scheduleTarget(); is != "" && a.Target != "" && a.Target != is {
 		return timer.Say, timer.Answer{
@@ -39,7 +39,7 @@ func (a *attempt) checkTarget(next timer.Next, known timer.Answer) (timer.Next, 
 	return next, known
 }
 
-// scheduleCancel is the entry that cancels a generation of a schedule.
+// scheduleCancel returns the entry that cancels a generation of a schedule.
 func (a *attempt) scheduleCancel(generation uint64) (*nats.Msg, error) {
 	if err := a.canSeal(); err != nil {
 		return nil, err
@@ -49,7 +49,8 @@ func (a *attempt) scheduleCancel(generation uint64) (*nats.Msg, error) {
 	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header)}, nil
 }
 
-// scheduleMove is the entry that gives a schedule another time, in the words of a set. Now is the leader's time.
+// scheduleMove returns the entry that gives a schedule another time, with the header of a set. Now is the leader's
+// time.
 func (a *attempt) scheduleMove(generation uint64, name, value string, now time.Time) (*nats.Msg, error) {
 	if err := a.canSeal(); err != nil {
 		return nil, err

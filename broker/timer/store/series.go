@@ -15,15 +15,15 @@ import (
 	"delaybroker/levels"
 )
 
-// This file has what a change of a series writes: an entry of ours in place of the pending round, which fires nothing;
-// or, to fire in addition, another timer, which is due at once.
+// This file makes the entries of a change of a series: an entry of ours in place of the pending round, which fires
+// nothing; or, for an additional delivery, another timer, which is due at once.
 
 // firesExtra reports whether the change is one delivery in addition to a series.
 func (a *attempt) firesExtra() bool {
 	return a.Verb == timer.Fire && a.State.Entry.Recurs != nil
 }
 
-// seriesEntry is what the change writes in place of a pending round, or of a pause.
+// seriesEntry returns the entry that the change writes in place of a pending round, or of a pause.
 func (a *attempt) seriesEntry(generation uint64, r entry.Pending, now time.Time) (*nats.Msg, error) {
 	if a.Verb == timer.Fire {
 		return a.extra(r, now)
@@ -47,7 +47,7 @@ func (a *attempt) seriesEntry(generation uint64, r entry.Pending, now time.Time)
 	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: a.State.In.Data}, nil
 }
 
-// canSeal is an error where our seal cannot be made: an entry without one would take the place of another, and be none.
+// canSeal returns an error if our seal cannot be made: an unsealed entry would replace another, and be invalid.
 func (a *attempt) canSeal() error {
 	if !a.Policy.Keys.Empty() {
 		return nil
@@ -57,7 +57,7 @@ func (a *attempt) canSeal() error {
 	return refused
 }
 
-// next is the round that takes the place of another. Now is the leader's time.
+// next returns the round that replaces another. Now is the leader's time.
 func (a *attempt) next(r entry.Pending, now time.Time) (entry.Next, error) {
 	series, round := r.Round()
 	n := entry.Next{Round: round, Table: r.Recurs.Table, First: series.First, Word: a.ID}
@@ -93,7 +93,7 @@ func (a *attempt) next(r entry.Pending, now time.Time) (entry.Next, error) {
 		}
 		if n.Round.Due = asked; asked.IsZero() {
 			n.Round.Due = r.Due.Add(a.By)
-			if a.By > 0 { // the table may have planned the round later than anybody may ask for
+			if a.By > 0 { // the table may have planned the round later than a client may ask for
 				return n, a.bounded(now, n.Round.Due)
 			}
 		}
@@ -108,7 +108,7 @@ func codeOf(problem *message.Problem) int {
 	return CodeBad
 }
 
-// asked is the time that the change names; zero for none.
+// asked returns the time in the change; zero for none.
 func (a *attempt) asked(now time.Time) (time.Time, error) {
 	at := a.Until
 	if a.For != "" {
@@ -121,7 +121,7 @@ func (a *attempt) asked(now time.Time) (time.Time, error) {
 	return at, a.bounded(now, at)
 }
 
-// bounded refuses a time that a change names and that is too far ahead.
+// bounded refuses a time in a change that is too far ahead.
 func (a *attempt) bounded(now, due time.Time) error {
 	if problem := a.Policy.CheckDelay(now, due); problem != nil {
 		return Refusef(CodeBad, "%s", problem.Sentence)
@@ -129,10 +129,10 @@ func (a *attempt) bounded(now, due time.Time) error {
 	return nil
 }
 
-// extra is a timer to the target of a series, due at once. Its key is made of the request's word, and there must be
-// none: so it fires once, however often it is published, for as long as its last entry tells of it
-// (entry.RepeatTime). It needs no other right than that to set timers to the target. Of a schedule it is under our
-// seal, for what only the broker may say of its message.
+// extra returns a timer to the target of a series, due at once. Its key is derived from the request's ID, and the
+// publish expects no entry. So it fires once, however often it is published, as long as its last entry is kept
+// (entry.RepeatTime). It needs only the right to set timers to the target. For a schedule it has our seal, since it
+// contains headers that only the broker may write.
 func (a *attempt) extra(r entry.Pending, now time.Time) (*nats.Msg, error) {
 	h := make(message.Header, len(r.User)+7)
 	maps.Copy(h, r.User)

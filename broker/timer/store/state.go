@@ -8,19 +8,19 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// Recurring is what a row says of a timer that recurs.
+// Recurring is the part of a row about a recurring timer.
 type Recurring struct {
 	Table   string    `json:"table"`            // for people
 	Round   int       `json:"round"`            // the pending one, from 1
 	Series  uint64    `json:"series"`           // the generation of its first set
-	Planned time.Time `json:"planned,omitzero"` // by the table; it is due then, or a little later
+	Planned time.Time `json:"planned,omitzero"` // by the table; the round is due then, or a little later
 	Paused  bool      `json:"paused,omitempty"`
-	Set     string    `json:"set,omitempty"` // of schedules, that made it
+	Set     string    `json:"set,omitempty"` // the set of schedules that made it
 
 	Of entry.Series `json:"-"`
 }
 
-// RecurringOf is nil for an entry of a timer that does not recur, or not any more.
+// RecurringOf returns nil if the entry's timer does not recur, or does not recur any more.
 func RecurringOf(e entry.Entry) *Recurring {
 	if e.Recurs == nil || !e.Stands() {
 		return nil
@@ -41,7 +41,7 @@ func (t *Timers) Read(ctx context.Context, key, target string) (timer.State, err
 	a := t.attempt(change)
 	err := a.Run(ctx, a, false)
 	if err == nil && a.State.Sequence == 0 && !a.State.None {
-		err = ctx.Err() // it had ended before the first read
+		err = ctx.Err() // ctx had ended before the first read
 	}
 	return a.State, err
 }

@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// readTimeout is how long the last entry may take to be read.
+	// readTimeout is the timeout for reading the last entry.
 	readTimeout = 2 * time.Second
-	// maxUnavailable is how often in a row a publish may find nobody who listens: a stream has no leader for a moment now
-	// and then.
+	// maxUnavailable is the maximum number of publishes in a row that find no listener: from time to time a stream has no
+	// leader for a moment.
 	maxUnavailable = 20
-	// electionWait is how long a stream may have no leader that a majority follows. An election takes less.
+	// electionWait is the time for which a stream may have no leader that a majority follows. An election takes less.
 	electionWait = 4 * time.Second
 )
 
@@ -34,27 +34,27 @@ const (
 type Timers struct {
 	Policy message.Policy
 	API    jsapi.Client
-	// Publish publishes on the stream of timers, and returns its answer; an answer that the stream has not written does
-	// not count.
+	// Publish publishes on the stream of timers, and returns its answer. It ignores an answer that the stream has not
+	// written.
 	Publish func(ctx context.Context, m *nats.Msg) jsapi.Reply
 	Scan    lane.Scan // Conn, JetStream and APIPrefix, for List
 
 	clock clock
 }
 
-// Change is what somebody wants of one timer.
+// Change is a requested change of one timer.
 type Change struct {
 	timer.Request
-	// Key and Target are the timer. The name of a schedule stands in place of a key (message.ScheduleName) and says all;
-	// a Target beside it must be the schedule's.
+	// Key and Target name the timer. For a schedule, its name replaces the key (message.ScheduleName) and suffices; a
+	// Target in addition must be the schedule's.
 	Key, Target string
 
 	// The time of a Move: one of these.
-	For   string        // after so long, by the clock of the server that stores it
-	Until time.Time     // at that time
-	By    time.Duration // so much later, or earlier, than it is due
+	For   string        // this delay from now, by the clock of the server that stores it
+	Until time.Time     // this time
+	By    time.Duration // added to the due time; may be negative
 
-	Table *timetable.Table // of a Retime, with For or Until if its first round is wanted then
+	Table *timetable.Table // of a Retime; For or Until then gives the time of its first round
 
 	Header message.Header // of a Set, with its time
 	Body   []byte         // of a Set
@@ -67,13 +67,13 @@ type Answer struct {
 	Target     string        `json:"target,omitempty"`
 	Generation uint64        `json:"generation,omitempty"`
 	Due        time.Time     `json:"due,omitzero"`
-	Became     entry.Outcome `json:"became,omitempty"` // of what has fired and is over
+	Became     entry.Outcome `json:"became,omitempty"` // of a timer that has fired and is over
 	Why        string        `json:"why,omitempty"`
-	Recurring  *Recurring    `json:"recurring,omitempty"` // of a Get; nil for what fires once
-	At         time.Time     `json:"at"`                  // when that was so, by the clock of who answers
+	Recurring  *Recurring    `json:"recurring,omitempty"` // of a Get; nil for a timer that fires once
+	At         time.Time     `json:"at"`                  // of the answer, by the clock of the answering host
 }
 
-// Do carries out a change. An error says that nothing was done: a *Refusal, or what prevented it until ctx ended.
+// Do carries out a change. An error means that nothing was done: it is a *Refusal, or the reason until ctx ended.
 func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
 	if problem := t.check(w); problem != nil {
 		return Answer{}, Refusef(CodeBad, "%s", problem.Sentence)
@@ -83,7 +83,7 @@ func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
 	}
 	a := t.attempt(w)
 	err := a.Run(ctx, a, w.Verb == timer.Set || w.Verb == timer.Cancel && w.Generation > 0 && !a.schedule())
-	if err != nil && a.Doubt.Any { // a refusal is final only if no other try is in doubt
+	if err != nil && a.Doubt.Any { // a refusal is final only if no other publish is in doubt
 		a.known, err = unknown(w.Generation, err.Error()), nil
 	}
 	if err != nil {
@@ -92,7 +92,7 @@ func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
 	answer := Answer{
 		Outcome: a.known.Outcome, Key: w.Key, Target: cmp.Or(a.scheduleTarget(), w.Target), Generation: a.known.Generation,
 		Due: a.known.Due, Became: a.known.Became, Why: a.known.Why,
-		At: time.Now().UTC(), // for people: nothing is decided by it
+		At: time.Now().UTC(), // for people: no decision uses it
 	}
 	if w.Verb == timer.Get && !a.State.None {
 		answer.Recurring = RecurringOf(a.State.Entry)
@@ -108,17 +108,17 @@ func (t *Timers) check(w Change) *message.Problem {
 		return problem
 	}
 	p := t.Policy
-	p.Targets = nil // a timer to a target that is not allowed any more can be cancelled; setEntry checks a set itself
+	p.Targets = nil // a timer to a target that is no longer allowed can be cancelled; setEntry checks a set itself
 	return p.CheckTarget(w.Target)
 }
 
-// attempt is a change that is being carried out.
+// attempt is the carrying out of a change.
 type attempt struct {
 	*Timers
 	Change
 	Attempt
 	known       timer.Answer
-	unavailable int // how often in a row nobody has listened
+	unavailable int // the number of publishes in a row that found no listener
 }
 
 func (t *Timers) attempt(c Change) *attempt {
@@ -143,7 +143,7 @@ func (a *attempt) Decisive(e entry.Entry) bool {
 	switch g := a.Change.Generation; {
 	case e.Word != "" && e.Word == a.ID, a.Verb == timer.Get:
 		return true
-	case a.Verb == timer.Set || g == 0: // what stands there now matters, too
+	case a.Verb == timer.Set || g == 0: // the last entry matters, too
 		return false
 	case e.Kind == entry.Cancel:
 		return e.Cancelled == g
@@ -166,7 +166,7 @@ func noStream() *Refusal {
 	return Refusef(CodeNone, "there is no stream of timers here: a broker makes it unless DELAY_TIMERS=off")
 }
 
-// Entries is what it takes to read their entries.
+// Entries returns a reader of the timers' entries.
 func (t *Timers) Entries() Entries { return Entries{API: t.API, Policy: t.Policy, Sample: t.led} }
 
 // sample asks the stream's leader for its state.
@@ -175,11 +175,11 @@ func (t *Timers) sample(ctx context.Context, stream string) (lane.Sample, error)
 	if err := t.API.Ask(ctx, "STREAM.INFO."+stream, struct{}{}, &info); err != nil {
 		return lane.Sample{}, err
 	}
-	return lane.SampleOf(&info, time.Now()), nil // to measure how old the answer is
+	return lane.SampleOf(&info, time.Now()), nil // the local time measures the age of the answer
 }
 
-// led asks for the state of the stream as a leader gives it that a majority follows. A leader that was just elected
-// does not know its followers yet, so it is asked again, for up to electionWait.
+// led returns the state of the stream from a leader that a majority follows. A leader that was just elected does not
+// know its followers yet, so led asks it again, for up to electionWait.
 func (t *Timers) led(ctx context.Context, stream string) (lane.Sample, error) {
 	began := time.Now()
 	for tries := 1; ; tries++ {
@@ -206,7 +206,7 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 	}
 	switch {
 	case a.firesExtra() && (outcome == jsapi.Stored || outcome == jsapi.Duplicate || outcome == jsapi.Conflict):
-		a.known = timer.Answer{Outcome: timer.Fired, Generation: generation} // by this try, or an earlier one
+		a.known = timer.Answer{Outcome: timer.Fired, Generation: generation} // by this publish, or an earlier one
 		return Final, nil
 	case outcome == jsapi.Unknown:
 		return Doubtful, nil
@@ -229,7 +229,7 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 	return Again, nil
 }
 
-// stored is the answer when the entry is stored at a sequence, in place of a generation.
+// stored returns the answer if the entry is stored at a sequence, in place of a generation.
 func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer.Answer {
 	switch a.Verb {
 	case timer.Cancel:
@@ -243,7 +243,7 @@ func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer
 	if a.Verb == timer.Set || a.Verb == timer.Resume {
 		answer.Outcome = timer.Pending
 	}
-	// The server's clock decides when it is due: it is asked. The answer is only told.
+	// The server's clock decides the due time, so it is read. It is only for the answer.
 	stream := a.Policy.Names.TimersStream()
 	if m, err := a.API.Last(ctx, stream, a.Subject); err == nil && m.Sequence == sequence {
 		answer.Due = entry.Parse(a.Policy, m.Incoming(stream)).Request.Due
@@ -291,8 +291,8 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 	return a.checked(entry.MoveHeader(a.State.In.Header, name, value, generation, a.ID), a.State.In.Data, now)
 }
 
-// setEntry judges a set by the clock of this host: to be set, a timer needs no right to ask for the leader's time. The
-// lane judges it again by the leader's clock, and makes a dead letter of what is due too late.
+// setEntry judges a set by the clock of this host: a client that sets a timer needs no right to ask for the leader's
+// time. The lane judges it again by the leader's clock, and makes it a dead letter if it is due too late.
 func (a *attempt) setEntry() (*nats.Msg, error) {
 	header := make(message.Header, len(a.Header)+2)
 	maps.Copy(header, a.Header)
@@ -303,7 +303,7 @@ func (a *attempt) setEntry() (*nats.Msg, error) {
 	return a.checked(header, a.Body, time.Now())
 }
 
-// checked is a set that the broker will understand: a bad one would replace a good one.
+// checked returns a set that the broker will accept: an invalid set would replace a valid one.
 func (a *attempt) checked(header message.Header, body []byte, now time.Time) (*nats.Msg, error) {
 	in := message.Incoming{At: now, Subject: a.Subject, Header: header, Data: body}
 	if _, problem := entry.ParseSet(a.Policy, in); problem != nil {

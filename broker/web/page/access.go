@@ -12,24 +12,24 @@ import (
 	"delaybroker/broker/text"
 )
 
-// Access says who may see and do what. The zero value shows the overview, and nothing else, to whoever calls the broker
-// by an address.
+// Access holds the rights of viewers. The zero value shows only the overview, to viewers that call the broker by an
+// address.
 type Access struct {
 	Tokens   []Token
-	Actions  bool     // those with a token may change something
+	Actions  bool     // viewers with a token may change something
 	OpenRows bool     // rows are shown without a token
-	Bodies   bool     // whoever sees rows sees bodies, and the values of users' headers
-	Hosts    []string // names by which the broker may be called, besides localhost and addresses
+	Bodies   bool     // viewers of rows also see bodies, and the values of users' headers
+	Hosts    []string // host names of the broker, in addition to localhost and addresses
 }
 
-// Token is a word that somebody proves with who it is. Name is what the log calls them.
+// Token is the secret that authenticates a person. Name is the person's name in the log.
 type Token struct{ Name, Secret string }
 
-// wrongPause makes guessing slow.
+// wrongPause delays the answer to a wrong token, which makes guessing slow.
 const wrongPause = 200 * time.Millisecond
 
-// mayCall reports whether a Host is not a stranger's name that was made to resolve to this host: an address can only be
-// typed.
+// mayCall reports whether a Host is allowed. A stranger can make a name of his own resolve to this host, but not an
+// address.
 func (a Access) mayCall(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -40,14 +40,15 @@ func (a Access) mayCall(host string) bool {
 		a.names(host, name)
 }
 
-// names reports whether a host, with its port or without, is one of Hosts.
+// names reports whether a host, with or without its port, is one of Hosts.
 func (a Access) names(host, name string) bool {
 	return slices.ContainsFunc(a.Hosts, func(h string) bool {
 		return strings.EqualFold(h, host) || strings.EqualFold(h, name)
 	})
 }
 
-// who finds the token of a request. All are compared, in a time that does not tell how much of one was right.
+// who finds the token of a request. It compares all tokens, in a time that does not depend on how much of one was
+// right.
 func (a Access) who(r *http.Request) (who Token, ok bool) {
 	given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	for _, t := range a.Tokens {
@@ -58,19 +59,19 @@ func (a Access) who(r *http.Request) (who Token, ok bool) {
 	return who, ok
 }
 
-// origins refuses requests that another web page sends. Besides the Host that was called, it knows the pages by the
-// names of Hosts, since a proxy may have changed the Host.
+// origins refuses requests that another web page sends. In addition to the Host of the request, it allows the names of
+// Hosts, since a proxy may have changed the Host.
 func (a Access) origins() *http.CrossOriginProtection {
 	c := http.NewCrossOriginProtection()
 	for _, host := range a.Hosts {
 		for _, scheme := range []string{"http", "https"} {
-			_ = c.AddTrustedOrigin(scheme + "://" + strings.ToLower(host)) // a name that is no host names no page
+			_ = c.AddTrustedOrigin(scheme + "://" + strings.ToLower(host)) // a name that is not a host names no page
 		}
 	}
 	return c
 }
 
-// access tells the page what its viewer may do.
+// access answers with the rights of the viewer.
 func (p *Page) access(w http.ResponseWriter, r *http.Request) {
 	a := p.cfg.Access
 	who, known := a.who(r)
@@ -84,7 +85,7 @@ func (p *Page) access(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// rows lets those pass who may see rows.
+// rows calls next for viewers that may see rows.
 func (p *Page) rows(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a := p.cfg.Access
@@ -101,7 +102,7 @@ func (p *Page) rows(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// change lets those pass who may change something.
+// change calls next for viewers that may change something.
 func (p *Page) change(next func(w http.ResponseWriter, r *http.Request, who Token)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a := p.cfg.Access
@@ -120,7 +121,7 @@ func (p *Page) change(next func(w http.ResponseWriter, r *http.Request, who Toke
 	}
 }
 
-// refuse answers somebody without a token, or with a wrong one.
+// refuse answers a request without a token, or with a wrong one.
 func (p *Page) refuse(w http.ResponseWriter, r *http.Request) {
 	sentence := "this needs the token: Authorization: Bearer <DELAY_HTTP_TOKEN>"
 	if r.Header.Get("Authorization") != "" {
@@ -137,7 +138,7 @@ func (p *Page) refuse(w http.ResponseWriter, r *http.Request) {
 	writeError(w, http.StatusUnauthorized, sentence)
 }
 
-// from is where a request comes from. What a proxy says is shown as what it says.
+// from returns the origin of a request. It names the address that a proxy claims as such.
 func from(r *http.Request) string {
 	said := r.RemoteAddr
 	if f := r.Header.Get("X-Forwarded-For"); f != "" {

@@ -17,20 +17,20 @@ import (
 	"delaybroker/levels"
 )
 
-// operation is how a verb is planned, and done.
+// operation has the functions that plan an action of a verb and carry it out.
 type operation struct {
 	plan func(ctx context.Context, i *inspect.Inspector, a *action) (plan, error)
 	act  func(ctx context.Context, i *inspect.Inspector, a action) (result, error)
 }
 
-// result is what came of an action.
+// result is the result of an action.
 type result struct {
 	Sentence string   `json:"sentence"`
 	Notes    []string `json:"notes,omitempty"`
-	Good     bool     `json:"good"` // all that was planned was done
+	Good     bool     `json:"good"` // everything planned was done
 }
 
-// operationFor finds how a action is done. A pause is one of a target, or of a timer that recurs.
+// operationFor returns the operation of an action. A pause applies to a target, or to a recurring timer.
 func operationFor(a action) (operation, error) {
 	ofTimer := a.Key != "" || len(a.Timers) > 0
 	switch verb := a.Verb; {
@@ -46,7 +46,7 @@ func operationFor(a action) (operation, error) {
 	return operation{}, fmt.Errorf("%w: verb %q", errAsked, a.Verb)
 }
 
-// counting is a number of things.
+// counting returns a number with its noun.
 func counting(n uint64, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -54,7 +54,7 @@ func counting(n uint64, what string) string {
 	return strconv.FormatUint(n, 10) + " " + what + "s"
 }
 
-// change is what a action wants of one timer.
+// change returns the change of one timer that an action asks for.
 func (a action) change() (w store.Change, err error) {
 	w = store.Change{Key: a.Key, Target: a.Target}
 	w.Verb, w.Generation, w.ID = timer.Verb(a.Verb), a.Generation, a.Word
@@ -78,7 +78,7 @@ func (a action) change() (w store.Change, err error) {
 	return w, err
 }
 
-// when are the flags for the time of a move.
+// when adds the flags for the time of a move.
 func (a action) when(line shell) shell {
 	if a.Verb != string(timer.Move) {
 		return line
@@ -86,7 +86,7 @@ func (a action) when(line shell) shell {
 	return line.flag("--in", a.In).flag("--at", a.At).flag("--by", a.By)
 }
 
-// planTimers looks at one timer, or counts many.
+// planTimers reads one timer, or counts many.
 func planTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
 	w, err := a.change()
 	if err != nil {
@@ -113,7 +113,7 @@ func planTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, err
 	return plan{Sentence: fmt.Sprintf("%s 1 timer: %s to %s, %s", a.Verb, a.Key, a.Target, due)}, nil
 }
 
-// timerLine is the line of a shell that does it. Of what recurs, a generation lasts for a round only.
+// timerLine returns the equivalent shell command. For a recurring timer, a generation lasts for one round only.
 func (a action) timerLine(got store.Answer) string {
 	verb := timer.Verb(a.Verb)
 	if got.Recurring == nil || verb == timer.Move {
@@ -127,7 +127,7 @@ func (a action) timerLine(got store.Answer) string {
 	return shell{"schedules", name}.flag("--target", a.Target).words(a.Key).String()
 }
 
-// bulk is a action for many timers, as far as it was planned.
+// bulk returns the change of many timers, as far as it was planned.
 func (a action) bulk() (b store.Bulk, line shell, err error) {
 	b = store.Bulk{Verb: timer.Verb(a.Verb), Page: store.Page{UpTo: a.UpTo, Limit: store.MaxLimit}}
 	if b.Verb == timer.Move {
@@ -141,7 +141,7 @@ func (a action) bulk() (b store.Bulk, line shell, err error) {
 	return b, a.when(line), err
 }
 
-// doTimer asks for one timer, or changes it. If the server refuses that, the refusal is the error.
+// doTimer reads one timer, or changes it. If the server refuses the request, the refusal is the error.
 func doTimer(ctx context.Context, i *inspect.Inspector, w store.Change) (store.Answer, error) {
 	got, err := i.Timers().Do(ctx, w)
 	if err == nil && got.Outcome == timer.Unknown {
@@ -163,7 +163,7 @@ func planManyTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan,
 	if err != nil {
 		return plan{}, err
 	}
-	// A duration counts from now, and not from when it is done.
+	// A duration counts from the time of the plan, and not from that of the action.
 	a.DueAfter, a.DueBefore = exactly(b.Filter.DueFrom), exactly(b.Filter.DueTo)
 	b.DryRun = true
 	all, err := eachPage(ctx, i.Timers(), b)
@@ -178,7 +178,7 @@ func planManyTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan,
 	return made, nil
 }
 
-// exactly is a time as it is read again; empty for none.
+// exactly formats a time so that it parses to the same time; empty for none.
 func exactly(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -186,7 +186,7 @@ func exactly(t time.Time) string {
 	return text.Moment(t)
 }
 
-// eachPage goes through all pages.
+// eachPage changes the timers of all pages.
 func eachPage(ctx context.Context, timers *store.Timers, b store.Bulk) (all store.Done, err error) {
 	for {
 		page, err := timers.Bulk(ctx, b)
@@ -204,7 +204,7 @@ func eachPage(ctx context.Context, timers *store.Timers, b store.Bulk) (all stor
 	}
 }
 
-// actTimers does what was planned.
+// actTimers carries out a plan.
 func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
 	if a.All {
 		b, _, err := a.bulk()
@@ -246,7 +246,7 @@ func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, err
 	return said, nil
 }
 
-// refusedOf says how many timers were refused, or would be.
+// refusedOf returns a sentence with the number of timers that were refused, or would be.
 func refusedOf(all store.Done) string {
 	return text.Printable(fmt.Sprintf("%d refused, the first: %s", all.Refused, all.Why), 600)
 }

@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// letterWork is what a action does to letters, and which. Dry does nothing, and says what would be done.
+// letterWork returns the work of an action on letters. With dry, the work changes nothing and reports what it would do.
 func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.LetterWork, shell, error) {
 	v := url.Values{"target": {a.Target}, "code": {a.Code}, "since": {a.Since}}
 	for _, n := range append([]uint64{a.Number}, a.Numbers...) {
@@ -52,7 +52,7 @@ func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.Letter
 		}
 	}
 	if a.Edit.Body != nil {
-		line = line.flag("--body", "-") // on standard input
+		line = line.flag("--body", "-") // from standard input
 	}
 	change := deadletter.Change{
 		Target: a.To, AtOnce: a.Now, Unsealed: a.Unsealed, DropExpiry: a.DropExpiry, Edit: a.Edit,
@@ -82,7 +82,7 @@ func planLetters(ctx context.Context, i *inspect.Inspector, a *action) (plan, er
 	return plan{Sentence: a.Verb + " " + counting(n, "dead letter"), Notes: notes}, nil
 }
 
-// outcome is how many letters were done, and what became of the others.
+// outcome returns the number of letters that were done, and a note on each of the others.
 func outcome(all []inspect.LetterOutcome, did string) (n uint64, notes []string) {
 	for _, o := range all {
 		switch {

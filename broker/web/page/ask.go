@@ -16,16 +16,16 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// A question is answered a question by looking at the streams.
+// A question answers a request by reading the streams.
 type question func(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error)
 
-// An answer is rows, with the line of a shell that shows the same.
+// An answer has rows, and the shell command that shows the same.
 type answer struct {
 	Shell string `json:"shell"`
 	Data  any    `json:"data"`
 }
 
-// ask asks in its turn, on a connection of its own.
+// ask waits for a free slot and answers a question on a connection of its own.
 func (p *Page) ask(f question) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p.withSession(w, r, questionTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
@@ -36,10 +36,10 @@ func (p *Page) ask(f question) http.HandlerFunc {
 
 // extendDeadline gives an answer more time than the server's probes have.
 func extendDeadline(w http.ResponseWriter, while time.Duration) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(while + spareTime)) // a test's writer has no bound
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(while + spareTime)) // fails only for a test's writer
 }
 
-// withSession waits for a turn and a connection, and answers. The answer may take the most, after its turn has come.
+// withSession waits for a slot and a connection, and answers. The answer may take the given time after that.
 func (p *Page) withSession(
 	w http.ResponseWriter, r *http.Request, most time.Duration,
 	f func(ctx context.Context, i *inspect.Inspector) (any, error),
@@ -65,7 +65,7 @@ func (p *Page) withSession(
 		writeError(w, http.StatusBadGateway, text.Printable(err.Error(), 600))
 		return
 	}
-	allowed, cancelAllowed := i.Allowed(ctx) // what the server refuses ends the question
+	allowed, cancelAllowed := i.Allowed(ctx) // a refusal by the server ends the question
 	defer cancelAllowed()
 	v, err := f(allowed, i)
 	if err = inspect.Cause(allowed, err); err != nil {
@@ -75,7 +75,7 @@ func (p *Page) withSession(
 	writeJSON(w, http.StatusOK, v)
 }
 
-// codeOf is the status for an error.
+// codeOf returns the HTTP status for an error.
 func codeOf(ctx context.Context, err error) int {
 	refused := (*store.Refusal)(nil)
 	switch {
@@ -89,7 +89,7 @@ func codeOf(ctx context.Context, err error) int {
 	return http.StatusBadGateway
 }
 
-// target reads a pattern of targets; empty is all.
+// target parses a pattern of targets; empty matches all.
 func target(v url.Values) (string, error) {
 	t := v.Get("target")
 	if t == "" {
@@ -105,7 +105,7 @@ func checkPattern(target string) error {
 	return nil
 }
 
-// number reads a number from 1 to most.
+// number parses a number from 1 to most.
 func number(v url.Values, name string, otherwise, most int) (int, error) {
 	text := v.Get(name)
 	if text == "" {
@@ -118,7 +118,7 @@ func number(v url.Values, name string, otherwise, most int) (int, error) {
 	return n, nil
 }
 
-// whole reads a number that may be zero.
+// whole parses a number that may be zero.
 func whole(v url.Values, name string) (uint64, error) {
 	n, err := strconv.ParseUint(cmp.Or(v.Get(name), "0"), 10, 63)
 	if err != nil {
@@ -127,7 +127,7 @@ func whole(v url.Values, name string) (uint64, error) {
 	return n, nil
 }
 
-// border reads a time, or a duration from now on.
+// border parses a time, or a duration from now on.
 func border(v url.Values, name string) (inspect.Border, error) {
 	b, err := inspect.ParseBorder(v.Get(name))
 	if err != nil {
@@ -136,7 +136,7 @@ func border(v url.Values, name string) (inspect.Border, error) {
 	return b, err
 }
 
-// moment is a border as a time; with ago, a duration counts back.
+// moment parses a border and returns it as a time. With ago, a duration counts back.
 func moment(v url.Values, name string, now time.Time, ago bool) (time.Time, error) {
 	b, err := border(v, name)
 	if ago && b.In != nil {

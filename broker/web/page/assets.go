@@ -13,13 +13,13 @@ import (
 //go:embed static
 var static embed.FS
 
-// A file is one of those embedded.
+// A file is an embedded file.
 type file struct {
 	data      []byte
 	kind, tag string
 }
 
-// kinds are the types of embedded files. The system's table of types differs from host to host.
+// kinds are the MIME types of embedded files. The system's table of types differs from host to host.
 var kinds = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 	".js": "text/javascript; charset=utf-8", ".mjs": "text/javascript; charset=utf-8",
@@ -43,7 +43,7 @@ func embedded() map[string]file {
 	return all
 }
 
-// index answers with the page, or with text for who does not ask for HTML.
+// index answers with the page, or with plain text for clients that do not ask for HTML.
 func (p *Page) index(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
@@ -55,7 +55,7 @@ func (p *Page) index(w http.ResponseWriter, r *http.Request) {
 
 func (p *Page) asset(w http.ResponseWriter, r *http.Request) { p.serve(w, r, r.PathValue("name")) }
 
-// serve lets a browser keep a file, and ask each time whether it is still the same.
+// serve lets a browser cache a file, and revalidate it at each use.
 func (p *Page) serve(w http.ResponseWriter, r *http.Request, name string) {
 	f, ok := p.files[name]
 	if !ok {
@@ -70,5 +70,5 @@ func (p *Page) serve(w http.ResponseWriter, r *http.Request, name string) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	_, _ = w.Write(f.data) // the only error left is a client that went away
+	_, _ = w.Write(f.data) // fails only if the client has gone
 }

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// maxHeaders is how many headers of a message are shown, and how many values of one.
+	// maxHeaders is the maximum number of headers shown of a message, and of values shown of one header.
 	maxHeaders = 100
-	// maxValue is the longest value of a header that is shown, in characters.
+	// maxValue is the maximum length of a header's value that is shown, in characters.
 	maxValue = 1000
 )
 
-// Content is the headers and the body of one message, as they are stored.
+// Content holds the stored headers and body of one message.
 type Content struct {
 	Stream   string              `json:"stream"`
 	Sequence uint64              `json:"sequence"`
@@ -36,7 +36,7 @@ type Content struct {
 	Editable message.Header      `json:"editable,omitempty"` // of a dead letter: the headers that an edit may change
 }
 
-// content shows what one message carries, to those who may see bodies, and logs who has seen it.
+// content shows one message to viewers that may see bodies, and logs the viewer's name.
 func (p *Page) content(w http.ResponseWriter, r *http.Request) {
 	if !p.cfg.Access.Bodies {
 		writeError(w, http.StatusForbidden, "headers and bodies are hidden: DELAY_HTTP_BODIES=on shows them")
@@ -67,7 +67,8 @@ func (p *Page) content(w http.ResponseWriter, r *http.Request) {
 	})(w, r)
 }
 
-// editableOf are the headers of a dead letter that may be edited. They are not shortened: what is shown is sent again.
+// editableOf returns the headers of a dead letter that may be edited. It does not shorten them, since they are sent
+// again.
 func editableOf(ctx context.Context, i *inspect.Inspector, number uint64) (message.Header, error) {
 	letters, err := i.Letters(ctx)
 	if err != nil {
@@ -80,8 +81,8 @@ func editableOf(ctx context.Context, i *inspect.Inspector, number uint64) (messa
 	return nil, nil
 }
 
-// placeOf finds where a message is stored: a dead letter by its number, a timer by key and target, any by its Delay-Id.
-// Streams that are not the broker's cannot be named.
+// placeOf finds the position of a message: a dead letter by its number, a timer by key and target, any by its Delay-Id.
+// Only the broker's own streams can be named.
 func placeOf(ctx context.Context, i *inspect.Inspector, v url.Values) (stream string, sequence uint64, err error) {
 	names := i.Policy().Names
 	switch {
@@ -110,7 +111,7 @@ func placeOf(ctx context.Context, i *inspect.Inspector, v url.Values) (stream st
 	return found.Stream, found.Sequence, err
 }
 
-// headersOf are the headers of a message without its seal, each in one line.
+// headersOf returns the headers of a message without its seal, each in one line.
 func headersOf(h message.Header) map[string][]string {
 	all := make(map[string][]string)
 	for name, values := range h {

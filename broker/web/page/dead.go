@@ -17,7 +17,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// countTime is when counting dead letters ends: what was counted by then is shown.
+// countTime is the time after which counting dead letters ends. The page then shows the letters counted so far.
 const countTime = questionTime * 7 / 10
 
 // dead counts dead letters by code, target and reason.
@@ -76,7 +76,7 @@ func letterOf(l deadletter.Letter) Letter {
 	}
 }
 
-// letterFilter reads which letters are meant. Durations are ago, by the server's clock.
+// letterFilter parses the filter of letters. Durations count back from now, by the server's clock.
 func letterFilter(v url.Values, now time.Time) (f deadletter.Filter, line shell, err error) {
 	if f.Target, err = target(v); err != nil {
 		return f, line, err
@@ -122,12 +122,13 @@ func (p *Page) letters(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	}
 	line = append(shell{"dead", "ls"}, line...)
 	if v.Get("find") != "" {
-		line = nil // no command lists by it
+		line = nil // no command filters by it
 	}
 	return answer{line.String(), map[string]any{"letters": rows, "more": more}}, nil
 }
 
-// listLetters lists the letters of a filter that a word names: by id, Nats-Msg-Id, target or a part of the reason.
+// listLetters lists the letters of a filter that a search text matches: by id, Nats-Msg-Id, target or a part of the
+// reason.
 func listLetters(
 	ctx context.Context, letters *inspect.Letters, f deadletter.Filter, word string, limit int,
 ) (rows []Letter, more bool, err error) {
@@ -153,16 +154,16 @@ func (l Letter) named(word string) bool {
 		message.Match(word, l.Target) || strings.Contains(l.Reason, word)
 }
 
-// A Whole is one dead letter with what it carries.
+// A Whole is one dead letter with its metadata and the sizes of its headers.
 type Whole struct {
 	Letter
-	Subject    string         `json:"subject,omitempty"` // where it was published
+	Subject    string         `json:"subject,omitempty"` // the subject of the original publish
 	Accepted   time.Time      `json:"accepted,omitzero"`
 	Due        time.Time      `json:"due,omitzero"`
 	Expires    time.Time      `json:"expires,omitzero"`
 	Unreadable string         `json:"unreadable,omitempty"`
 	Unproven   string         `json:"unproven,omitempty"`
-	Headers    map[string]int `json:"headers"` // the bytes of the values of each
+	Headers    map[string]int `json:"headers"` // bytes of the values of each header
 }
 
 // letter shows one dead letter.

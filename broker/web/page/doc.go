@@ -8,7 +8,7 @@
 //	GET  /api/findings      the findings of package doctor
 //	GET  /api/pending …     rows: messages, timers, dead letters, targets; /api/find searches all of them
 //	GET  /api/content       headers and body of one message
-//	POST /api/plan          counts what an action would change
+//	POST /api/plan          counts the objects of an action
 //	POST /api/act           carries out a plan
 //
 // # One producer
@@ -25,34 +25,34 @@
 // host and each stream holds one.
 //
 // The page's history is in memory, in package history. Each instance keeps its own part, and the page adds them up. The
-// broker records it whether somebody looks or not.
+// broker records it with and without viewers.
 //
 // # Access
 //
 // The overview shows what /status and /metrics show, to the same people. Rows have ids, keys and targets of tenants,
-// and reasons in their words. So do findings. Both are shown without a token only if Access.OpenRows is set. Headers
-// and bodies also need Access.Bodies. A person asks for them message by message, and each answer is logged with the
-// name of the token. Actions need Access.Actions and a token.
+// and their reasons for refusals. So do findings. Both are shown without a token only if Access.OpenRows is set.
+// Headers and bodies also need Access.Bodies. A viewer requests them message by message, and the broker logs each
+// answer with the name of the token. Actions need Access.Actions and a token.
 //
 //   - The token travels in the header Authorization. The page keeps it in the tab. There is no cookie, so another web
 //     page cannot act with it, and no URL has it, so no proxy logs it.
-//   - The Host of a request has to be an address, localhost, or a name in Access.Hosts. Otherwise a stranger's name
-//     that resolves to 127.0.0.1 could read the page.
+//   - The Host of a request has to be an address, localhost, or a name in Access.Hosts. Otherwise a page under
+//     a stranger's name that resolves to 127.0.0.1 could read this page.
 //   - A request that changes something is JSON, and comes from the page's own origin.
-//   - Only the embedded scripts run, and none of them makes HTML from text. The Content-Security-Policy with Trusted
-//     Types tells the browser so, and the browser enforces it.
+//   - Only the embedded scripts run, and none of them makes HTML from text. The browser enforces this, by the
+//     Content-Security-Policy with Trusted Types.
 //
 // # Plan, then act
 //
-// An action is planned first. The plan counts, and fixes its objects: the generation of a timer, the last sequence of a
-// listing, the time before which letters died. It is sealed with the token of the person who asked, and acting takes
-// nothing else. So the action changes what was counted, or less. Any instance can carry out the plan of another.
+// A viewer plans an action first. The plan counts its objects, and fixes them: the generation of a timer, the last
+// sequence of a listing, the time before which letters died. It is sealed with the viewer's token, and act accepts
+// nothing else. So the action changes the counted objects, or fewer. Any instance can carry out the plan of another.
 //
 // The actions are those of the command line: package service for timers, package inspect for letters and pauses.
 //
 // # Vendored
 //
 // uPlot 1.6.32 draws the charts. Preact 11.2.0 draws everything else, without a build step: a view is a function that
-// returns its tree, and Preact changes what differs. So times move on, rows are updated, sorted and selected in place,
-// and the focus stays where it is. Both files are unchanged; a test knows their digests.
+// returns its tree, and Preact applies the differences. So times advance, rows are updated, sorted and selected in
+// place, and the focus stays where it is. Both files are unchanged; a test checks their digests.
 package page

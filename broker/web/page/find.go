@@ -14,22 +14,22 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// Found is everything that one word of an application names: a Delay-Id, a key, a target or a Nats-Msg-Id.
+// Found holds the results of a search for one text: a Delay-Id, a key, a target or a Nats-Msg-Id.
 type Found struct {
 	Time    time.Time            `json:"time"`
-	Message *inspect.Whereabouts `json:"message"` // nil unless the word is a Delay-Id
+	Message *inspect.Whereabouts `json:"message"` // nil unless the text is a Delay-Id
 	Pending []inspect.Waiting    `json:"pending"`
 	Timers  []store.Row          `json:"timers"`
 	Letters []Letter             `json:"letters"`
-	Target  bool                 `json:"target"`  // the word may be a target, or a pattern
-	Partial bool                 `json:"partial"` // not all messages were looked at
+	Target  bool                 `json:"target"`  // the text may be a target, or a pattern
+	Partial bool                 `json:"partial"` // not all messages were searched
 	Trouble []string             `json:"trouble"` // parts that could not be searched
 }
 
-// findShare is how much of the question's time each part of a search may take.
+// findShare divides the question's time: each part of a search may take one part in findShare.
 const findShare = 3
 
-// find searches the lanes, the timers and the dead letters. A part that fails leaves the others as they are.
+// find searches the lanes, the timers and the dead letters. If one part fails, the others still give their results.
 func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	word := strings.TrimSpace(v.Get("find"))
 	if word == "" {

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// findingsEvery is the pause between two checks while somebody looks. A check asks some hundred questions.
+	// findingsEvery is the time between two checks while there are viewers. A check sends some hundred requests.
 	findingsEvery = time.Minute
-	// findingsTime is how long one may take: longer than an instance needs to take over from one that died.
+	// findingsTime is the timeout of one check: longer than an instance needs to take over from a dead one.
 	findingsTime = 30 * time.Second
 )
 
-// Findings is what doctor says of the fleet.
+// Findings holds doctor's findings about the fleet.
 type Findings struct {
 	Time     time.Time        `json:"time"` // zero before the first check
 	Findings []doctor.Finding `json:"findings"`
 	Trouble  string           `json:"trouble,omitempty"` // why there is no newer check
 }
 
-// counts is what whoever sees no rows may know of it: findings name targets.
+// counts is the summary for viewers that may not see rows: findings name targets.
 type counts struct {
 	Time     time.Time `json:"time"`
 	Critical int       `json:"critical"`
@@ -49,7 +49,7 @@ func (w *watch) checkOn(ctx context.Context) {
 	}
 }
 
-// check asks with the rights of the page's user, which are not the broker's: they are not judged.
+// check runs doctor with the rights of the page's user. Those are not the broker's, so check does not judge them.
 func (w *watch) check(ctx context.Context, by *session) {
 	ctx, cancel := context.WithTimeout(ctx, findingsTime)
 	defer cancel()
@@ -60,6 +60,7 @@ func (w *watch) check(ctx context.Context, by *session) {
 		if w.cfg.Host != nil {
 			host = w.cfg.Host()
 		}
+		host.NoTrial = true
 		host.Probe = doctor.Probe{URL: "this instance", Checks: w.cfg.Checks()}
 		for _, one := range doctor.Gather(ctx, i, host, nil).Findings("rights") {
 			if one.State > doctor.Fine {
@@ -68,7 +69,7 @@ func (w *watch) check(ctx context.Context, by *session) {
 			}
 		}
 	}
-	if err == nil && ctx.Err() != nil { // half a check misleads
+	if err == nil && ctx.Err() != nil { // an incomplete check misleads
 		err = ctx.Err()
 	}
 	if err != nil {

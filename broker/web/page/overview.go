@@ -17,7 +17,7 @@ import (
 type Overview struct {
 	Time       time.Time     `json:"time"`
 	Ready      bool          `json:"ready"`
-	Failing    []stats.Check `json:"failing"` // what keeps this instance from being ready
+	Failing    []stats.Check `json:"failing"` // the checks that keep this instance from being ready
 	Version    string        `json:"version"`
 	Prefix     string        `json:"prefix"`
 	Durability string        `json:"durability"`
@@ -25,7 +25,7 @@ type Overview struct {
 	Numbers    Numbers       `json:"numbers"`
 	Instances  []Instance    `json:"instances"`
 	Lanes      []Lane        `json:"lanes"` // in the order in which messages pass them
-	Ahead      *Ahead        `json:"-"`     // sent as an event of its own, when there is a new forecast
+	Ahead      *Ahead        `json:"-"`     // sent as a separate event, when there is a new forecast
 }
 
 // Numbers are totals over all instances.
@@ -43,7 +43,7 @@ type Numbers struct {
 	P99       *float64 `json:"late_p99_ms"`
 }
 
-// Instance is one of the fleet.
+// Instance is one instance of the fleet.
 type Instance struct {
 	Name      string    `json:"name"`
 	Self      bool      `json:"self"` // the instance that serves this page
@@ -61,7 +61,7 @@ type Instance struct {
 	Refused   *float64  `json:"refused_per_second"`
 }
 
-// Lane is a lane as its owner sees it.
+// Lane is the state of a lane, as its owner reports it.
 type Lane struct {
 	Stream  string    `json:"stream"`
 	Kind    string    `json:"kind"`
@@ -75,7 +75,7 @@ type Lane struct {
 	State   string    `json:"state"` // one of the lane states below
 }
 
-// Ahead is a forecast: how many messages become due in each interval.
+// Ahead is a forecast: the number of messages that become due in each interval.
 type Ahead struct {
 	Time    time.Time        `json:"time"`
 	Step    float64          `json:"step_seconds"`
@@ -134,7 +134,7 @@ func combine(
 	return o
 }
 
-// fleetOf is what this instance says of itself, and the others of themselves.
+// fleetOf returns the reports of all instances, this one first.
 func fleetOf(own broker.Answer, others []inspect.Member) []inspect.Member {
 	return append([]inspect.Member{{Answer: own, Proven: true}}, slices.DeleteFunc(slices.Clone(others),
 		func(m inspect.Member) bool { return m.Instance == own.Instance })...)

@@ -18,7 +18,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// Engine is what the page needs of a broker.
+// Engine has the methods of a broker that the page calls.
 type Engine interface {
 	Instance() string
 	Status() broker.Status
@@ -26,14 +26,14 @@ type Engine interface {
 	Targets() []stats.TargetAnswer
 }
 
-// Config says what the page shows, and to whom.
+// Config holds the page's sources and its access rules.
 type Config struct {
 	Engine Engine
-	Checks func() []stats.Check // those of /readyz
-	// Open connects to look at the streams, as the user that the page acts as. The page closes what it opened.
+	Checks func() []stats.Check // the checks of /readyz
+	// Open connects to read the streams, as the page's user. The page closes the inspector.
 	Open       func(ctx context.Context) (*inspect.Inspector, error)
 	History    *history.Book
-	Durability *atomic.Pointer[string] // what an acknowledgement means, once that is known
+	Durability *atomic.Pointer[string] // the guarantee of an acknowledgement, once it is known
 	Host       func() doctor.Host      // this host, for the findings; nil if nothing is known of it
 	Version    string
 	Prefix     string // of the broker's subjects
@@ -43,30 +43,30 @@ type Config struct {
 }
 
 const (
-	// maxQuestions is how many questions of viewers are asked at a time. Each is a connection.
+	// maxQuestions is the maximum number of concurrent questions of viewers. Each opens a connection.
 	maxQuestions = 4
-	// questionTime is how long one may take, and waitTime how long it may wait for its turn.
+	// questionTime is the timeout of a question, and waitTime the maximum time that a question waits for a slot.
 	questionTime, waitTime = 10 * time.Second, 3 * time.Second
-	// actTime is how long an action may take: thousands of letters.
+	// actTime is the timeout of an action, which may change thousands of letters.
 	actTime = 60 * time.Second
-	// spareTime is how long an answer may take on its way.
+	// spareTime is added to the write deadline for the transfer of the answer.
 	spareTime = 10 * time.Second
 )
 
-// Page serves itself over HTTP. Make one with New; Run does the work for those who look.
+// Page serves the page over HTTP. Create it with New; Run does the work for the viewers.
 type Page struct {
 	cfg       Config
 	mux       *http.ServeMux
 	files     map[string]file
 	viewers   viewers
-	questions chan struct{} // a slot for each question that is being asked
+	questions chan struct{} // a slot for each question in progress
 	origins   *http.CrossOriginProtection
 	stopped   chan struct{} // closed when Run ends
 	watched   atomic.Pointer[watch]
-	wrong     ratelog.Limit // of wrong tokens in the log
+	wrong     ratelog.Limit // limits the log of wrong tokens
 }
 
-// New starts nothing.
+// New returns a page and starts nothing.
 func New(cfg Config) *Page {
 	p := &Page{
 		cfg: cfg, mux: http.NewServeMux(), files: embedded(), viewers: newViewers(),
@@ -93,7 +93,7 @@ func New(cfg Config) *Page {
 	return p
 }
 
-// Run makes frames while somebody looks, until ctx ends. Then viewers are let go.
+// Run makes frames while there are viewers, until ctx ends. Then it disconnects them.
 func (p *Page) Run(ctx context.Context) {
 	defer close(p.stopped)
 	for {
@@ -106,7 +106,7 @@ func (p *Page) Run(ctx context.Context) {
 	}
 }
 
-// ServeHTTP refuses who must not be answered, and answers the others.
+// ServeHTTP refuses requests with a wrong Host or origin, and answers the others.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	for name, value := range protective {
@@ -120,7 +120,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// protective are the headers of every answer.
+// protective holds the security headers of every answer.
 var protective = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
 		"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
@@ -136,7 +136,7 @@ var protective = map[string]string{
 func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(v) // the only error left is a client that went away
+	_ = json.NewEncoder(w).Encode(v) // fails only if the client has gone
 }
 
 func writeError(w http.ResponseWriter, code int, sentence string) {

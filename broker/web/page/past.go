@@ -15,7 +15,7 @@ import (
 
 const historyHour, historyDay = broker.HistoryHour, broker.HistoryDay
 
-// Past is what the fleet did, in steps. A null is a step of which nothing is known.
+// Past is the history of the fleet, in steps. A null means a step without data.
 type Past struct {
 	Step      int        `json:"step"` // seconds
 	From      int64      `json:"from"` // unix seconds
@@ -26,7 +26,7 @@ type Past struct {
 	P99       []*float64 `json:"p99"`
 }
 
-// together adds up the histories of a fleet.
+// together adds up the histories of all instances.
 func (p *Page) together(span string, now time.Time, members []inspect.Member) history.Series {
 	s := p.cfg.History.Hour(now)
 	if span == historyDay {
@@ -53,7 +53,7 @@ func pastOf(s history.Series) Past {
 	return past
 }
 
-// each is a number of a step, for each second of it.
+// each converts a step's number into a number per second.
 func each(n int64, seconds int) *float64 {
 	if n == history.Unknown {
 		return nil
@@ -71,7 +71,7 @@ func quantile(late []uint64, bounds []time.Duration, share float64) *float64 {
 
 func rounded(f float64) float64 { return math.Round(f*100) / 100 }
 
-// lastHour is what the fleet did in it. How late the last steps were is kept.
+// lastHour returns the fleet's last hour, and keeps the lateness of its last steps.
 func (w *watch) lastHour(now time.Time, members []inspect.Member) Past {
 	past := pastOf(w.together(historyHour, now, members))
 	w.lateP50, w.lateP99 = last(past.P50), last(past.P99)
@@ -83,7 +83,7 @@ func (w *watch) sendHistory(now time.Time, members []inspect.Member) {
 	w.send("history", w.lastHour(now, members))
 }
 
-// last is the newest number that is known of the last minute.
+// last returns the newest known number of the last minute.
 func last(column []*float64) *float64 {
 	for i := len(column) - 1; i >= max(0, len(column)-6); i-- {
 		if column[i] != nil {
@@ -106,7 +106,7 @@ func (p *Page) history(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	return pastOf(p.together(span, time.Now(), members)), nil
 }
 
-// ahead answers with what is due in the next hour, or seven days.
+// ahead answers with the number of messages that become due in the next hour, or seven days.
 func (p *Page) ahead(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	look := inspect.AheadLook{For: time.Hour, By: time.Minute, Most: aheadRead}
 	switch span := v.Get("span"); span {

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// planTime is how long a plan holds.
+	// planTime is the time for which a plan is valid.
 	planTime = 2 * time.Minute
-	// maxRequest is the largest request, in bytes.
+	// maxRequest is the maximum size of a request, in bytes.
 	maxRequest = 256 << 10
 )
 
-// A action is something that is done from the page.
+// An action is a change that a viewer asks for.
 type action struct {
 	Verb   string `json:"verb"`             // cancel, move, fire; resend, remove; pause, resume
 	Target string `json:"target,omitempty"` // a pattern, for many timers, for letters and for pauses
@@ -34,11 +34,11 @@ type action struct {
 	fixed
 }
 
-// timerChoice is which timers, one by its key or all that match, and when they are moved to: due after so long, or at a
-// time, or so much later.
+// timerChoice selects timers, one by its key or all that match, and has the new time of a move: an absolute one, one
+// from now, or one relative to the old.
 type timerChoice struct {
 	All        bool       `json:"all,omitempty"`
-	Timers     []timerRef `json:"timers,omitempty"` // those selected, instead of one
+	Timers     []timerRef `json:"timers,omitempty"` // the selected timers, instead of one
 	Key        string     `json:"key,omitempty"`
 	Generation uint64     `json:"generation,omitempty"`
 	DueAfter   string     `json:"due_after,omitempty"`
@@ -48,17 +48,17 @@ type timerChoice struct {
 	By         string     `json:"by,omitempty"`
 }
 
-// A timerRef names one timer that was selected, as it was seen.
+// A timerRef names one selected timer, with the generation that the viewer saw.
 type timerRef struct {
 	Key        string `json:"key"`
 	Target     string `json:"target"`
 	Generation uint64 `json:"generation"`
 }
 
-// letterChoice is which dead letters, and how they are resent.
+// letterChoice selects dead letters, and has the options of a resend.
 type letterChoice struct {
 	Number     uint64          `json:"number,omitempty"`
-	Numbers    []uint64        `json:"numbers,omitempty"` // those selected, instead of one
+	Numbers    []uint64        `json:"numbers,omitempty"` // the selected letters, instead of one
 	Code       string          `json:"code,omitempty"`
 	Since      string          `json:"since,omitempty"`
 	To         string          `json:"to,omitempty"` // another target
@@ -68,26 +68,26 @@ type letterChoice struct {
 	Edit       deadletter.Edit `json:"edit,omitzero"` // of one letter
 }
 
-// fixed is what the plan says, and not who asks for one.
+// fixed holds the fields that the plan sets, and the client does not.
 type fixed struct {
 	UpTo   uint64    `json:"up_to,omitempty"` // the last sequence of timers
-	Before time.Time `json:"before,omitzero"` // when the letters died
-	Count  uint64    `json:"count,omitempty"` // how many it is about
-	Until  time.Time `json:"until,omitzero"`  // until when the plan holds
-	Word   string    `json:"word,omitempty"`  // of this plan alone: acted on again, it does no more
-	Shell  string    `json:"shell,omitempty"` // the line that does the same
+	Before time.Time `json:"before,omitzero"` // only letters that died before
+	Count  uint64    `json:"count,omitempty"` // the number of objects
+	Until  time.Time `json:"until,omitzero"`  // the plan expires
+	Word   string    `json:"word,omitempty"`  // request id of the plan: a repeated action has no further effect
+	Shell  string    `json:"shell,omitempty"` // the equivalent shell command
 }
 
-// A plan says what an action would do.
+// A plan describes the effect of an action before it is carried out.
 type plan struct {
 	Count    uint64   `json:"count"`
 	Sentence string   `json:"sentence"`
-	Notes    []string `json:"notes,omitempty"` // what would be left, and why
+	Notes    []string `json:"notes,omitempty"` // the objects that would be left, and why
 	Shell    string   `json:"shell"`
-	Ticket   string   `json:"ticket,omitempty"` // empty where nothing would be done
+	Ticket   string   `json:"ticket,omitempty"` // empty if there is nothing to do
 }
 
-// plan answers what an action would do.
+// plan answers with the plan of an action.
 func (p *Page) plan(w http.ResponseWriter, r *http.Request, who Token) {
 	var a action
 	if !read(w, r, &a) {
@@ -112,7 +112,7 @@ func (p *Page) plan(w http.ResponseWriter, r *http.Request, who Token) {
 	})
 }
 
-// act does what was planned.
+// act carries out a plan.
 func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
 	var asked struct {
 		Ticket string `json:"ticket"`
@@ -132,7 +132,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
 	}
 	log := p.cfg.Log.With("who", who.Name, "from", from(r), "verb", a.Verb, "does", a.Shell, "planned", a.Count)
 	log.Info("the page acts")
-	// Whoever goes away does not stop what was begun: it is bounded, and would be half done.
+	// A client that disconnects does not stop an action: the action is bounded, and would be half done.
 	r = r.WithContext(context.WithoutCancel(r.Context()))
 	p.withSession(w, r, actTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
 		done, err := does.act(ctx, i, a)
@@ -142,7 +142,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
 	})
 }
 
-// read reads a request of ours: one JSON object, and no field that does not exist.
+// read parses a request: one JSON object, without unknown fields.
 func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
 	body.DisallowUnknownFields()
@@ -158,7 +158,7 @@ func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	return err == nil
 }
 
-// seal makes a ticket that only who planned can act on.
+// seal returns a ticket that is valid only with the token of the plan.
 func seal(a action, who Token) (string, error) {
 	text, err := json.Marshal(a)
 	if err != nil {

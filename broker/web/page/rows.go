@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// defaultRows and maxRows are how many rows a table has.
+	// defaultRows and maxRows are the default and the maximum number of rows of a table.
 	defaultRows, maxRows = 50, 200
-	// maxRuns is how many runs of a schedule are shown.
+	// maxRuns is the maximum number of runs shown of a schedule.
 	maxRuns = 10
-	// maxRead is how many headers a question reads.
+	// maxRead is the maximum number of headers that a question reads.
 	maxRead = 100_000
 )
 
-// pending lists what waits, the first due first.
+// pending lists the waiting messages by due time, the first due first.
 func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	look := inspect.PendingLook{Most: maxRead, Find: v.Get("find")}
 	line := shell{"pending", "ls"}
@@ -48,7 +48,7 @@ func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	line = line.flag("--target", look.Target).flag("--due-after", v.Get("due_after")).
 		flag("--due-before", v.Get("due_before")).flag("--cursor", v.Get("cursor"))
 	if look.Find != "" {
-		line = nil // no command lists by it
+		line = nil // no command filters by it
 	}
 	l, err := i.Pending(ctx, look)
 	if l.Messages == nil {
@@ -70,7 +70,7 @@ func (p *Page) where(ctx context.Context, i *inspect.Inspector, v url.Values) (a
 	return answer{shell{"where"}.words(v.Get("id")).String(), w}, err
 }
 
-// timerFilter reads which timers are meant, and the flags for that.
+// timerFilter parses the filter of timers, and adds its flags to the shell command.
 func timerFilter(v url.Values, line shell) (store.Filter, shell, error) {
 	t, err := target(v)
 	if err != nil {
@@ -99,7 +99,7 @@ func timerFilter(v url.Values, line shell) (store.Filter, shell, error) {
 	return f, line, nil
 }
 
-// timerPage reads how many timers are wanted, and from where on.
+// timerPage parses the size of a page of timers, and its start.
 func timerPage(v url.Values) (page store.Page, err error) {
 	if page.Limit, err = number(v, "limit", defaultRows, maxRows); err != nil {
 		return page, err
@@ -130,13 +130,13 @@ func (p *Page) timers(ctx context.Context, i *inspect.Inspector, v url.Values) (
 	return answer{line.String(), l}, err
 }
 
-// timer shows what became of one timer.
+// timer shows the state of one timer.
 func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	w := store.Change{Request: timer.Request{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
 	shown := struct {
 		store.Answer
 		*inspect.Runs        // the last runs of a schedule; nil without a journal
-		Trouble       string `json:"trouble,omitempty"` // why there are none
+		Trouble       string `json:"trouble,omitempty"` // why there are no runs
 	}{}
 	var err error
 	line := shell{"timers", "show"}.words(w.Key, w.Target)
@@ -153,7 +153,7 @@ func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (a
 	return answer{line.String(), shown}, nil
 }
 
-// retrying shows what targets refuse.
+// retrying lists the targets that refuse messages.
 func (p *Page) retrying(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	look := inspect.RetryLook{Most: maxRead, Progress: func(uint64, uint64) {}}
 	var err error

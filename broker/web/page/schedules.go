@@ -9,23 +9,23 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// nextTimes is how many times behind the pending round are shown of a schedule.
+// nextTimes is the number of a schedule's times that are shown after the pending round.
 const nextTimes = 3
 
-// A scheduled row is a timer that recurs, and its planned times behind the pending round.
+// A scheduled row is a recurring timer with its planned times after the pending round.
 type scheduled struct {
 	store.Row
 	Next []coming `json:"next"`
 }
 
-// coming is a planned time, and what the clocks of its zone show then.
+// coming is a planned time, and the local time in its zone.
 type coming struct {
 	At    time.Time `json:"at"`
 	Clock string    `json:"clock"`
-	Shift float64   `json:"clocks_changed_seconds,omitempty"` // since the time before
+	Shift float64   `json:"clocks_changed_seconds,omitempty"` // change of the zone's offset since the previous time
 }
 
-// schedules lists what recurs.
+// schedules lists the recurring timers.
 func (p *Page) schedules(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	t, err := target(v)
 	if err != nil {
@@ -42,7 +42,7 @@ func (p *Page) schedules(ctx context.Context, i *inspect.Inspector, v url.Values
 	l, err := i.Timers().List(ctx, f, page)
 	all := struct {
 		Schedules []scheduled `json:"schedules"`
-		Next      uint64      `json:"next,omitempty"` // for the next page; zero on the last
+		Next      uint64      `json:"next,omitempty"` // start of the next page; zero on the last
 		At        time.Time   `json:"at"`
 	}{[]scheduled{}, l.Next, l.At}
 	for _, row := range l.Timers {

@@ -9,21 +9,21 @@ import (
 	"delaybroker/broker/text"
 )
 
-// maxNotes is how many timers of a selection are named that nothing can be done to, or was not.
+// maxNotes is the maximum number of notes about timers of a selection that cannot be changed, or were not.
 const maxNotes = 20
 
-// pastOfVerb is what became of a timer that an action was done to.
+// pastOfVerb maps a verb to the word for a timer that the action has changed.
 var pastOfVerb = map[string]string{
 	"cancel": "cancelled", "move": "moved", "fire": "fired", "pause": "paused", "resume": "resumed",
 }
 
-// single is the action on one of the selected timers.
+// single returns the action on one of the selected timers.
 func (a action) single(t timerRef) action {
 	a.Timers, a.Key, a.Target, a.Generation = nil, t.Key, t.Target, t.Generation
 	return a
 }
 
-// planSelected looks at each selected timer. Those of which nothing can be done are left out.
+// planSelected reads each selected timer. It leaves out the timers that the action cannot change.
 func planSelected(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
 	if len(a.Timers) > maxRows || a.All {
 		return plan{}, fmt.Errorf("%w: select %d timers at most", errAsked, maxRows)
@@ -49,7 +49,8 @@ func planSelected(ctx context.Context, i *inspect.Inspector, a *action) (plan, e
 	return made, nil
 }
 
-// actSelected does what was planned, one timer after the other. An error ends it: what was done until then is told.
+// actSelected carries out a plan, one timer after the other. An error ends it; the result names the timers changed so
+// far.
 func actSelected(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
 	var all plan // for its notes
 	n := 0
@@ -74,7 +75,7 @@ func actSelected(ctx context.Context, i *inspect.Inspector, a action) (result, e
 	}, nil
 }
 
-// note adds a note, unless there are many.
+// note adds a note, unless there are maxNotes already.
 func (p *plan) note(said string) {
 	if len(p.Notes) < maxNotes {
 		p.Notes = append(p.Notes, text.Printable(said, 600))

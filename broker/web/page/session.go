@@ -11,10 +11,10 @@ import (
 	"delaybroker/broker/text"
 )
 
-// A session is a connection to ask on, opened when it is needed. After an error it is opened anew.
+// A session is a connection for requests. It is opened on first use, and opened again after an error.
 type session struct {
 	open func(ctx context.Context) (*inspect.Inspector, error)
-	by   *inspect.Inspector // nil: not open
+	by   *inspect.Inspector // nil while it is closed
 }
 
 func (s *session) take(ctx context.Context) (*inspect.Inspector, error) {
@@ -38,7 +38,7 @@ func (s *session) close() {
 	}
 }
 
-// explain is an error for who looks at the page. What the page's user may not do is settled by another user.
+// explain returns an error's text for a viewer. If the page's user lacks a right, another user must do it.
 func explain(err error) string {
 	said := text.Printable(err.Error(), 300)
 	if errors.Is(err, nats.ErrPermissionViolation) {
@@ -47,7 +47,7 @@ func explain(err error) string {
 	return said
 }
 
-// fleet asks all instances, or says why only this one is known.
+// fleet asks all instances, or returns the reason why only this one is known.
 func (s *session) fleet(ctx context.Context, more broker.Asked) ([]inspect.Member, string) {
 	i, err := s.take(ctx)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// shell is the line of a shell that does the same. Words are pairs: a flag and its value, left out where that is empty.
-// Words alone are arguments, and come last.
+// shell is the equivalent shell command. Flags are pairs with a value, and left out if that is empty. Single arguments
+// come last.
 type shell []string
 
 func (s shell) flag(name, value string) shell {
@@ -18,7 +18,7 @@ func (s shell) flag(name, value string) shell {
 	return append(s, name, quoted(value))
 }
 
-// words ends the line with arguments. One that begins with - is a flag to a verb unless it stands behind --.
+// words appends arguments. A command parses one that begins with - as a flag unless it follows --.
 func (s shell) words(values ...string) shell {
 	if slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, "-") }) {
 		s = append(s, "--")
@@ -29,7 +29,7 @@ func (s shell) words(values ...string) shell {
 	return s
 }
 
-// String is the line, or empty where no command does the same.
+// String returns the command, or empty if no command does the same.
 func (s shell) String() string {
 	if len(s) == 0 {
 		return ""
@@ -37,7 +37,7 @@ func (s shell) String() string {
 	return "delaybroker " + strings.Join(s, " ")
 }
 
-// quoted is a word as any shell takes it. Keys and targets are in a stranger's words.
+// quoted quotes an argument for any shell. Keys and targets are untrusted text.
 func quoted(word string) string {
 	word = text.Printable(word, 600)
 	plain := word != "" && strings.IndexFunc(word, func(r rune) bool {

@@ -14,31 +14,31 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// Target is a target that refuses, and what holds for it.
+// Target is a target that refuses messages, with its settings.
 type Target struct {
 	Target string               `json:"target"`
-	Rate   string               `json:"rate,omitempty"` // messages a second, and the pattern that says so
+	Rate   string               `json:"rate,omitempty"` // messages a second, and the pattern that sets it
 	Paused string               `json:"paused,omitempty"`
 	Groups []inspect.RetryGroup `json:"retrying,omitempty"`
 }
 
-// Flow is what the fleet delivers to a target, or to the targets of a pattern.
+// Flow is the fleet's rate of deliveries to a target, or to the targets of a pattern.
 type Flow struct {
 	stats.TargetAnswer
-	Limit  int    `json:"limit_per_second,omitempty"` // by DELAY_RATE, of each target
+	Limit  int    `json:"limit_per_second,omitempty"` // by DELAY_RATE, for each target
 	Paused string `json:"paused,omitempty"`
 }
 
-// Targets are those of which there is something to say.
+// Targets lists the targets with refusals, deliveries or pauses.
 type Targets struct {
 	Time    time.Time       `json:"time"`
 	Flows   []Flow          `json:"flows"` // the busiest first
 	Targets []*Target       `json:"targets"`
 	Paused  []inspect.Pause `json:"paused"`
-	Silent  int             `json:"silent,omitempty"` // instances that do not say, or not provably, what they deliver
+	Silent  int             `json:"silent,omitempty"` // instances without an authenticated report of their deliveries
 }
 
-// targets shows what is delivered to targets, what they refuse, and what is paused.
+// targets shows deliveries, refusals and pauses by target.
 func (p *Page) targets(ctx context.Context, i *inspect.Inspector, _ url.Values) (any, error) {
 	members, err := i.Fleet(ctx, broker.Asked{Targets: true, Except: p.cfg.Engine.Instance()})
 	if err != nil {
@@ -57,12 +57,12 @@ func (p *Page) targets(ctx context.Context, i *inspect.Inspector, _ url.Values) 
 	return answer{shell{"pause"}.String(), all}, nil
 }
 
-// flows adds up what the instances deliver.
+// flows adds up the deliveries of the instances.
 func (p *Page) flows(members []inspect.Member, paused []inspect.Pause) (flows []Flow, silent int) {
 	said, own := [][]stats.TargetAnswer{p.cfg.Engine.Targets()}, p.cfg.Engine.Instance()
 	for _, m := range members {
 		switch {
-		case m.Instance == own: // known better
+		case m.Instance == own: // the engine has newer numbers
 		case !m.Proven || m.Targets == nil:
 			silent++
 		default:
@@ -86,7 +86,7 @@ func (p *Page) flows(members []inspect.Member, paused []inspect.Pause) (flows []
 	return flows, silent
 }
 
-// refusing are the targets of the retry lanes.
+// refusing returns the targets of the messages in the retry lanes.
 func (p *Page) refusing(r inspect.Retrying, paused []inspect.Pause) []*Target {
 	all, byName := []*Target{}, make(map[string]*Target)
 	for _, g := range r.Groups {
@@ -103,7 +103,7 @@ func (p *Page) refusing(r inspect.Retrying, paused []inspect.Pause) []*Target {
 	return all
 }
 
-// rateOf is the rate of a target, by the first pattern that matches.
+// rateOf returns the rate of a target, by the first pattern that matches.
 func (p *Page) rateOf(target string) string {
 	for _, rule := range p.cfg.Rates {
 		if message.Match(rule.Pattern, target) {
@@ -113,7 +113,7 @@ func (p *Page) rateOf(target string) string {
 	return ""
 }
 
-// pauseOf is the pause of a target, or of the targets of a pattern, by the first that is paused.
+// pauseOf returns the pause of a target, or of the targets of a pattern: the first paused pattern that matches.
 func pauseOf(target string, paused []inspect.Pause) string {
 	for _, one := range paused {
 		switch {
@@ -126,7 +126,7 @@ func pauseOf(target string, paused []inspect.Pause) string {
 	return ""
 }
 
-// covers reports whether a pattern matches all that another one matches.
+// covers reports whether a pattern matches all subjects that another one matches.
 func covers(pattern, other string) bool {
 	start, open := strings.CutSuffix(other, ">")
 	const unlike = "\x00" // a token that no pattern has

@@ -13,7 +13,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// textTime is how long the text may take. What is not known by then is left out.
+// textTime is the timeout of the text. It leaves out data that arrives later.
 const textTime = 5 * time.Second
 
 // text answers with the overview as plain text.
@@ -26,7 +26,7 @@ func (p *Page) text(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// once is the overview of those who look, or one that is made now.
+// once returns the overview of the viewers, or makes a new one.
 func (p *Page) once(ctx context.Context) Overview {
 	if w := p.watched.Load(); w != nil {
 		w.mu.Lock()
@@ -94,14 +94,14 @@ func textOf(o Overview) string {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", l.Stream, orDash(l.Pending), text.Seconds(l.Oldest), l.State)
 	}
-	_ = t.Flush() // into memory
+	_ = t.Flush() // into memory, which does not fail
 	if idle > 0 {
 		fmt.Fprintf(&b, "%s\n", counting(uint64(idle), "idle lane"))
 	}
 	return b.String()
 }
 
-// version is that of the program, with its format.
+// version returns the program's version with its format.
 func (i Instance) version() string {
 	if i.Format == 0 {
 		return "older"

@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// maxViewers is how many may look at a time.
+	// maxViewers is the maximum number of concurrent viewers.
 	maxViewers = 64
-	// writeTime is how long a frame may take to a viewer.
+	// writeTime is the timeout of writing a frame to a viewer.
 	writeTime = 10 * time.Second
-	// reconnect is after how many milliseconds a browser comes again.
+	// reconnect is the delay after which a browser reconnects, in milliseconds.
 	reconnect = 2000
 )
 
-// viewers are those who look.
+// viewers are the open event streams.
 type viewers struct {
 	came chan struct{} // one slot: there is a viewer
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	all  map[*viewer]bool
-	last map[string][]byte // the latest frame of each kind, for who comes
+	last map[string][]byte // the latest frame of each kind, for new viewers
 }
 
-// A viewer has at most one frame of each kind that it has not got yet.
+// A viewer has at most one unsent frame of each kind.
 type viewer struct {
 	wake chan struct{} // one slot: there are frames
 
@@ -39,7 +39,7 @@ func newViewers() viewers {
 	return viewers{came: make(chan struct{}, 1), all: make(map[*viewer]bool), last: make(map[string][]byte)}
 }
 
-// add returns nil where there are too many already.
+// add returns a new viewer, or nil if there are maxViewers already.
 func (v *viewers) add() *viewer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -62,14 +62,14 @@ func (v *viewers) remove(one *viewer) {
 	delete(v.all, one)
 }
 
-// number is how many look.
+// number returns the number of viewers.
 func (v *viewers) number() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return len(v.all)
 }
 
-// send gives a frame to all, as it is written.
+// send hands an encoded frame to all viewers.
 func (v *viewers) send(kind string, data []byte) {
 	frame := fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data)
 	v.mu.Lock()
@@ -83,7 +83,7 @@ func (v *viewers) send(kind string, data []byte) {
 	}
 }
 
-// forget drops the latest frames: nobody looks, and they grow old.
+// forget drops the latest frames: without viewers they become stale.
 func (v *viewers) forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -105,7 +105,7 @@ func (one *viewer) take() map[string][]byte {
 	return frames
 }
 
-// events sends a viewer its frames until it goes.
+// events sends frames to a viewer until it disconnects.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	one := p.viewers.add()
 	if one == nil {
@@ -115,9 +115,9 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	}
 	defer p.viewers.remove(one)
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep frames back
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would buffer frames
 	stream := http.NewResponseController(w)
-	// The server's bounds are those of short answers. A writer that has none is one of a test.
+	// The server's deadlines suit short answers. Only a test's writer has none.
 	_ = stream.SetReadDeadline(time.Time{})
 	fmt.Fprintf(w, "retry: %d\n\n", reconnect)
 	for {

@@ -15,41 +15,41 @@ import (
 )
 
 const (
-	// stateEvery is the time between two frames of how it is.
+	// stateEvery is the time between two frames of the state.
 	stateEvery = time.Second
-	// linger is how long the last viewer may be away, as for a reload, before everything is put away.
+	// linger is the time without viewers, as during a reload, after which the page closes its connections.
 	linger = 5 * time.Second
-	// lookShare and lookLeast bound what looking at the streams costs: the pause behind a look is so many times as long as
-	// the look took, and at least so long.
+	// lookShare and lookLeast bound the cost of reading the streams: the pause after a look is lookShare times as long as
+	// the look took, and at least lookLeast.
 	lookShare = 100
 	lookLeast = time.Minute
-	// aheadRead is how many headers a forecast reads. Beyond it estimates, by a sample of each large lane, of which each
-	// message is a question.
+	// aheadRead is the maximum number of headers that a forecast reads. Above it the forecast estimates, from a sample of
+	// aheadSample messages of each large lane. Each message of the sample is a request.
 	aheadRead, aheadSample = 2000, 200
-	// lookTime is how long a look may take.
+	// lookTime is the timeout of a look.
 	lookTime = 20 * time.Second
 )
 
-// A watch is what is known while somebody looks.
+// A watch collects the data for the viewers.
 type watch struct {
 	*Page
 	rates   lastTotals
-	relook  chan struct{} // one slot: look at the streams now, something was changed
+	relook  chan struct{} // one slot: look at the streams now, an action has changed something
 	recheck chan struct{} // one slot: likewise for the findings
 	lateP50 *float64
 	lateP99 *float64
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	latest    Overview
 	ahead     *Ahead
-	dead      *uint64 // in the stream, when it was looked at
-	lookError string  // why the streams could not be looked at the last time
-	wrote     uint64  // how many the fleet had written by then
+	dead      *uint64 // dead letters in the stream, at the last look
+	lookError string  // why the last look failed
+	wrote     uint64  // dead letters that the fleet had written by then
 	others    []inspect.Member
 	found     Findings
 }
 
-// produce makes frames until ctx ends, or nobody has looked for a while.
+// produce makes frames until ctx ends, or there has been no viewer for linger.
 func (p *Page) produce(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watch{Page: p, rates: make(lastTotals), relook: make(chan struct{}, 1), recheck: make(chan struct{}, 1)}
@@ -96,20 +96,20 @@ func (p *Page) produce(ctx context.Context) {
 	}
 }
 
-// frame sends how it is.
+// frame sends the state.
 func (w *watch) frame(now time.Time, others []inspect.Member, trouble string) {
 	o := w.overview(now, others, trouble)
 	w.send("state", o)
 }
 
-// send makes a frame of what is shown.
+// send encodes a frame and sends it.
 func (w *watch) send(kind string, shown any) {
-	if data, err := json.Marshal(shown); err == nil { // numbers and words always can be
+	if data, err := json.Marshal(shown); err == nil { // numbers and strings always can be encoded
 		w.viewers.send(kind, data)
 	}
 }
 
-// overview is how it is, with what is known of the streams.
+// overview returns the overview, with the last look's data about the streams.
 func (w *watch) overview(now time.Time, others []inspect.Member, trouble string) Overview {
 	status := w.cfg.Engine.Status()
 	own := w.cfg.Engine.AnswerOf(status)
@@ -137,7 +137,7 @@ func (w *watch) overview(now time.Time, others []inspect.Member, trouble string)
 
 func growth(now, then uint64) uint64 { return now - min(now, then) }
 
-// describe adds what this instance knows of itself.
+// describe adds the data of this instance.
 func (p *Page) describe(o *Overview, trouble string) {
 	o.Version, o.Prefix, o.Trouble = p.cfg.Version, p.cfg.Prefix, trouble
 	o.Ready = true
@@ -153,7 +153,7 @@ func (p *Page) describe(o *Overview, trouble string) {
 	}
 }
 
-// lookOn looks at the streams until ctx ends.
+// lookOn reads the streams repeatedly until ctx ends.
 func (w *watch) lookOn(ctx context.Context) {
 	looker := session{open: w.cfg.Open}
 	defer looker.close()
@@ -172,13 +172,13 @@ func (w *watch) lookOn(ctx context.Context) {
 	}
 }
 
-// look counts dead letters, and forecasts an hour.
+// look counts dead letters, and forecasts the next hour.
 func (w *watch) look(ctx context.Context, by *session) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	i, err := by.take(ctx)
 	if err != nil {
-		return // the frames say so
+		return // the frames show the reason
 	}
 	own := w.cfg.Engine.AnswerOf(w.cfg.Engine.Status())
 	w.mu.Lock()
@@ -204,7 +204,7 @@ func (w *watch) look(ctx context.Context, by *session) {
 	w.send("ahead", ahead)
 }
 
-// failed notes why a look has failed. What was known before stays.
+// failed records why a look has failed. The data of the look before stays.
 func (w *watch) failed(by *session, err error) {
 	by.close()
 	w.mu.Lock()
@@ -212,7 +212,7 @@ func (w *watch) failed(by *session, err error) {
 	w.mu.Unlock()
 }
 
-// changed has the streams looked at, and the fleet checked, soon: an action has changed something.
+// changed makes the watch read the streams and check the fleet soon, since an action has changed something.
 func (p *Page) changed() {
 	w := p.watched.Load()
 	if w == nil {

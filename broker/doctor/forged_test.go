@@ -1,0 +1,41 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+)
+
+// lie answers as an instance that reads some lanes. The answers have no seal.
+func (sc *scene) lie(lanes ...string) {
+	sc.t.Helper()
+	var all []string
+	for _, stream := range lanes {
+		all = append(all, fmt.Sprintf(`{"stream": %q, "live": true, "unopened": 3}`, stream))
+	}
+	lie := []byte(`{"instance": "liar", "version": "v0", "format": 4, "lanes": [` + strings.Join(all, ",") + `]}`)
+	if _, err := sc.client.Subscribe("delayctl.status", func(m *nats.Msg) { _ = m.Respond(lie) }); err != nil {
+		sc.t.Fatal(err)
+	}
+}
+
+// TestForgedAnswerHidesNothing: whoever may answer below the subject of the answers cannot say that a lane is read that
+// nobody reads.
+func TestForgedAnswerHidesNothing(t *testing.T) {
+	for _, d := range []diagnosis{
+		{situation{name: "of a broker that died", set: func(sc *scene) {
+			sc.serve().crash()
+			sc.lie("DELAY_INTAKE", "DELAY_1s", "DELAY_5s", "DELAY_5m", "DELAY_RETRY_1s", "DELAY_RETRY_30s", "DELAY_TIMERS")
+		}}, "lanes", Critical, "nobody reads any of the 6 lanes", "start a broker: delaybroker serve"},
+		{situation{name: "of one lane", set: func(sc *scene) {
+			sc.serve()
+			sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
+			sc.provisioned()
+			sc.lie("DELAY_7s")
+		}}, "lanes", Critical, "nobody reads DELAY_7s", "restart a broker: streams made after its start are not read"},
+	} {
+		d.play(t, d.judge)
+	}
+}

@@ -1,0 +1,166 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/client"
+	"delaybroker/broker/message"
+	"delaybroker/cmd/delaybroker/terminal"
+)
+
+const (
+	toCore   = "demo.core."   // a plain subscriber listens here
+	toStream = "demo.stream." // and a stream here
+
+	// redrawEvery is how often the table is drawn on a terminal, where it counts down.
+	redrawEvery = 100 * time.Millisecond
+)
+
+const whatNext = `
+Next, in two terminals:
+  delaybroker                                            # a broker, with a NATS server of its own
+  delaybroker sub 'orders.>'
+and in a third:
+  delaybroker pub orders.expire '{"id":1}' --in 5s
+`
+
+// An example is a message that is published once, and waited for.
+type example struct {
+	When    string   `json:"when"` // the form, in words
+	Subject string   `json:"subject"`
+	Target  string   `json:"target"`
+	To      string   `json:"to"`
+	LateMS  *float64 `json:"late_ms"` // nil until it arrived
+
+	wait time.Duration // from the publish, about
+	late time.Duration
+}
+
+// examples are one of each way to say when, and of each kind of target.
+func examples(now time.Time) []example {
+	names, err := message.NewNames(message.DefaultPrefix)
+	if err != nil {
+		panic("bug: default prefix: " + err.Error())
+	}
+	var all []example
+	add := func(when string, subject func(token, target string) string, token string, wait time.Duration) {
+		m := example{When: when, Target: toStream + string(rune('a'+len(all))), To: "stream", wait: wait}
+		if len(all)%2 == 1 {
+			m.Target, m.To = toCore+string(rune('a'+len(all))), "subscriber"
+		}
+		m.Subject = subject(token, m.Target)
+		all = append(all, m)
+	}
+	add("a level", names.Level, "1s", time.Second)
+	add("a level", names.Level, "2s", 2*time.Second)
+	add("a duration", names.Level, "3s", 3*time.Second)
+	add("a duration", names.In, "4s250ms", 4250*time.Millisecond)
+	add("a time", names.At, message.TimeToken(now.Add(5*time.Second)), 5*time.Second)
+	add("a time", names.At, message.TimeToken(now.Add(6*time.Second)), 6*time.Second)
+	add("two levels", names.In, "8s500ms", 8500*time.Millisecond)
+	return all
+}
+
+// A board shows which messages arrived.
+type board struct {
+	printer  terminal.Printer
+	messages []example
+	start    time.Time // when they were published
+	arrived  int
+	lines    int // of the last drawing, to be drawn over
+}
+
+// An arrival is a message at its target.
+type arrival struct {
+	subject string
+	late    time.Duration
+}
+
+// arrivalOf takes the time of the call for the time of the arrival.
+func arrivalOf(subject string, header nats.Header) arrival {
+	told, _ := client.Of(&nats.Msg{Header: header})
+	return arrival{subject, told.Late()}
+}
+
+// watch returns when all have arrived.
+func (b *board) watch(ctx context.Context, arrivals <-chan arrival) error {
+	live := terminal.Is(b.printer.Out) && !b.printer.JSON
+	redraw := time.NewTicker(redrawEvery)
+	defer redraw.Stop()
+	for b.arrived < len(b.messages) {
+		if live {
+			b.draw()
+		}
+		select {
+		case m := <-arrivals:
+			b.note(m)
+			if !live {
+				fmt.Fprintf(b.printer.Err, "%d of %d arrived\n", b.arrived, len(b.messages))
+			}
+		case <-redraw.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return b.conclude()
+}
+
+// note records an arrival. A copy of a message that has arrived is not counted.
+func (b *board) note(m arrival) {
+	for i := range b.messages {
+		if d := &b.messages[i]; d.Target == m.subject && d.LateMS == nil {
+			ms := terminal.Milliseconds(m.late)
+			d.late, d.LateMS = m.late, &ms
+			b.arrived++
+		}
+	}
+}
+
+// draw shows all messages, over the last drawing.
+func (b *board) draw() {
+	if b.lines > 0 {
+		fmt.Fprintf(b.printer.Out, "\x1b[%dA\x1b[J", b.lines)
+	}
+	t := b.printer.Table()
+	t.AppendHeader(terminal.Row("when", "published to", "for a", "late by"))
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: 4, WidthMin: 8, Align: text.AlignRight}})
+	for _, m := range b.messages {
+		late := terminal.Lateness(m.late)
+		if m.LateMS == nil {
+			late = fmt.Sprintf("in %.1f s", max(0, m.wait-time.Since(b.start)).Seconds())
+		}
+		t.AppendRow(terminal.Row(m.When, m.Subject, m.To, late))
+	}
+	b.lines = strings.Count(t.Render(), "\n") + 1
+}
+
+// conclude draws the table for the last time, with a summary below.
+func (b *board) conclude() error {
+	var early int
+	var sum, most time.Duration
+	for _, m := range b.messages {
+		if m.late < 0 {
+			early++
+		}
+		sum += m.late
+		most = max(most, m.late)
+	}
+	mean := sum / time.Duration(len(b.messages))
+	if b.printer.JSON {
+		return b.printer.PrintJSON(map[string]any{
+			"messages": b.messages, "early": early,
+			"mean_late_ms": terminal.Milliseconds(mean), "max_late_ms": terminal.Milliseconds(most),
+		})
+	}
+	b.draw()
+	_, err := fmt.Fprintf(b.printer.Out, "\nall %d arrived, %d early; late by %s on average, %s at most\n%s",
+		len(b.messages), early, terminal.Lateness(mean), terminal.Lateness(most), whatNext)
+	return err
+}

@@ -1,0 +1,120 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/cmd/delaybroker/embedded"
+	"delaybroker/cmd/delaybroker/links"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
+	"delaybroker/levels"
+)
+
+const (
+	// limit is how long the whole demo may take: somebody is watching.
+	limit = 14 * time.Second
+
+	ladder = "1s 2s 5s" // few streams are made quickly
+)
+
+// Run starts a server, then a broker, as serve does, and stops them in reverse order. The version is that of the
+// program, for the names of its connections.
+func Run(ctx context.Context, p terminal.Printer, version string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not everything arrived within %s", limit))
+	defer cancel()
+	dir, err := os.MkdirTemp("", "delaybroker-demo-")
+	if err != nil {
+		return fmt.Errorf("make a directory for the demo: %w", err)
+	}
+	defer os.RemoveAll(dir)
+
+	fmt.Fprintf(p.Err, "starting a NATS server and a broker, with their data in %s\n", dir)
+	log := settings.Log{Level: slog.LevelWarn, Format: "auto"}.Logger(p.Err)
+	server, err := embedded.Start(embedded.Config{Host: "127.0.0.1", Dir: dir, Sync: time.Second}, log)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	dialer := links.Dialer{
+		Access: links.Access{URL: server.URL()}, Version: version, Lost: func(error) {}, Log: log,
+	}
+	set, err := dialer.Dial()
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	parsed, err := levels.Parse(ladder)
+	if err != nil {
+		return fmt.Errorf("bug: levels of the demo: %w", err)
+	}
+	b, err := broker.New(set.ForBroker(), broker.Config{Ladder: parsed, Provision: true, Log: log})
+	if err != nil {
+		return err
+	}
+
+	ctx, fail := context.WithCancelCause(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { fail(b.Run(ctx)) })
+	defer running.Wait()
+	defer fail(nil)
+	select {
+	case <-b.Ready():
+		return show(ctx, p, server.URL())
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// show publishes to the broker at url, and shows the arrivals.
+func show(ctx context.Context, p terminal.Printer, url string) error {
+	nc, err := nats.Connect(url)
+	if err != nil {
+		return fmt.Errorf("connect to the demo's server: %w", err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	board := board{printer: p, messages: examples(now), start: now}
+	arrivals := make(chan arrival, len(board.messages))
+	if err := subscribe(ctx, nc, js, arrivals); err != nil {
+		return fmt.Errorf("subscribe for the demo: %w", err)
+	}
+	fmt.Fprintf(p.Err, "publishing %d messages\n", len(board.messages))
+	for _, m := range board.messages {
+		if _, err := js.Publish(ctx, m.Subject, []byte(m.When)); err != nil {
+			return fmt.Errorf("publish to %s: %w", m.Subject, err)
+		}
+	}
+	return board.watch(ctx, arrivals)
+}
+
+// subscribe sends the messages of a stream and of a plain subscriber to arrivals. Both subscriptions end with the
+// connection.
+func subscribe(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, arrivals chan<- arrival) error {
+	_, err := nc.Subscribe(toCore+">", func(m *nats.Msg) { arrivals <- arrivalOf(m.Subject, m.Header) })
+	if err != nil {
+		return err
+	}
+	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "DEMO", Subjects: []string{toStream + ">"}})
+	if err != nil {
+		return err
+	}
+	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		return err
+	}
+	_, err = consumer.Consume(func(m jetstream.Msg) { arrivals <- arrivalOf(m.Subject(), m.Headers()) })
+	return err
+}

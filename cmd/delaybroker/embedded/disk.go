@@ -1,0 +1,122 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"delaybroker/broker/stats"
+)
+
+const (
+	// diskPause is the interval at which a failed disk is tried again.
+	diskPause = time.Second
+	// diskTrial is the number of bytes that the disk must accept then. A smaller amount would be used up at once.
+	diskTrial = 4 << 20
+	// restartPause is the minimum time between two restarts of the embedded server, if its disk fills up repeatedly.
+	restartPause = 10 * time.Second
+)
+
+// gaveUp are nats-server's log lines after a failed write. It never tries that stream, or JetStream as a whole, again.
+var gaveUp = []string{"Critical write error", "will be DISABLED", "disabling JetStream"}
+
+// disk is the state of the embedded server's directory.
+type disk struct {
+	dir    string
+	failed chan struct{} // capacity 1: a write failed since the last start
+
+	mu  sync.Mutex // guards err
+	err error      // the first failed write since the last start
+}
+
+func newDisk(dir string) *disk { return &disk{dir: dir, failed: make(chan struct{}, 1)} }
+
+// heard checks a line of nats-server's log for a failed write. The server holds locks during the call.
+func (d *disk) heard(line string) {
+	for _, words := range gaveUp {
+		if !strings.Contains(line, words) {
+			continue
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.err == nil {
+			d.err = errors.New(line)
+		}
+		select {
+		case d.failed <- struct{}{}:
+		default:
+		}
+		return
+	}
+}
+
+// check returns the check for /readyz.
+func (d *disk) check() stats.Check {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err != nil {
+		detail := fmt.Sprintf("DELAY_EMBEDDED_DIR %s takes no data, free some space: %v", d.dir, d.err)
+		return stats.Check{Name: "disk", Detail: detail}
+	}
+	return stats.Check{Name: "disk", OK: true}
+}
+
+// mended clears the failure.
+func (d *disk) mended() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = nil
+	select {
+	case <-d.failed:
+	default:
+	}
+}
+
+// watch restarts the server when a failed disk accepts data again: without a restart, nats-server refuses to write. It
+// returns at the end of ctx, or with the error of a restart.
+func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger) error {
+	var last time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.failed:
+		}
+		log.Error("the disk takes no data: nothing is accepted or moved until it does, and nothing accepted is lost."+
+			" Free some space, and the embedded server restarts by itself",
+			"dir", d.dir, "reason", d.check().Detail)
+		for since := time.Now(); ; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(diskPause):
+			}
+			err := d.try()
+			if err == nil && time.Since(last) >= restartPause {
+				break
+			}
+			if err != nil && time.Since(since) >= time.Minute {
+				since = time.Now()
+				log.Error("the disk still takes no data; free some space", "dir", d.dir, "err", err)
+			}
+		}
+		log.Warn("the disk takes data again: restarting the embedded server", "dir", d.dir)
+		if err := restart(); err != nil {
+			return err
+		}
+		last = time.Now()
+		d.mended()
+	}
+}
+
+// try writes to the disk.
+func (d *disk) try() error {
+	file := filepath.Join(d.dir, "delaybroker.trial")
+	return errors.Join(os.WriteFile(file, make([]byte, diskTrial), 0o600), os.Remove(file))
+}

@@ -1,0 +1,18 @@
+// Package embedded runs a NATS server with JetStream inside the broker's process, for one host.
+//
+//	Config ──▶ Start ──▶ Server ── URL, TLS     for the broker and other clients on this host
+//	   ▲                   │    ── Disk, Store  checks for /readyz
+//	   │                   └─ Keep ─▶ Restart   after its disk was full and accepts data again
+//	ReadFile (users, accounts, TLS, limits: a configuration file of nats-server's)
+//
+// # Invariants
+//
+//   - One process locks the directory, because two servers on one store destroy it. The lock lasts until the process
+//     ends, in any way. The lock file stays.
+//   - nats-server reports a failed write only in its log, so the package reads the log. The server never writes to that
+//     stream again, so the package restarts it as soon as the disk accepts data.
+//   - A file may not have a key that belongs to a setting, or that a single server cannot have. Such a key is an error,
+//     and not overruled.
+//
+// The errors name the settings (DELAY_EMBEDDED_DIR and so on), since their readers do not know this package.
+package embedded

@@ -1,0 +1,44 @@
+package embedded
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+)
+
+// serverLog forwards nats-server's log to ours. It logs notices at level debug.
+type serverLog struct {
+	log  *slog.Logger
+	disk *disk
+
+	mu    sync.Mutex // guards first
+	first error      // the first fatal error
+}
+
+func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug(fmt.Sprintf(format, v...)) }
+func (l *serverLog) Warnf(format string, v ...any)   { l.log.Warn(fmt.Sprintf(format, v...)) }
+func (l *serverLog) Debugf(string, ...any)           {}
+func (l *serverLog) Tracef(string, ...any)           {}
+
+// Errorf also detects write errors, which the server reports nowhere else.
+func (l *serverLog) Errorf(format string, v ...any) {
+	line := fmt.Sprintf(format, v...)
+	l.log.Error(line)
+	l.disk.heard(line)
+}
+
+// Fatalf is called when the server gives up. The process does not end, and Start does not return the error.
+func (l *serverLog) Fatalf(format string, v ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.first == nil {
+		l.first = fmt.Errorf(format, v...)
+	}
+}
+
+// fatal returns the first fatal error.
+func (l *serverLog) fatal() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first
+}

@@ -1,0 +1,224 @@
+package embedded
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/doctor"
+	"delaybroker/broker/stats"
+)
+
+// acceptTimeout is the timeout for the server to accept connections after its streams are recovered.
+const acceptTimeout = 10 * time.Second
+
+// stopTimeout is the timeout for the server to stop. A server whose disk was full may never stop: nats-server 2.15.2
+// waits for itself when it purges a stream whose last block it cannot write.
+const stopTimeout = 15 * time.Second
+
+var errStuck = fmt.Errorf("the embedded server does not stop within %s: its disk was full;"+
+	" start the broker again, and what was accepted is there", stopTimeout)
+
+// A Server is a running NATS server, with its lock on the directory.
+type Server struct {
+	config Config
+	log    *slog.Logger
+	disk   *disk
+	unlock func()
+	// The goroutine of Keep replaces both.
+	server       atomic.Pointer[server.Server]
+	certificates atomic.Pointer[[]tls.Certificate] // the server's
+
+	running sync.WaitGroup     // the goroutine of Keep
+	release context.CancelFunc // ends it
+}
+
+// Start returns when the server accepts connections, which takes a while on a large store. On a full disk it starts no
+// server: nats-server would get stuck at the first purge. The caller must stop the server.
+func Start(c Config, log *slog.Logger) (*Server, error) {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create the directory DELAY_EMBEDDED_DIR: %w", err)
+	}
+	unlock, err := lockDir(c.Dir)
+	switch {
+	case errors.Is(err, ErrLocked):
+		if pid := LockedBy(c.Dir); pid != "" {
+			err = fmt.Errorf("%w, which already runs here (pid %s)", err, pid)
+		}
+		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s: %w; give each its own directory,"+
+			" or let this one use the other's server by NATS_URL", c.Dir, err)
+	case err != nil:
+		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s is not writable: %w", c.Dir, err)
+	}
+	e := &Server{config: c, log: log, disk: newDisk(c.Dir), unlock: unlock, release: func() {}}
+	err = e.disk.try()
+	if err != nil {
+		err = fmt.Errorf("DELAY_EMBEDDED_DIR %s takes no data: nothing accepted is lost;"+
+			" free some space, and start again: %w", c.Dir, err)
+	} else {
+		err = e.start()
+	}
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return e, nil
+}
+
+// Keep restarts the server after its disk was full and accepts data again, until Stop. It calls fail if a restart
+// fails.
+func (e *Server) Keep(fail func(error)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	e.release = cancel
+	e.running.Go(func() {
+		if err := e.disk.watch(ctx, e.Restart, e.log); err != nil {
+			fail(fmt.Errorf("restart the embedded server: %w", err))
+		}
+	})
+}
+
+// Restart stops and starts the server. It keeps the port, which clients use.
+func (e *Server) Restart() error {
+	old := e.server.Load()
+	e.config.Port = old.Addr().(*net.TCPAddr).Port
+	if err := stop(old); err != nil {
+		return err
+	}
+	return e.start()
+}
+
+// stop stops a server, or returns errStuck. A stuck server ends with the process.
+func stop(s *server.Server) error {
+	stopped := make(chan struct{})
+	go func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+		return nil
+	case <-time.After(stopTimeout):
+		return errStuck
+	}
+}
+
+// start reads the file again, because nats-server changes the options that it receives. A certificate in the file may
+// be new.
+func (e *Server) start() error {
+	if err := e.config.checkPort(); err != nil {
+		return err
+	}
+	options, err := e.config.options()
+	if err != nil {
+		return err
+	}
+	var certificates []tls.Certificate
+	if options.TLSConfig != nil {
+		certificates = options.TLSConfig.Certificates
+	}
+	s, err := e.config.start(options, e.log, e.disk)
+	if err != nil {
+		return err
+	}
+	e.certificates.Store(&certificates)
+	e.server.Store(s)
+	return nil
+}
+
+func (c Config) start(options *server.Options, log *slog.Logger, d *disk) (*server.Server, error) {
+	s, err := server.NewServer(options)
+	if err != nil {
+		return nil, fmt.Errorf("configure the embedded server: %w", err)
+	}
+	bridge := &serverLog{log: log.With("from", "nats-server"), disk: d}
+	s.SetLoggerV2(bridge, false, false, false)
+	s.Start()
+	err = bridge.fatal()
+	if err == nil && !s.ReadyForConnections(acceptTimeout) {
+		err = fmt.Errorf("no connection accepted for %s", acceptTimeout)
+	}
+	if err != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+		return nil, fmt.Errorf("start the embedded server: %w", err)
+	}
+	if c.Exposed() != "" {
+		log.Warn(doctor.Exposed, "listen", s.Addr(), "do", doctor.CloseIt)
+	}
+	return s, nil
+}
+
+// checkPort detects the commonest mistake, a port in use, before the streams are recovered. The server itself reports
+// it only in its log.
+func (c Config) checkPort() error {
+	address := net.JoinHostPort(c.Host, strconv.Itoa(c.Port))
+	l, err := net.Listen("tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is in use: set DELAY_EMBEDDED_LISTEN, or NATS_URL to use the server that is there",
+			address)
+	case err != nil:
+		return fmt.Errorf("DELAY_EMBEDDED_LISTEN: %w", err)
+	}
+	return l.Close()
+}
+
+// TLS returns the options for a client of a server with TLS. The client connects to no other server, even after a
+// restart with another certificate. Connect over TCP: nats-server's in-process connections are slower, and wait for
+// each other when a user is refused.
+func (e *Server) TLS() []nats.Option {
+	if !e.config.TLS {
+		return nil
+	}
+	return []nats.Option{nats.Secure(trustOnly(func() []tls.Certificate { return *e.certificates.Load() }))}
+}
+
+// Disk returns a check for /readyz: the disk accepts data.
+func (e *Server) Disk() stats.Check { return e.disk.check() }
+
+// URL returns the address of the server for clients on this host.
+func (e *Server) URL() string {
+	host := e.config.Host
+	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	port := e.server.Load().Addr().(*net.TCPAddr).Port
+	return "nats://" + net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// Store returns a check for /readyz: the usage of the server's store. At its limit the server refuses to store
+// anything, and no message is accepted or moved, although the disk has room.
+func (e *Server) Store() stats.Check {
+	if !e.disk.check().OK { // the server may be stuck and not answer
+		return stats.Check{Name: "store", OK: true, Detail: "not known"}
+	}
+	info, err := e.server.Load().Jsz(&server.JSzOptions{})
+	if err != nil || info.Disabled || info.Config.MaxStore <= 0 {
+		return stats.Check{Name: "store", OK: true, Detail: "not known"} // another check reports the reason
+	}
+	return e.config.checkStore(doctor.Usage{Bytes: info.Store, Limit: info.Config.MaxStore})
+}
+
+// Stop returns when all data is on disk and the directory is unlocked, or after stopTimeout.
+func (e *Server) Stop() {
+	e.release()
+	e.running.Wait()
+	if err := stop(e.server.Load()); err != nil {
+		e.log.Error("the embedded server is left as it is, and ends with the process", "err", err)
+		return // it may still write: the directory stays locked
+	}
+	e.unlock()
+}

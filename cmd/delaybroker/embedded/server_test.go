@@ -1,0 +1,214 @@
+package embedded
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/doctor"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func TestOptions(t *testing.T) {
+	c := Config{Host: "127.0.0.1", Port: 4333, Dir: "/data", Sync: 3 * time.Second}
+	o := optionsFor(t, c)
+	switch {
+	case !o.JetStream:
+		t.Error("got no JetStream")
+	case o.StoreDir != "/data":
+		t.Errorf("store: got %q, want /data", o.StoreDir)
+	case o.Host != "127.0.0.1" || o.Port != 4333 || o.DontListen:
+		t.Errorf("listen: got %s:%d, want 127.0.0.1:4333", o.Host, o.Port)
+	case o.SyncInterval != 3*time.Second || o.SyncAlways:
+		t.Errorf("sync: got %s, %t, want 3s, false", o.SyncInterval, o.SyncAlways)
+	case !o.NoSigs:
+		t.Error("got a server that reacts to signals")
+	case o.ServerName == "":
+		t.Error("got a server with a new name at each start")
+	}
+	if o := optionsFor(t, Config{SyncAlways: true}); !o.SyncAlways || o.Port != server.RANDOM_PORT {
+		t.Errorf("got sync %t, port %d, want always, any", o.SyncAlways, o.Port)
+	}
+}
+
+func optionsFor(t *testing.T, c Config) *server.Options {
+	t.Helper()
+	o, err := c.options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestDurability(t *testing.T) {
+	for _, test := range []struct {
+		config Config
+		want   string
+	}{
+		{Config{Sync: time.Second}, "fsync every 1s"},
+		{Config{SyncAlways: true}, "fsync for every write"},
+	} {
+		if got := test.config.Durability().String(); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+}
+
+func TestPortInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dir := t.TempDir()
+	c := Config{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, Dir: dir, Sync: time.Second}
+	_, err = Start(c, quiet)
+	if err == nil {
+		t.Fatal("got a server on a port in use")
+	}
+	for _, want := range []string{l.Addr().String() + " is in use", "DELAY_EMBEDDED_LISTEN", "NATS_URL"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("got %q, want %q in it", err, want)
+		}
+	}
+	// A failed start releases the directory.
+	unlock, err := lockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+}
+
+func TestDirNotWritable(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Start(Config{Host: "127.0.0.1", Dir: filepath.Join(file, "dir"), Sync: time.Second}, quiet)
+	if err == nil || !strings.Contains(err.Error(), "DELAY_EMBEDDED_DIR") {
+		t.Errorf("got %v, want an error that names DELAY_EMBEDDED_DIR", err)
+	}
+}
+
+// If nats-server cannot start, the reason is only in its log.
+func TestGivesUp(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "jetstream"), nil, 0o600); err != nil { // in place of a directory
+		t.Fatal(err)
+	}
+	_, err := Start(Config{Host: "127.0.0.1", Dir: dir, Sync: time.Second}, quiet)
+	if err == nil || !strings.Contains(err.Error(), "start JetStream") {
+		t.Errorf("got %v, want what nats-server said", err)
+	}
+}
+
+func TestStartStop(t *testing.T) {
+	var log bytes.Buffer
+	c := Config{Dir: t.TempDir(), Sync: time.Second, Open: true} // on all interfaces
+	s, err := Start(c, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(c, quiet); !errors.Is(err, ErrLocked) {
+		t.Errorf("second server on the directory: got %v, want ErrLocked", err)
+	}
+	if !strings.HasPrefix(s.URL(), "nats://127.0.0.1:") {
+		t.Errorf("url: got %s, want loopback", s.URL())
+	}
+	nc, err := nats.Connect(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
+	s.Stop()
+	if !strings.Contains(log.String(), "asks nobody for a password") {
+		t.Errorf("got %q, want a warning about the open server", &log)
+	}
+
+	again, err := Start(c, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Stop()
+}
+
+func TestIsLoopback(t *testing.T) {
+	for host, want := range map[string]bool{
+		"127.0.0.1": true, "127.8.8.8": true, "::1": true, "localhost": true,
+		"": false, "0.0.0.0": false, "::": false, "10.0.0.1": false, "example.com": false,
+	} {
+		if got := (Config{Host: host}).isLoopback(); got != want {
+			t.Errorf("%q: got %t, want %t", host, got, want)
+		}
+	}
+}
+
+func TestServerLog(t *testing.T) {
+	var b bytes.Buffer
+	all := &slog.HandlerOptions{Level: slog.LevelDebug}
+	l := &serverLog{disk: newDisk(""), log: slog.New(slog.NewTextHandler(&b, all))}
+	l.Noticef("a %d", 1)
+	l.Warnf("b %d", 2)
+	l.Errorf("c %d", 3)
+	l.Debugf("d")
+	l.Tracef("e")
+	l.Fatalf("f %d", 6)
+	l.Fatalf("g %d", 7)
+	for _, want := range []string{`level=DEBUG msg="a 1"`, `level=WARN msg="b 2"`, `level=ERROR msg="c 3"`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("got %s, want %s in it", &b, want)
+		}
+	}
+	if got, want := strings.Count(b.String(), "\n"), 3; got != want {
+		t.Errorf("got %d lines, want %d: %s", got, want, &b)
+	}
+	if err := l.fatal(); err == nil || err.Error() != "f 6" {
+		t.Errorf("fatal: got %v, want f 6", err)
+	}
+}
+
+// An embedded server with a full store is not ready, and its check has the remedy. Before, the check has the room left.
+func TestStoreBound(t *testing.T) {
+	c := Config{Host: "127.0.0.1", Dir: t.TempDir(), Sync: time.Second}
+	s, err := Start(c, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	nc, err := nats.Connect(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := jetstream.StreamConfig{Name: "FILL", Subjects: []string{"fill"}}
+	if _, err := js.CreateStream(t.Context(), fill); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Store(); !got.OK || !strings.Contains(got.Detail, "three quarters of what was free") {
+		t.Errorf("empty: got %+v", got)
+	}
+	full := c.checkStore(doctor.Usage{Bytes: 99, Limit: 100})
+	if full.OK || !strings.Contains(full.Detail, "99 B of 100 B") || !strings.Contains(full.Detail, doctor.EmbeddedFull) {
+		t.Errorf("full: got %+v", full)
+	}
+	c.Bounded = true
+	const bound = "max_file of DELAY_EMBEDDED_CONFIG"
+	if got := c.checkStore(doctor.Usage{Bytes: 90, Limit: 100}); !got.OK || !strings.Contains(got.Detail, bound) {
+		t.Errorf("nearly full: got %+v", got)
+	}
+}

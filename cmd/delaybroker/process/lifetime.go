@@ -1,0 +1,66 @@
+package process
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Signals within oneSignal of each other count as one: timeout(1) and others send it to the process and to its group.
+const oneSignal = 250 * time.Millisecond
+
+// lifetime is the time from the start to the end of all parts of a broker's process. A signal ends it, or the first
+// failure.
+type lifetime struct {
+	ctx      context.Context
+	fail     context.CancelCauseFunc // ends ctx with a cause
+	running  sync.WaitGroup          // goroutines that end when ctx does
+	signals  context.Context         // ended by a signal, or with the parent
+	uncatch  func()                  // ends the catching of signals
+	finished chan struct{}           // closed when all but running has stopped
+}
+
+// begin catches signals until end.
+func begin(parent context.Context, log *slog.Logger) *lifetime {
+	l := &lifetime{finished: make(chan struct{})}
+	l.signals, l.uncatch = signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+	l.ctx, l.fail = context.WithCancelCause(l.signals)
+	l.running.Go(func() {
+		<-l.ctx.Done()
+		if cause := context.Cause(l.signals); cause != nil {
+			log.Info("stopping", "cause", cause)
+		}
+		l.endSignals()
+	})
+	return l
+}
+
+// endSignals ends the catching of signals soon after the first of them, so that a second one kills at once. It returns
+// sooner when the stop has finished.
+func (l *lifetime) endSignals() {
+	select {
+	case <-l.finished:
+	case <-time.After(oneSignal):
+		l.uncatch()
+	}
+}
+
+// failure returns the error that ended ctx. It is nil after a signal, or if the caller requested the stop.
+func (l *lifetime) failure() error {
+	if cause := context.Cause(l.ctx); cause != context.Cause(l.signals) {
+		return cause
+	}
+	return nil
+}
+
+// end waits for the goroutines, after all else has stopped.
+func (l *lifetime) end(err error) {
+	l.fail(err)
+	close(l.finished)
+	l.running.Wait()
+	l.uncatch()
+}

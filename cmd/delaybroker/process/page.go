@@ -1,0 +1,65 @@
+package process
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/doctor"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/broker/web"
+	"delaybroker/broker/web/page"
+	"delaybroker/cmd/delaybroker/links"
+	"delaybroker/cmd/delaybroker/settings"
+)
+
+// pageConnect is the connect timeout of the page's connections.
+const pageConnect = 2 * time.Second
+
+// show serves the probes and the page.
+func (l *lifetime) show(web *http.Server, source web.Source, shown *page.Page) {
+	source.Page = shown
+	web.Handler = source.Handler()
+	l.running.Go(func() { shown.Run(l.ctx) })
+}
+
+// page makes the page. It opens its connections when there are viewers.
+func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) *page.Page {
+	c := p.Config.Broker
+	return page.New(page.Config{
+		Engine: b, Checks: source.Checks, History: c.History, Durability: source.Durability, Version: p.Version,
+		Prefix: cmp.Or(c.Prefix, message.DefaultPrefix), Rates: c.Rates, Access: p.Config.Page, Log: p.Log,
+		Open: p.opener(dialer, "page"),
+		Host: func() doctor.Host {
+			return doctor.Host{
+				Version: p.Version, Memory: settings.ReadMemory(), Sync: p.Config.Embedded.Durability(),
+				Exposed: p.Config.Embedded.Exposed(), Login: p.Config.Access.Login,
+			}
+		},
+	})
+}
+
+// opener returns a function that opens inspectors, on connections of their own, as the page's user.
+func (p Process) opener(dialer links.Dialer, what string) func(context.Context) (*inspect.Inspector, error) {
+	c, access := p.Config.Broker, dialer.For("page")
+	return func(context.Context) (*inspect.Inspector, error) {
+		name := nats.Name(fmt.Sprintf("delaybroker %s %s", p.Version, what))
+		nc, err := nats.Connect(access.URL, append([]nats.Option{
+			name, nats.Timeout(pageConnect), nats.NoReconnect(), nats.ErrorHandler(nil),
+		}, access.Options...)...)
+		if err != nil {
+			return nil, fmt.Errorf("connect to NATS for the %s: %w", what, err)
+		}
+		i, err := inspect.Open(nc, c)
+		if err != nil {
+			nc.Close()
+		}
+		return i, err
+	}
+}

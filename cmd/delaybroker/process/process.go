@@ -1,0 +1,258 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/config"
+	"delaybroker/broker/doctor"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/link"
+	"delaybroker/broker/stats"
+	"delaybroker/broker/stats/history"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/web"
+	"delaybroker/cmd/delaybroker/embedded"
+	"delaybroker/cmd/delaybroker/links"
+	"delaybroker/cmd/delaybroker/settings"
+)
+
+// A Process runs a broker, its connections, its probes and, without an external server, a NATS server.
+type Process struct {
+	Config settings.Config
+	Log    *slog.Logger
+
+	Version, Revision, GoVersion string // of this program, for the probes and the log
+
+	spans func() (sent, dropped uint64) // nil without tracing
+}
+
+// Run starts the parts in the picture, from the bottom up, and stops them from the top down.
+//
+//	           SIGINT, SIGTERM                      probes, page
+//	                  │                                   │
+//	          1 × watch the stop               0..1 × http.Server, page.Run
+//	                  │ ctx                               │ Ready, Alive, Status, Answer
+//	                  ▼                                   ▼
+//	this goroutine: broker.Run  ────────────────────  1 × announce "ready"
+//	                  │          (its goroutines: see broker)
+//	                  │ 4 × nats.Conn: read, write, deliver, control (each with nats.go's goroutines)
+//	                  ▼
+//	     0..1 × embedded nats-server, or the one at NATS_URL
+//
+// Any failure ends ctx with its cause; then everything stops as it would for a signal. The order of a stop, which is
+// that of the defers below, reversed:
+//
+//  1. /readyz returns 503, so that no supervisor counts on us
+//  2. the broker drains, at most DELAY_SHUTDOWN_GRACE
+//  3. the connections close
+//  4. HTTP stops: until here /healthz shows a supervisor that a slow drain is no hang
+//  5. the embedded server stops, after it has written everything to disk
+//  6. the last spans are sent, for a second at most
+func (p Process) Run(parent context.Context) (err error) {
+	log := p.Log
+	life := begin(parent, log)
+	defer func() { life.end(err) }()
+	ctx := life.ctx
+
+	// The port comes first: a broker that cannot be probed must not change anything.
+	listener, err := listen(p.Config.HTTPAddr)
+	if err != nil {
+		return p.another(ctx, err)
+	}
+	if listener != nil {
+		defer listener.Close()
+	}
+	defer p.trace()()
+	cfg := p.Config
+	dialer := links.Dialer{
+		Access: cfg.Access, Apart: cfg.Apart, Version: p.Version, Patient: cfg.Embedded == nil, Lost: life.fail, Log: log,
+	}
+	var storage func() []stats.Check
+	if cfg.Embedded != nil {
+		server, err := embedded.Start(*cfg.Embedded, log)
+		if err != nil {
+			return err
+		}
+		defer server.Stop()
+		server.Keep(life.fail)
+		storage = func() []stats.Check { return []stats.Check{server.Disk(), server.Store()} }
+		dialer.Access = cfg.Access.At(server.URL(), server.TLS())
+	}
+	httpServer := web.NewServer(log)
+	defer web.Close(httpServer, log)
+	set, err := dialer.Dial()
+	if err != nil {
+		return p.notAccepted(err)
+	}
+	defer set.Close()
+	p.Config.Broker.Calls = inspect.Calls(p.opener(dialer, "questions"))
+	b, err := broker.New(set.ForBroker(), p.engine(listener != nil))
+	if err != nil {
+		return err
+	}
+	var durability atomic.Pointer[string]
+	if listener != nil {
+		source := web.Source{
+			Engine: b, Down: set.Down, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
+			Traces: p.spans, Version: p.Version, Revision: p.Revision, GoVersion: p.GoVersion,
+		}
+		life.show(httpServer, source, p.page(b, dialer, source))
+		life.running.Go(func() { web.Serve(httpServer, listener, life.fail) })
+	}
+
+	if err := set.Await(ctx, log); err != nil {
+		if ctx.Err() != nil {
+			return life.failure()
+		}
+		return err
+	}
+	return life.run(b, func() {
+		p.announce(ctx, b, set.ForBroker().Control, addressOf(listener), &durability)
+	})
+}
+
+// engine completes the configuration of the broker. The history is recorded for the page; without a page there is none.
+func (p *Process) engine(page bool) broker.Config {
+	p.Config.Broker.Log, p.Config.Broker.Place, p.Config.Broker.Version = p.Log, p.place(), p.Version
+	if page {
+		p.Config.Broker.History = new(history.Book)
+	}
+	return p.Config.Broker
+}
+
+// run runs the broker until ctx ends, and calls announce when it is ready.
+func (l *lifetime) run(b *broker.Broker, announce func()) error {
+	l.running.Go(func() {
+		select {
+		case <-b.Ready():
+			announce()
+		case <-l.ctx.Done():
+		}
+	})
+	err := b.Run(l.ctx)
+	if errors.Is(err, streams.ErrMissingStreams) {
+		err = fmt.Errorf("%w; %s", err, howToProvision(err))
+	}
+	return errors.Join(l.failure(), err)
+}
+
+// notAccepted explains that the embedded server refuses the broker's user or certificate. For an external server, the
+// broker retries instead.
+func (p Process) notAccepted(err error) error {
+	if !errors.Is(err, nats.ErrAuthorization) && !links.RefusesCertificate(err) {
+		return err
+	}
+	return fmt.Errorf("%w: the embedded server does not accept the broker: %w",
+		settings.ErrConfig, p.Config.Access.Explain(err))
+}
+
+// announce logs that the broker is ready, with the guarantee of an acknowledgement, and stores that guarantee for the
+// probes.
+func (p Process) announce(
+	ctx context.Context, b *broker.Broker, control *nats.Conn, probes string, durability *atomic.Pointer[string],
+) {
+	c := p.Config.Broker
+	meaning, weak := p.durability(ctx, b, control).Words()
+	durability.Store(&meaning)
+	p.Log.Info("ready", "version", p.Version,
+		"server", link.ServerOf(control), "server_version", control.ConnectedServerVersion(),
+		"prefix", c.Prefix, "levels", len(c.Ladder.Levels()),
+		"http", probes, "durability", meaning)
+	for _, w := range weak {
+		p.Log.Warn("durability is weak", "what", w.What, "do", w.Do)
+	}
+}
+
+// howToProvision returns the advice about missing streams.
+func howToProvision(err error) string {
+	if errors.Is(err, streams.ErrForbidden) {
+		return "grant the broker's user that right for each of them, or run delaybroker provision as a user who has it"
+	}
+	return "run delaybroker provision, or leave DELAY_PROVISION=verify out to have them created"
+}
+
+// listen opens the port for probes. It returns nil if HTTP is off.
+func listen(address string) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("DELAY_HTTP_ADDR: %w; set another address, or off", err)
+	}
+	return l, nil
+}
+
+// another explains that another delaybroker uses the port, if one does.
+func (p Process) another(ctx context.Context, err error) error {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	if _, ask := web.Ask(ctx, p.Config.Probes()+"/healthz"); ask != nil {
+		return err
+	}
+	who := "HTTP address " + p.Config.HTTPAddr
+	if p.Config.Embedded != nil {
+		if pid := embedded.LockedBy(p.Config.Embedded.Dir); pid != "" {
+			who = "pid " + pid + ", " + who
+		}
+	}
+	return fmt.Errorf("a delaybroker already runs here (%s); for another one, %w", who, err)
+}
+
+// addressOf returns the address of the probes, with the port that the system chose if the setting is 0.
+func addressOf(l net.Listener) string {
+	if l == nil {
+		return "off"
+	}
+	return l.Addr().String()
+}
+
+// durability reads the configuration of the streams. It leaves out streams that it cannot read.
+func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats.Conn) doctor.Durability {
+	ctx, cancel := context.WithTimeout(ctx, inspect.Timeout)
+	defer cancel()
+	streams, err := b.StreamConfigs(ctx)
+	if err != nil {
+		p.Log.Debug("looking at the streams for their durability", "err", err)
+	}
+	return doctor.Durability{
+		Streams: streams, Clustered: control.ConnectedClusterName() != "", Sync: p.Config.Embedded.Durability(),
+		Version: control.ConnectedServerVersion(),
+	}
+}
+
+// place identifies the location where this broker runs. After a crash, a broker at the same place takes over its own
+// lanes at once. Two brokers cannot be at one place: the directory of the embedded server is locked, and an address of
+// a host has one listener. Only containers that share a host name, but not its network, can have the same place; then
+// the younger one continues without a place. In Kubernetes, the host name is the name of the pod.
+//
+// With HTTP off, or on a port that the system chooses, there is no place.
+func (p Process) place() config.Place {
+	host, err := os.Hostname()
+	if err != nil {
+		return config.Place{}
+	}
+	if server := p.Config.Embedded; server != nil {
+		dir, err := filepath.Abs(server.Dir)
+		if err != nil {
+			return config.Place{}
+		}
+		return config.Place{Name: host + " " + dir, Locked: true}
+	}
+	if p.Config.Probes() == "" {
+		return config.Place{}
+	}
+	return config.Place{Name: host + " " + p.Config.HTTPAddr}
+}

@@ -1,0 +1,35 @@
+package process
+
+import (
+	"context"
+	"os"
+	"sync"
+
+	"delaybroker/broker/trace"
+)
+
+// trace sends a span of each message to the OpenTelemetry collector that the environment names. The returned function
+// stops this, after it has waited for the last spans. Without a collector, trace does nothing.
+func (p *Process) trace() (stop func()) {
+	none := func() {}
+	asked, err := trace.Asked(os.Getenv)
+	if err != nil {
+		p.Log.Warn("no spans are made", "err", err)
+	}
+	if !asked {
+		return none
+	}
+	t, err := trace.New(trace.Config{Version: p.Version, Environment: os.Getenv, Log: p.Log})
+	if err != nil {
+		p.Log.Warn("no spans are made", "err", err)
+		return none
+	}
+	p.Config.Broker.Ended, p.spans = t.Ended, t.Counts
+	ctx, end := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { t.Run(ctx) })
+	return func() {
+		end()
+		running.Wait()
+	}
+}

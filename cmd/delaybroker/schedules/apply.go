@@ -1,0 +1,128 @@
+package schedules
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
+)
+
+// mostTries is the maximum number of attempts at a schedule that others change at the same time.
+const mostTries = 5
+
+// Timers is the store of the schedules: *store.Timers, or a wrapper that retries.
+type Timers interface {
+	Read(ctx context.Context, key, target string) (timer.State, error)
+	Do(ctx context.Context, w store.Change) (store.Answer, error)
+	Recurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error]
+	Now(ctx context.Context) (time.Time, error) // by the clock of the stream's leader
+}
+
+// Apply changes the schedules of a set to those of a file.
+type Apply struct {
+	File   File
+	Timers Timers
+	Policy message.Policy
+	Adopt  bool // take over schedules of other owners
+	DryRun bool // change nothing
+	Keep   bool // remove nothing
+	Empty  bool // allow a file without schedules, which removes the whole set
+}
+
+// A Result is the result of a step.
+type Result struct {
+	Step
+	Outcome timer.Outcome // empty if no change was requested
+	Err     error         // of a step that failed
+}
+
+// place is the key of a schedule.
+type place struct{ name, target string }
+
+// Run plans and executes one step for each schedule of the file, and for those of its set that are not in it, one after
+// the other. After a failed step it continues. If it returns an error, it has changed nothing: the error is ErrEmpty,
+// or the reason why it could not list the set.
+func (a Apply) Run(ctx context.Context, report func(Result)) error {
+	stale, err := a.stale(ctx)
+	if err != nil {
+		return err
+	}
+	if len(a.File.Schedules) == 0 && len(stale) > 0 && !a.Empty {
+		return fmt.Errorf("%w: it would remove the %d of the set %s", ErrEmpty, len(stale), a.File.Set)
+	}
+	for _, s := range a.File.Schedules {
+		report(a.one(ctx, s.Name, s.Target, func(stands timer.State, now time.Time) Step {
+			return a.File.Plan(s, stands, a.Policy, now, a.Adopt)
+		}))
+	}
+	// Removed at the end: a schedule with a new target is added before the one with the old target is removed.
+	for _, p := range stale {
+		report(a.one(ctx, p.name, p.target, func(stands timer.State, _ time.Time) Step {
+			return a.File.Removal(stands, p.name, p.target)
+		}))
+	}
+	return nil
+}
+
+// stale returns the schedules of the set that are not in the file.
+func (a Apply) stale(ctx context.Context) (all []place, err error) {
+	if a.Keep {
+		return nil, nil
+	}
+	wanted := make(map[place]bool)
+	for _, s := range a.File.Schedules {
+		wanted[place{s.Name, s.Target}] = true
+	}
+	for row, err := range a.Timers.Recurs(ctx, store.Filter{Set: a.File.Set}) {
+		if err != nil {
+			return nil, err
+		}
+		if p := (place{row.Key, row.Target}); !wanted[p] {
+			all = append(all, p)
+			wanted[p] = true
+		}
+	}
+	return all, nil
+}
+
+// one reads a schedule, plans its step and executes it. The publish expects the entry that was read. If somebody
+// changed it meanwhile, or a round fired, one tries again.
+func (a Apply) one(
+	ctx context.Context, name, target string, plan func(stands timer.State, now time.Time) Step,
+) (r Result) {
+	for try := 1; ; try++ {
+		stands, err := a.Timers.Read(ctx, name, target)
+		var now time.Time
+		if err == nil {
+			now, err = a.Timers.Now(ctx)
+		}
+		if err != nil {
+			return Result{Step: Step{What: Leave, Name: name, Target: target}, Err: err}
+		}
+		r = Result{Step: plan(stands, now)}
+		if a.DryRun || !r.acts() {
+			return r
+		}
+		answer, err := a.Timers.Do(ctx, r.wish)
+		r.Outcome, r.Err = answer.Outcome, err
+		if answer.Why != "" {
+			r.Why = answer.Why
+		}
+		again := r.Outcome == timer.Conflict || r.Outcome == timer.TooLate
+		if err != nil || !again || try == mostTries || ctx.Err() != nil {
+			return r
+		}
+	}
+}
+
+func (p Step) acts() bool { return p.What == Add || p.What == Change || p.What == Remove }
+
+// Good reports whether the schedule is as in the file, or would be after the plan of a dry run.
+func (r Result) Good() bool {
+	return r.Err == nil && r.What != Leave && (r.Outcome == "" || r.Outcome == timer.Pending ||
+		r.Outcome == timer.Cancelled || r.Outcome == timer.Fired || r.What == Remove && r.Outcome == timer.NotFound)
+}

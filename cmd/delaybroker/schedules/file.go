@@ -1,0 +1,173 @@
+package schedules
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
+	"delaybroker/cmd/delaybroker/spelling"
+)
+
+// MostBytes is the maximum size of a file.
+const MostBytes = 4 << 20
+
+// A File is the schedules of one file.
+type File struct {
+	Set       string     // the owner of its schedules, in Delay-Owner
+	Schedules []Schedule // in the order of the file; names are unique
+}
+
+// Read parses a file and returns all its problems: the error has a line for each problem, and wraps ErrFile. The name
+// is used in these lines.
+func Read(name string, text []byte, policy message.Policy, now time.Time) (File, error) {
+	r := reader{name: name, policy: policy, now: now}
+	f := r.file(text)
+	if len(r.problems) > 0 {
+		return File{}, fmt.Errorf("%w:\n%s", ErrFile, strings.Join(r.problems, "\n"))
+	}
+	return f, nil
+}
+
+// reader collects problems and continues.
+type reader struct {
+	name     string
+	policy   message.Policy
+	now      time.Time
+	problems []string
+}
+
+func (r *reader) refuse(line int, format string, args ...any) {
+	r.problems = append(r.problems, fmt.Sprintf("%s:%d: %s", r.name, line, fmt.Sprintf(format, args...)))
+}
+
+func (r *reader) file(text []byte) (f File) {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	var document, second yaml.Node
+	err := d.Decode(&document)
+	switch {
+	case errors.Is(err, io.EOF):
+		r.refuse(1, "there is nothing in it: want set and schedules")
+		return f
+	case err == nil:
+		if err = d.Decode(&second); err == nil {
+			r.refuse(second.Line, "a second document: one")
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.problems = append(r.problems, fmt.Sprintf("%s: %v", r.name, err))
+		return f
+	}
+	top := document.Content[0]
+	all, ok := r.fields(top, "the file", []string{"set", "schedules"})
+	if !ok {
+		return f
+	}
+	if f.Set = r.text(all["set"]); f.Set == "" {
+		r.refuse(top.Line, "set is missing: a name for these schedules, by which later runs know what they made")
+	} else if problem := entry.ParseKey(f.Set); problem != nil {
+		r.refuse(all["set"].Line, "set: %s", strings.Replace(problem.Sentence, "the key", "the name", 1))
+	}
+	if all["schedules"] == nil {
+		r.refuse(top.Line, "schedules is missing: a name for each, and what it does; {} for none")
+		return f
+	}
+	f.Schedules = r.schedules(all["schedules"])
+	return f
+}
+
+func (r *reader) schedules(n *yaml.Node) (all []Schedule) {
+	for _, pair := range r.pairs(n, "schedules") {
+		if s, ok := r.schedule(pair.key, pair.value); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// pair is a key of a mapping with its value.
+type pair struct{ key, value *yaml.Node }
+
+// pairs returns the pairs of a mapping and checks for duplicate keys, since the library does not do that for nodes.
+func (r *reader) pairs(n *yaml.Node, what string) (all []pair) {
+	n = resolved(n)
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return nil
+	}
+	if n.Kind != yaml.MappingNode {
+		r.refuse(n.Line, "%s: want keys and values", what)
+		return nil
+	}
+	seen := make(map[string]int)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if first := seen[key.Value]; first > 0 {
+			r.refuse(key.Line, "%s: %q stands there already, in line %d", what, key.Value, first)
+			continue
+		}
+		seen[key.Value] = key.Line
+		all = append(all, pair{key, resolved(n.Content[i+1])})
+	}
+	return all
+}
+
+// fields returns the values of a mapping, by key. Other keys than the known ones are problems.
+func (r *reader) fields(n *yaml.Node, what string, known []string) (all map[string]*yaml.Node, ok bool) {
+	if resolved(n).Kind != yaml.MappingNode {
+		r.refuse(n.Line, "%s: want keys and values: %s", what, strings.Join(known, ", "))
+		return nil, false
+	}
+	all = make(map[string]*yaml.Node)
+	for _, p := range r.pairs(n, what) {
+		switch {
+		case slices.Contains(known, p.key.Value):
+			all[p.key.Value] = p.value
+		case reasons[p.key.Value] != "":
+			r.refuse(p.key.Line, "%s: %s", what, reasons[p.key.Value])
+		default:
+			hint := "want " + strings.Join(known, ", ")
+			if near := spelling.Nearest(p.key.Value, known); near != "" {
+				hint = near + "?"
+			}
+			r.refuse(p.key.Line, "%s: unknown key %q (%s)", what, p.key.Value, hint)
+		}
+	}
+	return all, true
+}
+
+// reasons are explanations for unknown keys that a user may well expect.
+var reasons = map[string]string{
+	"rounds": "rounds is for schedules add: a file is applied again and again, and nobody can tell how many rounds " +
+		"there have been; say last, until when",
+	"<<": "keys are not merged: write them out",
+}
+
+// text returns the text of a scalar as written; empty for none.
+func (r *reader) text(n *yaml.Node) (text string) {
+	if n == nil {
+		return ""
+	}
+	if n.Kind != yaml.ScalarNode {
+		r.refuse(n.Line, "want text; what is no text has to be quoted")
+		return ""
+	}
+	if err := n.Decode(&text); err != nil {
+		r.refuse(n.Line, "want text: %v", err)
+	}
+	return text
+}
+
+// resolved returns the node that an alias refers to.
+func resolved(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}

@@ -1,0 +1,150 @@
+package schedules
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
+)
+
+// A Schedule is one schedule of a file.
+type Schedule struct {
+	Name, Target string
+	First, Last  time.Time      // zero if the file has none
+	Header       message.Header // the other headers, as a broker reads them
+	Body         []byte
+	Line         int
+}
+
+// keys are the keys of a schedule, in the usual order.
+var keys = []string{"every", "cron", "tz", "target", "first", "last", "missed", "jitter", "headers", "body"}
+
+// words are the keys that become one header each.
+var words = map[string]string{
+	"every": message.HeaderEvery, "cron": message.HeaderCron, "tz": message.HeaderZone,
+	"missed": message.HeaderMissed, "jitter": message.HeaderJitter,
+}
+
+// options are the Delay- headers that a schedule may have, like any message.
+var options = []string{
+	message.HeaderExpires, message.HeaderDeliver, message.HeaderTTL, message.HeaderMaxAttempts,
+}
+
+func (r *reader) schedule(key, value *yaml.Node) (s Schedule, ok bool) {
+	before := len(r.problems)
+	s = Schedule{Name: key.Value, Header: make(message.Header), Line: key.Line}
+	if problem := entry.ParseKey(s.Name); problem != nil {
+		r.refuse(key.Line, "%s", strings.Replace(problem.Sentence, "the key", "the name", 1))
+	}
+	fields, ok := r.fields(value, s.Name, keys)
+	if !ok {
+		return s, false
+	}
+	s.Target, s.Body = r.text(fields["target"]), []byte(r.text(fields["body"]))
+	r.headers(&s, fields["headers"])
+	for name, header := range words {
+		if text := r.text(fields[name]); text != "" {
+			s.Header[header] = []string{text}
+		}
+	}
+	if s.Target == "" {
+		r.refuse(key.Line, "%s: target is missing: the subject on which it arrives", s.Name)
+	}
+	s.First = r.moment(s.Name+": first", fields["first"])
+	s.Last = r.moment(s.Name+": last", fields["last"])
+	if len(r.problems) == before {
+		r.judge(s)
+	}
+	return s, len(r.problems) == before
+}
+
+// moment parses a time; zero for none.
+func (r *reader) moment(what string, n *yaml.Node) time.Time {
+	text := r.text(n)
+	if text == "" {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		r.refuse(n.Line, "%s %q: want a time with a zone, such as 2026-12-24T18:00:00Z; a file is applied again and again, "+
+			"so a duration would begin each time", what, text)
+	}
+	return t
+}
+
+// headers parses the user's headers, and the options that every message may have.
+func (r *reader) headers(s *Schedule, n *yaml.Node) {
+	if n == nil {
+		return
+	}
+	for _, p := range r.pairs(n, s.Name+": headers") {
+		name, values := p.key.Value, []*yaml.Node{p.value}
+		if strings.HasPrefix(strings.ToLower(name), "delay-") && !slices.Contains(options, name) {
+			r.refuse(p.key.Line, "%s: the header %s: only %s; the rest has a key: %s", s.Name, name,
+				strings.Join(options, ", "), strings.Join(keys, ", "))
+			continue
+		}
+		if strings.HasPrefix(strings.ToLower(name), "nats-") {
+			r.refuse(p.key.Line, "%s: the header %s is for the server, and does not reach the target", s.Name, name)
+			continue
+		}
+		if p.value.Kind == yaml.SequenceNode {
+			values = p.value.Content
+		}
+		for _, v := range values {
+			s.Header[name] = append(s.Header[name], r.text(resolved(v)))
+		}
+	}
+}
+
+// judge adds the problems that a broker would find. A past last round is not one of them.
+func (r *reader) judge(s Schedule) {
+	s.Last = time.Time{}
+	in := s.incoming(r.policy, "judge", r.now)
+	if _, problem := entry.ParseSet(r.policy, in); problem != nil {
+		r.refuse(s.Line, "%s: %s", s.Name, problem.Sentence)
+		return
+	}
+	if e := entry.Parse(r.policy, in); e.Kind != entry.Set || e.Problem != nil {
+		r.refuse(s.Line, "%s: leave out the headers that the broker writes", s.Name)
+	}
+}
+
+// header returns the headers that set a schedule of a set. First is the time of its first round, or zero for any.
+func (s Schedule) header(set string, first time.Time) message.Header {
+	h := maps.Clone(s.Header)
+	h[message.HeaderOwner] = []string{set}
+	for name, t := range map[string]time.Time{message.HeaderUntil: first, message.HeaderLast: s.Last} {
+		if text := moment(t); text != "" {
+			h[name] = []string{text}
+		}
+	}
+	return h
+}
+
+// incoming returns the message that a broker would read if the schedule were set now.
+func (s Schedule) incoming(policy message.Policy, set string, now time.Time) message.Incoming {
+	return message.Incoming{
+		Stream: policy.Names.TimersStream(), Sequence: 1, At: now, Subject: policy.Names.Timer(s.Name, s.Target),
+		Header: s.header(set, s.First), Data: s.Body,
+	}
+}
+
+// request returns the broker's view of a schedule that judge has accepted.
+func (s Schedule) request(set string, policy message.Policy, now time.Time) entry.Pending {
+	s.Last = time.Time{}
+	return entry.Parse(policy, s.incoming(policy, set, now)).Pending
+}
+
+// over reports whether no round is left.
+func (s Schedule) over(want entry.Pending, now time.Time) bool {
+	table := want.Recurs.Table
+	table.Last = s.Last
+	_, left := table.Start(now, s.First)
+	return !left
+}

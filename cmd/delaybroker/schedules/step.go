@@ -1,0 +1,199 @@
+package schedules
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/entry"
+	"delaybroker/broker/timer/store"
+	"delaybroker/levels"
+)
+
+// What is the kind of a step.
+type What string
+
+// The kinds.
+const (
+	Same   What = "same"   // nothing
+	Over   What = "over"   // nothing: its last round is over
+	Add    What = "add"    // it does not exist
+	Change What = "change" // its entry differs from the file
+	Remove What = "remove" // it is in the set, but not in the file any more
+	Leave  What = "leave"  // nothing, although its entry differs from the file: Why is the reason
+)
+
+// A Difference is one difference between a schedule's entry and the file.
+type Difference struct {
+	In   string `json:"in"`
+	Was  string `json:"was"`
+	Will string `json:"will"`
+}
+
+// A Step is the decision about one schedule.
+type Step struct {
+	What        What         `json:"what"`
+	Name        string       `json:"name"`
+	Target      string       `json:"target"`
+	Table       string       `json:"table,omitempty"`
+	Differences []Difference `json:"differences,omitempty"`
+	Why         string       `json:"why,omitempty"`
+
+	wish store.Change // the change to request
+}
+
+// Plan decides about a schedule of the file, by its entry. With adopt, the set takes over a schedule of another owner.
+func (f File) Plan(s Schedule, stands timer.State, policy message.Policy, now time.Time, adopt bool) Step {
+	step := Step{Name: s.Name, Target: s.Target}
+	want := s.request(f.Set, policy, now)
+	step.Table = want.Recurs.Table.String()
+	held := store.RecurringOf(stands.Entry)
+	switch {
+	case stands.Over() && s.over(want, now):
+		step.What = Over
+		return step
+	case stands.Over():
+		step.What = Add
+		return step.set(f.Set, s, stands, s.First)
+	case stands.Entry.Kind == entry.Fired:
+		return step.leave("its last round is on its way")
+	case stands.Entry.Kind == entry.Unproven:
+		return step.leave("a broker wrote what stands there with a secret that is not known here")
+	case held == nil:
+		return step.leave("a named timer has this key and target, which does not recur")
+	case held.Set != f.Set && !adopt:
+		return step.leave(fmt.Sprintf("it stands there already, %s; --adopt takes it over", madeBy(held.Set)))
+	case s.over(want, now):
+		return f.Removal(stands, step.Name, step.Target)
+	}
+	step.Differences = differences(want, stands, s, now)
+	switch {
+	case len(step.Differences) == 0:
+		step.What = Same
+		return step
+	case held.Paused:
+		return step.leave("it is paused, and a change would start it: resume it, or remove it, first")
+	}
+	step.What = Change
+	return step.set(f.Set, s, stands, phase(want, stands, s, now))
+}
+
+// Removal decides about a schedule of the set that is not in the file any more.
+func (f File) Removal(stands timer.State, name, target string) Step {
+	step := Step{What: Remove, Name: name, Target: target}
+	held := store.RecurringOf(stands.Entry)
+	if held == nil || held.Set != f.Set { // somebody changed it meanwhile
+		step.What = Same
+		return step
+	}
+	step.Table = held.Table
+	step.wish = store.Change{
+		Request: timer.Request{Verb: timer.Cancel, Generation: stands.Sequence}, Key: name, Target: target,
+	}
+	return step
+}
+
+func madeBy(set string) string {
+	if set == "" {
+		return "and no set made it"
+	}
+	return "and the set " + set + " made it"
+}
+
+func (p Step) leave(why string) Step {
+	p.What, p.Why = Leave, why
+	return p
+}
+
+// set adds the change that sets a schedule in place of its entry.
+func (p Step) set(owner string, s Schedule, stands timer.State, first time.Time) Step {
+	p.wish = store.Change{
+		Request: timer.Request{Verb: timer.Set, Conditional: true, Generation: stands.Sequence},
+		Key:     s.Name, Target: s.Target, Header: s.header(owner, first), Body: s.Body,
+	}
+	return p
+}
+
+// phase returns the first time of a schedule that replaces an entry. If the interval stays, the phase stays: with a new
+// phase, a schedule that is changed more often than it fires would never fire.
+func phase(want entry.Pending, stands timer.State, s Schedule, now time.Time) time.Time {
+	r := stands.Entry.Pending
+	switch {
+	case !s.First.IsZero():
+		return s.First
+	case want.Recurs.Table.Every > 0 && want.Recurs.Table.Every == r.Recurs.Table.Every:
+		return r.Recurs.First
+	case want.Recurs.Table.Cron != "" && want.Recurs.Table.Cron == r.Recurs.Table.Cron &&
+		want.Recurs.Table.Zone == r.Recurs.Table.Zone && !r.Recurs.Planned.After(now) && r.Due.After(now):
+		return r.Due // it is due, and waits for its jitter
+	}
+	return time.Time{}
+}
+
+// differences returns the differences between the file and the entry.
+func differences(want entry.Pending, stands timer.State, s Schedule, now time.Time) (all []Difference) {
+	have := stands.Entry.Pending
+	note := func(in, was, will string) {
+		if was != will {
+			all = append(all, Difference{in, was, will})
+		}
+	}
+	note("set", have.Recurs.Owner, want.Recurs.Owner)
+	is, to := have.Recurs.Table, want.Recurs.Table
+	note("table", is.String(), to.String())
+	if !inStep(want, have, s, now) {
+		note("first", moment(have.Recurs.First), moment(s.First))
+	}
+	note("rounds", strconv.Itoa(is.Rounds), strconv.Itoa(to.Rounds))
+	note("last", moment(is.Last), moment(s.Last))
+	note("missed", string(is.Missed), string(to.Missed))
+	note("jitter", is.Words().Jitter, to.Words().Jitter)
+	note("deliver", string(have.Mode), string(want.Mode))
+	note("expires", after(have), after(want))
+	note("ttl", have.TTL, want.TTL)
+	note("attempts", strconv.Itoa(have.MaxAttempts), strconv.Itoa(want.MaxAttempts))
+	names := slices.Collect(maps.Keys(have.User))
+	names = slices.AppendSeq(names, maps.Keys(want.User))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		note("header "+name, strings.Join(have.User[name], ", "), strings.Join(want.User[name], ", "))
+	}
+	note("body", string(stands.In.Data), string(s.Body))
+	return all
+}
+
+// inStep reports whether the entry has the first time of the file. A past first time counts only as the phase of an
+// interval.
+func inStep(want, have entry.Pending, s Schedule, now time.Time) bool {
+	every, first := want.Recurs.Table.Every, have.Recurs.First
+	switch {
+	case s.First.IsZero(), every > 0 && every != have.Recurs.Table.Every:
+		return true
+	case s.First.After(now):
+		return first.Equal(s.First)
+	case every > 0:
+		return first.Sub(s.First)%every == 0
+	}
+	return true
+}
+
+// moment returns a time as in a header; empty for none.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// after returns the time from a round's due time until it expires.
+func after(r entry.Pending) string {
+	if r.Expires.IsZero() {
+		return ""
+	}
+	return levels.FormatDuration(r.Expires.Sub(r.Due))
+}

@@ -1,0 +1,170 @@
+package settings
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/doctor"
+	"delaybroker/cmd/delaybroker/links"
+)
+
+// access turns the settings into options and tries them. So a file that cannot be used is reported at once, with the
+// name of its setting. Otherwise the connection would be retried for ever.
+func (s settings) access(p *problems, from fromContext) links.Access {
+	a := links.Access{URL: s.NATSURL}
+	try := func(name, value string, option nats.Option, err error) {
+		if err == nil {
+			err = option(&nats.Options{})
+		}
+		if err != nil {
+			p.refuse(from.named(name), value, "%w", err)
+			return
+		}
+		a.Options = append(a.Options, option)
+	}
+
+	p.servers(from.named("NATS_URL"), s.NATSURL)
+	switch {
+	case s.NATSUser == "" && s.NATSPassword != "":
+		p.refuseSecret(from.named("NATS_PASSWORD"), "set without NATS_USER")
+	case s.NATSUser != "" && s.NATSPassword == "":
+		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.latest(from).NATSUser })) // as the CLI does
+	case s.NATSUser != "":
+		a.Options = append(a.Options, nats.UserInfoHandler(func() (user, password string) {
+			now := s.latest(from)
+			return now.NATSUser, now.NATSPassword
+		}))
+	}
+	if s.NATSToken != "" {
+		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.latest(from).NATSToken }))
+	}
+	if s.NATSCreds != "" && s.NATSNKey != "" {
+		p.refuse(from.named("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; leave one of them out")
+	}
+	if s.NATSCreds != "" {
+		path := inHome(s.NATSCreds)
+		_, err := os.ReadFile(path) // the option would read it only when connecting
+		try("NATS_CREDS", s.NATSCreds, nats.UserCredentials(path), err)
+	}
+	if s.NATSNKey != "" {
+		option, err := nats.NkeyOptionFromSeed(inHome(s.NATSNKey))
+		try("NATS_NKEY", s.NATSNKey, option, err)
+	}
+	switch {
+	case s.NATSCert != "" && s.NATSKey != "":
+		try("NATS_CERT", s.NATSCert, nats.ClientCert(inHome(s.NATSCert), inHome(s.NATSKey)), nil)
+	case s.NATSCert != "":
+		p.refuse(from.named("NATS_CERT"), s.NATSCert, "set without NATS_KEY")
+	case s.NATSKey != "":
+		p.refuse(from.named("NATS_KEY"), s.NATSKey, "set without NATS_CERT")
+	}
+	if s.NATSCA != "" {
+		try("NATS_CA", s.NATSCA, nats.RootCAs(inHome(s.NATSCA)), nil)
+	}
+	if from.TLSFirst {
+		a.Options = append(a.Options, nats.TLSHandshakeFirst())
+	}
+	return a
+}
+
+// inbox is the option that sets the inbox prefix. It is not part of access, because the embedded server has it too.
+func (s settings) inbox(p *problems, from fromContext) []nats.Option {
+	if s.InboxPrefix == "" {
+		return nil
+	}
+	option := nats.CustomInboxPrefix(s.InboxPrefix)
+	if err := option(&nats.Options{}); err != nil {
+		p.refuse(from.named("DELAY_INBOX_PREFIX"), s.InboxPrefix, "%w", err)
+	}
+	return []nats.Option{option}
+}
+
+// linkVariables are the variables that name the context of a link with a user of its own.
+var linkVariables = []struct{ link, name string }{
+	{"read", "DELAY_READ_CONTEXT"}, {"write", "DELAY_WRITE_CONTEXT"}, {"deliver", "DELAY_DELIVER_CONTEXT"},
+	{"page", "DELAY_HTTP_CONTEXT"},
+}
+
+// linkContext is the context of a link, or empty.
+func (s settings) linkContext(link string) string {
+	return map[string]string{
+		"read": s.ReadContext, "write": s.WriteContext, "deliver": s.DeliverContext, "page": s.HTTPContext,
+	}[link]
+}
+
+// accessApart is the access of the links with a context of their own. The NATS_* settings are another user's, so only
+// two things are taken from the environment: the servers, where the context names none, and the inbox prefix, where
+// DELAY_INBOX_PREFIX sets one for all links.
+func (s settings) accessApart(p *problems, control fromContext) map[string]links.Access {
+	apart := make(map[string]links.Access)
+	for _, variable := range linkVariables {
+		name := s.linkContext(variable.link)
+		if name == "" {
+			continue
+		}
+		own := settings{NATSContext: name}
+		from := own.takeContext(p, variable.name, links.WithoutUsers(s.NATSURL))
+		// A link uses the same JetStream as the control link: the engine has one API prefix for both.
+		if own.JSDomain != "" && own.JSDomain != s.JSDomain {
+			p.refuse(variable.name, name, "jetstream_domain is %q, and %q for the other links; leave it out",
+				own.JSDomain, s.JSDomain)
+		}
+		if from.JSAPIPrefix != "" && from.JSAPIPrefix != control.JSAPIPrefix {
+			p.refuse(variable.name, name, "jetstream_api_prefix is %q, and %q for the other links; leave it out",
+				from.JSAPIPrefix, control.JSAPIPrefix)
+		}
+		a := own.access(p, from)
+		if own.InboxPrefix != "" || !isSet("DELAY_INBOX_PREFIX") {
+			a.Options = append(a.Options, own.inbox(p, from)...)
+		} else {
+			a.Options = append(a.Options, s.inbox(new(problems), control)...) // control's problem, if it is one
+		}
+		apart[variable.link] = a
+	}
+	return apart
+}
+
+// servers checks a list of URLs. They may hold passwords, and so may the errors of net/url: neither is shown.
+func (p *problems) servers(name, value string) {
+	for i, server := range strings.Split(value, ",") {
+		server = strings.TrimSpace(server)
+		if !strings.Contains(server, "://") {
+			server = "nats://" + server
+		}
+		if u, err := url.Parse(server); err != nil || u.Hostname() == "" ||
+			strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
+			p.refuseSecret(name, "number %d is not a URL; write nats://host:4222,nats://other:4222,"+
+				" and in a password %%40 for @, %%2F for /, %%3A for :", i+1)
+		}
+	}
+}
+
+// inHome replaces a leading ~. In a context, no shell has done so.
+func inHome(path string) string {
+	rest, ok := strings.CutPrefix(path, "~/")
+	if !ok {
+		return path
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return path
+	}
+	return filepath.Join(home, rest)
+}
+
+// LinksApart are the links with a user of their own, for checks of each user's rights.
+func (c Config) LinksApart() []doctor.Link {
+	var all []doctor.Link
+	for _, variable := range linkVariables {
+		if access, apart := c.Apart[variable.link]; apart && variable.link != "page" { // it names its missing rights
+			options := append([]nats.Option{nats.Name("delaybroker doctor")}, access.Options...)
+			connect := func() (*nats.Conn, error) { return nats.Connect(access.URL, options...) }
+			all = append(all, doctor.Link{Name: variable.link, From: variable.name, Connect: connect})
+		}
+	}
+	return all
+}

@@ -1,0 +1,59 @@
+package settings
+
+import (
+	"cmp"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/config"
+	"delaybroker/broker/message"
+	"delaybroker/cmd/delaybroker/links"
+)
+
+// Client is the configuration of a verb that only publishes or subscribes.
+type Client struct {
+	Access    links.Access
+	Policy    message.Policy // the broker's rules, if it has the same settings
+	APIPrefix string
+}
+
+// ReadClient reads the environment and reports all problems at once, wrapping ErrConfig. It looks only at the settings
+// that say how to reach the broker's subjects: the others may be wrong.
+func ReadClient() (Client, error) {
+	s, err := readSettings()
+	if err != nil {
+		return Client{}, err
+	}
+	var p problems
+	from := s.takeContext(&p, "NATS_CONTEXT", nats.DefaultURL)
+	var others problems
+	var login string
+	var tls []nats.Option
+	if s.NATSURL == "" {
+		s, login = s.toEmbedded(&p), loginEmbedded
+		if s.EmbeddedConfig != "" {
+			tls = others.embeddedFile(s.EmbeddedConfig).Options()
+		}
+	}
+	c := Client{Access: s.access(&p, from)}
+	c.Access.Login = login
+	c.Access.Options = append(c.Access.Options, tls...)
+	c.Access.Options = append(c.Access.Options, s.inbox(&p, from)...)
+	b := s.brokerConfig(&others, from, false)
+	p = append(p, others.of("DELAY_PREFIX", "DELAY_MAX_DELAY", "DELAY_JS_DOMAIN")...)
+	if err := p.err(); err != nil {
+		return c, err
+	}
+	names, err := message.NewNames(b.Prefix)
+	if err != nil {
+		return c, err
+	}
+	c.Policy = message.Policy{Names: names, Targets: b.Targets, HeaderTargets: b.HeaderTargets, MaxDelay: b.MaxDelay}
+	if !others.has("DELAY_ATTEMPTS") {
+		c.Policy.Attempts = func(target string) int {
+			return b.AttemptRules.For(target, cmp.Or(b.Attempts, config.DefaultAttempts))
+		}
+	}
+	c.APIPrefix = cmp.Or(b.APIPrefix, config.APIPrefix(b.JSDomain))
+	return c, nil
+}

@@ -1,0 +1,201 @@
+package settings
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/cmd/delaybroker/links"
+	"delaybroker/test/natstest"
+)
+
+func writeContext(t *testing.T, text string) (path string) {
+	t.Helper()
+	return writeFile(t, "some.json", text)
+}
+
+func TestContext(t *testing.T) {
+	natstest.ClearEnv(t)
+	home := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", home)
+	dir := filepath.Join(home, "nats", "context")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := `{
+		"url": "nats://a:4222,nats://b:4222",
+		"user": "me",
+		"password": "s3cret",
+		"jetstream_domain": "hub",
+		"inbox_prefix": "_INBOX_me"
+	}`
+	if err := os.WriteFile(filepath.Join(dir, "prod.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// The selected context is for people.
+	if err := os.WriteFile(filepath.Join(home, "nats", "context.txt"), []byte("prod"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if mustRead(t).Embedded == nil {
+		t.Error("got the selected context, want it not to matter")
+	}
+
+	t.Setenv("NATS_CONTEXT", "prod")
+	t.Setenv("NATS_USER", "somebody")
+	c := mustRead(t)
+	options := nats.GetDefaultOptions()
+	for _, o := range c.Access.Options {
+		if err := o(&options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	user, password := options.UserInfo()
+	for _, test := range []struct{ name, got, want string }{
+		{"url", c.Access.URL, "nats://a:4222,nats://b:4222"},
+		{"user", user, "somebody"}, // the environment wins
+		{"password", password, "s3cret"},
+		{"inbox", options.InboxPrefix, "_INBOX_me"},
+		{"domain", c.Broker.JSDomain, "hub"},
+	} {
+		if test.got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, test.got, test.want)
+		}
+	}
+}
+
+func TestContextProblems(t *testing.T) {
+	for _, test := range []struct{ context, want string }{
+		{"nosuch", "unknown context"},
+		{"../nosuch", "invalid context name"},
+		{"./nosuch.json", "no such file"},
+		{writeContext(t, `{`), "unexpected end of JSON"},
+		{writeContext(t, `{"ca": "/nowhere/ca"}`), "/nowhere/ca"},
+		{writeContext(t, `{"url": "nats://me:s3%cret@a"}`), "not a URL"},
+		{writeContext(t, `{"user_jwt": "eyJ"}`), "user_jwt is not supported"},
+		{writeContext(t, `{"creds": "/nowhere/creds"}`), "open /nowhere/creds"},
+	} {
+		natstest.ClearEnv(t)
+		t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+		t.Setenv("NATS_CONTEXT", test.context)
+		wantOneProblem(t, test.want)
+	}
+}
+
+// optionsOf applies what a link connects with.
+func optionsOf(t *testing.T, a links.Access) nats.Options {
+	t.Helper()
+	options := nats.GetDefaultOptions()
+	for _, o := range a.Options {
+		if err := o(&options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return options
+}
+
+func userOf(t *testing.T, a links.Access) string {
+	t.Helper()
+	handler := optionsOf(t, a).UserInfo
+	if handler == nil {
+		return ""
+	}
+	user, _ := handler()
+	return user
+}
+
+// A rotated password needs no restart, where the context is the place for it.
+func TestContextIsReadForEachLogin(t *testing.T) {
+	natstest.ClearEnv(t)
+	path := writeContext(t, `{"user": "me", "password": "0ld"}`)
+	t.Setenv("NATS_CONTEXT", path)
+	login := optionsOf(t, mustRead(t).Access).UserInfo
+	for _, test := range []struct{ context, want string }{
+		{`{"user": "me", "password": "0ld"}`, "me 0ld"},
+		{`{"user": "me", "password": "n3w"}`, "me n3w"},
+		{`{"user": "me", "passw`, "me 0ld"}, // being written
+	} {
+		if err := os.WriteFile(path, []byte(test.context), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		user, password := login()
+		if got := user + " " + password; got != test.want {
+			t.Errorf("%s: got %q, want %q", test.context, got, test.want)
+		}
+	}
+}
+
+// A link with a context takes all its settings from it: those of NATS_* are for another user.
+func TestLinkContexts(t *testing.T) {
+	natstest.ClearEnv(t)
+	t.Setenv("NATS_URL", "nats://control:s3cret@a:4222, b:4222")
+	t.Setenv("NATS_USER", "control")
+	t.Setenv("NATS_PASSWORD", "s3cret")
+	t.Setenv("DELAY_INBOX_PREFIX", "_INBOX_all")
+	t.Setenv("DELAY_READ_CONTEXT", writeContext(t, `{"user": "reader", "password": "r", "inbox_prefix": "_INBOX_reader"}`))
+	t.Setenv("DELAY_DELIVER_CONTEXT", writeContext(t, `{"url": "nats://c:4222", "token": "t"}`))
+	c := mustRead(t)
+	read, deliver := c.Apart["read"], c.Apart["deliver"]
+	if _, apart := c.Apart["write"]; apart || len(c.Apart) != 2 {
+		t.Errorf("got %d links apart, want read and deliver", len(c.Apart))
+	}
+	for _, test := range []struct{ name, got, want string }{
+		{"url of read", read.URL, "nats://a:4222,nats://b:4222"}, // without whom control is
+		{"user of read", userOf(t, read), "reader"},
+		{"inbox of read", optionsOf(t, read).InboxPrefix, "_INBOX_reader"},
+		{"url of deliver", deliver.URL, "nats://c:4222"},
+		{"user of deliver", userOf(t, deliver), ""},
+		{"token of deliver", optionsOf(t, deliver).TokenHandler(), "t"},
+		{"inbox of deliver", optionsOf(t, deliver).InboxPrefix, "_INBOX_all"},
+		{"user of the others", userOf(t, c.Access), "control"},
+		{"inbox of the others", optionsOf(t, c.Access).InboxPrefix, "_INBOX_all"},
+	} {
+		if test.got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, test.got, test.want)
+		}
+	}
+
+	// The inbox of control's context is its user's alone.
+	natstest.ClearEnv(t)
+	t.Setenv("NATS_CONTEXT", writeContext(t, `{"inbox_prefix": "_INBOX_control"}`))
+	t.Setenv("DELAY_WRITE_CONTEXT", writeContext(t, `{"user": "writer", "password": "w"}`))
+	if got := optionsOf(t, mustRead(t).Apart["write"]).InboxPrefix; got != "" {
+		t.Errorf("inbox of write: got %q, want the default", got)
+	}
+}
+
+func TestLinkContextProblems(t *testing.T) {
+	for _, test := range []struct{ context, want string }{
+		{"nosuch", "unknown context"},
+		{writeContext(t, `{"user_jwt": "eyJ"}`), "user_jwt is not supported"},
+		{writeContext(t, `{"creds": "/nowhere/creds"}`), "open /nowhere/creds"},
+		{writeContext(t, `{"inbox_prefix": "a.*"}`), "invalid custom prefix"},
+		{writeContext(t, `{"jetstream_domain": "leaf"}`), `jetstream_domain is "leaf", and "hub" for the other links`},
+		{
+			writeContext(t, `{"jetstream_api_prefix": "JS.API"}`),
+			`jetstream_api_prefix is "JS.API", and "" for the other links`,
+		},
+	} {
+		natstest.ClearEnv(t)
+		t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
+		t.Setenv("DELAY_JS_DOMAIN", "hub")
+		t.Setenv("NATS_CREDS", "") // whatever control has
+		t.Setenv("DELAY_WRITE_CONTEXT", test.context)
+		wantOneProblem(t, "DELAY_WRITE_CONTEXT", test.want)
+	}
+	// All problems of the three contexts are reported at once.
+	natstest.ClearEnv(t)
+	t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
+	for _, variable := range []string{"DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT"} {
+		t.Setenv(variable, writeContext(t, `{"password": "p", "user_jwt": "eyJ"}`))
+	}
+	if got, want := len(problemsOf(t)), 6; got != want {
+		t.Errorf("got %d problems, want %d: %q", got, want, problemsOf(t))
+	}
+	// An embedded server has no users.
+	natstest.ClearEnv(t)
+	t.Setenv("DELAY_DELIVER_CONTEXT", "prod")
+	wantOneProblem(t, "DELAY_DELIVER_CONTEXT", "would be embedded")
+}

@@ -1,0 +1,129 @@
+package settings
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/cmd/delaybroker/embedded"
+)
+
+// Bounds of DELAY_EMBEDDED_SYNC. Below the first, "always" is the honest wish; the last is nats-server's own default.
+const minSync, maxSync = 10 * time.Millisecond, 2 * time.Minute
+
+// loginEmbedded names the settings with which the embedded server accepts the broker and the verbs.
+const loginEmbedded = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD to a user of the embedded server" +
+	" (or, with DELAY_EMBEDDED_CONFIG, NATS_CREDS, NATS_NKEY or NATS_TOKEN), or NATS_URL to another server"
+
+// bcrypted matches what nats-server takes for the hash of a password.
+var bcrypted = regexp.MustCompile(`^\$2[abxy]\$\d{2}\$`)
+
+// embedConfig reads the settings of the embedded server, and the options with which its clients connect. It refuses the
+// settings of an external one.
+func (s settings) embedConfig(p *problems) (*embedded.Config, []nats.Option) {
+	c := &embedded.Config{Dir: s.EmbeddedDir, User: s.EmbeddedUser, Password: s.EmbeddedPassword, File: s.EmbeddedConfig}
+	s.refuseExternal(p)
+	c.Host, c.Port = p.address("DELAY_EMBEDDED_LISTEN", s.EmbeddedListen, "127.0.0.1:4222")
+	if s.EmbeddedSync == "always" {
+		c.SyncAlways = true
+	} else {
+		c.Sync = p.durationWithin("DELAY_EMBEDDED_SYNC", s.EmbeddedSync, minSync, maxSync)
+	}
+	if bcrypted.MatchString(s.EmbeddedPassword) {
+		p.refuseSecret("DELAY_EMBEDDED_PASSWORD", "want the password and not its hash, which the broker cannot log in with;"+
+			" a user with a hash goes into DELAY_EMBEDDED_CONFIG")
+	}
+	c.Open = s.EmbeddedUser == ""
+	if s.EmbeddedConfig == "" {
+		return c, nil
+	}
+	f := p.embeddedFile(s.EmbeddedConfig)
+	c.TLS, c.Bounded = f.HasTLS(), f.HasBound()
+	if f.HasUsers() {
+		c.Open = !f.AsksWho()
+	}
+	if f.AsksForCertificate() {
+		c.Open = false
+		if s.NATSCert == "" {
+			p.refuse("DELAY_EMBEDDED_CONFIG", s.EmbeddedConfig,
+				"tls.verify is set: set NATS_CERT and NATS_KEY to a certificate for the broker's own connections")
+		}
+	}
+	return c, f.Options()
+}
+
+// embeddedFile reads the file of DELAY_EMBEDDED_CONFIG, and notes what is wrong with it.
+func (p *problems) embeddedFile(path string) embedded.File {
+	f, wrong := embedded.ReadFile(path)
+	for _, what := range wrong {
+		p.refuse("DELAY_EMBEDDED_CONFIG", path, "%s", what)
+	}
+	return f
+}
+
+// refuseExternal refuses settings of an external server. Those of a user are good for the embedded one if a file says
+// who its users are; a user and a password have settings of their own.
+func (s settings) refuseExternal(p *problems) {
+	for _, name := range []string{
+		"NATS_CREDS", "NATS_NKEY", "NATS_TOKEN", "NATS_CERT", "NATS_KEY", "NATS_CA",
+	} {
+		if isSet(name) && s.EmbeddedConfig == "" {
+			p.refuseSecret(name, "set without NATS_URL or NATS_CONTEXT, so a server would be embedded,"+
+				" which has no use for it without DELAY_EMBEDDED_CONFIG")
+		}
+	}
+	for _, name := range []string{"NATS_USER", "NATS_PASSWORD"} {
+		if isSet(name) {
+			p.refuseSecret(name, "set without NATS_URL or NATS_CONTEXT, so a server would be embedded,"+
+				" whose user is DELAY_EMBEDDED_USER with DELAY_EMBEDDED_PASSWORD")
+		}
+	}
+	for _, variable := range linkVariables {
+		if context := s.linkContext(variable.link); context != "" {
+			p.refuse(variable.name, context,
+				"set without NATS_URL or NATS_CONTEXT, so a server would be embedded, where the broker is one user")
+		}
+	}
+}
+
+// toEmbedded makes the settings of access those for the embedded server, on this host.
+func (s settings) toEmbedded(p *problems) settings {
+	switch {
+	case s.EmbeddedUser != "" && s.EmbeddedPassword == "":
+		p.refuse("DELAY_EMBEDDED_USER", s.EmbeddedUser, "set without DELAY_EMBEDDED_PASSWORD")
+	case s.EmbeddedUser == "" && s.EmbeddedPassword != "":
+		p.refuseSecret("DELAY_EMBEDDED_PASSWORD", "set without DELAY_EMBEDDED_USER")
+	case s.EmbeddedUser != "":
+		s.NATSUser, s.NATSPassword = s.EmbeddedUser, s.EmbeddedPassword
+	}
+	s.NATSURL = serverOfServe(s.EmbeddedListen)
+	return s
+}
+
+// refuseEmbedded refuses settings of the embedded server when an external one is used: the user expects data in a
+// directory, and nothing would be written there.
+func (s settings) refuseEmbedded(p *problems) {
+	external := "NATS_URL"
+	if !isSet(external) {
+		external = "NATS_CONTEXT"
+	}
+	for _, name := range []string{
+		"DELAY_EMBEDDED_LISTEN", "DELAY_EMBEDDED_DIR", "DELAY_EMBEDDED_SYNC", "DELAY_EMBEDDED_CONFIG",
+		"DELAY_EMBEDDED_USER", "DELAY_EMBEDDED_PASSWORD",
+	} {
+		value := map[string]string{
+			"DELAY_EMBEDDED_LISTEN": s.EmbeddedListen, "DELAY_EMBEDDED_DIR": s.EmbeddedDir,
+			"DELAY_EMBEDDED_SYNC": s.EmbeddedSync, "DELAY_EMBEDDED_CONFIG": s.EmbeddedConfig,
+			"DELAY_EMBEDDED_USER": s.EmbeddedUser,
+		}[name]
+		const why = "there is no embedded server when %s is set; leave one of them out"
+		switch {
+		case !isSet(name):
+		case value == "":
+			p.refuseSecret(name, why, external)
+		default:
+			p.refuse(name, value, why, external)
+		}
+	}
+}

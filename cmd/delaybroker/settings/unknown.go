@@ -1,0 +1,81 @@
+package settings
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"delaybroker/broker/text"
+	"delaybroker/cmd/delaybroker/spelling"
+)
+
+// injected are the names that Kubernetes and Docker links give the addresses of a service called "delay" or "delay-…".
+var injected = regexp.MustCompile(
+	`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+
+// misnamed maps names that other programs use to our settings. If one of them were ignored, a server would be embedded
+// although the user named another.
+var misnamed = map[string]string{
+	"NATS_URI": "NATS_URL", "NATS_URLS": "NATS_URL", "NATS_SERVER": "NATS_URL", "NATS_SERVERS": "NATS_URL",
+	"NATS_SERVER_URL": "NATS_URL", "NATS_HOST": "NATS_URL", "NATS_ADDR": "NATS_URL", "NATS_ADDRESS": "NATS_URL",
+	"NATS_ENDPOINT": "NATS_URL", "NATS_ULR": "NATS_URL",
+	"NATS_USERNAME": "NATS_USER", "NATS_LOGIN": "NATS_USER",
+	"NATS_PASS": "NATS_PASSWORD", "NATS_PWD": "NATS_PASSWORD", "NATS_PASSWD": "NATS_PASSWORD",
+	"NATS_AUTH_TOKEN":  "NATS_TOKEN",
+	"NATS_CREDENTIALS": "NATS_CREDS", "NATS_CRED": "NATS_CREDS",
+	"NATS_CREDS_FILE": "NATS_CREDS", "NATS_CREDS_PATH": "NATS_CREDS",
+	"NATS_NKEY_FILE": "NATS_NKEY", "NATS_NKEY_SEED": "NATS_NKEY", "NATS_SEED": "NATS_NKEY",
+	"NATS_CTX":      "NATS_CONTEXT",
+	"NATS_TLS_CERT": "NATS_CERT", "NATS_CERT_FILE": "NATS_CERT", "NATS_TLSCERT": "NATS_CERT",
+	"NATS_TLS_KEY": "NATS_KEY", "NATS_KEY_FILE": "NATS_KEY", "NATS_TLSKEY": "NATS_KEY",
+	"NATS_TLS_CA": "NATS_CA", "NATS_CA_FILE": "NATS_CA", "NATS_CACERT": "NATS_CA", "NATS_TLSCA": "NATS_CA",
+}
+
+// An UnknownName is a variable that looks like a setting, and is none.
+type UnknownName struct {
+	Name    string
+	Nearest string // the setting that was probably meant; empty when none is near
+}
+
+// unknownNames finds misspelt settings in the environment. They are worth a warning and not an error, because others
+// may put variables with our prefix there.
+func unknownNames(environ, known []string) []UnknownName {
+	var unknown []UnknownName
+	set := make(map[string]bool)
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		set[name] = value != ""
+	}
+	for _, variable := range environ {
+		name, _, _ := strings.Cut(variable, "=")
+		if meant := misnamed[name]; meant != "" && set[name] && !set[meant] && !set[envPrefix+"_"+meant] {
+			unknown = append(unknown, UnknownName{name, meant}) // if both are set, this one is for another program
+			continue
+		}
+		rest, ours := strings.CutPrefix(name, envPrefix+"_")
+		if !ours || injected.MatchString(name) || slices.Contains(known, name) || slices.Contains(known, rest) {
+			continue
+		}
+		unknown = append(unknown, UnknownName{name, spelling.Nearest(name, known)})
+	}
+	return unknown
+}
+
+// Unknown finds misspelt settings in the environment.
+func Unknown() ([]UnknownName, error) {
+	known, err := names()
+	if err != nil {
+		return nil, err
+	}
+	return unknownNames(os.Environ(), known), nil
+}
+
+// String is the warning, as a sentence.
+func (u UnknownName) String() string {
+	if u.Nearest == "" {
+		return fmt.Sprintf("%s is no setting; see serve --help", text.Printable(u.Name, 100))
+	}
+	return fmt.Sprintf("%s is no setting, and not read; %s is", text.Printable(u.Name, 100), u.Nearest)
+}
