@@ -28,7 +28,7 @@ type (
 		alone   bool // and no entry of an earlier round is left
 		err     error
 	}
-	runRead struct { // it is known with which set the run of a debounced one has begun, and when
+	runRead struct { // a request has ended that asked for the first set of a run
 		*flight
 		from uint64
 		at   time.Time

@@ -145,7 +145,7 @@ func (w *worker) restart(f *flight, entry entry.Entry, body []byte) {
 	hop, due := f.request.Hop, f.request.Due
 	f.request, f.problem, f.Data = entry.Request, entry.Problem, body
 	f.request.Hop = hop
-	if entry.Debounced() && due.Before(f.request.Due) { // the marker knows when its run has begun
+	if entry.Debounced() && due.Before(f.request.Due) { // the marker has the start of the run
 		f.request.Due = due
 	}
 	f.timer.Succeeds(entry)

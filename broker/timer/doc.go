@@ -131,28 +131,30 @@
 // # Debounced sets
 //
 // Sets with Delay-Max-Wait that follow each other on a subject are a run. The last one fires when its Delay-For has
-// passed, and Delay-Max-Wait after the first one was stored at the latest. So the first set stays in the stream as long
-// as its run, and those between are removed as ever.
+// passed, and at the latest Delay-Max-Wait after the first one was stored. So the first set stays in the stream until
+// the run has ended. The worker removes the sets between, as it removes every replaced set.
 //
-//   - The worker takes from the set before, if that is in memory, with which set the run has begun. A set whose run it
-//     does not know is due at once.
-//   - Before a set fires earlier than its own Delay-For says, the leader is asked with which set the run has begun:
-//     role.Stream.RunOf. So what a worker, a marker or a copy says of a run only ever costs a question.
-//   - An entry that has ended a run is removed only after all that came before it, also where it was replaced itself. So
-//     where the first set of a run is left, and nothing but debounced sets behind it, the run goes on.
+//   - The worker takes the start of the run from the set before, if that is in memory. If it does not know the start,
+//     it treats the set as due at once.
+//   - Before a set fires earlier than its own Delay-For demands, the worker asks the leader for the start of the run
+//     (role.Stream.RunOf). So wrong knowledge in memory, in a marker or in a copy costs a question, and fires nothing
+//     early.
+//   - An entry that has ended a run is removed only after all entries before it, even a replaced one. So the run has
+//     not ended while its first set is left with only debounced sets behind it.
 //
-//	after                            who goes on                                  test
-//	first set stored, not read       as any set: its own run                      TestDebounceThroughCrashes
-//	later set stored, not read       the lane's worker asks for the run           TestDebounceThroughCrashes
-//	its marker stored                the marker has the time; the run is read     TestDebounceThroughCrashes
-//	and the run goes on              the lane's worker asks for the run           TestDebounceThroughCrashes
-//	end of a run stored, not read    it stands between, so another run begins     TestDebounceBeginsAnew
-//	end read, sets before it left    they go before the end does                  TestDebounceBeginsAnew
-//	next run begun, the end left     the end stands between, or all are gone      TestDebounceBeginsAnew
-//	run is read while it is removed  the first set is missing: it is read again   TestRunEndsWhileItIsRead
+// After a crash, and in between:
 //
-// A set a hundred times a second costs the set and one delete, for each; and eight reads when the run ends:
-// TestOperationsOfDebounce.
+//	after                            who goes on                                    test
+//	later set stored, not read       the lane's worker asks for the run             TestDebounceThroughCrashes
+//	its marker stored                the marker has the time; the run is read       TestDebounceThroughCrashes
+//	and the run goes on              the lane's worker asks for the run             TestDebounceThroughCrashes
+//	end of a run stored, not read    it stands between, so another run begins       TestDebounceBeginsAnew
+//	end replaced, not removed        likewise; entries before it are removed first  TestDebounceBeginsAnew
+//	next run begun                   likewise, or the first run has no entry left   TestDebounceBeginsAnew
+//	run is read while it is removed  its first set is gone: it is read again        TestRunEndsWhileItIsRead
+//
+// Each of a hundred sets a second costs the set and one delete. The end of the run costs eight reads
+// (TestOperationsOfDebounce).
 //
 // # What was tried and rejected
 //

@@ -8,31 +8,30 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// run is what is known of the run of debounced sets that a set belongs to: see package timer.
+// run is the run of debounced sets that a set belongs to, as far as the worker knows it: see package timer.
 type run struct {
-	most    time.Duration // Delay-Max-Wait; zero for a set that is not debounced
-	due     time.Time     // by its own Delay-For
-	from    uint64        // the generation of the first set; zero where it is not known
-	at      time.Time     // when that was stored
-	certain bool          // the leader has said so, since the set is the last entry
+	most    time.Duration // Delay-Max-Wait of the set; zero if it is not debounced
+	due     time.Time     // of the set, by its own Delay-For
+	from    uint64        // the generation of the first set; zero if it is not known
+	at      time.Time     // when the first set was stored
+	certain bool          // RunOf has returned from and at
 }
 
 // Debounced reports whether the set belongs to a run.
 func (a *Alarm) Debounced() bool { return a.run.most > 0 }
 
-// Last reports whether nothing was read behind a pending set.
+// Last reports whether the timer is pending and no later entry of its subject was read.
 func (a *Alarm) Last() bool { return a.Stage == Pending && !a.Superseded }
 
-// succeedsRun takes from its own entry what it says of a run. The run may have left entries before it.
+// succeedsRun notes what an alarm's own entry contains about its run. Earlier sets of the run may still be stored.
 func (a *Alarm) succeedsRun(e entry.Entry) {
 	if a.run.most, a.run.due = e.MaxWait, e.Due; e.Debounced() {
 		a.cleared = e.First
 	}
 }
 
-// Follow notes the set that was read right before one that was just read; nil if that is not in memory. It returns when
-// the timer is due, as far as that is known: a debounced set whose run is not known is due at once, and then RunOf is
-// asked.
+// Follow notes the set that directly precedes a set that was just read; nil if it is not in memory. It returns the due
+// time. A debounced set whose run is not known is due at once: then the worker calls RunOf.
 func (a *Alarm) Follow(before *Alarm, e entry.Entry) (due time.Time) {
 	switch {
 	case !e.Debounced():
@@ -48,13 +47,13 @@ func (a *Alarm) Follow(before *Alarm, e entry.Entry) (due time.Time) {
 	return a.run.ends()
 }
 
-// RunRead notes with which set the run has begun, and when, and returns when the timer is due.
+// RunRead notes the first set of the run, and when it was stored. It returns the due time of the timer.
 func (a *Alarm) RunRead(from uint64, at time.Time) (due time.Time) {
 	a.run.from, a.run.at, a.run.certain = from, at, true
 	return a.run.ends()
 }
 
-// ends is when a set is due that no other one follows.
+// ends returns the due time of a set if no other set follows it.
 func (r run) ends() time.Time {
 	if last := r.at.Add(r.most); last.Before(r.due) {
 		return last
@@ -62,8 +61,8 @@ func (r run) ends() time.Time {
 	return r.due
 }
 
-// bounded reports whether a timer would fire before its own Delay-For ends, and the leader has not said yet when its run
-// has begun.
+// bounded reports whether a timer is due before its own Delay-For has passed, and the leader was not asked yet when its
+// run began.
 func (a *Alarm) bounded(when leader.Time) bool {
 	return a.Debounced() && !a.run.certain && when.Before(leader.At(a.run.due))
 }
@@ -73,8 +72,8 @@ func (a *Alarm) mayBegin() bool {
 	return a.Debounced() && (a.run.from == 0 || a.run.from == a.Generation)
 }
 
-// keepsFrom is the entry before which nothing is needed any more once the timer's marker is stored: the set, or the
-// first of its run; zero where that is not known.
+// keepsFrom returns the entry before which no entry is needed once the timer's marker is stored: the set, or the first
+// set of its run; zero if that is not known.
 func (a *Alarm) keepsFrom() uint64 {
 	if a.Debounced() {
 		return a.run.from
@@ -82,10 +81,10 @@ func (a *Alarm) keepsFrom() uint64 {
 	return a.Generation
 }
 
-// RunOf reads with which set the run of a debounced one has begun, and when that was stored.
+// RunOf returns the first set of the run that a debounced set belongs to, and when it was stored.
 //
-// An entry that ends a run is removed only after all entries before it. So as long as the first set is there, whatever
-// has ended its run is there, too; and that it is still there is asked last.
+// An entry that ends a run is removed only after all entries before it. So while the first set is stored, an entry that
+// has ended its run is stored, too. The last request therefore checks that the first set is still stored.
 func (s *Stream) RunOf(
 	ctx context.Context, subject string, generation uint64,
 ) (from uint64, at time.Time, err error) {
