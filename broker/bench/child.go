@@ -153,7 +153,7 @@ func (c *Child) words() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.stderr) == 0 {
-		return "it said nothing"
+		return "no output on stderr"
 	}
 	return strings.TrimSpace(string(c.stderr))
 }

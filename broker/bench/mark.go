@@ -130,7 +130,7 @@ func (s site) remove(ctx context.Context) error {
 	}
 	for _, name := range away {
 		if strings.HasPrefix(name, s.names.stem()) {
-			problems = append(problems, fmt.Errorf("remove %s: it has no leader; another run will", name))
+			problems = append(problems, fmt.Errorf("remove %s: it has no leader; a later run will remove it", name))
 		}
 	}
 	err = errors.Join(problems...)

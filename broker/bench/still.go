@@ -110,7 +110,7 @@ func (g *ground) rest(ctx context.Context) error {
 
 // watch measures the CPU time of idle processes.
 func (g *ground) watch(ctx context.Context, rest *Rest) error {
-	g.show("watching it do nothing")
+	g.show("measuring the idle processes")
 	before, err := g.usage()
 	if err != nil {
 		return err

@@ -107,7 +107,7 @@ func (d *Deliverer) targetLocked(subject string) *target {
 		if h := s.holder(subject); h != nil {
 			stream = h.name
 		}
-		t.group, t.snapshot = d.groups.of(subject, stream), s
+		t.group, t.snapshot = d.groups.of(t.subject, stream), s
 	}
 	return t
 }

@@ -123,7 +123,7 @@ func (d *Deliverer) finish(dl *delivery, v verdict) {
 	if v.acked != "" {
 		now := time.Now()
 		dl.target.stream, dl.target.streamAt = v.acked, now
-		dl.group.acked, dl.group.ackedAt = dl.Target, now
+		dl.group.acked, dl.group.ackedAt = dl.target.subject, now
 	}
 	if answered(v.result) {
 		d.groups.answered(dl)

@@ -3,6 +3,7 @@ package deliver
 import (
 	"crypto/rand"
 	"maps"
+	"strings"
 	"time"
 )
 
@@ -52,6 +53,7 @@ func (all *targets) of(subject string) *target {
 	if t == nil {
 		all.sweep()
 		_, interval := all.limits.Bucket(subject, "")
+		subject = strings.Clone(subject) // it may be a part of all that is in memory of its message
 		t = &target{subject: subject, turns: turns{interval: interval}, count: all.counts.of(subject)}
 		all.bySubject[subject] = t
 	}

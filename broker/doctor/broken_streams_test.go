@@ -54,7 +54,7 @@ var brokenStreams = []diagnosis{
 		sc.provisioned()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "99" })
 		sc.serve()
-	}}, "streams", Critical, "DELAY_5s is of a newer broker, and nobody reads it", "upgrade the brokers"},
+	}}, "streams", Critical, "DELAY_5s is of a newer broker, and no broker reads it", "upgrade the brokers"},
 	{situation{name: "another has our name", set: func(sc *scene) {
 		sc.other("DELAY_5s", "something.>")
 	}}, "streams", Critical, "not ours, with our names: DELAY_5s", "choose another DELAY_PREFIX"},

@@ -40,15 +40,15 @@ func TestDoctorOnBrokers(t *testing.T) {
 	for _, d := range []diagnosis{
 		{situation{name: "no broker runs", set: func(sc *scene) {
 			sc.provisioned()
-		}}, "lanes", Critical, "nobody reads any of the 6 lanes", "start a broker: delaybroker serve"},
+		}}, "lanes", Critical, "no broker reads any of the 6 lanes", "start a broker: delaybroker serve"},
 		{situation{name: "the only broker died", set: func(sc *scene) {
 			sc.serve().crash()
-		}}, "lanes", Critical, "nobody reads any of the 6 lanes", "start a broker: delaybroker serve"},
+		}}, "lanes", Critical, "no broker reads any of the 6 lanes", "start a broker: delaybroker serve"},
 		{situation{name: "a lane that the brokers do not know", set: func(sc *scene) {
 			sc.serve()
 			sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
 			sc.provisioned()
-		}}, "lanes", Critical, "nobody reads DELAY_7s", "restart a broker: streams made after its start are not read"},
+		}}, "lanes", Critical, "no broker reads DELAY_7s", "restart a broker: streams made after its start are not read"},
 		{situation{name: "a broker that knows of no others", set: func(sc *scene) {
 			sc.serve()
 			sc.cfg.MaxOwners = 0

@@ -52,10 +52,10 @@ func checkOwners(f Facts) []Finding {
 	switch {
 	case len(unread) > 0 && len(unread) == lanes: // a fault of the streams may keep a broker from starting
 		all = append(all, following(verdict(Critical, "start a broker: delaybroker serve",
-			"nobody reads any of the %d lanes", lanes), "JetStream", "streams", "drift", "seal")...)
+			"no broker reads any of the %d lanes", lanes), "JetStream", "streams", "drift", "seal")...)
 	case len(unread) > 0:
 		all = append(all, verdict(Critical, "restart a broker: streams made after its start are not read",
-			"nobody reads %s", text.Few(unread))...)
+			"no broker reads %s", text.Few(unread))...)
 	}
 	if len(stopped) > 0 {
 		all = append(all, following(verdict(Critical,

@@ -58,7 +58,7 @@ func checkReady(f Facts) []Finding {
 	case p.URL == "":
 		return nil
 	case p.Err != nil:
-		return verdict(Skipped, "", "no broker answers at %s, on this host: %s",
+		return verdict(Skipped, "", "no broker on this host answers at %s: %s",
 			p.URL, text.Printable(p.Err.Error(), mostDetail))
 	case len(stuck) > 0:
 		return verdict(Critical, "restart the broker at "+p.URL, "it is stuck: %s", strings.Join(stuck, "; "))

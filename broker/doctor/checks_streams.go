@@ -67,7 +67,7 @@ func (f Facts) checkState(l inspect.Lane) []Finding {
 		if l.Owner != inspect.OwnerNobody {
 			return nil // during an upgrade
 		}
-		return verdict(Critical, "upgrade the brokers", "%s is of a newer broker, and nobody reads it", l.Stream)
+		return verdict(Critical, "upgrade the brokers", "%s is of a newer broker, and no broker reads it", l.Stream)
 	case inspect.Silent:
 		if slices.ContainsFunc(f.refused, func(r string) bool { return strings.HasSuffix(r, "."+l.Stream) }) {
 			return nil // the request was not even sent

@@ -132,7 +132,7 @@ var checkCases = []struct {
 	{"ready", checkReady, asked(stats.Check{Name: "disk", OK: true}), Fine, "http://here/readyz"},
 	{"not ready", checkReady, asked(stats.Check{Name: "lanes", Detail: "not read: DELAY_5s"}), Critical,
 		"lanes: not read: DELAY_5s"},
-	{"nobody to ask", checkReady, nobodyAnswers, Skipped, "no broker answers at http://here/readyz"},
+	{"nobody to ask", checkReady, nobodyAnswers, Skipped, "no broker on this host answers at http://here/readyz"},
 
 	{"a lane stopped", checkOwners, viewWith(stoppedLane), Critical, "DELAY_1s of kitchen"},
 

@@ -121,7 +121,7 @@ func (d Durability) meaning(fewest, most int, memory, async bool) string {
 			" and in some streams not yet written (%s): a crash takes what was not", quorum, fewest, facts)
 	case fewest > 1:
 		return fmt.Sprintf("acknowledged means written to a file by %d of %d servers at least (%s):"+
-			" kept with %d of them lost; a power cut of most at once takes %s",
+			" kept with %d of them lost; a power cut of most of them at once takes %s",
 			quorum, fewest, facts, fewest-quorum, unseen)
 	case d.Sync == nil:
 		return fmt.Sprintf("acknowledged means written to a file by one server (%s):"+

@@ -14,7 +14,7 @@ const (
 	unsynced = "takes what was not synced, which a client cannot see: " +
 		"2 minutes' worth unless sync_interval says otherwise"
 	keptByOne  = "a crash of it takes nothing; a power cut " + unsynced + "; a broken disk takes everything"
-	keptByMost = "a power cut of most at once " + unsynced
+	keptByMost = "a power cut of most of them at once " + unsynced
 )
 
 func stream(name string, replicas int) jetstream.StreamConfig {

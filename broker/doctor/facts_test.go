@@ -39,7 +39,7 @@ func TestGatherChangesNothing(t *testing.T) {
 		wantTook(t, began, time.Second)
 		f.finds(t, "streams", Fine, "all 8 are there")
 		f.finds(t, "storage", Fine, "a trial was accepted")
-		f.finds(t, "lanes", Critical, "nobody reads any of the 6 lanes")
+		f.finds(t, "lanes", Critical, "no broker reads any of the 6 lanes")
 		f.finds(t, "rights", Fine, "all that the broker needs")
 		v, err := i.Look(t.Context(), 0)
 		if err != nil {

@@ -28,14 +28,32 @@ func TestForgedAnswerHidesNothing(t *testing.T) {
 		{situation{name: "of a broker that died", set: func(sc *scene) {
 			sc.serve().crash()
 			sc.lie("DELAY_INTAKE", "DELAY_1s", "DELAY_5s", "DELAY_5m", "DELAY_RETRY_1s", "DELAY_RETRY_30s", "DELAY_TIMERS")
-		}}, "lanes", Critical, "nobody reads any of the 6 lanes", "start a broker: delaybroker serve"},
+		}}, "lanes", Critical, "no broker reads any of the 6 lanes", "start a broker: delaybroker serve"},
 		{situation{name: "of one lane", set: func(sc *scene) {
 			sc.serve()
 			sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
 			sc.provisioned()
 			sc.lie("DELAY_7s")
-		}}, "lanes", Critical, "nobody reads DELAY_7s", "restart a broker: streams made after its start are not read"},
+		}}, "lanes", Critical, "no broker reads DELAY_7s", "restart a broker: streams made after its start are not read"},
 	} {
 		d.play(t, d.judge)
 	}
+}
+
+// TestForgedUserIsNotBelieved: whoever may subscribe to the server's own subject cannot make the broker's user another
+// one, whose rights are not judged.
+func TestForgedUserIsNotBelieved(t *testing.T) {
+	situation{name: "a stranger names us", user: tried, set: func(sc *scene) {
+		sc.serve(nats.UserInfo(tried, tried))
+		const lie = `{"data": {"user": "liar", "account": "x", "permissions": {}}}`
+		if _, err := sc.client.Subscribe("$SYS.REQ.USER.INFO", func(m *nats.Msg) { _ = m.Respond([]byte(lie)) }); err != nil {
+			sc.t.Fatal(err)
+		}
+	}}.play(t, func(t *testing.T, found []Finding) {
+		for _, f := range found {
+			if strings.Contains(f.Detail, "liar") || strings.Contains(f.Detail, "another user") {
+				t.Errorf("got %s %s: %s", f.State, f.Check, f.Detail)
+			}
+		}
+	})
 }

@@ -24,7 +24,8 @@ func (u *userInfo) suffix() string {
 	return fmt.Sprintf(" as %s in account %s", u.User, u.Account)
 }
 
-// askUser asks the server for our own user. Servers without a system account do not answer.
+// askUser asks the server for our own user. Servers without a system account do not answer. Any client that may
+// subscribe to the subject can answer, too. So an answer about another user is not believed.
 func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error) {
 	err = s.Ask(ctx, func(ctx context.Context) error {
 		m, err := s.Conn.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
@@ -36,6 +37,9 @@ func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error
 		}
 		if err := json.Unmarshal(m.Data, &answer); err != nil {
 			return fmt.Errorf("decode who we are: %w", err)
+		}
+		if own := link.UserOf(s.Conn); answer.Data != nil && own != "" && answer.Data.User != own {
+			return fmt.Errorf("an answer about %s, and not about %s: no server wrote it", answer.Data.User, own)
 		}
 		user = answer.Data
 		return nil

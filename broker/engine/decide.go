@@ -112,7 +112,7 @@ func expired(f *flight) *message.Problem {
 	expires := f.request.Expires.UTC().Format(time.RFC3339Nano)
 	if f.request.Attempts > 0 {
 		return message.Problemf(message.Expired,
-			"refused %d times, and still here when Delay-Expires %s had passed, lastly: %s",
+			"refused %d times, and still here when Delay-Expires %s had passed; last error: %s",
 			f.request.Attempts, expires, f.request.LastError)
 	}
 	return message.Problemf(message.Expired, "it was still here when Delay-Expires %s had passed", expires)
@@ -315,6 +315,9 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	allowed, waits := p.allowed(f.request), p.waits(f.request.Target)
 	wait := waits[min(failed, len(waits))-1]
 	again, expires := m.now.Add(wait.Delay+p.jitter(f.request, failed, wait.Delay)), f.request.Expires
+	if !expires.IsZero() && again.After(leader.At(expires)) {
+		again = m.now.Add(wait.Delay) // a jitter must not let the message expire
+	}
 	as := f.request.Refused(m.now.Stamp(), again.Stamp(), reason)
 	as.Allowed = allowed
 	s := step{kind: retry, level: wait, as: &as, about: as.Target, note: &note{slog.LevelWarn, "target refuses",
@@ -322,10 +325,10 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	switch {
 	case failed >= allowed:
 		s.kind, s.why = dead, message.Problemf(message.Undelivered,
-			"the target refused all of %d attempts, lastly: %s", failed, reason)
+			"the target refused all of %d attempts; last error: %s", failed, reason)
 	case !expires.IsZero() && again.After(leader.At(expires)):
 		s.kind, s.why = dead, message.Problemf(message.Expired,
-			"refused %d times, and the next attempt would come after Delay-Expires %s, lastly: %s",
+			"refused %d times, and the next attempt would come after Delay-Expires %s; last error: %s",
 			failed, expires.UTC().Format(time.RFC3339Nano), reason)
 	}
 	if s.kind == dead {

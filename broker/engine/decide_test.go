@@ -359,6 +359,25 @@ func TestRetryJitter(t *testing.T) {
 	}
 }
 
+// TestJitterLetsNothingExpire: a wait that would end after Delay-Expires only because of its jitter has none.
+func TestJitterLetsNothingExpire(t *testing.T) {
+	waits, err := levels.Parse("100s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := plan{attempts: 3, retries: waits, retryJitter: config.RetryJitter{{Pattern: ">", Value: 20}}}
+	for i := range 20 {
+		f := &flight{request: message.Request{
+			ID: fmt.Sprintf("DELAY_30m-%d-1732060800000000000", i+1), Target: "shop.mail",
+			Due: epoch.Stamp(), Expires: epoch.Stamp().Add(100 * time.Second),
+		}}
+		s := refusedByTarget(p, moment{now: epoch}, f, "full")
+		if want := epoch.Stamp().Add(100 * time.Second); s.kind != retry || !s.as.RetryAt.Equal(want) {
+			t.Fatalf("%s: %s, want the next attempt at %s", f.request.ID, s, want)
+		}
+	}
+}
+
 // TestPolicyByTarget: the first rule that matches says how often a target may refuse, and the waits between. A client
 // may ask for fewer attempts. What was not refused waits as it always does.
 func TestPolicyByTarget(t *testing.T) {
@@ -449,7 +468,7 @@ func TestExpiredSaysTheLastReason(t *testing.T) {
 		request: message.Request{Due: after(0), Expires: after(time.Second), Attempts: 3, LastError: "no stock"},
 	}
 	s := next(plan{kind: plainLane{}, ladder: mustLadder(t, "1s")}, moment{now: epoch.Add(time.Minute), proven: true}, f)
-	const want = "refused 3 times, and still here when Delay-Expires 2026-11-20T10:00:01Z had passed, lastly: no stock"
+	const want = "refused 3 times, and still here when Delay-Expires 2026-11-20T10:00:01Z had passed; last error: no stock"
 	if s.kind != dead || s.why.Sentence != want {
 		t.Errorf("got %v: %q, want %q", s, s.why.Sentence, want)
 	}

@@ -54,8 +54,15 @@ func (p plan) isHome(l levels.Level, r message.Request) bool {
 // home does not take is sent from here, at turns of this instance.
 func fireAtHome(p plan, m moment, f *flight) step {
 	home, ok := p.home(f.request)
-	if !ok || f.refused == home.Name || m.works(home) {
+	if !ok || f.refused == home.Name || p.movedHome(f) || m.works(home) {
 		return step{kind: fire}
 	}
 	return step{kind: hop, level: home}
+}
+
+// movedHome reports whether an instance has moved a message into this lane to be sent from here: it was due when it was
+// stored. While settings are rolled out, that instance may know another home than we do. The message is sent from here
+// all the same, or the two would move it to and fro.
+func (p plan) movedHome(f *flight) bool {
+	return f.request.Hop > 0 && p.delay > 0 && p.delay <= maxHome && !f.storedAt().Before(f.when())
 }

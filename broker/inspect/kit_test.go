@@ -55,7 +55,7 @@ func with(t *testing.T, prefix, ladder string) broker.Config {
 // provision makes the streams of a configuration.
 func provision(t *testing.T, s *natstest.Server, cfg broker.Config) Provisioned {
 	t.Helper()
-	done, err := open(t, s, cfg, "").Provision(t.Context())
+	done, err := open(t, s, cfg, "").Provision(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 var (
 	// ErrCursor is returned for text that is not a cursor of a list.
-	ErrCursor = errors.New("this is not where a list stopped")
+	ErrCursor = errors.New("invalid cursor: pass the cursor that a list printed")
 	// ErrBorder is returned for text that is not a border of a list.
 	ErrBorder = errors.New("want a duration (10m), or a time with a zone (2026-11-20T10:00:00Z)")
 )

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +25,8 @@ type Provisioned struct {
 	Wanted   int          `json:"wanted"`
 	Changes  []Change     `json:"changes"`
 	Drift    []DriftFound `json:"drift"`
-	Complete bool         `json:"complete"` // no error occurred
+	Complete bool         `json:"complete"`          // no error occurred
+	DryRun   bool         `json:"dry_run,omitempty"` // the changes were not made
 }
 
 // DriftFound is a difference between a stream and its specification.
@@ -34,21 +36,25 @@ type DriftFound struct {
 	Fatal  bool   `json:"fatal"` // serve refuses to start
 }
 
-// Provision creates the missing streams. After an error, the result has the changes made before it.
-func (i *Inspector) Provision(ctx context.Context) (Provisioned, error) {
+// Provision creates the missing streams. After an error, the result has the changes made before it. A dry run changes
+// nothing, and returns the changes and the drift of a real run.
+func (i *Inspector) Provision(ctx context.Context, dry bool) (Provisioned, error) {
 	want := i.Wanted()
-	done := Provisioned{Wanted: len(want), Changes: []Change{}, Drift: []DriftFound{}}
+	done := Provisioned{Wanted: len(want), Changes: []Change{}, Drift: []DriftFound{}, DryRun: dry}
 	if err := streams.CheckServer(i.Conn.ConnectedServerVersion()); err != nil {
 		return done, err
 	}
-	_, all, err := i.streams.Provisioner(i.JetStream).Find(ctx)
+	found, all, err := i.streams.Provisioner(i.JetStream).Find(ctx)
 	if err != nil {
 		return done, err
 	}
-	r := &recorder{Streams: i.JetStream, before: all}
+	r := &recorder{Streams: i.JetStream, before: all, dry: dry}
 	p := i.streams.Provisioner(r)
 	p.Create = true
 	_, drift, err := p.Provision(ctx, want)
+	if dry && (err == nil || errors.Is(err, streams.ErrMissingStreams)) { // they miss what was not created
+		drift, err = append(streams.Compare(want, r.before).Drift, streams.Left(want, found)...), nil
+	}
 	done.Changes = append(done.Changes, r.changes...)
 	for _, d := range drift {
 		done.Drift = append(done.Drift, DriftFound{Stream: d.Stream, What: d.What, Fatal: d.Fatal})
@@ -57,16 +63,22 @@ func (i *Inspector) Provision(ctx context.Context) (Provisioned, error) {
 	return done, err
 }
 
-// A recorder records the changes that provisioning makes.
+// A recorder records the changes that provisioning makes, or would make in a dry run.
 type recorder struct {
 	streams.Streams
-	before  map[string]*jetstream.StreamInfo
+	before  map[string]*jetstream.StreamInfo // with the changes so far
+	dry     bool
 	changes []Change
 }
 
 func (r *recorder) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
-	s, err := r.Streams.CreateStream(ctx, cfg)
+	var s jetstream.Stream
+	var err error
+	if !r.dry {
+		s, err = r.Streams.CreateStream(ctx, cfg)
+	}
 	if err == nil {
+		r.before[cfg.Name] = &jetstream.StreamInfo{Config: cfg}
 		detail := fmt.Sprintf("replicas %d, %s", cfg.Replicas, subjects(cfg.Subjects))
 		r.changes = append(r.changes, Change{cfg.Name, "created", detail})
 	}
@@ -74,27 +86,31 @@ func (r *recorder) CreateStream(ctx context.Context, cfg jetstream.StreamConfig)
 }
 
 func (r *recorder) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
-	s, err := r.Streams.UpdateStream(ctx, cfg)
-	if err != nil {
-		return s, err
+	var s jetstream.Stream
+	if !r.dry {
+		var err error
+		if s, err = r.Streams.UpdateStream(ctx, cfg); err != nil {
+			return s, err
+		}
 	}
 	var had []string
 	var detail []string
 	if info := r.before[cfg.Name]; info != nil {
 		had = info.Config.Subjects
-		info.Config.Subjects = cfg.Subjects
 		if len(cfg.Metadata) > len(info.Config.Metadata) { // without the value: it may be a secret
 			detail = append(detail, "marked for sealed messages")
 		}
-		info.Config.Metadata = cfg.Metadata
 		if was := info.Config.MaxAge; was != cfg.MaxAge {
 			detail = append(detail, fmt.Sprintf("keeps records for %s, not %s", levels.FormatDuration(cfg.MaxAge),
 				levels.FormatDuration(was)))
 		}
+		if was := info.Config.MaxMsgs; was != cfg.MaxMsgs {
+			detail = append(detail, fmt.Sprintf("holds %d messages at most, not %d", cfg.MaxMsgs, was))
+		}
 		if was := info.Config.MaxBytes; was != cfg.MaxBytes {
 			detail = append(detail, fmt.Sprintf("holds %d bytes at most, not %d", cfg.MaxBytes, was))
 		}
-		info.Config.MaxAge, info.Config.MaxBytes = cfg.MaxAge, cfg.MaxBytes
+		info.Config = cfg
 	}
 	if gone := without(had, cfg.Subjects); len(gone) > 0 {
 		detail = append(detail, "no longer "+subjects(gone))

@@ -73,7 +73,8 @@ func (s *Shared) reconcile(sent time.Time) {
 			case c.Instance == s.self.id:
 				l.assumed, l.epoch = false, c.Epoch
 			case s.view.roster.livesNow(c.Instance, time.Now()) && !s.disowns(c.Instance, lane):
-				s.log.Warn("a lane that was taken without the table has an owner", "stream", lane, "instance", c.Instance)
+				s.log.Warn("another live instance owns a lane taken in the outage; giving it up",
+					"stream", lane, "instance", c.Instance)
 				s.lose(l)
 			}
 			continue
@@ -90,7 +91,7 @@ func (s *Shared) reconcile(sent time.Time) {
 	s.grace.Store(&grace{since: s.at(sent)})
 	for lane, l := range s.local.leases {
 		if l.stuck(now) {
-			s.log.Error("the loop of a lane does not turn; giving it up", "stream", lane)
+			s.log.Error("the worker of a lane is stuck; giving the lane up", "stream", lane)
 			s.lose(l)
 			continue
 		}

@@ -10,7 +10,7 @@ var (
 	// errConflict is returned when the message to replace is no longer the last of its subject.
 	errConflict = errors.New("another instance was faster")
 	// errStale is returned when an answer does not show a message that was stored before the request.
-	errStale = errors.New("a server answered from the past")
+	errStale = errors.New("a server returned an outdated state")
 	// errFull is returned when a leader has no room: in the stream, the account, the server, its memory or its disk.
 	// The leader then refuses the writes of all other instances, too.
 	errFull = errors.New("no room")

@@ -156,6 +156,6 @@ func (f *failureLog) report(log *slog.Logger, err error) {
 		every = alertEvery
 	}
 	if _, ok := f.logged.Allow(every); ok {
-		log.Warn("instances cannot agree who owns what; trying again", "err", err, "since", f.since.UTC())
+		log.Warn("instances cannot agree on the owners of lanes; will retry", "err", err, "since", f.since.UTC())
 	}
 }

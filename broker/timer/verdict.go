@@ -124,12 +124,12 @@ func undecided(doubt Doubt) Next {
 func (a Request) none(f State, doubt Doubt) (Next, Answer) {
 	switch {
 	case a.Verb == Set && doubt.Any:
-		return Look, Answer{Outcome: Unknown, Why: "nothing stands there: it is not stored yet, or over already"}
+		return Look, Answer{Outcome: Unknown, Why: "there is no entry: the request is not stored yet, or the timer is over"}
 	case a.Verb == Set && (!a.Conditional || a.Generation == 0) && f.None:
 		return Ask, Answer{}
 	case doubt.Any:
 		return Say, Answer{Outcome: Unknown, Generation: a.Generation,
-			Why: "it is over by now, and nothing tells whether it was this request"}
+			Why: "the timer is over; unknown whether by this request"}
 	}
 	return Say, Answer{Outcome: NotFound, Generation: a.Generation}
 }
@@ -184,7 +184,7 @@ func (a Request) contested(other Answer, doubt Doubt) (Next, Answer) {
 	other.Outcome = Conflict
 	if doubt.Any {
 		other.Outcome = Unknown
-		other.Why += "; nothing tells whether this request came before"
+		other.Why += "; unknown whether this request was stored before it"
 	}
 	return Say, other
 }

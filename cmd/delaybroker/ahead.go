@@ -13,11 +13,7 @@ import (
 	"delaybroker/levels"
 )
 
-const (
-	defaultAheadRead = 50_000
-	// mostAheadRows is the maximum number of buckets that are all shown. Of more, ahead shows only those with messages.
-	mostAheadRows = 25
-)
+const defaultAheadRead = 50_000
 
 // aheadOptions are the flags of ahead.
 type aheadOptions struct {
@@ -44,7 +40,7 @@ It does not know: what is published later; what a target will refuse or a rate w
 what Delay-Expires will drop. A message that goes on to another lane while it looks may be counted twice, or not at all.
 In the order of a level the clocks of its leaders count, as far as they agreed.
 
-exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
+exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker ahead
   delaybroker ahead --for 30m --target 'orders.>'
   delaybroker ahead --for 7d --by hour --most 1000000 --json`,
@@ -104,11 +100,10 @@ func (a *app) showAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	c.Row("already due", f.Overdue, f.Overdue.Messages > 0)
 	empty := 0
 	for _, b := range f.Buckets {
-		show := b.Messages > 0 || len(f.Buckets) <= mostAheadRows
-		if !show {
+		if b.Messages == 0 {
 			empty++
 		}
-		c.Row(b.From.Format("01-02 15:04Z"), b.Amount, show)
+		c.Row(b.From.Format("01-02 15:04Z"), b.Amount, b.Messages > 0)
 	}
 	c.Row("later", f.Later, f.Later.Messages > 0)
 	c.Row("unreadable", f.Unreadable, f.Unreadable.Messages > 0)
@@ -154,7 +149,7 @@ func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	}
 	said = append(said, leftOut(f.Silent, f.Bare && look.Target != "")...)
 	if f.Unread > 0 {
-		said = append(said, terminal.Counted(f.Unread, "lane")+" that nobody reads: what is in there will be late")
+		said = append(said, terminal.Counted(f.Unread, "lane")+" that no broker reads: their messages will be late")
 	}
 	said = append(said, "not known: what is published later, refused, held back or expires")
 	_, err := fmt.Fprintln(a.Err, strings.Join(said, "\n"))

@@ -39,8 +39,11 @@ func TestAheadShows(t *testing.T) {
 		t.Errorf("an exact forecast shows an error:\n%s", out)
 	}
 	if want := "10 messages pending, exactly\n"; !strings.HasPrefix(errs, want) ||
-		!strings.Contains(errs, "lanes that nobody reads") {
-		t.Errorf("said %q, want %q and that nobody reads", errs, want)
+		!strings.Contains(errs, "lanes that no broker reads") {
+		t.Errorf("said %q, want %q and that no broker reads", errs, want)
+	}
+	if strings.Contains(out, "Z  0 ") || !strings.Contains(out, "more hours in which nothing is due") {
+		t.Errorf("want no row for an hour in which nothing is due:\n%s", out)
 	}
 	f := decode[inspect.Forecast](t, o.must("ahead", "--json", "--for", "20h", "--by", "minute"))
 	if len(f.Buckets) < 1200 || f.Pending != 10 || f.Later.Messages != 2 || f.Unreadable.Messages != 1 || !f.Exact {

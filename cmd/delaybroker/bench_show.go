@@ -64,14 +64,14 @@ func (l *benchLine) clear() {
 }
 
 // showReport prints the results, the comparison of the systems, and the comparison with an earlier run.
-func (a *app) showReport(old, r *bench.Report) error {
+func (a *app) showReport(old, r *bench.Report, wide bool) error {
 	if a.JSON {
 		return a.PrintJSON(r)
 	}
 	if _, err := fmt.Fprintf(a.Out, "%s\n\n", scenarioWords(r)); err != nil {
 		return err
 	}
-	a.benchTable(r).Print()
+	a.benchTable(r, wide).Print()
 	for _, result := range r.Results {
 		if result.Cannot == "" {
 			continue
@@ -105,10 +105,10 @@ func (a *app) showReport(old, r *bench.Report) error {
 	return nil
 }
 
-// benchTable has a row for each turn, and a column for each number that some turn has.
-func (a *app) benchTable(r *bench.Report) *terminal.Sheet {
+// benchTable has a row for each turn, and a column for each main number that some turn has; wide, also for the others.
+func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
 	has := slices.DeleteFunc(slices.Clone(bench.Metrics), func(m bench.Metric) bool {
-		return !slices.ContainsFunc(r.Results, func(result bench.Result) bool {
+		return !wide && !m.Main || !slices.ContainsFunc(r.Results, func(result bench.Result) bool {
 			_, ok := m.Of(result)
 			return ok
 		})

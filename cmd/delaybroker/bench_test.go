@@ -151,7 +151,7 @@ func TestBenchLeavesAServerAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := strings.Fields("bench --rate 100 --for 1s --beside pipeline --rounds 2 --compare " + old)
+	args := strings.Fields("bench --rate 100 --for 1s --beside pipeline --rounds 2 --wide --compare " + old)
 	var stdout, stderr bytes.Buffer
 	cmd := command(t, args, environ...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -28,7 +28,7 @@ All verbs are configured by the environment variables that "delaybroker serve --
 NATS_URL (127.0.0.1:4222 unless set) or NATS_CONTEXT, and the credentials beside them. --server, --context and --creds
 win over these.
 
-exit codes: 0 done, 1 failed, 2 wrong words or settings`
+exit codes: 0 done, 1 failed, 2 bad arguments or settings`
 
 // run finds the subcommand and runs it. It ends when the subcommand does, which for serve is when ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -78,7 +78,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetErr(a.Err)
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print JSON")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
-	root.AddCommand(a.demoCommand(), a.healthcheckCommand(), a.versionCommand())
+	root.AddCommand(a.demoCommand(), a.healthcheckCommand(), a.versionCommand(), a.sizeCommand())
 	root.AddCommand(a.to.on(a.serveCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand())...)
 	// The operators' subcommands read the broker's settings, so that they judge by the same configuration.
 	root.AddCommand(a.to.on(

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/spf13/cobra"
+
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // --server, --context and --creds win over the environment, whole: no user or server of it is left beside them.
@@ -42,4 +47,30 @@ func TestConnectionFlags(t *testing.T) {
 	env("127.0.0.1:1", "ann", "a")
 	wantVerbError(t, 1, []string{"127.0.0.1:1"}, "levels")
 	wantVerbError(t, 2, []string{"unknown flag"}, "version", "--server", s.ClientURL())
+}
+
+// Every command that connects to NATS has the flags for it. Those listed connect to none, or to a server of their own.
+func TestEveryCommandHasConnectionFlags(t *testing.T) {
+	without := []string{"demo", "healthcheck", "version", "help", "completion"}
+	a := &app{Printer: terminal.Printer{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}
+	root, checked := a.rootCommand(), 0
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.HasParent() && slices.Contains(without, c.Name()) {
+			return
+		}
+		checked++
+		for _, flag := range []string{"server", "context", "creds"} {
+			if c.Flag(flag) == nil {
+				t.Errorf("%s has no --%s", c.CommandPath(), flag)
+			}
+		}
+		for _, below := range c.Commands() {
+			walk(below)
+		}
+	}
+	walk(root)
+	if checked < 30 {
+		t.Errorf("%d commands were checked, want all", checked)
+	}
 }

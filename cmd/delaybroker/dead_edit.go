@@ -130,6 +130,9 @@ func (a *app) runEditor(ctx context.Context, file string) error {
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 	editor := exec.CommandContext(ctx, words[0], append(words[1:], file)...)
+	editor.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { // it has no use for our passwords
+		return strings.HasPrefix(v, "NATS_") || strings.HasPrefix(v, "DELAY_")
+	})
 	editor.Stdin, editor.Stdout, editor.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := editor.Run(); err != nil {
 		return fmt.Errorf("editor %s: %w", words[0], err)
@@ -141,7 +144,7 @@ func (a *app) runEditor(ctx context.Context, file string) error {
 func letterText(l deadletter.Letter) string {
 	var b strings.Builder
 	comment := func(format string, args ...any) {
-		fmt.Fprintf(&b, "# %s\n", text.Printable(fmt.Sprintf(format, args...), terminal.MostCell))
+		fmt.Fprintf(&b, "# %s\n", text.Printable(fmt.Sprintf(format, args...), terminal.MaxCell))
 	}
 	comment("dead letter %d to %s: %s", l.Sequence, terminal.OrDash(l.Target), inspect.Reason(l))
 	comment("Change headers and body, or remove headers. Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL and")
@@ -189,7 +192,8 @@ func parseLetterText(l deadletter.Letter, text string) (edit deadletter.Edit, er
 	}
 	had := l.Editable()
 	for name, values := range written {
-		if !slices.Equal(values, had[name]) {
+		// A value is read without the spaces around it, of which a header may have some that are no ASCII.
+		if !slices.EqualFunc(values, had[name], func(a, b string) bool { return a == strings.TrimSpace(b) }) {
 			if edit.Set == nil {
 				edit.Set = make(message.Header)
 			}

@@ -135,11 +135,21 @@ sed -i 's/^body of.*/edited/; s/^Delay-Until: .*/&\nX-New: 1/' "$1"`)
 	}
 }
 
+// The editor is a stranger's program.
+func TestEditorGetsNoPassword(t *testing.T) {
+	editor(t, "env | grep -E '^(NATS|DELAY)_' && exit 1 || exit 0")
+	t.Setenv("NATS_PASSWORD", "secret")
+	t.Setenv("DELAY_SECRET", "secret")
+	if err := new(app).runEditor(t.Context(), "letter"); err != nil {
+		t.Error(err)
+	}
+}
+
 // The text of a letter that nobody changes is no edit, whatever the letter carries.
 func TestLetterText(t *testing.T) {
 	for _, body := range []string{"", "one", "one\n", "\n\nthree\n\n", "# no comment\n", "a\r\nb", "\x00\x01", "\xff"} {
 		l := deadletter.Letter{Data: []byte(body), Size: len(body)}
-		l.User = message.Header{"X": {"1", "2"}, "#odd": {"# x"}, "Empty": {""}}
+		l.User = message.Header{"X": {"1", "2"}, "#odd": {"# x"}, "Empty": {""}, "Wide": {"\u00a0y\u3000"}}
 		l.TTL, l.MaxAttempts, l.Mode = "60", 3, message.ModeCore
 		l.Code, l.Sentence = message.Undelivered, "two\n\nlines"
 		edit, err := parseLetterText(l, letterText(l))

@@ -28,7 +28,7 @@ func (a *app) deadListCommand() *cobra.Command {
 		Long: `List dead letters, the oldest first, or with --by count them, the most first. With --json, each letter of a
 list is a line. Numbers in reasons count as equal: they are times and attempts.
 
-exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
+exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker dead ls --code undelivered,expired --target 'orders.>'
   delaybroker dead ls --since 2h --limit 0 --json
   delaybroker dead ls --by code,target,reason`,
@@ -59,9 +59,9 @@ exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
 
 func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 	t := a.Sheet([]terminal.Column{
-		{Name: "number"}, {Name: "dead since", Drop: 3}, {Name: "code", Least: 8},
-		{Name: "target", Least: 10}, {Name: "refused", Drop: 5}, {Name: "bytes", Drop: 6},
-		{Name: "delay-id", Drop: 4}, {Name: "reason", Least: 12},
+		{Name: "number"}, {Name: "dead since", Drop: 3}, {Name: "code", Min: 8},
+		{Name: "target", Min: 10}, {Name: "refused", Drop: 5}, {Name: "bytes", Drop: 6},
+		{Name: "delay-id", Drop: 4}, {Name: "reason", Min: 12},
 	})
 	listed, matching := 0, 0
 	var all uint64 // of those that the server selects
@@ -91,7 +91,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 			continue
 		}
 		t.Add(l.Sequence, second(l.At), string(l.Code), terminal.OrDash(text.Printable(l.Target, 256)), l.Attempts, l.Size,
-			terminal.OrDash(text.Printable(l.ID, 256)), text.Printable(inspect.Reason(l), terminal.MostCell))
+			terminal.OrDash(text.Printable(l.ID, 256)), text.Printable(inspect.Reason(l), terminal.MaxCell))
 	}
 	switch {
 	case a.JSON:
@@ -149,8 +149,8 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 		return err
 	}
 	t := a.Sheet([]terminal.Column{
-		{Name: "letters"}, {Name: "code", Least: 8}, {Name: "target", Least: 10},
-		{Name: "reason", Least: 12, Wrap: true},
+		{Name: "letters"}, {Name: "code", Min: 8}, {Name: "target", Min: 10},
+		{Name: "reason", Min: 12, Wrap: true},
 		{Name: "oldest", Drop: 2}, {Name: "newest", Drop: 1}, {Name: "example", Drop: 3},
 	})
 	for _, name := range []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason} {

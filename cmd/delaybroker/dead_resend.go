@@ -47,7 +47,7 @@ What cannot be resent stays, and is told with what to do about it:
 If this is interrupted, a letter is either resent and gone or as it was. After a crash in between, resend it again soon:
 within DELAY_DEDUP_WINDOW that does not deliver twice.
 
-exit codes: 0 all that were chosen, 1 failed, or some were left, 2 wrong words or settings`,
+exit codes: 0 all that were chosen, 1 failed, or some were left, 2 bad arguments or settings`,
 		Example: `  delaybroker dead resend --code undelivered --target 'orders.>' --since 2h --dry-run
   delaybroker dead resend --id DELAY_30m-1234-1732060800000000000 --to orders.expire
   delaybroker dead resend --code bad_option --now --header 'Delay-Expires: 1h' --drop-header X-Trace
@@ -68,7 +68,7 @@ exit codes: 0 all that were chosen, 1 failed, or some were left, 2 wrong words o
 	f.BoolVar(&o.choice.all, "all", false, "all there are")
 	f.BoolVar(&o.dry, "dry-run", false, "only say what would be done")
 	f.StringVar(&o.change.Target, "to", "", "deliver to this subject instead")
-	f.BoolVar(&o.change.AtOnce, "now", false, "deliver at once, also what was never understood")
+	f.BoolVar(&o.change.AtOnce, "now", false, "deliver now; required for requests that could not be parsed")
 	f.BoolVar(&o.change.Unsealed, "unsealed", false, "deliver although no seal proves that a broker wrote it")
 	f.BoolVar(&o.change.DropExpiry, "drop-expiry", false, "deliver although Delay-Expires has passed")
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "with this header, 'Key: value', in place of those of its key")

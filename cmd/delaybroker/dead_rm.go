@@ -15,7 +15,7 @@ func (a *app) deadRemoveCommand() *cobra.Command {
 		Long: `Remove dead letters for good: their messages will never be delivered. What becomes a dead letter meanwhile is
 not removed, unlike by a purge.
 
-exit codes: 0 all that were chosen, 1 failed, 2 wrong words or settings`,
+exit codes: 0 all that were chosen, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker dead rm --code bad_time --until 7d --dry-run
   delaybroker dead rm --all`,
 		Args: noArguments,

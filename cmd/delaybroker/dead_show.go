@@ -80,7 +80,7 @@ func (a *app) deadShowCommand() *cobra.Command {
 		Long: `Show a dead letter, by its Delay-Id or by its number in "delaybroker dead ls". After a crash, one Delay-Id may
 have several. With --json, each is a line, and the payload is base64.
 
-exit codes: 0 shown, 1 not there or failed, 2 wrong words or settings`,
+exit codes: 0 shown, 1 not there or failed, 2 bad arguments or settings`,
 		Args: argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			choice := letterChoice{ids: args}
@@ -148,7 +148,7 @@ func (a *app) showLetter(l deadletter.Letter) error {
 
 // lines returns a sheet about one thing. Line adds a name and a value, if known is set.
 func (a *app) lines() (t *terminal.Sheet, line func(name, value string, known bool)) {
-	t = a.Sheet([]terminal.Column{{}, {Least: 12, Wrap: true}})
+	t = a.Sheet([]terminal.Column{{}, {Min: 12, Wrap: true}})
 	return t, func(name, value string, known bool) {
 		if known {
 			t.Add(name, text.Printable(value, 2000))

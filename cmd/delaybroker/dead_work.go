@@ -57,7 +57,7 @@ func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complet
 		return err
 	}
 	t := a.Sheet([]terminal.Column{
-		{Name: "result"}, {Name: "letters"}, {Name: "reason", Least: 12, Wrap: true}, {Name: "example", Drop: 1},
+		{Name: "result"}, {Name: "letters"}, {Name: "reason", Min: 12, Wrap: true}, {Name: "example", Drop: 1},
 	})
 	for _, o := range outcomes {
 		did, number := o.Did, ""

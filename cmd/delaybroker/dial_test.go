@@ -27,7 +27,7 @@ func TestRightRefused(t *testing.T) {
 	for i := range 50 {
 		publish(t, js, fmt.Sprintf("delay.1s.orders.%d", i), "")
 	}
-	const said = "NATS refuses the broker a right: grant it to the broker's user, and work goes on by itself"
+	const said = "NATS denied the broker a permission: grant it to the broker's user; the broker retries"
 	line := r.log.await(t, said)
 	got, want := fmt.Sprint(line["err"]), `Publish to "orders.`
 	if line["level"] != "ERROR" || line["link"] != "deliver" || !strings.Contains(got, want) {

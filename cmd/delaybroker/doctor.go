@@ -12,7 +12,6 @@ import (
 	"delaybroker/broker/doctor"
 	"delaybroker/broker/web"
 	"delaybroker/cmd/delaybroker/settings"
-	"delaybroker/cmd/delaybroker/terminal"
 )
 
 var (
@@ -83,14 +82,7 @@ func (a *app) showFindings(worst doctor.Severity, findings []doctor.Finding) err
 			Findings []doctor.Finding `json:"findings"`
 		}{worst, findings})
 	}
-	t := a.Sheet([]terminal.Column{
-		{Name: "check", Least: 8, Wrap: true}, {Name: "state"},
-		{Name: "detail", Least: 10, Wrap: true}, {Name: "what to do", Least: 10, Wrap: true},
-	})
-	for _, one := range findings {
-		t.Add(one.Check, one.State.String(), one.Detail, one.Do)
-	}
-	t.Print()
+	a.printFindings(findings)
 	return nil
 }
 

@@ -19,8 +19,8 @@ import (
 
 const (
 	defaultRecords = 100
-	// mostRecords bounds a table, which is in memory until it is printed. A stream of JSON has no bound.
-	mostRecords = 10_000
+	// maxRecords bounds a table, which is in memory until it is printed. A stream of JSON has no bound.
+	maxRecords = 10_000
 )
 
 // journalOptions are the flags of journal.
@@ -44,7 +44,7 @@ outcome   delivered, or the code of the dead letter that the message became
 late      since the message was due or, at a target with a rate, since its turn
 attempts  deliveries that the target answered
 
-exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
+exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker journal --target 'orders.>' --since 1h --late-than 1s
   delaybroker journal --since 2026-11-20T10:00:00Z --until 2026-11-20T11:00:00Z --outcome dead --json --limit 0`,
 		Args: noArguments,
@@ -100,7 +100,7 @@ func (o journalOptions) query(now time.Time, asJSON bool) (q journal.Query, err 
 			return q, fmt.Errorf("%w: --from: %w", errUsage, err)
 		}
 	}
-	if most := mostRecords; o.limit < 0 || !asJSON && (o.limit == 0 || o.limit > most) {
+	if most := maxRecords; o.limit < 0 || !asJSON && (o.limit == 0 || o.limit > most) {
 		return q, fmt.Errorf("%w: --limit %d: want 1 to %d; with --json any number, and 0 for all", errUsage, o.limit, most)
 	}
 	return q, nil
@@ -118,14 +118,14 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 	var told ratelog.Limit
 	told.Allow(inspect.ProgressInterval) // a short search shows no progress
 	q.Progress = func(looked, of uint64) {
-		if _, ok := told.Allow(inspect.ProgressInterval); ok {
+		if _, ok := told.Allow(inspect.ProgressInterval); ok && terminal.Is(a.Err) {
 			fmt.Fprintf(a.Err, "searched %d of about %d records\n", looked, of)
 		}
 	}
 	t := a.Sheet([]terminal.Column{
-		{Name: "at", Least: 20}, {Name: "target", Least: 10}, {Name: "outcome", Least: 9},
+		{Name: "at", Min: 20}, {Name: "target", Min: 10}, {Name: "outcome", Min: 9},
 		{Name: "late"}, {Name: "attempts", Drop: 2}, {Name: "delay-id", Drop: 3},
-		{Name: "reason", Drop: 1, Least: 12, Wrap: true},
+		{Name: "reason", Drop: 1, Min: 12, Wrap: true},
 	})
 	j, err := i.Journal(ctx, q, func(e journal.Entry) error {
 		if a.JSON {

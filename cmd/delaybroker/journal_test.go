@@ -128,17 +128,17 @@ func (o *operated) wantJournalLeft() {
 func TestJournalRefusesWords(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1")
 	for args, want := range map[string]string{
-		"--target a..b":                       `--target "a..b"`,
-		"--since yesterday":                   `--since "yesterday"`,
-		"--since 1h --until 2h":               "nothing lies between",
-		"--id 42":                             "--id",
-		"--outcome late":                      `--outcome "late": want one of delivered, dead, bad_headers`,
-		"--late-than 0s":                      `--late-than "0s"`,
-		"--from 12":                           `"12" is no place`,
-		"--limit 0":                           "--limit 0: want 1 to 10000",
-		"--limit -1 --json":                   "--limit -1",
-		fmt.Sprint("--limit ", mostRecords+1): "with --json any number",
-		"here":                                "takes no arguments",
+		"--target a..b":                      `--target "a..b"`,
+		"--since yesterday":                  `--since "yesterday"`,
+		"--since 1h --until 2h":              "nothing lies between",
+		"--id 42":                            "--id",
+		"--outcome late":                     `--outcome "late": want one of delivered, dead, bad_headers`,
+		"--late-than 0s":                     `--late-than "0s"`,
+		"--from 12":                          `"12" is no place`,
+		"--limit 0":                          "--limit 0: want 1 to 10000",
+		"--limit -1 --json":                  "--limit -1",
+		fmt.Sprint("--limit ", maxRecords+1): "with --json any number",
+		"here":                               "takes no arguments",
 	} {
 		wantVerbError(t, 2, []string{want}, append([]string{"journal"}, strings.Fields(args)...)...)
 	}

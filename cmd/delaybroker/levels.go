@@ -123,9 +123,9 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
 	}
 	s := a.Sheet([]terminal.Column{
 		{Name: "lane"}, {Name: "delay"}, {Name: "pending"},
-		{Name: "head due in", Drop: 3, Least: 6},
+		{Name: "head due in", Drop: 3, Min: 6},
 		{Name: "overdue", Drop: 1}, {Name: "in/s", Drop: 2}, {Name: "out/s", Drop: 2},
-		{Name: "owner", Least: 16}, {Name: "state", Drop: dropState, Least: 7},
+		{Name: "owner", Min: 16}, {Name: "state", Drop: dropState, Min: 7},
 		{Name: "stream", Drop: 5}, // the lane and its delay show the same
 	})
 	watched := options.every > 0

@@ -29,7 +29,7 @@ func main() {
 	err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
 	if _, shown := errors.AsType[logged](err); err != nil && !shown {
 		for line := range strings.SplitSeq(fmt.Sprint("delaybroker: ", err), "\n") {
-			fmt.Fprintln(os.Stderr, text.Printable(line, 16*terminal.MostCell)) // it may quote a server, or a stream's name
+			fmt.Fprintln(os.Stderr, text.Printable(line, 16*terminal.MaxCell)) // it may quote a server, or a stream's name
 		}
 	}
 	os.Exit(exitCode(err))

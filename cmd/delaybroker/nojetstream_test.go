@@ -112,7 +112,7 @@ func TestSecondStart(t *testing.T) {
 	first.log.await(t, "ready")
 	defer first.stop(t)
 	err := start(t).end(t)
-	for _, want := range []string{"a delaybroker already runs here (pid ", "HTTP address " + probes} {
+	for _, want := range []string{probes + " is in use by delaybroker (pid ", "set another address, or off"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}

@@ -28,6 +28,9 @@ func TestServePage(t *testing.T) {
 	defer r.stop(t)
 	ready := r.log.await(t, "ready")
 	address := fmt.Sprint("http://", ready["http"])
+	if got, want := ready["page"], address+"/"; got != want {
+		t.Errorf("page: got %v, want %s", got, want)
+	}
 	wantBody(t, ready["http"], "/", "delaybroker ", ": ready\n", "fsync every 1s", "idle lanes")
 	for _, path := range []string{"/healthz", "/livez", "/readyz", "/status", "/metrics"} {
 		wantProbe(t, ready["http"], path, 200)

@@ -27,7 +27,7 @@ looked at when the target is resumed.
 
 Without a pattern: what is paused, since when, and how many messages wait.
 
-exit codes: 0 done, 1 failed, or instances have not confirmed the change, 2 wrong words or settings`,
+exit codes: 0 done, 1 failed, or instances have not confirmed the change, 2 bad arguments or settings`,
 		Example: `  delaybroker pause 'orders.>'
   delaybroker pause --json`,
 		Args: argumentsBetween(0, 1),
@@ -50,7 +50,7 @@ targets and DELAY_RATE let it, and what becomes due meanwhile goes out behind it
 A pattern is resumed as it was paused, and not in parts. What another pattern that is paused matches too goes on
 waiting, for that one.
 
-exit codes: 0 done, 1 failed, or not paused, or instances have not confirmed the change, 2 wrong words or settings`,
+exit codes: 0 done, 1 failed, or not paused, or instances have not confirmed the change, 2 bad arguments or settings`,
 		Example: `  delaybroker resume 'orders.>'`,
 		Args:    argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -101,7 +101,7 @@ func (a *app) showPauseChange(pattern string, c inspect.PauseChange) error {
 	}
 	if c.Stored != "" {
 		fmt.Fprintf(a.Err, "not stored yet, and done again by the instances when it can be: %s\n",
-			text.Printable(c.Stored, terminal.MostCell))
+			text.Printable(c.Stored, terminal.MaxCell))
 	}
 	if len(c.Told) == 0 && len(c.Untold) == 0 {
 		fmt.Fprintln(a.Err, "no broker runs: those that start go by it")
@@ -125,7 +125,7 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 		_, err := fmt.Fprintln(a.Out, "nothing is paused")
 		return err
 	}
-	t := a.Sheet([]terminal.Column{{Name: "target pattern", Least: 10}, {Name: "state"}, {Name: "since"},
+	t := a.Sheet([]terminal.Column{{Name: "target pattern", Min: 10}, {Name: "state"}, {Name: "since"},
 		{Name: "waiting"}})
 	for _, p := range all {
 		state := string(p.State)
@@ -145,7 +145,7 @@ func (a *app) sayPaused(all []inspect.Pause) error {
 		if p.State != pause.Paused {
 			said = "being resumed"
 		}
-		if _, err := fmt.Fprintf(a.Out, "%s: %s\n", text.Printable(p.Pattern, terminal.MostCell), said); err != nil {
+		if _, err := fmt.Fprintf(a.Out, "%s: %s\n", text.Printable(p.Pattern, terminal.MaxCell), said); err != nil {
 			return err
 		}
 	}

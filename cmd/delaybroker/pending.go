@@ -14,7 +14,7 @@ import (
 
 const (
 	defaultPending     = 100
-	mostPending        = 100_000
+	maxPending         = 100_000
 	defaultPendingRead = 200_000
 )
 
@@ -57,7 +57,7 @@ while messages move from lane to lane. What moves while it looks may be missing:
 
 Times are by the server's clock. There is no cancelling by Delay-Id: see COOKBOOK.md.
 
-exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
+exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker pending ls --target 'orders.>' --due-before 10m
   delaybroker pending ls --due-after 2026-12-24T18:00:00Z --limit 1000 --json`,
 		Args: noArguments,
@@ -85,8 +85,8 @@ func (o pendingOptions) look() (inspect.PendingLook, error) {
 		return look, err
 	}
 	switch {
-	case o.limit < 1 || o.limit > mostPending:
-		return look, fmt.Errorf("%w: --limit %d: want 1 to %d", errUsage, o.limit, mostPending)
+	case o.limit < 1 || o.limit > maxPending:
+		return look, fmt.Errorf("%w: --limit %d: want 1 to %d", errUsage, o.limit, maxPending)
 	case o.most == 0:
 		return look, fmt.Errorf("%w: --most 0: want 1 or more", errUsage)
 	}
@@ -138,8 +138,8 @@ func (a *app) printPending(l inspect.List) error {
 
 func (a *app) showPending(l inspect.List, o pendingOptions) error {
 	t := a.Sheet([]terminal.Column{
-		{Name: "due in"}, {Name: "target", Least: 10}, {Name: "delay-id", Drop: 2, Least: 12},
-		{Name: "lane", Drop: 1, Least: 8}, {Name: "bytes", Drop: 4}, {Name: "attempts", Drop: 3},
+		{Name: "due in"}, {Name: "target", Min: 10}, {Name: "delay-id", Drop: 2, Min: 12},
+		{Name: "lane", Drop: 1, Min: 8}, {Name: "bytes", Drop: 4}, {Name: "attempts", Drop: 3},
 	})
 	for _, w := range l.Messages {
 		target, id := terminal.OrDash(text.Printable(w.Target, 256)), text.Printable(w.ID, 256)

@@ -74,7 +74,7 @@ func TestPendingRefusesWords(t *testing.T) {
 		"ls --target a..b":    `--target "a..b"`,
 		"ls --due-after soon": `--due-after "soon": want a duration from now`,
 		"ls --due-before 1":   "--due-before",
-		"ls --cursor DELAY-1": "--cursor: this is not where a list stopped",
+		"ls --cursor DELAY-1": "--cursor: invalid cursor: pass the cursor that a list printed",
 		"ls x":                "takes no arguments",
 		"cancel x":            "takes no arguments",
 	} {

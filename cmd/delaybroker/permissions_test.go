@@ -398,7 +398,7 @@ func TestDoctorOfPersonAlone(t *testing.T) {
 	o.user("operator", "a")
 	d := o.doctor()
 	d.want("rights", "ok", "operator has none of the rights by which brokers commit", "may use all commands")
-	d.want("lanes", "critical", "nobody reads any of the")
+	d.want("lanes", "critical", "no broker reads any of the")
 }
 
 func TestDoctorSkipsWhatIsThere(t *testing.T) {

@@ -18,7 +18,8 @@ import (
 const provisionPatience = 2 * time.Minute
 
 func (a *app) provisionCommand() *cobra.Command {
-	return &cobra.Command{
+	var dry bool
+	c := &cobra.Command{
 		Use:   "provision",
 		Short: "Create the streams that are missing, and say what is not as it should be",
 		Long: `Create the streams that the settings want and that are not there, and let each listen on its subjects, as
@@ -26,17 +27,22 @@ serve does unless DELAY_PROVISION=verify. Of streams that exist nothing else is 
 DELAY_MAX_PENDING and DELAY_MAX_PENDING_BYTES ask for, and the mark of sealed messages where there is none: what else
 differs is reported. It is for those who give the right to create streams to a job, and not to the broker.
 
-exit codes: 0 done, 1 failed, 2 wrong words or settings, or a stream cannot keep the promises`,
+It goes by the settings of its own environment: run it with those of the brokers. --dry-run shows the changes and makes
+none.
+
+exit codes: 0 done, 1 failed, 2 bad arguments or settings, or a stream cannot keep the promises`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			return a.provision(ctx)
+			return a.provision(ctx, dry)
 		},
 	}
+	c.Flags().BoolVar(&dry, "dry-run", false, "only say what would be done")
+	return c
 }
 
-func (a *app) provision(ctx context.Context) error {
+func (a *app) provision(ctx context.Context, dry bool) error {
 	cfg, err := settings.Read()
 	if err != nil {
 		return err
@@ -50,7 +56,7 @@ func (a *app) provision(ctx context.Context) error {
 	defer cancel()
 	ctx, cancelTimeout := context.WithTimeout(ctx, provisionPatience)
 	defer cancelTimeout()
-	done, err := i.Provision(ctx)
+	done, err := i.Provision(ctx, dry)
 	if err == nil || len(done.Changes) > 0 { // changes before a failure stay made
 		err = cmp.Or(err, a.showProvisioned(done))
 	}
@@ -73,9 +79,13 @@ func (a *app) showProvisioned(p inspect.Provisioned) error {
 		_, err := fmt.Fprintf(a.Out, "all %d streams are there; nothing to do\n", p.Wanted)
 		return err
 	}
-	t := a.Sheet([]terminal.Column{{Name: "stream"}, {Name: "result"}, {Name: "detail", Least: 12, Wrap: true}})
+	t := a.Sheet([]terminal.Column{{Name: "stream"}, {Name: "result"}, {Name: "detail", Min: 12, Wrap: true}})
 	for _, c := range p.Changes {
-		t.Add(c.Stream, c.Did, c.Detail)
+		did := c.Did
+		if p.DryRun {
+			did = "would be " + did
+		}
+		t.Add(c.Stream, did, c.Detail)
 	}
 	for _, d := range p.Drift {
 		did := "differs"

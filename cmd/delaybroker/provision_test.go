@@ -1,6 +1,7 @@
 package main
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,35 @@ func TestProvisionCreates(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("got no %q in\n%s", want, out)
 		}
+	}
+}
+
+// A dry run says what a real one then does, and does nothing.
+func TestProvisionDryRun(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	same := func(when string) {
+		t.Helper()
+		dry := decode[inspect.Provisioned](t, o.must("provision", "--dry-run", "--json"))
+		again := decode[inspect.Provisioned](t, o.must("provision", "--dry-run", "--json"))
+		if !reflect.DeepEqual(dry, again) {
+			t.Errorf("%s: a dry run changed something: got %+v, then %+v", when, dry, again)
+		}
+		real := decode[inspect.Provisioned](t, o.must("provision", "--json"))
+		if dry.DryRun = false; !reflect.DeepEqual(dry, real) || len(real.Changes) == 0 {
+			t.Errorf("%s: a dry run said\n%+v, and the real one\n%+v", when, dry, real)
+		}
+	}
+	out := o.must("provision", "--dry-run")
+	if !strings.Contains(out, "DELAY_INTAKE     would be created") {
+		t.Errorf("got\n%s, want what would be created", out)
+	}
+	same("first")
+	o.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Duplicates = time.Second })
+	t.Setenv("DELAY_LEVELS", "5s 20s")
+	t.Setenv("DELAY_MAX_PENDING", "1000")
+	same("other levels and bounds")
+	if out := o.must("provision", "--dry-run"); strings.Contains(out, "would be") {
+		t.Errorf("got\n%s, want nothing to do", out)
 	}
 }
 

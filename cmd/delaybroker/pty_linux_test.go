@@ -219,7 +219,7 @@ func TestBenchFitsTheTerminal(t *testing.T) {
 		})
 		l.clear()
 		fmt.Fprintln(x.tty)
-		if err := a.showReport(nil, report); err != nil {
+		if err := a.showReport(nil, report, true); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprint(x.tty, "(end)")

@@ -53,7 +53,7 @@ timers.`,
 	f.StringVar(&o.when.level, "level", "", "publish to a level: 30m")
 	completes(c, "level", strings.Fields(levels.Default().String())...)
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "header, as in 'Key: value'; may be repeated")
-	f.IntVar(&o.count, "count", 1, "how many times to publish it")
+	f.IntVar(&o.count, "count", 1, "how many times to publish it; --json prints each")
 	f.StringVar(&o.timer.key, "key", "", "set the named timer of this key")
 	f.StringVar(&o.timer.condition, "if", "", "with --key: absent, or the generation to replace")
 	f.StringVar(&o.timer.word, "word", "", "with --key: a word of this request alone, to repeat it with")

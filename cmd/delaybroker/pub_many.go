@@ -3,84 +3,83 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
-	"delaybroker/broker/inspect"
-	"delaybroker/broker/ratelog"
 	"delaybroker/cmd/delaybroker/publisher"
 	"delaybroker/cmd/delaybroker/terminal"
 )
-
-// pubRows is the maximum number of messages that are shown one by one.
-const pubRows = 100
 
 // pubAll publishes the message count times. It shows the stored messages also if a publish failed.
 func (a *app) pubAll(ctx context.Context, p *publisher.Publisher, count int) error {
 	bar := a.Bar("messages", count)
 	defer bar.Stop()
-	rows := a.Sheet([]terminal.Column{
-		{Name: "id", Least: 20, Wrap: true}, {Name: "stream", Drop: 1}, {Name: "due"},
-	})
-	shown := pubShown{app: a, sheet: rows, bar: bar, of: count}
-	shown.told.Allow(inspect.ProgressInterval) // a short run shows no progress
+	shown := pubShown{app: a, bar: bar}
 	err := p.Many(ctx, count, shown.add)
 	bar.Stop()
-	shown.end()
+	if shown.stored > 0 && !a.JSON {
+		shown.print(count)
+	}
 	return err
 }
 
-// pubShown collects the messages that were published, and prints them.
+// pubShown sums up the messages that were published. All of them are for one subject, and so in one stream.
 type pubShown struct {
-	app   *app
-	sheet *terminal.Sheet
-	bar   *terminal.Bar
-	of    int
+	app *app
+	bar *terminal.Bar
 
-	mu     sync.Mutex // guards the fields below, and the sheet
-	stored int
-	told   ratelog.Limit
+	mu          sync.Mutex // guards the fields below
+	stored      int
+	before      int                 // of these, how many had been stored before
+	first, last publisher.Published // by sequence
 }
 
 func (s *pubShown) add(m publisher.Published) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stored++
 	s.bar.Step()
-	if s.bar == nil && s.of > 1 {
-		if _, ok := s.told.Allow(inspect.ProgressInterval); ok {
-			fmt.Fprintf(s.app.Err, "published %d of %d\n", s.stored, s.of)
-		}
+	if s.stored++; m.Duplicate {
+		s.before++
+	}
+	if s.stored == 1 || m.Sequence < s.first.Sequence {
+		s.first = m
+	}
+	if m.Sequence > s.last.Sequence {
+		s.last = m
 	}
 	if s.app.JSON {
 		return s.app.PrintJSON(m)
 	}
-	if s.sheet.Len() < pubRows {
-		s.sheet.Add(cellsOfPublished(m)...)
-	}
 	return nil
 }
 
-func (s *pubShown) end() {
-	if s.app.JSON || s.stored == 0 {
+// print writes one row: the message, or the sum of several.
+func (s *pubShown) print(count int) {
+	m, last := s.first, s.last
+	if count == 1 {
+		t := s.app.Sheet([]terminal.Column{{Name: "id", Min: 20, Wrap: true}, {Name: "stream", Drop: 1}, {Name: "due"}})
+		id := m.ID
+		if id == "" {
+			id = fmt.Sprintf("%s-%d", m.Stream, m.Sequence)
+		}
+		if m.Duplicate {
+			id += " (stored before)"
+		}
+		t.Add(id, m.Stream, dueOf(m))
+		t.Print()
 		return
 	}
-	s.sheet.Print()
-	if more := s.stored - s.sheet.Len(); more > 0 {
-		fmt.Fprintf(s.app.Err, "and %d more; --json prints all of them\n", more)
-	}
+	t := s.app.Sheet([]terminal.Column{{Name: "accepted"}, {Name: "stored before", Out: s.before == 0},
+		{Name: "stream", Drop: 1}, {Name: "sequences"}, {Name: "first due"}, {Name: "last due", Drop: 2}})
+	sequences := fmt.Sprintf("%d to %d", m.Sequence, last.Sequence)
+	t.Add(strconv.Itoa(s.stored), strconv.Itoa(s.before), m.Stream, sequences, dueOf(m), dueOf(last))
+	t.Print()
 }
 
-func cellsOfPublished(m publisher.Published) []any {
-	id, due := m.ID, m.Due.UTC().Format(time.RFC3339Nano)
-	if id == "" {
-		id = fmt.Sprintf("%s-%d", m.Stream, m.Sequence)
-	}
+func dueOf(m publisher.Published) string {
 	if m.Estimated {
-		due = "about " + m.Due.UTC().Format(time.RFC3339)
+		return "about " + m.Due.UTC().Format(time.RFC3339)
 	}
-	if m.Duplicate {
-		id += " (stored before)"
-	}
-	return []any{id, m.Stream, due}
+	return m.Due.UTC().Format(time.RFC3339Nano)
 }

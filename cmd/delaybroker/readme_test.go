@@ -111,7 +111,7 @@ func TestDocumentedOutput(t *testing.T) {
 		}
 	}
 
-	_, table, _ := strings.Cut(operations, "| what | what happens | what you see | what you do |\n")
+	_, table, _ := strings.Cut(operations, "| event | effect | symptom | action |\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	phrase, phrases := regexp.MustCompile("`([a-z'A-Z]+ [^`]+)`"), 0
 	for row := range strings.Lines(table) {

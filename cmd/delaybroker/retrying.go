@@ -42,7 +42,7 @@ attempts      refused so far, of how many there may be: of the message that is n
 next attempt  the earliest
 last reason   of the message that came last; delaybroker where <Delay-Id> has that of another
 
-exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
+exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker retrying --target 'shop.>'
   delaybroker retrying --from DELAY_RETRY_30s-1000001`,
 		Args: noArguments,
@@ -108,9 +108,9 @@ func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryLook, limit int
 		return a.sayPaused(r.Paused)
 	}
 	t := a.Sheet([]terminal.Column{
-		{Name: "messages"}, {Name: "target", Least: 10}, {Name: "state", Drop: 3, Least: 8},
-		{Name: "attempts", Drop: 2}, {Name: "next attempt in", Least: 7},
-		{Name: "last reason", Least: 12, Wrap: true}, {Name: "such as", Drop: 4},
+		{Name: "messages"}, {Name: "target", Min: 10}, {Name: "state", Drop: 3, Min: 8},
+		{Name: "attempts", Drop: 2}, {Name: "next attempt in", Min: 7},
+		{Name: "last reason", Min: 12, Wrap: true}, {Name: "such as", Drop: 4},
 	})
 	for at, g := range r.Groups {
 		if limit > 0 && at == limit {

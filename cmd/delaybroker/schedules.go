@@ -58,17 +58,16 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 		Example: "  delaybroker schedules " + name + " nightly",
 		Args:    argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			do := func(ctx context.Context, timers *store.Timers) error {
-				target, err := a.targetOf(ctx, timers, args[0], target)
-				if err != nil {
+			w := store.Change{Request: timer.Request{Verb: verb}, Key: args[0], Target: target}
+			if _, isServers := message.ScheduleOf(w.Key); target != "" || isServers {
+				return a.oneTimer(cmd, w)
+			}
+			return a.withSecretsIfNeeded(cmd, func(ctx context.Context, timers *store.Timers) (err error) {
+				if w.Target, err = a.targetOf(ctx, timers, w.Key, ""); err != nil {
 					return err
 				}
-				return a.doAndShow(ctx, timers, store.Change{Request: timer.Request{Verb: verb}, Key: args[0], Target: target})
-			}
-			if verb == timer.Pause || verb == timer.Resume {
-				return a.withSecrets(cmd, do)
-			}
-			return a.withSecretsIfNeeded(cmd, do)
+				return a.doAndShow(ctx, timers, w)
+			})
 		},
 	}
 	targetFlag(c, &target)
@@ -108,6 +107,10 @@ func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target s
 	}
 	var all []string
 	for row, err := range timers.Recurs(ctx, store.Filter{Key: name}) {
+		if mayNotRead(ctx, timers) {
+			return "", fmt.Errorf("%w, which would tell the target of %s: say --target, and a broker is asked",
+				errMayNotRead, name)
+		}
 		if err != nil {
 			return "", inspect.Cause(ctx, usageOf(err))
 		}
@@ -143,6 +146,9 @@ func (a *app) withSchedule(
 			return err
 		}
 		s, err := lookAt(ctx, timers, name, target)
+		if mayNotRead(ctx, timers) {
+			return errMayNotRead
+		}
 		if err != nil {
 			return err
 		}
@@ -197,9 +203,16 @@ them.
 			if limit < 0 || limit > maxRuns {
 				return fmt.Errorf("%w: --runs %d: want 0 to %d", errUsage, limit, maxRuns)
 			}
-			return a.withSchedule(cmd.Context(), args[0], target, func(target string, s timer.State) error {
+			err := a.withSchedule(cmd.Context(), args[0], target, func(target string, s timer.State) error {
 				runs, problem := a.lastRuns(cmd, store.RecurringOf(s.Entry).Series, limit)
 				return a.showSchedule(args[0], target, s, runs, problem)
+			})
+			if target == "" {
+				return err
+			}
+			return a.orAsk(err, func() error {
+				get := store.Change{Request: timer.Request{Verb: timer.Get}, Key: args[0], Target: target}
+				return a.askTimer(cmd.Context(), get)
 			})
 		},
 	}

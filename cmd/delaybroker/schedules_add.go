@@ -40,7 +40,7 @@ Where a schedule of that name and target stands already, nothing is done, unless
 	f := c.Flags()
 	f.StringVar(&o.target, "target", "", "the subject on which it arrives")
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "header, as in 'Key: value'; may be repeated")
-	f.BoolVar(&o.replace, "replace", false, "in place of the one that stands there")
+	f.BoolVar(&o.replace, "replace", false, "replace an existing schedule")
 	return c
 }
 
@@ -64,6 +64,9 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 	}
 	return a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
 		answer, err := doTimer(ctx, timers, w)
+		if err == nil && answer.Outcome == timer.Unknown && mayNotRead(ctx, timers) {
+			answer.Why = unreadSet(w)
+		}
 		if err == nil && answer.Outcome == timer.Conflict && !o.replace {
 			answer, err = addOverOld(ctx, timers, w, answer)
 		}

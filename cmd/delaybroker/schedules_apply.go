@@ -115,12 +115,12 @@ func readFile(stdin io.Reader, name string) ([]byte, error) {
 		defer f.Close()
 		from = f
 	}
-	text, err := io.ReadAll(io.LimitReader(from, schedules.MostBytes+1))
+	text, err := io.ReadAll(io.LimitReader(from, schedules.MaxBytes+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", name, err)
-	case len(text) > schedules.MostBytes:
-		return nil, fmt.Errorf("%w: %s is too large: at most %d bytes", errUsage, name, schedules.MostBytes)
+	case len(text) > schedules.MaxBytes:
+		return nil, fmt.Errorf("%w: %s is too large: at most %d bytes", errUsage, name, schedules.MaxBytes)
 	}
 	return text, nil
 }
@@ -201,7 +201,7 @@ func (d *diff) add(r schedules.Result) {
 	if sign == "" {
 		return
 	}
-	fmt.Fprintf(d.app.Out, "%s %s  %s  %s\n", sign, r.Name, text.Printable(r.Target, terminal.MostCell), r.Table)
+	fmt.Fprintf(d.app.Out, "%s %s  %s  %s\n", sign, r.Name, text.Printable(r.Target, terminal.MaxCell), r.Table)
 	for _, x := range r.Differences {
 		fmt.Fprintf(d.app.Out, "    %s: %s -> %s\n", text.Printable(x.In, 200), excerpt(x.Was), excerpt(x.Will))
 	}

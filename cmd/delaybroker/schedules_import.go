@@ -36,7 +36,7 @@ What repeats every ten seconds or faster leaves out those of these five seconds.
 Before: take the subjects from that stream, so that nobody sets more of them there, and start the brokers with
 DELAY_SCHEDULES. What the stream holds goes on firing into it.
 
-exit codes: 0 all, 1 failed, or some were left, 2 wrong words or settings`,
+exit codes: 0 all, 1 failed, or some were left, 2 bad arguments or settings`,
 		Example: "  delaybroker schedules import --stream PLANS --dry-run",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -88,8 +88,8 @@ func (a *app) showTaken(all []schedules.Took, dry bool) error {
 	}
 	count := make(map[schedules.Fate]int)
 	t := a.Sheet([]terminal.Column{
-		{Name: "subject", Least: 10}, {Name: "target", Least: 10}, {Name: "when", Least: 10}, {Name: "due"}, {Name: "fate"},
-		{Name: "because", Least: 12, Wrap: true},
+		{Name: "subject", Min: 10}, {Name: "target", Min: 10}, {Name: "when", Min: 10}, {Name: "due"}, {Name: "fate"},
+		{Name: "because", Min: 12, Wrap: true},
 	})
 	for _, took := range all {
 		count[took.Fate]++

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,7 @@ func (a *app) schedulesListCommand() *cobra.Command {
 		Long: `List schedules, in the order in which their pending rounds were stored. It is one pass through the headers of
 all timers to the target.
 
-exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
+exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: "  delaybroker schedules ls --target 'reports.>' --name 'night*'",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -32,9 +33,14 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 				return err
 			}
 			f.Set = set
-			return a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
-				return a.listSchedules(ctx, timers, f)
+			err = a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
+				err := a.listSchedules(ctx, timers.Recurs(ctx, f))
+				if mayNotRead(ctx, timers) {
+					return errMayNotRead // nothing is printed before the first page
+				}
+				return err
 			})
+			return a.orAsk(err, func() error { return a.listSchedules(cmd.Context(), a.askRecurs(cmd.Context(), f)) })
 		},
 	}
 	c.Flags().StringVar(&o.target, "target", "", "to this target; wildcards as in 'reports.>'")
@@ -46,11 +52,11 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 // unopened takes the place of a due time: the entry's seal cannot be verified, so it does not fire.
 const unopened = "secret unknown"
 
-func (a *app) listSchedules(ctx context.Context, timers *store.Timers, f store.Filter) error {
-	rows := a.Sheet([]terminal.Column{{Name: "name", Least: 8}, {Name: "target", Least: 10},
-		{Name: "recurs", Drop: 1, Least: 10}, {Name: "round", Drop: 2}, {Name: "due"}, {Name: "set", Drop: 3, Least: 6},
+func (a *app) listSchedules(ctx context.Context, all iter.Seq2[store.Row, error]) error {
+	rows := a.Sheet([]terminal.Column{{Name: "name", Min: 8}, {Name: "target", Min: 10},
+		{Name: "recurs", Drop: 1, Min: 10}, {Name: "round", Drop: 2}, {Name: "due"}, {Name: "set", Drop: 3, Min: 6},
 		{Name: "bytes", Drop: 4}})
-	for r, err := range timers.Recurs(ctx, f) {
+	for r, err := range all {
 		if err != nil {
 			return inspect.Cause(ctx, usageOf(err))
 		}

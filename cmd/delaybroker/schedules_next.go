@@ -14,8 +14,8 @@ import (
 	"delaybroker/levels"
 )
 
-// mostNext is the maximum number of times printed.
-const mostNext = 10_000
+// maxNext is the maximum number of times printed.
+const maxNext = 10_000
 
 func (a *app) schedulesNextCommand() *cobra.Command {
 	var table tableFlags
@@ -30,13 +30,13 @@ time before. With --every or --cron it asks no server.
 Where a change of clocks skips a time, it runs when the clocks go on; a time that comes twice runs once, the first time.
 A table of every hour runs in each hour that passes.
 
-exit codes: 0 shown, 1 failed, 2 wrong words or settings, 4 there is no such schedule`,
+exit codes: 0 shown, 1 failed, 2 bad arguments or settings, 4 there is no such schedule`,
 		Example: `  delaybroker schedules next nightly -n 5
   delaybroker schedules next --cron '30 2 * * *' --tz Europe/Berlin -n 300 | grep clocks`,
 		Args: argumentsBetween(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if n < 1 || n > mostNext {
-				return fmt.Errorf("%w: -n %d: want 1 to %d", errUsage, n, mostNext)
+			if n < 1 || n > maxNext {
+				return fmt.Errorf("%w: -n %d: want 1 to %d", errUsage, n, maxNext)
 			}
 			given := table != (tableFlags{})
 			switch {
@@ -70,7 +70,7 @@ func (a *app) sayNextDiffers(s timer.State) {
 	planned := store.RecurringOf(s.Entry).Of.Table.Round(series, round.Number, round.Planned)
 	switch {
 	case store.RecurringOf(s.Entry).Paused:
-		fmt.Fprintln(a.Err, "it is paused: until it is resumed, none of these comes")
+		fmt.Fprintln(a.Err, "it is paused: until it is resumed, none of these runs")
 	case !round.Due.Equal(planned.Due):
 		fmt.Fprintf(a.Err, "the first of these was moved: it is due %s\n", text.Moment(round.Due))
 	}

@@ -42,8 +42,8 @@ func (a *app) showRuns(r inspect.Runs, problem error) error {
 	if len(r.Runs) > 0 {
 		fmt.Fprintln(a.Out, "\nlast runs")
 		t := a.Sheet([]terminal.Column{
-			{Name: "round"}, {Name: "due", Least: 20}, {Name: "outcome", Least: 9}, {Name: "late"},
-			{Name: "attempts", Drop: 2}, {Name: "reason", Drop: 1, Least: 12, Wrap: true},
+			{Name: "round"}, {Name: "due", Min: 20}, {Name: "outcome", Min: 9}, {Name: "late"},
+			{Name: "attempts", Drop: 2}, {Name: "reason", Drop: 1, Min: 12, Wrap: true},
 		})
 		for _, run := range r.Runs {
 			due, late := "-", "-"

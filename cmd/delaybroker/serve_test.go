@@ -304,8 +304,11 @@ func TestProcess(t *testing.T) {
 	if got, want := log.await(t, "this variable is no setting; see serve --help")["nearest"], "DELAY_LEVELS"; got != want {
 		t.Errorf("nearest: got %v, want %v", got, want)
 	}
-	if got, want := log.await(t, "ready")["http"], "off"; got != want {
-		t.Errorf("http: got %v, want %v", got, want)
+	ready := log.await(t, "ready")
+	for _, name := range []string{"http", "page"} {
+		if got, want := ready[name], "off"; got != want {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
 	}
 
 	second, err := command(t, nil, environ...).CombinedOutput()

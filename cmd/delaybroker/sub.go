@@ -115,7 +115,7 @@ func (a *app) showArrival(m arrival, headers bool) error {
 	header := m.message.Header
 	for _, name := range slices.Sorted(maps.Keys(header)) {
 		for _, value := range header[name] {
-			if _, err := fmt.Fprintln(a.Out, "    "+text.Printable(name+": "+value, terminal.MostCell)); err != nil {
+			if _, err := fmt.Fprintln(a.Out, "    "+text.Printable(name+": "+value, terminal.MaxCell)); err != nil {
 				return err
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -32,7 +31,7 @@ func (e outcomeError) exitCode() int {
 	return map[timer.Outcome]int{timer.TooLate: 3, timer.NotFound: 4, timer.Conflict: 5, timer.Unknown: 6}[e.Outcome]
 }
 
-const outcomeCodes = `exit codes: 0 done, 1 failed and nothing was done, 2 wrong words or settings, 3 too late: it has
+const outcomeCodes = `exit codes: 0 done, 1 failed and nothing was done, 2 bad arguments or settings, 3 too late: it has
 fired, 4 not found, 5 another generation stands there, 6 unknown: it may have been done; ask again`
 
 func (a *app) timersCommand() *cobra.Command {
@@ -64,7 +63,7 @@ type oneTimer struct {
 }
 
 func (o *oneTimer) flags(c *cobra.Command) {
-	c.Flags().Uint64Var(&o.generation, "generation", 0, "only this generation; without it whatever stands there")
+	c.Flags().Uint64Var(&o.generation, "generation", 0, "only this generation; default: any generation")
 	c.Flags().StringVar(&o.word, "word", "",
 		"a word of this request alone: asked again with it, what was done before is known again")
 }
@@ -169,17 +168,13 @@ func (a *app) oneTimer(cmd *cobra.Command, w store.Change) error {
 		case unread && w.Verb != timer.Set && (err != nil || answer.Outcome == timer.Unknown):
 			return errMayNotRead
 		case unread && answer.Outcome == timer.Unknown:
-			answer.Why = errMayNotRead.Error() + "; see delaybroker timers show, which a broker answers"
+			answer.Why = unreadSet(w)
 		case err != nil:
 			return err
 		}
 		return a.showTimer(answer)
 	})
-	if errors.Is(err, errMayNotRead) {
-		fmt.Fprintf(a.Err, "%s: a broker is asked\n", errMayNotRead)
-		return a.askTimer(cmd.Context(), w)
-	}
-	return err
+	return a.orAsk(err, func() error { return a.askTimer(cmd.Context(), w) })
 }
 
 // withSecretsIfNeeded is withTimers, and then withSecrets if withTimers has shown that the brokers' secret is needed.
@@ -243,18 +238,18 @@ func (a *app) printTimer(answer store.Answer) {
 		outcome += " (" + string(answer.Became) + ")"
 	}
 	columns := []terminal.Column{
-		{Name: "key", Least: 8}, {Name: "target", Least: 10}, {Name: "outcome"}, {Name: "generation"},
+		{Name: "key", Min: 8}, {Name: "target", Min: 10}, {Name: "outcome"}, {Name: "generation"},
 	}
 	cells := []any{answer.Key, answer.Target, outcome, strconv.FormatUint(answer.Generation, 10)}
 	if !answer.Due.IsZero() {
 		columns, cells = append(columns, terminal.Column{Name: "due"}), append(cells, text.Moment(answer.Due))
 	}
 	if answer.Recurring != nil {
-		columns = append(columns, terminal.Column{Name: "recurs", Least: 10})
+		columns = append(columns, terminal.Column{Name: "recurs", Min: 10})
 		cells = append(cells, recursOf(answer.Recurring))
 	}
 	if answer.Why != "" {
-		columns, cells = append(columns, terminal.Column{Name: "because", Least: 12, Wrap: true}), append(cells, answer.Why)
+		columns, cells = append(columns, terminal.Column{Name: "because", Min: 12, Wrap: true}), append(cells, answer.Why)
 	}
 	t := a.Sheet(columns)
 	t.Add(cells...)

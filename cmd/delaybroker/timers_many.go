@@ -75,7 +75,7 @@ func (a *app) timersListCommand() *cobra.Command {
 		Long: `List timers, in the order in which they were set: those that are pending, or in another --state. It is one pass
 through the headers of all timers to the target; --limit bounds what is shown, and --after goes on from there.
 
-exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
+exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: "  delaybroker timers ls --target 'orders.>' --key 'order-*' --due-to 2026-12-24T18:00:00Z",
 		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.timersList(cmd.Context(), o) },
@@ -107,11 +107,7 @@ func (a *app) timersList(ctx context.Context, o manyTimers) error {
 		}
 		return err
 	})
-	if errors.Is(err, errMayNotRead) {
-		fmt.Fprintf(a.Err, "%s: a broker is asked\n", errMayNotRead)
-		return a.listTimers(ctx, a.askList, f, o)
-	}
-	return err
+	return a.orAsk(err, func() error { return a.listTimers(ctx, a.askList, f, o) })
 }
 
 // aList returns a page of timers: [store.Timers.List], or askList.
@@ -119,8 +115,8 @@ type aList func(context.Context, store.Filter, store.Page) (store.Listing, error
 
 // listTimers lists page by page, until the last one or --limit.
 func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o manyTimers) error {
-	rows := a.Sheet([]terminal.Column{{Name: "key", Least: 8}, {Name: "target", Least: 10},
-		{Name: "state", Drop: 1}, {Name: "generation", Drop: 2}, {Name: "due"}, {Name: "recurs", Drop: 3, Least: 10},
+	rows := a.Sheet([]terminal.Column{{Name: "key", Min: 8}, {Name: "target", Min: 10},
+		{Name: "state", Drop: 1}, {Name: "generation", Drop: 2}, {Name: "due"}, {Name: "recurs", Drop: 3, Min: 10},
 		{Name: "bytes", Drop: 4}})
 	recurs := false
 	page := store.Page{After: o.after, Limit: store.MaxLimit}
@@ -315,13 +311,19 @@ func (a *app) manyTimers(cmd *cobra.Command, o manyTimers, b store.Bulk) error {
 	}
 	var all store.Done
 	err = a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) (err error) {
-		all, err = changeTimers(ctx, timers, b)
+		if all, err = changeTimers(ctx, timers.Bulk, b); all.Matched == 0 && mayNotRead(ctx, timers) {
+			return errMayNotRead
+		}
+		return err
+	})
+	err = a.orAsk(err, func() (err error) {
+		all, err = changeTimers(cmd.Context(), a.askBulk, b)
 		return err
 	})
 	if err == nil && all.Sealed {
 		b.Page.UpTo = all.UpTo
 		err = a.withSecrets(cmd, func(ctx context.Context, timers *store.Timers) error {
-			rest, err := changeTimers(ctx, timers, b)
+			rest, err := changeTimers(ctx, timers.Bulk, b)
 			rest.Matched, all.Refused, all.Why = 0, 0, "" // the first pass has counted them
 			all.Add(rest)
 			return err
@@ -330,10 +332,13 @@ func (a *app) manyTimers(cmd *cobra.Command, o manyTimers, b store.Bulk) error {
 	return a.reportMany(all, b.Verb, err)
 }
 
+// aBulk changes a page of timers: [store.Timers.Bulk], or askBulk.
+type aBulk func(context.Context, store.Bulk) (store.Done, error)
+
 // changeTimers goes from page to page until the last one, or until ctx ends.
-func changeTimers(ctx context.Context, timers *store.Timers, b store.Bulk) (all store.Done, err error) {
+func changeTimers(ctx context.Context, bulk aBulk, b store.Bulk) (all store.Done, err error) {
 	for {
-		d, err := timers.Bulk(ctx, b)
+		d, err := bulk(ctx, b)
 		if err != nil {
 			return all, inspect.Cause(ctx, usageOf(err))
 		}

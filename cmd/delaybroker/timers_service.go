@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -34,6 +35,25 @@ func mayNotRead(ctx context.Context, timers *store.Timers) bool {
 	return strings.HasPrefix(subject, timers.API.API+".")
 }
 
+// orAsk asks a broker, where err says that the user may not read.
+func (a *app) orAsk(err error, ask func() error) error {
+	if !errors.Is(err, errMayNotRead) {
+		return err
+	}
+	fmt.Fprintf(a.Err, "%s: a broker is asked\n", errMayNotRead)
+	return ask()
+}
+
+// unreadSet explains why the outcome of a set is unknown to a user who may not read.
+func unreadSet(w store.Change) string {
+	said := errMayNotRead.Error() + ", so whether it was set"
+	if w.Conditional {
+		said += ", and its condition held,"
+	}
+	return fmt.Sprintf("%s is not known here: run delaybroker timers show %s %s, which a broker answers", said,
+		w.Key, w.Target)
+}
+
 // timerAsked is the body of a request about one timer: see PROTOCOL.md.
 type timerAsked struct {
 	Generation uint64    `json:"generation,omitempty"`
@@ -48,7 +68,11 @@ type timerAsked struct {
 func (a *app) askTimer(ctx context.Context, w store.Change) error {
 	var answer store.Answer
 	asked := timerAsked{Generation: w.Generation, Word: w.ID, For: w.For, Until: w.Until, By: shift(w.By)}
-	subjectOf := func(n message.Names) string { return n.TimerCall(string(w.Verb)) + w.Key + "." + w.Target }
+	about := w.Key + "." + w.Target
+	if _, isServers := message.ScheduleOf(w.Key); isServers {
+		about = w.Key
+	}
+	subjectOf := func(n message.Names) string { return n.TimerCall(string(w.Verb)) + about }
 	if err := a.askBroker(ctx, subjectOf, asked, &answer); err != nil {
 		return err
 	}
@@ -76,26 +100,87 @@ type timersAsked struct {
 	After   uint64        `json:"after,omitempty"`
 	UpTo    uint64        `json:"up_to,omitempty"`
 	Limit   int           `json:"limit,omitempty"`
+
+	Recurring bool   `json:"recurring,omitempty"`
+	Set       string `json:"set,omitempty"`
+	By        string `json:"by,omitempty"`      // shift
+	DryRun    bool   `json:"dry_run,omitempty"` // shift, cancel-all
 }
 
-// askList makes a broker list timers. The subject has the tokens of the target before its first wildcard; by it the
-// server decides whether the user may send the request.
-func (a *app) askList(ctx context.Context, f store.Filter, p store.Page) (l store.Listing, err error) {
-	asked := timersAsked{
+// askedOf returns the body of a request about the timers of a filter, and the end of its subject: the tokens of the
+// target before its first wildcard, by which the server knows whether the user may ask.
+func askedOf(f store.Filter, p store.Page) (asked timersAsked, begin string) {
+	asked = timersAsked{
 		Key: f.Key, DueFrom: f.DueFrom, DueTo: f.DueTo, State: f.State, After: p.After, UpTo: p.UpTo, Limit: p.Limit,
+		Recurring: f.Recurring, Set: f.Set,
 	}
-	begin := ""
-	if len(f.Targets) > 0 {
-		asked.Target = f.Targets[0]
-		for token := range strings.SplitSeq(asked.Target, ".") {
-			if token == "*" || token == ">" {
-				break
-			}
-			begin += "." + token
+	if len(f.Targets) == 0 {
+		return asked, ""
+	}
+	asked.Target = f.Targets[0]
+	for token := range strings.SplitSeq(asked.Target, ".") {
+		if token == "*" || token == ">" {
+			break
 		}
+		begin += "." + token
 	}
+	return asked, begin
+}
+
+// askList has a broker list timers.
+func (a *app) askList(ctx context.Context, f store.Filter, p store.Page) (l store.Listing, err error) {
+	asked, begin := askedOf(f, p)
 	err = a.askBroker(ctx, func(n message.Names) string { return n.TimersCall() + begin }, asked, &l)
 	return l, err
+}
+
+// askRecurs is [store.Timers.Recurs] by a broker. A series whose round fires meanwhile comes once.
+func (a *app) askRecurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error] {
+	f.Recurring = true
+	return func(yield func(store.Row, error) bool) {
+		given := make(map[string]bool) // by key and target
+		p := store.Page{Limit: store.MaxLimit}
+		for {
+			l, err := a.askList(ctx, f, p)
+			if err != nil {
+				yield(store.Row{}, err)
+				return
+			}
+			for _, r := range l.Timers {
+				name := r.Key + " " + r.Target
+				if !given[name] && !yield(r, nil) {
+					return
+				}
+				given[name] = true
+			}
+			if l.Next == 0 {
+				return
+			}
+			p.After, p.UpTo = l.Next, l.UpTo
+		}
+	}
+}
+
+// askBulk has a broker carry out a page of cancel-all or shift. A shift names up to where: a dry run of the first page
+// has told it.
+func (a *app) askBulk(ctx context.Context, b store.Bulk) (d store.Done, err error) {
+	asked, begin := askedOf(b.Filter, b.Page)
+	asked.By, asked.DryRun = shift(b.By), b.DryRun
+	call := message.Names.CancelAllCall
+	if b.Verb == timer.Move {
+		call = message.Names.ShiftCall
+	}
+	subjectOf := func(n message.Names) string { return call(n) + begin }
+	if b.Verb == timer.Move && !b.DryRun && b.Page.UpTo == 0 {
+		first := asked
+		first.DryRun = true
+		if err := a.askBroker(ctx, subjectOf, first, &d); err != nil {
+			return d, err
+		}
+		asked.UpTo, d = d.UpTo, store.Done{}
+	}
+	err = a.askBroker(ctx, subjectOf, asked, &d)
+	return d, err
 }
 
 // askBroker sends a request to a broker, and decodes the answer.

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
@@ -49,15 +50,54 @@ func TestTenantUsesTimers(t *testing.T) {
 		"timers", "cancel", "theirs", "payments.x")
 	wantVerbError(t, 1, []string{"may not read", "delayctl.timers.payments"}, "timers", "ls", "--target", "payments.>")
 
+	o.must("pub", "orders.x", "body", "--in", "1h", "--key", "4", "--if", "absent")
+	out, _, err := o.run("pub", "orders.x", "body", "--in", "1h", "--key", "4", "--if", "absent")
+	if exitCode(err) != 6 || !strings.Contains(out, "its condition held, is not known here") {
+		t.Errorf("pub --if: got %v and\n%s, want how to find out", err, out)
+	}
+	wantSchedulesOfTenant(t, o)
+
 	t.Setenv("NATS_USER", "everything") // orders may not list, unless it is granted
 	t.Setenv("NATS_PASSWORD", "everything")
 	a := &app{}
-	f := store.Filter{Targets: []string{"orders.>"}, State: timer.Pending}
+	f := store.Filter{Targets: []string{"orders.>"}, Key: "3", State: timer.Pending}
 	l, err := a.askList(t.Context(), f, store.Page{Limit: 9})
 	if err != nil || len(l.Timers) != 1 || l.Timers[0].Key != "3" {
 		t.Errorf("a broker lists %+v, %v, want what is pending of orders", l, err)
 	}
+	for _, verb := range []timer.Verb{timer.Move, timer.Cancel} {
+		b := store.Bulk{Verb: verb, Filter: store.Filter{Targets: []string{"payments.>"}}, Page: store.Page{Limit: 9}}
+		if verb == timer.Move {
+			b.By = time.Minute
+		}
+		d, err := changeTimers(t.Context(), a.askBulk, b)
+		if err != nil || d.Matched != 1 || d.Refused != 0 || len(d.Outcomes) != 1 {
+			t.Errorf("a broker does %s: got %+v, %v, want one timer", verb, d, err)
+		}
+	}
 	o.user("orders", "o")
 	r.stop(t)
 	wantVerbError(t, 1, []string{"may not read", "no broker answers"}, "timers", "cancel", "3", "orders.x")
+}
+
+// wantSchedulesOfTenant wants a tenant to look after a schedule of its own, whose target it names.
+func wantSchedulesOfTenant(t *testing.T, o *operated) {
+	t.Helper()
+	add := []string{"schedules", "add", "pulse", "--every", "1h", "--target", "orders.x", "body"}
+	o.must(add...)
+	out, _, err := o.run(add...)
+	if exitCode(err) != 6 || !strings.Contains(out, "delaybroker timers show pulse orders.x") {
+		t.Errorf("add: got %v and\n%s, want how to find out", err, out)
+	}
+	for _, test := range []struct{ verb, outcome string }{
+		{"show", "pending"}, {"pause", "paused"}, {"resume", "pending"}, {"fire", "fired"}, {"rm", "cancelled"},
+	} {
+		out, errs, err := o.run("schedules", test.verb, "pulse", "--target", "orders.x", "--json")
+		if err != nil || !strings.Contains(errs, "a broker is asked") ||
+			string(decode[store.Answer](t, out).Outcome) != test.outcome {
+			t.Errorf("%s: got %v, %s%s, want %s", test.verb, err, out, errs, test.outcome)
+		}
+	}
+	wantVerbError(t, 1, []string{"say --target"}, "schedules", "rm", "pulse")
+	wantVerbError(t, 1, []string{"delayctl.timers.orders"}, "schedules", "ls", "--target", "orders.>")
 }

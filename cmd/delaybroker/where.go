@@ -27,7 +27,7 @@ brokers keep a journal (DELAY_JOURNAL), it says when the message was delivered.
 Delay-Id is what "delaybroker pub" prints and what deliveries and dead letters have as a header. Its first two parts
 will do, as in DELAY_INTAKE-29, but a search takes longer then.
 
-exit codes: 0 found, 1 not found or not to be looked for, 2 wrong words or settings`,
+exit codes: 0 found, 1 not found or not to be looked for, 2 bad arguments or settings`,
 		Args: argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.where(cmd, args[0], o) },
 	}
@@ -45,7 +45,7 @@ func (a *app) pendingShowCommand() *cobra.Command {
 		Long: `Show one message, with its headers and body as they are stored: text as it is, other bytes as a hex dump. With
 --json, the payload is base64, and whole. Its Delay-Id may lack its last part, as in DELAY_INTAKE-29.
 
-exit codes: 0 found, 1 not found or not to be looked for, 2 wrong words or settings`,
+exit codes: 0 found, 1 not found or not to be looked for, 2 bad arguments or settings`,
 		Args: argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.where(cmd, args[0], o) },
 	}
@@ -104,13 +104,16 @@ func refusedTimes(w inspect.Whereabouts) string {
 		times += fmt.Sprintf(" of %d", w.Allowed)
 	}
 	if !w.LastFailure.IsZero() {
-		times += ", lastly at " + text.Moment(w.LastFailure)
+		times += ", last at " + text.Moment(w.LastFailure)
 	}
 	return times
 }
 
-// searching shows the progress of the search.
+// searching shows the progress of the search to a person.
 func (a *app) searching(searched, pending uint64) {
+	if !terminal.Is(a.Err) {
+		return
+	}
 	fmt.Fprintf(a.Err, "searched %d of about %d messages\n", searched, pending)
 }
 
@@ -122,7 +125,7 @@ func (a *app) showWhere(w inspect.Whereabouts, content *contentView) error {
 			*contentView
 		}{w, content})
 	}
-	t := a.Sheet([]terminal.Column{{}, {Least: 12, Wrap: true}})
+	t := a.Sheet([]terminal.Column{{}, {Min: 12, Wrap: true}})
 	for _, line := range []struct {
 		name  string
 		value string

@@ -137,7 +137,7 @@ func TestWhereNever(t *testing.T) {
 	}{
 		{message.ID{Stream: "DELAY_77s", Sequence: 1, At: time.Now()}, "no stream DELAY_77s"},
 		{message.ID{Stream: "DELAY_5s", Sequence: 9, At: time.Now()}, "the last sequence of DELAY_5s is 0"},
-		{message.ID{Stream: "DELAY_5s", Sequence: 9, At: time.Now().Add(-time.Hour)}, "created anew"},
+		{message.ID{Stream: "DELAY_5s", Sequence: 9, At: time.Now().Add(-time.Hour)}, "was created after it"},
 	} {
 		if w := o.absent(test.id.String()); w.Found || !strings.Contains(w.Answer, test.want) {
 			t.Errorf("%s: got %+v, want %q", test.id, w, test.want)
@@ -293,7 +293,7 @@ func TestWhereInARetryLane(t *testing.T) {
 		next   = "next attempt  "
 	)
 	for id, wanted := range map[string][]string{
-		refused.ID: {"refused, and tried again in 59m", "1 time of 20, lastly at " + text.Moment(now), reason, next},
+		refused.ID: {"refused, and tried again in 59m", "1 time of 20, last at " + text.Moment(now), reason, next},
 		again.ID: {
 			"put off, and tried again in 59m", "1 time of 20", reason, "put off       JetStream has no room", next,
 		},

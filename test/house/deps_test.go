@@ -14,7 +14,7 @@ var floors = [][]string{
 		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/stats/history",
 		"broker/timer/timetable", "broker/payload", "broker/text",
 	},
-	{"broker/jsapi", "broker/timer/entry", "broker/timer"},
+	{"broker/jsapi", "broker/timer/entry", "broker/timer", "broker/capacity"},
 	{"broker/client", "broker/client/clienttest"},
 	{"broker/acks", "broker/streams", "broker/lane", "broker/lease", "broker/pause", "broker/timer/store"},
 	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/link", "broker/timer/service", "broker/timer/role"},
@@ -107,6 +107,11 @@ var foreign = []struct {
 		"delaybroker/levels",
 		[]string{ofClients, ofServers, "delaybroker/wheel", "delaybroker/broker"},
 		"levels is arithmetic",
+	},
+	{
+		"delaybroker/broker/capacity",
+		[]string{ofClients, ofServers, "delaybroker/wheel", "delaybroker/broker/message"},
+		"sizing is arithmetic",
 	},
 	{"delaybroker/broker/message", []string{ofClients, ofServers, "delaybroker/wheel"}, "the contract is pure"},
 	{

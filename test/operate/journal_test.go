@@ -124,10 +124,10 @@ func TestJournalHasEachDelivery(t *testing.T) {
 			onTime(plain, "orders.a", after(time.Second)), onTime(first, "slow.f", after(time.Second)), turn,
 			journal.Record{ID: expired, Target: "nobody.d", At: after(time.Second), Due: after(time.Second), Refused: 1,
 				Code: message.Expired, Reason: "refused 1 times, and the next attempt would come after Delay-Expires " +
-					"2000-01-01T00:00:02Z, lastly: " + refused},
+					"2000-01-01T00:00:02Z; last error: " + refused},
 			journal.Record{ID: dead, Target: "nobody.c", At: after(3 * time.Second), Due: after(time.Second),
 				Late: 2 * time.Second, Refused: 2, Code: message.Undelivered,
-				Reason: "the target refused all of 2 attempts, lastly: " + refused},
+				Reason: "the target refused all of 2 attempts; last error: " + refused},
 			journal.Record{ID: late, Target: "late.b", At: after(3500 * time.Millisecond),
 				Due: after(1500 * time.Millisecond), Late: 2 * time.Second, Refused: 1, Reason: refused},
 		)

@@ -105,7 +105,7 @@ func TestSpanOfEachMessage(t *testing.T) {
 		}
 		publish("delay.1s.orders.plain", "01", "0s-1s hops=0 attempts=1 orders.plain late=0, due at 1s")
 		publish("delayin.20s.orders.far", "01",
-			"0s-20s hops=2 attempts=1 orders.far late=0, hop at 9.95s, due at 20s")
+			"0s-20s hops=2 attempts=1 orders.far late=0, hop at 9.96s, due at 20s")
 		publish("delay.1s.late.x", "01",
 			"0s-3s hops=1 attempts=2 late.x late=2, due at 1s, refused at 1s, hop at 1s")
 		publish("delay.1s.nobody.x", "01",

@@ -105,7 +105,7 @@ func TestLastAttempt(t *testing.T) {
 			message.HeaderSubject:     "delay.5s.svc.a", message.HeaderID: in.All()[0].ID,
 			message.HeaderMsgID: "order-42",
 			"X-Order":           "42",
-			message.HeaderError: "the target refused all of 3 attempts, lastly: the service says 500 no stock",
+			message.HeaderError: "the target refused all of 3 attempts; last error: the service says 500 no stock",
 		} {
 			if got := l.Header.Get(name); got != want {
 				t.Errorf("%s: %q, want %q", name, got, want)

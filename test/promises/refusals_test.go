@@ -80,7 +80,7 @@ func TestDeadLettersAreLogged(t *testing.T) {
 		time.Sleep(time.Minute)
 		l := c.Dead()["undelivered"][0]
 		log.Check(t, `time=5s msg="dead letter" stream=DELAY_5s code=undelivered target=shop.mail id=`+l.ID+
-			` reason="the target refused all of 1 attempts, lastly: nobody listens on the subject (503)"`)
+			` reason="the target refused all of 1 attempts; last error: nobody listens on the subject (503)"`)
 	})
 }
 

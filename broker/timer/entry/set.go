@@ -81,7 +81,7 @@ func checkSet(p message.Policy, in message.Incoming, addr message.Address) *mess
 			message.Excerpt(in.Subject), in.Stream)
 	case message.Relayed(in.Header):
 		return message.Problemf(message.BadInternal,
-			"the server put it there as the answer to somebody's question for another message, which is no request")
+			"the server put it there as the server's answer to a client's read of another message, which is no request")
 	case addr.Schedule():
 		return checkScheduleSet(p, in, addr)
 	case in.Header[message.HeaderNatsTTL] != nil:

@@ -240,7 +240,7 @@ func (w *Change) purges(ground message.Ground, r Request) *Refusal {
 	case r.Header[hSchedule] != nil:
 		return badScheduler.because("it sets one schedule and ends another: send two")
 	case len(r.Body) > 0:
-		return badScheduler.because("what tells of the end is kept nowhere here: leave the body out")
+		return badScheduler.because("the broker does not store this message: leave the body out")
 	}
 	w.Cancel, w.Schedule.Subject = true, scheduler
 	return nil

@@ -68,7 +68,7 @@ func NewService(cfg Config) *Service {
 // subscribe, it answers nothing.
 func (s *Service) Run(ctx context.Context) {
 	if err := s.requests.Subscribe(queueGroup, s.Grounds.Subjects()...); err != nil {
-		s.Log.Error("nobody can ask this instance for schedules (DELAY_SCHEDULES)", "err", err)
+		s.Log.Error("cannot subscribe to schedule requests; this instance answers none (DELAY_SCHEDULES)", "err", err)
 		return
 	}
 	base, abandon := context.WithCancel(context.WithoutCancel(ctx))

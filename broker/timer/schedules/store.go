@@ -28,7 +28,7 @@ const (
 )
 
 // errUnknown is returned when it cannot be determined whether a request was stored. Then it is not answered.
-var errUnknown = errors.New("nothing tells whether it is stored")
+var errUnknown = errors.New("unknown whether the schedule is stored")
 
 // ack is JetStream's answer to a publish.
 type ack struct {

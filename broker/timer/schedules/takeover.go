@@ -265,7 +265,7 @@ func (o TakeOver) move(
 	cancel()
 	switch {
 	case err != nil:
-		took.Fate, took.Why = Both, "nothing tells whether it is stored here"
+		took.Fate, took.Why = Both, "unknown whether the schedule is stored here"
 		return took, nil
 	case answer.Error != nil && answer.Error.ErrCode == jsapi.CodeWrongLast:
 		took.Why = "the broker has a schedule of this subject: end one of them"

@@ -130,7 +130,7 @@ func oneWorkers(maxPayload int64) int {
 func (s *Service) Run(ctx context.Context) {
 	s.started = time.Now().UTC() // for "nats micro"
 	if err := s.listen(); err != nil {
-		s.Log.Warn("nobody can ask this instance about timers", "err", err)
+		s.Log.Warn("cannot subscribe to timer requests; this instance answers none", "err", err)
 		return
 	}
 	base, abandon := context.WithCancel(context.WithoutCancel(ctx))

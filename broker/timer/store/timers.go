@@ -263,7 +263,7 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 		return a.setEntry()
 	}
 	if problem := a.State.Entry.Problem; problem != nil {
-		return nil, Refusef(CodeBad, "what stands there is no timer: %s", problem.Sentence)
+		return nil, Refusef(CodeBad, "the last entry is not a valid timer: %s", problem.Sentence)
 	}
 	now, err := a.Now(ctx)
 	if err != nil {

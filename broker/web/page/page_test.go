@@ -20,6 +20,7 @@ import (
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/history"
 	"delaybroker/broker/streams"
@@ -268,6 +269,31 @@ func TestTicketHolds(t *testing.T) {
 		if _, err := open(); !errors.Is(err, errTicket) {
 			t.Errorf("%s: got %v, want %v", name, err, errTicket)
 		}
+	}
+}
+
+// The log says which headers of a letter were edited, and not how: values are for those who may see bodies.
+func TestLogHasNoValues(t *testing.T) {
+	ann := Token{"ann", secret}
+	p := newPage(Access{Tokens: []Token{ann}, Actions: true})
+	var log strings.Builder
+	p.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	a := action{Verb: "resend", fixed: fixed{Until: time.Now().Add(planTime)}}
+	a.Number, a.Edit.Set = 1, message.Header{"Authorization": {"Basic it's", "plain"}, "X": {""}}
+	_, line, err := a.letterWork(&inspect.Letters{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Shell = line.String()
+	ticket, err := seal(a, ann)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call(p, "POST", "/api/act", `{"ticket":"`+ticket+`"}`, "Authorization", "Bearer "+secret,
+		"Content-Type", "application/json")
+	if said := log.String(); !strings.Contains(said, "--header 'Authorization: …'") ||
+		strings.Contains(said, "Basic") || strings.Contains(said, "plain") {
+		t.Errorf("got %s", said)
 	}
 }
 

@@ -130,7 +130,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
 		writeError(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	log := p.cfg.Log.With("who", who.Name, "from", from(r), "verb", a.Verb, "does", a.Shell, "planned", a.Count)
+	log := p.cfg.Log.With("who", who.Name, "from", from(r), "verb", a.Verb, "does", a.logged(), "planned", a.Count)
 	log.Info("the page acts")
 	// A client that disconnects does not stop an action: the action is bounded, and would be half done.
 	r = r.WithContext(context.WithoutCancel(r.Context()))
@@ -140,6 +140,18 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
 		p.changed()
 		return done, err
 	})
+}
+
+// logged is the command of the action for the log, without the values of edited headers. Only a viewer who may see
+// bodies may see these values.
+func (a action) logged() string {
+	line := a.Shell
+	for name, values := range a.Edit.Set {
+		for _, value := range values {
+			line = strings.ReplaceAll(line, quoted(name+": "+value), quoted(name+": …"))
+		}
+	}
+	return line
 }
 
 // read parses a request: one JSON object, without unknown fields.

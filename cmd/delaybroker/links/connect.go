@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// mostSaid is how many characters of a server's error are shown.
-const mostSaid = 1000
+// maxSaid is how many characters of a server's error are shown.
+const maxSaid = 1000
 
 // Connect makes the connection of a verb. It tells the person who waits when the connection is lost and when it is
 // back.
@@ -25,7 +25,7 @@ func Connect(ctx context.Context, to Access, version string, tell func(text stri
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // nil if we closed it
 				said := fmt.Sprintf("disconnected from NATS, and trying to get back: %v", err)
-				tell(text.Printable(said, mostSaid))
+				tell(text.Printable(said, maxSaid))
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {

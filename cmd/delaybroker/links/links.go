@@ -129,7 +129,7 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 			}
 			if errors.Is(err, nats.ErrPermissionViolation) {
 				rare.Log(slog.LevelError,
-					"NATS refuses the broker a right: grant it to the broker's user, and work goes on by itself",
+					"NATS denied the broker a permission: grant it to the broker's user; the broker retries",
 					"err", err)
 				return
 			}
@@ -144,7 +144,7 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 			log.Log(context.Background(), level, "NATS reports an error", "subject", subject, "err", err)
 		}),
 		nats.ClosedHandler(func(nc *nats.Conn) {
-			d.Lost(fmt.Errorf("connection to NATS to %s closed for good: %w", name, reason(nc)))
+			d.Lost(fmt.Errorf("the connection to NATS to %s is closed and not opened again: %w", name, reason(nc)))
 		}),
 	}
 	if name != "read" {

@@ -168,7 +168,7 @@ func (p Process) announce(
 	p.Log.Info("ready", "version", p.Version,
 		"server", link.ServerOf(control), "server_version", control.ConnectedServerVersion(),
 		"prefix", c.Prefix, "levels", len(c.Ladder.Levels()),
-		"http", probes, "durability", meaning)
+		"http", probes, "page", settings.PageAt(probes), "durability", meaning)
 	for _, w := range weak {
 		p.Log.Warn("durability is weak", "what", w.What, "do", w.Do)
 	}
@@ -202,13 +202,13 @@ func (p Process) another(ctx context.Context, err error) error {
 	if _, ask := web.Ask(ctx, p.Config.Probes()+"/healthz"); ask != nil {
 		return err
 	}
-	who := "HTTP address " + p.Config.HTTPAddr
+	who := "delaybroker"
 	if p.Config.Embedded != nil {
 		if pid := embedded.LockedBy(p.Config.Embedded.Dir); pid != "" {
-			who = "pid " + pid + ", " + who
+			who += " (pid " + pid + ")"
 		}
 	}
-	return fmt.Errorf("a delaybroker already runs here (%s); for another one, %w", who, err)
+	return fmt.Errorf("%s is in use by %s: %w", p.Config.HTTPAddr, who, err)
 }
 
 // addressOf returns the address of the probes, with the port that the system chose if the setting is 0.

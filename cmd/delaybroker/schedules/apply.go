@@ -11,8 +11,8 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// mostTries is the maximum number of attempts at a schedule that others change at the same time.
-const mostTries = 5
+// maxTries is the maximum number of attempts at a schedule that others change at the same time.
+const maxTries = 5
 
 // Timers is the store of the schedules: *store.Timers, or a wrapper that retries.
 type Timers interface {
@@ -113,7 +113,7 @@ func (a Apply) one(
 			r.Why = answer.Why
 		}
 		again := r.Outcome == timer.Conflict || r.Outcome == timer.TooLate
-		if err != nil || !again || try == mostTries || ctx.Err() != nil {
+		if err != nil || !again || try == maxTries || ctx.Err() != nil {
 			return r
 		}
 	}

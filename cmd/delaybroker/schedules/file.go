@@ -16,8 +16,8 @@ import (
 	"delaybroker/cmd/delaybroker/spelling"
 )
 
-// MostBytes is the maximum size of a file.
-const MostBytes = 4 << 20
+// MaxBytes is the maximum size of a file.
+const MaxBytes = 4 << 20
 
 // A File is the schedules of one file.
 type File struct {
@@ -109,7 +109,7 @@ func (r *reader) pairs(n *yaml.Node, what string) (all []pair) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if first := seen[key.Value]; first > 0 {
-			r.refuse(key.Line, "%s: %q stands there already, in line %d", what, key.Value, first)
+			r.refuse(key.Line, "%s: duplicate key %q, first in line %d", what, key.Value, first)
 			continue
 		}
 		seen[key.Value] = key.Line

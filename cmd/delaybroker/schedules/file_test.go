@@ -91,7 +91,7 @@ func TestReadFileProblems(t *testing.T) {
 		{"just text", "the file: want keys and values"},
 		{"set: reports\nschedules:\n  a: {evry: 5m, target: x.y}\n  b: {every: 5m}\n  b: {every: 5m, target: x}",
 			`s.yaml:3: a: unknown key "evry" (every?)`, "s.yaml:4: b: target is missing",
-			`s.yaml:5: schedules: "b" stands there already, in line 4`,
+			`s.yaml:5: schedules: duplicate key "b", first in line 4`,
 		},
 		{"set: reports\nschedules: {a: }", "a: want keys and values: every, cron"},
 		{"set: reports\nschedules: {a: {target: x}}", "s.yaml:2: a: "},

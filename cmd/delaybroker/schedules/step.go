@@ -67,7 +67,7 @@ func (f File) Plan(s Schedule, stands timer.State, policy message.Policy, now ti
 	case held == nil:
 		return step.leave("a named timer has this key and target, which does not recur")
 	case held.Set != f.Set && !adopt:
-		return step.leave(fmt.Sprintf("it stands there already, %s; --adopt takes it over", madeBy(held.Set)))
+		return step.leave(fmt.Sprintf("it already exists, %s; --adopt takes it over", madeBy(held.Set)))
 	case s.over(want, now):
 		return f.Removal(stands, step.Name, step.Target)
 	}

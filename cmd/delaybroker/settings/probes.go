@@ -26,6 +26,15 @@ func ReadProbes() (url string, err error) {
 	return probesAt(s.HTTPAddr), p.err()
 }
 
+// PageAt returns the URL of the page of a broker with this listen address, as its own host reaches it. A terminal makes
+// it a link. Without HTTP it is "off".
+func PageAt(listen string) string {
+	if listen == "off" {
+		return listen
+	}
+	return probesAt(listen) + "/"
+}
+
 func probesAt(listen string) string { return "http://" + dialable(listen) }
 
 // serverOfServe is the URL of the server that serve embeds, when it has the same settings.

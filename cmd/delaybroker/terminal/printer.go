@@ -13,11 +13,11 @@ import (
 	"delaybroker/broker/text"
 )
 
-// MostCell is how many characters a table shows of text that somebody else wrote.
-const MostCell = 1000
+// MaxCell is how many characters a table shows of text that somebody else wrote.
+const MaxCell = 1000
 
-// The size of a terminal that does not tell its size.
-const standardWidth, standardHeight = 80, 24
+// StandardWidth and standardHeight are the size of a terminal that does not tell its size.
+const StandardWidth, standardHeight = 80, 24
 
 // A Printer is where a verb prints, and how.
 type Printer struct {
@@ -38,7 +38,7 @@ func Size(w io.Writer) (width, height int, ok bool) {
 	}
 	width, height, err := term.GetSize(int(w.(*os.File).Fd()))
 	if err != nil || width <= 0 || height <= 0 {
-		return standardWidth, standardHeight, true
+		return StandardWidth, standardHeight, true
 	}
 	return width, height, true
 }
@@ -87,7 +87,7 @@ var bareStyle = table.Style{
 func Row(cells ...any) table.Row {
 	for i, cell := range cells {
 		if s, ok := cell.(string); ok {
-			cells[i] = text.Printable(s, MostCell)
+			cells[i] = text.Printable(s, MaxCell)
 		}
 	}
 	return cells

@@ -78,7 +78,7 @@ func TestSheetFits(t *testing.T) {
 	s := Printer{Out: &bytes.Buffer{}}.Sheet([]Column{
 		{Name: "id"},
 		{Name: "spare", Drop: 1},
-		{Name: "text", Least: 6},
+		{Name: "text", Min: 6},
 		{Name: "first to go", Drop: 2},
 	})
 	s.Add("12345", "spare", "a text of 23 characters", "0123456789")

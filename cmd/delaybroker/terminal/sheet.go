@@ -11,11 +11,11 @@ import (
 
 // A Column of a sheet. Where there is no room for all columns, they are narrowed and, if need be, left out.
 type Column struct {
-	Name  string
-	Drop  int  // the highest is left out first; zero: it stays
-	Least int  // it may be narrowed to so many characters; zero: it may not
-	Wrap  bool // what does not fit goes on in the next line; otherwise it is cut
-	Out   bool // it is not shown
+	Name string
+	Drop int  // the highest is left out first; zero: it stays
+	Min  int  // it may be narrowed to so many characters; zero: it may not
+	Wrap bool // what does not fit goes on in the next line; otherwise it is cut
+	Out  bool // it is not shown
 }
 
 // A Sheet is a table that fits the terminal. Elsewhere it has all its columns, uncut: a line for each row.
@@ -118,7 +118,7 @@ func (s *Sheet) fit(width int) (keep, widths []int) {
 		return left
 	}
 	narrowest := func(i int) int {
-		if least := s.columns[i].Least; least > 0 {
+		if least := s.columns[i].Min; least > 0 {
 			return min(natural[i], least)
 		}
 		return natural[i]

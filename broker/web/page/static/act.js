@@ -109,8 +109,8 @@ async function edit(a, done) {
         if (values.length > 0) edit.set[name] = values;
         else edit.drop.push(name);
       }
-      const written = given.get("body")?.replaceAll("\r\n", "\n");
-      if (whole && written !== text.replaceAll("\r\n", "\n")) edit.body = base64(written);
+      const lines = (s) => s.replace(/\r\n?/g, "\n"), written = lines(given.get("body") ?? ""); // as a textarea ends them
+      if (whole && written !== lines(text)) edit.body = base64(written);
       plan({ ...a, verb: "resend" }, { ...a.deed, ...rest, verb: "resend", edit }, done);
     },
   }, el("p", { class: "quiet" }, "The letter stays as it is until the new message is acknowledged."),

@@ -40,6 +40,9 @@ capabilities: {drop: [ALL]}
   valueFrom: {secretKeyRef: {name: {{ .Values.secrets.existingSecret }}, key: seal}}
 {{- end }}
 {{- range $name, $value := .Values.settings }}
+{{- if has $name (list "DELAY_SECRET" "DELAY_HTTP_TOKEN") }}
+{{- fail (printf "settings.%s would be readable in the manifest: put it into a secret, and name that in the values" $name) }}
+{{- end }}
 - {name: {{ $name }}, value: {{ $value | quote }}}
 {{- end }}
 {{- end }}

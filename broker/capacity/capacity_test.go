@@ -1,0 +1,250 @@
+package capacity
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"delaybroker/levels"
+)
+
+// plain is a load of plain messages, on servers with much room.
+func plain(rate float64, delay time.Duration) Load {
+	return Load{
+		Rate: rate, Delay: delay, Bytes: 256, Replicas: 1, Streams: 40, Ladder: levels.Default(),
+		Server: Server{Memory: 64e9, Disk: 2e12, Cores: 16},
+	}
+}
+
+func timers(rate float64, delay time.Duration) Load {
+	l := plain(0, delay)
+	l.Timers = rate
+	return l
+}
+
+func series(n float64, every time.Duration) Load {
+	l := plain(0, 0)
+	l.Series, l.Every = n, every
+	return l
+}
+
+// figures are the numbers of a need, in a fixed order.
+func figures(n Need) []float64 {
+	return []float64{
+		n.Pending, n.Disk, n.ServerMemory, n.BrokerMemory, n.ServerCPU.Work, n.ServerCPU.Wakes, n.BrokerCPU.Work,
+		n.BrokerCPU.Wakes, n.Network.In, n.Network.Out, n.Network.Between, n.Round, n.Limits[0].Part,
+	}
+}
+
+// More of anything takes more of something, and less of nothing.
+func TestMonotone(t *testing.T) {
+	t.Parallel()
+	base := func() Load {
+		l := plain(3000, time.Hour)
+		l.Timers, l.Series, l.Every = 500, 10_000, time.Hour
+		return l
+	}
+	for _, test := range []struct {
+		name string
+		more func(l *Load, step int)
+	}{
+		{"rate", func(l *Load, step int) { l.Rate *= float64(step) }},
+		{"timers", func(l *Load, step int) { l.Timers *= float64(step) }},
+		{"series", func(l *Load, step int) { l.Series *= float64(step) }},
+		{"bytes", func(l *Load, step int) { l.Bytes *= float64(step) }},
+		{"replicas", func(l *Load, step int) { l.Replicas = step }},
+		// Delays that are levels, and each alone: where loads share a lane, another delay may part them.
+		{"delay", func(l *Load, step int) {
+			l.Timers, l.Series, l.Every = 0, 0, 0
+			l.Delay = []time.Duration{time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 24 * time.Hour}[step-1]
+		}},
+		{"rounds", func(l *Load, step int) {
+			l.Rate, l.Timers = 0, 0
+			l.Every = []time.Duration{24 * time.Hour, 4 * time.Hour, 2 * time.Hour, time.Hour, time.Minute}[step-1]
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var before []float64
+			for step := 1; step <= 5; step++ {
+				l := base()
+				test.more(&l, step)
+				now := figures(Of(l))
+				if before != nil && slices.Equal(before, now) {
+					t.Errorf("step %d changes nothing: %v", step, now)
+				}
+				for i := range before {
+					if now[i] < before[i] {
+						t.Errorf("step %d: figure %d falls from %v to %v", step, i, before[i], now[i])
+					}
+				}
+				before = now
+			}
+		})
+	}
+}
+
+// Twice the load is twice the work, the network, the disk and the memory of servers.
+func TestTwiceTheLoad(t *testing.T) {
+	t.Parallel()
+	for name, make := range map[string]func(float64) Load{
+		"messages": func(n float64) Load { return plain(n, 95*time.Minute) },
+		"timers":   func(n float64) Load { return timers(n, 95*time.Minute) },
+		"series":   func(n float64) Load { return series(n, 95*time.Minute) },
+	} {
+		for _, replicas := range []int{1, 3} {
+			a, b := make(2000), make(4000)
+			a.Replicas, b.Replicas = replicas, replicas
+			one, two := Of(a), Of(b)
+			for _, figure := range []struct {
+				name     string
+				one, two float64
+			}{
+				{"work of servers", one.ServerCPU.Work, two.ServerCPU.Work},
+				{"work of brokers", one.BrokerCPU.Work, two.BrokerCPU.Work},
+				{"network", one.Network.In, two.Network.In},
+				{"network to brokers", one.Network.Out, two.Network.Out},
+				{"disk", one.Disk, two.Disk},
+				{"memory", one.ServerMemory, two.ServerMemory},
+			} {
+				if figure.one <= 0 || !near(2*figure.one, figure.two, 1e-9) {
+					t.Errorf("%s, %s: %v and %v", name, figure.name, figure.one, figure.two)
+				}
+			}
+		}
+	}
+}
+
+// Messages that come together wake nobody for themselves.
+func TestWakesAreBounded(t *testing.T) {
+	t.Parallel()
+	if one, two := Of(plain(400, time.Hour)), Of(plain(800, time.Hour)); !near(2*one.ServerCPU.Wakes,
+		two.ServerCPU.Wakes, 1e-9) {
+		t.Errorf("apart: %v, %v", one.ServerCPU, two.ServerCPU)
+	}
+	if one, two := Of(plain(1000, time.Hour)), Of(plain(50_000, time.Hour)); one.ServerCPU.Wakes != two.ServerCPU.Wakes {
+		t.Errorf("together: %v, %v", one.ServerCPU, two.ServerCPU)
+	}
+}
+
+// By hand: 5,000 a second for 30 minutes, 512 bytes, three replicas.
+func TestKnown(t *testing.T) {
+	t.Parallel()
+	l := plain(5000, 30*time.Minute)
+	l.Bytes, l.Replicas = 512, 3
+	n := Of(l)
+	const pending = 5000 * 1800
+	for _, test := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"pending", n.Pending, pending},
+		{"passes", float64(n.Passes), 1},
+		{"copies", float64(n.Copies), 120},
+		{"disk", n.Disk, 3 * pending * (64 + 512)},
+		{"memory of servers", n.ServerMemory, 3 * (pending*62 + 5000*120*128)},
+		{"memory of a broker", n.BrokerMemory, (48 + 2*256) << 20},
+		{"work of servers", n.ServerCPU.Work, 5000 * 24e-6 * 1.09 * 3},
+		{"work of brokers", n.BrokerCPU.Work, 5000 * 12e-6 * 1.24},
+		{"network to servers", n.Network.In, 5000 * (64 + 120 + 512 + 408 + 120 + 512)},
+		{"network to brokers", n.Network.Out, 5000 * (64 + 120 + 512)},
+		{"between servers", n.Network.Between, 2 * n.Network.In},
+		{"lane", n.Limits[0].Part, 5000.0 / 34_000},
+	} {
+		if !near(test.got, test.want, 1e-9) {
+			t.Errorf("%s: got %v, want %v", test.name, test.got, test.want)
+		}
+	}
+	if got := n.Limits[0].Name; got != "one lane" {
+		t.Errorf("the first limit is %s", got)
+	}
+}
+
+// The figures that test/rivals/README.md has measured, and what this package says: within a factor of two. No
+// coefficient comes from those at 10,000 messages a second.
+func TestMeasured(t *testing.T) {
+	t.Parallel()
+	each := func(l Load, rate float64) (microseconds float64) {
+		n := Of(l)
+		return 1e6 * (n.ServerCPU.Sum() + n.BrokerCPU.Sum()) / rate
+	}
+	together := func(l Load, rate float64) (microseconds float64) { // of what is due at one instant
+		n := Of(l)
+		return 1e6 * (n.ServerCPU.Work + n.BrokerCPU.Work) / rate
+	}
+	tests := []struct {
+		name          string
+		got, measured float64
+	}{
+		{"CPU µs at 1,000 a second", each(plain(1000, time.Second), 1000), 567},
+		{"CPU µs at 10,000 a second", each(plain(10_000, time.Second), 10_000), 61},
+		{"CPU µs of one level drained", together(plain(53_000, time.Second), 53_000), 36},
+		{"CPU µs of a timer", together(timers(5000, time.Minute), 5000), 281},
+		{"CPU µs of a round", together(series(20_000, 10*time.Second), 2000), 250},
+		{"MB for a million that wait", Of(plain(1e6/7200.0, 2*time.Hour)).ServerMemory / 1e6, 62},
+		{"seconds for 20,000 rounds", Of(series(20_000, 10*time.Second)).Round, 0.9},
+	}
+	for _, test := range tests {
+		if ratio := test.got / test.measured; ratio < 0.5 || ratio > 2 {
+			t.Errorf("%s: got %.3g, measured %.3g", test.name, test.got, test.measured)
+		}
+		t.Logf("%s: %.3g, measured %.3g", test.name, test.got, test.measured)
+	}
+}
+
+// A delay that is no level passes the intake and the chain; the marker of a timer its chain alone.
+func TestPasses(t *testing.T) {
+	t.Parallel()
+	for delay, want := range map[time.Duration]int{
+		time.Hour: 1, 0: 1, 2 * time.Second: 1, 105 * time.Minute: 3, 4 * time.Second: 2,
+	} {
+		if got := Of(plain(1, delay)).Passes; got != want {
+			t.Errorf("%s: got %d passes, want %d", delay, got, want)
+		}
+	}
+	// 14 s rest for 7 s and have 7 s left: one level. 2 s rest for 1 s, and what is left is below every hop.
+	for delay, want := range map[time.Duration]int{14 * time.Second: 1, 2 * time.Second: 1, 105 * time.Minute: 5} {
+		l := timers(1, delay)
+		if got := len(l.markers(delay - rest(delay))); got != want {
+			t.Errorf("%s: got %d levels, want %d", delay, got, want)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		field, value string
+		spoil        func(*Load)
+	}{
+		{"", "", func(*Load) {}},
+		{"rate", "-1", func(l *Load) { l.Rate = -1 }},
+		{"rate", "100000001", func(l *Load) { l.Rate = maxRate + 1 }},
+		{"rate", "NaN", func(l *Load) { l.Rate = math.NaN() }},
+		{"rate", "0", func(l *Load) { l.Rate = 0 }},
+		{"timers", "-1", func(l *Load) { l.Timers = -1 }},
+		{"series", "-1", func(l *Load) { l.Series = -1 }},
+		{"series", "0", func(l *Load) { l.Every = time.Minute }},
+		{"every", "0s", func(l *Load) { l.Series = 1 }},
+		{"every", "999ms", func(l *Load) { l.Series, l.Every = 1, 999*time.Millisecond }},
+		{"bytes", "67108865", func(l *Load) { l.Bytes = maxBytes + 1 }},
+		{"replicas", "0", func(l *Load) { l.Replicas = 0 }},
+		{"replicas", "6", func(l *Load) { l.Replicas = 6 }},
+		{"delay", "3661d", func(l *Load) { l.Delay = maxDelay + 24*time.Hour }},
+		{"server-memory", "0", func(l *Load) { l.Server.Memory = 0 }},
+		{"server-disk", "0", func(l *Load) { l.Server.Disk = 0 }},
+		{"server-cores", "0", func(l *Load) { l.Server.Cores = 0 }},
+	} {
+		l := plain(1, time.Hour)
+		test.spoil(&l)
+		got := l.Check()
+		switch {
+		case test.field == "" && len(got) == 0:
+		case len(got) != 1 || got[0].Field != test.field || got[0].Value != test.value || got[0].Want == "":
+			t.Errorf("%s %s: got %v", test.field, test.value, got)
+		}
+	}
+}
+
+func near(a, b, within float64) bool { return math.Abs(a-b) <= within*math.Abs(b) }

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	pretty "github.com/jedib0t/go-pretty/v6/text"
+
+	"delaybroker/broker/doctor"
+	"delaybroker/broker/text"
+	"delaybroker/cmd/delaybroker/terminal"
+)
+
+const (
+	maxFindingWidth = 100 // columns; longer lines are hard to read
+	minFindingText  = 20  // columns of a detail, in a terminal that is narrower than all this
+)
+
+// printFindings writes each finding as a paragraph beside its check and its state, and below it what to do. The lines
+// fit the terminal, and elsewhere 80 columns: details have hundreds of characters, and are read in mails and pagers.
+func (a *app) printFindings(findings []doctor.Finding) {
+	names, states := len("check"), len("state")
+	for _, one := range findings {
+		names, states = max(names, len(one.Check)), max(states, len(one.State.String()))
+	}
+	const gap = 2
+	left := names + states + 2*gap
+	width, _, ok := terminal.Size(a.Out)
+	if !ok {
+		width = terminal.StandardWidth
+	}
+	room := max(minFindingText, min(width, maxFindingWidth)-left)
+	paragraph := func(name, state, long string) {
+		head := fmt.Sprintf("%-*s  %-*s  ", names, name, states, state)
+		for line := range strings.SplitSeq(pretty.WrapSoft(text.Printable(long, terminal.MaxCell), room), "\n") {
+			fmt.Fprintln(a.Out, strings.TrimRight(head+line, " "))
+			head = strings.Repeat(" ", left)
+		}
+	}
+	paragraph("CHECK", "STATE", "DETAIL")
+	for _, one := range findings {
+		paragraph(one.Check, one.State.String(), one.Detail)
+		if one.Do != "" {
+			paragraph("", "do", one.Do)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker"
+	"delaybroker/broker/capacity"
+	"delaybroker/cmd/delaybroker/settings"
+	"delaybroker/cmd/delaybroker/terminal"
+	"delaybroker/levels"
+)
+
+// sizeOptions are the flags of size, before they are read.
+type sizeOptions struct {
+	rate, timers, series, bytes, replicas, cores int
+	delay, every, memory, disk                   string
+}
+
+func (a *app) sizeCommand() *cobra.Command {
+	var o sizeOptions
+	c := &cobra.Command{
+		Use:   "size [--rate N] [--timers N] [--series N --every DURATION]",
+		Short: "Compute what a load takes of servers and brokers, and the limit that it reaches first",
+		Long: `Compute what a load takes: streams, disk, memory and CPU of servers and brokers, and network. Then print all
+limits: the one that is reached first comes first. It connects to nothing and measures nothing. It multiplies the load
+by what operations cost on the machine of test/rivals, so a result is right within a factor of two or so. "delaybroker
+bench" measures yours.
+
+The levels are those of DELAY_LEVELS. A delay that is no level passes the intake and several levels, and costs more.
+Timers are counted as if none is cancelled.
+
+exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
+		Example: `  delaybroker size --rate 5000 --delay 30m --bytes 512 --replicas 3
+  delaybroker size --timers 2000 --delay 2h
+  delaybroker size --series 100000 --every 15m --json`,
+		Args: noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			load, err := o.read()
+			if err != nil {
+				return err
+			}
+			return a.showNeed(capacity.Of(load))
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&o.rate, "rate", 0, "plain messages a second")
+	f.IntVar(&o.timers, "timers", 0, "named timers a second that are set")
+	f.StringVar(&o.delay, "delay", "30m", "how long messages and timers wait")
+	f.IntVar(&o.series, "series", 0, "timers that recur, at all")
+	f.StringVar(&o.every, "every", "", "from one round of a series to the next")
+	f.IntVar(&o.bytes, "bytes", 256, "bytes of a body, with your own headers")
+	f.IntVar(&o.replicas, "replicas", 1, "copies of each stream, one on each server")
+	f.StringVar(&o.memory, "server-memory", "64GB", "memory that one server has")
+	f.StringVar(&o.disk, "server-disk", "2TB", "disk that one server has")
+	f.IntVar(&o.cores, "server-cores", 16, "processors that one server has")
+	return c
+}
+
+// read makes a load of the flags and the settings. It says everything that is wrong with the flags.
+func (o sizeOptions) read() (l capacity.Load, err error) {
+	var problems []error
+	refuse := func(flag, value, want string) {
+		problems = append(problems, fmt.Errorf("--%s %s: want %s", flag, value, want))
+	}
+	l = capacity.Load{
+		Rate: float64(o.rate), Timers: float64(o.timers), Series: float64(o.series), Bytes: float64(o.bytes),
+		Replicas: o.replicas, Server: capacity.Server{Cores: float64(o.cores)},
+	}
+	if l.Delay, err = levels.ParseDuration(o.delay); err != nil {
+		refuse("delay", o.delay, "a duration, such as 30m or 1d12h")
+	}
+	if o.every != "" {
+		if l.Every, err = levels.ParseDuration(o.every); err != nil {
+			refuse("every", o.every, "a duration, such as 15m")
+			l.Every = time.Minute // so that it is not refused twice
+		}
+	}
+	for _, room := range []struct {
+		flag, value string
+		to          *float64
+	}{{"server-memory", o.memory, &l.Server.Memory}, {"server-disk", o.disk, &l.Server.Disk}} {
+		n, err := humanize.ParseBytes(room.value)
+		if *room.to = float64(n); err != nil {
+			refuse(room.flag, room.value, "bytes, such as 64GB")
+			*room.to = 1 << 30 // so that it is not refused twice
+		}
+	}
+	for _, p := range l.Check() {
+		refuse(p.Field, p.Value, p.Want)
+	}
+	if len(problems) > 0 {
+		return l, fmt.Errorf("%w: %w", errUsage, errors.Join(problems...))
+	}
+	cfg, err := settings.Read()
+	if err != nil {
+		return l, err
+	}
+	l.Ladder = cfg.Broker.Ladder
+	streams, err := broker.StreamsOf(cfg.Broker)
+	if err != nil {
+		return l, err
+	}
+	l.Streams = len(streams.Wanted(1<<20, true)) // as many with any max_payload
+	return l, nil
+}
+
+// showNeed prints what a load takes, and the limits.
+func (a *app) showNeed(n capacity.Need) error {
+	if a.JSON {
+		return a.PrintJSON(n)
+	}
+	t := a.Sheet([]terminal.Column{{Name: "what"}, {Name: "amount"}, {Name: "of that", Drop: 1}})
+	t.Add("streams", whole(n.Load.Streams), whole(n.Copies)+" on "+terminal.Counted(n.Load.Replicas, "server"))
+	if n.Load.Rate > 0 {
+		t.Add("passes of a message", whole(n.Passes), "lanes that it is stored in")
+	}
+	t.Add("pending", count(n.Pending), "messages, timers and series")
+	t.Add("disk", size(n.Disk), "all servers, without the targets' streams")
+	t.Add("memory of servers", size(n.ServerMemory), "all servers, besides their own")
+	t.Add("memory of a broker", size(n.BrokerMemory), "each, at the most, with DELAY_MEMORY=256MiB")
+	t.Add("CPU of servers", cores(n.ServerCPU.Sum()), divided(n.ServerCPU))
+	t.Add("CPU of brokers", cores(n.BrokerCPU.Sum()), divided(n.BrokerCPU))
+	t.Add("network to servers", size(n.Network.In)+"/s", "of clients and brokers")
+	t.Add("network to brokers", size(n.Network.Out)+"/s", "without the consumers of targets")
+	t.Add("between servers", size(n.Network.Between)+"/s", "replicas")
+	if n.Round > 0 {
+		t.Add("rounds at one instant", fmt.Sprintf("%s s", figure(n.Round)), "until the last, if all are due together")
+	}
+	t.Print()
+	first := n.Limits[0]
+	if _, err := fmt.Fprintf(a.Out, "\nfirst limit: %s, at %s, which is %s times this load\n\n",
+		first.Name, inUnit(first.Bound, first.Unit), figure(1/first.Part)); err != nil {
+		return err
+	}
+	limits := a.Sheet([]terminal.Column{{Name: "limit"}, {Name: "load"}, {Name: "bound"}, {Name: "part"},
+		{Name: "above it", Drop: 1}})
+	for _, l := range n.Limits {
+		limits.Add(l.Name, inUnit(l.Load, l.Unit), inUnit(l.Bound, l.Unit), figure(100*l.Part)+" %", l.Divide)
+	}
+	limits.Print()
+	return nil
+}
+
+func cores(n float64) string { return figure(n) + " cores" }
+
+func divided(c capacity.Cores) string {
+	return fmt.Sprintf("%s work, %s wake-ups at the most", figure(c.Work), figure(c.Wakes))
+}
+
+func inUnit(n float64, unit string) string {
+	switch unit {
+	case "bytes":
+		return size(n)
+	case "cores":
+		return cores(n)
+	}
+	return count(n) + " " + unit
+}
+
+// size writes bytes with a unit of a thousand, and count writes a number: both may be above what an int holds.
+func size(n float64) string { return humanize.SIWithDigits(n, 1, "B") }
+
+func count(n float64) string { return humanize.CommafWithDigits(n, 0) }
