@@ -137,7 +137,8 @@ func (c *Client) check(m *nats.Msg, target string, r options) (entry.Pending, er
 		Header: message.Header(m.Header), Data: m.Data,
 	})
 	switch {
-	case problem != nil && problem.Code == message.BadTimer && r.timer.recurs && entry.ParseKey(r.timer.key) == nil:
+	case problem != nil && problem.Code == message.BadTimer && (r.timer.recurs || r.timer.debounced) &&
+		entry.ParseKey(r.timer.key) == nil:
 		return request, fmt.Errorf("%w: %s", ErrBadOption, problem.Sentence)
 	case problem != nil:
 		return request, refused(problem)

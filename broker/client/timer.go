@@ -13,6 +13,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
+	"delaybroker/levels"
 )
 
 // Key makes a message of In or At a named timer: the key and the target together are its identity. Until it fires it
@@ -40,6 +41,17 @@ func ifGeneration(generation uint64) Option {
 	return func(o *options) { o.timer.expected = &generation }
 }
 
+// Debounce lets further calls with the same key postpone the timer, until most after the first call: then, or once no
+// call has come for the delay of In, the last one's body is delivered. Most must be no less than that delay. A call
+// without Debounce, a cancel and the delivery end what has begun with the first call. [Receipt] and [Timer] do not know
+// that call, so their Due is later than the delivery may be. It goes with Key and In.
+func Debounce(most time.Duration) Option {
+	return func(o *options) {
+		o.timer.debounced = true
+		o.protocol.Set(message.HeaderMaxWait, levels.FormatDuration(most))
+	}
+}
+
 // naming holds the options of a named timer.
 type naming struct {
 	key        string
@@ -47,6 +59,7 @@ type naming struct {
 	cancelable bool // a timer, with a generated key unless there is one
 	expected   *uint64
 	recurs     bool
+	debounced  bool
 }
 
 // timer returns the ask of a named timer: the subject contains the key, and a header the due time. For other messages
@@ -61,6 +74,8 @@ func (c *Client) timer(a ask, o *options) ask {
 		o.refuse("IfAbsent and IfGeneration go with Key")
 	case !n.named && table != "":
 		o.refuse("%s goes with Key: only a named timer recurs", table)
+	case n.debounced && (!n.named || a.delay == ""):
+		o.refuse("Debounce goes with Key and In: each call postpones the timer by the delay")
 	case table != "" && !n.recurs:
 		o.refuse("%s goes with Every or Cron", table)
 	case n.recurs && n.cancelable:

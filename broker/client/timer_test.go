@@ -36,6 +36,37 @@ func TestFakeTimersAreLikeTheBroker(t *testing.T) {
 	})
 }
 
+// TestFakeDebouncesLikeTheBroker: calls postpone a timer, until the longest wait after the first one, and until another
+// call moves it.
+func TestFakeDebouncesLikeTheBroker(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, timersOn(t))
+		got, want := onBoth(t, s, debounces, (*diary).rang)
+		checkSame(t, got.arrivals, want.arrivals, 3)
+	})
+}
+
+func debounces(t *testing.T, c *client.Client, _ *diary, pass func(time.Duration)) {
+	t.Helper()
+	call := func(times int) {
+		for i := range times {
+			if _, err := c.In(t.Context(), "shop.a", 10*time.Second, []byte{byte('0' + i)}, client.Key("a"),
+				client.Debounce(25*time.Second)); err != nil {
+				t.Error(err)
+			}
+			pass(8 * time.Second)
+		}
+	}
+	call(7) // delivered after 25 s, and 25 s after the fifth
+	pass(time.Minute)
+	call(2)
+	if moved, err := c.MovePending(t.Context(), "a", "shop.a", time.Hour); !moved || err != nil {
+		t.Errorf("moved %t, %v", moved, err)
+	}
+	pass(2 * time.Hour)
+}
+
 func (d *diary) rang(m *nats.Msg) {
 	a, _ := client.Of(m)
 	d.mu.Lock()
@@ -367,6 +398,9 @@ func TestTimerMistakesFailAtTheCall(t *testing.T) {
 		"absent without a key":     {client.IfAbsent()},
 		"generation without a key": {client.IfGeneration(1)},
 		"generation 0":             {client.Key("k"), client.IfGeneration(0)},
+		"debounce without a key":   {client.Debounce(2 * time.Hour)},
+		"debounce for too short":   {client.Key("k"), client.Debounce(time.Minute)},
+		"debounce what recurs":     {client.Key("k"), client.Debounce(2 * time.Hour), client.Every(time.Hour)},
 		"an id":                    {client.Key("k"), client.ID("k")},
 		"an expectation by hand":   {client.Header("Nats-Expected-Last-Subject-Sequence", "1")},
 		"a cancel by hand":         {client.Key("k"), client.Header("Delay-Cancel", "1")},
@@ -379,6 +413,10 @@ func TestTimerMistakesFailAtTheCall(t *testing.T) {
 	wantError(t, err, client.ErrBadKey)
 	_, err = c.In(t.Context(), "shop.x", time.Hour, make([]byte, 1<<20-8<<10), client.Key("k")) // it could not fire
 	wantError(t, err, client.ErrTooLarge)
+	_, err = c.In(t.Context(), "shop.x", time.Hour, nil, client.Key("k"), client.Debounce(time.Minute))
+	wantError(t, err, client.ErrBadOption)
+	_, err = c.At(t.Context(), "shop.x", fake.Now().Add(time.Hour), nil, client.Key("k"), client.Debounce(2*time.Hour))
+	wantError(t, err, client.ErrBadOption)
 	_, err = c.Level(t.Context(), "shop.x", "1h", nil, client.Key("k"))
 	wantError(t, err, client.ErrBadOption)
 	wantError(t, c.Cancel(t.Context(), "k", "shop.x", 0), client.ErrBadOption)

@@ -28,6 +28,12 @@ type (
 		alone   bool // and no entry of an earlier round is left
 		err     error
 	}
+	runRead struct { // a request has ended that asked for the first set of a run
+		*flight
+		from uint64
+		at   time.Time
+		err  error
+	}
 )
 
 // timerStep converts the step of a timer. Hold, back off and so on are as for any message.
@@ -132,14 +138,36 @@ func (w *worker) lookAt(f *flight) {
 	})
 }
 
-// lookBefore requests whether the rounds before are settled.
+// lookBefore requests whether the rounds before are settled or, for a debounced set, when its run began.
 func (w *worker) lookBefore(f *flight) {
+	if subject, generation := f.timer.Subject, f.timer.Generation; f.timer.Debounced() {
+		w.ask(func(ctx context.Context) event {
+			from, at, err := w.timers.stream.RunOf(ctx, subject, generation)
+			return runRead{f, from, at, err}
+		})
+		return
+	}
 	f.timer.Asked()
 	subject, series, generation := f.timer.Subject, f.request.Origin().Series, f.timer.Generation
 	w.ask(func(ctx context.Context) event {
 		settled, alone, err := w.timers.stream.BeforeSettled(ctx, subject, series, generation)
 		return preceded{f, settled, alone, err}
 	})
+}
+
+func (e runRead) handle(w *worker, m moment) {
+	w.flights.underway--
+	f := e.flight
+	w.timers.looking--
+	w.lookOn()
+	if e.err != nil { // it may be gone itself
+		f.timer.Stage = role.Doubt
+		w.apply(f, repeatLater(m, f, e.err), m)
+		return
+	}
+	f.request.Due = f.timer.RunRead(e.from, e.at)
+	f.tries = 0
+	w.proceed(f, m)
 }
 
 func (e preceded) handle(w *worker, m moment) {

@@ -142,9 +142,12 @@ func (e copied) handle(w *worker, m moment) {
 
 // restart continues with a timer by its own entry.
 func (w *worker) restart(f *flight, entry entry.Entry, body []byte) {
-	hop := f.request.Hop
+	hop, due := f.request.Hop, f.request.Due
 	f.request, f.problem, f.Data = entry.Request, entry.Problem, body
 	f.request.Hop = hop
+	if entry.Debounced() && due.Before(f.request.Due) { // the marker has the start of the run
+		f.request.Due = due
+	}
 	f.timer.Succeeds(entry)
 }
 

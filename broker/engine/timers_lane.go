@@ -58,6 +58,10 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 			return
 		}
 	}
+	var follows *role.Alarm // the set right before it, if that is in memory
+	if before != nil && before.Sequence < f.Sequence && before.problem == nil && before.timer.Last() {
+		follows = before.timer
+	}
 	switch {
 	case before == nil || before.Sequence >= f.Sequence:
 	case before.timer.GivesWay(e):
@@ -69,6 +73,7 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	switch e.Kind {
 	case entry.Set:
 		t.latest[f.Subject] = f
+		f.request.Due = f.timer.Follow(follows, e)
 		most := int(w.lane.MaxMsgSize)
 		if f.problem == nil && e.Replaced == 0 && most > 0 && f.Size-len(f.Subject) > most-provision.LevelReserve {
 			f.problem = t.stream.TooLargeToFire(f.timer, len(f.Data))

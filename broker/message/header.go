@@ -24,6 +24,8 @@ const (
 	HeaderCancel = "Delay-Cancel" // cancels a named timer; the value is the client's own
 	HeaderWord   = "Delay-Word"   // of a named timer: the client's own, by which it knows its set again
 
+	HeaderMaxWait = "Delay-Max-Wait" // of a named timer: how far a run of such sets may postpone it
+
 	// On the set of a named timer that recurs: see package timetable.
 	HeaderEvery  = "Delay-Every"         // a duration
 	HeaderCron   = "Delay-Cron"          // five or six fields, or a name
@@ -117,7 +119,7 @@ const (
 
 // ofTimers are the headers that only a named timer may have.
 var ofTimers = []string{
-	HeaderCancel, HeaderWord,
+	HeaderCancel, HeaderWord, HeaderMaxWait,
 	HeaderEvery, HeaderCron, HeaderZone, HeaderJitter, HeaderRounds, HeaderMissed, HeaderLast, HeaderOwner,
 }
 
@@ -129,7 +131,7 @@ var canonical = func() map[string]string {
 		HeaderRateKey,
 		HeaderEvery, HeaderCron, HeaderZone, HeaderJitter, HeaderRounds, HeaderLast, HeaderMissed, HeaderOwner,
 		HeaderSeries, HeaderRound, HeaderFirst, HeaderPlanned, HeaderNext, HeaderNextWait,
-		HeaderCancel, HeaderWord, HeaderFired, HeaderOver, HeaderTimer, HeaderTimerSize,
+		HeaderCancel, HeaderWord, HeaderMaxWait, HeaderFired, HeaderOver, HeaderTimer, HeaderTimerSize,
 		HeaderID, HeaderDue, HeaderAccepted, HeaderMsgID,
 		HeaderFormat, HeaderHop, HeaderAttempts, HeaderFirstFailure, HeaderLastFailure, HeaderRetryAt, HeaderPaced,
 		HeaderReleased,

@@ -170,7 +170,8 @@ func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
 			Excerpt(in.Subject), in.Stream)
 	}
 	if name := m.Fields.First(ofTimers...); name != "" {
-		return m.Request, Problemf(BadOption, "%s is for named timers: only what has a key can be cancelled, or recurs", name)
+		return m.Request, Problemf(BadOption,
+			"%s is for named timers: only what has a key can be set again or cancelled, or recurs", name)
 	}
 	if problem := m.Fields.Misspelt(); problem != nil {
 		return m.Request, problem

@@ -128,6 +128,34 @@
 //	two owners, all the time        one is refused, and finds it settled    TestRoundWithTwoOwners
 //	kills, while clocks change      each occurrence once                    TestSeriesThroughChangesOfClocks
 //
+// # Debounced sets
+//
+// Sets with Delay-Max-Wait that follow each other on a subject are a run. The last one fires when its Delay-For has
+// passed, and at the latest Delay-Max-Wait after the first one was stored. So the first set stays in the stream until
+// the run has ended. The worker removes the sets between, as it removes every replaced set.
+//
+//   - The worker takes the start of the run from the set before, if that is in memory. If it does not know the start,
+//     it treats the set as due at once.
+//   - Before a set fires earlier than its own Delay-For demands, the worker asks the leader for the start of the run
+//     (role.Stream.RunOf). So wrong knowledge in memory, in a marker or in a copy costs a question, and fires nothing
+//     early.
+//   - An entry that has ended a run is removed only after all entries before it, even a replaced one. So the run has
+//     not ended while its first set is left with only debounced sets behind it.
+//
+// After a crash, and in between:
+//
+//	after                            who goes on                                    test
+//	later set stored, not read       the lane's worker asks for the run             TestDebounceThroughCrashes
+//	its marker stored                the marker has the time; the run is read       TestDebounceThroughCrashes
+//	and the run goes on              the lane's worker asks for the run             TestDebounceThroughCrashes
+//	end of a run stored, not read    it stands between, so another run begins       TestDebounceBeginsAnew
+//	end replaced, not removed        likewise; entries before it are removed first  TestDebounceBeginsAnew
+//	next run begun                   likewise, or the first run has no entry left   TestDebounceBeginsAnew
+//	run is read while it is removed  its first set is gone: it is read again        TestRunEndsWhileItIsRead
+//
+// Each of a hundred sets a second costs the set and one delete. The end of the run costs eight reads
+// (TestOperationsOfDebounce).
+//
 // # What was tried and rejected
 //
 // One message per subject, enforced by the server (max_msgs_per_subject): storing a change removes the set in the same

@@ -115,6 +115,9 @@ func (f *Fake) accept(st *stream, in message.Incoming) {
 
 // pend adds a message to the pending ones.
 func (f *Fake) pend(in message.Incoming, as entry.Pending) Request {
+	if most := f.timers[in.Subject].begun.Add(as.MaxWait); as.MaxWait > 0 && most.Before(as.Due) {
+		as.Due = most
+	}
 	r := Request{
 		Stream: in.Stream, Sequence: in.Sequence, Subject: in.Subject, ID: as.ID, Target: as.Target, Due: as.Due,
 		Header: nats.Header(in.Header), Body: in.Data, as: as,

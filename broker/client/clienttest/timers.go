@@ -21,6 +21,7 @@ const timerHistory = time.Minute // DELAY_TIMER_HISTORY
 type state struct {
 	message.Incoming
 	until time.Time // when the entry is removed; zero while the timer is pending
+	begun time.Time // of a debounced set: when the first of its run was stored; zero for any other
 }
 
 // last returns the last entry of a timer. ok is false if there is none.
@@ -51,6 +52,12 @@ func (f *Fake) set(in message.Incoming) entry.Entry {
 	e, stored := entry.Parse(f.policy, in), state{Incoming: in}
 	if e.Kind == entry.Cancel {
 		stored.until = f.now.Add(timerHistory)
+	}
+	if e.Debounced() {
+		last, _ := f.last(in.Subject)
+		if stored.begun = last.begun; last.begun.IsZero() {
+			stored.begun = in.At
+		}
 	}
 	f.timers[in.Subject] = stored
 	return e

@@ -33,12 +33,13 @@ func CancelHeader(generation uint64, word string) message.Header {
 }
 
 // MoveHeader returns the header that sets a generation again, if that is still the last entry: all the client's
-// headers, with another time (Delay-For or Delay-Until, and its value) and word.
+// headers, with another time (Delay-For or Delay-Until, and its value) and word. The client names that time, so
+// Delay-Max-Wait is left out.
 func MoveHeader(old message.Header, name, value string, generation uint64, word string) message.Header {
 	h := make(message.Header, len(old)+2)
 	for k, values := range old {
 		switch message.CanonicalName(k) {
-		case message.HeaderFor, message.HeaderUntil, message.HeaderWord:
+		case message.HeaderFor, message.HeaderUntil, message.HeaderWord, message.HeaderMaxWait:
 			continue
 		}
 		if k == message.HeaderNatsMsgID || !strings.HasPrefix(strings.ToLower(strings.TrimSpace(k)), "nats-") {

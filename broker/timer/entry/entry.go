@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"delaybroker/broker/message"
 )
@@ -36,8 +37,10 @@ const (
 // Pending is a timer that has not fired.
 type Pending struct {
 	message.Request
-	Word   string  // of the client that has set it
-	Recurs *Series // nil for a timer that fires once, or for the last time
+	Word string // of the client that has set it
+	// MaxWait is the longest time from the first set of its run until it fires: see Debounced. Zero is no bound.
+	MaxWait time.Duration
+	Recurs  *Series // nil for a timer that fires once, or for the last time
 }
 
 // Entry is an entry of the timers' stream.
@@ -81,6 +84,10 @@ func (e Entry) Fired() message.Request {
 
 // Stands reports whether the entry is a pending timer, or a paused series.
 func (e Entry) Stands() bool { return (e.Kind == Set || e.Kind == Paused) && e.Problem == nil }
+
+// Debounced reports whether the entry is a debounced set. Debounced sets of a subject are a run if no other entry was
+// stored between them.
+func (e Entry) Debounced() bool { return e.Kind == Set && e.Problem == nil && e.MaxWait > 0 }
 
 // Parse parses an entry of the timers' stream. A meaningless entry is a set with a problem: it has replaced the entry
 // before it, so a dead letter must report it.

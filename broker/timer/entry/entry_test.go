@@ -52,6 +52,17 @@ func TestBadTimers(t *testing.T) {
 		code    message.Code
 		hint    string
 	}{
+		{timerSubject, []string{"Delay-Max-Wait: 1m"}, message.BadTimer, "neither sets"},
+		{timerSubject, []string{"Delay-For: 1m", "Delay-Max-Wait: "}, message.BadTime, "Delay-Max-Wait"},
+		{timerSubject, []string{"Delay-For: 1m", "Delay-Max-Wait: soon"}, message.BadTime, "Delay-Max-Wait"},
+		{timerSubject, []string{"Delay-For: 0s", "Delay-Max-Wait: 0s"}, message.BadTimer, "more than zero"},
+		{timerSubject, []string{"Delay-For: 1m", "Delay-Max-Wait: 59s"}, message.BadTimer, "no less than Delay-For"},
+		{timerSubject, []string{"Delay-For: 1m", "Delay-Max-Wait: 1m", "delay-max-wait: 2m"}, message.TimeTwice, "2 times"},
+		{timerSubject, []string{"Delay-Until: 2026-11-20T12:00:00Z", "Delay-Max-Wait: 1m"}, message.BadTimer,
+			"without Delay-For"},
+		{timerSubject, []string{"Delay-For: 1m", "Delay-Max-Wait: 1m", "Delay-Every: 1m"}, message.BadTimer,
+			"or Delay-Every"},
+		{timerSubject, []string{"Delay-For: 1m", "Delay-Max-Wait: 9000d"}, message.TooFar, "DELAY_MAX_DELAY"},
 		{timerSubject, nil, message.BadTimer, "Delay-For, Delay-Until, Delay-Every, Delay-Cron or Delay-Cancel"},
 		{timerSubject, []string{"X-Mine: 1"}, message.BadTimer, "generation 7; what it replaced is gone"},
 		{timerSubject, []string{"Delay-For: 1.5s"}, message.BadTime, "Delay-For"},

@@ -61,6 +61,9 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 	if addr.Schedule() {
 		of.ScheduleNext = firesNext(set.Recurs, of.Round)
 	}
+	if set.MaxWait, problem = maxWait(p, in, s, due); problem != nil {
+		return set, problem
+	}
 	m.Request = set.WithOrigin(of)
 	target, problem := targetOf(p, addr, m)
 	if problem == nil && set.Recurs != nil {
@@ -148,6 +151,28 @@ func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *
 		return in.At, message.Problemf(message.BadTime, "Delay-For: %v", err)
 	}
 	return in.At.Add(d), p.CheckDelay(in.At, in.At.Add(d))
+}
+
+// maxWait returns the Delay-Max-Wait of a set that is due at a time; zero for none.
+func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Time) (time.Duration, *message.Problem) {
+	asked, problem := s.One(message.HeaderMaxWait)
+	switch {
+	case problem != nil || s.Delay[message.HeaderMaxWait] == nil:
+		return 0, problem
+	case recurs(s):
+		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait of what recurs: leave it out, or %s", inTable(s))
+	case s.Delay[message.HeaderFor] == nil:
+		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait without Delay-For: that says how long each set waits")
+	}
+	most, err := levels.ParseDuration(asked)
+	switch {
+	case err != nil:
+		return 0, message.Problemf(message.BadTime, "Delay-Max-Wait: %v", err)
+	case most <= 0 || most < due.Sub(in.At):
+		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait %s: want more than zero, and no less than Delay-For",
+			message.Excerpt(asked))
+	}
+	return most, p.CheckDelay(in.At, in.At.Add(most))
 }
 
 // targetOf returns the target of a set. For a schedule, a header under our seal contains it: package schedules has

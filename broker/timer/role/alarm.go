@@ -46,6 +46,8 @@ type Alarm struct {
 	word    string        // the request ID of the client that has set it
 	Left    int           // of a series: the number of occurrences that the next stored entry leaves out
 
+	run    run  // of debounced sets that it belongs to
+	closes bool // entries of a run may be left before it, which must go first
 	Removal
 
 	arrived bool      // somewhere other than in a level
@@ -75,6 +77,7 @@ const (
 // Succeeds notes what an alarm's own entry contains about the timer, and about the rounds before it.
 func (a *Alarm) Succeeds(e entry.Entry) {
 	a.recurs, a.word = e.Recurs, e.Word
+	a.succeedsRun(e)
 	a.Follows, a.Later, a.before = e.Follows(), e.Replaced > 0, time.Time{}
 	if !a.Later {
 		return
@@ -154,11 +157,12 @@ func (a *Alarm) MayHaveFired() {
 }
 
 // Withdraw settles a superseded timer with no message on its way: only its entry is to be removed. If the entry is also
-// the firing of the round before, it is removed when that round is settled.
+// the firing of the round before, it is removed when that round is settled. The first set of a run stays until the run
+// has ended.
 func (a *Alarm) Withdraw() {
 	a.Stage = Settled
-	if a.Follows == 0 {
-		a.Entry, a.Alone = a.Generation, true
+	if a.Follows == 0 && !a.mayBegin() {
+		a.Entry, a.Alone = a.Generation, a.Alone || !a.closes
 	}
 }
 
@@ -195,8 +199,8 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 		a.Entry = a.Generation
 	}
 	if a.Stage == Pending && at == Level && !a.First && a.Follows == 0 { // its marker is stored
-		a.Entry, a.Keep, a.Armed, a.Stage = a.Generation, true, true, Settled
-		return true
+		a.Entry, a.Keep, a.Armed, a.Stage = a.keepsFrom(), true, true, Settled
+		return a.Entry != 0
 	}
 	if a.Entry == 0 || a.Stage == Settled {
 		return false

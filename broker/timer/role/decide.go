@@ -44,7 +44,7 @@ const (
 	Repeat              // repeat the unanswered request, as soon as there is a connection
 	Examine             // read its own entry from a replica, if it is Fresh, or the last of its subject from the leader
 	Claim               // store its firing
-	Precede             // ask whether the rounds before are settled
+	Precede             // ask whether the rounds before are settled or, for a debounced set, when its run began
 	Restart             // decide by its own entry, which has been read
 	Deliver             // deliver: its firing is stored
 	Remove              // remove its entry
@@ -86,7 +86,7 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 		return Step{Kind: Examine}
 	case left > 0 && a.Stage == Pending && a.Later && a.Loaded && !a.asked:
 		return Step{Kind: Precede}
-	case left <= 0 && m.Proven && a.Stage == Pending && a.Later:
+	case left <= 0 && m.Proven && a.Stage == Pending && (a.Later || a.bounded(of.When)):
 		return Step{Kind: Precede}
 	case left <= 0 && m.Proven && a.Stage == Pending:
 		return Step{Kind: Claim}

@@ -58,8 +58,8 @@ func newEntries(t *testing.T, s *natstest.Server) *entries {
 }
 
 // write stores entries, in words: "set", "set:3" in place of 3, "cancel:3", "fired:3", "unproven:3", "over:3", "every"
-// for the set of a series, "round:3" for the next round where 3 has fired, "moved:3" where it has not, and "gone" for
-// one that is removed, or "gone:3" for one that is removed with 3.
+// for the set of a series, "debounced" for a debounced set, "round:3" for the next round where 3 has fired, "moved:3"
+// where it has not, and "gone" for one that is removed, or "gone:3" for one that is removed with 3.
 func (e *entries) write(words string) {
 	e.t.Helper()
 	e.words = words
@@ -73,6 +73,8 @@ func (e *entries) write(words string) {
 		switch kind {
 		case "every":
 			m.Header = nats.Header{"Delay-Every": {"1h"}}
+		case "debounced":
+			m.Header.Set("Delay-Max-Wait", "1h")
 		case "round", "moved":
 			m = e.sealed(subject, e.roundAt(g, kind == "round"), m.Data)
 		case "cancel":

@@ -155,7 +155,8 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	}
 	next := a.judge(found, s.Instance, now.Stamp(), patience)
 	switch {
-	case next.Kind == LetGo && a.Swept() && !found.None: // entries before the last one should have been removed
+	case next.Kind == LetGo && a.Swept() && !found.None && !found.Entry.Debounced():
+		// entries before the last one should have been removed
 		a.Stage, a.Entry, a.Keep = Settled, found.Sequence, true
 		return Step{Kind: Remove}
 	case next.Kind == Restart:

@@ -28,9 +28,11 @@ func (s *Stream) RemoveEntries(
 	ctx context.Context, subject string, generation uint64, what Removal,
 ) (alone bool, err error) {
 	switch {
+	case what.Entry == 0:
+		return false, nil
 	case what.Alone:
 		return true, s.removeEntry(ctx, what.Entry)
-	case what.Armed && s.isFirst(ctx, subject, generation):
+	case what.Armed && s.isFirst(ctx, subject, what.Entry):
 		return true, nil
 	case what.Fired != 0:
 		if err := s.removeEntry(ctx, generation); err != nil {

@@ -1,0 +1,114 @@
+package role
+
+import (
+	"context"
+	"time"
+
+	"delaybroker/broker/leader"
+	"delaybroker/broker/timer/entry"
+)
+
+// run is the run of debounced sets that a set belongs to, as far as the worker knows it: see package timer.
+type run struct {
+	most    time.Duration // Delay-Max-Wait of the set; zero if it is not debounced
+	due     time.Time     // of the set, by its own Delay-For
+	from    uint64        // the generation of the first set; zero if it is not known
+	at      time.Time     // when the first set was stored
+	certain bool          // RunOf has returned from and at
+}
+
+// Debounced reports whether the set belongs to a run.
+func (a *Alarm) Debounced() bool { return a.run.most > 0 }
+
+// Last reports whether the timer is pending and no later entry of its subject was read.
+func (a *Alarm) Last() bool { return a.Stage == Pending && !a.Superseded }
+
+// succeedsRun notes what an alarm's own entry contains about its run. Earlier sets of the run may still be stored.
+func (a *Alarm) succeedsRun(e entry.Entry) {
+	if a.run.most, a.run.due = e.MaxWait, e.Due; e.Debounced() {
+		a.cleared = e.First
+	}
+}
+
+// Follow notes the set that directly precedes a set that was just read; nil if it is not in memory. It returns the due
+// time. A debounced set whose run is not known is due at once: then the worker calls RunOf.
+func (a *Alarm) Follow(before *Alarm, e entry.Entry) (due time.Time) {
+	switch {
+	case !e.Debounced():
+		a.closes = !e.First && (before == nil || before.Debounced())
+		return e.Due
+	case e.First, before != nil && !before.Debounced():
+		a.run.from, a.run.at = a.Generation, a.At
+	case before != nil && before.run.from != 0:
+		a.run.from, a.run.at = before.run.from, before.run.at
+	default:
+		return a.At
+	}
+	return a.run.ends()
+}
+
+// RunRead notes the first set of the run, and when it was stored. It returns the due time of the timer.
+func (a *Alarm) RunRead(from uint64, at time.Time) (due time.Time) {
+	a.run.from, a.run.at, a.run.certain = from, at, true
+	return a.run.ends()
+}
+
+// ends returns the due time of a set if no other set follows it.
+func (r run) ends() time.Time {
+	if last := r.at.Add(r.most); last.Before(r.due) {
+		return last
+	}
+	return r.due
+}
+
+// bounded reports whether a timer is due before its own Delay-For has passed, and the leader was not asked yet when its
+// run began.
+func (a *Alarm) bounded(when leader.Time) bool {
+	return a.Debounced() && !a.run.certain && when.Before(leader.At(a.run.due))
+}
+
+// mayBegin reports whether a set may be the first of its run.
+func (a *Alarm) mayBegin() bool {
+	return a.Debounced() && (a.run.from == 0 || a.run.from == a.Generation)
+}
+
+// keepsFrom returns the entry before which no entry is needed once the timer's marker is stored: the set, or the first
+// set of its run; zero if that is not known.
+func (a *Alarm) keepsFrom() uint64 {
+	if a.Debounced() {
+		return a.run.from
+	}
+	return a.Generation
+}
+
+// RunOf returns the first set of the run that a debounced set belongs to, and when it was stored.
+//
+// An entry that ends a run is removed only after all entries before it. So while the first set is stored, an entry that
+// has ended its run is stored, too. The last request therefore checks that the first set is still stored.
+func (s *Stream) RunOf(
+	ctx context.Context, subject string, generation uint64,
+) (from uint64, at time.Time, err error) {
+	for next := uint64(1); next <= generation; {
+		m, err := s.known(ctx, subject, next)
+		if err != nil {
+			return 0, at, err
+		}
+		switch e := entry.Parse(s.Policy, m.Incoming(s.Name())); {
+		case m.Sequence > generation:
+			return 0, at, errReplaced
+		case !e.Debounced():
+			from = 0
+		case from == 0:
+			from, at = m.Sequence, m.Time
+		}
+		next = m.Sequence + 1
+	}
+	if from == generation {
+		return from, at, nil
+	}
+	m, err := s.known(ctx, subject, from)
+	if err == nil && m.Sequence != from {
+		err = errReplaced
+	}
+	return from, at, err
+}

@@ -1,0 +1,70 @@
+package role
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/natstest"
+)
+
+// TestRunOf: a run begins behind the last entry that is no debounced set.
+func TestRunOf(t *testing.T) {
+	t.Parallel()
+	for words, want := range map[string]uint64{ // with which the run of the last set begins
+		"debounced":                            1,
+		"debounced debounced debounced":        1,
+		"debounced gone debounced":             1,
+		"set debounced debounced":              2,
+		"debounced set debounced":              3,
+		"debounced cancel:1 debounced":         3,
+		"debounced fired:1 debounced":          3,
+		"debounced unproven:1 debounced":       3,
+		"debounced fired:1 over:1 debounced":   4,
+		"debounced every debounced debounced":  3,
+		"debounced debounced cancel debounced": 4,
+	} {
+		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+			e := newEntries(t, s)
+			e.write(words)
+			from, _, err := e.RunOf(t.Context(), subject, uint64(len(strings.Fields(words))))
+			if err != nil || from != want {
+				t.Errorf("%s: it begins with %d, %v; want %d", words, from, err, want)
+			}
+		})
+	}
+}
+
+// TestRunEndsWhileItIsRead: between two questions another instance removes the first set of a run, and then the cancel
+// that has ended the run.
+func TestRunEndsWhileItIsRead(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		e := newEntries(t, s)
+		e.write("debounced cancel:1 debounced")
+		other := e.API
+		var questions atomic.Int64
+		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
+			if strings.HasPrefix(question, "STREAM.MSG.GET.") && questions.Add(1) == 2 {
+				for _, sequence := range []uint64{1, 2} {
+					if err := other.Delete(t.Context(), e.Name(), sequence); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			return false
+		})
+		e.API.API = natstest.ProxyAPI
+		if from, _, err := e.RunOf(t.Context(), subject, 3); !errors.Is(err, errReplaced) {
+			t.Errorf("it begins with %d, %v; want it read again", from, err)
+		}
+		synctest.Wait()
+		if from, _, err := e.RunOf(t.Context(), subject, 3); from != 3 || err != nil {
+			t.Errorf("it begins with %d, %v; want 3", from, err)
+		}
+	})
+}
