@@ -29,12 +29,12 @@ const (
 
 	// Silence counts as the answer of core subscribers after 50 ms. So a group of them takes no more than twenty times
 	// its share in a second.
-	leastWindow      = 2 << 10
-	leastWindowBytes = 2 << 20
+	minWindow      = 2 << 10
+	minWindowBytes = 2 << 20
 )
 
 // window is the number of messages, and of their bytes, that may be outstanding.
 func (c Config) window() (messages, bytes int) {
-	return max(cmp.Or(c.Window, DefaultWindow), leastWindow),
-		max(cmp.Or(c.WindowBytes, DefaultWindowBytes), leastWindowBytes)
+	return max(cmp.Or(c.Window, DefaultWindow), minWindow),
+		max(cmp.Or(c.WindowBytes, DefaultWindowBytes), minWindowBytes)
 }

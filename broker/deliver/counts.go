@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// mostNames bounds the names under which deliveries are counted, besides the patterns of rates.
-	mostNames = 256
-	// mostBelow bounds those with the same first token: the second token may be an id.
-	mostBelow = 32
+	// maxNames bounds the names under which deliveries are counted, besides the patterns of rates.
+	maxNames = 256
+	// maxBelow bounds those with the same first token: the second token may be an id.
+	maxBelow = 32
 )
 
 // everyTarget is the name under which a delivery is counted that has room under no other.
 const everyTarget = ">"
 
 // Counts counts how deliveries ended, by the names of targets. A name is a target of one or two tokens, or a pattern
-// for all that begin with the same two ("shop.mail.>"). So names are bounded where targets are not: see mostNames. A
+// for all that begin with the same two ("shop.mail.>"). So names are bounded where targets are not: see maxNames. A
 // target for which there is no name left is counted under the pattern of its rate, or under its first token, or under
 // ">".
 //
@@ -56,7 +56,7 @@ func NewCounts(rates Rates) *Counts {
 		})
 	}
 	all.rest = all.addLocked(countName{name: everyTarget})
-	all.most = len(all.byName) + mostNames
+	all.most = len(all.byName) + maxNames
 	return all
 }
 
@@ -104,7 +104,7 @@ func (all *Counts) of(subject string) *Count {
 // namedLocked returns the count of a name, or nil if there is no room for the name, below its first token or at all.
 func (all *Counts) namedLocked(n countName, first string) *Count {
 	c := all.byName[n]
-	if c == nil && len(all.byName) < all.most && all.below[first] < mostBelow {
+	if c == nil && len(all.byName) < all.most && all.below[first] < maxBelow {
 		if first != "" {
 			all.below[strings.Clone(first)]++
 		}

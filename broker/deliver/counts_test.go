@@ -55,7 +55,7 @@ func TestCountsAreBounded(t *testing.T) {
 	for n := range 5000 {
 		all.of(fmt.Sprintf("tenant%d.x", n)).Note(Delivered)
 	}
-	if got, most := len(all.All()), mostNames+2; got > most {
+	if got, most := len(all.All()), maxNames+2; got > most {
 		t.Errorf("there are %d names, want %d at most", got, most)
 	}
 	if c := all.of("another.x"); c.Target != everyTarget {

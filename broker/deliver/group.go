@@ -18,9 +18,9 @@ const (
 // tokens. A delivery passes its group, then the group's parent, and at last the window, which is the group of all
 // targets. At each of them it waits for room, in order.
 type group struct {
-	parent          *group // nil for the window
-	share           int    // alone, the group may have one part in this many of the window outstanding
-	most, mostBytes int    // set for the window only: how much may be outstanding
+	parent         *group // nil for the window
+	share          int    // alone, the group may have one part in this many of the window outstanding
+	most, maxBytes int    // set for the window only: how much may be outstanding
 
 	past, pastBytes int         // deliveries that have passed and have no result yet
 	waiting         []*delivery // deliveries that have not passed yet, in order
@@ -46,14 +46,14 @@ func (g *group) window() *group {
 func (g *group) fits(dl *delivery) bool {
 	w, others := g.window(), g.part()-1
 	return g.past == 0 ||
-		others*(g.past+1) <= w.most-w.past-1 && others*(g.pastBytes+dl.Size) <= w.mostBytes-w.pastBytes-dl.Size
+		others*(g.past+1) <= w.most-w.past-1 && others*(g.pastBytes+dl.Size) <= w.maxBytes-w.pastBytes-dl.Size
 }
 
 // room returns how much may be outstanding of the group while the others have what they have now.
 func (g *group) room() (messages, bytes int) {
 	w := g.window()
 	part := g.part()
-	return max(1, (w.most-w.past+g.past)/part), max(1, (w.mostBytes-w.pastBytes+g.pastBytes)/part)
+	return max(1, (w.most-w.past+g.past)/part), max(1, (w.maxBytes-w.pastBytes+g.pastBytes)/part)
 }
 
 // part is the share of the group as it is now.
@@ -66,8 +66,8 @@ func (g *group) part() int {
 
 // hasRoom reports whether nothing waits, and at most half of the group's room is taken.
 func (g *group) hasRoom() bool {
-	most, mostBytes := g.room()
-	return len(g.waiting) == 0 && g.past <= most/2 && g.pastBytes <= mostBytes/2
+	most, maxBytes := g.room()
+	return len(g.waiting) == 0 && g.past <= most/2 && g.pastBytes <= maxBytes/2
 }
 
 // wait puts a delivery behind those that wait.

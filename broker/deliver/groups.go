@@ -27,7 +27,7 @@ type groupName struct {
 func newGroups(messages, bytes int) *groups {
 	return &groups{
 		byName:  make(map[groupName]*group),
-		window:  &group{share: windowShare, most: messages, mostBytes: bytes},
+		window:  &group{share: windowShare, most: messages, maxBytes: bytes},
 		crowded: make(chan struct{}, 1),
 	}
 }

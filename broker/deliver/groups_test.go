@@ -45,7 +45,7 @@ func TestShare(t *testing.T) {
 			t.Errorf("%d of those that wait are given back, want all", got)
 		}
 		k.Deliver(Message{Target: "silent.x", Mode: message.ModeStream}, func(r Result) {
-			if want := time.Now().Add(leastStall); r.Outcome != Stalled || !r.Turn.Equal(want) {
+			if want := time.Now().Add(minStall); r.Outcome != Stalled || !r.Turn.Equal(want) {
 				t.Errorf("the next one is %s until %s, want stalled until %s", r.Outcome, r.Turn, want)
 			}
 		})

@@ -26,8 +26,8 @@ const (
 	pressureMemory = time.Minute
 	// A delivery that is given back comes again when its group should have room. If the group answers nothing, the
 	// delivery comes again after twice the time since its last answer, within these bounds.
-	leastStall = time.Second
-	mostStall  = 30 * time.Second
+	minStall = time.Second
+	maxStall = 30 * time.Second
 )
 
 // pressure is what is known of a group that has no room. Its answers are counted in slices of time.
@@ -103,7 +103,7 @@ func (all *groups) judge(now time.Time) (back []givenBack, more bool) {
 			g.pressure = nil
 			continue
 		}
-		g.pressure.measure(now, g.hasRoom(), all.window.mostBytes)
+		g.pressure.measure(now, g.hasRoom(), all.window.maxBytes)
 		all.pressed = append(all.pressed, g)
 		for excess := g.excess(); len(excess) > 0; excess = g.excess() {
 			for _, dl := range excess {
@@ -152,13 +152,13 @@ func fast(rate, bytes float64, window int) bool {
 // over reports whether a number of messages, or of bytes, is more than the group may have, waiting and outstanding.
 func (g *group) over(messages, bytes int) bool {
 	p, w := g.pressure, g.window()
-	if fast(p.rate, p.rateBytes, w.mostBytes) {
+	if fast(p.rate, p.rateBytes, w.maxBytes) {
 		return false
 	}
 	within := drainWithin.Seconds()
-	most, mostBytes := g.room()
+	most, maxBytes := g.room()
 	return messages > min(most+int(p.rate*within), w.most/slowShare) ||
-		bytes > min(mostBytes+int(p.rateBytes*within), w.mostBytes/slowShare)
+		bytes > min(maxBytes+int(p.rateBytes*within), w.maxBytes/slowShare)
 }
 
 // tooSlow reports whether a delivery would have to wait, and the group will not take it soon.
@@ -189,15 +189,15 @@ func (g *group) excess() []*delivery {
 func (g *group) turn(now time.Time) time.Time {
 	p := g.pressure
 	if p.rate < 1 {
-		return now.Add(min(max(2*now.Sub(p.answered), leastStall), mostStall))
+		return now.Add(min(max(2*now.Sub(p.answered), minStall), maxStall))
 	}
 	each := time.Duration(float64(time.Second) / p.rate)
-	soonest := now.Add(min(time.Duration(g.past+len(g.waiting))*each, mostStall))
+	soonest := now.Add(min(time.Duration(g.past+len(g.waiting))*each, maxStall))
 	if p.next.Before(soonest) {
 		p.next = soonest
 	}
-	if p.next = p.next.Add(each); p.next.After(now.Add(mostStall)) {
-		p.next = now.Add(mostStall)
+	if p.next = p.next.Add(each); p.next.After(now.Add(maxStall)) {
+		p.next = now.Add(maxStall)
 	}
 	return p.next
 }

@@ -16,9 +16,9 @@ func TestJudgeGroup(t *testing.T) {
 		back    int           // given back
 		first   time.Duration // until the first of them should come again; zero: not looked at
 	}{
-		"silent":          {waiting: 100, back: 100, first: leastStall},
+		"silent":          {waiting: 100, back: 100, first: minStall},
 		"slow, with few":  {waiting: 400, answers: 100},                                 // 300 take three seconds
-		"slow, with more": {waiting: 1000, answers: 100, back: 600, first: mostStall},   // 5,300 take longer
+		"slow, with more": {waiting: 1000, answers: 100, back: 600, first: maxStall},    // 5,300 take longer
 		"nearly fast":     {waiting: 10_000, answers: fastRate - 1, back: 5_001 - 2000}, // a quarter of the window is left
 		"fast":            {waiting: 20_000, answers: fastRate},
 	} {
@@ -117,7 +117,7 @@ func TestTurns(t *testing.T) {
 		}
 	}
 	for silent, want := range map[time.Duration]time.Duration{
-		0: leastStall, time.Second: 2 * time.Second, 10 * time.Second: 20 * time.Second, time.Minute: mostStall,
+		0: minStall, time.Second: 2 * time.Second, 10 * time.Second: 20 * time.Second, time.Minute: maxStall,
 	} {
 		g.pressure = &pressure{answered: now.Add(-silent)}
 		if got := g.turn(now).Sub(now); got != want {

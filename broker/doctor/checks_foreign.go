@@ -63,5 +63,5 @@ func (f Facts) checkMapping() []Finding {
 	}
 	return verdict(Critical, "take the mapping of "+f.trial.from+" out of the account",
 		"what is published on %s goes to %s, and not into our stream", f.trial.from,
-		text.Printable(f.trial.mapped, mostDetail))
+		text.Printable(f.trial.mapped, maxDetail))
 }

@@ -12,8 +12,8 @@ import (
 // lateWarn is the time by which a message may be overdue without a warning.
 const lateWarn = 10 * time.Second
 
-// mostUnknown is the maximum number of lanes named of those that cannot be judged.
-const mostUnknown = 3
+// maxUnknown is the maximum number of lanes named of those that cannot be judged.
+const maxUnknown = 3
 
 // checkOwners looks for lanes without a reader, and for lanes that are read too slowly.
 func checkOwners(f Facts) []Finding {
@@ -82,7 +82,7 @@ func checkOwners(f Facts) []Finding {
 			why = fmt.Sprintf("this user may not ask: %v", f.instances.Refused)
 		}
 		which := text.Few(unknown)
-		if len(unknown) > mostUnknown {
+		if len(unknown) > maxUnknown {
 			which = fmt.Sprintf("%d of them", len(unknown))
 		}
 		detail += fmt.Sprintf("; whether somebody reads %s is not known, as %s", which, why)
@@ -107,8 +107,8 @@ func (f Facts) checkDouble() []Finding {
 			alone = other
 		}
 		do = fmt.Sprintf("restart %s with DELAY_MAX_OWNERS=3: by its settings, it is the only one",
-			text.Printable(alone.Instance, mostDetail))
+			text.Printable(alone.Instance, maxDetail))
 	}
 	return verdict(Critical, do, "%s and %s both deliver from %s: every message comes twice",
-		text.Printable(one.Instance, mostDetail), text.Printable(other.Instance, mostDetail), text.Few(lanes))
+		text.Printable(one.Instance, maxDetail), text.Printable(other.Instance, maxDetail), text.Few(lanes))
 }

@@ -23,8 +23,8 @@ const (
 	CloseIt = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD, users in DELAY_EMBEDDED_CONFIG," +
 		" or DELAY_EMBEDDED_LISTEN to a loopback address"
 
-	// mostDetail is the maximum length of a probe's answer in a finding, in characters.
-	mostDetail = 300
+	// maxDetail is the maximum length of a probe's answer in a finding, in characters.
+	maxDetail = 300
 )
 
 func checkConnection(f Facts) []Finding {
@@ -59,7 +59,7 @@ func checkReady(f Facts) []Finding {
 		return nil
 	case p.Err != nil:
 		return verdict(Skipped, "", "no broker on this host answers at %s: %s",
-			p.URL, text.Printable(p.Err.Error(), mostDetail))
+			p.URL, text.Printable(p.Err.Error(), maxDetail))
 	case len(stuck) > 0:
 		return verdict(Critical, "restart the broker at "+p.URL, "it is stuck: %s", strings.Join(stuck, "; "))
 	}
@@ -70,7 +70,7 @@ func checkReady(f Facts) []Finding {
 			continue
 		}
 		all = append(all, following(verdict(Critical, cmp.Or(toReady[c.Name], "look at the log of that broker"),
-			"the broker at %s is not: %s", p.URL, text.Printable(c.Name+": "+c.Detail, mostDetail)), sameAs[c.Name]...)...)
+			"the broker at %s is not: %s", p.URL, text.Printable(c.Name+": "+c.Detail, maxDetail)), sameAs[c.Name]...)...)
 	}
 	if ready {
 		return verdict(Fine, "", "%s", p.URL)
@@ -97,7 +97,7 @@ var embeddedStorage = []string{"disk", "store"}
 func (p Probe) failing(name string) string {
 	for _, c := range p.Checks {
 		if c.Name == name && !c.OK {
-			return text.Printable(c.Detail, mostDetail)
+			return text.Printable(c.Detail, maxDetail)
 		}
 	}
 	return ""
@@ -148,9 +148,9 @@ func (f Facts) unproven() []string {
 func versions(answers []stats.Answer) (names []string, formats, releases int) {
 	ofFormat, ofVersion := make(map[int]bool), make(map[string]bool)
 	for _, a := range answers {
-		name := text.Printable(a.Instance, mostDetail) + " an older version"
+		name := text.Printable(a.Instance, maxDetail) + " an older version"
 		if a.Format > 0 {
-			name = text.Printable(fmt.Sprintf("%s %s (format %d)", a.Instance, a.Version, a.Format), mostDetail)
+			name = text.Printable(fmt.Sprintf("%s %s (format %d)", a.Instance, a.Version, a.Format), maxDetail)
 		}
 		names = append(names, name)
 		ofFormat[a.Format], ofVersion[a.Version] = true, true

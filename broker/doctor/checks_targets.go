@@ -28,8 +28,8 @@ func checkTargets(f Facts) []Finding {
 		}
 		said[r.Target] = true
 		all = append(all, verdict(Warn, do, "%s was refused for %s, %d times of %d: %s",
-			text.Printable(r.Target, mostDetail), text.Span(lasts), r.Attempts, r.Allowed,
-			text.Printable(r.LastError, mostDetail))...)
+			text.Printable(r.Target, maxDetail), text.Span(lasts), r.Attempts, r.Allowed,
+			text.Printable(r.LastError, maxDetail))...)
 	}
 	if all == nil {
 		return verdict(Fine, "", "none is known to be out of reach")
@@ -39,7 +39,7 @@ func checkTargets(f Facts) []Finding {
 
 // reach returns the advice for a target without a subscriber. A service that answers with an error needs none.
 func (f Facts) reach(r message.Request) (do string) {
-	target := text.Printable(r.Target, mostDetail)
+	target := text.Printable(r.Target, maxDetail)
 	switch {
 	case strings.HasPrefix(r.LastError, deliver.NobodyListens):
 		return "start what should receive " + target

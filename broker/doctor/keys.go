@@ -8,9 +8,9 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// mostCounted is the maximum number of messages of a stream whose keys are counted. The oldest come first: an earlier
+// maxCounted is the maximum number of messages of a stream whose keys are counted. The oldest come first: an earlier
 // key has sealed those.
-const mostCounted = 100_000
+const maxCounted = 100_000
 
 // sealedWith has the numbers of messages of a stream that each key has sealed.
 type sealedWith struct {
@@ -48,7 +48,7 @@ func (i asker) countKeysOf(ctx context.Context, to *sealedWith) error {
 		if err != nil {
 			return err
 		}
-		if looked++; looked > mostCounted {
+		if looked++; looked > maxCounted {
 			to.more = true
 			break
 		}

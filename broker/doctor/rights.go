@@ -191,8 +191,8 @@ func checkRights(f Facts) []Finding {
 	return findings
 }
 
-// mostRights is the maximum length of a list of rights in a finding, in characters.
-const mostRights = 600
+// maxRights is the maximum length of a list of rights in a finding, in characters.
+const maxRights = 600
 
 // askMore is the advice if doctor lacks the rights for some requests.
 const askMore = "to have these judged too, run doctor as the operator"
@@ -235,8 +235,8 @@ func (f Facts) rightsOfInstances() []Finding {
 		}
 		for _, link := range slices.Sorted(maps.Keys(of)) {
 			all = append(all, verdict(Critical, "grant these subjects to the user of that connection",
-				"%s was refused on its connection to %s: %s", text.Printable(a.Instance, mostDetail),
-				text.Printable(link, mostDetail), text.Printable(text.Few(patterns(of[link])), mostRights))...)
+				"%s was refused on its connection to %s: %s", text.Printable(a.Instance, maxDetail),
+				text.Printable(link, maxDetail), text.Printable(text.Few(patterns(of[link])), maxRights))...)
 		}
 	}
 	return all
@@ -252,7 +252,7 @@ func (f Facts) rightsOfAnother(names message.Names, why string) []Finding {
 		may = "may not use " + strings.Join(refused, ", ")
 	}
 	findings := verdict(Fine, "", "%s %s, and %s",
-		text.Printable(f.name, mostDetail), text.Printable(why, mostDetail), may)
+		text.Printable(f.name, maxDetail), text.Printable(why, maxDetail), may)
 	var unasked []string
 	for _, r := range f.refused {
 		unasked = append(unasked, strings.TrimPrefix(r, "Publish to "))

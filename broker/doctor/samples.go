@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// mostSamples is the maximum number of messages read of each retry lane, from the first to the last.
-	mostSamples = 8
-	// mostSubjects bounds an answer that names every subject of the dead letters.
-	mostSubjects = 5000
+	// maxSamples is the maximum number of messages read of each retry lane, from the first to the last.
+	maxSamples = 8
+	// maxSubjects bounds an answer that names every subject of the dead letters.
+	maxSubjects = 5000
 )
 
 // lookCloser samples the reasons of refused deliveries and of dead letters. It needs only the rights of a broker's
@@ -26,7 +26,7 @@ func (i asker) lookCloser(ctx context.Context, f *Facts) {
 		case l.Info == nil || l.Pending == 0:
 		case l.Kind == streams.Retry:
 			f.retrying = append(f.retrying, i.sample(ctx, l)...)
-		case l.Kind == streams.Dead && l.Info.State.NumSubjects <= mostSubjects:
+		case l.Kind == streams.Dead && l.Info.State.NumSubjects <= maxSubjects:
 			f.codes = i.countCodes(ctx, l.Stream)
 		}
 	}
@@ -35,7 +35,7 @@ func (i asker) lookCloser(ctx context.Context, f *Facts) {
 // sample reads messages of a retry lane. It leaves out messages that cannot be read.
 func (i asker) sample(ctx context.Context, l inspect.Lane) (all []message.Request) {
 	first, last := l.Info.State.FirstSeq, l.Info.State.LastSeq
-	step := max(1, (last-first)/(mostSamples-1))
+	step := max(1, (last-first)/(maxSamples-1))
 	for sequence := first; sequence <= last; sequence += step {
 		_ = i.Ask(ctx, func(ctx context.Context) error { // the next one may be readable
 			in, err := i.Stored(ctx, l.Stream, sequence)

@@ -506,9 +506,9 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// mostHops passes the longest level as often as it fits, and then each other level as often as it fits into the next
+// maxHops passes the longest level as often as it fits, and then each other level as often as it fits into the next
 // longer level.
-func mostHops(ladder levels.Ladder, wait time.Duration) int {
+func maxHops(ladder levels.Ladder, wait time.Duration) int {
 	all := ladder.Levels()
 	most := int(wait/all[len(all)-1].Delay) + 2
 	for i := range all[1:] {
@@ -520,7 +520,7 @@ func mostHops(ladder levels.Ladder, wait time.Duration) int {
 func walk(ladder levels.Ladder, at streams.Spec, wait time.Duration, rng *rand.Rand) error {
 	r := message.Request{Due: after(wait)}
 	latency := func() time.Duration { return time.Duration(rng.ExpFloat64() * float64(2*time.Millisecond)) }
-	most := mostHops(ladder, wait)
+	most := maxHops(ladder, wait)
 	stored := epoch
 	now := stored.Add(latency())
 	hops, holds := 0, 0

@@ -106,7 +106,7 @@ func ParseAhead(length, by string) (AheadLook, error) {
 	case by != "" && by != "hour":
 		return look, fmt.Errorf("by %q: want minute or hour", by)
 	}
-	if most := MostBuckets * look.By; look.For <= 0 || look.For > most {
+	if most := MaxBuckets * look.By; look.For <= 0 || look.For > most {
 		return look, fmt.Errorf("for %s: want more than 0 and at most %s by the %s", length, levels.FormatDuration(most),
 			unit)
 	}

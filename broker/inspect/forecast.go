@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// MostBuckets is the maximum number of buckets of a forecast: a day by minutes, two months by hours.
-	MostBuckets = 1440
+	// MaxBuckets is the maximum number of buckets of a forecast: a day by minutes, two months by hours.
+	MaxBuckets = 1440
 	// smallLane is the size, in messages, up to which a lane is read without a count first: the count costs as much.
 	smallLane = 1000
 )
@@ -26,7 +26,7 @@ type AheadLook struct {
 	Sample uint64        // maximum sample of a stream, in messages; zero for sampleMost
 
 	draw func(n uint64) uint64 // returns a number below n; nil for random numbers
-	cuts int                   // maximum of requests for the limits of buckets; zero for mostCuts
+	cuts int                   // maximum of requests for the limits of buckets; zero for maxCuts
 }
 
 // Forecast is the number of due messages by time, of the messages that were pending at Time.
@@ -84,7 +84,7 @@ func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error)
 	if look.draw == nil {
 		look.draw = rand.Uint64N
 	}
-	look.Sample, look.cuts = cmp.Or(look.Sample, sampleMost), cmp.Or(look.cuts, mostCuts)
+	look.Sample, look.cuts = cmp.Or(look.Sample, sampleMost), cmp.Or(look.cuts, maxCuts)
 	f := forecast{
 		Inspector: i, look: look, slots: newSlots(v.Time, look), left: look.Most,
 		samples: make(map[place]sample),

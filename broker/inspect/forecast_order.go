@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// mostCuts is the maximum number of counts that a forecast requests from the server, to find the positions in the
+// maxCuts is the maximum number of counts that a forecast requests from the server, to find the positions in the
 // levels at which buckets begin.
-const mostCuts = 300
+const maxCuts = 300
 
 // An order has, for each cut, the number of a level's messages that leave the level then or later. In a level all
 // messages wait equally long, so a message that leaves at a time was stored at that time minus the delay. The server

@@ -17,8 +17,8 @@ const (
 	ByReason = "reason"
 )
 
-// mostGroups bounds the memory of a count: each letter may have its own target. The rest is counted as one group.
-const mostGroups = 20_000
+// maxGroups bounds the memory of a count: each letter may have its own target. The rest is counted as one group.
+const maxGroups = 20_000
 
 // LetterGroup is the letters with equal properties.
 type LetterGroup struct {
@@ -69,7 +69,7 @@ func (l *Letters) Count(
 		}
 		k := kindOf(letter, by)
 		g := groups[k]
-		if g == nil && len(groups) >= mostGroups {
+		if g == nil && len(groups) >= maxGroups {
 			k = kind{reason: "all others"}
 			g = groups[k]
 		}

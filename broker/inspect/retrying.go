@@ -30,7 +30,7 @@ const (
 
 // RetryGroup is the messages with one target and one state.
 type RetryGroup struct {
-	Target   string     `json:"target"` // empty for all targets beyond mostGroups groups
+	Target   string     `json:"target"` // empty for all targets beyond maxGroups groups
 	State    RetryState `json:"state"`
 	Messages uint64     `json:"messages"`
 	Attempts int        `json:"attempts"`                   // refused, of the message with the fewest attempts left
@@ -163,7 +163,7 @@ func (c *retryCount) add(in message.Incoming) {
 	c.all.States[state]++
 	kind := retryKind{c.names.Parse(in.Subject).Target, state} // even if the policy refuses it
 	g := c.groups[kind]
-	if g == nil && len(c.groups) >= mostGroups {
+	if g == nil && len(c.groups) >= maxGroups {
 		kind = retryKind{state: state} // at most one more group for each state
 		g = c.groups[kind]
 	}

@@ -159,13 +159,13 @@ func TestRetryingKeepsItsMemory(t *testing.T) {
 		all:       Retrying{States: make(map[RetryState]uint64)},
 	}
 	const more = 1000
-	for n := range uint64(mostGroups + more) {
+	for n := range uint64(maxGroups + more) {
 		r := toRetry(n+1, fmt.Sprint("orders.", n))
 		c.add(message.Incoming{Subject: i.names.Retry("1s", r.Target), Header: r.HopHeader(), BodyLeft: true})
 	}
 	got := len(c.all.Groups)
 	last := c.all.Groups[got-1]
-	if got != mostGroups+1 || last.Target != "" || last.Messages != more || last.State != Resent {
-		t.Errorf("%d groups, the last %+v; want %d, the last for all others with %d", got, last, mostGroups+1, more)
+	if got != maxGroups+1 || last.Target != "" || last.Messages != more || last.State != Resent {
+		t.Errorf("%d groups, the last %+v; want %d, the last for all others with %d", got, last, maxGroups+1, more)
 	}
 }

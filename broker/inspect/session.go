@@ -26,8 +26,8 @@ const (
 	Timeout = 5 * time.Second
 	// glance is the timeout of a request whose answer only explains an error.
 	glance = time.Second
-	// mostRefusals is the maximum number of refusals in memory. Gather sends some hundred requests at most.
-	mostRefusals = 1000
+	// maxRefusals is the maximum number of refusals in memory. Gather sends some hundred requests at most.
+	maxRefusals = 1000
 )
 
 // ErrNoJetStream is returned when nobody listens on the JetStream API: the server has none, or another domain.
@@ -111,7 +111,7 @@ func (s *Session) note(err error) {
 	if strings.HasPrefix(what, "Subscription to "+link.Inbox(s.Conn)+".") {
 		s.noReply = err
 	}
-	if len(s.refused) < mostRefusals {
+	if len(s.refused) < maxRefusals {
 		s.refused = append(s.refused, what)
 	}
 	if s.fail != nil {

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// leastMillis is the first time that ParseTime takes for milliseconds: smaller numbers are seconds. It is in 1973.
-const leastMillis, mostMillis = 100_000_000_000, 99_999_999_999_999
+// minMillis is the first time that ParseTime takes for milliseconds: smaller numbers are seconds. It is in 1973.
+const minMillis, maxMillis = 100_000_000_000, 99_999_999_999_999
 
 // TimeToken is a time as one token of a subject, which has no room for a fraction. It is rounded up to a millisecond,
 // and to a second where unix milliseconds would be read as something else: before 1973 and after 5138.
 func TimeToken(t time.Time) string {
 	up := roundUp(t, time.Millisecond)
 	ms := up.UnixMilli()
-	if whole := roundUp(up, time.Second); up.Equal(whole) || ms < leastMillis || ms > mostMillis {
+	if whole := roundUp(up, time.Second); up.Equal(whole) || ms < minMillis || ms > maxMillis {
 		return whole.UTC().Format("2006-01-02T15:04:05Z")
 	}
 	return strconv.FormatInt(ms, 10)

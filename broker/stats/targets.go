@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/deliver"
 )
 
-// mostTargets is the maximum number of targets that an instance reports, and that is accepted from another one.
-const mostTargets = 1000
+// maxTargets is the maximum number of targets that an instance reports, and that is accepted from another one.
+const maxTargets = 1000
 
 // TargetCount is the outcome of the attempts to deliver to the targets of one name: see deliver.Counts.
 type TargetCount struct {
@@ -88,12 +88,12 @@ func TargetsSince(now, before []TargetCount, passed time.Duration) []TargetAnswe
 	return all
 }
 
-// AddTargets adds up the reports of instances about the same names, the busiest first. It takes at most mostTargets of
+// AddTargets adds up the reports of instances about the same names, the busiest first. It takes at most maxTargets of
 // each instance.
 func AddTargets(instances ...[]TargetAnswer) []TargetAnswer {
 	sums := make(map[targetName]*TargetAnswer)
 	for _, said := range instances {
-		for _, a := range said[:min(len(said), mostTargets)] {
+		for _, a := range said[:min(len(said), maxTargets)] {
 			sum := sums[a.name()]
 			if sum == nil {
 				sum = &TargetAnswer{TargetCount: TargetCount{Target: a.Target, Rate: a.Rate}}

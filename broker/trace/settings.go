@@ -24,7 +24,7 @@ const (
 
 const (
 	defaultQueue   = 8192 // messages of some 400 bytes each
-	mostQueue      = 1 << 20
+	maxQueue       = 1 << 20
 	defaultBatch   = 512
 	defaultDelay   = time.Second
 	defaultTimeout = 30 * time.Second

@@ -60,7 +60,7 @@ func TestBounds(t *testing.T) {
 		{nil, defaultQueue, defaultBatch},
 		{[]string{"OTEL_BSP_MAX_QUEUE_SIZE=100"}, 100, 100},
 		{[]string{"OTEL_BSP_MAX_QUEUE_SIZE=0", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=-1"}, defaultQueue, defaultBatch},
-		{[]string{"OTEL_BSP_MAX_QUEUE_SIZE=99999999999", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=many"}, mostQueue, defaultBatch},
+		{[]string{"OTEL_BSP_MAX_QUEUE_SIZE=99999999999", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=many"}, maxQueue, defaultBatch},
 	} {
 		if tr := newTracer(t, &collector{}, tt.env...); tr.queue.room != tt.room || tr.queue.batch != tt.batch {
 			t.Errorf("%v: room %d, batch %d; want %d, %d", tt.env, tr.queue.room, tr.queue.batch, tt.room, tt.batch)

@@ -60,7 +60,7 @@ func New(cfg Config) (*Tracer, error) {
 		log: cfg.Log, exporter: cfg.Exporter, parentBased: env.parentBased(),
 		timeout: env.milliseconds(envTimeout, defaultTimeout),
 		queue: queue{
-			room: env.number(envQueue, defaultQueue, mostQueue), batch: env.number(envBatch, defaultBatch, mostQueue),
+			room: env.number(envQueue, defaultQueue, maxQueue), batch: env.number(envBatch, defaultBatch, maxQueue),
 			delay: env.milliseconds(envDelay, defaultDelay), bell: make(chan struct{}, 1),
 		},
 	}

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// mostLooks is the maximum number of probes of a broker that is not ready, and pauseBetween the time between two: a
+	// maxLooks is the maximum number of probes of a broker that is not ready, and pauseBetween the time between two: a
 	// state that passes in a moment, such as a start, is no finding.
-	mostLooks    = 5
+	maxLooks     = 5
 	pauseBetween = 500 * time.Millisecond
 )
 
@@ -26,7 +26,7 @@ func Look(ctx context.Context, broker string) doctor.Probe {
 	for look := 1; ; look++ {
 		ready, err := Ask(ctx, p.URL)
 		p.Checks, p.Err = ready.Checks, err
-		if err != nil || Fine(p.Checks) || look == mostLooks {
+		if err != nil || Fine(p.Checks) || look == maxLooks {
 			return p
 		}
 		select {

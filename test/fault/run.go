@@ -121,9 +121,9 @@ func (p plan) rest() time.Duration {
 }
 
 // awaitTraffic lets the publishers work for a while, and on until enough was accepted.
-func (w *world) awaitTraffic(p plan, leastTime time.Duration) error {
+func (w *world) awaitTraffic(p plan, minTime time.Duration) error {
 	enough := w.accepted.Load() + int64(p.rate/least)
-	time.Sleep(leastTime)
+	time.Sleep(minTime)
 	return await(patience, func() error {
 		if missing := enough - w.accepted.Load(); missing > 0 {
 			return fmt.Errorf("too little is accepted: %d are missing", missing)
@@ -165,7 +165,7 @@ func randomPlan(seed uint64, brokers int, built programs) plan {
 		choice = slices.DeleteFunc(choice, func(f fault) bool { return !f.clean })
 	}
 	p.attacked = r.IntN(4) == 0
-	for spent := time.Duration(0); spent < mostHeld || len(p.faults) < 2; {
+	for spent := time.Duration(0); spent < maxHeld || len(p.faults) < 2; {
 		f := draw(r, choice)
 		f.hold += time.Duration(r.Int64N(int64(time.Second)))
 		p.faults = append(p.faults, f)
@@ -175,8 +175,8 @@ func randomPlan(seed uint64, brokers int, built programs) plan {
 	return p
 }
 
-// mostHeld is how much time the faults of a random run take together, up to the last of them.
-const mostHeld = 12 * time.Second
+// maxHeld is how much time the faults of a random run take together, up to the last of them.
+const maxHeld = 12 * time.Second
 
 // draw picks a fault by its weight.
 func draw(r *rand.Rand, choice []fault) fault {

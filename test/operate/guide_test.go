@@ -79,7 +79,9 @@ func masked(text string) string {
 // typed runs a script in the checkout, in an environment of its own, and returns what it prints.
 func typed(t *testing.T, script string) string {
 	t.Helper()
-	env := []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "GOFLAGS=" + os.Getenv("GOFLAGS") + " -buildvcs=false"}
+	env := []string{
+		"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "GOFLAGS=" + os.Getenv("GOFLAGS") + " -buildvcs=false",
+	}
 	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
 		dir, err := exec.Command("go", "env", name).Output()
 		if err != nil {

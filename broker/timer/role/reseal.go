@@ -55,7 +55,7 @@ func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time
 		if p.unopened++; p.keys == nil {
 			p.keys = make(map[string]bool)
 		}
-		if len(p.keys) < mostUnknownKeys {
+		if len(p.keys) < maxUnknownKeys {
 			p.keys[message.KeyID(in.Header[message.HeaderSeal][0])] = true
 		}
 		s.ReadKeys(time.Now())
@@ -75,8 +75,8 @@ func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time
 	return stored, err != nil
 }
 
-// mostUnknownKeys bounds the ids that are reported: any client may write some.
-const mostUnknownKeys = 8
+// maxUnknownKeys bounds the ids that are reported: any client may write some.
+const maxUnknownKeys = 8
 
 // reseal stores an entry again in its own place, under the key that seals now. Stored is false if another entry is the
 // last one by now, or if the entry stays as it is.
