@@ -2,10 +2,13 @@ package embedded
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/gofrs/flock"
 )
 
 // lockFile is in the directory of the embedded server. It is never removed: otherwise two processes could hold locks on
@@ -25,10 +28,17 @@ func LockedBy(dir string) string {
 	return pid
 }
 
-// sign writes our pid into the lock file, for the messages of other processes. It ignores errors: the disk may be full,
-// and the lock holds anyway.
-func sign(f *os.File) {
-	if f.Truncate(0) == nil {
-		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+// lockDir locks the directory until unlock, or until the process ends in any way. It writes our pid into the lock file,
+// for the messages of other processes. It ignores errors of that: the disk may be full, and the lock holds anyway.
+func lockDir(dir string) (unlock func(), err error) {
+	path := filepath.Join(dir, lockFile)
+	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	switch locked, err := lock.TryLock(); {
+	case err != nil:
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	case !locked:
+		return nil, ErrLocked
 	}
+	_ = os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
+	return func() { _ = lock.Close() }, nil
 }

@@ -1,37 +1,18 @@
-// Package spelling guesses which known name somebody meant who misspelt it.
+// Package spelling finds the known name that a misspelt one was meant to be.
 package spelling
 
-// maxTypo is how many letters of a misspelt name may be wrong.
+import "github.com/agnivade/levenshtein"
+
+// maxTypo is the maximum distance of a misspelt name.
 const maxTypo = 3
 
-// Nearest is the known name that is the fewest letters away from a name; empty if too many would be wrong.
+// Nearest returns the known name at the smallest Levenshtein distance; empty if more than maxTypo letters differ.
 func Nearest(name string, known []string) (nearest string) {
 	best := maxTypo + 1
 	for _, k := range known {
-		if d := distance(name, k); d < best {
+		if d := levenshtein.ComputeDistance(name, k); d < best {
 			best, nearest = d, k
 		}
 	}
 	return nearest
-}
-
-// distance is Levenshtein's: the least number of letters to insert, delete or replace that makes a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1) // distances of a[:i] from each b[:j]
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
