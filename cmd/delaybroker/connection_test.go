@@ -51,7 +51,7 @@ func TestConnectionFlags(t *testing.T) {
 
 // Every command that connects to NATS has the flags for it. Those listed connect to none, or to a server of their own.
 func TestEveryCommandHasConnectionFlags(t *testing.T) {
-	without := []string{"demo", "healthcheck", "version", "help", "completion"}
+	without := []string{"demo", "healthcheck", "size", "version", "help", "completion"}
 	a := &app{Printer: terminal.Printer{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}
 	root, checked := a.rootCommand(), 0
 	var walk func(*cobra.Command)

@@ -134,7 +134,7 @@ func TestJournalRefusesWords(t *testing.T) {
 		"--id 42":                            "--id",
 		"--outcome late":                     `--outcome "late": want one of delivered, dead, bad_headers`,
 		"--late-than 0s":                     `--late-than "0s"`,
-		"--from 12":                          `"12" is no place`,
+		"--from 12":                          `"12" is not a place`,
 		"--limit 0":                          "--limit 0: want 1 to 10000",
 		"--limit -1 --json":                  "--limit -1",
 		fmt.Sprint("--limit ", maxRecords+1): "with --json any number",

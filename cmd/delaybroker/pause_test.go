@@ -63,7 +63,7 @@ func TestPauseVerbs(t *testing.T) {
 		return err == nil && s.CachedInfo().State.Msgs == 1
 	})
 	eventually(t, "end of the pause", func() bool { return o.must("pause") == "nothing is paused\n" })
-	if _, _, err := o.run("resume", "orders.>"); err == nil || !strings.Contains(err.Error(), "nothing is") {
+	if _, _, err := o.run("resume", "orders.>"); err == nil || !strings.Contains(err.Error(), "no pattern is") {
 		t.Errorf("resume again: %v", err)
 	}
 }
