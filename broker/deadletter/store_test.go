@@ -304,15 +304,7 @@ func TestRefusedByTheLane(t *testing.T) {
 
 func (k *kit) change(stream string, edit func(*jetstream.StreamConfig)) {
 	k.t.Helper()
-	s, err := k.js.Stream(k.ctx(), stream)
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	cfg := s.CachedInfo().Config
-	edit(&cfg)
-	if _, err := k.js.UpdateStream(k.ctx(), cfg); err != nil {
-		k.t.Fatal(err)
-	}
+	natstest.Reconfigure(k.t, k.js, stream, edit)
 }
 
 func TestRemove(t *testing.T) {

@@ -43,15 +43,7 @@ func (sc *scene) tail(stream string) {
 // change edits a stream behind the broker's back.
 func (sc *scene) change(stream string, edit func(*jetstream.StreamConfig)) {
 	sc.t.Helper()
-	s, err := sc.js.Stream(sc.t.Context(), stream)
-	if err != nil {
-		sc.t.Fatal(err)
-	}
-	cfg := s.CachedInfo().Config
-	edit(&cfg)
-	if _, err := sc.js.UpdateStream(sc.t.Context(), cfg); err != nil {
-		sc.t.Fatal(err)
-	}
+	natstest.Reconfigure(sc.t, sc.js, stream, edit)
 }
 
 // provisioned makes the streams.

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/stats"
+	"delaybroker/test/natstest"
 )
 
 // unbound are the limits of an account without any, and limited are those with a change.
@@ -102,18 +103,19 @@ func TestDoctorOnRights(t *testing.T) {
 		{situation{name: "not even to ask who it is", rights: publish(server.SubjectPermission{
 			Allow: []string{"orders.>"},
 		})}, "rights", Critical, "Publish to $JS.API.STREAM.LIST", toGrant},
-		{situation{name: "one stream", rights: denied("$JS.API.STREAM.PURGE.DELAY_5s")},
+		{situation{name: "one stream", rights: natstest.Denied("$JS.API.STREAM.PURGE.DELAY_5s")},
 			"rights", Critical, "refused: Publish to $JS.API.STREAM.PURGE.DELAY_5s", toGrant},
-		{situation{name: "nothing of one stream", rights: denied("$JS.API.*.*.DELAY_5s", "$JS.API.STREAM.INFO.DELAY_5s")},
+		{situation{name: "nothing of one stream",
+			rights: natstest.Denied("$JS.API.*.*.DELAY_5s", "$JS.API.STREAM.INFO.DELAY_5s")},
 			"rights", Critical, "Publish to $JS.API.STREAM.INFO.DELAY_5s", toGrant},
-		{situation{name: "no hops", rights: denied("delaysys.>")},
+		{situation{name: "no hops", rights: natstest.Denied("delaysys.>")},
 			"rights", Critical, "refused: Publish to delaysys.", toGrant},
 		{situation{name: "no answers", rights: server.Permissions{
 			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}},
 		}}, "rights", Critical, "Subscription to _INBOX.", toGrant},
-		{situation{name: "what only doctor asks", rights: denied("$JS.API.INFO")},
+		{situation{name: "what only doctor asks", rights: natstest.Denied("$JS.API.INFO")},
 			"rights", Skipped, "doctor may not ask: $JS.API.INFO", askMore},
-		{situation{name: "to read timers ahead", rights: denied("$JS.API.DIRECT.GET.>"), set: func(sc *scene) {
+		{situation{name: "to read timers ahead", rights: natstest.Denied("$JS.API.DIRECT.GET.>"), set: func(sc *scene) {
 			sc.cfg.Timers = true
 		}}, "rights", Warn, "Publish to $JS.API.DIRECT.GET.DELAY_TIMERS",
 			"grant the broker's user this subject, for timers to cost less when many are due"},
@@ -131,8 +133,8 @@ func TestDoctorOnRights(t *testing.T) {
 
 // TestDoctorAsAnother: what a person lacks of the broker's rights is no finding, and nothing tells to grant it.
 func TestDoctorAsAnother(t *testing.T) {
-	lacks := denied("$JS.API.STREAM.PURGE.*", "delaysys.owners.>", "delaysys.pauses")
-	asks := denied("$JS.API.STREAM.PURGE.*", "$JS.API.INFO")
+	lacks := natstest.Denied("$JS.API.STREAM.PURGE.*", "delaysys.owners.>", "delaysys.pauses")
+	asks := natstest.Denied("$JS.API.STREAM.PURGE.*", "$JS.API.INFO")
 	for _, tt := range []struct {
 		name       string
 		rights     server.Permissions
@@ -143,7 +145,7 @@ func TestDoctorAsAnother(t *testing.T) {
 		{"another user", lacks, "all", Fine,
 			"tried is another user than the running brokers' (all), and may not use pause and resume", ""},
 		{"another user, who may not ask all", asks, "all", Skipped, "doctor may not ask: $JS.API.INFO", askMore},
-		{"the broker's own", denied("$JS.API.STREAM.PURGE.*"), tried, Critical, "$JS.API.STREAM.PURGE.*",
+		{"the broker's own", natstest.Denied("$JS.API.STREAM.PURGE.*"), tried, Critical, "$JS.API.STREAM.PURGE.*",
 			"grant the broker's user these subjects"},
 	} {
 		situation{name: tt.name, rights: tt.rights, user: tried, set: func(sc *scene) {

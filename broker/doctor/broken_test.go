@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/stats"
+	"delaybroker/test/natstest"
 )
 
 // A diagnosis is what doctor is to say of a situation, and all that it is to say: what only follows from it is left
@@ -68,13 +69,13 @@ func TestDoctorOnBrokers(t *testing.T) {
 			sc.serve()
 		}}, "lanes", Critical, "every message comes twice",
 			"give both the same DELAY_SECRET: neither believes what the other writes"},
-		{situation{name: "a broker that may not read", rights: denied("$JS.API.CONSUMER.CREATE.DELAY_5s.>"),
+		{situation{name: "a broker that may not read", rights: natstest.Denied("$JS.API.CONSUMER.CREATE.DELAY_5s.>"),
 			set: func(sc *scene) {
 				sc.launch(nats.UserInfo(tried, tried))
 				time.Sleep(time.Minute)
 			}}, "rights", Critical, " was refused on its connection to read: Publish to $JS.API.CONSUMER.CREATE.DELAY_5s.*",
 			"grant these subjects to the user of that connection"},
-		{situation{name: "a broker that may not write", rights: denied("delaysys.hop.>"), set: func(sc *scene) {
+		{situation{name: "a broker that may not write", rights: natstest.Denied("delaysys.hop.>"), set: func(sc *scene) {
 			sc.serve(nats.UserInfo(tried, tried))
 			sc.publish(3, "delayin.10m.orders.x")
 			time.Sleep(time.Minute)
@@ -105,7 +106,7 @@ func TestDoctorOnTargets(t *testing.T) {
 			sc.publish(5, "delay.1s.shop.mail", "Delay-Deliver", "stream")
 			time.Sleep(4 * time.Minute)
 		}}, "targets", Warn, "no stream acknowledged in time", "make a stream for shop.mail"},
-		{situation{name: "the broker may not publish there", rights: denied("shop.>"), set: func(sc *scene) {
+		{situation{name: "the broker may not publish there", rights: natstest.Denied("shop.>"), set: func(sc *scene) {
 			sc.serve(nats.UserInfo(tried, tried))
 			sc.publish(3, "delay.1s.shop.mail")
 			time.Sleep(2 * time.Minute)

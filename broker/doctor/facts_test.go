@@ -55,7 +55,7 @@ func TestGatherChangesNothing(t *testing.T) {
 
 // TestGatherGoesOn: what one check may not ask, another does.
 func TestGatherGoesOn(t *testing.T) {
-	bubble(t, denied("$JS.API.INFO", "delayctl.status"), func(t *testing.T, s *natstest.Server) {
+	bubble(t, natstest.Denied("$JS.API.INFO", "delayctl.status"), func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")
 		provision(t, s, cfg)
 		began := time.Now()
@@ -69,7 +69,7 @@ func TestGatherGoesOn(t *testing.T) {
 // TestLanesAreCountedUnasked: who may neither ask the instances nor list consumers, as the broker's own user with the
 // rights it needs, hears of as many lanes as there are, and that it is not known who reads them.
 func TestLanesAreCountedUnasked(t *testing.T) {
-	bubble(t, denied("delayctl.status", "$JS.API.CONSUMER.LIST.>"), func(t *testing.T, s *natstest.Server) {
+	bubble(t, natstest.Denied("delayctl.status", "$JS.API.CONSUMER.LIST.>"), func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")
 		made := provision(t, s, cfg)
 		js, err := jetstream.New(s.Connect())
@@ -89,7 +89,7 @@ func TestLanesAreCountedUnasked(t *testing.T) {
 
 // TestLinkThatWritesIsNotTriedByAnother: the right to write belongs to the link that has a user of its own.
 func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
-	bubble(t, denied("delaysys.>"), func(t *testing.T, s *natstest.Server) {
+	bubble(t, natstest.Denied("delaysys.>"), func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")
 		provision(t, s, cfg)
 		connects := func() (*nats.Conn, error) { return s.Connect(), nil }

@@ -19,14 +19,7 @@ const tried = "tried"
 // bubble runs f under fake time with a server that has a user without bounds, and one with these rights.
 func bubble(t *testing.T, rights server.Permissions, f func(t *testing.T, s *natstest.Server)) {
 	t.Helper()
-	natstest.BubbleWith(t, server.Options{NoAuthUser: "all", Users: []*server.User{
-		{Username: "all", Password: "all"}, {Username: tried, Password: tried, Permissions: &rights},
-	}}, f)
-}
-
-// denied are the rights to everything but some subjects to publish on.
-func denied(subjects ...string) server.Permissions {
-	return server.Permissions{Publish: &server.SubjectPermission{Deny: subjects}}
+	natstest.BubbleAs(t, tried, rights, f)
 }
 
 // open is an inspector as a user, or as the one without bounds.

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// packedOverhead is the memory that a packed message takes besides its request and body, as TestPackedCost measures
+	// packedOverhead is the memory that a packed message takes besides its request and body, as TestWaitingCost measures
 	// it: its record, its places on the wheel and in the cursor, and as much again as these leave free while they grow.
 	packedOverhead = 192
 	// packSooner is the least time to wait for which a message is packed.

@@ -432,7 +432,7 @@ func TestForecastNeedsItsRights(t *testing.T) {
 	for refused, most := range map[string]uint64{
 		"$JS.API.CONSUMER.CREATE.>": 0, "$JS.API.CONSUMER.MSG.NEXT.>": 100, "$JS.API.STREAM.MSG.GET.>": 0,
 	} {
-		bubble(t, denied(refused), func(t *testing.T, s *natstest.Server) {
+		bubble(t, natstest.Denied(refused), func(t *testing.T, s *natstest.Server) {
 			cfg := with(t, "", "1s 1h")
 			provision(t, s, cfg)
 			publish(t, open(t, s, cfg, ""), "delay.1h.shop.a")

@@ -282,7 +282,7 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 // TestJournalOfWhoMayNotAsk: for a user who may read the journal, but not ask the instances, the report shows that the
 // last minute is unknown.
 func TestJournalOfWhoMayNotAsk(t *testing.T) {
-	bubble(t, denied("delayctl.status"), func(t *testing.T, s *natstest.Server) {
+	bubble(t, natstest.Denied("delayctl.status"), func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
 		provision(t, s, cfg)
 		i := open(t, s, cfg, tried)

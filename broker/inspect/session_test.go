@@ -18,7 +18,7 @@ import (
 
 // TestRefusalEndsTheWaiting: what the server refuses it does not answer, and nobody waits for it.
 func TestRefusalEndsTheWaiting(t *testing.T) {
-	bubble(t, denied("$JS.API.STREAM.LIST"), func(t *testing.T, s *natstest.Server) {
+	bubble(t, natstest.Denied("$JS.API.STREAM.LIST"), func(t *testing.T, s *natstest.Server) {
 		i := open(t, s, with(t, "delay", "1s 5s"), tried)
 		began := time.Now()
 		_, err := i.Look(t.Context(), Handover)
@@ -34,7 +34,7 @@ func TestRefusalEndsTheWaiting(t *testing.T) {
 
 // TestLookIsWholeOrNothing: a refusal of one lane's question is one of all of them. Half a table would mislead.
 func TestLookIsWholeOrNothing(t *testing.T) {
-	bubble(t, denied("$JS.API.STREAM.MSG.GET.DELAY_5s"), func(t *testing.T, s *natstest.Server) {
+	bubble(t, natstest.Denied("$JS.API.STREAM.MSG.GET.DELAY_5s"), func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")
 		provision(t, s, cfg)
 		publish(t, open(t, s, cfg, ""), "delay.5s.x")
@@ -47,7 +47,7 @@ func TestLookIsWholeOrNothing(t *testing.T) {
 
 // TestRefusalBehindAnInnerQuestion: a question that is over hears no refusal. The one around it does, and not before.
 func TestRefusalBehindAnInnerQuestion(t *testing.T) {
-	bubble(t, denied("not.ours"), func(t *testing.T, s *natstest.Server) {
+	bubble(t, natstest.Denied("not.ours"), func(t *testing.T, s *natstest.Server) {
 		i := open(t, s, with(t, "delay", "1s 5s"), tried)
 		around, cancelAround := i.Allowed(t.Context())
 		defer cancelAround()

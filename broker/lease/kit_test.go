@@ -53,14 +53,12 @@ func bound(t *testing.T, js jetstream.JetStream, full bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := st.CachedInfo().Config
-	cfg.Discard, cfg.MaxBytes = jetstream.DiscardNew, -1
-	if full {
-		cfg.MaxBytes = int64(max(st.CachedInfo().State.Bytes, 1))
-	}
-	if _, err := js.UpdateStream(context.Background(), cfg); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Reconfigure(t, js, meeting.Stream, func(cfg *jetstream.StreamConfig) {
+		cfg.Discard, cfg.MaxBytes = jetstream.DiscardNew, -1
+		if full {
+			cfg.MaxBytes = int64(max(st.CachedInfo().State.Bytes, 1))
+		}
+	})
 }
 
 // checkFor checks every second, for a duration, that the peers hold the wanted number of lanes, each held by one peer.

@@ -12,6 +12,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
 )
 
 // An operated is a NATS server, with the actions of its operators.
@@ -70,15 +71,7 @@ func (o *operated) publish(subject, payload string) *jetstream.PubAck {
 // change edits a stream behind the broker's back.
 func (o *operated) change(stream string, edit func(*jetstream.StreamConfig)) {
 	o.t.Helper()
-	s, err := o.js.Stream(o.t.Context(), stream)
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	cfg := s.CachedInfo().Config
-	edit(&cfg)
-	if _, err := o.js.UpdateStream(o.t.Context(), cfg); err != nil {
-		o.t.Fatal(err)
-	}
+	natstest.Reconfigure(o.t, o.js, stream, edit)
 }
 
 func decode[T any](t *testing.T, text string) T {

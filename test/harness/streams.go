@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
 )
 
 // Target creates a stream for these subjects.
@@ -57,11 +59,7 @@ func (c *Client) Create(cfg jetstream.StreamConfig) jetstream.Stream {
 // Reconfigure changes the configuration of a stream.
 func (c *Client) Reconfigure(name string, change func(*jetstream.StreamConfig)) {
 	c.T.Helper()
-	cfg := c.Stream(name).CachedInfo().Config
-	change(&cfg)
-	if _, err := c.JS.UpdateStream(context.Background(), cfg); err != nil {
-		c.T.Fatalf("change stream %s: %v", name, err)
-	}
+	natstest.Reconfigure(c.T, c.JS, name, change)
 }
 
 // Purge removes all messages of a stream.
