@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,9 +23,9 @@ type app struct {
 
 // about is the head of the help. Supervisors need the exit codes; cobra lists the subcommands.
 const about = `Deliver NATS messages later: what is published to delay.30m.orders.expire arrives on orders.expire thirty
-minutes afterwards. Without a verb, delaybroker serves.
+minutes afterwards. Without a command, delaybroker serves.
 
-All verbs are configured by the environment variables that "delaybroker serve --help" lists. Those that connect take
+All commands are configured by the environment variables that "delaybroker serve --help" lists. Those that connect take
 NATS_URL (127.0.0.1:4222 unless set) or NATS_CONTEXT, and the credentials beside them. --server, --context and --creds
 win over these.
 
@@ -39,10 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 func (a *app) execute(ctx context.Context, root *cobra.Command) error {
-	if err := root.ExecuteContext(ctx); err != nil {
-		return err
-	}
-	return a.helped
+	return cmp.Or(root.ExecuteContext(ctx), a.helped, a.Failure())
 }
 
 // helpAlone makes help beside flags or arguments a usage error: none of those takes effect, and -h may have been meant

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -72,7 +73,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 	}}
 	var failed error
 	for l, err := range d.List(ctx, q) {
-		if failed = err; err != nil {
+		if failed = cmp.Or(err, a.Failure()); failed != nil {
 			break
 		}
 		if matching++; limit > 0 && listed == limit {
@@ -84,10 +85,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 			continue
 		}
 		listed++
-		if a.JSON {
-			if err := a.PrintJSON(viewOfLetter(l)); err != nil {
-				return err
-			}
+		if a.AsJSON(viewOfLetter(l)) {
 			continue
 		}
 		t.Add(l.Sequence, second(l.At), string(l.Code), terminal.OrDash(text.Printable(l.Target, 256)), l.Attempts, l.Size,
@@ -98,8 +96,8 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 	case listed > 0:
 		t.Print()
 	case failed == nil:
-		_, err := fmt.Fprintln(a.Out, none(d.filter))
-		return err
+		a.Printf("%s\n", none(d.filter))
+		return nil
 	}
 	switch {
 	case failed != nil:
@@ -137,16 +135,17 @@ func (a *app) deadCount(ctx context.Context, d deadLetters, by []string, limit i
 	if err != nil {
 		return err
 	}
-	return a.showCount(count, d.filter, by, limit)
+	a.showCount(count, d.filter, by, limit)
+	return nil
 }
 
-func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string, limit int) error {
-	if a.JSON {
-		return a.PrintJSON(c)
+func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string, limit int) {
+	if a.AsJSON(c) {
+		return
 	}
 	if c.Letters == 0 {
-		_, err := fmt.Fprintln(a.Out, none(f))
-		return err
+		a.Printf("%s\n", none(f))
+		return
 	}
 	t := a.Sheet([]terminal.Column{
 		{Name: "letters"}, {Name: "code", Min: 8}, {Name: "target", Min: 10},
@@ -172,7 +171,6 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 	}
 	letters, groups := terminal.Counted(c.Letters, "dead letter"), terminal.Counted(len(c.Groups), "group")
 	fmt.Fprintf(a.Err, "%s in %s%s\n", letters, groups, shown)
-	return nil
 }
 
 // second formats a time for a list: to the second, with its zone.

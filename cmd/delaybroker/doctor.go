@@ -63,8 +63,11 @@ func (a *app) doctor(ctx context.Context, skip []string) error {
 	for _, one := range findings {
 		worst = max(worst, one.State)
 	}
-	if err := a.showFindings(worst, findings); err != nil {
-		return err
+	if !a.AsJSON(struct {
+		State    doctor.Severity  `json:"state"`
+		Findings []doctor.Finding `json:"findings"`
+	}{worst, findings}) {
+		a.printFindings(findings)
 	}
 	switch worst {
 	case doctor.Critical:
@@ -72,17 +75,6 @@ func (a *app) doctor(ctx context.Context, skip []string) error {
 	case doctor.Warn:
 		return logged{errWarnings}
 	}
-	return nil
-}
-
-func (a *app) showFindings(worst doctor.Severity, findings []doctor.Finding) error {
-	if a.JSON {
-		return a.PrintJSON(struct {
-			State    doctor.Severity  `json:"state"`
-			Findings []doctor.Finding `json:"findings"`
-		}{worst, findings})
-	}
-	a.printFindings(findings)
 	return nil
 }
 

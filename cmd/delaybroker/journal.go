@@ -128,8 +128,8 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 		{Name: "reason", Drop: 1, Min: 12, Wrap: true},
 	})
 	j, err := i.Journal(ctx, q, func(e journal.Entry) error {
-		if a.JSON {
-			return a.PrintJSON(viewOfEntry(e))
+		if a.AsJSON(viewOfEntry(e)) {
+			return a.Failure()
 		}
 		target, reason := text.Printable(e.Target, 256), text.Printable(e.Reason, 600)
 		t.Add(millisecond(e.At), terminal.OrDash(target), text.Printable(string(e.Outcome()), 64), lateCell(e.Record),
@@ -139,13 +139,14 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 	if err != nil {
 		return err
 	}
-	if a.JSON {
-		return a.PrintJSON(worthOf(j))
+	if a.AsJSON(worthOf(j)) {
+		return nil
 	}
 	if j.Found > 0 {
 		t.Print()
 	}
-	return a.sayJournal(j, o)
+	a.sayJournal(j, o)
+	return nil
 }
 
 // lateCell formats the lateness of a record: in milliseconds, or in microseconds if it is shorter.
@@ -224,7 +225,7 @@ func worthOf(j inspect.Journaled) worthView {
 }
 
 // sayJournal prints the completeness of the answer.
-func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
+func (a *app) sayJournal(j inspect.Journaled, o journalOptions) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %d looked at", terminal.Counted(j.Found, "record"), j.Looked)
 	if !j.Begins.IsZero() {
@@ -259,6 +260,5 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	if j.Complete() {
 		b.WriteString("complete: no record of that time is missing\n")
 	}
-	_, err := fmt.Fprint(a.Err, b.String())
-	return err
+	fmt.Fprint(a.Err, b.String())
 }

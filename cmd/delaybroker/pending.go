@@ -120,23 +120,16 @@ func (a *app) pending(ctx context.Context, i *inspect.Inspector, look inspect.Pe
 	if err != nil {
 		return err
 	}
-	if a.JSON {
-		return a.printPending(l)
-	}
-	return a.showPending(l, o)
-}
-
-// printPending prints a line for each message, and one for the end.
-func (a *app) printPending(l inspect.List) error {
 	for _, w := range l.Messages {
-		if err := a.PrintJSON(w); err != nil {
-			return err
-		}
+		a.AsJSON(w)
 	}
-	return a.PrintJSON(l.End)
+	if !a.AsJSON(l.End) {
+		a.showPending(l, o)
+	}
+	return nil
 }
 
-func (a *app) showPending(l inspect.List, o pendingOptions) error {
+func (a *app) showPending(l inspect.List, o pendingOptions) {
 	t := a.Sheet([]terminal.Column{
 		{Name: "due in"}, {Name: "target", Min: 10}, {Name: "delay-id", Drop: 2, Min: 12},
 		{Name: "lane", Drop: 1, Min: 8}, {Name: "bytes", Drop: 4}, {Name: "attempts", Drop: 3},
@@ -148,19 +141,18 @@ func (a *app) showPending(l inspect.List, o pendingOptions) error {
 	if len(l.Messages) > 0 {
 		t.Print()
 	}
-	return a.sayPending(l, o)
+	a.sayPending(l, o)
 }
 
 // sayPending prints what the list leaves out, and the flags of the next page.
-func (a *app) sayPending(l inspect.List, o pendingOptions) error {
+func (a *app) sayPending(l inspect.List, o pendingOptions) {
 	listed, read := terminal.Counted(len(l.Messages), "message"), terminal.Counted(int(l.Read), "header")
 	said := []string{fmt.Sprintf("%s, %s read", listed, read)}
 	said = append(said, leftOut(l.Silent, l.Bare && o.target != "")...)
 	if l.More {
 		said = append(said, "there may be more: "+o.goOn(l))
 	}
-	_, err := fmt.Fprintln(a.Err, strings.Join(said, "\n"))
-	return err
+	fmt.Fprintln(a.Err, strings.Join(said, "\n"))
 }
 
 // leftOut names the gaps of the list: streams that do not answer and, for a target, messages that may be for it.

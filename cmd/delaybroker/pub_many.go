@@ -48,10 +48,8 @@ func (s *pubShown) add(m publisher.Published) error {
 	if m.Sequence > s.last.Sequence {
 		s.last = m
 	}
-	if s.app.JSON {
-		return s.app.PrintJSON(m)
-	}
-	return nil
+	s.app.AsJSON(m)
+	return s.app.Failure()
 }
 
 // print writes one row: the message, or the sum of several.

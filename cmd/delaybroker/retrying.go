@@ -94,18 +94,17 @@ func (a *app) retrying(ctx context.Context, i *inspect.Inspector, look inspect.R
 	if err != nil {
 		return err
 	}
-	if a.JSON {
-		return a.PrintJSON(r)
+	if !a.AsJSON(r) {
+		a.showRetrying(r, look, limit)
 	}
-	return a.showRetrying(r, look, limit)
+	return nil
 }
 
-func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) error {
+func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) {
 	if r.Messages == 0 && r.Waiting == 0 {
-		if _, err := fmt.Fprintln(a.Out, "nothing waits in the retry lanes"); err != nil {
-			return err
-		}
-		return a.sayPaused(r.Paused)
+		a.Printf("nothing waits in the retry lanes\n")
+		a.sayPaused(r.Paused)
+		return
 	}
 	t := a.Sheet([]terminal.Column{
 		{Name: "messages"}, {Name: "target", Min: 10}, {Name: "state", Drop: 3, Min: 8},
@@ -121,10 +120,8 @@ func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryLook, limit int
 	if len(r.Groups) > 0 {
 		t.Print()
 	}
-	if err := a.sayPaused(r.Paused); err != nil {
-		return err
-	}
-	return a.sayRetrying(r, look, limit)
+	a.sayPaused(r.Paused)
+	a.sayRetrying(r, look, limit)
 }
 
 func attemptsOf(r inspect.Retrying, g *inspect.RetryGroup) []any {
@@ -144,7 +141,7 @@ func attemptsOf(r inspect.Retrying, g *inspect.RetryGroup) []any {
 }
 
 // sayRetrying prints the totals, and what the table leaves out.
-func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) error {
+func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) {
 	var states []string
 	for _, state := range []inspect.RetryState{inspect.Refused, inspect.Deferred, inspect.Resent, inspect.Unreadable} {
 		if n := r.States[state]; n > 0 {
@@ -161,17 +158,14 @@ func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int)
 	if r.Waiting != r.Messages {
 		said += fmt.Sprintf("; the retry lanes hold %d", r.Waiting)
 	}
-	if _, err := fmt.Fprintln(a.Err, said); err != nil {
-		return err
-	}
+	fmt.Fprintln(a.Err, said)
 	if r.GoOn == "" {
-		return nil
+		return
 	}
 	goOn := "--from " + r.GoOn
 	if look.Target != "" {
 		goOn += fmt.Sprintf(" --target '%s'", look.Target)
 	}
-	_, err := fmt.Fprintf(a.Err, "stopped after %s; go on with %s, or look at more with --most\n",
+	fmt.Fprintf(a.Err, "stopped after %s; go on with %s, or look at more with --most\n",
 		terminal.Counted(int(r.Messages), "message"), goOn)
-	return err
 }

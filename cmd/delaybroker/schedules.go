@@ -205,7 +205,8 @@ them.
 			}
 			err := a.withSchedule(cmd.Context(), args[0], target, func(target string, s timer.State) error {
 				runs, problem := a.lastRuns(cmd, store.RecurringOf(s.Entry).Series, limit)
-				return a.showSchedule(args[0], target, s, runs, problem)
+				a.showSchedule(args[0], target, s, runs, problem)
+				return nil
 			})
 			if target == "" {
 				return err
@@ -221,7 +222,7 @@ them.
 	return c
 }
 
-func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs, runsProblem error) error {
+func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs, runsProblem error) {
 	held, r := store.RecurringOf(s.Entry), s.Entry.Request
 	table := held.Of.Table
 	v := scheduleView{
@@ -235,8 +236,8 @@ func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs
 	if runsProblem != nil {
 		v.RunsProblem = runsProblem.Error()
 	}
-	if a.JSON {
-		return a.PrintJSON(v)
+	if a.AsJSON(v) {
+		return
 	}
 	t, line := a.lines()
 	line("name", name, true)
@@ -256,10 +257,8 @@ func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs
 		line("header", name+": "+strings.Join(r.User[name], ", "), true)
 	}
 	t.Print()
-	if err := a.showBody(s.In.Data); err != nil {
-		return err
-	}
-	return a.showRuns(v.Runs, runsProblem)
+	a.showBody(s.In.Data)
+	a.showRuns(v.Runs, runsProblem)
 }
 
 // roundOf formats the state of a series.

@@ -68,9 +68,7 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 		all = append(all, t)
 		return ctx.Err()
 	})
-	if shown := a.showTaken(all, dry); shown != nil {
-		return shown
-	}
+	a.showTaken(all, dry)
 	if err != nil {
 		return inspect.Cause(ctx, err)
 	}
@@ -82,9 +80,9 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 	return nil
 }
 
-func (a *app) showTaken(all []schedules.Took, dry bool) error {
-	if a.JSON {
-		return a.PrintJSON(all)
+func (a *app) showTaken(all []schedules.Took, dry bool) {
+	if a.AsJSON(all) {
+		return
 	}
 	count := make(map[schedules.Fate]int)
 	t := a.Sheet([]terminal.Column{
@@ -111,7 +109,6 @@ func (a *app) showTaken(all []schedules.Took, dry bool) error {
 	if n := count[schedules.Ended]; n > 0 {
 		ended = fmt.Sprintf(", %d ended", n)
 	}
-	_, err := fmt.Fprintf(a.Out, "%d schedules: %d %s, %d left, %d in both places%s\n", len(all),
+	a.Printf("%d schedules: %d %s, %d left, %d in both places%s\n", len(all),
 		count[schedules.Taken], did, count[schedules.Left], count[schedules.Both], ended)
-	return err
 }

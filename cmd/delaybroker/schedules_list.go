@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"strconv"
 
@@ -57,13 +57,10 @@ func (a *app) listSchedules(ctx context.Context, all iter.Seq2[store.Row, error]
 		{Name: "recurs", Drop: 1, Min: 10}, {Name: "round", Drop: 2}, {Name: "due"}, {Name: "set", Drop: 3, Min: 6},
 		{Name: "bytes", Drop: 4}})
 	for r, err := range all {
-		if err != nil {
+		if err = cmp.Or(err, a.Failure()); err != nil {
 			return inspect.Cause(ctx, usageOf(err))
 		}
-		if a.JSON {
-			if err := a.PrintJSON(r); err != nil {
-				return err
-			}
+		if a.AsJSON(r) {
 			continue
 		}
 		due := "paused"
@@ -79,7 +76,7 @@ func (a *app) listSchedules(ctx context.Context, all iter.Seq2[store.Row, error]
 	switch {
 	case a.JSON:
 	case rows.Len() == 0:
-		fmt.Fprintln(a.Out, "no schedules")
+		a.Printf("no schedules\n")
 	default:
 		rows.Print()
 	}

@@ -50,9 +50,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings, 4 there is no such s
 				if most := held.Of.Table.Rounds; most > 0 {
 					n = min(n, most-held.Round+1)
 				}
-				if err := a.showNext(held.Of.Table, held.Of.First, held.Of.Planned, n); err != nil {
-					return err
-				}
+				a.showNext(held.Of.Table, held.Of.First, held.Of.Planned, n)
 				a.sayNextDiffers(s)
 				return nil
 			})
@@ -90,7 +88,8 @@ func (a *app) nextOf(o tableFlags, n int) error {
 	if table.Rounds > 0 {
 		n = min(n, table.Rounds)
 	}
-	return a.showNext(table, start, start, n)
+	a.showNext(table, start, start, n)
+	return nil
 }
 
 // comingTime is a line of next.
@@ -101,28 +100,24 @@ type comingTime struct {
 }
 
 // showNext prints the planned times from first on.
-func (a *app) showNext(table timetable.Table, first, from time.Time, n int) error {
+func (a *app) showNext(table timetable.Table, first, from time.Time, n int) {
 	rows := a.Sheet([]terminal.Column{{Name: "time"}, {Name: "zone"}, {Name: "in"}, {Name: "clocks", Drop: 1}})
 	now := time.Now() // "in" is relative to this host's clock
 	for _, c := range table.Upcoming(first, from.Add(-1), n) {
 		line := comingTime{At: c.At, Shift: c.Shift.Seconds()}
 		line.Zone, _ = c.At.Zone()
-		if a.JSON {
-			if err := a.PrintJSON(line); err != nil {
-				return err
-			}
+		if a.AsJSON(line) {
 			continue
 		}
 		rows.Add(c.At.Format(time.RFC3339Nano), line.Zone, text.Span(c.At.Sub(now).Truncate(time.Second)), clocks(c.Shift))
 	}
 	if a.JSON {
-		return nil
+		return
 	}
 	rows.Print()
 	if table.Jitter > 0 {
 		fmt.Fprintf(a.Err, "each is due less than %s later: the jitter\n", levels.FormatDuration(table.Jitter))
 	}
-	return nil
 }
 
 // clocks formats a change of the clocks.

@@ -80,7 +80,8 @@ func (a *app) printStreams(as, maxPayload, sealed string, replicas int) error {
 		for i, s := range specs {
 			all[i] = s.Config()
 		}
-		return a.PrintJSON(all)
+		a.PrintJSON(all)
+		return nil
 	case "nack":
 		return nack.Print(a.Out, specs)
 	}

@@ -104,18 +104,12 @@ func (a *app) showWholeTimer(ctx context.Context, timers *store.Timers, get stor
 		return err
 	}
 	content := contentView{Size: len(s.In.Data), Headers: s.In.Header, Payload: s.In.Data}
-	if a.JSON {
-		if err := a.PrintJSON(struct {
-			store.Answer
-			contentView
-		}{answer, content}); err != nil {
-			return err
-		}
-		return errorOf(answer)
-	}
-	a.printTimer(answer)
-	if err := a.showContent(content); err != nil {
-		return err
+	if !a.AsJSON(struct {
+		store.Answer
+		contentView
+	}{answer, content}) {
+		a.printTimer(answer)
+		a.showContent(content)
 	}
 	return errorOf(answer)
 }
@@ -214,11 +208,7 @@ func doTimer(ctx context.Context, timers *store.Timers, w store.Change) (store.A
 
 // showTimer prints an answer. An outcome that is no success is the error.
 func (a *app) showTimer(answer store.Answer) error {
-	if a.JSON {
-		if err := a.PrintJSON(answer); err != nil {
-			return err
-		}
-	} else {
+	if !a.AsJSON(answer) {
 		a.printTimer(answer)
 	}
 	return errorOf(answer)

@@ -125,13 +125,11 @@ func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o many
 			page.Limit = min(store.MaxLimit, o.limit-shown)
 		}
 		l, err := list(ctx, f, page)
-		if err != nil {
+		if err = cmp.Or(err, a.Failure()); err != nil {
 			return inspect.Cause(ctx, usageOf(err))
 		}
 		for _, r := range l.Timers {
-			if err := a.addTimer(rows, r); err != nil {
-				return err
-			}
+			a.addTimer(rows, r)
 			recurs = recurs || r.Recurring != nil
 		}
 		shown += len(l.Timers)
@@ -144,7 +142,7 @@ func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o many
 		rows.LeaveOut("recurs")
 	}
 	if !a.JSON && rows.Len() == 0 {
-		fmt.Fprintln(a.Out, "no timers")
+		a.Printf("no timers\n")
 	} else if !a.JSON {
 		rows.Print()
 	}
@@ -154,9 +152,9 @@ func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o many
 	return nil
 }
 
-func (a *app) addTimer(rows *terminal.Sheet, r store.Row) error {
-	if a.JSON {
-		return a.PrintJSON(r)
+func (a *app) addTimer(rows *terminal.Sheet, r store.Row) {
+	if a.AsJSON(r) {
+		return
 	}
 	state := string(r.State)
 	if r.Became != "" {
@@ -168,7 +166,6 @@ func (a *app) addTimer(rows *terminal.Sheet, r store.Row) error {
 	}
 	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), due, recursOf(r.Recurring),
 		strconv.Itoa(r.Size))
-	return nil
 }
 
 // recursOf describes the recurrence of a timer, and its pending round; empty for one that fires once.
@@ -352,13 +349,10 @@ func changeTimers(ctx context.Context, bulk aBulk, b store.Bulk) (all store.Done
 
 // reportMany prints the result. Its error is err, or a refusal, or the outcome that is no success.
 func (a *app) reportMany(all store.Done, verb timer.Verb, err error) error {
-	if err != nil {
-		if all.Matched > 0 {
-			_ = a.showMany(all, verb)
-		}
-		return err
+	if err == nil || all.Matched > 0 {
+		a.showMany(all, verb)
 	}
-	if err := a.showMany(all, verb); err != nil {
+	if err != nil {
 		return err
 	}
 	if all.Refused > 0 {
@@ -373,14 +367,14 @@ func (a *app) reportMany(all store.Done, verb timer.Verb, err error) error {
 	return nil
 }
 
-func (a *app) showMany(d store.Done, verb timer.Verb) error {
-	if a.JSON {
-		return a.PrintJSON(d)
+func (a *app) showMany(d store.Done, verb timer.Verb) {
+	if a.AsJSON(d) {
+		return
 	}
 	if d.DryRun {
-		_, err := fmt.Fprintf(a.Out, "%s would be %s\n", terminal.Counted(d.Matched-d.Refused, "timer"),
+		a.Printf("%s would be %s\n", terminal.Counted(d.Matched-d.Refused, "timer"),
 			map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[verb])
-		return err
+		return
 	}
 	var words []string
 	for _, what := range []timer.Outcome{timer.Cancelled, timer.Moved, timer.TooLate, timer.Conflict, timer.NotFound,
@@ -392,7 +386,5 @@ func (a *app) showMany(d store.Done, verb timer.Verb) error {
 	if d.Refused > 0 {
 		words = append(words, fmt.Sprintf("%d refused", d.Refused))
 	}
-	did := cmp.Or(strings.Join(words, ", "), "none")
-	_, err := fmt.Fprintf(a.Out, "%s: %s\n", terminal.Counted(d.Matched, "timer"), did)
-	return err
+	a.Printf("%s: %s\n", terminal.Counted(d.Matched, "timer"), cmp.Or(strings.Join(words, ", "), "none"))
 }
