@@ -105,8 +105,8 @@ func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 		"deny_purge is set: what was moved on could not be removed; want it off")
 	d.check(has.Sealed, breaksLastingly, "is sealed: nothing can be stored or removed")
 	d.check(has.Mirror != nil, breaks, "is a mirror: nothing can be published to it")
-	d.check(has.SubjectTransform != nil, breaks, "subject_transform is set: messages would be stored under other subjects "+
-		"than their publishers chose; want none")
+	d.check(has.SubjectTransform != nil, breaks,
+		"subject_transform is set: messages would be stored under other subjects than their publishers chose; want none")
 	d.check(has.AllowMsgSchedules, breaksLastingly, "allow_msg_schedules is set: by a header, the server itself would "+
 		"send a message on and remove it; want it off")
 	d.check(has.AllowMsgCounter, breaksLastingly,

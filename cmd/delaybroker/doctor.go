@@ -84,17 +84,13 @@ func (a *app) gather(ctx context.Context) (doctor.Facts, error) {
 	if err != nil {
 		return doctor.Facts{}, err
 	}
-	unknown, err := settings.Unknown()
-	if err != nil {
-		return doctor.Facts{}, err
-	}
 	build := readBuild()
 	host := doctor.Host{
 		Version: build.name(), Client: orUnknown(build.natsGo), Memory: settings.ReadMemory(),
 		Sync: cfg.Embedded.Durability(), Exposed: cfg.Embedded.Exposed(), Login: cfg.Access.Login,
 		Probe: web.Look(ctx, cfg.Probes()),
 	}
-	for _, u := range unknown {
+	for _, u := range settings.Unknown() {
 		host.Unknown = append(host.Unknown, u.String())
 	}
 	i, err := a.open(ctx, cfg)

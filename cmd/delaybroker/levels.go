@@ -82,12 +82,11 @@ func (a *app) levels(ctx context.Context, i *inspect.Inspector, options levelsOp
 
 // watchLevels shows the lanes until ctx ends. It does not wait for lanes that are being handed over.
 func (a *app) watchLevels(ctx context.Context, i *inspect.Inspector, options levelsOptions) error {
-	frame := ""
-	if _, _, ok := terminal.Size(a.Out); ok && !a.JSON {
+	_, _, screen := terminal.Size(a.Out)
+	if screen = screen && !a.JSON; screen {
 		// The alternate screen keeps the text before, and the scrollback does not fill.
 		a.Printf("\x1b[?1049h\x1b[?25l") // hides the cursor, too
 		defer a.Printf("\x1b[?25h\x1b[?1049l")
-		frame = "\x1b[H\x1b[2J" // home, clear
 	}
 	var before inspect.Lanes
 	for {
@@ -100,7 +99,9 @@ func (a *app) watchLevels(ctx context.Context, i *inspect.Inspector, options lev
 		}
 		v.Since(before)
 		before = v
-		a.Printf("%s", frame)
+		if screen {
+			a.Printf("\x1b[H\x1b[2J") // home, clear
+		}
 		if a.showLevels(v, options); a.Failure() != nil {
 			return nil
 		}

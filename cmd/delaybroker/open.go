@@ -107,11 +107,7 @@ func (a *app) openBySettings(ctx context.Context, cfg settings.Config) (*inspect
 
 // warnOfNames prints a warning about settings that are probably misspelt.
 func (a *app) warnOfNames() {
-	unknown, err := settings.Unknown()
-	if err != nil {
-		return
-	}
-	for _, u := range unknown {
+	for _, u := range settings.Unknown() {
 		fmt.Fprintln(a.Err, "delaybroker:", u)
 	}
 }

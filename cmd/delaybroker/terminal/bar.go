@@ -11,7 +11,8 @@ import (
 // barFrequency is how often a bar is redrawn.
 const barFrequency = 100 * time.Millisecond
 
-// A Bar is a line on a terminal that shows the progress of a command: "68 of 120 dead letters". A nil Bar shows nothing.
+// A Bar is a line on a terminal that shows the progress of a command: "68 of 120 dead letters". A nil Bar shows
+// nothing.
 type Bar struct {
 	w     io.Writer
 	what  string

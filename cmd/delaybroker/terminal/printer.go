@@ -19,8 +19,8 @@ const MaxCell = 1000
 // StandardWidth and standardHeight are the size of a terminal that does not tell its size.
 const StandardWidth, standardHeight = 80, 24
 
-// A Printer writes a command's output, as tables or JSON. After an error of Out it writes nothing more to it, and Failure
-// returns the error.
+// A Printer writes a command's output, as tables or JSON. After an error of Out it writes nothing more there, and
+// Failure returns the error.
 type Printer struct {
 	Out, Err io.Writer
 	JSON     bool // print JSON instead of tables
