@@ -206,22 +206,25 @@ func (b *Builder) Configs(ctx context.Context) ([]jetstream.StreamConfig, error)
 }
 
 // CreateOwners creates the stream of owners after it was deleted.
-func (b *Builder) CreateOwners(ctx context.Context) error { return b.create(ctx, b.ownersSpec) }
+func (b *Builder) CreateOwners(ctx context.Context) error { return b.create(ctx, streams.Owners) }
 
 // CreatePaused creates the stream of paused messages after it was deleted.
-func (b *Builder) CreatePaused(ctx context.Context) error {
-	return b.create(ctx, func(replicas int) streams.Spec { return b.pausedSpec(b.conn.MaxPayload(), replicas) })
-}
+func (b *Builder) CreatePaused(ctx context.Context) error { return b.create(ctx, streams.Paused) }
 
-// create creates a stream with the wanted number of copies. It is not an error if another instance has created it
-// first.
-func (b *Builder) create(ctx context.Context, spec func(replicas int) streams.Spec) error {
+// create creates the wanted stream of a kind. It is not an error if another instance has created it first.
+func (b *Builder) create(ctx context.Context, kind streams.Kind) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
+	try := func(replicas int) error {
+		all := b.specs(b.conn.MaxPayload(), replicas)
+		spec := all[slices.IndexFunc(all, func(s streams.Spec) bool { return s.Kind == kind })]
+		_, err := b.js.CreateStream(ctx, b.keys.Marked(spec).Config())
+		return err
+	}
 	replicas, fewer := b.copies()
-	_, err := b.js.CreateStream(ctx, b.keys.Marked(spec(replicas)).Config())
+	err := try(replicas)
 	if fewer && tooFewServers(err) {
-		_, err = b.js.CreateStream(ctx, b.keys.Marked(spec(1)).Config())
+		err = try(1)
 	}
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return nil
