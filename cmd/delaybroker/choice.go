@@ -4,19 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	"delaybroker/broker/message"
 	"delaybroker/levels"
 )
 
 // This file reads the flags that several subcommands have.
-
-// checkTarget refuses a --target that is no pattern. Without one, the subcommand applies to all targets.
-func checkTarget(target string) error {
-	if target == "" || message.ValidPattern(target) {
-		return nil
-	}
-	return fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest", errUsage, target)
-}
 
 // given returns the number of flags that are given.
 func given(values ...string) (n int) {

@@ -46,7 +46,7 @@ func (c *letterChoice) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&c.codes, "code", nil, "with this code, or one of several")
 	completes(cmd, "code", terminal.Words(message.Codes())...)
-	f.StringVar(&c.target, "target", "", "to this target; wildcards as in 'orders.>'")
+	patternFlag(f, &c.target, "target", "to this target; wildcards as in 'orders.>'")
 	f.StringVar(&c.since, "since", "", "dead since then: a time (RFC 3339), or a duration ago (2h)")
 	f.StringVar(&c.until, "until", "", "dead before then, likewise")
 	f.StringSliceVar(&c.ids, "id", nil, "with this Delay-Id, or this number in the stream; or one of several")
@@ -63,9 +63,6 @@ func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 		f.Codes = append(f.Codes, message.Code(code))
 	}
 	f.Target = c.target
-	if err := checkTarget(c.target); err != nil {
-		return f, err
-	}
 	var err error
 	if f.Since, f.Until, err = period(c.since, c.until, now); err != nil {
 		return f, err

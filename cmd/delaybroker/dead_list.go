@@ -35,9 +35,6 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
   delaybroker dead ls --by code,target,reason`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 0 {
-				return fmt.Errorf("%w: --limit %d: want 0 or more", errUsage, limit)
-			}
 			if err := checkBy(by); err != nil {
 				return err
 			}
@@ -52,7 +49,7 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		},
 	}
 	choice.flags(c)
-	c.Flags().IntVar(&limit, "limit", defaultLetters, "list so many at most; 0 for all")
+	countFlag(c.Flags(), &limit, "limit", "", defaultLetters, 0, unbounded, "list so many at most; 0 for all")
 	c.Flags().StringSliceVar(&by, "by", nil, "count instead, by some of code, target, reason")
 	completes(c, "by", inspect.ByCode, inspect.ByTarget, inspect.ByReason)
 	return c

@@ -128,7 +128,7 @@ func (o *operated) wantJournalLeft() {
 func TestJournalRefusesWords(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1")
 	for args, want := range map[string]string{
-		"--target a..b":                      `--target "a..b"`,
+		"--target a..b":                      `"a..b" for "--target"`,
 		"--since yesterday":                  `--since "yesterday"`,
 		"--since 1h --until 2h":              "nothing lies between",
 		"--id 42":                            "--id",

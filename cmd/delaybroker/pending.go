@@ -69,11 +69,11 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.pending(ctx, i, look, o) })
 		},
 	}
-	c.Flags().StringVar(&o.target, "target", "", "for this target; wildcards as in 'orders.>'")
+	patternFlag(c.Flags(), &o.target, "target", "for this target; wildcards as in 'orders.>'")
 	c.Flags().StringVar(&o.after, "due-after", "", "due then or later: a duration from now (10m), or a time with a zone")
 	c.Flags().StringVar(&o.before, "due-before", "", "due before: likewise")
 	c.Flags().StringVar(&o.cursor, "cursor", "", "go on where an earlier list stopped")
-	c.Flags().IntVar(&o.limit, "limit", defaultPending, "list so many at most")
+	countFlag(c.Flags(), &o.limit, "limit", "", defaultPending, 1, maxPending, "list so many at most")
 	c.Flags().Uint64Var(&o.most, "most", defaultPendingRead, "read so many headers at most")
 	return c
 }
@@ -81,13 +81,7 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 // look returns the query of the flags.
 func (o pendingOptions) look() (inspect.PendingLook, error) {
 	look := inspect.PendingLook{Target: o.target, Limit: o.limit, Most: o.most}
-	if err := checkTarget(o.target); err != nil {
-		return look, err
-	}
-	switch {
-	case o.limit < 1 || o.limit > maxPending:
-		return look, fmt.Errorf("%w: --limit %d: want 1 to %d", errUsage, o.limit, maxPending)
-	case o.most == 0:
+	if o.most == 0 {
 		return look, fmt.Errorf("%w: --most 0: want 1 or more", errUsage)
 	}
 	var err error

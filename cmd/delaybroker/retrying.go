@@ -56,24 +56,19 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			})
 		},
 	}
-	c.Flags().StringVar(&o.target, "target", "", "for this target; wildcards as in 'orders.>'")
+	patternFlag(c.Flags(), &o.target, "target", "for this target; wildcards as in 'orders.>'")
 	c.Flags().StringVar(&o.from, "from", "", "go on where an earlier look stopped: a stream and a sequence")
 	c.Flags().Uint64Var(&o.most, "most", defaultRetryLook, "look at so many messages at most")
-	c.Flags().IntVar(&o.limit, "limit", defaultRetryGroups, "show so many lines at most; 0 for all")
+	countFlag(c.Flags(), &o.limit, "limit", "", defaultRetryGroups, 0, unbounded, "show so many lines at most; 0 for all")
 	return c
 }
 
 // look returns the query of the flags.
 func (o retryingOptions) look() (inspect.RetryLook, error) {
 	look := inspect.RetryLook{Target: o.target, Most: o.most}
-	if err := checkTarget(o.target); err != nil {
-		return look, err
-	}
 	switch {
 	case o.most == 0:
 		return look, fmt.Errorf("%w: --most 0: want 1 or more", errUsage)
-	case o.limit < 0:
-		return look, fmt.Errorf("%w: --limit %d: want 0 or more", errUsage, o.limit)
 	case o.from == "":
 		return look, nil
 	}

@@ -200,9 +200,6 @@ them.
 		Example: "  delaybroker schedules show nightly --runs 20",
 		Args:    argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if limit < 0 || limit > maxRuns {
-				return fmt.Errorf("%w: --runs %d: want 0 to %d", errUsage, limit, maxRuns)
-			}
 			err := a.withSchedule(cmd.Context(), args[0], target, func(target string, s timer.State) error {
 				runs, problem := a.lastRuns(cmd, store.RecurringOf(s.Entry).Series, limit)
 				a.showSchedule(args[0], target, s, runs, problem)
@@ -217,7 +214,7 @@ them.
 			})
 		},
 	}
-	c.Flags().IntVar(&limit, "runs", defaultRuns, "show so many of the last runs; 0 for none")
+	countFlag(c.Flags(), &limit, "runs", "", defaultRuns, 0, maxRuns, "show so many of the last runs; 0 for none")
 	targetFlag(c, &target)
 	return c
 }

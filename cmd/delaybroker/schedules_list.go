@@ -28,12 +28,9 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: "  delaybroker schedules ls --target 'reports.>' --name 'night*'",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f, err := o.filter()
-			if err != nil {
-				return err
-			}
+			f := o.filter()
 			f.Set = set
-			err = a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
+			err := a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
 				err := a.listSchedules(ctx, timers.Recurs(ctx, f))
 				if mayNotRead(ctx, timers) {
 					return errMayNotRead // nothing is printed before the first page
@@ -43,7 +40,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			return a.orAsk(err, func() error { return a.listSchedules(cmd.Context(), a.askRecurs(cmd.Context(), f)) })
 		},
 	}
-	c.Flags().StringVar(&o.target, "target", "", "to this target; wildcards as in 'reports.>'")
+	patternFlag(c.Flags(), &o.target, "target", "to this target; wildcards as in 'reports.>'")
 	c.Flags().StringVar(&o.key, "name", "", "of this name; * for any characters, as in 'night*'")
 	c.Flags().StringVar(&set, "set", "", "made by schedules apply with a file of this set")
 	return c

@@ -35,9 +35,6 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings, 4 there is no such s
   delaybroker schedules next --cron '30 2 * * *' --tz Europe/Berlin -n 300 | grep clocks`,
 		Args: argumentsBetween(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if n < 1 || n > maxNext {
-				return fmt.Errorf("%w: -n %d: want 1 to %d", errUsage, n, maxNext)
-			}
 			given := table != (tableFlags{})
 			switch {
 			case given == (len(args) > 0):
@@ -57,7 +54,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings, 4 there is no such s
 		},
 	}
 	table.flags(c)
-	c.Flags().IntVarP(&n, "count", "n", 5, "how many")
+	countFlag(c.Flags(), &n, "count", "n", 5, 1, maxNext, "how many")
 	targetFlag(c, &target)
 	return c
 }

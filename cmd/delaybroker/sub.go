@@ -41,15 +41,12 @@ published without a delay is shown too. It subscribes as core NATS does: what is
 		RunE: func(cmd *cobra.Command, args []string) error { return a.sub(cmd.Context(), args[0], count, headers) },
 	}
 	c.Flags().BoolVar(&headers, "headers", false, "show the headers too, as --json does")
-	c.Flags().IntVar(&count, "count", 0, "end after so many messages; 0 is never")
+	countFlag(c.Flags(), &count, "count", "", 0, 0, unbounded, "end after so many messages; 0 is never")
 	return c
 }
 
 // sub ends after count messages, or at a signal.
 func (a *app) sub(ctx context.Context, subject string, count int, headers bool) error {
-	if count < 0 {
-		return fmt.Errorf("%w: --count %d: want 0 or more", errUsage, count)
-	}
 	if !message.ValidPattern(subject) {
 		return fmt.Errorf("%w: subscribe to %q: want tokens separated by dots; * for one token, > for the rest",
 			errUsage, subject)

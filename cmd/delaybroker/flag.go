@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"delaybroker/broker/message"
+)
+
+// A checked flag is parsed when it is read, so that its error names the flag.
+type checked[T any] struct {
+	to    *T
+	kind  string // as the help shows it
+	text  string
+	parse func(text string) (T, error)
+}
+
+func (c *checked[T]) String() string { return c.text }
+func (c *checked[T]) Type() string   { return c.kind }
+
+func (c *checked[T]) Set(text string) (err error) {
+	*c.to, err = c.parse(text)
+	c.text = text
+	return err
+}
+
+var errPattern = errors.New("want tokens separated by dots; * for one token, > for the rest")
+
+// patternFlag adds a flag with a pattern of targets. Without it, the command applies to all targets.
+func patternFlag(f *pflag.FlagSet, to *string, name, usage string) {
+	f.Var(&checked[string]{to: to, kind: "string", parse: func(text string) (string, error) {
+		if !message.ValidPattern(text) {
+			return "", errPattern
+		}
+		return text, nil
+	}}, name, usage)
+}
+
+// momentFlag adds a flag with a time.
+func momentFlag(f *pflag.FlagSet, to *time.Time, name, usage string) {
+	f.Var(&checked[time.Time]{to: to, kind: "string", parse: func(text string) (time.Time, error) {
+		t, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			err = errors.New("want a time with a zone, such as 2026-12-24T18:00:00Z")
+		}
+		return t, err
+	}}, name, usage)
+}
+
+// unbounded is the highest value of a flag without an upper bound.
+const unbounded = math.MaxInt
+
+// countFlag adds a flag with a whole number between two bounds.
+func countFlag(f *pflag.FlagSet, to *int, name, short string, standard, low, high int, usage string) {
+	*to = standard
+	f.VarP(&checked[int]{to: to, kind: "int", text: strconv.Itoa(standard), parse: func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		switch {
+		case err == nil && n >= low && n <= high:
+			return n, nil
+		case high == unbounded:
+			return 0, fmt.Errorf("want %d or more", low)
+		}
+		return 0, fmt.Errorf("want %d to %d", low, high)
+	}}, name, short, usage)
+}
