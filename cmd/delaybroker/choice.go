@@ -7,7 +7,7 @@ import (
 	"delaybroker/levels"
 )
 
-// This file reads the flags that several subcommands have.
+// This file reads the flags that several commands have.
 
 // given returns the number of flags that are given.
 func given(values ...string) (n int) {

@@ -123,7 +123,7 @@ func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx contex
 	return inspect.Cause(ctx, f(ctx, d))
 }
 
-// A progress shows the progress of a subcommand, on a terminal alone: with a bar, or with a line every two seconds.
+// A progress shows the progress of a command, on a terminal alone: with a bar, or with a line every two seconds.
 type progress struct {
 	app  *app
 	rows bool // rows will be printed, and a bar would overwrite them

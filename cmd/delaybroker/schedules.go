@@ -25,8 +25,8 @@ func (a *app) schedulesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "schedules",
 		Short: "Named timers that recur: every so often, or by cron",
-		Long: `Named timers that recur: every so often, or by cron in a time zone. The verbs ask JetStream, and work with the
-broker down too.
+		Long: `Named timers that recur: every so often, or by cron in a time zone. The commands ask JetStream, and work with
+the broker down too.
 
 A schedule is a timer: its NAME is the timer's key. Where several targets have one name, --target says which is meant.
 Schedules as of nats-server (DELAY_SCHEDULES) are among them: the NAME of one is _schedule.<its subject>.
@@ -160,7 +160,7 @@ func (a *app) withSchedule(
 	})
 }
 
-// lookAt reads the state of a timer, with the timeout of a subcommand.
+// lookAt reads the state of a timer, with the timeout of a command.
 func lookAt(ctx context.Context, timers *store.Timers, name, target string) (timer.State, error) {
 	limited, cancel := context.WithTimeout(ctx, timersPatience)
 	defer cancel()

@@ -38,8 +38,8 @@ func (a *app) timersCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "timers",
 		Short: "Look at named timers, cancel them, move them, fire them",
-		Long: `Look at named timers, cancel them, move them, fire them. The verbs ask JetStream, and work with the broker down
-too.
+		Long: `Look at named timers, cancel them, move them, fire them. The commands ask JetStream, and work with the broker
+down too.
 
 A timer is a key and a target; its generation is the sequence of the message that set it. Every verdict holds only while
 that generation stands: of fire, cancel, move and replace exactly one wins.

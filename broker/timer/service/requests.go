@@ -21,7 +21,7 @@ const maxWord = 128
 type Asked struct {
 	// About one timer.
 	Generation uint64    `json:"generation,omitempty"` // only this one; zero for any
-	Word       string    `json:"word,omitempty"`       // request ID: a request that is repeated with it returns the same result
+	Word       string    `json:"word,omitempty"`       // request ID: repeated with it, a request returns the same result
 	Series     uint64    `json:"series,omitempty"`     // only this series, whichever round is pending; zero for any
 	For        string    `json:"for,omitempty"`        // move: as Delay-For; retime: the first round
 	Until      time.Time `json:"until,omitzero"`       // move: as Delay-Until; retime: the first round
