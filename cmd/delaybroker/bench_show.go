@@ -11,6 +11,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"delaybroker/broker/bench"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
@@ -82,7 +83,7 @@ func (a *app) showReport(old, r *bench.Report, wide bool) error {
 	if old == nil {
 		return nil
 	}
-	a.Printf("\nthe run of %s, and this one\n", old.When.UTC().Format(time.RFC3339))
+	a.Printf("\nthe run of %s, and this one\n", text.Second(old.When))
 	if not := bench.Differences(old, r); len(not) > 0 {
 		a.Printf("not the same: %s\n", strings.Join(not, ", "))
 	}

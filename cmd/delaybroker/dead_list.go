@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -85,7 +84,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 		if a.AsJSON(viewOfLetter(l)) {
 			continue
 		}
-		t.Add(l.Sequence, second(l.At), string(l.Code), terminal.OrDash(text.Printable(l.Target, 256)), l.Attempts, l.Size,
+		t.Add(l.Sequence, text.Second(l.At), string(l.Code), terminal.OrDash(text.Printable(l.Target, 256)), l.Attempts, l.Size,
 			terminal.OrDash(text.Printable(l.ID, 256)), text.Printable(inspect.Reason(l), terminal.MaxCell))
 	}
 	switch {
@@ -159,7 +158,7 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 			break
 		}
 		t.Add(g.Letters, g.Code, text.Printable(g.Target, 256), text.Printable(g.Reason, 600),
-			second(g.Oldest), second(g.Newest), fmt.Sprint(g.Number))
+			text.Second(g.Oldest), text.Second(g.Newest), fmt.Sprint(g.Number))
 	}
 	t.Print()
 	shown := ""
@@ -169,6 +168,3 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 	letters, groups := terminal.Counted(c.Letters, "dead letter"), terminal.Counted(len(c.Groups), "group")
 	fmt.Fprintf(a.Err, "%s in %s%s\n", letters, groups, shown)
 }
-
-// second formats a time for a list: to the second, with its zone.
-func second(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"time"
 
+	"delaybroker/broker/text"
 	"delaybroker/cmd/delaybroker/publisher"
 	"delaybroker/cmd/delaybroker/terminal"
 )
@@ -77,7 +77,7 @@ func (s *pubShown) print(count int) {
 
 func dueOf(m publisher.Published) string {
 	if m.Estimated {
-		return "about " + m.Due.UTC().Format(time.RFC3339)
+		return "about " + text.Second(m.Due)
 	}
-	return m.Due.UTC().Format(time.RFC3339Nano)
+	return text.Moment(m.Due)
 }

@@ -91,12 +91,8 @@ func (a *app) showTaken(all []schedules.Took, dry bool) {
 	})
 	for _, took := range all {
 		count[took.Fate]++
-		due := ""
-		if !took.Due.IsZero() {
-			due = text.Moment(took.Due)
-		}
 		t.Add(text.Printable(took.Subject, 100), text.Printable(took.Target, 100), text.Printable(took.When, 60),
-			due, string(took.Fate), text.Printable(took.Why, 300))
+			text.Moment(took.Due), string(took.Fate), text.Printable(took.Why, 300))
 	}
 	if len(all) > 0 {
 		t.Print()

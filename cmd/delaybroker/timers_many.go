@@ -140,11 +140,7 @@ func (a *app) addTimer(rows *terminal.Sheet, r store.Row) {
 	if r.Became != "" {
 		state = string(r.Became)
 	}
-	due := ""
-	if !r.Due.IsZero() {
-		due = text.Second(r.Due)
-	}
-	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), due, recursOf(r.Recurring),
+	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), text.Second(r.Due), recursOf(r.Recurring),
 		strconv.Itoa(r.Size))
 }
 
