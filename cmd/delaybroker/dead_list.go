@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +15,9 @@ import (
 )
 
 const defaultLetters = 100
+
+// kinds are the columns by which letters are counted.
+var kinds = []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason}
 
 func (a *app) deadListCommand() *cobra.Command {
 	var choice letterChoice
@@ -34,9 +36,6 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
   delaybroker dead ls --by code,target,reason`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkBy(by); err != nil {
-				return err
-			}
 			return a.withLetters(cmd.Context(), choice, func(ctx context.Context, d deadLetters) error {
 				ctx, stop := interruptible(ctx)
 				defer stop()
@@ -49,8 +48,7 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 	}
 	choice.flags(c)
 	countFlag(c.Flags(), &limit, "limit", "", defaultLetters, 0, unbounded, "list so many at most; 0 for all")
-	c.Flags().StringSliceVar(&by, "by", nil, "count instead, by some of code, target, reason")
-	completes(c, "by", inspect.ByCode, inspect.ByTarget, inspect.ByReason)
+	wordsFlag(c, &by, "by", kinds, "count instead, by some of code, target, reason")
 	return c
 }
 
@@ -113,17 +111,6 @@ func none(f deadletter.Filter) string {
 	return "no such dead letters"
 }
 
-// checkBy checks the values of --by.
-func checkBy(by []string) error {
-	known := []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason}
-	for _, name := range by {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("%w: --by %q: want some of %s", errUsage, name, strings.Join(known, ", "))
-		}
-	}
-	return nil
-}
-
 func (a *app) deadCount(ctx context.Context, d deadLetters, by []string, limit int) error {
 	told := progress{app: a}
 	count, err := d.Count(ctx, d.filter, by, told.look)
@@ -148,7 +135,7 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 		{Name: "reason", Min: 12, Wrap: true},
 		{Name: "oldest", Drop: 2}, {Name: "newest", Drop: 1}, {Name: "example", Drop: 3},
 	})
-	for _, name := range []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason} {
+	for _, name := range kinds {
 		if !slices.Contains(by, name) {
 			t.LeaveOut(name)
 		}

@@ -4,12 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"delaybroker/broker/message"
+	"delaybroker/cmd/delaybroker/terminal"
 )
 
 // A checked flag is parsed when it is read, so that its error names the flag.
@@ -68,4 +72,20 @@ func countFlag(f *pflag.FlagSet, to *int, name, short string, standard, low, hig
 		}
 		return 0, fmt.Errorf("want %d to %d", low, high)
 	}}, name, short, usage)
+}
+
+// wordsFlag adds a flag with some of the known words, separated by commas or each in a flag of its own. A shell completes
+// them.
+func wordsFlag[T ~string](c *cobra.Command, to *[]T, name string, known []T, usage string) {
+	c.Flags().Var(&checked[[]T]{to: to, kind: "strings", parse: func(text string) ([]T, error) {
+		all := *to
+		for word := range strings.SplitSeq(text, ",") {
+			if !slices.Contains(known, T(word)) {
+				return all, fmt.Errorf("want some of %s", terminal.Joined(known))
+			}
+			all = append(all, T(word))
+		}
+		return all, nil
+	}}, name, usage)
+	completes(c, name, terminal.Words(known)...)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +25,8 @@ const (
 // journalOptions are the flags of journal.
 type journalOptions struct {
 	target, since, until, lateThan, from string
-	ids, outcomes                        []string
+	ids                                  []string
+	outcomes                             []journal.Outcome
 	limit                                int
 }
 
@@ -60,8 +60,8 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	f.StringVar(&o.since, "since", "", "since then: a time (RFC 3339), or a duration ago (2h)")
 	f.StringVar(&o.until, "until", "", "before then, likewise")
 	f.StringSliceVar(&o.ids, "id", nil, "with this Delay-Id, or one of several; <stream>-<sequence> will do")
-	f.StringSliceVar(&o.outcomes, "outcome", nil, "delivered, dead, or the code of a dead letter; or one of several")
-	completes(c, "outcome", terminal.Words(journal.Outcomes())...)
+	wordsFlag(c, &o.outcomes, "outcome", journal.Outcomes(),
+		"delivered, dead, or the code of a dead letter; or one of several")
 	f.StringVar(&o.lateThan, "late-than", "", "later than this, as in 1s")
 	f.StringVar(&o.from, "from", "", "go on where an earlier search stopped")
 	f.IntVar(&o.limit, "limit", defaultRecords, "stop after so many; 0 for all, with --json")
@@ -70,7 +70,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 
 // query returns the query of the flags. Durations count back from now.
 func (o journalOptions) query(now time.Time, asJSON bool) (q journal.Query, err error) {
-	q = journal.Query{Target: o.target, Limit: o.limit}
+	q = journal.Query{Target: o.target, Outcomes: o.outcomes, Limit: o.limit}
 	if q.Since, q.Until, err = period(o.since, o.until, now); err != nil {
 		return q, err
 	}
@@ -79,13 +79,6 @@ func (o journalOptions) query(now time.Time, asJSON bool) (q journal.Query, err 
 			return q, fmt.Errorf("%w: --id: %w", errUsage, err)
 		}
 		q.IDs = append(q.IDs, id)
-	}
-	known := journal.Outcomes()
-	for _, word := range o.outcomes {
-		if !slices.Contains(known, journal.Outcome(word)) {
-			return q, fmt.Errorf("%w: --outcome %q: want one of %s", errUsage, word, terminal.Joined(known))
-		}
-		q.Outcomes = append(q.Outcomes, journal.Outcome(word))
 	}
 	if o.lateThan != "" {
 		if q.LateThan, err = levels.ParseDuration(o.lateThan); err != nil || q.LateThan == 0 {

@@ -132,7 +132,7 @@ func TestJournalRefusesWords(t *testing.T) {
 		"--since yesterday":                  `--since "yesterday"`,
 		"--since 1h --until 2h":              "nothing lies between",
 		"--id 42":                            "--id",
-		"--outcome late":                     `--outcome "late": want one of delivered, dead, bad_headers`,
+		"--outcome late":                     `"--outcome" flag: want some of delivered, dead, bad_headers`,
 		"--late-than 0s":                     `--late-than "0s"`,
 		"--from 12":                          `"12" is not a place`,
 		"--limit 0":                          "--limit 0: want 1 to 10000",
