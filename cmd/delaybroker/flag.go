@@ -14,6 +14,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/cmd/delaybroker/terminal"
+	"delaybroker/levels"
 )
 
 // A checked flag is parsed when it is read, so that its error names the flag.
@@ -33,7 +34,10 @@ func (c *checked[T]) Set(text string) (err error) {
 	return err
 }
 
-var errPattern = errors.New("want tokens separated by dots; * for one token, > for the rest")
+var (
+	errPattern = errors.New("want tokens separated by dots; * for one token, > for the rest")
+	errMoment  = errors.New("want a time with a zone, such as 2026-12-24T18:00:00Z")
+)
 
 // patternFlag adds a flag with a pattern of targets. Without it, the command applies to all targets.
 func patternFlag(f *pflag.FlagSet, to *string, name, usage string) {
@@ -50,7 +54,7 @@ func momentFlag(f *pflag.FlagSet, to *time.Time, name, usage string) {
 	f.Var(&checked[time.Time]{to: to, kind: "string", parse: func(text string) (time.Time, error) {
 		t, err := time.Parse(time.RFC3339Nano, text)
 		if err != nil {
-			err = errors.New("want a time with a zone, such as 2026-12-24T18:00:00Z")
+			err = errMoment
 		}
 		return t, err
 	}}, name, usage)
@@ -88,4 +92,54 @@ func wordsFlag[T ~string](c *cobra.Command, to *[]T, name string, known []T, usa
 		return all, nil
 	}}, name, usage)
 	completes(c, name, terminal.Words(known)...)
+}
+
+// given returns the number of flags that are given.
+func given(values ...string) (n int) {
+	for _, v := range values {
+		if v != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// period reads --since and --until. Durations count back from now; an empty value is the zero time.
+func period(since, until string, now time.Time) (from, to time.Time, err error) {
+	if from, err = pastTime("--since", since, now); err != nil {
+		return from, to, err
+	}
+	if to, err = pastTime("--until", until, now); err != nil {
+		return from, to, err
+	}
+	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
+		return from, to, fmt.Errorf("%w: --since %s is not before --until %s, and nothing lies between",
+			errUsage, since, until)
+	}
+	return from, to, nil
+}
+
+// zoned parses a time of a flag.
+func zoned(flag, value string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, value)
+	if err != nil {
+		return t, fmt.Errorf("%w: %s %q: %w", errUsage, flag, value, errMoment)
+	}
+	return t, nil
+}
+
+// pastTime parses a time in the past; an empty value is the zero time.
+func pastTime(flag, value string, now time.Time) (time.Time, error) {
+	if value == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := levels.ParseDuration(value); err == nil {
+		return now.Add(-ago), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, value)
+	if err != nil {
+		return t, fmt.Errorf("%w: %s %q: want a time with a zone (2026-11-20T10:00:00Z), or a duration (2h)",
+			errUsage, flag, value)
+	}
+	return t, nil
 }
