@@ -28,9 +28,11 @@ type checked[T any] struct {
 func (c *checked[T]) String() string { return c.text }
 func (c *checked[T]) Type() string   { return c.kind }
 
-func (c *checked[T]) Set(text string) (err error) {
-	*c.to, err = c.parse(text)
-	c.text = text
+func (c *checked[T]) Set(text string) error {
+	v, err := c.parse(text)
+	if err == nil {
+		*c.to, c.text = v, text
+	}
 	return err
 }
 
@@ -39,38 +41,43 @@ var (
 	errMoment  = errors.New("want a time with a zone, such as 2026-12-24T18:00:00Z")
 )
 
+// valueFlag adds a flag whose text is parsed.
+func valueFlag[T any](f *pflag.FlagSet, to *T, name, usage string, parse func(text string) (T, error)) {
+	f.Var(&checked[T]{to: to, kind: "string", parse: parse}, name, usage)
+}
+
 // patternFlag adds a flag with a pattern of targets. Without it, the command applies to all targets.
 func patternFlag(f *pflag.FlagSet, to *string, name, usage string) {
-	f.Var(&checked[string]{to: to, kind: "string", parse: func(text string) (string, error) {
+	valueFlag(f, to, name, usage, func(text string) (string, error) {
 		if !message.ValidPattern(text) {
 			return "", errPattern
 		}
 		return text, nil
-	}}, name, usage)
+	})
 }
 
 // momentFlag adds a flag with a time.
 func momentFlag(f *pflag.FlagSet, to *time.Time, name, usage string) {
-	f.Var(&checked[time.Time]{to: to, kind: "string", parse: func(text string) (time.Time, error) {
+	valueFlag(f, to, name, usage, func(text string) (time.Time, error) {
 		t, err := time.Parse(time.RFC3339Nano, text)
 		if err != nil {
 			err = errMoment
 		}
 		return t, err
-	}}, name, usage)
+	})
 }
 
 // unbounded is the highest value of a flag without an upper bound.
 const unbounded = math.MaxInt
 
 // countFlag adds a flag with a whole number between two bounds.
-func countFlag(f *pflag.FlagSet, to *int, name, short string, standard, low, high int, usage string) {
-	*to = standard
-	f.VarP(&checked[int]{to: to, kind: "int", text: strconv.Itoa(standard), parse: func(text string) (int, error) {
+func countFlag[N int | uint64](f *pflag.FlagSet, to *N, name, short string, standard, low, high int, usage string) {
+	*to = N(standard)
+	f.VarP(&checked[N]{to: to, kind: "int", text: strconv.Itoa(standard), parse: func(text string) (N, error) {
 		n, err := strconv.Atoi(text)
 		switch {
 		case err == nil && n >= low && n <= high:
-			return n, nil
+			return N(n), nil
 		case high == unbounded:
 			return 0, fmt.Errorf("want %d or more", low)
 		}

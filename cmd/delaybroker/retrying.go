@@ -18,16 +18,9 @@ const (
 	defaultRetryLook   = 1_000_000
 )
 
-// retryingOptions are the flags of retrying.
-type retryingOptions struct {
-	target string
-	from   string
-	most   uint64
-	limit  int
-}
-
 func (a *app) retryingCommand() *cobra.Command {
-	var o retryingOptions
+	var look inspect.RetryLook
+	var limit int
 	c := &cobra.Command{
 		Use:   "retrying",
 		Short: "Show what waits in the retry lanes, by target: why, and until when",
@@ -47,37 +40,25 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
   delaybroker retrying --from DELAY_RETRY_30s-1000001`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			look, err := o.look()
-			if err != nil {
-				return err
-			}
 			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
-				return a.retrying(ctx, i, look, o.limit)
+				return a.retrying(ctx, i, look, limit)
 			})
 		},
 	}
-	patternFlag(c.Flags(), &o.target, "target", "for this target; wildcards as in 'orders.>'")
-	c.Flags().StringVar(&o.from, "from", "", "go on where an earlier look stopped: a stream and a sequence")
-	c.Flags().Uint64Var(&o.most, "most", defaultRetryLook, "look at so many messages at most")
-	countFlag(c.Flags(), &o.limit, "limit", "", defaultRetryGroups, 0, unbounded, "show so many lines at most; 0 for all")
+	f := c.Flags()
+	patternFlag(f, &look.Target, "target", "for this target; wildcards as in 'orders.>'")
+	valueFlag(f, &look.From, "from", "go on where an earlier look stopped: a stream and a sequence", parseFrom)
+	countFlag(f, &look.Most, "most", "", defaultRetryLook, 1, unbounded, "look at so many messages at most")
+	countFlag(f, &limit, "limit", "", defaultRetryGroups, 0, unbounded, "show so many lines at most; 0 for all")
 	return c
 }
 
-// look returns the query of the flags.
-func (o retryingOptions) look() (inspect.RetryLook, error) {
-	look := inspect.RetryLook{Target: o.target, Most: o.most}
-	switch {
-	case o.most == 0:
-		return look, fmt.Errorf("%w: --most 0: want 1 or more", errUsage)
-	case o.from == "":
-		return look, nil
-	}
-	from, err := inspect.ParseWanted(o.from)
+func parseFrom(text string) (inspect.Wanted, error) {
+	from, err := inspect.ParseWanted(text)
 	if err != nil || !from.Partial {
-		return look, fmt.Errorf("%w: --from %q: want a stream and a sequence, as in DELAY_RETRY_5s-1000", errUsage, o.from)
+		return from, errors.New("want a stream and a sequence, as in DELAY_RETRY_5s-1000")
 	}
-	look.From = from
-	return look, nil
+	return from, nil
 }
 
 func (a *app) retrying(ctx context.Context, i *inspect.Inspector, look inspect.RetryLook, limit int) error {
