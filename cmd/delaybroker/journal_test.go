@@ -133,7 +133,7 @@ func TestJournalRefusesWords(t *testing.T) {
 		"--since 1h --until 2h":              "nothing lies between",
 		"--id 42":                            "--id",
 		"--outcome late":                     `"--outcome" flag: want some of delivered, dead, bad_headers`,
-		"--late-than 0s":                     `--late-than "0s"`,
+		"--late-than 0s":                     `"0s" for "--late-than"`,
 		"--from 12":                          `"12" is not a place`,
 		"--limit 0":                          "--limit 0: want 1 to 10000",
 		"--limit -1 --json":                  "--limit -1",
