@@ -26,12 +26,11 @@ func (i *Inspector) Fleet(ctx context.Context, more broker.Asked) ([]Member, err
 	asking, cancel := i.Allowed(ctx)
 	defer cancel()
 	members := make(map[string]Member)
-	err := i.askAll(asking, func(reply string) error {
+	_, err := i.askAll(asking, func(reply string) error {
 		return i.Conn.PublishMsg(&nats.Msg{Subject: i.names.StatusCall(), Reply: reply, Header: more.Header()})
-	}, func(m *nats.Msg, a broker.Answer) (more bool) {
-		proven := i.proven(m)
-		if before, known := members[a.Instance]; !known || proven || !before.Proven {
-			members[a.Instance] = Member{a, proven}
+	}, func(m Member) (more bool) {
+		if before, known := members[m.Instance]; !known || m.Proven || !before.Proven {
+			members[m.Instance] = m
 		}
 		return true
 	})

@@ -25,7 +25,6 @@ type Overview struct {
 	Numbers    Numbers       `json:"numbers"`
 	Instances  []Instance    `json:"instances"`
 	Lanes      []Lane        `json:"lanes"` // in the order in which messages pass them
-	Ahead      *Ahead        `json:"-"`     // sent as a separate event, when there is a new forecast
 }
 
 // Numbers are totals over all instances.
@@ -73,18 +72,6 @@ type Lane struct {
 	Oldest  float64   `json:"oldest_seconds"`
 	Resumes time.Time `json:"resumes_at,omitzero"`
 	State   string    `json:"state"` // one of the lane states below
-}
-
-// Ahead is a forecast: the number of messages that become due in each interval.
-type Ahead struct {
-	Time    time.Time        `json:"time"`
-	Step    float64          `json:"step_seconds"`
-	Exact   bool             `json:"exact"`
-	Pending uint64           `json:"pending"`
-	Overdue inspect.Amount   `json:"overdue"`
-	Later   inspect.Amount   `json:"later"`
-	Buckets []inspect.Bucket `json:"buckets"`
-	Silent  []string         `json:"silent,omitempty"` // streams that did not answer
 }
 
 // snapshot is an instance's totals at one time.
@@ -240,18 +227,10 @@ func deadLetters(own broker.Answer, others []inspect.Member) (n uint64) {
 	return n
 }
 
-// newAhead converts f, in intervals of step.
-func newAhead(f inspect.Forecast, step time.Duration) *Ahead {
-	return &Ahead{
-		Time: f.Time, Step: step.Seconds(), Exact: f.Exact, Pending: f.Pending, Overdue: f.Overdue, Later: f.Later,
-		Buckets: f.Buckets, Silent: f.Silent,
-	}
-}
-
 // dueWithin estimates how many messages become due in the next d. A bucket that straddles its end counts pro rata.
-func (a *Ahead) dueWithin(now time.Time, d time.Duration) uint64 {
+func dueWithin(f inspect.Forecast, now time.Time, d time.Duration) uint64 {
 	end, n := now.Add(d), 0.0
-	for _, b := range a.Buckets {
+	for _, b := range f.Buckets {
 		from, to := b.From, b.To
 		if !to.After(now) || !from.Before(end) {
 			continue
