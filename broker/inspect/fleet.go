@@ -9,7 +9,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
-	"delaybroker/broker/timer/store"
 )
 
 // Member is a running instance with its own status.
@@ -37,14 +36,4 @@ func (i *Inspector) Fleet(ctx context.Context, more broker.Asked) ([]Member, err
 	all := slices.Collect(maps.Values(members))
 	slices.SortFunc(all, func(a, b Member) int { return strings.Compare(a.Instance, b.Instance) })
 	return all, Cause(asking, err)
-}
-
-// Timers returns the named timers. The commands change them through it, with the broker up or down.
-func (i *Inspector) Timers() *store.Timers { return i.Session.Timers(i.Policy()) }
-
-// Learn reads the secrets of the streams, which prove that a broker wrote an answer or a message.
-func (i *Inspector) Learn(ctx context.Context) error {
-	ctx, cancel := i.Allowed(ctx)
-	defer cancel()
-	return Cause(ctx, i.streams.ReadKeys(ctx, i.JetStream))
 }

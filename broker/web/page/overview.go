@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -83,13 +84,18 @@ type snapshot struct {
 // lastTotals is each instance's totals at the previous poll, by instance.
 type lastTotals map[string]snapshot
 
+// owned is a lane's state with the instance that reports it.
+type owned struct {
+	instance string // empty for no instance
+	stats.LaneAnswer
+}
+
 // combine builds the overview from the reports of all instances.
 func combine(
 	status broker.Status, own broker.Answer, others []inspect.Member, before lastTotals, now time.Time,
 ) Overview {
 	o := Overview{Time: now.UTC(), Failing: []stats.Check{}}
-	owners := make(map[string]string)
-	answers := make(map[string]stats.LaneAnswer)
+	owners := make(map[string]owned)
 	known, retries := make(map[string]bool), make(map[string]bool)
 	for _, l := range status.Lanes {
 		retries[l.Stream] = streams.Kind(l.Kind) == streams.Retry
@@ -102,21 +108,17 @@ func combine(
 			continue
 		}
 		for _, l := range m.Lanes {
-			if as, taken := answers[l.Stream]; !taken || l.Live && !as.Live {
-				owners[l.Stream], answers[l.Stream] = m.Instance, l
+			if by, taken := owners[l.Stream]; !taken || l.Live && !by.Live {
+				owners[l.Stream] = owned{m.Instance, l}
 			}
 		}
 	}
-	for name := range before {
-		if !known[name] {
-			delete(before, name)
-		}
-	}
+	maps.DeleteFunc(before, func(name string, _ snapshot) bool { return !known[name] })
 	slices.SortFunc(o.Instances, func(a, b Instance) int { return strings.Compare(a.Name, b.Name) })
 	for _, l := range status.Lanes {
-		as, owned := answers[l.Stream]
-		o.Lanes = append(o.Lanes, laneOf(l, as, owned, owners[l.Stream]))
-		o.Numbers.count(l, as)
+		by := owners[l.Stream]
+		o.Lanes = append(o.Lanes, laneOf(l, by))
+		o.Numbers.count(l, by.LaneAnswer)
 	}
 	return o
 }
@@ -191,12 +193,12 @@ const (
 	laneRead    = "reading"
 )
 
-func laneOf(l stats.LaneStatus, as stats.LaneAnswer, owned bool, owner string) Lane {
+func laneOf(l stats.LaneStatus, as owned) Lane {
 	lane := Lane{
-		Stream: l.Stream, Kind: l.Kind, Level: l.Level, Delay: l.Delay.Seconds(), Owner: cmp.Or(owner, l.Owner),
+		Stream: l.Stream, Kind: l.Kind, Level: l.Level, Delay: l.Delay.Seconds(), Owner: cmp.Or(as.instance, l.Owner),
 		State: laneNobody,
 	}
-	if !owned {
+	if as.instance == "" {
 		return lane
 	}
 	lane.Pending, lane.Held, lane.Oldest, lane.Resumes = new(as.Pending), as.Held, as.Overdue, as.ResumesAt
