@@ -32,10 +32,10 @@
 // ever, on every instance, after every restart. Direct get was rejected: any replica may answer it, also one that lags.
 // A stored message is known by its $JS.ACK reply subject, which names our consumer, and by nothing else.
 //
-// At the tail of a lane, a request that stays open makes the server send each message alone as it is stored, which costs
-// the server and the reader a wake-up and a write for each. So if messages may wait (ReaderConfig.Collect), a request at
-// the tail ends with the messages that are there ("no_wait"), and the next one follows after Collect. An idle lane has
-// one open request, as any other: with "expires", the server keeps it until there is a message.
+// At the tail of a lane, a request that stays open makes the server send each message alone as it is stored, which
+// costs the server and the reader a wake-up and a write for each. So if messages may wait (ReaderConfig.Collect), a
+// request at the tail ends with the messages that are there ("no_wait"), and the next one follows after Collect. An
+// idle lane has one open request, as any other: with "expires", the server keeps it until there is a message.
 //
 // # Nothing lies between
 //

@@ -181,8 +181,8 @@ func (p *pull) watch() (heartbeat, expires time.Duration) {
 	return Watch(p.r.cfg.Delay, p.tail, p.clustered)
 }
 
-// ask sends a request for another batch, if one is wanting. Near the tail of a lane that collects, one request at a time
-// is open, and the server ends it once it has brought all that there is.
+// ask sends a request for another batch, if one is wanting. Near the tail of a lane that collects, one request at a
+// time is open, and the server ends it once it has brought all that there is.
 func (p *pull) ask() error {
 	collects := p.tried && p.r.cfg.Collect > 0 && p.left < pullBatch
 	place, ok := p.requests.wanting(p.tail, p.large)
