@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -39,7 +40,7 @@ type request struct {
 	left  int    // messages that it may still bring
 	bytes int    // that it asked for
 	room  int    // bytes that it may still bring
-	quick bool   // it has the heartbeat of the middle of a lane
+	quick bool   // it has the heartbeat of the middle of a lane, or ends with the messages that there are
 }
 
 // open reports whether the request may bring another message.
@@ -83,6 +84,11 @@ func (rs *requests) of(m *nats.Msg) *request {
 	panic("bug: a message that came for no request")
 }
 
+// open reports whether a request may bring another message.
+func (rs *requests) open() bool {
+	return slices.ContainsFunc(rs.all[:], func(q request) bool { return q.open() })
+}
+
 // forget ends all requests, because their consumer may be gone.
 func (rs *requests) forget() {
 	for i := range rs.all {
@@ -116,7 +122,7 @@ func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error
 	if err := b.send(nc, subject, q.reply); err != nil {
 		return err
 	}
-	q.left, q.bytes, q.room, q.quick = b.Batch, b.MaxBytes, b.MaxBytes, b.Heartbeat <= quickHeartbeat
+	q.left, q.bytes, q.room, q.quick = b.Batch, b.MaxBytes, b.MaxBytes, b.NoWait || b.Heartbeat <= quickHeartbeat
 	return nil
 }
 
