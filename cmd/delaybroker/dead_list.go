@@ -82,8 +82,8 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 		if a.AsJSON(viewOfLetter(l)) {
 			continue
 		}
-		t.Add(l.Sequence, text.Second(l.At), string(l.Code), terminal.OrDash(text.Printable(l.Target, 256)), l.Attempts, l.Size,
-			terminal.OrDash(text.Printable(l.ID, 256)), text.Printable(inspect.Reason(l), terminal.MaxCell))
+		t.Add(l.Sequence, text.Second(l.At), string(l.Code), terminal.OrDash(text.Printable(l.Target, 256)),
+			l.Attempts, l.Size, terminal.OrDash(text.Printable(l.ID, 256)), text.Printable(inspect.Reason(l), terminal.MaxCell))
 	}
 	switch {
 	case a.JSON:

@@ -73,8 +73,8 @@ func (o tableFlags) into(header nats.Header) error {
 		return err
 	}
 	words := map[string]string{
-		message.HeaderEvery: o.every, message.HeaderCron: o.cron, message.HeaderZone: o.zone, message.HeaderLast: text.Moment(o.last),
-		message.HeaderMissed: o.missed, message.HeaderJitter: o.jitter,
+		message.HeaderEvery: o.every, message.HeaderCron: o.cron, message.HeaderZone: o.zone,
+		message.HeaderLast: text.Moment(o.last), message.HeaderMissed: o.missed, message.HeaderJitter: o.jitter,
 	}
 	if o.rounds != 0 {
 		words[message.HeaderRounds] = strconv.Itoa(o.rounds)
