@@ -85,8 +85,8 @@ func countFlag[N int | uint64](f *pflag.FlagSet, to *N, name, short string, stan
 	}}, name, short, usage)
 }
 
-// wordsFlag adds a flag with some of the known words, separated by commas or each in a flag of its own. A shell completes
-// them.
+// wordsFlag adds a flag with some of the known words, separated by commas or each in a flag of its own. A shell
+// completes them.
 func wordsFlag[T ~string](c *cobra.Command, to *[]T, name string, known []T, usage string) {
 	c.Flags().Var(&checked[[]T]{to: to, kind: "strings", parse: func(text string) ([]T, error) {
 		all := *to

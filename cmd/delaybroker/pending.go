@@ -134,8 +134,8 @@ func leftOut(silent []string, bare bool) (said []string) {
 	return said
 }
 
-// nextPage returns the flags of the next page. If the query read too few headers, it raises their number, since the same
-// number would end at the same place.
+// nextPage returns the flags of the next page. If the query read too few headers, it raises their number, since the
+// same number would end at the same place.
 func nextPage(flags *pflag.FlagSet, l inspect.List, most uint64) string {
 	if l.Short {
 		_ = flags.Set("most", strconv.FormatUint(2*most, 10)) // within its bounds
