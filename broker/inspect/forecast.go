@@ -89,7 +89,9 @@ func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error)
 	f := forecast{
 		Inspector: i, look: look, slots: newSlots(v.Time, look), left: look.Most,
 		samples: make(map[place]sample),
-		all:     Forecast{Time: v.Time, Until: v.Time.Add(look.For), Step: look.By.Seconds(), Unread: v.Totals.Unread, Parts: []Part{}},
+		all: Forecast{
+			Time: v.Time, Until: v.Time.Add(look.For), Step: look.By.Seconds(), Unread: v.Totals.Unread, Parts: []Part{},
+		},
 	}
 	f.tally = make(tally, f.slots.number())
 	allowed, cancel := i.Allowed(ctx)
