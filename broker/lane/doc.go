@@ -32,6 +32,11 @@
 // ever, on every instance, after every restart. Direct get was rejected: any replica may answer it, also one that lags.
 // A stored message is known by its $JS.ACK reply subject, which names our consumer, and by nothing else.
 //
+// At the tail of a lane, a request that stays open makes the server send each message alone as it is stored, which costs
+// the server and the reader a wake-up and a write for each. So if messages may wait (ReaderConfig.Collect), a request at
+// the tail ends with the messages that are there ("no_wait"), and the next one follows after Collect. An idle lane has
+// one open request, as any other: with "expires", the server keeps it until there is a message.
+//
 // # Nothing lies between
 //
 // A commit purges everything below the cursor, so a message that the reader skips is lost. Whatever a consumer shows,
@@ -76,13 +81,6 @@
 // calls [Reader.Invalidate].
 //
 // # Tried and rejected
-//
-// To rest at the tail of a level, where nothing is due before its delay is over: to take all that there is in one
-// request, and to ask again after a tenth of the delay, so that the server delivers many messages at a time. At 1,000
-// messages a second that made 30 requests of 3,000 deliveries, but the CPU for a message stayed what it was: 604 and
-// 651 µs, for 611 and 631 without, in turns. With a slack of 10 ms, and so with fewer firings, it was the same again:
-// the broker's context switches in four seconds were 16,300, and without it 15,700. A part of this is done: at the
-// tail, a reader takes what has come only once in ReaderConfig.Collect.
 //
 // To ask for 2,000 messages at a time, and to take in 64 of them before looking at all else: 100,000 messages that are
 // due at once came no sooner.

@@ -36,6 +36,8 @@ type pull struct {
 	consumer uint64    // the consumer's number of its last message
 	large    bool      // the next message is larger than the reader's buffer
 	tail     bool      // no message was stored behind the last one
+	left     uint64    // messages that were stored behind the last one
+	resting  bool      // messages at the tail are collected: no request is sent
 	tried    bool      // the consumer answered a quick request, so that a slow one may follow
 	compared time.Time // when the leader was last asked for messages that the consumer lacks
 	behind   time.Time // since when the leader has a message that the consumer lacks; zero when it has none
@@ -112,9 +114,8 @@ func (p *pull) run(ctx context.Context) error {
 	armed := p.patience()
 	silence := time.NewTimer(armed)
 	defer silence.Stop()
-	rest := time.NewTimer(0) // while messages at the tail are collected
+	rest := time.NewTimer(0)
 	defer rest.Stop()
-	msgs := p.msgs
 	for {
 		select {
 		case <-ctx.Done():
@@ -124,7 +125,7 @@ func (p *pull) run(ctx context.Context) error {
 				return errOffline
 			}
 		case <-p.r.probed:
-			p.tried = false
+			p.tried, p.resting = false, false
 			p.requests.forget()
 			if err := p.ask(); err != nil {
 				return err
@@ -136,13 +137,16 @@ func (p *pull) run(ctx context.Context) error {
 				return p.r.forget()
 			}
 		case <-rest.C:
-			msgs = p.msgs
-		case m := <-msgs:
+			p.resting = false
+			if err := p.ask(); err != nil {
+				return err
+			}
+		case m := <-p.msgs:
+			resting := p.resting
 			if err := p.receive(ctx, m); err != nil {
 				return err
 			}
-			if p.tail && p.r.cfg.Collect > 0 && len(p.msgs) == 0 {
-				msgs = nil
+			if p.resting && !resting {
 				rest.Reset(p.r.cfg.Collect)
 			}
 			heard = time.Now() // after receive, which may have waited for the owner
@@ -177,15 +181,17 @@ func (p *pull) watch() (heartbeat, expires time.Duration) {
 	return Watch(p.r.cfg.Delay, p.tail, p.clustered)
 }
 
-// ask sends a request for another batch, if one is wanting.
+// ask sends a request for another batch, if one is wanting. Near the tail of a lane that collects, one request at a time
+// is open, and the server ends it once it has brought all that there is.
 func (p *pull) ask() error {
+	collects := p.tried && p.r.cfg.Collect > 0 && p.left < pullBatch
 	place, ok := p.requests.wanting(p.tail, p.large)
-	if !ok {
+	if !ok || p.resting || p.requests.covers(p.left) || collects && p.requests.open() {
 		return nil
 	}
 	heartbeat, expires := p.watch()
 	return p.requests.send(p.r.cfg.Conn, p.r.api.API+".CONSUMER.MSG.NEXT."+p.r.cfg.Stream+"."+p.name, place,
-		body{Batch: pullBatch, MaxBytes: p.bytes(), Expires: expires, Heartbeat: heartbeat})
+		body{Batch: pullBatch, MaxBytes: p.bytes(), NoWait: collects, Expires: expires, Heartbeat: heartbeat})
 }
 
 // bytes is the size of the next request. If the next message with its headers does not fit, the server answers 409 and
@@ -211,7 +217,7 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	p.tried = true
 	p.large = p.large && s.Size > p.r.cfg.Buffer/2
 	p.behind = time.Time{}
-	p.tail = s.Behind == 0
+	p.tail, p.left = s.Behind == 0, s.Behind
 	q.left--
 	q.room -= m.Size()
 	if err := p.ask(); err != nil {
@@ -243,6 +249,7 @@ func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 		return fmt.Errorf("the server says %s", c.words)
 	}
 	q.end()
+	p.resting = p.resting || q.collects
 	return p.ask()
 }
 

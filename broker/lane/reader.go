@@ -83,7 +83,8 @@ type ReaderConfig struct {
 	// The same number of bytes may be handed over and not yet taken; of larger messages, one at a time. The default is a
 	// mebibyte.
 	Buffer int
-	// Collect is how long messages at the tail are collected before they are handed over. Zero hands over each at once.
+	// Collect is how long the server collects messages at the tail before the reader asks for them. With zero, the server
+	// sends each at once.
 	Collect time.Duration
 	Log     *slog.Logger
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -40,6 +41,8 @@ type request struct {
 	bytes int    // that it asked for
 	room  int    // bytes that it may still bring
 	quick bool   // it has the heartbeat of the middle of a lane
+	// collects says that the server ends the request once it has brought a message, and there is no other.
+	collects bool
 }
 
 // open reports whether the request may bring another message.
@@ -108,6 +111,18 @@ func (rs *requests) wanting(tail, large bool) (place int, ok bool) {
 	return place, place >= 0 && (!quick || !fresh && open < atOnce-1)
 }
 
+// open reports whether any request is open.
+func (rs *requests) open() bool {
+	return slices.ContainsFunc(rs.all[:], func(q request) bool { return q.open() })
+}
+
+// covers reports whether an open request that collects brings as many messages, however they come.
+func (rs *requests) covers(messages uint64) bool {
+	return slices.ContainsFunc(rs.all[:], func(q request) bool {
+		return q.open() && q.collects && messages < uint64(q.left)
+	})
+}
+
 // send sends a request at a place, on the subject of the consumer.
 func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error {
 	rs.last++
@@ -116,7 +131,8 @@ func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error
 	if err := b.send(nc, subject, q.reply); err != nil {
 		return err
 	}
-	q.left, q.bytes, q.room, q.quick = b.Batch, b.MaxBytes, b.MaxBytes, b.Heartbeat <= quickHeartbeat
+	q.left, q.bytes, q.room = b.Batch, b.MaxBytes, b.MaxBytes
+	q.quick, q.collects = b.Heartbeat <= quickHeartbeat, b.NoWait
 	return nil
 }
 
@@ -124,7 +140,7 @@ func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error
 type body struct {
 	Batch     int           `json:"batch"`
 	MaxBytes  int           `json:"max_bytes"`
-	NoWait    bool          `json:"no_wait,omitempty"`
+	NoWait    bool          `json:"no_wait,omitempty"` // with Expires: until there is a message, and no longer
 	Expires   time.Duration `json:"expires,omitempty"`
 	Heartbeat time.Duration `json:"idle_heartbeat,omitempty"`
 }

@@ -89,7 +89,7 @@ const (
 
 // ofCommands is what only commands depend on.
 var ofCommands = []string{
-	ofServers, "github.com/kelseyhightower/envconfig", "github.com/lmittmann/tint", "github.com/spf13/",
+	ofServers, "github.com/lmittmann/tint", "github.com/spf13/",
 }
 
 // foreign says what a package must not depend on, directly or otherwise, and why.
@@ -192,7 +192,7 @@ var foreign = []struct {
 	{"delaybroker/broker/...", ofCommands, "the engine is a library"},
 	{
 		"delaybroker/cmd/delaybroker/terminal",
-		[]string{ofServers, "github.com/spf13/", "github.com/kelseyhightower/envconfig"},
+		[]string{ofServers, "github.com/spf13/"},
 		"what draws knows neither flags nor settings",
 	},
 	{
