@@ -14,7 +14,8 @@ import (
 //	a message that is due   at the end of the slack (config.Config.Slack)
 //	a message to be moved   at the end of a span of collect, which the lookahead covers
 //	an answer               at once, but not twice in the same slack
-//	messages at the tail    once in collect, or in the slack if that is longer: see lane.ReaderConfig.Collect
+//	messages at the tail    with a slack, once in collect, or in the slack if that is longer: see
+//	                        lane.ReaderConfig.Collect
 //
 // A message is never early: each wake-up is moved to a later time. The ends of slacks are multiples of it, so all lanes
 // wake up together.

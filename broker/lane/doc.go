@@ -32,6 +32,13 @@
 // ever, on every instance, after every restart. Direct get was rejected: any replica may answer it, also one that lags.
 // A stored message is known by its $JS.ACK reply subject, which names our consumer, and by nothing else.
 //
+// # Collecting
+//
+// With ReaderConfig.Collect, requests at the tail do not overlap. Each has no_wait and an expiry: it waits for the first
+// message, takes all messages that there are, and ends with a 404. The next request follows after Collect. So the server
+// sends many messages in one write, and the owner wakes up once for all of them. In the middle of a lane nothing is
+// collected. Where a request is used up and few messages are left, the next is of the same kind and follows at once.
+//
 // # Nothing lies between
 //
 // A commit purges everything below the cursor, so a message that the reader skips is lost. Whatever a consumer shows,
@@ -77,12 +84,8 @@
 //
 // # Tried and rejected
 //
-// To rest at the tail of a level, where nothing is due before its delay is over: to take all that there is in one
-// request, and to ask again after a tenth of the delay, so that the server delivers many messages at a time. At 1,000
-// messages a second that made 30 requests of 3,000 deliveries, but the CPU for a message stayed what it was: 604 and
-// 651 µs, for 611 and 631 without, in turns. With a slack of 10 ms, and so with fewer firings, it was the same again:
-// the broker's context switches in four seconds were 16,300, and without it 15,700. A part of this is done: at the
-// tail, a reader takes what has come only once in ReaderConfig.Collect.
+// To collect at the tail without a slack: of 1,000 messages a second, half came 0.2 ms later, for 3 per cent of the CPU.
+// To collect messages behind the server, in our own memory: the client library still woke up for each message.
 //
 // To ask for 2,000 messages at a time, and to take in 64 of them before looking at all else: 100,000 messages that are
 // due at once came no sooner.

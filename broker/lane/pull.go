@@ -36,7 +36,7 @@ type pull struct {
 	consumer uint64      // the consumer's number of its last message
 	large    bool        // the next message is larger than the reader's buffer
 	tail     bool        // no message was stored behind the last one
-	near     bool        // no more were than a request takes
+	near     bool        // one request is enough for the messages behind the last one
 	tried    bool        // the consumer answered a quick request, so that a slow one may follow
 	rest     *time.Timer // ends a rest
 	resting  bool        // nothing is asked for until rest ends: see ask

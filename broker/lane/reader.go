@@ -83,7 +83,8 @@ type ReaderConfig struct {
 	// The same number of bytes may be handed over and not yet taken; of larger messages, one at a time. The default is a
 	// mebibyte.
 	Buffer int
-	// Collect is how long messages at the tail are collected before they are handed over. Zero hands over each at once.
+	// Collect is the time between two requests at the tail. The messages stored meanwhile are handed over together. Zero
+	// hands over each message when it is stored.
 	Collect time.Duration
 	Log     *slog.Logger
 }
