@@ -25,6 +25,7 @@ func TestSlack(t *testing.T) {
 				harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m"), Slack: slack})
 				c := harness.NewClient(t, s)
 				in := c.Subscribe("orders.>")
+				c.Subscribe("warm.x")
 				c.Publish("delay.1s.warm.x", "x") // the commit behind it asks the leader for its time
 				time.Sleep(1500 * time.Millisecond)
 				random := rand.New(rand.NewPCG(1, 2))
