@@ -34,8 +34,8 @@
 //
 // # Collecting
 //
-// With ReaderConfig.Collect, requests at the tail do not overlap. Each has no_wait and an expiry: it waits for the first
-// message, takes all messages that there are, and ends with a 404. The next request follows after Collect. So the server
+// With ReaderConfig.Collect, requests at the tail do not overlap. Each has no_wait and an expiry: it waits for the
+// first message, takes all messages that there are, and ends with a 404. The next follows after Collect. So the server
 // sends many messages in one write, and the owner wakes up once for all of them. In the middle of a lane nothing is
 // collected. Where a request is used up and few messages are left, the next is of the same kind and follows at once.
 //
@@ -84,8 +84,12 @@
 //
 // # Tried and rejected
 //
-// To collect at the tail without a slack: of 1,000 messages a second, half came 0.2 ms later, for 3 per cent of the CPU.
+// To collect at the tail without a slack: of 1,000 messages a second, half came 0.2 ms later; it took 3 %
+// less CPU.
 // To collect messages behind the server, in our own memory: the client library still woke up for each message.
+//
+// To take messages one by one where a request brings fewer than four of them: 2,375 and 2,325 µs a message at 100 a
+// second with a slack of 1 and 5 ms, for 2,400 and 2,250 without.
 //
 // To ask for 2,000 messages at a time, and to take in 64 of them before looking at all else: 100,000 messages that are
 // due at once came no sooner.

@@ -19,10 +19,6 @@ const (
 	// compareEvery is how often the leader is asked for messages that the consumer may lack. While it lacks one, the
 	// leader is asked at every heartbeat.
 	compareEvery = 5 * time.Second
-	// few is the number of messages from which on a request that collects them costs less than they do one by one.
-	// fewBatch is the number that are then asked for.
-	few      = 4
-	fewBatch = 16
 	// ConsumerPrefix begins the names of the consumers of brokers.
 	ConsumerPrefix = "delaybroker-"
 )
@@ -44,7 +40,6 @@ type pull struct {
 	tried    bool        // the consumer answered a quick request, so that a slow one may follow
 	rest     *time.Timer // ends a rest
 	resting  bool        // nothing is asked for until rest ends: see ask
-	brought  int         // messages since the last request was sent
 	rested   bool        // a rest has ended, and nothing was asked for since
 	compared time.Time   // when the leader was last asked for messages that the consumer lacks
 	behind   time.Time   // since when the leader has a message that the consumer lacks; zero when it has none
@@ -186,8 +181,7 @@ func (p *pull) watch() (heartbeat, expires time.Duration) {
 }
 
 // ask sends a request for another batch, if one is wanting. Where messages are collected, requests at the tail do not
-// overlap: each waits for the first message, takes all that there are, and ends; the next follows after Collect. If that
-// brought few messages, the next request takes messages one by one: a request costs more than they do.
+// overlap: each waits for the first message, takes all that there are, and ends; the next follows after Collect.
 func (p *pull) ask() error {
 	collect := p.near && p.r.cfg.Collect > 0
 	if collect && p.requests.last > 0 {
@@ -200,18 +194,14 @@ func (p *pull) ask() error {
 			return nil
 		}
 	}
+	p.rested = false
 	place, ok := p.requests.wanting(p.tail, p.large)
 	if !ok {
 		return nil
 	}
-	batch, noWait := pullBatch, collect && p.brought >= few
-	if collect && !noWait {
-		batch = fewBatch
-	}
-	p.rested, p.brought = false, 0
 	heartbeat, expires := p.watch()
 	return p.requests.send(p.r.cfg.Conn, p.r.api.API+".CONSUMER.MSG.NEXT."+p.r.cfg.Stream+"."+p.name, place,
-		body{Batch: batch, MaxBytes: p.bytes(), NoWait: noWait, Expires: expires, Heartbeat: heartbeat})
+		body{Batch: pullBatch, MaxBytes: p.bytes(), NoWait: collect, Expires: expires, Heartbeat: heartbeat})
 }
 
 // bytes is the size of the next request. If the next message with its headers does not fit, the server answers 409 and
@@ -238,7 +228,6 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	p.large = p.large && s.Size > p.r.cfg.Buffer/2
 	p.behind = time.Time{}
 	p.tail, p.near = s.Behind == 0, s.Behind <= pullBatch
-	p.brought++
 	q.left--
 	q.room -= m.Size()
 	if err := p.ask(); err != nil {

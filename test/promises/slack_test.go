@@ -26,7 +26,8 @@ func TestSlack(t *testing.T) {
 				c := harness.NewClient(t, s)
 				in := c.Subscribe("orders.>")
 				c.Subscribe("warm.x")
-				c.Publish("delay.1s.warm.x", "x") // the commit behind it asks the leader for its time
+				c.Publish("delay.1s.warm.x", "x") // the commits behind these ask the leaders for their times
+				c.Publish("delayin.900ms.warm.x", "x")
 				time.Sleep(1500 * time.Millisecond)
 				random := rand.New(rand.NewPCG(1, 2))
 				const count = 300
