@@ -60,15 +60,15 @@ func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 	return role.NewStream(role.Config{
 		Instance: b.id, Policy: keys.Policy, History: max(0, b.cfg.TimerHistory), Reserve: provision.LevelReserve,
 		API: b.jetstream.API, Copies: jsapi.Client{Conn: b.conns.Read, API: b.cfg.APIPrefix},
-		Sample: b.jetstream.Sample, Publish: verdictPublisher(write, names.TimersStream()),
+		Sample: b.jetstream.Sample, Publish: publishAndWait(write, names.TimersStream()),
 		Scan:     lane.Scan{Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix},
 		Patience: b.patience, ReadKeys: func(local time.Time) { keys.ReadSince(local, local) },
 	})
 }
 
-// verdictPublisher publishes as the lanes do: an answer counts only under the token of its publish, and only of the
-// stream that the publish is for.
-func verdictPublisher(write *acks.Inbox, stream string) func(context.Context, *nats.Msg) jsapi.Reply {
+// publishAndWait returns a publish that waits for its answer. As in the lanes, an answer counts only under the token of
+// its publish, and only of the stream that the publish is for.
+func publishAndWait(write *acks.Inbox, stream string) func(context.Context, *nats.Msg) jsapi.Reply {
 	return func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 		replies := make(chan jsapi.Reply, 1)
 		timeout := engine.AckTimeout

@@ -22,82 +22,57 @@ var Metrics = []Metric{
 	{"p99.9 ms", false, spread(late, func(s *Spread) float64 { return s.P999 })},
 	{"max ms", true, spread(late, func(s *Spread) float64 { return s.Max })},
 	{"promised p99 ms", false, spread(promise, func(s *Spread) float64 { return s.P99 })},
-	{"published/s", true, func(r Result) (float64, bool) { return r.Published, r.Published > 0 }},
-	{"arrived/s", true, func(r Result) (float64, bool) { return r.Arrived, r.Arrived > 0 }},
-	{"drained/s", true, func(r Result) (float64, bool) { return r.Drained, r.Drained > 0 }},
-	{"cancelled/s", true, phase(func(p *Phases) float64 { return p.Cancelled })},
-	{"requested/s", true, phase(func(p *Phases) float64 { return p.Requested })},
-	{"moved/s", true, phase(func(p *Phases) float64 { return p.Moved })},
+	{"published/s", true, nonzero(func(r Result) float64 { return r.Published })},
+	{"arrived/s", true, nonzero(func(r Result) float64 { return r.Arrived })},
+	{"drained/s", true, nonzero(func(r Result) float64 { return r.Drained })},
+	{"cancelled/s", true, nonzero(func(r Result) float64 { return of(r.Timers).Cancelled })},
+	{"requested/s", true, nonzero(func(r Result) float64 { return of(r.Timers).Requested })},
+	{"moved/s", true, nonzero(func(r Result) float64 { return of(r.Timers).Moved })},
 	{"even p99 ms", true, spread(even, func(s *Spread) float64 { return s.P99 })},
 	{"plain p99 ms", true, spread(plainMessages, func(s *Spread) float64 { return s.P99 })},
 	{"ack p50 ms", false, spread(acks, func(s *Spread) float64 { return s.P50 })},
 	{"ack p99 ms", false, spread(acks, func(s *Spread) float64 { return s.P99 })},
-	{"passes", false, func(r Result) (float64, bool) { return r.Passes, r.Passes > 0 }},
-	{"CPU us", true, cost(func(c *Cost) float64 { return c.Server + c.Sidecar })},
-	{"server us", false, cost(func(c *Cost) float64 { return c.Server })},
-	{"sidecar us", false, cost(func(c *Cost) float64 { return c.Sidecar })},
-	{"peak MB", false, cost(func(c *Cost) float64 { return c.Peak })},
-	{"server B", true, rest(func(r *Rest) float64 { return r.ServerBytes })},
-	{"sidecar B", true, rest(func(r *Rest) float64 { return r.SidecarBytes })},
-	{"ready ms", true, rest(func(r *Rest) float64 { return r.ReadyMS })},
-	{"server idle %", true, rest(func(r *Rest) float64 { return 100 * r.ServerIdle })},
-	{"sidecar idle %", true, rest(func(r *Rest) float64 { return 100 * r.SidecarIdle })},
+	{"passes", false, nonzero(func(r Result) float64 { return r.Passes })},
+	{"CPU us", true, nonzero(func(r Result) float64 { return of(r.Cost).Server + of(r.Cost).Sidecar })},
+	{"server us", false, nonzero(func(r Result) float64 { return of(r.Cost).Server })},
+	{"sidecar us", false, nonzero(func(r Result) float64 { return of(r.Cost).Sidecar })},
+	{"peak MB", false, nonzero(func(r Result) float64 { return of(r.Cost).Peak })},
+	{"server B", true, nonzero(func(r Result) float64 { return of(r.Rest).ServerBytes })},
+	{"sidecar B", true, nonzero(func(r Result) float64 { return of(r.Rest).SidecarBytes })},
+	{"ready ms", true, nonzero(func(r Result) float64 { return of(r.Rest).ReadyMS })},
+	{"server idle %", true, nonzero(func(r Result) float64 { return 100 * of(r.Rest).ServerIdle })},
+	{"sidecar idle %", true, nonzero(func(r Result) float64 { return 100 * of(r.Rest).SidecarIdle })},
 }
 
-func late(r Result) *Spread    { return r.Late }
-func promise(r Result) *Spread { return r.Promised }
-func acks(r Result) *Spread    { return r.Acks }
+func late(r Result) *Spread          { return r.Late }
+func promise(r Result) *Spread       { return r.Promised }
+func acks(r Result) *Spread          { return r.Acks }
+func even(r Result) *Spread          { return of(r.Timers).Even }
+func plainMessages(r Result) *Spread { return of(r.Timers).Plain }
 
-func even(r Result) *Spread {
-	if r.Timers == nil {
-		return nil
+// of returns a part of a result. It is zero if the result has no such part.
+func of[T any](part *T) (v T) {
+	if part != nil {
+		v = *part
 	}
-	return r.Timers.Even
+	return v
 }
 
-func plainMessages(r Result) *Spread {
-	if r.Timers == nil {
-		return nil
-	}
-	return r.Timers.Plain
-}
-
-func phase(part func(*Phases) float64) func(Result) (float64, bool) {
+// nonzero makes a metric of a number that is zero if the result has none.
+func nonzero(number func(Result) float64) func(Result) (float64, bool) {
 	return func(r Result) (float64, bool) {
-		if r.Timers == nil {
-			return 0, false
-		}
-		n := part(r.Timers)
-		return n, n > 0
+		n := number(r)
+		return n, n != 0
 	}
 }
 
-func spread(of func(Result) *Spread, part func(*Spread) float64) func(Result) (float64, bool) {
+// spread makes a metric of a percentile, which may be zero.
+func spread(of func(Result) *Spread, percentile func(*Spread) float64) func(Result) (float64, bool) {
 	return func(r Result) (float64, bool) {
 		if s := of(r); s != nil {
-			return part(s), true
+			return percentile(s), true
 		}
 		return 0, false
-	}
-}
-
-func cost(part func(*Cost) float64) func(Result) (float64, bool) {
-	return func(r Result) (float64, bool) {
-		if r.Cost == nil {
-			return 0, false
-		}
-		n := part(r.Cost)
-		return n, n > 0
-	}
-}
-
-func rest(part func(*Rest) float64) func(Result) (float64, bool) {
-	return func(r Result) (float64, bool) {
-		if r.Rest == nil {
-			return 0, false
-		}
-		n := part(r.Rest)
-		return n, n != 0
 	}
 }
 

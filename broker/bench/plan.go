@@ -99,47 +99,46 @@ func (s Scenario) Named() bool { return s == Timers || s == Rounds }
 // still reports whether nothing becomes due during the run.
 func (s Scenario) still() bool { return s == Ingest || s == Pending }
 
+// problems are those of a plan.
+type problems []error
+
+func (p *problems) refuse(wrong bool, format string, args ...any) {
+	if wrong {
+		*p = append(*p, fmt.Errorf(format, args...))
+	}
+}
+
+func (p *problems) within(what string, n, low, high int) {
+	p.refuse(n < low || n > high, "%s %d: want %d to %d", what, n, low, high)
+}
+
 // Check returns all problems of a plan. It sets the count of a plan with a rate.
 func (p *Plan) Check() error {
-	var problems []error
-	within := func(what string, n, low, high int) {
-		if n < low || n > high {
-			problems = append(problems, fmt.Errorf("%s %d: want %d to %d", what, n, low, high))
-		}
-	}
-	within("rounds", p.Rounds, 1, maxRounds)
+	var all problems
+	all.within("rounds", p.Rounds, 1, maxRounds)
 	if p.Scenario.paced() {
-		within("rate", p.Rate, 1, maxRate)
+		all.within("rate", p.Rate, 1, maxRate)
 		p.Count = int(p.For.Seconds() * float64(p.Rate))
 	}
-	if (p.Scenario.paced() || p.Scenario == Pending || p.Scenario == Idle) && p.For <= 0 {
-		problems = append(problems, fmt.Errorf("for %s: want more", p.For))
-	}
+	all.refuse((p.Scenario.paced() || p.Scenario == Pending || p.Scenario == Idle) && p.For <= 0,
+		"for %s: want more", p.For)
 	if p.Scenario != Idle {
-		within("count", p.Count, 1, maxCount)
-		within("size", p.Size, MinSize, maxSize)
-		within("targets", p.Targets, 1, maxCount)
-		within("publishers", p.Publishers, 1, maxPublishers)
+		all.within("count", p.Count, 1, maxCount)
+		all.within("size", p.Size, MinSize, maxSize)
+		all.within("targets", p.Targets, 1, maxCount)
+		all.within("publishers", p.Publishers, 1, maxPublishers)
 	}
-	if p.Scenario.oneInstant() && (len(p.Delays) > 1 || len(p.Delays) == 1 && p.Delays[0].Random) {
-		problems = append(problems,
-			errors.New("delay: this scenario needs exactly one fixed delay: all messages are due at one instant"))
-	}
-	if p.Scenario.still() {
-		for _, d := range p.Delays {
-			if d.Random || d.Duration < stillDelay {
-				problems = append(problems, fmt.Errorf("delay %s: want %s or more, so that nothing is due meanwhile",
-					d, stillDelay))
-			}
-		}
+	all.refuse(p.Scenario.oneInstant() && (len(p.Delays) > 1 || len(p.Delays) == 1 && p.Delays[0].Random),
+		"delay: this scenario needs exactly one fixed delay: all messages are due at one instant")
+	for _, d := range p.Delays {
+		all.refuse(p.Scenario.still() && (d.Random || d.Duration < stillDelay),
+			"delay %s: want %s or more, so that nothing is due meanwhile", d, stillDelay)
 	}
 	if p.Scenario.Named() {
-		problems = append(problems, p.checkTimers()...)
+		p.checkTimers(&all)
 	}
-	if p.Core && p.Scenario.still() {
-		problems = append(problems, errors.New("to core: nothing arrives"))
-	}
-	return errors.Join(problems...)
+	all.refuse(p.Core && p.Scenario.still(), "to core: nothing arrives")
+	return errors.Join(all...)
 }
 
 // ahead returns the time from the first publish to the instant, if all messages are due at one.

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -49,40 +50,30 @@ func cron(every time.Duration) string {
 	return fmt.Sprintf("*/%d * * * * *", int(every.Seconds()))
 }
 
-// checkTimers returns the problems of a plan for named timers.
-func (p Plan) checkTimers() (problems []error) {
-	within := func(what string, n, low, high int) {
-		if n < low || n > high {
-			problems = append(problems, fmt.Errorf("%s %d: want %d to %d", what, n, low, high))
-		}
-	}
-	within("size", p.Size, MinSize, maxTimerSize)
-	for _, side := range p.Sides {
-		if side == Pipeline {
-			problems = append(problems, fmt.Errorf("beside %s: it has no timers; want %s", side, Scheduler))
-		}
-	}
+// checkTimers checks the part of a plan that is for named timers.
+func (p Plan) checkTimers(all *problems) {
+	all.within("size", p.Size, MinSize, maxTimerSize)
+	all.refuse(slices.Contains(p.Sides, Pipeline), "beside %s: it has no timers; want %s", Pipeline, Scheduler)
 	if p.Scenario == Timers {
 		const most = 99 // per cent: at least one timer fires
-		within("cancel", p.Cancel, 0, most)
-		within("timers", p.Timers, 0, maxRate)
-		within("rate", p.Rate, 0, maxRate)
+		all.within("cancel", p.Cancel, 0, most)
+		all.within("timers", p.Timers, 0, maxRate)
+		all.within("rate", p.Rate, 0, maxRate)
 		if p.Timers > 0 {
-			within("count of timers that are due evenly", p.evenTimers(), 1, maxCount)
-			within("count of plain messages", p.plainMessages(), 0, maxCount)
+			all.within("count of timers that are due evenly", p.evenTimers(), 1, maxCount)
+			all.within("count of plain messages", p.plainMessages(), 0, maxCount)
 		}
-		return problems
+		return
 	}
 	const least = 5 * time.Second // a turn prepares, delivers and becomes idle within an interval
-	if p.Every < least || p.Every%time.Second != 0 || time.Minute%p.Every != 0 {
-		return append(problems, fmt.Errorf("every %s: want 5s, 6s, 10s, 12s, 15s, 20s, 30s or 1m, as a cron has them",
-			p.Every))
+	switch {
+	case p.Every < least || p.Every%time.Second != 0 || time.Minute%p.Every != 0:
+		all.refuse(true, "every %s: want 5s, 6s, 10s, 12s, 15s, 20s, 30s or 1m, as a cron has them", p.Every)
+	case p.For < p.Every || p.For%p.Every != 0:
+		all.refuse(true, "for %s: want a multiple of every (%s)", p.For, p.Every)
+	default:
+		all.within("count of all rounds", p.Count*p.instants(), 1, maxCount)
 	}
-	if p.For < p.Every || p.For%p.Every != 0 {
-		return append(problems, fmt.Errorf("for %s: want a multiple of every (%s)", p.For, p.Every))
-	}
-	within("count of all rounds", p.Count*p.instants(), 1, maxCount)
-	return problems
 }
 
 func (p Plan) evenTimers() int    { return int(p.For.Seconds() * float64(p.Timers)) }

@@ -139,10 +139,20 @@ func (c Config) checkRanges(all *FieldErrors) {
 
 // checkRules reports rules by target that match nothing, or whose values are out of bounds.
 func (c Config) checkRules(all *FieldErrors) {
-	for _, p := range c.patterns() {
-		if !message.ValidPattern(p.pattern) {
-			all.refuse(p.field, p.pattern,
-				"target pattern %q: tokens separated by dots; * for one token, > for the rest", p.pattern)
+	for _, f := range []struct {
+		field    string
+		patterns []string
+	}{
+		{"Targets", c.Targets}, {"HeaderTargets", c.HeaderTargets},
+		{"Deliver", c.Deliver.Rules.Patterns()}, {"Rates", message.Rules[int](c.Rates).Patterns()},
+		{"RatesByKey", message.Rules[int](c.RatesByKey).Patterns()}, {"AttemptRules", c.AttemptRules.Patterns()},
+		{"RetryRules", c.RetryRules.Patterns()}, {"RetryJitter", c.RetryJitter.Patterns()},
+	} {
+		for _, pattern := range f.patterns {
+			if !message.ValidPattern(pattern) {
+				all.refuse(f.field, pattern,
+					"target pattern %q: tokens separated by dots; * for one token, > for the rest", pattern)
+			}
 		}
 	}
 	if err := c.Deliver.Validate(); err != nil {
@@ -176,37 +186,4 @@ func (c Config) checkRules(all *FieldErrors) {
 	if _, err := RetryLanes(c.RetryRules, c.RetryLadder); err != nil {
 		all.refuse("RetryRules", "", "the waits of all targets together are the retry lanes: %v", err)
 	}
-}
-
-// fieldPattern is a target pattern and the field that has it.
-type fieldPattern struct{ field, pattern string }
-
-// patterns are all target patterns of the configuration.
-func (c Config) patterns() []fieldPattern {
-	var all []fieldPattern
-	for _, pattern := range c.Targets {
-		all = append(all, fieldPattern{"Targets", pattern})
-	}
-	for _, pattern := range c.HeaderTargets {
-		all = append(all, fieldPattern{"HeaderTargets", pattern})
-	}
-	for _, r := range c.Deliver.Rules {
-		all = append(all, fieldPattern{"Deliver", r.Pattern})
-	}
-	for _, r := range c.Rates {
-		all = append(all, fieldPattern{"Rates", r.Pattern})
-	}
-	for _, r := range c.RatesByKey {
-		all = append(all, fieldPattern{"RatesByKey", r.Pattern})
-	}
-	for _, r := range c.AttemptRules {
-		all = append(all, fieldPattern{"AttemptRules", r.Pattern})
-	}
-	for _, r := range c.RetryRules {
-		all = append(all, fieldPattern{"RetryRules", r.Pattern})
-	}
-	for _, r := range c.RetryJitter {
-		all = append(all, fieldPattern{"RetryJitter", r.Pattern})
-	}
-	return all
 }

@@ -138,7 +138,8 @@ type Config struct {
 	// there with the broker's permissions, so no program may treat messages below them as requests.
 	ReplyPrefixes []string
 
-	// checkRules reports rules by target that match no target, or whose values are out of bounds.
+	// Schedules are the subjects on which schedules in nats-server's format are accepted, and their targets. Defaults to
+	// none.
 	Schedules message.Grounds
 
 	// HoldBytes bounds the messages that all lanes of the instance together keep in memory: messages read ahead, messages
@@ -180,9 +181,8 @@ type Config struct {
 
 // Place is a location where only one instance can run. An instance that starts there again is the same instance.
 type Place struct {
-	Name string // such as the host and an address it listens on
-	// patterns returns all target patterns of the configuration.
-	Locked bool
+	Name   string // such as the host and an address it listens on
+	Locked bool   // a lock proves that no other instance runs there
 }
 
 // Complete fills in the defaults, and checks the result. Its error is a [FieldErrors].

@@ -1,7 +1,7 @@
 // Package config defines the configuration of a broker: its fields, their defaults and bounds, and the errors of an
 // invalid configuration.
 //
-// It is the one home of defaults and bounds: the command's variables, the operator's subcommands and the engine all
+// It is the one home of defaults and bounds: the command's variables, the operator's commands and the engine all
 // take them from here. An error names the field, so that the command can name the variable instead.
 //
 // # Invariants
@@ -17,5 +17,5 @@
 // waits are names of levels, and the parser expands a doubling into levels.
 //
 // A second set of bounds in the command, where the variables are read: the two sets diverged. This code in package
-// broker: then every user of a default, such as a subcommand that runs no engine, depends on the engine.
+// broker: then every user of a default, such as a command that runs no engine, depends on the engine.
 package config

@@ -22,12 +22,9 @@ func checkPauses(f Facts) []Finding {
 		return verdict(Critical, "upgrade it, or stop it until nothing is paused",
 			"an older broker runs that delivers to paused targets: %s", text.Few(older))
 	}
-	var all []string
+	var all, unproven []string
 	for _, p := range f.lanes.Paused {
 		all = append(all, fmt.Sprintf("%s since %s", p.Pattern, text.Second(p.Since)))
-	}
-	var unproven []string
-	for _, p := range f.lanes.Paused {
 		if p.Unproven {
 			unproven = append(unproven, p.Pattern)
 		}

@@ -71,8 +71,9 @@ func checkClocks(f Facts) []Finding {
 	const do = "synchronise both by NTP;" +
 		" the broker goes by the server's clock, those who compute a due time by their own"
 	var detail string
-	switch sure := worst.offset.Abs() > worst.within; {
-	case !sure:
+	sure := worst.offset.Abs() - worst.within // the minimum of the difference
+	switch {
+	case sure <= 0:
 		detail = "the server's is as ours, within " + text.Span(worst.within)
 	case worst.offset > 0:
 		detail = fmt.Sprintf("the server's is %s ahead of ours", text.Span(worst.offset))
@@ -82,7 +83,7 @@ func checkClocks(f Facts) []Finding {
 	if worst.leader != "" {
 		detail += ", on " + worst.leader
 	}
-	switch sure := worst.offset.Abs() - worst.within; {
+	switch {
 	case sure > clockCritical:
 		return verdict(Critical, do, "%s", detail)
 	case sure > clockWarn:

@@ -2,133 +2,14 @@ package doctor
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"strings"
-	"time"
 
-	"delaybroker/broker/inspect"
-	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/text"
 )
-
-// permissions are the server's rules for a user. Without rules everything is allowed.
-type permissions struct {
-	Publish   *rules `json:"publish"`
-	Subscribe *rules `json:"subscribe"`
-}
-
-type rules struct {
-	Allow []string `json:"allow"`
-	Deny  []string `json:"deny"`
-}
-
-func (r *rules) allow(subject string) bool {
-	matches := func(pattern string) bool { return message.Match(pattern, subject) }
-	return r == nil || !slices.ContainsFunc(r.Deny, matches) &&
-		(len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, matches))
-}
-
-// A grant is a pattern to allow, and the subjects below it that the broker publishes on.
-type grant struct {
-	link     string
-	pattern  string
-	subjects []string
-}
-
-// A grantList collects grants of the JetStream API.
-type grantList struct {
-	api string // "$JS.API"
-	all []grant
-}
-
-// one adds a request that names no stream.
-func (g *grantList) one(link, verb string) {
-	g.all = append(g.all, grant{link, g.api + "." + verb, []string{g.api + "." + verb}})
-}
-
-// of adds a request about each of some streams. The rest follows the name of the stream; * in it is a consumer.
-func (g *grantList) of(link, verb, rest string, streams []string) {
-	added := grant{link: link, pattern: g.api + "." + verb + ".*" + rest}
-	for _, s := range streams {
-		suffix := strings.Replace(rest, "*", lane.ConsumerPrefix+"x", 1)
-		added.subjects = append(added.subjects, g.api+"."+verb+"."+s+suffix)
-	}
-	g.all = append(g.all, added)
-}
-
-// grants returns the publish rights that some of the broker's links need, targets apart. test/permissions has them as
-// files.
-func (f Facts) grants(names message.Names, links ...string) []grant {
-	var lanes, purged, all, hops, dead, meet, owners, timers []string
-	for _, s := range f.want {
-		all = append(all, s.Stream)
-		switch s.Kind {
-		case streams.Owners:
-			meet = append(meet, s.Stream)
-			owners = append(owners, names.OwnersTable(), names.OwnersBeat()+"x", names.OwnersCall())
-			continue
-		case streams.Level:
-			hops = append(hops, names.Hop(s.Name, "x"))
-		case streams.Retry:
-			hops = append(hops, names.Retry(s.Name, "x"))
-		case streams.Journal:
-			hops = append(hops, names.JournalSubject())
-			continue
-		case streams.Paused:
-			hops = append(hops, names.Paused("x", "x"))
-		case streams.Timers:
-			timers = append(timers, names.Timer("x", "x"))
-			hops = append(hops, names.Armed())
-			lanes = append(lanes, s.Stream)
-			continue
-		case streams.Dead:
-			dead = append(dead, names.Dead(message.Undelivered, "x"), names.Dead(message.BadTarget, ""))
-			continue
-		}
-		lanes, purged = append(lanes, s.Stream), append(purged, s.Stream)
-	}
-	needed := grantList{api: f.apiPrefix}
-	needed.one("control", "STREAM.LIST")
-	needed.of("control", "STREAM.INFO", "", lanes)
-	needed.of("control", "STREAM.PURGE", "", slices.Concat(purged, meet))
-	needed.of("control", "STREAM.MSG.GET", "", slices.Concat(lanes, meet))
-	needed.of("control", "STREAM.MSG.DELETE", "", lanes)
-	needed.of("read", "STREAM.INFO", "", lanes)
-	needed.of("read", "STREAM.MSG.GET", "", lanes)
-	needed.of("read", "CONSUMER.CREATE", ".*", lanes)
-	needed.of("read", "CONSUMER.DELETE", ".*", lanes)
-	needed.of("read", "CONSUMER.MSG.NEXT", ".*", lanes)
-	needed.all = append(needed.all, grant{"write", names.SysFilter(), hops}, grant{"write", names.DeadFilter(), dead})
-	if len(timers) > 0 {
-		needed.all = append(needed.all, grant{"write", names.TimerFilter(), timers})
-	}
-	for _, subject := range owners {
-		needed.all = append(needed.all, grant{"control", subject, []string{subject}})
-	}
-	if f.Config.Provision && f.All != nil { // a broker that finds its streams as configured requests no change
-		missing := streams.Compare(f.want, f.All).Missing
-		needed.of("control", "STREAM.CREATE", "", missing)
-		needed.of("control", "STREAM.UPDATE", "", slices.DeleteFunc(all, func(s string) bool {
-			return slices.Contains(missing, s) || !f.differs(s)
-		}))
-	}
-	return slices.DeleteFunc(needed.all, func(g grant) bool { return !slices.Contains(links, g.link) })
-}
-
-// differs reports whether the configuration would change a stream's subjects, or how long it keeps records.
-func (f Facts) differs(stream string) bool {
-	want, wanted := inspect.SpecOf(f.want, stream)
-	if !wanted {
-		return false
-	}
-	has := f.All[stream].Config
-	lacks := slices.ContainsFunc(want.Subjects, func(s string) bool { return !slices.Contains(has.Subjects, s) })
-	return lacks || want.MaxAge != has.MaxAge && want.MaxAge > 0
-}
 
 func checkRights(f Facts) []Finding {
 	names, err := message.NewNames(f.prefix)
@@ -263,59 +144,6 @@ func (f Facts) rightsOfAnother(names message.Names, why string) []Finding {
 	return findings
 }
 
-// refusedCommands returns the operators' commands that the user lacks the publish rights for.
-func (f Facts) refusedCommands(names message.Names) []string {
-	var all []string
-	dead := f.apiPrefix + ".STREAM.MSG.DELETE." + names.DeadStream()
-	for _, c := range []struct {
-		commands string
-		needs    []string
-	}{
-		{"where, pending, retrying, ahead and journal", []string{
-			f.apiPrefix + ".CONSUMER.CREATE." + names.DeadStream() + ".x",
-			f.apiPrefix + ".CONSUMER.MSG.NEXT." + names.DeadStream() + ".x",
-		}},
-		{"timers and schedules", []string{names.Timer("x", "x")}},
-		{"dead rm", []string{dead}},
-		{"dead resend", []string{dead, names.Retry(f.shortestRetry(), "x")}},
-		{"pause and resume", []string{names.PausesRecord()}},
-	} {
-		if slices.ContainsFunc(c.needs, func(s string) bool { return !f.user.Permissions.Publish.allow(s) }) {
-			all = append(all, c.commands)
-		}
-	}
-	return all
-}
-
-// shortestRetry returns the level of the first retry lane, to which dead letters are resent.
-func (f Facts) shortestRetry() (level string) {
-	shortest := time.Duration(math.MaxInt64)
-	for _, s := range f.want {
-		if s.Kind == streams.Retry && s.Delay < shortest {
-			level, shortest = s.Name, s.Delay
-		}
-	}
-	return level
-}
-
-// patterns shortens a list of subjects: if several differ in their last token only, * replaces it.
-func patterns(subjects []string) []string {
-	count := make(map[string]int)
-	parent := func(subject string) string { return subject[:strings.LastIndexByte(subject, '.')+1] }
-	for _, s := range subjects {
-		count[parent(s)]++
-	}
-	var all []string
-	for _, s := range subjects {
-		if p := parent(s); p != "" && count[p] > 1 {
-			s = p + "*"
-		}
-		all = append(all, s)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // readAhead judges whether a user may read timers from the replicas of their stream. A broker works without that.
 func (f Facts) readAhead(p permissions, user string) []Finding {
 	var all []Finding
@@ -365,49 +193,4 @@ func (f Facts) rightsOf(names message.Names, l linkUser) []Finding {
 		findings = append(findings, f.readAhead(l.user.Permissions, "the user of "+l.from)...)
 	}
 	return findings
-}
-
-// unheard returns the subjects between instances that the user may not subscribe to.
-func (f Facts) unheard(names message.Names) []string {
-	if f.Config.MaxOwners == 0 || f.user.Permissions.Subscribe.allow(names.OwnersCall()) {
-		return nil
-	}
-	return []string{"Subscription to " + names.OwnersCall()}
-}
-
-// unanswered returns the rights that the user lacks to answer operators' requests. A broker works without them.
-func (f Facts) unanswered(names message.Names) []string {
-	var all []string
-	if !f.user.Permissions.Publish.allow(names.StatusAnswers() + "x") {
-		all = append(all, "Publish to "+names.StatusFilter())
-	}
-	calls := []string{names.StatusCall()}
-	if slices.ContainsFunc(f.want, func(s streams.Spec) bool { return s.Kind == streams.Timers }) {
-		calls = append(calls, names.TimerCall("get")+"x.x", names.TimersCall(), names.CancelAllCall(), names.ShiftCall())
-	}
-	calls = append(calls, f.Config.Schedules.Subjects()...)
-	for _, subject := range calls {
-		if !f.user.Permissions.Subscribe.allow(subject) {
-			all = append(all, "Subscription to "+subject)
-		}
-	}
-	return all
-}
-
-// lack returns the subjects that are not allowed, or the pattern if all of its subjects are refused.
-func (p permissions) lack(grants []grant, inbox string) []string {
-	var all []string
-	for _, g := range grants {
-		refused := slices.DeleteFunc(slices.Clone(g.subjects), p.Publish.allow)
-		if len(refused) == len(g.subjects) && len(refused) > 1 {
-			refused = []string{g.pattern}
-		}
-		for _, subject := range refused {
-			all = append(all, "Publish to "+subject)
-		}
-	}
-	if answers := inbox + ".x.y"; !p.Subscribe.allow(answers) {
-		all = append(all, "Subscription to "+answers)
-	}
-	return all
 }

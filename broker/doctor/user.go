@@ -63,13 +63,12 @@ func (l Link) ask(ctx context.Context) linkUser {
 		u.err = err
 		return u
 	}
-	s, err := inspect.NewSession(nc, "$JS.API") // sends no request to JetStream
+	defer nc.Close()
+	s, err := inspect.NewSession(nc, ownAPI) // sends no request to JetStream
 	if err != nil {
-		nc.Close()
 		u.err = err
 		return u
 	}
-	defer s.Close()
 	u.inbox = link.Inbox(nc)
 	u.user, _ = askUser(ctx, s) // unknown then
 	return u

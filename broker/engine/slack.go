@@ -40,8 +40,8 @@ func slackEnd(t leader.Time, slack time.Duration) leader.Time {
 // slackBegin returns the beginning of the slack into which a time falls. What was due then is sent.
 func slackBegin(t leader.Time, slack time.Duration) leader.Time { return t.Truncate(slack) }
 
-// collects returns how long a reader collects messages at the tail of its lane. A message in the intake may be due at
-// once, and so may one in the home of its rate.
+// collects is how long a reader collects messages at the tail of its lane. A message in the intake may be due at once,
+// and so may one in the home of its rate.
 func collects(l streams.Spec, cfg config.Config) time.Duration {
 	rated := len(cfg.Rates)+len(cfg.RatesByKey) > 0
 	if cfg.Slack == 0 || l.Delay == 0 || rated && l.Delay <= maxHome {

@@ -97,16 +97,13 @@ func servedLevels(names message.Names, found []streams.Spec, all map[string]*jet
 // retryLevels returns the levels of the existing retry lanes. It returns none if all of them are default levels: then
 // the broker has the default levels, and those without a lane are missing.
 func retryLevels(found []streams.Spec) []string {
-	standard := strings.Fields(config.DefaultRetry)
 	var all []string
-	foreign := false
 	for _, s := range found {
 		if s.Kind == streams.Retry && s.Broken == nil && s.Format <= streams.Format {
 			all = append(all, s.Name)
-			foreign = foreign || !slices.Contains(standard, s.Name)
 		}
 	}
-	if !foreign {
+	if len(without(all, strings.Fields(config.DefaultRetry))) == 0 {
 		return nil
 	}
 	return all

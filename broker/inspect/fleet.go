@@ -9,7 +9,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
-	"delaybroker/broker/timer/store"
 )
 
 // Member is a running instance with its own status.
@@ -26,26 +25,15 @@ func (i *Inspector) Fleet(ctx context.Context, more broker.Asked) ([]Member, err
 	asking, cancel := i.Allowed(ctx)
 	defer cancel()
 	members := make(map[string]Member)
-	err := i.askAll(asking, func(reply string) error {
+	_, err := i.askAll(asking, func(reply string) error {
 		return i.Conn.PublishMsg(&nats.Msg{Subject: i.names.StatusCall(), Reply: reply, Header: more.Header()})
-	}, func(m *nats.Msg, a broker.Answer) (more bool) {
-		proven := i.proven(m)
-		if before, known := members[a.Instance]; !known || proven || !before.Proven {
-			members[a.Instance] = Member{a, proven}
+	}, func(m Member) (more bool) {
+		if before, known := members[m.Instance]; !known || m.Proven || !before.Proven {
+			members[m.Instance] = m
 		}
 		return true
 	})
 	all := slices.Collect(maps.Values(members))
 	slices.SortFunc(all, func(a, b Member) int { return strings.Compare(a.Instance, b.Instance) })
 	return all, Cause(asking, err)
-}
-
-// Timers returns the named timers. The commands change them through it, with the broker up or down.
-func (i *Inspector) Timers() *store.Timers { return i.Session.Timers(i.Policy()) }
-
-// Learn reads the secrets of the streams, which prove that a broker wrote an answer or a message.
-func (i *Inspector) Learn(ctx context.Context) error {
-	ctx, cancel := i.Allowed(ctx)
-	defer cancel()
-	return Cause(ctx, i.streams.ReadKeys(ctx, i.JetStream))
 }

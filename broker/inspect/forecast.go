@@ -33,7 +33,8 @@ type AheadLook struct {
 type Forecast struct {
 	Time    time.Time `json:"time"` // by the server's clock
 	Until   time.Time `json:"until"`
-	Pending uint64    `json:"pending"` // for the target
+	Step    float64   `json:"step_seconds"` // length of a bucket; the first may be shorter
+	Pending uint64    `json:"pending"`      // for the target
 
 	Overdue Amount   `json:"overdue"` // due already: being delivered, or in a lane without a reader
 	Buckets []Bucket `json:"buckets"`
@@ -88,7 +89,9 @@ func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error)
 	f := forecast{
 		Inspector: i, look: look, slots: newSlots(v.Time, look), left: look.Most,
 		samples: make(map[place]sample),
-		all:     Forecast{Time: v.Time, Until: v.Time.Add(look.For), Unread: v.Totals.Unread, Parts: []Part{}},
+		all: Forecast{
+			Time: v.Time, Until: v.Time.Add(look.For), Step: look.By.Seconds(), Unread: v.Totals.Unread, Parts: []Part{},
+		},
 	}
 	f.tally = make(tally, f.slots.number())
 	allowed, cancel := i.Allowed(ctx)
@@ -118,7 +121,7 @@ func (f *forecast) run(ctx context.Context, v Lanes) error {
 	lanes, f.all.Silent, f.all.Bare = f.holding(v)
 	f.reader = reader{f.reading(f.all.Bare), f.look.Target}
 	slices.SortFunc(lanes, func(a, b Lane) int { return cmp.Compare(a.Pending, b.Pending) })
-	var strata []*stratum
+	var segments []*segment
 	for _, l := range lanes {
 		if l.Pending <= min(f.left, smallLane) {
 			for _, s := range f.wholly(l) {
@@ -128,23 +131,23 @@ func (f *forecast) run(ctx context.Context, v Lanes) error {
 			}
 			continue
 		}
-		strata = append(strata, f.strata(l)...)
+		segments = append(segments, f.segments(l)...)
 	}
-	if err := f.count(ctx, strata); err != nil {
+	if err := f.count(ctx, segments); err != nil {
 		return err
 	}
-	slices.SortFunc(strata, func(a, b *stratum) int { return cmp.Compare(a.headers, b.headers) })
+	slices.SortFunc(segments, func(a, b *segment) int { return cmp.Compare(a.headers, b.headers) })
 	small := 0
-	for small < len(strata) && strata[small].headers <= f.left {
-		f.left -= strata[small].headers
+	for small < len(segments) && segments[small].headers <= f.left {
+		f.left -= segments[small].headers
 		small++
 	}
-	for _, s := range strata[:small] {
+	for _, s := range segments[:small] {
 		if err := f.read(ctx, s); err != nil {
 			return err
 		}
 	}
-	return f.estimate(ctx, strata[small:])
+	return f.estimate(ctx, segments[small:])
 }
 
 // slot returns the slot of a message.

@@ -20,14 +20,14 @@ const maxCuts = 300
 //	from[n+1]    those that leave at cuts[n] or later
 //	the last     zero
 type order struct {
-	*stratum
+	*segment
 	cuts  []time.Time
 	from  []uint64
 	known []bool
 }
 
-func newOrder(s *stratum, cuts []time.Time) *order {
-	o := &order{stratum: s, cuts: cuts, from: make([]uint64, len(cuts)+2), known: make([]bool, len(cuts)+2)}
+func newOrder(s *segment, cuts []time.Time) *order {
+	o := &order{segment: s, cuts: cuts, from: make([]uint64, len(cuts)+2), known: make([]bool, len(cuts)+2)}
 	o.from[0], o.known[0], o.known[len(cuts)+1] = s.messages, true, true
 	return o
 }
@@ -83,7 +83,7 @@ func (f *forecast) settle(ctx context.Context, orders []*order, most int) error 
 // gap: an order must not increase.
 func (f *forecast) halve(ctx context.Context, g gap) error {
 	at := g.middle()
-	scan := f.scan(g.stratum)
+	scan := f.scan(g.segment)
 	scan.Since = g.cuts[at-1].Add(-g.spec.Delay)
 	n, err := scan.Count(ctx)
 	if err != nil {

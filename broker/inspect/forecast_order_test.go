@@ -19,7 +19,7 @@ func TestOrderIsWithinItsBound(t *testing.T) {
 		for n := len(truth) - 2; n >= 0; n-- {
 			truth[n] = truth[n+1] + rng.Uint64N(100)*rng.Uint64N(2)*rng.Uint64N(2)
 		}
-		o := newOrder(&stratum{Lane: Lane{Info: new(jetstream.StreamInfo)}, messages: truth[0]}, cuts)
+		o := newOrder(&segment{Lane: Lane{Info: new(jetstream.StreamInfo)}, messages: truth[0]}, cuts)
 		for {
 			for n, e := range o.leave() {
 				want := float64(truth[n] - truth[n+1])

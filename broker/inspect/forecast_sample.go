@@ -32,12 +32,12 @@ type place struct {
 	schedules bool
 }
 
-func (s *stratum) place() place { return place{s.Stream, s.schedules} }
+func (s *segment) place() place { return place{s.Stream, s.schedules} }
 
-// estimate estimates the strata that are too large to read.
-func (f *forecast) estimate(ctx context.Context, strata []*stratum) error {
+// estimate estimates the segments that are too large to read.
+func (f *forecast) estimate(ctx context.Context, segments []*segment) error {
 	var orders []*order
-	for _, s := range strata {
+	for _, s := range segments {
 		if s.ordered {
 			orders = append(orders, newOrder(s, f.slots.cuts))
 		}
@@ -45,7 +45,7 @@ func (f *forecast) estimate(ctx context.Context, strata []*stratum) error {
 	if err := f.settle(ctx, orders, f.look.cuts); err != nil {
 		return err
 	}
-	for _, s := range strata {
+	for _, s := range segments {
 		if err := f.sample(ctx, s); err != nil {
 			return lookedThrough(s.Stream, err)
 		}
@@ -99,7 +99,7 @@ func (t tally) inOrder(o *order, seen sample) {
 
 // sample draws one random sequence from each of n equal parts of a stream, so that all have the same probability. A
 // sequence without a message, or with one for another target, does not count. It asks the leader, without a consumer.
-func (f *forecast) sample(ctx context.Context, of *stratum) error {
+func (f *forecast) sample(ctx context.Context, of *segment) error {
 	l := of.Lane
 	if _, done := f.samples[of.place()]; done {
 		return nil
@@ -136,7 +136,7 @@ func (f *forecast) sample(ctx context.Context, of *stratum) error {
 func share(span, k, n uint64) uint64 { return span/n*k + span%n*k/n }
 
 // class counts one message of a sample.
-func (f *forecast) class(s *sample, of *stratum, in message.Incoming) {
+func (f *forecast) class(s *sample, of *segment, in message.Incoming) {
 	l, a := of.Lane, f.names.Parse(in.Subject)
 	switch {
 	case of.schedules && !a.Schedule(),

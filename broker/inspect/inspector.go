@@ -1,11 +1,15 @@
 package inspect
 
 import (
+	"context"
+
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/schedules"
+	"delaybroker/broker/timer/store"
 )
 
 // An Inspector reads the streams of one broker from outside, whether the broker runs or not.
@@ -53,3 +57,19 @@ func (i *Inspector) Wanted() []streams.Spec {
 
 // Clustered reports whether new streams get replicas by default.
 func (i *Inspector) Clustered() bool { return i.Conn.ConnectedClusterName() != "" }
+
+// Timers returns the named timers. The commands change them through it, with the broker up or down.
+func (i *Inspector) Timers() *store.Timers { return i.Session.Timers(i.Policy()) }
+
+// Learn reads the secrets of the streams, which prove that a broker wrote an answer or a message.
+func (i *Inspector) Learn(ctx context.Context) error {
+	ctx, cancel := i.Allowed(ctx)
+	defer cancel()
+	return Cause(ctx, i.streams.ReadKeys(ctx, i.JetStream))
+}
+
+// TakeOver returns the takeover of schedules from streams with the server's schedules. Call Learn first: the timers
+// that it stores need the brokers' seal.
+func (i *Inspector) TakeOver(dry bool) schedules.TakeOver {
+	return schedules.TakeOver{Store: schedules.Store{Timers: i.Timers()}, Grounds: i.cfg.Schedules, Dry: dry}
+}

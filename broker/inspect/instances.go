@@ -162,51 +162,53 @@ func newest(answers []stats.Answer) []stats.Answer {
 func (s *Session) Deserted(ctx context.Context, names message.Names) bool {
 	ctx, cancel := s.Allowed(ctx)
 	defer cancel()
-	ctx, cancelWait := context.WithTimeout(ctx, answerTimeout)
-	defer cancelWait()
-	reply := names.StatusAnswers() + nuid.Next()
-	sub, err := s.Conn.SubscribeSync(reply)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = sub.Unsubscribe() }() // it fails on a closed connection only
-	if s.Conn.PublishRequest(names.StatusCall(), reply, nil) != nil {
-		return false
-	}
-	_, err = sub.NextMsgWithContext(ctx)
-	return errors.Is(err, nats.ErrNoResponders)
+	nobody, err := s.askAll(ctx, names, nil, func(*nats.Msg, stats.Answer) (more bool) { return false })
+	return nobody && err == nil
 }
 
 // askOnce collects answers until no more arrive. Unless all is set, it returns as soon as all streams have an owner.
 func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (Instances, error) {
 	var n Instances
-	err := i.askAll(ctx, func(reply string) error {
-		return i.Conn.PublishRequest(i.names.StatusCall(), reply, nil)
-	}, func(m *nats.Msg, a stats.Answer) (more bool) {
-		n.Answers = append(n.Answers, a)
-		if i.proven(m) {
-			n.Proven = append(n.Proven, a)
+	_, err := i.askAll(ctx, nil, func(m Member) (more bool) {
+		n.Answers = append(n.Answers, m.Answer)
+		if m.Proven {
+			n.Proven = append(n.Proven, m.Answer)
 		}
 		return all || len(n.lacks(streams)) > 0
 	})
 	return n, err
 }
 
-// askAll sends a request, and passes the answers to take until take returns false or no more arrive.
+// askAll is Session.askAll for the instances of this broker. It checks the seals of the answers.
 func (i *Inspector) askAll(
-	ctx context.Context, send func(reply string) error, take func(*nats.Msg, stats.Answer) (more bool),
-) error {
+	ctx context.Context, send func(reply string) error, take func(Member) (more bool),
+) (nobody bool, err error) {
+	return i.Session.askAll(ctx, i.names, send, func(m *nats.Msg, a stats.Answer) (more bool) {
+		note := message.Note{Subject: m.Subject, Body: m.Data, Seal: m.Header.Get(message.HeaderSeal)}
+		return take(Member{a, i.streams.Policy().Keys.Trusts(note, message.SealedAlways)})
+	})
+}
+
+// askAll sends a request, and passes the answers to take until take returns false or no more arrive. Without send, it
+// requests the status. Nobody reports that the server has no subscriber for the request.
+func (s *Session) askAll(
+	ctx context.Context, names message.Names, send func(reply string) error,
+	take func(*nats.Msg, stats.Answer) (more bool),
+) (nobody bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	reply := i.names.StatusAnswers() + nuid.Next()
+	reply := names.StatusAnswers() + nuid.Next()
 	answers := make(chan *nats.Msg, maxAnswers) // SubscribeSync would make room for half a megabyte
-	sub, err := i.Conn.ChanSubscribe(reply, answers)
+	sub, err := s.Conn.ChanSubscribe(reply, answers)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = sub.Unsubscribe() }() // it fails on a closed connection only
+	if send == nil {
+		send = func(reply string) error { return s.Conn.PublishRequest(names.StatusCall(), reply, nil) }
+	}
 	if err := send(reply); err != nil {
-		return err
+		return false, err
 	}
 	for range maxAnswers {
 		var m *nats.Msg
@@ -215,28 +217,22 @@ func (i *Inspector) askAll(
 		case <-ctx.Done():
 		}
 		switch {
-		case m == nil && i.Conn.IsClosed():
-			return nats.ErrConnectionClosed
+		case m == nil && s.Conn.IsClosed():
+			return false, nats.ErrConnectionClosed
 		case m == nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return nil
+			return false, nil
 		case m == nil:
-			return ctx.Err()
-		case m.Header.Get("Status") == "503": // there is no subscriber
-			return nil
+			return false, ctx.Err()
+		case m.Header.Get("Status") == "503":
+			return true, nil
 		}
 		var a stats.Answer
 		if json.Unmarshal(m.Data, &a) != nil || a.Instance == "" {
 			continue // not an answer of a broker
 		}
 		if !take(m, a) {
-			return nil
+			return false, nil
 		}
 	}
-	return nil
-}
-
-// proven reports whether a broker has sealed an answer, as far as the secrets are known here.
-func (i *Inspector) proven(answer *nats.Msg) bool {
-	note := message.Note{Subject: answer.Subject, Body: answer.Data, Seal: answer.Header.Get(message.HeaderSeal)}
-	return i.streams.Policy().Keys.Trusts(note, message.SealedAlways)
+	return false, nil
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"delaybroker/broker/journal"
 	"delaybroker/broker/stats"
 )
@@ -80,26 +78,21 @@ func (i *Inspector) askWriters(ctx context.Context) writers {
 	var n Instances
 	states := []journal.State{}
 	proven := false
-	err := i.askAll(asking, func(reply string) error {
-		return i.Conn.PublishRequest(i.names.StatusCall(), reply, nil)
-	}, func(m *nats.Msg, a stats.Answer) (more bool) {
-		n.Answers = append(n.Answers, a)
-		if !i.proven(m) {
-			return true
-		}
-		proven = true
-		if a.Journal {
+	nobody, err := i.askAll(asking, nil, func(m Member) (more bool) {
+		n.Answers = append(n.Answers, m.Answer)
+		proven = proven || m.Proven
+		if m.Proven && m.Journal {
 			state := journal.State{}
-			if a.Writer != nil {
-				state = *a.Writer
+			if m.Writer != nil {
+				state = *m.Writer
 			}
-			state.Instance = a.Instance
+			state.Instance = m.Instance
 			states = append(states, state)
 		}
 		return true
 	})
 	w := writers{without: n.WithoutJournal()}
-	if err == nil && (proven || len(n.Answers) == 0 && i.Deserted(asking, i.names)) {
+	if err == nil && (proven || len(n.Answers) == 0 && nobody) {
 		w.states = states
 	}
 	return w

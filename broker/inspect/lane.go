@@ -190,7 +190,8 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 		return err
 	}
 	if l.Kind == streams.Timers {
-		return i.fillTimer(l, in)
+		i.fillTimer(l, in)
+		return nil
 	}
 	leaves := in.At
 	in.KeysRead = false // the brokers may have a secret that our settings lack
@@ -214,7 +215,7 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 }
 
 // fillTimer describes the oldest entry of the timers' stream. It need not be the next to fire.
-func (i *Inspector) fillTimer(l *Lane, in message.Incoming) error {
+func (i *Inspector) fillTimer(l *Lane, in message.Incoming) {
 	e := entry.Parse(i.Policy(), in)
 	switch {
 	case e.Kind == entry.Set && e.Problem != nil:
@@ -225,7 +226,6 @@ func (i *Inspector) fillTimer(l *Lane, in message.Incoming) error {
 			l.Overdue = late.Seconds()
 		}
 	}
-	return nil
 }
 
 // Idle reports whether a lane is empty and in order. The intake never counts as idle.

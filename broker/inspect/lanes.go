@@ -225,10 +225,8 @@ func (v *Lanes) Since(before Lanes) {
 
 // lane is the one of a stream, or empty.
 func (v Lanes) lane(stream string) Lane {
-	for _, l := range v.Lanes {
-		if l.Stream == stream {
-			return l
-		}
+	if at := slices.IndexFunc(v.Lanes, func(l Lane) bool { return l.Stream == stream }); at >= 0 {
+		return v.Lanes[at]
 	}
 	return Lane{}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"delaybroker/broker/deadletter"
 )
 
@@ -88,32 +90,27 @@ type LetterOutcome struct {
 func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcome, error) {
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)
-	letters := make(chan deadletter.Letter)
-	var working sync.WaitGroup
-	for range letterWorkers {
-		working.Go(func() {
-			for letter := range letters {
-				if err := w.note(letter, w.Do(ctx, letter)); err != nil {
-					fail(err)
-				}
-			}
-		})
-	}
+	var working errgroup.Group
+	working.SetLimit(letterWorkers)
 	for letter, err := range l.List(stop, w.Query) {
 		if err != nil {
 			fail(err)
-			break
-		}
-		select {
-		case letters <- letter:
-		case <-stop.Done():
 		}
 		if stop.Err() != nil {
 			break
 		}
+		working.Go(func() error {
+			if stop.Err() != nil { // it has ended while all workers were busy
+				return nil
+			}
+			err := w.note(letter, w.Do(ctx, letter))
+			if err != nil {
+				fail(err)
+			}
+			return err
+		})
 	}
-	close(letters)
-	working.Wait()
+	_ = working.Wait() // its error is the cause of stop
 	slices.SortFunc(w.outcomes, func(a, b LetterOutcome) int { return strings.Compare(w.order(a), w.order(b)) })
 	return append([]LetterOutcome{}, w.outcomes...), context.Cause(stop)
 }

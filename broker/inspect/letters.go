@@ -1,9 +1,7 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"delaybroker/broker/deadletter"
@@ -36,11 +34,20 @@ func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
 
 // store opens the dead letters. A resent letter goes through the retry lane with the shortest wait.
 func (i *Inspector) store() *deadletter.Store {
-	retries := slices.DeleteFunc(i.Wanted(), func(s streams.Spec) bool { return s.Kind != streams.Retry })
-	shortest := slices.MinFunc(retries, func(a, b streams.Spec) int { return cmp.Compare(a.Delay, b.Delay) })
 	return deadletter.New(deadletter.Config{
-		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.Policy(), Lane: shortest.Name,
+		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.Policy(), Lane: ShortestRetry(i.Wanted()),
 	})
+}
+
+// ShortestRetry returns the level of the retry lane with the shortest wait; empty if there is no retry lane.
+func ShortestRetry(specs []streams.Spec) string {
+	var shortest streams.Spec
+	for _, s := range specs {
+		if s.Kind == streams.Retry && (shortest.Name == "" || s.Delay < shortest.Delay) {
+			shortest = s
+		}
+	}
+	return shortest.Name
 }
 
 // Time returns the approximate time by the server's clock.

@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/pause"
-	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/text"
 )
@@ -40,13 +37,8 @@ var (
 
 // Pause is a pattern of targets that are paused or being resumed.
 type Pause struct {
-	ID      string      `json:"id"`
-	Pattern string      `json:"pattern"`
-	State   pause.State `json:"state"`
-	Since   time.Time   `json:"since"`             // when it was paused
-	Waiting *uint64     `json:"waiting,omitempty"` // messages; nil if they were not counted
-	// Unproven is set if a broker took the pause from a list that it could not open.
-	Unproven bool `json:"unproven,omitempty"`
+	pause.Pause
+	Waiting *uint64 `json:"waiting,omitempty"` // messages; nil if they were not counted
 }
 
 // words describes the state of the pause.
@@ -88,7 +80,9 @@ func (i *Inspector) Pauses(ctx context.Context) ([]Pause, error) {
 	}
 	all := pausesOf(read.List)
 	for at := range all {
-		n, err := i.waiting(ctx, all[at].ID)
+		scan := i.Headers(i.names.PausedStream(), "pauses")
+		scan.Filters = []string{i.names.PauseFilter(all[at].ID)}
+		n, err := scan.Count(ctx)
 		if err != nil {
 			return nil, Cause(ctx, fmt.Errorf("count the messages that wait for %s: %w", all[at].Pattern, err))
 		}
@@ -100,16 +94,9 @@ func (i *Inspector) Pauses(ctx context.Context) ([]Pause, error) {
 func pausesOf(l *pause.List) []Pause {
 	all := []Pause{}
 	for _, p := range l.Present() {
-		all = append(all, Pause{ID: p.ID, Pattern: p.Pattern, State: p.State, Since: p.Since, Unproven: p.Unproven})
+		all = append(all, Pause{Pause: p})
 	}
 	return all
-}
-
-// waiting returns the number of messages that wait for a pause.
-func (i *Inspector) waiting(ctx context.Context, id string) (uint64, error) {
-	scan := i.Headers(i.names.PausedStream(), "pauses")
-	scan.Filters = []string{i.names.PauseFilter(id)}
-	return scan.Count(ctx)
 }
 
 // Pause pauses the targets of a pattern. It returns when all running instances have confirmed the pause. From then on
@@ -250,24 +237,24 @@ func (t *announcement) round(ctx context.Context, l *pause.List) error {
 		return err
 	}
 	t.table, t.older = slices.Sorted(maps.Keys(table.Instances)), nil
-	send := func(reply string) error { return t.Conn.PublishRequest(t.names.StatusCall(), reply, nil) }
+	var send func(reply string) error
 	if l != nil {
 		send = func(reply string) error { return t.pauseStore().Announce(l, reply) }
 	}
-	err = t.askAll(ctx, send, func(m *nats.Msg, a stats.Answer) (more bool) {
-		answered[a.Instance], t.answered[a.Instance] = true, true
+	_, err = t.askAll(ctx, send, func(m Member) (more bool) {
+		answered[m.Instance], t.answered[m.Instance] = true, true
 		switch {
-		case a.Pauses == nil:
-			t.older = append(t.older, a.Instance)
-		case !t.proven(m):
+		case m.Pauses == nil:
+			t.older = append(t.older, m.Instance)
+		case !m.Proven:
 			return true
 		case l == nil:
-			if known := t.pauseStore().Open(a.Pauses.Record); known != nil &&
+			if known := t.pauseStore().Open(m.Pauses.Record); known != nil &&
 				(t.newest == nil || known.Version > t.newest.Version) {
 				t.newest = known
 			}
-		case a.Pauses.Applied >= l.Version:
-			t.confirmed[a.Instance] = true
+		case m.Pauses.Applied >= l.Version:
+			t.confirmed[m.Instance] = true
 		}
 		return l == nil || len(t.unconfirmed()) > 0
 	})
@@ -280,6 +267,6 @@ func (t *announcement) round(ctx context.Context, l *pause.List) error {
 // unconfirmed returns the instances that run or may run, and have not confirmed the list.
 func (t *announcement) unconfirmed() []string {
 	all := slices.Concat(t.table, slices.Collect(maps.Keys(t.answered)))
-	slices.SortFunc(all, strings.Compare)
+	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(id string) bool { return t.confirmed[id] })
 }

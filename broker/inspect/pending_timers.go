@@ -57,7 +57,7 @@ func (p pass) leavesOut(names message.Names, subject string) bool {
 }
 
 // markers returns the number of markers in a level.
-func (f *forecast) markers(ctx context.Context, s *stratum) (uint64, error) {
+func (f *forecast) markers(ctx context.Context, s *segment) (uint64, error) {
 	scan := f.scan(s)
 	// The second subject has no messages. A single filter needs another permission.
 	scan.Filters = []string{f.names.Marker(s.Level), f.names.Marker(s.Level) + ".none"}

@@ -34,20 +34,15 @@ type Runs struct {
 // Runs searches the journal for the last runs of the series with this generation of its first set. It leaves out a
 // round in retry, which has not ended. If no instance keeps a journal, it returns a journal.ErrNone.
 func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, error) {
-	allowed, cancel := i.Allowed(ctx)
+	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
-	runs, err := i.searchRuns(allowed, series, limit)
-	return runs, Cause(allowed, err)
-}
-
-func (i *Inspector) searchRuns(ctx context.Context, series uint64, limit int) (Runs, error) {
 	runs := Runs{Runs: []Run{}}
 	if err := i.streams.ReadKeys(ctx, i.JetStream); err != nil {
-		return runs, err
+		return runs, Cause(ctx, err)
 	}
 	now, err := i.journal(nil).Now(ctx)
 	if err != nil {
-		return runs, err
+		return runs, Cause(ctx, err)
 	}
 	w := i.askWriters(ctx)
 	for _, span := range runSpans {
@@ -63,7 +58,7 @@ func (i *Inspector) searchRuns(ctx context.Context, series uint64, limit int) (R
 			return nil
 		})
 		if err != nil {
-			return runs, err
+			return runs, Cause(ctx, err)
 		}
 		var oldest time.Time
 		if len(found) == limit {

@@ -194,12 +194,11 @@ func withoutJetStream(err error) error {
 
 // HasJetStream returns an ErrNoJetStream if the account has no JetStream. It takes a refusal as proof that it has.
 func (s *Session) HasJetStream(ctx context.Context) error {
-	ctx, cancel := s.Allowed(ctx)
-	defer cancel()
-	ctx, cancelTimeout := context.WithTimeout(ctx, glance)
-	defer cancelTimeout()
-	_, err := s.JetStream.AccountInfo(ctx)
-	if err = withoutJetStream(err); errors.Is(err, ErrNoJetStream) {
+	err := withoutJetStream(s.question(ctx, glance, func(ctx context.Context) error {
+		_, err := s.JetStream.AccountInfo(ctx)
+		return err
+	}))
+	if errors.Is(err, ErrNoJetStream) {
 		return err
 	}
 	return nil
@@ -207,14 +206,13 @@ func (s *Session) HasJetStream(ctx context.Context) error {
 
 // Prefixes returns the prefixes of the brokers that have streams here, or none without permission.
 func (s *Session) Prefixes(ctx context.Context) []string {
-	ctx, cancel := s.Allowed(ctx)
-	defer cancel()
-	ctx, cancelTimeout := context.WithTimeout(ctx, glance)
-	defer cancelTimeout()
 	all := make(map[string]*jetstream.StreamInfo)
-	for info := range s.JetStream.ListStreams(ctx).Info() {
-		all[info.Config.Name] = info
-	}
+	_ = s.question(ctx, glance, func(ctx context.Context) error { // it knows fewer then
+		for info := range s.JetStream.ListStreams(ctx).Info() {
+			all[info.Config.Name] = info
+		}
+		return nil
+	})
 	return streams.Prefixes(all)
 }
 

@@ -46,6 +46,14 @@ type Delivery struct {
 	Instance  string    `json:"instance,omitempty"` // the instance that wrote the record
 }
 
+// at describes a message that was found.
+func (s *search) at(in message.Incoming, accepted, due time.Time, target string) Whereabouts {
+	return Whereabouts{
+		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
+		Accepted: accepted, Due: due, Target: target,
+	}
+}
+
 // inLane describes a message that is stored in a lane.
 func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	now := v.Time
@@ -55,13 +63,10 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 		}
 	}
 	r, problem := entry.ParseAny(s.Policy(), in)
-	w := Whereabouts{
-		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
-		Accepted: r.Accepted, Due: r.Due, Target: r.Target,
-		Retries: Retries{
-			Attempts: r.Attempts, Allowed: r.Allowed, LastError: r.LastError, LastFailure: r.LastFailure,
-			Deferred: r.Deferred, RetryAt: r.RetryAt,
-		},
+	w := s.at(in, r.Accepted, r.Due, r.Target)
+	w.Retries = Retries{
+		Attempts: r.Attempts, Allowed: r.Allowed, LastError: r.LastError, LastFailure: r.LastFailure,
+		Deferred: r.Deferred, RetryAt: r.RetryAt,
 	}
 	paused := v.pausedAs(s.names.Parse(in.Subject), r.Target)
 	switch wait := r.When().Sub(now); {
@@ -125,10 +130,7 @@ func (v Lanes) pausedAs(addr message.Address, target string) string {
 
 // ofTimer describes an entry of a timer that is no longer pending.
 func (s *search) ofTimer(in message.Incoming, e entry.Entry) Whereabouts {
-	w := Whereabouts{
-		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
-		Accepted: e.Request.Accepted, Due: e.Request.Due, Target: e.Request.Target,
-	}
+	w := s.at(in, e.Request.Accepted, e.Request.Due, e.Request.Target)
 	switch e.Kind {
 	case entry.Cancel:
 		w.Answer = "a cancel"
@@ -166,13 +168,10 @@ func (s *search) inDead(in message.Incoming) Whereabouts {
 	if !l.Understood() {
 		l.Due = time.Time{} // ParseLetter returns the time of acceptance
 	}
-	return Whereabouts{
-		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
-		Accepted: s.ID.At, Due: l.Due, Target: l.Target,
-		Retries: Retries{Attempts: l.Attempts, LastFailure: l.LastFailure},
-		Code:    string(l.Code), Reason: l.Sentence,
-		Answer: "a dead letter since " + text.Moment(in.At),
-	}
+	w := s.at(in, s.ID.At, l.Due, l.Target)
+	w.Attempts, w.LastFailure, w.Code, w.Reason = l.Attempts, l.LastFailure, string(l.Code), l.Sentence
+	w.Answer = "a dead letter since " + text.Moment(in.At)
+	return w
 }
 
 // absent describes why a message may be nowhere, given the stream that should have accepted it.

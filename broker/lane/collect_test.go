@@ -1,14 +1,19 @@
 package lane
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"delaybroker/test/natstest"
 )
 
-// TestCollect: at the tail, a reader hands over what was stored since it last did, once in the time given, and so wakes
-// its owner a twentieth as often. In the midst of a lane it collects nothing.
+// TestCollect: at the tail, the server sends all messages that were stored in the time given at once, for one request.
+// In the middle of a lane, the reader collects nothing.
 func TestCollect(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -21,24 +26,65 @@ func TestCollect(t *testing.T) {
 			rd.Took(<-rd.Items())
 		}
 		if took := time.Since(began); took > 0 {
-			t.Errorf("%d messages in the midst of the lane took %s", before, took)
+			t.Errorf("%d messages in the middle of the lane took %s", before, took)
 		}
+		time.Sleep(time.Minute) // the first request does not collect, and ends
+		var requests atomic.Int64
+		_, err := s.Connect().Subscribe("$JS.API.CONSUMER.MSG.NEXT.>", func(*nats.Msg) { requests.Add(1) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
 		go func() {
 			for i := range count {
 				r.publish(before+i+1, before+i+1)
 				time.Sleep(time.Millisecond)
 			}
 		}()
-		wakes := make(map[time.Time]bool)
+		arrivals := make(map[time.Time]bool)
 		for want := uint64(before + 1); want <= before+count; want++ {
 			item := <-rd.Items()
 			rd.Took(item)
-			if wakes[time.Now()] = true; item.Sequence != want || time.Since(item.At) > collect {
+			if arrivals[time.Now()] = true; item.Sequence != want || time.Since(item.At) > collect {
 				t.Errorf("number %d came after %s, want %d within %s", item.Sequence, time.Since(item.At), want, collect)
 			}
 		}
-		if got, most := len(wakes), count/int(collect/time.Millisecond)+1; got > most {
-			t.Errorf("%d messages woke their owner %d times, want %d at most", count, got, most)
+		const spans = count/int(collect/time.Millisecond) + 1
+		if got := len(arrivals); got > spans {
+			t.Errorf("%d messages came at %d times, want %d at most", count, got, spans)
+		}
+		time.Sleep(collect)
+		synctest.Wait()
+		if got := int(requests.Load()); got > spans {
+			t.Errorf("%d messages took %d requests, want %d at most", count, got, spans)
+		}
+	})
+}
+
+// TestCollectKeepsOneRequest: a lane that collects and is idle has one request open, and sends none until a message
+// comes.
+func TestCollectKeepsOneRequest(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		nc := s.Connect()
+		rd := r.readerOf(ReaderConfig{Conn: nc, JetStream: s.JetStream(nc), Collect: 20 * time.Millisecond})
+		for n := range 3 {
+			r.publish(n+1, n+1)
+			rd.Took(<-rd.Items())
+			time.Sleep(time.Minute)
+		}
+		var requests atomic.Int64
+		_, err := s.Connect().Subscribe("$JS.API.CONSUMER.MSG.NEXT.>", func(*nats.Msg) { requests.Add(1) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Minute)
+		c, err := r.js.Consumer(context.Background(), r.spec.Stream, r.consumers()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.CachedInfo().NumWaiting; got != 1 || requests.Load() > 0 {
+			t.Errorf("%d requests are open after %d more, want 1 after 0", got, requests.Load())
 		}
 	})
 }

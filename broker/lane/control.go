@@ -43,7 +43,8 @@ func parseControl(h nats.Header) control {
 		return c
 	case status == "409" && strings.HasPrefix(description, "Message Size Exceeds MaxBytes"):
 		c.kind = noRoom
-	case status == "404", status == "408", status == "409" && strings.HasPrefix(description, "Batch Completed"):
+	case status == "408", status == "404" && description == "No Messages",
+		status == "409" && strings.HasPrefix(description, "Batch Completed"):
 		c.kind = requestEnded
 	default:
 		c.kind = consumerEnded

@@ -19,7 +19,6 @@ func TestParseControl(t *testing.T) {
 		{"NATS/1.0 100 FlowControl Request\r\n\r\n", control{kind: heartbeat}},
 		{"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 3\r\nNats-Pending-Bytes: 9\r\n\r\n",
 			control{kind: requestEnded}},
-		{"NATS/1.0 404 No Messages\r\n\r\n", control{kind: requestEnded}},
 		{"NATS/1.0 409 Batch Completed\r\nNats-Pending-Messages: 3\r\n\r\n", control{kind: requestEnded}},
 		{"NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Messages: 3\r\n\r\n", control{kind: noRoom}},
 		{"NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Bytes: 9\r\n\r\n", control{kind: noRoom, room: 9}},

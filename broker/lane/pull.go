@@ -33,16 +33,14 @@ type pull struct {
 	msgs      chan *nats.Msg
 	requests  requests
 
-	consumer uint64      // the consumer's number of its last message
-	large    bool        // the next message is larger than the reader's buffer
-	tail     bool        // no message was stored behind the last one
-	near     bool        // one request is enough for the messages behind the last one
-	tried    bool        // the consumer answered a quick request, so that a slow one may follow
-	rest     *time.Timer // ends a rest
-	resting  bool        // nothing is asked for until rest ends: see ask
-	rested   bool        // a rest has ended, and nothing was asked for since
-	compared time.Time   // when the leader was last asked for messages that the consumer lacks
-	behind   time.Time   // since when the leader has a message that the consumer lacks; zero when it has none
+	consumer uint64    // the consumer's number of its last message
+	large    bool      // the next message is larger than the reader's buffer
+	tail     bool      // no message was stored behind the last one
+	left     uint64    // messages that were stored behind the last one
+	resting  bool      // messages at the tail are collected: no request is sent
+	tried    bool      // the consumer answered a quick request, so that a slow one may follow
+	compared time.Time // when the leader was last asked for messages that the consumer lacks
+	behind   time.Time // since when the leader has a message that the consumer lacks; zero when it has none
 }
 
 func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
@@ -55,8 +53,6 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 		largest: maxMsg + 8<<10,
 		msgs:    make(chan *nats.Msg, (atOnce+1)*pullBatch), // all that was asked for, and what the server says
 		tail:    info.State.LastSeq < r.known.next || info.State.Msgs == 0,
-		near:    info.State.LastSeq < r.known.next+pullBatch || info.State.Msgs < pullBatch,
-		rest:    time.NewTimer(time.Hour),
 	}
 }
 
@@ -111,7 +107,6 @@ func (p *pull) close(ctx context.Context) {
 
 // run hands messages over until the consumer cannot be trusted any more, and returns the reason.
 func (p *pull) run(ctx context.Context) error {
-	defer p.rest.Stop()
 	if err := p.ask(); err != nil {
 		return err
 	}
@@ -119,6 +114,8 @@ func (p *pull) run(ctx context.Context) error {
 	armed := p.patience()
 	silence := time.NewTimer(armed)
 	defer silence.Stop()
+	rest := time.NewTimer(0)
+	defer rest.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -128,7 +125,7 @@ func (p *pull) run(ctx context.Context) error {
 				return errOffline
 			}
 		case <-p.r.probed:
-			p.tried = false
+			p.tried, p.resting = false, false
 			p.requests.forget()
 			if err := p.ask(); err != nil {
 				return err
@@ -139,14 +136,18 @@ func (p *pull) run(ctx context.Context) error {
 			if epoch == p.r.number {
 				return p.r.forget()
 			}
-		case <-p.rest.C:
-			p.resting, p.rested = false, true
+		case <-rest.C:
+			p.resting = false
 			if err := p.ask(); err != nil {
 				return err
 			}
 		case m := <-p.msgs:
+			resting := p.resting
 			if err := p.receive(ctx, m); err != nil {
 				return err
+			}
+			if p.resting && !resting {
+				rest.Reset(p.r.cfg.Collect)
 			}
 			heard = time.Now() // after receive, which may have waited for the owner
 			if patience := p.patience(); patience < armed {
@@ -180,28 +181,17 @@ func (p *pull) watch() (heartbeat, expires time.Duration) {
 	return Watch(p.r.cfg.Delay, p.tail, p.clustered)
 }
 
-// ask sends a request for another batch, if one is wanting. Where messages are collected, requests at the tail do not
-// overlap: each waits for the first message, takes all that there are, and ends; the next follows after Collect.
+// ask sends a request for another batch, if one is wanting. Near the tail of a lane that collects, one request at a
+// time is open, and the server ends it once it has brought all that there is.
 func (p *pull) ask() error {
-	collect := p.near && p.r.cfg.Collect > 0
-	if collect && p.requests.last > 0 {
-		switch {
-		case p.resting || p.requests.open():
-			return nil
-		case p.tail && !p.rested:
-			p.resting = true
-			p.rest.Reset(p.r.cfg.Collect)
-			return nil
-		}
-	}
-	p.rested = false
+	collects := p.tried && p.r.cfg.Collect > 0 && p.left < pullBatch
 	place, ok := p.requests.wanting(p.tail, p.large)
-	if !ok {
+	if !ok || p.resting || p.requests.covers(p.left) || collects && p.requests.open() {
 		return nil
 	}
 	heartbeat, expires := p.watch()
 	return p.requests.send(p.r.cfg.Conn, p.r.api.API+".CONSUMER.MSG.NEXT."+p.r.cfg.Stream+"."+p.name, place,
-		body{Batch: pullBatch, MaxBytes: p.bytes(), NoWait: collect, Expires: expires, Heartbeat: heartbeat})
+		body{Batch: pullBatch, MaxBytes: p.bytes(), NoWait: collects, Expires: expires, Heartbeat: heartbeat})
 }
 
 // bytes is the size of the next request. If the next message with its headers does not fit, the server answers 409 and
@@ -227,7 +217,7 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	p.tried = true
 	p.large = p.large && s.Size > p.r.cfg.Buffer/2
 	p.behind = time.Time{}
-	p.tail, p.near = s.Behind == 0, s.Behind <= pullBatch
+	p.tail, p.left = s.Behind == 0, s.Behind
 	q.left--
 	q.room -= m.Size()
 	if err := p.ask(); err != nil {
@@ -259,6 +249,7 @@ func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 		return fmt.Errorf("the server says %s", c.words)
 	}
 	q.end()
+	p.resting = p.resting || q.collects
 	return p.ask()
 }
 

@@ -83,8 +83,8 @@ type ReaderConfig struct {
 	// The same number of bytes may be handed over and not yet taken; of larger messages, one at a time. The default is a
 	// mebibyte.
 	Buffer int
-	// Collect is the time between two requests at the tail. The messages stored meanwhile are handed over together. Zero
-	// hands over each message when it is stored.
+	// Collect is how long the server collects messages at the tail before the reader asks for them. With zero, the server
+	// sends each at once.
 	Collect time.Duration
 	Log     *slog.Logger
 }
@@ -187,7 +187,9 @@ func (r *Reader) report(ctx context.Context, o *outage, err error) {
 		}
 		r.cfg.Log.Log(ctx, level, "reading anew", "stream", r.cfg.Stream, "reason", err, "after", r.known.read.Sequence)
 		o.since, o.logged = now, now
-	case now.Sub(o.logged) >= remindEvery:
+	case now.Sub(o.logged) < remindEvery:
+		r.cfg.Log.Debug("this lane is not read yet; trying again", "stream", r.cfg.Stream, "reason", err)
+	default:
 		r.cfg.Log.Warn("this lane is not read; trying on: look at the stream, its leader, and the rights to create "+
 			"consumers and to pull", "stream", r.cfg.Stream, "reason", err, "since", o.since)
 		o.logged = now

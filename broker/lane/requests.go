@@ -40,7 +40,9 @@ type request struct {
 	left  int    // messages that it may still bring
 	bytes int    // that it asked for
 	room  int    // bytes that it may still bring
-	quick bool   // it has the heartbeat of the middle of a lane, or ends with the messages that there are
+	quick bool   // it has the heartbeat of the middle of a lane
+	// collects says that the server ends the request once it has brought a message, and there is no other.
+	collects bool
 }
 
 // open reports whether the request may bring another message.
@@ -84,11 +86,6 @@ func (rs *requests) of(m *nats.Msg) *request {
 	panic("bug: a message that came for no request")
 }
 
-// open reports whether a request may bring another message.
-func (rs *requests) open() bool {
-	return slices.ContainsFunc(rs.all[:], func(q request) bool { return q.open() })
-}
-
 // forget ends all requests, because their consumer may be gone.
 func (rs *requests) forget() {
 	for i := range rs.all {
@@ -114,6 +111,18 @@ func (rs *requests) wanting(tail, large bool) (place int, ok bool) {
 	return place, place >= 0 && (!quick || !fresh && open < atOnce-1)
 }
 
+// open reports whether any request is open.
+func (rs *requests) open() bool {
+	return slices.ContainsFunc(rs.all[:], func(q request) bool { return q.open() })
+}
+
+// covers reports whether an open request that collects brings as many messages, however they come.
+func (rs *requests) covers(messages uint64) bool {
+	return slices.ContainsFunc(rs.all[:], func(q request) bool {
+		return q.open() && q.collects && messages < uint64(q.left)
+	})
+}
+
 // send sends a request at a place, on the subject of the consumer.
 func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error {
 	rs.last++
@@ -122,7 +131,8 @@ func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error
 	if err := b.send(nc, subject, q.reply); err != nil {
 		return err
 	}
-	q.left, q.bytes, q.room, q.quick = b.Batch, b.MaxBytes, b.MaxBytes, b.NoWait || b.Heartbeat <= quickHeartbeat
+	q.left, q.bytes, q.room = b.Batch, b.MaxBytes, b.MaxBytes
+	q.quick, q.collects = b.Heartbeat <= quickHeartbeat, b.NoWait
 	return nil
 }
 
@@ -130,7 +140,7 @@ func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error
 type body struct {
 	Batch     int           `json:"batch"`
 	MaxBytes  int           `json:"max_bytes"`
-	NoWait    bool          `json:"no_wait,omitempty"`
+	NoWait    bool          `json:"no_wait,omitempty"` // with Expires: until there is a message, and no longer
 	Expires   time.Duration `json:"expires,omitempty"`
 	Heartbeat time.Duration `json:"idle_heartbeat,omitempty"`
 }

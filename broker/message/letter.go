@@ -42,21 +42,9 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	s, problem := SplitHeader(in.Header, true)
 	l.User = s.User
 	f := Fields{Block: s, Problem: problem}
-	l.ID = f.id()
-	l.Accepted = f.Moment(HeaderAccepted, Required)
-	l.Due = f.Moment(HeaderDue, Required)
-	l.Mode = f.mode()
-	l.Expires = f.Moment(HeaderExpires, Optional)
-	l.TTL = f.ttl()
-	l.MsgID = f.Text(HeaderMsgID)
+	f.kept(&l.Request)
 	l.Hop = f.Count(HeaderHop, Optional)
-	l.MaxAttempts = f.Count(HeaderMaxAttempts, Optional)
-	l.RateKey = f.rateKey()
-	l.Attempts = f.Count(HeaderAttempts, Optional)
-	l.FirstFailure = f.Moment(HeaderFirstFailure, Optional)
-	l.LastFailure = f.Moment(HeaderLastFailure, Optional)
 	l.Sentence = f.Text(HeaderError)
-	l.Subject = bounded(f.Text(HeaderSubject))
 	if format := f.Count(HeaderFormat, Optional); format > Format {
 		return l, Problemf(NewerFormat, "format %d is newer than this program's %d", format, Format)
 	}

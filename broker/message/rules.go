@@ -18,3 +18,11 @@ func (r Rules[V]) For(target string, otherwise V) V {
 	}
 	return otherwise
 }
+
+// Patterns are those of all rules, in their order.
+func (r Rules[V]) Patterns() (all []string) {
+	for _, rule := range r {
+		all = append(all, rule.Pattern)
+	}
+	return all
+}

@@ -22,18 +22,11 @@ func (r Request) DeadMsgID() string { return r.NatsMsgID(r.Hop) + "/dead" }
 func (r Request) HopHeader() Header {
 	h := r.userHeader(8) // of a message that was never refused; a map of eight entries is the cheapest
 	r.Identify(h, r.NatsMsgID(r.Hop+1))
-	Put(h, HeaderFormat, strconv.Itoa(formatForEach))
-	Put(h, HeaderSubject, r.Subject)
-	Put(h, HeaderHop, strconv.Itoa(r.Hop+1))
-	Put(h, HeaderDeliver, string(r.Mode))
-	Put(h, HeaderTTL, r.TTL)
-	PutTime(h, HeaderExpires, r.Expires)
+	r.putKept(h)
+	PutCount(h, HeaderHop, r.Hop+1)
 	PutTime(h, HeaderRetryAt, r.RetryAt)
 	Put(h, HeaderPaced, r.Paced)
 	Put(h, HeaderReleased, r.Released)
-	r.failures(h)
-	PutCount(h, HeaderMaxAttempts, r.MaxAttempts)
-	Put(h, HeaderRateKey, r.RateKey)
 	Put(h, HeaderLastError, r.LastError)
 	Put(h, HeaderDeferred, r.Deferred)
 	PutCount(h, HeaderAllowed, r.Allowed)
@@ -47,9 +40,7 @@ func (r Request) TargetHeader() Header {
 	r.Identify(h, r.ID)
 	r.origin.put(h, headerRollup)
 	Put(h, HeaderNatsTTL, r.TTL)
-	if r.Attempts > 0 {
-		Put(h, HeaderAttempts, strconv.Itoa(r.Attempts))
-	}
+	PutCount(h, HeaderAttempts, r.Attempts)
 	return h
 }
 
@@ -57,19 +48,10 @@ func (r Request) TargetHeader() Header {
 func (r Request) DeadHeader(p *Problem) Header {
 	h := r.userHeader(20)
 	r.Identify(h, r.DeadMsgID())
-	Put(h, HeaderFormat, strconv.Itoa(formatForEach))
-	if r.Hop > 0 {
-		Put(h, HeaderHop, strconv.Itoa(r.Hop))
-	}
-	Put(h, HeaderDeliver, string(r.Mode))
-	Put(h, HeaderTTL, r.TTL)
-	PutTime(h, HeaderExpires, r.Expires)
-	r.failures(h)
-	PutCount(h, HeaderMaxAttempts, r.MaxAttempts)
-	Put(h, HeaderRateKey, r.RateKey)
+	r.putKept(h)
+	PutCount(h, HeaderHop, r.Hop)
 	Put(h, HeaderErrorCode, string(p.Code))
 	Put(h, HeaderError, p.Sentence)
-	Put(h, HeaderSubject, r.Subject)
 	return h
 }
 
@@ -83,12 +65,37 @@ func (r Request) Identify(h Header, msgID string) {
 	r.origin.identify(h)
 }
 
-func (r Request) failures(h Header) {
+// putKept writes what a message keeps between lanes and as a dead letter.
+func (r Request) putKept(h Header) {
+	Put(h, HeaderFormat, strconv.Itoa(formatForEach))
+	Put(h, HeaderSubject, r.Subject)
+	Put(h, HeaderDeliver, string(r.Mode))
+	Put(h, HeaderTTL, r.TTL)
+	PutTime(h, HeaderExpires, r.Expires)
+	PutCount(h, HeaderMaxAttempts, r.MaxAttempts)
+	Put(h, HeaderRateKey, r.RateKey)
 	if r.Attempts > 0 {
-		Put(h, HeaderAttempts, strconv.Itoa(r.Attempts))
+		PutCount(h, HeaderAttempts, r.Attempts)
 		PutTime(h, HeaderFirstFailure, r.FirstFailure)
 		PutTime(h, HeaderLastFailure, r.LastFailure)
 	}
+}
+
+// kept reads the results of Identify and putKept into r.
+func (f *Fields) kept(r *Request) {
+	r.ID = f.id()
+	r.Subject = bounded(f.Text(HeaderSubject))
+	r.Accepted = f.Moment(HeaderAccepted, Required)
+	r.Due = f.Moment(HeaderDue, Required)
+	r.Mode = f.mode()
+	r.Expires = f.Moment(HeaderExpires, Optional)
+	r.TTL = f.ttl()
+	r.MsgID = f.Text(HeaderMsgID)
+	r.MaxAttempts = f.Count(HeaderMaxAttempts, Optional)
+	r.RateKey = f.rateKey()
+	r.Attempts = f.Count(HeaderAttempts, Optional)
+	r.FirstFailure = f.Moment(HeaderFirstFailure, Optional)
+	r.LastFailure = f.Moment(HeaderLastFailure, Optional)
 }
 
 // ReadState reads the result of HopHeader. R has what is known besides: the user's headers, the target, and where the
@@ -98,31 +105,15 @@ func (p Policy) ReadState(r Request, s Block) (Request, Fields) {
 	if format, newest := f.Count(HeaderFormat, Required), cmp.Or(p.Format, Format); format > newest {
 		f.Problem = Problemf(NewerFormat, "format %d is newer than this broker's %d", format, newest)
 	}
-	in := Request{
-		ID:           f.id(),
-		Subject:      cmp.Or(bounded(f.Text(HeaderSubject)), r.Subject),
-		Target:       r.Target,
-		Accepted:     f.Moment(HeaderAccepted, Required),
-		Due:          f.Moment(HeaderDue, Required),
-		Mode:         f.mode(),
-		Expires:      f.Moment(HeaderExpires, Optional),
-		TTL:          f.ttl(),
-		MsgID:        f.Text(HeaderMsgID),
-		User:         r.User,
-		Hop:          f.Count(HeaderHop, Required),
-		MaxAttempts:  f.Count(HeaderMaxAttempts, Optional),
-		RateKey:      f.rateKey(),
-		Attempts:     f.Count(HeaderAttempts, Optional),
-		FirstFailure: f.Moment(HeaderFirstFailure, Optional),
-		LastFailure:  f.Moment(HeaderLastFailure, Optional),
-		RetryAt:      f.Moment(HeaderRetryAt, Optional),
-		Paced:        f.Token(HeaderPaced),
-		Released:     f.Token(HeaderReleased),
-		LastError:    Reason(f.Text(HeaderLastError)),
-		Deferred:     Reason(f.Text(HeaderDeferred)),
-		Allowed:      f.Count(HeaderAllowed, Optional),
-		origin:       f.origin(),
-	}
+	in := Request{Target: r.Target, User: r.User}
+	f.kept(&in)
+	in.Subject = cmp.Or(in.Subject, r.Subject)
+	in.Hop = f.Count(HeaderHop, Required)
+	in.RetryAt = f.Moment(HeaderRetryAt, Optional)
+	in.Paced, in.Released = f.Token(HeaderPaced), f.Token(HeaderReleased)
+	in.LastError, in.Deferred = Reason(f.Text(HeaderLastError)), Reason(f.Text(HeaderDeferred))
+	in.Allowed = f.Count(HeaderAllowed, Optional)
+	in.origin = f.origin()
 	if f.Problem != nil {
 		return r, f
 	}

@@ -66,6 +66,11 @@ func (s Store) Open(r Record) *List {
 	if !s.Keys.Trusts(s.note(r), message.SealedAlways) {
 		return nil
 	}
+	return parsed(r)
+}
+
+// parsed returns the list in a record, or nil.
+func parsed(r Record) *List {
 	l, err := Parse(r.Body)
 	if err != nil {
 		return nil
@@ -83,11 +88,7 @@ func (s Store) unopened(r Record) *List {
 	if s.Keys.UseOf(r.Seal) != message.OtherKey {
 		return nil
 	}
-	l, err := Parse(r.Body)
-	if err != nil {
-		return nil
-	}
-	return l
+	return parsed(r)
 }
 
 // Read returns the newest trusted record. It returns jetstream.ErrStreamNotFound if there is no stream. It skips

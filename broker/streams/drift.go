@@ -58,120 +58,92 @@ type drifts struct {
 	all    []Drift
 }
 
-func (d *drifts) report(fatal bool, format string, args ...any) *Drift {
-	d.all = append(d.all, Drift{Stream: d.stream, What: fmt.Sprintf(format, args...), Fatal: fatal})
-	return &d.all[len(d.all)-1]
-}
-
-// reportLasting reports a setting that no update of a stream can revert (nats-server, server/stream.go,
+// The kinds of difference. No update of a stream can revert the lasting ones (nats-server, server/stream.go,
 // configUpdateCheck).
-func (d *drifts) reportLasting(fatal bool, format string, args ...any) *Drift {
-	found := d.report(fatal, format, args...)
-	found.Mend = ByAnew
-	return found
+var (
+	warning         = Drift{}
+	lastingWarning  = Drift{Mend: ByAnew}
+	lessDurable     = Drift{Mend: ByAnew, Unsafe: true}
+	provisionMends  = Drift{Mend: ByProvision}
+	breaks          = Drift{Fatal: true}
+	breaksLastingly = Drift{Fatal: true, Mend: ByAnew}
+)
+
+// check adds a difference of a kind if there is one.
+func (d *drifts) check(differs bool, kind Drift, format string, args ...any) {
+	if differs {
+		kind.Stream, kind.What = d.stream, fmt.Sprintf(format, args...)
+		d.all = append(d.all, kind)
+	}
 }
 
 // checkPromises finds the settings with which the broker cannot keep its promises.
 func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
-	if has.Retention != jetstream.LimitsPolicy {
-		d.reportLasting(true, "retention is %s: messages would be removed by others; want limits", has.Retention)
-	}
-	if has.MaxAge != 0 {
-		d.report(true, "max_age is %s: messages would be removed before they are due; want none", has.MaxAge)
-	}
-	if has.Discard != jetstream.DiscardNew && (has.MaxMsgs > 0 || has.MaxBytes > 0 || has.MaxMsgsPerSubject > 0) {
-		d.report(true, "discard is old with a limit set: accepted messages would be removed; want new")
-	} else if has.MaxMsgsPerSubject > 0 && !has.DiscardNewPerSubject && s.Kind != Owners {
-		d.report(true, "max_msgs_per_subject is %d: accepted messages would be removed; want none", has.MaxMsgsPerSubject)
-	}
-	if s.Kind == Timers && has.MaxMsgsPerSubject > 0 && has.DiscardNewPerSubject {
-		d.report(true, "max_msgs_per_subject is %d: no timer could be replaced, cancelled or fired; want none",
-			has.MaxMsgsPerSubject)
-	}
-	if s.Kind == Timers && has.DenyDelete {
-		d.report(true, "deny_delete is set: no timer that is over could be removed; want it off")
-	}
-	if s.Kind == Timers && has.AllowAtomicPublish {
-		d.report(false, "allow_atomic is set: a batch may hold several verdicts; want it off")
-	}
-	if s.Kind == Owners && has.MaxMsgsPerSubject != 1 {
-		d.report(false, "max_msgs_per_subject is %d: what instances say each second piles up; want 1", has.MaxMsgsPerSubject)
-	}
-	if has.AllowRollup {
-		d.report(true, "allow_rollup_hdrs is set: a header of one message would remove others; want it off")
-	}
-	if has.AllowMsgTTL {
-		d.reportLasting(true, "allow_msg_ttl is set: a header would remove a message before it is due; want it off")
-	}
-	if has.DenyPurge {
-		d.reportLasting(true, "deny_purge is set: what was moved on could not be removed; want it off")
-	}
-	if has.Sealed {
-		d.reportLasting(true, "is sealed: nothing can be stored or removed")
-	}
-	if has.Mirror != nil {
-		d.report(true, "is a mirror: nothing can be published to it")
-	}
-	if has.SubjectTransform != nil {
-		d.report(true, "subject_transform is set: messages would be stored under other subjects than their publishers "+
-			"chose; want none")
-	}
-	if has.AllowMsgSchedules {
-		d.reportLasting(true, "allow_msg_schedules is set: by a header, the server itself would send a message on and "+
-			"remove it; want it off")
-	}
-	if has.AllowMsgCounter {
-		d.reportLasting(true, "allow_msg_counter is set: every message that is no counter would be refused; want it off")
-	}
-	if most := has.ConsumerLimits.InactiveThreshold; s.Kind.IsLane() && most > 0 && most < InactiveThreshold {
-		d.report(true, "consumer_limits.inactive_threshold is %s: no consumer could be made to read it; want none, or %s",
-			most, InactiveThreshold)
-	}
-	if has.NoAck {
-		d.report(true, "no_ack is set: publishers cannot know that a message is stored")
-	}
+	limited := has.MaxMsgs > 0 || has.MaxBytes > 0 || has.MaxMsgsPerSubject > 0
+	discardsOld := has.Discard != jetstream.DiscardNew && limited
+	consumers := has.ConsumerLimits.InactiveThreshold
+	d.check(has.Retention != jetstream.LimitsPolicy, breaksLastingly,
+		"retention is %s: messages would be removed by others; want limits", has.Retention)
+	d.check(has.MaxAge != 0, breaks,
+		"max_age is %s: messages would be removed before they are due; want none", has.MaxAge)
+	d.check(discardsOld, breaks, "discard is old with a limit set: accepted messages would be removed; want new")
+	d.check(!discardsOld && has.MaxMsgsPerSubject > 0 && !has.DiscardNewPerSubject && s.Kind != Owners, breaks,
+		"max_msgs_per_subject is %d: accepted messages would be removed; want none", has.MaxMsgsPerSubject)
+	d.check(s.Kind == Timers && has.MaxMsgsPerSubject > 0 && has.DiscardNewPerSubject, breaks,
+		"max_msgs_per_subject is %d: no timer could be replaced, cancelled or fired; want none", has.MaxMsgsPerSubject)
+	d.check(s.Kind == Timers && has.DenyDelete, breaks,
+		"deny_delete is set: no timer that is over could be removed; want it off")
+	d.check(s.Kind == Timers && has.AllowAtomicPublish, warning,
+		"allow_atomic is set: a batch may hold several verdicts; want it off")
+	d.check(s.Kind == Owners && has.MaxMsgsPerSubject != 1, warning,
+		"max_msgs_per_subject is %d: what instances say each second piles up; want 1", has.MaxMsgsPerSubject)
+	d.check(has.AllowRollup, breaks,
+		"allow_rollup_hdrs is set: a header of one message would remove others; want it off")
+	d.check(has.AllowMsgTTL, breaksLastingly,
+		"allow_msg_ttl is set: a header would remove a message before it is due; want it off")
+	d.check(has.DenyPurge, breaksLastingly,
+		"deny_purge is set: what was moved on could not be removed; want it off")
+	d.check(has.Sealed, breaksLastingly, "is sealed: nothing can be stored or removed")
+	d.check(has.Mirror != nil, breaks, "is a mirror: nothing can be published to it")
+	d.check(has.SubjectTransform != nil, breaks,
+		"subject_transform is set: messages would be stored under other subjects than their publishers chose; want none")
+	d.check(has.AllowMsgSchedules, breaksLastingly, "allow_msg_schedules is set: by a header, the server itself would "+
+		"send a message on and remove it; want it off")
+	d.check(has.AllowMsgCounter, breaksLastingly,
+		"allow_msg_counter is set: every message that is no counter would be refused; want it off")
+	d.check(s.Kind.IsLane() && consumers > 0 && consumers < InactiveThreshold, breaks,
+		"consumer_limits.inactive_threshold is %s: no consumer could be made to read it; want none, or %s",
+		consumers, InactiveThreshold)
+	d.check(has.NoAck, breaks, "no_ack is set: publishers cannot know that a message is stored")
 }
 
 // checkRisks finds the settings that risk a loss in a crash, or that accept messages that cannot be moved on.
 func (s Spec) checkRisks(d *drifts, has jetstream.StreamConfig) {
-	if has.Storage != jetstream.FileStorage {
-		d.reportLasting(false, "storage is %s: pending messages do not survive a restart of the server", has.Storage).
-			Unsafe = true
-	}
-	if has.PersistMode == jetstream.AsyncPersistMode {
-		d.reportLasting(false, "persist_mode is async: a crash of the server loses what it acknowledged last; want default").
-			Unsafe = true
-	}
-	if has.DenyDelete {
-		d.reportLasting(false, "deny_delete is set: what has arrived behind a message that stays cannot be removed, and "+
-			"comes again after a crash; want it off")
-	}
-	if len(has.Sources) > 0 {
-		d.report(false, "has sources: what other streams hold is taken for messages of this one; want none")
-	}
+	d.check(has.Storage != jetstream.FileStorage, lessDurable,
+		"storage is %s: pending messages do not survive a restart of the server", has.Storage)
+	d.check(has.PersistMode == jetstream.AsyncPersistMode, lessDurable,
+		"persist_mode is async: a crash of the server loses what it acknowledged last; want default")
+	d.check(has.DenyDelete, lastingWarning, "deny_delete is set: what has arrived behind a message that stays cannot be "+
+		"removed, and comes again after a crash; want it off")
+	d.check(len(has.Sources) > 0, warning,
+		"has sources: what other streams hold is taken for messages of this one; want none")
 	if has.RePublish != nil {
-		d.report(false, "republish is set: messages are shown on %s before they are due", has.RePublish.Destination)
+		d.check(true, warning, "republish is set: messages are shown on %s before they are due", has.RePublish.Destination)
 	}
-	if s.Kind.IsLane() && has.MaxConsumers > 0 && has.MaxConsumers < minConsumers {
-		d.report(false, "max_consumers is %d: a broker that begins to read must make a consumer beside those of its "+
-			"predecessors; want none, or %d", has.MaxConsumers, minConsumers)
-	}
-	if s.MaxMsgSize > 0 && (has.MaxMsgSize <= 0 || has.MaxMsgSize > s.MaxMsgSize) {
-		d.report(false, "max_msg_size is %d, more than %d: what is larger is accepted but cannot be moved", has.MaxMsgSize,
-			s.MaxMsgSize)
-	}
-	if above(has.MaxMsgs, s.MaxMsgs) {
-		d.report(false, "max_msgs is %d, want %d: more is accepted than was asked for", has.MaxMsgs, s.MaxMsgs)
-	}
-	if above(has.MaxBytes, s.MaxBytes) {
-		d.report(false, "max_bytes is %d, want %d: more is accepted than was asked for", has.MaxBytes, s.MaxBytes)
-	}
-	if has.Duplicates < s.Duplicates {
-		d.report(false, "duplicate_window is %s, less than %s", has.Duplicates, s.Duplicates)
-	}
+	d.check(s.Kind.IsLane() && has.MaxConsumers > 0 && has.MaxConsumers < minConsumers, warning,
+		"max_consumers is %d: a broker that begins to read must make a consumer beside those of its predecessors; "+
+			"want none, or %d", has.MaxConsumers, minConsumers)
+	d.check(s.MaxMsgSize > 0 && (has.MaxMsgSize <= 0 || has.MaxMsgSize > s.MaxMsgSize), warning,
+		"max_msg_size is %d, more than %d: what is larger is accepted but cannot be moved", has.MaxMsgSize, s.MaxMsgSize)
+	d.check(above(has.MaxMsgs, s.MaxMsgs), warning,
+		"max_msgs is %d, want %d: more is accepted than was asked for", has.MaxMsgs, s.MaxMsgs)
+	d.check(above(has.MaxBytes, s.MaxBytes), warning,
+		"max_bytes is %d, want %d: more is accepted than was asked for", has.MaxBytes, s.MaxBytes)
+	d.check(has.Duplicates < s.Duplicates, warning,
+		"duplicate_window is %s, less than %s", has.Duplicates, s.Duplicates)
 	if missing := minus(s.Subjects, has.Subjects); len(missing) > 0 {
-		d.report(false, "does not listen on %d of its %d subjects, such as %s", len(missing), len(s.Subjects), missing[0]).
-			Mend = ByProvision
+		d.check(true, provisionMends, "does not listen on %d of its %d subjects, such as %s",
+			len(missing), len(s.Subjects), missing[0])
 	}
 }
 

@@ -27,39 +27,30 @@ func limitJournal(has *jetstream.StreamConfig, want Spec) (changed bool) {
 
 // checkJournal finds the settings with which records may be missing, or the journal may take the lanes' room.
 func (s Spec) checkJournal(d *drifts, has jetstream.StreamConfig) {
-	if has.MaxAge != s.MaxAge {
-		d.report(false, "max_age is %s, want %s: so long records are kept", age(has), levels.FormatDuration(s.MaxAge))
-	}
-	if above(has.MaxBytes, s.MaxBytes) {
-		d.report(false, "max_bytes is %d, want %d: the journal may take the room of the lanes", has.MaxBytes, s.MaxBytes)
-	}
-	if has.Discard != jetstream.DiscardOld && (has.MaxMsgs > 0 || has.MaxBytes > 0) {
-		d.report(false, "discard is new with a limit set: when it is full, it takes no records; want old")
-	}
-	if has.Retention != jetstream.LimitsPolicy {
-		d.report(false, "retention is %s: records would be removed by those who read them; want limits", has.Retention)
-	}
-	if has.MaxMsgs > 0 || has.MaxMsgsPerSubject > 0 {
-		d.report(false, "max_msgs is %d, per subject %d: records are removed before their time; want none",
-			has.MaxMsgs, has.MaxMsgsPerSubject)
-	}
-	if has.MaxMsgSize > 0 {
-		d.report(false, "max_msg_size is %d: larger batches of records are refused; want none", has.MaxMsgSize)
-	}
-	if has.Storage != jetstream.FileStorage {
-		d.report(false, "storage is %s: records do not survive a restart of the server", has.Storage)
-	}
-	if has.AllowRollup || has.AllowMsgTTL || has.AllowMsgSchedules || has.AllowMsgCounter {
-		d.report(false, "headers that remove or send on messages are allowed; want them off")
-	}
-	if has.Sealed || has.Mirror != nil || has.SubjectTransform != nil || has.NoAck {
-		d.report(false, "it is sealed, a mirror, transforms subjects, or acknowledges nothing: no record can be added")
-	}
+	d.check(has.MaxAge != s.MaxAge, warning,
+		"max_age is %s, want %s: so long records are kept", age(has), levels.FormatDuration(s.MaxAge))
+	d.check(above(has.MaxBytes, s.MaxBytes), warning,
+		"max_bytes is %d, want %d: the journal may take the room of the lanes", has.MaxBytes, s.MaxBytes)
+	d.check(has.Discard != jetstream.DiscardOld && (has.MaxMsgs > 0 || has.MaxBytes > 0), warning,
+		"discard is new with a limit set: when it is full, it takes no records; want old")
+	d.check(has.Retention != jetstream.LimitsPolicy, warning,
+		"retention is %s: records would be removed by those who read them; want limits", has.Retention)
+	d.check(has.MaxMsgs > 0 || has.MaxMsgsPerSubject > 0, warning,
+		"max_msgs is %d, per subject %d: records are removed before their time; want none",
+		has.MaxMsgs, has.MaxMsgsPerSubject)
+	d.check(has.MaxMsgSize > 0, warning,
+		"max_msg_size is %d: larger batches of records are refused; want none", has.MaxMsgSize)
+	d.check(has.Storage != jetstream.FileStorage, warning,
+		"storage is %s: records do not survive a restart of the server", has.Storage)
+	d.check(has.AllowRollup || has.AllowMsgTTL || has.AllowMsgSchedules || has.AllowMsgCounter, warning,
+		"headers that remove or send on messages are allowed; want them off")
+	d.check(has.Sealed || has.Mirror != nil || has.SubjectTransform != nil || has.NoAck, warning,
+		"it is sealed, a mirror, transforms subjects, or acknowledges nothing: no record can be added")
 	if has.RePublish != nil {
-		d.report(false, "republish is set: all targets are shown on %s", has.RePublish.Destination)
+		d.check(true, warning, "republish is set: all targets are shown on %s", has.RePublish.Destination)
 	}
 	if missing := minus(s.Subjects, has.Subjects); len(missing) > 0 {
-		d.report(false, "does not listen on %s: no record can be added", missing[0])
+		d.check(true, warning, "does not listen on %s: no record can be added", missing[0])
 	}
 }
 
@@ -76,7 +67,7 @@ func Left(want, found []Spec) []Drift {
 		if s.MaxAge > 0 {
 			ends = "empties itself within " + levels.FormatDuration(s.MaxAge)
 		}
-		d.report(false, "DELAY_JOURNAL is off: the journal of before is left as it is, and %s", ends)
+		d.check(true, warning, "DELAY_JOURNAL is off: the journal of before is left as it is, and %s", ends)
 	}
 	return d.all
 }

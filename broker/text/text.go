@@ -31,8 +31,13 @@ func Seconds(seconds float64) string {
 	return Span(time.Duration(seconds * float64(time.Second)))
 }
 
-// Moment is a time for people.
-func Moment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+// Moment is a time for people; empty for the zero time.
+func Moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
 
 // Second is a time for people, to the second.
 func Second(t time.Time) string { return Moment(t.Truncate(time.Second)) }

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"compress/gzip"
+	"encoding/hex"
 	"io"
 	"log/slog"
 	"net/http"
@@ -131,9 +132,9 @@ func TestDefaultServiceName(t *testing.T) {
 
 func unhex(t *testing.T, s string) string {
 	t.Helper()
-	b := make([]byte, len(s)/2)
-	if !lowerHex(b, s) {
-		t.Fatalf("%s is no number", s)
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return string(b)
 }

@@ -1,7 +1,7 @@
 package trace
 
 import (
-	"encoding/hex"
+	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/otel/trace"
@@ -51,32 +51,18 @@ func value(h message.Header, name string) string {
 // A later version may have more behind another hyphen.
 func parse(s string) trace.SpanContext {
 	const version, traceID, spanID, flags, end = 0, 3, 36, 53, 55
-	if len(s) < end || s[2] != '-' || s[35] != '-' || s[52] != '-' {
+	if len(s) < end || s[2] != '-' || s[35] != '-' || s[52] != '-' || strings.ContainsAny(s[:end], "ABCDEF") {
 		return trace.SpanContext{}
 	}
-	var v, f [1]byte
-	if !lowerHex(v[:], s[version:2]) || !lowerHex(f[:], s[flags:end]) || v[0] == 0xff ||
-		v[0] == 0 && len(s) != end || len(s) > end && s[end] != '-' {
+	v, badVersion := strconv.ParseUint(s[version:2], 16, 8)
+	f, badFlags := strconv.ParseUint(s[flags:end], 16, 8)
+	id, badTrace := trace.TraceIDFromHex(s[traceID:35])
+	span, badSpan := trace.SpanIDFromHex(s[spanID:52])
+	if badVersion != nil || badFlags != nil || badTrace != nil || badSpan != nil || v == 0xff ||
+		v == 0 && len(s) != end || len(s) > end && s[end] != '-' {
 		return trace.SpanContext{}
 	}
-	var c trace.SpanContextConfig
-	if !lowerHex(c.TraceID[:], s[traceID:35]) || !lowerHex(c.SpanID[:], s[spanID:52]) {
-		return trace.SpanContext{}
-	}
-	c.TraceFlags, c.Remote = trace.TraceFlags(f[0])&(trace.FlagsSampled|trace.FlagsRandom), true
-	if parent := trace.NewSpanContext(c); parent.IsValid() {
-		return parent
-	}
-	return trace.SpanContext{}
-}
-
-// lowerHex decodes hexadecimal digits. It refuses upper case.
-func lowerHex(into []byte, s string) bool {
-	for i := range len(s) {
-		if s[i] >= 'A' && s[i] <= 'F' {
-			return false
-		}
-	}
-	_, err := hex.Decode(into, []byte(s))
-	return err == nil
+	return trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: id, SpanID: span, TraceFlags: trace.TraceFlags(f) & (trace.FlagsSampled | trace.FlagsRandom), Remote: true,
+	})
 }

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -85,12 +84,11 @@ func (s Source) probes() *http.ServeMux {
 func (s Source) serveAlive(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), aliveTimeout)
 	defer cancel()
-	err := s.Engine.Alive(ctx)
-	c := stats.Check{Name: "engine", OK: err == nil}
-	if err != nil {
-		c.Detail = err.Error()
+	problem := ""
+	if err := s.Engine.Alive(ctx); err != nil {
+		problem = err.Error()
 	}
-	writeChecks(w, []stats.Check{{Name: "process", OK: true}, c})
+	writeChecks(w, []stats.Check{check("process", ""), check("engine", problem)})
 }
 
 func (s Source) serveReady(w http.ResponseWriter, _ *http.Request) {
@@ -100,7 +98,17 @@ func (s Source) serveReady(w http.ResponseWriter, _ *http.Request) {
 // Checks returns the checks of readiness. It lists durability for information; that check never fails.
 func (s Source) Checks() []stats.Check {
 	status := s.Engine.Status()
-	all := []stats.Check{s.checkServing(status), s.checkLinks(), s.checkStarted(), checkLanes(status)}
+	var serving, started string // the problems
+	if status.Draining || isClosed(s.Stopping) {
+		serving = "draining"
+	}
+	if !isClosed(s.Engine.Ready()) {
+		started = "not all lanes are read yet"
+	}
+	all := []stats.Check{
+		check("serving", serving), check("nats", s.linkProblem()), check("started", started),
+		check("lanes", laneProblem(status)),
+	}
 	if s.Storage != nil {
 		all = append(all, s.Storage()...)
 	}
@@ -110,14 +118,13 @@ func (s Source) Checks() []stats.Check {
 	return all
 }
 
-func (s Source) checkServing(status stats.Status) stats.Check {
-	if status.Draining || isClosed(s.Stopping) {
-		return stats.Check{Name: "serving", Detail: "draining"}
-	}
-	return stats.Check{Name: "serving", OK: true}
+// check returns a check that fails if there is a problem.
+func check(name, problem string) stats.Check {
+	return stats.Check{Name: name, OK: problem == "", Detail: problem}
 }
 
-func (s Source) checkLinks() stats.Check {
+// linkProblem names the links that are not connected.
+func (s Source) linkProblem() string {
 	links := make(map[string][]string) // by reason
 	for name, reason := range s.Down() {
 		links[reason] = append(links[reason], name)
@@ -126,17 +133,11 @@ func (s Source) checkLinks() stats.Check {
 	for _, reason := range slices.Sorted(maps.Keys(links)) {
 		down = append(down, reason+": "+strings.Join(slices.Sorted(slices.Values(links[reason])), " "))
 	}
-	return stats.Check{Name: "nats", OK: len(down) == 0, Detail: strings.Join(down, "; ")}
+	return strings.Join(down, "; ")
 }
 
-func (s Source) checkStarted() stats.Check {
-	if !isClosed(s.Engine.Ready()) {
-		return stats.Check{Name: "started", Detail: "not all lanes are read yet"}
-	}
-	return stats.Check{Name: "started", OK: true}
-}
-
-func checkLanes(s stats.Status) stats.Check {
+// laneProblem names the lanes of one problem, the worst one.
+func laneProblem(s stats.Status) string {
 	var dead, doubt, newer []string
 	for _, l := range s.Lanes {
 		switch {
@@ -151,19 +152,13 @@ func checkLanes(s stats.Status) stats.Check {
 	}
 	switch {
 	case len(dead) > 0:
-		return checkNone("lanes", "not read at the moment", dead)
+		return "not read at the moment: " + strings.Join(dead, " ")
 	case len(newer) > 0:
-		return checkNone("lanes", "hold messages that only a newer broker can read", newer)
+		return "hold messages that only a newer broker can read: " + strings.Join(newer, " ")
+	case len(doubt) > 0:
+		return "not delivered from until it is certain whose they are: " + strings.Join(doubt, " ")
 	}
-	return checkNone("lanes", "not delivered from until it is certain whose they are", doubt)
-}
-
-// checkNone returns a check that fails if bad has entries.
-func checkNone(name, problem string, bad []string) stats.Check {
-	if len(bad) == 0 {
-		return stats.Check{Name: name, OK: true}
-	}
-	return stats.Check{Name: name, Detail: fmt.Sprintf("%s: %s", problem, strings.Join(bad, " "))}
+	return ""
 }
 
 func isClosed(c <-chan struct{}) bool {

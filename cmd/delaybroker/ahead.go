@@ -55,7 +55,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	}
 	c.Flags().StringVar(&o.length, "for", levels.FormatDuration(inspect.DefaultAhead), "how far ahead")
 	c.Flags().StringVar(&o.by, "by", "", "minute or hour (default: minute up to 2h, else hour)")
-	c.Flags().StringVar(&o.target, "target", "", "for this target; wildcards as in 'orders.>'")
+	patternFlag(c.Flags(), &o.target, "target", "for this target; wildcards as in 'orders.>'")
 	c.Flags().Uint64Var(&o.most, "most", defaultAheadRead, "read so many headers at most; 0 for an estimate of all")
 	completes(c, "by", "minute", "hour")
 	return c
@@ -68,7 +68,7 @@ func (o aheadOptions) look() (inspect.AheadLook, error) {
 		return look, fmt.Errorf("%w: --%w", errUsage, err)
 	}
 	look.Target, look.Most = o.target, o.most
-	return look, checkTarget(o.target)
+	return look, nil
 }
 
 func unit(by time.Duration) string {
@@ -83,19 +83,19 @@ func (a *app) ahead(ctx context.Context, i *inspect.Inspector, look inspect.Ahea
 	if err != nil {
 		return err
 	}
-	if a.JSON {
-		return a.PrintJSON(f)
+	if a.AsJSON(f) {
+		return nil
 	}
-	return a.showAhead(f, look)
+	if f.Pending == 0 {
+		a.Printf("nothing is pending%s\n", toward(look.Target))
+	} else {
+		a.showAhead(f, look)
+	}
+	a.sayAhead(f, look)
+	return nil
 }
 
-func (a *app) showAhead(f inspect.Forecast, look inspect.AheadLook) error {
-	if f.Pending == 0 {
-		if _, err := fmt.Fprintln(a.Out, "nothing is pending"+toward(look.Target)); err != nil {
-			return err
-		}
-		return a.sayAhead(f, look)
-	}
+func (a *app) showAhead(f inspect.Forecast, look inspect.AheadLook) {
 	c := a.chart(f)
 	c.Row("already due", f.Overdue, f.Overdue.Messages > 0)
 	empty := 0
@@ -110,12 +110,8 @@ func (a *app) showAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	c.Row("unknown", inspect.Amount{Messages: f.Unplaced, Within: f.Unplaced}, f.Unplaced > 0)
 	c.Print()
 	if empty > 0 {
-		more := terminal.Counted(empty, "more "+unit(look.By))
-		if _, err := fmt.Fprintf(a.Out, "%s in which nothing is due\n", more); err != nil {
-			return err
-		}
+		a.Printf("%s in which nothing is due\n", terminal.Counted(empty, "more "+unit(look.By)))
 	}
-	return a.sayAhead(f, look)
 }
 
 // chart makes room for the numbers of a forecast.
@@ -135,7 +131,7 @@ func toward(target string) string {
 }
 
 // sayAhead prints the accuracy of a forecast.
-func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) error {
+func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) {
 	pending := fmt.Sprintf("%s pending%s", terminal.Counted(int(f.Pending), "message"), toward(look.Target))
 	var said []string
 	if f.Exact {
@@ -152,6 +148,5 @@ func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) error {
 		said = append(said, terminal.Counted(f.Unread, "lane")+" that no broker reads: their messages will be late")
 	}
 	said = append(said, "not known: what is published later, refused, held back or expires")
-	_, err := fmt.Fprintln(a.Err, strings.Join(said, "\n"))
-	return err
+	fmt.Fprintln(a.Err, strings.Join(said, "\n"))
 }

@@ -75,7 +75,7 @@ func TestAheadRefusesWords(t *testing.T) {
 		"--for 25h --by minute":    "at most 1d by the minute",
 		"--for 61d":                "at most 60d by the hour",
 		"--by day":                 `--by "day": want minute or hour`,
-		"--target a..b":            `--target "a..b"`,
+		"--target a..b":            `"a..b" for "--target"`,
 		"--for 24h --by hour what": "takes no arguments",
 	} {
 		wantVerbError(t, 2, []string{part}, append([]string{"ahead"}, strings.Fields(args)...)...)

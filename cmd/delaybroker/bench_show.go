@@ -11,6 +11,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"delaybroker/broker/bench"
+	"delaybroker/broker/text"
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
@@ -65,38 +66,26 @@ func (l *benchLine) clear() {
 
 // showReport prints the results, the comparison of the systems, and the comparison with an earlier run.
 func (a *app) showReport(old, r *bench.Report, wide bool) error {
-	if a.JSON {
-		return a.PrintJSON(r)
+	if a.AsJSON(r) {
+		return nil
 	}
-	if _, err := fmt.Fprintf(a.Out, "%s\n\n", scenarioWords(r)); err != nil {
-		return err
-	}
+	a.Printf("%s\n\n", scenarioWords(r))
 	a.benchTable(r, wide).Print()
 	for _, result := range r.Results {
-		if result.Cannot == "" {
-			continue
-		}
-		if _, err := fmt.Fprintf(a.Out, "%s: %s\n", result.Side, result.Cannot); err != nil {
-			return err
+		if result.Cannot != "" {
+			a.Printf("%s: %s\n", result.Side, result.Cannot)
 		}
 	}
 	if len(r.Ratios) > 0 {
-		if _, err := fmt.Fprintln(a.Out, "\nbeside the broker, by the median of the rounds"); err != nil {
-			return err
-		}
+		a.Printf("\nbeside the broker, by the median of the rounds\n")
 		a.ratioTable(r.Ratios, "broker", "it").Print()
 	}
 	if old == nil {
 		return nil
 	}
-	when := old.When.UTC().Format(time.RFC3339)
-	if _, err := fmt.Fprintf(a.Out, "\nthe run of %s, and this one\n", when); err != nil {
-		return err
-	}
+	a.Printf("\nthe run of %s, and this one\n", text.Second(old.When))
 	if not := bench.Differences(old, r); len(not) > 0 {
-		if _, err := fmt.Fprintln(a.Out, "not the same: "+strings.Join(not, ", ")); err != nil {
-			return err
-		}
+		a.Printf("not the same: %s\n", strings.Join(not, ", "))
 	}
 	if len(r.Compared) == 0 {
 		return errors.New("the two runs have nothing in common")

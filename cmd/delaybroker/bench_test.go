@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
@@ -142,6 +143,7 @@ func TestBenchLeavesAServerAsItWas(t *testing.T) {
 	environ, dir := benchEnv(t, "NATS_URL="+s.ClientURL(), "DELAY_TARGETS=elsewhere.>")
 	old := filepath.Join(dir, "old.json")
 	text, err := json.Marshal(bench.Report{
+		When:    time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
 		Plan:    bench.Plan{Scenario: bench.Steady, Sides: []bench.Side{bench.Broker}, Rounds: 1},
 		Results: []bench.Result{{Side: bench.Broker, Round: 1, Late: &bench.Spread{P99: 1}}},
 	})
@@ -160,7 +162,7 @@ func TestBenchLeavesAServerAsItWas(t *testing.T) {
 	}
 	for _, want := range []string{
 		"steady: 100 msg/s for 1s, 256 bytes, 1s, 10 targets", "P99.9 MS", "LOWEST", "beside the broker",
-		"the run of 0001-01-01", "not the same: rate 0 → 100",
+		"the run of 2026-11-20T10:00:00Z", "not the same: rate 0 → 100",
 	} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("got no %q in\n%s", want, &stdout)

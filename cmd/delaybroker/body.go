@@ -15,18 +15,18 @@ import (
 const maxHeader = 2000
 
 // showContent prints headers and body of a stored message.
-func (a *app) showContent(c contentView) error {
-	fmt.Fprintln(a.Out, "\nheaders")
+func (a *app) showContent(c contentView) {
+	a.Printf("\nheaders\n")
 	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
 		for _, value := range c.Headers[name] {
-			fmt.Fprintf(a.Out, "%s: %s\n", text.Printable(name, maxHeader), text.Printable(value, maxHeader))
+			a.Printf("%s: %s\n", text.Printable(name, maxHeader), text.Printable(value, maxHeader))
 		}
 	}
-	return a.showBody(c.Payload)
+	a.showBody(c.Payload)
 }
 
 // showBody prints a body below a table: text as it is, other bytes as a hex dump. --json prints all of a large one.
-func (a *app) showBody(data []byte) error {
+func (a *app) showBody(data []byte) {
 	v := payload.Render(data, payload.MaxShown)
 	rendered := v.Text
 	if rendered == "" {
@@ -43,6 +43,5 @@ func (a *app) showBody(data []byte) error {
 	if rendered != "" && !strings.HasSuffix(rendered, "\n") {
 		rendered += "\n"
 	}
-	_, err := fmt.Fprintf(a.Out, "\nbody, %s\n%s", shown, rendered)
-	return err
+	a.Printf("\nbody, %s\n%s", shown, rendered)
 }

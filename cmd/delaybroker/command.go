@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -13,24 +14,24 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// An app is shared by all subcommands.
+// An app is shared by all commands.
 type app struct {
 	terminal.Printer
 	helped error // an error if flags or arguments accompany a request for help; nil otherwise
 	to     connection
 }
 
-// about is the head of the help. Supervisors need the exit codes; cobra lists the subcommands.
+// about is the head of the help. Supervisors need the exit codes; cobra lists the commands.
 const about = `Deliver NATS messages later: what is published to delay.30m.orders.expire arrives on orders.expire thirty
-minutes afterwards. Without a verb, delaybroker serves.
+minutes afterwards. Without a command, delaybroker serves.
 
-All verbs are configured by the environment variables that "delaybroker serve --help" lists. Those that connect take
+All commands are configured by the environment variables that "delaybroker serve --help" lists. Those that connect take
 NATS_URL (127.0.0.1:4222 unless set) or NATS_CONTEXT, and the credentials beside them. --server, --context and --creds
 win over these.
 
 exit codes: 0 done, 1 failed, 2 bad arguments or settings`
 
-// run finds the subcommand and runs it. It ends when the subcommand does, which for serve is when ctx ends.
+// run finds the command and runs it. It ends when the command does, which for serve is when ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	a := &app{Printer: terminal.Printer{Out: stdout, Err: stderr}}
 	root := a.rootCommand()
@@ -39,10 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 func (a *app) execute(ctx context.Context, root *cobra.Command) error {
-	if err := root.ExecuteContext(ctx); err != nil {
-		return err
-	}
-	return a.helped
+	return cmp.Or(root.ExecuteContext(ctx), a.helped, a.Failure())
 }
 
 // helpAlone makes help beside flags or arguments a usage error: none of those takes effect, and -h may have been meant
@@ -59,7 +57,7 @@ func (a *app) helpAlone(root *cobra.Command) {
 	})
 }
 
-// rootCommand is serve if no subcommand is given.
+// rootCommand is serve if no command is given.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "delaybroker",
@@ -80,13 +78,13 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	root.AddCommand(a.demoCommand(), a.healthcheckCommand(), a.versionCommand(), a.sizeCommand())
 	root.AddCommand(a.to.on(a.serveCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand())...)
-	// The operators' subcommands read the broker's settings, so that they judge by the same configuration.
+	// The operators' commands read the broker's settings, so that they judge by the same configuration.
 	root.AddCommand(a.to.on(
 		a.levelsCommand(), a.aheadCommand(), a.pendingCommand(), a.retryingCommand(), a.whereCommand(), a.journalCommand(),
 		a.deadCommand(), a.pauseCommand(), a.resumeCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),
 		a.benchCommand(), a.benchPartCommand(),
 	)...)
-	a.to.flags(root.Flags()) // for serve, if the subcommand is left out
+	a.to.flags(root.Flags()) // for serve, if the command is left out
 	a.helpAlone(root)
 	root.SetVersionTemplate("delaybroker {{.Version}}\n")
 	return root

@@ -1,9 +1,45 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"testing"
+
+	"delaybroker/cmd/delaybroker/terminal"
 )
+
+// fullDisk is an output that takes so many bytes.
+type fullDisk struct{ room, writes int }
+
+var errFullDisk = errors.New("no space left")
+
+func (d *fullDisk) Write(p []byte) (int, error) {
+	if d.writes++; len(p) > d.room {
+		return 0, errFullDisk
+	}
+	d.room -= len(p)
+	return len(p), nil
+}
+
+// A command whose output is lost fails, and one with many lines ends.
+func TestOutputIsLost(t *testing.T) {
+	for _, args := range []string{
+		"version", "version --json", "size --rate 10", "size --rate 10 --json", "schedules next --every 1m",
+		"schedules next --every 1m -n 1000 --json", "streams",
+	} {
+		out := &fullDisk{room: 10}
+		a := &app{Printer: terminal.Printer{Out: out, Err: io.Discard}}
+		root := a.rootCommand()
+		root.SetArgs(strings.Fields(args))
+		if err := a.execute(t.Context(), root); !errors.Is(err, errFullDisk) || exitCode(err) != 1 {
+			t.Errorf("%s: got %v, want the error of the output", args, err)
+		}
+		if out.writes > 20 {
+			t.Errorf("%s: %d writes, although the first failed", args, out.writes)
+		}
+	}
+}
 
 func TestVersionJSON(t *testing.T) {
 	all := decodeLines[map[string]string](t, mustRunVerb(t, "", "version", "--json"))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -35,7 +34,7 @@ with a code and a sentence that say why. It stays until it is resent or removed.
 
 // A letterChoice selects dead letters, by flags.
 type letterChoice struct {
-	codes        []string
+	codes        []message.Code
 	target       string
 	since, until string
 	ids          []string
@@ -44,9 +43,8 @@ type letterChoice struct {
 
 func (c *letterChoice) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&c.codes, "code", nil, "with this code, or one of several")
-	completes(cmd, "code", terminal.Words(message.Codes())...)
-	f.StringVar(&c.target, "target", "", "to this target; wildcards as in 'orders.>'")
+	wordsFlag(cmd, &c.codes, "code", message.Codes(), "with this code, or one of several")
+	patternFlag(f, &c.target, "target", "to this target; wildcards as in 'orders.>'")
 	f.StringVar(&c.since, "since", "", "dead since then: a time (RFC 3339), or a duration ago (2h)")
 	f.StringVar(&c.until, "until", "", "dead before then, likewise")
 	f.StringSliceVar(&c.ids, "id", nil, "with this Delay-Id, or this number in the stream; or one of several")
@@ -54,18 +52,7 @@ func (c *letterChoice) flags(cmd *cobra.Command) {
 
 // filter converts the choice into a filter of letters. Durations count back from now, which is the server's time.
 func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
-	var f deadletter.Filter
-	known := message.Codes()
-	for _, code := range c.codes {
-		if !slices.Contains(known, message.Code(code)) {
-			return f, fmt.Errorf("%w: --code %q: want one of %s", errUsage, code, terminal.Joined(known))
-		}
-		f.Codes = append(f.Codes, message.Code(code))
-	}
-	f.Target = c.target
-	if err := checkTarget(c.target); err != nil {
-		return f, err
-	}
+	f := deadletter.Filter{Codes: c.codes, Target: c.target}
 	var err error
 	if f.Since, f.Until, err = period(c.since, c.until, now); err != nil {
 		return f, err
@@ -126,7 +113,7 @@ func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx contex
 	return inspect.Cause(ctx, f(ctx, d))
 }
 
-// A progress shows the progress of a subcommand, on a terminal alone: with a bar, or with a line every two seconds.
+// A progress shows the progress of a command, on a terminal alone: with a bar, or with a line every two seconds.
 type progress struct {
 	app  *app
 	rows bool // rows will be printed, and a bar would overwrite them

@@ -68,9 +68,7 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 		w.before = []inspect.LetterOutcome{unchanged}
 	}
 	if len(edits) == 0 { // a filter without numbers would select all
-		if err := a.showOutcomes(w, w.before, true); err != nil {
-			return err
-		}
+		a.showOutcomes(w, w.before, true)
 		return w.verdict(w.before)
 	}
 	w.LetterWork = d.ResendingEach(deadletter.Filter{Sequences: numbers}, func(l deadletter.Letter) deadletter.Change {

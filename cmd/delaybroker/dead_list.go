@@ -1,11 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +15,9 @@ import (
 )
 
 const defaultLetters = 100
+
+// kinds are the columns by which letters are counted.
+var kinds = []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason}
 
 func (a *app) deadListCommand() *cobra.Command {
 	var choice letterChoice
@@ -34,12 +36,6 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
   delaybroker dead ls --by code,target,reason`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 0 {
-				return fmt.Errorf("%w: --limit %d: want 0 or more", errUsage, limit)
-			}
-			if err := checkBy(by); err != nil {
-				return err
-			}
 			return a.withLetters(cmd.Context(), choice, func(ctx context.Context, d deadLetters) error {
 				ctx, stop := interruptible(ctx)
 				defer stop()
@@ -51,9 +47,8 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		},
 	}
 	choice.flags(c)
-	c.Flags().IntVar(&limit, "limit", defaultLetters, "list so many at most; 0 for all")
-	c.Flags().StringSliceVar(&by, "by", nil, "count instead, by some of code, target, reason")
-	completes(c, "by", inspect.ByCode, inspect.ByTarget, inspect.ByReason)
+	countFlag(c.Flags(), &limit, "limit", "", defaultLetters, 0, unbounded, "list so many at most; 0 for all")
+	wordsFlag(c, &by, "by", kinds, "count instead, by some of code, target, reason")
 	return c
 }
 
@@ -72,7 +67,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 	}}
 	var failed error
 	for l, err := range d.List(ctx, q) {
-		if failed = err; err != nil {
+		if failed = cmp.Or(err, a.Failure()); failed != nil {
 			break
 		}
 		if matching++; limit > 0 && listed == limit {
@@ -84,22 +79,19 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 			continue
 		}
 		listed++
-		if a.JSON {
-			if err := a.PrintJSON(viewOfLetter(l)); err != nil {
-				return err
-			}
+		if a.AsJSON(viewOfLetter(l)) {
 			continue
 		}
-		t.Add(l.Sequence, second(l.At), string(l.Code), terminal.OrDash(text.Printable(l.Target, 256)), l.Attempts, l.Size,
-			terminal.OrDash(text.Printable(l.ID, 256)), text.Printable(inspect.Reason(l), terminal.MaxCell))
+		t.Add(l.Sequence, text.Second(l.At), string(l.Code), terminal.OrDash(text.Printable(l.Target, 256)),
+			l.Attempts, l.Size, terminal.OrDash(text.Printable(l.ID, 256)), text.Printable(inspect.Reason(l), terminal.MaxCell))
 	}
 	switch {
 	case a.JSON:
 	case listed > 0:
 		t.Print()
 	case failed == nil:
-		_, err := fmt.Fprintln(a.Out, none(d.filter))
-		return err
+		a.Printf("%s\n", none(d.filter))
+		return nil
 	}
 	switch {
 	case failed != nil:
@@ -119,17 +111,6 @@ func none(f deadletter.Filter) string {
 	return "no such dead letters"
 }
 
-// checkBy checks the values of --by.
-func checkBy(by []string) error {
-	known := []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason}
-	for _, name := range by {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("%w: --by %q: want some of %s", errUsage, name, strings.Join(known, ", "))
-		}
-	}
-	return nil
-}
-
 func (a *app) deadCount(ctx context.Context, d deadLetters, by []string, limit int) error {
 	told := progress{app: a}
 	count, err := d.Count(ctx, d.filter, by, told.look)
@@ -137,23 +118,24 @@ func (a *app) deadCount(ctx context.Context, d deadLetters, by []string, limit i
 	if err != nil {
 		return err
 	}
-	return a.showCount(count, d.filter, by, limit)
+	a.showCount(count, d.filter, by, limit)
+	return nil
 }
 
-func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string, limit int) error {
-	if a.JSON {
-		return a.PrintJSON(c)
+func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string, limit int) {
+	if a.AsJSON(c) {
+		return
 	}
 	if c.Letters == 0 {
-		_, err := fmt.Fprintln(a.Out, none(f))
-		return err
+		a.Printf("%s\n", none(f))
+		return
 	}
 	t := a.Sheet([]terminal.Column{
 		{Name: "letters"}, {Name: "code", Min: 8}, {Name: "target", Min: 10},
 		{Name: "reason", Min: 12, Wrap: true},
 		{Name: "oldest", Drop: 2}, {Name: "newest", Drop: 1}, {Name: "example", Drop: 3},
 	})
-	for _, name := range []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason} {
+	for _, name := range kinds {
 		if !slices.Contains(by, name) {
 			t.LeaveOut(name)
 		}
@@ -163,7 +145,7 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 			break
 		}
 		t.Add(g.Letters, g.Code, text.Printable(g.Target, 256), text.Printable(g.Reason, 600),
-			second(g.Oldest), second(g.Newest), fmt.Sprint(g.Number))
+			text.Second(g.Oldest), text.Second(g.Newest), fmt.Sprint(g.Number))
 	}
 	t.Print()
 	shown := ""
@@ -172,8 +154,4 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 	}
 	letters, groups := terminal.Counted(c.Letters, "dead letter"), terminal.Counted(len(c.Groups), "group")
 	fmt.Fprintf(a.Err, "%s in %s%s\n", letters, groups, shown)
-	return nil
 }
-
-// second formats a time for a list: to the second, with its zone.
-func second(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -97,28 +98,24 @@ func (a *app) deadShow(ctx context.Context, d deadLetters) error {
 	shown := 0
 	told := progress{app: a, rows: true}
 	for l, err := range d.List(ctx, deadletter.Query{Filter: d.filter, Progress: told.look}) {
-		if err != nil {
+		if err = cmp.Or(err, a.Failure()); err != nil {
 			return err
 		}
 		shown++
-		if err := a.showLetter(l); err != nil {
-			return err
-		}
+		a.showLetter(l)
 	}
 	if shown > 0 {
 		return nil
 	}
 	if !a.JSON {
-		if _, err := fmt.Fprintln(a.Out, none(d.filter)); err != nil {
-			return err
-		}
+		a.Printf("%s\n", none(d.filter))
 	}
 	return logged{errNoLetter}
 }
 
-func (a *app) showLetter(l deadletter.Letter) error {
-	if a.JSON {
-		return a.PrintJSON(viewOfLetter(l))
+func (a *app) showLetter(l deadletter.Letter) {
+	if a.AsJSON(viewOfLetter(l)) {
+		return
 	}
 	t, line := a.lines()
 	line("message", l.ID, l.ID != "")
@@ -143,7 +140,7 @@ func (a *app) showLetter(l deadletter.Letter) error {
 		line("header", name+": "+strings.Join(l.User[name], ", "), true)
 	}
 	t.Print()
-	return a.showBody(l.Data)
+	a.showBody(l.Data)
 }
 
 // lines returns a sheet about one thing. Line adds a name and a value, if known is set.

@@ -36,25 +36,22 @@ func (a *app) work(ctx context.Context, w deadWork) error {
 	outcomes, err := w.Work(ctx, interrupted, w.LetterWork)
 	told.bar.Stop()
 	outcomes = append(outcomes, w.before...)
-	if shown := a.showOutcomes(w, outcomes, err == nil); err == nil {
-		err = shown
-	}
+	a.showOutcomes(w, outcomes, err == nil)
 	if err != nil {
 		return err
 	}
 	return w.verdict(outcomes)
 }
 
-func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complete bool) error {
-	if a.JSON {
-		return a.PrintJSON(letterSummary{DryRun: w.dry, Complete: complete, Outcomes: outcomes})
+func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complete bool) {
+	if a.AsJSON(letterSummary{DryRun: w.dry, Complete: complete, Outcomes: outcomes}) {
+		return
 	}
 	if len(outcomes) == 0 {
-		if !complete {
-			return nil
+		if complete {
+			a.Printf("%s\n", none(w.filter))
 		}
-		_, err := fmt.Fprintln(a.Out, none(w.filter))
-		return err
+		return
 	}
 	t := a.Sheet([]terminal.Column{
 		{Name: "result"}, {Name: "letters"}, {Name: "reason", Min: 12, Wrap: true}, {Name: "example", Drop: 1},
@@ -70,7 +67,6 @@ func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complet
 		t.Add(did, o.Letters, o.Why, number)
 	}
 	t.Print()
-	return nil
 }
 
 // verdict returns the error of a complete run: nil, or one that has been printed.

@@ -16,7 +16,7 @@ core subscriber, and show when they arrive. Nothing is left behind, and no setti
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			return demo.Run(ctx, a.Printer, readBuild().name())
+			return demo.Run(ctx, &a.Printer, readBuild().name())
 		},
 	}
 }

@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,18 +36,12 @@ exit codes: 0 all is well, 1 warnings, 2 something is critical, or wrong words o
 			return a.doctor(ctx, skip)
 		},
 	}
-	c.Flags().StringSliceVar(&skip, "skip", nil,
+	wordsFlag(c, &skip, "skip", doctor.CheckNames(),
 		"leave out checks, by the first column: what is known and accepted, such as durability")
-	completes(c, "skip", doctor.CheckNames()...)
 	return c
 }
 
 func (a *app) doctor(ctx context.Context, skip []string) error {
-	for _, name := range skip {
-		if known := doctor.CheckNames(); !slices.Contains(known, name) {
-			return fmt.Errorf("%w: --skip %q: want some of %s", errUsage, name, strings.Join(known, ", "))
-		}
-	}
 	f, err := a.gather(ctx)
 	if err != nil {
 		return err
@@ -63,8 +54,11 @@ func (a *app) doctor(ctx context.Context, skip []string) error {
 	for _, one := range findings {
 		worst = max(worst, one.State)
 	}
-	if err := a.showFindings(worst, findings); err != nil {
-		return err
+	if !a.AsJSON(struct {
+		State    doctor.Severity  `json:"state"`
+		Findings []doctor.Finding `json:"findings"`
+	}{worst, findings}) {
+		a.printFindings(findings)
 	}
 	switch worst {
 	case doctor.Critical:
@@ -75,24 +69,9 @@ func (a *app) doctor(ctx context.Context, skip []string) error {
 	return nil
 }
 
-func (a *app) showFindings(worst doctor.Severity, findings []doctor.Finding) error {
-	if a.JSON {
-		return a.PrintJSON(struct {
-			State    doctor.Severity  `json:"state"`
-			Findings []doctor.Finding `json:"findings"`
-		}{worst, findings})
-	}
-	a.printFindings(findings)
-	return nil
-}
-
 // gather collects the facts for doctor. An unreachable server is a finding too, and no error.
 func (a *app) gather(ctx context.Context) (doctor.Facts, error) {
 	cfg, err := settings.Read()
-	if err != nil {
-		return doctor.Facts{}, err
-	}
-	unknown, err := settings.Unknown()
 	if err != nil {
 		return doctor.Facts{}, err
 	}
@@ -102,7 +81,7 @@ func (a *app) gather(ctx context.Context) (doctor.Facts, error) {
 		Sync: cfg.Embedded.Durability(), Exposed: cfg.Embedded.Exposed(), Login: cfg.Access.Login,
 		Probe: web.Look(ctx, cfg.Probes()),
 	}
-	for _, u := range unknown {
+	for _, u := range settings.Unknown() {
 		host.Unknown = append(host.Unknown, u.String())
 	}
 	i, err := a.open(ctx, cfg)

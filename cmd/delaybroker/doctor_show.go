@@ -33,7 +33,7 @@ func (a *app) printFindings(findings []doctor.Finding) {
 	paragraph := func(name, state, long string) {
 		head := fmt.Sprintf("%-*s  %-*s  ", names, name, states, state)
 		for line := range strings.SplitSeq(pretty.WrapSoft(text.Printable(long, terminal.MaxCell), room), "\n") {
-			fmt.Fprintln(a.Out, strings.TrimRight(head+line, " "))
+			a.Printf("%s\n", strings.TrimRight(head+line, " "))
 			head = strings.Repeat(" ", left)
 		}
 	}

@@ -42,16 +42,12 @@ func (a *app) healthcheck(ctx context.Context, ready bool) error {
 	if err != nil {
 		return fmt.Errorf("probe %s: %w", url, err)
 	}
-	if a.JSON {
-		if err := a.PrintJSON(h); err != nil {
-			return err
-		}
-	}
+	asJSON := a.AsJSON(h)
 	if bad := stats.FailingChecks(h.Checks); len(bad) > 0 {
 		return fmt.Errorf("%s: %s", path, strings.Join(bad, "; "))
 	}
-	if !a.JSON {
-		_, err = fmt.Fprintln(a.Out, "ok")
+	if !asJSON {
+		a.Printf("ok\n")
 	}
-	return err
+	return nil
 }

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,9 +25,8 @@ const (
 
 // journalOptions are the flags of journal.
 type journalOptions struct {
-	target, since, until, lateThan, from string
-	ids, outcomes                        []string
-	limit                                int
+	journal.Query
+	since, until string
 }
 
 func (a *app) journalCommand() *cobra.Command {
@@ -56,52 +55,37 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.target, "target", "", "to this target; wildcards as in 'orders.>'")
+	patternFlag(f, &o.Target, "target", "to this target; wildcards as in 'orders.>'")
 	f.StringVar(&o.since, "since", "", "since then: a time (RFC 3339), or a duration ago (2h)")
 	f.StringVar(&o.until, "until", "", "before then, likewise")
-	f.StringSliceVar(&o.ids, "id", nil, "with this Delay-Id, or one of several; <stream>-<sequence> will do")
-	f.StringSliceVar(&o.outcomes, "outcome", nil, "delivered, dead, or the code of a dead letter; or one of several")
-	completes(c, "outcome", terminal.Words(journal.Outcomes())...)
-	f.StringVar(&o.lateThan, "late-than", "", "later than this, as in 1s")
-	f.StringVar(&o.from, "from", "", "go on where an earlier search stopped")
-	f.IntVar(&o.limit, "limit", defaultRecords, "stop after so many; 0 for all, with --json")
+	f.StringSliceVar(&o.IDs, "id", nil, "with this Delay-Id, or one of several; <stream>-<sequence> will do")
+	wordsFlag(c, &o.Outcomes, "outcome", journal.Outcomes(),
+		"delivered, dead, or the code of a dead letter; or one of several")
+	valueFlag(f, &o.LateThan, "late-than", "later than this, as in 1s", func(text string) (time.Duration, error) {
+		d, err := levels.ParseDuration(text)
+		if err != nil || d == 0 {
+			err = errors.New("want a duration, such as 1s or 250ms")
+		}
+		return d, err
+	})
+	valueFlag(f, &o.From, "from", "go on where an earlier search stopped", journal.ParsePlace)
+	f.IntVar(&o.Limit, "limit", defaultRecords, "stop after so many; 0 for all, with --json")
 	return c
 }
 
 // query returns the query of the flags. Durations count back from now.
 func (o journalOptions) query(now time.Time, asJSON bool) (q journal.Query, err error) {
-	q = journal.Query{Target: o.target, Limit: o.limit}
-	if err := checkTarget(o.target); err != nil {
-		return q, err
-	}
+	q = o.Query
 	if q.Since, q.Until, err = period(o.since, o.until, now); err != nil {
 		return q, err
 	}
-	for _, id := range o.ids {
+	for _, id := range q.IDs {
 		if _, err := inspect.ParseWanted(id); err != nil {
 			return q, fmt.Errorf("%w: --id: %w", errUsage, err)
 		}
-		q.IDs = append(q.IDs, id)
 	}
-	known := journal.Outcomes()
-	for _, word := range o.outcomes {
-		if !slices.Contains(known, journal.Outcome(word)) {
-			return q, fmt.Errorf("%w: --outcome %q: want one of %s", errUsage, word, terminal.Joined(known))
-		}
-		q.Outcomes = append(q.Outcomes, journal.Outcome(word))
-	}
-	if o.lateThan != "" {
-		if q.LateThan, err = levels.ParseDuration(o.lateThan); err != nil || q.LateThan == 0 {
-			return q, fmt.Errorf("%w: --late-than %q: want a duration, such as 1s or 250ms", errUsage, o.lateThan)
-		}
-	}
-	if o.from != "" {
-		if q.From, err = journal.ParsePlace(o.from); err != nil {
-			return q, fmt.Errorf("%w: --from: %w", errUsage, err)
-		}
-	}
-	if most := maxRecords; o.limit < 0 || !asJSON && (o.limit == 0 || o.limit > most) {
-		return q, fmt.Errorf("%w: --limit %d: want 1 to %d; with --json any number, and 0 for all", errUsage, o.limit, most)
+	if most := maxRecords; q.Limit < 0 || !asJSON && (q.Limit == 0 || q.Limit > most) {
+		return q, fmt.Errorf("%w: --limit %d: want 1 to %d; with --json any number, and 0 for all", errUsage, q.Limit, most)
 	}
 	return q, nil
 }
@@ -128,8 +112,8 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 		{Name: "reason", Drop: 1, Min: 12, Wrap: true},
 	})
 	j, err := i.Journal(ctx, q, func(e journal.Entry) error {
-		if a.JSON {
-			return a.PrintJSON(viewOfEntry(e))
+		if a.AsJSON(viewOfEntry(e)) {
+			return a.Failure()
 		}
 		target, reason := text.Printable(e.Target, 256), text.Printable(e.Reason, 600)
 		t.Add(millisecond(e.At), terminal.OrDash(target), text.Printable(string(e.Outcome()), 64), lateCell(e.Record),
@@ -139,13 +123,14 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 	if err != nil {
 		return err
 	}
-	if a.JSON {
-		return a.PrintJSON(worthOf(j))
+	if a.AsJSON(worthOf(j)) {
+		return nil
 	}
 	if j.Found > 0 {
 		t.Print()
 	}
-	return a.sayJournal(j, o)
+	a.sayJournal(j, o)
+	return nil
 }
 
 // lateCell formats the lateness of a record: in milliseconds, or in microseconds if it is shorter.
@@ -224,7 +209,7 @@ func worthOf(j inspect.Journaled) worthView {
 }
 
 // sayJournal prints the completeness of the answer.
-func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
+func (a *app) sayJournal(j inspect.Journaled, o journalOptions) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %d looked at", terminal.Counted(j.Found, "record"), j.Looked)
 	if !j.Begins.IsZero() {
@@ -233,7 +218,7 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	}
 	b.WriteString("\n")
 	if j.GoOn.Sequence > 0 {
-		fmt.Fprintf(&b, "stopped at --limit %d: go on with --from %s\n", o.limit, j.GoOn)
+		fmt.Fprintf(&b, "stopped at --limit %d: go on with --from %s\n", o.Limit, j.GoOn)
 	}
 	for _, h := range j.Holes {
 		who := "records"
@@ -259,6 +244,5 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	if j.Complete() {
 		b.WriteString("complete: no record of that time is missing\n")
 	}
-	_, err := fmt.Fprint(a.Err, b.String())
-	return err
+	fmt.Fprint(a.Err, b.String())
 }

@@ -128,12 +128,12 @@ func (o *operated) wantJournalLeft() {
 func TestJournalRefusesWords(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1")
 	for args, want := range map[string]string{
-		"--target a..b":                      `--target "a..b"`,
+		"--target a..b":                      `"a..b" for "--target"`,
 		"--since yesterday":                  `--since "yesterday"`,
 		"--since 1h --until 2h":              "nothing lies between",
 		"--id 42":                            "--id",
-		"--outcome late":                     `--outcome "late": want one of delivered, dead, bad_headers`,
-		"--late-than 0s":                     `--late-than "0s"`,
+		"--outcome late":                     `"--outcome" flag: want some of delivered, dead, bad_headers`,
+		"--late-than 0s":                     `"0s" for "--late-than"`,
 		"--from 12":                          `"12" is not a place`,
 		"--limit 0":                          "--limit 0: want 1 to 10000",
 		"--limit -1 --json":                  "--limit -1",

@@ -76,17 +76,17 @@ func (a *app) levels(ctx context.Context, i *inspect.Inspector, options levelsOp
 	if err != nil {
 		return err
 	}
-	return a.showLevels(v, options)
+	a.showLevels(v, options)
+	return nil
 }
 
 // watchLevels shows the lanes until ctx ends. It does not wait for lanes that are being handed over.
 func (a *app) watchLevels(ctx context.Context, i *inspect.Inspector, options levelsOptions) error {
-	frame := func() error { return nil }
-	if _, _, ok := terminal.Size(a.Out); ok && !a.JSON {
+	_, _, screen := terminal.Size(a.Out)
+	if screen = screen && !a.JSON; screen {
 		// The alternate screen keeps the text before, and the scrollback does not fill.
-		fmt.Fprint(a.Out, "\x1b[?1049h\x1b[?25l") // hides the cursor, too
-		defer fmt.Fprint(a.Out, "\x1b[?25h\x1b[?1049l")
-		frame = func() error { _, err := fmt.Fprint(a.Out, "\x1b[H\x1b[2J"); return err } // home, clear
+		a.Printf("\x1b[?1049h\x1b[?25l") // hides the cursor, too
+		defer a.Printf("\x1b[?25h\x1b[?1049l")
 	}
 	var before inspect.Lanes
 	for {
@@ -99,11 +99,11 @@ func (a *app) watchLevels(ctx context.Context, i *inspect.Inspector, options lev
 		}
 		v.Since(before)
 		before = v
-		if err := frame(); err != nil {
-			return err
+		if screen {
+			a.Printf("\x1b[H\x1b[2J") // home, clear
 		}
-		if err := a.showLevels(v, options); err != nil {
-			return err
+		if a.showLevels(v, options); a.Failure() != nil {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -113,9 +113,9 @@ func (a *app) watchLevels(ctx context.Context, i *inspect.Inspector, options lev
 	}
 }
 
-func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
-	if a.JSON {
-		return a.PrintJSON(v)
+func (a *app) showLevels(v inspect.Lanes, options levelsOptions) {
+	if a.AsJSON(v) {
+		return
 	}
 	dropState := 2
 	if !slices.ContainsFunc(v.Lanes, func(l inspect.Lane) bool { return l.State != inspect.Serving }) {
@@ -151,22 +151,13 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
 	s.Foot("total", "", fmt.Sprint(v.Totals.Pending), "", text.Seconds(v.Totals.Overdue), "", "",
 		fmt.Sprintf("%d unread", v.Totals.Unread), "", fmt.Sprintf("%d dead letters", v.Totals.Dead))
 	s.Print()
-	if err := a.sayPaused(v.Paused); err != nil {
-		return err
-	}
-	return a.sayFolded(idle, hidden)
-}
-
-// sayFolded prints what the table leaves out.
-func (a *app) sayFolded(idle, hidden int) error {
-	var err error
+	a.sayPaused(v.Paused)
 	if idle > 0 {
-		_, err = fmt.Fprintf(a.Out, "%s; --all shows them\n", terminal.Counted(idle, "idle lane"))
+		a.Printf("%s; --all shows them\n", terminal.Counted(idle, "idle lane"))
 	}
-	if hidden > 0 && err == nil {
-		_, err = fmt.Fprintf(a.Out, "%s for which there is no room here\n", terminal.Counted(hidden, "more lane"))
+	if hidden > 0 {
+		a.Printf("%s for which there is no room here\n", terminal.Counted(hidden, "more lane"))
 	}
-	return err
 }
 
 func cellsOf(l inspect.Lane, now time.Time) []any {

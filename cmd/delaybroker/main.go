@@ -17,7 +17,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// errUsage is returned for unknown subcommands, flags and arguments.
+// errUsage is returned for unknown commands, flags and arguments.
 var errUsage = errors.New("usage")
 
 // logged is an error that the log has shown already: main does not print it again.

@@ -14,12 +14,12 @@ import (
 	"delaybroker/cmd/delaybroker/settings"
 )
 
-// connect connects to a server for a subcommand that a person waits for.
+// connect connects to a server for a command that a person waits for.
 func (a *app) connect(ctx context.Context, to links.Access) (*nats.Conn, error) {
 	return links.Connect(ctx, to, readBuild().name(), func(text string) { fmt.Fprintln(a.Err, text) })
 }
 
-// connectClient connects for subcommands that publish or subscribe. The caller closes the session.
+// connectClient connects for commands that publish or subscribe. The caller closes the session.
 func (a *app) connectClient(ctx context.Context, c settings.Client) (*inspect.Session, error) {
 	nc, err := a.connect(ctx, c.Access)
 	if err != nil {
@@ -32,7 +32,7 @@ func (a *app) connectClient(ctx context.Context, c settings.Client) (*inspect.Se
 	return s, err
 }
 
-// withSession connects, and runs a subcommand with a session, until it ends or is interrupted.
+// withSession connects, and runs a command with a session, until it ends or is interrupted.
 func (a *app) withSession(
 	ctx context.Context, c settings.Client, do func(context.Context, *inspect.Session) error,
 ) error {
@@ -47,7 +47,7 @@ func (a *app) withSession(
 	return do(ctx, s)
 }
 
-// inspect connects with the settings, and runs a subcommand with an inspector, until it ends or is interrupted.
+// inspect connects with the settings, and runs a command with an inspector, until it ends or is interrupted.
 func (a *app) inspect(cmd *cobra.Command, do func(ctx context.Context, i *inspect.Inspector) error) error {
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
@@ -107,11 +107,7 @@ func (a *app) openBySettings(ctx context.Context, cfg settings.Config) (*inspect
 
 // warnOfNames prints a warning about settings that are probably misspelt.
 func (a *app) warnOfNames() {
-	unknown, err := settings.Unknown()
-	if err != nil {
-		return
-	}
-	for _, u := range unknown {
+	for _, u := range settings.Unknown() {
 		fmt.Fprintln(a.Err, "delaybroker:", u)
 	}
 }

@@ -73,9 +73,7 @@ func (a *app) changePauses(
 		if err != nil && !errors.Is(err, inspect.ErrUnconfirmed) {
 			return fmt.Errorf("%s: %w", pattern, err)
 		}
-		if shown := a.showPauseChange(pattern, c); shown != nil {
-			return shown
-		}
+		a.showPauseChange(pattern, c)
 		if err != nil {
 			return fmt.Errorf("%s: it is stored, but %w; they may not have heard of it, or be down", pattern, err)
 		}
@@ -83,9 +81,9 @@ func (a *app) changePauses(
 	})
 }
 
-func (a *app) showPauseChange(pattern string, c inspect.PauseChange) error {
-	if a.JSON {
-		return a.PrintJSON(c)
+func (a *app) showPauseChange(pattern string, c inspect.PauseChange) {
+	if a.AsJSON(c) {
+		return
 	}
 	for _, p := range c.Pauses {
 		if p.Pattern != pattern {
@@ -95,9 +93,7 @@ func (a *app) showPauseChange(pattern string, c inspect.PauseChange) error {
 		if p.State != pause.Paused {
 			said = "is resumed: what waited goes out"
 		}
-		if _, err := fmt.Fprintf(a.Out, "%s %s\n", pattern, said); err != nil {
-			return err
-		}
+		a.Printf("%s %s\n", pattern, said)
 	}
 	if c.Stored != "" {
 		fmt.Fprintf(a.Err, "not stored yet, and done again by the instances when it can be: %s\n",
@@ -105,10 +101,9 @@ func (a *app) showPauseChange(pattern string, c inspect.PauseChange) error {
 	}
 	if len(c.Told) == 0 && len(c.Untold) == 0 {
 		fmt.Fprintln(a.Err, "no broker runs: those that start go by it")
-		return nil
+		return
 	}
 	fmt.Fprintf(a.Err, "%d of %s act by it\n", len(c.Told), terminal.Counted(len(c.Told)+len(c.Untold), "instance"))
-	return nil
 }
 
 func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
@@ -116,14 +111,14 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 	if err != nil {
 		return err
 	}
-	if a.JSON {
-		return a.PrintJSON(struct {
-			Paused []inspect.Pause `json:"paused"`
-		}{all})
+	if a.AsJSON(struct {
+		Paused []inspect.Pause `json:"paused"`
+	}{all}) {
+		return nil
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(a.Out, "nothing is paused")
-		return err
+		a.Printf("nothing is paused\n")
+		return nil
 	}
 	t := a.Sheet([]terminal.Column{{Name: "target pattern", Min: 10}, {Name: "state"}, {Name: "since"},
 		{Name: "waiting"}})
@@ -139,15 +134,12 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 }
 
 // sayPaused prints the paused targets below a table.
-func (a *app) sayPaused(all []inspect.Pause) error {
+func (a *app) sayPaused(all []inspect.Pause) {
 	for _, p := range all {
 		said := "paused since " + text.Second(p.Since)
 		if p.State != pause.Paused {
 			said = "being resumed"
 		}
-		if _, err := fmt.Fprintf(a.Out, "%s: %s\n", text.Printable(p.Pattern, terminal.MaxCell), said); err != nil {
-			return err
-		}
+		a.Printf("%s: %s\n", text.Printable(p.Pattern, terminal.MaxCell), said)
 	}
-	return nil
 }

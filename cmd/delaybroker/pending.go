@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
@@ -29,16 +32,8 @@ func (a *app) pendingCommand() *cobra.Command {
 	return c
 }
 
-// pendingOptions are the flags of pending ls.
-type pendingOptions struct {
-	target, after, before, cursor string
-
-	limit int
-	most  uint64
-}
-
 func (a *app) pendingListCommand() *cobra.Command {
-	var o pendingOptions
+	var look inspect.PendingLook
 	c := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
@@ -62,81 +57,47 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
   delaybroker pending ls --due-after 2026-12-24T18:00:00Z --limit 1000 --json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			look, err := o.look()
-			if err != nil {
-				return err
-			}
-			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.pending(ctx, i, look, o) })
+			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
+				return a.pending(ctx, i, look, cmd.Flags())
+			})
 		},
 	}
-	c.Flags().StringVar(&o.target, "target", "", "for this target; wildcards as in 'orders.>'")
-	c.Flags().StringVar(&o.after, "due-after", "", "due then or later: a duration from now (10m), or a time with a zone")
-	c.Flags().StringVar(&o.before, "due-before", "", "due before: likewise")
-	c.Flags().StringVar(&o.cursor, "cursor", "", "go on where an earlier list stopped")
-	c.Flags().IntVar(&o.limit, "limit", defaultPending, "list so many at most")
-	c.Flags().Uint64Var(&o.most, "most", defaultPendingRead, "read so many headers at most")
+	f := c.Flags()
+	patternFlag(f, &look.Target, "target", "for this target; wildcards as in 'orders.>'")
+	valueFlag(f, &look.After, "due-after",
+		"due then or later: a duration from now (10m), or a time with a zone", parseBorder)
+	valueFlag(f, &look.Before, "due-before", "due before: likewise", parseBorder)
+	valueFlag(f, &look.Cursor, "cursor", "go on where an earlier list stopped", inspect.ParseCursor)
+	countFlag(f, &look.Limit, "limit", "", defaultPending, 1, maxPending, "list so many at most")
+	countFlag(f, &look.Most, "most", "", defaultPendingRead, 1, unbounded, "read so many headers at most")
 	return c
 }
 
-// look returns the query of the flags.
-func (o pendingOptions) look() (inspect.PendingLook, error) {
-	look := inspect.PendingLook{Target: o.target, Limit: o.limit, Most: o.most}
-	if err := checkTarget(o.target); err != nil {
-		return look, err
-	}
-	switch {
-	case o.limit < 1 || o.limit > maxPending:
-		return look, fmt.Errorf("%w: --limit %d: want 1 to %d", errUsage, o.limit, maxPending)
-	case o.most == 0:
-		return look, fmt.Errorf("%w: --most 0: want 1 or more", errUsage)
-	}
-	var err error
-	if look.After, err = border("--due-after", o.after); err != nil {
-		return look, err
-	}
-	if look.Before, err = border("--due-before", o.before); err != nil {
-		return look, err
-	}
-	if o.cursor != "" {
-		if look.Cursor, err = inspect.ParseCursor(o.cursor); err != nil {
-			return look, fmt.Errorf("%w: --cursor: %w", errUsage, err)
-		}
-	}
-	return look, nil
-}
-
-// border parses a border; an empty value is none.
-func border(flag, value string) (inspect.Border, error) {
-	b, err := inspect.ParseBorder(value)
+func parseBorder(text string) (inspect.Border, error) {
+	b, err := inspect.ParseBorder(text)
 	if err != nil {
-		return b, fmt.Errorf("%w: %s %q: want a duration from now (10m), or a time with a zone (2026-11-20T10:00:00Z)",
-			errUsage, flag, value)
+		err = errors.New("want a duration from now (10m), or a time with a zone (2026-11-20T10:00:00Z)")
 	}
-	return b, nil
+	return b, err
 }
 
-func (a *app) pending(ctx context.Context, i *inspect.Inspector, look inspect.PendingLook, o pendingOptions) error {
+func (a *app) pending(
+	ctx context.Context, i *inspect.Inspector, look inspect.PendingLook, flags *pflag.FlagSet,
+) error {
 	l, err := i.Pending(ctx, look)
 	if err != nil {
 		return err
 	}
-	if a.JSON {
-		return a.printPending(l)
-	}
-	return a.showPending(l, o)
-}
-
-// printPending prints a line for each message, and one for the end.
-func (a *app) printPending(l inspect.List) error {
 	for _, w := range l.Messages {
-		if err := a.PrintJSON(w); err != nil {
-			return err
-		}
+		a.AsJSON(w)
 	}
-	return a.PrintJSON(l.End)
+	if !a.AsJSON(l.End) {
+		a.showPending(l, look, flags)
+	}
+	return nil
 }
 
-func (a *app) showPending(l inspect.List, o pendingOptions) error {
+func (a *app) showPending(l inspect.List, look inspect.PendingLook, flags *pflag.FlagSet) {
 	t := a.Sheet([]terminal.Column{
 		{Name: "due in"}, {Name: "target", Min: 10}, {Name: "delay-id", Drop: 2, Min: 12},
 		{Name: "lane", Drop: 1, Min: 8}, {Name: "bytes", Drop: 4}, {Name: "attempts", Drop: 3},
@@ -148,19 +109,18 @@ func (a *app) showPending(l inspect.List, o pendingOptions) error {
 	if len(l.Messages) > 0 {
 		t.Print()
 	}
-	return a.sayPending(l, o)
+	a.sayPending(l, look, flags)
 }
 
 // sayPending prints what the list leaves out, and the flags of the next page.
-func (a *app) sayPending(l inspect.List, o pendingOptions) error {
+func (a *app) sayPending(l inspect.List, look inspect.PendingLook, flags *pflag.FlagSet) {
 	listed, read := terminal.Counted(len(l.Messages), "message"), terminal.Counted(int(l.Read), "header")
 	said := []string{fmt.Sprintf("%s, %s read", listed, read)}
-	said = append(said, leftOut(l.Silent, l.Bare && o.target != "")...)
+	said = append(said, leftOut(l.Silent, l.Bare && look.Target != "")...)
 	if l.More {
-		said = append(said, "there may be more: "+o.goOn(l))
+		said = append(said, "there may be more: "+nextPage(flags, l, look.Most))
 	}
-	_, err := fmt.Fprintln(a.Err, strings.Join(said, "\n"))
-	return err
+	fmt.Fprintln(a.Err, strings.Join(said, "\n"))
 }
 
 // leftOut names the gaps of the list: streams that do not answer and, for a target, messages that may be for it.
@@ -174,29 +134,20 @@ func leftOut(silent []string, bare bool) (said []string) {
 	return said
 }
 
-// goOn returns the flags of the next page. If the query read too few headers, it raises their number, since the same
-// number would end at the same place.
-func (o pendingOptions) goOn(l inspect.List) string {
+// nextPage returns the flags of the next page. If the query read too few headers, it raises their number, since the
+// same number would end at the same place.
+func nextPage(flags *pflag.FlagSet, l inspect.List, most uint64) string {
 	if l.Short {
-		o.most *= 2
+		_ = flags.Set("most", strconv.FormatUint(2*most, 10)) // within its bounds
 	}
-	var flags []string
-	for _, f := range []struct {
-		name, value string
-		given       bool
-	}{
-		{"--target", o.target, o.target != ""},
-		{"--due-after", o.after, o.after != ""},
-		{"--due-before", o.before, o.before != ""},
-		{"--limit", fmt.Sprint(o.limit), o.limit != defaultPending},
-		{"--most", fmt.Sprint(o.most), o.most != defaultPendingRead},
-		{"--cursor", l.Cursor, l.Cursor != ""},
-	} {
-		if f.given {
-			flags = append(flags, f.name+" "+quoted(f.value))
+	_ = flags.Set("cursor", l.Cursor) // there is none before the first message
+	var given []string
+	for _, name := range []string{"target", "due-after", "due-before", "limit", "most", "cursor"} {
+		if f := flags.Lookup(name); f.Value.String() != f.DefValue {
+			given = append(given, "--"+name+" "+quoted(f.Value.String()))
 		}
 	}
-	return strings.Join(flags, " ")
+	return strings.Join(given, " ")
 }
 
 // quoted quotes an argument for a shell.

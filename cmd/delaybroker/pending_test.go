@@ -69,12 +69,12 @@ func TestPendingShows(t *testing.T) {
 func TestPendingRefusesWords(t *testing.T) {
 	operateOn(t, server.Options{})
 	for args, part := range map[string]string{
-		"ls --limit 0":        "--limit 0: want 1 to 100000",
-		"ls --most 0":         "--most 0: want 1 or more",
-		"ls --target a..b":    `--target "a..b"`,
-		"ls --due-after soon": `--due-after "soon": want a duration from now`,
+		"ls --limit 0":        "want 1 to 100000",
+		"ls --most 0":         `"--most" flag: want 1 or more`,
+		"ls --target a..b":    `"a..b" for "--target"`,
+		"ls --due-after soon": `"--due-after" flag: want a duration from now`,
 		"ls --due-before 1":   "--due-before",
-		"ls --cursor DELAY-1": "--cursor: invalid cursor: pass the cursor that a list printed",
+		"ls --cursor DELAY-1": `"--cursor" flag: invalid cursor: pass the cursor that a list printed`,
 		"ls x":                "takes no arguments",
 		"cancel x":            "takes no arguments",
 	} {

@@ -414,7 +414,7 @@ func TestDoctorOfPersonAlone(t *testing.T) {
 
 func TestDoctorSkipsWhatIsThere(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1")
-	wantVerbError(t, 2, []string{`--skip "right"`, "rights"}, "doctor", "--skip", "right")
+	wantVerbError(t, 2, []string{`"--skip"`, "rights"}, "doctor", "--skip", "right")
 }
 
 // A link with a user of its own is judged by its purpose.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -58,7 +57,7 @@ func (a *app) provision(ctx context.Context, dry bool) error {
 	defer cancelTimeout()
 	done, err := i.Provision(ctx, dry)
 	if err == nil || len(done.Changes) > 0 { // changes before a failure stay made
-		err = cmp.Or(err, a.showProvisioned(done))
+		a.showProvisioned(done)
 	}
 	if err != nil {
 		return inspect.Cause(ctx, err)
@@ -71,13 +70,13 @@ func (a *app) provision(ctx context.Context, dry bool) error {
 	return nil
 }
 
-func (a *app) showProvisioned(p inspect.Provisioned) error {
-	if a.JSON {
-		return a.PrintJSON(p)
+func (a *app) showProvisioned(p inspect.Provisioned) {
+	if a.AsJSON(p) {
+		return
 	}
 	if len(p.Changes) == 0 && len(p.Drift) == 0 {
-		_, err := fmt.Fprintf(a.Out, "all %d streams are there; nothing to do\n", p.Wanted)
-		return err
+		a.Printf("all %d streams are there; nothing to do\n", p.Wanted)
+		return
 	}
 	t := a.Sheet([]terminal.Column{{Name: "stream"}, {Name: "result"}, {Name: "detail", Min: 12, Wrap: true}})
 	for _, c := range p.Changes {
@@ -95,5 +94,4 @@ func (a *app) showProvisioned(p inspect.Provisioned) error {
 		t.Add(d.Stream, did, d.What)
 	}
 	t.Print()
-	return nil
 }

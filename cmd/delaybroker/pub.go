@@ -53,27 +53,16 @@ timers.`,
 	f.StringVar(&o.when.level, "level", "", "publish to a level: 30m")
 	completes(c, "level", strings.Fields(levels.Default().String())...)
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "header, as in 'Key: value'; may be repeated")
-	f.IntVar(&o.count, "count", 1, "how many times to publish it; --json prints each")
+	countFlag(f, &o.count, "count", "", 1, 1, maxCount, "how many times to publish it; --json prints each")
 	f.StringVar(&o.timer.key, "key", "", "set the named timer of this key")
 	f.StringVar(&o.timer.condition, "if", "", "with --key: absent, or the generation to replace")
 	f.StringVar(&o.timer.word, "word", "", "with --key: a word of this request alone, to repeat it with")
 	return c
 }
 
-// check finds wrong combinations of flags, which cobra does not check.
-func (o pubOptions) check() error {
-	switch n := given(o.when.in, o.when.at, o.when.level); {
-	case n != 1:
-		return fmt.Errorf("%w: want one of --in, --at and --level, got %d", errUsage, n)
-	case o.count < 1 || o.count > maxCount:
-		return fmt.Errorf("%w: --count %d: want 1 to %d", errUsage, o.count, maxCount)
-	}
-	return nil
-}
-
 func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
-	if err := o.check(); err != nil {
-		return err
+	if n := given(o.when.in, o.when.at, o.when.level); n != 1 {
+		return fmt.Errorf("%w: want one of --in, --at and --level, got %d", errUsage, n)
 	}
 	header, err := parseHeaders(o.headers)
 	if err != nil {

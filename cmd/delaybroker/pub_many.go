@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"time"
 
+	"delaybroker/broker/text"
 	"delaybroker/cmd/delaybroker/publisher"
 	"delaybroker/cmd/delaybroker/terminal"
 )
@@ -48,10 +48,8 @@ func (s *pubShown) add(m publisher.Published) error {
 	if m.Sequence > s.last.Sequence {
 		s.last = m
 	}
-	if s.app.JSON {
-		return s.app.PrintJSON(m)
-	}
-	return nil
+	s.app.AsJSON(m)
+	return s.app.Failure()
 }
 
 // print writes one row: the message, or the sum of several.
@@ -79,7 +77,7 @@ func (s *pubShown) print(count int) {
 
 func dueOf(m publisher.Published) string {
 	if m.Estimated {
-		return "about " + m.Due.UTC().Format(time.RFC3339)
+		return "about " + text.Second(m.Due)
 	}
-	return m.Due.UTC().Format(time.RFC3339Nano)
+	return text.Moment(m.Due)
 }

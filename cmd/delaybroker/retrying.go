@@ -18,16 +18,9 @@ const (
 	defaultRetryLook   = 1_000_000
 )
 
-// retryingOptions are the flags of retrying.
-type retryingOptions struct {
-	target string
-	from   string
-	most   uint64
-	limit  int
-}
-
 func (a *app) retryingCommand() *cobra.Command {
-	var o retryingOptions
+	var look inspect.RetryLook
+	var limit int
 	c := &cobra.Command{
 		Use:   "retrying",
 		Short: "Show what waits in the retry lanes, by target: why, and until when",
@@ -47,42 +40,25 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
   delaybroker retrying --from DELAY_RETRY_30s-1000001`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			look, err := o.look()
-			if err != nil {
-				return err
-			}
 			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
-				return a.retrying(ctx, i, look, o.limit)
+				return a.retrying(ctx, i, look, limit)
 			})
 		},
 	}
-	c.Flags().StringVar(&o.target, "target", "", "for this target; wildcards as in 'orders.>'")
-	c.Flags().StringVar(&o.from, "from", "", "go on where an earlier look stopped: a stream and a sequence")
-	c.Flags().Uint64Var(&o.most, "most", defaultRetryLook, "look at so many messages at most")
-	c.Flags().IntVar(&o.limit, "limit", defaultRetryGroups, "show so many lines at most; 0 for all")
+	f := c.Flags()
+	patternFlag(f, &look.Target, "target", "for this target; wildcards as in 'orders.>'")
+	valueFlag(f, &look.From, "from", "go on where an earlier look stopped: a stream and a sequence", parseFrom)
+	countFlag(f, &look.Most, "most", "", defaultRetryLook, 1, unbounded, "look at so many messages at most")
+	countFlag(f, &limit, "limit", "", defaultRetryGroups, 0, unbounded, "show so many lines at most; 0 for all")
 	return c
 }
 
-// look returns the query of the flags.
-func (o retryingOptions) look() (inspect.RetryLook, error) {
-	look := inspect.RetryLook{Target: o.target, Most: o.most}
-	if err := checkTarget(o.target); err != nil {
-		return look, err
-	}
-	switch {
-	case o.most == 0:
-		return look, fmt.Errorf("%w: --most 0: want 1 or more", errUsage)
-	case o.limit < 0:
-		return look, fmt.Errorf("%w: --limit %d: want 0 or more", errUsage, o.limit)
-	case o.from == "":
-		return look, nil
-	}
-	from, err := inspect.ParseWanted(o.from)
+func parseFrom(text string) (inspect.Wanted, error) {
+	from, err := inspect.ParseWanted(text)
 	if err != nil || !from.Partial {
-		return look, fmt.Errorf("%w: --from %q: want a stream and a sequence, as in DELAY_RETRY_5s-1000", errUsage, o.from)
+		return from, errors.New("want a stream and a sequence, as in DELAY_RETRY_5s-1000")
 	}
-	look.From = from
-	return look, nil
+	return from, nil
 }
 
 func (a *app) retrying(ctx context.Context, i *inspect.Inspector, look inspect.RetryLook, limit int) error {
@@ -94,18 +70,17 @@ func (a *app) retrying(ctx context.Context, i *inspect.Inspector, look inspect.R
 	if err != nil {
 		return err
 	}
-	if a.JSON {
-		return a.PrintJSON(r)
+	if !a.AsJSON(r) {
+		a.showRetrying(r, look, limit)
 	}
-	return a.showRetrying(r, look, limit)
+	return nil
 }
 
-func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) error {
+func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) {
 	if r.Messages == 0 && r.Waiting == 0 {
-		if _, err := fmt.Fprintln(a.Out, "nothing waits in the retry lanes"); err != nil {
-			return err
-		}
-		return a.sayPaused(r.Paused)
+		a.Printf("nothing waits in the retry lanes\n")
+		a.sayPaused(r.Paused)
+		return
 	}
 	t := a.Sheet([]terminal.Column{
 		{Name: "messages"}, {Name: "target", Min: 10}, {Name: "state", Drop: 3, Min: 8},
@@ -121,10 +96,8 @@ func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryLook, limit int
 	if len(r.Groups) > 0 {
 		t.Print()
 	}
-	if err := a.sayPaused(r.Paused); err != nil {
-		return err
-	}
-	return a.sayRetrying(r, look, limit)
+	a.sayPaused(r.Paused)
+	a.sayRetrying(r, look, limit)
 }
 
 func attemptsOf(r inspect.Retrying, g *inspect.RetryGroup) []any {
@@ -144,7 +117,7 @@ func attemptsOf(r inspect.Retrying, g *inspect.RetryGroup) []any {
 }
 
 // sayRetrying prints the totals, and what the table leaves out.
-func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) error {
+func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) {
 	var states []string
 	for _, state := range []inspect.RetryState{inspect.Refused, inspect.Deferred, inspect.Resent, inspect.Unreadable} {
 		if n := r.States[state]; n > 0 {
@@ -161,17 +134,14 @@ func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int)
 	if r.Waiting != r.Messages {
 		said += fmt.Sprintf("; the retry lanes hold %d", r.Waiting)
 	}
-	if _, err := fmt.Fprintln(a.Err, said); err != nil {
-		return err
-	}
+	fmt.Fprintln(a.Err, said)
 	if r.GoOn == "" {
-		return nil
+		return
 	}
 	goOn := "--from " + r.GoOn
 	if look.Target != "" {
 		goOn += fmt.Sprintf(" --target '%s'", look.Target)
 	}
-	_, err := fmt.Fprintf(a.Err, "stopped after %s; go on with %s, or look at more with --most\n",
+	fmt.Fprintf(a.Err, "stopped after %s; go on with %s, or look at more with --most\n",
 		terminal.Counted(int(r.Messages), "message"), goOn)
-	return err
 }

@@ -81,9 +81,9 @@ func TestRetryingRefusesWords(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")
 	for args, part := range map[string]string{
-		"--most 0":              "--most 0: want 1 or more",
-		"--limit -1":            "--limit -1: want 0 or more",
-		"--target a..b":         `--target "a..b"`,
+		"--most 0":              `"--most" flag: want 1 or more`,
+		"--limit -1":            "want 0 or more",
+		"--target a..b":         `"a..b" for "--target"`,
 		"--from DELAY_RETRY_5s": "want a stream and a sequence",
 		"--from DELAY_5s-1":     "there is no such retry lane: DELAY_5s; there are DELAY_RETRY_1s",
 		"x":                     "takes no arguments",

@@ -25,8 +25,8 @@ func (a *app) schedulesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "schedules",
 		Short: "Named timers that recur: every so often, or by cron",
-		Long: `Named timers that recur: every so often, or by cron in a time zone. The verbs ask JetStream, and work with the
-broker down too.
+		Long: `Named timers that recur: every so often, or by cron in a time zone. The commands ask JetStream, and work with
+the broker down too.
 
 A schedule is a timer: its NAME is the timer's key. Where several targets have one name, --target says which is meant.
 Schedules as of nats-server (DELAY_SCHEDULES) are among them: the NAME of one is _schedule.<its subject>.
@@ -160,7 +160,7 @@ func (a *app) withSchedule(
 	})
 }
 
-// lookAt reads the state of a timer, with the timeout of a subcommand.
+// lookAt reads the state of a timer, with the timeout of a command.
 func lookAt(ctx context.Context, timers *store.Timers, name, target string) (timer.State, error) {
 	limited, cancel := context.WithTimeout(ctx, timersPatience)
 	defer cancel()
@@ -200,12 +200,10 @@ them.
 		Example: "  delaybroker schedules show nightly --runs 20",
 		Args:    argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if limit < 0 || limit > maxRuns {
-				return fmt.Errorf("%w: --runs %d: want 0 to %d", errUsage, limit, maxRuns)
-			}
 			err := a.withSchedule(cmd.Context(), args[0], target, func(target string, s timer.State) error {
 				runs, problem := a.lastRuns(cmd, store.RecurringOf(s.Entry).Series, limit)
-				return a.showSchedule(args[0], target, s, runs, problem)
+				a.showSchedule(args[0], target, s, runs, problem)
+				return nil
 			})
 			if target == "" {
 				return err
@@ -216,12 +214,12 @@ them.
 			})
 		},
 	}
-	c.Flags().IntVar(&limit, "runs", defaultRuns, "show so many of the last runs; 0 for none")
+	countFlag(c.Flags(), &limit, "runs", "", defaultRuns, 0, maxRuns, "show so many of the last runs; 0 for none")
 	targetFlag(c, &target)
 	return c
 }
 
-func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs, runsProblem error) error {
+func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs, runsProblem error) {
 	held, r := store.RecurringOf(s.Entry), s.Entry.Request
 	table := held.Of.Table
 	v := scheduleView{
@@ -235,8 +233,8 @@ func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs
 	if runsProblem != nil {
 		v.RunsProblem = runsProblem.Error()
 	}
-	if a.JSON {
-		return a.PrintJSON(v)
+	if a.AsJSON(v) {
+		return
 	}
 	t, line := a.lines()
 	line("name", name, true)
@@ -256,10 +254,8 @@ func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs
 		line("header", name+": "+strings.Join(r.User[name], ", "), true)
 	}
 	t.Print()
-	if err := a.showBody(s.In.Data); err != nil {
-		return err
-	}
-	return a.showRuns(v.Runs, runsProblem)
+	a.showBody(s.In.Data)
+	a.showRuns(v.Runs, runsProblem)
 }
 
 // roundOf formats the state of a series.

@@ -168,7 +168,6 @@ type diff struct {
 	set    string
 	dryRun bool
 	counts map[schedules.What]int
-	broken error // of the output
 
 	failed, unknown, left bool // something was not done: it failed, may have been done, or an entry is in the way
 }
@@ -193,17 +192,16 @@ func (d *diff) add(r schedules.Result) {
 	default:
 		d.failed = true
 	}
-	if d.app.JSON {
-		d.broken = errors.Join(d.broken, d.app.PrintJSON(viewOfResult(r)))
+	if d.app.AsJSON(viewOfResult(r)) {
 		return
 	}
 	sign := signs[r.What]
 	if sign == "" {
 		return
 	}
-	fmt.Fprintf(d.app.Out, "%s %s  %s  %s\n", sign, r.Name, text.Printable(r.Target, terminal.MaxCell), r.Table)
+	d.app.Printf("%s %s  %s  %s\n", sign, r.Name, text.Printable(r.Target, terminal.MaxCell), r.Table)
 	for _, x := range r.Differences {
-		fmt.Fprintf(d.app.Out, "    %s: %s -> %s\n", text.Printable(x.In, 200), excerpt(x.Was), excerpt(x.Will))
+		d.app.Printf("    %s: %s -> %s\n", text.Printable(x.In, 200), excerpt(x.Was), excerpt(x.Will))
 	}
 	why := r.Why
 	if r.Err != nil {
@@ -213,7 +211,7 @@ func (d *diff) add(r schedules.Result) {
 		why = strings.TrimSuffix(fmt.Sprintf("not done: %s %s", r.Outcome, why), " ")
 	}
 	if why != "" {
-		fmt.Fprintf(d.app.Out, "    %s\n", text.Printable(why, 600))
+		d.app.Printf("    %s\n", text.Printable(why, 600))
 	}
 }
 
@@ -253,13 +251,10 @@ func (d *diff) end() error {
 	}
 	if !d.app.JSON {
 		format := "set %s: " + strings.Join(words, ", ") + ", %d as they should be\n"
-		_, err := fmt.Fprintf(d.app.Out, format, d.set, d.counts[schedules.Add], d.counts[schedules.Change],
+		d.app.Printf(format, d.set, d.counts[schedules.Add], d.counts[schedules.Change],
 			d.counts[schedules.Remove], d.counts[schedules.Same]+d.counts[schedules.Over])
-		d.broken = errors.Join(d.broken, err)
 	}
 	switch {
-	case d.broken != nil:
-		return d.broken
 	case d.unknown:
 		return logged{outcomeError{timer.Unknown}}
 	case d.failed:

@@ -68,9 +68,7 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 		all = append(all, t)
 		return ctx.Err()
 	})
-	if shown := a.showTaken(all, dry); shown != nil {
-		return shown
-	}
+	a.showTaken(all, dry)
 	if err != nil {
 		return inspect.Cause(ctx, err)
 	}
@@ -82,9 +80,9 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 	return nil
 }
 
-func (a *app) showTaken(all []schedules.Took, dry bool) error {
-	if a.JSON {
-		return a.PrintJSON(all)
+func (a *app) showTaken(all []schedules.Took, dry bool) {
+	if a.AsJSON(all) {
+		return
 	}
 	count := make(map[schedules.Fate]int)
 	t := a.Sheet([]terminal.Column{
@@ -93,12 +91,8 @@ func (a *app) showTaken(all []schedules.Took, dry bool) error {
 	})
 	for _, took := range all {
 		count[took.Fate]++
-		due := ""
-		if !took.Due.IsZero() {
-			due = text.Moment(took.Due)
-		}
 		t.Add(text.Printable(took.Subject, 100), text.Printable(took.Target, 100), text.Printable(took.When, 60),
-			due, string(took.Fate), text.Printable(took.Why, 300))
+			text.Moment(took.Due), string(took.Fate), text.Printable(took.Why, 300))
 	}
 	if len(all) > 0 {
 		t.Print()
@@ -111,7 +105,6 @@ func (a *app) showTaken(all []schedules.Took, dry bool) error {
 	if n := count[schedules.Ended]; n > 0 {
 		ended = fmt.Sprintf(", %d ended", n)
 	}
-	_, err := fmt.Fprintf(a.Out, "%d schedules: %d %s, %d left, %d in both places%s\n", len(all),
+	a.Printf("%d schedules: %d %s, %d left, %d in both places%s\n", len(all),
 		count[schedules.Taken], did, count[schedules.Left], count[schedules.Both], ended)
-	return err
 }

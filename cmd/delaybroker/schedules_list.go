@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"strconv"
 
@@ -28,12 +28,9 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: "  delaybroker schedules ls --target 'reports.>' --name 'night*'",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f, err := o.filter()
-			if err != nil {
-				return err
-			}
+			f := o.filter()
 			f.Set = set
-			err = a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
+			err := a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
 				err := a.listSchedules(ctx, timers.Recurs(ctx, f))
 				if mayNotRead(ctx, timers) {
 					return errMayNotRead // nothing is printed before the first page
@@ -43,7 +40,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			return a.orAsk(err, func() error { return a.listSchedules(cmd.Context(), a.askRecurs(cmd.Context(), f)) })
 		},
 	}
-	c.Flags().StringVar(&o.target, "target", "", "to this target; wildcards as in 'reports.>'")
+	patternFlag(c.Flags(), &o.target, "target", "to this target; wildcards as in 'reports.>'")
 	c.Flags().StringVar(&o.key, "name", "", "of this name; * for any characters, as in 'night*'")
 	c.Flags().StringVar(&set, "set", "", "made by schedules apply with a file of this set")
 	return c
@@ -57,13 +54,10 @@ func (a *app) listSchedules(ctx context.Context, all iter.Seq2[store.Row, error]
 		{Name: "recurs", Drop: 1, Min: 10}, {Name: "round", Drop: 2}, {Name: "due"}, {Name: "set", Drop: 3, Min: 6},
 		{Name: "bytes", Drop: 4}})
 	for r, err := range all {
-		if err != nil {
+		if err = cmp.Or(err, a.Failure()); err != nil {
 			return inspect.Cause(ctx, usageOf(err))
 		}
-		if a.JSON {
-			if err := a.PrintJSON(r); err != nil {
-				return err
-			}
+		if a.AsJSON(r) {
 			continue
 		}
 		due := "paused"
@@ -79,7 +73,7 @@ func (a *app) listSchedules(ctx context.Context, all iter.Seq2[store.Row, error]
 	switch {
 	case a.JSON:
 	case rows.Len() == 0:
-		fmt.Fprintln(a.Out, "no schedules")
+		a.Printf("no schedules\n")
 	default:
 		rows.Print()
 	}

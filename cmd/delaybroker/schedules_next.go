@@ -35,9 +35,6 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings, 4 there is no such s
   delaybroker schedules next --cron '30 2 * * *' --tz Europe/Berlin -n 300 | grep clocks`,
 		Args: argumentsBetween(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if n < 1 || n > maxNext {
-				return fmt.Errorf("%w: -n %d: want 1 to %d", errUsage, n, maxNext)
-			}
 			given := table != (tableFlags{})
 			switch {
 			case given == (len(args) > 0):
@@ -50,16 +47,14 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings, 4 there is no such s
 				if most := held.Of.Table.Rounds; most > 0 {
 					n = min(n, most-held.Round+1)
 				}
-				if err := a.showNext(held.Of.Table, held.Of.First, held.Of.Planned, n); err != nil {
-					return err
-				}
+				a.showNext(held.Of.Table, held.Of.First, held.Of.Planned, n)
 				a.sayNextDiffers(s)
 				return nil
 			})
 		},
 	}
 	table.flags(c)
-	c.Flags().IntVarP(&n, "count", "n", 5, "how many")
+	countFlag(c.Flags(), &n, "count", "n", 5, 1, maxNext, "how many")
 	targetFlag(c, &target)
 	return c
 }
@@ -90,7 +85,8 @@ func (a *app) nextOf(o tableFlags, n int) error {
 	if table.Rounds > 0 {
 		n = min(n, table.Rounds)
 	}
-	return a.showNext(table, start, start, n)
+	a.showNext(table, start, start, n)
+	return nil
 }
 
 // comingTime is a line of next.
@@ -101,28 +97,24 @@ type comingTime struct {
 }
 
 // showNext prints the planned times from first on.
-func (a *app) showNext(table timetable.Table, first, from time.Time, n int) error {
+func (a *app) showNext(table timetable.Table, first, from time.Time, n int) {
 	rows := a.Sheet([]terminal.Column{{Name: "time"}, {Name: "zone"}, {Name: "in"}, {Name: "clocks", Drop: 1}})
 	now := time.Now() // "in" is relative to this host's clock
 	for _, c := range table.Upcoming(first, from.Add(-1), n) {
 		line := comingTime{At: c.At, Shift: c.Shift.Seconds()}
 		line.Zone, _ = c.At.Zone()
-		if a.JSON {
-			if err := a.PrintJSON(line); err != nil {
-				return err
-			}
+		if a.AsJSON(line) {
 			continue
 		}
 		rows.Add(c.At.Format(time.RFC3339Nano), line.Zone, text.Span(c.At.Sub(now).Truncate(time.Second)), clocks(c.Shift))
 	}
 	if a.JSON {
-		return nil
+		return
 	}
 	rows.Print()
 	if table.Jitter > 0 {
 		fmt.Fprintf(a.Err, "each is due less than %s later: the jitter\n", levels.FormatDuration(table.Jitter))
 	}
-	return nil
 }
 
 // clocks formats a change of the clocks.

@@ -31,16 +31,16 @@ func (a *app) lastRuns(cmd *cobra.Command, series uint64, limit int) (runs inspe
 }
 
 // showRuns prints the last runs, or the reason why they are not known.
-func (a *app) showRuns(r inspect.Runs, problem error) error {
+func (a *app) showRuns(r inspect.Runs, problem error) {
 	switch {
 	case problem != nil:
-		_, err := fmt.Fprintf(a.Err, "the last runs are not known: %s\n", text.Printable(problem.Error(), 600))
-		return err
+		fmt.Fprintf(a.Err, "the last runs are not known: %s\n", text.Printable(problem.Error(), 600))
+		return
 	case r.Runs == nil: // --runs 0
-		return nil
+		return
 	}
 	if len(r.Runs) > 0 {
-		fmt.Fprintln(a.Out, "\nlast runs")
+		a.Printf("\nlast runs\n")
 		t := a.Sheet([]terminal.Column{
 			{Name: "round"}, {Name: "due", Min: 20}, {Name: "outcome", Min: 9}, {Name: "late"},
 			{Name: "attempts", Drop: 2}, {Name: "reason", Drop: 1, Min: 12, Wrap: true},
@@ -58,6 +58,5 @@ func (a *app) showRuns(r inspect.Runs, problem error) error {
 	if !r.Complete {
 		said += "; records may be missing, see delaybroker journal"
 	}
-	_, err := fmt.Fprintln(a.Err, said)
-	return err
+	fmt.Fprintln(a.Err, said)
 }

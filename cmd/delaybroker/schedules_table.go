@@ -10,14 +10,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer/timetable"
 	"delaybroker/levels"
 )
 
 // tableFlags are the flags of a time table.
 type tableFlags struct {
-	every, cron, zone, first, last, missed, jitter string
-	rounds                                         int
+	every, cron, zone, first, missed, jitter string
+	last                                     time.Time
+	rounds                                   int
 }
 
 func (o *tableFlags) flags(c *cobra.Command) {
@@ -27,7 +29,7 @@ func (o *tableFlags) flags(c *cobra.Command) {
 	f.StringVar(&o.zone, "tz", "", "with --cron: whose clocks count, as in Europe/Berlin (default: UTC)")
 	f.StringVar(&o.first, "first", "", "the first round: after a duration, or at a time, with which --every keeps in step")
 	f.IntVar(&o.rounds, "rounds", 0, "so many rounds, and no more")
-	f.StringVar(&o.last, "last", "", "no round after this time: RFC 3339")
+	momentFlag(f, &o.last, "last", "no round after this time: RFC 3339")
 	f.StringVar(&o.missed, "missed", "", "rounds that no broker was there for: skip, one (default) or all")
 	f.StringVar(&o.jitter, "jitter", "", "each round is late by a part of this, another part each time: 5m")
 	completes(c, "missed", string(timetable.Skip), string(timetable.One), string(timetable.All))
@@ -36,14 +38,9 @@ func (o *tableFlags) flags(c *cobra.Command) {
 // words returns the fields of the table that the flags give, and the requested time of the first round; zero if they
 // give none.
 func (o tableFlags) words(now time.Time) (w timetable.Words, first time.Time, err error) {
-	w = timetable.Words{Every: o.every, Cron: o.cron, Zone: o.zone, Jitter: o.jitter, Missed: o.missed}
+	w = timetable.Words{Every: o.every, Cron: o.cron, Zone: o.zone, Jitter: o.jitter, Missed: o.missed, Last: o.last}
 	if o.rounds != 0 {
 		w.Rounds = strconv.Itoa(o.rounds)
-	}
-	if o.last != "" {
-		if w.Last, err = zoned("--last", o.last); err != nil {
-			return w, first, err
-		}
 	}
 	if d, bad := levels.ParseDuration(o.first); bad == nil {
 		first = now.Add(d)
@@ -76,8 +73,8 @@ func (o tableFlags) into(header nats.Header) error {
 		return err
 	}
 	words := map[string]string{
-		message.HeaderEvery: o.every, message.HeaderCron: o.cron, message.HeaderZone: o.zone, message.HeaderLast: o.last,
-		message.HeaderMissed: o.missed, message.HeaderJitter: o.jitter,
+		message.HeaderEvery: o.every, message.HeaderCron: o.cron, message.HeaderZone: o.zone,
+		message.HeaderLast: text.Moment(o.last), message.HeaderMissed: o.missed, message.HeaderJitter: o.jitter,
 	}
 	if o.rounds != 0 {
 		words[message.HeaderRounds] = strconv.Itoa(o.rounds)

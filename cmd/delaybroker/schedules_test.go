@@ -148,7 +148,7 @@ func TestSchedulesUsage(t *testing.T) {
 		{"ls --target a..b", "--target"},
 		{"next", "want NAME"},
 		{"next a --every 5m", "want NAME"},
-		{"next --every 5m -n 0", "-n 0"},
+		{"next --every 5m -n 0", "want 1 to 10000"},
 		{"next --every 5m --last 2020-01-01T00:00:00Z", "--last"},
 		{"apply", "-f FILE"},
 		{"apply -f /nowhere/at/all", "no such file"},

@@ -26,10 +26,7 @@ func (a *app) serveCommand() *cobra.Command {
 
 // serve runs the broker until ctx ends or a signal arrives.
 func serve(ctx context.Context, stderr io.Writer) error {
-	unknown, err := settings.Unknown()
-	if err != nil {
-		return err
-	}
+	unknown := settings.Unknown()
 	cfg, err := settings.Read()
 	if err != nil {
 		for _, u := range unknown { // there is no log yet, and one of them may be the reason

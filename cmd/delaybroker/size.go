@@ -44,7 +44,8 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 			if err != nil {
 				return err
 			}
-			return a.showNeed(capacity.Of(load))
+			a.showNeed(capacity.Of(load))
+			return nil
 		},
 	}
 	f := c.Flags()
@@ -110,9 +111,9 @@ func (o sizeOptions) read() (l capacity.Load, err error) {
 }
 
 // showNeed prints what a load takes, and the limits.
-func (a *app) showNeed(n capacity.Need) error {
-	if a.JSON {
-		return a.PrintJSON(n)
+func (a *app) showNeed(n capacity.Need) {
+	if a.AsJSON(n) {
+		return
 	}
 	t := a.Sheet([]terminal.Column{{Name: "what"}, {Name: "amount"}, {Name: "of that", Drop: 1}})
 	t.Add("streams", whole(n.Load.Streams), whole(n.Copies)+" on "+terminal.Counted(n.Load.Replicas, "server"))
@@ -133,17 +134,14 @@ func (a *app) showNeed(n capacity.Need) error {
 	}
 	t.Print()
 	first := n.Limits[0]
-	if _, err := fmt.Fprintf(a.Out, "\nfirst limit: %s, at %s, which is %s times this load\n\n",
-		first.Name, inUnit(first.Bound, first.Unit), figure(1/first.Part)); err != nil {
-		return err
-	}
+	a.Printf("\nfirst limit: %s, at %s, which is %s times this load\n\n",
+		first.Name, inUnit(first.Bound, first.Unit), figure(1/first.Part))
 	limits := a.Sheet([]terminal.Column{{Name: "limit"}, {Name: "load"}, {Name: "bound"}, {Name: "part"},
 		{Name: "above it", Drop: 1}})
 	for _, l := range n.Limits {
 		limits.Add(l.Name, inUnit(l.Load, l.Unit), inUnit(l.Bound, l.Unit), figure(100*l.Part)+" %", l.Divide)
 	}
 	limits.Print()
-	return nil
 }
 
 func cores(n float64) string { return figure(n) + " cores" }

@@ -41,7 +41,7 @@ have stored some.`,
 		"the servers' max_payload; what the streams accept is a little less")
 	c.Flags().StringVar(&sealed, "sealed", "1970-01-01T00:00:00Z",
 		"with DELAY_SECRET: from when on messages are not believed without a seal (RFC 3339)")
-	c.Flags().IntVar(&replicas, "replicas", 0,
+	countFlag(c.Flags(), &replicas, "replicas", "", 0, 0, config.MaxReplicas,
 		"copies of each stream; 0 is what DELAY_STREAM_REPLICAS says, where auto is 3 here")
 	return c
 }
@@ -54,8 +54,6 @@ func (a *app) printStreams(as, maxPayload, sealed string, replicas int) error {
 		return fmt.Errorf("%w: --max-payload: %w", errUsage, err)
 	case bad != nil:
 		return fmt.Errorf("%w: --sealed %q: want RFC 3339, as in 2026-11-20T10:00:00Z", errUsage, sealed)
-	case replicas < 0 || replicas > config.MaxReplicas:
-		return fmt.Errorf("%w: --replicas %d: want 0 to %d", errUsage, replicas, config.MaxReplicas)
 	}
 	cfg, err := settings.Read()
 	if err != nil {
@@ -80,7 +78,8 @@ func (a *app) printStreams(as, maxPayload, sealed string, replicas int) error {
 		for i, s := range specs {
 			all[i] = s.Config()
 		}
-		return a.PrintJSON(all)
+		a.PrintJSON(all)
+		return nil
 	case "nack":
 		return nack.Print(a.Out, specs)
 	}

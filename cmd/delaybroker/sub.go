@@ -41,15 +41,12 @@ published without a delay is shown too. It subscribes as core NATS does: what is
 		RunE: func(cmd *cobra.Command, args []string) error { return a.sub(cmd.Context(), args[0], count, headers) },
 	}
 	c.Flags().BoolVar(&headers, "headers", false, "show the headers too, as --json does")
-	c.Flags().IntVar(&count, "count", 0, "end after so many messages; 0 is never")
+	countFlag(c.Flags(), &count, "count", "", 0, 0, unbounded, "end after so many messages; 0 is never")
 	return c
 }
 
 // sub ends after count messages, or at a signal.
 func (a *app) sub(ctx context.Context, subject string, count int, headers bool) error {
-	if count < 0 {
-		return fmt.Errorf("%w: --count %d: want 0 or more", errUsage, count)
-	}
 	if !message.ValidPattern(subject) {
 		return fmt.Errorf("%w: subscribe to %q: want tokens separated by dots; * for one token, > for the rest",
 			errUsage, subject)
@@ -77,11 +74,9 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 	}
 	if !a.JSON {
 		// The heading has the zone of this host.
-		if err := a.rowOf("TIME "+time.Now().Format("MST"), "LATE", "DUE", "SUBJECT", "ID", "BODY"); err != nil {
-			return err
-		}
+		a.rowOf("TIME "+time.Now().Format("MST"), "LATE", "DUE", "SUBJECT", "ID", "BODY")
 	}
-	for n := 0; count == 0 || n < count; n++ {
+	for n := 0; (count == 0 || n < count) && a.Failure() == nil; n++ {
 		m, err := sub.NextMsgWithContext(allowed)
 		if interrupted.Err() != nil {
 			return nil
@@ -92,40 +87,34 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 		if err != nil {
 			return fmt.Errorf("subscribe to %s: %w", subject, err)
 		}
-		if err := a.showArrival(newArrival(m), headers); err != nil {
-			return err
-		}
+		a.showArrival(newArrival(m), headers)
 	}
 	return nil
 }
 
-func (a *app) showArrival(m arrival, headers bool) error {
-	if a.JSON {
-		return a.PrintJSON(m)
+func (a *app) showArrival(m arrival, headers bool) {
+	if a.AsJSON(m) {
+		return
 	}
 	late, due, id := "-", "-", "-"
 	if !m.Due.IsZero() {
 		late, due, id = terminal.Lateness(m.Late()), m.Due.Local().Format(clockLayout), m.ID
 	}
-	err := a.rowOf(m.At.Format(clockLayout), late, due, text.Printable(m.message.Subject, 256),
+	a.rowOf(m.At.Format(clockLayout), late, due, text.Printable(m.message.Subject, 256),
 		text.Printable(id, 256), text.Printable(string(m.message.Data), maxBody))
-	if !headers || err != nil {
-		return err
+	if !headers {
+		return
 	}
 	header := m.message.Header
 	for _, name := range slices.Sorted(maps.Keys(header)) {
 		for _, value := range header[name] {
-			if _, err := fmt.Fprintln(a.Out, "    "+text.Printable(name+": "+value, terminal.MaxCell)); err != nil {
-				return err
-			}
+			a.Printf("    %s\n", text.Printable(name+": "+value, terminal.MaxCell))
 		}
 	}
-	return nil
 }
 
 // rowOf prints one row. The table has no end, so its columns have fixed widths.
-func (a *app) rowOf(at, late, due, subject, id, body string) error {
+func (a *app) rowOf(at, late, due, subject, id, body string) {
 	line := fmt.Sprintf("%-12s  %9s  %-12s  %-20s  %-34s  %s", at, late, due, subject, id, body)
-	_, err := fmt.Fprintln(a.Out, strings.TrimRight(line, " "))
-	return err
+	a.Printf("%s\n", strings.TrimRight(line, " "))
 }

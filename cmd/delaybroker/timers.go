@@ -38,8 +38,8 @@ func (a *app) timersCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "timers",
 		Short: "Look at named timers, cancel them, move them, fire them",
-		Long: `Look at named timers, cancel them, move them, fire them. The verbs ask JetStream, and work with the broker down
-too.
+		Long: `Look at named timers, cancel them, move them, fire them. The commands ask JetStream, and work with the broker
+down too.
 
 A timer is a key and a target; its generation is the sequence of the message that set it. Every verdict holds only while
 that generation stands: of fire, cancel, move and replace exactly one wins.
@@ -104,18 +104,12 @@ func (a *app) showWholeTimer(ctx context.Context, timers *store.Timers, get stor
 		return err
 	}
 	content := contentView{Size: len(s.In.Data), Headers: s.In.Header, Payload: s.In.Data}
-	if a.JSON {
-		if err := a.PrintJSON(struct {
-			store.Answer
-			contentView
-		}{answer, content}); err != nil {
-			return err
-		}
-		return errorOf(answer)
-	}
-	a.printTimer(answer)
-	if err := a.showContent(content); err != nil {
-		return err
+	if !a.AsJSON(struct {
+		store.Answer
+		contentView
+	}{answer, content}) {
+		a.printTimer(answer)
+		a.showContent(content)
 	}
 	return errorOf(answer)
 }
@@ -214,11 +208,7 @@ func doTimer(ctx context.Context, timers *store.Timers, w store.Change) (store.A
 
 // showTimer prints an answer. An outcome that is no success is the error.
 func (a *app) showTimer(answer store.Answer) error {
-	if a.JSON {
-		if err := a.PrintJSON(answer); err != nil {
-			return err
-		}
-	} else {
+	if !a.AsJSON(answer) {
 		a.printTimer(answer)
 	}
 	return errorOf(answer)

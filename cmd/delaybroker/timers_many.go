@@ -22,7 +22,7 @@ import (
 // manyTimers has the flags that select timers.
 type manyTimers struct {
 	target, key    string
-	dueFrom, dueTo string
+	dueFrom, dueTo time.Time
 	all, dryRun    bool
 	state          string
 	after          uint64
@@ -31,10 +31,10 @@ type manyTimers struct {
 
 func (o *manyTimers) flags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&o.target, "target", "", "to this target; wildcards as in 'orders.>'")
+	patternFlag(f, &o.target, "target", "to this target; wildcards as in 'orders.>'")
 	f.StringVar(&o.key, "key", "", "with this key; * for any characters, as in 'order-*'")
-	f.StringVar(&o.dueFrom, "due-from", "", "due then or later: RFC 3339")
-	f.StringVar(&o.dueTo, "due-to", "", "due before then: RFC 3339")
+	momentFlag(f, &o.dueFrom, "due-from", "due then or later: RFC 3339")
+	momentFlag(f, &o.dueTo, "due-to", "due before then: RFC 3339")
 }
 
 func (o *manyTimers) bulkFlags(c *cobra.Command) {
@@ -44,26 +44,12 @@ func (o *manyTimers) bulkFlags(c *cobra.Command) {
 }
 
 // filter returns the filter of the flags.
-func (o manyTimers) filter() (f store.Filter, err error) {
-	f.Key = o.key
+func (o manyTimers) filter() store.Filter {
+	f := store.Filter{Key: o.key, DueFrom: o.dueFrom, DueTo: o.dueTo}
 	if o.target != "" {
-		if err := checkTarget(o.target); err != nil {
-			return f, err
-		}
 		f.Targets = []string{o.target}
 	}
-	for _, t := range []struct {
-		flag, text string
-		into       *time.Time
-	}{{"--due-from", o.dueFrom, &f.DueFrom}, {"--due-to", o.dueTo, &f.DueTo}} {
-		if t.text == "" {
-			continue
-		}
-		if *t.into, err = zoned(t.flag, t.text); err != nil {
-			return f, err
-		}
-	}
-	return f, nil
+	return f
 }
 
 func (a *app) timersListCommand() *cobra.Command {
@@ -85,22 +71,16 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		"pending, paused, fired (on its way, or over), cancelled, or all")
 	completes(c, "state", "pending", "paused", "fired", "cancelled", "all")
 	c.Flags().Uint64Var(&o.after, "after", 0, "go on behind this sequence, where an earlier list stopped")
-	c.Flags().IntVar(&o.limit, "limit", 100, "show so many at most; 0 for all")
+	countFlag(c.Flags(), &o.limit, "limit", "", 100, 0, unbounded, "show so many at most; 0 for all")
 	return c
 }
 
 func (a *app) timersList(ctx context.Context, o manyTimers) error {
-	f, err := o.filter()
-	if err != nil {
-		return err
-	}
-	if o.limit < 0 {
-		return fmt.Errorf("%w: --limit %d: want 0 or more", errUsage, o.limit)
-	}
+	f := o.filter()
 	if f.State = timer.Outcome(o.state); o.state == "all" {
 		f.State = ""
 	}
-	err = a.withTimers(ctx, func(ctx context.Context, timers *store.Timers) error {
+	err := a.withTimers(ctx, func(ctx context.Context, timers *store.Timers) error {
 		err := a.listTimers(ctx, timers.List, f, o)
 		if mayNotRead(ctx, timers) {
 			return errMayNotRead // nothing is printed before the first page
@@ -125,13 +105,11 @@ func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o many
 			page.Limit = min(store.MaxLimit, o.limit-shown)
 		}
 		l, err := list(ctx, f, page)
-		if err != nil {
+		if err = cmp.Or(err, a.Failure()); err != nil {
 			return inspect.Cause(ctx, usageOf(err))
 		}
 		for _, r := range l.Timers {
-			if err := a.addTimer(rows, r); err != nil {
-				return err
-			}
+			a.addTimer(rows, r)
 			recurs = recurs || r.Recurring != nil
 		}
 		shown += len(l.Timers)
@@ -144,7 +122,7 @@ func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o many
 		rows.LeaveOut("recurs")
 	}
 	if !a.JSON && rows.Len() == 0 {
-		fmt.Fprintln(a.Out, "no timers")
+		a.Printf("no timers\n")
 	} else if !a.JSON {
 		rows.Print()
 	}
@@ -154,21 +132,16 @@ func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o many
 	return nil
 }
 
-func (a *app) addTimer(rows *terminal.Sheet, r store.Row) error {
-	if a.JSON {
-		return a.PrintJSON(r)
+func (a *app) addTimer(rows *terminal.Sheet, r store.Row) {
+	if a.AsJSON(r) {
+		return
 	}
 	state := string(r.State)
 	if r.Became != "" {
 		state = string(r.Became)
 	}
-	due := ""
-	if !r.Due.IsZero() {
-		due = text.Second(r.Due)
-	}
-	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), due, recursOf(r.Recurring),
+	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), text.Second(r.Due), recursOf(r.Recurring),
 		strconv.Itoa(r.Size))
-	return nil
 }
 
 // recursOf describes the recurrence of a timer, and its pending round; empty for one that fires once.
@@ -262,7 +235,7 @@ func (o manyTimers) wanted(args []string) (all bool, err error) {
 		return false, fmt.Errorf("%w: --all goes with --target, and without KEY TARGET; '>' is every target", errUsage)
 	case len(args) != 2:
 		return false, fmt.Errorf("%w: want KEY TARGET, or --all --target PATTERN", errUsage)
-	case o.target != "" || o.key != "" || o.dueFrom != "" || o.dueTo != "" || o.dryRun:
+	case o.target != "" || o.key != "" || !o.dueFrom.IsZero() || !o.dueTo.IsZero() || o.dryRun:
 		return false, fmt.Errorf("%w: --target, --key, --due-from, --due-to and --dry-run go with --all", errUsage)
 	}
 	return false, nil
@@ -294,23 +267,12 @@ func (m moveTo) wish(all bool) (w store.Change, err error) {
 	return w, nil
 }
 
-// bulk returns the change for all timers that match, from the first page on.
-func (o manyTimers) bulk(b store.Bulk) (store.Bulk, error) {
-	var err error
-	b.Filter, err = o.filter()
-	b.DryRun, b.Page.Limit = o.dryRun, store.MaxLimit
-	return b, err
-}
-
 // manyTimers changes all timers that match. To change a series or a schedule may take the secret of the brokers. If the
 // first pass has left any for that reason, a second one changes them, but no generation that was set since.
 func (a *app) manyTimers(cmd *cobra.Command, o manyTimers, b store.Bulk) error {
-	b, err := o.bulk(b)
-	if err != nil {
-		return err
-	}
+	b.Filter, b.DryRun, b.Page.Limit = o.filter(), o.dryRun, store.MaxLimit
 	var all store.Done
-	err = a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) (err error) {
+	err := a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) (err error) {
 		if all, err = changeTimers(ctx, timers.Bulk, b); all.Matched == 0 && mayNotRead(ctx, timers) {
 			return errMayNotRead
 		}
@@ -352,13 +314,10 @@ func changeTimers(ctx context.Context, bulk aBulk, b store.Bulk) (all store.Done
 
 // reportMany prints the result. Its error is err, or a refusal, or the outcome that is no success.
 func (a *app) reportMany(all store.Done, verb timer.Verb, err error) error {
-	if err != nil {
-		if all.Matched > 0 {
-			_ = a.showMany(all, verb)
-		}
-		return err
+	if err == nil || all.Matched > 0 {
+		a.showMany(all, verb)
 	}
-	if err := a.showMany(all, verb); err != nil {
+	if err != nil {
 		return err
 	}
 	if all.Refused > 0 {
@@ -373,14 +332,14 @@ func (a *app) reportMany(all store.Done, verb timer.Verb, err error) error {
 	return nil
 }
 
-func (a *app) showMany(d store.Done, verb timer.Verb) error {
-	if a.JSON {
-		return a.PrintJSON(d)
+func (a *app) showMany(d store.Done, verb timer.Verb) {
+	if a.AsJSON(d) {
+		return
 	}
 	if d.DryRun {
-		_, err := fmt.Fprintf(a.Out, "%s would be %s\n", terminal.Counted(d.Matched-d.Refused, "timer"),
+		a.Printf("%s would be %s\n", terminal.Counted(d.Matched-d.Refused, "timer"),
 			map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[verb])
-		return err
+		return
 	}
 	var words []string
 	for _, what := range []timer.Outcome{timer.Cancelled, timer.Moved, timer.TooLate, timer.Conflict, timer.NotFound,
@@ -392,7 +351,5 @@ func (a *app) showMany(d store.Done, verb timer.Verb) error {
 	if d.Refused > 0 {
 		words = append(words, fmt.Sprintf("%d refused", d.Refused))
 	}
-	did := cmp.Or(strings.Join(words, ", "), "none")
-	_, err := fmt.Fprintf(a.Out, "%s: %s\n", terminal.Counted(d.Matched, "timer"), did)
-	return err
+	a.Printf("%s: %s\n", terminal.Counted(d.Matched, "timer"), cmp.Or(strings.Join(words, ", "), "none"))
 }

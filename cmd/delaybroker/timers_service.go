@@ -17,6 +17,7 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/service"
 	"delaybroker/broker/timer/store"
 	"delaybroker/cmd/delaybroker/settings"
 	"delaybroker/levels"
@@ -54,20 +55,11 @@ func unreadSet(w store.Change) string {
 		w.Key, w.Target)
 }
 
-// timerAsked is the body of a request about one timer: see PROTOCOL.md.
-type timerAsked struct {
-	Generation uint64    `json:"generation,omitempty"`
-	Word       string    `json:"word,omitempty"`
-	For        string    `json:"for,omitempty"`
-	Until      time.Time `json:"until,omitzero"`
-	By         string    `json:"by,omitempty"`
-}
-
 // askTimer makes a broker change one timer. The request has the change's id, so that the broker recognises a change
 // that was made before the user proved not to be allowed to read.
 func (a *app) askTimer(ctx context.Context, w store.Change) error {
 	var answer store.Answer
-	asked := timerAsked{Generation: w.Generation, Word: w.ID, For: w.For, Until: w.Until, By: shift(w.By)}
+	asked := service.Asked{Generation: w.Generation, Word: w.ID, For: w.For, Until: w.Until, By: shift(w.By)}
 	about := w.Key + "." + w.Target
 	if _, isServers := message.ScheduleOf(w.Key); isServers {
 		about = w.Key
@@ -90,30 +82,12 @@ func shift(d time.Duration) string {
 	return levels.FormatDuration(d)
 }
 
-// timersAsked is the body of a request for a list of timers.
-type timersAsked struct {
-	Target  string        `json:"target,omitempty"`
-	Key     string        `json:"key,omitempty"`
-	DueFrom time.Time     `json:"due_from,omitzero"`
-	DueTo   time.Time     `json:"due_to,omitzero"`
-	State   timer.Outcome `json:"state,omitempty"`
-	After   uint64        `json:"after,omitempty"`
-	UpTo    uint64        `json:"up_to,omitempty"`
-	Limit   int           `json:"limit,omitempty"`
-
-	Recurring bool   `json:"recurring,omitempty"`
-	Set       string `json:"set,omitempty"`
-	By        string `json:"by,omitempty"`      // shift
-	DryRun    bool   `json:"dry_run,omitempty"` // shift, cancel-all
-}
-
 // askedOf returns the body of a request about the timers of a filter, and the end of its subject: the tokens of the
 // target before its first wildcard, by which the server knows whether the user may ask.
-func askedOf(f store.Filter, p store.Page) (asked timersAsked, begin string) {
-	asked = timersAsked{
-		Key: f.Key, DueFrom: f.DueFrom, DueTo: f.DueTo, State: f.State, After: p.After, UpTo: p.UpTo, Limit: p.Limit,
-		Recurring: f.Recurring, Set: f.Set,
-	}
+func askedOf(f store.Filter, p store.Page) (asked service.Asked, begin string) {
+	asked.Key, asked.DueFrom, asked.DueTo, asked.State = f.Key, f.DueFrom, f.DueTo, f.State
+	asked.Recurring, asked.Set = f.Recurring, f.Set
+	asked.After, asked.UpTo, asked.Limit = p.After, p.UpTo, p.Limit
 	if len(f.Targets) == 0 {
 		return asked, ""
 	}

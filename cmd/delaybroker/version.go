@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -56,25 +55,22 @@ func (b build) name() string { return orUnknown(b.version) }
 
 func orUnknown(s string) string { return cmp.Or(s, "unknown") }
 
-func (a *app) version() error {
+func (a *app) version() {
 	b := readBuild()
 	lines := []struct{ name, value string }{
 		{"delaybroker", b.name()}, {"revision", orUnknown(b.revision)},
 		{"nats-server", orUnknown(b.natsServer)}, {"nats.go", orUnknown(b.natsGo)}, {"go", orUnknown(b.goVersion)},
 	}
-	if a.JSON {
-		object := make(map[string]string)
-		for _, l := range lines {
-			object[l.name] = l.value
-		}
-		return a.PrintJSON(object)
+	object := make(map[string]string)
+	for _, l := range lines {
+		object[l.name] = l.value
+	}
+	if a.AsJSON(object) {
+		return
 	}
 	for _, l := range lines {
-		if _, err := fmt.Fprintf(a.Out, "%-11s %s\n", l.name, l.value); err != nil {
-			return err
-		}
+		a.Printf("%-11s %s\n", l.name, l.value)
 	}
-	return nil
 }
 
 func (a *app) versionCommand() *cobra.Command {
@@ -82,6 +78,6 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the versions of this program and of what it is made of",
 		Args:  noArguments,
-		RunE:  func(*cobra.Command, []string) error { return a.version() },
+		Run:   func(*cobra.Command, []string) { a.version() },
 	}
 }

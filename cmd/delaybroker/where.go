@@ -89,9 +89,7 @@ func (a *app) findOne(ctx context.Context, i *inspect.Inspector, wanted inspect.
 		}
 		content = &contentView{Size: len(in.Data), Headers: in.Header, Payload: in.Data}
 	}
-	if err := a.showWhere(w, content); err != nil {
-		return err
-	}
+	a.showWhere(w, content)
 	if !w.Found {
 		return logged{errNotStored}
 	}
@@ -118,41 +116,30 @@ func (a *app) searching(searched, pending uint64) {
 }
 
 // showWhere prints where a message is, and its content unless that is nil.
-func (a *app) showWhere(w inspect.Whereabouts, content *contentView) error {
-	if a.JSON {
-		return a.PrintJSON(struct {
-			inspect.Whereabouts
-			*contentView
-		}{w, content})
+func (a *app) showWhere(w inspect.Whereabouts, content *contentView) {
+	if a.AsJSON(struct {
+		inspect.Whereabouts
+		*contentView
+	}{w, content}) {
+		return
 	}
-	t := a.Sheet([]terminal.Column{{}, {Min: 12, Wrap: true}})
-	for _, line := range []struct {
-		name  string
-		value string
-		known bool
-	}{
-		{"message", w.ID, true},
-		{"is", w.Answer, true},
-		{"stored", fmt.Sprintf("%s, sequence %d", w.Stream, w.Sequence), w.Stream != ""},
-		{"accepted", text.Moment(w.Accepted), !w.Accepted.IsZero()},
-		{"due", text.Moment(w.Due), !w.Due.IsZero()},
-		{"target", w.Target, w.Target != ""},
-		{"refused", refusedTimes(w), w.Attempts > 0},
-		{"last reason", w.LastError, w.LastError != ""},
-		{"put off", w.Deferred, w.Deferred != ""},
-		{"next attempt", text.Moment(w.RetryAt), !w.RetryAt.IsZero()},
-		{"by", w.Instance, w.Instance != ""},
-		{"code", w.Code, w.Code != ""},
-		{"reason", w.Reason, w.Reason != ""},
-		{"searched", fmt.Sprintf("%d messages", w.Searched), w.Searched > 0},
-	} {
-		if line.known {
-			t.Add(line.name, text.Printable(line.value, 600))
-		}
-	}
+	t, line := a.lines()
+	line("message", w.ID, true)
+	line("is", w.Answer, true)
+	line("stored", fmt.Sprintf("%s, sequence %d", w.Stream, w.Sequence), w.Stream != "")
+	line("accepted", text.Moment(w.Accepted), !w.Accepted.IsZero())
+	line("due", text.Moment(w.Due), !w.Due.IsZero())
+	line("target", w.Target, w.Target != "")
+	line("refused", refusedTimes(w), w.Attempts > 0)
+	line("last reason", w.LastError, w.LastError != "")
+	line("put off", w.Deferred, w.Deferred != "")
+	line("next attempt", text.Moment(w.RetryAt), !w.RetryAt.IsZero())
+	line("by", w.Instance, w.Instance != "")
+	line("code", w.Code, w.Code != "")
+	line("reason", w.Reason, w.Reason != "")
+	line("searched", fmt.Sprintf("%d messages", w.Searched), w.Searched > 0)
 	t.Print()
-	if content == nil {
-		return nil
+	if content != nil {
+		a.showContent(*content)
 	}
-	return a.showContent(*content)
 }

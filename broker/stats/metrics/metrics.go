@@ -28,8 +28,13 @@ func New(s Source) *prometheus.Registry {
 	return r
 }
 
+// described holds the descriptions of all metrics. It does not change after the package's initialization.
+var described []*prometheus.Desc
+
 func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("delaybroker_"+name, help, labels, nil)
+	d := prometheus.NewDesc("delaybroker_"+name, help, labels, nil)
+	described = append(described, d)
+	return d
 }
 
 // The metrics of the broker.
@@ -165,15 +170,8 @@ type collector struct{ Source }
 
 // Describe names all metrics, so that a registry refuses two of one name.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		build, ready, linkUp, reconnects, lateness, outcomes, rated, deadLetters, duplicates, unstored, early, earlyChecks,
-		swept, missed, journalStored, journalDropped, spansSent, spansDropped,
-		pausedPatterns, pausedMessages,
-	} {
+	for _, d := range described {
 		out <- d
-	}
-	for _, m := range lanes {
-		out <- m.desc
 	}
 }
 

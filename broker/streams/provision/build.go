@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/bits"
 	"slices"
 	"time"
 
@@ -112,56 +111,53 @@ type optional struct {
 	message string
 }
 
-// optionals returns the streams that the broker can run without if its streams are not fit for a start: the journal,
-// the stream of paused targets, the stream of timers if the configuration makes it optional, and the stream of owners
-// if a stream is missing.
+// optionals returns the streams that the broker can run without if its streams are not fit for a start, the most
+// important first: the stream of owners if a stream is missing, the stream of paused targets, the journal, and the
+// stream of timers if the configuration makes it optional.
 func (b *Builder) optionals(lasting error) []optional {
 	var all []optional
-	if b.cfg.Timers && b.cfg.TimersSpare {
-		all = append(all, optional{streams.Timers, slog.LevelWarn, "no named timer can be set, since the stream for that " +
-			"cannot be made; going on without it. Create it with delaybroker provision, or say DELAY_TIMERS=off"})
-	}
-	if b.cfg.Journal > 0 {
-		all = append(all, optional{streams.Journal, slog.LevelError, "the journal's stream cannot be made or used; " +
-			"going on without it: no record is kept of deliveries until it is there. Create it with delaybroker provision"})
-	}
-	all = append(all, optional{streams.Paused, slog.LevelError, "no target can be paused, since the stream for that " +
-		"cannot be made or used; going on without it. Create it with delaybroker provision"})
 	if b.cfg.MaxOwners > 0 && errors.Is(lasting, streams.ErrMissingStreams) {
 		all = append(all, optional{streams.Owners, slog.LevelError, "a stream is missing that instances need to share the " +
 			"work; going on without it. Create it with delaybroker provision"})
 	}
+	all = append(all, optional{streams.Paused, slog.LevelError, "no target can be paused, since the stream for that " +
+		"cannot be made or used; going on without it. Create it with delaybroker provision"})
+	if b.cfg.Journal > 0 {
+		all = append(all, optional{streams.Journal, slog.LevelError, "the journal's stream cannot be made or used; " +
+			"going on without it: no record is kept of deliveries until it is there. Create it with delaybroker provision"})
+	}
+	if b.cfg.Timers && b.cfg.TimersSpare {
+		all = append(all, optional{streams.Timers, slog.LevelWarn, "no named timer can be set, since the stream for that " +
+			"cannot be made; going on without it. Create it with delaybroker provision, or say DELAY_TIMERS=off"})
+	}
 	return all
 }
 
-// without provisions the streams without some optional ones, as few as possible. If that fails too, it returns the
-// error lasting.
+// without provisions the required streams, and then one optional stream after the other. It leaves out an optional
+// stream with which that fails. If the required streams fail, it returns the error lasting.
 func (b *Builder) without(
 	ctx context.Context, p streams.Provisioner, want []streams.Spec, lasting error,
-) ([]streams.Spec, []streams.Drift, error) {
-	all := b.optionals(lasting)
-	for count := 1; count <= len(all); count++ {
-		for set := range 1 << len(all) {
-			if bits.OnesCount(uint(set)) != count {
-				continue
-			}
-			omitted := func(s streams.Spec) bool {
-				n := slices.IndexFunc(all, func(o optional) bool { return o.kind == s.Kind })
-				return n >= 0 && set&(1<<n) != 0
-			}
-			found, drift, err := p.Provision(ctx, slices.DeleteFunc(slices.Clone(want), omitted))
-			if err != nil {
-				continue
-			}
-			for n, o := range all {
-				if set&(1<<n) != 0 {
-					b.log.Log(ctx, o.level, o.message, "err", lasting)
-				}
-			}
-			return found, drift, nil
-		}
+) (found []streams.Spec, drift []streams.Drift, err error) {
+	all, omitted := b.optionals(lasting), make(map[streams.Kind]bool)
+	for _, o := range all {
+		omitted[o.kind] = true
 	}
-	return nil, nil, lasting
+	required := slices.DeleteFunc(slices.Clone(want), func(s streams.Spec) bool { return omitted[s.Kind] })
+	if found, drift, err = p.Provision(ctx, required); err != nil {
+		return nil, nil, lasting
+	}
+	for _, o := range all {
+		omitted[o.kind] = false
+		more := slices.DeleteFunc(slices.Clone(want), func(s streams.Spec) bool { return omitted[s.Kind] })
+		f, d, err := p.Provision(ctx, more)
+		if err == nil {
+			found, drift = f, d
+			continue
+		}
+		omitted[o.kind] = true
+		b.log.Log(ctx, o.level, o.message, "err", err)
+	}
+	return found, drift, nil
 }
 
 // warnOfStranded logs messages that no broker delivers because their broker had another prefix.
@@ -210,22 +206,25 @@ func (b *Builder) Configs(ctx context.Context) ([]jetstream.StreamConfig, error)
 }
 
 // CreateOwners creates the stream of owners after it was deleted.
-func (b *Builder) CreateOwners(ctx context.Context) error { return b.create(ctx, b.ownersSpec) }
+func (b *Builder) CreateOwners(ctx context.Context) error { return b.create(ctx, streams.Owners) }
 
 // CreatePaused creates the stream of paused messages after it was deleted.
-func (b *Builder) CreatePaused(ctx context.Context) error {
-	return b.create(ctx, func(replicas int) streams.Spec { return b.pausedSpec(b.conn.MaxPayload(), replicas) })
-}
+func (b *Builder) CreatePaused(ctx context.Context) error { return b.create(ctx, streams.Paused) }
 
-// create creates a stream with the wanted number of copies. It is not an error if another instance has created it
-// first.
-func (b *Builder) create(ctx context.Context, spec func(replicas int) streams.Spec) error {
+// create creates the wanted stream of a kind. It is not an error if another instance has created it first.
+func (b *Builder) create(ctx context.Context, kind streams.Kind) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
+	try := func(replicas int) error {
+		all := b.specs(b.conn.MaxPayload(), replicas)
+		spec := all[slices.IndexFunc(all, func(s streams.Spec) bool { return s.Kind == kind })]
+		_, err := b.js.CreateStream(ctx, b.keys.Marked(spec).Config())
+		return err
+	}
 	replicas, fewer := b.copies()
-	_, err := b.js.CreateStream(ctx, b.keys.Marked(spec(replicas)).Config())
+	err := try(replicas)
 	if fewer && tooFewServers(err) {
-		_, err = b.js.CreateStream(ctx, b.keys.Marked(spec(1)).Config())
+		err = try(1)
 	}
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return nil

@@ -23,72 +23,70 @@ const (
 // of records.
 const journalDuplicates = time.Minute
 
-// base returns the settings that our streams have in common.
-func (s Streams) base(replicas int) streams.Spec {
-	return streams.Spec{
-		Prefix: s.cfg.Prefix, Format: streams.Format, Replicas: replicas, Duplicates: s.cfg.DedupWindow, MaxMsgSize: -1,
-	}
-}
+// timersDuplicates is the shortest duplicate window that the server allows. The key of a timer is its identity, so
+// remembering a message id would only cost memory.
+const timersDuplicates = 100 * time.Millisecond
 
-// specs returns the streams that the configuration wants.
+// specs returns the streams that the configuration wants. DELAY_MAX_PENDING does not limit the stream of timers: a full
+// stream would refuse the broker's own entries, which decide timers.
 func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
-	base := s.base(replicas)
-	var all []streams.Spec
-	for _, l := range s.cfg.Ladder.Levels() {
-		level := base
-		level.Kind, level.Stream, level.Name, level.Delay = streams.Level, s.names.LevelStream(l.Name), l.Name, l.Delay
-		level.Subjects = append(s.clientSubjects(l.Name), s.names.HopFilter(l.Name))
-		level.MaxMsgSize = int32(maxPayload - LevelReserve)
-		level.MaxMsgs, level.MaxBytes = s.cfg.MaxPending, s.cfg.MaxPendingBytes
-		all = append(all, level)
+	spec := func(kind streams.Kind, stream string, subjects ...string) streams.Spec {
+		return streams.Spec{
+			Kind: kind, Stream: stream, Subjects: subjects, Prefix: s.cfg.Prefix, Format: streams.Format,
+			Replicas: replicas, Duplicates: s.cfg.DedupWindow, MaxMsgSize: -1,
+		}
 	}
-	for _, l := range s.lanes.Levels() {
-		retry := base
-		retry.Kind, retry.Stream, retry.Name, retry.Delay = streams.Retry, s.names.RetryStream(l.Name), l.Name, l.Delay
-		retry.Subjects = []string{s.names.RetryFilter(l.Name)}
-		retry.MaxMsgSize = int32(maxPayload - LevelReserve)
-		all = append(all, retry)
-	}
-	intake := base
-	intake.Kind, intake.Stream, intake.MaxMsgSize = streams.Intake, s.names.IntakeStream(), int32(maxPayload-intakeReserve)
+	n, largest := s.names, int32(maxPayload-LevelReserve)
+	all := s.laneSpecs(spec, largest)
+	intake := spec(streams.Intake, n.IntakeStream(), n.InFilter(), n.AtFilter())
+	intake.MaxMsgSize = int32(maxPayload - intakeReserve)
 	intake.MaxMsgs, intake.MaxBytes = s.cfg.MaxPending, s.cfg.MaxPendingBytes
-	intake.Subjects = []string{s.names.InFilter(), s.names.AtFilter()}
 	for _, plain := range levels.Whole() {
 		if _, isLevel := s.cfg.Ladder.Lookup(plain); !isLevel {
 			intake.Subjects = append(intake.Subjects, s.clientSubjects(plain)...)
 		}
 	}
-	dead := base
-	dead.Kind, dead.Stream = streams.Dead, s.names.DeadStream()
-	dead.Subjects = []string{s.names.DeadFilter()}
-	all = append(all, intake, dead)
+	timers := spec(streams.Timers, n.TimersStream(), n.TimerFilter(), n.Armed())
+	timers.MaxMsgSize, timers.Duplicates = largest, timersDuplicates
+	all = append(all, intake, spec(streams.Dead, n.DeadStream(), n.DeadFilter()))
 	if s.cfg.Timers && !s.cfg.TimersSpare {
-		all = append(all, s.timersSpec(maxPayload, replicas))
+		all = append(all, timers)
 	}
 	if s.cfg.MaxOwners > 0 {
-		all = append(all, s.ownersSpec(replicas))
+		all = append(all, spec(streams.Owners, n.OwnersStream(), n.OwnersFilter()))
 	}
 	if s.cfg.Journal > 0 {
-		all = append(all, s.journalSpec(replicas))
+		journal := spec(streams.Journal, n.JournalStream(), n.JournalSubject())
+		journal.MaxAge, journal.MaxBytes = s.cfg.Journal, s.cfg.JournalBytes
+		journal.Duplicates = min(s.cfg.Journal, journalDuplicates) // the server refuses a window that is longer than max_age
+		all = append(all, journal)
 	}
-	all = append(all, s.pausedSpec(maxPayload, replicas)) // late: if there is room for no more, all others are there
+	paused := spec(streams.Paused, n.PausedStream(), n.PausedFilter(), n.PausesRecord())
+	paused.MaxMsgSize = largest
+	all = append(all, paused) // late: if there is room for no more, all others are there
 	if s.cfg.Timers && s.cfg.TimersSpare {
-		all = append(all, s.timersSpec(maxPayload, replicas))
+		all = append(all, timers)
 	}
 	return all
 }
 
-// timersWindow is the shortest duplicate window that the server allows. The key of a timer is its identity, so
-// remembering a message id would only cost memory.
-const timersWindow = 100 * time.Millisecond
-
-// timersSpec returns the stream of the named timers. DELAY_MAX_PENDING does not limit it: a full stream would refuse
-// the broker's own entries, which decide timers.
-func (s Streams) timersSpec(maxPayload int64, replicas int) streams.Spec {
-	timers := s.base(replicas)
-	timers.Kind, timers.Stream, timers.MaxMsgSize = streams.Timers, s.names.TimersStream(), int32(maxPayload-LevelReserve)
-	timers.Subjects, timers.Duplicates = []string{s.names.TimerFilter(), s.names.Armed()}, timersWindow
-	return timers
+// laneSpecs returns the streams of the levels and of the retry lanes.
+func (s Streams) laneSpecs(
+	spec func(kind streams.Kind, stream string, subjects ...string) streams.Spec, largest int32,
+) (all []streams.Spec) {
+	for _, l := range s.cfg.Ladder.Levels() {
+		level := spec(streams.Level, s.names.LevelStream(l.Name),
+			append(s.clientSubjects(l.Name), s.names.HopFilter(l.Name))...)
+		level.Name, level.Delay, level.MaxMsgSize = l.Name, l.Delay, largest
+		level.MaxMsgs, level.MaxBytes = s.cfg.MaxPending, s.cfg.MaxPendingBytes
+		all = append(all, level)
+	}
+	for _, l := range s.lanes.Levels() {
+		retry := spec(streams.Retry, s.names.RetryStream(l.Name), s.names.RetryFilter(l.Name))
+		retry.Name, retry.Delay, retry.MaxMsgSize = l.Name, l.Delay, largest
+		all = append(all, retry)
+	}
+	return all
 }
 
 // clientSubjects returns the subjects on which clients publish for one level or plain duration.
@@ -106,29 +104,4 @@ func tooFewServers(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && !isTransient(err) &&
 		(api.ErrorCode == jsapi.CodeNoReplicas || api.ErrorCode == jsapi.CodeNoPeers)
-}
-
-// pausedSpec returns the stream in which due messages wait while their target is paused.
-func (s Streams) pausedSpec(maxPayload int64, replicas int) streams.Spec {
-	paused := s.base(replicas)
-	paused.Kind, paused.Stream, paused.MaxMsgSize = streams.Paused, s.names.PausedStream(), int32(maxPayload-LevelReserve)
-	paused.Subjects = []string{s.names.PausedFilter(), s.names.PausesRecord()}
-	return paused
-}
-
-// ownersSpec returns the stream in which instances agree on the owners of lanes.
-func (s Streams) ownersSpec(replicas int) streams.Spec {
-	owners := s.base(replicas)
-	owners.Kind, owners.Stream, owners.Subjects = streams.Owners, s.names.OwnersStream(), []string{s.names.OwnersFilter()}
-	return owners
-}
-
-// journalSpec returns the stream of the records of deliveries.
-func (s Streams) journalSpec(replicas int) streams.Spec {
-	journal := s.base(replicas)
-	journal.Kind, journal.Stream = streams.Journal, s.names.JournalStream()
-	journal.Subjects = []string{s.names.JournalSubject()}
-	journal.MaxAge, journal.MaxBytes = s.cfg.Journal, s.cfg.JournalBytes
-	journal.Duplicates = min(s.cfg.Journal, journalDuplicates) // the server refuses a window that is longer than max_age
-	return journal
 }

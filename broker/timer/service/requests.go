@@ -17,47 +17,47 @@ import (
 // maxWord is the maximum length of a request ID, in bytes.
 const maxWord = 128
 
-// asked is the body of a request. The subject determines which of its fields count; all are optional.
-type asked struct {
+// Asked is the body of a request. The subject determines which of its fields count; all are optional.
+type Asked struct {
 	// About one timer.
-	Generation uint64    `json:"generation"` // only this one; zero for any
-	Word       string    `json:"word"`       // the request ID: a repeated request with the same ID returns the same result
-	Series     uint64    `json:"series"`     // only this series, whichever round is pending; zero for any
-	For        string    `json:"for"`        // move: as Delay-For; retime: the first round
-	Until      time.Time `json:"until"`      // move: as Delay-Until; retime: the first round
+	Generation uint64    `json:"generation,omitempty"` // only this one; zero for any
+	Word       string    `json:"word,omitempty"`       // request ID: repeated with it, a request returns the same result
+	Series     uint64    `json:"series,omitempty"`     // only this series, whichever round is pending; zero for any
+	For        string    `json:"for,omitempty"`        // move: as Delay-For; retime: the first round
+	Until      time.Time `json:"until,omitzero"`       // move: as Delay-Until; retime: the first round
 
 	tableAsked // retime
 
-	By string `json:"by"` // move, shift: added to the due time, as in 5m or -5m
+	By string `json:"by,omitempty"` // move, shift: added to the due time, as in 5m or -5m
 
 	manyAsked
 }
 
 // manyAsked is the part of a request about many timers.
 type manyAsked struct {
-	Target  string        `json:"target"` // a pattern below the subject's
-	Key     string        `json:"key"`    // with * for any characters
-	DueFrom time.Time     `json:"due_from"`
-	DueTo   time.Time     `json:"due_to"`
-	State   timer.Outcome `json:"state"`
-	After   uint64        `json:"after"` // the "next" of the page before
-	UpTo    uint64        `json:"up_to"` // of the first page
-	Limit   int           `json:"limit"`
-	DryRun  bool          `json:"dry_run"`
+	Target  string        `json:"target,omitempty"` // a pattern below the subject's
+	Key     string        `json:"key,omitempty"`    // with * for any characters
+	DueFrom time.Time     `json:"due_from,omitzero"`
+	DueTo   time.Time     `json:"due_to,omitzero"`
+	State   timer.Outcome `json:"state,omitempty"`
+	After   uint64        `json:"after,omitempty"` // the "next" of the page before
+	UpTo    uint64        `json:"up_to,omitempty"` // of the first page
+	Limit   int           `json:"limit,omitempty"`
+	DryRun  bool          `json:"dry_run,omitempty"`
 
-	Recurring bool   `json:"recurring"` // timers: only those that recur
-	Set       string `json:"set"`       // timers: only those that this set of schedules made
+	Recurring bool   `json:"recurring,omitempty"` // timers: only those that recur
+	Set       string `json:"set,omitempty"`       // timers: only those that this set of schedules made
 }
 
 // tableAsked is a time table; the fields are those of the headers.
 type tableAsked struct {
-	Every  string    `json:"every"`
-	Cron   string    `json:"cron"`
-	Zone   string    `json:"time_zone"`
-	Jitter string    `json:"jitter"`
-	Missed string    `json:"missed"`
-	Rounds int       `json:"rounds"`
-	Last   time.Time `json:"last"`
+	Every  string    `json:"every,omitempty"`
+	Cron   string    `json:"cron,omitempty"`
+	Zone   string    `json:"time_zone,omitempty"`
+	Jitter string    `json:"jitter,omitempty"`
+	Missed string    `json:"missed,omitempty"`
+	Rounds int       `json:"rounds,omitempty"`
+	Last   time.Time `json:"last,omitzero"`
 }
 
 // table parses it.
@@ -74,7 +74,7 @@ func (t tableAsked) table() (*timetable.Table, error) {
 }
 
 // read decodes the body of a request.
-func (r request) read() (a asked, err error) { return a, Decode(r.Data, &a) }
+func (r request) read() (a Asked, err error) { return a, Decode(r.Data, &a) }
 
 // verdict answers a request about one timer.
 func (s *Service) verdict(ctx context.Context, r request) (any, error) {
@@ -106,7 +106,7 @@ func (s *Service) verdict(ctx context.Context, r request) (any, error) {
 }
 
 // details reads the fields that only some verbs use.
-func details(w *store.Change, a asked, r request) (err error) {
+func details(w *store.Change, a Asked, r request) (err error) {
 	timed := a.For != "" || !a.Until.IsZero()
 	switch {
 	case w.Verb != timer.Retime && a.tableAsked != tableAsked{}:
@@ -125,7 +125,7 @@ func details(w *store.Change, a asked, r request) (err error) {
 }
 
 // when reads the time of a move.
-func when(w *store.Change, a asked, r request) (err error) {
+func when(w *store.Change, a Asked, r request) (err error) {
 	wait, until := r.Header.Get(message.HeaderFor), r.Header.Get(message.HeaderUntil)
 	given := 0
 	for _, is := range []bool{a.For != "", !a.Until.IsZero(), a.By != "", wait != "", until != ""} {
@@ -154,7 +154,7 @@ func when(w *store.Change, a asked, r request) (err error) {
 }
 
 // many reads the common fields of requests about many timers.
-func (r request) many() (a asked, f store.Filter, p store.Page, err error) {
+func (r request) many() (a Asked, f store.Filter, p store.Page, err error) {
 	if a, err = r.read(); err != nil {
 		return a, f, p, err
 	}

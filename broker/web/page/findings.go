@@ -31,24 +31,6 @@ type counts struct {
 	Trouble  bool      `json:"trouble"`
 }
 
-// checkOn checks the fleet, as doctor does, until ctx ends.
-func (w *watch) checkOn(ctx context.Context) {
-	checker := session{open: w.cfg.Open}
-	defer checker.close()
-	for {
-		w.check(ctx, &checker)
-		pause := time.NewTimer(findingsEvery)
-		select {
-		case <-ctx.Done():
-			pause.Stop()
-			return
-		case <-w.recheck:
-			pause.Stop()
-		case <-pause.C:
-		}
-	}
-}
-
 // check runs doctor with the rights of the page's user. Those are not the broker's, so check does not judge them.
 func (w *watch) check(ctx context.Context, by *session) {
 	ctx, cancel := context.WithTimeout(ctx, findingsTime)

@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +26,6 @@ type Overview struct {
 	Numbers    Numbers       `json:"numbers"`
 	Instances  []Instance    `json:"instances"`
 	Lanes      []Lane        `json:"lanes"` // in the order in which messages pass them
-	Ahead      *Ahead        `json:"-"`     // sent as a separate event, when there is a new forecast
 }
 
 // Numbers are totals over all instances.
@@ -75,18 +75,6 @@ type Lane struct {
 	State   string    `json:"state"` // one of the lane states below
 }
 
-// Ahead is a forecast: the number of messages that become due in each interval.
-type Ahead struct {
-	Time    time.Time        `json:"time"`
-	Step    float64          `json:"step_seconds"`
-	Exact   bool             `json:"exact"`
-	Pending uint64           `json:"pending"`
-	Overdue inspect.Amount   `json:"overdue"`
-	Later   inspect.Amount   `json:"later"`
-	Buckets []inspect.Bucket `json:"buckets"`
-	Silent  []string         `json:"silent,omitempty"` // streams that did not answer
-}
-
 // snapshot is an instance's totals at one time.
 type snapshot struct {
 	at time.Time
@@ -96,13 +84,18 @@ type snapshot struct {
 // lastTotals is each instance's totals at the previous poll, by instance.
 type lastTotals map[string]snapshot
 
+// owned is a lane's state with the instance that reports it.
+type owned struct {
+	instance string // empty for no instance
+	stats.LaneAnswer
+}
+
 // combine builds the overview from the reports of all instances.
 func combine(
 	status broker.Status, own broker.Answer, others []inspect.Member, before lastTotals, now time.Time,
 ) Overview {
 	o := Overview{Time: now.UTC(), Failing: []stats.Check{}}
-	owners := make(map[string]string)
-	answers := make(map[string]stats.LaneAnswer)
+	owners := make(map[string]owned)
 	known, retries := make(map[string]bool), make(map[string]bool)
 	for _, l := range status.Lanes {
 		retries[l.Stream] = streams.Kind(l.Kind) == streams.Retry
@@ -115,21 +108,17 @@ func combine(
 			continue
 		}
 		for _, l := range m.Lanes {
-			if as, taken := answers[l.Stream]; !taken || l.Live && !as.Live {
-				owners[l.Stream], answers[l.Stream] = m.Instance, l
+			if by, taken := owners[l.Stream]; !taken || l.Live && !by.Live {
+				owners[l.Stream] = owned{m.Instance, l}
 			}
 		}
 	}
-	for name := range before {
-		if !known[name] {
-			delete(before, name)
-		}
-	}
+	maps.DeleteFunc(before, func(name string, _ snapshot) bool { return !known[name] })
 	slices.SortFunc(o.Instances, func(a, b Instance) int { return strings.Compare(a.Name, b.Name) })
 	for _, l := range status.Lanes {
-		as, owned := answers[l.Stream]
-		o.Lanes = append(o.Lanes, laneOf(l, as, owned, owners[l.Stream]))
-		o.Numbers.count(l, as)
+		by := owners[l.Stream]
+		o.Lanes = append(o.Lanes, laneOf(l, by))
+		o.Numbers.count(l, by.LaneAnswer)
 	}
 	return o
 }
@@ -204,12 +193,12 @@ const (
 	laneRead    = "reading"
 )
 
-func laneOf(l stats.LaneStatus, as stats.LaneAnswer, owned bool, owner string) Lane {
+func laneOf(l stats.LaneStatus, as owned) Lane {
 	lane := Lane{
-		Stream: l.Stream, Kind: l.Kind, Level: l.Level, Delay: l.Delay.Seconds(), Owner: cmp.Or(owner, l.Owner),
+		Stream: l.Stream, Kind: l.Kind, Level: l.Level, Delay: l.Delay.Seconds(), Owner: cmp.Or(as.instance, l.Owner),
 		State: laneNobody,
 	}
-	if !owned {
+	if as.instance == "" {
 		return lane
 	}
 	lane.Pending, lane.Held, lane.Oldest, lane.Resumes = new(as.Pending), as.Held, as.Overdue, as.ResumesAt
@@ -240,18 +229,10 @@ func deadLetters(own broker.Answer, others []inspect.Member) (n uint64) {
 	return n
 }
 
-// newAhead converts f, in intervals of step.
-func newAhead(f inspect.Forecast, step time.Duration) *Ahead {
-	return &Ahead{
-		Time: f.Time, Step: step.Seconds(), Exact: f.Exact, Pending: f.Pending, Overdue: f.Overdue, Later: f.Later,
-		Buckets: f.Buckets, Silent: f.Silent,
-	}
-}
-
 // dueWithin estimates how many messages become due in the next d. A bucket that straddles its end counts pro rata.
-func (a *Ahead) dueWithin(now time.Time, d time.Duration) uint64 {
+func dueWithin(f inspect.Forecast, now time.Time, d time.Duration) uint64 {
 	end, n := now.Add(d), 0.0
-	for _, b := range a.Buckets {
+	for _, b := range f.Buckets {
 		from, to := b.From, b.To
 		if !to.After(now) || !from.Before(end) {
 			continue

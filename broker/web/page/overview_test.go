@@ -83,14 +83,14 @@ func TestAheadWithin(t *testing.T) {
 	bucket := func(from, to time.Duration, n uint64) inspect.Bucket {
 		return inspect.Bucket{From: noon.Add(from), To: noon.Add(to), Amount: inspect.Amount{Messages: n}}
 	}
-	a := Ahead{Buckets: []inspect.Bucket{
+	f := inspect.Forecast{Buckets: []inspect.Bucket{
 		bucket(0, 20*time.Second, 10), bucket(20*time.Second, 80*time.Second, 60),
 		bucket(80*time.Second, 140*time.Second, 600),
 	}}
 	for ahead, want := range map[time.Duration]uint64{
 		0: 50, 10 * time.Second: 55, 20 * time.Second: 60, 50 * time.Second: 330, time.Hour: 0,
 	} {
-		if got := a.dueWithin(noon.Add(ahead), time.Minute); got != want {
+		if got := dueWithin(f, noon.Add(ahead), time.Minute); got != want {
 			t.Errorf("%v on: got %d, want %d", ahead, got, want)
 		}
 	}

@@ -78,11 +78,6 @@ func (w *watch) lastHour(now time.Time, members []inspect.Member) Past {
 	return past
 }
 
-// sendHistory sends the last hour.
-func (w *watch) sendHistory(now time.Time, members []inspect.Member) {
-	w.send("history", w.lastHour(now, members))
-}
-
 // last returns the newest known number of the last minute.
 func last(column []*float64) *float64 {
 	for i := len(column) - 1; i >= max(0, len(column)-6); i-- {
@@ -116,9 +111,5 @@ func (p *Page) ahead(ctx context.Context, i *inspect.Inspector, v url.Values) (a
 	default:
 		return nil, fmt.Errorf("%w: span %q: want 1h or 7d", errAsked, span)
 	}
-	f, err := i.Ahead(ctx, look)
-	if err != nil {
-		return nil, err
-	}
-	return newAhead(f, look.By), nil
+	return i.Ahead(ctx, look)
 }

@@ -36,7 +36,7 @@ func TestFlowsOfTheFleet(t *testing.T) {
 	older := inspect.Member{Proven: true, Answer: broker.Answer{Instance: "older"}}
 	flows, silent := p.flows([]inspect.Member{
 		says("west", true, 1000), says("east", true, 4), says("evil", false, 1<<40), older,
-	}, []inspect.Pause{{Pattern: "orders.paid.eu", State: pause.Paused}})
+	}, []inspect.Pause{{Pause: pause.Pause{Pattern: "orders.paid.eu", State: pause.Paused}}})
 	if len(flows) != 2 || silent != 2 {
 		t.Fatalf("got %d targets, %d silent, want 2 and 2", len(flows), silent)
 	}

@@ -47,12 +47,9 @@ func (v *viewers) add() *viewer {
 		return nil
 	}
 	one := &viewer{wake: make(chan struct{}, 1), frames: maps.Clone(v.last)}
-	one.rouse()
+	signal(one.wake)
 	v.all[one] = true
-	select {
-	case v.came <- struct{}{}:
-	default:
-	}
+	signal(v.came)
 	return one
 }
 
@@ -79,7 +76,7 @@ func (v *viewers) send(kind string, data []byte) {
 		one.mu.Lock()
 		one.frames[kind] = frame
 		one.mu.Unlock()
-		one.rouse()
+		signal(one.wake)
 	}
 }
 
@@ -90,9 +87,10 @@ func (v *viewers) forget() {
 	clear(v.last)
 }
 
-func (one *viewer) rouse() {
+// signal fills the one slot of a channel.
+func signal(c chan<- struct{}) {
 	select {
-	case one.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

@@ -41,7 +41,7 @@ type watch struct {
 
 	mu        sync.Mutex // guards the fields below
 	latest    Overview
-	ahead     *Ahead
+	ahead     *inspect.Forecast
 	dead      *uint64 // dead letters in the stream, at the last look
 	lookError string  // why the last look failed
 	wrote     uint64  // dead letters that the fleet had written by then
@@ -56,8 +56,19 @@ func (p *Page) produce(ctx context.Context) {
 	w.found.Findings = []doctor.Finding{}
 	p.watched.Store(w)
 	var looking sync.WaitGroup
-	looking.Go(func() { w.lookOn(ctx) })
-	looking.Go(func() { w.checkOn(ctx) })
+	looking.Go(func() {
+		w.repeat(ctx, w.relook, func(ctx context.Context, by *session) time.Duration {
+			began := time.Now()
+			w.look(ctx, by)
+			return max(lookLeast, lookShare*time.Since(began))
+		})
+	})
+	looking.Go(func() {
+		w.repeat(ctx, w.recheck, func(ctx context.Context, by *session) time.Duration {
+			w.check(ctx, by)
+			return findingsEvery
+		})
+	})
 	defer func() {
 		p.watched.Store(nil)
 		cancel()
@@ -70,7 +81,7 @@ func (p *Page) produce(ctx context.Context) {
 	defer tick.Stop()
 	var step, left time.Time
 	self := p.cfg.Engine.Instance()
-	w.frame(time.Now(), nil, "")
+	w.send("state", w.overview(time.Now(), nil, ""))
 	for {
 		now := time.Now()
 		if w.viewers.number() > 0 {
@@ -85,21 +96,15 @@ func (p *Page) produce(ctx context.Context) {
 		members, trouble := asker.fleet(ctx, more)
 		now = time.Now()
 		if more.History != "" {
-			w.sendHistory(now, members)
+			w.send("history", w.lastHour(now, members))
 		}
-		w.frame(now, members, trouble)
+		w.send("state", w.overview(now, members, trouble))
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 	}
-}
-
-// frame sends the state.
-func (w *watch) frame(now time.Time, others []inspect.Member, trouble string) {
-	o := w.overview(now, others, trouble)
-	w.send("state", o)
 }
 
 // send encodes a frame and sends it.
@@ -124,11 +129,11 @@ func (w *watch) overview(now time.Time, others []inspect.Member, trouble string)
 	if w.dead != nil {
 		o.Numbers.Dead = new(*w.dead + growth(deadLetters(own, others), w.wrote))
 	}
-	if o.Ahead = w.ahead; o.Ahead != nil {
-		o.Numbers.Minute = new(o.Ahead.dueWithin(now, time.Minute))
+	if w.ahead != nil {
+		o.Numbers.Minute = new(dueWithin(*w.ahead, now, time.Minute))
 		o.Numbers.Overdue = new(uint64(0))
 		if o.Numbers.Oldest >= 1 { // below, it is being delivered
-			o.Numbers.Overdue = new(o.Ahead.Overdue.Messages)
+			o.Numbers.Overdue = new(w.ahead.Overdue.Messages)
 		}
 	}
 	w.latest = o
@@ -153,21 +158,18 @@ func (p *Page) describe(o *Overview, trouble string) {
 	}
 }
 
-// lookOn reads the streams repeatedly until ctx ends.
-func (w *watch) lookOn(ctx context.Context) {
-	looker := session{open: w.cfg.Open}
-	defer looker.close()
+// repeat calls f until ctx ends, with a pause that f returns, or until something has changed.
+func (w *watch) repeat(
+	ctx context.Context, changed <-chan struct{}, f func(ctx context.Context, by *session) (pause time.Duration),
+) {
+	by := session{open: w.cfg.Open}
+	defer by.close()
 	for {
-		began := time.Now()
-		w.look(ctx, &looker)
-		pause := time.NewTimer(max(lookLeast, lookShare*time.Since(began)))
 		select {
+		case <-time.After(f(ctx, &by)):
+		case <-changed:
 		case <-ctx.Done():
-			pause.Stop()
 			return
-		case <-w.relook:
-			pause.Stop()
-		case <-pause.C:
 		}
 	}
 }
@@ -197,11 +199,10 @@ func (w *watch) look(ctx context.Context, by *session) {
 		w.failed(by, err)
 		return
 	}
-	ahead := newAhead(f, time.Minute)
 	w.mu.Lock()
-	w.ahead, w.lookError = ahead, ""
+	w.ahead, w.lookError = &f, ""
 	w.mu.Unlock()
-	w.send("ahead", ahead)
+	w.send("ahead", f)
 }
 
 // failed records why a look has failed. The data of the look before stays.
@@ -218,10 +219,6 @@ func (p *Page) changed() {
 	if w == nil {
 		return
 	}
-	for _, again := range []chan struct{}{w.relook, w.recheck} {
-		select {
-		case again <- struct{}{}:
-		default:
-		}
-	}
+	signal(w.relook)
+	signal(w.recheck)
 }

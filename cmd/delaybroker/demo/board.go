@@ -70,7 +70,7 @@ func examples(now time.Time) []example {
 
 // A board shows which messages arrived.
 type board struct {
-	printer  terminal.Printer
+	printer  *terminal.Printer
 	messages []example
 	start    time.Time // when they were published
 	arrived  int
@@ -109,7 +109,8 @@ func (b *board) watch(ctx context.Context, arrivals <-chan arrival) error {
 			return context.Cause(ctx)
 		}
 	}
-	return b.conclude()
+	b.conclude()
+	return nil
 }
 
 // note records an arrival. A copy of a message that has arrived is not counted.
@@ -126,7 +127,7 @@ func (b *board) note(m arrival) {
 // draw shows all messages, over the last drawing.
 func (b *board) draw() {
 	if b.lines > 0 {
-		fmt.Fprintf(b.printer.Out, "\x1b[%dA\x1b[J", b.lines)
+		b.printer.Printf("\x1b[%dA\x1b[J", b.lines)
 	}
 	t := b.printer.Table()
 	t.AppendHeader(terminal.Row("when", "published to", "for a", "late by"))
@@ -138,11 +139,13 @@ func (b *board) draw() {
 		}
 		t.AppendRow(terminal.Row(m.When, m.Subject, m.To, late))
 	}
-	b.lines = strings.Count(t.Render(), "\n") + 1
+	drawn := t.Render()
+	b.printer.Printf("%s\n", drawn)
+	b.lines = strings.Count(drawn, "\n") + 1
 }
 
 // conclude draws the table for the last time, with a summary below.
-func (b *board) conclude() error {
+func (b *board) conclude() {
 	var early int
 	var sum, most time.Duration
 	for _, m := range b.messages {
@@ -153,14 +156,13 @@ func (b *board) conclude() error {
 		most = max(most, m.late)
 	}
 	mean := sum / time.Duration(len(b.messages))
-	if b.printer.JSON {
-		return b.printer.PrintJSON(map[string]any{
-			"messages": b.messages, "early": early,
-			"mean_late_ms": terminal.Milliseconds(mean), "max_late_ms": terminal.Milliseconds(most),
-		})
+	if b.printer.AsJSON(map[string]any{
+		"messages": b.messages, "early": early,
+		"mean_late_ms": terminal.Milliseconds(mean), "max_late_ms": terminal.Milliseconds(most),
+	}) {
+		return
 	}
 	b.draw()
-	_, err := fmt.Fprintf(b.printer.Out, "\nall %d arrived, %d early; late by %s on average, %s at most\n%s",
+	b.printer.Printf("\nall %d arrived, %d early; late by %s on average, %s at most\n%s",
 		len(b.messages), early, terminal.Lateness(mean), terminal.Lateness(most), whatNext)
-	return err
 }

@@ -28,7 +28,7 @@ const (
 
 // Run starts a server, then a broker, as serve does, and stops them in reverse order. The version is that of the
 // program, for the names of its connections.
-func Run(ctx context.Context, p terminal.Printer, version string) error {
+func Run(ctx context.Context, p *terminal.Printer, version string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not everything arrived within %s", limit))
 	defer cancel()
 	dir, err := os.MkdirTemp("", "delaybroker-demo-")
@@ -75,7 +75,7 @@ func Run(ctx context.Context, p terminal.Printer, version string) error {
 }
 
 // show publishes to the broker at url, and shows the arrivals.
-func show(ctx context.Context, p terminal.Printer, url string) error {
+func show(ctx context.Context, p *terminal.Printer, url string) error {
 	nc, err := nats.Connect(url)
 	if err != nil {
 		return fmt.Errorf("connect to the demo's server: %w", err)

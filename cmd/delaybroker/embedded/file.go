@@ -28,7 +28,7 @@ const (
 // notInFile are the forbidden keys, and the sections with them, each with the reason.
 var notInFile = map[string]string{
 	"listen": saysListen, "host": saysListen, "net": saysListen, "port": saysListen,
-	"store_dir": saysDir, "storedir": saysDir, "server_name": "its name is fixed, so that verbs know it",
+	"store_dir": saysDir, "storedir": saysDir, "server_name": "its name is fixed, so that the other commands know it",
 	"jetstream.store": saysDir, "jetstream.store_dir": saysDir, "jetstream.storedir": saysDir,
 	"jetstream.sync": saysSync, "jetstream.sync_interval": saysSync,
 	"jetstream.domain": "DELAY_JS_DOMAIN is for servers of others, and the embedded one has no domain",

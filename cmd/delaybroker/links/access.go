@@ -20,22 +20,6 @@ type Access struct {
 	Login   string // the settings to correct if the server refuses the user; empty for those of NATS
 }
 
-// servers are where it leads, for the log: without credentials.
-func (a Access) servers() string {
-	var all []string
-	for one := range strings.SplitSeq(a.URL, ",") {
-		if one = strings.TrimSpace(one); !strings.Contains(one, "://") {
-			one = "nats://" + one
-		}
-		server, err := link.WithoutUser(one)
-		if err != nil {
-			server = "(no URL)"
-		}
-		all = append(all, server)
-	}
-	return strings.Join(all, ",")
-}
-
 // At returns the access to another server as the same user.
 func (a Access) At(url string, more []nats.Option) Access {
 	return Access{URL: url, Options: slices.Concat(a.Options, more), Login: a.Login}
@@ -68,15 +52,16 @@ func RefusesCertificate(err error) bool {
 
 // WithoutUsers removes users and passwords from a list of servers, for messages to people.
 func WithoutUsers(servers string) string {
-	var shown []string
-	for server := range strings.SplitSeq(servers, ",") {
-		server = strings.TrimSpace(server)
-		if !strings.Contains(server, "://") {
+	all := strings.Split(servers, ",")
+	for i, server := range all {
+		if server = strings.TrimSpace(server); !strings.Contains(server, "://") {
 			server = "nats://" + server
 		}
-		if plain, err := link.WithoutUser(server); err == nil {
-			shown = append(shown, plain)
+		plain, err := link.WithoutUser(server)
+		if err != nil {
+			plain = "(no URL)"
 		}
+		all[i] = plain
 	}
-	return strings.Join(shown, ",")
+	return strings.Join(all, ",")
 }

@@ -13,7 +13,7 @@ import (
 // maxSaid is how many characters of a server's error are shown.
 const maxSaid = 1000
 
-// Connect makes the connection of a verb. It tells the person who waits when the connection is lost and when it is
+// Connect makes the connection of a command. It tells the person who waits when the connection is lost and when it is
 // back.
 func Connect(ctx context.Context, to Access, version string, tell func(text string)) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {

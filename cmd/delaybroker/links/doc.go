@@ -1,4 +1,4 @@
-// Package links makes the connections of the program to NATS: the four of a broker, and the one of a verb.
+// Package links makes the connections of the program to NATS: the four of a broker, and the one of a command.
 //
 //	read      the lanes' messages
 //	write     messages that the broker stores: hops, retries, dead letters

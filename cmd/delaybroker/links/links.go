@@ -95,7 +95,7 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 		unreachable = "cannot connect to NATS; retrying"
 		rejected    = "NATS rejects the credentials of this link; retrying with the credentials read again"
 	)
-	servers := d.For(name).servers()
+	servers := WithoutUsers(d.For(name).URL)
 	options := []nats.Option{
 		nats.Name(fmt.Sprintf("delaybroker %s %s", d.Version, name)),
 		nats.MaxReconnects(-1),

@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer/entry"
 )
 
@@ -120,8 +121,8 @@ func (s Schedule) header(set string, first time.Time) message.Header {
 	h := maps.Clone(s.Header)
 	h[message.HeaderOwner] = []string{set}
 	for name, t := range map[string]time.Time{message.HeaderUntil: first, message.HeaderLast: s.Last} {
-		if text := moment(t); text != "" {
-			h[name] = []string{text}
+		if value := text.Moment(t); value != "" {
+			h[name] = []string{value}
 		}
 	}
 	return h

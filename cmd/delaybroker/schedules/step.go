@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
@@ -147,10 +148,10 @@ func differences(want entry.Pending, stands timer.State, s Schedule, now time.Ti
 	is, to := have.Recurs.Table, want.Recurs.Table
 	note("table", is.String(), to.String())
 	if !inStep(want, have, s, now) {
-		note("first", moment(have.Recurs.First), moment(s.First))
+		note("first", text.Moment(have.Recurs.First), text.Moment(s.First))
 	}
 	note("rounds", strconv.Itoa(is.Rounds), strconv.Itoa(to.Rounds))
-	note("last", moment(is.Last), moment(s.Last))
+	note("last", text.Moment(is.Last), text.Moment(s.Last))
 	note("missed", string(is.Missed), string(to.Missed))
 	note("jitter", is.Words().Jitter, to.Words().Jitter)
 	note("deliver", string(have.Mode), string(want.Mode))
@@ -180,14 +181,6 @@ func inStep(want, have entry.Pending, s Schedule, now time.Time) bool {
 		return first.Sub(s.First)%every == 0
 	}
 	return true
-}
-
-// moment returns a time as in a header; empty for none.
-func moment(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339Nano)
 }
 
 // after returns the time from a round's due time until it expires.

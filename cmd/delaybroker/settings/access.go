@@ -83,38 +83,25 @@ func (s settings) inbox(p *problems, from fromContext) []nats.Option {
 	return []nats.Option{option}
 }
 
-// linkVariables are the variables that name the context of a link with a user of its own.
-var linkVariables = []struct{ link, name string }{
-	{"read", "DELAY_READ_CONTEXT"}, {"write", "DELAY_WRITE_CONTEXT"}, {"deliver", "DELAY_DELIVER_CONTEXT"},
-	{"page", "DELAY_HTTP_CONTEXT"},
-}
-
-// linkContext is the context of a link, or empty.
-func (s settings) linkContext(link string) string {
-	return map[string]string{
-		"read": s.ReadContext, "write": s.WriteContext, "deliver": s.DeliverContext, "page": s.HTTPContext,
-	}[link]
-}
-
 // accessApart is the access of the links with a context of their own. The NATS_* settings are another user's, so only
 // two things are taken from the environment: the servers, where the context names none, and the inbox prefix, where
 // DELAY_INBOX_PREFIX sets one for all links.
 func (s settings) accessApart(p *problems, control fromContext) map[string]links.Access {
 	apart := make(map[string]links.Access)
-	for _, variable := range linkVariables {
-		name := s.linkContext(variable.link)
+	for _, v := range s.contexts() {
+		name := *v.value
 		if name == "" {
 			continue
 		}
 		own := settings{NATSContext: name}
-		from := own.takeContext(p, variable.name, links.WithoutUsers(s.NATSURL))
+		from := own.takeContext(p, v.name(), links.WithoutUsers(s.NATSURL))
 		// A link uses the same JetStream as the control link: the engine has one API prefix for both.
 		if own.JSDomain != "" && own.JSDomain != s.JSDomain {
-			p.refuse(variable.name, name, "jetstream_domain is %q, and %q for the other links; leave it out",
+			p.refuseVariable(v, "jetstream_domain is %q, and %q for the other links; leave it out",
 				own.JSDomain, s.JSDomain)
 		}
 		if from.JSAPIPrefix != "" && from.JSAPIPrefix != control.JSAPIPrefix {
-			p.refuse(variable.name, name, "jetstream_api_prefix is %q, and %q for the other links; leave it out",
+			p.refuseVariable(v, "jetstream_api_prefix is %q, and %q for the other links; leave it out",
 				from.JSAPIPrefix, control.JSAPIPrefix)
 		}
 		a := own.access(p, from)
@@ -123,7 +110,7 @@ func (s settings) accessApart(p *problems, control fromContext) map[string]links
 		} else {
 			a.Options = append(a.Options, s.inbox(new(problems), control)...) // control's problem, if it is one
 		}
-		apart[variable.link] = a
+		apart[v.Get("link")] = a
 	}
 	return apart
 }
@@ -159,11 +146,12 @@ func inHome(path string) string {
 // LinksApart are the links with a user of their own, for checks of each user's rights.
 func (c Config) LinksApart() []doctor.Link {
 	var all []doctor.Link
-	for _, variable := range linkVariables {
-		if access, apart := c.Apart[variable.link]; apart && variable.link != "page" { // it names its missing rights
+	for _, v := range new(settings).contexts() {
+		link := v.Get("link")
+		if access, apart := c.Apart[link]; apart && link != "page" { // it names its missing rights
 			options := append([]nats.Option{nats.Name("delaybroker doctor")}, access.Options...)
 			connect := func() (*nats.Conn, error) { return nats.Connect(access.URL, options...) }
-			all = append(all, doctor.Link{Name: variable.link, From: variable.name, Connect: connect})
+			all = append(all, doctor.Link{Name: link, From: v.name(), Connect: connect})
 		}
 	}
 	return all

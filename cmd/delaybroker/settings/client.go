@@ -10,7 +10,7 @@ import (
 	"delaybroker/cmd/delaybroker/links"
 )
 
-// Client is the configuration of a verb that only publishes or subscribes.
+// Client is the configuration of a command that only publishes or subscribes.
 type Client struct {
 	Access    links.Access
 	Policy    message.Policy // the broker's rules, if it has the same settings
@@ -20,10 +20,7 @@ type Client struct {
 // ReadClient reads the environment and reports all problems at once, wrapping ErrConfig. It looks only at the settings
 // that say how to reach the broker's subjects: the others may be wrong.
 func ReadClient() (Client, error) {
-	s, err := readSettings()
-	if err != nil {
-		return Client{}, err
-	}
+	s := readSettings()
 	var p problems
 	from := s.takeContext(&p, "NATS_CONTEXT", nats.DefaultURL)
 	var others problems

@@ -28,12 +28,8 @@ type Config struct {
 
 // Read reads the environment and reports all problems at once, wrapping ErrConfig.
 func Read() (Config, error) {
-	s, err := readSettings()
-	if err != nil {
-		return Config{}, err
-	}
 	var p problems
-	c := s.config(&p)
+	c := readSettings().config(&p)
 	return c, p.err()
 }
 
@@ -107,7 +103,7 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 	if embedded && s.JSDomain != "" {
 		p.refuse("DELAY_JS_DOMAIN", s.JSDomain, "the embedded server has no domain; set NATS_URL or leave it out")
 	}
-	p.judge(c, s.variables())
+	p.judge(c, s.byField())
 	if embedded && c.Replicas > 1 && !p.has("DELAY_STREAM_REPLICAS") {
 		p.refuse("DELAY_STREAM_REPLICAS", s.StreamReplicas,
 			"the embedded server is alone; set NATS_URL to use a cluster")
@@ -117,29 +113,16 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 
 // byTarget parses the settings that have a grammar of their own: the levels, and rules for targets.
 func (s settings) byTarget(p *problems, c *broker.Config) {
-	for _, parse := range []struct {
-		name, value string
-		into        func(value string) error
-	}{
-		{"DELAY_LEVELS", s.Levels, func(v string) (err error) { c.Ladder, err = levels.Parse(v); return err }},
-		{"DELAY_RETRY", s.Retry, func(v string) (err error) {
-			c.RetryRules, c.RetryLadder, c.RetryJitter, err = config.ParseRetryWaits(v)
-			return err
-		}},
-		{"DELAY_ATTEMPTS", s.Attempts, func(v string) (err error) {
-			c.AttemptRules, c.Attempts, err = parseAttempts(v)
-			return err
-		}},
-		{"DELAY_DELIVER", s.Deliver, func(v string) (err error) { c.Deliver, err = deliver.ParseModes(v); return err }},
-		{"DELAY_RATE", s.Rate, func(v string) (err error) { c.Rates, err = deliver.ParseRates(v); return err }},
-		{"DELAY_RATE_BY_KEY", s.RateByKey, func(v string) (err error) {
-			c.RatesByKey, err = deliver.ParseRates(v)
-			return err
-		}},
-	} {
-		if err := parse.into(parse.value); err != nil {
-			p.refuse(parse.name, parse.value, "%w", err)
-		}
+	var err error
+	c.Ladder = parsed(p, "DELAY_LEVELS", s.Levels, levels.Parse)
+	c.Deliver = parsed(p, "DELAY_DELIVER", s.Deliver, deliver.ParseModes)
+	c.Rates = parsed(p, "DELAY_RATE", s.Rate, deliver.ParseRates)
+	c.RatesByKey = parsed(p, "DELAY_RATE_BY_KEY", s.RateByKey, deliver.ParseRates)
+	if c.RetryRules, c.RetryLadder, c.RetryJitter, err = config.ParseRetryWaits(s.Retry); err != nil {
+		p.refuse("DELAY_RETRY", s.Retry, "%w", err)
+	}
+	if c.AttemptRules, c.Attempts, err = parseAttempts(s.Attempts); err != nil {
+		p.refuse("DELAY_ATTEMPTS", s.Attempts, "%w", err)
 	}
 }
 
@@ -162,46 +145,4 @@ func parseAttempts(s string) (config.RetryLimits, int, error) {
 		return rules, 0, err
 	}
 	return rules, number(otherwise), err
-}
-
-// A variable sets a field of broker.Config.
-type variable struct {
-	name, value string
-	word        string // a word that is allowed beside the broker's values; empty for none
-	secret      bool   // the value must not be shown
-}
-
-// variables maps the names of fields to the variables that set them.
-func (s settings) variables() map[string]variable {
-	return map[string]variable{
-		"Prefix":          {name: "DELAY_PREFIX", value: s.Prefix},
-		"AttemptRules":    {name: "DELAY_ATTEMPTS", value: s.Attempts},
-		"RetryRules":      {name: "DELAY_RETRY", value: s.Retry},
-		"RetryJitter":     {name: "DELAY_RETRY", value: s.Retry},
-		"Attempts":        {name: "DELAY_ATTEMPTS", value: s.Attempts},
-		"Secrets":         {name: "DELAY_SECRET", secret: true},
-		"Replicas":        {name: "DELAY_STREAM_REPLICAS", value: s.StreamReplicas, word: "auto"},
-		"DedupWindow":     {name: "DELAY_DEDUP_WINDOW", value: s.DedupWindow},
-		"MaxDelay":        {name: "DELAY_MAX_DELAY", value: s.MaxDelay},
-		"Targets":         {name: "DELAY_TARGETS", value: s.Targets},
-		"HeaderTargets":   {name: "DELAY_HEADER_TARGETS", value: s.HeaderTargets},
-		"Schedules":       {name: "DELAY_SCHEDULES", value: s.Schedules},
-		"Deliver":         {name: "DELAY_DELIVER", value: s.Deliver},
-		"Slack":           {name: "DELAY_SLACK", value: s.Slack, word: off},
-		"ReplyTimeout":    {name: "DELAY_REPLY_TIMEOUT", value: s.ReplyTimeout},
-		"Rates":           {name: "DELAY_RATE", value: s.Rate},
-		"RatesByKey":      {name: "DELAY_RATE_BY_KEY", value: s.RateByKey},
-		"MaxPending":      {name: "DELAY_MAX_PENDING", value: s.MaxPending},
-		"MaxPendingBytes": {name: "DELAY_MAX_PENDING_BYTES", value: s.MaxPendingBytes},
-		"Journal":         {name: "DELAY_JOURNAL", value: s.Journal, word: off},
-		"JournalBytes":    {name: "DELAY_JOURNAL_BYTES", value: s.JournalBytes},
-		"HoldBytes":       {name: "DELAY_MEMORY", value: s.Memory},
-		"JSDomain":        {name: "DELAY_JS_DOMAIN", value: s.JSDomain},
-		"ShutdownGrace":   {name: "DELAY_SHUTDOWN_GRACE", value: s.ShutdownGrace},
-		"MaxOwners":       {name: "DELAY_MAX_OWNERS", value: s.MaxOwners},
-		"Instance":        {name: "DELAY_INSTANCE", value: s.Instance},
-		"ReplyPrefixes":   {name: "DELAY_REPLY_PREFIXES", value: s.ReplyPrefixes},
-		"Timers":          {name: "DELAY_TIMERS", value: s.Timers},
-		"TimerHistory":    {name: "DELAY_TIMER_HISTORY", value: s.TimerHistory, word: "none"},
-	}
 }

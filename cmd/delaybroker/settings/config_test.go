@@ -256,7 +256,7 @@ func TestProblemInWords(t *testing.T) {
 
 // TestEveryFieldHasAVariable: a problem with a field that has no variable would be shown without a name.
 func TestEveryFieldHasAVariable(t *testing.T) {
-	variables := defaultSettings().variables()
+	variables := new(settings).byField()
 	// Fields that no setting sets, or that the command checks itself.
 	without := []string{
 		"Ladder", "RetryLadder", "Provision", "TimersSpare", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log",
@@ -352,10 +352,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 	// Settings that cannot be wrong, or are checked elsewhere.
 	free := []string{"NATS_URL", "NATS_CONTEXT", "NATS_USER", "NATS_TOKEN", "NATS_KEY"}
-	names, err := names()
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := names()
 	for _, name := range names {
 		if _, ok := wrong[name]; !ok && !slices.Contains(free, name) {
 			t.Errorf("got no wrong value for %s in this test, want one", name)
@@ -381,10 +378,7 @@ func TestEmptyWordsAreRefused(t *testing.T) {
 
 func TestEmptyMeansUnset(t *testing.T) {
 	natstest.ClearEnv(t)
-	names, err := names()
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := names()
 	for _, name := range names {
 		t.Setenv(name, "")
 	}
@@ -499,10 +493,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err := WriteTable(&b); err != nil {
 		t.Fatal(err)
 	}
-	names, err := names()
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := names()
 	if got, want := len(names), 58; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}

@@ -1,8 +1,8 @@
 // Package settings turns the environment into the program's configuration. It is the one home of the variables: of
 // their names, defaults and meanings, and of how a value is read.
 //
-//	environment ──▶ settings (text) ──▶ Config    for the broker, and for the verbs of its operators
-//	                                 └▶ Client    for verbs that publish or subscribe
+//	environment ──▶ settings (text) ──▶ Config    for the broker, and for the commands of its operators
+//	                                 └▶ Client    for commands that publish or subscribe
 //
 // # All problems at once
 //

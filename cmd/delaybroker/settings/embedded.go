@@ -2,6 +2,7 @@ package settings
 
 import (
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -12,7 +13,7 @@ import (
 // Bounds of DELAY_EMBEDDED_SYNC. Below the first, "always" is the honest wish; the last is nats-server's own default.
 const minSync, maxSync = 10 * time.Millisecond, 2 * time.Minute
 
-// loginEmbedded names the settings with which the embedded server accepts the broker and the verbs.
+// loginEmbedded names the settings with which the embedded server accepts the broker and the other commands.
 const loginEmbedded = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD to a user of the embedded server" +
 	" (or, with DELAY_EMBEDDED_CONFIG, NATS_CREDS, NATS_NKEY or NATS_TOKEN), or NATS_URL to another server"
 
@@ -79,10 +80,10 @@ func (s settings) refuseExternal(p *problems) {
 				" whose user is DELAY_EMBEDDED_USER with DELAY_EMBEDDED_PASSWORD")
 		}
 	}
-	for _, variable := range linkVariables {
-		if context := s.linkContext(variable.link); context != "" {
-			p.refuse(variable.name, context,
-				"set without NATS_URL or NATS_CONTEXT, so a server would be embedded, where the broker is one user")
+	for _, v := range s.contexts() {
+		if *v.value != "" {
+			p.refuseVariable(v, "set without NATS_URL or NATS_CONTEXT, so a server would be embedded, "+
+				"where the broker is one user")
 		}
 	}
 }
@@ -108,22 +109,9 @@ func (s settings) refuseEmbedded(p *problems) {
 	if !isSet(external) {
 		external = "NATS_CONTEXT"
 	}
-	for _, name := range []string{
-		"DELAY_EMBEDDED_LISTEN", "DELAY_EMBEDDED_DIR", "DELAY_EMBEDDED_SYNC", "DELAY_EMBEDDED_CONFIG",
-		"DELAY_EMBEDDED_USER", "DELAY_EMBEDDED_PASSWORD",
-	} {
-		value := map[string]string{
-			"DELAY_EMBEDDED_LISTEN": s.EmbeddedListen, "DELAY_EMBEDDED_DIR": s.EmbeddedDir,
-			"DELAY_EMBEDDED_SYNC": s.EmbeddedSync, "DELAY_EMBEDDED_CONFIG": s.EmbeddedConfig,
-			"DELAY_EMBEDDED_USER": s.EmbeddedUser,
-		}[name]
-		const why = "there is no embedded server when %s is set; leave one of them out"
-		switch {
-		case !isSet(name):
-		case value == "":
-			p.refuseSecret(name, why, external)
-		default:
-			p.refuse(name, value, why, external)
+	for _, v := range s.variables() {
+		if strings.HasPrefix(v.name(), "DELAY_EMBEDDED_") && isSet(v.name()) {
+			p.refuseVariable(v, "there is no embedded server when %s is set; leave one of them out", external)
 		}
 	}
 }

@@ -13,10 +13,7 @@ func (c Config) Probes() string {
 
 // ReadProbes reads only DELAY_HTTP_ADDR: a question to the probes needs no other setting.
 func ReadProbes() (url string, err error) {
-	s, err := readSettings()
-	if err != nil {
-		return "", err
-	}
+	s := readSettings()
 	var p problems
 	if s.HTTPAddr == "off" {
 		p.refuse("DELAY_HTTP_ADDR", s.HTTPAddr, "there is nobody to ask")

@@ -47,19 +47,24 @@ func (p *problems) judge(c broker.Config, variables map[string]variable) {
 	for _, e := range bad {
 		v, text := variables[e.Field], e.Problem
 		if e.Other != "" {
-			text = strings.Replace(text, e.Other, variables[e.Other].name, 1)
+			text = strings.Replace(text, e.Other, variables[e.Other].name(), 1)
 		}
-		if v.word != "" {
-			text = strings.Replace(text, "want ", "want "+v.word+", or ", 1)
+		if word := v.Get("word"); word != "" {
+			text = strings.Replace(text, "want ", "want "+word+", or ", 1)
 		}
-		switch {
-		case known.has(v.name):
-		case v.secret:
-			p.refuseSecret(v.name, "%s", text)
-		default:
-			p.refuse(v.name, v.value, "%s", text)
+		if !known.has(v.name()) {
+			p.refuseVariable(v, "%s", text)
 		}
 	}
+}
+
+// refuseVariable notes what is wrong with a variable. It shows the value unless that is secret.
+func (p *problems) refuseVariable(v variable, format string, args ...any) {
+	if v.Get("secret") != "" {
+		p.refuseSecret(v.name(), format, args...)
+		return
+	}
+	p.refuse(v.name(), *v.value, format, args...)
 }
 
 // has reports whether something is wrong with a variable.
@@ -121,6 +126,15 @@ func (p *problems) durationWithin(name, value string, low, high time.Duration) t
 		p.refuse(name, value, "want %s to %s", levels.FormatDuration(low), levels.FormatDuration(high))
 	}
 	return d
+}
+
+// parsed parses a setting that has a grammar of its own.
+func parsed[T any](p *problems, name, value string, parse func(string) (T, error)) T {
+	v, err := parse(value)
+	if err != nil {
+		p.refuse(name, value, "%w", err)
+	}
+	return v
 }
 
 // number parses a whole number for a field of the broker, which checks the bounds.

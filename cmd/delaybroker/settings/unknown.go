@@ -50,11 +50,11 @@ func unknownNames(environ, known []string) []UnknownName {
 	}
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
-		if meant := misnamed[name]; meant != "" && set[name] && !set[meant] && !set[envPrefix+"_"+meant] {
+		if meant := misnamed[name]; meant != "" && set[name] && !set[meant] && !set[envPrefix+meant] {
 			unknown = append(unknown, UnknownName{name, meant}) // if both are set, this one is for another program
 			continue
 		}
-		rest, ours := strings.CutPrefix(name, envPrefix+"_")
+		rest, ours := strings.CutPrefix(name, envPrefix)
 		if !ours || injected.MatchString(name) || slices.Contains(known, name) || slices.Contains(known, rest) {
 			continue
 		}
@@ -64,13 +64,7 @@ func unknownNames(environ, known []string) []UnknownName {
 }
 
 // Unknown finds misspelt settings in the environment.
-func Unknown() ([]UnknownName, error) {
-	known, err := names()
-	if err != nil {
-		return nil, err
-	}
-	return unknownNames(os.Environ(), known), nil
-}
+func Unknown() []UnknownName { return unknownNames(os.Environ(), names()) }
 
 // String is the warning, as a sentence.
 func (u UnknownName) String() string {

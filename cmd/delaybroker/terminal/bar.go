@@ -11,7 +11,8 @@ import (
 // barFrequency is how often a bar is redrawn.
 const barFrequency = 100 * time.Millisecond
 
-// A Bar is a line on a terminal that shows the progress of a verb: "68 of 120 dead letters". A nil Bar shows nothing.
+// A Bar is a line on a terminal that shows the progress of a command: "68 of 120 dead letters". A nil Bar shows
+// nothing.
 type Bar struct {
 	w     io.Writer
 	what  string
@@ -24,7 +25,7 @@ type Bar struct {
 }
 
 // Bar returns nil for a single step, and where Err is no terminal.
-func (p Printer) Bar(what string, total int) *Bar {
+func (p *Printer) Bar(what string, total int) *Bar {
 	if total < 2 || p.JSON || !Is(p.Err) {
 		return nil
 	}

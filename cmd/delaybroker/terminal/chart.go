@@ -22,7 +22,7 @@ type Chart struct {
 }
 
 // Chart makes room for these numbers of messages. They are exact, unless they have an error.
-func (p Printer) Chart(numbers []inspect.Amount, exact bool) *Chart {
+func (p *Printer) Chart(numbers []inspect.Amount, exact bool) *Chart {
 	c := &Chart{width: elsewhere, largest: 1, Sheet: p.Sheet([]Column{
 		{Name: "due from"}, {Name: "messages"}, {Name: "±", Drop: 2}, {Name: "chart", Drop: 1}})}
 	longest := len("messages")

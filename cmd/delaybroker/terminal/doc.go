@@ -1,5 +1,5 @@
-// Package terminal prints the output of verbs: tables, charts, progress and JSON. It knows terminals, and neither flags
-// nor NATS.
+// Package terminal prints the output of commands: tables, charts, progress and JSON. It knows terminals, and neither
+// flags nor NATS.
 //
 //   - On a terminal a table has borders and is no wider than the screen; in a pipe it has a line for each row, with all
 //     columns, uncut, for awk and for logs.

@@ -19,10 +19,22 @@ const MaxCell = 1000
 // StandardWidth and standardHeight are the size of a terminal that does not tell its size.
 const StandardWidth, standardHeight = 80, 24
 
-// A Printer is where a verb prints, and how.
+// A Printer writes a command's output, as tables or JSON. After an error of Out it writes nothing more there, and
+// Failure returns the error.
 type Printer struct {
 	Out, Err io.Writer
 	JSON     bool // print JSON instead of tables
+	failure  error
+}
+
+// Failure returns the first error of Out. A command without an end checks it.
+func (p *Printer) Failure() error { return p.failure }
+
+// Printf writes to Out.
+func (p *Printer) Printf(format string, args ...any) {
+	if p.failure == nil {
+		_, p.failure = fmt.Fprintf(p.Out, format, args...)
+	}
 }
 
 // Is reports whether a writer is a terminal.
@@ -31,7 +43,7 @@ func Is(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Size is the size of the terminal that a writer is; ok is false where it is none.
+// Size returns the size of a terminal. ok is false if the writer is none.
 func Size(w io.Writer) (width, height int, ok bool) {
 	if !Is(w) {
 		return 0, 0, false
@@ -44,36 +56,40 @@ func Size(w io.Writer) (width, height int, ok bool) {
 }
 
 // PrintJSON writes v with line breaks on a terminal, and as one line elsewhere, so that many are a stream of lines.
-func (p Printer) PrintJSON(v any) error {
+func (p *Printer) PrintJSON(v any) {
+	if p.failure != nil {
+		return
+	}
 	e := json.NewEncoder(p.Out)
 	e.SetEscapeHTML(false)
 	if Is(p.Out) {
 		e.SetIndent("", "  ")
 	}
-	if err := e.Encode(v); err != nil {
-		return fmt.Errorf("print JSON: %w", err)
-	}
-	return nil
+	p.failure = e.Encode(v)
 }
 
-// Table is an empty table; its Render writes to Out. It has rounded borders on a terminal, as the NATS CLI's have, and
-// bare columns elsewhere.
-func (p Printer) Table() table.Writer {
+// AsJSON writes v if the output is JSON, and reports whether it is.
+func (p *Printer) AsJSON(v any) bool {
+	if p.JSON {
+		p.PrintJSON(v)
+	}
+	return p.JSON
+}
+
+// Table returns an empty table. It has rounded borders on a terminal, as the NATS CLI's have, and bare columns
+// elsewhere.
+func (p *Printer) Table() table.Writer {
 	t := table.NewWriter()
-	t.SetOutputMirror(p.Out)
 	t.SetStyle(table.StyleRounded)
 	if !Is(p.Out) {
 		t.SetStyle(bareStyle)
 		t.SuppressTrailingSpaces()
 	}
-	if !p.colored() {
+	if !Is(p.Out) || os.Getenv("NO_COLOR") != "" { // https://no-color.org
 		pretty.DisableColors()
 	}
 	return t
 }
-
-// colored reports whether Out may have colours: https://no-color.org.
-func (p Printer) colored() bool { return Is(p.Out) && os.Getenv("NO_COLOR") == "" }
 
 // bareStyle is for pipes: columns that awk can split and people can read in a log.
 var bareStyle = table.Style{

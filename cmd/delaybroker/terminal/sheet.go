@@ -20,14 +20,14 @@ type Column struct {
 
 // A Sheet is a table that fits the terminal. Elsewhere it has all its columns, uncut: a line for each row.
 type Sheet struct {
-	printer Printer
+	printer *Printer
 	columns []Column
 	rows    []table.Row
 	footer  table.Row
 }
 
 // Sheet is an empty sheet with these columns.
-func (p Printer) Sheet(columns []Column) *Sheet { return &Sheet{printer: p, columns: columns} }
+func (p *Printer) Sheet(columns []Column) *Sheet { return &Sheet{printer: p, columns: columns} }
 
 // LeaveOut hides columns. Rows have a cell for them all the same.
 func (s *Sheet) LeaveOut(names ...string) {
@@ -84,7 +84,7 @@ func (s *Sheet) Print() {
 	if s.footer != nil {
 		t.AppendFooter(pick(s.footer))
 	}
-	t.Render()
+	s.printer.Printf("%s\n", t.Render())
 }
 
 // all returns the columns that are shown where the width has no limit. Their widths are zero: no limit.

@@ -43,8 +43,7 @@ export function copy(text) {
 }
 
 // The lines of a shell that do the same.
-export const shell = (line, label = "The same in a shell") => line
-  && el("p", { class: "verb" }, label + ":", el("code", {}, line), copy(line));
+export const shell = (line) => line && el("p", { class: "verb" }, "The same in a shell:", el("code", {}, line), copy(line));
 
 export function facts(pairs) {
   return el("dl", { class: "facts" }, pairs.filter(([, value]) => value !== undefined && value !== null && value !== ""

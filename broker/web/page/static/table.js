@@ -5,7 +5,7 @@ import { counted } from "./format.js";
 
 // Columns are { name, kind, cell, sort }: cell and sort get a row. Rows are known by id(row). If bulk is given, rows can
 // be selected: it gets those selected, and returns buttons. label(row) is the name of a row for a screen reader.
-export class Table extends Component {
+class Table extends Component {
   state = { by: null, down: false, chosen: new Set() };
 
   sorted() {

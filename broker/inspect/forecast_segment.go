@@ -1,9 +1,11 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
@@ -31,8 +33,8 @@ type Part struct {
 	Looked   uint64 `json:"looked"` // messages whose headers were read
 }
 
-// A stratum is the messages of a lane that are counted by the same method.
-type stratum struct {
+// A segment is the messages of a lane that are counted by the same method.
+type segment struct {
 	Lane
 	pass
 	ordered  bool   // due when they leave the lane, unless a header has a later time
@@ -66,9 +68,9 @@ func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	return filters
 }
 
-// strata divides a lane. In a level, messages published by clients are due in the order of the level. A hop is due at
+// segments divides a lane. In a level, messages published by clients are due in the order of the level. A hop is due at
 // the time in its header.
-func (f *forecast) strata(l Lane) []*stratum {
+func (f *forecast) segments(l Lane) []*segment {
 	if l.Kind != streams.Level {
 		return f.wholly(l)
 	}
@@ -79,28 +81,28 @@ func (f *forecast) strata(l Lane) []*stratum {
 		direct, onTheWay = all[:1], all[1:]
 	}
 	marked := f.look.Target == "" || message.Match(f.look.Target, message.MarkerTarget)
-	return []*stratum{
+	return []*segment{
 		{Lane: l, pass: pass{filters: direct}, ordered: true}, {Lane: l, pass: pass{filters: onTheWay}, marked: marked},
 	}
 }
 
-// wholly returns one stratum for each pass of a lane: all its messages are counted by one method.
-func (f *forecast) wholly(l Lane) (all []*stratum) {
+// wholly returns one segment for each pass of a lane: all its messages are counted by one method.
+func (f *forecast) wholly(l Lane) (all []*segment) {
 	for _, p := range passesOf(f.names, l, f.look.Target) {
-		all = append(all, &stratum{Lane: l, pass: p})
+		all = append(all, &segment{Lane: l, pass: p})
 	}
 	return all
 }
 
-// count requests the number of messages of each stratum.
-func (f *forecast) count(ctx context.Context, strata []*stratum) error {
-	for _, s := range strata {
+// count requests the number of messages of each segment.
+func (f *forecast) count(ctx context.Context, segments []*segment) error {
+	for _, s := range segments {
 		if f.all.Questions++; s.marked {
 			f.all.Questions++
 		}
 	}
-	return atOnce(ctx, len(strata), func(ctx context.Context, n int) (err error) {
-		s := strata[n]
+	return atOnce(ctx, len(segments), func(ctx context.Context, n int) (err error) {
+		s := segments[n]
 		s.headers, err = f.scan(s).Count(ctx)
 		if s.messages = s.headers; err == nil && s.marked && s.headers > 0 {
 			var markers uint64
@@ -111,14 +113,14 @@ func (f *forecast) count(ctx context.Context, strata []*stratum) error {
 	})
 }
 
-func (f *forecast) scan(s *stratum) lane.Scan {
+func (f *forecast) scan(s *segment) lane.Scan {
 	scan := f.Headers(s.Stream, "ahead")
 	scan.To, scan.Filters = s.Info.State.LastSeq, s.filters
 	return scan
 }
 
-// read reads the headers of a stratum, up to the lane's last message at the time of the look.
-func (f *forecast) read(ctx context.Context, s *stratum) error {
+// read reads the headers of a segment, up to the lane's last message at the time of the look.
+func (f *forecast) read(ctx context.Context, s *segment) error {
 	var read, n uint64
 	latest := make(map[string]int) // slots of timers, by subject
 	for m, err := range f.scan(s).All(ctx) {
@@ -186,26 +188,14 @@ func lookedThrough(stream string, err error) error {
 // atOnce runs f for each number below n, at most askedAtOnce at a time, and returns the first error. After an error it
 // starts no more.
 func atOnce(ctx context.Context, n int, f func(ctx context.Context, n int) error) error {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	queue := make(chan int)
-	var asking sync.WaitGroup
-	for range min(n, askedAtOnce) {
-		asking.Go(func() {
-			for k := range queue {
-				if err := f(ctx, k); err != nil {
-					fail(err)
-				}
-			}
-		})
-	}
+	asking, working := errgroup.WithContext(ctx)
+	asking.SetLimit(askedAtOnce)
 	for k := range n {
-		if ctx.Err() != nil {
+		if working.Err() != nil {
 			break
 		}
-		queue <- k
+		asking.Go(func() error { return f(working, k) })
 	}
-	close(queue)
-	asking.Wait()
-	return context.Cause(ctx)
+	err := asking.Wait()
+	return cmp.Or(context.Cause(ctx), err)
 }

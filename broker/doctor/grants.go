@@ -1,0 +1,202 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+	"delaybroker/broker/streams"
+)
+
+// permissions are the server's rules for a user. Without rules everything is allowed.
+type permissions struct {
+	Publish   *rules `json:"publish"`
+	Subscribe *rules `json:"subscribe"`
+}
+
+type rules struct {
+	Allow []string `json:"allow"`
+	Deny  []string `json:"deny"`
+}
+
+func (r *rules) allow(subject string) bool {
+	matches := func(pattern string) bool { return message.Match(pattern, subject) }
+	return r == nil || !slices.ContainsFunc(r.Deny, matches) &&
+		(len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, matches))
+}
+
+// lack returns the subjects that are not allowed, or the pattern if all of its subjects are refused.
+func (p permissions) lack(grants []grant, inbox string) []string {
+	var all []string
+	for _, g := range grants {
+		refused := slices.DeleteFunc(slices.Clone(g.subjects), p.Publish.allow)
+		if len(refused) == len(g.subjects) && len(refused) > 1 {
+			refused = []string{g.pattern}
+		}
+		for _, subject := range refused {
+			all = append(all, "Publish to "+subject)
+		}
+	}
+	if answers := inbox + ".x.y"; !p.Subscribe.allow(answers) {
+		all = append(all, "Subscription to "+answers)
+	}
+	return all
+}
+
+// A grant is a pattern to allow, and the subjects below it that the broker publishes on.
+type grant struct {
+	link     string
+	pattern  string
+	subjects []string
+}
+
+// grants returns the publish rights that some of the broker's links need, targets apart. test/permissions has them as
+// files.
+func (f Facts) grants(names message.Names, links ...string) []grant {
+	var lanes, purged, all, hops, dead, meet, owners, timers []string
+	for _, s := range f.want {
+		all = append(all, s.Stream)
+		switch s.Kind {
+		case streams.Owners:
+			meet = append(meet, s.Stream)
+			owners = append(owners, names.OwnersTable(), names.OwnersBeat()+"x", names.OwnersCall())
+			continue
+		case streams.Level:
+			hops = append(hops, names.Hop(s.Name, "x"))
+		case streams.Retry:
+			hops = append(hops, names.Retry(s.Name, "x"))
+		case streams.Journal:
+			hops = append(hops, names.JournalSubject())
+			continue
+		case streams.Paused:
+			hops = append(hops, names.Paused("x", "x"))
+		case streams.Timers:
+			timers = append(timers, names.Timer("x", "x"))
+			hops = append(hops, names.Armed())
+			lanes = append(lanes, s.Stream)
+			continue
+		case streams.Dead:
+			dead = append(dead, names.Dead(message.Undelivered, "x"), names.Dead(message.BadTarget, ""))
+			continue
+		}
+		lanes, purged = append(lanes, s.Stream), append(purged, s.Stream)
+	}
+	list := f.apiPrefix + ".STREAM.LIST"
+	needed := []grant{
+		{"control", list, []string{list}}, {"write", names.SysFilter(), hops}, {"write", names.DeadFilter(), dead},
+	}
+	// Requests about a stream: the rest follows the name of the stream; * in it is a consumer.
+	add := func(link, verb, rest string, streams []string) {
+		added := grant{link: link, pattern: f.apiPrefix + "." + verb + ".*" + rest}
+		for _, s := range streams {
+			suffix := strings.Replace(rest, "*", lane.ConsumerPrefix+"x", 1)
+			added.subjects = append(added.subjects, f.apiPrefix+"."+verb+"."+s+suffix)
+		}
+		needed = append(needed, added)
+	}
+	add("control", "STREAM.INFO", "", lanes)
+	add("control", "STREAM.PURGE", "", slices.Concat(purged, meet))
+	add("control", "STREAM.MSG.GET", "", slices.Concat(lanes, meet))
+	add("control", "STREAM.MSG.DELETE", "", lanes)
+	add("read", "STREAM.INFO", "", lanes)
+	add("read", "STREAM.MSG.GET", "", lanes)
+	add("read", "CONSUMER.CREATE", ".*", lanes)
+	add("read", "CONSUMER.DELETE", ".*", lanes)
+	add("read", "CONSUMER.MSG.NEXT", ".*", lanes)
+	if len(timers) > 0 {
+		needed = append(needed, grant{"write", names.TimerFilter(), timers})
+	}
+	for _, subject := range owners {
+		needed = append(needed, grant{"control", subject, []string{subject}})
+	}
+	if f.Config.Provision && f.All != nil { // a broker that finds its streams as configured requests no change
+		missing := streams.Compare(f.want, f.All).Missing
+		add("control", "STREAM.CREATE", "", missing)
+		add("control", "STREAM.UPDATE", "", slices.DeleteFunc(all, func(s string) bool {
+			return slices.Contains(missing, s) || !f.differs(s)
+		}))
+	}
+	return slices.DeleteFunc(needed, func(g grant) bool { return !slices.Contains(links, g.link) })
+}
+
+// differs reports whether the configuration would change a stream's subjects, or how long it keeps records.
+func (f Facts) differs(stream string) bool {
+	want, wanted := inspect.SpecOf(f.want, stream)
+	if !wanted {
+		return false
+	}
+	has := f.All[stream].Config
+	lacks := slices.ContainsFunc(want.Subjects, func(s string) bool { return !slices.Contains(has.Subjects, s) })
+	return lacks || want.MaxAge != has.MaxAge && want.MaxAge > 0
+}
+
+// refusedCommands returns the operators' commands that the user lacks the publish rights for.
+func (f Facts) refusedCommands(names message.Names) []string {
+	var all []string
+	dead := f.apiPrefix + ".STREAM.MSG.DELETE." + names.DeadStream()
+	for _, c := range []struct {
+		commands string
+		needs    []string
+	}{
+		{"where, pending, retrying, ahead and journal", []string{
+			f.apiPrefix + ".CONSUMER.CREATE." + names.DeadStream() + ".x",
+			f.apiPrefix + ".CONSUMER.MSG.NEXT." + names.DeadStream() + ".x",
+		}},
+		{"timers and schedules", []string{names.Timer("x", "x")}},
+		{"dead rm", []string{dead}},
+		{"dead resend", []string{dead, names.Retry(inspect.ShortestRetry(f.want), "x")}},
+		{"pause and resume", []string{names.PausesRecord()}},
+	} {
+		if slices.ContainsFunc(c.needs, func(s string) bool { return !f.user.Permissions.Publish.allow(s) }) {
+			all = append(all, c.commands)
+		}
+	}
+	return all
+}
+
+// unheard returns the subjects between instances that the user may not subscribe to.
+func (f Facts) unheard(names message.Names) []string {
+	if f.Config.MaxOwners == 0 || f.user.Permissions.Subscribe.allow(names.OwnersCall()) {
+		return nil
+	}
+	return []string{"Subscription to " + names.OwnersCall()}
+}
+
+// unanswered returns the rights that the user lacks to answer operators' requests. A broker works without them.
+func (f Facts) unanswered(names message.Names) []string {
+	var all []string
+	if !f.user.Permissions.Publish.allow(names.StatusAnswers() + "x") {
+		all = append(all, "Publish to "+names.StatusFilter())
+	}
+	calls := []string{names.StatusCall()}
+	if slices.ContainsFunc(f.want, func(s streams.Spec) bool { return s.Kind == streams.Timers }) {
+		calls = append(calls, names.TimerCall("get")+"x.x", names.TimersCall(), names.CancelAllCall(), names.ShiftCall())
+	}
+	calls = append(calls, f.Config.Schedules.Subjects()...)
+	for _, subject := range calls {
+		if !f.user.Permissions.Subscribe.allow(subject) {
+			all = append(all, "Subscription to "+subject)
+		}
+	}
+	return all
+}
+
+// patterns shortens a list of subjects: if several differ in their last token only, * replaces it.
+func patterns(subjects []string) []string {
+	count := make(map[string]int)
+	parent := func(subject string) string { return subject[:strings.LastIndexByte(subject, '.')+1] }
+	for _, s := range subjects {
+		count[parent(s)]++
+	}
+	var all []string
+	for _, s := range subjects {
+		if p := parent(s); p != "" && count[p] > 1 {
+			s = p + "*"
+		}
+		all = append(all, s)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

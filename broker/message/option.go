@@ -1,0 +1,100 @@
+package message
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"delaybroker/levels"
+)
+
+// options reads the request headers other than the time and the target.
+func (r Request) options(s Block) (Request, *Problem) {
+	deliver, problem := s.One(HeaderDeliver)
+	if problem != nil {
+		return r, problem
+	}
+	switch mode := Mode(strings.ToLower(deliver)); mode {
+	case "", ModeAuto, ModeStream, ModeCore, ModeRequest:
+		r.Mode = mode
+	default:
+		return r, Problemf(BadOption, "Delay-Deliver %s: want auto, stream, core or request", Excerpt(deliver))
+	}
+	expires, problem := s.One(HeaderExpires)
+	if problem != nil {
+		return r, problem
+	}
+	if expires != "" {
+		if d, err := levels.ParseDuration(expires); err == nil {
+			r.Expires = r.Due.Add(d)
+		} else if r.Expires, problem = ParseTime(expires); problem != nil {
+			return r, Problemf(BadOption,
+				"Delay-Expires %s: want a duration after due (10m) or a time (RFC 3339 or unix milliseconds)", Excerpt(expires))
+		}
+		switch {
+		case r.Expires.Before(r.Due):
+			return r, Problemf(BadOption, "Delay-Expires %s is before the message is due: it could never be delivered",
+				Excerpt(expires))
+		case !writable(r.Expires):
+			return r, Problemf(BadOption, "Delay-Expires %s is after the year 9999: leave it out", Excerpt(expires))
+		}
+	}
+	ttl, problem := s.One(HeaderTTL)
+	if problem != nil {
+		return r, problem
+	}
+	if r.TTL, problem = parseTTL(ttl); problem != nil {
+		return r, problem
+	}
+	r.RateKey, problem = s.One(HeaderRateKey)
+	if problem == nil && s.Delay[HeaderRateKey] != nil && !validRateKey(r.RateKey) {
+		problem = Problemf(BadOption, "Delay-Rate-Key %s: want 1 to %d bytes of printable ASCII without spaces",
+			Excerpt(r.RateKey), maxRateKey)
+	}
+	return r, problem
+}
+
+// maxRateKey is the longest Delay-Rate-Key, in bytes.
+const maxRateKey = 64
+
+func validRateKey(key string) bool {
+	return key != "" && len(key) <= maxRateKey &&
+		!strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' })
+}
+
+// MaxTTL is the longest Nats-TTL at a target. It is far below the value that overflows in nats-server, which would then
+// expire the message at once.
+const MaxTTL = 36500 * 24 * time.Hour
+
+// parseTTL turns a duration into a Nats-TTL for nats-server: whole seconds, at least one. It rounds up.
+func parseTTL(ttl string) (string, *Problem) {
+	if ttl == "" || ttl == "never" {
+		return ttl, nil
+	}
+	d, err := levels.ParseDuration(ttl)
+	if err != nil || d < time.Second || d > MaxTTL {
+		return "", Problemf(BadOption, "Delay-TTL %s: want a duration from 1s to %s, or never", Excerpt(ttl),
+			levels.FormatDuration(MaxTTL))
+	}
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10), nil
+}
+
+// maxAttempts is how often the client lets the message be refused: no more often than the settings let its target.
+func (p Policy) maxAttempts(target string, s Block) (int, *Problem) {
+	asked, problem := s.One(HeaderMaxAttempts)
+	if problem != nil || asked == "" {
+		return 0, problem
+	}
+	most := math.MaxInt32
+	if p.Attempts != nil {
+		most = p.Attempts(target)
+	}
+	n, err := strconv.Atoi(asked)
+	if err != nil || n < 1 || n > most {
+		return 0, Problemf(BadOption,
+			"Delay-Max-Attempts %s: want a whole number from 1 to %d, which is as often as this target may refuse"+
+				" (DELAY_ATTEMPTS)", Excerpt(asked), most)
+	}
+	return n, nil
+}

@@ -1,0 +1,152 @@
+package message
+
+import (
+	"cmp"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Parse reads a stored message of a lane. On a problem the request holds the part that could be read. The entries of
+// named timers, and their markers, are no messages: see package entry.
+func (p Policy) Parse(in Incoming) (Request, *Problem) {
+	addr := p.Names.Parse(in.Subject)
+	if !addr.Internal() {
+		return p.parseClient(in, addr)
+	}
+	m, problem := p.ParseHop(in)
+	switch {
+	case problem != nil:
+		return m.Request, problem
+	case m.Fields.Delay[HeaderTimer] != nil:
+		return m.Request, Problemf(BadInternal, "it is the marker of a named timer, and is no message")
+	}
+	return m.Request, m.Forbidden
+}
+
+// Reading is a message that is being read.
+type Reading struct {
+	Request   Request
+	Fields    Fields
+	Forbidden *Problem // why the target in the subject is not allowed; nil if it is
+}
+
+// Begin reads what all messages have.
+func (p Policy) Begin(in Incoming) (m Reading, problem *Problem) {
+	addr := p.Names.Parse(in.Subject)
+	m.Request = Request{
+		ID:       ID{Stream: in.Stream, Sequence: in.Sequence, At: in.At}.String(),
+		Subject:  EscapeSubject(in.Subject),
+		Accepted: in.At,
+		Due:      in.At,
+	}
+	if !addr.Schedule() { // its target stands in a header
+		if m.Forbidden = p.CheckTarget(addr.Target); m.Forbidden == nil {
+			m.Request.Target = addr.Target
+		}
+	}
+	m.Fields.Block, problem = SplitHeader(in.Header, addr.Internal())
+	m.Request.User = m.Fields.User
+	if in.Undecodable {
+		problem = Problemf(BadHeaders, "the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
+	}
+	if problem == nil {
+		m.Request.MsgID = m.Fields.MsgID
+	}
+	return m, problem
+}
+
+// ParseHop reads what travels between our lanes. The target is not judged, but for m.Forbidden.
+func (p Policy) ParseHop(in Incoming) (m Reading, problem *Problem) {
+	m, problem = p.Begin(in)
+	if unproven := p.Keys.Proven(in); unproven != nil {
+		m.Request = p.claimed(m.Request, m.Fields.Block)
+		return m, unproven
+	}
+	if problem != nil {
+		return m, problem
+	}
+	m.Request, m.Fields = p.ReadState(m.Request, m.Fields.Block)
+	return m, m.Fields.Problem
+}
+
+// parseClient reads the three forms of subject on which a client may publish a message. State headers are ignored.
+func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
+	m, problem := p.Begin(in)
+	switch {
+	case problem != nil:
+		return m.Request, problem
+	case addr.Form == FormForeign, addr.Form == FormTimer:
+		return m.Request, Problemf(BadTarget, "the subject %s is none of this broker's: take it off the stream %s",
+			Excerpt(in.Subject), in.Stream)
+	}
+	if name := m.Fields.First(ofTimers...); name != "" {
+		return m.Request, Problemf(BadOption,
+			"%s is for named timers: only what has a key can be set again or cancelled, or recurs", name)
+	}
+	if problem := m.Fields.Misspelt(); problem != nil {
+		return m.Request, problem
+	}
+	due, problem := p.due(in, addr, m.Fields.Block)
+	if problem != nil {
+		return m.Request, problem
+	}
+	target, problem := p.TargetOf(addr, m)
+	return p.Finish(m, due, target, problem)
+}
+
+// Finish reads the options of a client's message, which is due at a time. Its target may have a problem: whatever the
+// target, the dead letter may be resent to another one.
+func (p Policy) Finish(m Reading, due time.Time, target string, problem *Problem) (Request, *Problem) {
+	r, s := m.Request, m.Fields.Block
+	if due.After(r.Accepted) {
+		r.Due = due
+	}
+	r.Target = target
+	r, unread := r.options(s)
+	if problem == nil && unread == nil {
+		r.MaxAttempts, problem = p.maxAttempts(r.Target, s)
+	}
+	return r, cmp.Or(problem, unread)
+}
+
+// TargetOf is the target of a client's message: the one in its subject or, on the bare subject of a level, the one in
+// Delay-Target, if that is switched on.
+func (p Policy) TargetOf(addr Address, m Reading) (string, *Problem) {
+	named, problem := m.Fields.One(HeaderTarget)
+	if problem != nil {
+		return "", problem
+	}
+	switch {
+	case named == "":
+		if m.Forbidden != nil {
+			return "", m.Forbidden
+		}
+		return addr.Target, nil
+	case addr.Target != "":
+		return "", Problemf(BadTarget, "the target stands in the subject and in Delay-Target: leave the header out")
+	case !matchAny(p.HeaderTargets, named):
+		return "", Problemf(BadTarget,
+			"Delay-Target %s is not among the targets that a header may name (DELAY_HEADER_TARGETS)", Excerpt(named))
+	}
+	if problem := p.CheckTarget(named); problem != nil {
+		return "", problem
+	}
+	return named, nil
+}
+
+// EscapeSubject makes a header value of a client's subject.
+func EscapeSubject(s string) string { return bounded(url.PathEscape(s)) }
+
+// bounded cuts an escaped subject that is too long for a header, between two escapes.
+func bounded(escaped string) string {
+	const most = 256
+	if len(escaped) <= most {
+		return escaped
+	}
+	cut := escaped[:most]
+	if i := strings.LastIndexByte(cut, '%'); i > most-3 {
+		cut = cut[:i]
+	}
+	return cut
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"delaybroker/broker/message"
+	"delaybroker/cmd/delaybroker/terminal"
+	"delaybroker/levels"
+)
+
+// A checked flag is parsed when it is read, so that its error names the flag.
+type checked[T any] struct {
+	to    *T
+	kind  string // as the help shows it
+	text  string
+	parse func(text string) (T, error)
+}
+
+func (c *checked[T]) String() string { return c.text }
+func (c *checked[T]) Type() string   { return c.kind }
+
+func (c *checked[T]) Set(text string) error {
+	v, err := c.parse(text)
+	if err == nil {
+		*c.to, c.text = v, text
+	}
+	return err
+}
+
+var (
+	errPattern = errors.New("want tokens separated by dots; * for one token, > for the rest")
+	errMoment  = errors.New("want a time with a zone, such as 2026-12-24T18:00:00Z")
+)
+
+// valueFlag adds a flag whose text is parsed.
+func valueFlag[T any](f *pflag.FlagSet, to *T, name, usage string, parse func(text string) (T, error)) {
+	f.Var(&checked[T]{to: to, kind: "string", parse: parse}, name, usage)
+}
+
+// patternFlag adds a flag with a pattern of targets. Without it, the command applies to all targets.
+func patternFlag(f *pflag.FlagSet, to *string, name, usage string) {
+	valueFlag(f, to, name, usage, func(text string) (string, error) {
+		if !message.ValidPattern(text) {
+			return "", errPattern
+		}
+		return text, nil
+	})
+}
+
+// momentFlag adds a flag with a time.
+func momentFlag(f *pflag.FlagSet, to *time.Time, name, usage string) {
+	valueFlag(f, to, name, usage, func(text string) (time.Time, error) {
+		t, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			err = errMoment
+		}
+		return t, err
+	})
+}
+
+// unbounded is the highest value of a flag without an upper bound.
+const unbounded = math.MaxInt
+
+// countFlag adds a flag with a whole number between two bounds.
+func countFlag[N int | uint64](f *pflag.FlagSet, to *N, name, short string, standard, low, high int, usage string) {
+	*to = N(standard)
+	f.VarP(&checked[N]{to: to, kind: "int", text: strconv.Itoa(standard), parse: func(text string) (N, error) {
+		n, err := strconv.Atoi(text)
+		switch {
+		case err == nil && n >= low && n <= high:
+			return N(n), nil
+		case high == unbounded:
+			return 0, fmt.Errorf("want %d or more", low)
+		}
+		return 0, fmt.Errorf("want %d to %d", low, high)
+	}}, name, short, usage)
+}
+
+// wordsFlag adds a flag with some of the known words, separated by commas or each in a flag of its own. A shell
+// completes them.
+func wordsFlag[T ~string](c *cobra.Command, to *[]T, name string, known []T, usage string) {
+	c.Flags().Var(&checked[[]T]{to: to, kind: "strings", parse: func(text string) ([]T, error) {
+		all := *to
+		for word := range strings.SplitSeq(text, ",") {
+			if !slices.Contains(known, T(word)) {
+				return all, fmt.Errorf("want some of %s", terminal.Joined(known))
+			}
+			all = append(all, T(word))
+		}
+		return all, nil
+	}}, name, usage)
+	completes(c, name, terminal.Words(known)...)
+}
+
+// given returns the number of flags that are given.
+func given(values ...string) (n int) {
+	for _, v := range values {
+		if v != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// period reads --since and --until. Durations count back from now; an empty value is the zero time.
+func period(since, until string, now time.Time) (from, to time.Time, err error) {
+	if from, err = pastTime("--since", since, now); err != nil {
+		return from, to, err
+	}
+	if to, err = pastTime("--until", until, now); err != nil {
+		return from, to, err
+	}
+	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
+		return from, to, fmt.Errorf("%w: --since %s is not before --until %s, and nothing lies between",
+			errUsage, since, until)
+	}
+	return from, to, nil
+}
+
+// zoned parses a time of a flag.
+func zoned(flag, value string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, value)
+	if err != nil {
+		return t, fmt.Errorf("%w: %s %q: %w", errUsage, flag, value, errMoment)
+	}
+	return t, nil
+}
+
+// pastTime parses a time in the past; an empty value is the zero time.
+func pastTime(flag, value string, now time.Time) (time.Time, error) {
+	if value == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := levels.ParseDuration(value); err == nil {
+		return now.Add(-ago), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, value)
+	if err != nil {
+		return t, fmt.Errorf("%w: %s %q: want a time with a zone (2026-11-20T10:00:00Z), or a duration (2h)",
+			errUsage, flag, value)
+	}
+	return t, nil
+}
