@@ -14,7 +14,8 @@ import (
 //	a message that is due   at the end of the slack (config.Config.Slack)
 //	a message to be moved   at the end of a span of collect, which the lookahead covers
 //	an answer               at once, but not twice in the same slack
-//	messages at the tail    once in collect, or in the slack if that is longer: see lane.ReaderConfig.Collect
+//	messages at the tail    with a slack, once in collect, or in the slack if that is longer: see
+//	                        lane.ReaderConfig.Collect
 //
 // A message is never early: each wake-up is moved to a later time. The ends of slacks are multiples of it, so all lanes
 // wake up together.
@@ -43,7 +44,7 @@ func slackBegin(t leader.Time, slack time.Duration) leader.Time { return t.Trunc
 // and so may one in the home of its rate.
 func collects(l streams.Spec, cfg config.Config) time.Duration {
 	rated := len(cfg.Rates)+len(cfg.RatesByKey) > 0
-	if l.Delay == 0 || rated && l.Delay <= maxHome {
+	if cfg.Slack == 0 || l.Delay == 0 || rated && l.Delay <= maxHome {
 		return cfg.Slack
 	}
 	return max(cfg.Slack, collect)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"delaybroker/broker"
+	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
@@ -24,7 +25,10 @@ func TestSlack(t *testing.T) {
 				harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m"), Slack: slack})
 				c := harness.NewClient(t, s)
 				in := c.Subscribe("orders.>")
-				time.Sleep(time.Second) // until the leaders' clocks are known to the nanosecond
+				c.Subscribe("warm.x")
+				c.Publish("delay.1s.warm.x", "x") // the commits behind these ask the leaders for their times
+				c.Publish("delayin.900ms.warm.x", "x")
+				time.Sleep(1500 * time.Millisecond)
 				random := rand.New(rand.NewPCG(1, 2))
 				const count = 300
 				for i := range count {
@@ -62,4 +66,75 @@ func TestSlack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSlackBesideRatesPausesAndTimers: with a slack, messages with a rate, messages that were paused and named timers
+// are never early, and a thousand messages come in one pass for each slack. Neither a rate nor a pause is broken.
+func TestSlackBesideRatesPausesAndTimers(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const slack, count, rate = 20 * time.Millisecond, 1000, 100
+		cfg := harness.TimersOn(t)
+		cfg.Slack, cfg.Rates = slack, deliver.Rates{{Pattern: "slow.>", Value: rate}}
+		harness.StartBroker(t, s, cfg)
+		c, o := harness.NewClient(t, s), harness.Operator(t, s)
+		plain, slow, timers, paused := c.Subscribe("plain.>"), c.Subscribe("slow.>"), c.Subscribe("timers.>"),
+			c.Subscribe("paused.>")
+		harness.MustPause(t, o, "paused.>")
+		time.Sleep(time.Second)
+		for i := range count {
+			c.Publish("delay.1s.plain.x", "x")
+			if i%10 == 0 {
+				c.Publish("delay.1s.slow.x", "x")
+				c.Publish("delay.1s.paused.x", "x")
+				c.Publish(fmt.Sprintf("delaytimer.k%d.timers.x", i), "x", message.HeaderFor, "1500ms")
+			}
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(10 * time.Second)
+		if got := len(paused.All()); got != 0 {
+			t.Errorf("%d messages came although their target is paused", got)
+		}
+		resumed := time.Now()
+		harness.MustResume(t, o, "paused.>")
+		time.Sleep(time.Minute)
+		late := func(in *harness.Inbox, want int, since time.Time, most time.Duration) (batches int) {
+			t.Helper()
+			all := in.All()
+			if len(all) != want {
+				t.Fatalf("%d messages arrived, want %d", len(all), want)
+			}
+			at := make(map[time.Time]bool)
+			for _, m := range all {
+				at[m.At] = true
+				from := m.Due
+				if since.After(from) {
+					from = since
+				}
+				if m.At.Before(from) || m.At.Sub(from) > most {
+					t.Errorf("%s arrived %s after %s", m.Subject, m.At.Sub(from), from.Format(time.StampMicro))
+				}
+			}
+			return len(at)
+		}
+		if got, most := late(plain, count, time.Time{}, slack), count/int(slack/time.Millisecond)+1; got > most {
+			t.Errorf("%d messages came in %d passes, want %d at most", count, got, most)
+		}
+		late(timers, count/10, time.Time{}, slack)
+		late(paused, count/10, resumed, time.Second) // a lane of a pause is opened first
+		turns := slow.All()
+		if len(turns) != count/10 {
+			t.Fatalf("%d messages with a rate arrived, want %d", len(turns), count/10)
+		}
+		for i, m := range turns {
+			if m.At.Before(m.Due) {
+				t.Errorf("a message with a rate arrived %s early", m.Due.Sub(m.At))
+			}
+			if i >= 20 {
+				if took := m.At.Sub(turns[i-20].At); took < 20*time.Second/rate-slack {
+					t.Errorf("21 messages came within %s, at %d a second", took, rate)
+				}
+			}
+		}
+	})
 }
