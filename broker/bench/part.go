@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A Dial is the connection settings of a part.
+// Dial has the connection settings of a part.
 type Dial struct {
 	Connect   func() (*nats.Conn, error)
 	APIPrefix string // of the JetStream API

@@ -48,7 +48,7 @@ type Plan struct {
 	For        time.Duration `json:"for_ns,omitempty"` // duration of the publishing, or of the watch
 	Count      int           `json:"count,omitempty"`  // messages; with a rate it is Rate times For
 	Size       int           `json:"size,omitempty"`   // bytes of a payload
-	Delays     []Delay       `json:"delays,omitempty"` // with one instant: time until it; empty: enough
+	Delays     []Delay       `json:"delays,omitempty"` // if all are due at one time: how long until then; empty for a default
 	Targets    int           `json:"targets,omitempty"`
 	Publishers int           `json:"publishers,omitempty"`
 	Core       bool          `json:"core,omitempty"` // plain subscribers instead of a stream
@@ -99,7 +99,7 @@ func (s Scenario) Named() bool { return s == Timers || s == Rounds }
 // still reports whether nothing becomes due during the run.
 func (s Scenario) still() bool { return s == Ingest || s == Pending }
 
-// problems are those of a plan.
+// problems are the problems that Check found in a plan.
 type problems []error
 
 func (p *problems) refuse(wrong bool, format string, args ...any) {
@@ -141,7 +141,7 @@ func (p *Plan) Check() error {
 	return errors.Join(all...)
 }
 
-// ahead returns the time from the first publish to the instant, if all messages are due at one.
+// ahead returns the time from the first publish to the due time, if all messages are due at the same time.
 func (p Plan) ahead() time.Duration {
 	if len(p.Delays) > 0 {
 		return p.Delays[0].Duration

@@ -48,7 +48,7 @@
 // operator looked. A stream that is deleted and created again counts from one again, so a caller that keeps a letter
 // for longer than one batch should list it again.
 //
-// # Rejected
+// # Tried and rejected
 //
 // Publishing straight to the target would be simpler, but would bypass the policy and the retries. A stream with
 // work-queue retention, from which an operator consumes, would hide the letters from the tenants that may read them.

@@ -8,7 +8,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestDeliveryCost: a delivery takes no more memory than package broker accounts for it besides the message, whether it
+// TestDeliveryCost: a delivery takes no more memory than package engine accounts for it besides the message, whether it
 // waits for room or for its answer. Its headers are in memory only while it is sent.
 func TestDeliveryCost(t *testing.T) {
 	const accounted = 1 << 10

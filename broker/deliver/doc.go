@@ -30,7 +30,7 @@
 //
 // Mode stream accepts only an acknowledgement. Mode core accepts everything except a 503. Mode request accepts a
 // service's reply, and counts silence as a refusal. In the other modes silence is no refusal by itself: the delivery is
-// repeated under the same id, and package broker counts three silences in a row as one refusal.
+// repeated under the same id, and package engine counts three silences in a row as one refusal.
 //
 // An acknowledgement has a sequence. If a stream is known to listen on the target, the acknowledgement must name that
 // stream: a subscriber of the target may write anything into our inbox. A service may reply with JSON of its own that
@@ -57,7 +57,7 @@
 // # Lateness
 //
 // A delivery has one time, Result.At. Its lateness is measured up to that time, and no copy of this rule exists: the
-// journal, the metrics, the page and the traces show what package broker derives from it.
+// journal, the metrics, the page and the traces show the lateness that package engine derives from it.
 //
 //	a stream acknowledges, or a service replies  when the answer reached us
 //	silence counts as the delivery               when the server confirmed that it took the message, and not when the
@@ -98,17 +98,17 @@
 // The messages for one target are sent in the order of the calls. So when the stream of a target becomes known, the
 // target changes its group only once nothing of it waits.
 //
-// A target with a rate, or a key of messages, gives each message a turn (see Limits). Package broker has one instance
-// send all that a rate counts together. A message that has to wait for its turn is given back with the turn,
-// and waits in a lane. So nothing here grows with a backlog. The turns are by a clock of the target's own, which stops
-// while the target is halted, and is set back when messages have missed their turns, or what nothing could be sent for
-// would come at once. So the messages keep their order and the rate, and one that comes too soon waits again. Waiting
-// messages are also given back when their owner stops (Recall), and no message is sent that its owner may not deliver
-// any more.
+// A target with a rate, or a key of messages, gives each message a turn: see rates.go, and Limits in PROTOCOL.md.
+// Package engine has one instance send all messages that a rate counts together. A message that has to wait for its
+// turn is given back with the turn, and waits in a lane. So nothing here grows with a backlog. The turns are by a clock
+// of the target's own, which stops while the target is halted, and is set back when messages have missed their turns,
+// or what nothing could be sent for would come at once. So the messages keep their order and the rate, and one that
+// comes too soon waits again. Waiting messages are also given back when their owner stops (Recall), and no message is
+// sent that its owner may not deliver any more.
 //
-// # What was tried and rejected
+// # Tried and rejected
 //
-//   - To send, on the goroutine that takes in an answer, what the answer makes room for.
+//   - To send waiting messages on the goroutine that handles answers: see above for the cost.
 //   - To look up the stream of each subject when its silence is noticed. At 5,000 new subjects a second the look-ups
 //     fell behind, silences were not judged in time, and core subscribers got thousands of copies.
 //   - A share for each subject. A silent stream with ids in its subjects filled the window for all lanes.

@@ -28,8 +28,8 @@ const (
 //     before the first is sent: every message of the intake, as far as it fits into memory (see Config.HoldMessages and
 //     HoldBytes) and is read within backlogWait.
 //   - Lanes that begin together, or come back together after a connection was lost, and have long overdue messages,
-//     send them in one order, exact to watermarkStep, for backlogWait (package watermark). After backlogWait, each
-//     lane goes by itself.
+//     send them in one order, exact to watermarkStep, for backlogWait (watermark.go). After backlogWait, each lane goes
+//     by itself.
 //
 // Each target gets its messages in this order. Messages to several targets may arrive in another order: see there. The
 // order has three limits. If the clocks of two leaders disagree, timestamps fall back by the difference. If a target

@@ -73,8 +73,8 @@ func TestDecideTimer(t *testing.T) {
 	}
 }
 
-// TestTimerStep: a step of package alarm is taken as that of any message. What was not answered is repeated as soon as
-// there is a connection.
+// TestTimerStep: a step of package timer/role is taken as that of any message. What was not answered is repeated as
+// soon as there is a connection.
 func TestTimerStep(t *testing.T) {
 	f := &flight{timer: &role.Alarm{Generation: 7}, request: message.Request{Due: after(0)}}
 	for _, tt := range []struct {

@@ -25,7 +25,7 @@ const (
 	Undecided
 	// Busy: this publish is not stored. An earlier copy with the same id may be.
 	Busy
-	// StreamFull: the stream is at a limit of its own. The message is not stored.
+	// StreamFull: the stream is at a limit of its own. The message is not stored. CONTRIBUTING.md lists what callers do.
 	StreamFull
 	// NoRoom: the account or the server is at a limit, and takes nothing of anybody. The message is not stored.
 	NoRoom

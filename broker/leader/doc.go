@@ -22,15 +22,15 @@
 // The local clock and a leader's clock are compared in Clock.Offset. Code that has no lane, and so no Clock, follows
 // the same rule in these files:
 //
-//	control/clock.go                             the time of a request for a timer or a schedule
-//	figures/early.go                             check for an early delivery, with a later answer of the leader
-//	dialect/takeover.go, inspect/letters.go      the server's time, some time after its answer
-//	inspect/clock.go                             the difference of the two clocks, for an operator
-//	client/arrival.go                            the lateness of a delivery, by the receiver's clock
+//	timer/store/clock.go                            the time of a request for a timer or a schedule
+//	stats/early.go                                  check for an early delivery, with a later answer of the leader
+//	timer/schedules/takeover.go, inspect/letters.go the server's time, some time after its answer
+//	doctor/clock.go                                 the difference of the two clocks, for an operator
+//	client/arrival.go                               the lateness of a delivery, by the receiver's clock
 //
 // The clocks of two servers are compared where a stream's creation time is compared with a message's timestamp
-// (timer/judge.go, inspect/whereabouts.go), where a schedule of the server's is compared with a later change by a
-// client (dialect/takeover.go), and where records are searched by their time (journal/search.go). The time from which
-// on all messages are sealed is a server's time, or at first the time of the process that provisioned the streams
-// (layout/secret.go). Package lease compares each instance's clock only with itself.
+// (timer/role/examine.go, inspect/whereabouts.go), where a schedule of the server's is compared with a later change by
+// a client (timer/schedules/takeover.go), and where records are searched by their time (journal/search.go). The time
+// from which on all messages are sealed is a server's time, or at first the time of the process that provisioned the
+// streams (streams/secret.go). Package lease compares each instance's clock only with itself.
 package leader

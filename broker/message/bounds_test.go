@@ -105,7 +105,7 @@ func TestAddedHeadersFitTheReserve(t *testing.T) {
 	}
 	worst := message.Problemf(message.UntilEarly, "%s", strings.Repeat("s", 9999))
 	h := seal(r.DeadHeader(worst))
-	h["Nats-Msg-Id"][0] += "+01234567890123456789012345" // publish.renew in package broker, after another's duplicate
+	h["Nats-Msg-Id"][0] += "+01234567890123456789012345" // publish.renew in package engine, after another's duplicate
 	if got := len(encode(t, h)) - len(b); got > reserve {
 		t.Errorf("a dead letter adds %d bytes, want at most %d", got, reserve)
 	} else {

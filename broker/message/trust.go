@@ -9,14 +9,14 @@ import (
 // broker's entries of the timers' stream, and notes: the list of pauses, the table of owners, the journal, answers of
 // instances.
 
-// Trust says which records count without a seal. Without keys, all records count by both.
+// Trust says which records count without a seal. Without keys, all records count under either value.
 type Trust int
 
 const (
-	// SealedAlways wants a good seal, whenever the record was stored: no broker that did not seal wrote such records.
+	// SealedAlways requires a valid seal, whenever the record was stored. All brokers that write such records seal them.
 	SealedAlways Trust = iota
-	// SealedSince wants a good seal from the time on from which all brokers seal ([Keys.From]). It is for records that
-	// older brokers wrote without a seal.
+	// SealedSince requires a valid seal if the record was stored after [Keys.From], when all brokers had begun to seal. It
+	// is for records that older brokers wrote without a seal.
 	SealedSince
 )
 
@@ -25,8 +25,9 @@ type Record interface {
 	doubt(r *ring, trust Trust) *Problem
 }
 
-// Note is a record that is no message, and whose seal [Keys.Seal] made. A note has no time of its own: by SealedSince,
-// one without a seal counts while the broker's own clock is before [Keys.From]. A seal is judged whenever there is one.
+// Note is a record that is no message, and whose seal [Keys.Seal] made. A note has no time of its own: under
+// SealedSince, a note without a seal counts while the broker's own clock is before [Keys.From]. A seal that is present
+// is always checked.
 type Note struct {
 	Subject string
 	Body    []byte
@@ -104,14 +105,14 @@ func wrongSeal() *Problem {
 			"everybody else", onlyBrokers)
 }
 
-// KeyID is the id of the key that made a seal, as the seal says. It is a fingerprint: nothing about the secret follows
-// from it that does not follow from any seal.
+// KeyID is the id of the key that made a seal, as the seal says. It is a fingerprint, and reveals no more about the
+// secret than any seal does.
 func KeyID(seal string) string {
 	id, _, _ := strings.Cut(seal, ".")
 	return id
 }
 
-// IDs are the ids of the keys, in their order: the first seals.
+// IDs returns the ids of the keys, in their order. The first key seals.
 func (k *Keys) IDs() []string {
 	var all []string
 	for _, key := range k.load().keys {
@@ -155,8 +156,8 @@ func (k *Keys) UseOfMessage(h Header) KeyUse {
 	return k.UseOf(h[HeaderSeal][0])
 }
 
-// Relayed reports whether the server put the message there as an answer, to whoever asked for another one: NATS checks
-// no permission for where an answer goes.
+// Relayed reports whether the server published the message as its answer to a request for a stored message. A client
+// may name any subject for the answer: NATS checks no permission for it.
 func Relayed(h Header) bool {
 	for _, name := range []string{"Nats-Stream", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Subject"} {
 		if _, ok := h[name]; ok {

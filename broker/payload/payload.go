@@ -1,6 +1,6 @@
 // Package payload renders the body of a message for people: as text where it is text, and always as a hex dump.
 //
-// A body is a stranger's. Text holds no control character but newline, carriage return and tab, and no character that
+// A body is untrusted. Text holds no control character but newline, carriage return and tab, and no character that
 // reorders its neighbours, so that a terminal prints it and obeys nothing. It is not HTML: a page has to make a text
 // node of it.
 package payload
@@ -21,7 +21,7 @@ const (
 	minDump = 256
 )
 
-// View is the rendering of a body. Its JSON is part of what commands and pages answer.
+// View is the rendering of a body. Its JSON is part of the output of commands and of the page.
 type View struct {
 	Size   int    `json:"size"`           // bytes of the whole body
 	Shown  int    `json:"shown"`          // bytes of its beginning that Text renders

@@ -182,7 +182,8 @@ func (a *attempt) Entry(_ context.Context, generation uint64) (*nats.Msg, error)
 	return &nats.Msg{Subject: a.Attempt.Subject, Header: nats.Header(header), Data: body}, nil
 }
 
-// refusalFor returns a refusal of ours in the server's words.
+// refusalFor returns a refusal of ours in the server's words. A rule that the server does not have gets the code of a
+// stream that stores nothing, so clients treat it as a refusal by the stream.
 func refusalFor(p *message.Problem) *Refusal {
 	switch p.Code {
 	case message.BadTarget:

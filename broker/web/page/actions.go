@@ -127,7 +127,7 @@ func (a action) timerLine(got store.Answer) string {
 	return shell{"schedules", name}.flag("--target", a.Target).words(a.Key).String()
 }
 
-// bulk returns the change of many timers, as far as it was planned.
+// bulk returns the planned change of many timers, and the equivalent shell command.
 func (a action) bulk() (b store.Bulk, line shell, err error) {
 	b = store.Bulk{Verb: timer.Verb(a.Verb), Page: store.Page{UpTo: a.UpTo, Limit: store.MaxLimit}}
 	if b.Verb == timer.Move {
