@@ -151,8 +151,8 @@ func (s *Session) Ask(ctx context.Context, f func(ctx context.Context) error) er
 }
 
 // question runs f until it returns, the server refuses its request, or the timeout passes.
-func (s *Session) question(ctx context.Context, patience time.Duration, f func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (s *Session) question(ctx context.Context, timeout time.Duration, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ctx, cancelAllowed := s.Allowed(ctx)
 	defer cancelAllowed()

@@ -71,7 +71,7 @@ func TestRefusalBehindAnInnerQuestion(t *testing.T) {
 	})
 }
 
-// TestQuestionHasAnEnd: what is neither answered nor refused is given up, after the usual patience.
+// TestQuestionHasAnEnd: what is neither answered nor refused is given up, after the usual timeout.
 func TestQuestionHasAnEnd(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		session, err := NewSession(s.Connect(), "$JS.API")

@@ -175,7 +175,7 @@ func TestLevelsWatch(t *testing.T) {
 			if err != nil || n < 3 {
 				t.Errorf("got %v after %d looks, want nil after an interrupt and 3", err, n)
 			}
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			t.Error("got no end")
 		}
 		cancel()

@@ -60,7 +60,7 @@ func listening(t *testing.T, o server.Options) string {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(natstest.Patience) {
+	if !s.ReadyForConnections(natstest.Timeout) {
 		t.Fatal("no NATS server")
 	}
 	return s.ClientURL()
@@ -92,7 +92,7 @@ func TestADayAtTheTerminal(t *testing.T) {
 		"delayin.1s.$SYS.x"} {
 		c.Publish(subject, "")
 	}
-	for late := time.Now().Add(natstest.Patience); len(c.Arrivals("DELAY_DEAD")) < 4; time.Sleep(50 * time.Millisecond) {
+	for late := time.Now().Add(natstest.Timeout); len(c.Arrivals("DELAY_DEAD")) < 4; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(late) {
 			t.Fatal("got no dead letters")
 		}
@@ -100,7 +100,7 @@ func TestADayAtTheTerminal(t *testing.T) {
 	tooFar := c.Dead()["too_far"][0]
 	toMail := func(a harness.Arrival) bool { return a.Subject == "delaysys.retry.5s.shop.mail" }
 	c.Publish("delay.1s.shop.mail", "", "Delay-Deliver", "core") // nobody listens
-	for late := time.Now().Add(natstest.Patience); !slices.ContainsFunc(c.Arrivals("DELAY_RETRY_5s"), toMail); {
+	for late := time.Now().Add(natstest.Timeout); !slices.ContainsFunc(c.Arrivals("DELAY_RETRY_5s"), toMail); {
 		if time.Now().After(late) {
 			t.Fatal("nothing waits for its third attempt")
 		}
@@ -111,7 +111,7 @@ func TestADayAtTheTerminal(t *testing.T) {
 	}
 
 	var lanes []statusLane
-	for late := time.Now().Add(natstest.Patience); ; time.Sleep(100 * time.Millisecond) {
+	for late := time.Now().Add(natstest.Timeout); ; time.Sleep(100 * time.Millisecond) {
 		lanes = statusOf(t, probes)
 		known := slices.ContainsFunc(lanes, func(l statusLane) bool { return l == statusLane{"DELAY_5m", 300, 10000} })
 		if known && lanes[0].Stream == "DELAY_INTAKE" {
