@@ -71,7 +71,7 @@ func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 func publishAndWait(write *acks.Inbox, stream string) func(context.Context, *nats.Msg) jsapi.Reply {
 	return func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 		replies := make(chan jsapi.Reply, 1)
-		timeout := engine.AckTimeout
+		timeout := jsapi.Timeout
 		if end, ok := ctx.Deadline(); ok {
 			timeout = max(time.Millisecond, min(timeout, time.Until(end)))
 		}

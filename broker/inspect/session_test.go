@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/test/natstest"
 )
 
@@ -79,14 +80,14 @@ func TestQuestionHasAnEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		err = session.question(t.Context(), Timeout, func(ctx context.Context) error {
+		err = session.question(t.Context(), jsapi.Timeout, func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the deadline", err)
 		}
-		wantTook(t, began, Timeout)
+		wantTook(t, began, jsapi.Timeout)
 	})
 }
 
