@@ -9,7 +9,7 @@ const (
 	Trust = 100 * time.Millisecond
 	// freshness is how far a message's timestamp may lie behind the time that the last answer predicts and still count as
 	// a proof of the time: the message was stored just now.
-	freshness = 100 * time.Microsecond
+	freshness = time.Millisecond
 )
 
 // Clock estimates the time of one stream's leader. The estimate is never later than the proven time: if an answer that

@@ -50,6 +50,9 @@ func TestBenchRunsEachScenario(t *testing.T) {
 		},
 		{"rounds --beside scheduler --count 50 --every 5s --for 10s --publishers 2", 100, "max ms,published/s,drained/s"},
 	}
+	if testing.Short() {
+		tests = tests[:1]
+	}
 	type process struct {
 		cmd            *exec.Cmd
 		dir            string
@@ -138,6 +141,9 @@ func benchStreams(t *testing.T, js jetstream.JetStream) []string {
 // On a server that others use, a run leaves nothing behind and touches nothing else. The table compares the sides, and
 // the run with an earlier one.
 func TestBenchLeavesAServerAsItWas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT RUN: -short, and it takes long")
+	}
 	t.Parallel()
 	s, js := startBenched(t)
 	environ, dir := benchEnv(t, "NATS_URL="+s.ClientURL(), "DELAY_TARGETS=elsewhere.>")

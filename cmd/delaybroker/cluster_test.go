@@ -24,6 +24,9 @@ import (
 // TestReadsOnCluster reads by every command and by the page, connected to each server of a healthy cluster in turn,
 // while leaders change. None fails. READS is how many reads are made, 100 unless it is set.
 func TestReadsOnCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT RUN: -short, and it takes long")
+	}
 	if apart(t) {
 		return
 	}

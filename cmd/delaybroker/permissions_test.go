@@ -72,7 +72,11 @@ func TestEveryGrantOfOperatorIsNeeded(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for _, g := range natstest.Grants(t, tenantsConf, "operator") {
+	grants := natstest.Grants(t, tenantsConf, "operator")
+	if testing.Short() {
+		grants = grants[:4]
+	}
+	for _, g := range grants {
 		t.Run(g.List+" "+g.Subject, func(t *testing.T) {
 			if apart(t) {
 				return
@@ -304,6 +308,9 @@ func refuses(t *testing.T, nc *nats.Conn, subject string) bool {
 // The links as four users, each with the rights of the documentation and no more: the program is ready and delivers.
 // Doctor finds nothing, except questions that its user may not ask.
 func TestServeAsFourUsers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT RUN: -short, and it takes long")
+	}
 	if apart(t) {
 		return
 	}

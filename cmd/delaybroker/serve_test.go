@@ -183,6 +183,9 @@ func TestServeEndsWithRejectedCredentials(t *testing.T) {
 // A password is rotated on the server first. The broker reports the rejection, and goes on with the password that its
 // context has now.
 func TestServeOutlivesRotatedPassword(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT RUN: -short, and it takes long")
+	}
 	options := server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, Users: []*server.User{
 			{Username: "broker", Password: "0ld"}, {Username: "orders", Password: "orders"},

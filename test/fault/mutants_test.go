@@ -46,7 +46,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "due is rounded down to the millisecond",
-		edits: map[string][]string{"broker/message/request.go": {"due := at.Add(wait)\n",
+		edits: map[string][]string{"broker/message/due.go": {"due := at.Add(wait)\n",
 			"due := at.Add(wait).Truncate(time.Millisecond)\n"}},
 		fault: brokerStopped, want: history.WrongDue,
 	},

@@ -495,14 +495,14 @@ func TestWithoutAJournal(t *testing.T) {
 }
 
 // TestJournalDelaysNoStart: a journal's stream without a leader is not waited for. One that is to be made, while the
-// server does not answer that, is given up at the first try after a quarter of a minute.
+// server does not answer that, is given up at the first try after a quarter of a minute; each further question costs 5 s.
 func TestJournalDelaysNoStart(t *testing.T) {
 	for name, tt := range map[string]struct {
 		silent string // the question that is not answered; empty: the stream is listed by name only
 		ready  time.Duration
 	}{
 		"no leader": {ready: 0},
-		"not made":  {silent: "STREAM.CREATE." + journalStream, ready: 23 * time.Second}, // four times 5 s, and pauses
+		"not made":  {silent: "STREAM.CREATE." + journalStream, ready: 28 * time.Second}, // five times 5 s, and pauses
 	} {
 		t.Run(name, func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
