@@ -13,8 +13,8 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// removePatience is the timeout for the removal of some forty streams.
-const removePatience = time.Minute
+// removeTimeout is the timeout for the removal of some forty streams.
+const removeTimeout = time.Minute
 
 // A Host is the environment of a run: its connection, and the processes of its parts.
 type Host struct {
@@ -71,7 +71,7 @@ func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) 
 		return report, err
 	}
 	defer func() {
-		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removePatience)
+		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 		defer cancel()
 		r.now = Progress{}
 		r.show("removing what the run made")

@@ -38,7 +38,8 @@
 //	decide.go ◀── the answer ─────┘    jsapi/… reads it: arrived, or the next step
 //	  │
 //	  ▼ arrived
-//	commit.go, committer.go     move the cursor, look at the stream (link/…), commit by the laneKind: see Commits
+//	commit.go, committer.go     move the cursor, look at the stream (link/…), purge up to the cursor. When that is
+//	                            safe: safeToCommit and carryOut. What a kind of lane removes: kind.go.
 //
 //	The time: leader/…, look.go; slack.go returns when the loop wakes up. The memory for reading: budget.go.
 //	Figures for operators: report.go, overdue.go, stats/….
@@ -59,6 +60,7 @@
 // refused. deliver/evidence.go judges a target's answer.
 //
 //	a level refuses a hop        decide.go: afterRefusal, and smaller, which names the level below
+//	a stream is full (10077)     jsapi/reply.go classifies it: StreamFull, and NoRoom for an account or a server
 //	a target does not answer     deliver/evidence.go: whether that is a delivery; decide.go: judgeSilence
 //	a seal cannot be judged      streams/provision/keys.go
 //	a named timer                timer/role/decide.go
@@ -78,30 +80,6 @@
 //
 // The lanes of pauses are parts of one stream. The stream's owner reads a lane only while it drains: pauses.go.
 //
-// # Commits
-//
-// Messages leave a lane by a purge in laneKind.commit (kind.go, parking.go), or one by one in removeAll (committer.go).
-// Only carryOut in committer.go calls these two. This is safe because
-//
-//   - all messages below the cursor have arrived elsewhere, and removeAll removes only messages that have arrived;
-//   - the lane's lease is held and its consumer is alive: safeToCommit in commit.go;
-//   - the leader has shown, within confirmedFor, that the stream still has the history that was read: lane.Judge.
-//
-// The lane of timers is never purged: its commit stores a cursor. settle_timer.go deletes settled entries.
-//
-// # What may hold a loop up
-//
-// A loop sleeps only in await (worker.go), until the next event or the next due time. In a pass, these may block:
-//
-//	a publish        while a write to the socket blocks, 5 s at most: writeTimeout in cmd/delaybroker/links. The lanes
-//	                 share the connections, so all of them wait.
-//	a log line       while nobody reads the output of the process; package ratelog bounds the number of lines
-//	a lock           for a computation: no lock is held during a publish or a request
-//	the pass itself  it handles all events that have come, all messages that are due, and turnItems new ones
-//
-// Two waits are on purpose. With a slack, a loop leaves its answers alone until the slack ends: slack.go. A lane
-// without room stops reading until messages have left it: wantsMore in reading.go, budget.go.
-//
 // # Invariants
 //
 //   - A message is removed from a lane only after the stream or target that it went to has acknowledged it. Core
@@ -115,14 +93,17 @@
 //   - A message fires only with a proof that the clock of the lane's leader has reached the due time: see leader.Clock.
 //     The due time was stamped by the leader of the first stream. Leaders' clocks are taken to agree, as NTP keeps
 //     them.
-//   - A commit removes messages only of the history that its sequences were read from (see lane.Epoch).
+//   - A commit removes messages that have arrived, and only of the history that they were read from. Before it purges
+//     (laneKind.commit), the lease must be held and the consumer alive (safeToCommit), and the stream's leader must have
+//     shown that history within confirmedFor (carryOut, lane.Judge). The lane of timers is not purged: its commit stores
+//     a cursor.
 //   - No message is sent to a paused target. decide.go checks this for each message when it is due, and the deliverer
 //     once more, under its lock: it gives back messages that were decided before the pause, to be decided again.
 //   - One instance sends all messages that a rate counts together, at turns that it gives: see rates.go.
-//   - An attempt counts when it is stored: a message that no lane takes stays as it was. A target's stream that is full
-//     (jsapi.StreamFull) has refused; a full account or server (jsapi.NoRoom) is no refusal by the target. A stream
-//     that should acknowledge a delivery and is silent has not refused it; three such silences count as one refusal. A
-//     service that does not reply in time has refused.
+//   - An attempt counts when it is stored: a message that no lane takes stays as it was. A target's stream that is at a
+//     limit of its own (10077) has refused. A limit of the account or the server counts as no refusal by the target. A
+//     stream that should acknowledge a delivery and is silent has not refused it; three such silences count as one
+//     refusal. A service that does not reply in time has refused.
 //   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. The answer "duplicate" is believed only after
 //     the stored message was read, and is ours. If it is not, the message goes out under an unguessable id.
 //   - A message below delaysys or delaydead is believed only with our seal (message.Keys), an answer only under the
@@ -131,7 +112,9 @@
 //     unfinished work after a lease is lost, under the same ids.
 //   - No message waits for the journal (package journal) or for config.Config.Ended, and no decision depends on them:
 //     record.go.
-//   - No loop waits for an answer, and every queue is bounded by the number of messages that its worker may hold.
+//   - No loop waits for an answer, and every queue is bounded by the number of messages that its worker may hold. Three
+//     things may block a loop: a publish into a connection that takes no more bytes, for the write timeout of the
+//     connection (cmd/delaybroker/links), a log that nobody reads, and the short locks that lanes share.
 //
 // # Tried and rejected
 //

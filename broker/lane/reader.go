@@ -117,7 +117,7 @@ func (r *Reader) Took(it Item) {
 }
 
 // Live is the number of the epoch whose consumer is believed alive, or zero. A commit requires that this is the epoch
-// of the message at the cursor: see "Commits" in package engine.
+// of the message at the cursor: see "Invariants" in package engine.
 func (r *Reader) Live() uint64 { return r.live.Load() }
 
 // Invalidate tells the reader that the stream of an epoch has another history by now. The reader cannot see that while
