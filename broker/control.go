@@ -10,7 +10,6 @@ import (
 
 	"delaybroker/broker/acks"
 	"delaybroker/broker/config"
-	"delaybroker/broker/engine"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/streams"

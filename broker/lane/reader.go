@@ -187,9 +187,7 @@ func (r *Reader) report(ctx context.Context, o *outage, err error) {
 		}
 		r.cfg.Log.Log(ctx, level, "reading anew", "stream", r.cfg.Stream, "reason", err, "after", r.known.read.Sequence)
 		o.since, o.logged = now, now
-	case now.Sub(o.logged) < remindEvery:
-		r.cfg.Log.Debug("this lane is not read yet; trying again", "stream", r.cfg.Stream, "reason", err)
-	default:
+	case now.Sub(o.logged) >= remindEvery:
 		r.cfg.Log.Warn("this lane is not read; trying on: look at the stream, its leader, and the rights to create "+
 			"consumers and to pull", "stream", r.cfg.Stream, "reason", err, "since", o.since)
 		o.logged = now
