@@ -94,9 +94,9 @@
 //     The due time was stamped by the leader of the first stream. Leaders' clocks are taken to agree, as NTP keeps
 //     them.
 //   - A commit removes messages that have arrived, and only of the history that they were read from. Before it purges
-//     (laneKind.commit), the lease must be held and the consumer alive (safeToCommit), and the stream's leader must have
-//     shown that history within confirmedFor (carryOut, lane.Judge). The lane of timers is not purged: its commit stores
-//     a cursor.
+//     (laneKind.commit), the lease must be held and the consumer alive (safeToCommit), and the leader must have shown
+//     that history within confirmedFor (carryOut, lane.Judge). The lane of timers is not purged: its commit stores a
+//     cursor.
 //   - No message is sent to a paused target. decide.go checks this for each message when it is due, and the deliverer
 //     once more, under its lock: it gives back messages that were decided before the pause, to be decided again.
 //   - One instance sends all messages that a rate counts together, at turns that it gives: see rates.go.
