@@ -9,12 +9,13 @@ import (
 )
 
 const (
-	blankQueue = 1024    // subjects that wait to be asked for; a subject beyond is asked for at its next silence
+	blankQueue = 1024    // subjects that wait to be looked up; when it is full, a subject is looked up at its next silence
 	blanksKept = 1 << 16 // subjects whose answer is kept
 )
 
-// blanks asks for subjects one by one. That is needed while there are streams that no leader has described since we
-// began: the cluster knows all the same whether some stream listens on a subject. It is safe for concurrent use.
+// blanks asks the cluster, for one subject after the other, whether a stream listens on it. That is needed while there
+// are streams that no leader has described since the start: the cluster knows their subjects all the same. It is safe
+// for concurrent use.
 type blanks struct {
 	wanted chan string
 
@@ -22,7 +23,7 @@ type blanks struct {
 	known map[string]held
 }
 
-// held says whether some stream listens on a subject.
+// held is the answer whether a stream listens on a subject.
 type held struct {
 	yes bool
 	at  time.Time
@@ -34,7 +35,7 @@ func newBlanks() *blanks {
 	return &blanks{wanted: make(chan string, blankQueue), known: make(map[string]held)}
 }
 
-// on returns what is known of a subject that no described stream holds. What is not known is asked for, for the next
+// on returns the listener of a subject that no described stream holds. An unknown subject is looked up for the next
 // time.
 func (b *blanks) on(subject string) listener {
 	switch h := b.lookUp(subject); {
@@ -50,7 +51,7 @@ func (b *blanks) on(subject string) listener {
 	return nobody
 }
 
-// run asks for subjects until ctx ends.
+// run looks up subjects until ctx ends.
 func (b *blanks) run(ctx context.Context, api jsapi.Asker) {
 	for {
 		select {
@@ -58,7 +59,7 @@ func (b *blanks) run(ctx context.Context, api jsapi.Asker) {
 			return
 		case subject := <-b.wanted:
 			if b.lookUp(subject).fresh() {
-				continue // it was wanted twice
+				continue // it was queued twice
 			}
 			if yes, err := isHeld(ctx, api, subject); err == nil {
 				b.keep(subject, held{yes: yes, at: time.Now()})

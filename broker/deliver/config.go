@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Config says how targets are reached.
+// Config is the configuration of a Deliverer.
 type Config struct {
 	Modes        Modes
 	Limits       Limits
-	Counts       *Counts       // of the results, made with the rates by target; nil for counts that nobody reads
+	Counts       *Counts       // of the results, made with the rates by target; may be nil
 	ReplyTimeout time.Duration // of mode request
-	// Ours tells the broker's own streams, which acknowledge no delivery. Nil knows none.
+	// Ours reports whether a stream is the broker's own: such a stream acknowledges no delivery. Nil means that none is.
 	Ours func(stream string) bool
 	// Window and WindowBytes bound the deliveries that are outstanding, and so the share of each group of targets. They
-	// should be as large as what a lane may hold. A window too small to share is replaced by the smallest that is large
-	// enough. The defaults are DefaultWindow and DefaultWindowBytes.
+	// should be as large as the memory of a lane. A window that is too small to share is raised to the smallest one that
+	// is large enough. The defaults are DefaultWindow and DefaultWindowBytes.
 	Window      int
 	WindowBytes int
 	Log         *slog.Logger
@@ -27,8 +27,8 @@ const (
 	DefaultWindow      = 32 << 10
 	DefaultWindowBytes = 32 << 20
 
-	// Silence counts as the answer of core subscribers after 50 ms. So a group of them takes no more than twenty times
-	// its share in a second.
+	// Silence counts as the answer of core subscribers after 50 ms. So a group of core subscribers takes at most twenty
+	// times its share in a second.
 	minWindow      = 2 << 10
 	minWindowBytes = 2 << 20
 )

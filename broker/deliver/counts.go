@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// maxNames bounds the names under which deliveries are counted, besides the patterns of rates.
+	// maxNames is the maximum number of names under which deliveries are counted. The patterns of rates do not count.
 	maxNames = 256
-	// maxBelow bounds those with the same first token: the second token may be an id.
+	// maxBelow is the maximum number of names with the same first token: the second token may be an id.
 	maxBelow = 32
 )
 
-// everyTarget is the name under which a delivery is counted that has room under no other.
+// everyTarget is the name for deliveries when there is no room for another name.
 const everyTarget = ">"
 
 // Counts counts how deliveries ended, by the names of targets. A name is a target of one or two tokens, or a pattern
-// for all that begin with the same two ("shop.mail.>"). So names are bounded where targets are not: see maxNames. A
-// target for which there is no name left is counted under the pattern of its rate, or under its first token, or under
-// ">".
+// for all that begin with the same two ("shop.mail.>"). So the names are bounded although the targets are not: see
+// maxNames. If there is no room for its name, a target is counted under the pattern of its rate, or under its first
+// token, or under ">".
 //
 // A name stays for good, so counts never fall. It is safe for concurrent use.
 type Counts struct {
 	rules message.Rules[*Count] // by the patterns of rates; they do not change
-	rest  *Count                // of the targets that have no name
-	most  int                   // how many names there may be
+	rest  *Count                // of the targets without a name
+	most  int                   // maximum number of names
 	names atomic.Pointer[[]*Count]
 
 	mu     sync.Mutex // guards what follows, and the change of names
@@ -35,13 +35,13 @@ type Counts struct {
 	below  map[string]int // names by their first token
 }
 
-// countName is a name, and the pattern of the rate that its targets have.
+// countName is a name, and the pattern of its targets' rate.
 type countName struct{ name, rate string }
 
-// Count is what became of the deliveries to the targets of one name.
+// Count is the number of delivered and refused deliveries to the targets of one name.
 type Count struct {
 	Target string // the name
-	Rate   string // the pattern of DELAY_RATE that holds for them; empty for none
+	Rate   string // the pattern of DELAY_RATE that applies to them; empty for none
 
 	delivered, refused atomic.Uint64
 }
@@ -60,10 +60,10 @@ func NewCounts(rates Rates) *Counts {
 	return all
 }
 
-// All are the counts in the order in which their names were first used. It takes no lock.
+// All returns the counts, in the order in which their names were first used. It takes no lock.
 func (all *Counts) All() []*Count { return *all.names.Load() }
 
-// Note counts the end of a delivery. What neither arrived nor was refused is no end. The nil Count counts nothing.
+// Note counts a delivery that was delivered or refused, and ignores all other outcomes. The nil Count counts nothing.
 func (c *Count) Note(o Outcome) {
 	switch {
 	case c == nil:
@@ -82,7 +82,7 @@ func (all *Counts) of(subject string) *Count {
 	wanted, rule := countName{name: nameOf(subject)}, all.rules.For(subject, nil)
 	if rule != nil {
 		if strings.Count(rule.Target, ".") >= 2 {
-			return rule // its pattern says more than two tokens do
+			return rule // its pattern is more specific than two tokens
 		}
 		wanted.rate = rule.Rate
 	}
@@ -122,7 +122,7 @@ func (all *Counts) addLocked(n countName) *Count {
 	return c
 }
 
-// nameOf is the name under which a subject is counted while there is room.
+// nameOf returns the name under which a subject is counted while there is room.
 func nameOf(subject string) string {
 	first, rest, _ := strings.Cut(subject, ".")
 	second, _, more := strings.Cut(rest, ".")

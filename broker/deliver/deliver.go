@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// haltGlance is how often Halt looks whether all results are there.
+// haltGlance is the interval at which Halt checks whether all results are there.
 const haltGlance = 10 * time.Millisecond
 
 // Deliverer publishes to targets on one connection. It is safe for concurrent use.
@@ -23,14 +23,14 @@ type Deliverer struct {
 	lookup *lookup
 	roomy  chan struct{} // one slot: a delivery that has waited may be sent
 
-	mu      sync.Mutex // guards what follows; never held while publishing or while a result is given
+	mu      sync.Mutex // guards the fields below; not held while publishing, nor while done is called
 	targets *targets
 	groups  *groups
 	sending bool                     // a goroutine is in sendReady
-	sender  bool                     // the goroutine runs that sends what has waited
+	sender  bool                     // sendWhenReady runs
 	closed  bool                     // nothing is sent any more
-	halted  func(target string) bool // to which nothing is sent; nil for none
-	heard   error                    // the last error of the connection that Heard was told
+	halted  func(target string) bool // reports whether nothing may be sent to a target; nil if none is halted
+	heard   error                    // the last error that Heard was called with
 }
 
 // New makes a deliverer that publishes through box, and lists the account's streams with api. The caller must Run it.
@@ -44,8 +44,8 @@ func New(box *acks.Inbox, api jsapi.Asker, cfg Config) *Deliverer {
 	}
 }
 
-// Run lists the streams, sends what has waited and judges the groups, whenever that is needed, until ctx ends. The
-// owner of the box runs it.
+// Run lists the streams, sends waiting messages and judges the groups, whenever that is needed, until ctx ends. It does
+// not run the box: its owner does.
 func (d *Deliverer) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { d.lookup.run(ctx) })
@@ -87,7 +87,7 @@ func (d *Deliverer) admitLocked(dl *delivery) (Result, bool) {
 	return r, !later
 }
 
-// stoppedLocked is why nothing is sent to a target any more, or nil.
+// stoppedLocked returns the reason why nothing is sent to a target any more, or nil.
 func (d *Deliverer) stoppedLocked(target string) error {
 	switch {
 	case d.closed:
@@ -98,8 +98,8 @@ func (d *Deliverer) stoppedLocked(target string) error {
 	return nil
 }
 
-// targetLocked finds a target, and the group that it belongs to now. A target of which something waits stays in its
-// group: in another group, the next message would overtake the one that waits.
+// targetLocked finds a target, and the group that it belongs to now. While messages for a target wait, it stays in its
+// group: in another group, the next message would overtake them.
 func (d *Deliverer) targetLocked(subject string) *target {
 	t, s := d.targets.of(subject), d.lookup.latest.Load()
 	if t.group == nil || (t.snapshot != s || t.group.forgotten) && t.unsent == 0 {
@@ -120,7 +120,7 @@ func (d *Deliverer) queueLocked(dl *delivery) bool {
 	switch {
 	case passed && t.unsent == 0:
 		return true
-	case passed: // it must not overtake the deliveries before it, which some goroutine sends now
+	case passed: // it must not overtake the deliveries before it, which another goroutine is sending
 		d.groups.ready = append(d.groups.ready, dl)
 	default:
 		d.lookup.renew() // the stream behind the target may be new
@@ -147,8 +147,9 @@ func (d *Deliverer) Recall(o Owner) {
 	d.sendReady()
 }
 
-// Halt sends nothing more to some targets, until it is called again; nil is for none of them. It gives back the
-// messages that wait for them, and returns when those that were sent have their results, or ctx ends.
+// Halt stops sending to the targets for which halted returns true, until it is called again. Nil halts none. It gives
+// back the messages that wait for these targets. It returns when the messages already sent to them have their results,
+// or ctx ends.
 func (d *Deliverer) Halt(ctx context.Context, halted func(target string) bool) {
 	d.mu.Lock()
 	d.halted = halted
@@ -211,8 +212,8 @@ func (d *Deliverer) watch(ctx context.Context) {
 	}
 }
 
-// relieve gives back the messages that wait for a group and that the group will not take soon. It reports whether any
-// group is still under pressure.
+// relieve gives back the waiting messages that their groups will not take soon. It reports whether any group is still
+// under pressure.
 func (d *Deliverer) relieve(now time.Time) (more bool) {
 	d.mu.Lock()
 	back, more := d.groups.judge(now)

@@ -10,13 +10,13 @@
 // # The parts
 //
 //	Deliverer   deliver.go, send.go        joins the parts, publishes, and acts on verdicts
-//	evidence    gather.go, evidence.go     what is known when an answer comes, or none; the verdict, a pure function
+//	evidence    gather.go, evidence.go     the facts about an answer or a silence; the verdict, a pure function
 //	lookup      lookup.go, snapshot.go,    which streams of the account listen on a subject
 //	            filters.go, blanks.go
-//	targets     targets.go, rates.go,      what is known of each subject, its rate, and the turns at that rate
+//	targets     targets.go, rates.go,      the state of each subject, its rate, and the turns at that rate
 //	            turns.go
-//	counts      counts.go                  how deliveries ended, by the names of targets
-//	groups      groups.go, group.go,       who has room, who waits, and who would wait too long
+//	counts      counts.go                  the outcomes of deliveries, by the names of targets
+//	groups      groups.go, group.go,       the room of each group, its waiting messages, and those to be given back
 //	            pressure.go
 //
 // # Evidence
@@ -40,27 +40,27 @@
 // Silence means something only when three things hold: the server has provably taken the message, some time has passed,
 // and the account's streams are known. The streams are listed, all at once, when a silence is to be judged and the last
 // list is some seconds old. The subjects on which the streams listen are matched here. While a list is outstanding,
-// fails or is forbidden, no silence counts as a delivery. A stream whose leader is away is listed by name only; it is
-// taken for what it was before. If it was never described, it may listen on anything. Then the cluster is asked about
-// each subject that no other stream holds.
+// fails or is forbidden, no silence counts as a delivery. A stream without a leader is listed by name only, and its
+// last known subjects are used. If none are known, it may listen on any subject. Then the cluster is asked about each
+// subject that no other stream holds.
 //
-// Streams that the account does not list are not known: streams of another account, of another JetStream domain, or
+// Streams that the account does not list are unknown here: streams of another account, of another JetStream domain, or
 // behind a subject mapping of the account. If such a stream has acknowledged within the last minute, silence is no
 // delivery for that subject, nor for subjects with the same first two tokens. Before the first acknowledgement, and
 // after a minute without one, 50 ms of silence count as the answer of core subscribers, although such a stream may only
-// be slow. And core subscribers beside such a stream get copies. The cure for both is to say how these targets are
-// reached: shop.eu.>=stream,shop.ui.>=core.
+// be slow. If core subscribers listen together with such a stream, they get copies. The remedy for both is to configure
+// the modes of these targets: DELAY_DELIVER="shop.eu.>=stream,shop.ui.>=core".
 //
 // If NATS does not let the broker publish to a subject, that looks like silence too. The server reports it separately,
 // and the report may come later: see Heard.
 //
 // # Lateness
 //
-// A delivery has one time, Result.At. Its lateness is measured up to that time, and no copy of this rule exists: the
-// journal, the metrics, the page and the traces show the lateness that package engine derives from it.
+// A delivery has one time, Result.At. Its lateness is measured up to that time. This rule exists once: the journal, the
+// metrics, the page and the traces show the lateness that package engine derives from it.
 //
-//	a stream acknowledges, or a service replies  when the answer reached us
-//	silence counts as the delivery               when the server confirmed that it took the message, and not when the
+//	a stream acknowledges, or a service replies  when the broker received the answer
+//	silence counts as the delivery               when the server confirmed that it took the message, not when the
 //	                                             wait for an answer was over
 //
 // The server confirms by answering a flush. There is at most one flush in 5 ms, so under load a core subscriber has a
@@ -69,42 +69,43 @@
 // # Fairness
 //
 // A message that is not sent or not answered stays in the memory of its lane, and a lane whose memory is full stops for
-// all targets. So the messages of one target there are bounded, in number and in bytes. A bound for each subject would
-// be worth nothing where subjects contain ids. Therefore targets are grouped: by the stream behind them, if the last
-// list shows one, and otherwise by their first two tokens. Alone, a group may have an eighth of the window outstanding,
-// and the groups of one first token a quarter together. Beside others, a group may have a seventh of what is free, and
-// the groups of one first token a third. So several silent groups leave room for one that answers, until there are so
-// many groups that one message of each fills the window.
+// all targets. So the messages for one target are bounded there, in number and in bytes. A bound for each subject would
+// be useless if subjects contain ids. Therefore targets are grouped: by the stream behind them, if the last list shows
+// one, and otherwise by their first two tokens. While no other group is active, a group may have an eighth of the
+// window outstanding, and all groups with the same first token a quarter. Otherwise a group may have a seventh of what
+// they all leave free, and all groups with the same first token a third. So several silent groups leave room for one
+// that answers, until there are so many groups that one message of each fills the window.
 //
-// A group that answers quickly has a larger share: half of the window alone, and beside others as much as is free. It
-// is quick if in the last quarter of a second it took as many messages as a fast group does (see below), and it stays
-// quick while it answers and has room. If it falls silent, it gets no more than others do from the next quarter of a
-// second on; what it has outstanding ends with its time-out. Until then the others share the other half.
+// A group that answers quickly has a larger share: half of the window or, if other groups are active, as much as they
+// leave free. It is quick if in the last quarter of a second it took messages at the rate of a fast group (see below),
+// and it stays quick while it answers and has room. If it falls silent, it has the ordinary share from the next quarter
+// of a second on. Its outstanding messages end with their timeout; until then the other groups share the other half.
 //
-// A message for which its group has no room waits. A group is fast if it takes 2,000 messages a second, or 8 MiB (or a
-// whole window of bytes within four seconds, if that is more). Any number may wait for a fast group: so one healthy
-// target alone uses the whole pipe. For another group, messages that it would not take within three seconds, and
-// messages beyond a quarter of the window, are given back as Stalled, with a time at which there should be room. They
-// come again by way of a retry lane. A group that answers nothing gives back all that wait, for twice as long as it has
-// been silent, at most half a minute. So a slow group is kept busy and no more, and a silent group has its share. It
-// takes a second to tell slow from fast, once for each group in a minute; in that second, a flood that fills its lane
-// stops the lane. A silent group shows in a quarter of a second. Floods that begin at once are told apart one after the
-// other, because a lane is read in order: four silent floods and a slow one stop the lane for two seconds.
+// A message for which its group has no room waits. A group is fast if it takes 2,000 messages a second, or 8 MiB a
+// second (or a quarter of the window's bytes a second, if that is more). Any number of messages may wait for a fast
+// group, so one healthy target can use the whole throughput of the broker. For a group that is not fast, messages that
+// it would not take within three seconds, and messages above a quarter of the window, are given back as Stalled, with a
+// time at which there should be room. They come again by way of a retry lane. All waiting messages of a silent group
+// are given back, for twice as long as the group has been silent, at most half a minute. So a slow group is kept busy,
+// and a silent group has its share and no more. To tell slow from fast takes a second, once for each group in a minute.
+// In that second, a flood that fills its lane stops the lane. To recognise a silent group takes a quarter of a second.
+// Floods that begin at the same time are recognised one after the other, because a lane is read in order: four silent
+// floods and a slow one stop the lane for two seconds.
 //
-// What has waited is sent by a goroutine of its own. All answers come on one goroutine, and where something waits,
-// sending is three quarters of what an answer costs: with both on one goroutine, 100,000 messages that were due at once
-// for one target took a tenth longer.
+// A goroutine of its own sends messages that have waited. All answers come on one goroutine, and to send the next
+// message would be three quarters of the cost of each answer: with both on one goroutine, 100,000 messages for one
+// target that were due at the same time took a tenth longer.
 //
 // The messages for one target are sent in the order of the calls. So when the stream of a target becomes known, the
-// target changes its group only once nothing of it waits.
+// target changes its group only when none of its messages wait.
 //
 // A target with a rate, or a key of messages, gives each message a turn: see rates.go, and Limits in PROTOCOL.md.
 // Package engine has one instance send all messages that a rate counts together. A message that has to wait for its
-// turn is given back with the turn, and waits in a lane. So nothing here grows with a backlog. The turns are by a clock
-// of the target's own, which stops while the target is halted, and is set back when messages have missed their turns,
-// or what nothing could be sent for would come at once. So the messages keep their order and the rate, and one that
-// comes too soon waits again. Waiting messages are also given back when their owner stops (Recall), and no message is
-// sent that its owner may not deliver any more.
+// turn is given back with the turn, and waits in a lane. So the memory of this package does not grow with a backlog.
+// Turns are times of a clock of the target. The clock stops while the target is halted, and is set back when messages
+// have missed their turns. Otherwise all delayed turns would be due at the same time. So the messages keep their order
+// and the rate, and a message that comes too soon waits again. Waiting messages are also given back when their owner
+// stops (Recall), and no message is sent that its owner may not deliver any more.
 //
 // # Tried and rejected
 //
@@ -113,16 +114,16 @@
 //     fell behind, silences were not judged in time, and core subscribers got thousands of copies.
 //   - A share for each subject. A silent stream with ids in its subjects filled the window for all lanes.
 //   - A share that does not depend on the other groups. A few silent groups, one of them with large messages, filled
-//     the window for all, each time for as long as their acknowledgements are waited for.
+//     the window for all, each time until their acknowledgements timed out.
 //   - Groups of the first token only. All of "prod.>" would wait for its slowest service.
 //   - To call a target stalled only if it has answered nothing. A target that takes 1,000 a second filled its lane for
 //     as long as its flood lasted.
-//   - To give back at once what is over the share. It made a burst for one fast target slower, because each message
-//     that comes again costs two more hops.
+//   - To give back messages above the share immediately. It made a burst for one fast target slower, because each
+//     message that comes again costs two more hops.
 //   - To give back only while another group is slow. Then the first burst of a fast group comes a second late and out
-//     of order, as long as anything beside it is silent.
-//   - The larger share for all. A group that was never seen to answer would hold half of the window for five seconds.
-//   - New turns for all after a halt, as they come. What had waited took turns again from now on, while the others came
-//     at the times of their old turns and took theirs in between. Each further halt mixed them more.
+//     of order, as long as any other group is silent.
+//   - The larger share for all. A group that has never answered would hold half of the window for five seconds.
+//   - New turns after a halt, in the order in which messages come. Messages that had waited took the next turns, while
+//     others came at their old turns and took turns in between. Each further halt mixed them more.
 //   - To judge sooner. A stream on three distant servers under load takes a tenth of a second for its first answer.
 package deliver

@@ -13,42 +13,42 @@ import (
 	"delaybroker/broker/message"
 )
 
-// How the reasons of refusals begin where the target is not there. People read them, and doctor knows them by these
-// words, which are stored with a message that waits for its next attempt.
+// The reasons of refusals begin with these words if the target does not exist. People read them, and doctor recognises
+// them in messages that wait for their next attempt.
 const (
 	NobodyListens = jsapi.NobodyListens
 	NotAllowed    = "NATS does not let the broker publish there"
 	NoStream      = "no stream acknowledged in time"
 )
 
-// evidence is all that is known when a target has answered a delivery or was silent. Fields that do not matter to this
-// answer or silence are zero.
+// evidence is the facts about a target's answer, or silence, to a delivery. Fields that do not apply are zero.
 type evidence struct {
 	mode message.Mode
-	wait time.Duration // how long an answer is awaited
+	wait time.Duration // timeout of the answer
 
 	// Exactly one of the two is set, as in acks.Func.
 	answer *nats.Msg
 	err    error
 
-	// at is when the answer came or, of silence, when the server had the message: see Result.At. Zero if neither is known.
+	// at is when the answer came or, for a silence, when the server had the message: see Result.At. It is zero if neither
+	// is known.
 	at time.Time
 
-	// Of an answer.
-	ack    jsapi.Ack // the answer, read as that of a stream
-	isAck  bool      // it can be read so; in mode core only if it has no data
+	// For an answer.
+	ack    jsapi.Ack // the answer, parsed as an acknowledgement
+	isAck  bool      // the parsing succeeded; in mode core only if the answer has no data
 	own    bool      // the answer names one of the broker's own streams
-	holder *holder   // the stream on the target, by a fresh list; nil if there is none, or no fresh list
+	holder *holder   // the stream on the target by a fresh list; nil without such a stream or list
 
-	// Of silence, and of a wait that ran out.
+	// For a silence, and for a timeout.
 	forbidden    bool     // the server has refused this publish
-	unheard      bool     // the server has refused some publish, and it is not yet known which one
+	unheard      bool     // the server has refused a publish, and it is not known yet which one
 	acknowledges bool     // a stream is known to acknowledge for the target
 	streams      listener // the streams of the account on the target, unless acknowledges is true
-	elsewhere    bool     // a stream that the account does not list acknowledged lately for such targets
+	elsewhere    bool     // a stream that the account does not list recently acknowledged for such targets
 
-	// claims is what is known of the stream that an acknowledgement in mode request names: the answer itself, or an
-	// earlier answer that was ignored, when the wait has run out.
+	// claims says whether to believe the stream name in an acknowledgement in mode request: in this answer or, after a
+	// timeout, in an earlier answer that was ignored.
 	claims claim
 }
 
@@ -65,7 +65,7 @@ const (
 func (e evidence) silent() bool   { return errors.Is(e.err, acks.ErrSilent) }
 func (e evidence) timedOut() bool { return errors.Is(e.err, acks.ErrTimeout) }
 
-// verdict is what follows from the evidence: a result, or that it is too early for one.
+// verdict is the conclusion from the evidence: a result, or that it is too early for one.
 type verdict struct {
 	again   bool   // no result yet: the inbox must ask again
 	result  Result // unless again
@@ -79,11 +79,11 @@ var undecided = verdict{again: true}
 
 func decided(r Result) verdict { return verdict{result: r} }
 
-// judge decides what has become of a delivery.
+// judge decides how a delivery ended.
 //
-// The server reports a refused publish apart from all answers. It does so before it answers the flush by which the
-// silence is known, but nats.go calls its error handler later, after all earlier calls of the handler. So as long as
-// the connection has seen a refusal that the handler was not called for, no silence means anything.
+// The server reports a refused publish as an error of the connection. It does so before it answers the flush that
+// establishes the silence, but nats.go calls its error handler later, after all earlier calls of the handler. So no
+// silence counts while the connection has seen a refusal for which the handler was not called yet.
 func judge(e evidence) verdict {
 	switch {
 	case e.forbidden && (e.silent() || e.timedOut()):
@@ -134,16 +134,16 @@ func judgeCore(e evidence) verdict {
 	return decided(Result{Outcome: Delivered})
 }
 
-// nobodyThere reports whether the answer is the server's, which says that nobody listens.
+// nobodyThere reports whether the answer is the server's report that nobody listens.
 func (e evidence) nobodyThere() bool { return e.answer != nil && len(e.answer.Data) == 0 && e.isAck }
 
-// Headers by which a service says that it failed: https://github.com/nats-io/nats-architecture-and-design, ADR-32.
+// Headers of a service's error: https://github.com/nats-io/nats-architecture-and-design, ADR-32.
 const (
 	serviceError     = "Nats-Service-Error"
 	serviceErrorCode = "Nats-Service-Error-Code"
 )
 
-// judgeService accepts every reply of a service, unless the reply says that the service failed. A stream on the subject
+// judgeService accepts every reply of a service, unless the reply reports an error. A stream on the subject
 // acknowledges for itself and not for the service. So its answer is ignored, also while the streams are not known.
 func judgeService(e evidence) verdict {
 	switch {
@@ -189,7 +189,7 @@ func judgeAck(ack jsapi.Ack) verdict {
 	switch ack.Outcome() {
 	case jsapi.Stored, jsapi.Duplicate:
 		return verdict{result: Result{Outcome: Delivered}, acked: ack.Stream}
-	case jsapi.Busy: // this is no refusal
+	case jsapi.Busy: // no refusal
 		return decided(Result{Outcome: Unknown, Err: errors.New(ack.Description)})
 	case jsapi.NoRoom: // neither the message nor the target's stream is the reason
 		return decided(refusal(NoRoom, ack))
@@ -214,7 +214,7 @@ func judgeNoAnswer(e evidence) verdict {
 	return decided(Result{Outcome: Unknown, Err: e.err})
 }
 
-// whySilent says why the silence of a target counts as no delivery.
+// whySilent returns the reason why the silence of a target does not count as a delivery.
 func (e evidence) whySilent() string {
 	switch {
 	case e.mode == message.ModeStream:

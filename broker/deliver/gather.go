@@ -11,12 +11,12 @@ import (
 	"delaybroker/broker/message"
 )
 
-// ackMemory is how long an acknowledgement proves that a stream takes the target's messages. Then a deleted stream is
-// no longer waited for, and core subscribers that are left on the subject are believed.
+// ackMemory is how long an acknowledgement proves that a stream takes the target's messages. After that, silence may
+// count as the answer of core subscribers again: the stream may have been deleted.
 const ackMemory = time.Minute
 
-// gather collects the evidence on a delivery: an answer, or the reason why there is none, and what is known of the
-// target. It looks up only what this answer or silence needs.
+// gather collects the evidence on a delivery: an answer, or the reason why there is none, and the facts about the
+// target that this answer or silence needs.
 func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error) evidence {
 	e := evidence{mode: dl.mode, wait: dl.wait, answer: answer, err: err}
 	if silence, ok := errors.AsType[*acks.Silence](err); ok && dl.proved.IsZero() {
@@ -37,7 +37,7 @@ func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error) evidence {
 // gatherAnswer reads an answer as an acknowledgement, and looks for the stream that it names.
 func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence) {
 	if dl.mode == message.ModeCore && len(e.answer.Data) > 0 {
-		return // any answer will do
+		return // every answer is accepted
 	}
 	if e.ack, e.isAck = jsapi.ParseAck(e.answer); !e.isAck {
 		return
@@ -54,7 +54,7 @@ func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence) {
 	}
 }
 
-// gatherSilence collects what the silence of a target can mean.
+// gatherSilence collects the evidence on a target's silence.
 func (d *Deliverer) gatherSilence(dl *delivery, e *evidence) {
 	e.forbidden, e.unheard = d.refused(dl)
 	switch dl.mode {
@@ -71,8 +71,8 @@ func (d *Deliverer) gatherSilence(dl *delivery, e *evidence) {
 	}
 }
 
-// claimOf says what a snapshot shows of a stream that acknowledged in a service's place. Without a snapshot that is
-// unknown.
+// claimOf checks against a snapshot whether the stream that an acknowledgement names listens on the target. Without a
+// snapshot, the claim is unproven.
 func claimOf(s *snapshot, stream, target string) claim {
 	if s == nil {
 		return unproven
@@ -95,9 +95,9 @@ func (d *Deliverer) acknowledges(dl *delivery) bool {
 	return h != nil && h.acks
 }
 
-// acknowledgedElsewhere reports whether a stream that the account does not list has acknowledged lately for the
-// target's group. Such a stream belongs to another account or domain, or is behind a subject mapping. Nobody can tell
-// on which other subjects it listens.
+// acknowledgedElsewhere reports whether a stream that the account does not list has recently acknowledged for the
+// target's group. Such a stream belongs to another account or domain, or is behind a subject mapping. Its other
+// subjects are unknown.
 func (d *Deliverer) acknowledgedElsewhere(dl *delivery) bool {
 	d.mu.Lock()
 	subject, lately := dl.group.acked, time.Since(dl.group.ackedAt) < ackMemory
@@ -105,9 +105,9 @@ func (d *Deliverer) acknowledgedElsewhere(dl *delivery) bool {
 	return subject != "" && lately && d.lookup.on(subject) == nobody
 }
 
-// refused reports whether the server has refused the publish of a delivery, and whether it has refused some publish
-// that Heard was not told of yet. It reads both under one lock: otherwise a refusal that Heard is told of in between
-// would be in neither.
+// refused reports whether the server has refused the publish of a delivery, and whether it has refused a publish of
+// which Heard has not been informed yet. It reads both under one lock, so that a refusal that Heard gets meanwhile is
+// in one of them.
 func (d *Deliverer) refused(dl *delivery) (forbidden, unheard bool) {
 	last := d.box.LastError()
 	d.mu.Lock()

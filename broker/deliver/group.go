@@ -2,11 +2,9 @@ package deliver
 
 import "time"
 
-// Alone, a group may have an eighth of the window outstanding, and the groups of one first token a quarter together.
-// Beside others, a group may have a seventh of what is free then, and the groups of one first token a third. So however
-// many groups are silent, they leave room. A group that answers quickly may have half of the window alone, and beside
-// others as much as is free: an eighth is too little to keep a stream busy that answers after a hundredth of a second,
-// or core subscribers, whose silence takes a twentieth to tell.
+// The shares of the window: see "Fairness" in the package documentation. However many groups are silent, they leave
+// room. The larger share of a quick group is needed because an eighth is too little to keep a stream busy that answers
+// after 10 ms, or core subscribers, whose silence takes 50 ms to establish.
 const (
 	windowShare = 1
 	groupShare  = 8
@@ -14,13 +12,13 @@ const (
 	quickShare  = 2
 )
 
-// group is a set of targets that have one share of the window: the targets of one stream, or those with the same first
+// group is a set of targets with one share of the window: the targets of one stream, or the targets with the same first
 // tokens. A delivery passes its group, then the group's parent, and at last the window, which is the group of all
 // targets. At each of them it waits for room, in order.
 type group struct {
 	parent         *group // nil for the window
-	share          int    // alone, the group may have one part in this many of the window outstanding
-	most, maxBytes int    // set for the window only: how much may be outstanding
+	share          int    // while no other group is active, one part in this many of the window
+	most, maxBytes int    // set for the window only: the maximum outstanding
 
 	past, pastBytes int         // deliveries that have passed and have no result yet
 	waiting         []*delivery // deliveries that have not passed yet, in order
@@ -28,12 +26,12 @@ type group struct {
 
 	pressure  *pressure // nil while there is room
 	full      time.Time // when the group, or a part of it, last had no room
-	acked     string    // the subject for which a stream acknowledged last
+	acked     string    // the last subject for which a stream acknowledged
 	ackedAt   time.Time // when it did
-	forgotten bool      // new deliveries go through another group of the same name
+	forgotten bool      // swept: new deliveries use another group of the same name
 }
 
-// window returns the group that all others are part of.
+// window returns the group of all targets.
 func (g *group) window() *group {
 	for g.parent != nil {
 		g = g.parent
@@ -49,7 +47,7 @@ func (g *group) fits(dl *delivery) bool {
 		others*(g.past+1) <= w.most-w.past-1 && others*(g.pastBytes+dl.Size) <= w.maxBytes-w.pastBytes-dl.Size
 }
 
-// room returns how much may be outstanding of the group while the others have what they have now.
+// room returns how much of the group may be outstanding, given what is outstanding of the other groups.
 func (g *group) room() (messages, bytes int) {
 	w := g.window()
 	part := g.part()
@@ -70,14 +68,14 @@ func (g *group) hasRoom() bool {
 	return len(g.waiting) == 0 && g.past <= most/2 && g.pastBytes <= maxBytes/2
 }
 
-// wait puts a delivery behind those that wait.
+// wait appends a delivery to the waiting ones.
 func (g *group) wait(dl *delivery) {
 	dl.at = g
 	g.waiting = append(g.waiting, dl)
 	g.waitingBytes += dl.Size
 }
 
-// first takes out the delivery that has waited longest, if there is room for it, or else returns nil.
+// first removes and returns the delivery that has waited longest, if there is room for it. Otherwise it returns nil.
 func (g *group) first() *delivery {
 	if len(g.waiting) == 0 || !g.fits(g.waiting[0]) {
 		return nil

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// groups are all groups of targets, and the deliveries that wait in them. They are guarded by the deliverer's lock.
+// groups holds all groups of targets, and the deliveries that wait in them. The deliverer's lock guards it.
 type groups struct {
 	byName  map[groupName]*group
 	window  *group
-	sweepAt int           // the number of groups at which idle ones are looked for again
+	sweepAt int           // the number of groups at which idle ones are swept again
 	pressed []*group      // the groups with a pressure
 	crowded chan struct{} // one slot: pressed is no longer empty
 	ready   []*delivery   // deliveries that have waited and have passed all groups, in the order of sending
 }
 
-// groupName is what the targets of a group have in common: a stream, or their first tokens.
+// groupName identifies a group: by a stream, or by the first tokens of its targets.
 type groupName struct {
 	stream string
 	tokens string
-	parent bool // of the groups whose names have one token more, or none
+	parent bool // the parent of the groups whose names begin with tokens
 }
 
 func newGroups(messages, bytes int) *groups {
@@ -33,8 +33,8 @@ func newGroups(messages, bytes int) *groups {
 }
 
 // of returns the group of a subject. If the stream behind the subject is known, the group is that of the stream. If the
-// stream is "", the group is that of the first two tokens, a part of the group of the first token. Tokens that are ids
-// make many small groups; their common parent keeps them small together.
+// stream is "", the group is that of the first two tokens, a part of the group of the first token. If a token is an id,
+// there are many small groups; their common parent bounds their sum.
 func (all *groups) of(subject, stream string) *group {
 	if stream != "" {
 		return all.named(groupName{stream: stream}, all.window, groupShare)
@@ -58,9 +58,9 @@ func (all *groups) named(name groupName, parent *group, share int) *group {
 	return g
 }
 
-// sweep forgets idle groups when there are many: groups that nothing goes through, and that were full too long ago to
-// be remembered. What is outstanding or full in a part of a group is so in the whole. So no group is forgotten before
-// its parts.
+// sweep forgets idle groups when there are many. A group is idle if nothing of it is outstanding or waits, and if it
+// was last full before pressureMemory. A group is at least as busy as its parts, so no group is forgotten before its
+// parts.
 func (all *groups) sweep() {
 	if len(all.byName) < max(remember, all.sweepAt) {
 		return
@@ -123,7 +123,7 @@ func (all *groups) next() *delivery {
 	return dl
 }
 
-// takeBack takes some of the deliveries that wait out of all groups.
+// takeBack removes and returns the waiting deliveries for which which returns true.
 func (all *groups) takeBack(which func(*delivery) bool) (back []*delivery) {
 	for _, g := range append(slices.Collect(maps.Values(all.byName)), all.window) {
 		g.waiting = slices.DeleteFunc(g.waiting, func(dl *delivery) bool {

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	snapshotFresh = 5 * time.Second   // how long a snapshot is believed
-	snapshotRenew = snapshotFresh / 2 // from this age on, a question has the streams listed again
-	listTimeout   = 2 * snapshotFresh // of one page: a cluster collects it from all leaders, for up to four seconds
-	listPause     = time.Second / 4   // between two lists, however often they are asked for
+	snapshotFresh = 5 * time.Second   // how long a snapshot is valid
+	snapshotRenew = snapshotFresh / 2 // from this age on, a use of the snapshot requests a new list
+	listTimeout   = 2 * snapshotFresh // for one page: a cluster collects it from all leaders, for up to four seconds
+	listPause     = time.Second / 4   // minimum time between two lists
 )
 
-// lookup knows which streams of the account listen on a subject. The streams are listed all at once, when somebody asks
-// about any subject. So an idle deliverer lists nothing. It is safe for concurrent use.
+// lookup finds the streams of the account that listen on a subject. It lists all streams when a subject is looked up
+// and the last list is old. So an idle deliverer lists nothing. It is safe for concurrent use.
 type lookup struct {
 	api    jsapi.Asker
 	log    *ratelog.Logger
-	ours   func(stream string) bool // tells the broker's own streams, which hold no targets; nil knows none
+	ours   func(stream string) bool // reports the broker's own streams, which hold no targets; may be nil
 	blanks *blanks
 	wanted chan struct{} // one slot: the streams should be listed
 	latest atomic.Pointer[snapshot]
@@ -33,17 +33,17 @@ func newLookup(api jsapi.Asker, ours func(stream string) bool, log *slog.Logger)
 	return &lookup{api: api, ours: ours, log: ratelog.New(log), blanks: newBlanks(), wanted: make(chan struct{}, 1)}
 }
 
-// listener is what is known of the streams on a subject.
+// listener is the kind of stream that listens on a subject.
 type listener uint8
 
 const (
-	notKnown listener = iota // not listed yet, or nobody could tell
+	notKnown listener = iota // not listed yet, or the lookup failed
 	nobody                   // no stream of this account listens
 	mute                     // a stream listens that does not acknowledge
 	answerer                 // a stream listens that acknowledges
 )
 
-// fresh returns a snapshot that may be believed, or nil. Unless the snapshot is new, a new one is asked for.
+// fresh returns a valid snapshot, or nil. It requests a new one if that snapshot is older than snapshotRenew.
 func (l *lookup) fresh() *snapshot {
 	s := l.latest.Load()
 	if s == nil {
@@ -60,7 +60,7 @@ func (l *lookup) fresh() *snapshot {
 	return s
 }
 
-// renew has the streams listed again.
+// renew requests a new list of the streams.
 func (l *lookup) renew() {
 	select {
 	case l.wanted <- struct{}{}:
@@ -68,7 +68,7 @@ func (l *lookup) renew() {
 	}
 }
 
-// on returns what is known of the streams on a subject. What is not known is looked up, for the next time.
+// on returns the kind of stream that listens on a subject. If it is not known, it is looked up for the next call.
 func (l *lookup) on(subject string) listener {
 	s := l.fresh()
 	if s == nil {
@@ -85,7 +85,7 @@ func (l *lookup) on(subject string) listener {
 	return nobody
 }
 
-// holder returns the stream that a fresh snapshot shows on a subject, or nil. It has nothing looked up.
+// holder returns the stream that a fresh snapshot shows on a subject, or nil. It requests no list.
 func (l *lookup) holder(subject string) *holder {
 	if s := l.latest.Load(); s != nil && time.Since(s.at) < snapshotFresh {
 		return s.holder(subject)
@@ -93,7 +93,7 @@ func (l *lookup) holder(subject string) *holder {
 	return nil
 }
 
-// run lists the streams, and asks for the subjects of blanks, whenever that is wanted, until ctx ends.
+// run lists the streams and looks up the subjects of blanks on request, until ctx ends.
 func (l *lookup) run(ctx context.Context) {
 	var asking sync.WaitGroup
 	asking.Go(func() { l.blanks.run(ctx, l) })
@@ -105,14 +105,14 @@ func (l *lookup) run(ctx context.Context) {
 		case <-l.wanted:
 		}
 		if s := l.latest.Load(); s != nil && time.Since(s.at) < snapshotRenew {
-			continue // it was wanted twice
+			continue // it was requested twice
 		}
 		s, err := l.list(ctx, time.Now())
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			// The deliveries wait on, and count as not answered when their time is up.
+			// The deliveries go on waiting, and count as unanswered after their timeout.
 			l.log.Log(slog.LevelWarn, "cannot list the streams, so no silence of core subscribers is believed; "+
 				"grant STREAM.LIST, or deliver in mode core", "err", err)
 		default:
@@ -139,7 +139,7 @@ func (l *lookup) list(ctx context.Context, now time.Time) (*snapshot, error) {
 	return newSnapshot(now, all, away, l.latest.Load(), l.ours), nil
 }
 
-// Ask asks one question, for no longer than listTimeout.
+// Ask sends one request, with the timeout listTimeout.
 func (l *lookup) Ask(ctx context.Context, subject string, request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

@@ -10,8 +10,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Modes says how targets are reached. A target has the mode of the first rule whose pattern matches, or else the
-// default.
+// Modes are the modes of targets. A target has the mode of the first rule whose pattern matches, or else the default.
 type Modes struct {
 	Default message.Mode // empty means auto
 	Rules   message.Rules[message.Mode]

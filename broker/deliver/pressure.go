@@ -3,26 +3,26 @@ package deliver
 import "time"
 
 const (
-	// judgeEvery is how often a group without room is judged by the answers since the last time. Silence counts as the
-	// answer of core subscribers a tenth of a second after the message was sent.
+	// judgeEvery is the interval at which a group without room is judged, by its answers in the last interval. It is
+	// longer than the time in which silence becomes the answer of core subscribers, a tenth of a second.
 	judgeEvery = 250 * time.Millisecond
-	// judgeFirst is how long a group that answers is left alone before it is judged first: the first answers of a burst
-	// come slowly.
+	// judgeFirst is the time before a group that answers is judged for the first time: the first answers of a burst come
+	// slowly.
 	judgeFirst = 4 * judgeEvery
-	// A group is fast that takes fastRate messages a second, or fastBytes a second and a whole window of bytes within
-	// fastWithin. A fast group may have any number waiting. To give its messages back would only cost two more hops for
-	// each, and on a busy machine these would make it slow in fact. The bytes are bytes of memory, some 2 KiB for a small
-	// message. So a small window makes no group fast.
+	// A group is fast if it takes fastRate messages a second, or fastBytes a second and a whole window of bytes within
+	// fastWithin. Any number of messages may wait for a fast group. To give its messages back would cost two more hops for
+	// each, which on a busy machine would make the group slow. The bytes are bytes of memory, some 2 KiB for a small
+	// message; fastBytes keeps a small window from making every group fast.
 	fastRate   = 2000
 	fastBytes  = 8 << 20
 	fastWithin = 4 * time.Second
-	// drainWithin is the time in which a group that is not fast must be able to take what waits for it. The rest is given
-	// back.
+	// drainWithin is the time within which a group that is not fast must be able to take its waiting messages. The others
+	// are given back.
 	drainWithin = 3 * time.Second
-	// slowShare is the part of the window that a group that is not fast may have, waiting and outstanding, however soon it
-	// could take more.
+	// slowShare bounds the messages of a group that is not fast, waiting and outstanding: one part in this many of the
+	// window.
 	slowShare = 4
-	// pressureMemory is how long the judgement of a group is remembered after the group last had no room.
+	// pressureMemory is how long a group's judgement is kept after the group last had no room.
 	pressureMemory = time.Minute
 	// A delivery that is given back comes again when its group should have room. If the group answers nothing, the
 	// delivery comes again after twice the time since its last answer, within these bounds.
@@ -30,7 +30,7 @@ const (
 	maxStall = 30 * time.Second
 )
 
-// pressure is what is known of a group that has no room. Its answers are counted in slices of time.
+// pressure is the judgement of a group without room. Its answers are counted in slices of time.
 type pressure struct {
 	since                 time.Time // when the present slice began
 	answers, answersBytes int       // in this slice
@@ -38,7 +38,7 @@ type pressure struct {
 	judged                bool      // a slice has been measured
 	quick                 bool      // it was fast in the last slice in which it had no room; see quickShare
 	answered              time.Time // when the group last answered; at first, when it had no room
-	next                  time.Time // when the group should have taken all that was given back so far
+	next                  time.Time // when the group should have taken all messages that were given back so far
 }
 
 // press notes that a group has no room. The window itself is never judged.
@@ -57,7 +57,7 @@ func (all *groups) press(g *group) {
 	}
 }
 
-// fullAt notes when a group, and so the groups that it is part of, had no room.
+// fullAt notes when a group, and so its parents, had no room.
 func (g *group) fullAt(now time.Time) {
 	for ; g != nil; g = g.parent {
 		g.full = now
@@ -115,8 +115,8 @@ func (all *groups) judge(now time.Time) (back []givenBack, more bool) {
 	return back, len(all.pressed) > 0
 }
 
-// measure ends a slice of time. While a group had room, it took what it was given, which may be less than it can take.
-// Such a slice counts only if its rate is higher than the one before. That a group is quick shows at once.
+// measure ends a slice of time. A group that had room took all messages it was given, perhaps fewer than it can take.
+// So such a slice counts only if its rate is higher than before. One slice is enough to make a group quick.
 func (p *pressure) measure(now time.Time, room bool, window int) {
 	took := now.Sub(p.since)
 	if took < judgeEvery {
@@ -144,12 +144,12 @@ func (g *group) eased(now time.Time) bool {
 	return g.hasRoom() && (!p.judged && now.Sub(p.since) >= judgeFirst || now.Sub(g.full) >= pressureMemory)
 }
 
-// fast reports whether a group is that takes so many messages, and bytes, a second.
+// fast reports whether a group with these rates, in messages and bytes a second, is fast.
 func fast(rate, bytes float64, window int) bool {
 	return rate >= fastRate || bytes >= max(fastBytes, float64(window)/fastWithin.Seconds())
 }
 
-// over reports whether a number of messages, or of bytes, is more than the group may have, waiting and outstanding.
+// over reports whether so many messages or bytes, waiting and outstanding, are more than the group may have.
 func (g *group) over(messages, bytes int) bool {
 	p, w := g.pressure, g.window()
 	if fast(p.rate, p.rateBytes, w.maxBytes) {
@@ -169,7 +169,7 @@ func (g *group) tooSlow(dl *delivery) bool {
 	return g.over(g.past+len(g.waiting)+1, g.pastBytes+g.waitingBytes+dl.Size)
 }
 
-// excess takes out the deliveries that wait beyond what the group may have: the last ones, in order.
+// excess removes and returns the waiting deliveries above the group's bound: the last ones, in order.
 func (g *group) excess() []*delivery {
 	if !g.pressure.judged {
 		return nil

@@ -10,11 +10,11 @@ import (
 	"delaybroker/broker/message"
 )
 
-// MaxRate is the largest rate, in messages per second. No target is faster, so a larger rate would limit nothing.
+// MaxRate is the maximum rate, in messages per second. No target is faster, so a larger rate would limit nothing.
 const MaxRate = 1_000_000
 
-// Rates bounds how many messages a second each target gets. A target that no rule matches has no bound. The rate is
-// that of one subject, so a flood for one subject delays no other subject of the same pattern. See [Limits].
+// Rates bounds the messages per second to each target. A target that no rule matches has no bound. Each subject has the
+// rate for itself, so a flood for one subject delays no other subject of the same pattern. See [Limits].
 type Rates message.Rules[int]
 
 // ParseRates reads rules such as "shop.mail=50,reports.*=5".
@@ -43,7 +43,7 @@ func (r Rates) Validate() error {
 	return errors.Join(all...)
 }
 
-// Limits bound how many messages a second are sent. What they count together is a bucket: the messages with one key
+// Limits bound the messages per second. The messages that they count together are a bucket: the messages with one key
 // that match one rule of ByKey, or the messages for one target that matches a rule of ByTarget.
 type Limits struct {
 	ByTarget Rates

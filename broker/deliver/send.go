@@ -12,15 +12,15 @@ import (
 	"delaybroker/broker/message"
 )
 
-// sendWhenReady sends what has waited, whenever an answer has made room for it, until ctx ends. To send on the
-// goroutine that takes in the answers would do both for one message after the other: all answers come on that one.
+// sendWhenReady sends waiting deliveries whenever an answer has made room for them, until ctx ends. It is not done on
+// the goroutine that handles the answers: see "Fairness" in the package documentation.
 func (d *Deliverer) sendWhenReady(ctx context.Context) {
 	d.setSender(true)
 	for {
 		select {
 		case <-ctx.Done():
 			d.setSender(false)
-			d.sendReady() // what came before
+			d.sendReady() // deliveries that became ready before
 			return
 		case <-d.roomy:
 			d.sendReady()
@@ -89,7 +89,7 @@ func (d *Deliverer) send(dl *delivery) {
 	}
 }
 
-// listens reports whether silence could mean anything. To listen for it costs a flush.
+// listens reports whether silence could count as a delivery. To listen for it costs a flush.
 func (d *Deliverer) listens(dl *delivery) bool {
 	switch dl.mode {
 	case message.ModeStream, message.ModeRequest:
@@ -100,7 +100,7 @@ func (d *Deliverer) listens(dl *delivery) bool {
 	return !d.acknowledges(dl)
 }
 
-// act does what a verdict says. It reports whether the inbox must ask again.
+// act carries out a verdict. It reports whether the inbox must ask again.
 func (d *Deliverer) act(dl *delivery, v verdict) (again bool) {
 	if v.renew {
 		d.lookup.renew()
@@ -139,13 +139,12 @@ func (d *Deliverer) finish(dl *delivery, v verdict) {
 		case d.roomy <- struct{}{}:
 		default:
 		}
-	default: // the answers of the end, which must leave nothing behind
+	default: // sendWhenReady has ended: nothing may be left waiting
 		d.sendReady()
 	}
 }
 
-// answered reports whether a result says something about how fast the target is: it was asked, and the wait for its
-// answer has not run out.
+// answered reports whether a result shows how fast the target is: the message was sent, and did not time out.
 func answered(r Result) bool {
 	return r.Outcome != Expired && !errors.Is(r.Err, ErrDraining) && !errors.Is(r.Err, ErrHalted) &&
 		!errors.Is(r.Err, acks.ErrTimeout)

@@ -2,15 +2,15 @@ package deliver
 
 import "time"
 
-// snapshot is what the streams of the account were at one time. It does not change. A nil snapshot shows no stream.
+// snapshot is the state of the account's streams at one time. It does not change. A nil snapshot shows no stream.
 type snapshot struct {
-	at      time.Time // when the list was asked for
+	at      time.Time // when the list was requested
 	filters filters
 	known   map[string]description // by name; a stream without a leader is described as in an earlier snapshot
-	blank   []string               // streams that exist, and that no leader has ever described
+	blank   []string               // existing streams that no leader has ever described
 }
 
-// description is what a list says of one stream.
+// description is the entry of one stream in a list.
 type description struct {
 	Config struct {
 		Name     string     `json:"name"`
@@ -21,9 +21,9 @@ type description struct {
 	} `json:"config"`
 }
 
-// newSnapshot makes a snapshot from a list: the streams that it describes, and the names of streams without a leader.
-// It takes a stream without a leader for what it was in the snapshot before, which may be nil. Ours are left out of
-// blank: they hold no targets.
+// newSnapshot makes a snapshot from a list: the streams that it describes, and the names of streams without a leader. A
+// stream without a leader keeps its description from the snapshot before, which may be nil. Our own streams are left
+// out of blank: they hold no targets.
 func newSnapshot(at time.Time, all []description, away []string, before *snapshot, ours func(string) bool) *snapshot {
 	s := &snapshot{at: at, known: make(map[string]description, len(all))}
 	for _, d := range all {

@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// remember is how many idle targets, and idle groups of them, are kept with what is known of them.
+// remember is the number of idle targets, and of idle groups, that are kept.
 const remember = 4096
 
-// targets are the subjects that are delivered to. They are guarded by the deliverer's lock.
+// targets holds all targets. The deliverer's lock guards it.
 type targets struct {
 	bySubject map[string]*target
 	byKey     map[string]*turns // by bucket
 	limits    Limits
 	counts    *Counts
-	pacer     string    // the name of this deliverer alone, for the turns that it gives
-	start     time.Time // when it was made
-	sweepAt   int       // the number of targets at which idle ones are looked for again
+	pacer     string    // the unique name of this deliverer, for the turns that it gives
+	start     time.Time // when the deliverer was made
+	sweepAt   int       // the number of targets at which idle ones are swept again
 
-	sweepKeysAt int // likewise of keys
+	sweepKeysAt int // likewise for keys
 }
 
-// target is what is known of one subject.
+// target is the state of one subject.
 type target struct {
 	subject  string
 	open     int // deliveries that have no result yet
-	unsent   int // those of them that had to wait and are not sent yet
+	unsent   int // of these, deliveries that had to wait and are not sent yet
 	count    *Count
 	group    *group
-	snapshot *snapshot // the streams by which the group was chosen
+	snapshot *snapshot // the snapshot by which the group was chosen
 
 	stream   string    // the stream that acknowledged last
 	streamAt time.Time // when it did
@@ -53,14 +53,14 @@ func (all *targets) of(subject string) *target {
 	if t == nil {
 		all.sweep()
 		_, interval := all.limits.Bucket(subject, "")
-		subject = strings.Clone(subject) // it may be a part of all that is in memory of its message
+		subject = strings.Clone(subject) // so that the message's memory, of which it may be a part, can be freed
 		t = &target{subject: subject, turns: turns{interval: interval}, count: all.counts.of(subject)}
 		all.bySubject[subject] = t
 	}
 	return t
 }
 
-// turnsOf returns the turns of a message for a target: those of its key, or of the target.
+// turnsOf returns the turns of a message's key, or the turns of its target.
 func (all *targets) turnsOf(t *target, key string) *turns {
 	bucket, interval := all.limits.Bucket(t.subject, key)
 	if bucket == t.subject {
@@ -98,7 +98,7 @@ func (t *target) gone() {
 	t.unsent--
 }
 
-// open are those of some targets that have deliveries without a result.
+// open returns the targets, among those for which which returns true, that have deliveries without a result.
 func (all *targets) open(which func(target string) bool) (open []*target) {
 	for subject, t := range all.bySubject {
 		if t.open > 0 && which(subject) {
@@ -119,5 +119,5 @@ func (all *targets) sweep() {
 			delete(all.bySubject, subject)
 		}
 	}
-	all.sweepAt = 2 * len(all.bySubject) // the others are busy: do not search them for each new target
+	all.sweepAt = 2 * len(all.bySubject) // the others are busy: do not search them again for each new target
 }

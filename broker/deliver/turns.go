@@ -6,26 +6,27 @@ import (
 	"time"
 )
 
-// turnMissed is how long after its turn a message has missed it. A busy machine is late by less.
+// turnMissed is the lateness from which a message has missed its turn. A busy machine is late by less.
 const turnMissed = 250 * time.Millisecond
 
-// turns are the turns at the rate of one target, an interval apart, in the order in which messages asked for them.
+// turns are the times at which the rate of one target permits messages, an interval apart. Messages get them in the
+// order in which they come.
 //
-// They are times by a clock of the target's own. That clock stops while the target is halted, and it is set back by the
-// time in which messages missed their turns. So a message keeps its place among the others: it comes at the time that
-// was foreseen, is told how much later its turn is by now, and waits again.
+// They are times of a clock of the target. The clock stops while the target is halted, and is set back by the time in
+// which messages missed their turns. So a message keeps its place: it comes at the time that its turn had at first, is
+// given back with the time that its turn has now, and waits again.
 //
-// The clock begins with the deliverer, and all its times are durations since then.
+// The clock starts with the deliverer, and its times are durations since then.
 type turns struct {
 	interval time.Duration // between two messages; zero if the target has no rate
-	free     time.Duration // the next turn that nobody has
-	taken    time.Duration // the last turn in which a message came
+	free     time.Duration // the first turn that is not given yet
+	taken    time.Duration // the last turn in which a message was sent
 	behind   time.Duration // how far the clock is behind the deliverer's
-	halted   bool          // the clock stands
+	halted   bool          // the clock is stopped
 	haltedAt time.Duration // by the deliverer's clock
-	round    int           // how often the clock was set back, or turns were taken back
-	valid    int           // turns that were given in an earlier round do not count
-	revoked  time.Duration // by the deliverer's clock: the last of the turns that do not count
+	round    int           // the number of times that the clock was set back, or turns were revoked
+	valid    int           // turns of an earlier round do not count
+	revoked  time.Duration // by the deliverer's clock: the last turn that does not count
 }
 
 // turn is the turn of one message.
@@ -34,7 +35,7 @@ type turn struct {
 	round int // in which it was given
 }
 
-// now is the time by the target's clock. Elapsed is the time by the deliverer's.
+// now returns the time of the target's clock. Elapsed is the time of the deliverer's clock.
 func (t *turns) now(elapsed time.Duration) time.Duration {
 	if t.halted {
 		elapsed = t.haltedAt
@@ -47,7 +48,7 @@ func (t *turns) pending(elapsed time.Duration) bool {
 	return t.free > t.now(elapsed) || t.revoked > elapsed
 }
 
-// halt stops the clock, or lets it go on.
+// halt stops or restarts the clock.
 func (t *turns) halt(halted bool, elapsed time.Duration) {
 	switch {
 	case halted && !t.halted:
@@ -64,10 +65,10 @@ func (t *turns) setBack(by time.Duration) {
 	t.round++
 }
 
-// postpone is called when a message comes late for its turn. It reports whether the message still has a turn. If
-// nothing came for as long as that message is late, the clock is set back: by what the message is late and, if it
-// missed its turn, a little more, since it may not be the first of those that did. Otherwise the message alone was held
-// up, and those behind it have been sent: all turns are taken back, and each message takes a new one as it comes.
+// postpone is called when a message comes late for its turn. It reports whether the message still has a turn. If no
+// other message came for as long as this one is late, the clock is set back by that lateness, and by a little more if
+// the message missed its turn, since others before it may have missed theirs. Otherwise only this message was held up,
+// and those behind it have been sent. Then all turns are revoked, and each message gets a new one as it comes.
 func (t *turns) postpone(at, now time.Duration) bool {
 	late, idle := now-at, now-t.taken-t.interval
 	switch {
@@ -90,8 +91,8 @@ func (t *turns) postpone(at, now time.Duration) bool {
 //
 // A message that has to wait for its turn is moved once, into a lane where it waits for that turn. So a backlog neither
 // stays in memory nor goes round in the retry lanes. When the message comes again, it names its turn and the deliverer
-// that gave it. A turn that another deliverer gave does not count, in another instance or before a restart: this
-// deliverer does not know which other turns that one gave.
+// that gave it. A turn that another deliverer gave, in another instance or before a restart, does not count: this
+// deliverer does not know which other turns it gave.
 func (all *targets) pace(t *target, m Message) (r Result, later bool) {
 	ts := all.turnsOf(t, m.RateKey)
 	if ts.interval == 0 {
@@ -108,7 +109,7 @@ func (all *targets) pace(t *target, m Message) (r Result, later bool) {
 		has = ts.postpone(own.at, now)
 		now = ts.now(elapsed)
 	}
-	if has && (own.at <= now || own.round == ts.round) { // two clocks may differ a little: its lane says that it is time
+	if has && (own.at <= now || own.round == ts.round) { // in time by its lane's clock, which may differ a little
 		ts.taken = max(ts.taken, own.at)
 		return Result{}, false
 	}
@@ -140,12 +141,12 @@ func (all *targets) halt(halted func(target string) bool) {
 	}
 }
 
-// nameOf is how a message names its turn.
+// nameOf returns the name of a turn, for a message to carry.
 func (all *targets) nameOf(t turn) string {
 	return all.pacer + "." + strconv.FormatInt(int64(t.round), 36) + "." + strconv.FormatInt(int64(t.at), 36)
 }
 
-// turnOf reads such a name. It is false for a turn that another deliverer gave.
+// turnOf parses a name that nameOf returned. It returns false for a turn that another deliverer gave.
 func (all *targets) turnOf(name string) (turn, bool) {
 	pacer, rest, _ := strings.Cut(name, ".")
 	round, at, ok := strings.Cut(rest, ".")

@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-// Arrival is what a message that a broker delivered says about itself: the result of TargetHeader, as its consumer
-// reads it.
+// Arrival has the broker's headers in a delivered message: the result of TargetHeader, as the consumer reads it.
 type Arrival struct {
 	ID       string
 	Due      time.Time
 	Accepted time.Time // when the first stream stored it
 	MsgID    string    // the client's own Nats-Msg-Id, or empty
-	Attempts int       // how often it was refused before
+	Attempts int       // refusals by the target before this delivery
 
-	// Of a timer that recurs: the generation of its first set, and the number of the round, from 1. Zero of any other.
+	// For a timer that recurs: the generation of its first set, and the number of the round, from 1. Otherwise zero.
 	Series uint64
 	Round  int
 }
 
-// ParseArrival reads a message at its target. It is false for a message that no broker delivered. Whoever may publish
-// to the target can write these headers too.
+// ParseArrival parses the headers of a message at its target. It returns false if no broker delivered the message. The
+// headers are not authenticated: anyone who may publish to the target can write them.
 func ParseArrival(h Header) (Arrival, bool) {
 	due, bad := ParseTime(only(h, HeaderDue))
 	accepted, worse := ParseTime(only(h, HeaderAccepted))
@@ -40,7 +39,7 @@ func ParseArrival(h Header) (Arrival, bool) {
 	return a, true
 }
 
-// only is the value of a header that is given once, or empty.
+// only returns the value of a header, or "" if the header is missing or duplicate.
 func only(h Header, name string) string {
 	if vs := h[name]; len(vs) == 1 {
 		return vs[0]

@@ -4,20 +4,19 @@ import "strings"
 
 // Block is a header block, sorted by the trust in its headers.
 type Block struct {
-	User    Header              // the client's own, to be passed on; nil when there are none
+	User    Header              // the client's own headers, to be passed on; nil if there are none
 	Delay   map[string][]string // the known Delay-* names, in our spelling
 	Unknown string              // the first of the other Delay-* names in sorted order, quoted
 	MsgID   string              // the client's Nats-Msg-Id
 }
 
 // SplitHeader drops the reserved headers and sorts the rest. Reserved are Nats-*, Nmqtt-*, Status, Description and
-// KV-Operation, in any case and with any padding: on our streams they would act on hops, on the target's stream they
-// would purge, expire, schedule or hide messages, and in front of a consumer they look like control messages. Nmqtt-Pub
-// stands on messages that an MQTT client has published with QoS 1 or 2. With it, nats-server withholds a copy from MQTT
-// subscribers, which get the message from another stream. Internal means that the message came on a subject below
-// delaysys.
+// KV-Operation, in any case and with any padding: they would change hops in our streams, would purge, expire, schedule
+// or hide messages in the target's stream, and look like control messages to a consumer. nats-server puts Nmqtt-Pub on
+// messages that an MQTT client publishes with QoS 1 or 2. With it, nats-server withholds a copy from MQTT subscribers,
+// which get the message from another stream. Internal means that the message came on a subject below delaysys.
 //
-// On a problem the user's headers are still within the bounds, since they go with the dead letter, and nats-server
+// If there is a problem, the user's headers are still within the bounds: the dead letter has them, and nats-server
 // stores no header block above 64 KiB.
 func SplitHeader(h Header, internal bool) (Block, *Problem) {
 	var s Block
@@ -37,7 +36,7 @@ func SplitHeader(h Header, internal bool) (Block, *Problem) {
 		case strings.HasPrefix(name, "delay-"):
 			s.Unknown = least(s.Unknown, Excerpt(k))
 		case reserved(name):
-			// In another spelling it was no id to the server. Below delaysys the id is our own, and is not passed on.
+			// The server does not take another spelling for an id. Below delaysys the id is our own, and is not passed on.
 			if k == HeaderNatsMsgID && !internal && len(vs) > 0 {
 				s.MsgID = vs[0]
 				size += len(s.MsgID)
@@ -46,7 +45,7 @@ func SplitHeader(h Header, internal bool) (Block, *Problem) {
 			unsafe = least(unsafe, Excerpt(k))
 		default:
 			if s.User == nil {
-				s.User = make(Header, min(len(h), 8)) // a map of eight entries takes the least
+				s.User = make(Header, min(len(h), 8)) // no map is smaller than one of eight entries
 			}
 			s.User[k] = vs
 			lines += len(vs)
@@ -67,7 +66,7 @@ func SplitHeader(h Header, internal bool) (Block, *Problem) {
 	return s, nil
 }
 
-// One returns the single value of a Delay-* header. A header given twice is a problem, since one of the two may be
+// One returns the single value of a Delay-* header. A duplicate header is a problem, since one of the two may be
 // forged.
 func (s Block) One(header string) (string, *Problem) {
 	vs := s.Delay[header]
@@ -80,8 +79,8 @@ func (s Block) One(header string) (string, *Problem) {
 	return "", Problemf(TimeTwice, "the header %s is given %d times: once", header, len(vs))
 }
 
-// Misspelt is the problem of a header block with an unknown Delay-* name, or nil: if a misspelt Delay-Until were
-// ignored, the message would be early. It names those headers that most want.
+// Misspelt returns the problem of an unknown Delay-* name, or nil. If a misspelt Delay-Until were ignored, the message
+// would be early. The sentence lists the most used headers.
 func (s Block) Misspelt() *Problem {
 	if s.Unknown == "" {
 		return nil
@@ -90,7 +89,7 @@ func (s Block) Misspelt() *Problem {
 		"Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL or Delay-Max-Attempts", s.Unknown)
 }
 
-// First is the first of some headers that the block has, in our spelling; empty if it has none of them.
+// First returns the first of these headers, in our spelling, that the block has, or "" if it has none of them.
 func (s Block) First(names ...string) string {
 	for _, name := range names {
 		if s.Delay[name] != nil {

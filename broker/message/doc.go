@@ -1,6 +1,6 @@
 // Package message is the broker's contract with its clients: the subjects and headers that ask for a delay, the headers
-// that are passed on, and the words of each refusal. It is pure: no NATS connection, no clock, no state. All subjects
-// and headers that a client can write are read here, and those of named timers in package entry.
+// that are passed on, and the sentence of each refusal. It is pure: no NATS connection, no clock, no state. This
+// package parses all subjects and headers that a client can write, except those of named timers: see package entry.
 //
 // # Subjects
 //
@@ -13,20 +13,20 @@
 //	delayat.<time>.<target…>            RFC 3339 without fraction, unix seconds, unix milliseconds
 //	delaysys.hop.<level>.<target…>      between lanes; only the broker may publish below delaysys
 //	delaysys.retry.<level>.<target…>    a refused delivery that waits for its next attempt
-//	delaysys.journal                    what became of messages: see package journal
+//	delaysys.journal                    how messages ended: see package journal
 //	delaydead.<code>[.<target…>]        dead letters
 //
 // All of them, and the stream names, are made by [Names] from one prefix.
 //
 // # Headers
 //
-// Request headers are read in upper or lower case. A header given twice is a bad request. State headers (Delay-Id,
+// Request headers are read in upper or lower case. A duplicate header is a bad request. State headers (Delay-Id,
 // Delay-Due, …) are believed only on subjects below delaysys and with a seal of ours, see [Keys]: nats-server checks
 // the right to publish on a subject, but delivers answers there without a check. The headers for the next lane or the
 // target are built from the user's own headers. Reserved names are dropped after parsing, whatever their case or
-// padding. To drop them before parsing was rejected. nats-server ends a header line at CRLF only, and nats.go also at a
-// bare LF. So a part of a harmless value in the first stream becomes "Nats-Rollup: all" when nats.go encodes it again,
-// and would delete the contents of the target's stream.
+// padding. To drop them before parsing was rejected. nats-server ends a header line only at CRLF, but nats.go also at a
+// bare LF. So a part of a harmless value in the first stream could become the header "Nats-Rollup: all" when nats.go
+// encodes it again, and delete the contents of the target's stream.
 //
 // # Problems
 //

@@ -7,7 +7,7 @@ import (
 	"delaybroker/levels"
 )
 
-// due is the time for which the subject and Delay-Until ask.
+// due returns the due time that the subject and Delay-Until request.
 func (p Policy) due(in Incoming, addr Address, s Block) (time.Time, *Problem) {
 	at := in.At
 	until, problem := s.One(HeaderUntil)
@@ -52,7 +52,7 @@ func (p Policy) due(in Incoming, addr Address, s Block) (time.Time, *Problem) {
 	return due, p.CheckDelay(at, due)
 }
 
-// CheckDelay judges a time for which somebody asks, at the given time.
+// CheckDelay checks a requested due time against the bounds of a delay that begins at a given time.
 func (p Policy) CheckDelay(at, due time.Time) *Problem {
 	if p.MaxDelay > 0 && due.Sub(at) > p.MaxDelay {
 		return Problemf(TooFar, "due %s is more than %s ahead (DELAY_MAX_DELAY)", due.UTC().Format(time.RFC3339),
@@ -61,9 +61,9 @@ func (p Policy) CheckDelay(at, due time.Time) *Problem {
 	return nil
 }
 
-// dotted recognises the second half of a time that a dot cut in two: "1732060800.123", "1.5s", "…00.000Z", and a
-// large float as Go and others print it, "1.732060800123e+09". A target that begins like this is refused on delayin and
-// delayat, or the message would go to the subject "123.orders.x".
+// dotted reports whether a target begins with the second half of a time that contained a dot: "1732060800.123", "1.5s",
+// "…00.000Z", and a large float as Go and others print it, "1.732060800123e+09". A target that begins like this is
+// refused on delayin and delayat, or the message would go to the subject "123.orders.x".
 func dotted(target string) bool {
 	first, _, _ := strings.Cut(target, ".")
 	digits := strings.TrimLeft(first, "0123456789")
@@ -74,7 +74,7 @@ func dotted(target string) bool {
 	case "", "ms", "s", "m", "h", "d", "w", "Z", "z":
 		return true
 	}
-	rest := strings.TrimLeft(digits, "eE+-") // of an exponent or a zone
+	rest := strings.TrimLeft(digits, "eE+-") // without an exponent or a zone
 	return rest != digits && strings.Trim(rest, "0123456789:") == ""
 }
 

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// A HeaderEdit is an operator's change of a dead letter's headers. Names match in any case.
+// A HeaderEdit is an operator's change of a dead letter's headers. Names are case-insensitive.
 type HeaderEdit struct {
-	Drop []string `json:"drop,omitempty"` // headers to remove; a header that the letter does not have is no error
-	Set  Header   `json:"set,omitempty"`  // headers to add, in place of all the values that they have
+	Drop []string `json:"drop,omitempty"` // headers to remove; a missing one is no error
+	Set  Header   `json:"set,omitempty"`  // headers to set, in place of all their values
 }
 
 // editable are the request headers that an operator may set on a dead letter. All but HeaderUntil may be dropped.
 var editable = []string{HeaderUntil, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderMaxAttempts}
 
-// Edited is a dead letter with changed headers. The client's own headers change freely within the bounds that hold for
-// clients. The editable request headers mean the same as a client's, with two differences: Delay-Until may be past, and
-// a duration in Delay-Expires counts from now if the message was due before. All other headers of the broker and of the
-// server are refused: an operator could forge an id, or have the target's stream purged.
+// Edited returns a dead letter with changed headers. The client's own headers may change within the bounds for clients.
+// The editable request headers mean the same as in a request, with two differences: Delay-Until may be past, and a
+// duration in Delay-Expires counts from now if the message was due before. All other headers of the broker and of the
+// server are refused: with them an operator could forge an id, or purge the target's stream.
 func (p Policy) Edited(l Letter, edit HeaderEdit, now time.Time) (Letter, *Problem) {
 	s, problem := SplitHeader(edit.Set, true)
 	if problem == nil {
@@ -57,7 +57,7 @@ func (p Policy) Edited(l Letter, edit HeaderEdit, now time.Time) (Letter, *Probl
 }
 
 // checkEdit refuses the headers that only a broker or a server writes. A misspelt header is not refused: an operator
-// may drop what the reason of the letter names.
+// may drop the header that the letter's reason names.
 func checkEdit(name string) *Problem {
 	ours := CanonicalName(name)
 	if ours != "" && !slices.Contains(editable, ours) || reserved(plainName(name)) {

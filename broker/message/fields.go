@@ -28,7 +28,7 @@ func (f *Fields) Text(name string) string {
 	return v
 }
 
-// Token reads a short word of ours.
+// Token reads a short token that a broker wrote.
 func (f *Fields) Token(name string) string {
 	const most = 32
 	v := f.Text(name)
@@ -54,7 +54,7 @@ func (f *Fields) id() string {
 	return v
 }
 
-// Moment reads a time.
+// Moment parses a time.
 func (f *Fields) Moment(name string, needed bool) time.Time {
 	v := f.Text(name)
 	if v == "" && !needed {
@@ -67,7 +67,7 @@ func (f *Fields) Moment(name string, needed bool) time.Time {
 	return t
 }
 
-// mode may be missing, where the client left it open.
+// mode reads the mode. It may be missing if the request had none.
 func (f *Fields) mode() Mode {
 	v := Mode(f.Text(HeaderDeliver))
 	if v != "" && !slices.Contains(Modes(), v) {
@@ -85,7 +85,7 @@ func (f *Fields) ttl() string {
 	return v
 }
 
-// Count reads a number of at least one; an optional one may be missing.
+// Count reads a number of at least one. It may be missing unless it is needed.
 func (f *Fields) Count(name string, needed bool) int {
 	v := f.Text(name)
 	if v == "" && !needed {
@@ -98,7 +98,7 @@ func (f *Fields) Count(name string, needed bool) int {
 	return n
 }
 
-// Sequence reads the number of a message in a stream, which may be missing.
+// Sequence reads the sequence of a message in a stream. It may be missing.
 func (f *Fields) Sequence(name string) uint64 {
 	v := f.Text(name)
 	if v == "" {
@@ -111,7 +111,7 @@ func (f *Fields) Sequence(name string) uint64 {
 	return n
 }
 
-// Refuse notes that a header has a value that no broker writes.
+// Refuse notes the problem that a header has a value that no broker writes.
 func (f *Fields) Refuse(name, what string) {
 	if f.Problem == nil {
 		f.Problem = Problemf(BadInternal,

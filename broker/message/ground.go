@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Ground is subjects on which schedules are asked for, and the targets that those may have. It stands for the one
-// stream in which a schedule and its target are with the server: who may publish on its subjects may have the broker
-// publish to its targets, and nothing else says so.
+// Ground is a pattern of subjects on which clients request schedules, and the targets that these schedules may have.
+// With the server's own scheduling, the stream has this role: a schedule and its target are in one stream. A client
+// that may publish on the subjects can have the broker publish to the targets; no other permission is checked.
 type Ground struct {
 	Subjects string   // a pattern
 	Targets  []string // patterns
@@ -17,8 +17,8 @@ type Ground struct {
 // Grounds do not overlap.
 type Grounds []Ground
 
-// ParseGrounds reads words as schedules.orders.>=orders.>. Words with the same subjects are one ground. A word without
-// targets has the others, which a header may name anyway (DELAY_HEADER_TARGETS).
+// ParseGrounds parses settings such as schedules.orders.>=orders.>. Settings with the same subjects are one ground. A
+// setting without targets gets the targets in others, which a header may name anyway (DELAY_HEADER_TARGETS).
 func ParseGrounds(list string, others []string) Grounds {
 	var all Grounds
 	for _, word := range Words(list) {
@@ -37,7 +37,7 @@ func ParseGrounds(list string, others []string) Grounds {
 	return all
 }
 
-// Check says what is wrong with one of them. Roots are the first tokens of the broker's own subjects.
+// Check returns the first problem of the grounds. Roots are the first tokens of the broker's own subjects.
 func (all Grounds) Check(roots []string) error {
 	for i, g := range all {
 		first, _, more := strings.Cut(g.Subjects, ".")
@@ -66,7 +66,7 @@ func (all Grounds) Check(roots []string) error {
 	return nil
 }
 
-// Subjects are those of all grounds.
+// Subjects returns the patterns of all grounds.
 func (all Grounds) Subjects() []string {
 	var subjects []string
 	for _, g := range all {
@@ -75,7 +75,7 @@ func (all Grounds) Subjects() []string {
 	return subjects
 }
 
-// Of is the ground of a subject.
+// Of returns the ground of a subject.
 func (all Grounds) Of(subject string) (Ground, bool) {
 	for _, g := range all {
 		if Match(g.Subjects, subject) {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// ID names one accepted message for its whole life: the stream that stored it first, its sequence there, and its
-// timestamp in nanoseconds, which tells two histories of a re-created stream apart. It is written
-// "DELAY_30m-1234-1732060800000000000" and holds no dot, so it can be a subject token.
+// ID identifies one accepted message as long as it exists: the stream that stored it first, its sequence there, and its
+// timestamp in nanoseconds. The timestamp distinguishes messages of a stream from those of an earlier stream of the
+// same name. It is written "DELAY_30m-1234-1732060800000000000" and holds no dot, so it can be a subject token.
 type ID struct {
 	Stream   string
 	Sequence uint64
@@ -26,7 +26,7 @@ func (id ID) String() string {
 	return string(b)
 }
 
-// ParseID reads the result of String.
+// ParseID parses the result of String.
 func ParseID(s string) (ID, error) {
 	bad := func() (ID, error) {
 		return ID{}, fmt.Errorf("delay id %s: want <stream>-<sequence>-<nanoseconds>", Excerpt(s))

@@ -2,19 +2,19 @@ package message
 
 import "time"
 
-// Letter is a dead letter, as it is read from its stream.
+// Letter is a dead letter that was read from its stream.
 type Letter struct {
 	// Request is the message's request, as far as it was understood. Its target is empty if there was none that is
 	// allowed, or if it was guessed from a time that a dot cut in two.
 	Request
 	Code     Code
-	Sentence string // what was wrong and what to change
+	Sentence string // the problem, and what to change
 
 	DueEdited bool // an operator has set Due: see Policy.Edited
 }
 
-// Unproven returns the reason to doubt that a broker wrote a dead letter, or nil if that is proven. A letter of
-// BadInternal was written by a broker, but the writer of the message in it is unknown.
+// Unproven returns the reason to doubt that a broker wrote a dead letter, or nil if that is proven. A broker writes a
+// letter with the code BadInternal, but the writer of the message in it is unknown.
 func (p Policy) Unproven(in Incoming) *Problem {
 	if problem := p.Keys.Proven(in); problem != nil {
 		return problem
@@ -25,8 +25,8 @@ func (p Policy) Unproven(in Incoming) *Problem {
 	return nil
 }
 
-// ParseLetter reads the result of DeadHeader. On a problem the letter holds the part that could be read, and cannot be
-// resent: a client wrote it, or a newer broker.
+// ParseLetter reads the result of DeadHeader. If there is a problem, the letter has the part that could be read, and
+// cannot be resent: a client or a newer broker wrote it.
 func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	var l Letter
 	var ok bool
@@ -52,7 +52,7 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 }
 
 // Understood reports whether the broker knew when and where to deliver the message before it became a dead letter, or
-// an operator has said when. Otherwise due is the time of acceptance, and means nothing.
+// an operator has set the due time. Otherwise Due is the time of acceptance, and means nothing.
 func (l Letter) Understood() bool {
 	if l.DueEdited {
 		return true
@@ -66,9 +66,9 @@ func (l Letter) Understood() bool {
 	return false
 }
 
-// ResentHeader is the header of the message on its way back into our lanes. The attempts count from zero, everything
-// else goes on. The same letter to the same target always has the same Nats-Msg-Id, so that a repetition is stored
-// once. It is never the id of a hop, so that "duplicate" can only mean an earlier resend.
+// ResentHeader returns the header with which the message goes back into our lanes. The attempts count from zero;
+// everything else is kept. The same letter to the same target always has the same Nats-Msg-Id, so a repeated resend is
+// stored once. A hop never has that id, so "duplicate" can only mean an earlier resend.
 func (l Letter) ResentHeader() Header {
 	r := l.Request
 	r.Attempts, r.FirstFailure, r.LastFailure, r.RetryAt, r.Paced = 0, time.Time{}, time.Time{}, time.Time{}, ""

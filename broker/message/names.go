@@ -28,11 +28,11 @@ const (
 	FormTimer               // delaytimer.<key>.<target>
 )
 
-// Address is a subject taken apart.
+// Address is a parsed subject.
 type Address struct {
 	Form   Form
 	Token  string // the level, duration, time or key, or the pause
-	Target string // empty where the subject ends after the token
+	Target string // empty if the subject ends after the token
 }
 
 // Internal reports whether the message is on its way between our lanes.
@@ -40,11 +40,11 @@ func (a Address) Internal() bool {
 	return a.Form == FormHop || a.Form == FormRetry || a.Form == FormPaused
 }
 
-// Schedule reports whether the subject is that of a schedule's entry: see ScheduleKey.
+// Schedule reports whether the subject is the subject of a schedule's entry: see ScheduleKey.
 func (a Address) Schedule() bool { return a.Form == FormTimer && a.Token == ScheduleKey }
 
-// Names makes every subject and stream name from one prefix. They are put together here only. The zero Names is not
-// usable; see [NewNames].
+// Names makes every subject and stream name from one prefix. No other code composes them. The zero Names is not usable;
+// see [NewNames].
 type Names struct {
 	level, in, at, timer, sys, dead, control string // root tokens
 	stream                                   string // stem of the stream names: "DELAY_"
@@ -63,16 +63,16 @@ func NewNames(prefix string) (Names, error) {
 	}, nil
 }
 
-// Prefix is the token that all names derive from.
+// Prefix returns the token from which all names derive.
 func (n Names) Prefix() string { return n.level }
 
-// Roots are the first tokens the broker keeps for itself: no target may lie below them.
+// Roots returns the first tokens that the broker reserves: no target may begin with one.
 func (n Names) Roots() []string {
 	return []string{n.level, n.in, n.at, n.timer, n.sys, n.dead, n.control}
 }
 
-// LevelStream names the stream of a level. RetryStream, IntakeStream, TimersStream, PausedStream and DeadStream name
-// the other streams of messages.
+// LevelStream returns the name of a level's stream. RetryStream, IntakeStream, TimersStream, PausedStream and
+// DeadStream return the names of the other streams of messages.
 func (n Names) LevelStream(level string) string { return n.stream + level }
 func (n Names) RetryStream(level string) string { return n.stream + "RETRY_" + level }
 func (n Names) IntakeStream() string            { return n.stream + "INTAKE" }
@@ -80,7 +80,7 @@ func (n Names) PausedStream() string            { return n.stream + "PAUSED" }
 func (n Names) TimersStream() string            { return n.stream + "TIMERS" }
 func (n Names) DeadStream() string              { return n.stream + "DEAD" }
 
-// Own reports whether a stream is one of these, that of the owners, or the journal. Other streams may begin with the
+// Own reports whether a stream is one of these, the owners' stream or the journal. Other streams may begin with the
 // same stem.
 func (n Names) Own(stream string) bool {
 	rest, ok := strings.CutPrefix(stream, n.stream)
@@ -95,37 +95,37 @@ func (n Names) Own(stream string) bool {
 	return err == nil
 }
 
-// OwnersStream keeps the owners of lanes, among instances that share the work. OwnersFilter is its own subject,
-// OwnersTable is the subject of the claims, and OwnersBeat is the prefix of the instances' counters. No stream listens
-// on OwnersCall.
+// OwnersStream returns the name of the stream that stores the owners of lanes. OwnersFilter is its subject, OwnersTable
+// the subject of the table of owners, and OwnersBeat the prefix of the instances' counters. No stream listens on
+// OwnersCall.
 func (n Names) OwnersStream() string { return n.stream + "OWNERS" }
 func (n Names) OwnersFilter() string { return n.sys + ".owners.>" }
 func (n Names) OwnersTable() string  { return n.sys + ".owners.table" }
 func (n Names) OwnersBeat() string   { return n.sys + ".owners.beat." }
 func (n Names) OwnersCall() string   { return n.control + ".owners" }
 
-// JournalStream keeps what became of deliveries: see package journal. JournalSubject is its own subject.
+// JournalStream returns the name of the journal's stream: see package journal. JournalSubject is its subject.
 func (n Names) JournalStream() string  { return n.stream + "JOURNAL" }
 func (n Names) JournalSubject() string { return n.sys + ".journal" }
 
-// StatusCall is the subject on which an operator asks all instances for their status. They answer below StatusAnswers
-// and nowhere else: the asker must not choose a subject by the rights of an instance. StatusFilter is all of these
-// answers.
+// StatusCall is the subject on which an operator asks all instances for their status. They answer only below
+// StatusAnswers: otherwise an operator could have an instance publish on a subject of the operator's choice.
+// StatusFilter matches all of these answers.
 func (n Names) StatusCall() string    { return n.control + ".status" }
 func (n Names) StatusAnswers() string { return n.control + ".status." }
 func (n Names) StatusFilter() string  { return n.control + ".status.>" }
 
-// Call begins the subjects of requests about all that is there.
+// Call returns the subject of a request about all timers, lanes or messages.
 func (n Names) Call(name string) string { return n.control + "." + name }
 
-// TimerCall begins the subjects of requests about one timer; its key and target follow. TimersCall, CancelAllCall and
-// ShiftCall are those of requests about many; where their targets begin may follow.
+// TimerCall returns the beginning of the subjects of requests about one timer; its key and target follow. TimersCall,
+// CancelAllCall and ShiftCall are for requests about many timers; the beginning of their targets may follow.
 func (n Names) TimerCall(verb string) string { return n.control + ".timer." + verb + "." }
 func (n Names) TimersCall() string           { return n.control + ".timers" }
 func (n Names) CancelAllCall() string        { return n.control + ".cancel-all" }
 func (n Names) ShiftCall() string            { return n.control + ".shift" }
 
-// LevelFilter is the subject of a level's stream. InFilter, AtFilter, TimerFilter, HopFilter, RetryFilter and
+// LevelFilter returns the subject of a level's stream. InFilter, AtFilter, TimerFilter, HopFilter, RetryFilter and
 // DeadFilter are likewise subjects of streams.
 func (n Names) LevelFilter(level string) string { return n.level + "." + level + ".>" }
 func (n Names) InFilter() string                { return n.in + ".*.>" }
@@ -135,35 +135,35 @@ func (n Names) HopFilter(level string) string   { return n.sys + ".hop." + level
 func (n Names) RetryFilter(level string) string { return n.sys + ".retry." + level + ".>" }
 func (n Names) DeadFilter() string              { return n.dead + ".>" }
 
-// PausedFilter is what waits because its target is paused, PauseFilter the part of it that one pause keeps, and Paused
-// one message of it. PausesRecord is the subject of the list of pauses, in the same stream.
+// PausedFilter matches all messages whose targets are paused, PauseFilter the messages of one pause, and Paused is the
+// subject of one message. PausesRecord is the subject of the list of pauses, in the same stream.
 func (n Names) PausedFilter() string               { return n.sys + ".paused.>" }
 func (n Names) PauseFilter(pause string) string    { return n.sys + ".paused." + pause + ".>" }
 func (n Names) Paused(pause, target string) string { return n.sys + ".paused." + pause + "." + target }
 func (n Names) PausesRecord() string               { return n.sys + ".pauses" }
 
-// Toward narrows one of these filters to the targets of a pattern.
+// Toward restricts one of these filters to the targets that match a pattern.
 func Toward(filter, pattern string) string { return strings.TrimSuffix(filter, ">") + pattern }
 
-// SysFilter is all that travels between our lanes.
+// SysFilter matches all messages between our lanes.
 func (n Names) SysFilter() string { return n.sys + ".>" }
 
-// Level is the subject on which a client asks for the delay of a level, or a plain duration. In is that for any
-// duration, At that for a time: see TimeToken.
+// Level returns the subject on which a client requests the delay of a level, or a plain duration. In is for any
+// duration, At for a time: see TimeToken.
 func (n Names) Level(level, target string) string { return n.level + "." + level + "." + target }
 func (n Names) In(duration, target string) string { return n.in + "." + duration + "." + target }
 func (n Names) At(time, target string) string     { return n.at + "." + time + "." + target }
 
-// Bare is the subject of a level without a target, for the opt-in Delay-Target header.
+// Bare returns the subject of a level without a target, for the opt-in Delay-Target header.
 func (n Names) Bare(level string) string { return n.level + "." + level }
 
-// Hop and Retry are the subjects of a message on its way through our lanes.
+// Hop and Retry return the subjects of a message between our lanes.
 func (n Names) Hop(level, target string) string   { return n.sys + ".hop." + level + "." + target }
 func (n Names) Retry(level, target string) string { return n.sys + ".retry." + level + "." + target }
 
-// Timer is the subject of a named timer, or of a schedule, whose name stands in place of both key and target: see
-// ScheduleName. Marker is that of its marker in a level: one for all timers, since each
-// subject of a stream costs the server memory. Armed is the subject of the cursor in the timers' stream.
+// Timer returns the subject of a named timer. For a schedule, its name replaces both key and target: see ScheduleName.
+// Marker returns the subject of markers in a level, one for all timers, since each subject of a stream costs the server
+// memory. Armed returns the subject of the cursor in the timers' stream.
 func (n Names) Timer(key, target string) string {
 	if _, schedule := ScheduleOf(key); schedule {
 		return n.timer + "." + key
@@ -173,11 +173,11 @@ func (n Names) Timer(key, target string) string {
 func (n Names) Marker(level string) string { return n.Hop(level, MarkerTarget) }
 func (n Names) Armed() string              { return n.sys + ".armed" }
 
-// ScheduleKey stands where other timers have their key. A client's key cannot begin so.
+// ScheduleKey replaces the key in the subject of a schedule. A client's key cannot begin with _.
 const ScheduleKey = "_schedule"
 
-// ScheduleName is the name of a schedule among the keys of timers: _schedule.<the schedule's subject>. A key has no
-// dot, so no timer has such a name.
+// ScheduleName returns the name of a schedule among the keys of timers: _schedule.<the schedule's subject>. A key has
+// no dot, so no timer has such a name.
 func ScheduleName(subject string) string { return ScheduleKey + "." + subject }
 
 // ScheduleOf is the reverse of ScheduleName. Ok is false for the key of any other timer.
@@ -185,7 +185,7 @@ func ScheduleOf(name string) (subject string, ok bool) {
 	return strings.CutPrefix(name, ScheduleKey+".")
 }
 
-// Key is the key of a timer, or the name of a schedule.
+// Key returns the key of a timer, or the name of a schedule.
 func (a Address) Key() string {
 	if a.Schedule() {
 		return ScheduleName(a.Target)
@@ -193,13 +193,13 @@ func (a Address) Key() string {
 	return a.Token
 }
 
-// ScheduleSubject is the subject of a schedule's entries. The stream keeps them among the timers.
+// ScheduleSubject returns the subject of a schedule's entries in the timers' stream.
 func (n Names) ScheduleSubject(schedule string) string { return n.Timer(ScheduleName(schedule), "") }
 
-// MarkerTarget stands in the subject of a marker where other hops have their target.
+// MarkerTarget replaces the target in the subject of a marker.
 const MarkerTarget = "timer"
 
-// Dead is the subject of a dead letter. Target is empty when the request had none that passes the policy.
+// Dead returns the subject of a dead letter. Target is empty if the request had no allowed target.
 func (n Names) Dead(code Code, target string) string {
 	if target == "" {
 		return n.dead + "." + string(code)
@@ -213,7 +213,7 @@ func (n Names) Internal(subject string) bool {
 	return root == n.sys || root == n.dead
 }
 
-// Parse takes a subject apart. It never fails: a subject that is not ours has FormForeign.
+// Parse parses a subject. It never fails: a subject that is not ours has FormForeign.
 func (n Names) Parse(subject string) Address {
 	root, rest, _ := strings.Cut(subject, ".")
 	form := FormForeign
@@ -244,7 +244,7 @@ func (n Names) Parse(subject string) Address {
 	return Address{Form: form, Token: token, Target: target}
 }
 
-// ParseDead takes the subject of a dead letter apart; ok is false for any other. Target is empty where the letter has
+// ParseDead parses the subject of a dead letter; ok is false for any other subject. Target is empty if the letter has
 // none.
 func (n Names) ParseDead(subject string) (code Code, target string, ok bool) {
 	root, rest, ok := strings.Cut(subject, ".")

@@ -9,7 +9,7 @@ import (
 	"delaybroker/levels"
 )
 
-// options reads the request headers other than the time and the target.
+// options parses the request headers except the time and the target.
 func (r Request) options(s Block) (Request, *Problem) {
 	deliver, problem := s.One(HeaderDeliver)
 	if problem != nil {
@@ -67,7 +67,7 @@ func validRateKey(key string) bool {
 // expire the message at once.
 const MaxTTL = 36500 * 24 * time.Hour
 
-// parseTTL turns a duration into a Nats-TTL for nats-server: whole seconds, at least one. It rounds up.
+// parseTTL converts a duration to a Nats-TTL for nats-server: whole seconds, rounded up, at least one.
 func parseTTL(ttl string) (string, *Problem) {
 	if ttl == "" || ttl == "never" {
 		return ttl, nil
@@ -80,7 +80,7 @@ func parseTTL(ttl string) (string, *Problem) {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10), nil
 }
 
-// maxAttempts is how often the client lets the message be refused: no more often than the settings let its target.
+// maxAttempts returns the client's limit of refusals. It cannot exceed the limit in the settings for the target.
 func (p Policy) maxAttempts(target string, s Block) (int, *Problem) {
 	asked, problem := s.One(HeaderMaxAttempts)
 	if problem != nil || asked == "" {

@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// Origin is the series of rounds, or the schedule, that a message comes of. It travels with the message, and its
-// consumer reads it. The zero Origin is that of all other messages.
+// Origin identifies the recurring timer, or the schedule, that produced a message. The message carries it to its
+// consumer. All other messages have the zero Origin.
 type Origin struct {
-	Series uint64 // of a timer that recurs: the generation of its first set; zero of any other
-	Round  int    // likewise: its number, from 1
+	Series uint64 // for a timer that recurs: the generation of its first set; otherwise zero
+	Round  int    // likewise: the number of the round, from 1
 
-	Scheduler    string // the subject of the schedule; empty for what is no schedule's
-	ScheduleNext string // when that fires again, for its consumer
+	Scheduler    string // the subject of the schedule; empty without a schedule
+	ScheduleNext string // when the schedule fires again, for the consumer
 	Rollup       bool   // Nats-Rollup "sub" at the target
 }
 
 // RollupSub is the only value of HeaderRollup.
 const RollupSub = "sub"
 
-// Origin is what the message comes of.
+// Origin returns the origin of the message.
 func (r Request) Origin() Origin {
 	if r.origin == nil {
 		return Origin{}
@@ -27,7 +27,7 @@ func (r Request) Origin() Origin {
 	return *r.origin
 }
 
-// WithOrigin is the request of a message that comes of a series or a schedule.
+// WithOrigin returns the request with an origin.
 func (r Request) WithOrigin(o Origin) Request {
 	if r.origin = nil; o != (Origin{}) {
 		r.origin = &o
@@ -35,7 +35,7 @@ func (r Request) WithOrigin(o Origin) Request {
 	return r
 }
 
-// identify writes which round of a series it is.
+// identify writes the series and the number of the round.
 func (o *Origin) identify(h Header) {
 	if o != nil && o.Series > 0 {
 		Put(h, HeaderSeries, strconv.FormatUint(o.Series, 10))
@@ -43,7 +43,7 @@ func (o *Origin) identify(h Header) {
 	}
 }
 
-// put writes what a message of a schedule says besides, with its roll-up under a name.
+// put writes the headers of a schedule's message, with the roll-up under the given name.
 func (o *Origin) put(h Header, rollup string) {
 	if o == nil {
 		return
@@ -55,7 +55,7 @@ func (o *Origin) put(h Header, rollup string) {
 	}
 }
 
-// origin reads what identify and put have written.
+// origin parses the headers that identify and put write.
 func (f *Fields) origin() *Origin {
 	o := Origin{
 		Series: f.Sequence(HeaderSeries), Round: f.Count(HeaderRound, Optional),
@@ -65,6 +65,6 @@ func (f *Fields) origin() *Origin {
 	if o == (Origin{}) {
 		return nil
 	}
-	kept := o // o itself stays off the heap: most messages have none
+	kept := o // so that o stays off the heap: most messages have no origin
 	return &kept
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Pack appends the request in the form in which a lane keeps it while its message waits: one run of bytes, where the
-// fields would take half a kilobyte and each header of the client a hundred bytes. It is read by Unpack, in the same
-// process. It reports false for one that comes of a series or a schedule, which stays as it is.
+// Pack appends the request in the form in which a lane holds it while its message waits: a single byte slice. The
+// fields would take half a kilobyte, and each header of the client a hundred bytes. Unpack reads it in the same
+// process. Pack returns false, and appends nothing, for a request with an origin.
 func (r Request) Pack(to []byte) ([]byte, bool) {
 	if r.origin != nil {
 		return to, false
@@ -31,7 +31,7 @@ func (r Request) Pack(to []byte) ([]byte, bool) {
 	return to, true
 }
 
-// Unpack is the request that was packed. Its strings share one copy of the bytes.
+// Unpack returns a request that Pack packed. Its strings share one copy of the bytes.
 func Unpack(b []byte) Request {
 	var r Request
 	p := packed(b)
@@ -58,7 +58,7 @@ func Unpack(b []byte) Request {
 	return r
 }
 
-// These are the fields that are packed, by their kinds.
+// The packed fields, by their kinds.
 
 func (r *Request) strings() [11]*string {
 	return [...]*string{
@@ -79,7 +79,7 @@ func appendString(to []byte, s string) []byte {
 	return append(binary.AppendUvarint(to, uint64(len(s))), s...)
 }
 
-// appendTime writes the zero time as zero seconds and a number of nanoseconds that no time has.
+// appendTime encodes the zero time as zero seconds and an impossible number of nanoseconds.
 func appendTime(to []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return append(to, 0, 0)
@@ -88,7 +88,7 @@ func appendTime(to []byte, t time.Time) []byte {
 	return binary.AppendUvarint(to, uint64(t.Nanosecond())+1)
 }
 
-// packed is the rest of a packed request.
+// packed is the unread rest of a packed request.
 type packed string
 
 func (p *packed) uvarint() uint64 {
