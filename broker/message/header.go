@@ -16,25 +16,25 @@ const (
 	HeaderExpires = "Delay-Expires" // latest useful delivery: a duration after due, or a time
 	HeaderDeliver = "Delay-Deliver" // auto, stream, core or request
 	HeaderTTL     = "Delay-TTL"     // becomes Nats-TTL at the target
-	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level, where that is switched on
+	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level, if that is enabled
 
-	HeaderRateKey     = "Delay-Rate-Key"     // counts for a rate together with all messages that have it
-	HeaderMaxAttempts = "Delay-Max-Attempts" // refused so often, it is a dead letter: fewer than the settings allow
+	HeaderRateKey     = "Delay-Rate-Key"     // all messages with the same key share a rate
+	HeaderMaxAttempts = "Delay-Max-Attempts" // refusals before the message becomes a dead letter; at most the setting
 
-	HeaderCancel = "Delay-Cancel" // cancels a named timer; the value is the client's own
-	HeaderWord   = "Delay-Word"   // of a named timer: the client's own, by which it knows its set again
+	HeaderCancel = "Delay-Cancel" // cancels a named timer; the value is the client's choice
+	HeaderWord   = "Delay-Word"   // of a named timer: the client's token, by which it recognises its set
 
-	HeaderMaxWait = "Delay-Max-Wait" // of a named timer: how far a run of such sets may postpone it
+	HeaderMaxWait = "Delay-Max-Wait" // of a named timer: maximum delay by a run of sets
 
 	// On the set of a named timer that recurs: see package timetable.
 	HeaderEvery  = "Delay-Every"         // a duration
 	HeaderCron   = "Delay-Cron"          // five or six fields, or a name
 	HeaderZone   = "Delay-Time-Zone"     // of Delay-Cron
 	HeaderJitter = "Delay-Jitter"        // a duration
-	HeaderRounds = "Delay-Rounds"        // how many fire
-	HeaderLast   = "Delay-Last"          // a time: no round is planned for later
+	HeaderRounds = "Delay-Rounds"        // maximum number of rounds
+	HeaderLast   = "Delay-Last"          // a time: no round is planned after it
 	HeaderMissed = "Delay-Missed-Rounds" // skip, one or all
-	HeaderOwner  = "Delay-Owner"         // who looks after it; stays in its entries
+	HeaderOwner  = "Delay-Owner"         // the person or team responsible; stays in its entries
 )
 
 // State headers: the broker writes them for the consumer and, on its own subjects, for other brokers.
@@ -43,43 +43,43 @@ const (
 	HeaderDue      = "Delay-Due"      // RFC 3339 with nanoseconds
 	HeaderAccepted = "Delay-Accepted" // when the first stream stored it; RFC 3339 with nanoseconds
 	HeaderMsgID    = "Delay-Msg-Id"   // the client's own Nats-Msg-Id
-	HeaderSeries   = "Delay-Series"   // of a timer that recurs: the generation of its first set
-	HeaderRound    = "Delay-Round"    // likewise: its number, from 1
+	HeaderSeries   = "Delay-Series"   // for a timer that recurs: the generation of its first set
+	HeaderRound    = "Delay-Round"    // likewise: the number of the round, from 1
 
 	// Between lanes, and on dead letters.
 	HeaderFormat       = "Delay-Format"
-	HeaderHop          = "Delay-Hop"           // publishes into our streams so far
-	HeaderAttempts     = "Delay-Attempts"      // deliveries refused so far; at the target too
+	HeaderHop          = "Delay-Hop"           // number of publishes into our streams so far
+	HeaderAttempts     = "Delay-Attempts"      // number of refused deliveries so far; at the target too
 	HeaderFirstFailure = "Delay-First-Failure" // RFC 3339 with nanoseconds
 	HeaderLastFailure  = "Delay-Last-Failure"
-	HeaderRetryAt      = "Delay-Retry-At" // not to be delivered before, after a refusal or by the target's rate
+	HeaderRetryAt      = "Delay-Retry-At" // no delivery before: after a refusal, or by the target's rate
 	HeaderPaced        = "Delay-Paced"    // the turn at the target's rate, and the broker that gave it
-	HeaderReleased     = "Delay-Released" // the pause for which it has waited, and that was resumed
+	HeaderReleased     = "Delay-Released" // the resumed pause for which it has waited
 
-	// Between lanes only, and for people only: nothing is decided by them. An older broker drops what it does not know.
-	HeaderLastError = "Delay-Last-Error"       // why it was refused last
-	HeaderDeferred  = "Delay-Deferred"         // why it waits although it was not refused
-	HeaderAllowed   = "Delay-Attempts-Allowed" // how often it may be refused
+	// Between lanes only, and only for people: no decision depends on them. An older broker drops unknown ones.
+	HeaderLastError = "Delay-Last-Error"       // reason of the last refusal
+	HeaderDeferred  = "Delay-Deferred"         // reason of a wait without a refusal
+	HeaderAllowed   = "Delay-Attempts-Allowed" // maximum number of refusals
 
 	// On named timers and their markers: see package entry.
 	HeaderFired     = "Delay-Fired"      // "<generation> <instance>"
 	HeaderOver      = "Delay-Over"       // "<generation> <outcome>"
 	HeaderTimer     = "Delay-Timer"      // the key, on a marker
-	HeaderTimerSize = "Delay-Timer-Size" // bytes of the body that a marker stands for
+	HeaderTimerSize = "Delay-Timer-Size" // bytes of the body, on a marker
 
 	// On the entry that is the firing of one round and the set of the next: see package entry.
 	HeaderFirst    = "Delay-First"     // the planned time of the first round
-	HeaderPlanned  = "Delay-Planned"   // that of the next
-	HeaderNext     = "Delay-Next"      // when the next is due; none while the series is paused
-	HeaderNextWait = "Delay-Next-Wait" // the next does not fire before that
+	HeaderPlanned  = "Delay-Planned"   // the planned time of the next round
+	HeaderNext     = "Delay-Next"      // when the next round is due; missing while the series is paused
+	HeaderNextWait = "Delay-Next-Wait" // the next round does not fire before
 
-	// Of schedules as of nats-server, on their entries and markers, and on what comes of them.
+	// For schedules in nats-server's format: on their entries and markers, and on the messages that they produce.
 	HeaderScheduler    = "Delay-Scheduler"     // the schedule's subject; at the target too
 	HeaderScheduleNext = "Delay-Schedule-Next" // "purge", or when it fires again; at the target too
 	HeaderRollup       = "Delay-Rollup"        // becomes Nats-Rollup at the target: "sub"
 
 	HeaderSeal    = "Delay-Seal"    // proves that a broker wrote it: see Keys
-	HeaderSubject = "Delay-Subject" // where it was published, escaped, at most 256 bytes
+	HeaderSubject = "Delay-Subject" // the subject of its publish, escaped, at most 256 bytes
 
 	// On dead letters only.
 	HeaderErrorCode = "Delay-Error-Code"
@@ -98,10 +98,10 @@ const (
 
 // Format is the version of the messages on delaysys subjects. It rises when an older broker could misread a message.
 //
-//	1  also of messages that an older broker must read during an upgrade, with a seal that it does not know
-//	2  not believed without its seal
+//	1  also messages that an older broker must read during an upgrade, with a seal that it ignores
+//	2  a message that requires its seal
 //	3  a marker of a named timer, or an entry of the timers' stream
-//	4  likewise, of a timer that recurs, or is a schedule
+//	4  likewise, of a timer that recurs or is a schedule
 const (
 	Format         = 4
 	formatForEach  = 1
@@ -110,10 +110,10 @@ const (
 	FormatOfSeries = 4
 )
 
-// Bounds of the headers that are passed on, a client's Nats-Msg-Id included. The headers added on the way take less
-// than 2 KiB, so that with these bounds every message fits the 4 KiB which the streams keep free of max_payload.
+// Bounds of the headers that are passed on, a client's Nats-Msg-Id included. The broker adds less than 2 KiB of
+// headers. So with these bounds all headers fit into the 4 KiB of max_payload that the streams keep free.
 const (
-	maxHeaderLines = 64 // each may grow by two bytes when it is written again
+	maxHeaderLines = 64 // each may grow by two bytes when it is encoded again
 	maxHeaderBytes = 8 << 10
 )
 
@@ -144,10 +144,10 @@ var canonical = func() map[string]string {
 	return m
 }()
 
-// Ours reports whether a header, in our spelling, is one of those that are read into a request and not passed on.
+// Ours reports whether a header, in our spelling, is parsed into a request and not passed on.
 func Ours(name string) bool { return canonical[name] != "" || name == HeaderNatsMsgID }
 
-// CanonicalName is our spelling of a known Delay-* name, or empty.
+// CanonicalName returns our spelling of a known Delay-* name, or "".
 func CanonicalName(k string) string {
 	if ours := canonical[k]; ours != "" {
 		return ours
@@ -155,8 +155,8 @@ func CanonicalName(k string) string {
 	return canonical[plainName(k)]
 }
 
-// plainName is the form in which names are compared. For most names the first letter already shows that there is
-// nothing to compare.
+// plainName returns the form in which names are compared. For most names the first letter shows that no comparison is
+// needed.
 func plainName(k string) string {
 	k = strings.TrimSpace(k)
 	if k == "" || k[0] < utf8.RuneSelf && strings.IndexByte("DdNnSsKk", k[0]) < 0 {
@@ -171,7 +171,7 @@ func reserved(name string) bool {
 		name == "status" || name == "description" || name == "kv-operation"
 }
 
-// least chooses the first name in sorted order, so that a sentence does not depend on the order of a map.
+// least returns the first of two names in sorted order, so that a sentence does not depend on the order of a map.
 func least(a, b string) string {
 	if a == "" || b < a {
 		return b
@@ -179,8 +179,8 @@ func least(a, b string) string {
 	return a
 }
 
-// validKey is nats.go's rule, which is a little stricter than ADR-4: a key that nats.go refuses to encode cannot be
-// published.
+// validKey reports whether a key is valid for nats.go, whose rule is stricter than ADR-4: a key that nats.go refuses to
+// encode cannot be published.
 func validKey(k string) bool {
 	for i := range len(k) {
 		if c := k[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"()/,:;<=>?@[\\]{}", c) >= 0 {
@@ -190,7 +190,7 @@ func validKey(k string) bool {
 	return k != ""
 }
 
-// userHeader is a new header with the user's own headers, and room for more.
+// userHeader returns a new header with the user's own headers, and room for more.
 func (r Request) userHeader(more int) Header {
 	h := make(Header, len(r.User)+more)
 	maps.Copy(h, r.User)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Parse reads a stored message of a lane. On a problem the request holds the part that could be read. The entries of
-// named timers, and their markers, are no messages: see package entry.
+// Parse parses a stored message of a lane. If there is a problem, the request has the part that could be parsed.
+// Package entry parses the entries of named timers, and their markers.
 func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	addr := p.Names.Parse(in.Subject)
 	if !addr.Internal() {
@@ -24,14 +24,14 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	return m.Request, m.Forbidden
 }
 
-// Reading is a message that is being read.
+// Reading is a message that is being parsed.
 type Reading struct {
 	Request   Request
 	Fields    Fields
 	Forbidden *Problem // why the target in the subject is not allowed; nil if it is
 }
 
-// Begin reads what all messages have.
+// Begin parses the parts that all messages have.
 func (p Policy) Begin(in Incoming) (m Reading, problem *Problem) {
 	addr := p.Names.Parse(in.Subject)
 	m.Request = Request{
@@ -40,7 +40,7 @@ func (p Policy) Begin(in Incoming) (m Reading, problem *Problem) {
 		Accepted: in.At,
 		Due:      in.At,
 	}
-	if !addr.Schedule() { // its target stands in a header
+	if !addr.Schedule() { // its target is in a header
 		if m.Forbidden = p.CheckTarget(addr.Target); m.Forbidden == nil {
 			m.Request.Target = addr.Target
 		}
@@ -56,7 +56,7 @@ func (p Policy) Begin(in Incoming) (m Reading, problem *Problem) {
 	return m, problem
 }
 
-// ParseHop reads what travels between our lanes. The target is not judged, but for m.Forbidden.
+// ParseHop parses a message between our lanes. It checks the target only for m.Forbidden.
 func (p Policy) ParseHop(in Incoming) (m Reading, problem *Problem) {
 	m, problem = p.Begin(in)
 	if unproven := p.Keys.Proven(in); unproven != nil {
@@ -70,7 +70,7 @@ func (p Policy) ParseHop(in Incoming) (m Reading, problem *Problem) {
 	return m, m.Fields.Problem
 }
 
-// parseClient reads the three forms of subject on which a client may publish a message. State headers are ignored.
+// parseClient parses a message on one of the three forms of subjects for clients. It ignores state headers.
 func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
 	m, problem := p.Begin(in)
 	switch {
@@ -95,8 +95,8 @@ func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
 	return p.Finish(m, due, target, problem)
 }
 
-// Finish reads the options of a client's message, which is due at a time. Its target may have a problem: whatever the
-// target, the dead letter may be resent to another one.
+// Finish parses the options of a client's message with the given due time. It does so even if the target has a problem:
+// the dead letter may be resent to another target.
 func (p Policy) Finish(m Reading, due time.Time, target string, problem *Problem) (Request, *Problem) {
 	r, s := m.Request, m.Fields.Block
 	if due.After(r.Accepted) {
@@ -110,8 +110,8 @@ func (p Policy) Finish(m Reading, due time.Time, target string, problem *Problem
 	return r, cmp.Or(problem, unread)
 }
 
-// TargetOf is the target of a client's message: the one in its subject or, on the bare subject of a level, the one in
-// Delay-Target, if that is switched on.
+// TargetOf returns the target of a client's message: from its subject or, on the bare subject of a level, from
+// Delay-Target, if that is enabled.
 func (p Policy) TargetOf(addr Address, m Reading) (string, *Problem) {
 	named, problem := m.Fields.One(HeaderTarget)
 	if problem != nil {
@@ -135,10 +135,10 @@ func (p Policy) TargetOf(addr Address, m Reading) (string, *Problem) {
 	return named, nil
 }
 
-// EscapeSubject makes a header value of a client's subject.
+// EscapeSubject converts a client's subject to a header value.
 func EscapeSubject(s string) string { return bounded(url.PathEscape(s)) }
 
-// bounded cuts an escaped subject that is too long for a header, between two escapes.
+// bounded truncates an escaped subject that is too long for a header, but not within an escape.
 func bounded(escaped string) string {
 	const most = 256
 	if len(escaped) <= most {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Code is the reason why a message is a dead letter, for programs. It is a token of the dead letter's subject, so it is
-// part of the protocol: codes are added, never renamed.
+// Code is the reason of a dead letter, for programs. It is a token of the dead letter's subject, and so a part of the
+// protocol: codes are added, never renamed.
 type Code string
 
 // The codes.
@@ -15,13 +15,13 @@ const (
 	BadTime     Code = "bad_time"           // the duration or time cannot be read
 	BadTarget   Code = "bad_target"         // the target is missing, malformed, or forbidden
 	BadOption   Code = "bad_option"         // a request header has a value without a meaning
-	TimeTwice   Code = "time_twice"         // subject and header both give a time, or one header is given twice
+	TimeTwice   Code = "time_twice"         // subject and header both have a time, or a header is duplicate
 	UntilEarly  Code = "until_before_level" // Delay-Until falls before the end of the level it was published to
-	TooFar      Code = "too_far"            // beyond the longest delay
+	TooFar      Code = "too_far"            // due later than the longest delay allows
 	TooLarge    Code = "too_large"          // too large to be moved or delivered
 	Expired     Code = "expired"            // Delay-Expires passed before it could be delivered
 	Undelivered Code = "undelivered"        // the target refused every attempt
-	BadTimer    Code = "bad_timer"          // on a timer's subject: a key that is none, or nothing that is asked for
+	BadTimer    Code = "bad_timer"          // on a timer's subject: an invalid key, or no request
 	BadInternal Code = "bad_internal"       // a message below delaysys that this broker did not write
 )
 
@@ -33,17 +33,18 @@ func Codes() []Code {
 	}
 }
 
-// NewerFormat is no code of a dead letter: a message of a newer broker stays where it is until a newer broker reads it.
+// NewerFormat is not the code of a dead letter: a message of a newer broker stays in its lane until a newer broker
+// reads it.
 const NewerFormat Code = "newer_format"
 
-// UnknownKey is none either: the message waits until the keys have been read again.
+// UnknownKey is not the code of a dead letter either: the message waits until the keys have been read again.
 const UnknownKey Code = "unknown_key"
 
-// maxSentence is the largest sentence, in bytes. Together with the other headers of a dead letter it must fit into the
-// part of max_payload that the streams keep free.
+// maxSentence is the maximum length of a sentence, in bytes. Together with the other headers of a dead letter it must
+// fit into the part of max_payload that the streams keep free.
 const maxSentence = 600
 
-// Problem is the reason why a message cannot be delivered as asked.
+// Problem is the reason why a message cannot be delivered as requested.
 type Problem struct {
 	Code     Code
 	Sentence string // what is wrong and what to change, for people
@@ -51,15 +52,15 @@ type Problem struct {
 
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Sentence }
 
-// maxReason is the most that travels with a message of what its target said, in bytes.
+// maxReason is the maximum length of a target's reason that a message carries, in bytes.
 const maxReason = 256
 
-// Problemf makes a problem. A sentence that is too long for a header is cut.
+// Problemf returns a problem. It truncates a sentence that is too long for a header.
 func Problemf(code Code, format string, args ...any) *Problem {
 	return &Problem{Code: code, Sentence: oneLine(fmt.Sprintf(format, args...), maxSentence)}
 }
 
-// oneLine makes a header value of what may be anybody's words, of at most so many bytes.
+// oneLine converts untrusted text to a header value of at most the given number of bytes.
 func oneLine(s string, most int) string {
 	s = strings.Map(printable, s)
 	if len(s) > most {
@@ -68,10 +69,10 @@ func oneLine(s string, most int) string {
 	return s
 }
 
-// Reason is why a target did not take a message, as it travels.
+// Reason returns a target's reason for a refusal in the form that a message carries.
 func Reason(s string) string { return strings.TrimSpace(oneLine(s, maxReason)) }
 
-// printable keeps control bytes out of header values.
+// printable replaces control characters, for header values.
 func printable(r rune) rune {
 	if r < ' ' || r == 0x7f {
 		return ' '

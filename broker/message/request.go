@@ -2,7 +2,7 @@ package message
 
 import "time"
 
-// Mode is the way in which the target is reached.
+// Mode is the way in which a message is delivered to its target.
 type Mode string
 
 // The modes. Auto decides on evidence: see package deliver.
@@ -23,46 +23,46 @@ type Incoming struct {
 	At          time.Time // the server's timestamp
 	Subject     string
 	Header      Header
-	Undecodable bool // there is a header block that does not decode
+	Undecodable bool // the header block does not decode
 	Data        []byte
-	BodyLeft    bool // the body was not read, so that the seal cannot be checked
-	KeysRead    bool // the keys were read since it was stored, so an unknown key is no broker's
+	BodyLeft    bool // the body was not read, so the seal cannot be checked
+	KeysRead    bool // the keys were read after it was stored, so an unknown key is not a broker's
 }
 
-// Request is the request of a message. Parse fills it as far as the message can be understood, so that a dead letter
-// carries the known part. It is flat as the headers are: most fields are one header each, and a hop takes all of them
-// along, but for the few that it changes.
+// Request is the request of a message. Parse fills it as far as the message can be parsed, so that a dead letter
+// carries the known part. It is flat like the headers: most fields are one header each, and a hop keeps all but a few
+// of them.
 type Request struct {
 	ID       string
-	Subject  string    // where it was published; escaped, at most 256 bytes
+	Subject  string    // the subject of its publish, escaped, at most 256 bytes
 	Accepted time.Time // when the first stream stored it
 	Due      time.Time
 	Target   string // empty unless it passes the policy
-	Mode     Mode   // empty where the client left it open
+	Mode     Mode   // empty if the client did not set it
 	Expires  time.Time
 	TTL      string // Nats-TTL for the target, or empty
 	MsgID    string // the client's own Nats-Msg-Id
-	// MaxAttempts is how often the client lets it be refused at most; zero where it left that open.
+	// MaxAttempts is the client's limit of refusals; zero if the client set none.
 	MaxAttempts int
-	RateKey     string  // it counts for a rate together with all that have this key; empty for none
+	RateKey     string  // all messages with the same key share a rate; empty for none
 	User        Header  // the client's own headers, to be passed on
 	origin      *Origin // never changed; nil for the zero Origin
 
-	Hop          int // publishes into our streams so far; 0 when a client published it
-	Attempts     int // deliveries refused so far
+	Hop          int // number of publishes into our streams so far; 0 if a client published it
+	Attempts     int // number of refused deliveries so far
 	FirstFailure time.Time
 	LastFailure  time.Time
-	RetryAt      time.Time // after a refusal, or by the target's rate: not before
+	RetryAt      time.Time // no delivery before: after a refusal, or by the target's rate
 	Paced        string    // its turn at the target's rate, named by the broker that gave it; empty if it has none
-	Released     string    // the pause for which it has waited, and that was resumed; empty if none
+	Released     string    // the resumed pause for which it has waited; empty if none
 
 	// For people only.
-	LastError string // why it was refused last
-	Deferred  string // why it waits until RetryAt although it was not refused; empty if it was
-	Allowed   int    // how often it might be refused, by the settings of then
+	LastError string // reason of the last refusal
+	Deferred  string // reason of the wait until RetryAt if it was not refused; otherwise empty
+	Allowed   int    // maximum number of refusals, by the settings at the last refusal
 }
 
-// When is the time of delivery: due, or later if a delivery was refused or the target has a rate.
+// When returns the time of the next delivery: Due, or later if a delivery was refused or the target has a rate.
 func (r Request) When() time.Time {
 	if r.RetryAt.After(r.Due) {
 		return r.RetryAt
@@ -70,7 +70,7 @@ func (r Request) When() time.Time {
 	return r.Due
 }
 
-// Refused is the request after another refused delivery, to be tried again at the given time.
+// Refused returns the request after another refused delivery, to be delivered again at the given time.
 func (r Request) Refused(now, again time.Time, why string) Request {
 	r.Attempts++
 	if r.FirstFailure.IsZero() {
@@ -81,7 +81,7 @@ func (r Request) Refused(now, again time.Time, why string) Request {
 	return r
 }
 
-// Defer is the request of a message that was not refused, and is to be tried again at the given time.
+// Defer returns the request of a message that was not refused, to be delivered again at the given time.
 func (r Request) Defer(again time.Time, why string) Request {
 	r.RetryAt, r.Paced, r.Deferred = again, "", Reason(why)
 	return r

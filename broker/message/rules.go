@@ -1,15 +1,15 @@
 package message
 
-// Rule is what holds for the targets of a pattern.
+// Rule has the value for the targets of a pattern.
 type Rule[V any] struct {
 	Pattern string
 	Value   V
 }
 
-// Rules are asked in their order: the first whose pattern matches holds.
+// Rules apply in their order: the first rule whose pattern matches has the value.
 type Rules[V any] []Rule[V]
 
-// For is what holds for a target: the value of a rule, or else the given default.
+// For returns the value for a target, or the given default if no rule matches.
 func (r Rules[V]) For(target string, otherwise V) V {
 	for _, rule := range r {
 		if Match(rule.Pattern, target) {
@@ -19,7 +19,7 @@ func (r Rules[V]) For(target string, otherwise V) V {
 	return otherwise
 }
 
-// Patterns are those of all rules, in their order.
+// Patterns returns the patterns of all rules, in their order.
 func (r Rules[V]) Patterns() (all []string) {
 	for _, rule := range r {
 		all = append(all, rule.Pattern)

@@ -18,9 +18,9 @@ import (
 )
 
 // This file proves that a message below delaysys or delaydead is ours. The permission to publish there does not prove
-// it, because NATS asks no permission for the subject of an answer. A client that may read one message of a stream by
-// direct get, or make a consumer, chooses the subject on which the answer is published, and with the message its
-// headers and body.
+// it, because NATS checks no permission for the subject of an answer. A client that may read a message of a stream by
+// direct get, or create a consumer, chooses the subject on which the server publishes the answer, and by the choice of
+// the message its headers and body.
 //
 // # What is sealed
 //
@@ -31,23 +31,23 @@ import (
 //
 // # What a replay gains
 //
-// A sealed message is good on its own subject only, so in its level, to its target. A replay has the same Delay-Id, so
-// a target that is a stream stores it once. A tenant cannot even do that. It may read messages that were delivered to
-// it, which have no seal, and its own dead letters, whose seal is good for these letters and nothing else. A client
-// that may read the lanes themselves can have a message delivered once more to its own target.
+// A seal is valid only on the subject of its message, and so only in its level and for its target. A replay has the
+// same Delay-Id, so a target that is a stream stores it once. A tenant cannot even do that. It may read its delivered
+// messages, which have no seal, and its own dead letters, whose seals are valid only for these letters. A client that
+// may read the lanes themselves can have a message delivered once more to its target.
 //
-// The seal is the same in all formats: a message of a newer format waits for a newer broker only if its seal is good.
+// The seal is the same in all formats: a message of a newer format waits for a newer broker only if its seal is valid.
 
-// MinSecret is the least length of a secret, in bytes.
+// MinSecret is the minimum length of a secret, in bytes.
 const MinSecret = 16
 
 const (
-	keyIDChars = 8  // tells keys apart, and is no secret
-	macBytes   = 16 // of HMAC-SHA256
+	keyIDChars = 8  // identifies a key; not secret
+	macBytes   = 16 // of the HMAC-SHA256, truncated
 )
 
 // Keys seal our messages and verify the seals: the first key seals, all verify. They are safe for concurrent use and
-// may change while a broker works. Nil, and Keys without a key, seal nothing and believe everything.
+// may change while a broker works. Nil, and Keys without a key, seal nothing and accept everything.
 type Keys struct {
 	ring atomic.Pointer[ring]
 }
@@ -57,21 +57,21 @@ type ring struct {
 	from time.Time
 }
 
-// key is made of one secret. For each purpose there is a key of its own.
+// key has the keys that are derived from one secret, one for each purpose.
 type key struct {
 	id              string
 	messages, notes stamp
 }
 
-// NewKeys returns keys made of secrets. See [Keys.Use].
+// NewKeys returns keys derived from secrets. See [Keys.Use].
 func NewKeys(secrets []string, from time.Time) *Keys {
 	k := &Keys{}
 	k.Use(secrets, from)
 	return k
 }
 
-// Use replaces all keys by keys made of these secrets. Messages stored before the time given are believed without a
-// seal, since older brokers wrote none. If the time is zero, all messages are.
+// Use replaces all keys by keys derived from these secrets. Messages stored before the given time count without a seal,
+// since older brokers wrote none. If the time is zero, all messages count without one.
 func (k *Keys) Use(secrets []string, from time.Time) {
 	r := &ring{from: from}
 	for _, secret := range secrets {
@@ -84,7 +84,7 @@ func (k *Keys) Use(secrets []string, from time.Time) {
 	k.ring.Store(r)
 }
 
-// derive makes a key for one purpose.
+// derive derives the key for one purpose.
 func derive(secret, purpose string) []byte {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("delaybroker seal 1: " + purpose))
@@ -94,7 +94,7 @@ func derive(secret, purpose string) []byte {
 // Empty reports whether there is no key.
 func (k *Keys) Empty() bool { return len(k.load().keys) == 0 }
 
-// From is the time from which stored messages without a seal are not believed. Zero means never.
+// From returns the time from which stored messages need a seal. Zero means never.
 func (k *Keys) From() time.Time { return k.load().from }
 
 var noKeys ring
@@ -117,8 +117,9 @@ func (r *ring) find(id string) *key {
 	return nil
 }
 
-// SealMessage puts the seal of a message on its header, which must not change any more but for Nats-*. Once everybody
-// seals, it also raises the format: an older broker, which would send the message on without a seal, leaves it alone.
+// SealMessage adds the seal of a message to its header. After that, only Nats-* headers may change. Once all brokers
+// seal, SealMessage also raises the format, so that an older broker, which would move the message on without a seal,
+// does not read it.
 func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time) {
 	r := k.load()
 	delete(h, HeaderSeal)
@@ -131,7 +132,8 @@ func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time)
 	Put(h, HeaderSeal, r.keys[0].messages.seal(r.keys[0].id, subject, h, body))
 }
 
-// Seal is the seal of data of ours that is no message and can never be taken for one. It is empty without keys.
+// Seal returns the seal of data of ours that is not a message. It is not valid for any message. It is empty without
+// keys.
 func (k *Keys) Seal(subject string, body []byte) string {
 	r := k.load()
 	if len(r.keys) == 0 {
@@ -143,7 +145,7 @@ func (k *Keys) Seal(subject string, body []byte) string {
 // sealChars is the length of "<key id>.<mac>".
 const sealChars = keyIDChars + 1 + (macBytes*8+5)/6
 
-// stamp makes seals with one key. Each goroutine takes its own copy.
+// stamp makes seals with one key. Each goroutine uses its own stamper from the pool.
 type stamp struct{ pool *sync.Pool }
 
 type stamper struct {
@@ -163,7 +165,7 @@ func (s stamp) seal(id, subject string, h Header, body []byte) string {
 	return string(b[:])
 }
 
-// good compares in constant time. A seal has one spelling.
+// good reports whether a seal is valid. It compares in constant time. A seal has only one spelling.
 func (s stamp) good(seal, id, subject string, h Header, body []byte) bool {
 	b := s.make(id, subject, h, body)
 	return subtle.ConstantTimeCompare([]byte(seal), b[:]) == 1
@@ -178,7 +180,7 @@ func (s stamp) make(id, subject string, h Header, body []byte) (seal [sealChars]
 	return seal
 }
 
-// stamp is the MAC of a subject, the headers that count, in order of their names, and a body.
+// stamp returns the MAC of a subject, the headers that count, in order of their names, and a body.
 func (s *stamper) stamp(subject string, h Header, body []byte) []byte {
 	s.text = s.text[:0]
 	s.string(subject)
@@ -197,7 +199,7 @@ func (s *stamper) stamp(subject string, h Header, body []byte) []byte {
 			s.string(onWire(value))
 		}
 	}
-	clear(s.names) // the stamper is kept, and the names must not be
+	clear(s.names) // the pool keeps the stamper, and must not keep the names
 	s.mac.Reset()
 	s.mac.Write(s.text)
 	s.mac.Write(body) // last, so it needs no length
@@ -211,7 +213,7 @@ func (s *stamper) string(v string) {
 	s.text = append(s.text, v...)
 }
 
-// onWire is a header's value as nats.go writes it, and as it will be read.
+// onWire returns a header's value as nats.go encodes it, and as its reader gets it.
 func onWire(value string) string {
 	value = textproto.TrimString(value)
 	if strings.ContainsAny(value, "\r\n") {
@@ -220,7 +222,7 @@ func onWire(value string) string {
 	return value
 }
 
-// countsForSeal reports whether a header is believed or passed on, and is not the seal itself.
+// countsForSeal reports whether a header is sealed: it is believed or passed on, and is not the seal itself.
 func countsForSeal(name string) bool {
 	return name != HeaderSeal && (canonical[name] != "" || !reserved(plainName(name)))
 }

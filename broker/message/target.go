@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Bounds of a target. At a subject of 5,000 bytes nats-server closes the publishing connection for good, and the broker
-// could deliver nothing else.
+// Bounds of a target. If a subject has 5,000 bytes, nats-server closes the publishing connection each time, and the
+// broker could deliver nothing else.
 const (
 	MaxTarget       = 256 // bytes
 	maxTargetTokens = 16
 )
 
-// Policy decides which requests are granted.
+// Policy decides which requests are allowed.
 type Policy struct {
 	Names Names
-	// Targets are the allowed targets, as subjects with wildcards. Empty allows all that pass the other rules of
+	// Targets are the allowed targets, as subjects with wildcards. Empty allows all targets that pass the other rules of
 	// CheckTarget. NATS permissions are the first line of defence in both cases.
 	Targets []string
 	// HeaderTargets are the subjects that a Delay-Target header may name. Empty refuses the header: with it, a right to
@@ -24,16 +24,16 @@ type Policy struct {
 	HeaderTargets []string
 	// MaxDelay is the longest time between acceptance and due. Zero is no bound.
 	MaxDelay time.Duration
-	// Attempts is how often a target may refuse a message, and the bound of Delay-Max-Attempts. Nil is no bound.
+	// Attempts returns the maximum number of refusals by a target, which also bounds Delay-Max-Attempts. Nil is no bound.
 	Attempts func(target string) int
-	// Keys prove which messages below delaysys are ours. Nil believes all of them.
+	// Keys prove which messages below delaysys are ours. Nil accepts all of them.
 	Keys *Keys
-	// Format is the newest format that is read. Zero is Format.
+	// Format is the newest format that can be read. Zero means the constant Format.
 	Format int
 }
 
-// CheckTarget alone decides whether a subject is allowed as a target. It checks the final bytes, again in every lane,
-// so that a narrower DELAY_TARGETS also holds for messages that are on their way already.
+// CheckTarget alone decides whether a subject is allowed as a target. It is called again in every lane, so a narrower
+// DELAY_TARGETS also applies to messages that were accepted before.
 func (p Policy) CheckTarget(target string) *Problem {
 	switch {
 	case target == "":
@@ -76,7 +76,7 @@ func matchAny(patterns []string, subject string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return Match(p, subject) })
 }
 
-// Words splits a setting that is a list of names or of rules by pattern: commas and spaces stand between its words.
+// Words splits a setting that is a list of names, or of rules by pattern, separated by commas or spaces.
 func Words(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }

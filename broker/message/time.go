@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// minMillis is the first time that ParseTime takes for milliseconds: smaller numbers are seconds. It is in 1973.
+// minMillis is the smallest number that ParseTime takes for milliseconds, in the year 1973. Smaller numbers are
+// seconds.
 const minMillis, maxMillis = 100_000_000_000, 99_999_999_999_999
 
-// TimeToken is a time as one token of a subject, which has no room for a fraction. It is rounded up to a millisecond,
-// and to a second where unix milliseconds would be read as something else: before 1973 and after 5138.
+// TimeToken formats a time as one token of a subject, which cannot contain a dot. It rounds up to a millisecond. Before
+// 1973 and after 5138, where unix milliseconds would be parsed as seconds or not at all, it rounds up to a second.
 func TimeToken(t time.Time) string {
 	up := roundUp(t, time.Millisecond)
 	ms := up.UnixMilli()
@@ -27,7 +28,7 @@ func roundUp(t time.Time, to time.Duration) time.Time {
 	return t
 }
 
-// ParseTime reads RFC 3339 with a zone and at most nine digits of fraction, unix seconds (up to 11 digits) or unix
+// ParseTime parses RFC 3339 with a zone and at most nine digits of fraction, unix seconds (up to 11 digits) or unix
 // milliseconds (12 to 14 digits: until the year 5138). The layout is compared byte for byte, since time.Parse takes
 // more than the RFC does.
 func ParseTime(s string) (time.Time, *Problem) {
@@ -48,8 +49,8 @@ func ParseTime(s string) (time.Time, *Problem) {
 	return t.UTC(), nil
 }
 
-// writable reports whether t in UTC can be written as RFC 3339. With a zone, the ends of the years 0 and 9999 cannot,
-// and a message whose state header the next lane cannot read would be lost.
+// writable reports whether t in UTC can be formatted as RFC 3339. With a zone, a time can lie outside the years 0 to
+// 9999 of UTC, and a message whose state header the next lane cannot parse would be lost.
 func writable(t time.Time) bool {
 	year := t.UTC().Year()
 	return 0 <= year && year <= 9999

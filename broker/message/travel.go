@@ -5,22 +5,22 @@ import (
 	"strconv"
 )
 
-// This file has the headers with which a message travels: between lanes, at its target, and among the dead letters.
+// This file makes the headers of a message between lanes, at its target, and in its dead letter.
 
-// NatsMsgID is the id under which hop n of a message is published. n rises with every publish into our streams, retries
-// included: a message that passes one level twice under one id would be answered "duplicate" and be lost.
+// NatsMsgID returns the id under which hop n of a message is published. n rises with every publish into our streams,
+// retries included: if a message passed one level twice under one id, the stream would drop it as a duplicate.
 func (r Request) NatsMsgID(n int) string { return r.ID + "/" + strconv.Itoa(n) }
 
-// DeadMsgID is the id of the message's dead letter. The hop is part of it. Otherwise, if a letter is resent and its
-// message becomes a dead letter again at once, the new letter would be dropped as a copy of the old one, which is about
-// to be removed.
+// DeadMsgID returns the id of the message's dead letter. The hop is part of it. Otherwise, if a letter is resent and
+// its message becomes a dead letter again immediately, the stream would drop the new letter as a duplicate of the old
+// one, which is about to be removed.
 func (r Request) DeadMsgID() string { return r.NatsMsgID(r.Hop) + "/dead" }
 
-// HopHeader is the header of the message on its next publish into one of our lanes. Its state headers replace those of
-// the last hop, so the header does not grow on the way. A named timer that is pending has a marker instead: see package
+// HopHeader returns the header of the message for its next publish into one of our lanes. The state headers replace
+// those of the last hop, so the header does not grow. A named timer that is pending has a marker instead: see package
 // entry.
 func (r Request) HopHeader() Header {
-	h := r.userHeader(8) // of a message that was never refused; a map of eight entries is the cheapest
+	h := r.userHeader(8) // enough for a message that was never refused; no map is smaller than one of eight entries
 	r.Identify(h, r.NatsMsgID(r.Hop+1))
 	r.putKept(h)
 	PutCount(h, HeaderHop, r.Hop+1)
@@ -34,7 +34,7 @@ func (r Request) HopHeader() Header {
 	return h
 }
 
-// TargetHeader is the header of the message at its target.
+// TargetHeader returns the header of the message at its target.
 func (r Request) TargetHeader() Header {
 	h := r.userHeader(4)
 	r.Identify(h, r.ID)
@@ -44,7 +44,7 @@ func (r Request) TargetHeader() Header {
 	return h
 }
 
-// DeadHeader is the header of the message's dead letter.
+// DeadHeader returns the header of the message's dead letter.
 func (r Request) DeadHeader(p *Problem) Header {
 	h := r.userHeader(20)
 	r.Identify(h, r.DeadMsgID())
@@ -55,7 +55,7 @@ func (r Request) DeadHeader(p *Problem) Header {
 	return h
 }
 
-// Identify writes which message it is, under an id for the stream that stores it.
+// Identify writes the headers that identify the message, and the id under which a stream stores it.
 func (r Request) Identify(h Header, msgID string) {
 	Put(h, HeaderNatsMsgID, msgID)
 	Put(h, HeaderID, r.ID)
@@ -65,7 +65,7 @@ func (r Request) Identify(h Header, msgID string) {
 	r.origin.identify(h)
 }
 
-// putKept writes what a message keeps between lanes and as a dead letter.
+// putKept writes the headers that a message keeps between lanes and as a dead letter.
 func (r Request) putKept(h Header) {
 	Put(h, HeaderFormat, strconv.Itoa(formatForEach))
 	Put(h, HeaderSubject, r.Subject)
@@ -81,7 +81,7 @@ func (r Request) putKept(h Header) {
 	}
 }
 
-// kept reads the results of Identify and putKept into r.
+// kept parses the results of Identify and putKept into r.
 func (f *Fields) kept(r *Request) {
 	r.ID = f.id()
 	r.Subject = bounded(f.Text(HeaderSubject))
@@ -98,8 +98,8 @@ func (f *Fields) kept(r *Request) {
 	r.LastFailure = f.Moment(HeaderLastFailure, Optional)
 }
 
-// ReadState reads the result of HopHeader. R has what is known besides: the user's headers, the target, and where the
-// message was published. A format that is too new is the first problem. On a problem the request is r.
+// ReadState parses the result of HopHeader. r has the rest of the request: the user's headers, the target, and the
+// subject of the publish. The format is checked first. If there is a problem, ReadState returns r unchanged.
 func (p Policy) ReadState(r Request, s Block) (Request, Fields) {
 	f := Fields{Block: s}
 	if format, newest := f.Count(HeaderFormat, Required), cmp.Or(p.Format, Format); format > newest {
@@ -120,8 +120,9 @@ func (p Policy) ReadState(r Request, s Block) (Request, Fields) {
 	return in, f
 }
 
-// claimed is a request without a proof. Its time and mode are kept in its dead letter, for an operator who knows that
-// it is ours after all. The id that it claims does not count, or it could take the place of another dead letter.
+// claimed returns the request of a message without proof that it is ours. The dead letter keeps its time and mode, for
+// an operator who knows that it is ours after all. The id that it claims does not count: it could be the id of another
+// dead letter.
 func (p Policy) claimed(r Request, s Block) Request {
 	if claim, f := p.ReadState(r, s); f.Problem == nil {
 		r.Due, r.Expires, r.Mode, r.TTL, r.MsgID = claim.Due, claim.Expires, claim.Mode, claim.TTL, claim.MsgID

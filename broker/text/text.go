@@ -1,4 +1,4 @@
-// Package text is how durations, times, lists and the words of strangers are shown to people.
+// Package text formats durations, times, lists and untrusted text for people.
 package text
 
 import (
@@ -10,7 +10,7 @@ import (
 	"delaybroker/levels"
 )
 
-// Span is a duration for people: the smaller it is, the finer.
+// Span formats a duration for people: the shorter, the finer.
 func Span(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -23,7 +23,7 @@ func Span(d time.Duration) string {
 	return levels.FormatDuration(d)
 }
 
-// Seconds is a Span, and a dash for none.
+// Seconds formats a number of seconds as Span does, and zero as a dash.
 func Seconds(seconds float64) string {
 	if seconds == 0 {
 		return "-"
@@ -31,7 +31,7 @@ func Seconds(seconds float64) string {
 	return Span(time.Duration(seconds * float64(time.Second)))
 }
 
-// Moment is a time for people; empty for the zero time.
+// Moment formats a time for people; the zero time is empty.
 func Moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -39,11 +39,10 @@ func Moment(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// Second is a time for people, to the second.
+// Second formats a time for people, to the second.
 func Second(t time.Time) string { return Moment(t.Truncate(time.Second)) }
 
-// Printable is what a stranger wrote, in one line, at most so many characters, and with nothing that a terminal would
-// act on.
+// Printable returns untrusted text in one line, truncated to a number of characters, and without control characters.
 func Printable(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -57,9 +56,9 @@ func Printable(s string, most int) string {
 	return s
 }
 
-// Few names some of many.
+// Few joins some of many names.
 func Few(all []string) string {
-	const most = 14 // as many as there are patterns to grant
+	const most = 14 // the number of patterns to grant
 	if len(all) <= most {
 		return strings.Join(all, ", ")
 	}

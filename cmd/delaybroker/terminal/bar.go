@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// barFrequency is how often a bar is redrawn.
+// barFrequency is the interval at which a bar is redrawn.
 const barFrequency = 100 * time.Millisecond
 
 // A Bar is a line on a terminal that shows the progress of a command: "68 of 120 dead letters". A nil Bar shows
@@ -18,13 +18,13 @@ type Bar struct {
 	what  string
 	total int
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	done  int
 	drawn time.Time
 	ended bool
 }
 
-// Bar returns nil for a single step, and where Err is no terminal.
+// Bar returns nil for a single step, and if Err is not a terminal.
 func (p *Printer) Bar(what string, total int) *Bar {
 	if total < 2 || p.JSON || !Is(p.Err) {
 		return nil
@@ -32,7 +32,7 @@ func (p *Printer) Bar(what string, total int) *Bar {
 	return &Bar{w: p.Err, what: what, total: total}
 }
 
-// Step counts one more that is done.
+// Step counts one more as done.
 func (b *Bar) Step() {
 	if b == nil {
 		return
@@ -47,7 +47,7 @@ func (b *Bar) Step() {
 	fmt.Fprintf(b.w, "\r\x1b[K%s %d of %d %s", Part(b.done, b.total, width), b.done, b.total, b.what)
 }
 
-// Part draws how much of a total is done, with so many characters.
+// Part draws the part of a total that is done, as a bar of width characters.
 func Part(done, total, width int) string {
 	filled := min(width, done*width/total)
 	return strings.Repeat("█", filled) + strings.Repeat("░", width-filled)

@@ -13,7 +13,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// MaxCell is how many characters a table shows of text that somebody else wrote.
+// MaxCell is the maximum length of untrusted text in a table cell, in characters.
 const MaxCell = 1000
 
 // StandardWidth and standardHeight are the size of a terminal that does not tell its size.
@@ -43,7 +43,7 @@ func Is(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Size returns the size of a terminal. ok is false if the writer is none.
+// Size returns the size of a terminal. ok is false if the writer is not a terminal.
 func Size(w io.Writer) (width, height int, ok bool) {
 	if !Is(w) {
 		return 0, 0, false
@@ -55,7 +55,8 @@ func Size(w io.Writer) (width, height int, ok bool) {
 	return width, height, true
 }
 
-// PrintJSON writes v with line breaks on a terminal, and as one line elsewhere, so that many are a stream of lines.
+// PrintJSON writes v with line breaks on a terminal, and as one line elsewhere, so that repeated calls produce JSON
+// lines.
 func (p *Printer) PrintJSON(v any) {
 	if p.failure != nil {
 		return

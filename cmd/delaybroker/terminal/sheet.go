@@ -9,16 +9,17 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// A Column of a sheet. Where there is no room for all columns, they are narrowed and, if need be, left out.
+// A Column is a column of a Sheet. If there is no room for all columns, they are narrowed and, if necessary, left out.
 type Column struct {
 	Name string
-	Drop int  // the highest is left out first; zero: it stays
-	Min  int  // it may be narrowed to so many characters; zero: it may not
-	Wrap bool // what does not fit goes on in the next line; otherwise it is cut
-	Out  bool // it is not shown
+	Drop int  // the highest is left out first; zero: never left out
+	Min  int  // minimum width in characters; zero: not narrowed
+	Wrap bool // wrap text that does not fit; otherwise cut it
+	Out  bool // not shown
 }
 
-// A Sheet is a table that fits the terminal. Elsewhere it has all its columns, uncut: a line for each row.
+// A Sheet is a table that fits the terminal. If the output is not a terminal, it has all columns, uncut, and one line
+// for each row.
 type Sheet struct {
 	printer *Printer
 	columns []Column
@@ -26,10 +27,10 @@ type Sheet struct {
 	footer  table.Row
 }
 
-// Sheet is an empty sheet with these columns.
+// Sheet returns an empty sheet with these columns.
 func (p *Printer) Sheet(columns []Column) *Sheet { return &Sheet{printer: p, columns: columns} }
 
-// LeaveOut hides columns. Rows have a cell for them all the same.
+// LeaveOut hides columns. Rows still have a cell for them.
 func (s *Sheet) LeaveOut(names ...string) {
 	for i := range s.columns {
 		s.columns[i].Out = s.columns[i].Out || slices.Contains(names, s.columns[i].Name)
@@ -39,13 +40,13 @@ func (s *Sheet) LeaveOut(names ...string) {
 // Add adds a row, which has a cell for each column.
 func (s *Sheet) Add(cells ...any) { s.rows = append(s.rows, Row(cells...)) }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (s *Sheet) Len() int { return len(s.rows) }
 
 // Foot sets the row below all others.
 func (s *Sheet) Foot(cells ...any) { s.footer = Row(cells...) }
 
-// Print writes it to Out.
+// Print writes the sheet to Out.
 func (s *Sheet) Print() {
 	t := s.printer.Table()
 	keep, widths := s.all()
@@ -87,7 +88,7 @@ func (s *Sheet) Print() {
 	s.printer.Printf("%s\n", t.Render())
 }
 
-// all returns the columns that are shown where the width has no limit. Their widths are zero: no limit.
+// all returns the columns that are shown if the width has no limit. Their widths are zero, which means no limit.
 func (s *Sheet) all() (keep, widths []int) {
 	for i, c := range s.columns {
 		if !c.Out {

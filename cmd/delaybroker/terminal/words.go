@@ -8,7 +8,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 )
 
-// Counted is a number of things: "1 reply", "2 replies".
+// Counted formats a number of things: "1 reply", "2 replies".
 func Counted(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, english.PluralWord(n, what, ""))
 }
@@ -30,13 +30,13 @@ func Words[T ~string](all []T) []string {
 	return words
 }
 
-// Joined are words, with a comma between them.
+// Joined joins words with commas.
 func Joined[T ~string](all []T) string { return strings.Join(Words(all), ", ") }
 
-// Milliseconds shows a duration in milliseconds, with three decimals.
+// Milliseconds returns a duration in milliseconds, with three decimals.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Lateness shows fractions of milliseconds below ten seconds, and whole seconds above.
+// Lateness formats a lateness: with fractions of milliseconds below ten seconds, and in whole seconds above.
 func Lateness(d time.Duration) string {
 	if -10*time.Second < d && d < 10*time.Second {
 		return fmt.Sprintf("%.1f ms", Milliseconds(d))
