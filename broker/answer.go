@@ -14,22 +14,21 @@ import (
 )
 
 const (
-	// answersWaiting is how many questions may wait for an answer. Further questions are dropped: the operator asks
-	// again.
+	// answersWaiting is the maximum number of waiting questions. Further questions are dropped: the operator asks again.
 	answersWaiting = 16
-	// answerPause is the least time between two answers, so that an operator who asks all the time costs next to
+	// answerPause is the minimum time between two answers, so that an operator who asks all the time costs next to
 	// nothing.
 	answerPause = 5 * time.Millisecond
-	// morePause is the least time between two answers with more, which are some thirty kilobytes.
+	// morePause is the minimum time between two answers with a history or with targets, which are some thirty kilobytes.
 	morePause = 200 * time.Millisecond
 )
 
-// Answer is what a running instance reports of itself.
+// Answer is the report of a running instance about itself.
 type Answer = stats.Answer
 
-// The headers of a question. With the first two it is to be answered with more: with a history, of HistoryHour or
-// HistoryDay, and with what was delivered to each target, for any value. HeaderExcept names an instance that need not
-// answer: its page asks only the others.
+// Headers of a question. HeaderHistory requests a history too, HistoryHour or HistoryDay. HeaderTargets, with any
+// value, requests the deliveries to each target too. HeaderExcept names an instance that need not answer: its page asks
+// only the others.
 const (
 	HeaderHistory = "Delay-History"
 	HistoryHour   = "1h"
@@ -38,7 +37,7 @@ const (
 	HeaderExcept  = "Delay-Except"
 )
 
-// Asked is what a question asks for beside how the instance is. The zero value is nothing.
+// Asked is what a question requests in addition to the state of the instance. The zero value requests nothing more.
 type Asked struct {
 	History string // HistoryHour or HistoryDay
 	Targets bool
@@ -60,7 +59,7 @@ func (a Asked) Header() nats.Header {
 	return h
 }
 
-// question is one of an operator.
+// question is a question of an operator.
 type question struct {
 	reply string
 	Asked
@@ -69,10 +68,10 @@ type question struct {
 // Instance is the name under which this instance answers.
 func (b *Broker) Instance() string { return b.id }
 
-// Answer is what this instance reports of itself.
+// Answer returns this instance's report about itself.
 func (b *Broker) Answer() Answer { return b.AnswerOf(b.Status()) }
 
-// AnswerOf is likewise, with a status that was just read.
+// AnswerOf is Answer with a status that the caller has just read.
 func (b *Broker) AnswerOf(s Status) Answer {
 	return Answer{
 		Instance: b.id, Ready: s.Ready, Draining: s.Draining, Journal: s.Journal.Kept, Alone: b.cfg.MaxOwners == 0,
@@ -88,8 +87,8 @@ func (b *Broker) AnswerOf(s Status) Answer {
 // all the same.
 //
 // The operator chooses the subject of the reply. Our connection may publish on subjects that the operator may not use,
-// such as those of the JetStream API: a reply there would be taken for a request, to purge a stream for example. So a
-// reply is sent only below StatusAnswers, where nobody acts on messages.
+// such as those of the JetStream API: the server would take a reply there for a request, for example to purge a stream.
+// So a reply is sent only below StatusAnswers, where nobody acts on messages.
 func (b *Broker) answer(ctx context.Context) {
 	asked := make(chan question, answersWaiting)
 	sub, err := b.conns.Control.Subscribe(b.names.StatusCall(), func(m *nats.Msg) {

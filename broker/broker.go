@@ -30,8 +30,8 @@ import (
 
 // Broker moves delayed messages from lane to lane and to their targets. Make one with New; Run does the work.
 type Broker struct {
-	id      string   // unique among the instances that run
-	users   []string // of the connections, as far as they are known
+	id      string   // unique among the running instances
+	users   []string // of the connections, if known
 	cfg     Config
 	names   message.Names
 	keys    *provision.Keyring
@@ -40,13 +40,13 @@ type Broker struct {
 	leaser  lease.Leaser
 	engine  *engine.Engine
 	tally   *stats.Tally
-	records atomic.Pointer[journal.Writer] // nil before it runs, and if none is kept
+	records atomic.Pointer[journal.Writer] // nil before Run, and without a journal
 	pauses  pausing
 	log     *slog.Logger
 	started time.Time // when it was made
 
 	draining atomic.Bool
-	stop     chan error // one slot: why this instance must stop
+	stop     chan error // one slot: the reason why this instance must stop
 }
 
 // connections are the broker's connections, and JetStream on two of them.
@@ -58,10 +58,10 @@ type connections struct {
 	reading   jetstream.JetStream // on the read link
 }
 
-// Config says how a broker works.
+// Config is the configuration of a broker.
 type Config = config.Config
 
-// Ended is how a message ended: see Config.
+// Ended is the end of a message: see Config.
 type Ended = config.Ended
 
 // Streams are the streams that a configuration wants.
@@ -104,9 +104,9 @@ func New(links Links, cfg Config) (*Broker, error) {
 	return b, nil
 }
 
-// Run brings the streams into being and works until ctx ends; then it drains and returns nil. It returns ErrDrift or
-// streams.ErrMissingStreams when the streams are not fit for a start, lease.ErrNamesake when an older instance has the
-// same name, and ErrGrace when the drain took too long. While JetStream does not answer, at the start or later, it
+// Run creates the streams and works until ctx ends. Then it drains and returns nil. It returns ErrDrift or
+// streams.ErrMissingStreams if the streams do not fit the configuration, lease.ErrNamesake if an older instance has the
+// same name, and ErrGrace if the drain took too long. While JetStream does not answer, at the start or later, Run
 // waits.
 func (b *Broker) Run(ctx context.Context) error {
 	defer b.noteRefusals()()
@@ -176,8 +176,8 @@ func (b *Broker) Run(ctx context.Context) error {
 	return err
 }
 
-// noteRefusals remembers the rights that the server denies to the connections, for operators who ask, until the
-// returned function is called. A right to publish to a target is not the broker's: the target's messages say so.
+// noteRefusals records the permissions that the server denies to the connections, for operators, until the returned
+// function is called. It leaves out publishes to targets: the messages of such a target have the reason.
 func (b *Broker) noteRefusals() (stop func()) {
 	var stops []func()
 	b.conns.Each(func(name string, nc *nats.Conn) {
@@ -196,8 +196,8 @@ func (b *Broker) noteRefusals() (stop func()) {
 	}
 }
 
-// StreamConfigs are the present configurations of all our streams that keep messages, dead letters included. The
-// journal keeps none.
+// StreamConfigs returns the present configurations of all our streams that store messages, dead letters included. The
+// journal stores none.
 func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, error) {
 	return b.streams.Configs(ctx)
 }
@@ -205,14 +205,14 @@ func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, e
 // Ready is closed when every lane that this instance owns is being read.
 func (b *Broker) Ready() <-chan struct{} { return b.engine.Ready() }
 
-// stopped is the cause of a stop that no caller asked for.
+// stopped is the cause of a stop that no caller requested.
 type stopped struct{ error }
 
 // quit stops this instance cleanly. It may be called on any goroutine.
 func (b *Broker) quit(err error) {
 	select {
 	case b.stop <- err:
-	default: // it stops already
+	default: // it is already stopping
 	}
 }
 

@@ -44,7 +44,7 @@ func (b *Broker) control(ctx context.Context, lanes []streams.Spec, s *role.Stre
 	return answering.Wait
 }
 
-// schedules answers those who speak the dialect of the server's own scheduling.
+// schedules returns the service for requests in nats-server's format of schedules.
 func (b *Broker) schedules(timers *store.Timers) *schedules.Service {
 	cfg := b.cfg
 	return schedules.NewService(schedules.Config{
@@ -53,7 +53,7 @@ func (b *Broker) schedules(timers *store.Timers) *schedules.Service {
 	})
 }
 
-// timers are the timers' stream as the workers use it.
+// timers returns the timers' stream as the workers use it.
 func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 	names, keys := b.names, b.keys
 	return role.NewStream(role.Config{

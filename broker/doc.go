@@ -1,11 +1,11 @@
 // Package broker is a delay broker that a program embeds: New checks a Config, Run works until its context ends, Status
-// and Answer report how it is. The loop that moves messages is package engine. Nothing here runs for each message.
+// and Answer report its state. The loop that moves messages is package engine. Nothing here runs for each message.
 //
 //	broker.go     makes the parts, runs them, and stops them in order
 //	links.go      wakes the engine when a connection is back
-//	leaser.go     which instance owns a lane
-//	pauses.go     has nothing more sent to targets that are paused
+//	leaser.go     makes the leaser, which decides which instance owns a lane
+//	pauses.go     stops deliveries to paused targets
 //	control.go    answers requests about timers and schedules
 //	answer.go     answers operators, with status.go and remember.go
-//	journal.go    stores how each message ended
+//	journal.go    stores the end of each message
 package broker

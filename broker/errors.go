@@ -6,7 +6,7 @@ import (
 	"delaybroker/broker/streams/provision"
 )
 
-// The errors of parts that New and Run return too.
+// Errors of other packages that New and Run return.
 var (
 	ErrConfig = config.ErrConfig
 	ErrGrace  = engine.ErrGrace

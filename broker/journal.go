@@ -8,13 +8,14 @@ import (
 )
 
 const (
-	// journalRoom is how many bytes of records may wait, and journalShare which part of the instance's memory at most.
+	// journalRoom is the maximum size of the waiting records in bytes, and journalShare their maximum part of the
+	// instance's memory.
 	journalRoom  = 8 << 20
 	journalShare = 16
 )
 
-// keepJournal stores records until the returned function is called, which waits for the last. Without a journal, the
-// writer is nil.
+// keepJournal stores records until the returned function is called, which waits until the last record is stored.
+// Without a journal, the writer is nil.
 func (b *Broker) keepJournal(ctx context.Context, write *acks.Inbox) (*journal.Writer, func()) {
 	cfg := b.cfg
 	if cfg.Journal == 0 {

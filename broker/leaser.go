@@ -21,7 +21,7 @@ func (b *Broker) newLeaser() lease.Leaser {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		host = "delaybroker" // a part that is added to it makes it unique
+		host = "delaybroker" // a unique part is added to it
 	}
 	names := b.names
 	cfg := lease.SharedConfig{
@@ -55,7 +55,7 @@ func (b *Broker) claimTimeout(instance string) time.Duration {
 	return timer.RosterTimeout
 }
 
-// instanceOf is the name of this instance among the others. Where no leaser names the instances, it is random.
+// instanceOf returns the name of this instance. It is random if the leaser does not name instances.
 func instanceOf(o lease.Leaser) string {
 	if named, ok := o.(interface{ Instance() string }); ok {
 		return named.Instance()

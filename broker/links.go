@@ -10,7 +10,7 @@ import (
 // Links are the broker's connections to NATS.
 type Links = link.Links
 
-// probeEvery is how often at most all consumers are checked because some stream answers again.
+// probeEvery is the minimum interval between two checks of all consumers because a stream answers again.
 const probeEvery = 10 * time.Second
 
 // watchLinks wakes the workers when a connection is back, until ctx ends: messages that became due meanwhile go out at
@@ -22,8 +22,8 @@ func (b *Broker) watchLinks(ctx context.Context) {
 	})
 }
 
-// watchJetStream has the leaser and all consumers checked when some stream answers again over a connection that was
-// never lost: the consumers may be gone. Consumers are checked at most every probeEvery.
+// watchJetStream makes the leaser and all consumers check their state when a stream answers again over a connection
+// that was never lost: the consumers may be gone. Consumers are checked at most every probeEvery.
 func (b *Broker) watchJetStream(ctx context.Context) {
 	var probe <-chan time.Time // nil unless consumers are to be checked
 	var probed time.Time

@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/pause"
 )
 
-// haltTimeout is how long an instance that learns of a pause waits for the results of what it has sent. A target that
-// answers nothing may be the reason for the pause.
+// haltTimeout is how long an instance that learns of a pause waits for the results of the messages it has sent. A
+// silent target may be the reason for the pause.
 const haltTimeout = 2 * time.Second
 
 // pausing applies the list of pauses to this instance.
@@ -20,7 +20,7 @@ type pausing struct {
 	logged    map[string]pause.State // of the pauses that were logged; belongs to applyPauses
 }
 
-// newKeeper makes the keeper of the list of pauses.
+// newKeeper returns the keeper of the list of pauses.
 func (b *Broker) newKeeper() *pause.Keeper {
 	cfg := pause.Config{
 		Store: pause.Store{
@@ -40,8 +40,8 @@ func (b *Broker) newKeeper() *pause.Keeper {
 	return pause.NewKeeper(cfg)
 }
 
-// applyPauses stops deliveries to paused targets. Decisions go by the list already. It returns when all that was
-// sent before has reached its server and, but for silent targets, has been answered.
+// applyPauses stops deliveries to paused targets. The engine already decides by the list. applyPauses returns when the
+// server has all messages that were sent before, and the targets that are not silent have answered.
 func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 	b.logPauses(l)
 	if len(l.Present()) == 0 {

@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/stats/history"
 )
 
-// remember notes the counts in the book at the end of each of its steps, until ctx ends. It costs one look at the
-// counters in ten seconds, and asks NATS nothing.
+// remember adds the counts to the history at the end of each of its steps, until ctx ends. It reads the counters once
+// in ten seconds, and sends no request.
 func (b *Broker) remember(ctx context.Context) {
 	book := b.cfg.History
 	if book == nil {
@@ -33,7 +33,7 @@ func (b *Broker) remember(ctx context.Context) {
 	}
 }
 
-// Targets are the targets that this instance delivered to, as of the last step of its history, where one is kept.
+// Targets returns the targets to which this instance delivered, as of the last step of its history, if it keeps one.
 func (b *Broker) Targets() []stats.TargetAnswer {
 	if lately := b.tally.Lately.Load(); lately != nil {
 		return *lately
@@ -41,7 +41,7 @@ func (b *Broker) Targets() []stats.TargetAnswer {
 	return stats.TargetsSince(b.tally.Read().Targets, nil, 0)
 }
 
-// history is what an operator who asks for one of the spans gets; nil where nothing is kept.
+// history returns the series of a span, or nil if no history is kept.
 func (b *Broker) history(span string, now time.Time) *history.Series {
 	book := b.cfg.History
 	if book == nil {

@@ -6,13 +6,13 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// Status is what the broker is doing and has done since it started.
+// Status is the state of the broker, and its counts since it started.
 type Status = stats.Status
 
 // LaneStatus is the state of one lane.
 type LaneStatus = stats.LaneStatus
 
-// Status looks at all lanes. It waits for no loop, and asks NATS nothing.
+// Status returns the state of all lanes. It waits for no loop, and sends no request.
 func (b *Broker) Status() Status {
 	s := Status{
 		Draining: b.draining.Load(), Links: b.conns.Status(), Counts: b.tally.Read(),
@@ -33,5 +33,5 @@ func (b *Broker) Status() Status {
 	return s
 }
 
-// Alive returns nil when the loop of every lane has turned before ctx ended. It says nothing about NATS.
+// Alive returns nil if the loop of every lane makes a turn before ctx ends. It does not depend on NATS.
 func (b *Broker) Alive(ctx context.Context) error { return b.engine.Alive(ctx) }
