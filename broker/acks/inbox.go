@@ -24,7 +24,7 @@ type Func func(answer *nats.Msg, err error) (again bool)
 // Inbox is an inbox shared by many publishes. It is safe for concurrent use.
 type Inbox struct {
 	nc    *nats.Conn
-	base  time.Time // deadlines count from it by the monotonic clock, so that a step of the wall clock ends no wait
+	base  time.Time // deadlines are monotonic times from base, so that a step of the wall clock ends no wait
 	inbox string    // with the final dot
 	sub   *nats.Subscription
 
@@ -33,7 +33,7 @@ type Inbox struct {
 	calls     map[token]*call
 	deadline  *wheel.Wheel[token]
 	armed     time.Time // when Run wakes next; zero when nothing is outstanding
-	listening []token   // published since the last flush, and to be told ErrSilent
+	listening []token   // publishes since the last flush, which want ErrSilent
 	closed    bool
 
 	rearm      chan struct{} // one slot: a deadline earlier than armed was added
@@ -47,7 +47,7 @@ type token [16]byte
 
 const tokenChars = 22
 
-// spelling is strict, so that each token has only one.
+// spelling is strict: each token has only one encoding.
 var spelling = base64.RawURLEncoding.Strict()
 
 // parseToken reads the part of a subject behind the inbox; ok is false if it cannot be a token.
@@ -74,8 +74,8 @@ type result struct {
 }
 
 // New subscribes to an inbox below prefix ("_INBOX" unless permissions say otherwise). Every recipient of a message
-// sees a reply subject of it, so neither another inbox nor another token may be guessed from that. Don't forget to Run
-// it.
+// sees its reply subject, so that subject must not reveal another inbox or another token. The caller must Run the
+// inbox.
 func New(nc *nats.Conn, prefix string) (*Inbox, error) {
 	var seed [32]byte
 	rand.Read(seed[:])
@@ -124,7 +124,7 @@ func (b *Inbox) publish(m *nats.Msg, wait time.Duration, f Func, listening bool)
 		b.tell(t, result{err: err})
 		return
 	}
-	if listening { // only now: before the publish, silence means nothing
+	if listening { // only after the publish: a flush before it proves nothing
 		b.mu.Lock()
 		b.listening = append(b.listening, t)
 		b.mu.Unlock()
@@ -147,8 +147,8 @@ func (b *Inbox) add(deadline time.Time, f Func) (token, bool) {
 	return t, true
 }
 
-// drawLocked makes a token. ChaCha8 with a secret seed is as safe here as a question to the system for each token, and
-// ten times as fast.
+// drawLocked makes a token. ChaCha8 with a secret seed is as safe here as a random number from the system for each
+// token, and ten times as fast.
 func (b *Inbox) drawLocked() (t token) {
 	binary.LittleEndian.PutUint64(t[:8], b.tokens.Uint64())
 	binary.LittleEndian.PutUint64(t[8:], b.tokens.Uint64())
@@ -208,7 +208,7 @@ func (b *Inbox) tell(t token, res result) {
 	}
 }
 
-// Run watches the deadlines and the connection until ctx ends. All functions that still wait then get ErrClosed.
+// Run watches the deadlines and the connection until ctx ends. Then all remaining functions get ErrClosed.
 func (b *Inbox) Run(ctx context.Context) {
 	status := b.nc.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	var flusher sync.WaitGroup

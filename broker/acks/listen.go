@@ -7,27 +7,26 @@ import (
 )
 
 const (
-	// linger is how long after a flush an answer may still come before its absence counts. A refusal by a full stream was
+	// linger is the time after a flush before the absence of an answer counts as silence. A refusal by a full stream was
 	// seen after the flush had returned, in 140 of 2,000 tries.
 	linger = 50 * time.Millisecond
-	// flushEvery is the least time from one flush to the next. What was published in between is flushed together, and
-	// seems to be taken by the server up to so much later than it was. A flush costs 0.2 ms of CPU time, the server's
-	// included.
+	// flushEvery is the minimum time between two flushes. One flush serves all publishes since the last one, so the
+	// server's confirmation may come later by flushEvery. A flush costs 0.2 ms of CPU time, the server's included.
 	flushEvery   = linger / 10
 	flushTimeout = 10 * time.Second
-	// flushesWaiting is how many flushes may be lingered after at once.
+	// flushesWaiting is the maximum number of flushes for which linger has not passed.
 	flushesWaiting = 16
 )
 
-// flushed are publishes that the server has taken. Without an answer until then, they are silent.
+// flushed has publishes that the server has taken. If they have no answer by until, they are silent.
 type flushed struct {
 	publishes []token
 	taken     time.Time
 	until     time.Time
 }
 
-// listen finds publishes without an answer. It flushes, and has tellSilent wait for linger: meanwhile, later publishes
-// are flushed already.
+// listen finds publishes without an answer. It flushes, and tellSilent waits for linger, so that listen can flush later
+// publishes meanwhile.
 func (b *Inbox) listen(ctx context.Context) {
 	lingering := make(chan flushed, flushesWaiting)
 	var telling sync.WaitGroup
@@ -48,7 +47,7 @@ func (b *Inbox) listen(ctx context.Context) {
 		err := b.nc.FlushWithContext(flush)
 		cancel()
 		if err != nil {
-			continue // disconnected: Run ends them; or too slow: their deadlines do
+			continue // disconnected: Run ends the publishes; or too slow: their deadlines end them
 		}
 		now := time.Now()
 		select {
@@ -64,7 +63,7 @@ func (b *Inbox) listen(ctx context.Context) {
 	}
 }
 
-// tellSilent tells ErrSilent to the publishes of each flush that have no result when they have been lingered after.
+// tellSilent gives ErrSilent to the publishes of each flush that have no result after linger.
 func (b *Inbox) tellSilent(ctx context.Context, lingering <-chan flushed) {
 	for {
 		var f flushed

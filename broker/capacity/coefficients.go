@@ -5,7 +5,7 @@ import "time"
 // This file is the table of all coefficients. Each has the command that measures it. The figures are those in
 // test/rivals/README.md, of 2026-11-22 and 2026-11-23; some of its tables are of earlier code, as it says.
 
-// CPU of one operation. Those of servers are for streams with one replica, and all servers together.
+// CPU of one operation. The server coefficients are for streams with one replica, and for all servers together.
 const (
 	// A pass: a message is stored in a lane, read by the broker, published to the next lane or the target, committed.
 	// delaybroker bench --rate 200000 --for 2s --publishers 2 --beside pipeline --rounds 2
@@ -19,9 +19,8 @@ const (
 	serverWake = 294 * time.Microsecond
 	brokerWake = 237 * time.Microsecond
 
-	// The firing of a timer, and the marker of one that was cancelled: claim, delivery, what became of it, two deletes.
-	// Its set counts as a pass, and so does its marker in each lane.
-	// delaybroker bench timers --beside scheduler
+	// The firing of a timer, and the marker of one that was cancelled: claim, delivery, outcome, two deletes. Its set
+	// counts as a pass, and so does its marker in each lane. delaybroker bench timers --beside scheduler
 	serverFiring = 158 * time.Microsecond
 	brokerFiring = 123 * time.Microsecond
 
@@ -46,36 +45,35 @@ const (
 	// A waiting message in the server's memory.
 	// delaybroker bench pending --for 10s
 	serverPending = 62
-	// A subject in the server's memory, with a schedule of the server's own. That of a timer is likewise one subject with
-	// one message.
-	// delaybroker bench pending --beside scheduler
+	// A subject in the server's memory, with a schedule of the server's own. A timer is likewise one subject with one
+	// message. delaybroker bench pending --beside scheduler
 	serverSubject = 400
 	// An id in a stream's duplicate window: computed. ddentry of nats-server 2.15 is 32 bytes, the id some 40, and its
 	// entries in a map and a list the rest.
 	serverID = 128
 	// brokerOwn is a broker without messages, brokerHold the default of DELAY_MEMORY: see Memory in OPERATIONS.md. A
-	// process takes the first and twice the second at the most, and did: 571 MB.
-	// delaybroker bench burst --count 1000000 --beside pipeline
+	// process takes at most brokerOwn plus twice brokerHold; 571 MB were measured. delaybroker bench burst --count 1000000
+	// --beside pipeline
 	brokerOwn, brokerHold = 48 << 20, 256 << 20
 
-	// What nats-server stores besides the body, with a target of 25 characters: read off the streams' state after
-	// delaybroker pub --level 1h, pub --in 1h45m (its hop), and pub --in 5h30m --key (its entry and its marker).
+	// Bytes that nats-server stores in addition to the body, with a target of 25 characters: read off the streams' state
+	// after delaybroker pub --level 1h, pub --in 1h45m (its hop), and pub --in 5h30m --key (its entry and its marker).
 	storedRequest = 64
 	storedHop     = 408
 	storedEntry   = 157
 	storedMarker  = 502
-	// What a message on the wire has besides what is stored: the reply subject, and the answer. Computed from the
+	// Bytes of a message on the wire in addition to those stored: the reply subject, and the answer. Computed from the
 	// protocol.
 	wire = 120
 )
 
-// How long streams remember an id.
+// Duplicate windows of streams.
 const (
 	laneWindow   = 30 * time.Second // DELAY_DEDUP_WINDOW
 	targetWindow = 2 * time.Minute  // nats-server's default for the targets' streams
 )
 
-// What one stream takes in a second, on two cores: with one replica, and with three.
+// Maximum throughput of one stream, per second, on two cores: with one replica, and with three.
 var (
 	// Messages through one lane.
 	// delaybroker bench --rate 200000 --for 2s --publishers 2 --beside pipeline --rounds 2

@@ -7,10 +7,10 @@ import (
 	"delaybroker/levels"
 )
 
-// A Load is asked for of one fleet of brokers.
+// A Load is the load of one fleet of brokers.
 type Load struct {
 	Rate   float64       `json:"rate"`       // plain messages a second
-	Timers float64       `json:"timers"`     // named timers a second that are set, none of which is cancelled
+	Timers float64       `json:"timers"`     // named timers set per second, none of them cancelled
 	Delay  time.Duration `json:"delay_ns"`   // of messages and timers
 	Series float64       `json:"series"`     // timers that recur
 	Every  time.Duration `json:"every_ns"`   // from one round of a series to the next
@@ -22,7 +22,7 @@ type Load struct {
 	Server   Server        `json:"server"`
 }
 
-// A Server is the room that one server has. There are as many servers as replicas: each has a copy of every stream.
+// A Server has the resources of one server. There are as many servers as replicas, and each has a copy of every stream.
 type Server struct {
 	Memory float64 `json:"memory_bytes"`
 	Disk   float64 `json:"disk_bytes"`
@@ -31,8 +31,8 @@ type Server struct {
 
 // The bounds of a Load.
 const (
-	maxRate     = 100_000_000     // a second
-	maxSeries   = 100_000_000_000 // at all
+	maxRate     = 100_000_000     // per second
+	maxSeries   = 100_000_000_000 // in total
 	maxDelay    = 10 * 366 * 24 * time.Hour
 	maxBytes    = 64 << 20 // nats-server's own bound on max_payload
 	maxReplicas = 5
@@ -41,13 +41,13 @@ const (
 	minEvery    = time.Second
 )
 
-// A Problem is a value that a load cannot have.
+// A Problem is an invalid value of a load.
 type Problem struct{ Field, Value, Want string }
 
 // Check returns all problems of a load.
 func (l Load) Check() (all []Problem) {
 	within := func(field string, n, low, high float64) {
-		if !(n >= low && n <= high) { // so that it refuses NaN
+		if !(n >= low && n <= high) { // so written, it refuses NaN
 			all = append(all, Problem{field, number(n), number(low) + " to " + number(high)})
 		}
 	}
@@ -107,5 +107,5 @@ func (l Load) chain(d time.Duration) (names []string) {
 	return names
 }
 
-// rest is how long a set waits before its marker is sent: see broker/timer.
+// rest returns how long a set waits before its marker is sent: see broker/timer.
 func rest(delay time.Duration) time.Duration { return min(delay/2, 10*time.Second) }

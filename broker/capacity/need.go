@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// A Need is what a load takes, of all servers together unless it says otherwise.
+// A Need has the resources that a load needs, of all servers together unless a field says otherwise.
 type Need struct {
 	Load    Load    `json:"load"`
 	Copies  int     `json:"stream_copies"` // of all streams
-	Passes  int     `json:"passes"`        // lanes that a plain message is stored in
-	Pending float64 `json:"pending"`       // messages, timers and series that wait
+	Passes  int     `json:"passes"`        // number of lanes in which a plain message is stored
+	Pending float64 `json:"pending"`       // waiting messages, timers and series
 
 	Disk         float64 `json:"disk_bytes"`
 	ServerMemory float64 `json:"server_memory_bytes"`
-	BrokerMemory float64 `json:"broker_memory_bytes"` // of each broker, at the most
+	BrokerMemory float64 `json:"broker_memory_bytes"` // of each broker, maximum
 	ServerCPU    Cores   `json:"server_cpu"`
 	BrokerCPU    Cores   `json:"broker_cpu"` // all brokers together
 	Network      Network `json:"network"`
 
-	// Round is how long the rounds of all series take if they are due at one instant.
+	// Round is the time for the rounds of all series if all are due at the same time.
 	Round float64 `json:"round_seconds,omitempty"`
 
-	Limits []Limit `json:"limits"` // the first that is reached, first
+	Limits []Limit `json:"limits"` // in the order in which they are reached
 }
 
-// Cores are processors that are busy.
+// Cores is a number of busy processor cores.
 type Cores struct {
-	Work  float64 `json:"work"`  // twice the rate is twice as many
-	Wakes float64 `json:"wakes"` // the most that messages cost which come alone
+	Work  float64 `json:"work"`  // proportional to the rate
+	Wakes float64 `json:"wakes"` // maximum for wake-ups by messages that come alone
 }
 
-// Sum is both.
+// Sum returns the sum of both.
 func (c Cores) Sum() float64 { return c.Work + c.Wakes }
 
 // Network is in bytes a second.
@@ -42,7 +42,7 @@ type Network struct {
 	Between float64 `json:"between"` // from servers to servers
 }
 
-// A Limit is what something takes at the most.
+// A Limit is the bound of one resource.
 type Limit struct {
 	Name  string  `json:"name"`
 	Load  float64 `json:"load"`
@@ -50,10 +50,10 @@ type Limit struct {
 	Unit  string  `json:"unit"` // of both
 	// Part is the load by the bound: with two, it takes two fleets, servers or streams.
 	Part   float64 `json:"part"`
-	Divide string  `json:"divide"` // what to do above the bound
+	Divide string  `json:"divide"` // advice if the load exceeds the bound
 }
 
-// Of computes what a load takes. The load has no problems.
+// Of computes the need of a load, which must have no problems.
 func Of(l Load) Need {
 	way, markers := l.way(), l.markers(l.Delay-rest(l.Delay))
 	rounds, again := 0.0, []string{} // rounds a second, and the lanes of their markers
@@ -106,7 +106,7 @@ func (l Load) network(passes, marks, marksAgain, rounds float64) (n Network) {
 	return n
 }
 
-// busiest returns how many messages pass the busiest lane in a second.
+// busiest returns the messages per second in the busiest lane.
 func busiest(l Load, rounds float64, way, markers, again []string) (most float64) {
 	lanes := make(map[string]float64)
 	rates := []float64{l.Rate, l.Timers, rounds}
@@ -119,7 +119,7 @@ func busiest(l Load, rounds float64, way, markers, again []string) (most float64
 	return most
 }
 
-// limits are sorted: the first that is reached comes first.
+// limits returns the limits in the order in which they are reached.
 func (l Load) limits(n Need, lane, rounds float64) (all []Limit) {
 	servers := float64(l.Replicas)
 	add := func(name, unit string, load, bound float64, divide string) {

@@ -15,9 +15,9 @@ const (
 	CodeTooMany  = 10167 // the stream's queue is full
 
 	CodeWrongLast    = 10071 // the last message of the subject is not the one that was expected
-	CodeLastInFlight = 10164 // that is not known yet: another message of the subject is being stored
+	CodeLastInFlight = 10164 // the last message of the subject is not known yet: another one is being stored
 
-	// CodeUnavailable is the server's in place of one of JetStream's, where nobody listens.
+	// CodeUnavailable is the server's status 503, in place of a JetStream code, if nobody listens.
 	CodeUnavailable = 503
 
 	// CodeNoPeers is for servers that are offline, which time heals, and for a cluster that is too small. The description
@@ -32,8 +32,8 @@ const (
 
 	CodeStorageFull = 10047 // insufficient storage resources available
 
-	// CodeNotStored is the code of a stream that cannot store a message, with a text of its own: in practice "maximum
-	// messages exceeded" or "maximum bytes exceeded", its own limits.
+	// CodeNotStored is the code of a stream that cannot store a message. The description has the reason: in practice a
+	// limit of the stream, "maximum messages exceeded" or "maximum bytes exceeded".
 	CodeNotStored = 10077
 )
 
@@ -46,16 +46,16 @@ type Ack struct {
 	// Code is the JetStream error code of a refusal, or CodeUnavailable, and Description its text.
 	Code        int
 	Description string
-	Status      int // of a refusal, as of HTTP; zero where the answer has none
+	Status      int // HTTP status of a refusal; zero if the answer has none
 }
 
 // Refused reports whether the message was not stored.
 func (a Ack) Refused() bool { return a.Code != 0 }
 
-// NobodyListens is the description of the server's answer where no stream and no subscriber listens.
+// NobodyListens is the description of the server's answer if no stream and no subscriber listens.
 const NobodyListens = "nobody listens on the subject"
 
-// ParseAck reads an answer. Ok is false for an answer that comes neither from a stream nor from the server. A stored
+// ParseAck parses an answer. Ok is false for an answer that comes neither from a stream nor from the server. A stored
 // message has a sequence of at least one.
 func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 	if len(m.Data) == 0 {
@@ -81,7 +81,7 @@ func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 		return Ack{}, false
 	}
 	if e := body.Error; e != nil {
-		// Without err_code it is the error of some service, and not of JetStream.
+		// Without err_code it is the error of a service, not of JetStream.
 		return Ack{
 			Stream: body.Stream, Code: e.ErrCode, Description: e.Description, Status: e.Code,
 		}, e.ErrCode != 0
@@ -90,7 +90,7 @@ func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 	return ack, ack.Stream != "" && ack.Sequence > 0
 }
 
-// AckOf reads the answer to a publish into a stream. Ok is false for an answer that neither this stream nor the server
+// AckOf parses the answer to a publish into a stream. Ok is false for an answer that neither this stream nor the server
 // has written: somebody else answers on our inbox.
 func AckOf(m *nats.Msg, stream string) (ack Ack, ok bool) {
 	ack, ok = ParseAck(m)
@@ -98,7 +98,7 @@ func AckOf(m *nats.Msg, stream string) (ack Ack, ok bool) {
 }
 
 // parsePlain reads the usual form of an answer, {"stream":"ORDERS","seq":7}, or with a space before "seq". It takes a
-// tenth of the decoder's time, which was 9 % of the broker's. All other forms are left to the decoder.
+// tenth of the decoder's time, which was 9 % of the broker's. The decoder handles all other forms.
 func parsePlain(data []byte) (Ack, bool) {
 	rest, ok := bytes.CutPrefix(data, []byte(`{"stream":"`))
 	name, rest, found := bytes.Cut(rest, []byte(`",`))

@@ -19,12 +19,13 @@ import (
 // that is not answered is repeated under the same id.
 const Timeout = 5 * time.Second
 
-// Client asks on one connection. If a right is missing, the server does not answer, and the question ends with ctx.
+// Client sends requests on one connection. If a permission is missing, the server does not answer, and the request ends
+// with ctx.
 type Client struct {
 	Conn *nats.Conn
 	API  string // "$JS.API" unless a domain or an import says otherwise
 
-	// Retries says that questions are asked as by [Retry], for callers that do not ask again themselves.
+	// Retries repeats requests as [Retry] does, for callers that do not repeat them.
 	Retries bool
 }
 
@@ -45,7 +46,7 @@ func (m Message) Header() (nats.Header, error) {
 	return nats.DecodeHeadersMsg(m.Block)
 }
 
-// Incoming is the message as the policies of package message read it.
+// Incoming returns the message in the form that package message parses.
 func (m Message) Incoming(stream string) message.Incoming {
 	header, err := m.Header()
 	return message.Incoming{
@@ -167,8 +168,8 @@ func (l Client) ask(ctx context.Context, subject string, body []byte, answer any
 	return nil
 }
 
-// ErrAnswer is returned for the answer to another question. Somebody who knows the inbox can have one delivered there:
-// an acknowledgement of a publish would otherwise pass for the answer to a purge.
+// ErrAnswer is returned for the answer to another request. A client that knows the inbox can have one delivered there:
+// otherwise the acknowledgement of a publish could pass for the answer to a purge.
 var ErrAnswer = errors.New("the answer is not to what was asked")
 
 // answerType is the type of the server's answers on a subject. "STREAM.MSG.GET.<stream>" has

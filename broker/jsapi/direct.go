@@ -14,14 +14,14 @@ import (
 	"delaybroker/broker/message"
 )
 
-// A direct get is answered by any replica of the stream, also by one that lags. It costs the server a third of a
-// question to the leader, and one request reads many messages. It needs the stream's AllowDirect.
+// Any replica of the stream answers a direct get, even one that lags. It costs the server a third of a request to the
+// leader, and one request reads many messages. It needs the stream's AllowDirect.
 
-// MaxDirect is the number of subjects in one request of LastOfEach at most, which the server bounds at 1024.
+// MaxDirect is the maximum number of subjects in one request of LastOfEach. The server's maximum is 1024.
 const MaxDirect = 256
 
-// The server adds these headers to what it stores. A client may have stored headers of the same name: those come
-// before.
+// The server adds these headers to a stored message. A client may have stored headers of the same names: those come
+// first.
 const (
 	directStream   = "Nats-Stream"
 	directSubject  = "Nats-Subject"
@@ -30,7 +30,7 @@ const (
 )
 
 // LastOfEach reads the last message of each subject that has one, as a replica has it. Room is the number of bytes
-// after which the replica sends no more. Where it fails, some messages may have been read: they are good.
+// after which the replica sends no more messages. After an error, the messages that were read are valid.
 func (l Client) LastOfEach(
 	ctx context.Context, stream string, subjects []string, room int,
 ) (found []message.Incoming, err error) {
@@ -56,10 +56,10 @@ func (l Client) FirstOf(ctx context.Context, stream, subject string) (first mess
 	return first, err
 }
 
-// direct makes a request, and hands over the messages of the answer until take returns false or the server says that
-// these are all. The inbox is one that nobody can know: a consumer, or a direct get of somebody else, could have its
-// messages delivered there. The channel takes messages as they are: for NextMsg of nats.go, an empty stored message
-// with a header "Status: 503" is an error.
+// direct sends a request, and passes the messages of the answer to take until take returns false or the server reports
+// the end. The inbox is secret: otherwise another client could have the messages of a consumer, or of a direct get,
+// delivered there. A channel receives the messages unchanged: nats.go's NextMsg would take an empty stored message with
+// a header "Status: 503" for an error.
 func (l Client) direct(
 	ctx context.Context, stream string, request any, take func(message.Incoming) (more bool),
 ) error {
@@ -68,7 +68,7 @@ func (l Client) direct(
 		return fmt.Errorf("bug: encode a direct get: %w", err)
 	}
 	inbox := l.Conn.NewInbox() + "." + rand.Text()
-	answers := make(chan *nats.Msg, MaxDirect+1) // all that was asked for, and what the server says; nobody closes it
+	answers := make(chan *nats.Msg, MaxDirect+1) // all requested messages, and the server's end; nobody closes it
 	sub, err := l.Conn.ChanSubscribe(inbox, answers)
 	if err != nil {
 		return fmt.Errorf("subscribe to the inbox: %w", err)
@@ -98,8 +98,8 @@ func (l Client) direct(
 	}
 }
 
-// parseDirect reads a stored message from the answer to a direct get; ok is false for what the server says itself. The
-// server adds its headers to every stored message, and to none of its own.
+// parseDirect parses a stored message in the answer to a direct get; ok is false for a message of the server itself.
+// The server adds its headers to every stored message, and to none of its own.
 func parseDirect(m *nats.Msg, stream string) (in message.Incoming, ok bool) {
 	last := func(name string) string {
 		values := m.Header[name]

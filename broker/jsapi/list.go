@@ -8,11 +8,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrChanged is returned by List and Streams when streams were created or deleted while they were listed. The pages do
-// not fit together then, and a stream may be missing.
+// ErrChanged is returned by List and Streams when streams were created or deleted while they were listed. Then the
+// pages are not consistent, and a stream may be missing.
 var ErrChanged = errors.New("streams came or went while they were listed")
 
-// Asker asks one question of the API: see [Client.Ask].
+// Asker sends one request of the API: see [Client.Ask].
 type Asker interface {
 	Ask(ctx context.Context, subject string, request, answer any) error
 }

@@ -12,7 +12,7 @@ import (
 type control struct {
 	kind    controlKind
 	room    int    // noRoom: bytes that the request had left; zero if not known
-	last    uint64 // heartbeat: the consumer's number of its last message, if counted
+	last    uint64 // heartbeat: the consumer's number of its last message; valid if counted
 	counted bool   // heartbeat: last is known
 	passed  uint64 // heartbeat: the sequence up to which the consumer has read the stream; zero if not known
 	words   string // status and description
@@ -21,7 +21,7 @@ type control struct {
 type controlKind int
 
 const (
-	nothing       controlKind = iota // no server writes it
+	nothing       controlKind = iota // not from a server
 	heartbeat                        // the consumer is alive
 	requestEnded                     // a request ended, and its consumer goes on
 	noRoom                           // the same, because the next message is larger than the request allows

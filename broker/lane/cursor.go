@@ -12,7 +12,7 @@ type Cursor struct {
 	done  uint64 // everything up to this sequence has arrived
 	ahead int    // messages that arrived before an older one, and are still in the lane
 
-	urgent int // those of them that are to be removed soon
+	urgent int // of these, messages that are to be removed soon
 }
 
 // slot is the record of one message.
@@ -30,7 +30,7 @@ const (
 	removed       // it has arrived, and was deleted from the lane by itself
 )
 
-// Mark stands for one message between Begin and Done.
+// Mark identifies one message between Begin and Done.
 type Mark struct {
 	number uint64
 	life   uint32
@@ -55,13 +55,13 @@ func (c *Cursor) grow() {
 	c.marks = bigger
 }
 
-// Void is the mark of a message from another history. Done ignores it.
+// Void returns the mark for a message from another history. Done ignores it.
 func (c *Cursor) Void() Mark { return Mark{life: c.life - 1} }
 
 // Done notes that a message has arrived elsewhere. A mark from before a reset is ignored.
 func (c *Cursor) Done(m Mark) { c.end(m, done) }
 
-// DoneUrgent is Done for a message that would cost much if a crash had it read again.
+// DoneUrgent is Done for a message whose repetition after a crash would be costly.
 func (c *Cursor) DoneUrgent(m Mark) { c.end(m, urgent) }
 
 func (c *Cursor) end(m Mark, as state) {
@@ -79,7 +79,7 @@ func (c *Cursor) end(m Mark, as state) {
 	}
 }
 
-// count notes that there are more or fewer messages in a state that have arrived before an older one.
+// count changes the number of messages in a state that have arrived before an older one.
 func (c *Cursor) count(in state, by int) {
 	switch in {
 	case urgent:
@@ -90,26 +90,26 @@ func (c *Cursor) count(in state, by int) {
 	}
 }
 
-// Arrived is the sequence up to which everything has arrived, zero if nothing has.
+// Arrived returns the sequence up to which all messages have arrived, or zero.
 func (c *Cursor) Arrived() uint64 { return c.done }
 
-// Span is the number of messages between the oldest that has not arrived and the last read.
+// Span returns the number of messages between the oldest that has not arrived and the last one read.
 func (c *Cursor) Span() int { return int(c.next - c.first) }
 
-// Ahead is the number of messages that arrived before an older one. A purge up to the cursor does not reach them.
+// Ahead returns the number of messages that arrived before an older one. A purge up to the cursor does not reach them.
 func (c *Cursor) Ahead() int { return c.ahead }
 
-// Urgent is the number of those that are to be removed soon.
+// Urgent returns the number of these messages that are to be removed soon.
 func (c *Cursor) Urgent() int { return c.urgent }
 
-// TakeAhead returns the sequences of messages that arrived before an older one, at most so many. They count as deleted
-// from the lane, and are not returned again.
+// TakeAhead returns the sequences of messages that arrived before an older one, at most the given number. They count as
+// deleted from the lane, and are not returned again.
 func (c *Cursor) TakeAhead(most int) []uint64 { return c.take(min(most, c.ahead), done) }
 
-// TakeUrgent is TakeAhead for those that are to be removed soon.
+// TakeUrgent is TakeAhead for the messages that are to be removed soon.
 func (c *Cursor) TakeUrgent(most int) []uint64 { return c.take(min(most, c.urgent), urgent) }
 
-// take takes so many messages, from a state on.
+// take takes count messages that are in the given state or urgent.
 func (c *Cursor) take(count int, from state) (taken []uint64) {
 	for n := c.first; len(taken) < count; n++ {
 		if m := c.at(n); m.state == from || m.state == urgent {

@@ -58,8 +58,8 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	return p, nil
 }
 
-// recognize finds out whether the stream is the one that was read. If it is not, recognize forgets everything that was
-// known of it.
+// recognize finds out whether the stream is the one that was read. If it is not, recognize forgets the cursor and the
+// history.
 func (r *Reader) recognize(ctx context.Context, look Sample) error {
 	k := &r.known
 	last := History{Created: k.created, Read: k.read.Sequence, At: k.read.At}
@@ -72,7 +72,7 @@ func (r *Reader) recognize(ctx context.Context, look Sample) error {
 	case verdict == Same:
 		return nil
 	}
-	k.fresh = true // until the owner has been told, however often begin fails
+	k.fresh = true // until the owner has the epoch, even if begin fails several times
 	if !k.created.IsZero() {
 		r.cfg.Log.Warn("the stream has another history: starting at its first message", "stream", r.cfg.Stream,
 			"created", look.Created, "last", look.LastSeq, "read", k.read.Sequence)

@@ -9,8 +9,8 @@ import (
 )
 
 // adjoins proves that no undeleted message lies between the last one read and the one that a consumer shows. It reports
-// whether the message shown is there itself. It returns errLost if there is a message between, and errUnproven if the
-// leader has nothing from there on.
+// whether the shown message itself exists. It returns errLost if there is a message between the two, and errUnproven if
+// the leader has no message from there on.
 //
 // The message with the sequence next needs no proof. For a gap, the sequences that were deleted before the epoch began
 // are known, and the leader is asked for those that were deleted since. See the package's documentation for the
@@ -37,10 +37,10 @@ func (r *Reader) adjoins(ctx context.Context, shown uint64) (there bool, err err
 	return stored == shown, nil
 }
 
-// deleted are the sequences in the middle of a stream for which its leader has no message, as runs in rising order.
+// deleted has the sequences in the middle of a stream for which its leader has no message, as runs in rising order.
 type deleted []run
 
-// run is a row of sequences, both ends included.
+// run is a range of sequences, both ends included.
 type run struct{ first, last uint64 }
 
 func deletedOf(sequences []uint64) deleted {
@@ -56,7 +56,7 @@ func deletedOf(sequences []uint64) deleted {
 	return d
 }
 
-// past is the first sequence that is not deleted, from seq on.
+// past returns the first sequence from seq on that is not deleted.
 func (d deleted) past(seq uint64) uint64 {
 	i, _ := slices.BinarySearchFunc(d, seq, func(r run, seq uint64) int {
 		switch {

@@ -10,12 +10,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// staleFor is how long a stream must look cut back before that is believed. A leader that is cut off from its cluster
-// gives old answers until it notices, which takes nats-server's lostQuorumInterval of 10 s. After that its own answer
-// says that it hears from no majority.
+// staleFor is how long a stream must look cut back before the reader believes it. A leader that is cut off from its
+// cluster gives old answers until it notices, which takes nats-server's lostQuorumInterval of 10 s. After that, its
+// answer shows that it hears from no majority.
 const staleFor = 10 * time.Second
 
-// History tells the stream that was read from another one of the same name.
+// History distinguishes the stream that was read from another one of the same name.
 type History struct {
 	Created time.Time // when the stream was created
 	Read    uint64    // sequence of the last message read; zero when there is none
@@ -72,7 +72,7 @@ func (j *Judge) Verdict(ctx context.Context, known History, look Sample,
 	return Same, nil
 }
 
-// past is the verdict on a sample that shows less than was read.
+// past returns the verdict on a sample that shows fewer messages than were read.
 func (j *Judge) past(look Sample) Verdict {
 	if j.since.IsZero() {
 		j.since = look.Received
