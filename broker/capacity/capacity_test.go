@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/config"
 	"delaybroker/levels"
 )
 
@@ -248,3 +249,14 @@ func TestCheck(t *testing.T) {
 }
 
 func near(a, b, within float64) bool { return math.Abs(a-b) <= within*math.Abs(b) }
+
+// TestDefaults: the model computes with the defaults of a broker, and may not import them.
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	if brokerHold != config.DefaultHoldBytes {
+		t.Errorf("a broker holds %d bytes here, and %d by default", brokerHold, config.DefaultHoldBytes)
+	}
+	if laneWindow != config.DefaultDedupWindow {
+		t.Errorf("a lane remembers an id for %v here, and for %v by default", laneWindow, config.DefaultDedupWindow)
+	}
+}

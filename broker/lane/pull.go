@@ -16,8 +16,8 @@ const (
 	// behindFor is how long a consumer may lack a message that the leader has before it is replaced. nats-server places
 	// consumers without replicas on random servers, and one that is cut off from the leader goes on sending heartbeats.
 	behindFor = 2 * time.Second
-	// compareEvery is how often the leader is asked for messages that the consumer may lack. While it lacks one, the
-	// leader is asked at every heartbeat.
+	// compareEvery is how often the leader is asked at the tail for messages that the consumer may lack. While it lacks
+	// one, the leader is asked at every heartbeat.
 	compareEvery = 5 * time.Second
 	// ConsumerPrefix begins the names of the consumers of brokers.
 	ConsumerPrefix = "delaybroker-"
@@ -253,13 +253,19 @@ func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 	return p.ask()
 }
 
-// compare asks the leader whether the consumer lacks a message: in a cluster once in a while, and always when the
-// consumer is past sequences that we have not read. There are two explanations for the latter. Those messages were
+// compares reports whether a heartbeat is a reason to ask the leader whether the consumer lacks a message: always when
+// the consumer is past sequences that we have not read. There are two explanations for that. Those messages were
 // deleted. Or the consumer was made anew, its first messages were lost on the wire, and it happens to count as the one
-// before.
+// before. In a cluster it is a reason, too, when the consumer is idle although messages are known to be behind the last
+// one; and once in a while at the tail.
+func (p *pull) compares(past bool, now time.Time) bool {
+	return past || p.clustered && (!p.tail || !p.behind.IsZero() || now.Sub(p.compared) >= compareEvery)
+}
+
+// compare asks the leader whether the consumer lacks a message, if a heartbeat is a reason to.
 func (p *pull) compare(ctx context.Context, past bool) error {
 	now := time.Now()
-	if !past && (!p.clustered || !p.tail || p.behind.IsZero() && now.Sub(p.compared) < compareEvery) {
+	if !p.compares(past, now) {
 		return nil
 	}
 	p.compared = now

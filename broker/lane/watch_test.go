@@ -64,6 +64,31 @@ func TestLags(t *testing.T) {
 	}
 }
 
+// TestCompares says which heartbeats make a reader ask the leader. A consumer on a replica that lags is idle although
+// messages are known to be behind the last one: a reader that began there waited for as long as the replica lagged.
+func TestCompares(t *testing.T) {
+	now := time.Unix(1000, 0)
+	long, lately := now.Add(-compareEvery), now.Add(1-compareEvery)
+	for _, tt := range []struct {
+		name string
+		p    pull
+		past bool
+		want bool
+	}{
+		{"one server, at the tail", pull{tail: true, compared: long}, false, false},
+		{"one server, not at the tail", pull{compared: long}, false, false},
+		{"one server, past messages", pull{tail: true, compared: lately}, true, true},
+		{"a cluster, at the tail", pull{clustered: true, tail: true, compared: long}, false, true},
+		{"a cluster, at the tail, asked lately", pull{clustered: true, tail: true, compared: lately}, false, false},
+		{"a cluster, lacking one", pull{clustered: true, tail: true, compared: lately, behind: lately}, false, true},
+		{"a cluster, not at the tail", pull{clustered: true, compared: lately}, false, true},
+	} {
+		if got := tt.p.compares(tt.past, now); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
 // TestBytesOfARequest: a reader asks for what its buffer takes, and for what any message fits into when the next one is
 // larger than that: a request that is smaller is answered 409 for ever.
 func TestBytesOfARequest(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
 )
 
 // TestOperatorsChangesStay changes the operator's settings, and then the ladder around them.
@@ -14,7 +16,7 @@ func TestOperatorsChangesStay(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		mustProvision(t, provisioner(js, true), want("1m", "30m"))
 		extra := []string{"mine.>", "delayed.orders.>", "delay2.30m.>"} // two that only begin like ours
-		change(t, js, "DELAY_30m", func(c *jetstream.StreamConfig) {
+		natstest.Reconfigure(t, js, "DELAY_30m", func(c *jetstream.StreamConfig) {
 			c.Description, c.MaxBytes = "mine", 1<<30
 			c.Subjects = append(c.Subjects, extra...)
 			c.Metadata["mine"] = "yes"
@@ -164,7 +166,7 @@ func TestNothingIsTakenForARefusedStream(t *testing.T) {
 func TestLevelWhoseSubjectsAreAllTaken(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		mustProvision(t, provisioner(js, true), want("1m"))
-		change(t, js, "DELAY_INTAKE", func(c *jetstream.StreamConfig) {
+		natstest.Reconfigure(t, js, "DELAY_INTAKE", func(c *jetstream.StreamConfig) {
 			c.Subjects = append(c.Subjects, "delaysys.hop.7m.>")
 		})
 		mustProvision(t, provisioner(js, true), want("1m", "7m"))

@@ -87,15 +87,6 @@ func configOf(t *testing.T, js jetstream.JetStream, stream string) jetstream.Str
 	return s.CachedInfo().Config
 }
 
-func change(t *testing.T, js jetstream.JetStream, stream string, f func(*jetstream.StreamConfig)) {
-	t.Helper()
-	cfg := configOf(t, js, stream)
-	f(&cfg)
-	if _, err := js.UpdateStream(context.Background(), cfg); err != nil {
-		t.Fatalf("change %s: %v", stream, err)
-	}
-}
-
 func names(specs []Spec) string {
 	var all []string
 	for _, s := range specs {
@@ -211,7 +202,7 @@ func TestDrift(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bubbleJS(t, func(t *testing.T, js *counting) {
 				mustProvision(t, provisioner(js, true), want("1m", "30m"))
-				change(t, js, "DELAY_30m", tt.change)
+				natstest.Reconfigure(t, js, "DELAY_30m", tt.change)
 				before, changes := configOf(t, js, "DELAY_30m"), js.changes
 				_, drift := mustProvision(t, provisioner(js, true), want("1m", "30m"))
 				if tt.says == "" && len(drift) > 0 {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
 )
 
 // secretsOf are those of a run of provisioning.
@@ -24,7 +26,7 @@ func secretsOf(t *testing.T, p Provisioner, want []Spec) ([]string, time.Time) {
 func unsealed(t *testing.T, js jetstream.JetStream, want []Spec) {
 	t.Helper()
 	for _, s := range want {
-		change(t, js, s.Stream, func(cfg *jetstream.StreamConfig) {
+		natstest.Reconfigure(t, js, s.Stream, func(cfg *jetstream.StreamConfig) {
 			delete(cfg.Metadata, metaSecret)
 			delete(cfg.Metadata, metaSealed)
 		})
@@ -81,7 +83,7 @@ func TestSecretTouchesNothingElse(t *testing.T) {
 		specs := want("1m", "30m")
 		mustProvision(t, provisioner(js, true), specs)
 		unsealed(t, js, specs)
-		change(t, js, "DELAY_30m", func(cfg *jetstream.StreamConfig) {
+		natstest.Reconfigure(t, js, "DELAY_30m", func(cfg *jetstream.StreamConfig) {
 			cfg.Metadata["team"], cfg.MaxConsumers, cfg.Description = "shop", 9, "the operator's words"
 			cfg.Subjects = append(cfg.Subjects, "shop.own")
 		})
@@ -106,7 +108,7 @@ func TestSecretTouchesNothingElse(t *testing.T) {
 			t.Errorf("it was %+v, and is %+v", before, after)
 		}
 		// Another one in one stream: neither it nor the others change, and the intake's goes first.
-		change(t, js, "DELAY_1m", func(cfg *jetstream.StreamConfig) { cfg.Metadata[metaSecret] = "another" })
+		natstest.Reconfigure(t, js, "DELAY_1m", func(c *jetstream.StreamConfig) { c.Metadata[metaSecret] = "another" })
 		js.changes = 0
 		both, _ := secretsOf(t, provisioner(js, true), specs)
 		if js.changes > 0 || !slices.Equal(both, []string{secrets[0], "another"}) {

@@ -1,7 +1,6 @@
 package promises
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -185,14 +184,8 @@ func TestLateAcknowledgement(t *testing.T) {
 		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 20s 30s")})
 		c := harness.NewClient(t, s)
 		in := c.Subscribe("orders.>")
-		ctx := context.Background()
-		level := c.Stream("DELAY_30s")
-		cfg := level.CachedInfo().Config
 		for _, mute := range []bool{true, false} {
-			cfg.NoAck = mute
-			if _, err := c.JS.UpdateStream(ctx, cfg); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Reconfigure(t, c.JS, "DELAY_30s", func(cfg *jetstream.StreamConfig) { cfg.NoAck = mute })
 			if mute {
 				c.Publish("delayin.34s.orders.x", "x")
 				time.Sleep(3 * time.Second)
@@ -214,23 +207,17 @@ func TestDeadLettersFull(t *testing.T) {
 		log := harness.NewCountingLog()
 		harness.StartBroker(t, s, broker.Config{Log: slog.New(log)})
 		c := harness.NewClient(t, s)
-		ctx := context.Background()
-		st := c.Stream("DELAY_DEAD")
-		cfg := st.CachedInfo().Config
-		cfg.MaxMsgs = 1
-		if _, err := c.JS.UpdateStream(ctx, cfg); err != nil {
-			t.Fatal(err)
+		hold := func(n int64) {
+			natstest.Reconfigure(t, c.JS, "DELAY_DEAD", func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = n })
 		}
+		hold(1)
 		const bad = 500
 		c.Many("delayin.soon.orders.x", bad)
 		time.Sleep(time.Minute)
 		if got := log.Of(""); got > 100 {
 			t.Errorf("%d lines in a minute, want few", got)
 		}
-		cfg.MaxMsgs = -1
-		if _, err := c.JS.UpdateStream(ctx, cfg); err != nil {
-			t.Fatal(err)
-		}
+		hold(-1)
 		time.Sleep(time.Minute)
 		if got := len(c.Dead()[string(message.BadTime)]); got != bad {
 			t.Errorf("%d dead letters, want %d", got, bad)

@@ -34,11 +34,7 @@ func newHandover(t *testing.T, s *natstest.Server, schedule func(*scene)) handov
 	time.Sleep(time.Until(time.Now().Add(time.Second).Truncate(time.Second)))
 	sc := &scene{stage: st, t: t, name: "r", nc: nc, js: s.JetStream(nc), start: time.Now()}
 	schedule(sc)
-	cfg := sc.stream("PLAN").CachedInfo().Config
-	cfg.Subjects = []string{"orders.>"}
-	if _, err := sc.js.UpdateStream(context.Background(), cfg); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Reconfigure(t, sc.js, "PLAN", func(cfg *jetstream.StreamConfig) { cfg.Subjects = []string{"orders.>"} })
 	t.Cleanup(st.startBroker(t))
 	i, err := inspect.Open(s.Connect(nats.Name("operator")),
 		broker.Config{Timers: true, Schedules: message.ParseGrounds(handoverGrounds, nil)})

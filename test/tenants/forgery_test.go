@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -201,14 +202,10 @@ func TestUnknownKeyIsLookedFor(t *testing.T) {
 		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Log: slog.New(log)})
 		c := harness.NewClient(t, s)
 		in := c.Subscribe("orders.>")
-		ctx := context.Background()
 		const theirs = "a secret of another instance"
-		letters := c.Stream("DELAY_DEAD")
-		cfg := letters.CachedInfo().Config
-		cfg.Metadata["delaybroker.secret"] = theirs
-		if _, err := c.JS.UpdateStream(ctx, cfg); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Reconfigure(t, c.JS, "DELAY_DEAD", func(cfg *jetstream.StreamConfig) {
+			cfg.Metadata["delaybroker.secret"] = theirs
+		})
 		now := time.Now().UTC().Format(time.RFC3339Nano)
 		state := func(n int) []string {
 			return []string{message.HeaderFormat, "1", message.HeaderHop, "1", message.HeaderID,
@@ -232,18 +229,10 @@ func TestUnknownKeyIsLookedFor(t *testing.T) {
 // strip removes these entries from the metadata of all streams, so that they look like those of an older broker.
 func strip(c *harness.Client, names ...string) {
 	c.T.Helper()
-	list := c.JS.ListStreams(context.Background())
-	var all []jetstream.StreamConfig
-	for info := range list.Info() {
-		all = append(all, info.Config)
-	}
-	for _, cfg := range all {
-		for _, name := range names {
-			delete(cfg.Metadata, name)
-		}
-		if _, err := c.JS.UpdateStream(context.Background(), cfg); err != nil {
-			c.T.Fatal(err)
-		}
+	for stream := range c.JS.StreamNames(context.Background()).Name() {
+		natstest.Reconfigure(c.T, c.JS, stream, func(cfg *jetstream.StreamConfig) {
+			maps.DeleteFunc(cfg.Metadata, func(name, _ string) bool { return slices.Contains(names, name) })
+		})
 	}
 }
 
