@@ -27,14 +27,14 @@ const (
 //   - The intake may hold messages of all due times in any order. There the order is that of all messages that are read
 //     before the first is sent: every message of the intake, as far as it fits into memory (see Config.HoldMessages and
 //     HoldBytes) and is read within backlogWait.
-//   - Lanes that begin together, or come back together after a connection was lost, and have long overdue messages,
+//   - Lanes that begin together, or that go on together after a lost connection, and that have long overdue messages,
 //     send them in one order, exact to watermarkStep, for backlogWait (watermark.go). After backlogWait, each lane goes
 //     by itself.
 //
-// Each target gets its messages in this order. Messages to several targets may arrive in another order: see there. The
-// order has three limits. If the clocks of two leaders disagree, timestamps fall back by the difference. If a target
-// refuses some of the messages, they come after a retry. Messages that a slow target would not take soon are given
-// back, and come by way of a retry lane.
+// Each target gets its messages in this order. Messages to several targets may arrive in another order: see watermark.
+// The order has three limits. If the clocks of two leaders disagree, timestamps fall back by the difference. If a
+// target refuses some of the messages, they come after a retry. Messages that a slow target would not take soon are
+// given back, and come by way of a retry lane.
 //
 // The backlog opens when a lane begins, after a time in which nothing could be sent, and when a long overdue message is
 // read. While it is open, all due messages wait on the wheel, which orders them. It closes when the lane has been read
@@ -131,7 +131,7 @@ func (b *backlog) sendable(
 	return until, wait
 }
 
-// answered reports whether a full lane has the answers that make room in it: the answers to half of its messages, or
+// answered reports whether a full lane has got enough answers to go on: the answers to half of its messages, or all
 // those that came within answerWait. The lane does not wait again for answers that missed answerWait: otherwise a
 // silent target would stop the lane for as long as any of its messages is in flight.
 func (b *backlog) answered(f *flights, local time.Time) bool {

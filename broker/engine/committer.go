@@ -26,7 +26,7 @@ const (
 	// were moved to wait for their turns at a target's rate are removed with the next commit: a duplicate would take a
 	// turn from another message.
 	stuckAfter = 5 * time.Second
-	takeOut    = 1000 // messages at a time
+	takeOut    = 1000 // messages removed one by one in one commit
 
 	// confirmedFor is the time for which a look at a stream is valid. If the process was stopped in between, or the answer
 	// took longer, the stream may have been replaced, and a purge would remove the wrong messages.
@@ -80,7 +80,7 @@ func (c *committer) reset() {
 	c.done, c.next, c.moved, c.since, c.judge = 0, time.Time{}, time.Time{}, time.Time{}, new(lane.Judge)
 }
 
-// due reports whether a commit is due, and otherwise the time until one may be.
+// due reports whether a commit is due and, if not, the time until one may be.
 func (c *committer) due(cursor *lane.Cursor, local time.Time) (now bool, wait time.Duration) {
 	due := c.next
 	switch {
@@ -159,7 +159,7 @@ func (c *committer) ahead(cursor *lane.Cursor) int {
 	return cursor.Ahead()
 }
 
-// urgent returns the number of those that are to be removed soon.
+// urgent returns the number of these messages that are to be removed soon.
 func (c *committer) urgent(cursor *lane.Cursor) int {
 	if c.kind.holdsTimers() {
 		return 0
@@ -208,8 +208,8 @@ func (c *committer) confirm(ctx context.Context, look lane.Sample, todo commit) 
 	return nil
 }
 
-// passed returns the time since then, by the local clock that shows more: the monotonic clock stops while a machine is
-// suspended, and the wall clock may be set.
+// passed returns the time since then, by the local clock that shows the longer time: the monotonic clock stops while a
+// machine is suspended, and the wall clock may be set.
 func passed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }

@@ -19,7 +19,7 @@ import (
 // situation of the worker, the message, and an answer. They return the next step, and change nothing. The steps are
 // carried out in settle.go.
 //
-//	read, or its time has come    next; when it is due, due of its laneKind
+//	read, or its time has come    next; if it is due, laneKind.due
 //	a stream of ours answered     afterStore
 //	a stream's copy was read      afterCheck
 //	a delivery ended              afterDelivery
@@ -175,8 +175,8 @@ func (a storeAnswer) refusal() bool {
 }
 
 // afterStore decides after the answer of one of our streams to a publish, or its timeout. Without an answer the same
-// message is published again, under the same id, and that counts as no attempt. Sent is the publish; after a refusal
-// the flight itself has none any more.
+// message is published again, under the same id, and that counts as no attempt. Sent is the publish: after a refusal,
+// the flight no longer has it.
 func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step {
 	switch {
 	case a.refusal():
@@ -213,12 +213,12 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step
 		switch {
 		case !f.when().After(m.now): // it may still be delivered from here
 			return next(p, m, f)
-		case tooLarge && f.request.Paced != "": // it is in its last lane, and waits only because of its target's rate
+		case tooLarge && f.request.Paced != "": // it is in the home of its rate, its last lane
 			return step{kind: hold, at: f.when()}
 		case tooLarge:
 			return step{kind: dead, why: tooLargeForLevels(f)}
 		case hasSmaller:
-			return next(p, m, f) // it does not try again the level that refused
+			return next(p, m, f) // at the next smaller level
 		}
 		s.note = &note{slog.LevelWarn, "no level takes messages; trying again",
 			[]any{"level", sent.level.Name, "reason", no.Description}}
@@ -273,7 +273,7 @@ func silence(r deliver.Result) bool {
 	return r.Outcome == deliver.Unknown && errors.Is(r.Err, acks.ErrTimeout)
 }
 
-// afterDelivery decides after a delivery has ended. Turn is the time until the time that the result names.
+// afterDelivery decides after a delivery has ended. Turn is the time until the result's Turn.
 func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Duration) step {
 	switch r.Outcome {
 	case deliver.Delivered:

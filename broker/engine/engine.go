@@ -151,7 +151,7 @@ func (e *Engine) Lanes() []stats.LaneStatus {
 			l.Owned, l.InDoubt, l.Live = true, !w.lease.Held(), w.reading.Live() != 0
 			w.gauge.Fill(&l, now)
 		}
-		if l.Stream == e.names.PausedStream() { // its lanes are those of pauses
+		if l.Stream == e.names.PausedStream() { // it holds the lanes of pauses
 			l.Owned, l.Live, l.Level = e.owning.Load(), e.owning.Load(), ""
 			l.Pending = e.Pauses.Waiting()
 		}
@@ -161,7 +161,7 @@ func (e *Engine) Lanes() []stats.LaneStatus {
 	return all
 }
 
-// Alive returns nil when the loop of every lane has turned before ctx ended. It does not check NATS.
+// Alive returns nil if the loop of every lane makes a turn before ctx ends. It does not check NATS.
 func (e *Engine) Alive(ctx context.Context) error {
 	workers := e.roster.enlisted()
 	stuck := make([]error, len(workers))

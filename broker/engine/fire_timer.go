@@ -22,13 +22,13 @@ type (
 		see timer.State
 		err error
 	}
-	preceded struct { // a request has ended that asked whether the rounds before are settled
+	preceded struct { // the request has ended whether the rounds before are settled
 		*flight
 		settled bool
-		alone   bool // and no entry of an earlier round is left
+		alone   bool // no entry of an earlier round is left either
 		err     error
 	}
-	runRead struct { // a request has ended that asked for the first set of a run
+	runRead struct { // the request for the first set of a run has ended
 		*flight
 		from uint64
 		at   time.Time
@@ -36,7 +36,7 @@ type (
 	}
 )
 
-// timerStep converts the step of a timer. Hold, back off and so on are as for any message.
+// timerStep converts the step of a timer to a step of its message.
 func timerStep(m moment, f *flight, s role.Step) step {
 	switch s.Kind {
 	case role.Hold:
@@ -117,7 +117,7 @@ func (w *worker) leftOut(a *role.Alarm) {
 	a.Left = 0
 }
 
-// won continues with a timer whose firing is stored. From then on it is a message as any other.
+// won continues with a timer whose firing is stored. From then on it is a message like any other.
 func (w *worker) won(f *flight, r message.Request) {
 	if f.timer.Swept() {
 		w.engine.Tally.Swept.Add(1)
@@ -204,7 +204,7 @@ func (e examined) handle(w *worker, m moment) {
 	entry := e.see.Entry
 	s := w.timers.stream.Examined(f.timer, e.see, m.now, time.Now())
 	switch s.Kind {
-	case role.Restart: // by its own entry
+	case role.Restart: // from its own entry
 		w.restart(f, entry, e.see.In.Data)
 		f.timer.Read(e.see)
 	case role.Deliver:

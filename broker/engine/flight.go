@@ -16,13 +16,13 @@ import (
 
 // flight is a message in memory, from being read to having arrived elsewhere.
 type flight struct {
-	lane.Stored // without its header, of which request holds the part that is needed
+	lane.Stored // without its header: request holds the needed part
 	request     message.Request
 	problem     *message.Problem // the reason why it cannot be delivered; nil if it can
 	mark        lane.Mark
 	size        int  // bytes accounted: see cost
 	leaves      bool // it waits on the wheel to be moved
-	grown       int  // the part of size by which unpacking has grown it; zero if it never was packed
+	grown       int  // the part of size that unpacking has added; zero if it was never packed
 
 	tries   int      // publishes in a row that were not answered, or found no room
 	silent  int      // deliveries in a row that a target should have answered
@@ -55,7 +55,7 @@ func (f *flight) when() leader.Time { return leader.At(f.request.When()) }
 type publish struct {
 	kind    stepKind         // hop, retry, park or dead
 	level   levels.Level     // of a hop or a retry
-	as      *message.Request // the message's request there; mostly the flight's own, which meanwhile does not change
+	as      *message.Request // the message's request there; mostly the flight's own, unchanged meanwhile
 	why     *message.Problem // of a dead letter
 	stream  string           // the stream to store it in; only its answer counts
 	subject string

@@ -28,9 +28,9 @@ const (
 //
 //	on the wheel      until something is to be decided about it; mostly packed
 //	again             likewise, after a try that failed: it must not wait behind packed messages that find no room
-//	untimed           until the leader's time is known; kept in the order of reading
+//	untimed           until the leader's time is known; in the order of reading
 //	underway          its publish, or a question about it, is not answered yet
-//	halted            until a pause that is closing is over; kept in the order of due times
+//	halted            until a closing pause is over; in the order of due times
 //	unchecked         until one of the questions about copies has ended
 //
 // The lane's loop owns flights.
@@ -45,18 +45,18 @@ type flights struct {
 
 	count    int // messages, wherever they wait
 	bytes    int // of memory that they take
-	packed   int // of those on the wheel
-	leaving  int // of those on the wheel: to be moved
-	growth   int // bytes that messages have grown by, since they were unpacked
+	packed   int // messages on the wheel that are packed
+	leaving  int // messages on the wheel that are to be moved
+	growth   int // bytes that unpacking has added to messages
 	underway int // publishes and requests without an answer
-	checking int // requests about copies among them
+	checking int // of these, requests about copies
 
 	newer map[*flight]struct{} // messages of a newer format, which cannot be read
 
 	unproven      int // messages with a seal of an unknown key
 	unprovenBytes int
 
-	scratch []byte // of pack
+	scratch []byte // buffer of pack
 }
 
 func newFlights(a *account) *flights {
@@ -195,7 +195,7 @@ func (f *flights) await(fl *flight, local time.Time) (room bool) {
 	return f.unproven <= maxUnproven && f.unprovenBytes <= maxUnprovenBytes
 }
 
-// proven ends that wait.
+// proven ends a wait that await began.
 func (f *flights) proven(fl *flight) {
 	fl.unproven = nil
 	f.unproven--

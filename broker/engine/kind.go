@@ -25,7 +25,7 @@ type laneKind interface {
 	holdsTimers() bool
 	// commit removes from the stream the messages up to a sequence, or stores that the lane has passed them.
 	commit(ctx context.Context, c *committer, todo commit) error
-	// idle sends the requests to JetStream that are due although no message is. It returns the time until the next.
+	// idle sends requests to JetStream that do not depend on a message. It returns the time until the next one.
 	idle(w *worker, m moment) time.Duration
 	// report changes the report of a pass.
 	report(w *worker, r *stats.Report)
@@ -39,12 +39,12 @@ type source struct {
 	share  float64 // of the instance's memory: see budget
 }
 
-// plainLane is the intake, or a level.
+// plainLane is the kind of the intake and of the levels.
 type plainLane struct{}
 
 func (plainLane) source() source { return source{share: freeShare} }
 
-// parse makes a timer of a message that is a marker.
+// parse also parses markers, which become timers.
 func (plainLane) parse(w *worker, f *flight, in message.Incoming) {
 	policy := w.engine.Keys.Policy
 	if !entry.IsMarker(policy.Names, in) {
@@ -82,10 +82,11 @@ func (plainLane) idle(w *worker, m moment) time.Duration {
 
 func (plainLane) report(*worker, *stats.Report) {}
 
-// retryLane holds messages that wait for another attempt. They are late from their due times on.
+// retryLane is the kind of lanes with messages that wait for another attempt. Such a message is late from its due time
+// on.
 type retryLane struct{ plainLane }
 
-// source has a small share of the memory: the targets of a retry lane often accept nothing.
+// source gives a small share of the memory: the targets of a retry lane often accept nothing.
 func (retryLane) source() source { return source{share: retryShare} }
 
 func (retryLane) leaves(_ plan, f *flight) (at leader.Time, again bool) {

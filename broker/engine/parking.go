@@ -29,7 +29,7 @@ type pausedLane struct {
 
 func (l pausedLane) source() source { return source{filter: l.filter, share: freeShare} }
 
-// parse notes the pause for which the message has waited, whatever its further way is.
+// parse notes the pause for which the message has waited, also for later lanes.
 func (l pausedLane) parse(w *worker, f *flight, in message.Incoming) {
 	l.plainLane.parse(w, f, in)
 	f.request.Released = l.pause
@@ -47,7 +47,7 @@ func (l pausedLane) commit(ctx context.Context, c *committer, todo commit) error
 }
 
 // fireOrPark decides about a due message: it goes to its target, or waits in the lane of a pause. A message that waited
-// for a pause is sent when that is resumed, whatever its further way is, unless another pause matches its target too.
+// for a pause is sent once that pause is resumed, from whatever lane, unless another pause matches its target too.
 func fireOrPark(p plan, m moment, f *flight) step {
 	id, state := m.pauses.Of(f.request.Target, f.request.Released)
 	if again, ok := m.pauses.Get(f.request.Released); ok && again.State == pause.Paused {
@@ -61,7 +61,7 @@ func fireOrPark(p plan, m moment, f *flight) step {
 	case !m.parks:
 		return deferred(p, m, f, maxDeferral, pausedOut)
 	}
-	as := f.request // it is then sent by its due time, and keeps its turn at its target's rate
+	as := f.request // later it is sent by its due time, and keeps its turn at its target's rate
 	as.RetryAt, as.Deferred, as.Released = time.Time{}, "", ""
 	return step{kind: park, pause: id, as: &as}
 }

@@ -7,18 +7,19 @@ import (
 	"delaybroker/levels"
 )
 
-// This file makes a rate hold for all instances together. What a rate counts together (see deliver.Limits) has a home:
-// one of the shortest levels, by a hash. Only the instance that owns the home sends these messages, at the turns that
-// it gives them. Another instance moves what is due into the home, where it is read at once. So one instance counts, in
-// whatever lanes the messages are, and no instance asks another one, or JetStream, for a turn.
+// This file makes a rate hold for all instances together. Each bucket of a rate (see deliver.Limits) has a home: one of
+// the shortest levels, chosen by a hash. Only the instance that owns the home sends the messages of the bucket, at the
+// turns that it gives them. Another instance moves due messages into the home, where they are read immediately. So one
+// instance counts all of them, whatever lanes they come from, and no instance asks another one, or JetStream, for a
+// turn.
 //
-//	messages below the rate    one publish and one read more, where another instance has the home; late by collect
-//	messages above it          likewise once more, where another instance has the level in which they wait for the turn
+//	messages below the rate    one publish and one read more if another instance has the home; late by collect
+//	messages above it          the same again if another instance has the level in which they wait for the turn
 //	one instance               nothing more
 //
-// What was rejected: to divide the rate by the number of instances halves the rate of a target whose messages are all
-// in one lane. Shares by demand exceed the rate, or fall short of it, whenever the demand moves between lanes, as it
-// does each time that another level becomes due.
+// Tried and rejected: to divide the rate by the number of instances, since with two it halves the rate of a target
+// whose messages are all in one lane. Also shares by demand, which exceed the rate, or fall short of it, whenever the
+// demand moves between lanes, as it does each time that another level becomes due.
 
 // maxHome is the longest level that can be a home: it is always read as soon as something is stored there.
 const maxHome = readAhead
@@ -50,8 +51,8 @@ func (p plan) isHome(l levels.Level, r message.Request) bool {
 	return ok && home == l
 }
 
-// fireAtHome sends a message that is due to its target, or to its home if another instance gives the turns. What the
-// home does not take is sent from here, at turns of this instance.
+// fireAtHome sends a message that is due to its target, or to its home if another instance gives the turns. Messages
+// that the home does not take are sent from here, at turns of this instance.
 func fireAtHome(p plan, m moment, f *flight) step {
 	home, ok := p.home(f.request)
 	if !ok || f.refused == home.Name || p.movedHome(f) || m.works(home) {
@@ -61,8 +62,8 @@ func fireAtHome(p plan, m moment, f *flight) step {
 }
 
 // movedHome reports whether an instance has moved a message into this lane to be sent from here: it was due when it was
-// stored. While settings are rolled out, that instance may know another home than we do. The message is sent from here
-// all the same, or the two would move it to and fro.
+// stored. While new settings are rolled out, that instance may use another home than this one. The message is still
+// sent from here: otherwise the two instances would move it to and fro.
 func (p plan) movedHome(f *flight) bool {
 	return f.request.Hop > 0 && p.delay > 0 && p.delay <= maxHome && !f.storedAt().Before(f.when())
 }

@@ -19,8 +19,8 @@ const (
 	// lookers is the maximum number of last entries that a lane reads concurrently: JetStream drops the requests of all
 	// clients when 10,000 of them wait.
 	lookers = 16
-	// loadShare is the part of its memory, one in so many, that a lane takes for the bodies of markers: thousands may be
-	// due at once. Bodies of markers that are not due yet take half of it at most.
+	// loadShare is the part of its memory, one in this many, that a lane uses for the bodies of markers: thousands may be
+	// due at the same time. Bodies of markers that are not due yet use at most half of it.
 	loadShare = 4
 )
 

@@ -12,8 +12,8 @@ const (
 	// readAhead is the time before the last message read leaves its lane at which reading resumes. Messages in memory are
 	// ordered by their own times, so timestamps may fall back by this much, and no message is late.
 	readAhead = 5 * time.Second
-	// minHeld is the number of messages that a lane may hold however far from due they are, so that a small lane is read
-	// at once.
+	// minHeld is the number of messages that a lane may hold even if they are far from due, so that a small lane is read
+	// immediately.
 	minHeld      = 256
 	minHeldBytes = 1 << 20
 	// maxSpan is the maximum number of messages that a cursor tracks, at spanCost bytes each: 16, and as much again while
@@ -66,7 +66,7 @@ func (r *reading) adopt(e lane.Epoch) (fresh bool) {
 	}
 	r.epoch, r.created = e.Number, e.Info.Created
 	r.looked(e.Info)
-	if last := &r.last; last.Sequence > 0 { // its count is from the epoch before
+	if last := &r.last; last.Sequence > 0 { // its count is from the previous epoch
 		last.Behind = min(e.Info.LastSeq-last.Sequence, e.Info.Messages)
 	}
 	return e.Fresh
@@ -96,12 +96,12 @@ func (r *reading) resumes(messages, bytes int) (at leader.Time, later bool) {
 	return leader.At(r.last.At).Add(r.delay - readAhead), true
 }
 
-// caughtUp reports whether all messages have been read that are due at the time or, in a lane without a delay, all that
+// caughtUp reports whether all messages that are due by a time have been read or, in a lane without a delay, all that
 // were stored by then.
 func (r *reading) caughtUp(by leader.Time) bool {
 	switch {
 	case !r.live():
-		return false // there was no look at its stream since
+		return false // no look at its stream since then
 	case r.last.Sequence == 0:
 		return r.seen.Messages == 0 || r.seen.LastSeq < r.from
 	case r.last.Behind == 0:
@@ -141,8 +141,8 @@ func (w *worker) wantsMore(local time.Time) bool {
 	return !later || !now.Before(resume)
 }
 
-// full reports whether nothing more fits into memory. In the intake, messages that are far from due use no more than
-// half of the memory: see holdOrSpill.
+// full reports whether no further message fits into memory. In the intake, messages that are far from due use no more
+// than half of the memory: see holdOrSpill.
 func (w *worker) full() bool {
 	return w.flights.count >= 2*w.engine.Settings.HoldMessages || w.reading.cursor.Span() >= maxSpan ||
 		w.timers.count >= 2*maxSettlements || !w.flights.account.Room(w.flights.reserve())

@@ -45,7 +45,7 @@ func (w *worker) count(local time.Time, every time.Duration) time.Duration {
 	return every
 }
 
-// judge counts the deliveries that were early by the sample that a commit took of its stream.
+// judge counts the deliveries that a commit's sample of the stream proves to have been early.
 func (w *worker) judge(s lane.Sample) {
 	judged, wasEarly := w.early.Judge(w.clock.Base(), s)
 	if judged {

@@ -42,8 +42,8 @@ func (w *worker) proceed(f *flight, m moment) {
 	w.apply(f, s, m)
 }
 
-// date notes since when a message should have left, once its next step is decided. Steps that only try again change
-// nothing.
+// date notes since when a message should have left, once its next step is decided. Steps that only repeat something
+// change nothing.
 func (w *worker) date(f *flight, s step) {
 	switch s.kind {
 	case hold, hop, fire, park, dead:
@@ -233,7 +233,7 @@ func (w *worker) countMove(f *flight, m moment) {
 	}
 }
 
-// checked is the event that a copy which a stream reports has been read.
+// checked is the event that the copy reported by a stream has been read.
 type checked struct {
 	*flight
 	ours bool
@@ -293,7 +293,7 @@ func (e checked) handle(w *worker, m moment) {
 type delivered struct {
 	*flight
 	result deliver.Result
-	at     leader.Time // when the target had it, if it had
+	at     leader.Time // when the target had it; zero if it was not delivered
 }
 
 // fire delivers a message to its target.

@@ -17,7 +17,7 @@ import (
 const (
 	// settleEvery is the interval at which a stop retries to remove the entries of messages that have arrived.
 	settleEvery = 100 * time.Millisecond
-	// busyLane is the number of outstanding answers, those about settlements apart, from which settlements wait.
+	// busyLane is the number of outstanding answers, not counting those to settlements, from which settlements wait.
 	busyLane = 64
 	// maxSettlements is the maximum number that wait until the lane is idle, and maxSettlementWait the maximum time: far
 	// less than the time after which another instance would consider their firings abandoned. At twice as many, the lane
@@ -49,8 +49,8 @@ func (s *settlement) request() message.Request {
 type settlements struct {
 	queue    []*settlement             // in order
 	repeats  *wheel.Wheel[*settlement] // waiting for another try
-	arrived  map[*settlement]struct{}  // whose message would be sent again as long as the entries exist
-	count    int                       // of all, including those in progress
+	arrived  map[*settlement]struct{}  // their messages would be sent again while the entries exist
+	count    int                       // all settlements, including those in progress
 	underway int                       // requests and publishes without an answer
 }
 
@@ -65,7 +65,7 @@ type (
 	}
 	removed struct { // entries have been removed, or could not be
 		*settlement
-		alone bool // no entry is left before the last of them
+		alone bool // no earlier entry is left
 		err   error
 	}
 )

@@ -8,21 +8,21 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// This file decides when a lane's loop wakes up. A wake-up costs more than a message does, so the loop does together
-// everything that may wait.
+// This file decides when a lane's loop wakes up. A wake-up costs more than a message, so the loop combines all work
+// that may wait.
 //
 //	a message that is due   at the end of the slack (config.Config.Slack)
-//	a message to be moved   at the end of a span of collect, which the lookahead covers
+//	a message to be moved   once in collect, which is less than the lookahead
 //	an answer               at once, but not twice in the same slack
 //	messages at the tail    with a slack, once in collect, or in the slack if that is longer: see
 //	                        lane.ReaderConfig.Collect
 //
-// A message is never early: each wake-up is moved to a later time. The ends of slacks are multiples of it, so all lanes
-// wake up together.
+// A message is never early: each wake-up is moved to a later time. Slacks end at multiples of their length, so all
+// lanes wake up together.
 
 const (
-	// collect is how long messages are collected that are to be moved or read, and that are not due yet. It is less than
-	// half of the lookahead, so a hop takes none of the time that hopSlack leaves for its way.
+	// collect is how long the loop collects messages that are not due yet, to move or read them together. It is less than
+	// half of the lookahead, so it uses none of the time that hopSlack leaves for a hop.
 	collect = 20 * time.Millisecond
 )
 
@@ -37,11 +37,11 @@ func slackEnd(t leader.Time, slack time.Duration) leader.Time {
 	return t
 }
 
-// slackBegin returns the beginning of the slack into which a time falls. What was due then is sent.
+// slackBegin returns the beginning of the slack into which a time falls. Messages that were due by then are sent.
 func slackBegin(t leader.Time, slack time.Duration) leader.Time { return t.Truncate(slack) }
 
-// collects is how long a reader collects messages at the tail of its lane. A message in the intake may be due at once,
-// and so may one in the home of its rate.
+// collects returns how long a reader collects messages at the tail of its lane. A message in the intake, or in the home
+// of its rate, may be due immediately.
 func collects(l streams.Spec, cfg config.Config) time.Duration {
 	rated := len(cfg.Rates)+len(cfg.RatesByKey) > 0
 	if cfg.Slack == 0 || l.Delay == 0 || rated && l.Delay <= maxHome {
@@ -50,13 +50,13 @@ func collects(l streams.Spec, cfg config.Config) time.Duration {
 	return max(cfg.Slack, collect)
 }
 
-// rest is until when a loop leaves its answers alone. The zero rest is over.
+// rest is a time in which the loop does not handle answers. The zero rest is over.
 type rest struct {
 	until  time.Time // local
 	worked bool      // in this pass, an answer came or a message was due
 }
 
-// slack is the one of the lane now. While messages wait to be moved, it is no longer than their lookahead allows.
+// slack returns the present slack of the lane. While messages wait to be moved, it is at most collect.
 func (w *worker) slack() time.Duration {
 	if w.flights.leaving > 0 {
 		return min(w.plan.slack, collect)
@@ -72,8 +72,8 @@ func (w *worker) restAfterPass(m moment) {
 	w.rest.worked = false
 }
 
-// restless reports whether something waits for the next answer: all that is due until the leader has told its time, the
-// next message to be read while there is no room for it, a backlog, or the firing of a timer.
+// restless reports whether something waits for the next answer, so that the loop must not rest: due messages for the
+// leader's time, a message to be read for room in memory, a backlog, or the firing of a timer.
 func (w *worker) restless() bool {
 	t := w.timers
 	return w.clock.looking || w.backlog.open || w.stopped.Load() || w.full() || w.flights.blocked() ||

@@ -30,7 +30,7 @@ type plan struct {
 	retryJitter  config.RetryJitter
 	attemptRules config.RetryLimits
 
-	resumed leader.Time // of the lane of a pause: when its messages may first be sent; zero elsewhere
+	resumed leader.Time // in the lane of a pause: when its messages may first be sent; otherwise zero
 }
 
 // planOf returns the plan of a lane.
@@ -60,8 +60,8 @@ func (p plan) jitter(r message.Request, failed int, wait time.Duration) time.Dur
 	return time.Duration(h.Sum64() % uint64(limit)).Truncate(time.Millisecond)
 }
 
-// allowed returns the number of refusals after which a message is dead: that of its target, or a lower one if the
-// client set it.
+// allowed returns the number of refusals after which a message becomes a dead letter: by the settings of its target, or
+// fewer if the client set fewer.
 func (p plan) allowed(r message.Request) int {
 	n := p.attemptRules.For(r.Target, p.attempts)
 	if r.MaxAttempts > 0 {
@@ -74,7 +74,7 @@ func (p plan) allowed(r message.Request) int {
 type moment struct {
 	now      leader.Time
 	local    time.Time // the same moment by our clock
-	proven   bool      // the leader's clock has reached that time for certain; otherwise it is an estimate
+	proven   bool      // the leader's clock has certainly reached now; otherwise now is an estimate
 	inFlight int       // messages in memory
 	crowded  bool      // many messages are in memory already: see holdOrSpill
 	pauses   *pause.List
@@ -91,7 +91,7 @@ type step struct {
 	as     *message.Request // retry, dead, pace: the message's request from then on
 	why    *message.Problem // dead
 	pause  string           // park: the pause to wait for
-	note   *note            // to be logged, if not too often
+	note   *note            // to be logged, at a limited rate
 	about  string           // the target by which the log limits the note; empty to limit it by its text
 }
 
@@ -116,7 +116,7 @@ const (
 	arrive                   // it has arrived elsewhere: remove it from memory
 	examine                  // of a timer: read its state, or whether the rounds before are settled
 	claim                    // of a timer: store that it fires
-	claimed                  // of a timer: that is stored
+	claimed                  // of a timer: its firing is stored
 	remove                   // of a timer: remove its entry
 )
 

@@ -2,11 +2,11 @@ package engine
 
 import "delaybroker/broker/timer/role"
 
-// timers are the named timers that a lane has in memory. The lane's loop owns them. See package role.
+// timers holds the named timers that a lane has in memory. The lane's loop owns it. See package role.
 type timers struct {
 	stream *role.Stream
 	latest map[string]*flight       // by subject: the sets that the timers' lane has read
-	mine   map[*role.Alarm]struct{} // those that this lane fires
+	mine   map[*role.Alarm]struct{} // the alarms that this lane fires
 	loaded int                      // bytes of bodies that were read for their markers
 
 	copying, looking   int       // requests to JetStream in progress

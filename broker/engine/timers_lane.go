@@ -17,7 +17,7 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// timersEvery is countEvery of the timers' lane, whose entries other lanes remove.
+// timersEvery takes the place of countEvery in the timers' lane, whose entries other lanes remove.
 const timersEvery = time.Minute
 
 // timersLane is the lane of named timers: each message is an entry of a timer, and the last on a subject is its state.
@@ -39,7 +39,7 @@ func (l *timersLane) source() source {
 	return source{cursor: l.cursor, sparse: true, share: freeShare}
 }
 
-// parse reads an entry of the timers' stream. In any case, the entry read before it on its subject is gone.
+// parse reads an entry of the timers' stream. Whatever it is, it replaces the entry read before on its subject.
 //
 // An entry that is older than our ownership and whose key is unknown stays in the stream. The operator may have removed
 // the key too early, and a dead letter would end the series. The sweep reports the entry, and finds it once its key is
@@ -58,7 +58,7 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 			return
 		}
 	}
-	var follows *role.Alarm // the set right before it, if that is in memory
+	var follows *role.Alarm // the timer of the entry right before it, if in memory
 	if before != nil && before.Sequence < f.Sequence && before.problem == nil && before.timer.Last() {
 		follows = before.timer
 	}

@@ -10,23 +10,22 @@ import (
 )
 
 const (
-	// packedOverhead is the memory that a packed message takes besides its request and body, as TestWaitingCost measures
-	// it: its record, its places on the wheel and in the cursor, and as much again as these leave free while they grow.
+	// packedOverhead is the memory of a packed message in addition to its request and body, as TestWaitingCost measures
+	// it: its record, its places on the wheel and in the cursor, and the space that these leave free while they grow.
 	packedOverhead = 192
-	// packSooner is the least time to wait for which a message is packed.
+	// packSooner is the minimum wait for which a message is packed.
 	packSooner = 100 * time.Millisecond
-	// packedBody is the largest body that is copied, to sit behind the packed request. The array of a larger one holds
-	// little else: the headers as they came.
+	// packedBody is the size up to which a body is copied behind the packed request. A larger body stays in the array in
+	// which it was received, together with its headers only.
 	packedBody = 4 << 10
-	// growthShare is the part of a lane's memory, one byte in so many, that stays free for packed messages to be
-	// unpacked.
+	// growthShare is the part of a lane's memory, one byte in this many, that stays free for unpacking messages.
 	growthShare = 4
 )
 
-// packed is a message that waits for its time: what a flight that nothing has happened to is made of.
+// packed is a message that waits for its time, in the smallest form from which its flight can be made again.
 //
-// A flight takes two kilobytes, and some 25,000 fit into a lane's part of the default memory. Packed, three times as
-// many do, so that of 100,000 messages that are due together most are read before.
+// A flight takes two kilobytes, and some 25,000 fit into a lane's part of the default memory. Three times as many
+// packed messages fit. So of 100,000 messages that are due at the same time, most are read before.
 type packed struct {
 	content  []byte // the request, and behind it the body if it is small
 	request  int    // bytes of the request
@@ -40,20 +39,20 @@ type packed struct {
 	wire     int32 // see lane.Stored.Size
 }
 
-// waiting is an entry of the wheel: one of the two.
+// waiting is an entry of the wheel: either a flight or a packed message.
 type waiting struct {
 	flight *flight
 	packed *packed
 }
 
-// rest holds a message, packed if it waits for long.
+// rest puts a message on the wheel, packed if it waits for long.
 func (f *flights) rest(fl *flight, until, now leader.Time) {
 	if until.Sub(now) < packSooner || !f.pack(fl, until) {
 		f.hold(fl, until)
 	}
 }
 
-// pack packs a message that waits, and reports whether it could.
+// pack packs a message and puts it on the wheel. It reports whether the message can be packed.
 func (f *flights) pack(fl *flight, until leader.Time) bool {
 	if fl.problem != nil || fl.timer != nil || fl.sent != nil || fl.unproven != nil ||
 		fl.tries+fl.silent > 0 || fl.refused != "" {
@@ -102,7 +101,7 @@ func (f *flights) unpack(p *packed) *flight {
 	return fl
 }
 
-// cost is how many bytes a packed message takes.
+// cost returns the memory of a packed message, in bytes.
 func (p *packed) cost() int {
 	n := len(p.content) + packedOverhead
 	if p.data != nil {
@@ -111,14 +110,14 @@ func (p *packed) cost() int {
 	return n + n/4
 }
 
-// reserve is how many bytes must stay free for packed messages to be unpacked.
+// reserve returns the number of bytes that must stay free for unpacking messages.
 func (f *flights) reserve() int64 {
 	return min(int64(f.packed)*flightOverhead, max(0, f.mayGrow()-int64(f.growth)))
 }
 
 func (f *flights) mayGrow() int64 { return f.account.Limit() / growthShare }
 
-// blocked reports whether there is no room to unpack a message. Answers to those that were unpacked make room.
+// blocked reports whether there is no room to unpack a message. Answers to unpacked messages make room.
 func (f *flights) blocked() bool {
 	return f.packed > 0 && int64(f.growth) >= f.mayGrow() && !f.account.Room(0)
 }

@@ -106,7 +106,7 @@ func (e *Engine) newWorker(l streams.Spec, kind laneKind, by lease.Lease, from l
 // wake makes the loop turn. It may be called on any goroutine.
 func (w *worker) wake() { w.mail.Put(woken{}) }
 
-// run works the lane until ctx or the lease ends, and prepares it for a successor.
+// run works the lane until ctx or the lease ends, and then prepares it for a successor.
 func (w *worker) run(ctx context.Context) error {
 	working, stop := context.WithCancel(ctx)
 	w.working = working

@@ -16,7 +16,7 @@ const flushed = 300 * time.Millisecond
 
 // ending is the result of the journal for a message.
 type ending struct {
-	kept      bool // there is a journal
+	kept      bool // a journal is kept
 	last      journal.Entry
 	delivered int // number of deliveries
 	report    Journaled

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Stranded are messages in the lanes of another prefix that no broker reads. Either the prefix was changed, or its
-// broker is switched off.
+// Stranded describes messages in the lanes of another prefix that no broker reads. Either the prefix was changed, or
+// its broker does not run.
 type Stranded struct {
 	Prefix   string
 	Streams  []string // names of the streams that hold messages, sorted

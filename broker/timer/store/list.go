@@ -26,7 +26,7 @@ const (
 	maxBytes   = 256 << 10
 	maxScanned = 100_000
 	rowBytes   = 256 // of a row without key and target
-	rowsAtOnce = 64  // for which the leader is asked at once if they were replaced
+	rowsAtOnce = 64  // checked concurrently whether they were replaced
 	// listSpare is the time to answer: with less left, a page ends early.
 	listSpare = 500 * time.Millisecond
 )
@@ -211,8 +211,8 @@ func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error
 	return errors.Join(errs...)
 }
 
-// standing returns the row if no entry is behind its own, the row of the entry that replaced it, or nil. The server
-// answers from an index that no entry is behind, and sends no body.
+// standing returns the row if no entry is behind its own, the row of the entry that replaced it, or nil. If there is no
+// later entry, the server knows that from an index, and sends no body.
 func (t *Timers) standing(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
 	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.state.Sequence+1); {
 	case err != nil:

@@ -8,12 +8,12 @@
 //
 // Each field of the settings is text, and reading it notes a problem instead of returning an error. So one start shows
 // everything that is wrong: the variable, its value and the allowed values. The broker checks its own configuration
-// (broker.Config.Validate): the bounds stand there only, and a problem with a field is shown under the variable that
+// (broker.Config.Validate): the bounds exist only there, and a problem with a field is reported under the variable that
 // sets it. Values of secrets are never shown.
 //
 // # Probable mistakes
 //
-// A variable whose name is nearly one of ours, or is used by other programs for the same, causes a warning ([Unknown]):
-// if it were ignored, a server would be embedded although the user named another. A setting that contradicts another is
-// refused, such as a directory for the embedded server beside NATS_URL.
+// A variable whose name is similar to one of ours, or that other programs use for the same purpose, causes a warning
+// ([Unknown]): if it were ignored, a server would be embedded although the user named another. A setting that
+// contradicts another is refused, such as a directory for the embedded server together with NATS_URL.
 package settings

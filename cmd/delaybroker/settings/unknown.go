@@ -33,14 +33,14 @@ var misnamed = map[string]string{
 	"NATS_TLS_CA": "NATS_CA", "NATS_CA_FILE": "NATS_CA", "NATS_CACERT": "NATS_CA", "NATS_TLSCA": "NATS_CA",
 }
 
-// An UnknownName is a variable that looks like a setting, and is none.
+// An UnknownName is a variable that looks like a setting but is not one.
 type UnknownName struct {
 	Name    string
 	Nearest string // the setting that was probably meant; empty when none is near
 }
 
-// unknownNames finds misspelt settings in the environment. They are worth a warning and not an error, because others
-// may put variables with our prefix there.
+// unknownNames finds misspelt settings in the environment. They cause a warning and not an error, because other
+// programs may use variables with our prefix.
 func unknownNames(environ, known []string) []UnknownName {
 	var unknown []UnknownName
 	set := make(map[string]bool)
@@ -66,7 +66,7 @@ func unknownNames(environ, known []string) []UnknownName {
 // Unknown finds misspelt settings in the environment.
 func Unknown() []UnknownName { return unknownNames(os.Environ(), names()) }
 
-// String is the warning, as a sentence.
+// String returns the warning, as a sentence.
 func (u UnknownName) String() string {
 	if u.Nearest == "" {
 		return fmt.Sprintf("%s is no setting; see serve --help", text.Printable(u.Name, 100))
