@@ -178,7 +178,7 @@ func (c *Client) Move(
 	return c.In(ctx, target, delay, body, append(opts[:len(opts):len(opts)], Key(key), IfGeneration(generation))...)
 }
 
-// State is what a timer is doing.
+// State is the state of a timer.
 type State string
 
 // The states of a timer. A timer that has ended keeps its state for DELAY_TIMER_HISTORY, a minute by default. Then its

@@ -11,7 +11,7 @@ var (
 	// ErrStays is wrapped by every error that is returned for a letter that cannot be resent as asked. The letter stays
 	// unchanged.
 	ErrStays = errors.New("the letter stays")
-	// ErrUnreadable is returned when the headers of a letter are not those of a broker of this format.
+	// ErrUnreadable is returned when no broker of this format can have written the headers of a letter.
 	ErrUnreadable = stays("its headers are not what a broker of this version writes")
 	// ErrUnproven is returned when no seal proves that a broker has written the letter, or the message in it: a client may
 	// have forged it. With Change.Unsealed it is delivered all the same.

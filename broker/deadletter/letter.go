@@ -35,7 +35,7 @@ func newLetter(policy message.Policy, stream string, m lane.Stored, headersOnly 
 	return l
 }
 
-// Marker reports whether the letter is that of a named timer's marker, which nobody could prove. A marker is no
+// Marker reports whether the letter is from a named timer's marker whose seal could not be proven. A marker is no
 // message: it has no body, and a token of ours in place of a target. An empty message to a target of that name looks
 // the same if nobody could prove it either.
 func (l Letter) Marker(n message.Names) bool {

@@ -56,8 +56,8 @@ type Link struct {
 	Connect func() (*nats.Conn, error)
 }
 
-// Facts are the input of the checks. An unknown fact is nil or empty, with an error beside it if a check needs the
-// reason.
+// Facts are the input of the checks. An unknown fact is nil or empty, with an error in a second field if a check needs
+// the reason.
 type Facts struct {
 	Config     broker.Config
 	Host       Host

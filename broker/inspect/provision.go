@@ -52,7 +52,7 @@ func (i *Inspector) Provision(ctx context.Context, dry bool) (Provisioned, error
 	p := i.streams.Provisioner(r)
 	p.Create = true
 	_, drift, err := p.Provision(ctx, want)
-	if dry && (err == nil || errors.Is(err, streams.ErrMissingStreams)) { // they miss what was not created
+	if dry && (err == nil || errors.Is(err, streams.ErrMissingStreams)) { // nothing was created, so streams are missing
 		drift, err = append(streams.Compare(want, r.before).Drift, streams.Left(want, found)...), nil
 	}
 	done.Changes = append(done.Changes, r.changes...)

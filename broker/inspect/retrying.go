@@ -28,12 +28,12 @@ const (
 	Unreadable RetryState = "unreadable" // to this program: a newer broker wrote it, or no broker did
 )
 
-// RetryGroup is the messages with one target and one state.
+// RetryGroup describes the messages with one target and one state.
 type RetryGroup struct {
 	Target   string     `json:"target"` // empty for all targets beyond maxGroups groups
 	State    RetryState `json:"state"`
 	Messages uint64     `json:"messages"`
-	Attempts int        `json:"attempts"`                   // refused, of the message with the fewest attempts left
+	Attempts int        `json:"attempts"`                   // refused attempts of the message with the fewest left
 	Allowed  int        `json:"attempts_allowed,omitempty"` // of the same message
 	Next     time.Time  `json:"next_attempt,omitzero"`      // the earliest
 	ID       string     `json:"id,omitempty"`               // of the message with that attempt
@@ -111,7 +111,7 @@ func streamsOf(lanes []Lane) string {
 	return strings.Join(names, ", ")
 }
 
-// retryKind is the common properties of a group.
+// retryKind identifies a group.
 type retryKind struct {
 	target string
 	state  RetryState

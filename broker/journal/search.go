@@ -210,7 +210,7 @@ func (s *search) hole(h Hole) {
 func (s *search) conclude(until time.Time) {
 	states := s.cfg.States
 	if until.Before(s.Asked) {
-		states = nil // they belong to a later time
+		states = nil // the states are later than the query's time
 	}
 	s.runs.silent(until, states, s.hole)
 	if !s.Since.IsZero() && s.From.Sequence == 0 && (s.Begins.IsZero() || s.Since.Before(s.Begins)) {

@@ -24,7 +24,7 @@ var ErrNoLeader = errors.New("JetStream has no leader at the moment; try again")
 
 // Retry asks a question, and asks it again while the servers of a cluster answer that JetStream has no leader, or that
 // nobody listens. It ends when ctx ends, after 5 s without a leader, or after 500 ms without a listener. The servers
-// have done nothing of what was asked, so any question may be repeated.
+// have not carried out the request, so any request may be repeated.
 func Retry(ctx context.Context, ask func() error) error {
 	began := time.Now()
 	var last error

@@ -54,15 +54,16 @@
 //	                                     nothing, and the consumer is replaced.
 //
 // No part of this proof rests on the consumer, because its own numbering proves nothing. When the server that holds a
-// consumer is restarted, nats-server makes the consumer anew under the same name: it begins where it once began, and
-// counts from one. If the messages there have been purged meanwhile, the number that continues our count belongs to a
-// message further on. Acknowledged messages were lost that way: 50 to 74 of 2,000. So a consumer may be made anew,
-// reset or moved to another server, may answer late, and may lose messages on the wire. A message is accepted only if
-// it is adjacent to the last one, or if the gap is proven to be empty.
+// consumer is restarted, nats-server creates the consumer again under the same name: it starts at its original start,
+// and counts from one. If the messages there have been purged meanwhile, the number that continues our count belongs to
+// a message further on. Acknowledged messages were lost that way: 50 to 74 of 2,000. So a consumer may be created
+// again, reset or moved to another server, may answer late, and may lose messages on the wire. A message is accepted
+// only if it is adjacent to the last one, or if the gap is proven to be empty.
 //
-// The consumer's numbers still serve as a hint. Three signs say at once that a message was lost, or that the consumer
-// was made anew: a number that does not continue our count, a heartbeat with another count, and a heartbeat of a
-// consumer that is already past messages that we have not read. In each case a new consumer starts at next.
+// The consumer's numbers still serve as a hint. Three signs show immediately that a message was lost, or that the
+// consumer was created again: a number that does not continue our count, a heartbeat with another count, and a
+// heartbeat of a consumer that is already past messages that we have not read. In each case a new consumer starts at
+// next.
 //
 // A replica that lags may show a message that the leader listed as deleted. It is not accepted: an earlier owner
 // removed it, out of order, because it had arrived.

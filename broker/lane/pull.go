@@ -255,9 +255,9 @@ func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 
 // compares reports whether a heartbeat is a reason to ask the leader whether the consumer lacks a message: always when
 // the consumer is past sequences that we have not read. There are two explanations for that. Those messages were
-// deleted. Or the consumer was made anew, its first messages were lost on the wire, and it happens to count as the one
-// before. In a cluster it is a reason, too, when the consumer is idle although messages are known to be behind the last
-// one; and once in a while at the tail.
+// deleted. Or the server created the consumer again, its first messages were lost on the wire, and its count happens to
+// match. In a cluster, a heartbeat is also a reason if the consumer is idle although there are messages behind the last
+// one, and every compareEvery at the tail.
 func (p *pull) compares(past bool, now time.Time) bool {
 	return past || p.clustered && (!p.tail || !p.behind.IsZero() || now.Sub(p.compared) >= compareEvery)
 }

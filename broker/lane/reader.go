@@ -76,8 +76,9 @@ type ReaderConfig struct {
 	// FromCreated is the time at which the stream was created whose sequence From is, if known. In a stream of another
 	// time, From means nothing.
 	FromCreated time.Time
-	// Sparse says that any message of the stream may vanish at any time, that From lies in the midst of the stream, and
-	// that what is deleted may be many times what is not. So the deletes are not listed; the leader is asked at each gap.
+	// Sparse says that any message of the stream may be deleted at any time, that From lies in the middle of the stream,
+	// and that there may be many more deleted messages than others. So the deletes are not listed; the leader is asked at
+	// each gap.
 	Sparse bool
 	// Buffer is the size in bytes of one request. Two requests overlap, and three when messages come after an idle time.
 	// The same number of bytes may be handed over and not yet taken; of larger messages, one at a time. The default is a

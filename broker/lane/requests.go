@@ -22,11 +22,11 @@ const (
 //
 // While the reader waits for messages, one request must be open, or none will come. The server says when a request
 // ends, except in one case: a request whose bytes are used up exactly ends without a word, however many messages it has
-// left (nats-server, consumer.nextWaiting). A reader that counts what is still to come by the server's words alone may
-// then wait for messages that never come: at the tail of a lane for 25 minutes, until heartbeats are missed.
+// left (nats-server, consumer.nextWaiting). A reader that counts the outstanding messages only by the server's reports
+// may then wait for messages that never come: at the tail of a lane for 25 minutes, until heartbeats are missed.
 //
-// The server deals the messages out to its open requests in turn. So each request has a subscription of its own, which
-// tells for which of them a message came, and its messages and bytes are counted as the server counts them.
+// The server deals the messages out to its open requests in turn. So each request has its own subscription, which shows
+// the request to which a message belongs. The messages and bytes of each request are counted as the server counts them.
 type requests struct {
 	inbox string // with the final dot; each request adds its place and its number
 	all   [atOnce]request

@@ -10,12 +10,12 @@
 //
 // # When they differ
 //
-// The leader of the first stream stamps when a message is due. Whether that time has come, the leader of the stream
-// says in which the message waits last: a level's, or that of the timers for a round that follows within seconds. So by
-// a third clock a delivery is early by what the first is behind the last, and late by what it is ahead, however many
-// streams were between. Nothing adds up: each stream counts what is left to the due time by its own clock, and what it
-// counts too much or too little, the next one corrects. A message that stays in one stream does not notice. Nothing
-// comes twice, and no round of a series is lost or repeated: the times of rounds come from the table.
+// The due time is a time of the leader of the first stream. Whether it has come is decided by the clock of the leader
+// of the last stream: of a level, or of the timers' stream for a round that follows within seconds. So by a third
+// clock, a delivery is early by as much as the first leader's clock is behind the last one's, and late by as much as it
+// is ahead. Streams in between do not matter: each one counts the time left until the due time by its own clock, so the
+// next one corrects its error. A message that stays in one stream is not affected. No message is delivered twice, and
+// no round of a series is lost or repeated: the times of rounds come from the table.
 //
 // # Where two clocks meet
 //

@@ -23,16 +23,15 @@ import (
 )
 
 const (
-	// maxOne is the maximum number of requests about one timer that are worked on at once, and minOne the minimum,
-	// whatever the size of the largest body: each may have the body of its timer in memory, and all of them bodyRoom
-	// bytes.
+	// maxOne is the maximum number of concurrent requests about one timer. Each may have the body of its timer in memory,
+	// and all of them bodyRoom bytes, so there are fewer if bodies may be large, but at least minOne.
 	maxOne   = 64
 	minOne   = 8
 	bodyRoom = 64 << 20
-	// maxMany is the maximum number of requests that are worked on at once and list, change many timers or read all lanes.
-	// A tenant has one of them at a time.
+	// maxMany is the maximum number of concurrent requests that list or change many timers, or read all lanes. A tenant
+	// has one of them at a time.
 	maxMany = 4
-	// oneWaiting and manyWaiting are the maximum numbers of requests that wait for that.
+	// oneWaiting and manyWaiting are the maximum numbers of requests that wait for a worker.
 	oneWaiting  = 2048
 	manyWaiting = 64
 	// oneTime and manyTime are the timeouts for one request from its receipt: less than a client's timeout. A request is
@@ -212,8 +211,8 @@ func (e *endpoint) tenant(subject string) string {
 	return first
 }
 
-// Answerable reports whether no subscriber on a subject takes an answer for a request. The client names that subject,
-// and we publish there with the rights of the broker.
+// Answerable reports whether an answer on a subject is safe: no subscriber there takes it for a request. The client
+// names the subject, and the broker publishes there with its own rights.
 func Answerable(reply string, prefixes []string) bool {
 	if strings.ContainsAny(reply, "*> ") {
 		return false

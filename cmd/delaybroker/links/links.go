@@ -38,7 +38,7 @@ const (
 	remindEvery = 10 * time.Second
 )
 
-// A connection is one of the broker's, by its purpose.
+// A connection is one of the broker's connections, named by its purpose.
 type connection struct {
 	name  string
 	conn  *nats.Conn
@@ -104,7 +104,7 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 		nats.PingInterval(pingInterval),
 		nats.MaxPingsOutstanding(pingsMissed),
 		nats.FlusherTimeout(writeTimeout),
-		nats.ReconnectOnFlusherError(), // otherwise what it could not write is dropped, and the connection stays
+		nats.ReconnectOnFlusherError(), // otherwise unwritten data is dropped, and the connection stays
 		nats.RetryOnFailedConnect(d.Patient),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {

@@ -20,7 +20,7 @@ type Stream struct {
 	Spec       Spec     `yaml:"spec"`
 }
 
-// Metadata is that of a Kubernetes object.
+// Metadata is the metadata of a Kubernetes object.
 type Metadata struct {
 	Name string `yaml:"name"`
 }
@@ -38,12 +38,12 @@ type Spec struct {
 	DuplicateWindow string            `yaml:"duplicateWindow"`
 	AllowDirect     bool              `yaml:"allowDirect"`
 	Metadata        map[string]string `yaml:"metadata"`
-	// PreventDelete keeps a stream, with what is pending in it, when its manifest is deleted.
+	// PreventDelete keeps a stream, with its pending messages, when its manifest is deleted.
 	PreventDelete bool `yaml:"preventDelete"`
 }
 
-// Limits are what a stream may hold; zero and empty for no limit. MaxAge is always written: NACK's control loop would
-// make it a year otherwise.
+// Limits are the limits of a stream; zero and empty for no limit. MaxAge is always written: otherwise NACK's control
+// loop sets a year.
 type Limits struct {
 	MaxMsgSize    int32  `yaml:"maxMsgSize"`
 	MaxPerSubject int64  `yaml:"maxMsgsPerSubject,omitempty"`

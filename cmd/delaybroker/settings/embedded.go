@@ -54,7 +54,7 @@ func (s settings) embedConfig(p *problems) (*embedded.Config, []nats.Option) {
 	return c, f.Options()
 }
 
-// embeddedFile reads the file of DELAY_EMBEDDED_CONFIG, and notes what is wrong with it.
+// embeddedFile reads the file of DELAY_EMBEDDED_CONFIG, and notes its problems.
 func (p *problems) embeddedFile(path string) embedded.File {
 	f, wrong := embedded.ReadFile(path)
 	for _, what := range wrong {

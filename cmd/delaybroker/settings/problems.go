@@ -30,7 +30,7 @@ type problem struct {
 // Its methods read a value. If they cannot, they note the reason and return a harmless value.
 type problems []problem
 
-// refuse notes what is wrong with a setting. It shows the value, so it is not for secrets: see [problems.refuseSecret].
+// refuse notes the problem of a setting. It shows the value, so it is not for secrets: see [problems.refuseSecret].
 func (p *problems) refuse(name, value, format string, args ...any) {
 	*p = append(*p, problem{name, fmt.Errorf("%s=%q: %w", name, value, fmt.Errorf(format, args...))})
 }
@@ -39,8 +39,8 @@ func (p *problems) refuseSecret(name, format string, args ...any) {
 	*p = append(*p, problem{name, fmt.Errorf("%s: %w", name, fmt.Errorf(format, args...))})
 }
 
-// judge has the broker check its configuration, and notes what is wrong under the names of the variables. Variables
-// that have a problem already are left out.
+// judge has the broker check its configuration, and notes its problems under the names of the variables. Variables that
+// have a problem already are left out.
 func (p *problems) judge(c broker.Config, variables map[string]variable) {
 	known := slices.Clone(*p)
 	bad, _ := errors.AsType[config.FieldErrors](c.Validate())
@@ -58,7 +58,7 @@ func (p *problems) judge(c broker.Config, variables map[string]variable) {
 	}
 }
 
-// refuseVariable notes what is wrong with a variable. It shows the value unless that is secret.
+// refuseVariable notes the problem of a variable. It shows the value unless that is secret.
 func (p *problems) refuseVariable(v variable, format string, args ...any) {
 	if v.Get("secret") != "" {
 		p.refuseSecret(v.name(), format, args...)

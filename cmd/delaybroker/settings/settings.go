@@ -38,7 +38,7 @@ var linkedDefaults = map[string]string{
 //	default    its value if it is not set or empty
 //	desc       its meaning
 //	field      the fields of broker.Config that it sets, so that a problem with one names the variable
-//	word       a word that is allowed beside the broker's values of the field
+//	word       a word that is allowed in addition to the broker's values of the field
 //	secret     the value must not be shown
 //	link       the link whose context it names
 //
