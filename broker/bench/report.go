@@ -40,7 +40,7 @@ func (r *Report) Err() error {
 	return errors.Join(problems...)
 }
 
-// A Result is the measurements of one turn. An unknown or meaningless value is zero or nil.
+// A Result has the measurements of one turn. An unknown or meaningless value is zero or nil.
 type Result struct {
 	Side   Side   `json:"side"`
 	Round  int    `json:"round"`

@@ -31,7 +31,7 @@ win over these.
 
 exit codes: 0 done, 1 failed, 2 bad arguments or settings`
 
-// run finds the command and runs it. It ends when the command does, which for serve is when ctx ends.
+// run finds the command and runs it. It returns when the command ends; serve ends with ctx.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	a := &app{Printer: terminal.Printer{Out: stdout, Err: stderr}}
 	root := a.rootCommand()
@@ -43,8 +43,8 @@ func (a *app) execute(ctx context.Context, root *cobra.Command) error {
 	return cmp.Or(root.ExecuteContext(ctx), a.helped, a.Failure())
 }
 
-// helpAlone makes help beside flags or arguments a usage error: none of those takes effect, and -h may have been meant
-// as an argument.
+// helpAlone makes help together with flags or arguments a usage error: these would have no effect, and -h may have been
+// meant as an argument.
 func (a *app) helpAlone(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
