@@ -158,6 +158,57 @@ func TestSpill(t *testing.T) {
 	}
 }
 
+// TestStores counts how often a message is stored before its target has it: once in the lane that accepts it, and once
+// for each hop. A message that is due beyond the horizon passes a level however much memory is free, and a crowded
+// intake adds no further level.
+func TestStores(t *testing.T) {
+	p := plan{kind: plainLane{}, ladder: levels.Default()}
+	for _, tt := range []struct {
+		due           time.Duration
+		free, crowded int
+	}{
+		{due: near - 1, free: 1, crowded: 1},
+		{due: time.Second, free: 1, crowded: 2},
+		{due: 3 * time.Second, free: 1, crowded: 2},
+		{due: 8 * time.Second, free: 2, crowded: 2}, // 7s, and the rest on the wheel of that level
+		{due: 10 * time.Second, free: 2, crowded: 2},
+		{due: 14 * time.Second, free: 3, crowded: 3}, // 10s 3s
+	} {
+		for _, m := range []moment{{proven: true}, {proven: true, crowded: true}} {
+			got, want := stores(t, p, m, tt.due), tt.free
+			if m.crowded {
+				want = tt.crowded
+			}
+			if got != want {
+				t.Errorf("due in %s, crowded %t: stored %d times, want %d", tt.due, m.crowded, got, want)
+			}
+		}
+	}
+}
+
+// stores plays the walk of a message from the intake to its firing.
+func stores(t *testing.T, p plan, m moment, due time.Duration) (stored int) {
+	t.Helper()
+	m.now = epoch
+	f := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(due)}}
+	stored = 1
+	for range 20 {
+		switch s := next(p, m, f); s.kind {
+		case fire:
+			return stored
+		case hold:
+			m.now = s.at
+		case hop:
+			stored++
+			f.At, p.delay = m.now.Stamp(), s.level.Delay
+		default:
+			t.Fatalf("due in %s: unexpected step: %s", due, s)
+		}
+	}
+	t.Fatalf("due in %s: it circles", due)
+	return 0
+}
+
 // TestSpillAllocatesNothing: while memory is short, the levels are searched for each message, and never copied.
 func TestSpillAllocatesNothing(t *testing.T) {
 	p := plan{kind: plainLane{}, ladder: levels.Default(), retries: levels.Default()}
