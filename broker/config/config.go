@@ -67,6 +67,10 @@ type Config struct {
 	// Ladder has the levels that new messages take. Streams of other levels are served until they are empty. Defaults to
 	// levels.Default.
 	Ladder levels.Ladder
+	// Whole are the durations on whose subjects the intake takes messages as a level would. Defaults to levels.Whole. With
+	// fewer, some clients publish a second time. Tests have fewer, because nats-server compares each two subjects of a
+	// stream that it creates.
+	Whole []string
 	// RetryLadder holds the waits between delivery attempts. The first wait follows the first refusal, and so on; the last
 	// wait is used for all further refusals. Defaults to DefaultRetry.
 	RetryLadder levels.Ladder
@@ -200,6 +204,9 @@ func (c Config) Complete() (Config, error) {
 	or(&c.TimerHistory, DefaultTimerHistory)
 	if len(c.Ladder.Levels()) == 0 {
 		c.Ladder = levels.Default()
+	}
+	if c.Whole == nil {
+		c.Whole = levels.Whole()
 	}
 	if len(c.RetryLadder.Levels()) == 0 {
 		var err error

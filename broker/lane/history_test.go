@@ -110,7 +110,7 @@ func numbers(from, to int) (all []string) {
 func TestHistoryCutBack(t *testing.T) {
 	for _, rewritten := range []int{0, 5, 10, 20} {
 		t.Run(fmt.Sprint(rewritten), func(t *testing.T) {
-			dir, old := t.TempDir(), t.TempDir()
+			dir, old := natstest.Dir(t), natstest.Dir(t)
 			natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
 				r := newRig(t, s)
 				o := r.read(s.Connect(), 0)
@@ -148,7 +148,7 @@ func TestHistoryCutBack(t *testing.T) {
 // TestAnotherHistoryIsNotForgotten lets the first attempt to read a stream that was cut back fail: the owner must still
 // hear that it is another, or it purges by a cursor of the old one.
 func TestAnotherHistoryIsNotForgotten(t *testing.T) {
-	dir, old := t.TempDir(), t.TempDir()
+	dir, old := natstest.Dir(t), natstest.Dir(t)
 	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		s.Stop()

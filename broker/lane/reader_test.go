@@ -95,7 +95,7 @@ func TestFromDropsWhatWasCommitted(t *testing.T) {
 // TestFromCutBack: a stream that was restored was created when the one before was, and new messages took the sequences
 // of those that the previous owner had committed.
 func TestFromCutBack(t *testing.T) {
-	dir, old := t.TempDir(), t.TempDir()
+	dir, old := natstest.Dir(t), natstest.Dir(t)
 	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		r.publish(1, 5)

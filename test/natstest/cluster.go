@@ -34,7 +34,7 @@ func RunCluster(t testing.TB, options func() server.Options) Cluster {
 		}
 		opts := options()
 		opts.ServerName, opts.Host, opts.Port = fmt.Sprintf("n%d", i), host, server.RANDOM_PORT
-		opts.JetStream, opts.StoreDir, opts.NoSigs, opts.NoLog = true, t.TempDir(), true, true
+		opts.JetStream, opts.StoreDir, opts.NoSigs, opts.NoLog = true, Dir(t), true, true
 		opts.Cluster.Name, opts.Cluster.Host = "tested", host
 		if opts.Cluster.Port, err = strconv.Atoi(port); err != nil {
 			t.Fatal(err)

@@ -51,7 +51,7 @@ func BubbleWith(t *testing.T, opts server.Options, f func(t *testing.T, s *Serve
 	t.Helper()
 	opts.DontListen, opts.JetStream = true, true // rule 2
 	if opts.StoreDir == "" {
-		opts.StoreDir = t.TempDir() // rule 3
+		opts.StoreDir = Dir(t) // rule 3
 	}
 	DropTimers()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,13 +99,17 @@ func Run(t testing.TB, dir string) *Server {
 	return RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir})
 }
 
-// RunWith starts a server with the given options; those that tests always need are added.
+// RunWith starts a server with the given options, on a directory of its own if they name none; those that tests always
+// need are added.
 func RunWith(t testing.TB, opts server.Options) *Server {
 	t.Helper()
 	opts.NoSigs, opts.NoLog = true, true
 	// The server's periodic work for each stream, for the disk and for statistics, would be most of the cost of a month of
 	// fake time.
 	opts.NoSystemAccount = true
+	if opts.StoreDir == "" {
+		opts.StoreDir = Dir(t)
+	}
 	if opts.SyncInterval == 0 {
 		opts.SyncInterval = 24 * time.Hour
 	}

@@ -55,7 +55,7 @@ func (s *sightings) count() (messages, copies int) {
 // server's answers is what might make copies.
 func TestCoreSubscribersOfManySubjects(t *testing.T) {
 	natstest.Long(t)
-	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
 	b := harness.StartBroker(t, s, broker.Config{})
 	c := harness.NewClient(t, s)
 	seen := sight(c, "ui.>")

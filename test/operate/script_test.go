@@ -224,7 +224,7 @@ func TestADayWithoutJetStream(t *testing.T) {
 func TestADayInAnotherPrefix(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	url := listening(t, server.Options{JetStream: true, StoreDir: t.TempDir()})
+	url := listening(t, server.Options{JetStream: true})
 	made := []string{"NATS_URL=" + url, "DELAY_HTTP_ADDR=off", "DELAY_PREFIX=later", "DELAY_LEVELS=1s,5s,7s"}
 	line{args: "provision", says: []string{"LATER_7s", "created"}}.check(t, made)
 	nc, err := nats.Connect(url)

@@ -19,7 +19,7 @@ import (
 // names the older program: see TestUpgradeAndBack.
 func TestUpgradeAndBackWithTimers(t *testing.T) {
 	t.Parallel()
-	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
 	c := harness.NewClient(t, s)
 	c.Target("ORDERS", "orders.>")
 	env := []string{

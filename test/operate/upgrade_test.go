@@ -26,7 +26,7 @@ import (
 //	DELAYBROKER_OLDER=/tmp/older/delaybroker go test ./test/operate -run TestUpgradeAndBack
 func TestUpgradeAndBack(t *testing.T) {
 	t.Parallel()
-	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
 	c := harness.NewClient(t, s)
 	in := c.Subscribe("orders.>")
 	env := []string{"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create"}

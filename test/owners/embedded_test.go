@@ -49,7 +49,7 @@ func TestEmbeddedShares(t *testing.T) {
 func TestKilledComesBackAtOnce(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
 	for name, env := range map[string][]string{
 		"address": {"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create",
 			"DELAY_HTTP_ADDR=" + natstest.FreeAddress(t)},

@@ -101,7 +101,7 @@ func leafOf(t *testing.T, hub *natstest.Server, cluster string) (*natstest.Serve
 
 func newHub(t *testing.T) *natstest.Server {
 	return natstest.RunWith(t, server.Options{
-		Host: "127.0.0.1", Port: -1, ServerName: "hub", JetStream: true, JetStreamDomain: "hub", StoreDir: t.TempDir(),
+		Host: "127.0.0.1", Port: -1, ServerName: "hub", JetStream: true, JetStreamDomain: "hub",
 		LeafNode: server.LeafNodeOpts{Host: "127.0.0.1", Port: -1, NoAdvertise: true},
 	})
 }

@@ -28,7 +28,7 @@ const (
 // without a viewer of its page, with five, and without again. Under load two spans differ by a percent anyway, so that
 // the page's share is told twice: by what it adds to the load, and by what it adds to a broker that does nothing.
 func BenchmarkPage(b *testing.B) {
-	s := natstest.RunWith(b, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: b.TempDir()})
+	s := natstest.RunWith(b, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
 	nc := s.Connect()
 	target := jetstream.StreamConfig{
 		Name: "T", Subjects: []string{"orders.>"}, MaxMsgs: 1000, Storage: jetstream.MemoryStorage,

@@ -69,7 +69,7 @@ func (b *buffer) String() string {
 // play starts everything, and the load.
 func play(t *testing.T, access page.Access) *scene {
 	t.Helper()
-	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
 	nc := s.Connect()
 	c := &scene{t: t, nc: nc, js: s.JetStream(nc), log: new(buffer)}
 	cfg := broker.Config{

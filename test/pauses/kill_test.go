@@ -16,7 +16,7 @@ import (
 // nothing is lost. When it is resumed, under load, what waited comes in the order of its due times.
 func TestNothingLostOnKillWhilePaused(t *testing.T) {
 	t.Parallel()
-	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
 	c := harness.NewClient(t, s)
 	c.Target("ORDERS", "orders.>")
 	c.Target("MAIL", "mail.>")

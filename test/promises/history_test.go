@@ -108,7 +108,7 @@ func TestStreamRecreated(t *testing.T) {
 // TestServerRestored sets the server's data back to an earlier state, as a restore from a backup or a power failure
 // does. The server then uses some sequences again.
 func TestServerRestored(t *testing.T) { // not in parallel: see natstest.DropTimers
-	dir, backup := t.TempDir(), t.TempDir()
+	dir, backup := natstest.Dir(t), natstest.Dir(t)
 	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m")})
 		c := harness.NewClient(t, s)

@@ -15,7 +15,7 @@ import (
 // duplicate window has one copy of each.
 func TestNothingLostOnKill(t *testing.T) {
 	t.Parallel()
-	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
 	c := harness.NewClient(t, s)
 	c.Target("ORDERS", "orders.>")
 	env := []string{"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create", "DELAY_INSTANCE=one"}
@@ -76,7 +76,7 @@ func TestNothingLostOnKillEmbedded(t *testing.T) {
 // receives each message once.
 func TestCleanStopUnderLoad(t *testing.T) {
 	t.Parallel()
-	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
 	c := harness.NewClient(t, s)
 	in := c.Subscribe("orders.>")
 	env := []string{"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create"}

@@ -40,7 +40,7 @@ func TestAMonth(t *testing.T) {
 	if *monthDays%4 != 0 || *monthDays < 4 || *monthBrokers < 1 || *monthBrokers > 2 {
 		t.Fatal("-month.days: write a multiple of four; -month.brokers: write 1 or 2")
 	}
-	dir := t.TempDir()
+	dir := natstest.Dir(t)
 	natstest.DropTimers()
 	synctest.Test(t, func(t *testing.T) {
 		// The clocks of Berlin change in the middle.

@@ -70,7 +70,7 @@ func TestRestoredElsewhere(t *testing.T) {
 	for name, backUp := range backupKinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
+			dir := natstest.Dir(t)
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				cfg := broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m 10m 1h 2h")}
 				b := harness.StartBroker(t, s, cfg)

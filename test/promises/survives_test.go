@@ -236,7 +236,7 @@ func TestOldestDueFirst(t *testing.T) {
 // TestJetStreamAway disables JetStream for ten minutes while the broker's connections stay up, as on a server with a
 // failed disk. The log stays short, and the broker continues when JetStream is back.
 func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTimers
-	dir := t.TempDir()
+	dir := natstest.Dir(t)
 	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
 		log := harness.NewCountingLog()
 		owners := &harness.Doubting{}

@@ -85,7 +85,7 @@ func side(t *testing.T, all []rule, lie time.Duration, begin time.Time) []result
 // bubble is natstest.Bubble from a time on.
 func bubble(t *testing.T, begin time.Time, f func(t *testing.T, s *natstest.Server)) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := natstest.Dir(t)
 	natstest.DropTimers()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(begin))

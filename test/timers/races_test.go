@@ -44,7 +44,7 @@ func TestManyTimerRaces(t *testing.T) {
 		n = 300
 	}
 	s := natstest.RunWith(t, server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
 	})
 	harness.StartBroker(t, s, harness.TimersOn(t))
 	race(t, s, n)

@@ -32,7 +32,7 @@ func TestSeriesThroughChangesOfClocks(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
+			dir := natstest.Dir(t)
 			natstest.DropTimers()
 			synctest.Test(t, func(t *testing.T) {
 				cfg := harness.TimersOn(t)

@@ -8,7 +8,6 @@ import (
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/streams"
-	"delaybroker/levels"
 )
 
 // The parts of max_payload that the streams keep free, in bytes, so that every accepted message can be moved: a hop
@@ -41,7 +40,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 	intake := spec(streams.Intake, n.IntakeStream(), n.InFilter(), n.AtFilter())
 	intake.MaxMsgSize = int32(maxPayload - intakeReserve)
 	intake.MaxMsgs, intake.MaxBytes = s.cfg.MaxPending, s.cfg.MaxPendingBytes
-	for _, plain := range levels.Whole() {
+	for _, plain := range s.cfg.Whole {
 		if _, isLevel := s.cfg.Ladder.Lookup(plain); !isLevel {
 			intake.Subjects = append(intake.Subjects, s.clientSubjects(plain)...)
 		}

@@ -71,7 +71,7 @@ func (s *silence) carry(to, from net.Conn) {
 func TestSilentLink(t *testing.T) {
 	t.Parallel()
 	s := natstest.RunWith(t, server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
 	}).Server()
 	at, err := url.Parse(s.ClientURL())
 	if err != nil {
