@@ -28,9 +28,6 @@ import (
 	"delaybroker/broker/streams/provision"
 )
 
-// apiTimeout is how long the JetStream API may take to answer.
-const apiTimeout = 5 * time.Second
-
 // Broker moves delayed messages from lane to lane and to their targets. Make one with New; Run does the work.
 type Broker struct {
 	id      string   // unique among the instances that run

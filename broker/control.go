@@ -61,8 +61,8 @@ func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 		Instance: b.id, Policy: keys.Policy, History: max(0, b.cfg.TimerHistory), Reserve: provision.LevelReserve,
 		API: b.jetstream.API, Copies: jsapi.Client{Conn: b.conns.Read, API: b.cfg.APIPrefix},
 		Sample: b.jetstream.Sample, Publish: publishAndWait(write, names.TimersStream()),
-		Scan:     lane.Scan{Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix},
-		Patience: b.patience, ReadKeys: func(local time.Time) { keys.ReadSince(local, local) },
+		Scan:         lane.Scan{Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix},
+		ClaimTimeout: b.claimTimeout, ReadKeys: func(local time.Time) { keys.ReadSince(local, local) },
 	})
 }
 
@@ -71,7 +71,7 @@ func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 func publishAndWait(write *acks.Inbox, stream string) func(context.Context, *nats.Msg) jsapi.Reply {
 	return func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 		replies := make(chan jsapi.Reply, 1)
-		timeout := engine.AckTimeout
+		timeout := jsapi.Timeout
 		if end, ok := ctx.Deadline(); ok {
 			timeout = max(time.Millisecond, min(timeout, time.Until(end)))
 		}

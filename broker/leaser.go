@@ -39,20 +39,20 @@ func (b *Broker) newLeaser() lease.Leaser {
 	return lease.NewShared(cfg)
 }
 
-// patience is how long the firing of a timer is left to the instance that it names. An instance that is alone was
+// claimTimeout is how long the firing of a timer is left to the instance that it names. An instance that is alone was
 // that one before it was restarted.
-func (b *Broker) patience(instance string) time.Duration {
+func (b *Broker) claimTimeout(instance string) time.Duration {
 	cfg := b.cfg
 	switch {
 	case cfg.Leaser == nil && cfg.MaxOwners == 0:
 		return 0
 	case cfg.Leaser != nil:
-		return timer.Patience
+		return timer.ClaimTimeout
 	}
 	if b.engine.Owns(instance) {
-		return timer.Patience
+		return timer.ClaimTimeout
 	}
-	return timer.RosterPatience
+	return timer.RosterTimeout
 }
 
 // instanceOf is the name of this instance among the others. Where no leaser names the instances, it is random.

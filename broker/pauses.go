@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/pause"
 )
 
@@ -27,7 +28,7 @@ func (b *Broker) newKeeper() *pause.Keeper {
 		},
 		Apply: b.applyPauses, Log: b.log,
 		Count: func(ctx context.Context) (uint64, error) {
-			ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+			ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 			defer cancel()
 			sample, err := b.jetstream.Sample(ctx, b.names.PausedStream())
 			return sample.Messages, err

@@ -24,11 +24,11 @@ const (
 )
 
 const (
-	// startPatience is the timeout for a part to become ready. A broker creates some forty streams, each with an
+	// startTimeout is the timeout for a part to become ready. A broker creates some forty streams, each with an
 	// election.
-	startPatience = 2 * time.Minute
-	// stopPatience is the timeout for a part to exit after its stdin was closed.
-	stopPatience = 30 * time.Second
+	startTimeout = 2 * time.Minute
+	// stopTimeout is the timeout for a part to exit after its stdin was closed.
+	stopTimeout = 30 * time.Second
 	// lastWords is the number of bytes of its stderr that an error shows.
 	lastWords = 4 << 10
 )
@@ -73,7 +73,7 @@ func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Chil
 	go c.listen(stdout)
 	err = json.NewEncoder(stdin).Encode(order)
 	if err == nil {
-		ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("not ready after %s", startPatience))
+		ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
 		defer cancel()
 		for said := (Said{}); err == nil && !said.Ready; {
 			said, err = c.Next(ctx)
@@ -108,12 +108,12 @@ func (c *Child) Stop() error {
 		return nil
 	}
 	_ = c.stdin.Close() // it may have closed its end
-	late := time.AfterFunc(stopPatience, func() { _ = c.cmd.Process.Kill() })
+	late := time.AfterFunc(stopTimeout, func() { _ = c.cmd.Process.Kill() })
 	for range c.heard { // until the end of its stdout
 	}
 	err := c.cmd.Wait()
 	if !late.Stop() {
-		return fmt.Errorf("the %s did not end within %s: %s", c.part, stopPatience, c.words())
+		return fmt.Errorf("the %s did not end within %s: %s", c.part, stopTimeout, c.words())
 	}
 	if err != nil {
 		return fmt.Errorf("the %s: %w: %s", c.part, err, c.words())

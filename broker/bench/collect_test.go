@@ -84,8 +84,8 @@ func TestALostMessageFailsTheRun(t *testing.T) {
 		if got, want := report.Results[0].Tally, (Tally{Count: 3, Lost: 1}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
-		if took < time.Second+patience {
-			t.Errorf("it was given up after %s, want %s after it was due", took, patience)
+		if took < time.Second+timeout {
+			t.Errorf("it was given up after %s, want %s after it was due", took, timeout)
 		}
 	})
 }

@@ -28,21 +28,21 @@
 //     target must be in the same stream.
 //   - Pipeline: reads a stream in order, waits until the head is due, publishes with an id and the headers of a broker,
 //     and purges delivered messages every 100 ms. It has no retries, no owner and no second delay. This is the minimum
-//     of any sidecar, and so the best possible result of a broker. It has one stream, so with mixed delays its messages
-//     are due at once. In the scenarios ingest and pending it is a plain publish. It has no timers.
+//     of any sidecar, and so the best possible result of a broker. It has one stream, so with mixed delays it delays no
+//     message at all. In the scenarios ingest and pending it is a plain publish. It has no timers.
 //
 // # Measurements
 //
 // The payload contains the number of the message and its due time. Lateness is the time at which the target's stream
 // stored the message, minus its due time. For plain subscribers it is the time of receipt, minus the due time. A delay
 // in a level begins when the broker's stream has stored the message, a little after the publish. The broker writes that
-// due time into Delay-Due, and "promised" is the lateness after it.
+// due time into Delay-Due, and "promised" is the lateness relative to it.
 //
 // A message is lost if it was accepted and has not arrived 15 s after the last due time and the last arrival. It is
 // early if it arrives before the payload's time, or before Delay-Due. If the server is on another host, the run
-// compares its clock with ours first, and less than half a round trip before the payload's time is not early. Both
-// times around Delay-Due are by servers, so there is no such margin. Twice counts copies, which are allowed. One
-// refused publish ends a run, since the rest would be another load.
+// compares its clock with ours first. Then an arrival that is less than half a round trip before the payload's time is
+// not early. Delay-Due and the time of storage are both by servers, so for them there is no such margin. Twice is the
+// number of copies, which are allowed. One refused publish ends a run, since the rest would be another load.
 //
 // # Timers
 //

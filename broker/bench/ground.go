@@ -90,7 +90,7 @@ func (g *ground) startSidecar(ctx context.Context) (err error) {
 
 // clear stops the sidecar and removes the streams of the turn, even if ctx has ended.
 func (g *ground) clear(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removePatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
 	if g.core != nil {
 		g.core.end()

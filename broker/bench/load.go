@@ -18,8 +18,8 @@ const (
 	outstanding = 20_000
 	// pace is the interval at which a publisher computes the number of messages to publish.
 	pace = time.Millisecond
-	// answerPatience is the timeout for the answers to the last publishes.
-	answerPatience = 10 * time.Second
+	// answerTimeout is the timeout for the answers to the last publishes.
+	answerTimeout = 10 * time.Second
 )
 
 // A Load is the messages that are published to one side, numbered from zero.
@@ -203,9 +203,9 @@ func (p *publisher) run(ctx context.Context, began time.Time) error {
 		case err := <-p.refused:
 			return err
 		case now := <-ticks.C:
-			if turn > 0 && now.Sub(idle) > answerPatience && p.accepted.Load() < int64(turn) {
+			if turn > 0 && now.Sub(idle) > answerTimeout && p.accepted.Load() < int64(turn) {
 				return fmt.Errorf("%w: %d of %d publishes are not answered after %s",
-					ErrRefused, int64(turn)-p.accepted.Load(), turn, answerPatience)
+					ErrRefused, int64(turn)-p.accepted.Load(), turn, answerTimeout)
 			}
 		}
 	}

@@ -13,17 +13,17 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// removePatience is the timeout for the removal of some forty streams.
-const removePatience = time.Minute
+// removeTimeout is the timeout for the removal of some forty streams.
+const removeTimeout = time.Minute
 
 // A Host is the environment of a run: its connection, and the processes of its parts.
 type Host struct {
 	Dial
-	// Command returns the command of a part. The command takes the prefix of the run from Prefix.
+	// Command returns the command of a part. The command uses Prefix as the prefix of the run.
 	Command func(part Part) *exec.Cmd
 	Server  *Child // nil if the run does not own the server
 	Prefix  string
-	Copies  func(clustered bool) int // replicas of a stream, as many as for the broker's
+	Copies  func(clustered bool) int // replicas of a stream, the same number as the broker uses
 	// Show is called with the progress several times a second.
 	Show func(Progress)
 }
@@ -37,7 +37,7 @@ type Progress struct {
 	Count             int // messages in this turn; zero if it has none
 }
 
-// A run is a run in progress. It is for one goroutine.
+// run is the state of one call of Run. It is for one goroutine.
 type run struct {
 	host   Host
 	plan   Plan
@@ -71,7 +71,7 @@ func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) 
 		return report, err
 	}
 	defer func() {
-		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removePatience)
+		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 		defer cancel()
 		r.now = Progress{}
 		r.show("removing what the run made")

@@ -45,7 +45,7 @@ func (s Stored) Note(ctx context.Context, l *Ledger, turn uint32) error {
 	})
 }
 
-// hear counts an arrival.
+// hear adds an arrival to the ledger. It counts messages that are not of this turn as foreign.
 func (l *Ledger) hear(turn uint32, s Stamp, ours bool, a Arrival) {
 	if !ours || s.Turn != turn {
 		l.Foreign()
@@ -55,7 +55,7 @@ func (l *Ledger) hear(turn uint32, s Stamp, ours bool, a Arrival) {
 	l.Note(a)
 }
 
-// promised returns the due time of a broker, or zero without one.
+// promised returns the due time that a broker wrote into the headers, or zero if it is missing.
 func promised(h nats.Header) time.Time {
 	due, _ := time.Parse(time.RFC3339Nano, h.Get(message.HeaderDue))
 	return due
@@ -97,7 +97,7 @@ func ReadStream(
 	return nil
 }
 
-// A heard target is plain subscribers, one for each subject. A message arrives when a subscriber receives it.
+// heard is a target with plain subscribers, one for each subject. A message arrives when a subscriber receives it.
 type heard struct {
 	subs     []*nats.Subscription
 	messages chan *nats.Msg

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// lead is the time before the instant at which the run reads the CPU time. A broker prepares firings no earlier.
+	// lead is how long before the due time the run reads the CPU time. A broker prepares firings no earlier.
 	lead = 2 * time.Second
 	// aftermath is the maximum time of a broker's work after the last arrival.
 	aftermath = 30 * time.Second
-	// movedShare is the number of kept timers of which one is moved.
+	// One in movedShare of the kept timers is moved.
 	movedShare = 10
 )
 
@@ -144,10 +144,10 @@ func (g *ground) change(ctx context.Context, due time.Time) (result Result, err 
 	return result, punctual(all, due, "a longer --delay")
 }
 
-// even measures timers that are due one after the other, together with plain messages, which have the numbers after
-// them.
+// even measures timers that are due one after the other, together with plain messages. The plain messages have the
+// numbers after those of the timers.
 func (g *ground) even(ctx context.Context, result *Result) error {
-	const spare, slow, delay = 3 * time.Second, 5_000, time.Second // sets per second
+	const spare, slow, delay = 3 * time.Second, 5_000, time.Second // slow is in sets per second
 	timers, plain := g.plan.evenTimers(), g.plan.plainMessages()
 	g.turn++
 	target := g.target.(Stored) // no plain subscribers in this scenario
@@ -202,7 +202,7 @@ func (g *ground) sleepUntil(ctx context.Context, t time.Time) error {
 
 // costAtRest returns the cost when the processes are idle, or at the given time: a broker deletes after its deliveries.
 func (g *ground) costAtRest(ctx context.Context, before usage, count int, end time.Time) (*Cost, error) {
-	const look, idle = 500 * time.Millisecond, 15 * time.Millisecond // of CPU time; /proc counts in 10 ms
+	const look, idle = 500 * time.Millisecond, 15 * time.Millisecond // idle is CPU time; /proc counts in 10 ms
 	g.show("waiting until the processes are at rest")
 	was, err := g.usage()
 	for err == nil && time.Now().Before(end) {

@@ -8,8 +8,8 @@ import (
 const (
 	// poll is the interval at which the run requests the number of arrivals.
 	poll = 100 * time.Millisecond
-	// patience is the maximum time without an arrival after the last due time. Then the rest is lost.
-	patience = 15 * time.Second
+	// timeout is the maximum time without an arrival after the last due time. Then the rest is lost.
+	timeout = 15 * time.Second
 	// settle is the time for which copies may follow the last message.
 	settle = 500 * time.Millisecond
 )
@@ -55,7 +55,7 @@ func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 }
 
 // await waits until the wanted number has arrived, copies included. Over is true if instead nothing has arrived for
-// patience after the last due time.
+// timeout after the last due time.
 func (w Wait) await(ctx context.Context, want int) (there int, over bool, err error) {
 	since := time.Now()
 	for {
@@ -72,7 +72,7 @@ func (w Wait) await(ctx context.Context, want int) (there int, over bool, err er
 		switch {
 		case n >= want:
 			return n, false, nil
-		case time.Now().After(w.Due) && time.Since(since) > patience:
+		case time.Now().After(w.Due) && time.Since(since) > timeout:
 			return n, true, nil
 		}
 		if err := sleep(ctx, poll); err != nil {

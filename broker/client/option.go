@@ -102,8 +102,8 @@ func MaxAttempts(n int) Option {
 	return func(o *options) { o.protocol.Set(message.HeaderMaxAttempts, strconv.Itoa(n)) }
 }
 
-// RateKey counts the message, together with all messages that have this key, for the broker's DELAY_RATE_BY_KEY: so a
-// broker can bound what the messages of one tenant take, whatever their targets.
+// RateKey sets the key by which the broker's DELAY_RATE_BY_KEY limits the message. All messages with the same key share
+// one rate, whatever their targets: a key for each tenant limits each tenant.
 func RateKey(key string) Option {
 	return func(o *options) { o.protocol.Set(message.HeaderRateKey, key) }
 }

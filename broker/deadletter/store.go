@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// patience is how long a stream may take to answer.
-	patience = 5 * time.Second
 	// busyWait is the pause before the next try after a stream said that it was busy.
 	busyWait = 50 * time.Millisecond
 )
@@ -182,7 +180,7 @@ func (b *Store) resent(l Letter, c Change, now time.Time) (*nats.Msg, error) {
 // present asks the stream's leader whether a letter is still there. The list may be older than the lane's duplicate
 // window: what somebody else has resent meanwhile would be delivered again.
 func (b *Store) present(ctx context.Context, l Letter) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	m, err := b.api.Message(ctx, b.stream, l.Sequence)
 	switch {
@@ -197,7 +195,7 @@ func (b *Store) present(ctx context.Context, l Letter) error {
 // store publishes a message of this Delay-Id into the lane, until there is an answer that can be believed.
 func (b *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 	stream := b.cfg.Policy.Names.RetryStream(b.cfg.Lane)
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	for {
 		reply := b.api.Publish(ctx, stream, m)
@@ -239,7 +237,7 @@ func pause(ctx context.Context) error {
 
 // idAt asks the stream's leader for the Delay-Id of a message in a lane; it is empty if the message is gone.
 func (b *Store) idAt(ctx context.Context, stream string, sequence uint64) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	m, err := b.api.Message(ctx, stream, sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -258,7 +256,7 @@ func (b *Store) idAt(ctx context.Context, stream string, sequence uint64) (strin
 
 // Remove deletes one letter for good. It returns ErrAbsent if the letter is gone.
 func (b *Store) Remove(ctx context.Context, l Letter) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	err := b.api.Delete(ctx, b.stream, l.Sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -268,7 +266,7 @@ func (b *Store) Remove(ctx context.Context, l Letter) error {
 }
 
 func (b *Store) info(ctx context.Context, stream string) (*jetstream.StreamInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	s, err := b.cfg.JetStream.Stream(ctx, stream)
 	switch {

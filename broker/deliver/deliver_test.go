@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
@@ -41,7 +42,7 @@ func TestCoreTarget(t *testing.T) {
 		k.send("ui.a", message.ModeAuto).check(t, silence, "delivered")
 		k.send("ui.b", message.ModeCore).check(t, silence, "delivered")
 		v := k.send("ui.a", message.ModeStream)
-		v.check(t, ackWait, timedOut)
+		v.check(t, jsapi.Timeout, timedOut)
 		if got := seen.get(); got != 4 {
 			t.Errorf("subscribers saw %d, want 4", got)
 		}
@@ -188,7 +189,7 @@ func TestStreamDeleted(t *testing.T) {
 		if err := k.js.DeleteStream(context.Background(), "ORDERS"); err != nil {
 			t.Fatal(err)
 		}
-		k.send("orders.a", message.ModeAuto).check(t, ackWait, timedOut)
+		k.send("orders.a", message.ModeAuto).check(t, jsapi.Timeout, timedOut)
 		time.Sleep(ackMemory)
 		k.send("orders.a", message.ModeAuto).check(t, 2*silence, "delivered")
 	})
@@ -206,7 +207,7 @@ func TestStreamDeletedBesideAnother(t *testing.T) {
 		if err := k.js.DeleteStream(context.Background(), "GONE"); err != nil {
 			t.Fatal(err)
 		}
-		k.send("shop.eu.1", message.ModeAuto).check(t, ackWait, timedOut)
+		k.send("shop.eu.1", message.ModeAuto).check(t, jsapi.Timeout, timedOut)
 	})
 }
 
@@ -231,7 +232,7 @@ func TestSilentStream(t *testing.T) {
 		k := newKit(t, s)
 		k.lookup.api = orders
 		k.subscribe("orders.>", nil)
-		k.send("orders.a", message.ModeAuto).check(t, ackWait, timedOut)
+		k.send("orders.a", message.ModeAuto).check(t, jsapi.Timeout, timedOut)
 		time.Sleep(time.Second)
 		k.send("orders.a", message.ModeCore).check(t, silence, "delivered")
 	})
@@ -265,10 +266,10 @@ func TestForgedAck(t *testing.T) {
 						_ = m.Respond([]byte(forged))
 					}
 				})
-				k.send("orders.a", message.ModeAuto).check(t, ackWait, timedOut)
+				k.send("orders.a", message.ModeAuto).check(t, jsapi.Timeout, timedOut)
 				k.lookup.latest.Load().at = time.Now() // as fresh as it may be
 				answers = true
-				k.send("orders.a", message.ModeStream).check(t, ackWait, timedOut)
+				k.send("orders.a", message.ModeStream).check(t, jsapi.Timeout, timedOut)
 			})
 		})
 	}

@@ -106,7 +106,7 @@
 // messages are also given back when their owner stops (Recall), and no message is sent that its owner may not deliver
 // any more.
 //
-// # What was tried and rejected
+// # Tried and rejected
 //
 //   - To send, on the goroutine that takes in an answer, what the answer makes room for.
 //   - To look up the stream of each subject when its silence is noticed. At 5,000 new subjects a second the look-ups

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
@@ -49,7 +50,7 @@ func TestShare(t *testing.T) {
 				t.Errorf("the next one is %s until %s, want stalled until %s", r.Outcome, r.Turn, want)
 			}
 		})
-		time.Sleep(ackWait)
+		time.Sleep(jsapi.Timeout)
 		synctest.Wait()
 		if got := seen.get(); got != share {
 			t.Errorf("after the first had timed out the target was sent %d, want no more than %d", got, share)
@@ -101,7 +102,7 @@ func TestShareOfGroups(t *testing.T) {
 				if got := seen.get(); got != test.want {
 					t.Errorf("%d were sent, want %d", got, test.want)
 				}
-				time.Sleep(2 * ackWait)
+				time.Sleep(2 * jsapi.Timeout)
 				synctest.Wait()
 				if got := results.get(); got != count {
 					t.Errorf("%d results, want %d", got, count)
@@ -138,7 +139,7 @@ func TestSilentLeaveRoom(t *testing.T) {
 				for range 50 {
 					k.send("orders.a", message.ModeAuto).check(t, 0, "delivered")
 				}
-				time.Sleep(2 * ackWait)
+				time.Sleep(2 * jsapi.Timeout)
 				synctest.Wait()
 				if got, want := results.get(), targets*(window/groupShare); got != want {
 					t.Errorf("%d results, want %d", got, want)
@@ -167,7 +168,7 @@ func TestWindow(t *testing.T) {
 		if got := seen.get(); got != window {
 			t.Errorf("%d were sent, want the window of %d", got, window)
 		}
-		time.Sleep(2 * ackWait)
+		time.Sleep(2 * jsapi.Timeout)
 		synctest.Wait()
 		if got, want := results.get(), 2*window; got != want || seen.get() != want {
 			t.Errorf("%d results of %d sent, want %d", got, seen.get(), want)

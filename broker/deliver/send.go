@@ -8,11 +8,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/acks"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 )
-
-// ackWait is how long a stream may take to acknowledge.
-const ackWait = 5 * time.Second
 
 // sendWhenReady sends what has waited, whenever an answer has made room for it, until ctx ends. To send on the
 // goroutine that takes in the answers would do both for one message after the other: all answers come on that one.
@@ -70,7 +68,7 @@ func (d *Deliverer) send(dl *delivery) {
 		d.finish(dl, decided(Result{Outcome: Expired}))
 		return
 	}
-	dl.sent, dl.wait, dl.mode = now, ackWait, d.cfg.Modes.of(dl.Mode, dl.Target)
+	dl.sent, dl.wait, dl.mode = now, jsapi.Timeout, d.cfg.Modes.of(dl.Mode, dl.Target)
 	if dl.mode == message.ModeRequest {
 		dl.wait = d.cfg.ReplyTimeout
 	}

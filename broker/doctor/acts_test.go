@@ -25,7 +25,7 @@ func (sc *scene) publish(n int, subject string, headers ...string) {
 		for i := 0; i < len(headers); i += 2 {
 			m.Header.Set(headers[i], headers[i+1])
 		}
-		if _, err := sc.js.PublishMsgAsync(m, jetstream.WithStallWait(natstest.Patience)); err != nil {
+		if _, err := sc.js.PublishMsgAsync(m, jetstream.WithStallWait(natstest.Timeout)); err != nil {
 			sc.t.Fatal(err)
 		}
 	}

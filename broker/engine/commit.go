@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"delaybroker/broker/config"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/lease"
 )
@@ -24,7 +25,7 @@ func (w *worker) commitSoon(local time.Time) time.Duration {
 	todo := w.commits.begin(w.reading, local)
 	w.early.Ask(w.clock.Leader(), local)
 	w.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), jsapi.Timeout)
 		defer cancel()
 		w.mail.Put(w.commits.carryOut(ctx, todo))
 	})

@@ -28,7 +28,6 @@ const (
 	stuckAfter = 5 * time.Second
 	takeOut    = 1000 // messages at a time
 
-	commitTimeout = 5 * time.Second
 	// confirmedFor is the time for which a look at a stream is valid. If the process was stopped in between, or the answer
 	// took longer, the stream may have been replaced, and a purge would remove the wrong messages.
 	confirmedFor = time.Second

@@ -38,7 +38,8 @@
 //	decide.go ◀── the answer ─────┘    jsapi/… reads it: arrived, or the next step
 //	  │
 //	  ▼ arrived
-//	commit.go, committer.go     move the cursor, look at the stream (link/…), purge up to the cursor
+//	commit.go, committer.go     move the cursor, look at the stream (link/…), purge up to the cursor. When that is
+//	                            safe: safeToCommit and carryOut. What a kind of lane removes: kind.go.
 //
 //	The time: leader/…, look.go; slack.go returns when the loop wakes up. The memory for reading: budget.go.
 //	Figures for operators: report.go, overdue.go, stats/….
@@ -59,6 +60,7 @@
 // refused. deliver/evidence.go judges a target's answer.
 //
 //	a level refuses a hop        decide.go: afterRefusal, and smaller, which names the level below
+//	a stream is full (10077)     jsapi/reply.go classifies it: StreamFull, and NoRoom for an account or a server
 //	a target does not answer     deliver/evidence.go: whether that is a delivery; decide.go: judgeSilence
 //	a seal cannot be judged      streams/provision/keys.go
 //	a named timer                timer/role/decide.go
@@ -95,9 +97,10 @@
 //   - No message is sent to a paused target. decide.go checks this for each message when it is due, and the deliverer
 //     once more, under its lock: it gives back messages that were decided before the pause, to be decided again.
 //   - One instance sends all messages that a rate counts together, at turns that it gives: see rates.go.
-//   - An attempt counts when it is stored: a message that no lane takes stays as it was. A lack of room in JetStream
-//     counts as no refusal by the target. A stream that should acknowledge a delivery and is silent has not refused it;
-//     three such silences count as one refusal. A service that does not reply in time has refused.
+//   - An attempt counts when it is stored: a message that no lane takes stays as it was. A target's stream that is at a
+//     limit of its own (10077) has refused. A limit of the account or the server counts as no refusal by the target. A
+//     stream that should acknowledge a delivery and is silent has not refused it; three such silences count as one
+//     refusal. A service that does not reply in time has refused.
 //   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. The answer "duplicate" is believed only after
 //     the stored message was read, and is ours. If it is not, the message goes out under an unguessable id.
 //   - A message below delaysys or delaydead is believed only with our seal (message.Keys), an answer only under the
@@ -106,7 +109,9 @@
 //     unfinished work after a lease is lost, under the same ids.
 //   - No message waits for the journal (package journal) or for config.Config.Ended, and no decision depends on them:
 //     record.go.
-//   - No loop waits for an answer, and every queue is bounded by the number of messages that its worker may hold.
+//   - No loop waits for an answer, and every queue is bounded by the number of messages that its worker may hold. Three
+//     things may block a loop: a publish into a connection that takes no more bytes, for the write timeout of the
+//     connection (cmd/delaybroker/links), a log that nobody reads, and the short locks that lanes share.
 //
 // # Tried and rejected
 //

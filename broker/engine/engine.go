@@ -29,9 +29,6 @@ import (
 )
 
 const (
-	// apiTimeout is the timeout of JetStream API requests.
-	apiTimeout = 5 * time.Second
-
 	// refusalsEvery is the interval at which the log reports one target's refusals. maxRefusing is the maximum number of
 	// targets that it names in that time: subjects with ids in them would fill the log.
 	refusalsEvery = time.Minute

@@ -34,8 +34,8 @@ func (w *worker) report(local time.Time) {
 	w.gauge.Set(report)
 }
 
-// count requests the number of the lane's messages when the last answer is old: while the lane is not being read, it
-// has no other source. It returns the time until the next request.
+// count requests the number of the lane's messages when the last answer is old. While the lane is not being read, the
+// number has no other source. count returns the time until the next request.
 func (w *worker) count(local time.Time, every time.Duration) time.Duration {
 	if left := w.clock.counted.Add(every).Sub(local); left > 0 {
 		return left
@@ -45,7 +45,7 @@ func (w *worker) count(local time.Time, every time.Duration) time.Duration {
 	return every
 }
 
-// judge counts deliveries that the look of a commit proves to have been early.
+// judge counts the deliveries that were early by the sample that a commit took of its stream.
 func (w *worker) judge(s lane.Sample) {
 	judged, wasEarly := w.early.Judge(w.clock.Base(), s)
 	if judged {

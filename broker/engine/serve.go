@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/streams"
 )
@@ -24,7 +25,7 @@ func (e *Engine) serve(ctx context.Context, l streams.Spec, settled func()) erro
 		}
 		e.log.Debug("owner of a lane", "stream", l.Stream)
 		left, err := e.own(ctx, l, held, known, settled)
-		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
+		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), jsapi.Timeout)
 		if failed := held.Release(release, left); failed != nil {
 			err = errors.Join(err, fmt.Errorf("release %s: %w", l.Stream, failed))
 		}

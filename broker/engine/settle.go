@@ -19,9 +19,6 @@ import (
 // This file carries out the steps that decide.go has decided on, and handles their answers.
 
 const (
-	// AckTimeout is the timeout of an acknowledgement of one of our own streams. A publish that is not answered by then is
-	// repeated under the same id, so a long timeout costs nothing but time.
-	AckTimeout = 5 * time.Second
 	// checkers is the maximum number of copies that a lane reads concurrently: after a crash there may be tens of
 	// thousands to read.
 	checkers = 16
@@ -182,7 +179,7 @@ func (w *worker) store(f *flight) {
 // another stream.
 func (w *worker) publish(stream string, m *nats.Msg, done func(storeAnswer)) {
 	w.flights.underway++
-	w.engine.Write.Publish(m, AckTimeout, func(answer *nats.Msg, err error) (again bool) {
+	w.engine.Write.Publish(m, jsapi.Timeout, func(answer *nats.Msg, err error) (again bool) {
 		r, ok := jsapi.ReplyOf(answer, err, stream)
 		if !ok {
 			return true
@@ -267,7 +264,7 @@ func (w *worker) check(f *flight) {
 func (w *worker) ask(question func(context.Context) event) {
 	w.flights.underway++
 	w.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), jsapi.Timeout)
 		defer cancel()
 		w.mail.Put(question(ctx))
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
@@ -106,7 +107,7 @@ func (l *Lane) enter(table lease.Table, err error) {
 
 // fill asks the leader of a lane's stream for its state, and finds its reader.
 func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	s, err := i.JetStream.Stream(ctx, l.Stream)
 	if err != nil {

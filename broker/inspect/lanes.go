@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/pause"
 	"delaybroker/broker/streams"
 )
@@ -55,7 +56,7 @@ func (i *Inspector) Streams(ctx context.Context) (there Listed, err error) {
 func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, error) {
 	allowed, cancel := i.Allowed(ctx)
 	defer cancel()
-	finding, cancelFinding := context.WithTimeout(allowed, Timeout)
+	finding, cancelFinding := context.WithTimeout(allowed, jsapi.Timeout)
 	defer cancelFinding()
 	there, err := i.Streams(finding)
 	if err != nil {
@@ -79,7 +80,7 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 // a takeover. Then it looks at the lanes.
 func (i *Inspector) LookSettled(ctx context.Context, there Listed) (v Lanes, n Instances) {
 	_ = i.streams.Learn(there.Found) // without a secret, any answer counts
-	refused := i.question(ctx, maxDouble+Timeout, func(ctx context.Context) (err error) {
+	refused := i.question(ctx, maxDouble+jsapi.Timeout, func(ctx context.Context) (err error) {
 		n, err = i.askInstances(ctx, lanesOf(there.Found), takeover, true)
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/stats"
@@ -78,7 +79,7 @@ func (i *Inspector) consumers(
 	var answer struct {
 		Consumers []jetstream.ConsumerInfo `json:"consumers"`
 	}
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	err := i.api.Ask(ctx, "CONSUMER.LIST."+stream, map[string]int{"offset": 0}, &answer)
 	return answer.Consumers, err
@@ -102,7 +103,7 @@ func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Tabl
 	if at < 0 {
 		return lease.Table{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	m, err := i.api.Last(ctx, found[at].Stream, i.names.OwnersTable())
 	if errors.Is(err, jetstream.ErrMsgNotFound) {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
 	"delaybroker/broker/streams"
@@ -199,7 +200,7 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 	case streams.Paused:
 		scan.Filters = []string{s.names.PausedFilter()}
 	}
-	asking, cancel := context.WithTimeout(ctx, Timeout)
+	asking, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	// The message may have arrived in the lane after the look at all lanes.
 	now, err := s.JetStream.Stream(asking, l.Stream)

@@ -22,8 +22,6 @@ import (
 )
 
 const (
-	// Timeout is the timeout of a request to JetStream.
-	Timeout = 5 * time.Second
 	// glance is the timeout of a request whose answer only explains an error.
 	glance = time.Second
 	// maxRefusals is the maximum number of refusals in memory. Gather sends some hundred requests at most.
@@ -147,12 +145,12 @@ func (s *Session) Allowed(ctx context.Context) (context.Context, context.CancelF
 
 // Ask runs f with the usual timeout.
 func (s *Session) Ask(ctx context.Context, f func(ctx context.Context) error) error {
-	return s.question(ctx, Timeout, f)
+	return s.question(ctx, jsapi.Timeout, f)
 }
 
 // question runs f until it returns, the server refuses its request, or the timeout passes.
-func (s *Session) question(ctx context.Context, patience time.Duration, f func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (s *Session) question(ctx context.Context, timeout time.Duration, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ctx, cancelAllowed := s.Allowed(ctx)
 	defer cancelAllowed()
@@ -219,7 +217,7 @@ func (s *Session) Prefixes(ctx context.Context) []string {
 // Stored requests a message from the stream's leader: a replica that lags could return a deleted message. It returns
 // jetstream.ErrMsgNotFound if the sequence has no message.
 func (s *Session) Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	m, err := s.api.Message(ctx, stream, sequence)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/test/natstest"
 )
 
@@ -71,7 +72,7 @@ func TestRefusalBehindAnInnerQuestion(t *testing.T) {
 	})
 }
 
-// TestQuestionHasAnEnd: what is neither answered nor refused is given up, after the usual patience.
+// TestQuestionHasAnEnd: what is neither answered nor refused is given up, after the usual timeout.
 func TestQuestionHasAnEnd(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		session, err := NewSession(s.Connect(), "$JS.API")
@@ -79,14 +80,14 @@ func TestQuestionHasAnEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		err = session.question(t.Context(), Timeout, func(ctx context.Context) error {
+		err = session.question(t.Context(), jsapi.Timeout, func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the deadline", err)
 		}
-		wantTook(t, began, Timeout)
+		wantTook(t, began, jsapi.Timeout)
 	})
 }
 

@@ -10,13 +10,12 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 )
 
 const (
-	// timeout is the timeout of a request to JetStream.
-	timeout = 5 * time.Second
 	// skew is the maximum difference between the clocks of two leaders.
 	skew = time.Minute
 	// lookBack is how long before the time of the query a search begins, so that it finds a batch of every instance that
@@ -119,7 +118,7 @@ func (j *Journal) Now(ctx context.Context) (time.Time, error) {
 }
 
 func (j *Journal) info(ctx context.Context) (*jetstream.StreamInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	s, err := j.cfg.JetStream.Stream(ctx, j.stream)
 	switch {

@@ -14,8 +14,6 @@ import (
 )
 
 const (
-	// ackTimeout is how long the stream may take to acknowledge a batch.
-	ackTimeout = 5 * time.Second
 	// maxBatchAge is how long the writer retries a batch. A reader relies on it: no record is stored later.
 	maxBatchAge = 5 * time.Minute
 
@@ -66,7 +64,7 @@ func (w *Writer) store(ctx context.Context, to Publisher, b batch, end bool) {
 // publish publishes a batch once. It returns nil when the stream has stored it.
 func (w *Writer) publish(ctx context.Context, to Publisher, m *nats.Msg) error {
 	result := make(chan error, 1)
-	to.Publish(m, ackTimeout, func(answer *nats.Msg, err error) (again bool) {
+	to.Publish(m, jsapi.Timeout, func(answer *nats.Msg, err error) (again bool) {
 		reply, ok := jsapi.ReplyOf(answer, err, w.cfg.Stream)
 		if !ok {
 			return true

@@ -14,6 +14,11 @@ import (
 	"delaybroker/broker/message"
 )
 
+// Timeout is how long the broker waits for an answer of JetStream: to a request, or to a publish into a stream of its
+// own or of a target. A longer one would gain nothing: a cluster without a meta leader drops requests, and a publish
+// that is not answered is repeated under the same id.
+const Timeout = 5 * time.Second
+
 // Client asks on one connection. If a right is missing, the server does not answer, and the question ends with ctx.
 type Client struct {
 	Conn *nats.Conn

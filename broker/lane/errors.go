@@ -29,8 +29,8 @@ var (
 
 // Why a scan ends.
 var (
-	// errUnanswered is returned when a scan gets no answer for scanPatience.
+	// errUnanswered is returned when a scan gets no answer for scanTimeout.
 	errUnanswered = errors.New("its consumer did not answer; try again")
-	// errNobody is returned when the servers know of no consumer to pass a request to, for scanPatience.
+	// errNobody is returned when the servers know of no consumer to pass a request to, for scanTimeout.
 	errNobody = errors.New("its consumer did not answer (503 no responders); try again")
 )

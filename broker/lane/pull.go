@@ -111,7 +111,7 @@ func (p *pull) run(ctx context.Context) error {
 		return err
 	}
 	heard := time.Now()
-	armed := p.patience()
+	armed := p.silenceTimeout()
 	silence := time.NewTimer(armed)
 	defer silence.Stop()
 	rest := time.NewTimer(0)
@@ -130,7 +130,7 @@ func (p *pull) run(ctx context.Context) error {
 			if err := p.ask(); err != nil {
 				return err
 			}
-			heard, armed = time.Now(), p.patience()
+			heard, armed = time.Now(), p.silenceTimeout()
 			silence.Reset(armed)
 		case epoch := <-p.r.invalidated:
 			if epoch == p.r.number {
@@ -150,23 +150,23 @@ func (p *pull) run(ctx context.Context) error {
 				rest.Reset(p.r.cfg.Collect)
 			}
 			heard = time.Now() // after receive, which may have waited for the owner
-			if patience := p.patience(); patience < armed {
-				armed = patience
+			if timeout := p.silenceTimeout(); timeout < armed {
+				armed = timeout
 				silence.Reset(armed)
 			}
 		case <-silence.C:
-			if quiet := time.Since(heard); quiet >= p.patience() && len(p.msgs) == 0 {
+			if quiet := time.Since(heard); quiet >= p.silenceTimeout() && len(p.msgs) == 0 {
 				return errSilent
 			}
-			armed = max(p.patience()-time.Since(heard), time.Millisecond)
+			armed = max(p.silenceTimeout()-time.Since(heard), time.Millisecond)
 			silence.Reset(armed)
 		}
 	}
 }
 
-// patience is how long to wait for a message or a heartbeat. It follows from the place in the stream and not from the
-// last request: of several requests, the one with the quick heartbeat may be used up before the slow one.
-func (p *pull) patience() time.Duration {
+// silenceTimeout is how long to wait for a message or a heartbeat. It follows from the place in the stream and not from
+// the last request: of several requests, the one with the quick heartbeat may be used up before the slow one.
+func (p *pull) silenceTimeout() time.Duration {
 	heartbeat, _ := p.watch()
 	return heartbeat * 5 / 2
 }

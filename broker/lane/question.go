@@ -12,8 +12,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-const apiTimeout = 5 * time.Second // for one question
-
 // look asks the stream's leader for the stream's state.
 func (r *Reader) look(ctx context.Context) (info *jetstream.StreamInfo, sample Sample, err error) {
 	err = r.request(ctx, func(ctx context.Context) error {
@@ -75,7 +73,7 @@ func (r *Reader) more(ctx context.Context) (bool, error) {
 // request asks the API a question, and gives up as soon as the connection is lost: no answer can come then, and
 // waiting for the timeout would make messages late.
 func (r *Reader) request(ctx context.Context, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	answered := make(chan error, 1)
 	go func() { answered <- ask(ctx) }()

@@ -18,8 +18,8 @@ import (
 const (
 	scanBatch = 1000
 	scanBytes = 4 << 20 // of one batch, unless one message may be larger
-	// scanPatience is how long a scan waits for the next message, or for the answer that there is none.
-	scanPatience = 5 * time.Second
+	// scanTimeout is how long a scan waits for the next message, or for the answer that there is none.
+	scanTimeout = 5 * time.Second
 	// askAgain is the pause before a request that nobody received is sent again.
 	askAgain = 25 * time.Millisecond
 )
@@ -48,7 +48,7 @@ type Scan struct {
 //
 // On a cluster, the consumer may live on another server than the connection. The answer that it exists can come before
 // its interest in requests: then the connection's server answers 503 in its place. So a request that nobody received is
-// sent again, for scanPatience.
+// sent again, for scanTimeout.
 func (s Scan) All(ctx context.Context) iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
 		if err := s.run(ctx, func(m Stored) bool { return yield(m, nil) }); err != nil {
@@ -113,7 +113,7 @@ func (s Scan) create(ctx context.Context, name string) (*jetstream.ConsumerInfo,
 	case !s.Since.IsZero():
 		config.DeliverPolicy, config.OptStartTime = jetstream.DeliverByStartTimePolicy, &s.Since
 	}
-	ctx, cancel := context.WithTimeout(ctx, scanPatience)
+	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
 	var c jetstream.Consumer
 	err := jsapi.Retry(ctx, func() (err error) {
@@ -152,7 +152,7 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 	if err := request.send(b.Conn, b.api, b.inbox+token); err != nil {
 		return false, err
 	}
-	silence := time.NewTimer(scanPatience)
+	silence := time.NewTimer(scanTimeout)
 	defer silence.Stop()
 	var again <-chan time.Time // set while the last request is known to have reached nobody
 	unanswered := errUnanswered
@@ -191,7 +191,7 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 			if b.To > 0 && s.Sequence > b.To || !b.take(s) || b.To > 0 && s.Sequence == b.To {
 				return false, nil
 			}
-			silence.Reset(scanPatience)
+			silence.Reset(scanTimeout)
 		}
 	}
 	return true, nil

@@ -161,7 +161,7 @@ func TestScanBeforeItsConsumerIsKnown(t *testing.T) {
 				if !errors.Is(err, tt.want) || err == nil && !slices.Equal(got, []uint64{1, 2, 3, 4, 5}) {
 					t.Errorf("got %v and %v, want %v", got, err, tt.want)
 				}
-				if took := time.Since(began); took < min(tt.unknown, scanPatience) || took > scanPatience+time.Second {
+				if took := time.Since(began); took < min(tt.unknown, scanTimeout) || took > scanTimeout+time.Second {
 					t.Errorf("it took %v", took)
 				}
 			})

@@ -16,11 +16,11 @@ func (s *Shared) isNamesake(i Instance) bool {
 
 // gone reports whether an instance of the table is dead.
 func (s *Shared) gone(id string, i Instance) bool {
-	return s.cfg.Locked && s.isNamesake(i) && i.Name == "" || s.view.roster.still(id) >= s.patience(id, i)
+	return s.cfg.Locked && s.isNamesake(i) && i.Name == "" || s.view.roster.still(id) >= s.timeout(id, i)
 }
 
-// patience returns the timeout after which an instance with an unchanged counter is dead.
-func (s *Shared) patience(id string, i Instance) time.Duration {
+// timeout returns the timeout after which an instance with an unchanged counter is dead.
+func (s *Shared) timeout(id string, i Instance) time.Duration {
 	own, in := s.view.table.Instances[s.self.id]
 	if s.isNamesake(i) && i.Started <= s.self.started && (!in || i.Joined < own.Joined) && !s.view.roster.lives(id) {
 		return namesakeAfter

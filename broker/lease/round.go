@@ -57,7 +57,7 @@ func (s *Shared) plan(ctx context.Context, sent time.Time) {
 	sooner(s.view.stable.Add(stableAfter))
 	sooner(s.rounds.sweepAt)
 	for _, id := range s.others(s.view.table) {
-		sooner(s.view.roster.seen[id].since.Add(s.patience(id, s.view.table.Instances[id])))
+		sooner(s.view.roster.seen[id].since.Add(s.timeout(id, s.view.table.Instances[id])))
 		if !s.view.roster.lives(id) {
 			s.ask(sent) // it may be alone, and beats only after a call
 		}

@@ -10,7 +10,7 @@
 //   - Each request to JetStream goes to a stream's leader: a lagging replica may answer a direct get. Only timers are
 //     read that way, on the link that reads: see package timer/role.
 //
-// # What was tried and rejected
+// # Tried and rejected
 //
 // The connection handlers of nats.go: a program has one of each, and they belong to the program.
 package link

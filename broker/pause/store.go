@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -15,8 +14,6 @@ import (
 )
 
 const (
-	// timeout is the timeout of one operation on the record.
-	timeout = 5 * time.Second
 	// maxRecords is the maximum number of messages that Read reads on the record's subject. There is one, or two after a
 	// crash; others have put the rest there.
 	maxRecords = 10_000
@@ -94,7 +91,7 @@ func (s Store) unopened(r Record) *List {
 // Read returns the newest trusted record. It returns jetstream.ErrStreamNotFound if there is no stream. It skips
 // messages and old records that others have put on the subject.
 func (s Store) Read(ctx context.Context) (Stored, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	var found Stored
 	api := s.api()
@@ -131,7 +128,7 @@ func (s Store) Read(ctx context.Context) (Stored, error) {
 // Write stores the next version of a list that was read, and returns its sequence. It returns ErrConflict if another
 // writer was faster. After any other error the list may be stored or not.
 func (s Store) Write(ctx context.Context, l *List, read Stored) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	r, stream := s.Seal(l), s.Names.PausedStream()
 	m := &nats.Msg{Subject: s.Names.PausesRecord(), Data: r.Body, Header: nats.Header{
@@ -174,7 +171,7 @@ func (s Stored) untidy() bool { return s.earlier || len(s.foreign) > maxForeign 
 
 // Tidy removes the earlier and the foreign messages that Read found on the subject. The record itself stays.
 func (s Store) Tidy(ctx context.Context, read Stored) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	api := s.api()
 	if read.earlier {
@@ -197,7 +194,7 @@ func (s Store) Tidy(ctx context.Context, read Stored) error {
 // First returns the pause of the first message in the lane of a pause, or in any lane if the id is empty. It returns
 // jetstream.ErrMsgNotFound if there is no message.
 func (s Store) First(ctx context.Context, id string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	filter := s.Names.PausedFilter()
 	if id != "" {

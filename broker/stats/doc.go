@@ -13,7 +13,7 @@
 //   - Early must stay zero: see Early.
 //   - The counts of a lane outlive its workers.
 //
-// # What was tried and rejected
+// # Tried and rejected
 //
 // Prometheus collectors as the counters themselves: then the engine depends on Prometheus, and /status and the commands
 // would read their own metrics. A mutex around one struct: a reader that is stopped while it holds the mutex stops the

@@ -14,10 +14,6 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// stepTimeout bounds one request. A cluster without a meta leader, as after a crash of all its servers, does not answer
-// and drops the request, so a longer wait is useless.
-const stepTimeout = 5 * time.Second
-
 // Streams is the part of JetStream that provisioning needs.
 type Streams interface {
 	Conn() *nats.Conn
@@ -150,7 +146,7 @@ func Compare(want []Spec, all map[string]*jetstream.StreamInfo) Comparison {
 func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.StreamInfo, error) {
 	var found []Spec
 	all := make(map[string]*jetstream.StreamInfo)
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	leaders := jsapi.Client{Conn: p.Streams.Conn(), API: p.api(), Retries: true}
 	list, away, err := leaders.Streams(ctx)

@@ -16,7 +16,7 @@ import (
 // reply, but an error on the connection. Then change returns ErrForbidden with the subject immediately. It does not
 // wait for the timeout, which would look like a cluster without a leader.
 func (p Provisioner) change(ctx context.Context, verb, stream string, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	subject := p.api() + ".STREAM." + verb + "." + stream
 	ctx, stop := jsapi.Watched(ctx, p.Streams.Conn(), subject)

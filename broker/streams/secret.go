@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
 )
 
 // This file keeps the secret of the brokers' seals in the metadata of their streams. A client that may read messages,
@@ -140,7 +142,7 @@ func (p Provisioner) sealOf(found []Spec, all map[string]*jetstream.StreamInfo) 
 // look returns the current configuration of one stream, or nil if the stream does not exist. It needs only the
 // permission to list streams.
 func (p Provisioner) look(ctx context.Context, s Spec) (*jetstream.StreamConfig, error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	var opts []jetstream.StreamListOpt
 	if len(s.Subjects) > 0 {

@@ -156,7 +156,7 @@
 // Each of a hundred sets a second costs the set and one delete. The end of the run costs eight reads
 // (TestOperationsOfDebounce).
 //
-// # What was tried and rejected
+// # Tried and rejected
 //
 // One message per subject, enforced by the server (max_msgs_per_subject): storing a change removes the set in the same
 // step, but nats-server 2.15 writes no tombstone for that. When the entry of the change is removed, by a delete or by

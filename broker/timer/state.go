@@ -7,12 +7,12 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// Patience is the time for which an instance leaves the firing of another instance to that one. It is longer than a
-// lease lives after its last successful heartbeat. RosterPatience is enough if the table that instances keep, which may
+// ClaimTimeout is the time for which an instance leaves the firing of another instance to that one. It is longer than a
+// lease lives after its last successful heartbeat. RosterTimeout is enough if the table that instances keep, which may
 // be this old, says that the other instance owns no lane.
 const (
-	Patience       = 6 * time.Second
-	RosterPatience = 2 * time.Second
+	ClaimTimeout  = 6 * time.Second
+	RosterTimeout = 2 * time.Second
 )
 
 // StaleFor is the time for which a stream must end before the generation until that is believed: for this long, a

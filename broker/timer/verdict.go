@@ -9,7 +9,7 @@ import (
 // Verb is the operation that a request asks for.
 type Verb string
 
-// The verbs.
+// The kinds of requests.
 const (
 	Get    Verb = "get"
 	Set    Verb = "set"

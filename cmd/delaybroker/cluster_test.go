@@ -157,7 +157,7 @@ func (c *readCluster) stepDown(stream string) {
 // stepDownMeta makes another server the leader of JetStream itself.
 func (c *readCluster) stepDownMeta() {
 	c.t.Helper()
-	m, err := c.sys.Request("$JS.API.META.LEADER.STEPDOWN", nil, patience)
+	m, err := c.sys.Request("$JS.API.META.LEADER.STEPDOWN", nil, timeout)
 	if err != nil || strings.Contains(string(m.Data), `"error"`) {
 		c.t.Fatalf("got %v and %v", m, err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
 	"delaybroker/cmd/delaybroker/terminal"
@@ -389,7 +390,7 @@ func TestDeadRefused(t *testing.T) {
 	} {
 		started := time.Now()
 		wantVerbError(t, 1, []string{test.subject, "delaybroker doctor"}, "dead", test.verb, "--all")
-		if took := time.Since(started); took > inspect.Timeout {
+		if took := time.Since(started); took > jsapi.Timeout {
 			t.Errorf("%s: the refusal was told after %s, as if it were silence", test.verb, took)
 		}
 	}

@@ -21,7 +21,7 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatalf("got %v, want nil\n%s", err, stderr)
 	}
-	if took := time.Since(began); took > patience {
+	if took := time.Since(began); took > timeout {
 		t.Errorf("took %s, want seconds", took)
 	}
 	for _, want := range []string{

@@ -50,7 +50,7 @@ func TestDiskFullAtStart(t *testing.T) {
 	ballast := filepath.Join(dir, "ballast")
 	fill(t, ballast)
 	broker, log = start()
-	hung := time.AfterFunc(patience, func() { _ = broker.Process.Kill() }) // of one that runs
+	hung := time.AfterFunc(timeout, func() { _ = broker.Process.Kill() }) // of one that runs
 	err := broker.Wait()
 	hung.Stop()
 	if code := broker.ProcessState.ExitCode(); code != 1 || err == nil {

@@ -98,7 +98,7 @@ func wantRows(t *testing.T, rows []string, parts [][]string) {
 // eventually waits for a result of the broker's work.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for late := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {
+	for late := time.Now().Add(timeout); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(late) {
 			t.Fatalf("got no %s", what)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 )
 
@@ -175,7 +176,7 @@ func TestLevelsWatch(t *testing.T) {
 			if err != nil || n < 3 {
 				t.Errorf("got %v after %d looks, want nil after an interrupt and 3", err, n)
 			}
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			t.Error("got no end")
 		}
 		cancel()
@@ -200,7 +201,7 @@ func TestLevelsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.LIST") {
 		t.Errorf("got %v, want the subject that was refused", err)
 	}
-	if took := time.Since(began); took > inspect.Timeout {
+	if took := time.Since(began); took > jsapi.Timeout {
 		t.Errorf("took %s to find out", took)
 	}
 }

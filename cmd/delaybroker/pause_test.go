@@ -39,7 +39,7 @@ func TestPauseVerbs(t *testing.T) {
 		}](t, o.must("pause", "--json"))
 		return len(all.Paused) == 1 && *all.Paused[0].Waiting == 1
 	})
-	if p := all.Paused[0]; p.Pattern != "orders.>" || p.State != "paused" || time.Since(p.Since) > patience {
+	if p := all.Paused[0]; p.Pattern != "orders.>" || p.State != "paused" || time.Since(p.Since) > timeout {
 		t.Errorf("the list says %+v", p)
 	}
 	o.wantPauseShown()

@@ -20,8 +20,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// patience is how long a test waits for an event that should come at once.
-const patience = natstest.Patience
+// timeout is how long a test waits for an event that should come at once.
+const timeout = natstest.Timeout
 
 // A logReader is where a program under test logs JSON to, and a test waits for a line.
 type logReader struct {
@@ -56,7 +56,7 @@ func (l *logReader) String() string {
 
 func (l *logReader) await(t *testing.T, msg string) map[string]any {
 	t.Helper()
-	late := time.After(patience)
+	late := time.After(timeout)
 	for {
 		select {
 		case line := <-l.lines:
@@ -90,7 +90,7 @@ func (r *running) end(t *testing.T) error {
 	select {
 	case err := <-r.result:
 		return err
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Fatalf("got no end of the program:\n%s", r.log)
 		return nil
 	}
@@ -137,7 +137,7 @@ func startServer(t *testing.T, o server.Options) *server.Server {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(patience) {
+	if !s.ReadyForConnections(timeout) {
 		t.Fatal("no NATS server")
 	}
 	return s
@@ -178,7 +178,7 @@ func publish(t *testing.T, js jetstream.JetStream, subject, payload string) {
 
 func wantMessage(t *testing.T, sub *nats.Subscription, payload string) *nats.Msg {
 	t.Helper()
-	m, err := sub.NextMsg(patience)
+	m, err := sub.NextMsg(timeout)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// provisionPatience is the timeout for some forty streams, each with an election on a cluster.
-const provisionPatience = 2 * time.Minute
+// provisionTimeout is the timeout for some forty streams, each with an election on a cluster.
+const provisionTimeout = 2 * time.Minute
 
 func (a *app) provisionCommand() *cobra.Command {
 	var dry bool
@@ -53,7 +53,7 @@ func (a *app) provision(ctx context.Context, dry bool) error {
 	defer i.Close()
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
-	ctx, cancelTimeout := context.WithTimeout(ctx, provisionPatience)
+	ctx, cancelTimeout := context.WithTimeout(ctx, provisionTimeout)
 	defer cancelTimeout()
 	done, err := i.Provision(ctx, dry)
 	if err == nil || len(done.Changes) > 0 { // changes before a failure stay made

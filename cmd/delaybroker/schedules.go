@@ -162,7 +162,7 @@ func (a *app) withSchedule(
 
 // lookAt reads the state of a timer, with the timeout of a command.
 func lookAt(ctx context.Context, timers *store.Timers, name, target string) (timer.State, error) {
-	limited, cancel := context.WithTimeout(ctx, timersPatience)
+	limited, cancel := context.WithTimeout(ctx, timersTimeout)
 	defer cancel()
 	s, err := timers.Read(limited, name, target)
 	return s, inspect.Cause(ctx, usageOf(err))

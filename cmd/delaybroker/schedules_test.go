@@ -355,7 +355,7 @@ func TestAddAsksAsLongAsAnyVerb(t *testing.T) {
 		t.Fatal(err)
 	}
 	timers := &store.Timers{Policy: message.Policy{Names: names}, API: jsapi.Client{Conn: nc, API: "silent"}}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	conflict := store.Answer{Outcome: timer.Conflict}
 	_, err = addOverOld(ctx, timers, store.Change{Key: "nightly", Target: "reports.run"}, conflict)

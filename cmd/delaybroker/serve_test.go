@@ -90,7 +90,7 @@ func firstOf(t *testing.T, js jetstream.JetStream, stream string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := consumer.Next(jetstream.FetchMaxWait(patience))
+	kept, err := consumer.Next(jetstream.FetchMaxWait(timeout))
 	if err != nil {
 		t.Fatal(err)
 	}

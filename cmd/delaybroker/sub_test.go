@@ -57,7 +57,7 @@ func subscribing(t *testing.T, args ...string) (lines func() string, result chan
 		select {
 		case line := <-all:
 			return line
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			t.Fatal("got no line from sub")
 			return ""
 		}

@@ -18,8 +18,8 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// timersPatience is the time for which a command on one timer retries before it reports an unknown outcome.
-const timersPatience = 5 * time.Second
+// timersTimeout is the time for which a command on one timer retries before it reports an unknown outcome.
+const timersTimeout = 5 * time.Second
 
 // outcomeError is an outcome that a script can distinguish from success. It is an answer and has been printed.
 type outcomeError struct{ timer.Outcome }
@@ -190,7 +190,7 @@ func (a *app) doAndShow(ctx context.Context, timers *store.Timers, w store.Chang
 
 // doTimer carries out a change.
 func doTimer(ctx context.Context, timers *store.Timers, w store.Change) (store.Answer, error) {
-	limited, cancel := context.WithTimeout(ctx, timersPatience)
+	limited, cancel := context.WithTimeout(ctx, timersTimeout)
 	defer cancel()
 	answer, err := timers.Do(limited, w)
 	if refused := usageOf(err); errors.Is(refused, errUsage) {

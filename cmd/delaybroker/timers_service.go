@@ -171,7 +171,7 @@ func (a *app) askBroker(ctx context.Context, subjectOf func(message.Names) strin
 	return a.withSession(ctx, c, func(ctx context.Context, s *inspect.Session) error {
 		ctx, cancel := s.Allowed(ctx)
 		defer cancel()
-		limited, cancelWait := context.WithTimeout(ctx, timersPatience)
+		limited, cancelWait := context.WithTimeout(ctx, timersTimeout)
 		defer cancelWait()
 		m, err := s.Conn.RequestMsgWithContext(limited, &nats.Msg{Subject: subject, Data: body})
 		switch {

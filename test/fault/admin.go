@@ -30,7 +30,7 @@ func stepDown(w *world) (func() (string, error), error) {
 
 // stepDownAll returns how many streams have another leader now.
 func (w *world) stepDownAll() (int, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	lanes, err := w.lanes(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (w *world) stepDownAll() (int, error) {
 
 // stepDownTimers makes whatever server leads the timers give up, for some seconds.
 func stepDownTimers(w *world) (func() (string, error), error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	leaders := make(map[string]int)
 	for range 12 {
@@ -88,7 +88,7 @@ func stepDownTimers(w *world) (func() (string, error), error) {
 func replaceIntake(w *world) (func() (string, error), error) {
 	w.gate.close()
 	defer w.gate.open()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	err := retry(ctx, func(ctx context.Context) error {
 		lanes, err := w.lanes(ctx)
@@ -114,7 +114,7 @@ func forgeIDs(w *world) (func() (string, error), error) {
 	time.Sleep(lead / 2) // for something to wait
 	w.gate.close()       // for all of it to be there
 	defer w.gate.open()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	nc, err := w.connect(w.cluster.urls(0), "forger")
 	if err != nil {

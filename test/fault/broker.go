@@ -80,7 +80,7 @@ func (b *broker) stayAt(s *server) {
 }
 
 func (b *broker) awaitReady() error {
-	err := await(patience, func() error {
+	err := await(timeout, func() error {
 		if !b.running() {
 			return nil // waiting does not help
 		}

@@ -117,7 +117,7 @@ func (c cluster) start() error {
 // awaitHealthy waits until every server says that it has all it should have.
 func (c cluster) awaitHealthy() error {
 	for _, s := range c {
-		if err := s.awaitHealthy(patience); err != nil {
+		if err := s.awaitHealthy(timeout); err != nil {
 			return err
 		}
 	}

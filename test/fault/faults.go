@@ -164,7 +164,7 @@ func stopBehindReplica(w *world) (func() (string, error), error) {
 
 // stepDownFrom makes a server lead no stream.
 func (w *world) stepDownFrom(s *server) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return retry(ctx, func(ctx context.Context) error {
 		list := w.js.ListStreams(ctx)

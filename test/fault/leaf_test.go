@@ -86,7 +86,7 @@ func TestTwoOwnersEndWithTheCut(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		published += count
-		seen.await(t, patience, published)
+		seen.await(t, timeout, published)
 		time.Sleep(time.Second) // for copies
 	}
 	publish("before", 5)
@@ -107,7 +107,7 @@ func TestTwoOwnersEndWithTheCut(t *testing.T) {
 // awaitOneOwner waits until two instances answer, of which both own lanes, and none that the other owns.
 func awaitOneOwner(t *testing.T, nc *nats.Conn) {
 	t.Helper()
-	if err := await(patience, func() error {
+	if err := await(timeout, func() error {
 		answers, err := nc.SubscribeSync("delayctl.status." + nats.NewInbox()[len(nats.InboxPrefix):])
 		if err != nil {
 			return err

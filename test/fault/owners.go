@@ -23,7 +23,7 @@ const bucket = "DELAY_OWNERS"
 // purgeOwners purges the bucket, as an operator might do because it holds no messages of users. It kills a broker when
 // the others have written again: they take over its lanes.
 func purgeOwners(w *world) (func() (string, error), error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	s, err := w.js.Stream(ctx, bucket)
 	if err != nil {
@@ -44,11 +44,11 @@ func purgeOwners(w *world) (func() (string, error), error) {
 
 // deleteOwners deletes the bucket. Whether brokers make another one is up to them; delivery goes on.
 func deleteOwners(w *world) (func() (string, error), error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	err := w.js.DeleteStream(ctx, bucket)
 	return func() (string, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		_, err := w.js.Stream(ctx, bucket)
 		switch {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// patience is how long anything in a run may take that is not a fault.
-const patience = time.Minute
+// timeout is how long anything in a run may take that is not a fault.
+const timeout = time.Minute
 
 // process is a server or a broker that can be started again after its end.
 type process struct {
@@ -96,8 +96,8 @@ func (p *process) stop(signal syscall.Signal) (string, error) {
 	}
 	select {
 	case <-p.done:
-	case <-time.After(patience):
-		return "", fmt.Errorf("%s did not stop within %s", p.name, patience)
+	case <-time.After(timeout):
+		return "", fmt.Errorf("%s did not stop within %s", p.name, timeout)
 	}
 	if code := p.cmd.ProcessState.ExitCode(); code != p.stopped {
 		return "", fmt.Errorf("%s ended with code %d: %v; its log ends with\n%s", p.name, code, p.err, p.lastWords())
@@ -121,7 +121,7 @@ func (p *process) pause() (string, error) {
 		return "", fmt.Errorf("pause %s: %w", p.name, err)
 	}
 	pid := p.cmd.Process.Pid
-	err := await(patience, func() error {
+	err := await(timeout, func() error {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err == nil && !bytes.Contains(status, []byte("State:\tT")) {
 			err = errors.New("not stopped yet")

@@ -60,7 +60,7 @@ func TestIdleLaneIsServedAfterItsConsumersServerDies(t *testing.T) {
 		}
 		time.Sleep(500 * time.Millisecond)
 	}
-	if err := await(patience, func() error {
+	if err := await(timeout, func() error {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(late) < count {
@@ -110,7 +110,7 @@ func leadCluster(t *testing.T, s *server) {
 	}
 	defer nc.Close()
 	request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, s.name)
-	if err := await(patience, func() error {
+	if err := await(timeout, func() error {
 		leader, err := s.clusterLeader()
 		if err != nil || leader == s.name {
 			return err
@@ -176,7 +176,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range count {
-			_, err := js.PublishAsync("delayin.10ms.orders.x", []byte("x"), jetstream.WithStallWait(patience))
+			_, err := js.PublishAsync("delayin.10ms.orders.x", []byte("x"), jetstream.WithStallWait(timeout))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -184,7 +184,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		<-js.PublishAsyncComplete()
 		published += count + 1
 		seen.await(t, 8*time.Second, published-1)
-		lead, cancel := context.WithTimeout(t.Context(), patience)
+		lead, cancel := context.WithTimeout(t.Context(), timeout)
 		err := leadFrom(lead, js, c[0]) // so that the slow one is missed by nobody
 		cancel()
 		if err != nil {
@@ -210,7 +210,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 		successor := atServer(t, dir, 2*round+2, c, c[0], "10s,1m")
-		seen.await(t, patience, published)
+		seen.await(t, timeout, published)
 		if _, err := successor.terminate(); err != nil {
 			t.Error(err)
 		}

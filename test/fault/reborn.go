@@ -75,7 +75,7 @@ func reborn(w *world) (func() (string, error), error) {
 
 // try returns the proof, and the number of messages that the new consumer was asked for.
 func (r *rebirth) try() (proof string, served uint64, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*timeout)
 	defer cancel()
 	if err := leadFrom(ctx, r.js, r.home); err != nil {
 		return "", 0, err
@@ -141,7 +141,7 @@ func (r *rebirth) publish() {
 func (r *rebirth) publishAndAwait(count uint64) error {
 	r.publish()
 	r.publisher.answers.Wait()
-	return await(patience, func() error {
+	return await(timeout, func() error {
 		c, err := r.info()
 		if err == nil && c.Delivered.Consumer < count {
 			err = fmt.Errorf("%s delivered %d of %d", r.consumer, c.Delivered.Consumer, count)
@@ -243,7 +243,7 @@ func (r *rebirth) info() (*jetstream.ConsumerInfo, error) {
 
 // awaitReborn waits until the consumer counts from the beginning.
 func (r *rebirth) awaitReborn() error {
-	return await(patience, func() error {
+	return await(timeout, func() error {
 		c, err := r.info()
 		if err == nil && c.Delivered.Consumer > 0 {
 			err = fmt.Errorf("%s has delivered %d and is not made anew", r.consumer, c.Delivered.Consumer)
@@ -254,7 +254,7 @@ func (r *rebirth) awaitReborn() error {
 
 // awaitPending waits until the consumer's server has caught up with the stream: it would be given up otherwise.
 func (r *rebirth) awaitPending(count uint64) error {
-	return await(patience, func() error {
+	return await(timeout, func() error {
 		c, err := r.info()
 		if err == nil && c.NumPending < count {
 			err = fmt.Errorf("%s knows of %d messages", r.consumer, c.NumPending)
@@ -266,7 +266,7 @@ func (r *rebirth) awaitPending(count uint64) error {
 // awaitAsked waits until the consumer has delivered more than before, or the reader has left it for another. It returns
 // the number of messages that the consumer has delivered.
 func (r *rebirth) awaitAsked(before uint64) (now uint64, left bool, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	err = retry(ctx, func(ctx context.Context) error {
 		all, err := r.consumers(ctx)

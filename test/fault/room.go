@@ -25,7 +25,7 @@ func fillStore(w *world) (func() (string, error), error) {
 
 // fill publishes ballast until it is refused for want of room, and returns the refusal.
 func (w *world) fill() (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	_, err := w.js.CreateOrUpdateStream(ctx,
 		jetstream.StreamConfig{Name: ballast, Subjects: []string{"ballast"}, Replicas: servers})
@@ -48,7 +48,7 @@ func (w *world) fill() (string, error) {
 }
 
 func (w *world) makeRoom() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return retry(ctx, func(ctx context.Context) error {
 		err := w.js.DeleteStream(ctx, ballast)
@@ -86,7 +86,7 @@ func fillStoreForLong(w *world) (func() (string, error), error) {
 	pusher.answers.Wait()
 	refusal, err := w.fill()
 	return func() (string, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		left := pushed
 		if err := await(5*time.Second, func() error {

@@ -124,7 +124,7 @@ func (p plan) rest() time.Duration {
 func (w *world) awaitTraffic(p plan, minTime time.Duration) error {
 	enough := w.accepted.Load() + int64(p.rate/least)
 	time.Sleep(minTime)
-	return await(patience, func() error {
+	return await(timeout, func() error {
 		if missing := enough - w.accepted.Load(); missing > 0 {
 			return fmt.Errorf("too little is accepted: %d are missing", missing)
 		}

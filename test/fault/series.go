@@ -94,7 +94,7 @@ func recur(h nats.Header, of *history.TimerOp) {
 func (r *round) stop() {
 	e := r.begin(linear.Cancel, linear.Whatever, 0)
 	m := &nats.Msg{Subject: "delaytimer." + r.key + "." + timersTarget, Header: nats.Header{message.HeaderCancel: {"x"}}}
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(timeout); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(context.Background(), ackWait)
 		ack, err := r.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 		cancel()

@@ -29,9 +29,9 @@ const blink = 500 * time.Millisecond
 // retire makes a server go in lame duck mode: it hands its leaderships over, and sends its clients away one by one.
 func (p *process) retire() (string, error) { return p.stop(syscall.SIGUSR2) }
 
-// leaderOf is the server that leads a stream, within our patience.
+// leaderOf is the server that leads a stream, within the timeout.
 func (w *world) leaderOf(stream string) (*server, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return w.leader(ctx, stream)
 }
@@ -100,7 +100,7 @@ func rollServers(end func(*process) (string, error)) func(*world) (func() (strin
 // goes on are of yesterday: it answers what came meanwhile before it hears of the other. What asks is on that server,
 // as a broker may be.
 func pauseUntilStale(w *world) (func() (string, error), error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*timeout)
 	defer cancel()
 	var proof string
 	for range 3 { // what it hears first is a matter of luck
@@ -142,7 +142,7 @@ func (w *world) askPaused(ctx context.Context, s *server) (stale int, proof stri
 		return 0, "", err
 	}
 	var first, last uint64 // of the next leader: the one paused can have no more than first
-	err = await(patience, func() error {
+	err = await(timeout, func() error {
 		if err := nc.PublishRequest("$JS.API.STREAM.INFO."+intake, inbox, nil); err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (w *world) askPaused(ctx context.Context, s *server) (stale int, proof stri
 // not the lane's leader: nobody who reads hears of it, and the consumer is made anew under its name when the server is
 // back.
 func killConsumerServer(w *world) (func() (string, error), error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	s, where, err := w.consumerServer(ctx)
 	if err != nil {

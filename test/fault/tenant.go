@@ -196,7 +196,7 @@ func (t *tenant) guess(own string) {
 
 // attackByTenant is an attack of some seconds.
 func attackByTenant(w *world) (func() (string, error), error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	t, err := w.newTenant(ctx)
 	if err != nil {

@@ -51,7 +51,7 @@ func newWorld(p plan, dir string) (*world, error) {
 }
 
 func (w *world) start(p plan) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	users, err := tenantUsers()
 	if err != nil {

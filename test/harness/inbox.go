@@ -45,7 +45,7 @@ func (in *Inbox) All() []Arrival {
 
 // Await waits until this many messages have come, while that may be for a busy machine.
 func (in *Inbox) Await(count int) {
-	for end := time.Now().Add(natstest.Patience); len(in.All()) < count && time.Now().Before(end); {
+	for end := time.Now().Add(natstest.Timeout); len(in.All()) < count && time.Now().Before(end); {
 		time.Sleep(100 * time.Millisecond)
 	}
 }

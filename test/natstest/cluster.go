@@ -49,8 +49,8 @@ func RunCluster(t testing.TB, options func() server.Options) Cluster {
 			s.Shutdown()
 			s.WaitForShutdown()
 		})
-		if !s.ReadyForConnections(Patience) {
-			t.Fatalf("the server does not listen after %v", Patience)
+		if !s.ReadyForConnections(Timeout) {
+			t.Fatalf("the server does not listen after %v", Timeout)
 		}
 		servers, all = append(servers, s), append(all, s.ClientURL())
 	}

@@ -29,8 +29,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Patience is how long a test of real processes waits for an event that should happen at once, on a busy machine.
-const Patience = time.Minute
+// Timeout is how long a test of real processes waits for an event that should happen at once, on a busy machine.
+const Timeout = time.Minute
 
 func init() {
 	ats.Register() // rule 1
@@ -124,8 +124,8 @@ func (s *Server) Start() {
 		s.t.Fatalf("make the server: %v", err)
 	}
 	ns.Start()
-	if !opts.DontListen && !ns.ReadyForConnections(Patience) {
-		s.t.Fatalf("the server does not listen after %v", Patience)
+	if !opts.DontListen && !ns.ReadyForConnections(Timeout) {
+		s.t.Fatalf("the server does not listen after %v", Timeout)
 	}
 	s.current.Store(ns)
 }
@@ -192,7 +192,7 @@ func (s *Server) JetStream(nc *nats.Conn) jetstream.JetStream {
 	s.t.Helper()
 	var opts []jetstream.JetStreamOpt
 	if !s.opts.DontListen {
-		opts = append(opts, jetstream.WithDefaultTimeout(Patience))
+		opts = append(opts, jetstream.WithDefaultTimeout(Timeout))
 	}
 	js, err := jetstream.New(nc, opts...)
 	if err != nil {

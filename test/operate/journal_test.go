@@ -495,7 +495,8 @@ func TestWithoutAJournal(t *testing.T) {
 }
 
 // TestJournalDelaysNoStart: a journal's stream without a leader is not waited for. One that is to be made, while the
-// server does not answer that, is given up at the first try after a quarter of a minute; each further question costs 5 s.
+// server does not answer that, is given up at the first try after a quarter of a minute. Each further question takes
+// 5 s.
 func TestJournalDelaysNoStart(t *testing.T) {
 	for name, tt := range map[string]struct {
 		silent string // the question that is not answered; empty: the stream is listed by name only

@@ -60,7 +60,7 @@ func listening(t *testing.T, o server.Options) string {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(natstest.Patience) {
+	if !s.ReadyForConnections(natstest.Timeout) {
 		t.Fatal("no NATS server")
 	}
 	return s.ClientURL()
@@ -92,7 +92,7 @@ func TestADayAtTheTerminal(t *testing.T) {
 		"delayin.1s.$SYS.x"} {
 		c.Publish(subject, "")
 	}
-	for late := time.Now().Add(natstest.Patience); len(c.Arrivals("DELAY_DEAD")) < 4; time.Sleep(50 * time.Millisecond) {
+	for late := time.Now().Add(natstest.Timeout); len(c.Arrivals("DELAY_DEAD")) < 4; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(late) {
 			t.Fatal("got no dead letters")
 		}
@@ -100,7 +100,7 @@ func TestADayAtTheTerminal(t *testing.T) {
 	tooFar := c.Dead()["too_far"][0]
 	toMail := func(a harness.Arrival) bool { return a.Subject == "delaysys.retry.5s.shop.mail" }
 	c.Publish("delay.1s.shop.mail", "", "Delay-Deliver", "core") // nobody listens
-	for late := time.Now().Add(natstest.Patience); !slices.ContainsFunc(c.Arrivals("DELAY_RETRY_5s"), toMail); {
+	for late := time.Now().Add(natstest.Timeout); !slices.ContainsFunc(c.Arrivals("DELAY_RETRY_5s"), toMail); {
 		if time.Now().After(late) {
 			t.Fatal("nothing waits for its third attempt")
 		}
@@ -111,7 +111,7 @@ func TestADayAtTheTerminal(t *testing.T) {
 	}
 
 	var lanes []statusLane
-	for late := time.Now().Add(natstest.Patience); ; time.Sleep(100 * time.Millisecond) {
+	for late := time.Now().Add(natstest.Timeout); ; time.Sleep(100 * time.Millisecond) {
 		lanes = statusOf(t, probes)
 		known := slices.ContainsFunc(lanes, func(l statusLane) bool { return l == statusLane{"DELAY_5m", 300, 10000} })
 		if known && lanes[0].Stream == "DELAY_INTAKE" {
@@ -140,7 +140,7 @@ func firstDay(probes string) []line {
 		{args: "pub a.* y --in 1s", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"wildcard"}},
 		{args: "sub a..b", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"* for one token"}},
 		{args: "where nothing", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"<stream>-"}},
-		{args: "dead ls --code x", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"want one of"}},
+		{args: "dead ls --code x", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"want some of"}},
 		{args: "provision", says: []string{"all 40 streams are there; nothing to do"}},
 		{args: "healthcheck --ready", says: []string{"ok"}},
 		{args: "serve", code: 1, says: []string{probes + " is in use by delaybroker (pid "}},
@@ -172,12 +172,12 @@ func nextDay(tooFar string) []line {
 		{args: "retrying --target shop.* --most 100", says: []string{"shop.mail", " in 1 line: "},
 			never: []string{"orders.x", "stopped"}},
 		{args: "retrying --target nobody --json", says: []string{`"messages":0`, `"groups":[]`}},
-		{args: "retrying --most 0", code: 2, says: []string{"--most 0: want 1 or more"}},
+		{args: "retrying --most 0", code: 2, says: []string{"\"--most\" flag: want 1 or more"}},
 		{args: "ahead", says: []string{"DUE FROM", "messages pending, exactly", "not known: "},
 			never: []string{"no broker reads"}},
 		{args: "ahead --target orders.> --for 3h --json", says: []string{`"exact":true`, `"unread":0`}},
 		{args: "pending ls --limit 1 --target shop.mail", says: []string{"shop.mail", "DELAY_RETRY_5s", "DELAY_1s-"}},
-		{args: "pending ls --most 0", code: 2, says: []string{"--most 0: want 1 or more"}},
+		{args: "pending ls --most 0", code: 2, says: []string{"\"--most\" flag: want 1 or more"}},
 		{args: "where DELAY_1s-1", says: []string{"refused, and tried again in ", "last reason", "nobody listens",
 			"next attempt", " of 20"}},
 		{args: "where " + tooFar, says: []string{"too_far", "more than 366d ahead"}, never: []string{"\ndue "}},

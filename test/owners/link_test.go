@@ -122,7 +122,7 @@ func TestTwoOwnersEnd(t *testing.T) {
 	in := c.Subscribe("orders.>")
 	link.set(true)
 	b := harness.StartBroker(t, hub, cfg(), nats.PingInterval(5*time.Second))
-	for end := time.Now().Add(natstest.Patience); harness.OwnedLanes(b) == ""; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(natstest.Timeout); harness.OwnedLanes(b) == ""; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("nobody takes over from the instance that cannot be reached")
 		}
@@ -136,7 +136,7 @@ func TestTwoOwnersEnd(t *testing.T) {
 		}
 		return lanes
 	}
-	for end := time.Now().Add(natstest.Patience); len(twice()) > 0 ||
+	for end := time.Now().Add(natstest.Timeout); len(twice()) > 0 ||
 		harness.OwnedLanes(a) == ""; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the link is back, and a owns %q, b %q", harness.OwnedLanes(a), harness.OwnedLanes(b))

@@ -55,7 +55,7 @@ func startChromium(t *testing.T) context.Context {
 		t.Skip("NOT RUN: there is no Chromium; apt-get install chromium")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
-		chromedp.WSURLReadTimeout(natstest.Patience), chromedp.Flag("disable-dev-shm-usage", true))
+		chromedp.WSURLReadTimeout(natstest.Timeout), chromedp.Flag("disable-dev-shm-usage", true))
 	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
 	unheard := chromedp.WithErrorf(func(string, ...any) {}) // the library does not know all events
@@ -67,8 +67,8 @@ func startChromium(t *testing.T) context.Context {
 	return browser
 }
 
-// tabPatience is how long a case may take with its tab: many steps, beside all other cases.
-const tabPatience = 3 * natstest.Patience
+// tabTimeout is how long a case may take with its tab: many steps, beside all other cases.
+const tabTimeout = 3 * natstest.Timeout
 
 // A tab is one page, and what went wrong on it.
 type tab struct {
@@ -94,7 +94,7 @@ func openIn(
 ) *tab {
 	t.Helper()
 	ctx, close := chromedp.NewContext(browser, chromedp.WithTargetID(id))
-	ctx, cancel := context.WithTimeout(ctx, tabPatience)
+	ctx, cancel := context.WithTimeout(ctx, tabTimeout)
 	b := &tab{t: t, ctx: ctx, base: base}
 	t.Cleanup(func() {
 		b.check()

@@ -461,7 +461,7 @@ func pauses(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("resume held.>: 1 message ")`)
 	b.press("dialog", "Resume target")
 	b.until(`document.querySelector("#done")?.textContent.includes("resumed")`)
-	if _, err := sub.NextMsg(natstest.Patience); err != nil {
+	if _, err := sub.NextMsg(natstest.Timeout); err != nil {
 		t.Errorf("after the resume: %v", err)
 	}
 }
@@ -478,7 +478,7 @@ func resends(t *testing.T, browser context.Context, c *scene) {
 	b.press("dialog", "Resend dead letter")
 	b.until(`document.querySelector("#done")?.textContent === "1 of 1 dead letter resent"`)
 	b.press("dialog", "Done")
-	if _, err := sub.NextMsg(natstest.Patience); err != nil {
+	if _, err := sub.NextMsg(natstest.Timeout); err != nil {
 		t.Error(err)
 	}
 	b.until(`document.querySelectorAll("tbody tr").length === 11`)
@@ -513,7 +513,7 @@ func publishForm(t *testing.T, browser context.Context, c *scene) {
 		}
 	}
 	c.publish("delayin.1s500ms.form.filled", "{}", nil)
-	if _, err := sub.NextMsg(natstest.Patience); err != nil {
+	if _, err := sub.NextMsg(natstest.Timeout); err != nil {
 		t.Errorf("the subject of the form: %v", err)
 	}
 	fill("when", "tomorrow")

@@ -172,7 +172,7 @@ func (c *scene) runAll(
 	})
 	select {
 	case <-b.Ready():
-	case <-time.After(natstest.Patience):
+	case <-time.After(natstest.Timeout):
 		t.Fatal("the broker is not ready")
 	}
 }
@@ -245,7 +245,7 @@ const hostile = `<img src=x onerror="boom()"><script>boom()</script>`
 
 func (c *scene) publish(subject, body string, header nats.Header) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), natstest.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), natstest.Timeout)
 	defer cancel()
 	if _, err := c.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Header: header, Data: []byte(body)}); err != nil {
 		c.t.Fatalf("publish on %s: %v", subject, err)

@@ -270,7 +270,7 @@ func editsLetter(t *testing.T, browser context.Context, c *scene) {
 	}
 	b.press("dialog", "Resend dead letter")
 	b.until(`document.querySelector("#done")?.textContent === "1 of 1 dead letter resent"`)
-	m, err := sub.NextMsg(natstest.Patience)
+	m, err := sub.NextMsg(natstest.Timeout)
 	if err != nil {
 		t.Fatal(err)
 	}

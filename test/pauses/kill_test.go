@@ -51,7 +51,7 @@ func TestNothingLostOnKillWhilePaused(t *testing.T) {
 	verb("resume", "orders.>")
 	time.Sleep(time.Second)
 	accepted := l.End()
-	until := time.Now().Add(natstest.Patience)
+	until := time.Now().Add(natstest.Timeout)
 	for int(harness.Pending(c, "ORDERS")+harness.Pending(c, "MAIL")) < len(accepted) && time.Now().Before(until) {
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -80,7 +80,7 @@ func TestNothingLostOnKillWhilePaused(t *testing.T) {
 // awaitNoneOlder waits until no message of some streams was stored longer ago: until a broker has caught up.
 func awaitNoneOlder(c *harness.Client, age time.Duration, streams ...string) {
 	c.T.Helper()
-	until := time.Now().Add(natstest.Patience)
+	until := time.Now().Add(natstest.Timeout)
 	for _, name := range streams {
 		for {
 			state := c.Stream(name).CachedInfo().State

@@ -32,7 +32,7 @@ func TestNothingLostOnKill(t *testing.T) {
 	if least := kills * harness.LoadRate / 2; len(accepted) < least {
 		t.Errorf("only %d were accepted, want at least %d for the run to mean something", len(accepted), least)
 	}
-	c.AwaitCount("ORDERS", len(accepted), natstest.Patience)
+	c.AwaitCount("ORDERS", len(accepted), natstest.Timeout)
 	l.CheckHistory(c.Arrivals("ORDERS"))
 	c.CheckNoDead()
 	p.Terminate()
@@ -66,7 +66,7 @@ func TestNothingLostOnKillEmbedded(t *testing.T) {
 	if least := kills * harness.LoadRate / 2; len(accepted) < least {
 		t.Errorf("only %d were accepted, want at least %d for the run to mean something", len(accepted), least)
 	}
-	c.AwaitCount("ORDERS", len(accepted), natstest.Patience)
+	c.AwaitCount("ORDERS", len(accepted), natstest.Timeout)
 	time.Sleep(5 * time.Second) // for messages that were stored but not acknowledged
 	l.CheckHistory(c.Arrivals("ORDERS"))
 	p.Terminate()

@@ -100,7 +100,7 @@ func leaveBehind(c *harness.Client, lanes []string, size, most int) (healthy uin
 			m.Header.Set(message.HeaderDeliver, "stream")
 		}
 		var err error
-		if last, err = c.JS.PublishMsgAsync(m, jetstream.WithStallWait(natstest.Patience)); err != nil {
+		if last, err = c.JS.PublishMsgAsync(m, jetstream.WithStallWait(natstest.Timeout)); err != nil {
 			c.T.Fatal(err)
 		}
 		left -= length

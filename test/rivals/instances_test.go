@@ -96,14 +96,14 @@ func (f *fleet) grow(b *testing.B, n int, env ...string) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	const poll, patience = 200 * time.Millisecond, time.Minute
-	for deadline := time.Now().Add(patience); ; time.Sleep(poll) {
+	const poll, timeout = 200 * time.Millisecond, time.Minute
+	for deadline := time.Now().Add(timeout); ; time.Sleep(poll) {
 		lanes, err := shares(js, n)
 		if err == nil {
 			return lanes
 		}
 		if time.Now().After(deadline) {
-			b.Fatalf("the lanes are not shared out after %s: %v", patience, err)
+			b.Fatalf("the lanes are not shared out after %s: %v", timeout, err)
 		}
 	}
 }

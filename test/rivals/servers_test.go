@@ -130,8 +130,8 @@ func (ps processes) urls() string {
 // awaitHealthy waits until a server has JetStream. In a cluster that needs an election.
 func (p *process) awaitHealthy() {
 	p.b.Helper()
-	const poll, patience = 50 * time.Millisecond, 30 * time.Second
-	for deadline := time.Now().Add(patience); ; time.Sleep(poll) {
+	const poll, timeout = 50 * time.Millisecond, 30 * time.Second
+	for deadline := time.Now().Add(timeout); ; time.Sleep(poll) {
 		r, err := http.Get(p.monitor + "/healthz")
 		if err == nil {
 			r.Body.Close()
@@ -141,7 +141,7 @@ func (p *process) awaitHealthy() {
 			err = fmt.Errorf("it says %s", r.Status)
 		}
 		if time.Now().After(deadline) {
-			p.b.Fatalf("the server is not healthy after %s: %v", patience, err)
+			p.b.Fatalf("the server is not healthy after %s: %v", timeout, err)
 		}
 	}
 }

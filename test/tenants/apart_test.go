@@ -154,15 +154,15 @@ func TestRefusalIsSilence(t *testing.T) {
 		nc := s.Connect(nats.UserInfo("orders", "o"), nats.CustomInboxPrefix("_INBOX_orders"),
 			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { said <- err }))
 		start := time.Now()
-		const patience = 7 * time.Second
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		const timeout = 7 * time.Second
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		_, err := s.JetStream(nc).Publish(ctx, "delay.1s.payments.x", nil)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the publish ended with %v, want %v", err, context.DeadlineExceeded)
 		}
-		if got := time.Since(start); got != patience {
-			t.Errorf("it ended after %s, want the %s of its context", got, patience)
+		if got := time.Since(start); got != timeout {
+			t.Errorf("it ended after %s, want the %s of its context", got, timeout)
 		}
 		select {
 		case err := <-said:

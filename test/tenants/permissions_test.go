@@ -217,7 +217,7 @@ func provisioningWorks(s *stage) error {
 	if err := s.provision(js, cfg); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), natstest.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), natstest.Timeout)
 	defer cancel()
 	stream, err := js.Stream(ctx, "DELAY_10s") // as nats stream edit does
 	if err != nil {

@@ -147,7 +147,7 @@ func (f *fates) missing() int {
 // check waits until what must come has come, and compares what came with it.
 func (f *fates) check() {
 	f.T.Helper()
-	for end := time.Now().Add(natstest.Patience); f.missing() > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(natstest.Timeout); f.missing() > 0 && time.Now().Before(end); {
 		time.Sleep(100 * time.Millisecond)
 	}
 	time.Sleep(2 * time.Second) // for what must not come

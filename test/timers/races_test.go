@@ -81,7 +81,7 @@ func race(t *testing.T, s *natstest.Server, n int) {
 		})
 	}
 	playing.Wait()
-	for end := time.Now().Add(natstest.Patience); harness.Pending(c, "DELAY_TIMERS") > 1 && time.Now().Before(end); {
+	for end := time.Now().Add(natstest.Timeout); harness.Pending(c, "DELAY_TIMERS") > 1 && time.Now().Before(end); {
 		time.Sleep(100 * time.Millisecond)
 	}
 	natstest.Flush(t, ear.NC)

@@ -16,7 +16,7 @@ import (
 	"delaybroker/levels"
 )
 
-// Ask replies as the broker's service does, to pause, resume, fire and move.
+// Ask answers the requests pause, resume, fire and move as the broker's service does.
 func (s store) Ask(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ type answer struct {
 	Due     time.Time `json:"due,omitzero"`
 }
 
-// do executes a request with the given verb; by is that of a move.
+// do executes a request with the given verb. A move has a shift, by.
 func (f *Fake) do(verb, subject, by string) (a answer, refused string) {
 	stands, _ := f.last(subject)
 	e := entry.Parse(f.policy, stands.Incoming)

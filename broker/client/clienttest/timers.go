@@ -21,7 +21,7 @@ const timerHistory = time.Minute // DELAY_TIMER_HISTORY
 type state struct {
 	message.Incoming
 	until time.Time // when the entry is removed; zero while the timer is pending
-	begun time.Time // of a debounced set: when the first of its run was stored; zero for any other
+	begun time.Time // when the first set of the debounced run was stored; zero if the timer is not debounced
 }
 
 // last returns the last entry of a timer. ok is false if there is none.

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/config"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/streams"
 )
 
@@ -213,7 +214,7 @@ func (b *Builder) CreatePaused(ctx context.Context) error { return b.create(ctx,
 
 // create creates the wanted stream of a kind. It is not an error if another instance has created it first.
 func (b *Builder) create(ctx context.Context, kind streams.Kind) error {
-	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	try := func(replicas int) error {
 		all := b.specs(b.conn.MaxPayload(), replicas)

@@ -16,8 +16,6 @@ import (
 const (
 	// keysInterval is the minimum time between two reads of the streams' secrets because of an unknown key.
 	keysInterval = 10 * time.Second
-	// apiTimeout bounds a request to the JetStream API.
-	apiTimeout = 5 * time.Second
 )
 
 // Keyring holds the keys that seal and prove the messages between lanes, and finds more of them. It is safe for
@@ -97,7 +95,7 @@ func (k *Keyring) ReadSince(then, local time.Time) bool {
 
 func (k *Keyring) readSecrets() {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), jsapi.Timeout)
 	defer cancel()
 	found, err := k.find(ctx)
 	if err == nil {

@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/entry"
 )
-
-// readPatience is the time within which the stream must answer; otherwise it is read again from the first entry.
-const readPatience = 5 * time.Second
 
 // KeepCursor stores the position up to which the timers' stream has been read, and waits for the answer. The cursor of
 // an owner that has lost the lane is lower than its successor's, and costs only time.
@@ -32,7 +29,7 @@ func (s *Stream) KeepCursor(ctx context.Context, c timer.Cursor) error {
 
 // ReadCursor reads the cursor. It is zero if there is none.
 func (s *Stream) ReadCursor(ctx context.Context) (timer.Cursor, error) {
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	stream, subject := s.Name(), s.Policy.Names.Armed()
 	m, err := s.API.Last(ctx, stream, subject)

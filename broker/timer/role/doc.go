@@ -52,7 +52,7 @@
 //     cannot be stored, they are removed all the same.
 //   - A pass of the sweep takes about a hundredth of the time, and has a bounded number of alarms in memory.
 //
-// # What was tried and rejected
+// # Tried and rejected
 //
 // Keeping the messages, publishes and waits in this package: it then duplicated the worker, with a mailbox, memory, a
 // lease and a stop. So it has no goroutine, and the worker carries out its steps. Keeping all this among the worker's

@@ -149,11 +149,11 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	default:
 		found.Lasting = local.Sub(a.behind) >= timer.StaleFor
 	}
-	var patience time.Duration
+	var claimTimeout time.Duration
 	if by := found.Entry.By; by != "" {
-		patience = s.Patience(by)
+		claimTimeout = s.ClaimTimeout(by)
 	}
-	next := a.judge(found, s.Instance, now.Stamp(), patience)
+	next := a.judge(found, s.Instance, now.Stamp(), claimTimeout)
 	switch {
 	case next.Kind == LetGo && a.Swept() && !found.None && !found.Entry.Debounced():
 		// entries before the last one should have been removed
@@ -165,10 +165,10 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	return next
 }
 
-// judge decides about a timer by the last entry of its subject. By is this instance. Patience is the time that the
+// judge decides about a timer by the last entry of its subject. By is this instance. ClaimTimeout is the time that the
 // instance in the entry is left. A deposed leader that does not know it returns an older entry, or none: it is not
 // believed.
-func (a *Alarm) judge(found timer.State, by string, now time.Time, patience time.Duration) Step {
+func (a *Alarm) judge(found timer.State, by string, now time.Time, claimTimeout time.Duration) Step {
 	e, letGo := found.Entry, Step{Kind: LetGo}
 	switch {
 	case found.Behind(a.Generation) && !found.Lasting && !found.Created.After(a.At), // that proves nothing
@@ -187,7 +187,7 @@ func (a *Alarm) judge(found timer.State, by string, now time.Time, patience time
 	if id, err := message.ParseID(e.Fired().ID); err == nil && !id.At.Equal(a.At) {
 		return letGo // it is from another history of the stream
 	}
-	if until := found.At.Add(patience); e.By != by && now.Before(until) {
+	if until := found.At.Add(claimTimeout); e.By != by && now.Before(until) {
 		return Step{Kind: Hold, At: leader.At(until)} // another instance has fired it, and may be delivering it
 	}
 	return Step{Kind: Deliver}

@@ -28,10 +28,10 @@ type Config struct {
 	Copies jsapi.Client
 	Sample func(ctx context.Context, stream string) (lane.Sample, error) // returns the stream's state from its leader
 	// Publish publishes on the stream, and returns its answer. It ignores an answer that the stream has not written.
-	Publish  func(context.Context, *nats.Msg) jsapi.Reply
-	Scan     lane.Scan                           // with the connection to read on
-	Patience func(instance string) time.Duration // the time for which the firings of an instance are left to it
-	ReadKeys func(local time.Time)               // has the secrets read soon
+	Publish      func(context.Context, *nats.Msg) jsapi.Reply
+	Scan         lane.Scan                           // with the connection to read on
+	ClaimTimeout func(instance string) time.Duration // the time for which the firings of an instance are left to it
+	ReadKeys     func(local time.Time)               // has the secrets read soon
 }
 
 // Stream is the stream of named timers. All workers of an instance share it. It is safe for concurrent use.

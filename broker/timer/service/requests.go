@@ -105,7 +105,7 @@ func (s *Service) verdict(ctx context.Context, r request) (any, error) {
 	return s.Timers.Do(ctx, w)
 }
 
-// details reads the fields that only some verbs use.
+// details reads the fields that only some requests use.
 func details(w *store.Change, a Asked, r request) (err error) {
 	timed := a.For != "" || !a.Until.IsZero()
 	switch {

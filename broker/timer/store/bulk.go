@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/timer"
 	"delaybroker/levels"
 )
@@ -14,8 +15,7 @@ import (
 const (
 	// bulkParallel is the number of timers of a page that are worked on at once.
 	bulkParallel = 16
-	// bulkWait is the timeout for one of them. bulkSpare is the time to answer: with less left, a page ends early.
-	bulkWait  = 5 * time.Second
+	// bulkSpare is the time to answer: with less left, a page ends early.
 	bulkSpare = 1500 * time.Millisecond
 )
 
@@ -126,7 +126,7 @@ func (t *Timers) each(ctx context.Context, b Bulk, rows []Row, d *Done) {
 	var working sync.WaitGroup
 	for _, row := range rows {
 		working.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, bulkWait)
+			ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 			defer cancel()
 			answer, err := t.Do(ctx, b.change(row))
 			mu.Lock()

@@ -17,6 +17,7 @@ import (
 	"delaybroker/broker/config"
 	"delaybroker/broker/doctor"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/link"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/history"
@@ -221,7 +222,7 @@ func addressOf(l net.Listener) string {
 
 // durability reads the configuration of the streams. It leaves out streams that it cannot read.
 func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats.Conn) doctor.Durability {
-	ctx, cancel := context.WithTimeout(ctx, inspect.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	streams, err := b.StreamConfigs(ctx)
 	if err != nil {
