@@ -101,7 +101,8 @@ func (o *operated) wantWhereByJournal(one recordView) {
 		t.Errorf("where by stream and sequence: got %+v", w)
 	}
 	made := message.ID{Stream: "DELAY_INTAKE", Sequence: 1, At: one.Due}
-	if w := o.absent(made.String()); !strings.Contains(w.Answer, "not this one: somebody purged it or made the id up") {
+	const never = "has no delivery of it: it was purged, or the id is invented"
+	if w := o.absent(made.String()); !strings.Contains(w.Answer, never) {
 		t.Errorf("where of what never was: got %q", w.Answer)
 	}
 }

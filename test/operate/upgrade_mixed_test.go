@@ -126,7 +126,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 			t.Fatal(err)
 		}
 		w, err := o.Where(t.Context(), wanted, 1000, func(uint64, uint64) {})
-		if want := name + ", which owns its lane, reads formats up to 3, and it is of format 4"; err != nil ||
+		if want := name + " owns its lane and reads formats up to 3; the message has format 4"; err != nil ||
 			!strings.HasSuffix(w.Answer, want) {
 			t.Errorf("where says %q, %v; want %q", w.Answer, err, want)
 		}
