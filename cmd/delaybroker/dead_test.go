@@ -353,7 +353,8 @@ func TestDeadFails(t *testing.T) {
 	if err := o.js.DeleteStream(t.Context(), "DELAY_RETRY_1s"); err != nil {
 		t.Fatal(err)
 	}
-	wantVerbError(t, 1, []string{"dead letter 1", "nothing listens on delaysys.retry.1s.orders.a"}, "dead", "resend", "--all")
+	wantVerbError(t, 1, []string{"dead letter 1", "nothing listens on delaysys.retry.1s.orders.a"},
+		"dead", "resend", "--all")
 	if got := o.held("DELAY_DEAD"); got != 1 {
 		t.Errorf("%d letters, want it kept", got)
 	}
