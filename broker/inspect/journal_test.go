@@ -255,7 +255,7 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 				t.Errorf("%s: got %+v, want %+v", name, all, hole)
 			}
 		}
-		want("nobody runs", "killed or is cut off", stored.Add(-time.Second), 0)
+		want("nobody runs", "killed or lost its connection", stored.Add(-time.Second), 0)
 		for _, test := range []struct {
 			name, answer string
 			sealed       bool
@@ -268,7 +268,7 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 				"the running instances did not answer", time.Time{}, 0},
 			{"of an older version", `{"instance":"kitchen","journal":true}`, true, "", time.Time{}, 0},
 			{"another start", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"SECOND"}}`, true,
-				"killed or is cut off", stored.Add(-time.Second), 0},
+				"killed or lost its connection", stored.Add(-time.Second), 0},
 			{"it cannot write", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"FIRST","unstored":7,` +
 				`"since":"2000-01-01T00:00:02Z"}}`, true, "not stored yet", stored.Truncate(time.Second).Add(2 * time.Second), 7},
 		} {
