@@ -54,9 +54,9 @@
 //	a broker dropped records for lack of room, or    the next batch has their number and times (lost)
 //	dropped a batch
 //	batches were removed, or a server lost them      p is the number of a batch that was not read
-//	a broker was killed                              there is no batch with end, and the broker does not answer. A running
-//	                                                 broker writes every minute. So records of the minute after its last
-//	                                                 batch may be missing: at most those of 0.15 s. If no broker could
+//	a broker was killed                              there is no batch with end, and no answer. A running broker writes
+//	                                                 every minute. So records of the minute after its last batch
+//	                                                 may be missing: at most those of 0.15 s. If no broker could
 //	                                                 write then, the gap lasts until one can
 //	a broker runs, and cannot store its records      its answer has the time of its earliest unstored record (State)
 //	no broker kept a journal                         no broker wrote for two and a half minutes, and no earlier one

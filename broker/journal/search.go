@@ -82,7 +82,8 @@ func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) 
 		}
 	}
 	if q.From.Sequence > 0 && q.From.Sequence < info.State.FirstSeq {
-		s.Holes = append(s.Holes, Hole{From: s.Begins, To: s.Begins, Why: "the journal no longer keeps the place to continue from"})
+		s.Holes = append(s.Holes, Hole{From: s.Begins, To: s.Begins,
+			Why: "the journal no longer keeps the place to continue from"})
 	}
 	until, batches := s.Asked, uint64(0)
 	for m, err := range scan.All(ctx) {

@@ -122,7 +122,7 @@ func (o *operated) wantJournalLeft() {
 	if len(got) != 2 || worth.Complete || len(worth.Without) != 1 {
 		t.Errorf("switched off: got %+v, worth %+v, want the instance that keeps none", got, worth)
 	}
-	o.doctor().want("journal", "ok", "no instance keeps one: DELAY_JOURNAL is left as it is, and empties itself within 7d")
+	o.doctor().want("journal", "ok", "no instance keeps a journal; the records in DELAY_JOURNAL expire within 7d")
 }
 
 // TestJournalRefusesWords names the flag, the value, and the allowed values.

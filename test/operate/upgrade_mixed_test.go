@@ -132,7 +132,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 		}
 		harness.StartBroker(t, s, harness.Member(t, 3)) // which takes the lane over in time
 		for check, want := range map[string]string{
-			"lanes":    "their owner cannot read what a newer broker wrote: DELAY_5s of " + name,
+			"lanes":    "their owner cannot read messages of a newer broker: DELAY_5s of " + name,
 			"versions": "instances of different formats: ",
 		} {
 			found := doctor.Gather(t.Context(), o, doctor.Host{}, nil).Findings()
