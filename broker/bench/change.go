@@ -35,17 +35,17 @@ const (
 // A Change is the operation of a load on named timers.
 type Change struct {
 	Verb Verb `json:"verb,omitempty"`
-	// Step is the time between the due times of consecutive timers. Load.Due is the first due time.
+	// Step is the time between the due times of two consecutive timers. Load.Due is the due time of the first.
 	Step time.Duration `json:"step,omitempty"`
 	Cron string        `json:"cron,omitempty"` // of recurring timers; empty for others
-	// Postponed is the number of timers that are set for a later time first, since they will be moved.
+	// Postponed is the number of timers that are first set for a later time, since the load will move them.
 	Postponed int `json:"postponed,omitempty"`
 	// Sequences are the sequences of the sets that a cancel, request or move expects, in the order of the messages.
 	Sequences []uint64 `json:"sequences,omitempty"`
 	API       string   `json:"api,omitempty"` // prefix of the JetStream API
 }
 
-// doing returns the text for the operation of a load.
+// doing describes the operation of a load, for the progress.
 func (l Load) doing() string {
 	return cmp.Or(map[Verb]string{
 		Set: "setting timers", Cancel: "cancelling timers", Request: "having the broker cancel timers",
@@ -115,7 +115,7 @@ func (l Load) accepted(m *nats.Msg) (sequence uint64, err error) {
 		}
 		err := json.Unmarshal(m.Data, &done)
 		if err != nil || !done.Success && done.Outcome != "cancelled" {
-			return 0, fmt.Errorf("a cancel is answered with %.200q%.100q",
+			return 0, fmt.Errorf("a cancel got the answer %.200q%.100q",
 				m.Header.Get("Nats-Service-Error"), m.Data)
 		}
 		return 0, nil

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Part is a process of a run. The program starts itself again for each.
+// A Part is a process of a run. The program starts itself again for each part.
 type Part string
 
 // The parts of a run. RunPart runs the load and the pipeline, and the command runs the others.
@@ -29,29 +29,29 @@ const (
 	startTimeout = 2 * time.Minute
 	// stopTimeout is the timeout for a part to exit after its stdin was closed.
 	stopTimeout = 30 * time.Second
-	// lastWords is the number of bytes of its stderr that an error shows.
+	// lastWords is the number of bytes at the end of a part's stderr that an error shows.
 	lastWords = 4 << 10
 )
 
 // Said is one line of a part's stdout.
 type Said struct {
 	Ready    bool    `json:"ready,omitempty"`
-	URL      string  `json:"url,omitempty"`      // of a server
-	Accepted int     `json:"accepted,omitempty"` // so far, of a load
-	Loaded   *Loaded `json:"loaded,omitempty"`   // of a load, at its end
+	URL      string  `json:"url,omitempty"`      // address of a server
+	Accepted int     `json:"accepted,omitempty"` // progress of a load, in messages
+	Loaded   *Loaded `json:"loaded,omitempty"`   // result of a load
 }
 
-// A Child is a running part. It exits when its stdin is closed, so that none outlives a killed run.
+// A Child is a running part. It exits when its stdin is closed, so no part outlives a killed run.
 type Child struct {
-	URL string // of a server
+	URL string // address of a server
 
 	part  Part
 	cmd   *exec.Cmd
 	stdin io.Closer
-	heard chan Said // closed at the end of its stdout
+	heard chan Said // closed at the end of the part's stdout
 
 	mu     sync.Mutex // guards stderr
-	stderr []byte     // the end of its stderr
+	stderr []byte     // the end of the part's stderr
 }
 
 // StartChild starts a part, writes the order to its stdin, and waits until it is ready. The context limits only this
@@ -86,7 +86,8 @@ func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Chil
 	return c, nil
 }
 
-// Next returns the next line of its stdout. At the end of the stdout it returns an error with the end of its stderr.
+// Next returns the next line of the part's stdout. After the last line it returns an error with the end of the part's
+// stderr.
 func (c *Child) Next(ctx context.Context) (Said, error) {
 	select {
 	case said, ok := <-c.heard:
@@ -102,14 +103,15 @@ func (c *Child) Next(ctx context.Context) (Said, error) {
 // Usage returns its resource usage so far.
 func (c *Child) Usage() (Usage, error) { return UsageOf(c.cmd.Process.Pid) }
 
-// Stop closes its stdin and waits until it has exited. It kills it after half a minute. A nil Child has exited.
+// Stop closes the part's stdin and waits until the part has exited. After half a minute it kills the part. A nil Child
+// has exited.
 func (c *Child) Stop() error {
 	if c == nil {
 		return nil
 	}
-	_ = c.stdin.Close() // it may have closed its end
+	_ = c.stdin.Close() // the part may have closed its end
 	late := time.AfterFunc(stopTimeout, func() { _ = c.cmd.Process.Kill() })
-	for range c.heard { // until the end of its stdout
+	for range c.heard { // until the end of the part's stdout
 	}
 	err := c.cmd.Wait()
 	if !late.Stop() {
@@ -121,12 +123,12 @@ func (c *Child) Stop() error {
 	return nil
 }
 
-// Kill kills it at once, as kill -9 does.
+// Kill kills the part immediately, like kill -9.
 func (c *Child) Kill() {
-	_ = c.cmd.Process.Kill() // it may have exited
+	_ = c.cmd.Process.Kill() // the part may have exited
 	for range c.heard {
 	}
-	_ = c.cmd.Wait() // returns that it was killed
+	_ = c.cmd.Wait() // the error reports the kill
 }
 
 func (c *Child) listen(stdout io.Reader) {
@@ -140,7 +142,7 @@ func (c *Child) listen(stdout io.Reader) {
 	}
 }
 
-// Write stores the end of its stderr.
+// Write keeps the end of the part's stderr.
 func (c *Child) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -51,7 +51,7 @@ func (d Delay) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 func (d *Delay) UnmarshalText(text []byte) error {
 	all, err := ParseDelays(string(text))
 	if err == nil && len(all) != 1 {
-		err = fmt.Errorf("delay %q: want one", text)
+		err = fmt.Errorf("delay %q: want a single one", text)
 	}
 	if err == nil {
 		*d = all[0]
@@ -59,7 +59,7 @@ func (d *Delay) UnmarshalText(text []byte) error {
 	return err
 }
 
-// of returns the delay of a message, by its number, so that all sides get the same delays.
+// of returns the delay of a message by its number. So all sides get the same delays.
 func (d Delay) of(number int) time.Duration {
 	if !d.Random {
 		return d.Duration
@@ -67,7 +67,7 @@ func (d Delay) of(number int) time.Duration {
 	return time.Duration(1+scatter(uint64(number))%uint64(d.Milliseconds())) * time.Millisecond
 }
 
-// scatter returns independent numbers for consecutive ones. It is splitmix64.
+// scatter returns independent numbers for consecutive arguments. It is splitmix64.
 func scatter(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -65,7 +65,7 @@ func (g *ground) await(ctx context.Context, w Wait) (*Ledger, error) {
 // punctual returns an error if the last message was accepted after its due time.
 func punctual(loaded Loaded, due time.Time, change string) error {
 	if late := loaded.Last.Sub(due); late > 0 {
-		return fmt.Errorf("%w: the last was accepted %s after all were due; use %s",
+		return fmt.Errorf("%w: the last message was accepted %s after the due time; use %s",
 			ErrSlow, late.Round(time.Millisecond), change)
 	}
 	return nil

@@ -22,7 +22,7 @@ type ground struct {
 // prepare creates the streams and starts the sidecar.
 func (g *ground) prepare(ctx context.Context) error {
 	if g.side == Scheduler && g.plan.Core {
-		return fmt.Errorf("%w: its targets are subjects of its own stream", ErrCannot)
+		return fmt.Errorf("%w: its targets must be in its own stream", ErrCannot)
 	}
 	if g.plan.Core {
 		var err error
@@ -61,7 +61,7 @@ func (g *ground) prepareScheduler(ctx context.Context) error {
 		return err
 	}
 	if !s.CachedInfo().Config.AllowMsgSchedules {
-		return fmt.Errorf("%w: nats-server %s schedules nothing", ErrCannot, g.report.Server)
+		return fmt.Errorf("%w: nats-server %s has no schedules", ErrCannot, g.report.Server)
 	}
 	g.target = Stored{Stream: s, Subject: subject, Others: g.plan.Count + g.plan.moved()}
 	return nil
@@ -121,7 +121,7 @@ func (g *ground) publish(ctx context.Context, load Load) (Loaded, error) {
 			g.show(load.doing())
 		}
 		if err != nil {
-			_ = child.Stop() // err is the reason of the exit
+			_ = child.Stop() // err has the reason of the exit
 			return Loaded{}, err
 		}
 		if said.Loaded != nil {

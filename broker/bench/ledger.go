@@ -11,10 +11,10 @@ type Arrival struct {
 	Number uint32
 	At     time.Time // time of storage, by the server's clock, or time of receipt
 	Due    time.Time // as the publisher requested
-	// Promised is the earliest time of arrival that the delaying side promised: a delay begins when the first stream
-	// has stored the message, a little after the publish. It is zero without a promise.
+	// Promised is the earliest arrival that the delaying side promised, or zero. A delay begins when the first stream
+	// has stored the message, a little after the publish.
 	Promised time.Time
-	Received bool // by a plain subscriber, so At is by our clock
+	Received bool // by a plain subscriber, so At is by the local clock
 }
 
 // A Tally is the number of accepted messages by outcome.
@@ -22,8 +22,8 @@ type Tally struct {
 	Count   int `json:"count"` // accepted
 	Lost    int `json:"lost"`
 	Early   int `json:"early"`
-	Twice   int `json:"twice"`   // copies of a message that had arrived
-	Unknown int `json:"unknown"` // messages that were not published, or cancelled timers
+	Twice   int `json:"twice"`   // duplicates of a message that had arrived
+	Unknown int `json:"unknown"` // arrivals of messages that were not published, or of cancelled timers
 }
 
 // add adds the tally of another phase.
@@ -60,16 +60,16 @@ type Ledger struct {
 	there  int // number of true values in seen
 	first  time.Time
 	last   time.Time // first and last arrival
-	// Late is the lateness after the requested time, Promised after the promised time. Copies are in neither.
+	// Late is the lateness after the requested time, Promised after the promised time. Both exclude duplicates.
 	Late, Promised *Lateness
-	// Plain is the number of the first plain message. Plain messages are in Beside, and not in Late. Zero: there are
-	// none.
+	// Plain is the number of the first plain message. Plain messages are in Beside, and not in Late. Zero means that
+	// there are none.
 	Plain  int
 	Beside *Lateness
 }
 
-// NewLedger returns a ledger for messages numbered from zero. Within is the maximum error of the clock behind the
-// requested times. An arrival is not early by less.
+// NewLedger returns a ledger for messages numbered from zero. Within is the maximum error of the clock that the
+// requested times are by. An arrival that is early by less does not count as early.
 func NewLedger(count int, within time.Duration) *Ledger {
 	return &Ledger{
 		tally: Tally{Count: count}, within: within, seen: make([]bool, count),
@@ -108,7 +108,7 @@ func (l *Ledger) Note(a Arrival) {
 	}
 }
 
-// early reports whether a message arrived too early. If both times are by servers, it needs no margin for our clock.
+// early reports whether a message arrived too early. If both times are by servers, there is no margin.
 func (l *Ledger) early(a Arrival) bool {
 	promised := a.Promised
 	if a.Received && !promised.IsZero() {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// outstanding is the maximum number of unanswered publishes. If a server is too slow for a rate, the rate drops,
-	// and no queue grows.
+	// outstanding is the maximum number of unanswered publishes. If a server is too slow for a rate, the rate drops
+	// instead of a queue growing.
 	outstanding = 20_000
 	// pace is the interval at which a publisher computes the number of messages to publish.
 	pace = time.Millisecond
@@ -29,15 +29,16 @@ type Load struct {
 	Turn   uint32 `json:"turn"`
 	Count  int    `json:"count"`
 	Size   int    `json:"size"`
-	// Rate is messages per second of all publishers. Zero: as fast as the server answers.
+	// Rate is messages per second of all publishers. Zero means as fast as the server answers.
 	Rate int `json:"rate,omitempty"`
-	// Delays are used in turns, from the time of each publish. Due replaces them: one instant for all messages.
+	// Delays are used in turns, from the time of each publish. If Due is set, it replaces Delays: all messages are due
+	// then.
 	Delays     []Delay       `json:"delays"`
 	Due        time.Time     `json:"due,omitzero"`
 	Targets    int           `json:"targets"`
 	Publishers int           `json:"publishers"`
 	Core       bool          `json:"core,omitempty"`   // for plain subscribers
-	Offset     time.Duration `json:"offset,omitempty"` // the server's clock minus the clock here
+	Offset     time.Duration `json:"offset,omitempty"` // the server's clock minus the local clock
 	First      int           `json:"first,omitempty"`  // number of the first message
 
 	Change // of named timers; zero for plain messages
@@ -61,8 +62,8 @@ type publisher struct {
 	first int // its messages are first, first+step, and so on
 	step  int
 
-	sent []atomic.Int64 // time of publish in nanoseconds, zero after the answer; by turn
-	// Only the goroutine of the subscription uses these before finished is closed.
+	sent []atomic.Int64 // by turn; time of the publish in nanoseconds, zero after the answer
+	// Before finished is closed, only the goroutine of the subscription uses these.
 	acks      *Lateness
 	sequences []uint64 // by turn; nil if not needed
 
@@ -84,8 +85,8 @@ func (l Load) Run(
 	return l.RunWith(ctx, connect, next, progress)
 }
 
-// RunWith runs the load with other messages. Next returns each by its number and the time by the server's clock. With
-// several publishers, several goroutines call next.
+// RunWith runs the load with other messages. Next returns a message for a number and the time by the server's clock.
+// With several publishers, several goroutines call next.
 func (l Load) RunWith(
 	ctx context.Context, connect func() (*nats.Conn, error), next func(number int, now time.Time) *nats.Msg,
 	progress func(accepted int),
@@ -211,7 +212,7 @@ func (p *publisher) run(ctx context.Context, began time.Time) error {
 	}
 }
 
-// answered runs on the goroutine of the subscription.
+// answered handles an answer. It runs on the goroutine of the subscription.
 func (p *publisher) answered(m *nats.Msg) {
 	now := time.Now().UnixNano()
 	turn, err := strconv.Atoi(strings.TrimPrefix(m.Subject, p.inbox))
@@ -231,7 +232,7 @@ func (p *publisher) answered(m *nats.Msg) {
 	}
 	sent := p.sent[turn].Swap(0)
 	if sent == 0 {
-		return // a second answer
+		return // a repeated answer
 	}
 	p.acks.Record(time.Duration(now - sent))
 	if p.sequences != nil {

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// metaBench is the metadata key of streams that a run creates; its value is the prefix. A broker's streams have
-	// metadata of their own.
+	// metaBench is the metadata key of streams that a run creates. Its value is the prefix. A broker's streams have
+	// other metadata.
 	metaBench = "delaybroker.bench"
-	// beatEvery is the interval of a run's heartbeat. Without one for deadAfter a run is dead. Its processes end with
-	// it, so nothing uses its streams any more.
+	// beatEvery is the interval of a run's heartbeat. A run without a heartbeat for deadAfter is dead. Its processes
+	// end with it, so its streams are unused.
 	beatEvery = 5 * time.Second
 	deadAfter = time.Minute
 )
@@ -28,15 +28,15 @@ type site struct {
 	js       jetstream.JetStream
 	api      jsapi.Client
 	names    Names
-	replicas int // of the streams that the run creates
+	replicas int // replicas of the streams that the run creates
 }
 
-// mark creates the run marker, before all other streams of the run. The run removes it last, so that the next run can
-// find the streams of a killed run.
+// mark creates the run marker, before all other streams of the run. The run removes it last. So the next run can find
+// the streams of a killed run.
 func (s site) mark(ctx context.Context) error {
 	_, err := s.create(ctx, jetstream.StreamConfig{
 		Name: s.names.runStream(), Subjects: []string{s.names.run()}, MaxMsgs: 1,
-		Description: "delaybroker bench: a run is on; to be removed when its last message is older than a minute",
+		Description: "delaybroker bench: run marker; remove it when its last message is older than a minute",
 	})
 	if err == nil {
 		err = s.beat(ctx)
@@ -63,7 +63,7 @@ func (s site) beat(ctx context.Context) error {
 	return err
 }
 
-// keepMarked publishes heartbeats until ctx ends. After a failed heartbeat the next one is enough.
+// keepMarked publishes heartbeats until ctx ends. It ignores a failed heartbeat, since the next one is in time.
 func (s site) keepMarked(ctx context.Context) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -172,7 +172,7 @@ func (s site) drop(ctx context.Context, stream string) error {
 	return fmt.Errorf("remove %s: %w", stream, err)
 }
 
-// list repeats the request while others create and remove streams.
+// list lists the streams. It repeats the request while other clients create and remove streams.
 func (s site) list(ctx context.Context) (all []*jetstream.StreamInfo, away []string, err error) {
 	const tries = 20
 	for range tries {

@@ -58,7 +58,7 @@ func of[T any](part *T) (v T) {
 	return v
 }
 
-// nonzero makes a metric of a number that is zero if the result has none.
+// nonzero returns the metric of a number for which zero means none.
 func nonzero(number func(Result) float64) func(Result) (float64, bool) {
 	return func(r Result) (float64, bool) {
 		n := number(r)
@@ -66,7 +66,7 @@ func nonzero(number func(Result) float64) func(Result) (float64, bool) {
 	}
 }
 
-// spread makes a metric of a percentile, which may be zero.
+// spread returns the metric of a percentile, which may be zero.
 func spread(of func(Result) *Spread, percentile func(*Spread) float64) func(Result) (float64, bool) {
 	return func(r Result) (float64, bool) {
 		if s := of(r); s != nil {
@@ -76,8 +76,8 @@ func spread(of func(Result) *Spread, percentile func(*Spread) float64) func(Resu
 	}
 }
 
-// A Ratio is a number of one run or side divided by the same number of another: the median of the rounds, and the
-// extremes.
+// A Ratio is a number of one run or side divided by the same number of another. It has the median and the extremes of
+// the rounds.
 type Ratio struct {
 	Side    Side    `json:"side"`
 	Metric  string  `json:"metric"`
@@ -88,8 +88,8 @@ type Ratio struct {
 	Highest float64 `json:"highest"`
 }
 
-// Beside returns the ratios of the other sides to the broker, round by round: a disturbance of the machine for a minute
-// affects both.
+// Beside returns the ratios of the other sides to the broker, round by round. A disturbance of the machine affects both
+// turns of a round.
 func (r *Report) Beside() []Ratio {
 	return ratios(r.Plan.Sides, func(side Side, m Metric) (pairs [][2]float64) {
 		if side == Broker {
@@ -172,7 +172,7 @@ func median(all []float64) float64 {
 	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }
 
-// Differences returns the differences between two runs that make a comparison unfair, as texts.
+// Differences describes the differences between two runs that make a comparison unfair.
 func Differences(old, now *Report) (all []string) {
 	differ := func(what string, a, b any) {
 		if a != b {

@@ -12,7 +12,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// ownPrefix matches the prefix of a run. A run removes nothing else: see site.sweep.
+// ownPrefix matches the prefix of a run. A run removes no other streams: see site.sweep.
 var ownPrefix = regexp.MustCompile(`^bench-[a-z2-7]{8}$`)
 
 // Names are the subjects and streams of a run. All have one prefix, which is also the broker's.
@@ -43,7 +43,7 @@ func (n Names) core(i int) string { return n.prefix + "-core." + strconv.Itoa(i)
 func (n Names) cores() string     { return n.prefix + "-core.>" }
 
 // ScheduleStream returns the stream of the server's own scheduler. It has one subject for each schedule, and the
-// messages that they produce: a target must be in the same stream.
+// delivered messages: a schedule and its target must be in the same stream.
 func (n Names) ScheduleStream() string { return n.stem() + "-SCHEDULES" }
 func (n Names) schedule(i int) string  { return n.prefix + "-schedule." + strconv.Itoa(i) }
 func (n Names) schedules() string      { return n.prefix + "-schedule.*" }

@@ -45,7 +45,7 @@ func RunPart(ctx context.Context, part Part, dial Dial, stdin io.Reader, stdout 
 		if err := orders.Decode(&load); err != nil {
 			return fmt.Errorf("read the order: %w", err)
 		}
-		go ending() // ends with the process
+		go ending() // the goroutine ends with the process
 		return runLoad(ctx, load, dial, say)
 	case PartPipeline:
 		var p pipe
@@ -63,7 +63,7 @@ func runLoad(ctx context.Context, load Load, dial Dial, say *json.Encoder) error
 		return err
 	}
 	loaded, err := load.Run(ctx, dial.Connect, func(accepted int) {
-		_ = say.Encode(Said{Accepted: accepted}) // without a reader of stdout, stdin is closed too
+		_ = say.Encode(Said{Accepted: accepted}) // fails only if the run has ended, and then stdin is closed too
 	})
 	if err != nil {
 		return err

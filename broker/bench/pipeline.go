@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// readAhead is the maximum number of messages in the pipeline's memory, the same as for a broker's lane.
+	// readAhead is the maximum number of messages in the pipeline's memory. A broker's lane has the same maximum.
 	readAhead = 32 << 10
-	// commitEvery is the interval at which it purges delivered messages, the same as a broker's.
+	// commitEvery is the interval at which the pipeline purges delivered messages. A broker's is the same.
 	commitEvery = 100 * time.Millisecond
 )
 
 // A pipe is the bare pipeline. It reads a stream in order, waits until the head is due, publishes it with an id and the
-// headers of a broker, and purges acknowledged messages. This is the minimum of any sidecar, and so the measure for a
-// broker. It has no retries, no limits and no owner, and one wrong answer ends it.
+// headers of a broker, and purges acknowledged messages. It has no retries, no limits and no owner, and one wrong
+// answer ends it.
 type pipe struct {
 	Prefix string        `json:"prefix"`
 	Core   bool          `json:"core,omitempty"` // to plain subscribers, which do not answer
@@ -32,7 +32,7 @@ type pipe struct {
 
 	names  Names
 	conn   *nats.Conn
-	inbox  string // of the answers
+	inbox  string // subject of the answers
 	source jetstream.Stream
 	sent   chan uint64   // sequences in the source without an answer; bounds the messages in flight
 	done   atomic.Uint64 // all messages up to this sequence have arrived
@@ -170,8 +170,8 @@ func (p *pipe) delivery(m jetstream.Msg, meta *jetstream.MsgMetadata, due time.T
 	}}
 }
 
-// publishCore publishes a message to plain subscribers. It counts as arrived when the server has it; one round trip
-// proves that for all earlier ones.
+// publishCore publishes a message to plain subscribers. It counts as arrived when the server has received it. One round
+// trip proves that for all earlier messages.
 func (p *pipe) publishCore(m *nats.Msg, sequence uint64, last bool) error {
 	if err := p.conn.PublishMsg(m); err != nil {
 		return fmt.Errorf("publish to %s: %w", m.Subject, err)

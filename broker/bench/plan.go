@@ -10,7 +10,7 @@ import (
 // A Scenario is a kind of run.
 type Scenario string
 
-// The scenarios. See the package for their measurements.
+// The scenarios. The package documentation has their measurements.
 const (
 	Steady  Scenario = "steady"
 	Burst   Scenario = "burst"
@@ -33,8 +33,8 @@ const (
 	maxSize       = 1 << 20
 	maxPublishers = 64
 	maxRounds     = 100
-	maxTimerSize  = 64 << 10 // a series takes that many bytes for each second of its interval
-	// stillDelay is longer than any time of publishing.
+	maxTimerSize  = 64 << 10 // bytes; the maximum body of a series, for each second of its interval
+	// stillDelay is longer than any publish phase, so nothing becomes due in it.
 	stillDelay = 10 * time.Minute
 )
 
@@ -48,12 +48,12 @@ type Plan struct {
 	For        time.Duration `json:"for_ns,omitempty"` // duration of the publishing, or of the watch
 	Count      int           `json:"count,omitempty"`  // messages; with a rate it is Rate times For
 	Size       int           `json:"size,omitempty"`   // bytes of a payload
-	Delays     []Delay       `json:"delays,omitempty"` // if all are due at one time: how long until then; empty for a default
+	Delays     []Delay       `json:"delays,omitempty"` // for one instant, the time until then; empty for a default
 	Targets    int           `json:"targets,omitempty"`
 	Publishers int           `json:"publishers,omitempty"`
 	Core       bool          `json:"core,omitempty"` // plain subscribers instead of a stream
 
-	Cancel int           `json:"cancel_percent,omitempty"` // of the timers
+	Cancel int           `json:"cancel_percent,omitempty"` // percentage of timers to cancel
 	Timers int           `json:"timers,omitempty"`         // timers due each second, plus Rate plain messages
 	Every  time.Duration `json:"every_ns,omitempty"`       // interval of the rounds
 }
@@ -121,7 +121,7 @@ func (p *Plan) Check() error {
 		p.Count = int(p.For.Seconds() * float64(p.Rate))
 	}
 	all.refuse((p.Scenario.paced() || p.Scenario == Pending || p.Scenario == Idle) && p.For <= 0,
-		"for %s: want more", p.For)
+		"for %s: want a longer duration", p.For)
 	if p.Scenario != Idle {
 		all.within("count", p.Count, 1, maxCount)
 		all.within("size", p.Size, MinSize, maxSize)
@@ -137,7 +137,7 @@ func (p *Plan) Check() error {
 	if p.Scenario.Named() {
 		p.checkTimers(&all)
 	}
-	all.refuse(p.Core && p.Scenario.still(), "to core: nothing arrives")
+	all.refuse(p.Core && p.Scenario.still(), "core: this scenario delivers no message")
 	return errors.Join(all...)
 }
 
@@ -153,7 +153,7 @@ func (p Plan) ahead() time.Duration {
 	return spare + time.Duration(p.Count)*time.Second/slow
 }
 
-// longest returns the time from its publish until the last message is due.
+// longest returns the time from the last message's publish to its due time.
 func (p Plan) longest() time.Duration {
 	if p.Scenario.oneInstant() {
 		return p.ahead()

@@ -15,8 +15,8 @@ type Report struct {
 	Server  string    `json:"server_version"` // of nats-server
 	OS      string    `json:"os"`
 	CPUs    int       `json:"cpus"` // of this host; the server may be on another
-	// Clock is the server's clock minus ours, and ClockWithin its maximum error. Both are zero if the server is on this
-	// host for certain.
+	// Clock is the server's clock minus the local clock, and ClockWithin its maximum error. Both are zero if the server
+	// is certainly on this host.
 	Clock       time.Duration `json:"clock_ns"`
 	ClockWithin time.Duration `json:"clock_within_ns"`
 	Results     []Result      `json:"results"`
@@ -76,14 +76,14 @@ type Phases struct {
 	Cancelled float64 `json:"cancelled_per_s,omitempty"` // by entries that the client publishes
 	Requested float64 `json:"requested_per_s,omitempty"` // cancelled by requests to the broker
 	Moved     float64 `json:"moved_per_s,omitempty"`
-	Even      *Spread `json:"late_even_ms,omitempty"`  // of timers due one after the other
-	Plain     *Spread `json:"late_plain_ms,omitempty"` // of the plain messages with them
+	Even      *Spread `json:"late_even_ms,omitempty"`  // lateness of timers due one after the other
+	Plain     *Spread `json:"late_plain_ms,omitempty"` // lateness of the plain messages published with them
 }
 
 // A Rest is the cost of waiting messages, or of streams without any.
 type Rest struct {
 	ServerBytes  float64 `json:"server_bytes"`  // resident, for each message
-	SidecarBytes float64 `json:"sidecar_bytes"` //
+	SidecarBytes float64 `json:"sidecar_bytes"` // likewise
 	ReadyMS      float64 `json:"ready_ms"`      // from the start to readiness, after the broker was killed
 	ServerIdle   float64 `json:"server_idle"`   // share of a core
 	SidecarIdle  float64 `json:"sidecar_idle"`

@@ -11,7 +11,7 @@ import (
 )
 
 // recur sets timers that recur at the same instants, and measures the lateness of each round. It sets them right after
-// such an instant, so their first round is due at the next one.
+// such an instant. So their first round is due at the next one.
 func (g *ground) recur(ctx context.Context) (Result, error) {
 	every, fires := g.plan.Every, g.plan.instants()
 	begin := g.serverTime().Truncate(every).Add(every)
@@ -57,13 +57,14 @@ type rounds struct {
 	every time.Duration
 }
 
-// Arrived returns the number of arrivals, up to the number that the run waits for: later rounds arrive too.
+// Arrived returns the number of arrivals. It returns at most the number that the run waits for, since later rounds
+// arrive too.
 func (r rounds) Arrived(ctx context.Context) (int, error) {
 	n, err := r.Stored.Arrived(ctx)
 	return min(n, r.count*r.fires), err
 }
 
-// Note adds the arrivals. It gives each round a number: the timer's number plus the round times the number of timers.
+// Note adds the arrivals. A round's number is the timer's number plus the round times the number of timers.
 func (r rounds) Note(ctx context.Context, l *Ledger, turn uint32) error {
 	fired := make(map[uint32]int)
 	return ReadStream(ctx, r.Stream, r.Subject, func(m jetstream.Msg, stored time.Time) {
@@ -80,7 +81,7 @@ func (r rounds) Note(ctx context.Context, l *Ledger, turn uint32) error {
 	})
 }
 
-// next changes a stamp to that of a round, counted from zero. Over is true for a round that is not counted.
+// next changes a stamp to that of a round, counted from zero. Over is true for a round after the last counted one.
 func (r rounds) next(s *Stamp, round int) (over bool) {
 	if round >= r.fires {
 		return true

@@ -74,7 +74,7 @@ func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) 
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 		defer cancel()
 		r.now = Progress{}
-		r.show("removing what the run made")
+		r.show("removing the streams of the run")
 		if problem := r.site.remove(removing); problem != nil {
 			err = errors.Join(err, fmt.Errorf("%w; a later run will remove it", problem))
 		}
@@ -113,10 +113,10 @@ func (r *run) rounds(ctx context.Context) error {
 
 // sweep removes the streams of killed runs.
 func (r *run) sweep(ctx context.Context) error {
-	r.show("looking for what an earlier run left")
+	r.show("looking for streams of killed runs")
 	swept, err := r.site.sweep(ctx)
 	for _, prefix := range swept {
-		r.show("removed what a killed run had left: " + prefix)
+		r.show("removed the streams of a killed run: " + prefix)
 	}
 	return err
 }
@@ -145,7 +145,7 @@ func (r *run) readClock(ctx context.Context) error {
 // take runs the turn of one side.
 func (r *run) take(ctx context.Context, side Side) (result Result, err error) {
 	r.turn++
-	r.show("making streams")
+	r.show("creating streams")
 	g := &ground{run: r, side: side}
 	defer func() { err = errors.Join(err, g.clear(ctx)) }()
 	switch err := g.prepare(ctx); {

@@ -18,7 +18,7 @@ import (
 // A Side is a system that delays messages.
 type Side string
 
-// The sides of a run. See the package for their work.
+// The sides of a run. The package documentation describes them.
 const (
 	Broker    Side = "broker"
 	Scheduler Side = "scheduler"
@@ -71,7 +71,7 @@ func ReadStamp(data []byte) (s Stamp, ok bool) {
 	}, true
 }
 
-// plain returns the durations that a broker takes on a level's subject.
+// plain returns the durations for which a broker accepts a level's subject.
 var plain = sync.OnceValue(func() map[string]bool {
 	all := make(map[string]bool)
 	for _, name := range levels.Whole() {
@@ -90,7 +90,7 @@ func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
 	if !l.Due.IsZero() {
 		due = l.Due
 	} else if l.Side == Pipeline && !l.ordered() {
-		due = now // one stream, which waits for its head
+		due = now // one stream, so the head must not wait
 	}
 	target := number % l.Targets
 	m := &nats.Msg{Data: Stamp{Turn: l.Turn, Number: uint32(number), Due: due}.Payload(l.Size)}

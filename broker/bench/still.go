@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// restFor is the time for which processes are left idle before a measurement.
+// restFor is the idle time of the processes before a measurement.
 const restFor = 3 * time.Second
 
 // ingest publishes as fast as the server answers. Nothing becomes due meanwhile, so all accepted messages must be
@@ -104,7 +104,7 @@ func (g *ground) idle(ctx context.Context) (result Result, err error) {
 
 // rest leaves the processes idle.
 func (g *ground) rest(ctx context.Context) error {
-	g.show("at rest")
+	g.show("letting the processes become idle")
 	return sleep(ctx, restFor)
 }
 

@@ -28,11 +28,11 @@ type Stored struct {
 	Others  int    // other messages that are or will be stored in it
 }
 
-// Arrived uses the last sequence: a count by subject would cost the server more.
+// Arrived returns the stream's last sequence. A count by subject would cost the server more.
 func (s Stored) Arrived(ctx context.Context) (int, error) {
 	info, err := s.Stream.Info(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("look at the target: %w", err)
+		return 0, fmt.Errorf("read the state of the target: %w", err)
 	}
 	return max(0, int(info.State.LastSeq)-s.Others), nil
 }
@@ -101,7 +101,7 @@ func ReadStream(
 type heard struct {
 	subs     []*nats.Subscription
 	messages chan *nats.Msg
-	offset   time.Duration // the server's clock minus ours
+	offset   time.Duration // the server's clock minus the local clock
 
 	listening sync.WaitGroup
 	mu        sync.Mutex // guards arrivals
@@ -110,12 +110,12 @@ type heard struct {
 
 type heardMessage struct {
 	stamp   Stamp
-	ours    bool // it has a stamp
+	ours    bool // the payload has a stamp
 	arrival Arrival
 }
 
-// subscribe subscribes with room for all messages of a turn and their copies: the run would count a drop by the client
-// library as lost.
+// subscribe subscribes with buffers for all messages of a turn and their duplicates. If the client library dropped one,
+// the run would count it as lost.
 func subscribe(nc *nats.Conn, names Names, targets, count int, offset time.Duration) (*heard, error) {
 	h := &heard{messages: make(chan *nats.Msg, 2*count), offset: offset}
 	h.listening.Go(h.listen)
@@ -169,7 +169,7 @@ func (h *heard) end() {
 		return
 	}
 	for _, sub := range h.subs {
-		_ = sub.Unsubscribe() // closing the connection ends it too
+		_ = sub.Unsubscribe() // the end of the connection unsubscribes too
 	}
 	close(h.messages)
 	h.listening.Wait()

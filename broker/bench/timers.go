@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// lead is how long before the due time the run reads the CPU time. A broker prepares firings no earlier.
+	// lead is how long before the due time the run reads the CPU time. A broker does not prepare firings earlier.
 	lead = 2 * time.Second
 	// aftermath is the maximum time of a broker's work after the last arrival.
 	aftermath = 30 * time.Second
@@ -28,7 +28,7 @@ func (p Plan) moved() int {
 	return (p.Count - p.cancelled()) / movedShare
 }
 
-// slowest returns the duration of the phases before the instant on a slow machine.
+// slowest returns the duration of the phases before the instant, on a slow machine.
 func (p Plan) slowest() time.Duration {
 	const sets, requests = 5_000, 1_000 // per second; a set includes its marker
 	return time.Duration(p.Count)*time.Second/sets + time.Duration(p.cancelled()/2)*time.Second/requests
@@ -50,10 +50,10 @@ func cron(every time.Duration) string {
 	return fmt.Sprintf("*/%d * * * * *", int(every.Seconds()))
 }
 
-// checkTimers checks the part of a plan that is for named timers.
+// checkTimers checks the part of a plan about named timers.
 func (p Plan) checkTimers(all *problems) {
 	all.within("size", p.Size, MinSize, maxTimerSize)
-	all.refuse(slices.Contains(p.Sides, Pipeline), "beside %s: it has no timers; want %s", Pipeline, Scheduler)
+	all.refuse(slices.Contains(p.Sides, Pipeline), "beside %s: the pipeline has no timers; want %s", Pipeline, Scheduler)
 	if p.Scenario == Timers {
 		const most = 99 // per cent: at least one timer fires
 		all.within("cancel", p.Cancel, 0, most)
@@ -68,7 +68,7 @@ func (p Plan) checkTimers(all *problems) {
 	const least = 5 * time.Second // a turn prepares, delivers and becomes idle within an interval
 	switch {
 	case p.Every < least || p.Every%time.Second != 0 || time.Minute%p.Every != 0:
-		all.refuse(true, "every %s: want 5s, 6s, 10s, 12s, 15s, 20s, 30s or 1m, as a cron has them", p.Every)
+		all.refuse(true, "every %s: want 5s, 6s, 10s, 12s, 15s, 20s, 30s or 1m, which divide a minute", p.Every)
 	case p.For < p.Every || p.For%p.Every != 0:
 		all.refuse(true, "for %s: want a multiple of every (%s)", p.For, p.Every)
 	default:
@@ -156,7 +156,7 @@ func (g *ground) even(ctx context.Context, result *Result) error {
 	}
 	info, err := target.Stream.Info(ctx)
 	if err != nil {
-		return fmt.Errorf("look at the target: %w", err)
+		return fmt.Errorf("read the state of the target: %w", err)
 	}
 	target.Others = int(info.State.LastSeq)
 	if g.side == Scheduler {
@@ -200,10 +200,11 @@ func (g *ground) sleepUntil(ctx context.Context, t time.Time) error {
 	return sleep(ctx, t.Sub(g.serverTime()))
 }
 
-// costAtRest returns the cost when the processes are idle, or at the given time: a broker deletes after its deliveries.
+// costAtRest returns the cost when the processes are idle, but not after end. A broker deletes entries after its
+// deliveries.
 func (g *ground) costAtRest(ctx context.Context, before usage, count int, end time.Time) (*Cost, error) {
 	const look, idle = 500 * time.Millisecond, 15 * time.Millisecond // idle is CPU time; /proc counts in 10 ms
-	g.show("waiting until the processes are at rest")
+	g.show("waiting until the processes are idle")
 	was, err := g.usage()
 	for err == nil && time.Now().Before(end) {
 		if err = sleep(ctx, look); err != nil {

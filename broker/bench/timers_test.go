@@ -17,7 +17,7 @@ func TestWhatIsWrongWithAPlanOfTimersIsSaid(t *testing.T) {
 	}{
 		{
 			Timers, func(p *Plan) { p.Cancel, p.Rate, p.Timers, p.Sides = 100, -1, -1, []Side{Broker, Pipeline} },
-			[]string{"cancel 100: want 0 to 99", "rate -1", "timers -1", "beside pipeline: it has no timers"},
+			[]string{"cancel 100: want 0 to 99", "rate -1", "timers -1", "beside pipeline: the pipeline has no timers"},
 		},
 		{Timers, func(p *Plan) { p.For = 0 }, []string{"count of timers that are due evenly 0"}},
 		{Timers, func(p *Plan) { p.For, p.Timers = 0, 0 }, nil}, // without that phase

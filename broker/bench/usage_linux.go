@@ -16,30 +16,30 @@ const tick = time.Second / 100
 func UsageOf(pid int) (u Usage, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return Usage{}, fmt.Errorf("read what a process used: %w", err)
+		return Usage{}, fmt.Errorf("read the usage of a process: %w", err)
 	}
 	// The name of the program, in parentheses, may contain anything. The third field follows it.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
-		return Usage{}, fmt.Errorf("read what a process used: %q", stat)
+		return Usage{}, fmt.Errorf("read the usage of a process: %q", stat)
 	}
 	for _, field := range fields[11:13] { // utime, stime
 		ticks, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
-			return Usage{}, fmt.Errorf("read what a process used: %w", err)
+			return Usage{}, fmt.Errorf("read the usage of a process: %w", err)
 		}
 		u.CPU += time.Duration(ticks) * tick
 	}
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return Usage{}, fmt.Errorf("read what a process used: %w", err)
+		return Usage{}, fmt.Errorf("read the usage of a process: %w", err)
 	}
 	for line := range strings.Lines(string(status)) {
 		for name, into := range map[string]*int64{"VmRSS:": &u.Memory, "VmHWM:": &u.Peak} {
 			if rest, ok := strings.CutPrefix(line, name); ok {
 				kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 				if err != nil {
-					return Usage{}, fmt.Errorf("read what a process used: %w", err)
+					return Usage{}, fmt.Errorf("read the usage of a process: %w", err)
 				}
 				*into = kilobytes << 10
 			}

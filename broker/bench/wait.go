@@ -8,9 +8,9 @@ import (
 const (
 	// poll is the interval at which the run requests the number of arrivals.
 	poll = 100 * time.Millisecond
-	// timeout is the maximum time without an arrival after the last due time. Then the rest is lost.
+	// timeout is the maximum time without an arrival after the last due time. After it, the missing messages are lost.
 	timeout = 15 * time.Second
-	// settle is the time for which copies may follow the last message.
+	// settle is the time for duplicates to arrive after the last message.
 	settle = 500 * time.Millisecond
 )
 
@@ -19,17 +19,17 @@ type Wait struct {
 	Target Target
 	Count  int
 	Turn   uint32
-	Due    time.Time     // of the last message, by our clock
+	Due    time.Time     // due time of the last message, by the local clock
 	Within time.Duration // see NewLedger
 	Plain  int           // see Ledger
 	// Arrived is called with the number of arrivals, several times a second. Whole is called when all messages have
-	// arrived, copies included, or no more arrive: then the work is done. Either may be nil.
+	// arrived, duplicates included, or no more arrive. Either may be nil.
 	Arrived func(n int)
 	Whole   func() error
 }
 
-// Ledger waits until all messages have arrived or the rest is lost, and returns the ledger. If copies made up the
-// number, it waits on.
+// Ledger waits until all messages have arrived or the rest is lost, and returns the ledger. If duplicates completed the
+// number, it continues to wait.
 func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 	for want := w.Count; ; {
 		there, over, err := w.await(ctx, want)
@@ -54,8 +54,8 @@ func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 	}
 }
 
-// await waits until the wanted number has arrived, copies included. Over is true if instead nothing has arrived for
-// timeout after the last due time.
+// await waits until the wanted number has arrived, duplicates included. Over is true if nothing has arrived for timeout
+// after the last due time.
 func (w Wait) await(ctx context.Context, want int) (there int, over bool, err error) {
 	since := time.Now()
 	for {

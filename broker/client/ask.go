@@ -18,8 +18,8 @@ const (
 	headerErrorCode = "Nats-Service-Error-Code"
 )
 
-// The calls in this file send a request to a broker, on delayctl. A client cannot change a series by itself: the entry
-// that replaces a round needs a broker's seal.
+// The calls in this file send a request to a broker, on delayctl. A client alone cannot change a series: the entry that
+// replaces a round needs a broker's seal.
 
 // Pause pauses a series: no round is due until the series is resumed. A round that has already fired is still
 // delivered. Pause sends a request to a broker, so a broker must run. It needs permission to publish to
@@ -29,8 +29,8 @@ func (c *Client) Pause(ctx context.Context, key, target string) error {
 	return c.ask(ctx, "pause", key, target, "paused")
 }
 
-// Resume continues a paused series. MissedRounds, given when the series was set, decides about the rounds missed
-// meanwhile. For permissions and errors see Pause.
+// Resume continues a paused series. [MissedRounds], given when the series was set, decides about the rounds missed
+// during the pause. For permissions and errors see Pause.
 func (c *Client) Resume(ctx context.Context, key, target string) error {
 	return c.ask(ctx, "resume", key, target, "pending")
 }
@@ -91,7 +91,7 @@ func (c *Client) request(
 
 // judgeAnswer returns no error if the reply has the outcome want.
 func judgeAnswer(m *nats.Msg, subject, want string) (outcome, error) {
-	if sentence := m.Header.Get(headerError); sentence != "" { // nothing was done
+	if sentence := m.Header.Get(headerError); sentence != "" { // the broker refused the request
 		code := m.Header.Get(headerErrorCode)
 		kind := map[string]error{"400": ErrBadOption, "404": ErrNoBroker, "413": ErrTooLarge, "507": ErrFull}[code]
 		if kind == nil {

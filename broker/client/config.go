@@ -17,14 +17,14 @@ const (
 	DefaultTimeout  = 5 * time.Second
 )
 
-// Config describes the installation to a client. The zero Config is right for a broker with its default settings, and
-// for most others.
+// Config describes a broker's settings to the client. The zero Config matches a broker with the default settings, and
+// works for most other brokers.
 type Config struct {
 	// Prefix is the broker's DELAY_PREFIX. Defaults to message.DefaultPrefix.
 	Prefix string
-	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 97m". Knowing them only
-	// saves a hop: without them, or with outdated ones, every delay is as exact. By default the client guesses the
-	// subjects of the levels, which works for most installations. See [Client.ReadLevels].
+	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 97m". They only save a
+	// hop: every delay is as exact without them, or with outdated ones. By default the client guesses the subjects of
+	// the levels, which works for most brokers. See [Client.ReadLevels].
 	Levels string
 	// MaxDelay is the broker's DELAY_MAX_DELAY. A longer delay fails with ErrTooFar. Defaults to DefaultMaxDelay.
 	MaxDelay time.Duration

@@ -11,9 +11,9 @@
 //
 // # Errors
 //
-// A request that the broker would turn into a dead letter at once fails at the call: the client checks it with the
-// broker's own parser before it publishes. [Config] holds the broker's settings that this check needs, such as the
-// longest delay. A published message can still become a dead letter for reasons that the client cannot know at the
+// Before it publishes, the client checks a request with the broker's own parser. A request that the broker would turn
+// into a dead letter immediately fails at the call. [Config] has the broker's settings that this check needs, such as
+// the longest delay. A published message can still become a dead letter for reasons that the client cannot know at the
 // call: its target refuses it, or it expires.
 //
 // After an error nothing is stored, with two exceptions: after [ErrUnanswered] and [ErrForeign] the message may be
@@ -22,27 +22,27 @@
 // # The first level
 //
 // A broker has a stream for each of a set of delays, its levels. A message that is published to a level's subject waits
-// in that stream and is then delivered. Through the intake it would be stored and moved once more. So In publishes to a
-// level's subject if that level has exactly the delay:
+// in that stream and is then delivered. A message that is published to the intake is stored once more. So In publishes
+// to a level's subject if that level has exactly the delay:
 //
 //	In(ctx, "orders.expire", 90*time.Minute, …)    delay.90m.orders.expire     DELAY_90m
 //	In(ctx, "orders.expire", 17*time.Minute, …)    delay.17m.orders.expire     DELAY_INTAKE, as 17m is no level
 //	In(ctx, "orders.expire", 1234*time.Second, …)  delayin.20m34s.orders.expire
 //
-// The client need not know the levels. The subject with the duration's usual name belongs to the level if there is one,
-// and otherwise to the intake, which listens on the durations that people commonly use. A level with an unusual name is
-// known only from Config.Levels or [Client.ReadLevels].
+// The client need not know the levels. Every common duration has one usual name, such as 17m. If a level has that name,
+// the subject belongs to the level, and otherwise to the intake. A level with an unusual name is known only from
+// Config.Levels or [Client.ReadLevels].
 //
-// Levels may change while a client runs. The client's knowledge of the levels never decides when a message is
-// delivered: the subject carries the whole delay, and the broker counts it from the server's timestamp. If no stream
-// listens on the subject, the server reports that, and it has certainly not stored the message. The client then
-// publishes it again through the intake, and for a minute it sends other messages with that delay directly to the
-// intake. A new level with an unusual name only costs a hop until the program reads the levels again.
+// Levels may change while a client runs. That never changes the due time of a message: the subject contains the whole
+// delay, and the broker counts it from the server's timestamp. If no stream listens on the subject, the server reports
+// that, and it has certainly not stored the message. The client then publishes the message again through the intake.
+// For a minute it also sends other messages with that delay directly to the intake. A new level with an unusual name
+// only costs a hop until the program reads the levels again.
 //
 // # Named timers
 //
 // With [Key] a message of In or At is a timer: while it is pending it can be replaced, moved and cancelled. Each of
-// these is one conditional publish, which the stream stores or refuses, so the answer is exact even while no broker
+// these is one conditional publish, which the stream stores or refuses. So the answer is exact even while no broker
 // runs:
 //
 //	r, err := delays.In(ctx, "orders.expire", 30*time.Minute, body, client.Key("order-42"), client.IfAbsent())
@@ -50,7 +50,7 @@
 //	err = delays.Cancel(ctx, "order-42", "orders.expire", r.Sequence)
 //
 //	nil              success: that generation will never be delivered
-//	ErrConflict      no change: the timer has fired, or another client was first; [Client.Timer] returns its state
+//	ErrConflict      no change: the timer has fired, or another client has changed it; [Client.Timer] returns its state
 //	ErrUnanswered    unknown: repeat the call until it returns one of the other two
 //
 // A program that keeps no generation calls [Client.CancelPending] or [Client.MovePending]. They read, publish and, if
@@ -67,31 +67,32 @@
 //	r, err = delays.Schedule(ctx, "reports.run", body, client.Key("nightly"), client.Cron("0 3 * * *", "Europe/Berlin"))
 //	err = delays.CancelAny(ctx, "nightly", "reports.run")
 //
-// A conflict after ErrUnanswered may come from that earlier call. After a Cancel, ask Timer: StateCancelled with this
-// generation means that the timer was cancelled while it was pending, by this client or by another.
+// A conflict after ErrUnanswered may come from that earlier call. After a conflict of Cancel, call [Client.Timer].
+// StateCancelled with this generation means that this client or another cancelled the timer while it was pending.
 //
-// [Client.Pause], [Client.Resume], [Client.Fire] and [Client.Postpone] ask a broker, so one must run. All other calls
-// need only NATS.
+// [Client.Pause], [Client.Resume], [Client.Fire] and [Client.Postpone] send a request to a broker, so one must run. All
+// other calls need only NATS.
 //
 // # Tried and rejected
 //
-// Publishing a delay that matches no level straight to its first level, such as delay.90m with Delay-Until for 1h47m.
+// A delay that matches no level, published straight to its first level, such as delay.90m with Delay-Until for 1h47m.
 // Delay-Until is a time, so the client would have to add the delay to its own clock. If that clock is behind the
 // server's, the message is early. A level's subject cannot express a longer duration that counts from the server's
 // timestamp.
 //
-// Publishing a message with a due time straight to its first level, such as delay.90m with Delay-Until. The time is
-// exact, but the message becomes a dead letter if it is stored less than 90m before its due time. That happens if the
-// client's clock is behind, or if the message waits in the buffer of a lost connection. Through the intake it is
-// delivered whenever it is stored. A margin makes the problem rarer and does not remove it. A program that accepts the
-// risk can use [Client.Level] with [Until].
+// A due time, published straight to its first level, such as delay.90m with Delay-Until. The time is exact, but the
+// message becomes a dead letter if it is stored less than 90m before its due time. That happens if the client's clock
+// is behind, or if the message waits in the buffer of a lost connection. The intake accepts the message at any time. A
+// margin makes the problem rarer and does not remove it. A program that accepts the risk can use [Client.Level] with
+// [Until].
 //
-// Falling back to the intake for a message with an ID when no stream answers for the level. The level's stream may only
-// be without a leader, and may have stored the message before. Streams do not share their deduplication ids, so there
-// would be two messages. With an ID the subject depends on the delay alone.
+// The intake as a fallback for a message with an ID, if no stream answers for the level. The level's stream may only be
+// without a leader, and may have stored the message before. Streams do not share their deduplication ids, so the
+// message could be stored twice. With an ID the subject depends on the delay alone.
 //
-// Publishing an unanswered message again on another subject. The first may be stored, and there would be two.
+// A second publish of an unanswered message on another subject. The first may be stored, and the message would be
+// stored twice.
 //
-// Waiting for each answer in its own goroutine, instead of publishing asynchronously. The messages of one caller would
-// be stored in any order.
+// A goroutine for each message that waits for its answer, instead of asynchronous publishes. The messages of one caller
+// would be stored in any order.
 package client

@@ -14,7 +14,7 @@ import (
 	"delaybroker/levels"
 )
 
-// An ask is the target and time of a request, as a subject and a fallback subject with the same meaning.
+// An ask is a request's target and time, as a subject and a fallback subject with the same meaning.
 type ask struct {
 	target   string
 	subject  string
@@ -63,7 +63,7 @@ func (c *Client) level(target, level string) ask {
 	a := ask{target: target, subject: names.Level(level, target), fallback: names.In(level, target), leg: true}
 	a.steady = a.subject
 	if strings.Contains(level, ".") { // or a part of it would become a part of the target
-		a.err = fmt.Errorf("%w: the level %q: a dot splits a subject", ErrBadTime, level)
+		a.err = fmt.Errorf("%w: the level %q: want no dot", ErrBadTime, level)
 	}
 	return a
 }
@@ -91,7 +91,7 @@ func (c *Client) draft(a ask, body []byte, opts []Option) (*draft, error) {
 		o(&r)
 	}
 	if !a.leg && !r.until.IsZero() {
-		r.refuse("Until goes with Level, not with another time")
+		r.refuse("Until is only for Level")
 	}
 	a = c.timer(a, &r)
 	if r.err != nil {
@@ -114,7 +114,7 @@ func (c *Client) draft(a ask, body []byte, opts []Option) (*draft, error) {
 		}
 	}
 	if d.due = request.Due; request.Recurs != nil {
-		d.due = request.Recurs.Planned // the jitter depends on the sequence of the series, which is not known yet
+		d.due = request.Recurs.Planned // without jitter, which depends on the sequence that the message will get
 	}
 	if a.fallback == "" {
 		return d, nil
@@ -130,7 +130,7 @@ func (c *Client) draft(a ask, body []byte, opts []Option) (*draft, error) {
 	return d, nil
 }
 
-// check parses a request as the broker does. It returns an error if the broker would make it a dead letter.
+// check parses a request as the broker does. It returns an error if the request would become a dead letter.
 func (c *Client) check(m *nats.Msg, target string, r options) (entry.Pending, error) {
 	request, problem := entry.ParseAny(c.policy, message.Incoming{
 		Stream: c.policy.Names.IntakeStream(), Sequence: 1, At: c.store.Now(), Subject: m.Subject,
@@ -147,8 +147,8 @@ func (c *Client) check(m *nats.Msg, target string, r options) (entry.Pending, er
 	}
 	for name := range r.own {
 		if _, passed := request.User[name]; !passed {
-			return request, fmt.Errorf("%w: %q is reserved, and does not reach the target: use the option for it, or leave "+
-				"it out", ErrBadHeaders, name)
+			return request, fmt.Errorf("%w: %q is reserved and would not reach the target: use the option for it, or "+
+				"remove the header", ErrBadHeaders, name)
 		}
 	}
 	return request, nil
@@ -172,7 +172,7 @@ func refused(p *message.Problem) error {
 	return fmt.Errorf("%w: %s", err, fields.Replace(p.Sentence))
 }
 
-// fields replaces the names of the broker's settings, in the sentence of a problem, by those of the client's fields.
+// fields maps the names of the broker's settings, in the text of a problem, to the client's fields.
 var fields = strings.NewReplacer(
 	"DELAY_MAX_DELAY", "client.Config.MaxDelay", "DELAY_ATTEMPTS", "client.Config.Attempts",
 	"DELAY_TARGETS", "client.Config.Targets",
@@ -187,14 +187,14 @@ func (d *draft) retries() []jetstream.PublishOpt {
 	return []jetstream.PublishOpt{jetstream.WithRetryAttempts(0)}
 }
 
-// fallsBack reports whether no stream took the request and there is a fallback. Then the request is certainly not
+// fallsBack reports whether no stream took the request and there is a fallback. The request is then certainly not
 // stored: the server itself reports that nobody listens.
 func (d *draft) fallsBack(err error) bool {
 	return d.fallback != nil && errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// decided reports whether an acknowledgement can be that of the timer's entry. Anyone who knows an inbox can have
-// another acknowledgement sent there. The sequence of an entry is above the sequence that it replaces.
+// decided reports whether an acknowledgement can be that of the timer's entry. Anyone who knows an inbox can direct
+// another acknowledgement to it. The sequence of an entry is higher than the sequence that it replaces.
 func (d *draft) decided(ack *jetstream.PubAck) bool {
 	return !ack.Duplicate && (d.expected == nil || ack.Sequence > *d.expected)
 }

@@ -2,7 +2,8 @@ package client
 
 import "errors"
 
-// Errors of a request that was not published, since the broker would make it a dead letter. The error's text states
+// Errors of a request that was not published, since it would become a dead letter. The error's text names the
+// correction.
 // what to change.
 var (
 	// ErrBadTarget is returned when the target is empty, has a wildcard, is too long, or is a subject to which brokers do
@@ -23,8 +24,8 @@ var (
 
 // Errors of a request that was published. The message is not stored, unless the error is ErrUnanswered or ErrForeign.
 var (
-	// ErrNoBroker is returned when no stream takes the request: no broker with Config.Prefix has made its streams in this
-	// account, or JetStream has no leader for them at the moment.
+	// ErrNoBroker is returned when no stream takes the request. Either no broker with Config.Prefix has created its
+	// streams in this account, or the stream has no leader now.
 	ErrNoBroker = errors.New("no broker's stream takes the message")
 	// ErrTooLarge is returned when the message is larger than the stream or the server allows.
 	ErrTooLarge = errors.New("too large")

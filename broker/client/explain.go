@@ -28,7 +28,7 @@ func explain(d *draft, err error, refusal func(subject string) error) error {
 	return failure("publish to "+subject, err, no)
 }
 
-// conflict says in the words of timers why the server refused a request: its own name a wrong sequence.
+// conflict describes, in terms of timers, why the server refused a request with a wrong last sequence.
 func conflict(d *draft) string {
 	if d.expected != nil && *d.expected == 0 {
 		return "there is a timer, or one has ended within DELAY_TIMER_HISTORY"

@@ -10,12 +10,12 @@ import (
 	"delaybroker/levels"
 )
 
-// missedFor is how long the client does not try a level again after no stream took its subject. Until then, messages
-// with its delay go through the intake.
+// missedFor is how long the client does not use a level after no stream took its subject. Until then, messages with its
+// delay go through the intake.
 const missedFor = time.Minute
 
 // plain returns the most likely level name of each common duration: the name in the default ladder, or else the name
-// with the largest unit. Some stream of every broker listens on each of these names: the level's or the intake's.
+// with the largest unit. In every broker, some stream listens on each of these names: the level's or the intake's.
 var plain = sync.OnceValue(func() map[time.Duration]string {
 	all := make(map[time.Duration]string)
 	for _, name := range levels.Whole() {
@@ -37,7 +37,7 @@ var plain = sync.OnceValue(func() map[time.Duration]string {
 type ladder struct {
 	mu    sync.Mutex               // guards the fields below
 	known map[time.Duration]string // level names from Config.Levels or ReadLevels
-	away  map[string]time.Time     // names that no stream took, and the time until which they are not tried again
+	away  map[string]time.Time     // names that no stream took, with the time of the next try
 }
 
 func newLadder(known levels.Ladder) *ladder {
@@ -70,7 +70,7 @@ func (l *ladder) token(d time.Duration, now time.Time) (name string, ok bool) {
 // missed records that no stream took a level's subject.
 func (l *ladder) missed(name string, now time.Time) {
 	if name == "" {
-		return // not a guess
+		return // the name was not guessed
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,8 +79,7 @@ func (l *ladder) missed(name string, now time.Time) {
 
 // ReadLevels reads the broker's levels from JetStream, and uses them in place of Config.Levels. It needs permission to
 // publish to $JS.API.STREAM.NAMES. It is useful only for levels with unusual names, such as 2500s: every message with
-// that delay saves a hop. If the levels change later, messages still have the right delay; call ReadLevels again to
-// save the hop.
+// that delay saves a hop. If the levels change later, the delays stay right, and another call saves the hop again.
 func (c *Client) ReadLevels(ctx context.Context) error {
 	names := c.policy.Names
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)

@@ -15,10 +15,11 @@ import (
 	"delaybroker/levels"
 )
 
-// Mode is the way in which a broker delivers to a target: see the constants, and PROTOCOL.md, "Delivery".
+// Mode is the way in which a broker delivers to a target. The package documentation of message, PROTOCOL.md, has a
+// section "Delivery".
 type Mode = message.Mode
 
-// The modes. Without one the broker's settings decide.
+// The modes. If no mode is set, the broker's settings decide.
 const (
 	ModeAuto    = message.ModeAuto    // to a stream or, if none listens, to core subscribers
 	ModeStream  = message.ModeStream  // delivered when a stream acknowledges
@@ -63,7 +64,7 @@ func (o *options) refuse(format string, args ...any) {
 func ID(id string) Option {
 	return func(o *options) {
 		if id == "" || strings.TrimSpace(id) != id || strings.ContainsFunc(id, unicode.IsControl) {
-			o.refuse("the id %q: want some text without control characters, or spaces around it", id)
+			o.refuse("the id %q: want text without control characters and without spaces around it", id)
 		}
 		o.protocol.Set(nats.MsgIdHdr, id)
 	}
@@ -73,7 +74,7 @@ func ID(id string) Option {
 func Expires(after time.Duration) Option {
 	return func(o *options) {
 		if after < 0 {
-			o.refuse("Expires %s: it could never be delivered", after)
+			o.refuse("Expires %s: want a positive duration", after)
 		}
 		o.protocol.Set(message.HeaderExpires, levels.FormatDuration(after))
 	}
@@ -120,13 +121,13 @@ func TTL(keep time.Duration) Option {
 	}
 }
 
-// Until sets the exact due time, to the nanosecond, of a message that is published by Level. The level is the first leg
-// of its way, and must end before t. If the message is stored so late that the level ends after t, it becomes a dead
-// letter.
+// Until sets the exact due time, to the nanosecond, of a message that is published by Level. The message first waits in
+// that level, whose delay must end before t. If the message is stored so late that the delay ends after t, it becomes a
+// dead letter.
 func Until(t time.Time) Option {
 	return func(o *options) {
 		if t.IsZero() {
-			o.refuse("Until: the time is zero: set it")
+			o.refuse("Until: want a time other than zero")
 		}
 		o.until = t
 		o.protocol.Set(message.HeaderUntil, t.UTC().Format(time.RFC3339Nano))

@@ -21,16 +21,16 @@ const (
 	retryInterval = 50 * time.Millisecond
 )
 
-// Cancelable makes a message of In or At a named timer with a generated key, so that [Receipt.Cancel] can cancel it
-// until it fires. After ErrUnanswered the message may be stored under a key that nobody knows. A program that has to
-// publish such a message again chooses the key itself: see [Key].
+// Cancelable makes a message of In or At a named timer with a generated key. Until it fires, [Receipt.Cancel] can
+// cancel it. After ErrUnanswered the message may be stored under an unknown key. A program that has to publish such a
+// message again must choose the key itself: see [Key].
 func Cancelable() Option {
 	return func(o *options) { o.timer.cancelable = true }
 }
 
-// Cancel cancels a message that was published with Cancelable or Key, and reports whether that was in time. True means
-// that the message will never be delivered. False means that it has fired, was replaced, or was cancelled by an earlier
-// call. Cancel needs no running broker. It publishes again while there is no answer, until ctx ends; after
+// Cancel cancels a message that was published with Cancelable or Key, and reports whether the cancel was in time. True
+// means that the message will never be delivered. False means that it has fired, was replaced, or was cancelled by an
+// earlier call. Cancel needs no running broker. Without an answer it publishes again, until ctx ends. After
 // ErrUnanswered the outcome is unknown: call Cancel again.
 func (r Receipt) Cancel(ctx context.Context) (cancelled bool, err error) {
 	if r.client == nil {
@@ -39,29 +39,29 @@ func (r Receipt) Cancel(ctx context.Context) (cancelled bool, err error) {
 	return r.client.tryUntilCertain(ctx, r.Key, r.target, r.Sequence, r.client.cancelEntry)
 }
 
-// CancelPending cancels the timer of the key and the target if it is pending or paused, whatever its generation, and
-// reports whether that was in time. True means that what was pending will never be delivered. False means that nothing
-// was pending: the timer has fired, was cancelled, or was never set.
+// CancelPending cancels the timer of the key and the target if it is pending or paused, with any generation. It reports
+// whether the cancel was in time. True means that the pending timer will never be delivered. False means that no timer
+// was pending: it has fired, was cancelled, or was never set.
 //
-// CancelPending needs no running broker. It needs the permission to read that [Client.Timer] needs. It reads and
-// publishes again until the outcome is certain or ctx ends; after ErrUnanswered the outcome is unknown: call it again.
+// CancelPending needs no running broker. It needs the same permission to read as [Client.Timer]. It reads and publishes
+// again until the outcome is certain or ctx ends. After ErrUnanswered the outcome is unknown: call it again.
 func (c *Client) CancelPending(ctx context.Context, key, target string) (cancelled bool, err error) {
 	return c.tryUntilCertain(ctx, key, target, 0, c.cancelEntry)
 }
 
-// MovePending makes the timer of the key and the target due after another delay, from now, if it is pending, and
-// reports whether that was in time. The timer keeps its body and its options. MovePending needs no running broker. For
-// its result, permissions and errors see CancelPending. It refuses a series with ErrBadOption: to move a round, use
+// MovePending makes the pending timer of the key and the target due after another delay from now. It reports whether
+// the move was in time. The timer keeps its body and its options. MovePending needs no running broker. For its result,
+// permissions and errors see CancelPending. It refuses a series with ErrBadOption: to move a round, use
 // [Client.Postpone].
 func (c *Client) MovePending(ctx context.Context, key, target string, delay time.Duration) (moved bool, err error) {
 	value := levels.FormatDuration(delay)
-	return c.tryUntilCertain(ctx, key, target, 0, func(s standing, word string) (*nats.Msg, error) {
-		if s.entry.Recurs != nil {
+	return c.tryUntilCertain(ctx, key, target, 0, func(e lastEntry, token string) (*nats.Msg, error) {
+		if e.entry.Recurs != nil {
 			return nil, fmt.Errorf("%w: the timer %s of %s recurs: use Postpone", ErrBadOption, key, target)
 		}
 		m := &nats.Msg{
-			Subject: s.in.Subject, Data: s.in.Data,
-			Header: nats.Header(entry.MoveHeader(s.in.Header, message.HeaderFor, value, s.in.Sequence, word)),
+			Subject: e.in.Subject, Data: e.in.Data,
+			Header: nats.Header(entry.MoveHeader(e.in.Header, message.HeaderFor, value, e.in.Sequence, token)),
 		}
 		if _, err := c.check(m, target, options{}); err != nil {
 			return nil, err
@@ -70,52 +70,52 @@ func (c *Client) MovePending(ctx context.Context, key, target string, delay time
 	})
 }
 
-// standing is the last entry of a timer's subject.
-type standing struct {
+// lastEntry is the last entry of a timer's subject.
+type lastEntry struct {
 	in    message.Incoming
 	entry entry.Entry
 }
 
 // pending reports whether the entry can still be cancelled.
-func (s standing) pending() bool { return s.entry.Stands() }
+func (e lastEntry) pending() bool { return e.entry.Stands() }
 
-func (c *Client) cancelEntry(s standing, word string) (*nats.Msg, error) {
-	return &nats.Msg{Subject: s.in.Subject, Header: nats.Header(entry.CancelHeader(s.in.Sequence, word))}, nil
+func (c *Client) cancelEntry(e lastEntry, token string) (*nats.Msg, error) {
+	return &nats.Msg{Subject: e.in.Subject, Header: nats.Header(entry.CancelHeader(e.in.Sequence, token))}, nil
 }
 
 // tryUntilCertain publishes a change of a timer until its outcome is certain, and reports whether the change was made.
-// It changes only the given generation, or whatever is pending if that is zero. Each call has a word, which stands in
-// the entry that it publishes: so it recognizes its entry after the answer was lost, and after a leader that was
-// deposed has refused what the next one stored.
+// It changes only the given generation, or any pending one if generation is zero. Each call has a random token in the
+// entry that it publishes. By the token it recognizes its own entry after a lost answer, and after a deposed leader
+// refused an entry that the next leader had stored.
 func (c *Client) tryUntilCertain(
 	ctx context.Context, key, target string, generation uint64,
-	entry func(s standing, word string) (*nats.Msg, error),
+	entry func(e lastEntry, token string) (*nats.Msg, error),
 ) (changed bool, err error) {
 	if err := c.checkName(key, target); err != nil {
 		return false, err
 	}
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
-	word, subject := nuid.Next(), c.policy.Names.Timer(key, target)
-	stands := standing{in: message.Incoming{Subject: subject, Sequence: generation}}
-	var doubt error // of a publish that may be stored
+	token, subject := nuid.Next(), c.policy.Names.Timer(key, target)
+	last := lastEntry{in: message.Incoming{Subject: subject, Sequence: generation}}
+	var doubt error // the error of a publish that may be stored
 	for known := generation > 0; ; known = false {
 		if !known {
-			stands, err = c.last(ctx, subject)
+			last, err = c.last(ctx, subject)
 			switch {
 			case err != nil:
 				return false, errors.Join(doubt, err)
-			case stands.entry.Word == word:
+			case last.entry.Word == token:
 				return true, nil
-			case !stands.pending(), generation > 0 && stands.in.Sequence != generation:
+			case !last.pending(), generation > 0 && last.in.Sequence != generation:
 				return false, doubt
 			}
 		}
-		m, err := entry(stands, word)
+		m, err := entry(last, token)
 		if err != nil {
 			return false, errors.Join(doubt, err)
 		}
-		expected := stands.in.Sequence
+		expected := last.in.Sequence
 		try, cancelTry := context.WithTimeout(ctx, tryTimeout)
 		_, err = c.send(try, &draft{msg: m, expected: &expected, timer: true})
 		cancelTry()
@@ -126,7 +126,7 @@ func (c *Client) tryUntilCertain(
 			doubt = err
 		case !errors.Is(err, ErrConflict):
 			return false, errors.Join(doubt, err)
-		case generation > 0 && doubt == nil: // no read: who may publish a timer may have no right to read
+		case generation > 0 && doubt == nil: // no read: the user may lack the permission
 			return false, nil
 		}
 		select {
@@ -141,19 +141,19 @@ func unanswered(ctx context.Context, subject string) error {
 	return fmt.Errorf("change the timer on %s: %w: %w", subject, ErrUnanswered, ctx.Err())
 }
 
-// last reads the last entry of a timer's subject. Without one it returns an entry that is not pending.
-func (c *Client) last(ctx context.Context, subject string) (standing, error) {
+// last reads the last entry of a timer's subject. If there is none, it returns an entry that is not pending.
+func (c *Client) last(ctx context.Context, subject string) (lastEntry, error) {
 	in, err := c.store.Last(ctx, c.policy.Names.TimersStream(), subject)
 	switch {
 	case errors.Is(err, ErrGone):
-		return standing{entry: entry.Entry{Kind: entry.Over}}, nil
+		return lastEntry{entry: entry.Entry{Kind: entry.Over}}, nil
 	case err != nil:
-		return standing{}, failure("read the last message of "+subject, err, nil)
+		return lastEntry{}, failure("read the last message of "+subject, err, nil)
 	}
-	return standing{in: in, entry: entry.Parse(c.policy, in)}, nil
+	return lastEntry{in: in, entry: entry.Parse(c.policy, in)}, nil
 }
 
-// checkName refuses what cannot be the key and the target of a timer.
+// checkName refuses an invalid key or target of a timer.
 func (c *Client) checkName(key, target string) error {
 	if problem := entry.ParseKey(key); problem != nil {
 		return refused(problem)

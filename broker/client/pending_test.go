@@ -150,8 +150,8 @@ func TestCancelableMistakes(t *testing.T) {
 	c, fake := onFake(t)
 	for words, opts := range map[string][]client.Option{
 		"use In or At":        nil, // on a level
-		"its key is":          {client.Cancelable(), client.ID("k")},
-		"give it a Key":       {client.Cancelable(), client.Every(time.Hour)},
+		"whose key is":        {client.Cancelable(), client.ID("k")},
+		"use Key, and end it": {client.Cancelable(), client.Every(time.Hour)},
 		"want the sequence":   {client.Cancelable(), client.IfGeneration(0)},
 		"client.Config.MaxDe": {client.Cancelable(), client.Expires(time.Hour)},
 	} {

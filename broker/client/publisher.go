@@ -17,7 +17,7 @@ const DefaultWindow = 256
 type Publisher struct {
 	client *Client
 	slots  chan struct{} // one value for each message in flight
-	turn   chan struct{} // held by the Flush that collects all slots; two at a time would block each other
+	turn   chan struct{} // held by the Flush that takes all slots; two at a time would deadlock
 	closed chan struct{} // closed by the first Close
 	once   sync.Once     // closes closed
 
@@ -76,7 +76,7 @@ func (p *Publisher) publish(ctx context.Context, a ask, body []byte, opts []Opti
 	return pending, nil
 }
 
-// enter takes a slot, and waits for one if the window is full.
+// enter takes a slot. If the window is full, it waits for one.
 func (p *Publisher) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -128,8 +128,8 @@ func answer(future jetstream.PubAckFuture) (*jetstream.PubAck, error) {
 	}
 }
 
-// Flush waits until all messages published before are answered. If some messages since the last Flush were not
-// acknowledged, the error has their number and wraps the error of the first. So a program may ignore each Pending.
+// Flush waits until all earlier publishes are answered. If some messages since the last Flush were not acknowledged,
+// the error has their number and wraps the error of the first. So a program may ignore each Pending.
 func (p *Publisher) Flush(ctx context.Context) error {
 	if err := p.settle(ctx); err != nil {
 		return err
@@ -185,7 +185,7 @@ type Pending struct {
 	err     error
 }
 
-// Done returns a channel that is closed when there is an answer, or when the publish has failed.
+// Done returns a channel that is closed when the answer has arrived or the publish has failed.
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
 // Wait waits for the answer, and returns the result that Client.In would return. If the error wraps ctx.Err(), there is

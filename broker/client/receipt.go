@@ -8,21 +8,21 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// A Receipt identifies a stored message. From then on the message reaches its target or becomes a dead letter.
+// A Receipt identifies a stored message. A stored message reaches its target or becomes a dead letter.
 type Receipt struct {
 	Stream    string
 	Sequence  uint64
-	Duplicate bool // a message with this ID was stored before; its delay counts from then
+	Duplicate bool // a message with this ID was stored before, and its delay counts
 
 	// Due is when the message is due. While Accepted is zero, it is an estimate by the clock of this host.
 	Due time.Time
 
-	// ID is the message's Delay-Id, and Accepted the time at which it was stored. [Client.Look] sets them; an
-	// acknowledgement does not contain them.
+	// ID is the message's Delay-Id, and Accepted the time at which it was stored. An acknowledgement does not contain
+	// them: [Client.Look] sets them.
 	ID       string
 	Accepted time.Time
 
-	// Key is the key of a named timer, also one that Cancelable has generated. With Key and Sequence another process can
+	// Key is the key of a named timer, or the key that Cancelable generated. With Key and Sequence another process can
 	// call [Client.Cancel].
 	Key    string
 	target string

@@ -13,8 +13,8 @@ import (
 )
 
 // Schedule sets a recurring named timer, with [Key] and [Every] or [Cron]. Its first round is at the next time of the
-// table. To choose the time of the first round, call In or At with the same options. Receipt.Due is the due time of the
-// first round, without jitter.
+// schedule. To choose another first time, call In or At with the same options. Receipt.Due is the due time of the first
+// round, without jitter.
 //
 // The generation of a series changes with each round. So Cancel with the receipt's generation works only until the
 // first round has fired. [Client.CancelAny] ends the series in any round.
@@ -22,15 +22,16 @@ func (c *Client) Schedule(ctx context.Context, target string, body []byte, opts 
 	return c.now(ctx, ask{target: target, table: true}, body, opts)
 }
 
-// Every makes a named timer recur at an interval of at least a second. The rounds do not drift, however late one of
-// them fires.
+// Every makes a named timer recur at an interval of at least a second. The rounds do not drift, even if one of them
+// fires late.
 func Every(interval time.Duration) Option {
 	return recurs(message.HeaderEvery, levels.FormatDuration(interval))
 }
 
 // Cron makes a named timer recur at the times of a cron expression: five fields, six with seconds before them, or a
-// name such as @daily. The zone is one of the IANA database, as in Europe/Berlin; empty for UTC. A local time that a
-// clock change skips runs right after the gap, and one that occurs twice runs once; package timetable has the details.
+// name such as @daily. The zone is one of the IANA database, as in Europe/Berlin; empty for UTC. If a clock change
+// skips a local time, the round fires right after the gap. If a local time occurs twice, the round fires once. Package
+// timetable has the details.
 func Cron(expression, zone string) Option {
 	return func(o *options) {
 		recurs(message.HeaderCron, expression)(o)
@@ -57,8 +58,8 @@ func LastRound(t time.Time) Option {
 	return func(o *options) { o.protocol.Set(message.HeaderLast, t.UTC().Format(time.RFC3339Nano)) }
 }
 
-// Jitter delays each round of a series by less than limit, by a different part of it each time. So many series with the
-// same table do not fire all at the same moment.
+// Jitter delays each round of a series by a different duration below limit. So many series with the same times do not
+// fire at the same moment.
 func Jitter(limit time.Duration) Option {
 	return func(o *options) { o.protocol.Set(message.HeaderJitter, levels.FormatDuration(limit)) }
 }

@@ -15,11 +15,11 @@ import (
 	"delaybroker/broker/message"
 )
 
-// A Store stores the messages of a client: JetStream, or the fake of package clienttest.
+// A Store stores the messages of a client. It is JetStream, or the fake of package clienttest.
 type Store interface {
 	PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error)
 	PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetstream.PubAckFuture, error)
-	// Stored reads a stored message. It returns ErrGone if there is none at that sequence.
+	// Stored reads a stored message. It returns ErrGone if the sequence has none.
 	Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error)
 	// Last reads the last message of a subject. It returns ErrGone if there is none.
 	Last(ctx context.Context, stream, subject string) (message.Incoming, error)
@@ -31,12 +31,12 @@ type Store interface {
 	MaxPayload() int64
 	// Refusal returns the server's permission error for a publish to the subject, or nil.
 	Refusal(subject string) error
-	// Now returns the time at which requests are checked before they are published.
+	// Now returns the time for the checks before a publish.
 	Now() time.Time
 }
 
-// jetStream is the Store on a server. It has its own JetStream context, since the client library bounds the
-// asynchronous publishes per context: so only the windows of the Publishers bound them.
+// jetStream is the Store on a server. It has its own JetStream context: the client library bounds the asynchronous
+// publishes of each context, and here only the windows of the Publishers must bound them.
 type jetStream struct {
 	jetstream.JetStream
 
@@ -78,7 +78,7 @@ func (s jetStream) Ask(ctx context.Context, subject string, body []byte) (*nats.
 	return s.Conn().RequestWithContext(ctx, subject, body)
 }
 
-// Streams pages through the names.
+// Streams requests all pages of the names.
 func (s jetStream) Streams(ctx context.Context, subject string) ([]string, error) {
 	list := s.StreamNames(ctx, jetstream.WithStreamListSubject(subject))
 	var all []string
@@ -88,8 +88,8 @@ func (s jetStream) Streams(ctx context.Context, subject string) ([]string, error
 	return all, list.Err()
 }
 
-// Refusal checks the last error of the connection: a server that refuses a publish sends no reply, but an error on the
-// connection.
+// Refusal checks the last error of the connection. A server that refuses a publish sends no reply, and reports the
+// refusal as an error of the connection.
 func (s jetStream) Refusal(subject string) error {
 	err := s.Conn().LastError()
 	if errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subject+`"`) {

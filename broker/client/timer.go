@@ -16,16 +16,16 @@ import (
 	"delaybroker/levels"
 )
 
-// Key makes a message of In or At a named timer: the key and the target together are its identity. Until it fires it
-// can be replaced, moved and cancelled, with the broker up or down; Receipt.Sequence is its generation. A message for a
-// key that is pending replaces it, unless IfAbsent or IfGeneration says otherwise. The key is one token of printable
+// Key makes a message of In or At a named timer. The key and the target together are its identity. Until the timer
+// fires it can be replaced, moved and cancelled, even if no broker runs. Receipt.Sequence is its generation. A message
+// for a pending key replaces the timer, unless IfAbsent or IfGeneration forbids it. The key is one token of printable
 // ASCII, of at most 128 bytes.
 func Key(key string) Option {
 	return func(o *options) { o.timer.key, o.timer.named = key, true }
 }
 
-// IfAbsent sets a timer only if its key and target have none, not even one that has ended but is still in the history.
-// Otherwise the error is ErrConflict.
+// IfAbsent sets a timer only if no timer with its key and target exists. An ended timer counts while its history is
+// kept. Otherwise the error is ErrConflict.
 func IfAbsent() Option { return ifGeneration(0) }
 
 // IfGeneration replaces a timer only if it has this generation and is still pending. Then the old generation will never
@@ -41,10 +41,10 @@ func ifGeneration(generation uint64) Option {
 	return func(o *options) { o.timer.expected = &generation }
 }
 
-// Debounce lets further calls with the same key postpone the timer, until most after the first call: then, or once no
-// call has come for the delay of In, the last one's body is delivered. Most must be no less than that delay. A call
-// without Debounce, a cancel and the delivery end what has begun with the first call. [Receipt] and [Timer] do not know
-// that call, so their Due is later than the delivery may be. It goes with Key and In.
+// Debounce lets further calls with the same key postpone the timer. The timer fires when no call has come for the delay
+// of In, and at the latest most after the first call. The body of the last call is delivered. Most must be at least
+// that delay. A call without Debounce, a cancel and the delivery end the run. [Receipt] and [Timer] do not know the
+// first call, so their Due may be later than the delivery. Debounce needs Key and In.
 func Debounce(most time.Duration) Option {
 	return func(o *options) {
 		o.timer.debounced = true
@@ -63,7 +63,7 @@ type naming struct {
 }
 
 // timer returns the ask of a named timer: the subject contains the key, and a header the due time. For other messages
-// it returns a.
+// it returns a unchanged.
 func (c *Client) timer(a ask, o *options) ask {
 	if o.timer.cancelable && !o.timer.named {
 		o.timer.generateKey()
@@ -71,24 +71,24 @@ func (c *Client) timer(a ask, o *options) ask {
 	n := o.timer
 	switch table := firstSeriesHeader(o.protocol); {
 	case !n.named && n.expected != nil:
-		o.refuse("IfAbsent and IfGeneration go with Key")
+		o.refuse("IfAbsent and IfGeneration need Key")
 	case !n.named && table != "":
-		o.refuse("%s goes with Key: only a named timer recurs", table)
+		o.refuse("%s needs Key: only a named timer recurs", table)
 	case n.debounced && (!n.named || a.delay == ""):
-		o.refuse("Debounce goes with Key and In: each call postpones the timer by the delay")
+		o.refuse("Debounce needs Key and In: each call postpones the timer by the delay")
 	case table != "" && !n.recurs:
-		o.refuse("%s goes with Every or Cron", table)
+		o.refuse("%s needs Every or Cron", table)
 	case n.recurs && n.cancelable:
-		o.refuse("what recurs has a new generation for each round: give it a Key, and end it with CancelAny")
+		o.refuse("Cancelable is not for a recurring timer, whose generation changes: use Key, and end it with CancelAny")
 	case a.table && !(n.named && n.recurs):
-		o.refuse("Schedule goes with Key, and with Every or Cron")
+		o.refuse("Schedule needs Key, and Every or Cron")
 	case !n.named:
 	case a.leg:
-		o.refuse("a named timer does not wait in a level: use In or At")
+		o.refuse("Level is not for a named timer: use In or At")
 	case o.protocol.Get(nats.MsgIdHdr) != "":
-		o.refuse("a named timer has no ID: its key is its identity")
+		o.refuse("ID is not for a named timer, whose key is its identity")
 	case strings.Contains(n.key, "."): // or a part of it would become a part of the target
-		o.err = cmp.Or(o.err, fmt.Errorf("%w: %q: a dot splits a subject", ErrBadKey, n.key))
+		o.err = cmp.Or(o.err, fmt.Errorf("%w: %q: want no dot", ErrBadKey, n.key))
 	default:
 		if a.delay != "" {
 			o.protocol.Set(message.HeaderFor, a.delay)
@@ -101,7 +101,7 @@ func (c *Client) timer(a ask, o *options) ask {
 	return a
 }
 
-// generateKey names a timer as no other is named. That it expects none saves the broker a question.
+// generateKey sets a unique key. The set expects no earlier entry, which saves the broker a request.
 func (n *naming) generateKey() {
 	if n.expected == nil {
 		n.expected = new(uint64)
@@ -130,9 +130,9 @@ func (o *options) expect(generation *uint64) {
 }
 
 // Cancel cancels a timer if it still has this generation. After nil the generation will never be delivered. ErrConflict
-// means that the timer has fired, that another generation has replaced it, or that an earlier call, whose answer was
-// lost, has cancelled it: Timer returns which. After ErrUnanswered the outcome is unknown: call Cancel again. Cancel is
-// one publish, and needs no running broker. See also [Client.CancelPending] and [Receipt.Cancel].
+// has three possible causes: the timer has fired, another generation has replaced it, or an earlier call with a lost
+// answer has cancelled it. Timer returns the state. After ErrUnanswered the outcome is unknown: call Cancel again.
+// Cancel is one publish, and needs no running broker. See also [Client.CancelPending] and [Receipt.Cancel].
 func (c *Client) Cancel(ctx context.Context, key, target string, generation uint64) error {
 	if generation == 0 {
 		return fmt.Errorf("%w: cancel generation 0: want the sequence of a receipt", ErrBadOption)
@@ -140,9 +140,9 @@ func (c *Client) Cancel(ctx context.Context, key, target string, generation uint
 	return c.cancel(ctx, key, target, strconv.FormatUint(generation, 10), &generation)
 }
 
-// CancelAny cancels the timer of the key and the target, whatever its generation, if there is one. A timer that has
-// already fired is still delivered. CancelAny is one publish, needs no running broker, and cannot tell whether there
-// was a timer: see [Client.CancelPending].
+// CancelAny cancels the timer of the key and the target, if there is one, with any generation. A timer that has already
+// fired is still delivered. CancelAny is one publish, and needs no running broker. It does not report whether there was
+// a timer: see [Client.CancelPending].
 func (c *Client) CancelAny(ctx context.Context, key, target string) error {
 	return c.cancel(ctx, key, target, anyGeneration, nil)
 }
@@ -155,22 +155,22 @@ func (c *Client) cancel(ctx context.Context, key, target, word string, generatio
 	o := options{protocol: nats.Header{message.HeaderCancel: {word}}}
 	o.expect(generation)
 	m := &nats.Msg{Subject: c.policy.Names.Timer(key, target), Header: o.header()}
-	// A broker reads a cancel on any subject. So check the subject with a set, which is refused if the subject is not a
-	// timer's.
+	// A broker reads a cancel on any subject. So the subject is checked with a set, which is refused if the subject is
+	// not a timer's.
 	set := message.Header{message.HeaderFor: {"0s"}}
 	_, problem := entry.ParseSet(c.policy, message.Incoming{At: c.store.Now(), Subject: m.Subject, Header: set})
 	switch addr := c.policy.Names.Parse(m.Subject); {
 	case problem != nil:
 		return refused(problem)
 	case addr.Token != key || addr.Target != target:
-		return fmt.Errorf("%w: %q: a dot splits a subject", ErrBadKey, key)
+		return fmt.Errorf("%w: %q: want no dot", ErrBadKey, key)
 	}
 	_, err := c.send(ctx, &draft{msg: m, expected: generation, timer: true})
 	return err
 }
 
-// Move makes a timer due after another delay, from now, if it still has this generation. It is In with Key and
-// IfGeneration, so the caller must pass the body again, and no broker need run. To move a timer to a time, call At with
+// Move makes a timer due after another delay from now, if it still has this generation. It is In with Key and
+// IfGeneration: the caller must pass the body again, and no broker need run. To move a timer to a time, call At with
 // the same options. [Client.MovePending] and [Client.Postpone] keep the body.
 func (c *Client) Move(
 	ctx context.Context, key, target string, generation uint64, delay time.Duration, body []byte, opts ...Option,
@@ -181,13 +181,13 @@ func (c *Client) Move(
 // State is the state of a timer.
 type State string
 
-// The states of a timer. A timer that has ended keeps its state for DELAY_TIMER_HISTORY, a minute by default. Then its
-// state is StateNone.
+// The states of a timer. A timer that has ended keeps its state for DELAY_TIMER_HISTORY, a minute by default. After
+// that its state is StateNone.
 const (
 	StateNone      State = "none"    // never set, or ended some time ago
 	StatePending   State = "pending" // can be moved and cancelled
-	StatePaused    State = "paused"  // a series of which no round is due until it is resumed
-	StateFired     State = "fired"   // on its way to the target: too late to cancel
+	StatePaused    State = "paused"  // a paused series: no round is due until Resume
+	StateFired     State = "fired"   // not yet delivered; too late to cancel
 	StateDelivered       = State(entry.Delivered)
 	StateRetrying        = State(entry.Retrying) // refused; the broker tries again
 	StateDead            = State(entry.Dead)     // a dead letter
@@ -197,8 +197,8 @@ const (
 // A Timer is the state of a named timer, as read from the last message of its subject.
 type Timer struct {
 	State State
-	// Generation is the generation that State describes. It is zero if there is none, and after an unconditional cancel
-	// such as CancelAny. A firing from before such a cancel is still delivered.
+	// Generation is the generation that State describes. It is zero if there is no timer, and after an unconditional
+	// cancel such as CancelAny. If the timer fired before such a cancel, the firing is still delivered.
 	Generation uint64
 	Due        time.Time // if the timer is pending or fired
 	Body       []byte    // if the timer is pending or fired
@@ -235,7 +235,7 @@ func (c *Client) Timer(ctx context.Context, key, target string) (Timer, error) {
 		t = Timer{State: StateCancelled, Generation: e.Cancelled}
 	case e.Kind == entry.Over:
 		t = Timer{State: State(e.By), Generation: e.Generation}
-	case e.Problem != nil: // a bad set
+	case e.Problem != nil: // an invalid set
 		t = Timer{State: StateDead, Generation: e.Generation}
 	}
 	return t, nil

@@ -10,7 +10,7 @@ import (
 	"delaybroker/levels"
 )
 
-// check reports all problems of a configuration whose defaults are filled in.
+// check returns all problems of a configuration. The defaults must be filled in.
 func (c Config) check() error {
 	var all FieldErrors
 	c.checkIdentity(&all)
@@ -31,12 +31,12 @@ func (c Config) checkIdentity(all *FieldErrors) {
 	for i, secret := range c.Secrets {
 		if len(secret) < message.MinSecret {
 			refuse("Secrets", "",
-				"number %d of %d has %d bytes; want at least %d: take the output of openssl rand -hex 16",
+				"secret %d of %d has %d bytes, want at least %d: use the output of openssl rand -hex 16",
 				i+1, len(c.Secrets), len(secret), message.MinSecret)
 		}
 	}
 	if c.MaxOwners > 0 && c.Leaser != nil {
-		refuse("MaxOwners", c.MaxOwners, "set together with Leaser; leave one of them out")
+		refuse("MaxOwners", c.MaxOwners, "set together with Leaser; remove one of them")
 	}
 	if len(c.Instance) > maxInstance {
 		refuse("Instance", c.Instance, "want at most %d bytes", maxInstance)
@@ -48,11 +48,11 @@ func (c Config) checkIdentity(all *FieldErrors) {
 	case strings.ContainsAny(c.JSDomain, ".*> \t\r\n"):
 		refuse("JSDomain", c.JSDomain, "want one token: no dots, wildcards or spaces")
 	case c.JSDomain != "" && c.APIPrefix != APIPrefix(c.JSDomain):
-		refuse("JSDomain", c.JSDomain, "set together with APIPrefix %q; leave one of them out", c.APIPrefix)
+		refuse("JSDomain", c.JSDomain, "set together with APIPrefix %q; remove one of them", c.APIPrefix)
 	}
 }
 
-// checkReplyPrefixes refuses prefixes below which messages are requests.
+// checkReplyPrefixes refuses prefixes with subjects that are requests.
 func (c Config) checkReplyPrefixes(all *FieldErrors) {
 	var roots []string
 	if names, err := message.NewNames(c.Prefix); err == nil {
@@ -69,17 +69,17 @@ func (c Config) checkReplyPrefixes(all *FieldErrors) {
 	}
 }
 
-// checkSchedules checks the patterns of schedules, and that the stream of timers, which keeps them, is on.
+// checkSchedules checks the patterns of schedules. It also requires the stream of timers, which stores the schedules.
 func (c Config) checkSchedules(all *FieldErrors) {
 	if len(c.Schedules) == 0 {
 		return
 	}
-	names, _ := message.NewNames(c.Prefix) // checkIdentity reports a bad prefix
+	names, _ := message.NewNames(c.Prefix) // checkIdentity reports an invalid prefix
 	if err := c.Schedules.Check(names.Roots()); err != nil {
 		all.refuse("Schedules", "", "%v", err)
 	}
 	if !c.Timers {
-		all.refuse("Schedules", "", "schedules are kept in the stream of timers: leave Timers on").Other = "Timers"
+		all.refuse("Schedules", "", "schedules need the stream of timers: switch Timers on").Other = "Timers"
 	}
 }
 
@@ -98,7 +98,7 @@ func (c Config) checkRanges(all *FieldErrors) {
 		field     string
 		value     int
 		low, high int
-		orZero    bool // zero is allowed, and has a meaning of its own
+		orZero    bool // zero is allowed, with a special meaning
 	}{
 		{"Attempts", c.Attempts, 1, maxAttempts, false},
 		{"Replicas", c.Replicas, 1, MaxReplicas, true},
@@ -132,12 +132,12 @@ func (c Config) checkRanges(all *FieldErrors) {
 	longest := AnswersWithin(c.ShutdownGrace)
 	if !all.Have("ReplyTimeout") && !all.Have("ShutdownGrace") && c.ReplyTimeout > longest {
 		all.refuse("ReplyTimeout", c.ReplyTimeout,
-			"want at most %s, three quarters of ShutdownGrace, or a clean stop would repeat what is being answered",
+			"want at most %s, three quarters of ShutdownGrace: a clean stop must wait for replies",
 			levels.FormatDuration(longest)).Other = "ShutdownGrace"
 	}
 }
 
-// checkRules reports rules by target that match nothing, or whose values are out of bounds.
+// checkRules reports rules by target with an invalid pattern or value.
 func (c Config) checkRules(all *FieldErrors) {
 	for _, f := range []struct {
 		field    string
@@ -180,10 +180,10 @@ func (c Config) checkRules(all *FieldErrors) {
 	}
 	for _, r := range c.RetryRules {
 		if len(r.Value.Levels()) == 0 {
-			all.refuse("RetryRules", r.Pattern, "no waits for %s: want one at least", r.Pattern)
+			all.refuse("RetryRules", r.Pattern, "no waits for %s: want at least one", r.Pattern)
 		}
 	}
 	if _, err := RetryLanes(c.RetryRules, c.RetryLadder); err != nil {
-		all.refuse("RetryRules", "", "the waits of all targets together are the retry lanes: %v", err)
+		all.refuse("RetryRules", "", "the waits of all targets make too many or ambiguous retry lanes: %v", err)
 	}
 }

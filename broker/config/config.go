@@ -37,29 +37,29 @@ const (
 	minReplyTimeout                = time.Millisecond
 	minHoldMessages                = 16
 	maxHoldMessages                = 1 << 20
-	// MinHoldBytes is the minimum memory with which the lanes can work.
+	// MinHoldBytes is the minimum memory for the lanes.
 	MinHoldBytes = 8 << 20
 	// minJournalBytes has room for at least a second of batches.
 	minJournalBytes = 1 << 20
 	minJournal      = time.Minute
 	// MaxReplicas is the limit of nats-server.
 	MaxReplicas = 5
-	// MaxOwners bounds the reads of every instance in a second: one counter for each other instance.
+	// MaxOwners bounds the reads of an instance, which each second reads one counter for each other instance.
 	MaxOwners   = 64
 	maxInstance = 64
 	maxPlace    = 8 << 10
 
-	// With ten years, every due time is far inside the range of a nanosecond count and of an RFC 3339 year.
+	// With at most ten years, every due time is far inside the range of a nanosecond count and of an RFC 3339 year.
 	minMaxDelay, maxMaxDelay = time.Second, 10 * 366 * 24 * time.Hour
 
-	// A grace period below a second cuts off healthy acknowledgements. One above an hour is a mistake.
+	// A shorter grace period would cut off normal acknowledgements. A longer one is a mistake.
 	minShutdownGrace, maxShutdownGrace = time.Second, time.Hour
 
 	minTimerHistory, maxTimerHistory = time.Second, 366 * 24 * time.Hour
 )
 
-// Config is the configuration of a broker. The zero value of a field stands for its default. Config is flat, because
-// each field is one setting: documents and errors use the field's name.
+// Config is the configuration of a broker. The zero value of a field means its default. Config is flat, because each
+// field is one setting, and documents and errors use the field's name.
 type Config struct {
 	// Prefix is the root of all subjects and, in upper case, the stem of all stream names.
 	// Defaults to message.DefaultPrefix.
@@ -67,26 +67,26 @@ type Config struct {
 	// Ladder has the levels that new messages take. Streams of other levels are served until they are empty. Defaults to
 	// levels.Default.
 	Ladder levels.Ladder
-	// Whole are the durations on whose subjects the intake takes messages as a level would. Defaults to levels.Whole. With
-	// fewer, some clients publish a second time. Tests have fewer, because nats-server compares each two subjects of a
-	// stream that it creates.
+	// Whole are the durations for which the intake accepts a level's subject. Defaults to levels.Whole. With fewer,
+	// some clients publish a second time. Tests use fewer, because nats-server compares the subjects of a new stream
+	// pair by pair.
 	Whole []string
-	// RetryLadder holds the waits between delivery attempts. The first wait follows the first refusal, and so on; the last
-	// wait is used for all further refusals. Defaults to DefaultRetry.
+	// RetryLadder has the waits between delivery attempts: the first wait follows the first refusal, and so on. The
+	// last wait follows all further refusals. Defaults to DefaultRetry.
 	RetryLadder levels.Ladder
 	// RetryRules override RetryLadder for the targets of a pattern.
 	RetryRules RetryWaits
-	// RetryJitter lengthens each wait for the targets of a pattern by a part that is less than this percentage. So
-	// messages that were refused together come again at different times. Defaults to none.
+	// RetryJitter is the maximum random extension of each wait for the targets of a pattern, in percent. Messages that
+	// were refused together are then retried at different times. Defaults to none.
 	RetryJitter RetryJitter
 	// Attempts is the number of refusals of a delivery after which it becomes a dead letter. Defaults to DefaultAttempts.
 	Attempts int
 	// AttemptRules override Attempts for the targets of a pattern.
 	AttemptRules RetryLimits
 
-	// Secrets are the keys of the seals between lanes, of at least message.MinSecret bytes each. The broker seals with the
-	// first, and accepts seals of all. If there are none, provisioning makes a secret and keeps it in the streams'
-	// metadata.
+	// Secrets are the keys of the seals between lanes, of at least message.MinSecret bytes each. The broker seals with
+	// the first key, and accepts seals of all. If there is no key, provisioning generates one and stores it in the
+	// streams' metadata.
 	Secrets []string
 
 	// Provision allows the broker to create missing streams, and to change the subjects of its streams.
@@ -104,19 +104,20 @@ type Config struct {
 	Targets []string
 	// HeaderTargets are the subjects that a Delay-Target header may name. Empty switches the header off.
 	HeaderTargets []string
-	// Deliver gives the delivery modes of targets, for messages that do not name a mode. Defaults to auto for all targets.
+	// Deliver is the delivery mode of targets, for messages without a mode. Defaults to auto for all targets.
 	Deliver deliver.Modes
-	// Slack is the time by which a delivery may be late so that several are sent together. Defaults to none.
+	// Slack is the maximum time by which a delivery may be delayed, so that several are sent together. Defaults to
+	// none.
 	Slack time.Duration
 	// ReplyTimeout is the timeout of a service's reply in mode request. Defaults to DefaultReplyTimeout.
 	ReplyTimeout time.Duration
-	// Rates bounds how many messages a second a target gets, from all instances together. Defaults to no bound.
+	// Rates bounds the messages a second to a target, from all instances together. Defaults to no bound.
 	Rates deliver.Rates
-	// RatesByKey bounds how many messages a second with one Delay-Rate-Key the targets of a pattern get together. It holds
-	// in place of Rates for messages that have a key. Defaults to no bound.
+	// RatesByKey bounds the messages a second with one Delay-Rate-Key to all targets of a pattern together. It replaces
+	// Rates for messages with a key. Defaults to no bound.
 	RatesByKey deliver.Rates
-	// MaxPending and MaxPendingBytes bound the contents of each level and of the intake. A full stream refuses clients,
-	// and messages on their way take a smaller level. Zero means no bound.
+	// MaxPending and MaxPendingBytes bound the contents of each level and of the intake. A full stream refuses clients'
+	// messages, and the broker moves messages to a smaller level instead. Zero means no bound.
 	MaxPending      int64
 	MaxPendingBytes int64
 
@@ -129,8 +130,8 @@ type Config struct {
 	// Ended is called for each message that was delivered or became a dead letter. The loops of the lanes call it
 	// concurrently and wait for it, so it must return immediately. May be nil.
 	Ended func(Ended)
-	// Timers creates the stream of named timers. An existing one is served even if Timers is false. With TimersSpare the
-	// broker also starts if that stream cannot be created.
+	// Timers creates the stream of named timers. The broker serves an existing stream even if Timers is false. With
+	// TimersSpare the broker also starts if the stream cannot be created.
 	Timers, TimersSpare bool
 	// TimerHistory is the time for which the outcome of a timer is kept as the last entry of its subject. Defaults to
 	// DefaultTimerHistory; a negative value means no history.
@@ -138,25 +139,25 @@ type Config struct {
 
 	// Calls are the requests that the control service answers in addition to those about timers: see service.Call.
 	Calls map[string]func(ctx context.Context, rest string, body []byte) (any, error)
-	// ReplyPrefixes are inbox prefixes to which the control service replies, in addition to _INBOX and _R_. It publishes
-	// there with the broker's permissions, so no program may treat messages below them as requests.
+	// ReplyPrefixes are inbox prefixes to which the control service replies, in addition to _INBOX and _R_. It
+	// publishes there with the broker's permissions. So no program may treat messages on these subjects as requests.
 	ReplyPrefixes []string
 
-	// Schedules are the subjects on which schedules in nats-server's format are accepted, and their targets. Defaults to
-	// none.
+	// Schedules are the subjects that accept schedules in nats-server's format, and their targets. Defaults to none.
 	Schedules message.Grounds
 
-	// HoldBytes bounds the messages that all lanes of the instance together keep in memory: messages read ahead, messages
-	// being published or waiting for their target, and messages sent to the readers. Each lane has its own part, and the
-	// lanes that need more share the rest. When a lane has no room, it stops reading, and the intake moves messages that
-	// are not due soon to a level. A lane may exceed its part by one message. The process takes at most twice as much and
-	// some 48 MiB, if the runtime has a memory limit (see debug.SetMemoryLimit). Defaults to DefaultHoldBytes.
+	// HoldBytes bounds the messages that all lanes of the instance together keep in memory: messages read ahead,
+	// messages being published or waiting for their target, and messages sent to the readers. Each lane has its own
+	// part. The lanes that need more share the rest. A lane without room stops reading, and the intake moves messages
+	// that are not due soon to a level. A lane may exceed its part by one message. If the runtime has a memory limit
+	// (see debug.SetMemoryLimit), the process takes at most twice HoldBytes and some 48 MiB. Defaults to
+	// DefaultHoldBytes.
 	HoldBytes int
 	// HoldMessages bounds the number of messages in a lane's memory. At this number the intake begins to move messages
 	// that are not due soon to a level. At twice this number a lane stops reading. Defaults to DefaultHoldMessages.
 	HoldMessages int
 
-	// JSDomain and APIPrefix reach JetStream behind a leaf node or an import; at most one is set.
+	// JSDomain and APIPrefix select a JetStream behind a leaf node or an import. At most one is set.
 	JSDomain  string
 	APIPrefix string
 
@@ -165,16 +166,17 @@ type Config struct {
 	// MaxOwners is the maximum number of instances that own lanes; the others stand by. Zero means that this is the only
 	// instance.
 	MaxOwners int
-	// Instance is the operator's name for this instance. It is unique, and stays the same after a restart. With it, or
-	// with a Place, an instance that crashed resumes its lanes at once instead of after five seconds. It may be empty.
+	// Instance is the operator's name for this instance. It is unique, and stays the same after a restart. After a
+	// crash, an instance with a name or a Place resumes its lanes immediately instead of after five seconds. It may be
+	// empty.
 	Instance string
 	// Place is where this instance runs, used when Instance is empty. It may be empty, too.
 	Place Place
-	// Leaser decides which lanes this instance works, in place of MaxOwners. By default the instance works all lanes.
+	// Leaser decides which lanes this instance owns, in place of MaxOwners. By default the instance owns all lanes.
 	Leaser lease.Leaser
 	// Version is the program's version, for operators. It may be empty.
 	Version string
-	// Format is the newest format of messages that this instance reads. Tests set it, to stand for an older version.
+	// Format is the newest format of messages that this instance reads. Tests set it to simulate an older version.
 	// Defaults to message.Format.
 	Format int
 	// History records the activity of this instance, every ten seconds. Nil records nothing.
@@ -183,7 +185,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Place is a location where only one instance can run. An instance that starts there again is the same instance.
+// Place is a location where only one instance can run. An instance that starts there counts as a restart of the last
+// one.
 type Place struct {
 	Name   string // such as the host and an address it listens on
 	Locked bool   // a lock proves that no other instance runs there
@@ -231,7 +234,7 @@ func (c Config) Policy(names message.Names) message.Policy {
 	}
 }
 
-// APIPrefix returns the root of the JetStream API: that of the prefix or domain, or else the account's own.
+// APIPrefix returns the root of the JetStream API for a domain, or the account's own root.
 func APIPrefix(domain string) string {
 	if domain == "" {
 		return "$JS.API"
@@ -239,7 +242,7 @@ func APIPrefix(domain string) string {
 	return "$JS." + domain + ".API"
 }
 
-// AnswersWithin returns the part of the grace period in which a shutdown waits for answers. The rest is for the commit.
+// AnswersWithin returns the part of the grace period for answers. The rest is for the commit.
 func AnswersWithin(grace time.Duration) time.Duration { return grace * 3 / 4 }
 
 // Validate reports all problems at once, as [FieldErrors].
@@ -248,7 +251,7 @@ func (c Config) Validate() error {
 	return err
 }
 
-// or fills in a field that is empty.
+// or sets a field to value if the field is empty.
 func or[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }
 
 // Copies returns the number of copies of a new stream.

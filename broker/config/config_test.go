@@ -20,22 +20,22 @@ func TestValidateNamesTheField(t *testing.T) {
 		{Config{Replicas: 6}, FieldError{Field: "Replicas", Value: "6", Problem: "want a whole number from 1 to 5"}},
 		{Config{MaxOwners: -1}, FieldError{Field: "MaxOwners", Value: "-1", Problem: "want a whole number from 1 to 64"}},
 		{Config{MaxOwners: 1, Leaser: lease.Static{}}, FieldError{
-			Field: "MaxOwners", Value: "1", Problem: "set together with Leaser; leave one of them out"}},
+			Field: "MaxOwners", Value: "1", Problem: "set together with Leaser; remove one of them"}},
 		{Config{DedupWindow: 25 * time.Hour}, FieldError{Field: "DedupWindow", Value: "25h0m0s", Problem: "want 1s to 1d"}},
 		{Config{ReplyTimeout: 8 * time.Second}, FieldError{
 			Field: "ReplyTimeout", Value: "8s", Other: "ShutdownGrace",
-			Problem: "want at most 7s500ms, three quarters of ShutdownGrace, " +
-				"or a clean stop would repeat what is being answered"}},
+			Problem: "want at most 7s500ms, three quarters of ShutdownGrace: " +
+				"a clean stop must wait for replies"}},
 		{Config{ShutdownGrace: time.Millisecond}, FieldError{Field: "ShutdownGrace", Value: "1ms", Problem: "want 1s to 1h"}},
 		{Config{ShutdownGrace: 2 * time.Hour}, FieldError{Field: "ShutdownGrace", Value: "2h0m0s", Problem: "want 1s to 1h"}},
 		{Config{MaxPending: -1}, FieldError{
 			Field: "MaxPending", Value: "-1", Problem: "want a whole number from 1, or 0 for no bound"}},
 		{Config{Secrets: []string{"0123456789abcdef", "short"}}, FieldError{
-			Field: "Secrets", Problem: "number 2 of 2 has 5 bytes; want at least 16: take the output of openssl rand -hex 16"}},
+			Field: "Secrets", Problem: "secret 2 of 2 has 5 bytes, want at least 16: use the output of openssl rand -hex 16"}},
 		{Config{JSDomain: "a.b"}, FieldError{
 			Field: "JSDomain", Value: "a.b", Problem: "want one token: no dots, wildcards or spaces"}},
 		{Config{JSDomain: "hub", APIPrefix: "js"}, FieldError{
-			Field: "JSDomain", Value: "hub", Problem: `set together with APIPrefix "js"; leave one of them out`}},
+			Field: "JSDomain", Value: "hub", Problem: `set together with APIPrefix "js"; remove one of them`}},
 		{Config{HeaderTargets: []string{"a", "b..c"}}, FieldError{
 			Field: "HeaderTargets", Value: "b..c",
 			Problem: `target pattern "b..c": tokens separated by dots; * for one token, > for the rest`}},
@@ -51,10 +51,10 @@ func TestValidateNamesTheField(t *testing.T) {
 		{Config{RetryJitter: RetryJitter{{Pattern: "a.b", Value: 101}}}, FieldError{
 			Field: "RetryJitter", Value: "a.b=101", Problem: "jitter 101 for a.b: want a percentage from 0 to 100"}},
 		{Config{RetryRules: RetryWaits{{Pattern: "a.b"}}}, FieldError{
-			Field: "RetryRules", Value: "a.b", Problem: "no waits for a.b: want one at least"}},
+			Field: "RetryRules", Value: "a.b", Problem: "no waits for a.b: want at least one"}},
 		{Config{RetryRules: RetryWaits{{Pattern: "a.b", Value: mustLadder(t, "5000ms")}}}, FieldError{
 			Field: "RetryRules", Value: "",
-			Problem: `the waits of all targets together are the retry lanes: bad ladder: ` +
+			Problem: `the waits of all targets make too many or ambiguous retry lanes: bad ladder: ` +
 				`levels "5s" and "5000ms" are equally long: keep one`}},
 		{Config{Rates: deliver.Rates{{Pattern: "a..b", Value: 1}}}, FieldError{
 			Field: "Rates", Value: "a..b",

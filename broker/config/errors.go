@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// ErrConfig is returned when a setting is invalid: see [FieldErrors]. Correct the setting.
+// ErrConfig is returned if a setting is invalid: see [FieldErrors]. Correct the setting.
 var ErrConfig = errors.New("configuration")
 
-// FieldErrors is returned by Config.Complete and Config.Validate when a configuration is invalid. It has all problems,
-// and wraps ErrConfig.
+// FieldErrors is returned by Config.Complete and Config.Validate for an invalid configuration. It has all problems, and
+// wraps ErrConfig.
 type FieldErrors []FieldError
 
 // FieldError is a field of a Config with an invalid value.
 type FieldError struct {
 	Field   string // its name in Config
-	Value   string // empty for a secret, and if Problem contains it
+	Value   string // empty for a secret, or if Problem contains the value
 	Problem string // the problem, with the bound: "want 1s to 1d"
 	Other   string // a second field that Problem names; empty if there is none
 }

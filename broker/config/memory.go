@@ -3,7 +3,7 @@ package config
 import "math"
 
 const (
-	// NoLimit is the value of a Go memory limit that means none.
+	// NoLimit is the Go memory limit that means no limit.
 	NoLimit = math.MaxInt64
 
 	// ownMemory is the memory of the process with forty lanes and no message: code, connections, channels.
@@ -20,7 +20,7 @@ type Memory struct {
 	Runtime int64 // GOMEMLIMIT; NoLimit means none
 }
 
-// Soft returns the limit for the Go runtime: GOMEMLIMIT, or nine tenths of the control group's limit, which leaves room
+// Soft returns the limit for the Go runtime. It is GOMEMLIMIT, or nine tenths of the control group's limit. The rest is
 // for memory that the runtime does not count. NoLimit means none.
 func (m Memory) Soft() int64 {
 	if m.Cgroup == 0 {
@@ -29,8 +29,8 @@ func (m Memory) Soft() int64 {
 	return min(m.Runtime, m.Cgroup/10*9)
 }
 
-// Hold returns the number of bytes that messages may take: half of the memory left for them, because garbage takes as
-// much again; and half of that with an embedded server.
+// Hold returns the number of bytes for messages. It is half of the remaining memory, because garbage takes as much
+// again, and half of that with an embedded server.
 func (m Memory) Hold(embedded bool) int {
 	most := int64(DefaultHoldBytes)
 	if m.Soft() != NoLimit {
@@ -43,10 +43,9 @@ func (m Memory) Hold(embedded bool) int {
 }
 
 // Collect returns the runtime's memory limit, and the percentage by which the heap may grow before a collection. Rare
-// collections make a busy level up to a fifth faster. Without a limit, the process keeps to the memory that it would
-// take if garbage took as much as the messages that it may hold. With a small limit there is nothing to gain: full
-// lanes and as much garbage nearly take it. The memory of an embedded server is unknown: without a limit it gets the
-// runtime's defaults.
+// collections make a busy level up to a fifth faster. If the environment sets no limit, the limit is the memory of full
+// lanes and as much garbage. A small limit allows no more than that, so Collect changes nothing. The memory of an
+// embedded server is unknown, so without a limit it gets the runtime's defaults.
 func (m Memory) Collect(hold int, embedded bool) (limit int64, percent int) {
 	const seldom, usual = 400, 100
 	switch limit := m.Soft(); {

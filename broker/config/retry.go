@@ -15,20 +15,20 @@ import (
 // maxJitter is the largest jitter, in percent of the wait.
 const maxJitter = 100
 
-// double is the token between two waits that doubles the first until it reaches the second.
+// double is the token between two waits. It doubles the first wait until the second is reached.
 const double = "x2"
 
 // RetryLimits are the numbers of refusals after which a message becomes a dead letter, by target pattern.
 type RetryLimits = message.Rules[int]
 
-// ParseRetryLimits reads "20", or rules before a default as in "shop.mail=5,20". It returns the default unparsed, or
-// empty if there is none.
+// ParseRetryLimits parses "20", or rules before a default, such as "shop.mail=5,20". It returns the default as text, or
+// "" if there is none.
 func ParseRetryLimits(s string) (rules RetryLimits, otherwise string, err error) {
 	for _, word := range message.Words(s) {
 		pattern, text, isRule := strings.Cut(word, "=")
 		switch n, bad := strconv.Atoi(text); {
 		case isRule && bad != nil:
-			return nil, "", fmt.Errorf("attempts %q: want pattern=number, as in shop.mail=5,20", word)
+			return nil, "", fmt.Errorf("attempts %q: want pattern=number, such as shop.mail=5,20", word)
 		case isRule:
 			rules = append(rules, message.Rule[int]{Pattern: pattern, Value: n})
 		case otherwise != "":
@@ -44,13 +44,13 @@ func ParseRetryLimits(s string) (rules RetryLimits, otherwise string, err error)
 // refusal, for the next level after the second, and so on. After the longest level, it waits for that level each time.
 type RetryWaits = message.Rules[levels.Ladder]
 
-// RetryJitter are the percentages by which the waits of a target are lengthened at most, by target pattern.
+// RetryJitter has the maximum extensions of a target's waits in percent, by target pattern.
 type RetryJitter = message.Rules[int]
 
-// ParseRetryWaits reads "1s,5s,30s", or rules before a default as in "shop.mail=1s,1m,10m;1s,5s,30s". The waits of a
-// rule may be separated by spaces too. An x2 between two waits doubles the first until it reaches the second: "1s x2
-// 10s" is "1s 2s 4s 8s 10s". If there is no default, the returned default has no levels. A percentage behind the waits
-// is their jitter, as in "1s x2 10s ~20%".
+// ParseRetryWaits parses "1s,5s,30s", or rules before a default, such as "shop.mail=1s,1m,10m;1s,5s,30s". Spaces may
+// also separate the waits of a rule. An x2 between two waits doubles the first until the second is reached: "1s x2 10s"
+// is "1s 2s 4s 8s 10s". A percentage after the waits is their jitter, as in "1s x2 10s ~20%". If there is no default,
+// the returned default has no levels.
 func ParseRetryWaits(s string) (rules RetryWaits, otherwise levels.Ladder, jitter RetryJitter, err error) {
 	var problems []error
 	defaults, others := 0, 0
@@ -86,7 +86,7 @@ func ParseRetryWaits(s string) (rules RetryWaits, otherwise levels.Ladder, jitte
 	return rules, otherwise, jitter, errors.Join(problems...)
 }
 
-// parseJitter returns the waits and the percentage behind them, which is zero if there is none.
+// parseJitter returns the waits and the percentage after them. The percentage is zero if there is none.
 func parseJitter(list string) (waits string, percent int, err error) {
 	waits, text, given := strings.Cut(list, "~")
 	if !given {
@@ -95,7 +95,7 @@ func parseJitter(list string) (waits string, percent int, err error) {
 	number, ok := strings.CutSuffix(strings.TrimSpace(text), "%")
 	percent, bad := strconv.Atoi(number)
 	if !ok || bad != nil || percent < 1 || percent > maxJitter {
-		return waits, 0, fmt.Errorf("~%s: want a percentage from ~1%% to ~%d%% behind the waits, as in 1s x2 1m ~20%%",
+		return waits, 0, fmt.Errorf("~%s: want a percentage from ~1%% to ~%d%% after the waits, such as 1s x2 1m ~20%%",
 			strings.TrimSpace(text), maxJitter)
 	}
 	return waits, percent, nil
@@ -111,12 +111,12 @@ func parseLadder(list string) (levels.Ladder, error) {
 			continue
 		}
 		if at == 0 || at == len(words)-1 {
-			return levels.Ladder{}, fmt.Errorf("%s: write it between two waits, as in 1s %s 10m", double, double)
+			return levels.Ladder{}, fmt.Errorf("%s: want it between two waits, as in 1s %s 10m", double, double)
 		}
 		from, bad := levels.ParseDuration(words[at-1])
 		to, worse := levels.ParseDuration(words[at+1])
 		if bad != nil || worse != nil || from < levels.MinLevel || from >= to || to > levels.MaxLevel {
-			return levels.Ladder{}, fmt.Errorf("%s %s %s: want a wait of at least %s, and then a longer one of at most %s",
+			return levels.Ladder{}, fmt.Errorf("%s %s %s: want a wait of at least %s, then a longer one of at most %s",
 				words[at-1], double, words[at+1], levels.FormatDuration(levels.MinLevel), levels.FormatDuration(levels.MaxLevel))
 		}
 		for wait := 2 * from; wait < to; wait *= 2 {
@@ -127,7 +127,7 @@ func parseLadder(list string) (levels.Ladder, error) {
 		before, bad := levels.ParseDuration(names[at-1])
 		after, worse := levels.ParseDuration(names[at])
 		if bad == nil && worse == nil && after < before {
-			return levels.Ladder{}, fmt.Errorf("%s after %s: write the waits from the shortest to the longest",
+			return levels.Ladder{}, fmt.Errorf("%s after %s: want the waits from the shortest to the longest",
 				names[at], names[at-1])
 		}
 	}
@@ -147,7 +147,7 @@ func plain(d time.Duration) string {
 	return fmt.Sprint(d.Milliseconds(), "ms")
 }
 
-// RetryLanes returns the levels of all waits, each once. It returns an error if two levels of the same length have
+// RetryLanes returns the levels of all waits, each once. It returns an error if two levels of the same duration have
 // different names, or if there are too many levels.
 func RetryLanes(rules RetryWaits, otherwise levels.Ladder) (levels.Ladder, error) {
 	names := strings.Fields(otherwise.String())

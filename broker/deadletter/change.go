@@ -11,25 +11,25 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Change is the difference between the letter and the message that is resent. The zero Change is none.
+// Change is the difference between a letter and the message that Resend publishes. The zero Change means no difference.
 type Change struct {
 	Target     string // another target; empty for the letter's own
-	AtOnce     bool   // deliver also if it is not due yet, or its due time is not known
+	AtOnce     bool   // deliver immediately, even if the due time is later or unknown
 	DropExpiry bool   // deliver although Delay-Expires has passed
-	Unsealed   bool   // deliver although no seal proves that a broker wrote it
+	Unsealed   bool   // deliver although no seal proves that a broker wrote the letter
 	Edit       Edit   // other headers or another body
 }
 
-// Edit is a change of what a letter carries. The zero Edit is none.
+// Edit is a change of the headers and the body. The zero Edit changes nothing.
 type Edit struct {
 	message.HeaderEdit
-	Body []byte `json:"body,omitzero"` // the new body; nil keeps the letter's, and an empty one that is not nil removes it
+	Body []byte `json:"body,omitzero"` // the new body; nil keeps the letter's
 }
 
 // None reports whether the edit changes nothing.
 func (e Edit) None() bool { return len(e.Drop)+len(e.Set) == 0 && e.Body == nil }
 
-// body is the body of the message that is resent.
+// body returns the body of the resent message.
 func (e Edit) body(old []byte) []byte {
 	if e.Body != nil {
 		return e.Body
@@ -37,8 +37,8 @@ func (e Edit) body(old []byte) []byte {
 	return old
 }
 
-// mark tells two edits of one letter apart in the Nats-Msg-Id of the message, so that "duplicate" can only mean an
-// earlier resend with the same edit. It is empty for no edit.
+// mark returns a digest of the edit for the Nats-Msg-Id of the message. With it, "duplicate" can only mean an earlier
+// resend with the same edit. It is empty if the edit is zero.
 func (e Edit) mark() string {
 	if e.None() {
 		return ""
@@ -51,7 +51,7 @@ func (e Edit) mark() string {
 	return "/edited/" + hex.EncodeToString(sum[:8])
 }
 
-// Editable returns the headers that an edit may change: the client's own, and its request.
+// Editable returns the headers that an edit may change: the client's own headers, and those of its request.
 func (l Letter) Editable() message.Header {
 	h := maps.Clone(l.User)
 	if h == nil {

@@ -3,36 +3,37 @@ package deadletter
 import "errors"
 
 var (
-	// ErrNoStream is returned when there is no stream of dead letters, or no lane for resent messages. Provision them.
-	ErrNoStream = errors.New("the stream is not there")
-	// ErrAbsent is returned for a letter that is gone already.
+	// ErrNoStream is returned if there is no stream of dead letters, or no lane for resent messages. Run delaybroker
+	// provision.
+	ErrNoStream = errors.New("the stream does not exist")
+	// ErrAbsent is returned for a letter that was already removed.
 	ErrAbsent = errors.New("the letter is gone")
 
-	// ErrStays is wrapped by every error that is returned for a letter that cannot be resent as asked. The letter stays
+	// ErrStays is wrapped by every error for a letter that cannot be resent with the given change. The letter is
 	// unchanged.
 	ErrStays = errors.New("the letter stays")
-	// ErrUnreadable is returned when no broker of this format can have written the headers of a letter.
-	ErrUnreadable = stays("its headers are not what a broker of this version writes")
-	// ErrUnproven is returned when no seal proves that a broker has written the letter, or the message in it: a client may
-	// have forged it. With Change.Unsealed it is delivered all the same.
-	ErrUnproven = stays("nobody has proven that a broker wrote it")
-	// ErrMarker is returned for the marker of a named timer, which nobody could prove. It is no message, whatever Change
-	// says.
-	ErrMarker = stays("it is the marker of a named timer, and no message")
-	// ErrNoTarget is returned when a letter has no target. Change.Target gives it one.
+	// ErrUnreadable is returned if no broker of this format can have written the headers of a letter.
+	ErrUnreadable = stays("no broker of this version can have written its headers")
+	// ErrUnproven is returned if no seal proves that a broker has written the letter, or the message in it. A client
+	// may have forged it. Change.Unsealed delivers it without this proof.
+	ErrUnproven = stays("no seal proves that a broker wrote it")
+	// ErrMarker is returned for the marker of a named timer without a valid seal. It is never resent, since it is not a
+	// message.
+	ErrMarker = stays("it is the marker of a named timer, not a message")
+	// ErrNoTarget is returned if a letter has no target. Set Change.Target.
 	ErrNoTarget = stays("it has no target")
-	// ErrForbidden is returned when the target does not pass the present policy. Change.Target gives the letter another.
-	ErrForbidden = stays("its target may not be delivered to")
-	// ErrNoTime is returned when a request was never understood, so that its due time is not known. With Change.AtOnce it
-	// is delivered at once; Change.Edit may set a Delay-Until.
-	ErrNoTime = stays("the request was not understood, so nobody knows when it is due")
-	// ErrPastExpiry is returned when Delay-Expires has passed. Change.DropExpiry drops it.
+	// ErrForbidden is returned if the current policy does not allow the target. Set Change.Target to another one.
+	ErrForbidden = stays("its target is not allowed")
+	// ErrNoTime is returned if the request was invalid, so that its due time is unknown. Change.AtOnce delivers the
+	// message immediately, and Change.Edit may set a Delay-Until.
+	ErrNoTime = stays("the request was invalid, so its due time is unknown")
+	// ErrPastExpiry is returned if Delay-Expires has passed. Change.DropExpiry removes the header.
 	ErrPastExpiry = stays("its Delay-Expires has passed")
-	// ErrEdit is returned when the letter's headers cannot be changed as Change.Edit asks: the headers are reserved or too
-	// many, or their values contradict the letter's.
-	ErrEdit = stays("its headers cannot be changed like this")
-	// ErrTooLarge is returned when the lanes take no message of this size.
-	ErrTooLarge = stays("it is larger than the lanes take")
+	// ErrEdit is returned if Change.Edit is not possible: a header is reserved, there are too many headers, or a value
+	// contradicts another header of the letter.
+	ErrEdit = stays("this change of its headers is not possible")
+	// ErrTooLarge is returned if the lanes do not accept a message of this size.
+	ErrTooLarge = stays("it is larger than the lanes allow")
 )
 
 // A stay is a reason for ErrStays.

@@ -7,11 +7,11 @@ import (
 	"delaybroker/broker/message"
 )
 
-// clockSkew is how far the timestamps of one stream may fall back, since leaders and their clocks change.
+// clockSkew is the maximum by which timestamps of one stream may go back, since leaders and their clocks change.
 const clockSkew = time.Minute
 
-// Filter chooses letters. An empty field chooses all. Fields are joined by "and"; several codes, ids or sequences in
-// one field by "or".
+// Filter selects letters. An empty field selects all. Fields are combined with "and", several values in one field with
+// "or".
 type Filter struct {
 	Codes     []message.Code
 	Target    string       // a NATS pattern, wildcards allowed
@@ -21,14 +21,14 @@ type Filter struct {
 	Sequences []uint64     // numbers of letters
 }
 
-// All reports whether the filter chooses every letter.
+// All reports whether the filter selects every letter.
 func (f Filter) All() bool {
 	return len(f.Codes) == 0 && f.Target == "" && f.Since.IsZero() && f.Until.IsZero() && !f.named()
 }
 
 func (f Filter) named() bool { return len(f.IDs)+len(f.Sequences) > 0 }
 
-// Match reports whether a letter is chosen.
+// Match reports whether the filter selects a letter.
 func (f Filter) Match(l Letter) bool {
 	switch {
 	case len(f.Codes) > 0 && !slices.Contains(f.Codes, l.Code),
@@ -41,8 +41,8 @@ func (f Filter) Match(l Letter) bool {
 		slices.ContainsFunc(f.IDs, func(id message.ID) bool { return id.String() == l.ID })
 }
 
-// subjects are the subjects on which chosen letters may be stored. The server does this part of the choice. They do not
-// overlap: a consumer may not have filters that do.
+// subjects returns the subjects that selected letters may have. The server filters by them. They do not overlap, since
+// the filters of one consumer may not overlap.
 func (f Filter) subjects(n message.Names) []string {
 	codes := slices.Clone(f.Codes)
 	slices.Sort(codes)
@@ -64,7 +64,7 @@ func (f Filter) subjects(n message.Names) []string {
 	return all
 }
 
-// bounds are the first and the last sequence to look at, where letters are named by sequence alone; otherwise zeros.
+// bounds returns the first and the last sequence to read, if the filter names sequences alone, and otherwise zeros.
 func (f Filter) bounds() (first, last uint64) {
 	if len(f.IDs) > 0 || len(f.Sequences) == 0 {
 		return 0, 0
@@ -72,10 +72,10 @@ func (f Filter) bounds() (first, last uint64) {
 	return slices.Min(f.Sequences), slices.Max(f.Sequences)
 }
 
-// since is a time before which no chosen letter was stored, or zero.
+// since returns a time before which no selected letter was stored, or zero.
 func (f Filter) since() time.Time {
 	earliest := f.Since
-	if len(f.IDs) > 0 && len(f.Sequences) == 0 { // no message dies before it is accepted
+	if len(f.IDs) > 0 && len(f.Sequences) == 0 { // a message becomes a dead letter after its acceptance
 		accepted := slices.MinFunc(f.IDs, func(a, b message.ID) int { return a.At.Compare(b.At) }).At
 		if accepted.After(earliest) {
 			earliest = accepted

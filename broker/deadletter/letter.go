@@ -12,17 +12,17 @@ import (
 type Letter struct {
 	message.Letter
 	Sequence uint64           // in the stream of dead letters
-	At       time.Time        // when it became one, by the server's clock
+	At       time.Time        // when it became a dead letter, by the server's clock
 	Address  string           // its own subject, delaydead.<code>[.<target…>]
 	Size     int              // bytes of the payload
 	Data     []byte           // nil if only the headers were read
-	Problem  *message.Problem // the part that cannot be read; nil if there is none
-	// Unproven is the reason to doubt that a broker wrote it; nil when that is proven. Without the body, only the headers
-	// are checked.
+	Problem  *message.Problem // the unreadable part; nil if there is none
+	// Unproven is the reason to doubt that a broker wrote the letter; nil if the seal proves it. Without the body, only
+	// the headers are checked.
 	Unproven *message.Problem
 }
 
-// newLetter reads a stored message. HeadersOnly says that it has no body.
+// newLetter parses a stored message. HeadersOnly is set if it was read without its body.
 func newLetter(policy message.Policy, stream string, m lane.Stored, headersOnly bool) Letter {
 	l := Letter{Sequence: m.Sequence, At: m.At, Address: m.Subject, Size: len(m.Data), Data: m.Data}
 	if headersOnly {
@@ -35,17 +35,17 @@ func newLetter(policy message.Policy, stream string, m lane.Stored, headersOnly 
 	return l
 }
 
-// Marker reports whether the letter is from a named timer's marker whose seal could not be proven. A marker is no
-// message: it has no body, and a token of ours in place of a target. An empty message to a target of that name looks
-// the same if nobody could prove it either.
+// Marker reports whether the letter is the marker of a named timer without a valid seal. A marker is not a message: it
+// has no body, and a token of the broker in place of a target. An unproven empty message to a target with the same name
+// looks equal.
 func (l Letter) Marker(n message.Names) bool {
 	addr := n.Parse(l.Subject)
 	return l.Code == message.BadInternal && l.Size == 0 && addr.Form == message.FormHop &&
 		addr.Target == message.MarkerTarget
 }
 
-// Again returns the request as which a letter would be resent, or an ErrStays with the reason why it stays. It is a
-// pure function; now is the server's time. The stream may still refuse, and the broker looks at the policy again.
+// Again returns the request that resends a letter, or an ErrStays with the reason. It is a pure function. Now is the
+// server's time. The stream may still refuse the request, and the broker checks its policy again.
 func (l Letter) Again(p message.Policy, c Change, now time.Time) (message.Letter, error) {
 	again := l.Letter
 	if l.Problem != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// busyWait is the pause before the next try after a stream said that it was busy.
+	// busyWait is the pause before a retry after a stream reported that it was busy.
 	busyWait = 50 * time.Millisecond
 )
 
@@ -29,7 +29,7 @@ type Config struct {
 	JetStream jetstream.JetStream
 	APIPrefix string         // "$JS.API" unless a domain or an import says otherwise
 	Policy    message.Policy // names the subjects, and decides which targets are allowed
-	Lane      string         // the level of the retry lane by which messages are resent: the shortest there is
+	Lane      string         // level of the retry lane for resent messages, the shortest one
 }
 
 // Store is the stream of dead letters. It is safe for concurrent use.
@@ -42,12 +42,12 @@ type Store struct {
 	limit int64      // see laneLimit; zero until it is known
 }
 
-// New returns the store of a broker's dead letters. It asks no server yet.
+// New returns the store of a broker's dead letters. It sends no request.
 func New(cfg Config) *Store {
 	return &Store{cfg: cfg, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix}, stream: cfg.Policy.Names.DeadStream()}
 }
 
-// Now is the time by the clock of the stream's leader, which stamps the letters.
+// Now returns the time by the clock of the stream's leader, which stamps the letters.
 func (b *Store) Now(ctx context.Context) (time.Time, error) {
 	info, err := b.info(ctx, b.stream)
 	if err != nil {
@@ -56,16 +56,16 @@ func (b *Store) Now(ctx context.Context) (time.Time, error) {
 	return info.TimeStamp, nil
 }
 
-// Query chooses the letters to list.
+// Query selects the letters to list.
 type Query struct {
 	Filter
 	HeadersOnly bool // without bodies
-	// Progress, when set, is called for every letter read, chosen or not, with the approximate number of letters to read.
+	// Progress, if set, is called for every letter read, with the approximate number of letters to read.
 	Progress func(looked, of uint64)
 }
 
-// List yields the letters that are stored when it begins, in their order. It ends at the first error; an unreadable
-// letter is no error. It reads the next batch when the last one was taken, see lane.Scan.
+// List yields the letters that are stored when it begins, in their order. It ends at the first error. An unreadable
+// letter is not an error. List requests the next batch after the caller has consumed the last one: see lane.Scan.
 func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
 		info, err := b.info(ctx, b.stream)
@@ -101,9 +101,10 @@ func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 }
 
 // Resend puts the message back into the lanes, so that a broker delivers it when it is due, and then removes the
-// letter. The letter was listed with its body; now is the server's time. ErrAbsent says that the letter was resent or
-// removed since it was listed, and that nothing was done. An error that is ErrStays is about this
-// letter; after any other error it may be stored in the lane as well, and should be resent again soon: see the
+// letter. The letter must have been listed with its body. Now is the server's time. ErrAbsent means that the letter was
+// resent or removed after it was listed, and that Resend did nothing. An ErrStays concerns this letter only. After any
+// other error the lane may have the message too, and the letter should be resent again soon: see the package
+// documentation.
 // package's doc.
 func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) error {
 	m, err := b.resent(l, c, now)
@@ -116,14 +117,14 @@ func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) e
 	if err := b.store(ctx, l.ID, m); err != nil {
 		return err
 	}
-	if err := b.Remove(ctx, l); err != nil && !errors.Is(err, ErrAbsent) { // another operator removed it meanwhile
-		return fmt.Errorf("it is resent, but its letter is still there: %w", err)
+	if err := b.Remove(ctx, l); err != nil && !errors.Is(err, ErrAbsent) { // ErrAbsent: another operator has removed it
+		return fmt.Errorf("the message is resent, but its letter was not removed: %w", err)
 	}
 	return nil
 }
 
 // Try returns the error that Resend would return for the same letter and change, and changes nothing. It cannot foresee
-// that another operator is quicker.
+// another operator's change.
 func (b *Store) Try(ctx context.Context, l Letter, c Change, now time.Time) error {
 	m, err := b.resent(l, c, now)
 	if err != nil {
@@ -139,7 +140,8 @@ func (b *Store) Try(ctx context.Context, l Letter, c Change, now time.Time) erro
 	return nil
 }
 
-// laneLimit is the largest message that the lane takes, in bytes of headers and body. It is asked for once.
+// laneLimit returns the size of the largest message that the lane accepts, in bytes of headers and body. It sends one
+// request.
 func (b *Store) laneLimit(ctx context.Context) (int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,7 +159,7 @@ func (b *Store) laneLimit(ctx context.Context) (int64, error) {
 	return b.limit, nil
 }
 
-// resent is the message that Resend puts into the lane, with its seal.
+// resent returns the message that Resend publishes to the lane, with its seal.
 func (b *Store) resent(l Letter, c Change, now time.Time) (*nats.Msg, error) {
 	if l.Data == nil && l.Size > 0 {
 		return nil, errors.New("bug: resend a letter without its body")
@@ -170,21 +172,21 @@ func (b *Store) resent(l Letter, c Change, now time.Time) (*nats.Msg, error) {
 		Subject: b.cfg.Policy.Names.Retry(b.cfg.Lane, again.Target), Header: nats.Header(again.ResentHeader()),
 		Data: c.Edit.body(l.Data),
 	}
-	// Nobody without the secret can have used the id: see the package's doc.
+	// No client without the secret can have used the id: see the package documentation.
 	id := m.Header.Get("Nats-Msg-Id") + c.Edit.mark()
 	m.Header.Set("Nats-Msg-Id", id+"/"+b.cfg.Policy.Keys.Seal("resent", []byte(id)))
 	b.cfg.Policy.Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data, time.Now())
 	return m, nil
 }
 
-// present asks the stream's leader whether a letter is still there. The list may be older than the lane's duplicate
-// window: what somebody else has resent meanwhile would be delivered again.
+// present asks the stream's leader whether a letter still exists. If the list is older than the lane's duplicate
+// window, a letter that another operator has resent meanwhile would be delivered twice.
 func (b *Store) present(ctx context.Context, l Letter) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	m, err := b.api.Message(ctx, b.stream, l.Sequence)
 	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound), err == nil && !m.Time.Equal(l.At): // another history of the stream
+	case errors.Is(err, jetstream.ErrMsgNotFound), err == nil && !m.Time.Equal(l.At): // the stream was created again
 		return ErrAbsent
 	case err != nil:
 		return fmt.Errorf("look at the letter: %w", err)
@@ -192,7 +194,7 @@ func (b *Store) present(ctx context.Context, l Letter) error {
 	return nil
 }
 
-// store publishes a message of this Delay-Id into the lane, until there is an answer that can be believed.
+// store publishes a message with this Delay-Id to the lane, until an authentic answer arrives.
 func (b *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 	stream := b.cfg.Policy.Names.RetryStream(b.cfg.Lane)
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
@@ -215,8 +217,8 @@ func (b *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 		default:
 			return fmt.Errorf("publish on %s: %w", m.Subject, reply.Problem())
 		}
-		// If the copy is gone, it was an earlier resend of this letter that a broker has moved on: nobody else knows the id,
-		// and no hop has such an id.
+		// If the stored copy is gone, it was an earlier resend of this letter, and a broker has moved it on. No other
+		// message can have this id.
 		id, err := b.idAt(ctx, stream, reply.Ack.Sequence)
 		if err != nil || id == "" || id == delayID {
 			return err
@@ -225,7 +227,7 @@ func (b *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 	}
 }
 
-// pause waits for a stream that is busy.
+// pause waits before a retry.
 func pause(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -235,7 +237,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// idAt asks the stream's leader for the Delay-Id of a message in a lane; it is empty if the message is gone.
+// idAt requests the Delay-Id of a message in a lane from the stream's leader. It is empty if the message is gone.
 func (b *Store) idAt(ctx context.Context, stream string, sequence uint64) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
@@ -254,7 +256,7 @@ func (b *Store) idAt(ctx context.Context, stream string, sequence uint64) (strin
 	return "somebody else's", nil
 }
 
-// Remove deletes one letter for good. It returns ErrAbsent if the letter is gone.
+// Remove deletes one letter permanently. It returns ErrAbsent if the letter is already gone.
 func (b *Store) Remove(ctx context.Context, l Letter) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()

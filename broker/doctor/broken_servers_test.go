@@ -35,12 +35,12 @@ var brokenServers = []diagnosis{
 	{situation{name: "no such domain", options: elsewhere, set: func(sc *scene) {
 		sc.serve()
 		sc.cfg.JSDomain = "hub"
-	}}, "JetStream", Critical, "nobody answers below $JS.hub.API",
+	}}, "JetStream", Critical, "there is no answer to requests below $JS.hub.API",
 		"set DELAY_JS_DOMAIN to the domain of a JetStream"},
 	{situation{name: "JetStream does not answer", options: elsewhere, set: func(sc *scene) {
 		sc.proxy(func(string, *nats.Msg) bool { return true })
-	}}, "JetStream", Critical, "no answer: ",
-		"bring back the servers that are down: JetStream has no leader that answers"},
+	}}, "JetStream", Critical, "JetStream does not answer: ",
+		"start the missing servers: JetStream has no leader"},
 	{situation{name: "a bound of the operator's is reached", set: func(sc *scene) {
 		sc.serve()
 		sc.change("DELAY_5m", func(c *jetstream.StreamConfig) { c.MaxBytes = 3000 })
@@ -58,24 +58,24 @@ var brokenServers = []diagnosis{
 	}}, "storage", Critical, "DELAY_5m is full: ", "raise DELAY_MAX_PENDING_BYTES, and restart the broker"},
 	{situation{name: "the server is full", options: server.Options{ServerName: "n1", JetStreamMaxStore: 64 << 10},
 		set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient",
-		"raise max_file_store of the servers: nothing new is accepted or moved"},
+		"raise max_file_store of the servers: they accept and move no message"},
 	{situation{name: "the embedded server is full", options: server.Options{JetStreamMaxStore: 64 << 10},
 		set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient", EmbeddedFull},
 	{situation{name: "the disk is full", set: func(sc *scene) {
 		sc.serve()
 		sc.host.Probe = Probe{URL: "http://here/readyz", Checks: []stats.Check{{Name: "disk", Detail: "takes no data"}}}
-	}}, "storage", Critical, "the broker at http://here/readyz says: takes no data",
-		"free space on the disk of DELAY_EMBEDDED_DIR: nothing new is accepted or moved"},
+	}}, "storage", Critical, "the broker at http://here/readyz reports: takes no data",
+		"free space on the disk of DELAY_EMBEDDED_DIR: the server accepts and moves no message"},
 	{situation{name: "the account is full", options: elsewhere, set: func(sc *scene) {
 		sc.serve()
 		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStore = 20_000 }))
 		sc.publish(1000, "delay.5m.orders.x")
-	}}, "storage", Critical, "of 20000 bytes", "raise the account's limit of storage"},
+	}}, "storage", Critical, "of 20000 bytes", "raise the account's storage limit"},
 	{situation{name: "the account has no more streams", options: elsewhere, set: func(sc *scene) {
 		sc.serve()
 		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStreams = 9 }))
 		sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
-	}}, "JetStream", Critical, "9 streams of 9 allowed, and 1 are missing", "raise the account's max_streams to 10"},
+	}}, "JetStream", Critical, "9 of at most 9 streams, and 1 are missing", "raise the account's max_streams to 10"},
 	{situation{name: "the account has no more consumers", options: elsewhere, set: func(sc *scene) {
 		sc.provisioned()
 		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxConsumers = 1 }))
@@ -114,11 +114,11 @@ func TestDoctorOnRights(t *testing.T) {
 			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}},
 		}}, "rights", Critical, "Subscription to _INBOX.", toGrant},
 		{situation{name: "what only doctor asks", rights: natstest.Denied("$JS.API.INFO")},
-			"rights", Skipped, "doctor may not ask: $JS.API.INFO", askMore},
+			"rights", Skipped, "doctor may not request $JS.API.INFO", askMore},
 		{situation{name: "to read timers ahead", rights: natstest.Denied("$JS.API.DIRECT.GET.>"), set: func(sc *scene) {
 			sc.cfg.Timers = true
 		}}, "rights", Warn, "Publish to $JS.API.DIRECT.GET.DELAY_TIMERS",
-			"grant the broker's user this subject, for timers to cost less when many are due"},
+			"grant the broker's user this subject, so that many due timers cost less"},
 	} {
 		configure := d.set
 		d.user, d.set = tried, func(sc *scene) {
@@ -143,8 +143,8 @@ func TestDoctorAsAnother(t *testing.T) {
 		detail, do string
 	}{
 		{"another user", lacks, "all", Fine,
-			"tried is another user than the running brokers' (all), and may not use pause and resume", ""},
-		{"another user, who may not ask all", asks, "all", Skipped, "doctor may not ask: $JS.API.INFO", askMore},
+			"tried differs from the running brokers' user (all), and may not use pause and resume", ""},
+		{"another user, who may not ask all", asks, "all", Skipped, "doctor may not request $JS.API.INFO", askMore},
 		{"the broker's own", natstest.Denied("$JS.API.STREAM.PURGE.*"), tried, Critical, "$JS.API.STREAM.PURGE.*",
 			"grant the broker's user these subjects"},
 	} {

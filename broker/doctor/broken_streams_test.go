@@ -13,7 +13,8 @@ import (
 const (
 	toMake   = "run delaybroker provision"
 	toEdit   = "nats stream edit DELAY_5s"
-	toRemake = "no edit takes that back: when what it holds may go, nats stream rm DELAY_5s, and delaybroker provision"
+	toRemake = "an edit cannot correct this; when its messages are no longer needed, run nats stream rm DELAY_5s and " +
+		"delaybroker provision"
 )
 
 // edited is a lane that somebody has changed.
@@ -43,54 +44,55 @@ var brokenStreams = []diagnosis{
 		sc.provisioned()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "one" })
 		sc.launch() // it does not start
-	}}, "streams", Critical, `nobody serves DELAY_5s: metadata delaybroker.format is "one"`,
+	}}, "streams", Critical, `no broker serves DELAY_5s: metadata delaybroker.format is "one"`,
 		"nats stream edit DELAY_5s, and restart the broker"},
 	{situation{name: "marks were lost", set: func(sc *scene) {
 		sc.serve()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata = nil })
-	}}, "streams", Critical, "DELAY_5s has lost its marks",
-		"give it the metadata back that delaybroker streams prints"},
+	}}, "streams", Critical, "DELAY_5s has lost its metadata",
+		"restore the metadata that delaybroker streams prints"},
 	{situation{name: "a newer broker was here", set: func(sc *scene) {
 		sc.provisioned()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "99" })
 		sc.serve()
-	}}, "streams", Critical, "DELAY_5s is of a newer broker, and no broker reads it", "upgrade the brokers"},
+	}}, "streams", Critical, "DELAY_5s has a newer format, and no running broker can read it", "upgrade the brokers"},
 	{situation{name: "another has our name", set: func(sc *scene) {
 		sc.other("DELAY_5s", "something.>")
-	}}, "streams", Critical, "not ours, with our names: DELAY_5s", "choose another DELAY_PREFIX"},
+	}}, "streams", Critical, "streams of another program have the broker's names: DELAY_5s",
+		"choose another DELAY_PREFIX"},
 	{situation{name: "another takes all our subjects", set: func(sc *scene) {
 		sc.other("AUDIT", "delay.>")
-	}}, "streams", Critical, "the stream AUDIT listens on delay.>, and takes what is meant for DELAY_1s",
-		"take it from that stream: nats stream edit AUDIT"},
+	}}, "streams", Critical, "the stream AUDIT listens on delay.>, and stores messages meant for DELAY_1s",
+		"remove the subject from that stream: nats stream edit AUDIT"},
 	{situation{name: "another takes one of our subjects", set: func(sc *scene) {
 		sc.serve()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Subjects = c.Subjects[1:] })
 		sc.other("AUDIT", "delay.5s.>")
-	}}, "streams", Critical, "the stream AUDIT listens on delay.5s.>, and takes what is meant for DELAY_5s",
-		"take it from that stream: nats stream edit AUDIT"},
+	}}, "streams", Critical, "the stream AUDIT listens on delay.5s.>, and stores messages meant for DELAY_5s",
+		"remove the subject from that stream: nats stream edit AUDIT"},
 	{situation{name: "schedules of the server's in the place of ours", set: func(sc *scene) {
 		sc.cfg.Timers, sc.cfg.Schedules = true, message.ParseGrounds("plans.>=orders.>", nil)
 		sc.serve()
 		sc.create(jetstream.StreamConfig{Name: "PLAN", Subjects: []string{"plans.>"}, AllowMsgSchedules: true})
-	}}, "streams", Critical, "what is scheduled on plans.> fires twice: here, and in the stream PLAN",
-		"take them over: delaybroker schedules import --stream PLAN, and take plans.> from that stream"},
+	}}, "streams", Critical, "schedules on plans.> fire twice: from the broker, and from the stream PLAN",
+		"run delaybroker schedules import --stream PLAN, then remove plans.> from that stream"},
 	{situation{name: "a stream in the place of schedules", set: func(sc *scene) {
 		sc.cfg.Timers, sc.cfg.Schedules = true, message.ParseGrounds("plans.>=orders.>", nil)
 		sc.serve()
 		sc.other("AUDIT", "plans.a.>")
-	}}, "streams", Critical, "the stream AUDIT listens on plans.a.>, and refuses there what DELAY_SCHEDULES is for",
-		"take it from that stream: nats stream edit AUDIT"},
+	}}, "streams", Critical, "the stream AUDIT listens on plans.a.>, a subject of DELAY_SCHEDULES, and refuses schedules",
+		"remove the subject from that stream: nats stream edit AUDIT"},
 	{situation{name: "a mapping takes our subjects", set: func(sc *scene) {
 		sc.serve()
 		if err := sc.server.Server().GlobalAccount().AddMapping("delay.*.>", "other.$1.>"); err != nil {
 			sc.t.Fatal(err)
 		}
-	}}, "streams", Critical, "goes to other.", "take the mapping of delay.5s.delaybroker.doctor out of the account"},
+	}}, "streams", Critical, "are mapped to other.", "remove the mapping of delay.5s.delaybroker.doctor from the account"},
 	{situation{name: "no leader", set: func(sc *scene) {
 		sc.serve()
 		sc.leaderless("DELAY_5s")
 	}}, "streams", Critical, "DELAY_5s does not answer: the stream has no leader",
-		"bring the servers back that hold its replicas"},
+		"start the servers with its replicas"},
 	{situation{name: "in memory", set: func(sc *scene) {
 		sc.provisioned()
 		s, err := sc.js.Stream(sc.t.Context(), "DELAY_5s")
@@ -104,21 +106,21 @@ var brokenStreams = []diagnosis{
 			sc.t.Fatal(err)
 		}
 		sc.serve()
-	}}, "durability", Critical, "in memory, where a restart of the servers loses what is pending: DELAY_5s",
-		"recreate them with file storage, when empty"},
+	}}, "durability", Critical, "in memory, so a restart of the servers loses the pending messages: DELAY_5s",
+		"recreate them with file storage once they are empty"},
 	{situation{name: "the secret is not known here", set: func(sc *scene) {
 		sc.cfg.Secrets = []string{strings.Repeat("a", 32)}
 		sc.serve()
 		sc.cfg.Secrets = nil
-	}}, "seal", Critical, "messages are sealed since ", "set DELAY_SECRET to what the other brokers have"},
+	}}, "seal", Critical, "messages are sealed since ", "set DELAY_SECRET to the other brokers' value"},
 	{situation{name: "the secret is another here", set: func(sc *scene) {
 		sc.cfg.Secrets = []string{strings.Repeat("a", 32)}
 		sc.serve()
 		sc.publish(3, "delayin.10m.orders.x")
 		time.Sleep(time.Minute)
 		sc.cfg.Secrets = []string{strings.Repeat("b", 32)}
-	}}, "seal", Critical, "what DELAY_5m holds is sealed with a secret that these settings do not have",
-		"set DELAY_SECRET to what the brokers have"},
+	}}, "seal", Critical, "the messages in DELAY_5m are sealed with a secret that is not set here",
+		"set DELAY_SECRET to the brokers' value"},
 	{situation{name: "a level that drains must keep the promises too", set: func(sc *scene) {
 		sc.provisioned()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.MaxAge = 2 * time.Hour })

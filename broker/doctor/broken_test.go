@@ -49,26 +49,27 @@ func TestDoctorOnBrokers(t *testing.T) {
 			sc.serve()
 			sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
 			sc.provisioned()
-		}}, "lanes", Critical, "no broker reads DELAY_7s", "restart a broker: streams made after its start are not read"},
+		}}, "lanes", Critical, "no broker reads DELAY_7s",
+			"restart a broker: a broker does not read streams created after its start"},
 		{situation{name: "a broker that knows of no others", set: func(sc *scene) {
 			sc.serve()
 			sc.cfg.MaxOwners = 0
 			sc.serve()
 		}}, "lanes", Critical, " both deliver from DELAY_1s, DELAY_5m, ",
-			"restart … with DELAY_MAX_OWNERS=3: by its settings, it is the only one"},
+			"restart … with DELAY_MAX_OWNERS=3: it is configured as the only instance"},
 		{situation{name: "two that know of no others", set: func(sc *scene) {
 			sc.cfg.MaxOwners = 0
 			sc.serve()
 			sc.serve()
-		}}, "lanes", Critical, "every message comes twice",
-			"restart both with DELAY_MAX_OWNERS=3: by their settings, each is the only one"},
+		}}, "lanes", Critical, "every message is delivered twice",
+			"restart both with DELAY_MAX_OWNERS=3: each is configured as the only instance"},
 		{situation{name: "two with different secrets", set: func(sc *scene) {
 			sc.cfg.Secrets = []string{strings.Repeat("a", 32)}
 			sc.serve()
 			sc.cfg.Secrets = []string{strings.Repeat("b", 32)}
 			sc.serve()
-		}}, "lanes", Critical, "every message comes twice",
-			"give both the same DELAY_SECRET: neither believes what the other writes"},
+		}}, "lanes", Critical, "every message is delivered twice",
+			"set the same DELAY_SECRET for both: each rejects the other's seals"},
 		{situation{name: "a broker that may not read", rights: natstest.Denied("$JS.API.CONSUMER.CREATE.DELAY_5s.>"),
 			set: func(sc *scene) {
 				sc.launch(nats.UserInfo(tried, tried))
@@ -98,33 +99,33 @@ func TestDoctorOnTargets(t *testing.T) {
 			sc.serve()
 			sc.publish(50, "delay.1s.shop.mail")
 			time.Sleep(2 * time.Minute)
-		}}, "targets", Warn, " times of 20: nobody listens on the subject (503)",
-			"start what should receive shop.mail"},
+		}}, "targets", Warn, " of 20: nobody listens on the subject (503)",
+			"start the consumer of shop.mail"},
 		{situation{name: "a subscriber where a stream should be", set: func(sc *scene) {
 			sc.listen("shop.mail")
 			sc.serve()
 			sc.publish(5, "delay.1s.shop.mail", "Delay-Deliver", "stream")
 			time.Sleep(4 * time.Minute)
-		}}, "targets", Warn, "no stream acknowledged in time", "make a stream for shop.mail"},
+		}}, "targets", Warn, "no stream acknowledged in time", "create a stream for shop.mail"},
 		{situation{name: "the broker may not publish there", rights: natstest.Denied("shop.>"), set: func(sc *scene) {
 			sc.serve(nats.UserInfo(tried, tried))
 			sc.publish(3, "delay.1s.shop.mail")
 			time.Sleep(2 * time.Minute)
-		}}, "targets", Warn, "shop.mail was refused for ", "allow the user that delivers to publish shop.mail"},
+		}}, "targets", Warn, "shop.mail has been failing for ", "grant the broker's user permission to publish to shop.mail"},
 		{situation{name: "a storm of dead letters", set: func(sc *scene) {
 			sc.serve()
 			sc.publish(400, "delayin.500d.orders.x")
 			sc.publish(3, "delayin.soon.orders.x")
 			time.Sleep(time.Minute)
 		}}, "dead letters", Warn, "403 in DELAY_DEAD, the newest 1m old, 400 of them too_far",
-			"see what and why: delaybroker dead ls --code too_far --by target,reason"},
+			"read the reasons: delaybroker dead ls --code too_far --by target,reason"},
 		{situation{name: "dead letters of all kinds", set: func(sc *scene) {
 			sc.serve()
 			sc.publish(3, "delayin.500d.orders.x")
 			sc.publish(3, "delayin.soon.orders.x")
 			time.Sleep(time.Minute)
 		}}, "dead letters", Warn, "6 in DELAY_DEAD, the newest 1m old",
-			"see what and why: delaybroker dead ls --by code,target,reason"},
+			"read the reasons: delaybroker dead ls --by code,target,reason"},
 		{situation{name: "messages of a prefix that nobody serves", set: func(sc *scene) {
 			mine := sc.cfg
 			sc.cfg.Prefix = "later"

@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkForeign looks for streams of others that conflict with ours.
+// checkForeign looks for streams of other programs that conflict with the broker's.
 func (f Facts) checkForeign() []Finding {
 	var all []Finding
 	var foreign []string
@@ -19,15 +19,15 @@ func (f Facts) checkForeign() []Finding {
 		switch _, found := inspect.SpecOf(f.Found, stream); {
 		case found: // its metadata cannot be read: see checkState
 		case overlap(f.All[stream].Config.Subjects, want.Subjects) != "":
-			all = append(all, verdict(Critical, "give it the metadata back that delaybroker streams prints",
-				"%s has lost its marks, and the next broker does not start", stream)...)
+			all = append(all, verdict(Critical, "restore the metadata that delaybroker streams prints",
+				"%s has lost its metadata, and the next broker will not start", stream)...)
 		default:
 			foreign = append(foreign, stream)
 		}
 	}
 	if len(foreign) > 0 {
 		all = append(all, verdict(Critical, "choose another DELAY_PREFIX",
-			"not ours, with our names: %s", text.Few(foreign))...)
+			"streams of another program have the broker's names: %s", text.Few(foreign))...)
 	}
 	for _, stream := range slices.Sorted(maps.Keys(f.All)) {
 		_, wanted := inspect.SpecOf(f.want, stream)
@@ -36,8 +36,8 @@ func (f Facts) checkForeign() []Finding {
 		}
 		for _, s := range f.want {
 			if subject := overlap(f.All[stream].Config.Subjects, s.Subjects); subject != "" {
-				all = append(all, verdict(Critical, "take it from that stream: nats stream edit "+stream,
-					"the stream %s listens on %s, and takes what is meant for %s", stream, subject, s.Stream)...)
+				all = append(all, verdict(Critical, "remove the subject from that stream: nats stream edit "+stream,
+					"the stream %s listens on %s, and stores messages meant for %s", stream, subject, s.Stream)...)
 				break
 			}
 		}
@@ -45,7 +45,7 @@ func (f Facts) checkForeign() []Finding {
 	return all
 }
 
-// overlap returns the first of some subjects that overlaps with a subject of others; empty for none.
+// overlap returns the first of some subjects that overlaps with one of others, or "".
 func overlap(subjects, others []string) string {
 	for _, subject := range subjects {
 		if slices.ContainsFunc(others, func(other string) bool { return message.Overlap(subject, other) }) {
@@ -55,19 +55,19 @@ func overlap(subjects, others []string) string {
 	return ""
 }
 
-// checkMapping looks for messages of clients that never reach us: a subject mapping of the account, which no stream
-// shows, sends them elsewhere.
+// checkMapping looks for a subject mapping of the account that sends clients' messages elsewhere. No stream shows such
+// a mapping.
 func (f Facts) checkMapping() []Finding {
 	if f.trial.mapped == "" {
 		return nil
 	}
-	return verdict(Critical, "take the mapping of "+f.trial.from+" out of the account",
-		"what is published on %s goes to %s, and not into our stream", f.trial.from,
+	return verdict(Critical, "remove the mapping of "+f.trial.from+" from the account",
+		"messages on %s are mapped to %s, and do not reach the broker's stream", f.trial.from,
 		text.Printable(f.trial.mapped, maxDetail))
 }
 
-// checkSchedules looks for streams on the subjects of schedules (DELAY_SCHEDULES). Both the stream and the broker would
-// answer. If the stream allows schedules, the server fires them too.
+// checkSchedules looks for other streams on the subjects of schedules (DELAY_SCHEDULES). Both the stream and the broker
+// would answer. If the stream allows schedules, the server fires them too.
 func (f Facts) checkSchedules() []Finding {
 	if f.Config.Schedules == nil {
 		return nil
@@ -80,11 +80,11 @@ func (f Facts) checkSchedules() []Finding {
 		case subject == "":
 		case cfg.AllowMsgSchedules:
 			all = append(all, verdict(Critical,
-				"take them over: delaybroker schedules import --stream "+stream+", and take "+subject+" from that stream",
-				"what is scheduled on %s fires twice: here, and in the stream %s", subject, stream)...)
+				"run delaybroker schedules import --stream "+stream+", then remove "+subject+" from that stream",
+				"schedules on %s fire twice: from the broker, and from the stream %s", subject, stream)...)
 		default:
-			all = append(all, verdict(Critical, "take it from that stream: nats stream edit "+stream,
-				"the stream %s listens on %s, and refuses there what DELAY_SCHEDULES is for", stream, subject)...)
+			all = append(all, verdict(Critical, "remove the subject from that stream: nats stream edit "+stream,
+				"the stream %s listens on %s, a subject of DELAY_SCHEDULES, and refuses schedules", stream, subject)...)
 		}
 	}
 	return all

@@ -11,8 +11,8 @@ import (
 	"delaybroker/levels"
 )
 
-// checkJournal reports how far the journal reaches back, and which instances do not write it. Without a journal it
-// reports nothing.
+// checkJournal reports the age of the journal, and the instances that do not write it. Without a journal it reports
+// nothing.
 func checkJournal(f Facts) []Finding {
 	i := slices.IndexFunc(f.Found, func(s streams.Spec) bool { return s.Kind == streams.Journal })
 	if f.All == nil || i < 0 {
@@ -29,18 +29,18 @@ func checkJournal(f Facts) []Finding {
 	switch {
 	case len(running) > 0 && len(without) == len(running):
 		all = verdict(Fine, "nats stream rm "+stream+", or wait until it is empty",
-			"no instance keeps one: %s is left as it is, and empties itself within %s", stream, kept)
+			"no instance keeps a journal; the records in %s expire within %s", stream, kept)
 	case len(without) > 0:
 		all = verdict(Warn, "start them with the same DELAY_JOURNAL as the others",
-			"what some instances deliver is not in it, since they keep none: %s", text.Few(without))
+			"deliveries of instances without a journal are missing: %s", text.Few(without))
 	}
 	goesBack := info.TimeStamp.Sub(info.State.FirstTime)
 	switch {
 	case inspect.IsFullOfBytes(info) && info.Config.MaxAge > 0 && goesBack < info.Config.MaxAge:
 		all = append(all, verdict(Warn, "raise DELAY_JOURNAL_BYTES, or ask for less with DELAY_JOURNAL",
-			"it is full, and goes back %s of the %s asked for", text.Span(goesBack), kept)...)
+			"the journal is full, and has the last %s instead of %s", text.Span(goesBack), kept)...)
 	case len(all) == 0:
-		all = verdict(Fine, "", "kept for %s, holds %d%s bytes", kept, info.State.Bytes, limit)
+		all = verdict(Fine, "", "kept for %s, %d%s bytes", kept, info.State.Bytes, limit)
 	}
 	return all
 }

@@ -36,12 +36,12 @@ func TestCheckJournal(t *testing.T) {
 		state Severity
 		says  string
 	}{
-		{"in order", facts(500, time.Hour, keeps), Fine, "kept for 7d, holds 500 of 1000 bytes"},
+		{"in order", facts(500, time.Hour, keeps), Fine, "kept for 7d, 500 of 1000 bytes"},
 		{"nobody answers", facts(500, time.Hour), Fine, "kept for 7d"},
 		{"full, and as old as asked for", facts(990, 7*24*time.Hour, keeps), Fine, "kept for 7d"},
-		{"full", facts(990, 84*time.Hour, keeps), Warn, "goes back 3d12h of the 7d asked for"},
-		{"one keeps none", facts(500, time.Hour, keeps, none), Warn, "since they keep none: b"},
-		{"switched off", facts(500, time.Hour, none), Fine, "left as it is, and empties itself within 7d"},
+		{"full", facts(990, 84*time.Hour, keeps), Warn, "the last 3d12h instead of 7d"},
+		{"one keeps none", facts(500, time.Hour, keeps, none), Warn, "without a journal are missing: b"},
+		{"switched off", facts(500, time.Hour, none), Fine, "the records in DELAY_JOURNAL expire within 7d"},
 	} {
 		got := checkJournal(test.facts)
 		if len(got) != 1 || got[0].State != test.state || !strings.Contains(got[0].Detail, test.says) {

@@ -8,15 +8,15 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkKeys reports what the keys after the first one have sealed, when each can be removed, and what is sealed with a
-// key that the brokers do not have. Only sealed answers count.
+// checkKeys reports three things: messages sealed with a key other than the first, the time when such a key can be
+// removed, and messages sealed with a key that the brokers do not have. Only sealed answers count.
 func checkKeys(f Facts) []Finding {
 	var all []Finding
 	for _, a := range f.instances.Proven {
 		for _, l := range a.Lanes {
 			if l.Unopened > 0 {
-				all = append(all, verdict(Critical, "name their secret in DELAY_SECRET, behind the first one",
-					"%d entries of %s are sealed with a secret that the brokers do not know: these timers do not fire",
+				all = append(all, verdict(Critical, "add their secret to DELAY_SECRET, after the first one",
+					"%d entries of %s are sealed with a secret that the brokers do not have, so these timers do not fire",
 					l.Unopened, l.Stream)...)
 			}
 		}
@@ -28,13 +28,13 @@ func checkKeys(f Facts) []Finding {
 	return all
 }
 
-// keyFinding reports one key that only verifies. The id is no secret: each seal begins with it.
+// keyFinding reports one key that only verifies. The id of the key is public: each seal begins with it.
 func keyFinding(key, id string, counts []sealedWith) []Finding {
 	var still []string
 	for _, s := range counts {
 		if s.err != nil {
 			return verdict(Warn, "run doctor as a user who may create consumers on the streams of the brokers",
-				"what is sealed with %s cannot be counted: keep it in DELAY_SECRET: %v", key, s.err)
+				"cannot count the messages sealed with %s, so keep it in DELAY_SECRET: %v", key, s.err)
 		}
 		n := strconv.FormatUint(s.by[id], 10)
 		if s.more {
@@ -45,7 +45,7 @@ func keyFinding(key, id string, counts []sealedWith) []Finding {
 		}
 	}
 	if len(still) == 0 {
-		return verdict(Fine, "", "nothing is sealed with %s any more; DELAY_SECRET can drop it", key)
+		return verdict(Fine, "", "no message is sealed with %s any more; remove it from DELAY_SECRET", key)
 	}
 	return verdict(Fine, "", "keep %s in DELAY_SECRET, which still seals %s", key, text.Few(still))
 }
@@ -62,7 +62,7 @@ func thing(kind streams.Kind) string {
 	return "messages"
 }
 
-// ends returns how the messages of a kind of stream come to an end, if not by time alone.
+// ends returns the operator's action that empties a kind of stream; "" if time empties it.
 func ends(kind streams.Kind) string {
 	switch kind {
 	case streams.Paused:

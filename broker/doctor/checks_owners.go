@@ -9,10 +9,10 @@ import (
 	"delaybroker/broker/text"
 )
 
-// lateWarn is the time by which a message may be overdue without a warning.
+// lateWarn is the maximum time by which a message may be overdue without a finding.
 const lateWarn = 10 * time.Second
 
-// maxUnknown is the maximum number of lanes named of those that cannot be judged.
+// maxUnknown is the maximum number of lanes with an unknown reader that a finding names.
 const maxUnknown = 3
 
 // checkOwners looks for lanes without a reader, and for lanes that are read too slowly.
@@ -28,7 +28,7 @@ func checkOwners(f Facts) []Finding {
 		}
 		owner := l.Owner
 		if owner == "" && l.Error != "" && (l.State == inspect.Serving || l.State == inspect.Retiring) {
-			owner = inspect.OwnerUnknown // the request was refused, or there was no answer
+			owner = inspect.OwnerUnknown // the server refused the request or did not answer
 		}
 		if owner != "" {
 			lanes++
@@ -50,65 +50,65 @@ func checkOwners(f Facts) []Finding {
 	}
 	all := f.checkDouble()
 	switch {
-	case len(unread) > 0 && len(unread) == lanes: // a fault of the streams may keep a broker from starting
+	case len(unread) > 0 && len(unread) == lanes: // a fault of the streams may prevent the start of a broker
 		all = append(all, following(verdict(Critical, "start a broker: delaybroker serve",
 			"no broker reads any of the %d lanes", lanes), "JetStream", "streams", "drift", "seal")...)
 	case len(unread) > 0:
-		all = append(all, verdict(Critical, "restart a broker: streams made after its start are not read",
+		all = append(all, verdict(Critical, "restart a broker: a broker does not read streams created after its start",
 			"no broker reads %s", text.Few(unread))...)
 	}
 	if len(stopped) > 0 {
 		all = append(all, following(verdict(Critical,
-			"look at the log of that instance; a restart does not help",
-			"their instance cannot read them at the moment: %s", text.Few(stopped)),
+			"read the log of that instance; a restart does not help",
+			"their owner cannot read them now: %s", text.Few(stopped)),
 			"JetStream", "streams", "storage", "rights")...)
 	}
 	if len(newer) > 0 {
 		all = append(all, verdict(Critical, "run a broker of the version that wrote the messages: finish the upgrade",
-			"their owner cannot read what a newer broker wrote: %s", text.Few(newer))...)
+			"their owner cannot read messages of a newer broker: %s", text.Few(newer))...)
 	}
 	if len(late) > 0 {
 		all = append(all, following(verdict(Warn,
-			"look at the broker's log: a target, a stream or the broker is behind",
-			"late: %s", text.Few(late)), "JetStream", "streams", "storage", "rights", "lanes")...)
+			"read the broker's log: a target, a stream or the broker is too slow",
+			"overdue: %s", text.Few(late)), "JetStream", "streams", "storage", "rights", "lanes")...)
 	}
 	if all != nil {
 		return all
 	}
 	detail := fmt.Sprintf("%d lanes, %d messages pending", lanes, f.lanes.Totals.Pending)
 	if len(unknown) > 0 {
-		why := "no instance answers for it"
+		why := "no instance answered"
 		if f.instances.Refused != nil {
-			why = fmt.Sprintf("this user may not ask: %v", f.instances.Refused)
+			why = fmt.Sprintf("this user may not send the request: %v", f.instances.Refused)
 		}
 		which := text.Few(unknown)
 		if len(unknown) > maxUnknown {
 			which = fmt.Sprintf("%d of them", len(unknown))
 		}
-		detail += fmt.Sprintf("; whether somebody reads %s is not known, as %s", which, why)
+		detail += fmt.Sprintf("; the reader of %s is unknown: %s", which, why)
 	}
 	return verdict(Fine, "", "%s", detail)
 }
 
-// checkDouble looks for two instances that deliver from the same lanes. To coordinate, both must be configured for
-// several instances, and each must accept the seals of the other.
+// checkDouble looks for two instances that deliver from the same lanes. Two instances share lanes only if both are
+// configured for several instances, and each accepts the seals of the other.
 func (f Facts) checkDouble() []Finding {
 	one, other, lanes := f.instances.Double()
 	if len(lanes) == 0 {
 		return nil
 	}
-	do := "give both the same DELAY_SECRET: neither believes what the other writes"
+	do := "set the same DELAY_SECRET for both: each rejects the other's seals"
 	switch {
 	case one.Alone && other.Alone:
-		do = "restart both with DELAY_MAX_OWNERS=3: by their settings, each is the only one"
+		do = "restart both with DELAY_MAX_OWNERS=3: each is configured as the only instance"
 	case one.Alone || other.Alone:
 		alone := one
 		if other.Alone {
 			alone = other
 		}
-		do = fmt.Sprintf("restart %s with DELAY_MAX_OWNERS=3: by its settings, it is the only one",
+		do = fmt.Sprintf("restart %s with DELAY_MAX_OWNERS=3: it is configured as the only instance",
 			text.Printable(alone.Instance, maxDetail))
 	}
-	return verdict(Critical, do, "%s and %s both deliver from %s: every message comes twice",
+	return verdict(Critical, do, "%s and %s both deliver from %s, so every message is delivered twice",
 		text.Printable(one.Instance, maxDetail), text.Printable(other.Instance, maxDetail), text.Few(lanes))
 }

@@ -8,19 +8,19 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkPauses reports paused targets, which are no fault, and brokers that do not have the list of pauses and deliver
-// to those targets all the same. Without a pause it reports nothing.
+// checkPauses reports paused targets, which are no fault. It also reports brokers without the list of pauses, which
+// deliver to paused targets. Without a pause it reports nothing.
 func checkPauses(f Facts) []Finding {
 	if n := len(f.lanes.Unopened.Present()); n > 0 {
-		return verdict(Critical, "set DELAY_SECRET to what the brokers have, or start a broker, which holds them",
-			"the list of what is paused cannot be opened, and names %d patterns: its secret is not named here", n)
+		return verdict(Critical, "set DELAY_SECRET to the brokers' value, or start a broker: it keeps these targets paused",
+			"the list of pauses, with %d patterns, is sealed with a secret that is not set here", n)
 	}
 	if f.All == nil || len(f.lanes.Paused) == 0 {
 		return nil
 	}
 	if older := f.instances.Names(func(a stats.Answer) bool { return a.Pauses == nil }); len(older) > 0 {
-		return verdict(Critical, "upgrade it, or stop it until nothing is paused",
-			"an older broker runs that delivers to paused targets: %s", text.Few(older))
+		return verdict(Critical, "upgrade it, or stop it until all targets are resumed",
+			"an older broker delivers to paused targets: %s", text.Few(older))
 	}
 	var all, unproven []string
 	for _, p := range f.lanes.Paused {
@@ -30,8 +30,8 @@ func checkPauses(f Facts) []Finding {
 		}
 	}
 	if len(unproven) > 0 {
-		return verdict(Warn, "delaybroker pause those that should be, and delaybroker resume the others",
-			"held, since a list names them whose secret is gone: %s", text.Few(unproven))
+		return verdict(Warn, "run delaybroker pause for the targets to keep paused, and delaybroker resume for the others",
+			"paused by a list whose secret is lost: %s", text.Few(unproven))
 	}
 	waiting := uint64(0)
 	for _, l := range f.lanes.Lanes {

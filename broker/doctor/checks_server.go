@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// Exposed is the warning about an embedded server that accepts other hosts without authentication.
-	Exposed = "the embedded server listens beyond this host and asks nobody for a password"
-	// CloseIt is the advice for it.
+	// Exposed is the warning about an embedded server that other hosts can use without authentication.
+	Exposed = "other hosts can use the embedded server without a password"
+	// CloseIt is the advice for Exposed.
 	CloseIt = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD, users in DELAY_EMBEDDED_CONFIG," +
 		" or DELAY_EMBEDDED_LISTEN to a loopback address"
 
@@ -33,16 +33,16 @@ func checkConnection(f Facts) []Finding {
 		return verdict(Critical, cmp.Or(f.Host.Login, "set NATS_CREDS, NATS_NKEY, or NATS_USER and NATS_PASSWORD"),
 			"%v", f.ConnectErr)
 	case f.ConnectErr != nil:
-		return verdict(Critical, "start the server, or set NATS_URL to where it is; the other checks need it",
+		return verdict(Critical, "start the server, or set NATS_URL to its address; the other checks need it",
 			"%v", f.ConnectErr)
 	}
 	all := verdict(Fine, "", "%s%s", f.server, f.user.suffix())
 	if f.Host.Exposed != "" && f.serverName == EmbeddedName {
-		all = append(all, verdict(Warn, CloseIt, "%s: it listens on %s", Exposed, f.Host.Exposed)...)
+		all = append(all, verdict(Warn, CloseIt, "%s: the server listens on %s", Exposed, f.Host.Exposed)...)
 	}
 	for _, l := range f.apart {
 		if l.err != nil {
-			all = append(all, verdict(Critical, "look at the context "+l.from, "to %s: %v", l.link, l.err)...)
+			all = append(all, verdict(Critical, "check the context "+l.from, "to %s: %v", l.link, l.err)...)
 		} else {
 			all = append(all, verdict(Fine, "", "to %s%s", l.link, l.user.suffix())...)
 		}
@@ -50,18 +50,18 @@ func checkConnection(f Facts) []Finding {
 	return all
 }
 
-// checkReady repeats the report of a broker on this host. It shows the broker's address, because the streams may be
-// those of another broker.
+// checkReady repeats the report of a broker on this host. It shows the broker's address, because the streams may belong
+// to another broker.
 func checkReady(f Facts) []Finding {
 	p := f.Host.Probe
 	switch stuck := stats.FailingChecks(p.Alive); {
 	case p.URL == "":
 		return nil
 	case p.Err != nil:
-		return verdict(Skipped, "", "no broker on this host answers at %s: %s",
+		return verdict(Skipped, "", "no broker answers at %s: %s",
 			p.URL, text.Printable(p.Err.Error(), maxDetail))
 	case len(stuck) > 0:
-		return verdict(Critical, "restart the broker at "+p.URL, "it is stuck: %s", strings.Join(stuck, "; "))
+		return verdict(Critical, "restart the broker at "+p.URL, "the broker is stuck: %s", strings.Join(stuck, "; "))
 	}
 	var all []Finding
 	ready := true
@@ -69,8 +69,8 @@ func checkReady(f Facts) []Finding {
 		if ready = ready && c.OK; c.OK || slices.Contains(embeddedStorage, c.Name) {
 			continue
 		}
-		all = append(all, following(verdict(Critical, cmp.Or(toReady[c.Name], "look at the log of that broker"),
-			"the broker at %s is not: %s", p.URL, text.Printable(c.Name+": "+c.Detail, maxDetail)), sameAs[c.Name]...)...)
+		all = append(all, following(verdict(Critical, cmp.Or(toReady[c.Name], "read the log of that broker"),
+			"the broker at %s is not ready: %s", p.URL, text.Printable(c.Name+": "+c.Detail, maxDetail)), sameAs[c.Name]...)...)
 	}
 	if ready {
 		return verdict(Fine, "", "%s", p.URL)
@@ -78,22 +78,22 @@ func checkReady(f Facts) []Finding {
 	return all
 }
 
-// sameAs maps a check of /readyz to the checks of doctor that give more detail.
+// sameAs maps a check of /readyz to the checks of doctor with more detail.
 var sameAs = map[string][]string{
 	"nats": {"connection", "JetStream"}, "lanes": {"JetStream", "streams", "storage", "lanes"},
 	"started": {"connection", "JetStream", "streams", "drift", "seal", "lanes"},
 }
 
-// toReady has the advice for failing checks of /readyz about which doctor has no finding.
+// toReady has the advice for failed checks of /readyz without a check of doctor.
 var toReady = map[string]string{
-	"nats":    "bring back the server, or correct the user that it rejects: the broker connects by itself",
+	"nats":    "start the server, or correct the user that it rejects; the broker then connects again",
 	"serving": "wait until it has stopped",
 }
 
-// embeddedStorage lists the checks of /readyz that checkStorage repeats, with advice.
+// embeddedStorage lists the checks of /readyz that checkStorage repeats, with its advice.
 var embeddedStorage = []string{"disk", "store"}
 
-// failing returns the detail of a failing check of the probe, or empty.
+// failing returns the detail of a failed check of the probe, or "".
 func (p Probe) failing(name string) string {
 	for _, c := range p.Checks {
 		if c.Name == name && !c.OK {
@@ -117,7 +117,7 @@ func checkServer(f Facts) []Finding {
 		return nil
 	case belowFloor(f.version):
 		return verdict(Warn, "upgrade to 2.12.12, 2.14.3 or later",
-			"nats-server %s has known security holes, some around the permissions that keep tenants apart", f.version)
+			"nats-server %s has known vulnerabilities, some in the permissions that separate tenants", f.version)
 	}
 	detail := fmt.Sprintf("nats-server %s, delaybroker %s, nats.go %s", f.version, f.Host.Version, f.Host.Client)
 	instances, formats, releases := versions(f.instances.Proven)
@@ -125,19 +125,19 @@ func checkServer(f Facts) []Finding {
 		detail += "; running: " + text.Few(instances)
 	}
 	if unproven := f.unproven(); len(unproven) > 0 {
-		detail += "; not believed, since no broker has sealed what they say: " + text.Few(unproven)
+		detail += "; ignored, since their answers have no valid seal: " + text.Few(unproven)
 	}
 	switch {
 	case formats > 1:
-		return verdict(Warn, "finish the upgrade: an older instance cannot read all that a newer one writes",
+		return verdict(Warn, "finish the upgrade: an older instance cannot read all messages of a newer one",
 			"instances of different formats: %s", text.Few(instances))
 	case releases > 1:
-		return verdict(Fine, "", "%s; the versions differ, and all read the same format", detail)
+		return verdict(Fine, "", "%s; the versions differ, the format is the same", detail)
 	}
 	return verdict(Fine, "", "%s", detail)
 }
 
-// unproven returns the instances of which no answer is authenticated.
+// unproven returns the instances without an authenticated answer.
 func (f Facts) unproven() []string {
 	return f.instances.Names(func(a stats.Answer) bool {
 		return !slices.ContainsFunc(f.instances.Proven, func(p stats.Answer) bool { return p.Instance == a.Instance })
@@ -164,34 +164,34 @@ func checkJetStream(f Facts) []Finding {
 		return nil
 	case f.serverName == EmbeddedName && errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled):
 		return verdict(Critical,
-			"look at the disk of DELAY_EMBEDDED_DIR: the embedded server stops JetStream when it is full",
+			"check the disk of DELAY_EMBEDDED_DIR: if it is full, the embedded server stops JetStream",
 			"%v", f.accountErr)
 	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabledForAccount):
 		return verdict(Critical, "enable JetStream for this account", "%v", f.accountErr)
 	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled) && f.apiPrefix != ownAPI:
 		return verdict(Critical, "set DELAY_JS_DOMAIN to the domain of a JetStream",
-			"nobody answers below %s", f.apiPrefix)
+			"there is no answer to requests below %s", f.apiPrefix)
 	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled):
 		return verdict(Critical, "start nats-server with -js (on a leaf node, set DELAY_JS_DOMAIN instead)",
 			"%v", f.accountErr)
 	case f.accountErr != nil:
-		return verdict(Critical, "bring back the servers that are down: JetStream has no leader that answers",
-			"no answer: %v", f.accountErr)
+		return verdict(Critical, "start the missing servers: JetStream has no leader",
+			"JetStream does not answer: %v", f.accountErr)
 	}
 	missing := len(f.missing())
 	limits := f.account.Limits
 	switch {
 	case f.All != nil && limits.MaxStreams > 0 && missing > 0 && f.account.Streams+missing > limits.MaxStreams:
 		return verdict(Critical, fmt.Sprintf("raise the account's max_streams to %d", f.account.Streams+missing),
-			"the account has %d streams of %d allowed, and %d are missing", f.account.Streams, limits.MaxStreams, missing)
+			"the account has %d of at most %d streams, and %d are missing", f.account.Streams, limits.MaxStreams, missing)
 	case f.All != nil && limits.MaxBytesRequired && missing > 0:
 		return verdict(Warn, "create the streams with max_bytes: see delaybroker streams",
-			"the account demands max_bytes of every stream")
+			"the account requires max_bytes for every stream")
 	}
 	for _, l := range f.lanes.Lanes {
 		if l.Owner == inspect.OwnerStopped && limits.MaxConsumers > 0 && l.Info.State.Consumers >= limits.MaxConsumers {
 			return verdict(Critical, fmt.Sprintf("raise the account's max_consumers to %d", limits.MaxConsumers+1),
-				"%s has %d consumers, the account allows no more, and its instance needs one", l.Stream, l.Info.State.Consumers)
+				"%s has %d consumers, the account's maximum, and its owner needs one more", l.Stream, l.Info.State.Consumers)
 		}
 	}
 	shown := "none"

@@ -16,15 +16,15 @@ import (
 
 // toProvision is the advice for streams that are missing, or lack metadata.
 const toProvision = "run delaybroker provision, or start a broker without DELAY_PROVISION=verify, " +
-	"as a user who may do it"
+	"as a user with the permission"
 
 func checkStreams(f Facts) []Finding {
 	switch {
 	case errors.Is(f.findErr, nats.ErrPermissionViolation):
 		return nil
 	case f.findErr != nil:
-		return following(verdict(Critical, "look at the servers: JetStream does not answer",
-			"cannot be listed: %v", f.findErr), "connection", "JetStream")
+		return following(verdict(Critical, "check the servers: JetStream does not answer",
+			"the streams cannot be listed: %v", f.findErr), "connection", "JetStream")
 	case f.All == nil:
 		return nil
 	}
@@ -46,7 +46,7 @@ func checkStreams(f Facts) []Finding {
 		all = append(all, f.checkState(l)...)
 	}
 	if all == nil {
-		return verdict(Fine, "", "all %d are there", len(f.want))
+		return verdict(Fine, "", "all %d exist", len(f.want))
 	}
 	return all
 }
@@ -57,22 +57,22 @@ func (f Facts) missing() []string {
 		func(s string) bool { return slices.Contains(f.Away, s) })
 }
 
-// checkState looks for a reason why a single stream cannot be served.
+// checkState looks for a reason why no broker can serve a stream.
 func (f Facts) checkState(l inspect.Lane) []Finding {
 	switch l.State {
 	case inspect.Broken:
 		return verdict(Critical, "nats stream edit "+l.Stream+", and restart the broker",
-			"nobody serves %s: %s", l.Stream, l.Error)
+			"no broker serves %s: %s", l.Stream, l.Error)
 	case inspect.Newer:
 		if l.Owner != inspect.OwnerNobody {
 			return nil // during an upgrade
 		}
-		return verdict(Critical, "upgrade the brokers", "%s is of a newer broker, and no broker reads it", l.Stream)
+		return verdict(Critical, "upgrade the brokers", "%s has a newer format, and no running broker can read it", l.Stream)
 	case inspect.Silent:
 		if slices.ContainsFunc(f.refused, func(r string) bool { return strings.HasSuffix(r, "."+l.Stream) }) {
-			return nil // the request was not even sent
+			return nil // the request was not sent
 		}
-		return following(verdict(Critical, "bring the servers back that hold its replicas",
+		return following(verdict(Critical, "start the servers with its replicas",
 			"%s does not answer: %s", l.Stream, l.Error), "JetStream")
 	}
 	return nil
@@ -83,7 +83,7 @@ func checkDrift(f Facts) []Finding {
 		return nil
 	}
 	drift := streams.Compare(f.want, f.All).Drift
-	for _, s := range f.Found { // a retiring level must keep the promises too
+	for _, s := range f.Found { // a retiring level still delivers
 		if _, wanted := inspect.SpecOf(f.want, s.Stream); !wanted && s.Format <= streams.Format && s.Broken == nil {
 			drift = append(drift, s.Drift(f.All[s.Stream].Config)...)
 		}
@@ -102,7 +102,7 @@ func checkDrift(f Facts) []Finding {
 		case streams.ByProvision:
 			do = "run delaybroker provision"
 		case streams.ByAnew:
-			do = fmt.Sprintf("no edit takes that back: when what it holds may go, nats stream rm %s,"+
+			do = fmt.Sprintf("an edit cannot correct this; when its messages are no longer needed, run nats stream rm %s"+
 				" and delaybroker provision", d.Stream)
 		}
 		found := verdict(state, do, "%s", d)
@@ -117,15 +117,15 @@ func checkDrift(f Facts) []Finding {
 	return all
 }
 
-// checkSeal checks the secrets by which a broker authenticates a message between lanes.
+// checkSeal checks the secrets that authenticate messages between lanes.
 func checkSeal(f Facts) []Finding {
 	if f.All == nil || len(f.Found) == 0 {
 		return nil
 	}
 	for _, l := range f.lanes.Lanes {
 		if l.UnknownKey {
-			return verdict(Critical, "set DELAY_SECRET to what the brokers have",
-				"what %s holds is sealed with a secret that these settings do not have", l.Stream)
+			return verdict(Critical, "set DELAY_SECRET to the brokers' value",
+				"the messages in %s are sealed with a secret that is not set here", l.Stream)
 		}
 	}
 	secrets, sealed := streams.Secrets(f.Found)
@@ -136,15 +136,16 @@ func checkSeal(f Facts) []Finding {
 	switch none := len(secrets)+len(f.Config.Secrets) == 0; {
 	case none && sealed.IsZero():
 		return verdict(Warn, toProvision,
-			"messages between lanes are not sealed: whoever can have one put there is believed")
+			"messages between lanes have no seal, so a client can forge them")
 	case none:
-		return verdict(Critical, "set DELAY_SECRET to what the other brokers have",
-			"messages are sealed since %s, and there is no secret", text.Moment(sealed))
+		return verdict(Critical, "set DELAY_SECRET to the other brokers' value",
+			"messages are sealed since %s, and no secret is set", text.Moment(sealed))
 	case sealed.IsZero():
 		return verdict(Warn, toProvision,
-			"messages are sealed with %s, and believed without: no stream says from when they are not", with)
+			"messages are sealed with %s, and accepted without a seal: no stream has the time from which seals are required",
+			with)
 	}
-	return verdict(Fine, "", "messages are sealed with %s, and not believed without since %s",
+	return verdict(Fine, "", "messages are sealed with %s; a seal is required since %s",
 		with, text.Moment(sealed))
 }
 
@@ -165,7 +166,7 @@ func checkDurability(f Facts) []Finding {
 }
 
 const (
-	// A few dead letters older than lettersOld are not reported; lettersMany is more than a few.
+	// Dead letters older than lettersOld are not reported, unless there are at least lettersMany.
 	lettersOld  = 24 * time.Hour
 	lettersMany = 1000
 )
@@ -183,11 +184,11 @@ func checkDeadLetters(f Facts) []Finding {
 		if age >= lettersOld && l.Pending < lettersMany {
 			return verdict(Fine, "", "%s", detail)
 		}
-		do := "see what and why: delaybroker dead ls --by code,target,reason"
+		do := "read the reasons: delaybroker dead ls --by code,target,reason"
 		for code, n := range f.codes {
 			if n*10 >= l.Pending*9 {
 				detail += fmt.Sprintf(", %d of them %s", n, code)
-				do = fmt.Sprintf("see what and why: delaybroker dead ls --code %s --by target,reason", code)
+				do = fmt.Sprintf("read the reasons: delaybroker dead ls --code %s --by target,reason", code)
 			}
 		}
 		return verdict(Warn, do, "%s", detail)

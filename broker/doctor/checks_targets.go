@@ -11,10 +11,11 @@ import (
 	"delaybroker/broker/text"
 )
 
-// deafFrom is the time after which a failing target is reported; less may be a restart of the consumer.
-const deafFrom = time.Minute
+// unreachableAfter is the time after which a failing target is reported. A shorter failure may be a restart of the
+// consumer.
+const unreachableAfter = time.Minute
 
-// checkTargets looks for targets that cannot be reached, and whose messages are still being retried.
+// checkTargets looks for unreachable targets with messages in retry.
 func checkTargets(f Facts) []Finding {
 	if f.All == nil {
 		return nil
@@ -22,36 +23,36 @@ func checkTargets(f Facts) []Finding {
 	var all []Finding
 	said := make(map[string]bool)
 	for _, r := range f.retrying {
-		do, lasts := f.reach(r), r.LastFailure.Sub(r.FirstFailure)
-		if do == "" || lasts < deafFrom || said[r.Target] {
+		do, lasts := f.adviceFor(r), r.LastFailure.Sub(r.FirstFailure)
+		if do == "" || lasts < unreachableAfter || said[r.Target] {
 			continue
 		}
 		said[r.Target] = true
-		all = append(all, verdict(Warn, do, "%s was refused for %s, %d times of %d: %s",
+		all = append(all, verdict(Warn, do, "%s has been failing for %s, attempt %d of %d: %s",
 			text.Printable(r.Target, maxDetail), text.Span(lasts), r.Attempts, r.Allowed,
 			text.Printable(r.LastError, maxDetail))...)
 	}
 	if all == nil {
-		return verdict(Fine, "", "none is known to be out of reach")
+		return verdict(Fine, "", "no unreachable target is known")
 	}
 	return all
 }
 
-// reach returns the advice for a target without a subscriber. A service that answers with an error needs none.
-func (f Facts) reach(r message.Request) (do string) {
+// adviceFor returns the advice for a target without a subscriber. It is "" for a service that answers with an error.
+func (f Facts) adviceFor(r message.Request) (do string) {
 	target := text.Printable(r.Target, maxDetail)
 	switch {
 	case strings.HasPrefix(r.LastError, deliver.NobodyListens):
-		return "start what should receive " + target
+		return "start the consumer of " + target
 	case strings.HasPrefix(r.LastError, deliver.NotAllowed):
-		return "allow the user that delivers to publish " + target
+		return "grant the broker's user permission to publish to " + target
 	case strings.HasPrefix(r.LastError, deliver.NoStream):
 		for _, name := range slices.Sorted(maps.Keys(f.All)) {
 			if overlap(f.All[name].Config.Subjects, []string{r.Target}) != "" {
-				return "look at the stream " + name + ", which does not acknowledge"
+				return "check the stream " + name + ", which does not acknowledge"
 			}
 		}
-		return "make a stream for " + target
+		return "create a stream for " + target
 	}
 	return ""
 }

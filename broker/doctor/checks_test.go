@@ -113,30 +113,31 @@ var checkCases = []struct {
 	{"old enough", checkServer, ofVersion("2.12.12"), Fine, ""},
 	{"new enough", checkServer, ofVersion("2.14.3"), Fine, ""},
 
-	{"clocks agree", checkClocks, clocksOff(50*time.Millisecond, 80*time.Millisecond), Fine, "as ours, within 1ms"},
+	{"clocks agree", checkClocks, clocksOff(50*time.Millisecond, 80*time.Millisecond), Fine,
+		"equals the local one, within 1ms"},
 	{"a second is Fine", checkClocks, clocksOff(-time.Second, 0), Fine, "1s behind"},
-	{"behind", checkClocks, clocksOff(-1001*time.Millisecond, 0), Warn, "behind ours, on n2"},
+	{"behind", checkClocks, clocksOff(-1001*time.Millisecond, 0), Warn, "behind the local one, on n2"},
 	{"perhaps ahead", checkClocks, clocksOff(1500*time.Millisecond, 600*time.Millisecond), Fine, "ahead"},
-	{"far ahead", checkClocks, clocksOff(time.Minute, time.Second), Critical, "1m ahead of ours, on n2"},
+	{"far ahead", checkClocks, clocksOff(time.Minute, time.Second), Critical, "1m ahead of the local one, on n2"},
 
 	{"account has room", checkStorage, accountOf(79, 100), Fine, ""},
 	{"account fills", checkStorage, accountOf(80, 100), Warn, "80 of 100"},
 	{"account full", checkStorage, accountOf(98, 100), Critical, "98 of 100"},
 	{"no limit", checkStorage, accountOf(98, -1), Fine, ""},
-	{"tier full", checkStorage, tierOf(100, 100), Critical, "R3 store"},
+	{"tier full", checkStorage, tierOf(100, 100), Critical, "R3 storage"},
 	{"server full", checkStorage, fullServer(""), Critical, "insufficient"},
 
 	{"embedded server full", checkStorage, fullServer(EmbeddedName), Critical, "insufficient"},
 	{"store of the embedded server", checkStorage, asked(stats.Check{Name: "store", Detail: "9 of 9"}), Critical,
-		"http://here/readyz says: 9 of 9"},
+		"http://here/readyz reports: 9 of 9"},
 	{"ready", checkReady, asked(stats.Check{Name: "disk", OK: true}), Fine, "http://here/readyz"},
 	{"not ready", checkReady, asked(stats.Check{Name: "lanes", Detail: "not read: DELAY_5s"}), Critical,
 		"lanes: not read: DELAY_5s"},
-	{"nobody to ask", checkReady, nobodyAnswers, Skipped, "no broker on this host answers at http://here/readyz"},
+	{"nobody to ask", checkReady, nobodyAnswers, Skipped, "no broker answers at http://here/readyz"},
 
 	{"a lane stopped", checkOwners, viewWith(stoppedLane), Critical, "DELAY_1s of kitchen"},
 
-	{"three replicas", checkDurability, viewWith(laneOn("", 3)), Fine, "by 2 of 3 servers"},
+	{"three replicas", checkDurability, viewWith(laneOn("", 3)), Fine, "by at least 2 of 3 servers"},
 	{"some have one", checkDurability, viewWith(laneOn("", 3), laneOn("DELAY_1s", 1)), Warn, "DELAY_1s"},
 
 	{"late", checkOwners, viewWith(lateLane()), Warn, "DELAY_30m by 1m30s"},
@@ -151,7 +152,7 @@ var checkCases = []struct {
 		account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxBytesRequired: true}}},
 	}, Warn, "max_bytes"},
 
-	{"no limit of memory", checkMemory, unbounded, Fine, "no limit"},
+	{"no limit of memory", checkMemory, unbounded, Fine, "no memory limit"},
 	{"GOMEMLIMIT unset", checkMemory, contained(math.MaxInt64), Fine, "460 MiB"},
 	{"GOMEMLIMIT too high", checkMemory, contained(512 << 20), Warn, "512 MiB"},
 	{"GOMEMLIMIT set", checkMemory, contained(460 << 20), Fine, "460 MiB"},

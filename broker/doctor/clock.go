@@ -17,11 +17,12 @@ const clockWarn, clockCritical = time.Second, 10 * time.Second
 // clock is the reading of a leader's clock.
 type clock struct {
 	leader string        // empty on a single server
-	offset time.Duration // of the server's clock to ours
+	offset time.Duration // the server's clock minus the local clock
 	within time.Duration // maximum error of offset
 }
 
-// lookAtClocks compares our clock with the clock of each leader. Of several answers, the quickest is the most exact.
+// lookAtClocks compares the local clock with the clock of each leader. Of several answers, the fastest is the most
+// exact.
 func (i asker) lookAtClocks(ctx context.Context, v inspect.Lanes) []clock {
 	var all []clock
 	seen := make(map[string]bool)
@@ -42,7 +43,7 @@ func (i asker) lookAtClocks(ctx context.Context, v inspect.Lanes) []clock {
 	return all
 }
 
-// lookAtClock asks the leader of a stream for its time. ok is false if the leader does not answer.
+// lookAtClock requests the time from the leader of a stream. ok is false if the leader does not answer.
 func (i asker) lookAtClock(ctx context.Context, stream string) (best clock, ok bool) {
 	const looks = 3
 	for range looks {
@@ -68,17 +69,17 @@ func checkClocks(f Facts) []Finding {
 	worst := slices.MaxFunc(f.clocks, func(a, b clock) int {
 		return cmp.Compare(a.offset.Abs()-a.within, b.offset.Abs()-b.within)
 	})
-	const do = "synchronise both by NTP;" +
-		" the broker goes by the server's clock, those who compute a due time by their own"
+	const do = "synchronise both by NTP: the broker uses the server's clock, and clients compute due times by their own"
+
 	var detail string
 	sure := worst.offset.Abs() - worst.within // the minimum of the difference
 	switch {
 	case sure <= 0:
-		detail = "the server's is as ours, within " + text.Span(worst.within)
+		detail = "the server's clock equals the local one, within " + text.Span(worst.within)
 	case worst.offset > 0:
-		detail = fmt.Sprintf("the server's is %s ahead of ours", text.Span(worst.offset))
+		detail = fmt.Sprintf("the server's clock is %s ahead of the local one", text.Span(worst.offset))
 	default:
-		detail = fmt.Sprintf("the server's is %s behind ours", text.Span(-worst.offset))
+		detail = fmt.Sprintf("the server's clock is %s behind the local one", text.Span(-worst.offset))
 	}
 	if worst.leader != "" {
 		detail += ", on " + worst.leader

@@ -12,13 +12,13 @@ import (
 	"delaybroker/levels"
 )
 
-// Durability describes how safely the streams keep acknowledged messages, as far as a client can see. It is read off
-// the streams: the settings apply to new streams only.
+// Durability describes how safely the streams keep acknowledged messages, as far as a client can see. It comes from the
+// streams: the settings apply only to new streams.
 type Durability struct {
 	Streams   []jetstream.StreamConfig
 	Clustered bool
-	Sync      *Sync  // of the embedded server; nil for another, whose setting a client cannot see
-	Version   string // of the server; empty if another check judges it
+	Sync      *Sync  // of the embedded server; nil for any other, whose setting is unknown
+	Version   string // version of the server; empty if another check judges it
 }
 
 // Sync is the sync policy of a server.
@@ -27,7 +27,7 @@ type Sync struct {
 	Every  time.Duration
 }
 
-// String returns the loss that a power cut can cause.
+// String describes the sync policy.
 func (s Sync) String() string {
 	if s.Always {
 		return "fsync for every write"
@@ -41,14 +41,14 @@ type Weakness struct {
 	What, Do string
 }
 
-// unseen is the remark about servers that are not embedded: the JetStream API does not report their sync interval.
-const unseen = "what was not synced, which a client cannot see: 2 minutes' worth unless sync_interval says otherwise"
+// unseen is the possible loss on servers that are not embedded. The JetStream API does not report their sync interval.
+const unseen = "the messages since the last fsync (sync_interval, 2 minutes by default)"
 
-// Words returns the guarantee of an acknowledgement, by the weakest of the streams, and the weaknesses that an operator
-// can remove.
+// Words returns the durability of an acknowledged message, by the weakest of the streams, and the weaknesses that an
+// operator can remove.
 func (d Durability) Words() (meaning string, weak []Weakness) {
 	if len(d.Streams) == 0 {
-		return "unknown: no stream was looked at", nil
+		return "unknown: no stream was read", nil
 	}
 	var memory, async, single, even []string
 	fewest, most := d.Streams[0].Replicas, 0
@@ -70,29 +70,30 @@ func (d Durability) Words() (meaning string, weak []Weakness) {
 			weak = append(weak, Weakness{state, fmt.Sprintf(format, d.naming(streams)), do})
 		}
 	}
-	add(Critical, memory, "recreate them with file storage, when empty",
-		"in memory, where a restart of the servers loses what is pending: %s")
-	add(Warn, async, "recreate them with the default persist_mode, when empty", "acknowledged before it is written: %s")
+	add(Critical, memory, "recreate them with file storage once they are empty",
+		"in memory, so a restart of the servers loses the pending messages: %s")
+	add(Warn, async, "recreate them with the default persist_mode once they are empty",
+		"acknowledged before the write: %s")
 	switch {
 	case d.Sync != nil:
 	case d.Clustered:
 		add(Warn, single, "nats stream edit <stream> --replicas 3",
-			"1 replica in a cluster, which is late when its server is down and lost with its disk: %s")
+			"1 replica in a cluster: messages are late while its server is down, and lost with its disk: %s")
 	default:
 		add(Warn, single, "use 3 replicas on a cluster, or sync_interval: always (or 1s) in the server's configuration",
-			"1 replica of %s: lost with its disk, and a power cut loses what was not synced,"+
+			"1 replica of %s: a failed disk loses all messages, and a power cut loses those since the last fsync,"+
 				" two minutes with the default sync_interval")
 	}
 	add(Warn, even, "nats stream edit <stream> --replicas 3",
-		"an even number of replicas survives no more than one less would: %s")
+		"an even number of replicas tolerates no more failures than one replica less: %s")
 	if belowFloor(d.Version) {
-		weak = append(weak, Weakness{Warn, "nats-server " + d.Version + " has known security holes",
+		weak = append(weak, Weakness{Warn, "nats-server " + d.Version + " has known vulnerabilities",
 			"use 2.12.12, 2.14.3 or later"})
 	}
 	return d.meaning(fewest, most, len(memory) > 0, len(async) > 0), weak
 }
 
-// naming names some of the streams, or returns that all are meant: a table is read on a screen.
+// naming lists some of the streams, or returns that all are meant. The text must fit in a table.
 func (d Durability) naming(streams []string) string {
 	if len(streams) > 4 && len(streams) == len(d.Streams) {
 		return fmt.Sprintf("all %d streams", len(streams))
@@ -100,8 +101,8 @@ func (d Durability) naming(streams []string) string {
 	return text.Few(streams)
 }
 
-// meaning describes streams that have from fewest to most replicas. Memory: some are in memory. Async: some acknowledge
-// before they write.
+// meaning describes streams with fewest to most replicas. Memory: some are in memory. Async: some acknowledge before
+// the write.
 func (d Durability) meaning(fewest, most int, memory, async bool) string {
 	replicas := fmt.Sprint(fewest)
 	if most > fewest {
@@ -114,27 +115,27 @@ func (d Durability) meaning(fewest, most int, memory, async bool) string {
 	quorum := fewest/2 + 1
 	switch {
 	case memory:
-		return fmt.Sprintf("acknowledged means in the memory of %d of %d at least, in some streams (%s):"+
-			" a restart of these takes everything", quorum, fewest, facts)
+		return fmt.Sprintf("acknowledged means in the memory of at least %d of %d servers, for some streams (%s):"+
+			" a restart of these servers loses all messages", quorum, fewest, facts)
 	case async:
-		return fmt.Sprintf("acknowledged means received by %d of %d servers at least,"+
-			" and in some streams not yet written (%s): a crash takes what was not", quorum, fewest, facts)
+		return fmt.Sprintf("acknowledged means received by at least %d of %d servers,"+
+			" for some streams before the write (%s): a crash loses unwritten messages", quorum, fewest, facts)
 	case fewest > 1:
-		return fmt.Sprintf("acknowledged means written to a file by %d of %d servers at least (%s):"+
-			" kept with %d of them lost; a power cut of most of them at once takes %s",
+		return fmt.Sprintf("acknowledged means written to a file by at least %d of %d servers (%s):"+
+			" the failure of %d loses nothing; a power cut of most servers at once loses %s",
 			quorum, fewest, facts, fewest-quorum, unseen)
 	case d.Sync == nil:
 		return fmt.Sprintf("acknowledged means written to a file by one server (%s):"+
-			" a crash of it takes nothing; a power cut takes %s; a broken disk takes everything", facts, unseen)
+			" a crash loses nothing; a power cut loses %s; a failed disk loses all messages", facts, unseen)
 	case d.Sync.Always:
 		return fmt.Sprintf("acknowledged means on the disk of this host, %s (file, %s):"+
-			" a power cut takes nothing, a broken disk everything", d.Sync, facts)
+			" a power cut loses nothing; a failed disk loses all messages", d.Sync, facts)
 	}
-	return fmt.Sprintf("acknowledged means written to a file on this host, %s (%s):"+
-		" a crash takes nothing, a power cut what came since the last fsync, a broken disk everything", d.Sync, facts)
+	return fmt.Sprintf("acknowledged means written to a file on this host, %s (%s): a crash loses nothing;"+
+		" a power cut loses the messages since the last fsync; a failed disk loses all messages", d.Sync, facts)
 }
 
-// finding lists the weaknesses after the guarantee of an acknowledgement: a reader needs both.
+// finding adds the weaknesses to the durability of an acknowledged message: a reader needs both.
 func (d Durability) finding() Finding {
 	meaning, weak := d.Words()
 	f := Finding{Detail: meaning}

@@ -11,10 +11,9 @@ import (
 
 // What the sentences below share.
 const (
-	unsynced = "takes what was not synced, which a client cannot see: " +
-		"2 minutes' worth unless sync_interval says otherwise"
-	keptByOne  = "a crash of it takes nothing; a power cut " + unsynced + "; a broken disk takes everything"
-	keptByMost = "a power cut of most of them at once " + unsynced
+	unsynced   = "loses the messages since the last fsync (sync_interval, 2 minutes by default)"
+	keptByOne  = "a crash loses nothing; a power cut " + unsynced + "; a failed disk loses all messages"
+	keptByMost = "a power cut of most servers at once " + unsynced
 )
 
 func stream(name string, replicas int) jetstream.StreamConfig {
@@ -51,18 +50,18 @@ var durabilities = []struct {
 }{
 	{
 		"nothing known", Durability{},
-		"unknown: no stream was looked at", nil, Fine,
+		"unknown: no stream was read", nil, Fine,
 	},
 	{
 		"embedded", Durability{Streams: oneReplica, Sync: &Sync{Every: time.Second}, Version: "2.15.2"},
 		"acknowledged means written to a file on this host, fsync every 1s (replicas 1, nats-server 2.15.2): " +
-			"a crash takes nothing, a power cut what came since the last fsync, a broken disk everything",
+			"a crash loses nothing; a power cut loses the messages since the last fsync; a failed disk loses all messages",
 		nil, Fine,
 	},
 	{
 		"embedded, always", Durability{Streams: oneReplica, Sync: &Sync{Always: true}, Version: "2.15.2"},
 		"acknowledged means on the disk of this host, fsync for every write (file, replicas 1, nats-server 2.15.2): " +
-			"a power cut takes nothing, a broken disk everything",
+			"a power cut loses nothing; a failed disk loses all messages",
 		nil, Fine,
 	},
 	{
@@ -82,44 +81,45 @@ var durabilities = []struct {
 	},
 	{
 		"three servers", Durability{Streams: threeReplicas(), Clustered: true, Version: "2.15.2"},
-		"acknowledged means written to a file by 2 of 3 servers at least (replicas 3, nats-server 2.15.2): " +
-			"kept with 1 of them lost; " + keptByMost,
+		"acknowledged means written to a file by at least 2 of 3 servers (replicas 3, nats-server 2.15.2): " +
+			"the failure of 1 loses nothing; " + keptByMost,
 		nil, Fine,
 	},
 	{
 		"five servers", Durability{Streams: []jetstream.StreamConfig{stream("DELAY_1s", 5)}, Clustered: true},
-		"acknowledged means written to a file by 3 of 5 servers at least (replicas 5): " +
-			"kept with 2 of them lost; " + keptByMost,
+		"acknowledged means written to a file by at least 3 of 5 servers (replicas 5): " +
+			"the failure of 2 loses nothing; " + keptByMost,
 		nil, Fine,
 	},
 	{
 		"one stream has one", Durability{Streams: threeReplicas(stream("DELAY_1m", 1)), Clustered: true},
 		"acknowledged means written to a file by one server (replicas 1 to 3): " + keptByOne,
-		[]string{"1 replica in a cluster, which is late when its server is down and lost with its disk: DELAY_1m"}, Warn,
+		[]string{"1 replica in a cluster: messages are late while its server is down, and lost with its disk: DELAY_1m"},
+		Warn,
 	},
 	{
 		"even", Durability{Streams: []jetstream.StreamConfig{stream("DELAY_1s", 2), stream("DELAY_5s", 4)}, Clustered: true},
-		"acknowledged means written to a file by 2 of 2 servers at least (replicas 2 to 4): " +
-			"kept with 0 of them lost; " + keptByMost,
-		[]string{"an even number of replicas survives no more than one less would: DELAY_1s, DELAY_5s"}, Warn,
+		"acknowledged means written to a file by at least 2 of 2 servers (replicas 2 to 4): " +
+			"the failure of 0 loses nothing; " + keptByMost,
+		[]string{"an even number of replicas tolerates no more failures than one replica less: DELAY_1s, DELAY_5s"}, Warn,
 	},
 	{
 		"in memory", Durability{Streams: threeReplicas(inMemory()), Clustered: true},
-		"acknowledged means in the memory of 2 of 3 at least, in some streams (replicas 3): " +
-			"a restart of these takes everything",
-		[]string{"in memory, where a restart of the servers loses what is pending: DELAY_m"}, Critical,
+		"acknowledged means in the memory of at least 2 of 3 servers, for some streams (replicas 3): " +
+			"a restart of these servers loses all messages",
+		[]string{"in memory, so a restart of the servers loses the pending messages: DELAY_m"}, Critical,
 	},
 	{
 		"asynchronous", Durability{Streams: []jetstream.StreamConfig{async()}, Clustered: true},
-		"acknowledged means received by 2 of 3 servers at least, and in some streams not yet written (replicas 3): " +
-			"a crash takes what was not",
-		[]string{"acknowledged before it is written: DELAY_a"}, Warn,
+		"acknowledged means received by at least 2 of 3 servers, for some streams before the write (replicas 3): " +
+			"a crash loses unwritten messages",
+		[]string{"acknowledged before the write: DELAY_a"}, Warn,
 	},
 	{
 		"old server", Durability{Streams: threeReplicas(), Clustered: true, Version: "2.14.2"},
-		"acknowledged means written to a file by 2 of 3 servers at least (replicas 3, nats-server 2.14.2): " +
-			"kept with 1 of them lost; " + keptByMost,
-		[]string{"nats-server 2.14.2 has known security holes"}, Warn,
+		"acknowledged means written to a file by at least 2 of 3 servers (replicas 3, nats-server 2.14.2): " +
+			"the failure of 1 loses nothing; " + keptByMost,
+		[]string{"nats-server 2.14.2 has known vulnerabilities"}, Warn,
 	},
 }
 

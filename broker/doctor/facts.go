@@ -28,22 +28,22 @@ const (
 	ownAPI = "$JS.API" // the root of the JetStream API of the own account
 )
 
-// Host is the information that a subcommand has about its host without asking NATS.
+// Host has facts about a subcommand's host that need no request to NATS.
 type Host struct {
 	Version string // of this program
 	Client  string // the version of nats.go
 	Memory  config.Memory
-	Sync    *Sync // of the embedded server, if the settings want one
+	Sync    *Sync // of the embedded server; nil without one
 	Probe   Probe
-	Exposed string   // where the embedded server accepts other hosts without authentication; empty for nowhere
-	Unknown []string // variables that look like settings and are none, each with a sentence
-	NoTrial bool     // no publish is tried: the user has no right to publish, and the server logs each refusal
-	Login   string   // the setting to correct if the server refuses the user; empty for the settings of NATS
+	Exposed string   // address at which other hosts can use the embedded server without authentication, or ""
+	Unknown []string // variables that resemble settings, each with a sentence
+	NoTrial bool     // try no publish: the user may not publish, and the server logs each refusal
+	Login   string   // setting to correct if the server refuses the user; empty for those of NATS
 }
 
 // Probe is the report of a broker on this host over HTTP.
 type Probe struct {
-	URL    string        // empty if no broker was asked
+	URL    string        // empty if there was no probe
 	Checks []stats.Check // of /readyz
 	Alive  []stats.Check // of /healthz
 	Err    error
@@ -56,12 +56,12 @@ type Link struct {
 	Connect func() (*nats.Conn, error)
 }
 
-// Facts are the input of the checks. An unknown fact is nil or empty, with an error in a second field if a check needs
-// the reason.
+// Facts are the input of the checks. An unknown fact is nil or empty. If a check needs the reason, a second field has
+// the error.
 type Facts struct {
 	Config     broker.Config
 	Host       Host
-	ConnectErr error // why nothing else is known
+	ConnectErr error // if set, nothing else is known
 
 	connected
 	account        *jetstream.AccountInfo
@@ -71,11 +71,11 @@ type Facts struct {
 	findErr        error
 	instances      inspect.Instances
 	lanes          inspect.Lanes
-	retrying       []message.Request       // a sample of the messages that wait for another attempt
-	codes          map[message.Code]uint64 // of the dead letters, if they were counted
+	retrying       []message.Request       // a sample of the messages in the retry lanes
+	codes          map[message.Code]uint64 // number of dead letters by code; nil if unknown
 	clocks         []clock
-	keys           []string     // the ids of the keys; the first one seals
-	sealedWith     []sealedWith // if there is more than one key
+	keys           []string     // ids of the keys; the first one seals
+	sealedWith     []sealedWith // nil if there is only one key
 	trial          trial
 }
 
@@ -88,10 +88,10 @@ type connected struct {
 	apiPrefix  string
 	prefix     string // of the broker's subjects
 	inbox      string
-	name       string     // of the user; empty for a user without a name, such as a token
+	name       string     // name of the user; empty for a user without a name, such as a token
 	user       *userInfo  // nil if the server does not report it
-	apart      []linkUser // of the links that have a user of their own
-	refused    []string   // the server's refusals of our requests, verbatim
+	apart      []linkUser // users of the links with their own user
+	refused    []string   // refusals by the server, verbatim
 }
 
 // An asker sends an inspector's requests, and records the answers as facts.
@@ -100,7 +100,7 @@ type asker struct {
 	names message.Names
 }
 
-// Gather sends all requests, and continues if one is not answered. It changes nothing.
+// Gather sends all requests. It continues after a request without an answer. It changes nothing.
 func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link) Facts {
 	i := asker{of, of.Policy().Names}
 	f := Facts{
@@ -111,7 +111,7 @@ func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link)
 			name: link.UserOf(i.Conn),
 		},
 	}
-	f.user, _ = askUser(ctx, i.Session) // without the user, only refusals show its rights
+	f.user, _ = askUser(ctx, i.Session) // if the user is unknown, only refusals show its permissions
 	if f.user != nil {
 		f.name = cmp.Or(f.user.User, f.name)
 	}
@@ -132,8 +132,8 @@ func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link)
 	return f
 }
 
-// listSettled lists the streams. While some are missing, a broker that has just started may be creating them. So it
-// lists them again, until none has been created for a while.
+// listSettled lists the streams. A broker that has just started may still be creating them. So, while some are missing,
+// it lists them again until none has been created for a while.
 func (i asker) listSettled(ctx context.Context) (there inspect.Listed, err error) {
 	missing := 0
 	for since := time.Now(); ; {
@@ -165,7 +165,7 @@ func (i asker) gatherLanes(ctx context.Context, f *Facts, there inspect.Listed, 
 	i.lookCloser(ctx, f)
 	f.clocks = i.lookAtClocks(ctx, f.lanes)
 	f.keys, f.sealedWith = i.Policy().Keys.IDs(), i.countKeys(ctx, f.Found)
-	writes := func(l Link) bool { return l.Name == "write" } // who is not to write cannot try it
+	writes := func(l Link) bool { return l.Name == "write" } // a user of another link cannot try to write
 	if !f.Host.NoTrial && !slices.ContainsFunc(links, writes) {
 		f.trial = i.try(ctx, f)
 	}

@@ -37,10 +37,10 @@ func TestGatherChangesNothing(t *testing.T) {
 		began := time.Now()
 		f := Gather(t.Context(), i, Host{Memory: config.Memory{Runtime: config.NoLimit}}, nil)
 		wantTook(t, began, time.Second)
-		f.finds(t, "streams", Fine, "all 8 are there")
-		f.finds(t, "storage", Fine, "a trial was accepted")
+		f.finds(t, "streams", Fine, "all 8 exist")
+		f.finds(t, "storage", Fine, "the server accepted a trial message")
 		f.finds(t, "lanes", Critical, "no broker reads any of the 6 lanes")
-		f.finds(t, "rights", Fine, "all that the broker needs")
+		f.finds(t, "rights", Fine, "all permissions that the broker needs")
 		v, err := i.Look(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
@@ -61,8 +61,8 @@ func TestGatherGoesOn(t *testing.T) {
 		began := time.Now()
 		f := Gather(t.Context(), open(t, s, cfg, tried), Host{}, nil)
 		wantTook(t, began, 0)
-		f.finds(t, "rights", Skipped, "doctor may not ask: $JS.API.INFO, delayctl.status; the broker can do without")
-		f.finds(t, "streams", Fine, "all 8 are there")
+		f.finds(t, "rights", Skipped, "doctor may not request $JS.API.INFO, delayctl.status; the broker works without it")
+		f.finds(t, "streams", Fine, "all 8 exist")
 	})
 }
 
@@ -82,8 +82,8 @@ func TestLanesAreCountedUnasked(t *testing.T) {
 			}
 		}
 		f := Gather(t.Context(), open(t, s, cfg, tried), Host{}, nil)
-		f.finds(t, "lanes", Fine, "6 lanes, 0 messages pending; whether somebody reads 6 of them ")
-		f.finds(t, "lanes", Fine, "is not known, as this user may not ask: nats: permissions violation")
+		f.finds(t, "lanes", Fine, "6 lanes, 0 messages pending; the reader of 6 of them ")
+		f.finds(t, "lanes", Fine, "is unknown: this user may not send the request: nats: permissions violation")
 	})
 }
 
@@ -99,8 +99,8 @@ func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
 			{Name: "read", From: "OTHER_VARIABLE", Connect: fails},
 		}
 		f := Gather(t.Context(), open(t, s, cfg, tried), Host{}, links)
-		f.finds(t, "storage", Fine, "was not tried")
-		f.finds(t, "rights", Fine, "all that the broker needs")
+		f.finds(t, "storage", Fine, "was not tested")
+		f.finds(t, "rights", Fine, "all permissions that the broker needs")
 		f.finds(t, "connection", Fine, "to write")
 		f.finds(t, "connection", Critical, "to read: no such file")
 	})
@@ -111,7 +111,7 @@ func TestNoTrial(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")
 		provision(t, s, cfg)
-		Gather(t.Context(), open(t, s, cfg, ""), Host{NoTrial: true}, nil).finds(t, "storage", Fine, "was not tried")
+		Gather(t.Context(), open(t, s, cfg, ""), Host{NoTrial: true}, nil).finds(t, "storage", Fine, "was not tested")
 	})
 }
 
@@ -167,10 +167,10 @@ func TestForgedAnswerIsNotBelieved(t *testing.T) {
 			if strings.Contains(f.Detail, "orders.lie") || f.State > Fine {
 				t.Errorf("got %s %s: %s", f.State, f.Check, f.Detail)
 			}
-			told = told || f.Check == "versions" && strings.HasSuffix(f.Detail, "has sealed what they say: liar")
+			told = told || f.Check == "versions" && strings.HasSuffix(f.Detail, "have no valid seal: liar")
 		}
 		if !told {
-			t.Error("it is not said that an answer is not believed")
+			t.Error("no finding that an answer is ignored")
 		}
 	})
 }

@@ -8,8 +8,8 @@ import (
 // Severity is the severity of a finding.
 type Severity int
 
-// The severities. Skipped means not judged, with no action needed. Critical means that messages are late, refused or
-// lost, now or soon.
+// The severities. Skipped means that a check could not judge, and that no action is needed. Critical means that
+// messages are late, refused or lost, now or soon.
 const (
 	Skipped Severity = iota - 1
 	Fine
@@ -19,7 +19,7 @@ const (
 
 func (s Severity) String() string { return [...]string{"skipped", "ok", "warn", "critical"}[s-Skipped] }
 
-// MarshalText encodes it as a string.
+// MarshalText encodes the severity as a string.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // A Finding is a result of one check.
@@ -29,8 +29,8 @@ type Finding struct {
 	Detail string   `json:"detail"`
 	Do     string   `json:"do,omitempty"`
 
-	// after names other checks. If one of them has a critical finding, the operator fixes that one first: it is the cause
-	// of this finding, or gives more detail.
+	// after names other checks. If one of them has a critical finding, this one is left out: the other is its cause, or
+	// has more detail.
 	after []string
 }
 
@@ -56,8 +56,8 @@ func CheckNames() []string {
 	return slices.Compact(names)
 }
 
-// Findings runs the checks. It leaves out findings that only follow from another one, so that a person reads one thing
-// to do and does not begin with the wrong one. It drops skipped checks first, so that they hide nothing.
+// Findings runs the checks. It leaves out findings that only follow from another one, so that an engineer reads one
+// thing to do. It drops the findings of skipped checks first, so that they suppress nothing.
 func (f Facts) Findings(skip ...string) []Finding {
 	var all []Finding
 	critical := make(map[string]bool)
@@ -76,7 +76,7 @@ func (f Facts) Findings(skip ...string) []Finding {
 	})
 }
 
-// following marks findings as consequences of those of other checks.
+// following marks findings as consequences of the findings of other checks.
 func following(found []Finding, after ...string) []Finding {
 	for i := range found {
 		found[i].after = after

@@ -34,7 +34,8 @@ func TestForgedAnswerHidesNothing(t *testing.T) {
 			sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
 			sc.provisioned()
 			sc.lie("DELAY_7s")
-		}}, "lanes", Critical, "no broker reads DELAY_7s", "restart a broker: streams made after its start are not read"},
+		}}, "lanes", Critical, "no broker reads DELAY_7s",
+			"restart a broker: a broker does not read streams created after its start"},
 	} {
 		d.play(t, d.judge)
 	}

@@ -27,7 +27,7 @@ func (r *rules) allow(subject string) bool {
 		(len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, matches))
 }
 
-// lack returns the subjects that are not allowed, or the pattern if all of its subjects are refused.
+// lack returns the subjects that are not allowed. If all subjects of a pattern are refused, it returns the pattern.
 func (p permissions) lack(grants []grant, inbox string) []string {
 	var all []string
 	for _, g := range grants {
@@ -45,15 +45,15 @@ func (p permissions) lack(grants []grant, inbox string) []string {
 	return all
 }
 
-// A grant is a pattern to allow, and the subjects below it that the broker publishes on.
+// A grant is a pattern to allow, with the subjects of it on which the broker publishes.
 type grant struct {
 	link     string
 	pattern  string
 	subjects []string
 }
 
-// grants returns the publish rights that some of the broker's links need, targets apart. test/permissions has them as
-// files.
+// grants returns the publish permissions that some of the broker's links need, except those for targets.
+// test/permissions has the same permissions as files.
 func (f Facts) grants(names message.Names, links ...string) []grant {
 	var lanes, purged, all, hops, dead, meet, owners, timers []string
 	for _, s := range f.want {
@@ -87,7 +87,7 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	needed := []grant{
 		{"control", list, []string{list}}, {"write", names.SysFilter(), hops}, {"write", names.DeadFilter(), dead},
 	}
-	// Requests about a stream: the rest follows the name of the stream; * in it is a consumer.
+	// Requests about a stream. Rest follows the stream's name in the subject, and * in it is a consumer.
 	add := func(link, verb, rest string, streams []string) {
 		added := grant{link: link, pattern: f.apiPrefix + "." + verb + ".*" + rest}
 		for _, s := range streams {
@@ -111,7 +111,7 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	for _, subject := range owners {
 		needed = append(needed, grant{"control", subject, []string{subject}})
 	}
-	if f.Config.Provision && f.All != nil { // a broker that finds its streams as configured requests no change
+	if f.Config.Provision && f.All != nil { // the broker requests only necessary changes
 		missing := streams.Compare(f.want, f.All).Missing
 		add("control", "STREAM.CREATE", "", missing)
 		add("control", "STREAM.UPDATE", "", slices.DeleteFunc(all, func(s string) bool {
@@ -121,7 +121,7 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	return slices.DeleteFunc(needed, func(g grant) bool { return !slices.Contains(links, g.link) })
 }
 
-// differs reports whether the configuration would change a stream's subjects, or how long it keeps records.
+// differs reports whether the configuration would change a stream's subjects or retention time.
 func (f Facts) differs(stream string) bool {
 	want, wanted := inspect.SpecOf(f.want, stream)
 	if !wanted {
@@ -132,7 +132,7 @@ func (f Facts) differs(stream string) bool {
 	return lacks || want.MaxAge != has.MaxAge && want.MaxAge > 0
 }
 
-// refusedCommands returns the operators' commands that the user lacks the publish rights for.
+// refusedCommands returns the operators' commands for which the user lacks publish permissions.
 func (f Facts) refusedCommands(names message.Names) []string {
 	var all []string
 	dead := f.apiPrefix + ".STREAM.MSG.DELETE." + names.DeadStream()
@@ -156,7 +156,7 @@ func (f Facts) refusedCommands(names message.Names) []string {
 	return all
 }
 
-// unheard returns the subjects between instances that the user may not subscribe to.
+// unheard returns the subjects of calls between instances to which the user may not subscribe.
 func (f Facts) unheard(names message.Names) []string {
 	if f.Config.MaxOwners == 0 || f.user.Permissions.Subscribe.allow(names.OwnersCall()) {
 		return nil
@@ -164,7 +164,7 @@ func (f Facts) unheard(names message.Names) []string {
 	return []string{"Subscription to " + names.OwnersCall()}
 }
 
-// unanswered returns the rights that the user lacks to answer operators' requests. A broker works without them.
+// unanswered returns the permissions that the user lacks to answer operators' requests. A broker works without them.
 func (f Facts) unanswered(names message.Names) []string {
 	var all []string
 	if !f.user.Permissions.Publish.allow(names.StatusAnswers() + "x") {
@@ -183,7 +183,7 @@ func (f Facts) unanswered(names message.Names) []string {
 	return all
 }
 
-// patterns shortens a list of subjects: if several differ in their last token only, * replaces it.
+// patterns shortens a list of subjects: if several differ only in their last token, * replaces that token.
 func patterns(subjects []string) []string {
 	count := make(map[string]int)
 	parent := func(subject string) string { return subject[:strings.LastIndexByte(subject, '.')+1] }

@@ -8,16 +8,16 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// maxCounted is the maximum number of messages of a stream whose keys are counted. The oldest come first: an earlier
-// key has sealed those.
+// maxCounted is the maximum number of messages of a stream whose keys are counted. The oldest come first: they are the
+// ones with an earlier key.
 const maxCounted = 100_000
 
-// sealedWith has the numbers of messages of a stream that each key has sealed.
+// sealedWith has the number of messages of a stream by the key that sealed them.
 type sealedWith struct {
 	stream string
 	kind   streams.Kind
 	by     map[string]uint64 // by the id of the key
-	more   bool              // the stream has more messages than were counted
+	more   bool              // the stream has further messages
 	err    error             // why they could not be counted
 }
 
@@ -33,7 +33,7 @@ func (i asker) countKeys(ctx context.Context, found []streams.Spec) (all []seale
 		counted := sealedWith{stream: s.Stream, kind: s.Kind, by: make(map[string]uint64)}
 		counted.err = i.countKeysOf(ctx, &counted)
 		all = append(all, counted)
-		if counted.err != nil { // most likely a missing right
+		if counted.err != nil { // most likely a missing permission
 			break
 		}
 	}

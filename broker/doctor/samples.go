@@ -18,8 +18,8 @@ const (
 	maxSubjects = 5000
 )
 
-// lookCloser samples the reasons of refused deliveries and of dead letters. It needs only the rights of a broker's
-// user, and a few samples are enough to name the cause.
+// lookCloser samples the reasons of refused deliveries and of dead letters. It needs only the permissions of a broker's
+// user. A few samples are enough to find the cause.
 func (i asker) lookCloser(ctx context.Context, f *Facts) {
 	for _, l := range f.lanes.Lanes {
 		switch {
@@ -32,7 +32,7 @@ func (i asker) lookCloser(ctx context.Context, f *Facts) {
 	}
 }
 
-// sample reads messages of a retry lane. It leaves out messages that cannot be read.
+// sample reads messages of a retry lane. It ignores unreadable messages.
 func (i asker) sample(ctx context.Context, l inspect.Lane) (all []message.Request) {
 	first, last := l.Info.State.FirstSeq, l.Info.State.LastSeq
 	step := max(1, (last-first)/(maxSamples-1))
@@ -54,7 +54,7 @@ func (i asker) sample(ctx context.Context, l inspect.Lane) (all []message.Reques
 // countCodes counts dead letters by their subjects.
 func (i asker) countCodes(ctx context.Context, stream string) map[message.Code]uint64 {
 	codes := make(map[message.Code]uint64)
-	_ = i.Ask(ctx, func(ctx context.Context) error { // the codes stay unknown then
+	_ = i.Ask(ctx, func(ctx context.Context) error { // after an error the codes stay unknown
 		s, err := i.JetStream.Stream(ctx, stream)
 		if err != nil {
 			return err

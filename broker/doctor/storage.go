@@ -2,12 +2,12 @@ package doctor
 
 import "delaybroker/broker/inspect"
 
-// storeWarn is the part of a limit above which doctor warns; above FullShare the finding is critical.
+// storeWarn is the share of a limit from which doctor warns. From FullShare the finding is critical.
 const storeWarn = 0.8
 
 // EmbeddedFull is the advice if the embedded server is full.
-const EmbeddedFull = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker," +
-	" which takes three quarters of it again; or say how much in DELAY_EMBEDDED_CONFIG (jetstream: max_file)"
+const EmbeddedFull = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker, which again takes up to " +
+	"three quarters of the space; or set the size in DELAY_EMBEDDED_CONFIG (jetstream: max_file)"
 
 // Usage is the used part of a store.
 type Usage struct {
@@ -15,7 +15,7 @@ type Usage struct {
 	Limit int64 // zero or less: no limit
 }
 
-// Part returns a number between 0 and 1, and 0 without a limit.
+// Part returns the used share of the limit, from 0 to 1. It is 0 without a limit.
 func (u Usage) Part() float64 {
 	if u.Limit <= 0 {
 		return 0
@@ -28,8 +28,8 @@ func checkStorage(f Facts) []Finding {
 	for _, what := range embeddedStorage { // the probe is more reliable than a trial
 		if said := f.Host.Probe.failing(what); said != "" {
 			all = append(all, verdict(Critical,
-				"free space on the disk of DELAY_EMBEDDED_DIR: nothing new is accepted or moved",
-				"the broker at %s says: %s", f.Host.Probe.URL, said)...)
+				"free space on the disk of DELAY_EMBEDDED_DIR: the server accepts and moves no message",
+				"the broker at %s reports: %s", f.Host.Probe.URL, said)...)
 		}
 	}
 	if f.account == nil && f.All == nil {
@@ -42,7 +42,7 @@ func checkStorage(f Facts) []Finding {
 		}
 	}
 	if f.trial.refusal != "" {
-		do := "raise max_file_store of the servers: nothing new is accepted or moved"
+		do := "raise max_file_store of the servers: they accept and move no message"
 		if f.serverName == EmbeddedName {
 			do = EmbeddedFull
 		}
@@ -53,9 +53,9 @@ func checkStorage(f Facts) []Finding {
 	case all != nil:
 		return all
 	case f.trial.known:
-		return verdict(Fine, "", "a trial was accepted")
+		return verdict(Fine, "", "the server accepted a trial message")
 	}
-	return verdict(Fine, "", "no limit in sight is near; the servers' own limit was not tried")
+	return verdict(Fine, "", "no known limit is near; the servers' own limit was not tested")
 }
 
 // makeRoom returns the advice for a full stream: raise the limit that was configured.
@@ -92,8 +92,8 @@ func (f Facts) checkAccount() []Finding {
 			state = Warn
 		}
 		if state > Fine {
-			all = append(all, verdict(state, "raise the account's limit of storage",
-				"the account's %sstore holds %d of %d bytes", tier, used.Bytes, used.Limit)...)
+			all = append(all, verdict(state, "raise the account's storage limit",
+				"the account's %sstorage has %d of %d bytes", tier, used.Bytes, used.Limit)...)
 		}
 	}
 	return all

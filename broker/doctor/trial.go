@@ -17,30 +17,30 @@ import (
 // doctorTarget is the target of a trial message.
 const doctorTarget = "delaybroker.doctor"
 
-// trial is the result of a publish that the server traces and does not store.
+// trial is the result of a publish that the server only traces.
 type trial struct {
 	known   bool
 	refusal string
-	mapped  string // where a subject mapping of the account sends clients' messages to a level; empty without a mapping
-	from    string // one such subject
+	mapped  string // where a subject mapping of the account sends messages for a level; empty without a mapping
+	from    string // subject of the mapping
 }
 
-// try publishes as the broker does when it moves a message, but as a trace: a server that supports tracing makes all
-// checks and stores nothing. No other request shows a full store. It skips servers without tracing, and other accounts,
-// where the trace may be cut off.
+// try publishes as the broker does when it moves a message, but as a trace: a server that supports tracing performs all
+// checks and stores nothing. No other request shows a full store. It skips servers without tracing. It also skips other
+// accounts, since a trace may end at the border of an account.
 func (i asker) try(ctx context.Context, f *Facts) trial {
 	level := someLevel(f.want, f.Found)
 	if f.apiPrefix != ownAPI || !knownAboveFloor(f.version) || level == "" {
 		return trial{}
 	}
 	var t trial
-	_ = i.Ask(ctx, func(ctx context.Context) error { // unknown then
+	_ = i.Ask(ctx, func(ctx context.Context) error { // after an error the result stays unknown
 		answer, err := i.trace(ctx, i.names.Hop(level, doctorTarget))
 		if err != nil {
 			return err
 		}
 		for _, e := range answer.Events {
-			if e.Type == "in" && e.Error != "" { // the user may not publish there, which shows nothing about the store
+			if e.Type == "in" && e.Error != "" { // the user may not publish there, so the store is unknown
 				return errors.New(e.Error)
 			}
 		}
@@ -53,7 +53,7 @@ func (i asker) try(ctx context.Context, f *Facts) trial {
 	if !t.known || f.user == nil || !f.user.Permissions.Publish.allow(subject) {
 		return t
 	}
-	_ = i.Ask(ctx, func(ctx context.Context) error { // unknown then
+	_ = i.Ask(ctx, func(ctx context.Context) error { // after an error the mapping stays unknown
 		answer, err := i.trace(ctx, subject)
 		for _, e := range answer.Events {
 			if e.Type == "sm" && e.To != subject {
@@ -65,7 +65,7 @@ func (i asker) try(ctx context.Context, f *Facts) trial {
 	return t
 }
 
-// someLevel returns a level that this version writes to, and clients publish to; empty if there is none.
+// someLevel returns a level that clients publish to and this version writes to; "" if there is none.
 func someLevel(want, found []streams.Spec) (level string) {
 	for _, s := range found {
 		_, wanted := inspect.SpecOf(want, s.Stream)
@@ -76,7 +76,7 @@ func someLevel(want, found []streams.Spec) (level string) {
 	return level
 }
 
-// traced is a server's answer to a trace (nats-server, server/msgtrace.go), or that of the stream.
+// traced is the answer of a server (nats-server, server/msgtrace.go) or a stream to a trace.
 type traced struct {
 	Error  *jetstream.APIError `json:"error"`
 	Events []struct {
@@ -104,7 +104,7 @@ func (i asker) trace(ctx context.Context, subject string) (answer traced, err er
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	m, err := sub.NextMsgWithContext(ctx)
-	if errors.Is(err, nats.ErrNoResponders) { // sent to the publisher; the trace follows it
+	if errors.Is(err, nats.ErrNoResponders) { // sent to the publisher before the trace
 		m, err = sub.NextMsgWithContext(ctx)
 	}
 	if err != nil {

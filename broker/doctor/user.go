@@ -16,7 +16,7 @@ type userInfo struct {
 	Permissions permissions `json:"permissions"`
 }
 
-// suffix returns the name of a user, if it is known.
+// suffix returns the user and account as text, or "" if they are unknown.
 func (u *userInfo) suffix() string {
 	if u == nil || u.User == "" {
 		return ""
@@ -24,8 +24,8 @@ func (u *userInfo) suffix() string {
 	return fmt.Sprintf(" as %s in account %s", u.User, u.Account)
 }
 
-// askUser asks the server for our own user. Servers without a system account do not answer. Any client that may
-// subscribe to the subject can answer, too. So an answer about another user is not believed.
+// askUser asks the server for the own user. Servers without a system account do not answer. Any client that may
+// subscribe to the subject can answer. So an answer about another user is ignored.
 func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error) {
 	err = s.Ask(ctx, func(ctx context.Context) error {
 		m, err := s.Conn.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
@@ -36,10 +36,10 @@ func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error
 			Data *userInfo `json:"data"`
 		}
 		if err := json.Unmarshal(m.Data, &answer); err != nil {
-			return fmt.Errorf("decode who we are: %w", err)
+			return fmt.Errorf("decode the own user: %w", err)
 		}
 		if own := link.UserOf(s.Conn); answer.Data != nil && own != "" && answer.Data.User != own {
-			return fmt.Errorf("an answer about %s, and not about %s: no server wrote it", answer.Data.User, own)
+			return fmt.Errorf("an answer about %s, and not about %s, so not from the server", answer.Data.User, own)
 		}
 		user = answer.Data
 		return nil
@@ -47,7 +47,7 @@ func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error
 	return user, err
 }
 
-// linkUser is the user of a link that has its own.
+// linkUser is the user of a link with its own user.
 type linkUser struct {
 	link, from string
 	inbox      string
@@ -70,6 +70,6 @@ func (l Link) ask(ctx context.Context) linkUser {
 		return u
 	}
 	u.inbox = link.Inbox(nc)
-	u.user, _ = askUser(ctx, s) // unknown then
+	u.user, _ = askUser(ctx, s) // after an error the user stays unknown
 	return u
 }

@@ -8,8 +8,8 @@ const (
 	floor214 = "v2.14.3"
 )
 
-// belowFloor reports whether a server is older than the broker's promises require. It is false for a version that
-// cannot be parsed: that is a development build.
+// belowFloor reports whether a server is older than the broker's promises require. It is false for an unparsable
+// version, which is a development build.
 func belowFloor(version string) bool {
 	v := "v" + version
 	if !semver.IsValid(v) {
@@ -21,5 +21,6 @@ func belowFloor(version string) bool {
 	return semver.Compare(v, floor) < 0
 }
 
-// knownAboveFloor is not the opposite of belowFloor: for an unknown version both are false.
+// knownAboveFloor reports whether a server is certainly new enough. For an unparsable version it is false, as
+// belowFloor is.
 func knownAboveFloor(version string) bool { return semver.IsValid("v"+version) && !belowFloor(version) }

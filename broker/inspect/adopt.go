@@ -13,8 +13,8 @@ import (
 	"delaybroker/levels"
 )
 
-// maxMissing is the maximum number of levels whose stream may be missing. If the intake leaves out more durations, its
-// own configuration is wrong, and Adopt concludes nothing from it.
+// maxMissing is the maximum number of levels without a stream. If the intake leaves out more durations, its own
+// configuration is wrong, and Adopt learns nothing from it.
 const maxMissing = 8
 
 // Given names the fields of the configuration that the operator has set. Adopt may replace the others.
@@ -23,11 +23,11 @@ type Given struct{ Prefix, Levels, Retry bool }
 // Adopted is the result of Adopt about the prefix. A command shows it to its user.
 type Adopted struct {
 	Prefix  string   // the prefix in place of the default; empty for the default
-	Choices []string // the prefixes of several brokers, of which the operator must choose one
+	Choices []string // the prefixes found, if there are several brokers: the operator must choose one
 }
 
-// Adopt reads from the streams the settings that the operator has not set: their metadata names the prefix and the
-// levels. If the streams cannot be listed, the defaults stay, and the next request reports the reason.
+// Adopt reads the unset settings from the streams: their metadata contains the prefix and the levels. If the streams
+// cannot be listed, the defaults stay. The next request reports the reason.
 func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
 	var adopted Adopted
 	if given.Prefix && given.Levels && given.Retry {
@@ -65,8 +65,8 @@ func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
 	return adopted, i.configure()
 }
 
-// servedLevels returns the levels that take messages of clients. The intake listens on every plain duration that is not
-// a level. A duration that the intake leaves out, and that has no stream, is a level whose stream is missing.
+// servedLevels returns the levels to which clients may publish. The intake listens on every plain duration that is not
+// a level. So a duration that the intake leaves out is a level, and its stream may be missing.
 func servedLevels(names message.Names, found []streams.Spec, all map[string]*jetstream.StreamInfo) []string {
 	var served, missing []string
 	takes := make(map[string]bool)
@@ -94,8 +94,8 @@ func servedLevels(names message.Names, found []streams.Spec, all map[string]*jet
 	return served
 }
 
-// retryLevels returns the levels of the existing retry lanes. It returns none if all of them are default levels: then
-// the broker has the default levels, and those without a lane are missing.
+// retryLevels returns the levels of the existing retry lanes. It returns none if all of them are default levels. The
+// broker then has the default levels, and the retry lanes that do not exist are missing.
 func retryLevels(found []streams.Spec) []string {
 	var all []string
 	for _, s := range found {

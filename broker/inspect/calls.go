@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// defaultHeaders is the default number of headers that a request reads, and maxHeaders the maximum: the answer must
-	// arrive within seconds.
+	// defaultHeaders is the default number of headers that a request reads, maxHeaders the maximum. They keep the time
+	// to the answer at some seconds.
 	defaultHeaders, maxHeaders = 50_000, 500_000
-	// byMinute is the length up to which a forecast is by the minute by default.
+	// byMinute is the maximum length of a forecast whose buckets are minutes by default.
 	byMinute = 2 * time.Hour
 	// DefaultAhead is the default length of a forecast.
 	DefaultAhead = 24 * time.Hour
@@ -86,7 +86,7 @@ func callAhead(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 
 func checkMost(most uint64) error {
 	if most > maxHeaders {
-		return service.BadRequest("most %d: at most %d, or the answer would come too late; the command takes more", most,
+		return service.BadRequest("most %d: the maximum of a request is %d; the command delaybroker has none", most,
 			maxHeaders)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 // flushed is the maximum time for a record to reach the journal, with a margin.
 const flushed = 300 * time.Millisecond
 
-// ending is the result of the journal for a message.
+// ending is the journal's answer about a message.
 type ending struct {
 	kept      bool // a journal is kept
 	last      journal.Entry
@@ -22,9 +22,9 @@ type ending struct {
 	report    Journaled
 }
 
-// ended searches the journal for the message's records, given the instances' answers about their journals. The last
-// delivery counts, or the last death if there was none: an instance may deliver a copy although another owner of the
-// lane gave the message up.
+// ended searches the journal for the message's records. It needs the instances' answers about their journals. The last
+// delivery counts. If there was none, the last death counts: an instance may deliver a duplicate after another owner of
+// the lane made the message a dead letter.
 func (s *search) ended(ctx context.Context, w writers) (ending, error) {
 	e := ending{kept: true}
 	var since, from time.Time
@@ -64,13 +64,13 @@ func (s *search) inJournal(e ending) Whereabouts {
 	}
 	if r.Code != "" {
 		w.Code, w.Reason, w.LastError = string(r.Code), r.Reason, ""
-		w.Answer = fmt.Sprintf("became a dead letter at %s, which somebody has removed or resent since", text.Moment(r.At))
+		w.Answer = fmt.Sprintf("became a dead letter at %s; the dead letter was removed or resent", text.Moment(r.At))
 		return w
 	}
 	w.Delivered, w.Late = r.At, r.Late.Seconds()
 	w.Answer = fmt.Sprintf("delivered at %s, %s, on attempt %d", text.Moment(r.At), lateBy(r.Late), r.Attempts())
 	if e.delivered > 1 {
-		w.Answer += fmt.Sprintf("; %d times in all, under one id", e.delivered)
+		w.Answer += fmt.Sprintf(", %d times in all", e.delivered)
 	}
 	return w
 }
@@ -85,16 +85,16 @@ func lateBy(d time.Duration) string {
 
 // unrecorded returns the possible reasons why the journal has no record of a message that was found nowhere else.
 func (e ending) unrecorded() string {
-	const gone = "somebody purged it or made the id up"
+	const gone = "it was purged, or the id is invented"
 	switch {
 	case !e.kept:
 		return "delivered, unless " + gone
 	case e.report.Complete():
-		return "the journal has all deliveries since it was accepted, and not this one: " + gone
+		return "the journal is complete and has no delivery of it: " + gone
 	}
-	why := "not every instance keeps one"
+	why := "not every instance keeps a journal"
 	if len(e.report.Holes) > 0 {
 		why = e.report.Holes[0].Why
 	}
-	return fmt.Sprintf("delivered, unless %s; the journal does not say, since it is not complete (%s)", gone, why)
+	return fmt.Sprintf("delivered, unless %s; the journal is incomplete (%s)", gone, why)
 }

@@ -14,13 +14,13 @@ import (
 // Member is a running instance with its own status.
 type Member struct {
 	broker.Answer
-	// Proven is set if a broker wrote the status, as far as the known secrets can prove it. Any client that may publish
-	// below the subject of the answers can write an unproven one.
+	// Proven is set if the seal proves that a broker wrote the status. Any client that may publish to the reply subject
+	// can write an unproven status.
 	Proven bool
 }
 
-// Fleet asks all instances for their status, and for more if requested. It takes a third of a second. The members are
-// sorted by name.
+// Fleet requests the status of all instances, and the data that more names. It takes a third of a second. The members
+// are sorted by name.
 func (i *Inspector) Fleet(ctx context.Context, more broker.Asked) ([]Member, error) {
 	asking, cancel := i.Allowed(ctx)
 	defer cancel()

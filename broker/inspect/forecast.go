@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// MaxBuckets is the maximum number of buckets of a forecast: a day by minutes, two months by hours.
+	// MaxBuckets is the maximum number of buckets of a forecast. It allows one day by minutes, or two months by hours.
 	MaxBuckets = 1440
-	// smallLane is the size, in messages, up to which a lane is read without a count first: the count costs as much.
+	// smallLane is the maximum number of messages of a lane that is read without a count first. The count costs as
+	// much.
 	smallLane = 1000
 )
 
@@ -22,40 +23,40 @@ type AheadLook struct {
 	For    time.Duration // length of the forecast
 	By     time.Duration // length of a bucket; buckets begin at full minutes or hours
 	Target string        // a pattern; empty for all
-	Most   uint64        // maximum of messages to read; larger lanes are counted by their order and sampled
+	Most   uint64        // maximum number of messages to read; larger lanes are counted by their order and sampled
 	Sample uint64        // maximum sample of a stream, in messages; zero for sampleMost
 
 	draw func(n uint64) uint64 // returns a number below n; nil for random numbers
-	cuts int                   // maximum of requests for the limits of buckets; zero for maxCuts
+	cuts int                   // maximum number of requests for the limits of buckets; zero for maxCuts
 }
 
-// Forecast is the number of due messages by time, of the messages that were pending at Time.
+// Forecast is the number of messages due in each interval. It covers the messages that were pending at Time.
 type Forecast struct {
 	Time    time.Time `json:"time"` // by the server's clock
 	Until   time.Time `json:"until"`
 	Step    float64   `json:"step_seconds"` // length of a bucket; the first may be shorter
-	Pending uint64    `json:"pending"`      // for the target
+	Pending uint64    `json:"pending"`      // number of messages for the target
 
-	Overdue Amount   `json:"overdue"` // due already: being delivered, or in a lane without a reader
+	Overdue Amount   `json:"overdue"` // due before Time: in delivery, or in a lane without a reader
 	Buckets []Bucket `json:"buckets"`
 	Later   Amount   `json:"later"` // due after Until
-	// Unreadable messages will become dead letters, or a newer broker wrote them.
+	// Unreadable messages will become dead letters, or wait for a newer broker that can read them.
 	Unreadable Amount `json:"unreadable"`
-	Unplaced   uint64 `json:"unplaced"` // no sample contained any of them, so their due times are unknown
+	Unplaced   uint64 `json:"unplaced"` // messages of a lane with an empty sample, so their due times are unknown
 
 	Exact bool `json:"exact"`
 	Work
 
 	Parts  []Part   `json:"parts"`
 	Silent []string `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
-	Unread int      `json:"unread"`           // lanes without a reader: their messages will be late
-	Bare   bool     `json:"header_targets"`   // targets may be in a header, where no pattern matches them
+	Unread int      `json:"unread"`           // lanes without a reader; their messages will be late
+	Bare   bool     `json:"header_targets"`   // targets may be in a header, which a pattern cannot match
 }
 
 // Work is the basis of a forecast.
 type Work struct {
-	Read      uint64 `json:"read"`      // messages whose headers were all read
-	Ordered   uint64 `json:"ordered"`   // messages counted by the order of their level; these are sampled too
+	Read      uint64 `json:"read"`      // messages of the lanes that were read completely
+	Ordered   uint64 `json:"ordered"`   // messages counted by the order of their level; some are also in Sampled
 	Sampled   uint64 `json:"sampled"`   // messages in the samples
 	Of        uint64 `json:"of"`        // messages that the samples represent
 	Questions int    `json:"questions"` // counts requested from the server
@@ -64,10 +65,10 @@ type Work struct {
 // Amount is a number of messages.
 type Amount struct {
 	Messages uint64 `json:"messages"`
-	Within   uint64 `json:"within"` // maximum error in 95 of 100 cases; zero if exact
+	Within   uint64 `json:"within"` // maximum error at 95 % confidence; zero if Messages is exact
 }
 
-// Bucket is the number of messages that are due in one interval, without its end.
+// Bucket is the number of messages due from From, inclusive, to To, exclusive.
 type Bucket struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
@@ -75,8 +76,9 @@ type Bucket struct {
 }
 
 // Ahead forecasts the number of pending messages by due time. It reads at most look.Most messages. In a larger lane it
-// counts by the order, which gives the times at which messages leave the lane. A sample gives the share that stays
-// delayed, and its due times. A message that moves to another lane meanwhile may be counted twice, or not at all.
+// counts by the order, which gives the times at which messages leave the lane. From a sample it estimates how many of
+// these messages are due later, and when. A message that moves to another lane during the call may be counted twice, or
+// not at all.
 func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error) {
 	v, err := i.Look(ctx, 0)
 	if err != nil {
@@ -102,7 +104,7 @@ func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error)
 	return f.result(), nil
 }
 
-// A forecast is the state of a walk through the lanes.
+// A forecast is the state of one call of Ahead.
 type forecast struct {
 	*Inspector
 	look   AheadLook
@@ -115,7 +117,7 @@ type forecast struct {
 	all     Forecast
 }
 
-// run reads the small lanes and estimates the others.
+// run reads the small lanes, and counts or samples the others.
 func (f *forecast) run(ctx context.Context, v Lanes) error {
 	var lanes []Lane
 	lanes, f.all.Silent, f.all.Bare = f.holding(v)

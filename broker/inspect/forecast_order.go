@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// maxCuts is the maximum number of counts that a forecast requests from the server, to find the positions in the
-// levels at which buckets begin.
+// maxCuts is the maximum number of requests to the server for counts. They give the positions in the levels at which
+// buckets begin.
 const maxCuts = 300
 
-// An order has, for each cut, the number of a level's messages that leave the level then or later. In a level all
+// An order has, for each cut, the number of a level's messages that leave the level at the cut or later. In a level all
 // messages wait equally long, so a message that leaves at a time was stored at that time minus the delay. The server
 // can count the messages stored since then. Such a count is exact, even with deleted messages, if the clocks of the
 // stream's leaders agreed.
 //
-//	from[0]      all of them
+//	from[0]      all messages
 //	from[n+1]    those that leave at cuts[n] or later
 //	the last     zero
 type order struct {
@@ -32,7 +32,7 @@ func newOrder(s *segment, cuts []time.Time) *order {
 	return o
 }
 
-// A gap is two positions in an order. The number of messages that leave at a cut between them is unknown.
+// A gap is two known positions in an order, with unknown positions between them.
 type gap struct {
 	*order
 	low, high int
@@ -41,7 +41,7 @@ type gap struct {
 func (g gap) width() uint64 { return g.from[g.low] - g.from[g.high] }
 func (g gap) middle() int   { return (g.low + g.high) / 2 }
 
-// gaps returns the gaps that contain messages. If there are none, every position is known.
+// gaps returns the gaps that contain messages. Without such a gap, every position is known.
 func (o *order) gaps() (all []gap) {
 	low := 0
 	for high := 1; high < len(o.from); high++ {
@@ -56,7 +56,7 @@ func (o *order) gaps() (all []gap) {
 	return all
 }
 
-// settle halves the gaps of all orders, the widest first, until none is left or it has sent the given number of
+// settle halves the gaps of all orders, the widest first. It stops when no gap is left, or after the given number of
 // requests.
 func (f *forecast) settle(ctx context.Context, orders []*order, most int) error {
 	for most > 0 {
@@ -79,8 +79,8 @@ func (f *forecast) settle(ctx context.Context, orders []*order, most int) error 
 	return nil
 }
 
-// halve requests the position in the middle of a gap. Messages come and go meanwhile, so the position is limited to the
-// gap: an order must not increase.
+// halve requests the position in the middle of a gap. Messages come and go between two requests. So halve limits the
+// position to the gap: an order must not increase.
 func (f *forecast) halve(ctx context.Context, g gap) error {
 	at := g.middle()
 	scan := f.scan(g.segment)
@@ -93,8 +93,8 @@ func (f *forecast) halve(ctx context.Context, g gap) error {
 	return nil
 }
 
-// leave returns the number of messages that leave in each slot. It spreads the messages of a gap evenly, and the error
-// may be the whole gap.
+// leave returns the number of messages that leave in each slot. It spreads the messages of a gap evenly. The error is
+// at most the size of the gap.
 func (o *order) leave() []estimate {
 	at, off := make([]float64, len(o.from)), make([]float64, len(o.from))
 	for n := range o.from {

@@ -10,20 +10,20 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// The limits of a stream's sample, in messages and bytes. Larger messages make a smaller sample: the server sends their
-// bodies too.
+// The limits of a stream's sample, in messages and bytes. Large messages make the sample smaller: the server sends
+// their bodies too.
 const (
 	sampleMost  = 2000
 	sampleLeast = 50
 	sampleBytes = 32 << 20
 )
 
-// A sample is random messages of one stream.
+// A sample counts randomly chosen messages of one stream.
 type sample struct {
-	direct  []uint64 // published by clients to a level and due after they leave it, by slot
-	onTime  uint64   // the others of these: due when they leave
-	further []uint64 // all others, by slot
-	none    uint64   // due for no target, or for another: entries of timers, the list of paused targets
+	direct  []uint64 // published by clients to a level, and due after they leave it; by slot
+	onTime  uint64   // published by clients to a level, and due when they leave it
+	further []uint64 // all other messages, by slot
+	none    uint64   // without a target, or for another target; for example the list of paused targets
 }
 
 // A place is a stream or its schedules.
@@ -34,7 +34,7 @@ type place struct {
 
 func (s *segment) place() place { return place{s.Stream, s.schedules} }
 
-// estimate estimates the segments that are too large to read.
+// estimate estimates the segments that are too large to be read completely.
 func (f *forecast) estimate(ctx context.Context, segments []*segment) error {
 	var orders []*order
 	for _, s := range segments {
@@ -71,7 +71,7 @@ func (f *forecast) estimate(ctx context.Context, segments []*segment) error {
 }
 
 // inOrder adds the messages of an order. The order gives the time at which a message leaves its level. If a header
-// delays it further, the sample gives its due time.
+// delays the message further, the sample gives its due time.
 func (t tally) inOrder(o *order, seen sample) {
 	late := sum64(seen.direct)
 	looked := seen.onTime + late
@@ -97,8 +97,8 @@ func (t tally) inOrder(o *order, seen sample) {
 	}
 }
 
-// sample draws one random sequence from each of n equal parts of a stream, so that all have the same probability. A
-// sequence without a message, or with one for another target, does not count. It asks the leader, without a consumer.
+// sample draws one random sequence from each of n equal parts of a stream, so all sequences have the same probability.
+// It ignores a sequence without a message, and a message for another target. It asks the leader, without a consumer.
 func (f *forecast) sample(ctx context.Context, of *segment) error {
 	l := of.Lane
 	if _, done := f.samples[of.place()]; done {
@@ -135,7 +135,7 @@ func (f *forecast) sample(ctx context.Context, of *segment) error {
 // share returns the beginning of part k of n.
 func share(span, k, n uint64) uint64 { return span/n*k + span%n*k/n }
 
-// class counts one message of a sample.
+// class adds one message to the sample.
 func (f *forecast) class(s *sample, of *segment, in message.Incoming) {
 	l, a := of.Lane, f.names.Parse(in.Subject)
 	switch {

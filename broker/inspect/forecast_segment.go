@@ -12,28 +12,28 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// How is the method by which a part of a forecast was found.
+// How is the method that counted a part of a forecast.
 type How string
 
 // The methods.
 const (
 	Read    How = "read"   // each header was read
-	Ordered How = "order"  // counted by the order of the level, with a sample for later Delay-Untils
-	Sampled How = "sample" // a sample of the headers was read for the due times
+	Ordered How = "order"  // counted by the order of the level, with a sample for headers that delay further
+	Sampled How = "sample" // due times estimated from a sample of the headers
 )
 
 // askedAtOnce is the maximum number of concurrent requests of a forecast.
 const askedAtOnce = 16
 
-// Part is the result for some messages of one stream.
+// Part is the result for the messages of one segment.
 type Part struct {
 	Stream   string `json:"stream"`
 	How      How    `json:"how"`
 	Messages uint64 `json:"messages"`
-	Looked   uint64 `json:"looked"` // messages whose headers were read
+	Looked   uint64 `json:"looked"` // messages whose headers were read for it
 }
 
-// A segment is the messages of a lane that are counted by the same method.
+// A segment is a set of messages of one lane, counted by one method.
 type segment struct {
 	Lane
 	pass
@@ -43,8 +43,8 @@ type segment struct {
 	headers  uint64 // messages to read, with markers
 }
 
-// subjectsOf returns the subjects on which a lane has messages for the targets of a pattern; none for all. If a lane
-// has more than one subject, there are several filters. For the lane of timers see passesOf.
+// subjectsOf returns the subjects on which a lane has messages for the targets of a pattern, or nil for all. If a lane
+// has more than one subject, there are several filters. For the lane of timers, passesOf returns them.
 func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	if pattern == "" {
 		return nil
@@ -54,7 +54,7 @@ func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	case streams.Timers:
 		filters = []string{names.TimerFilter()}
 	case streams.Paused:
-		filters = []string{names.PauseFilter("*"), names.PausesRecord() + ".>"} // the second never exists
+		filters = []string{names.PauseFilter("*"), names.PausesRecord() + ".>"} // the second has no messages: see markers
 	case streams.Level:
 		filters = []string{names.LevelFilter(l.Level), names.HopFilter(l.Level)}
 	case streams.Retry:
@@ -86,7 +86,7 @@ func (f *forecast) segments(l Lane) []*segment {
 	}
 }
 
-// wholly returns one segment for each pass of a lane: all its messages are counted by one method.
+// wholly returns one segment for each pass of a lane. One method counts all messages of a segment.
 func (f *forecast) wholly(l Lane) (all []*segment) {
 	for _, p := range passesOf(f.names, l, f.look.Target) {
 		all = append(all, &segment{Lane: l, pass: p})
@@ -94,7 +94,7 @@ func (f *forecast) wholly(l Lane) (all []*segment) {
 	return all
 }
 
-// count requests the number of messages of each segment.
+// count requests the size of each segment.
 func (f *forecast) count(ctx context.Context, segments []*segment) error {
 	for _, s := range segments {
 		if f.all.Questions++; s.marked {
@@ -119,7 +119,7 @@ func (f *forecast) scan(s *segment) lane.Scan {
 	return scan
 }
 
-// read reads the headers of a segment, up to the lane's last message at the time of the look.
+// read reads the headers of a segment, up to the lane's last message when the forecast began.
 func (f *forecast) read(ctx context.Context, s *segment) error {
 	var read, n uint64
 	latest := make(map[string]int) // slots of timers, by subject
@@ -177,16 +177,16 @@ func incoming(stream string, m lane.Stored) message.Incoming {
 	return in
 }
 
-// lookedThrough adds the stream to the error of a scan; nil stays nil.
+// lookedThrough adds the name of the stream to the error of a scan. It returns nil for nil.
 func lookedThrough(stream string, err error) error {
 	if err != nil {
-		return fmt.Errorf("look through %s: %w", stream, err)
+		return fmt.Errorf("scan %s: %w", stream, err)
 	}
 	return nil
 }
 
 // atOnce runs f for each number below n, at most askedAtOnce at a time, and returns the first error. After an error it
-// starts no more.
+// starts no further call.
 func atOnce(ctx context.Context, n int, f func(ctx context.Context, n int) error) error {
 	asking, working := errgroup.WithContext(ctx)
 	asking.SetLimit(askedAtOnce)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// slots are the rows of a forecast: due already, each bucket, due later, and unreadable.
+// slots are the rows of a forecast: overdue, one for each bucket, later, and unreadable.
 type slots struct {
 	cuts []time.Time // the beginning of the first bucket, and the end of each
 }
@@ -34,18 +34,18 @@ func (s slots) of(due time.Time) int {
 // A tally is the estimate of each slot.
 type tally []estimate
 
-// estimate is a number with two errors: the variance of the sample, and a bound that the error never exceeds.
+// estimate is a number with two errors: the variance of the sample, and a strict bound.
 type estimate struct{ number, variance, bound float64 }
 
-// round returns the number with an error of two standard deviations: 95 of 100 cases are within. It ignores an error
-// below a thousandth of a message, which is an error of arithmetic.
+// round returns the number with an error of two standard deviations, which covers 95 of 100 cases. It ignores an error
+// below a thousandth of a message: such an error comes from floating-point arithmetic.
 func (e estimate) round() Amount {
 	off := 2*math.Sqrt(e.variance) + e.bound
 	return Amount{Messages: uint64(math.Round(max(0, e.number))), Within: uint64(math.Ceil(off - 0.001))}
 }
 
-// shares spreads messages over the slots in proportion to their sample. None is the number of messages of the sample
-// that belong in no slot. An empty sample leaves the numbers unknown.
+// shares spreads messages over the slots in proportion to their sample. None is the number of sampled messages that
+// belong to no slot. If the sample is empty, the numbers stay unknown.
 func (t tally) shares(messages uint64, sample []uint64, none uint64) {
 	n, all := sum64(sample)+none, float64(messages)
 	for slot, seen := range sample {
@@ -57,11 +57,11 @@ func (t tally) shares(messages uint64, sample []uint64, none uint64) {
 }
 
 // doubt returns the variance of a share, estimated from a sample of n of all messages. It adds two messages inside the
-// slot and two outside (Agresti and Coull): a slot without a message in the sample may still have some of the others.
-// That moves the middle of the likely range, so the distance to the middle counts too.
+// slot and two outside it (Agresti and Coull), because a slot without a sampled message may still contain some. That
+// moves the middle of the confidence interval, so doubt adds the square of this distance.
 func doubt(seen, n, all uint64) float64 {
 	if n >= all {
-		return 0 // the sample has all messages
+		return 0 // the sample is the whole
 	}
 	middle, shift := float64(seen+2)/float64(n+4), 0.0
 	if n > 0 {

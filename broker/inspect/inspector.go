@@ -21,7 +21,7 @@ type Inspector struct {
 	streams broker.Streams
 }
 
-// Open takes over the connection, and Close closes it. It checks the configuration and sends no request.
+// Open takes over the connection, which Close closes. Open checks the configuration and sends no request.
 func Open(conn *nats.Conn, cfg broker.Config) (*Inspector, error) {
 	i := &Inspector{cfg: cfg}
 	if err := i.configure(); err != nil {
@@ -32,17 +32,17 @@ func Open(conn *nats.Conn, cfg broker.Config) (*Inspector, error) {
 	return i, err
 }
 
-// configure applies cfg.
+// configure derives the names and the streams from cfg.
 func (i *Inspector) configure() (err error) {
 	i.streams, err = broker.StreamsOf(i.cfg)
 	i.names = i.streams.Policy().Names
 	return err
 }
 
-// Config returns the assumed configuration of the broker: see [Inspector.Adopt].
+// Config returns the assumed configuration of the broker. [Inspector.Adopt] may have changed it.
 func (i *Inspector) Config() broker.Config { return i.cfg }
 
-// Policy returns the broker's policy. It has the secrets of the streams after [Inspector.Letters]. It has no limits of
+// Policy returns the broker's policy. After [Inspector.Letters] it has the secrets of the streams. It has no limit of
 // attempts: an operator's shell seldom has the broker's setting.
 func (i *Inspector) Policy() message.Policy {
 	p := i.streams.Policy()
@@ -58,7 +58,7 @@ func (i *Inspector) Wanted() []streams.Spec {
 // Clustered reports whether new streams get replicas by default.
 func (i *Inspector) Clustered() bool { return i.Conn.ConnectedClusterName() != "" }
 
-// Timers returns the named timers. The commands change them through it, with the broker up or down.
+// Timers returns the named timers. The operator's commands change timers through it, even if no broker runs.
 func (i *Inspector) Timers() *store.Timers { return i.Session.Timers(i.Policy()) }
 
 // Learn reads the secrets of the streams, which prove that a broker wrote an answer or a message.
@@ -68,8 +68,8 @@ func (i *Inspector) Learn(ctx context.Context) error {
 	return Cause(ctx, i.streams.ReadKeys(ctx, i.JetStream))
 }
 
-// TakeOver returns the takeover of schedules from streams with the server's schedules. Call Learn first: the timers
-// that it stores need the brokers' seal.
+// TakeOver returns the import of schedules from streams with the server's schedules. Call Learn first: the stored
+// timers need the broker's seal.
 func (i *Inspector) TakeOver(dry bool) schedules.TakeOver {
 	return schedules.TakeOver{Store: schedules.Store{Timers: i.Timers()}, Grounds: i.cfg.Schedules, Dry: dry}
 }

@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// answerTimeout is how long instances may take to answer. They answer on a connection that does little else.
+	// answerTimeout is how long instances may take to answer. They answer on a connection without other traffic.
 	answerTimeout = 300 * time.Millisecond
-	// maxAnswers is the maximum number of answers to one request, since others may be able to publish there.
+	// maxAnswers bounds the answers to one request, since other clients may be able to publish on the reply subject.
 	maxAnswers = 4 * config.MaxOwners
-	// askInterval is the time between two requests, while some lane has no owner.
+	// askInterval is the time between two requests while some lane has no owner.
 	askInterval = 250 * time.Millisecond
 )
 
-// The times for which a lane may be without an owner, or in another transient state, before a look reports it.
+// The durations for which a lane may have no owner, or be in another transient state, before Look reports it.
 const (
 	// Handover is the time in which instances hand a lane over. They take less than a second.
 	Handover = time.Second
 	// takeover is the time in which an instance takes over from a dead one. It takes less than six seconds.
 	takeover = 8 * time.Second
-	// aloneShare divides both times if no instance answers: there is none to take over.
+	// aloneShare divides Handover and takeover if no instance answers: then no instance can take over.
 	aloneShare = 8
 	// maxDouble is how long two instances may own one lane. Two instances that missed each other at their start notice it
 	// within ten seconds.
@@ -40,19 +40,19 @@ const (
 	maxUnread = 5 * time.Second
 )
 
-// Instances holds the answers of the running brokers. Any client that may publish on the subject of an answer can forge
-// one. So only a proven answer says that a lane is read. The others can raise an alarm, and hide none.
+// Instances holds the answers of the running brokers. Any client that may publish on the reply subject can forge an
+// answer. So only a proven answer can show that a lane is read. An unproven answer can raise an alarm, and cannot hide
+// one.
 type Instances struct {
-	Refused error // why the request was refused; nothing is known then
+	Refused error // why the server refused the request; if set, there are no answers
 	Answers []stats.Answer
 	Latest  []stats.Answer // the answers to the last request
-	// Proven has the newest answer of each instance that a broker has sealed, as far as the secrets are known here. No
-	// other client can forge them.
+	// Proven has the newest sealed answer of each instance. Only a holder of a known secret can write one.
 	Proven []stats.Answer
 }
 
-// owner returns the instance that provably claims a lane. For some seconds there may be two. Then it returns one that
-// reads the lane.
+// owner returns the instance that provably claims a lane. For some seconds two instances may claim it. Then owner
+// returns one that reads the lane.
 func (n Instances) owner(stream string) (who string, as stats.LaneAnswer, ok bool) {
 	for _, a := range n.Proven {
 		for _, l := range a.Lanes {
@@ -65,7 +65,7 @@ func (n Instances) owner(stream string) (who string, as stats.LaneAnswer, ok boo
 }
 
 // Double returns two instances that both claim to deliver from one lane, and the lanes that two instances claim. It
-// counts answers that are not proven: two brokers with different secrets are a reason for the fault.
+// counts unproven answers too: two brokers with different secrets are one cause of this fault.
 func (n Instances) Double() (one, other stats.Answer, lanes []string) {
 	first := make(map[string]stats.Answer)
 	for _, a := range n.Latest {
@@ -85,7 +85,7 @@ func (n Instances) Double() (one, other stats.Answer, lanes []string) {
 	return one, other, slices.Compact(lanes)
 }
 
-// Names returns the instances whose answers match, each once.
+// Names returns the instances for which match is true of an answer, each once.
 func (n Instances) Names(match func(stats.Answer) bool) []string {
 	var all []string
 	for _, a := range n.Answers {
@@ -120,7 +120,7 @@ func (n Instances) lacks(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool { _, _, ok := n.owner(s); return ok })
 }
 
-// askInstances repeats the request until every stream has had an owner, or until handover has passed. If all is set, it
+// askInstances repeats the request until every stream has an owner, or until handover has passed. If all is set, it
 // also waits until each owner reads its stream and no stream has two owners.
 func (i *Inspector) askInstances(
 	ctx context.Context, streams []string, handover time.Duration, all bool,
@@ -158,7 +158,7 @@ func newest(answers []stats.Answer) []stats.Answer {
 }
 
 // Deserted reports whether certainly no instance runs: the server has no subscriber for the request that all instances
-// answer. It is false if that is uncertain, for example because this user may not send the request.
+// answer. It is false in any doubt, for example if this user may not send the request.
 func (s *Session) Deserted(ctx context.Context, names message.Names) bool {
 	ctx, cancel := s.Allowed(ctx)
 	defer cancel()
@@ -189,8 +189,8 @@ func (i *Inspector) askAll(
 	})
 }
 
-// askAll sends a request, and passes the answers to take until take returns false or no more arrive. Without send, it
-// requests the status. Nobody reports that the server has no subscriber for the request.
+// askAll sends a request, and passes the answers to take until take returns false or no more arrive. If send is nil, it
+// requests the status. It returns no error if the server has no subscriber for the request.
 func (s *Session) askAll(
 	ctx context.Context, names message.Names, send func(reply string) error,
 	take func(*nats.Msg, stats.Answer) (more bool),
@@ -198,12 +198,12 @@ func (s *Session) askAll(
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	reply := names.StatusAnswers() + nuid.Next()
-	answers := make(chan *nats.Msg, maxAnswers) // SubscribeSync would make room for half a megabyte
+	answers := make(chan *nats.Msg, maxAnswers) // SubscribeSync would allocate half a megabyte
 	sub, err := s.Conn.ChanSubscribe(reply, answers)
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = sub.Unsubscribe() }() // it fails on a closed connection only
+	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 	if send == nil {
 		send = func(reply string) error { return s.Conn.PublishRequest(names.StatusCall(), reply, nil) }
 	}

@@ -8,18 +8,18 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// Journaled is the reliability of a search in the journal.
+// Journaled is the completeness of a search in the journal.
 type Journaled struct {
 	journal.Report
-	// Without are the running instances that keep no journal: their deliveries are missing.
+	// Without names the running instances that keep no journal. Their deliveries are missing.
 	Without []string
 }
 
-// Complete reports whether a message without a record did not end in the time of the query.
+// Complete reports whether the journal has a record of each message that ended in the interval of the query.
 func (j Journaled) Complete() bool { return j.Report.Complete() && len(j.Without) == 0 }
 
-// Journal searches the records of deliveries and calls found for each, the oldest first. If no instance keeps a
-// journal, it returns a journal.ErrNone.
+// Journal searches the records of deliveries and dead letters. It calls found for each record, the oldest first. If no
+// instance keeps a journal, it returns journal.ErrNone.
 func (i *Inspector) Journal(
 	ctx context.Context, q journal.Query, found func(journal.Entry) error,
 ) (Journaled, error) {
@@ -32,7 +32,7 @@ func (i *Inspector) Journal(
 	return j, Cause(allowed, err)
 }
 
-// searchJournal searches the journal, given the instances' answers. The keys must have been read.
+// searchJournal searches the journal. It needs the instances' answers, and the secrets of the streams.
 func (i *Inspector) searchJournal(
 	ctx context.Context, q journal.Query, w writers, found func(journal.Entry) error,
 ) (j Journaled, err error) {
@@ -44,12 +44,12 @@ func (i *Inspector) searchJournal(
 	}
 	if from := j.Asked.Add(-journal.DoubtAfter); w.states == nil && (q.Until.IsZero() || q.Until.After(from)) {
 		j.Holes = append(j.Holes, journal.Hole{From: from, To: j.Asked,
-			Why: "not known yet: the instances could not be asked whether they run"})
+			Why: "unknown: the running instances did not answer"})
 	}
 	return j, nil
 }
 
-// JournalTime returns the time by the clock of the server that has the journal.
+// JournalTime returns the time by the clock of the journal's server.
 func (i *Inspector) JournalTime(ctx context.Context) (time.Time, error) {
 	allowed, cancel := i.Allowed(ctx)
 	defer cancel()
@@ -57,7 +57,7 @@ func (i *Inspector) JournalTime(ctx context.Context) (time.Time, error) {
 	return now, Cause(allowed, err)
 }
 
-// journal opens the journal. The keys must have been read before a search. States may be nil: see journal.Config.
+// journal opens the journal. A search needs the secrets of the streams. States may be nil, as in journal.Config.
 func (i *Inspector) journal(states []journal.State) *journal.Journal {
 	return journal.Open(journal.Config{
 		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.streams.Policy(), States: states,
@@ -70,8 +70,8 @@ type writers struct {
 	without []string        // instances without a journal
 }
 
-// askWriters asks the running instances before a search. Only an answer with a broker's seal proves that an instance is
-// alive. If there is no such answer, the running instances are unknown, unless nobody subscribes to the request.
+// askWriters asks the running instances before a search. Only a sealed answer proves that an instance runs. Without a
+// sealed answer, the running instances are unknown, unless nobody subscribes to the request.
 func (i *Inspector) askWriters(ctx context.Context) writers {
 	asking, cancel := i.Allowed(ctx)
 	defer cancel()

@@ -80,11 +80,11 @@ func TestWhereAsksTheJournal(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		for n, want := range map[uint64]struct{ answer, stream string }{
 			1: {"delivered at 2000-01-01T00:00:01.003Z, 3ms late, on attempt 2", ""},
-			2: {"became a dead letter at 2000-01-01T00:00:01Z, which somebody has removed or resent since", ""},
-			3: {"delivered at 2000-01-01T00:00:02.003Z, on time, on attempt 1; 2 times in all, under one id", ""},
-			4: {"not in any lane and no dead letter: the journal has all deliveries since it was accepted, and not this " +
-				"one: somebody purged it or made the id up", ""},
-			6: {"delivered at 2000-01-01T00:00:01.003Z, on time, on attempt 1; its lane has not committed that yet",
+			2: {"became a dead letter at 2000-01-01T00:00:01Z; the dead letter was removed or resent", ""},
+			3: {"delivered at 2000-01-01T00:00:02.003Z, on time, on attempt 1, 2 times in all", ""},
+			4: {"not in any lane and no dead letter: the journal is complete and has no delivery of " +
+				"it: it was purged, or the id is invented", ""},
+			6: {"delivered at 2000-01-01T00:00:01.003Z, on time, on attempt 1; its lane has not removed it yet",
 				"DELAY_1s"},
 		} {
 			w, err := i.Where(t.Context(), Wanted{ID: id(n)}, 1000, func(uint64, uint64) {})
@@ -106,7 +106,7 @@ func TestWhereAsksTheJournal(t *testing.T) {
 		// A journal with a gap does not prove that there was no delivery.
 		time.Sleep(time.Hour)
 		if w, err := i.Where(t.Context(), Wanted{ID: id(4)}, 1000, func(uint64, uint64) {}); err != nil || w.Found ||
-			!strings.Contains(w.Answer, "the journal does not say, since it is not complete (no instance wrote") {
+			!strings.Contains(w.Answer, "the journal is incomplete (no instance wrote") {
 			t.Errorf("got %+v, %v", w, err)
 		}
 	})
@@ -255,7 +255,7 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 				t.Errorf("%s: got %+v, want %+v", name, all, hole)
 			}
 		}
-		want("nobody runs", "killed or is cut off", stored.Add(-time.Second), 0)
+		want("nobody runs", "killed or lost its connection", stored.Add(-time.Second), 0)
 		for _, test := range []struct {
 			name, answer string
 			sealed       bool
@@ -265,10 +265,10 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 		}{
 			{"it runs", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"FIRST"}}`, true, "", time.Time{}, 0},
 			{"a stranger says so", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"FIRST"}}`, false,
-				"could not be asked", time.Time{}, 0},
+				"the running instances did not answer", time.Time{}, 0},
 			{"of an older version", `{"instance":"kitchen","journal":true}`, true, "", time.Time{}, 0},
 			{"another start", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"SECOND"}}`, true,
-				"killed or is cut off", stored.Add(-time.Second), 0},
+				"killed or lost its connection", stored.Add(-time.Second), 0},
 			{"it cannot write", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"FIRST","unstored":7,` +
 				`"since":"2000-01-01T00:00:02Z"}}`, true, "not stored yet", stored.Truncate(time.Second).Add(2 * time.Second), 7},
 		} {
@@ -289,8 +289,8 @@ func TestJournalOfWhoMayNotAsk(t *testing.T) {
 		write(t, s, i)
 		none := func(journal.Entry) error { return nil }
 		j, err := i.Journal(t.Context(), journal.Query{}, none)
-		if err != nil || len(j.Holes) != 1 || !strings.Contains(j.Holes[0].Why, "could not be asked") {
-			t.Errorf("got %+v, %v, want that the instances could not be asked", j.Holes, err)
+		if err != nil || len(j.Holes) != 1 || !strings.Contains(j.Holes[0].Why, "the running instances did not answer") {
+			t.Errorf("got %+v, %v, want that the instances did not answer", j.Holes, err)
 		}
 		time.Sleep(90 * time.Second)
 		before := journal.Query{Until: j.Asked.Add(-time.Second)}

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// FullShare is the share of a limit from which a stream or a store counts as full: the server may refuse the next
-	// large message.
+	// FullShare is the share of its limit at which a stream or a store counts as full. The server may then refuse the
+	// next large message.
 	FullShare = 0.98
-	// minOverdue is the time for which a message may stay in a lane that it should have left. A broker removes messages
-	// some time after their delivery.
+	// minOverdue is the time by which a message must be late to count as overdue. A broker removes messages some time
+	// after their delivery.
 	minOverdue = time.Second
 )
 
@@ -42,10 +42,10 @@ const (
 	TooNew   State = "waits for a newer broker" // its owner cannot read its messages
 )
 
-// newerMessage is the error of a lane whose first message has a newer format.
+// newerMessage is the error of a lane whose first message needs a newer broker.
 const newerMessage = "written by a newer broker; it waits for one"
 
-// Lane is a stream of a broker, as one look shows it.
+// Lane is a stream of a broker at one time.
 type Lane struct {
 	Stream  string       `json:"stream"`
 	Kind    streams.Kind `json:"kind"`
@@ -58,15 +58,15 @@ type Lane struct {
 	In    *float64 `json:"in_per_second,omitempty"`  // since the last look; nil at the first one
 	Out   *float64 `json:"out_per_second,omitempty"` // likewise
 	State State    `json:"state"`
-	Error string   `json:"error,omitempty"` // why some fields are unknown
+	Error string   `json:"error,omitempty"` // the reason for unknown fields
 
 	Info       *jetstream.StreamInfo `json:"-"` // nil when its leader did not answer
-	UnknownKey bool                  `json:"-"` // the first message is sealed with a secret that we do not have
+	UnknownKey bool                  `json:"-"` // no known secret opens the first message
 
 	seen
 }
 
-// seen holds facts about a lane that are not shown.
+// seen holds internal facts about a lane.
 type seen struct {
 	spec   streams.Spec
 	format int // of the first message; zero if it is unknown
@@ -75,11 +75,11 @@ type seen struct {
 // Head describes the first message of a lane.
 type Head struct {
 	HeadDue  time.Time `json:"head_due,omitzero"`
-	HeadDead string    `json:"head_dead_letter,omitempty"` // the code of the dead letter that it will become
+	HeadDead string    `json:"head_dead_letter,omitempty"` // the dead-letter code, if the message will become a dead letter
 	Overdue  float64   `json:"overdue_seconds"`            // time since it should have left the lane
 }
 
-// Reader describes the instance that reads a lane, as far as it is known.
+// Reader describes the instance that reads a lane. Unknown fields are zero.
 type Reader struct {
 	Owner    Owner     `json:"owner,omitempty"`
 	Instance string    `json:"instance,omitempty"` // the owner
@@ -101,11 +101,11 @@ func (l *Lane) enter(table lease.Table, err error) {
 	}
 	l.Instance = cmp.Or(l.Instance, table.Lanes[l.Stream].Instance)
 	if l.Owner == OwnerNobody && l.Instance != "" {
-		l.Owner = OwnerUnknown // the others would have taken the lane of a dead instance
+		l.Owner = OwnerUnknown // not nobody: other instances take over the lanes of a dead one
 	}
 }
 
-// fill asks the leader of a lane's stream for its state, and finds its reader.
+// fill requests the state of a lane's stream from its leader, and finds the lane's reader.
 func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
@@ -141,8 +141,8 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
 	}
 }
 
-// unreadable reports whether a message of a format is too new for the owner of the lane. An older broker does not
-// report the format that it reads. It counts as this program then.
+// unreadable reports whether the owner of the lane is too old for a message of this format. An older broker does not
+// report its format. It then counts as being of this program's version.
 func (l Lane) unreadable(format int) bool { return format > cmp.Or(l.Format, message.Format) }
 
 // formatOf returns the format of a message that a broker wrote. It is zero for a client's message.
@@ -159,7 +159,7 @@ func (i *Inspector) formatOf(in message.Incoming) int {
 	return format
 }
 
-// records returns the number of lists of pauses in the stream of the paused messages.
+// records returns the number of stored lists of pauses, in the stream of the paused messages.
 func (i *Inspector) records(ctx context.Context, s jetstream.Stream) uint64 {
 	subject := i.names.PausesRecord()
 	info, err := s.Info(ctx, jetstream.WithSubjectFilter(subject))
@@ -175,13 +175,13 @@ func IsFull(info *jetstream.StreamInfo) bool {
 	return limit > 0 && float64(info.State.Msgs) >= FullShare*float64(limit) || IsFullOfBytes(info)
 }
 
-// IsFullOfBytes reports whether a stream is at its limit of bytes.
+// IsFullOfBytes reports whether a stream is at its byte limit.
 func IsFullOfBytes(info *jetstream.StreamInfo) bool {
 	limit := info.Config.MaxBytes
 	return limit > 0 && float64(info.State.Bytes) >= FullShare*float64(limit)
 }
 
-// fillHead reads the first message of a lane. It is no error if the message has left the lane meanwhile.
+// fillHead reads the first message of a lane. It returns no error if the message has left the lane since.
 func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 	in, err := i.Stored(ctx, l.Stream, l.Info.State.FirstSeq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -195,7 +195,7 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 		return nil
 	}
 	leaves := in.At
-	in.KeysRead = false // the brokers may have a secret that our settings lack
+	in.KeysRead = false // the brokers may have a secret that these settings lack
 	switch request, problem := entry.ParseAny(i.Policy(), in); {
 	case problem == nil:
 		l.HeadDue, l.format = request.When(), i.formatOf(in)
@@ -215,7 +215,7 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 	return nil
 }
 
-// fillTimer describes the oldest entry of the timers' stream. It need not be the next to fire.
+// fillTimer describes the oldest entry in the stream of the timers. Another timer may fire earlier.
 func (i *Inspector) fillTimer(l *Lane, in message.Incoming) {
 	e := entry.Parse(i.Policy(), in)
 	switch {
@@ -229,7 +229,7 @@ func (i *Inspector) fillTimer(l *Lane, in message.Incoming) {
 	}
 }
 
-// Idle reports whether a lane is empty and in order. The intake never counts as idle.
+// Idle reports whether a lane is empty and without a problem. It is always false for the intake.
 func (l Lane) Idle() bool {
 	return l.Pending == 0 && l.State == Serving && l.Error == "" && l.Kind != streams.Intake &&
 		(l.Owner == OwnerRead || l.Owner == OwnerLater || l.Kind == streams.Dead || l.Kind == streams.Paused) &&

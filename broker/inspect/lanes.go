@@ -23,25 +23,25 @@ type Lanes struct {
 		Pending uint64  `json:"pending"` // without dead letters
 		Dead    uint64  `json:"dead_letters"`
 		Overdue float64 `json:"overdue_seconds"` // maximum of all lanes
-		Unread  int     `json:"unread"`          // lanes without an owner, or whose owner cannot read them
+		Unread  int     `json:"unread"`          // lanes without an owner, or with an owner that cannot read them
 	} `json:"totals"`
 	Paused []Pause `json:"paused"` // empty if the list of pauses could not be read
 
 	list     *pause.List
-	Unopened *pause.List `json:"-"` // the newest list that these settings have no key for
+	Unopened *pause.List `json:"-"` // the newest list, if no known secret opens it
 }
 
-// noLeader is the error of a stream that exists and that no server describes.
+// noLeader is the error of a stream without a leader.
 const noLeader = "the stream has no leader"
 
 // Listed holds the streams of the account.
 type Listed struct {
 	Found []streams.Spec // ours, by their metadata
 	All   map[string]*jetstream.StreamInfo
-	Away  []string // streams without a leader
+	Away  []string // names of the streams without a leader
 }
 
-// Streams lists the streams. It looks for streams without a leader only if one of ours is missing.
+// Streams lists the streams. It requests the streams without a leader only if one of ours is missing.
 func (i *Inspector) Streams(ctx context.Context) (there Listed, err error) {
 	there.Found, there.All, err = i.streams.Provisioner(i.JetStream).Find(ctx)
 	if err != nil || len(streams.Compare(i.Wanted(), there.All).Missing) == 0 {
@@ -51,8 +51,9 @@ func (i *Inspector) Streams(ctx context.Context) (there Listed, err error) {
 	return there, err
 }
 
-// Look sends the requests for all lanes at once: one after the other takes seconds across an ocean. It repeats the
-// request to the instances while a lane has no owner, until handover has passed: instances hand lanes to each other.
+// Look sends the requests for all lanes at once: consecutive requests would take seconds across an ocean. It repeats
+// the request to the instances while a lane has no owner, until handover has passed. Instances hand lanes to each
+// other, and a lane has no owner meanwhile.
 func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, error) {
 	allowed, cancel := i.Allowed(ctx)
 	defer cancel()
@@ -62,8 +63,8 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 	if err != nil {
 		return Lanes{}, Cause(allowed, err)
 	}
-	_ = i.streams.Learn(there.Found)       // without a secret, any answer counts
-	asking, cancelAsking := i.Allowed(ctx) // a user who may not ask the instances may still look at the streams
+	_ = i.streams.Learn(there.Found)       // without a secret, answers count as proven
+	asking, cancelAsking := i.Allowed(ctx) // a user without permission for this may still read the streams
 	n, err := i.askInstances(asking, lanesOf(there.Found), handover, false)
 	if err != nil {
 		n.Refused = Cause(asking, err)
@@ -72,14 +73,14 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 	allowed, cancelAgain := i.Allowed(ctx)
 	defer cancelAgain()
 	v := i.lookAt(allowed, there, n)
-	// One refusal ends all requests, and half a result would mislead.
+	// One refusal ends all requests: an incomplete result would mislead.
 	return v, Cause(allowed, context.Cause(allowed))
 }
 
 // LookSettled repeats the request to the instances until each lane has one owner that reads it, for at most the time of
 // a takeover. Then it looks at the lanes.
 func (i *Inspector) LookSettled(ctx context.Context, there Listed) (v Lanes, n Instances) {
-	_ = i.streams.Learn(there.Found) // without a secret, any answer counts
+	_ = i.streams.Learn(there.Found) // without a secret, answers count as proven
 	refused := i.question(ctx, maxDouble+jsapi.Timeout, func(ctx context.Context) (err error) {
 		n, err = i.askInstances(ctx, lanesOf(there.Found), takeover, true)
 		return err
@@ -88,8 +89,7 @@ func (i *Inspector) LookSettled(ctx context.Context, there Listed) (v Lanes, n I
 	return i.lookAt(ctx, there, n), n
 }
 
-// lanesOf returns the streams that an instance should own and report. An instance does not read the lane of a pause
-// while the pause lasts.
+// lanesOf returns the streams that need an owner. The lane of a pause has no reader while the pause lasts.
 func lanesOf(found []streams.Spec) []string {
 	var all []string
 	for _, s := range found {
@@ -104,7 +104,7 @@ func lanesOf(found []streams.Spec) []string {
 	return all
 }
 
-// lookAt reads the state of the streams that were found, and adds the missing ones. The keys were learnt before:
+// lookAt reads the state of the streams that were found, and adds the missing ones. The keys must have been learnt:
 // without a secret, no seal is checked, and doctor reports that.
 func (i *Inspector) lookAt(ctx context.Context, there Listed, n Instances) Lanes {
 	want := i.Wanted()
@@ -177,7 +177,8 @@ func lanesNotFound(want []streams.Spec, there Listed) []Lane {
 	return lanes
 }
 
-// byWay orders lanes as messages pass through them: the intake and timers, levels, retries, pauses, dead letters.
+// byWay orders lanes in the order in which messages pass through them: intake and timers, levels, retries, pauses, dead
+// letters.
 func byWay(a, b Lane) int {
 	kinds := append(streams.Lanes(), streams.Dead)
 	return cmp.Or(
@@ -207,7 +208,7 @@ func sum(lanes []Lane) Lanes {
 	return v
 }
 
-// Since computes what came to each lane and left it since an earlier look, per second.
+// Since computes the rates at which messages entered and left each lane since an earlier look, per second.
 func (v *Lanes) Since(before Lanes) {
 	for at := range v.Lanes {
 		l := &v.Lanes[at]
@@ -219,12 +220,12 @@ func (v *Lanes) Since(before Lanes) {
 		in := float64(l.Info.State.LastSeq) - float64(last.Info.State.LastSeq)
 		out := in - (float64(l.Pending) - float64(last.Pending))
 		if passed > 0 && in >= 0 {
-			l.In, l.Out = new(in/passed), new(max(0, out/passed)) // another leader may lag
+			l.In, l.Out = new(in/passed), new(max(0, out/passed)) // a new leader may lag
 		}
 	}
 }
 
-// lane is the one of a stream, or empty.
+// lane returns the lane of a stream; empty if there is none.
 func (v Lanes) lane(stream string) Lane {
 	if at := slices.IndexFunc(v.Lanes, func(l Lane) bool { return l.Stream == stream }); at >= 0 {
 		return v.Lanes[at]

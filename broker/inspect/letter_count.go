@@ -10,14 +10,14 @@ import (
 	"delaybroker/broker/deadletter"
 )
 
-// The properties that group dead letters in a count.
+// The properties by which a count groups dead letters.
 const (
 	ByCode   = "code"
 	ByTarget = "target"
 	ByReason = "reason"
 )
 
-// maxGroups bounds the memory of a count: each letter may have its own target. The rest is counted as one group.
+// maxGroups bounds the memory of a count: each letter may have its own target. The remaining letters form one group.
 const maxGroups = 20_000
 
 // LetterGroup is the letters with equal properties.
@@ -25,7 +25,7 @@ type LetterGroup struct {
 	Letters int       `json:"letters"`
 	Code    string    `json:"code,omitempty"`
 	Target  string    `json:"target,omitempty"`
-	Reason  string    `json:"reason,omitempty"` // with # for each number, since numbers differ
+	Reason  string    `json:"reason,omitempty"` // with # for each number
 	Oldest  time.Time `json:"oldest"`
 	Newest  time.Time `json:"newest"`
 	Number  uint64    `json:"number"`      // of the newest letter

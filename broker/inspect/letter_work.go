@@ -13,27 +13,27 @@ import (
 	"delaybroker/broker/deadletter"
 )
 
-// letterWorkers is the number of concurrent letters. Without concurrency, each would cost two round trips.
+// letterWorkers is the number of letters in work at a time. Each letter costs two round trips.
 const letterWorkers = 32
 
 // The outcomes of a letter that Work did not change.
 const (
-	LetterLeft = "left" // for a reason of the letter itself
-	LetterGone = "gone" // already removed by somebody else
+	LetterLeft = "left" // unchanged, since the letter itself prevents the operation
+	LetterGone = "gone" // removed meanwhile by another client
 )
 
-// advice is the recommended action for a letter that was left, by error.
+// advice is the recommended action for a letter that was not changed, by error.
 var advice = []struct {
 	err  error
 	what string
 }{
-	{deadletter.ErrMarker, "the timer itself is in DELAY_TIMERS, and fires from there; where delaybroker doctor says " +
-		"that it cannot be opened, name its secret again (DELAY_SECRET); then delaybroker dead rm"},
+	{deadletter.ErrMarker, "the timer is still in DELAY_TIMERS and fires from there; if delaybroker doctor reports " +
+		"that it cannot be opened, set its secret again (DELAY_SECRET); then run delaybroker dead rm"},
 	{deadletter.ErrUnproven, "look at it with delaybroker dead show; --unsealed delivers it"},
 	{deadletter.ErrNoTarget, "name one with --to"},
-	{deadletter.ErrForbidden, "allow it, or name another with --to"},
-	{deadletter.ErrNoTime, "--now delivers it at once, a --header with Delay-Until at its time"},
-	{deadletter.ErrPastExpiry, "--drop-expiry delivers it all the same"},
+	{deadletter.ErrForbidden, "allow this target, or name another with --to"},
+	{deadletter.ErrNoTime, "--now delivers it immediately, --header Delay-Until=TIME at that time"},
+	{deadletter.ErrPastExpiry, "--drop-expiry delivers it without its expiry"},
 	{deadletter.ErrEdit, "it would have too many headers, expire before it is due, or ask for more attempts than its " +
 		"target allows"},
 	{deadletter.ErrTooLarge, "raise max_payload and the streams' max_msg_size"},
@@ -50,7 +50,7 @@ type LetterWork struct {
 	outcomes []LetterOutcome
 }
 
-// Resending returns the work that resends letters with one change. If dry is set, it only reports the outcomes.
+// Resending returns the work that resends letters, each with the change c. If dry is set, it only reports the outcomes.
 func (l *Letters) Resending(f deadletter.Filter, c deadletter.Change, dry bool) *LetterWork {
 	return l.ResendingEach(f, func(deadletter.Letter) deadletter.Change { return c }, dry)
 }
@@ -76,7 +76,7 @@ func (l *Letters) Removing(f deadletter.Filter, dry bool) *LetterWork {
 	return w
 }
 
-// LetterOutcome is the outcome of some letters, for one reason.
+// LetterOutcome counts the letters with one outcome and one reason.
 type LetterOutcome struct {
 	Did     string `json:"did"` // resent, removed, left or gone
 	Letters int    `json:"letters"`
@@ -84,9 +84,9 @@ type LetterOutcome struct {
 	Number  uint64 `json:"number,omitempty"` // of one of these letters
 }
 
-// Work runs Do on the letters of the query, until all are done, Do or the query fails, or stop ends. Then it starts no
-// further letter and finishes those in flight, so that no letter stays between two streams. It returns the outcomes so
-// far, successes first. The error is the cause of stop, if that ended it.
+// Work runs Do on the letters of the query. It ends when all are done, when Do or the query fails, or when stop ends.
+// Then it starts no further letter and finishes those in progress, so that no letter is left in two streams. It returns
+// the outcomes so far, successes first. If stop ended the work, the error is the cause of stop.
 func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcome, error) {
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)
@@ -100,7 +100,7 @@ func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcom
 			break
 		}
 		working.Go(func() error {
-			if stop.Err() != nil { // it has ended while all workers were busy
+			if stop.Err() != nil { // stop may end while all workers are busy
 				return nil
 			}
 			err := w.note(letter, w.Do(ctx, letter))
@@ -115,7 +115,7 @@ func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcom
 	return append([]LetterOutcome{}, w.outcomes...), context.Cause(stop)
 }
 
-// note counts the outcome of a letter. It returns an error that does not concern this letter alone.
+// note counts the outcome of a letter. It returns only errors that concern all letters.
 func (w *LetterWork) note(l deadletter.Letter, err error) error {
 	o := LetterOutcome{Did: w.Did}
 	switch {
@@ -129,7 +129,7 @@ func (w *LetterWork) note(l deadletter.Letter, err error) error {
 			}
 		}
 	case err != nil:
-		return fmt.Errorf("number %d: %w", l.Sequence, err)
+		return fmt.Errorf("dead letter %d: %w", l.Sequence, err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,7 +142,7 @@ func (w *LetterWork) note(l deadletter.Letter, err error) error {
 	return nil
 }
 
-// order returns the sort key of an outcome: successes come first.
+// order returns the sort key of an outcome. Successes sort first.
 func (w *LetterWork) order(o LetterOutcome) string {
 	if o.Did == w.Did {
 		return ""

@@ -9,12 +9,12 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// Letters are the dead letters of a broker, with the time by its server's clock.
+// Letters are the dead letters of a broker. Their times are by its server's clock.
 type Letters struct {
 	*deadletter.Store
 	Asked time.Time // time of opening, by the server's clock
 
-	ours   time.Time // the same time, by our clock
+	ours   time.Time // the same moment, by our clock
 	policy message.Policy
 }
 
@@ -32,14 +32,14 @@ func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
 	return l, nil
 }
 
-// store opens the dead letters. A resent letter goes through the retry lane with the shortest wait.
+// store opens the dead letters. A resent letter passes through the retry lane with the shortest delay.
 func (i *Inspector) store() *deadletter.Store {
 	return deadletter.New(deadletter.Config{
 		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.Policy(), Lane: ShortestRetry(i.Wanted()),
 	})
 }
 
-// ShortestRetry returns the level of the retry lane with the shortest wait; empty if there is no retry lane.
+// ShortestRetry returns the level of the retry lane with the shortest delay; empty if there is no retry lane.
 func ShortestRetry(specs []streams.Spec) string {
 	var shortest streams.Spec
 	for _, s := range specs {
@@ -50,7 +50,7 @@ func ShortestRetry(specs []streams.Spec) string {
 	return shortest.Name
 }
 
-// Time returns the approximate time by the server's clock.
+// Time returns an estimate of the current time by the server's clock.
 func (l *Letters) Time() time.Time { return l.Asked.Add(time.Since(l.ours)) }
 
 // Reason returns the reason why a message became a dead letter.

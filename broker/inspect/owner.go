@@ -17,27 +17,26 @@ import (
 )
 
 const (
-	// recently is the maximum time since a consumer got a message for its lane to count as read, although no pull
-	// waits.
+	// recently is the maximum age of a consumer's last delivery for its lane to count as read, if no pull is waiting.
 	recently = 5 * time.Second
-	// earliness is the minimum time until a resumption for it to count as future: clocks differ.
+	// earliness is the minimum time before a resumption for the resumption to count as future: clocks differ.
 	earliness = time.Second
 )
 
 // Owner is the state of a lane's reader.
 type Owner string
 
-// The states.
+// The states of a lane's reader.
 const (
 	OwnerRead    Owner = "read"    // an instance reads it
-	OwnerLater   Owner = "later"   // its instance holds all messages due soon, or its maximum, and reads on in time
-	OwnerStopped Owner = "stopped" // its instance cannot read it now, or may have lost it
+	OwnerLater   Owner = "later"   // all messages due soon are in its instance's memory, which may be full
+	OwnerStopped Owner = "stopped" // its instance cannot read it now, or may no longer own it
 	OwnerNobody  Owner = "nobody"  // no instance owns it
-	OwnerUnknown Owner = "unknown" // the instances do not answer, or the server refuses the request
+	OwnerUnknown Owner = "unknown" // the instances do not answer, or the server refused the request
 )
 
-// fillOwner uses the sealed status of the instance that claims the lane. An older broker does not answer or seals no
-// answer, and one may run during an upgrade: its consumer shows it.
+// fillOwner uses the sealed status of the instance that claims the lane. An older broker does not answer, or does not
+// seal its answer, and an upgrade may leave one running. Then fillOwner looks at the lane's consumer.
 func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	if who, as, owned := n.owner(l.Stream); owned {
 		l.Instance, l.Held, l.Read, l.Resumes = who, as.Held, as.Read, as.ResumesAt
@@ -58,7 +57,7 @@ func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	}
 }
 
-// ownerAs returns the state of a lane by the status of its owner.
+// ownerAs returns the reader's state from its owner's status.
 func ownerAs(l stats.LaneAnswer, now time.Time) Owner {
 	switch {
 	case !l.Live || l.InDoubt:
@@ -85,8 +84,8 @@ func (i *Inspector) consumers(
 	return answer.Consumers, err
 }
 
-// isRead reports whether a consumer of a broker has a pull waiting, or got a message recently. Its existence proves
-// nothing: it outlives its broker by minutes. An idle broker may have none.
+// isRead reports whether a consumer of a broker has a waiting pull, or recently delivered a message. Its existence is
+// no proof: a consumer outlives its broker by minutes, and the lane of an idle broker may have no consumer.
 func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 	return slices.ContainsFunc(consumers, func(c jetstream.ConsumerInfo) bool {
 		last := c.Delivered.Last
@@ -95,7 +94,7 @@ func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 	})
 }
 
-// table reads the table of the instances, with the owner of each lane. If instances do not share lanes, there is none.
+// table reads the instances' table of owners. It is empty if instances do not share lanes.
 func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Table, error) {
 	at := slices.IndexFunc(found, func(s streams.Spec) bool {
 		return s.Kind == streams.Owners && s.Format <= streams.Format
@@ -115,8 +114,8 @@ func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Tabl
 	return lease.ParseTable(m.Data)
 }
 
-// settle changes unknown owners to nobody if no lane is read at all. A broker whose answers are refused may be idle in
-// some lanes, but it would read others.
+// settle changes unknown owners to nobody if no lane at all has a reader. A broker whose answers are refused may not
+// read an idle lane, but it would read others.
 func settle(lanes []Lane) {
 	if slices.ContainsFunc(lanes, func(l Lane) bool { return l.Owner == OwnerRead }) {
 		return

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// confirmTimeout is how long the instances may take to confirm a new list. In this time the others notice a dead
-	// instance.
+	// confirmTimeout is how long the instances may take to confirm a new list. Within this time, the other instances
+	// detect the death of one.
 	confirmTimeout = 12 * time.Second
-	// maxChanges is how often a change of the list is tried while others change it.
+	// maxChanges is the maximum number of attempts to change the list while other clients change it.
 	maxChanges = 10
 )
 
@@ -31,8 +31,8 @@ var (
 	// ErrNoPauses is returned when the stream of the paused messages is missing.
 	ErrNoPauses = errors.New("the stream of the paused messages is missing: create it with delaybroker provision")
 	// ErrUnopened is returned when the only list of pauses is sealed with a secret that these settings do not have.
-	ErrUnopened = errors.New("the list of paused targets is sealed with a secret that is not set here: set DELAY_SECRET " +
-		"as the brokers have it; if the secret is lost, restart a broker, which keeps these targets paused")
+	ErrUnopened = errors.New("the list of paused targets is sealed with a secret that is not set here: set " +
+		"DELAY_SECRET to the brokers' value; if the secret is lost, restart a broker: it keeps these targets paused")
 )
 
 // Pause is a pattern of targets that are paused or being resumed.
@@ -51,13 +51,13 @@ func (p Pause) words() string {
 
 // PauseChange is the result of a change.
 type PauseChange struct {
-	Pauses []Pause  `json:"paused"`          // the list as it is now
-	Told   []string `json:"told"`            // instances that act by the list
-	Untold []string `json:"untold"`          // instances that run or may run, and have not confirmed the list
-	Stored string   `json:"error,omitempty"` // why the list is not stored, although the instances act by it
+	Pauses []Pause  `json:"paused"`          // the current list
+	Told   []string `json:"told"`            // instances that confirmed the list
+	Untold []string `json:"untold"`          // instances that may run, and have not confirmed the list
+	Stored string   `json:"error,omitempty"` // why the list could not be stored; the instances follow it
 }
 
-// pauseStore returns the store of the list of pauses. It has the secrets after Learn.
+// pauseStore returns the store of the list of pauses. It has the secrets after a call of Learn.
 func (i *Inspector) pauseStore() pause.Store {
 	return pause.Store{Conn: i.Conn, API: i.api.API, Names: i.names, Keys: i.streams.Policy().Keys}
 }
@@ -99,8 +99,8 @@ func pausesOf(l *pause.List) []Pause {
 	return all
 }
 
-// Pause pauses the targets of a pattern. It returns when all running instances have confirmed the pause. From then on
-// they send nothing to these targets.
+// Pause pauses the targets of a pattern. When it returns nil, all running instances have confirmed the pause, and send
+// nothing to these targets.
 func (i *Inspector) Pause(ctx context.Context, pattern string) (PauseChange, error) {
 	return i.changePauses(ctx, true, func(l *pause.List) (*pause.List, error) { return l.Pause(pattern, time.Now()) })
 }
@@ -116,21 +116,21 @@ func (i *Inspector) Resume(ctx context.Context, pattern string) (PauseChange, er
 	})
 }
 
-// others names the paused patterns, for an error about another pattern.
+// others lists the paused patterns in an error about a pattern that is not paused.
 func others(l *pause.List) string {
 	var names []string
 	for _, p := range l.Present() {
 		names = append(names, p.Pattern)
 	}
 	if len(names) == 0 {
-		return "no pattern is"
+		return "no pattern is paused"
 	}
-	return "a pattern is resumed as it was paused, and the paused patterns are: " + text.Few(names)
+	return "resume takes exactly a paused pattern; the paused patterns are: " + text.Few(names)
 }
 
 // changePauses changes the list and announces it to the instances. A change that stops deliveries must be stored, and
-// all instances must support pauses. A resumption counts even if it cannot be stored: the waiting messages may be those
-// that fill the account.
+// all instances must support pauses. A resumption takes effect even if the list cannot be stored: the waiting messages
+// may be the reason why the account is full.
 func (i *Inspector) changePauses(
 	ctx context.Context, stops bool, change func(*pause.List) (*pause.List, error),
 ) (PauseChange, error) {
@@ -169,18 +169,18 @@ func (i *Inspector) changePauses(
 	return result, nil
 }
 
-// announcement is the state of the announcement of a list to the instances.
+// announcement is the announcement of a list to the instances.
 type announcement struct {
 	*Inspector
 	found     []streams.Spec
 	newest    *pause.List     // the newest list of any instance
 	answered  map[string]bool // instances that have answered
-	confirmed map[string]bool // instances that act by the list
+	confirmed map[string]bool // instances that follow the list
 	older     []string        // instances without support for pauses
 	table     []string        // instances in the table of owners
 }
 
-// change stores the next version of the list. Refused reports whether the error concerns the change, and not the
+// change stores the next version of the list. Refused reports whether the error is in the change, and not in the
 // stream.
 func (t *announcement) change(
 	ctx context.Context, change func(*pause.List) (*pause.List, error),
@@ -193,7 +193,7 @@ func (t *announcement) change(
 			present = read.List
 		}
 		if present == nil && len(read.Unopened.Present()) > 0 {
-			return nil, true, ErrUnopened // a new list would end these pauses
+			return nil, true, ErrUnopened // a new list would end the pauses in the unopened one
 		}
 		if next, err = change(present); err != nil {
 			return nil, true, err
@@ -264,7 +264,7 @@ func (t *announcement) round(ctx context.Context, l *pause.List) error {
 	return err
 }
 
-// unconfirmed returns the instances that run or may run, and have not confirmed the list.
+// unconfirmed returns the instances that may run and have not confirmed the list.
 func (t *announcement) unconfirmed() []string {
 	all := slices.Concat(t.table, slices.Collect(maps.Keys(t.answered)))
 	slices.Sort(all)

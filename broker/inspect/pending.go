@@ -17,13 +17,13 @@ import (
 )
 
 var (
-	// ErrCursor is returned for text that is not a cursor of a list.
+	// ErrCursor is returned for text that is not a cursor.
 	ErrCursor = errors.New("invalid cursor: pass the cursor that a list printed")
-	// ErrBorder is returned for text that is not a border of a list.
+	// ErrBorder is returned for text that is not a border.
 	ErrBorder = errors.New("want a duration (10m), or a time with a zone (2026-11-20T10:00:00Z)")
 )
 
-// Border is a limit of a list: a time, or a duration from now by the server's clock. The zero value is no border.
+// Border is a limit of a list: a time, or a duration from now by the server's clock. The zero value means no limit.
 type Border struct {
 	At time.Time
 	In *time.Duration
@@ -44,7 +44,7 @@ func ParseBorder(text string) (Border, error) {
 	return Border{At: at}, nil
 }
 
-// Time returns the border as a time; the zero time is no border.
+// Time returns the border as a time. The zero time means no limit.
 func (b Border) Time(now time.Time) time.Time {
 	if b.In != nil {
 		return now.Add(*b.In)
@@ -55,11 +55,11 @@ func (b Border) Time(now time.Time) time.Time {
 // PendingLook is the query of a list.
 type PendingLook struct {
 	Target string // a pattern; empty for all
-	Find   string // a Delay-Id, with its time or without, a timer's key, a Nats-Msg-Id or a target; empty for all
-	After  Border // due at this time or later
-	Before Border // due before
-	Limit  int    // maximum of messages to list
-	Most   uint64 // maximum of headers to read
+	Find   string // a Delay-Id, with or without its time, a timer's key, a Nats-Msg-Id or a target; empty for all
+	After  Border // only messages due at this time or later
+	Before Border // only messages due earlier
+	Limit  int    // maximum number of messages to list
+	Most   uint64 // maximum number of headers to read
 	Cursor Cursor // end of an earlier list; the zero value for the beginning
 }
 
@@ -80,30 +80,30 @@ type Waiting struct {
 	place time.Time // position in the list
 }
 
-// named reports whether the text is a name of the message.
+// named reports whether the text identifies the message.
 func (w Waiting) named(text string) bool {
 	return text == "" || text == w.Key || text == w.MsgID || text == w.ID || strings.HasPrefix(w.ID, text+"-") ||
 		message.Match(text, w.Target)
 }
 
-// List is messages by due time.
+// List is a list of messages, by due time.
 type List struct {
 	Messages []Waiting
 	End
 }
 
-// End is the state of a list at its end.
+// End describes the end of a list.
 type End struct {
 	Time   time.Time `json:"time"`             // by the server's clock
 	More   bool      `json:"more"`             // there may be more
 	Cursor string    `json:"cursor,omitempty"` // for the next list; empty for the beginning
-	Read   uint64    `json:"read"`             // headers
-	Short  bool      `json:"short"`            // the list ended because it had read the maximum of headers
+	Read   uint64    `json:"read"`             // number of headers read
+	Short  bool      `json:"short"`            // the list ended because Read reached the maximum
 	Silent []string  `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
-	Bare   bool      `json:"header_targets"`   // targets may be in a header, where no pattern matches them
+	Bare   bool      `json:"header_targets"`   // targets may be in a header, which a pattern cannot match
 }
 
-// A Cursor is a position in the order of due times. It stays valid when messages move from lane to lane.
+// A Cursor is a position in the order of due times. It stays valid when messages move to another lane.
 type Cursor struct {
 	Due time.Time
 	ID  string
@@ -130,8 +130,8 @@ func (c Cursor) compare(w Waiting) int {
 	return cmp.Or(c.Due.Compare(w.place), strings.Compare(c.ID, w.ID))
 }
 
-// Pending lists messages of all lanes by due time. No message that was there is missing before the last one listed. But
-// a message that moves to another lane meanwhile may be missing.
+// Pending lists messages of all lanes by due time. Up to the last listed message the list is complete, except for
+// messages that moved to another lane during the call.
 func (i *Inspector) Pending(ctx context.Context, look PendingLook) (List, error) {
 	v, err := i.Look(ctx, 0)
 	if err != nil {
@@ -157,8 +157,8 @@ func (i *Inspector) Pending(ctx context.Context, look PendingLook) (List, error)
 	return m.all, nil
 }
 
-// holding returns the lanes that contain messages. Silent names the lanes whose content is unknown. Bare reports
-// whether targets may be in a header.
+// holding returns the lanes that contain messages. Silent contains the lanes with unknown content. Bare reports whether
+// targets may be in a header.
 func (i *Inspector) holding(v Lanes) (lanes []Lane, silent []string, bare bool) {
 	for _, l := range v.Lanes {
 		switch {
@@ -175,8 +175,8 @@ func (i *Inspector) holding(v Lanes) (lanes []Lane, silent []string, bare bool) 
 	return lanes, silent, bare
 }
 
-// reading returns the policy that parses messages. If targets may be in headers, it allows all: an operator's shell
-// seldom has the broker's list.
+// reading returns the policy that parses messages. If targets may be in headers, it allows all targets: an operator's
+// shell seldom has the broker's list of allowed ones.
 func (i *Inspector) reading(bare bool) message.Policy {
 	p := i.Policy()
 	if bare && len(p.HeaderTargets) == 0 {

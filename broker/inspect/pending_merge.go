@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// listBatch is the number of headers in one request to a lane: often the first few of many lanes are enough.
+	// listBatch is the number of headers in one request to a lane. A list often needs only the first few messages of
+	// many lanes.
 	listBatch = 100
-	// lateInLane is the maximum lateness of a message on arrival in its level for the list to have it at its due time.
+	// lateInLane is the maximum lateness of a message on arrival in its level for which its place in the list is exact.
 	lateInLane = time.Minute
 )
 
-// A source is one lane in a merge. In a level, no message is due much before it leaves. If no level took its hop in
-// time, a message is due earlier, but the broker will not have read it by then. So its place in the list is its due
-// time, or lateInLane before it leaves if that is later. The intake and the retry lanes have no order, so the merge
-// reads all their messages before it lists the first.
+// A source is one lane in a merge. In a level, no message is due much before it leaves. A message may be due earlier if
+// no level took its hop in time. The list then places it at its due time, or lateInLane before it leaves its level,
+// whichever is later. The intake and the retry lanes have no order, so the merge reads all their messages before it
+// lists the first.
 type source struct {
 	Lane
 	pass
@@ -31,7 +32,7 @@ type source struct {
 	done bool
 }
 
-// A merge lists the messages of a broker's lanes in one order.
+// A merge lists the messages of a broker's lanes by due time.
 type merge struct {
 	*Inspector
 	look          PendingLook
@@ -39,7 +40,7 @@ type merge struct {
 	after, before time.Time // zero: no border
 	sources       []*source
 	read          waitings
-	listed        map[string]bool   // ids that were listed, or replaced: a message that moved on is read again
+	listed        map[string]bool   // ids that were listed or replaced; a message that moves is read twice
 	timers        map[string]string // ids of the last sets, by subject
 	all           List
 }
@@ -63,7 +64,7 @@ func (m *merge) stop() {
 	}
 }
 
-// leaves returns the earliest place that a message stored at this time or later can have.
+// leaves returns the earliest place of a message stored at this time or later.
 func (s *source) leaves(stored time.Time) time.Time {
 	if s.Kind != streams.Level {
 		return time.Time{}
@@ -71,7 +72,7 @@ func (s *source) leaves(stored time.Time) time.Time {
 	return stored.Add(s.spec.Delay - lateInLane)
 }
 
-// run lists the messages that are certain to come next, and reads on in the lane that may have an earlier one.
+// run lists the messages whose place is certain, and reads on in the lane that may contain an earlier one.
 func (m *merge) run() error {
 	for len(m.all.Messages) < m.look.Limit {
 		s := m.first()
@@ -97,8 +98,8 @@ func (m *merge) run() error {
 	return nil
 }
 
-// first returns the lane that may have the first due message of those unread, or nil. It leaves out lanes whose unread
-// messages are due too late.
+// first returns the lane that may contain the unread message with the earliest place, or nil. It ignores lanes whose
+// unread messages are due after the list's end.
 func (m *merge) first() *source {
 	var first *source
 	for _, s := range m.sources {
@@ -136,7 +137,7 @@ func (m *merge) readOne(s *source) error {
 		return err
 	}
 	m.all.Read++
-	if from := s.leaves(stored.At); from.After(s.from) { // leaders' clocks may go back
+	if from := s.leaves(stored.At); from.After(s.from) { // a new leader's clock may be behind
 		s.from = from
 	}
 	if s.leavesOut(m.names, stored.Subject) {
@@ -160,7 +161,7 @@ func (m *merge) readOne(s *source) error {
 	return nil
 }
 
-// waiting returns the message as a row of the list. Ok is false if it waits for no target, or for another one.
+// waiting returns the message as a row of the list. Ok is false if it has no target, or one outside the pattern.
 func (m *merge) waiting(s *source, stored lane.Stored) (w Waiting, ok bool) {
 	r, problem, ok := m.reader.pending(s.Lane, incoming(s.Stream, stored))
 	if !ok {

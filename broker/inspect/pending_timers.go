@@ -8,9 +8,9 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// Pending timers are in their own stream, and most have a marker in a level, too. A marker stays until it is due, even
-// if its timer was cancelled. So a list ignores markers, and counts the last set of each subject of the stream. A fired
-// timer counts as a message where it waits, for example in a retry lane.
+// Pending timers are in their own stream. Most also have a marker in a level. A marker stays until it is due, even if
+// its timer was cancelled. So a list ignores markers, and counts the last entry of each subject of the stream. A fired
+// timer counts as a message of the lane that contains it, for example a retry lane.
 
 // reader selects the pending messages of all lanes.
 type reader struct {
@@ -18,8 +18,7 @@ type reader struct {
 	target string // a pattern; empty for all
 }
 
-// pending parses a message of a lane. Ok is false if the message waits for no target, or for a target outside the
-// pattern.
+// pending parses a message of a lane. Ok is false if the message has no target, or one outside the pattern.
 func (r reader) pending(l Lane, in message.Incoming) (req message.Request, problem *message.Problem, ok bool) {
 	switch {
 	case in.Subject == r.policy.Names.PausesRecord():
@@ -36,13 +35,13 @@ func (r reader) pending(l Lane, in message.Incoming) (req message.Request, probl
 // pass is one scan of a lane.
 type pass struct {
 	filters   []string // subjects; empty for the whole lane
-	named     bool     // only timers whose subject ends with their target
-	schedules bool     // only schedules
+	named     bool     // only timers that have their target in the subject
+	schedules bool     // only schedules of nats-server's format
 }
 
 // passesOf returns the scans that find a lane's messages for the targets of a pattern. The subject of a schedule does
-// not contain its target. So a pass of its own reads the headers of all schedules: the filters overlap, and one
-// consumer cannot have both.
+// not contain its target, so a second pass reads the headers of all schedules. The filters of the two passes overlap,
+// and one consumer cannot have both.
 func passesOf(names message.Names, l Lane, pattern string) []pass {
 	filters := subjectsOf(names, l, pattern)
 	if pattern == "" || l.Kind != streams.Timers {
@@ -51,7 +50,7 @@ func passesOf(names message.Names, l Lane, pattern string) []pass {
 	return []pass{{filters: filters, named: true}, {filters: []string{names.ScheduleSubject(">")}, schedules: true}}
 }
 
-// leavesOut reports whether another pass reads a subject.
+// leavesOut reports whether the other pass reads a subject.
 func (p pass) leavesOut(names message.Names, subject string) bool {
 	return p.named && names.Parse(subject).Schedule()
 }
@@ -59,7 +58,7 @@ func (p pass) leavesOut(names message.Names, subject string) bool {
 // markers returns the number of markers in a level.
 func (f *forecast) markers(ctx context.Context, s *segment) (uint64, error) {
 	scan := f.scan(s)
-	// The second subject has no messages. A single filter needs another permission.
+	// The second subject has no messages: a consumer with a single filter would need another permission.
 	scan.Filters = []string{f.names.Marker(s.Level), f.names.Marker(s.Level) + ".none"}
 	return scan.Count(ctx)
 }

@@ -20,7 +20,7 @@ type Change struct {
 	Detail string `json:"detail"`
 }
 
-// Provisioned is the result of Provision, with the drift that operators must fix.
+// Provisioned is the result of Provision. It includes the drift that operators must correct.
 type Provisioned struct {
 	Wanted   int          `json:"wanted"`
 	Changes  []Change     `json:"changes"`
@@ -33,11 +33,11 @@ type Provisioned struct {
 type DriftFound struct {
 	Stream string `json:"stream"`
 	What   string `json:"what"`
-	Fatal  bool   `json:"fatal"` // serve refuses to start
+	Fatal  bool   `json:"fatal"` // the broker refuses to start
 }
 
-// Provision creates the missing streams. After an error, the result has the changes made before it. A dry run changes
-// nothing, and returns the changes and the drift of a real run.
+// Provision creates the missing streams. If it fails, the result has the changes made before the error. A dry run
+// changes nothing, and returns the changes and the drift of a real run.
 func (i *Inspector) Provision(ctx context.Context, dry bool) (Provisioned, error) {
 	want := i.Wanted()
 	done := Provisioned{Wanted: len(want), Changes: []Change{}, Drift: []DriftFound{}, DryRun: dry}
@@ -63,7 +63,7 @@ func (i *Inspector) Provision(ctx context.Context, dry bool) (Provisioned, error
 	return done, err
 }
 
-// A recorder records the changes that provisioning makes, or would make in a dry run.
+// A recorder records the changes that Provision makes, or would make in a dry run.
 type recorder struct {
 	streams.Streams
 	before  map[string]*jetstream.StreamInfo // with the changes so far
@@ -126,7 +126,7 @@ func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
 }
 
-// subjects returns a text with at most three of the subjects.
+// subjects formats at most three of the subjects.
 func subjects(all []string) string {
 	const most = 3
 	if len(all) <= most {

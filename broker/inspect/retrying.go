@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// ErrNoRetryLane is returned when a look is to begin in a retry lane that does not exist.
+// ErrNoRetryLane is returned if the look begins in a retry lane that does not exist.
 var ErrNoRetryLane = errors.New("there is no such retry lane")
 
 // RetryState is the reason why a message is in a retry lane.
@@ -24,8 +24,8 @@ type RetryState string
 const (
 	Refused    RetryState = "refused"
 	Deferred   RetryState = "deferred"   // postponed: its target is slow or silent, or JetStream has no room
-	Resent     RetryState = "resent"     // a dead letter that was resent, and is on its way
-	Unreadable RetryState = "unreadable" // to this program: a newer broker wrote it, or no broker did
+	Resent     RetryState = "resent"     // a resent dead letter, not yet delivered
+	Unreadable RetryState = "unreadable" // this program cannot read it: a newer broker wrote it, or no broker did
 )
 
 // RetryGroup describes the messages with one target and one state.
@@ -33,21 +33,21 @@ type RetryGroup struct {
 	Target   string     `json:"target"` // empty for all targets beyond maxGroups groups
 	State    RetryState `json:"state"`
 	Messages uint64     `json:"messages"`
-	Attempts int        `json:"attempts"`                   // refused attempts of the message with the fewest left
+	Attempts int        `json:"attempts"`                   // refused attempts, of the message with the fewest attempts left
 	Allowed  int        `json:"attempts_allowed,omitempty"` // of the same message
-	Next     time.Time  `json:"next_attempt,omitzero"`      // the earliest
-	ID       string     `json:"id,omitempty"`               // of the message with that attempt
+	Next     time.Time  `json:"next_attempt,omitzero"`      // the earliest of all messages
+	ID       string     `json:"id,omitempty"`               // of the message with the earliest attempt
 	Reason   string     `json:"last_reason,omitempty"`      // of the newest message
 
-	since time.Time // when that message was stored
+	since time.Time // when the newest message was stored
 }
 
-// Retrying is one look at the retry lanes. The group with the most messages is first.
+// Retrying describes the retry lanes at one time. The group with the most messages is first.
 type Retrying struct {
-	Time     time.Time             `json:"time"`    // by the server's clock
-	Waiting  uint64                `json:"waiting"` // in all retry lanes, read or not
-	Messages uint64                `json:"messages"`
-	States   map[RetryState]uint64 `json:"states"` // of these messages
+	Time     time.Time             `json:"time"`     // by the server's clock
+	Waiting  uint64                `json:"waiting"`  // messages in all retry lanes
+	Messages uint64                `json:"messages"` // messages that were read
+	States   map[RetryState]uint64 `json:"states"`   // messages that were read, by state
 	Groups   []*RetryGroup         `json:"groups"`
 	Paused   []Pause               `json:"paused"`          // paused patterns: their retries wait in another stream
 	GoOn     string                `json:"go_on,omitempty"` // the next position, for RetryLook.From; empty at the end
@@ -57,12 +57,12 @@ type Retrying struct {
 type RetryLook struct {
 	Target   string // a pattern; empty for all
 	From     Wanted // the stream and sequence to begin with; the zero value for the beginning
-	Most     uint64 // maximum of messages to read
+	Most     uint64 // maximum number of messages to read
 	Progress func(looked, pending uint64)
 }
 
-// Retrying counts the messages in the retry lanes by target and state. It reads only headers, and only of messages that
-// were there when it began.
+// Retrying counts the messages in the retry lanes by target and state. It reads only headers, and only messages that
+// were stored before it began.
 func (i *Inspector) Retrying(ctx context.Context, look RetryLook) (Retrying, error) {
 	v, err := i.Look(ctx, 0)
 	if err != nil {
@@ -117,7 +117,7 @@ type retryKind struct {
 	state  RetryState
 }
 
-// A retryCount is the state of a walk through the retry lanes.
+// A retryCount is the state of one call of Retrying.
 type retryCount struct {
 	*Inspector
 	look   RetryLook
@@ -126,14 +126,14 @@ type retryCount struct {
 	told   ratelog.Limit
 }
 
-// count reads one lane. It reads only messages on our own subjects.
+// count reads one lane. It reads only the broker's own subjects.
 func (c *retryCount) count(ctx context.Context, l Lane) error {
 	if l.Pending == 0 {
 		return nil
 	}
 	scan := c.Headers(l.Stream, "retrying")
 	scan.To = l.Info.State.LastSeq
-	// a list of filters: a single filter needs another permission
+	// a list of filters: a consumer with a single filter would need another permission
 	scan.Filters = []string{c.names.Retry(l.Level, cmp.Or(c.look.Target, ">"))}
 	if c.look.From.ID.Stream == l.Stream {
 		scan.From = c.look.From.ID.Sequence
@@ -184,8 +184,8 @@ func (c *retryCount) add(in message.Incoming) {
 	}
 }
 
-// nearer reports whether a message has fewer attempts left than its group shows. Messages of an older broker do not
-// contain the number of allowed attempts.
+// nearer reports whether a message has fewer attempts left than the message that its group shows. A message of an older
+// broker does not contain the maximum.
 func nearer(r message.Request, g *RetryGroup) bool {
 	if r.Allowed > 0 && g.Allowed > 0 {
 		return r.Allowed-r.Attempts < g.Allowed-g.Attempts
@@ -193,7 +193,7 @@ func nearer(r message.Request, g *RetryGroup) bool {
 	return r.Attempts > g.Attempts
 }
 
-// read returns the reason why a message waits. Of two reasons it returns the later one.
+// read returns the reason why a message waits. If there are two reasons, it returns the later one.
 func (c *retryCount) read(in message.Incoming) (message.Request, RetryState, string) {
 	r, problem := c.Policy().Parse(in)
 	switch {

@@ -9,13 +9,13 @@ import (
 	"delaybroker/broker/text"
 )
 
-// runSpans are the spans of time for the search. It goes to the next if a span has too few runs. Most journals hold far
-// more than the last runs of one schedule. Zero is the whole journal.
+// runSpans are the spans of time that a search tries in turn, until one has enough runs. Most journals contain far more
+// than the last runs of one schedule. Zero means the whole journal.
 var runSpans = []time.Duration{time.Hour, 24 * time.Hour, 0}
 
-// Run is one round of a schedule that has ended.
+// Run is a completed round of a schedule.
 type Run struct {
-	Round    int       `json:"round"` // from 1; a missed and skipped round has no number
+	Round    int       `json:"round"` // from 1; a skipped round has no number
 	ID       string    `json:"id"`
 	Due      time.Time `json:"due,omitzero"`
 	At       time.Time `json:"at"` // time of the delivery or of the death
@@ -28,11 +28,11 @@ type Run struct {
 // Runs are the last runs of a schedule, the newest first.
 type Runs struct {
 	Runs     []Run `json:"runs"`
-	Complete bool  `json:"runs_complete"` // no record is missing since the oldest run, or at all if there are too few
+	Complete bool  `json:"runs_complete"` // no record since the oldest run is missing; with too few runs, none at all
 }
 
-// Runs searches the journal for the last runs of the series with this generation of its first set. It leaves out a
-// round in retry, which has not ended. If no instance keeps a journal, it returns a journal.ErrNone.
+// Runs searches the journal for the last runs of the series with this generation. It leaves out a round in retry, which
+// is not complete. If no instance keeps a journal, it returns journal.ErrNone.
 func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, error) {
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
@@ -73,7 +73,7 @@ func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, e
 	return runs, nil
 }
 
-// completeSince reports whether no record of this time or later is missing.
+// completeSince reports whether the journal has all records from t on.
 func (j Journaled) completeSince(t time.Time) bool {
 	return len(j.Without) == 0 && j.More == 0 && j.GoOn.Sequence == 0 &&
 		!slices.ContainsFunc(j.Holes, func(h journal.Hole) bool { return h.To.After(t) })

@@ -21,19 +21,19 @@ import (
 )
 
 const (
-	// searchBatch is the number of headers between two checks of the progress interval.
+	// searchBatch is the number of headers between two checks of ProgressInterval.
 	searchBatch = 1000
 	// ProgressInterval is the time between two reports of progress.
 	ProgressInterval = 2 * time.Second
-	// leaderSkew is the maximum difference between the clocks of two leaders. A message may seem to be stored in the next
-	// lane earlier than it was accepted, by as much.
+	// leaderSkew is the maximum difference between the clocks of two leaders. With such a difference, a message may
+	// seem to be stored in its second lane before it was accepted.
 	leaderSkew = time.Minute
 )
 
 // Wanted identifies the message of a search.
 type Wanted struct {
 	ID      message.ID
-	Partial bool // the time of acceptance is not known
+	Partial bool // the id has no time of acceptance
 }
 
 // ParseWanted parses a Delay-Id, or the part of it that an acknowledgement shows: stream and sequence.
@@ -75,8 +75,8 @@ func (w *Wanted) is(id string) bool {
 }
 
 // Where searches for one message: in the stream that accepted it, in the journal if there is one, and then in the lanes
-// in the order in which messages pass them. So a message that moves on during the search is found later. The search
-// ends after most messages of the lanes. Where calls progress every ProgressInterval, with an estimate of the total.
+// in the order in which messages pass them. So it finds a message that moves on during the search. It reads at most
+// most messages of the lanes. It calls progress every ProgressInterval, with an estimate of the total.
 func (i *Inspector) Where(
 	ctx context.Context, w Wanted, most uint64, progress func(searched, pending uint64),
 ) (Whereabouts, error) {
@@ -116,7 +116,7 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 		if err == nil && in.At.Equal(s.ID.At) {
 			here = &in
 			if r, problem := entry.ParseAny(s.Policy(), in); problem != nil || r.When().After(v.Time) {
-				return s.inLane(in, v), nil // it cannot have been delivered
+				return s.inLane(in, v), nil // it is still in a lane, so it was not delivered
 			}
 		}
 		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -129,7 +129,7 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 		return Whereabouts{}, err
 	case end.delivered > 0 && here != nil:
 		w := s.inJournal(end)
-		w.Stream, w.Sequence, w.Answer = here.Stream, here.Sequence, w.Answer+"; its lane has not committed that yet"
+		w.Stream, w.Sequence, w.Answer = here.Stream, here.Sequence, w.Answer+"; its lane has not removed it yet"
 		return w, nil
 	case end.delivered > 0:
 		return s.inJournal(end), nil
@@ -157,7 +157,8 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 	return s.nowhere(ctx, origin, end)
 }
 
-// nowhere describes a message that is in no lane and no dead letter. It may have been delivered during the search.
+// nowhere describes a message that is neither in a lane nor a dead letter. The broker may have delivered it during the
+// search.
 func (s *search) nowhere(ctx context.Context, origin *jetstream.StreamInfo, end ending) (Whereabouts, error) {
 	if end.kept {
 		select {
@@ -176,8 +177,8 @@ func (s *search) nowhere(ctx context.Context, origin *jetstream.StreamInfo, end 
 	return Whereabouts{ID: s.name(), Searched: s.searched, Answer: s.absent(origin, end)}, nil
 }
 
-// byPassage orders lanes as one message passes them: from the longest level to the shortest, through the retries, to
-// the dead letters.
+// byPassage orders lanes as one message passes through them: from the longest level to the shortest, then retries, then
+// dead letters.
 func byPassage(a, b Lane) int {
 	if a.Kind == streams.Level && b.Kind == streams.Level {
 		return cmp.Compare(b.Delay, a.Delay)
@@ -185,15 +186,15 @@ func byPassage(a, b Lane) int {
 	return byWay(a, b)
 }
 
-// scan reads the headers of a lane until it finds the message. It reads only our own subjects: clients can write any
-// header on the others.
+// scan reads the headers of a lane until it finds the message. It reads only the broker's own subjects: clients can
+// write any header on other subjects.
 func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 	scan := s.Headers(l.Stream, "where")
 	if !s.Partial {
 		scan.Since = s.ID.At.Add(-leaderSkew)
 	}
 	switch l.Kind {
-	case streams.Level: // several subjects: a single filter needs another permission
+	case streams.Level: // two filters: a single one would need another permission
 		scan.Filters = []string{s.names.HopFilter(l.Level)}
 	case streams.Retry:
 		scan.Filters = []string{s.names.RetryFilter(l.Level)}
@@ -202,7 +203,7 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 	}
 	asking, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
-	// The message may have arrived in the lane after the look at all lanes.
+	// The message may have arrived in the lane after the first look at the lanes.
 	now, err := s.JetStream.Stream(asking, l.Stream)
 	if err != nil || now.CachedInfo().State.Msgs == 0 {
 		return nil, err
@@ -212,7 +213,7 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 			return nil, err
 		}
 		s.count()
-		if m.Header[message.HeaderTimer] != nil { // a marker; the state of its timer is in the timers' stream
+		if m.Header[message.HeaderTimer] != nil { // a marker; its timer is in the stream of the timers
 			continue
 		}
 		if s.is(nats.Header(m.Header).Get(message.HeaderID)) {

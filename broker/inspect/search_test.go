@@ -65,10 +65,10 @@ func TestWhyHere(t *testing.T) {
 		want string
 	}{
 		{Lane{Reader: Reader{Owner: OwnerNobody}}, "no instance reads its lane"},
-		{Lane{Reader: Reader{Owner: OwnerStopped, Instance: "k"}}, "k cannot read its lane at the moment"},
-		{Lane{Reader: Reader{Owner: OwnerRead, Read: 10}}, "being delivered, or delivered and not committed yet"},
+		{Lane{Reader: Reader{Owner: OwnerStopped, Instance: "k"}}, "k cannot read its lane now"},
+		{Lane{Reader: Reader{Owner: OwnerRead, Read: 10}}, "being delivered, or delivered and not yet removed"},
 		{Lane{Reader: Reader{Owner: OwnerRead, Read: 9, Instance: "k"}}, "k has not read it yet"},
-		{Lane{Reader: Reader{Owner: OwnerUnknown}}, "being delivered, or delivered and not committed yet, or not read yet"},
+		{Lane{Reader: Reader{Owner: OwnerUnknown}}, "being delivered, or delivered and not yet removed, or not read yet"},
 	} {
 		if got := at(test.lane); got != test.want {
 			t.Errorf("%+v: got %q, want %q", test.lane, got, test.want)

@@ -24,16 +24,16 @@ import (
 const (
 	// glance is the timeout of a request whose answer only explains an error.
 	glance = time.Second
-	// maxRefusals is the maximum number of refusals in memory. Gather sends some hundred requests at most.
+	// maxRefusals is the maximum number of refusals in memory. Gather sends a few hundred requests at most.
 	maxRefusals = 1000
 )
 
-// ErrNoJetStream is returned when nobody listens on the JetStream API: the server has none, or another domain.
+// ErrNoJetStream is returned if nobody listens on the JetStream API. JetStream is then off, or in another domain.
 var ErrNoJetStream = errors.New("JetStream is off: start nats-server with -js, or enable it for this account," +
-	" or set DELAY_JS_DOMAIN to where it is")
+	" or set DELAY_JS_DOMAIN to the domain that has it")
 
-// A Session sends requests on one connection. The server does not answer a request that it refuses. It reports the
-// refusal apart from all answers, and the session then ends the request.
+// A Session sends requests on one connection. The server reports a refused request as an error of the connection, and
+// not in an answer. The session then ends the request.
 type Session struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
@@ -41,13 +41,13 @@ type Session struct {
 	api jsapi.Client
 
 	mu      sync.Mutex              // guards the fields below
-	refused []string                // the server's texts, without the error around them
-	noReply error                   // the refusal to subscribe to answers: further requests are pointless
+	refused []string                // the server's texts
+	noReply error                   // set if the server refused the subscription to answers: no answer can arrive
 	fail    context.CancelCauseFunc // ends the open request; nil before the first
 }
 
-// NewSession takes over the connection: it sets the error handler, and Close closes the connection. The prefix is that
-// of the JetStream API, "$JS.API" for the own account.
+// NewSession takes over the connection: it sets the error handler, and Close closes the connection. APIPrefix is the
+// prefix of the JetStream API, "$JS.API" for the own account.
 func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
 	js, err := jetstream.NewWithAPIPrefix(conn, apiPrefix)
 	if err != nil {
@@ -60,7 +60,7 @@ func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
 	return s, nil
 }
 
-// questions is the JetStream client whose requests [jsapi.Retry] repeats.
+// questions is a JetStream client that repeats its requests by [jsapi.Retry].
 type questions struct{ jetstream.JetStream }
 
 // Stream requests a stream's info.
@@ -98,7 +98,7 @@ func (s *Session) Timers(p message.Policy) *store.Timers {
 	}
 }
 
-// note receives from nats.go each error that belongs to no answer.
+// note receives the connection's errors from nats.go.
 func (s *Session) note(err error) {
 	what, ok := jsapi.Refused(err)
 	if !ok {
@@ -124,8 +124,8 @@ func (s *Session) Refusals() []string {
 	return slices.Clone(s.refused)
 }
 
-// Allowed returns a context that ends when the server refuses a request, with the refusal as its cause. A refusal ends
-// the innermost of nested contexts. After the innermost is canceled, refusals end the one around it again.
+// Allowed returns a context that ends when the server refuses a request. Its cause is the refusal. If contexts are
+// nested, a refusal ends the innermost one that is not canceled.
 func (s *Session) Allowed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, fail := context.WithCancelCause(ctx)
 	s.mu.Lock()
@@ -148,7 +148,7 @@ func (s *Session) Ask(ctx context.Context, f func(ctx context.Context) error) er
 	return s.question(ctx, jsapi.Timeout, f)
 }
 
-// question runs f until it returns, the server refuses its request, or the timeout passes.
+// question runs f until f returns, the server refuses its request, or the timeout passes.
 func (s *Session) question(ctx context.Context, timeout time.Duration, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -179,8 +179,8 @@ func Cause(ctx context.Context, err error) error {
 	return withoutJetStream(err)
 }
 
-// withoutJetStream adds ErrNoJetStream if nobody listens on the JetStream API. The client library only reports that
-// there is no responder.
+// withoutJetStream adds ErrNoJetStream to an error about a missing responder, the client library's only sign that
+// nobody listens on the JetStream API.
 func withoutJetStream(err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled),
@@ -190,7 +190,7 @@ func withoutJetStream(err error) error {
 	return err
 }
 
-// HasJetStream returns an ErrNoJetStream if the account has no JetStream. It takes a refusal as proof that it has.
+// HasJetStream returns ErrNoJetStream if the account has no JetStream. A refused request proves that it has.
 func (s *Session) HasJetStream(ctx context.Context) error {
 	err := withoutJetStream(s.question(ctx, glance, func(ctx context.Context) error {
 		_, err := s.JetStream.AccountInfo(ctx)
@@ -202,10 +202,10 @@ func (s *Session) HasJetStream(ctx context.Context) error {
 	return nil
 }
 
-// Prefixes returns the prefixes of the brokers that have streams here, or none without permission.
+// Prefixes returns the prefixes of the brokers that have streams here. Without permission it returns none.
 func (s *Session) Prefixes(ctx context.Context) []string {
 	all := make(map[string]*jetstream.StreamInfo)
-	_ = s.question(ctx, glance, func(ctx context.Context) error { // it knows fewer then
+	_ = s.question(ctx, glance, func(ctx context.Context) error { // an error only makes the list shorter
 		for info := range s.JetStream.ListStreams(ctx).Info() {
 			all[info.Config.Name] = info
 		}
@@ -228,7 +228,7 @@ func (s *Session) Stored(ctx context.Context, stream string, sequence uint64) (m
 	return in, nil
 }
 
-// Headers returns a scan of the headers of a stream. The name of its consumer contains the verb.
+// Headers returns a scan of the headers of a stream. The verb becomes part of the consumer's name.
 func (s *Session) Headers(stream, verb string) lane.Scan {
 	return lane.Scan{
 		Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API, Stream: stream, For: verb, HeadersOnly: true,

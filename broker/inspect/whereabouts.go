@@ -35,7 +35,7 @@ type Retries struct {
 	Allowed     int       `json:"attempts_allowed,omitempty"`
 	LastError   string    `json:"last_error,omitempty"` // reason of the last refusal
 	LastFailure time.Time `json:"last_failure,omitzero"`
-	Deferred    string    `json:"deferred,omitempty"` // why it waits until RetryAt although it was not refused
+	Deferred    string    `json:"deferred,omitempty"` // why it waits until RetryAt, if it was not refused
 	RetryAt     time.Time `json:"retry_at,omitzero"`
 }
 
@@ -72,7 +72,7 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	switch wait := r.When().Sub(now); {
 	case (problem == nil || problem.Code == message.NewerFormat) && v.lane(in.Stream).unreadable(s.formatOf(in)):
 		w.Answer = v.lane(in.Stream).newerWords(s.formatOf(in))
-	case problem != nil && problem.Code == message.NewerFormat: // the owner of the lane can read it, and we cannot
+	case problem != nil && problem.Code == message.NewerFormat: // the owner of the lane can read it, this program cannot
 		w.Answer = "in " + in.Stream + ", in a format that only a newer version of this program can show"
 	case problem != nil:
 		w.Due = time.Time{} // the request is invalid
@@ -81,9 +81,9 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	case paused != "" && wait <= 0:
 		w.Answer, w.Paused = "waiting: "+paused, paused
 	case wait > 0 && r.Deferred != "":
-		w.Answer = fmt.Sprintf("put off, and tried again in %s", text.Span(wait))
+		w.Answer = fmt.Sprintf("deferred, next attempt in %s", text.Span(wait))
 	case wait > 0 && r.Attempts > 0:
-		w.Answer = fmt.Sprintf("refused, and tried again in %s", text.Span(wait))
+		w.Answer = fmt.Sprintf("refused, next attempt in %s", text.Span(wait))
 	case wait > 0:
 		w.Answer = fmt.Sprintf("waiting, due in %s", text.Span(wait))
 		if said := r.Said(); said != "" {
@@ -96,7 +96,7 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 		w.Answer, w.Paused = w.Answer+"; "+paused, paused
 	}
 	if l := v.lane(in.Stream); l.Owner == OwnerNobody && problem == nil && r.When().After(now) {
-		w.Answer += "; no instance reads its lane at the moment"
+		w.Answer += "; no instance reads its lane now"
 	}
 	return w
 }
@@ -106,12 +106,12 @@ func (l Lane) newerWords(format int) string {
 	if l.Format == 0 {
 		return newerMessage
 	}
-	return fmt.Sprintf("waiting for a newer broker: %s, which owns its lane, reads formats up to %d,"+
-		" and it is of format %d", l.Instance, l.Format, format)
+	return fmt.Sprintf("waiting for a newer broker: %s owns its lane and reads formats up to %d;"+
+		" the message has format %d", l.Instance, l.Format, format)
 }
 
 // pausedAs describes the pause of a message's target; it is empty if the target is not paused. A message in the lane of
-// a pause may have to wait for another pause afterwards.
+// one pause may then have to wait for another pause.
 func (v Lanes) pausedAs(addr message.Address, target string) string {
 	id, _ := v.list.Of(target, "")
 	if addr.Form == message.FormPaused {
@@ -137,9 +137,9 @@ func (s *search) ofTimer(in message.Incoming, e entry.Entry) Whereabouts {
 	case entry.Paused:
 		w.Answer = "a series that is paused: " + e.Said()
 	case entry.Fired:
-		w.Answer = "fired by " + e.By + ", and on its way to its target"
+		w.Answer = "fired by " + e.By + ", not yet delivered"
 	case entry.Over:
-		w.Accepted, w.Answer = s.ID.At, "over: "+e.By
+		w.Accepted, w.Answer = s.ID.At, "ended: "+e.By
 	default:
 		w.Answer = "an entry without a valid seal of a broker"
 	}
@@ -148,12 +148,12 @@ func (s *search) ofTimer(in message.Incoming, e entry.Entry) Whereabouts {
 
 // whyHere describes why a due message may still be in its lane.
 func (v Lanes) whyHere(in message.Incoming) string {
-	const either = "being delivered, or delivered and not committed yet"
+	const either = "being delivered, or delivered and not yet removed"
 	switch l := v.lane(in.Stream); {
 	case l.Owner == OwnerNobody:
 		return "no instance reads its lane"
 	case l.Owner == OwnerStopped:
-		return fmt.Sprintf("%s cannot read its lane at the moment", l.Instance)
+		return fmt.Sprintf("%s cannot read its lane now", l.Instance)
 	case l.Read >= in.Sequence:
 		return either
 	case l.Read > 0:
@@ -174,24 +174,24 @@ func (s *search) inDead(in message.Incoming) Whereabouts {
 	return w
 }
 
-// absent describes why a message may be nowhere, given the stream that should have accepted it.
+// absent gives the reason why a message was not found. Origin is the stream that should have accepted it.
 func (s *search) absent(origin *jetstream.StreamInfo, e ending) string {
 	const nowhere = "not in any lane and no dead letter: "
 	switch {
 	case s.searched >= s.most:
-		return fmt.Sprintf("not among the first %d messages; search more with --most", s.searched)
+		return fmt.Sprintf("not among the first %d messages; raise --most to search more", s.searched)
 	case origin == nil:
-		return nowhere + fmt.Sprintf("never accepted here, since there is no stream %s,"+
-			" or it was deleted with all it held", s.ID.Stream)
+		return nowhere + fmt.Sprintf("never accepted here: the stream %s does not exist,"+
+			" or was deleted with its messages", s.ID.Stream)
 	case !s.Partial && origin.Created.After(s.ID.At):
-		return nowhere + fmt.Sprintf("the stream %s was created after it", s.ID.Stream)
+		return nowhere + fmt.Sprintf("the stream %s is newer than the id", s.ID.Stream)
 	case origin.State.LastSeq < s.ID.Sequence:
-		return nowhere + fmt.Sprintf("never accepted, since the last sequence of %s is %d",
+		return nowhere + fmt.Sprintf("never accepted: the last sequence of %s is %d",
 			s.ID.Stream, origin.State.LastSeq)
 	}
 	if s.ID.Stream == s.names.TimersStream() {
 		return nowhere + "the timer has fired, or was cancelled or replaced," +
-			" unless the stream was purged or the id was made up"
+			" unless the stream was purged or the id is invented"
 	}
 	return nowhere + e.unrecorded()
 }

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Version is the version of the encoding. It rises when an older reader could misread a batch.
+// Version is the version of the encoding. A new version is one that an older reader could misread.
 const Version = 1
 
 // head is the first line of a batch.
 type head struct {
 	Version  int    `json:"v"`
-	Instance string `json:"b"`           // the broker
-	Start    string `json:"s"`           // random token of its start
-	Number   uint64 `json:"n"`           // of the batches of this start, from one
-	Before   uint64 `json:"p"`           // the last acknowledged batch before this one; zero for none
-	Records  int    `json:"k,omitempty"` // number of records that follow
-	First    int64  `json:"a,omitempty"` // times of the earliest and the latest of them, unix nanoseconds
-	Last     int64  `json:"z,omitempty"`
+	Instance string `json:"b"`              // the broker
+	Start    string `json:"s"`              // random token of its start
+	Number   uint64 `json:"n"`              // number of the batch in this start, from one
+	Before   uint64 `json:"p"`              // the last acknowledged batch before this one; zero for none
+	Records  int    `json:"k,omitempty"`    // number of records that follow
+	First    int64  `json:"a,omitempty"`    // time of the earliest record, unix nanoseconds
+	Last     int64  `json:"z,omitempty"`    // time of the latest record, unix nanoseconds
 	Lost     *span  `json:"lost,omitempty"` // records dropped since the batch before
-	End      bool   `json:"end,omitempty"`  // a clean stop: this start writes nothing more
+	End      bool   `json:"end,omitempty"`  // the last batch of this start, after a clean stop
 }
 
-// span is a number of records, and the times between which they are.
+// span is a number of records in an interval.
 type span struct {
 	Records int   `json:"k"`
 	First   int64 `json:"a"` // times of the earliest and the latest, unix nanoseconds
@@ -42,11 +42,11 @@ func (s span) add(more span) span {
 	return span{s.Records + more.Records, min(s.First, more.First), max(s.Last, more.Last)}
 }
 
-// batch holds records that are not stored yet.
+// batch has records that are not stored yet.
 type batch struct {
 	lines []byte
 	span  span
-	since time.Time // local; when the first was added
+	since time.Time // local; when the first record was added
 }
 
 // join returns the batch with the records of the next one.
@@ -55,7 +55,7 @@ func (b batch) join(next batch) batch {
 	return b
 }
 
-// body appends the body of the message to a buffer.
+// body appends the body of the batch's message to a buffer.
 func (b batch) body(h head, buffer []byte) []byte {
 	h.Version, h.Records, h.First, h.Last = Version, b.span.Records, b.span.First, b.span.Last
 	first, err := json.Marshal(h)

@@ -37,7 +37,7 @@ func (r Record) Outcome() Outcome {
 	return Outcome(r.Code)
 }
 
-// Place is a record's place in the journal.
+// Place is a record's position in the journal.
 type Place struct {
 	Sequence uint64 // of its batch in the stream; zero for the beginning
 	Record   int    // in the batch, from zero
@@ -52,7 +52,7 @@ func ParsePlace(s string) (Place, error) {
 	n, err := strconv.ParseUint(sequence, 10, 63)
 	r, err2 := strconv.ParseUint(record, 10, 31)
 	if !ok || err != nil || err2 != nil || n == 0 {
-		return Place{}, fmt.Errorf("%.40q is not a place in the journal: want two numbers, as in 1234.56", s)
+		return Place{}, fmt.Errorf("%.40q is not a place in the journal: want two numbers, such as 1234.56", s)
 	}
 	return Place{n, int(r)}, nil
 }
@@ -62,15 +62,15 @@ func ParsePlace(s string) (Place, error) {
 type Query struct {
 	Target   string // a NATS pattern
 	Since    time.Time
-	Until    time.Time // before then
-	IDs      []string  // Delay-Ids, or their first part, stream and sequence, as an acknowledgement shows them
+	Until    time.Time // exclusive
+	IDs      []string  // Delay-Ids, or their first part: stream and sequence
 	Outcomes []Outcome
 	LateThan time.Duration // minimum lateness, exclusive; zero for none
-	Series   uint64        // of the timer that recurs whose first set has this generation
+	Series   uint64        // generation of the first set of a recurring timer
 
-	From  Place // where an earlier search stopped
+	From  Place // the end of an earlier search
 	Limit int   // maximum number of records; zero for all
-	// Progress, if set, is called for every batch, with the number of records so far and an estimate of their total.
+	// Progress, if set, is called for every batch, with the number of records so far and an estimate of the total.
 	Progress func(looked, of uint64)
 }
 
@@ -86,7 +86,7 @@ func (q Query) matches(r Record) bool {
 
 func (r Record) is(o Outcome) bool { return o == r.Outcome() || o == Dead && r.Code != "" }
 
-// sameID reports whether an id is the wanted one. The wanted one may lack its time.
+// sameID reports whether an id is the wanted one. A wanted id without a time matches any time.
 func sameID(wanted, id string) bool {
 	return id == wanted || len(id) > len(wanted) && id[len(wanted)] == '-' && id[:len(wanted)] == wanted &&
 		!strings.Contains(id[len(wanted)+1:], "-") && !whole(wanted)
@@ -98,7 +98,7 @@ func whole(id string) bool {
 	return err == nil
 }
 
-// mayHold reports whether a batch may hold a selected record. It is much faster than parsing the records.
+// mayHold reports whether a batch may contain a selected record. It is much faster than parsing the records.
 func (q Query) mayHold(h head, lines []byte) bool {
 	switch {
 	case h.Records == 0,

@@ -9,10 +9,10 @@ import (
 const (
 	// deadAfter is the time without a batch after which an instance counts as killed.
 	deadAfter = 2*heartbeatInterval + 30*time.Second
-	// DoubtAfter is the time without a batch after which it is unknown whether an instance lives.
+	// DoubtAfter is the time without a batch after which it is unknown whether an instance runs.
 	DoubtAfter = heartbeatInterval + time.Second
-	// settle is the maximum time from a delivery until its record is stored, unless the stream is in trouble: a broker
-	// waits for the silence of core subscribers, and then for more records.
+	// settle is the maximum time from a delivery until its record is stored, if the stream works. The broker waits for
+	// core subscribers' refusals, and then for further records of the batch.
 	settle = time.Second
 	// maxHoles is the maximum number of holes in a report.
 	maxHoles = 100
@@ -27,21 +27,21 @@ type Report struct {
 	Kept   time.Duration // how long a record is kept
 	Bytes  uint64        // size of the journal
 
-	Looked uint64 // records that were read
-	Found  int    // records that were selected
-	GoOn   Place  // where the search stopped at its limit; zero if it did not
+	Looked uint64 // number of records read
+	Found  int    // number of records selected
+	GoOn   Place  // where the search reached its limit; zero if it did not
 
 	Holes    []Hole // the first maxHoles
-	More     int    // holes that are not listed
-	Unproven int    // messages in the stream without a seal of ours
-	Copies   int    // batches that were stored again
+	More     int    // number of further holes
+	Unproven int    // messages in the stream without a valid seal
+	Copies   int    // batches that were stored more than once
 }
 
-// Complete reports whether the result has every message that ended in the time of the query, as far as the instances
-// that keep a journal know.
+// Complete reports whether the result has every message that ended in the interval of the query. Only the instances
+// that keep a journal count.
 func (r Report) Complete() bool { return len(r.Holes) == 0 && r.GoOn.Sequence == 0 }
 
-// Hole is a time whose records are or may be missing.
+// Hole is an interval whose records are or may be missing.
 type Hole struct {
 	Instance string // whose records; empty for all
 	From, To time.Time
@@ -56,9 +56,9 @@ type start struct{ instance, token string }
 type run struct {
 	number uint64    // of the last batch
 	at     time.Time // when it was stored
-	from   time.Time // all earlier records are in this batch or in earlier ones
+	from   time.Time // this batch and earlier ones have all records before from
 	end    bool      // it is the last batch, after a clean stop
-	until  time.Time // end of a time after the batch in which no instance wrote; zero if there was none
+	until  time.Time // end of an interval without any batch, after this one; zero if there is none
 }
 
 // runs are the starts of instances that a search has found.
@@ -94,8 +94,8 @@ func (r *runs) next(h head, stored time.Time, hole func(Hole)) bool {
 	return true
 }
 
-// silence processes a time without any batch. An instance that wrote before and after it reports its own losses. An
-// instance that never writes again may or may not have lived on meanwhile.
+// silence processes an interval without any batch. An instance that wrote before and after it reports its own losses.
+// An instance that never writes again may or may not have run in it.
 func (r *runs) silence(known *run, stored time.Time, hole func(Hole)) {
 	passed := stored.Sub(r.last)
 	if r.last.IsZero() || passed <= heartbeatInterval+flushInterval {
@@ -114,7 +114,7 @@ func (r *runs) silence(known *run, stored time.Time, hole func(Hole)) {
 	}
 }
 
-// forget removes the oldest run if there are maxRuns.
+// forget drops the oldest run if there are maxRuns.
 func (r *runs) forget(hole func(Hole)) {
 	if len(r.all) < maxRuns {
 		return
@@ -131,7 +131,7 @@ func (r *runs) forget(hole func(Hole)) {
 	delete(r.all, oldest)
 }
 
-// settled returns the time up to which all records of the start are stored, with this batch or before it.
+// settled returns the time up to which all records of the start are stored with this batch.
 func (h head) settled(stored time.Time) time.Time {
 	if last := at(h.Last); h.Records > 0 && last.Before(stored) {
 		stored = last
@@ -139,8 +139,8 @@ func (h head) settled(stored time.Time) time.Time {
 	return stored.Add(-settle)
 }
 
-// silent reports the holes of the instances that had written nothing for too long at a time. The states are those of
-// the running writers shortly before that time; nil if they are not known.
+// silent reports the holes of the instances that had written nothing for too long at the time now. States has the
+// running writers' states shortly before now, or nil if they are unknown.
 func (r *runs) silent(now time.Time, states []State, hole func(Hole)) {
 	var all []Hole
 	for which, one := range r.all {
@@ -152,14 +152,14 @@ func (r *runs) silent(now time.Time, states []State, hole func(Hole)) {
 			all = append(all, one.killed(which.instance))
 		case states != nil && silent > settle:
 			h := one.killed(which.instance)
-			h.Why = "the instance does not answer, so it was killed or is cut off: its last records are missing"
+			h.Why = "the instance does not answer, and its last records are missing: it was killed or lost its connection"
 			if h.To.After(now) {
 				h.To = now
 			}
 			all = append(all, h)
 		case states == nil && silent > DoubtAfter:
 			all = append(all, Hole{Instance: which.instance, From: one.from, To: now,
-				Why: "not known yet: the instance wrote nothing for a minute"})
+				Why: "unknown: the instance wrote nothing for a minute"})
 		}
 	}
 	for _, s := range states {
@@ -179,10 +179,11 @@ func (r *runs) silent(now time.Time, states []State, hole func(Hole)) {
 	}
 }
 
-// killed returns the hole of an instance that ended without a last batch. A live instance writes every minute.
+// killed returns the hole after an instance's last batch, if it did not stop cleanly. A running instance writes every
+// minute.
 func (r *run) killed(instance string) Hole {
 	h := Hole{Instance: instance, From: r.from, To: r.at.Add(heartbeatInterval + flushInterval),
-		Why: "killed or cut off: the last records of the instance are missing"}
+		Why: "the last records of the instance are missing: it was killed or lost its connection"}
 	if r.until.After(h.To) {
 		h.To = r.until
 	}

@@ -43,9 +43,9 @@ func again() wrote {
 }
 
 const (
-	killed  = "killed or cut off: the last records of the instance are missing"
-	silent  = "the instance does not answer, so it was killed or is cut off: its last records are missing"
-	unknown = "not known yet: the instance wrote nothing for a minute"
+	killed  = "the last records of the instance are missing: it was killed or lost its connection"
+	silent  = "the instance does not answer, and its last records are missing: it was killed or lost its connection"
+	unknown = "unknown: the instance wrote nothing for a minute"
 	stuck   = "not stored yet: the journal's stream stores nothing, or too little"
 	nobody  = "no instance wrote: none ran, or none kept a journal"
 	since   = "no instance wrote: none ran, or none keeps a journal"

@@ -18,8 +18,8 @@ import (
 const (
 	// skew is the maximum difference between the clocks of two leaders.
 	skew = time.Minute
-	// lookBack is how long before the time of the query a search begins, so that it finds a batch of every instance that
-	// wrote at that time.
+	// lookBack is how long before the interval of the query a search begins. It then finds a batch of every instance
+	// that ran in the interval.
 	lookBack = deadAfter + skew
 	// maxRecordAge is the maximum age of a record when it is stored. A batch with older records is a copy.
 	maxRecordAge = maxBatchAge + skew
@@ -31,8 +31,8 @@ type Config struct {
 	JetStream jetstream.JetStream
 	APIPrefix string         // "$JS.API" unless a domain or an import says otherwise
 	Policy    message.Policy // with the name of the stream, and the loaded keys
-	// States are the states of all running writers, shortly before a search; nil if they are not known. Then the search
-	// finds the gap of a killed instance only after a minute without a batch.
+	// States has the states of all running writers, shortly before a search; nil if they are unknown. Then the search
+	// detects a killed instance only after a minute without a batch.
 	States []State
 }
 
@@ -42,13 +42,13 @@ type Journal struct {
 	stream string
 }
 
-// Open returns a journal. It sends no request yet.
+// Open returns a journal. It sends no request.
 func Open(cfg Config) *Journal { return &Journal{cfg: cfg, stream: cfg.Policy.Names.JournalStream()} }
 
 // Entry is a record in the journal.
 type Entry struct {
 	Record
-	Instance string // that wrote it
+	Instance string // the instance that wrote it
 	Stored   time.Time
 	Place    Place
 }
@@ -56,7 +56,7 @@ type Entry struct {
 // errEnough ends a search at its limit.
 var errEnough = errors.New("enough")
 
-// Search calls found for each selected record, in the order in which they were stored, and returns a report about the
+// Search calls found for each selected record, in the order in which they were stored. It returns a report about the
 // completeness of the result. It ends at the first error of found. It returns ErrNone if there is no stream.
 func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) (Report, error) {
 	info, err := j.info(ctx)
@@ -78,11 +78,12 @@ func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) 
 	}
 	if !q.Since.IsZero() && q.From.Sequence == 0 {
 		if scan.Since = q.Since.Add(-lookBack); s.Begins.Before(scan.Since) {
-			s.runs.last = scan.Since // an instance should have written since then
+			s.runs.last = scan.Since // a running instance writes in this interval
 		}
 	}
 	if q.From.Sequence > 0 && q.From.Sequence < info.State.FirstSeq {
-		s.Holes = append(s.Holes, Hole{From: s.Begins, To: s.Begins, Why: "the place to continue from is no longer kept"})
+		s.Holes = append(s.Holes, Hole{From: s.Begins, To: s.Begins,
+			Why: "the journal no longer keeps the place to continue from"})
 	}
 	until, batches := s.Asked, uint64(0)
 	for m, err := range scan.All(ctx) {
@@ -146,7 +147,7 @@ func (s *search) take(m lane.Stored) error {
 		return nil
 	}
 	h, lines, err := parseHead(m.Data)
-	if err != nil { // the seal is good, so a newer broker wrote it
+	if err != nil { // the seal is valid, so a newer broker wrote it
 		s.hole(Hole{From: m.At, To: m.At, Why: errNewer.Error() + ": read it with that version"})
 		return nil
 	}
@@ -184,7 +185,7 @@ func (s *search) take(m lane.Stored) error {
 	return nil
 }
 
-// ours reports whether a broker wrote a message. A client can make the server store one of its answers here.
+// ours reports whether a broker wrote a message. A client can make the server store an answer here.
 func (s *search) ours(m lane.Stored) bool {
 	if m.Subject != s.cfg.Policy.Names.JournalSubject() || m.Undecodable {
 		return false
@@ -193,7 +194,7 @@ func (s *search) ours(m lane.Stored) bool {
 	return s.cfg.Policy.Keys.Trusts(note, message.SealedAlways)
 }
 
-// hole reports a hole that overlaps the time of the query.
+// hole adds a hole to the report if it overlaps the interval of the query.
 func (s *search) hole(h Hole) {
 	h.From, h.To = h.From.UTC(), h.To.UTC()
 	if !s.Since.IsZero() && h.To.Before(s.Since) || !s.Until.IsZero() && h.From.After(s.Until) {
@@ -206,15 +207,15 @@ func (s *search) hole(h Hole) {
 	s.Holes = append(s.Holes, h)
 }
 
-// conclude reports the holes at the end of the search, and the one before the journal begins.
+// conclude reports the holes at the end of the interval, and the hole before the journal's beginning.
 func (s *search) conclude(until time.Time) {
 	states := s.cfg.States
 	if until.Before(s.Asked) {
-		states = nil // the states are later than the query's time
+		states = nil // the states are later than the query's interval
 	}
 	s.runs.silent(until, states, s.hole)
 	if !s.Since.IsZero() && s.From.Sequence == 0 && (s.Begins.IsZero() || s.Since.Before(s.Begins)) {
-		h := Hole{From: s.Since, To: s.Begins, Why: "the journal does not reach back that far"}
+		h := Hole{From: s.Since, To: s.Begins, Why: "the journal begins later"}
 		if s.Begins.IsZero() {
 			h.To = s.Asked
 		}

@@ -2,13 +2,13 @@ package journal
 
 import "time"
 
-// State is the state of a running writer. A reader that asks for it shortly before it reads can distinguish an instance
-// without records from one that is gone and from one that cannot write.
+// State is the state of a running writer. By the states, a reader distinguishes three kinds of instances: those without
+// records, those that cannot write, and those that no longer run.
 type State struct {
 	Instance string    `json:"-"`
 	Start    string    `json:"start"`              // random token of its start; empty from an older broker
-	Unstored int       `json:"unstored,omitempty"` // records that wait or were dropped, and are in no stored batch
-	Since    time.Time `json:"since,omitzero"`     // time of the earliest of them, by the clocks of the leaders of lanes
+	Unstored int       `json:"unstored,omitempty"` // records waiting or dropped, and not in a stored batch
+	Since    time.Time `json:"since,omitzero"`     // time of the earliest unstored record, by the leaders' clocks
 }
 
 // of reports whether the state belongs to a start.
@@ -16,8 +16,8 @@ func (s State) of(which start) bool {
 	return s.Instance == which.instance && (s.Start == "" || s.Start == which.token)
 }
 
-// State returns the state of the writer. A nil Writer belongs to a broker without a journal and has none. State may be
-// called from any goroutine.
+// State returns the state of the writer. A nil Writer belongs to a broker without a journal: State then returns nil.
+// State may be called from any goroutine.
 func (w *Writer) State() *State {
 	if w == nil {
 		return nil

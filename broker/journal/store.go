@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxBatchAge is how long the writer retries a batch. A reader relies on it: no record is stored later.
+	// maxBatchAge is how long the writer retries a batch. A reader relies on it: a record is never stored later.
 	maxBatchAge = 5 * time.Minute
 
 	minBackoff = 100 * time.Millisecond
@@ -29,8 +29,8 @@ type Publisher interface {
 	Publish(m *nats.Msg, wait time.Duration, f acks.Func)
 }
 
-// store stores one batch, or drops it after maxBatchAge. It returns before the next batch is sent, so that the numbers
-// rise in the stream.
+// store stores one batch, or drops it after maxBatchAge. It returns before the next batch is sent, so the numbers in
+// the stream rise.
 func (w *Writer) store(ctx context.Context, to Publisher, b batch, end bool) {
 	w.number++
 	h := head{Instance: w.cfg.Instance, Start: w.start, Number: w.number, Before: w.before, End: end}
@@ -71,7 +71,7 @@ func (w *Writer) publish(ctx context.Context, to Publisher, m *nats.Msg) error {
 		}
 		select {
 		case result <- reply.Problem():
-		default: // nobody waits any more
+		default: // no caller waits
 		}
 		return false
 	})
@@ -103,7 +103,7 @@ func (w *Writer) takeLost() span {
 	return lost
 }
 
-// drop drops a batch. The next one reports its records, and the records that this one would have reported.
+// drop drops a batch. The next batch reports its records, and the lost records that it would have reported.
 func (w *Writer) drop(b batch, reported span, err error) {
 	w.mu.Lock()
 	w.lost = w.lost.add(reported).add(b.span)
@@ -112,10 +112,10 @@ func (w *Writer) drop(b batch, reported span, err error) {
 	w.warn(err)
 }
 
-// warn logs that the journal is not stored, at most once in logInterval.
+// warn logs that the journal's stream stores nothing, at most once in logInterval.
 func (w *Writer) warn(err error) {
 	if _, ok := w.logged.Allow(logInterval); ok {
-		w.cfg.Log.Warn("the journal is not stored: deliveries continue, and records are dropped when there is no room; "+
-			"retrying", "stream", w.cfg.Stream, "dropped", w.cfg.Counts.Dropped.Load(), "err", err)
+		w.cfg.Log.Warn("cannot store the journal, will retry; deliveries continue, and records without room are dropped",
+			"stream", w.cfg.Stream, "dropped", w.cfg.Counts.Dropped.Load(), "err", err)
 	}
 }

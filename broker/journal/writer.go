@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// flushInterval is how long a record waits for others. A killed broker loses the records of this time.
+	// flushInterval is how long a record waits for further records. A killed broker loses the records of this interval.
 	flushInterval = 150 * time.Millisecond
 	// heartbeatInterval is how often a broker without records writes an empty batch.
 	heartbeatInterval = time.Minute
-	// fullBatch is the size of a batch, in bytes, that does not wait for more records. While the stream is slow, several
-	// such batches are joined, up to maxBatch: otherwise the journal could store only 64 KiB for each round trip.
+	// fullBatch is the size, in bytes, at which a batch is stored immediately. While the stream is slow, several such
+	// batches are joined, up to maxBatch. Otherwise only 64 KiB could be stored in each round trip.
 	fullBatch  = 64 << 10
 	maxBatch   = 256 << 10
 	startChars = 10
-	// lineRoom is the room for the line that makes a batch full, in bytes.
+	// lineRoom is the buffer space for the line that makes a batch full, in bytes.
 	lineRoom = 4 << 10
-	// A stop stores the remaining records for the rest of the grace period, but for at least minFlush and at most
-	// maxFlush: the journal must not delay a restart.
+	// A stop stores the remaining records for the rest of the grace period, at least minFlush and at most maxFlush. The
+	// journal must not delay a restart.
 	maxFlush = time.Second
 	minFlush = 250 * time.Millisecond
 	// logInterval is the minimum time between two log lines about dropped records.
@@ -40,7 +40,7 @@ type Counts struct {
 // WriterConfig is the configuration of a writer.
 type WriterConfig struct {
 	Instance string        // the broker's name
-	Stream   string        // only its acknowledgement counts
+	Stream   string        // other streams' acknowledgements are ignored
 	Subject  string        // of the stream
 	Room     int           // maximum size of the waiting records in bytes; further records are dropped
 	Payload  int           // maximum size of a message in bytes
@@ -52,22 +52,22 @@ type WriterConfig struct {
 	Seal func(subject string, body []byte) string
 }
 
-// Writer collects records, and stores them in batches. Add waits for nothing but the mutex, and drops a record for
-// which there is no room: no delivery depends on the journal.
+// Writer collects records, and stores them in batches. Add blocks only for the mutex, and drops a record for which
+// there is no room: no delivery depends on the journal.
 type Writer struct {
 	cfg       WriterConfig
 	fullBytes int           // size of a batch that is stored at once
 	maxBytes  int           // maximum size of joined batches
-	wake      chan struct{} // one slot; wakes Run; never closed
+	wake      chan struct{} // capacity 1; wakes Run; never closed
 	logged    ratelog.Limit
 
 	mu       sync.Mutex // guards the fields below; held while one line is encoded
-	open     batch      // takes records
-	full     []batch    // wait to be stored, in order
+	open     batch      // Add appends to it
+	full     []batch    // batches to store, in order
 	waiting  int        // bytes of open, full and sending
 	free     []byte     // memory of a stored batch, for reuse; nil if there is none
-	sending  span       // records that were taken from the queue and are not stored yet
-	lost     span       // records that were dropped and are not reported yet
+	sending  span       // records taken from the queue and not yet stored
+	lost     span       // records dropped and not yet reported
 	deadline time.Time  // local; when a stop must end; zero before Stopping
 	closed   bool       // Add drops everything
 
@@ -79,10 +79,10 @@ type series struct {
 	start  string // random token of this start of the instance
 	number uint64 // of the last batch
 	before uint64 // of the last batch that was acknowledged
-	buffer []byte // for the message
+	buffer []byte // for the message's body
 }
 
-// NewWriter returns a writer. Add may be called before Run; Run stores the records.
+// NewWriter returns a writer. Run stores the records. Add may be called before Run.
 func NewWriter(cfg WriterConfig) *Writer {
 	return &Writer{
 		cfg: cfg, series: series{start: rand.Text()[:startChars]}, wake: make(chan struct{}, 1),
@@ -128,8 +128,8 @@ func (w *Writer) signal() {
 	}
 }
 
-// Stopping begins the grace period of a stop. A nil Writer belongs to a broker without a journal; Stopping does nothing
-// then.
+// Stopping begins the grace period of a stop. A nil Writer belongs to a broker without a journal: Stopping then does
+// nothing.
 func (w *Writer) Stopping() {
 	if w == nil {
 		return
@@ -141,8 +141,8 @@ func (w *Writer) Stopping() {
 	}
 }
 
-// Run stores batches until ctx ends, and then stores the waiting records for at most maxFlush. The last batch says that
-// this start writes nothing more.
+// Run stores batches until ctx ends, and then stores the waiting records for at most maxFlush. The last batch marks the
+// end of this start.
 func (w *Writer) Run(ctx context.Context, to Publisher) {
 	// work ends later than ctx: see remaining.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -150,7 +150,7 @@ func (w *Writer) Run(ctx context.Context, to Publisher) {
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(w.remaining(), stop) })()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	written := time.Now().Add(-heartbeatInterval) // the first batch says that the instance keeps a journal from now on
+	written := time.Now().Add(-heartbeatInterval) // the first batch is written immediately, as the sign of a journal
 	for ctx.Err() == nil {
 		b, wait, ok := w.take(time.Now(), written, false)
 		if ok {
@@ -172,8 +172,8 @@ func (w *Writer) Run(ctx context.Context, to Publisher) {
 	}
 }
 
-// take returns the next batch to store, or the time until there is one: a full batch, a batch whose first record has
-// waited for flushInterval, or an empty batch as a heartbeat. If all is set, take returns any waiting records.
+// take returns the next batch to store, or the time until there is one. The batch is full, or its first record has
+// waited for flushInterval, or it is an empty heartbeat. If all is set, take returns any waiting records.
 func (w *Writer) take(now, written time.Time, all bool) (b batch, wait time.Duration, ok bool) {
 	if some := w.takeFull(); len(some) > 0 {
 		for _, next := range some[1:] {
@@ -195,7 +195,7 @@ func (w *Writer) take(now, written time.Time, all bool) (b batch, wait time.Dura
 	return batch{since: now}, wait, wait <= 0
 }
 
-// takeFull returns as many full batches as may be joined.
+// takeFull returns the full batches to store as one, up to maxBatch.
 func (w *Writer) takeFull() []batch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -220,7 +220,7 @@ func (w *Writer) closeIfEmpty() bool {
 	return w.closed
 }
 
-// remaining returns how long a stop may still take.
+// remaining returns the rest of the time that a stop may take.
 func (w *Writer) remaining() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -3,29 +3,29 @@ package leader
 import "time"
 
 const (
-	// Trust is how long a proof of the leader's time may be used to fire messages. A wall clock that is being corrected
-	// runs up to 500 ppm off the monotonic one. In this time that is 50 µs, less than the time that a publish takes to be
-	// stored, so no delivery is early because of it. In half a minute it would be 15 ms.
+	// Trust is how long a proof of the leader's time may be used to fire messages. A wall clock under correction runs
+	// up to 500 ppm faster or slower than the monotonic one. In Trust that is 50 µs, less than the time to store a
+	// publish, so it makes no delivery early. In half a minute it would be 15 ms.
 	Trust = 100 * time.Millisecond
-	// freshness is how far a message's timestamp may lie behind the time that the last answer predicts and still count as
-	// a proof of the time: the message was stored just now.
+	// freshness is the maximum difference between the predicted time of the leader and a message's timestamp for the
+	// timestamp to be a proof. The message was then stored just before.
 	freshness = time.Millisecond
 )
 
-// Clock estimates the time of one stream's leader. The estimate is never later than the proven time: if an answer that
-// was received at r has the leader's time ts, then the leader's clock now shows at least ts + (now − r). The clock uses
-// the best such bound within Trust. It lags by the way back of the fastest answer, some 100 µs on a local network. The
-// timestamp of a message that was just stored is a bound too, and needs no request.
+// Clock estimates the time of one stream's leader. The estimate is never later than the proven time: if an answer
+// received at r has the leader's time ts, then at now the leader's clock shows at least ts + (now − r). The clock uses
+// the best such bound within Trust. It lags by the return time of the fastest answer, some 100 µs on a local network.
+// The timestamp of a message that was just stored is a bound too, and needs no request.
 //
 // Steps of the local wall clock do not matter, since Clock uses only differences of the monotonic clock. The monotonic
-// clock stands still while a machine is suspended: see [Clock.Suspended].
+// clock stops while a machine is suspended: see [Clock.Suspended].
 //
 // A Clock is not safe for concurrent use.
 type Clock struct {
 	base     time.Time     // local, with monotonic reading
-	best     [2]bound      // of the current half of Trust, and of the half before
-	proved   time.Duration // since base, monotonic; the last proof
-	answered time.Duration // how far the leader's clock is ahead of base plus monotonic, by the last answer
+	best     [2]bound      // in the current half of Trust, and in the previous half
+	proved   time.Duration // time of the last proof, monotonic since base
+	answered time.Duration // the leader's clock minus (base plus monotonic), by the last answer
 	at       time.Time     // local; when the last answer was received
 	known    bool          // the leader has answered
 	last     uint64        // the stream's last sequence, in the last answer
@@ -34,7 +34,7 @@ type Clock struct {
 
 // bound is the largest proven difference between the leader's clock and base plus monotonic, in one half of Trust.
 type bound struct {
-	since  time.Duration // since base, monotonic; when the half began
+	since  time.Duration // start of the half, monotonic since base
 	offset time.Duration
 	ok     bool
 }
@@ -42,7 +42,7 @@ type bound struct {
 // Answer is an answer of a stream's leader to a request for the stream's state.
 type Answer struct {
 	Time     time.Time // its clock when it answered
-	Received time.Time // our clock when the answer arrived
+	Received time.Time // local clock when the answer arrived
 	Leader   string    // its name; empty on a single server
 	LastSeq  uint64    // the last sequence of the stream
 }
@@ -65,26 +65,26 @@ func (c *Clock) Leader() string { return c.leader }
 // Look records an answer of the stream's leader.
 func (c *Clock) Look(a Answer) {
 	if a.Received.Before(c.at) {
-		return // a later answer came first, and this old one would count as a new proof
+		return // a newer answer arrived first; this one must not count as a new proof
 	}
 	c.at = a.Received
 	if a.Leader != c.leader {
-		c.leader, c.best = a.Leader, [2]bound{} // another clock
+		c.leader, c.best = a.Leader, [2]bound{} // a new leader has another clock
 	}
 	c.known, c.answered, c.last = true, c.Offset(At(a.Time), a.Received), a.LastSeq
 	c.prove(c.answered, a.Received)
 }
 
-// Observe records the timestamp of a message that was just received. A message that was stored long ago proves nothing.
-// A message that was stored before the last answer may prove too much: another leader may have stamped it, or this
-// leader before its clock was corrected.
+// Observe records the timestamp of a message that was just received. An old message proves nothing. A message stored
+// before the last answer may prove too much: another leader may have stamped it, or this leader before a correction of
+// its clock.
 func (c *Clock) Observe(sequence uint64, stored Time, received time.Time) {
 	if offset := c.Offset(stored, received); c.known && sequence > c.last && offset > c.answered-freshness {
 		c.prove(offset, received)
 	}
 }
 
-// Offset returns how far the leader's clock is ahead of base plus monotonic, if it showed at when the local clock
+// Offset returns the leader's clock minus (base plus monotonic), if the leader's clock showed at when the local clock
 // showed local.
 func (c *Clock) Offset(at Time, local time.Time) time.Duration {
 	return at.stamp.Sub(c.base.Round(0)) - local.Sub(c.base)
@@ -115,7 +115,7 @@ func (c *Clock) Now(local time.Time) (now Time, fresh bool) {
 }
 
 // Suspended reports whether the wall clock and the monotonic clock have diverged since the last answer, as they do
-// while a machine sleeps. Then the estimate of the leader's time may be wrong.
+// while a machine is suspended. The estimate of the leader's time may then be wrong.
 func (c *Clock) Suspended(local time.Time) bool {
 	const tolerance = time.Second
 	drift := local.Round(0).Sub(c.at.Round(0)) - local.Sub(c.at)

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// stableAfter is the time for which the set of instances must be the same before a lane moves between live
+	// stableAfter is the time without a change in the set of instances after which a lane may move between live
 	// instances.
 	stableAfter = 5 * time.Second
-	// swaps is the maximum number of attempts of one round to write the table. A client that floods the table's subject
-	// with a hundred messages a second is faster now and then.
+	// swaps is the maximum number of attempts to write the table in one round. A client that floods the table's subject
+	// with a hundred messages a second sometimes writes first.
 	swaps = 30
 )
 
-// agree makes the table and the leases of this instance consistent.
+// agree makes this instance's leases and the table agree, in both directions.
 func (s *Shared) agree(ctx context.Context, sent time.Time) error {
 	for range swaps {
 		s.reconcile(sent)
@@ -60,8 +60,8 @@ func (s *Shared) rereadTable(ctx context.Context) error {
 	}
 }
 
-// reconcile ends the leases of lanes that the table gives to another instance. After that this instance may act again,
-// and the workers get a beat.
+// reconcile ends the leases of lanes that the table gives to another instance. Then it renews the grace and sends the
+// workers a beat.
 func (s *Shared) reconcile(sent time.Time) {
 	before := s.grace.Load()
 	s.mu.Lock()
@@ -101,8 +101,8 @@ func (s *Shared) reconcile(sent time.Time) {
 	}
 }
 
-// disowns reports whether the owner of a lane in the table announced within lostAfter that it does not have it. The
-// caller holds the lock.
+// disowns reports whether the owner of a lane in the table has announced, within lostAfter, that it does not have the
+// lane. The caller holds the lock.
 func (s *Shared) disowns(id, lane string) bool {
 	c, known := s.local.calls[id]
 	_, has := c.Owns[lane]
@@ -115,7 +115,7 @@ func (s *Shared) lose(l *sharedLease) {
 	delete(s.local.leases, l.lane)
 }
 
-// company reports whether there may be other instances.
+// company reports whether other instances may run.
 func (s *Shared) company() bool {
 	return len(s.others(s.view.table)) > 0 || !s.rounds.sweepAt.IsZero() ||
 		time.Since(s.self.base)-time.Duration(s.heard.call.Load()) < lostAfter
@@ -126,7 +126,7 @@ func (s *Shared) others(t Table) []string {
 	return slices.DeleteFunc(t.members(), func(id string) bool { return id == s.self.id })
 }
 
-// proposal returns the table as this instance would write it, and the releases in it.
+// proposal returns the table that this instance would write, and the releases that this table contains.
 func (s *Shared) proposal(now time.Time) (Table, []*release) {
 	t := s.view.table.clone()
 	for _, id := range s.others(t) {
@@ -140,7 +140,7 @@ func (s *Shared) proposal(now time.Time) (Table, []*release) {
 		switch c, known := t.Lanes[lane]; {
 		case l.assumed && c.Instance == "":
 			t.claim(lane, s.self.id)
-		case !l.assumed && !known: // in a newly founded table
+		case !l.assumed && !known: // the table is new, without this claim
 			t.claim(lane, s.self.id)
 			l.epoch = t.Lanes[lane].Epoch
 		}
@@ -168,8 +168,8 @@ func (s *Shared) proposal(now time.Time) (Table, []*release) {
 	return t, released
 }
 
-// wants returns the lanes that this instance would work, sorted. It leaves out a declined lane while an instance of a
-// newer format would work it. The caller holds the lock.
+// wants returns the lanes that this instance can own, sorted. It leaves out a declined lane while an instance of a
+// newer format can own it. The caller holds the lock.
 func (s *Shared) wants() []string {
 	if s.local.leaving {
 		return nil
@@ -180,7 +180,7 @@ func (s *Shared) wants() []string {
 	return slices.Compact(lanes)
 }
 
-// newerWorks reports whether an instance of a newer format would work a lane.
+// newerWorks reports whether an instance of a newer format can own a lane.
 func (s *Shared) newerWorks(lane string) bool {
 	for _, i := range s.view.table.Instances {
 		if i.Format > s.cfg.Format && slices.Contains(i.Lanes, lane) {
@@ -190,9 +190,9 @@ func (s *Shared) newerWorks(lane string) bool {
 	return false
 }
 
-// mayBegin reports whether this instance may found a table if there is none. It may if its own counter is the first
-// message of the stream, or if the instances that know a table have had the time to write it back. A table that is
-// founded too early takes no lane from its owner: see mayFound.
+// mayBegin reports whether this instance may create the table. It may if its own counter is the first message of the
+// stream. Otherwise, it waits until any instance that knows the table has had the time to write it back. A table
+// created too early takes no lane from its owner: see mayFound.
 func (s *Shared) mayBegin() bool {
 	waited := time.Since(s.self.base)
 	quiet := waited - time.Duration(s.heard.knower.Load()) // since a call of an instance that knows a table
@@ -203,8 +203,8 @@ func (s *Shared) mayBegin() bool {
 	return true
 }
 
-// mayFound reports whether this instance may claim a lane that is in no table. Another instance may own the lane and be
-// about to enter it.
+// mayFound reports whether this instance may claim a lane that is in no table. Another instance may own the lane and
+// not have entered it yet.
 func (s *Shared) mayFound(t Table, now time.Time) bool {
 	return now.Sub(s.view.stable) >= stableAfter || !s.view.rewritten && len(t.Instances) == 1
 }
@@ -235,7 +235,7 @@ func (s *Shared) write(ctx context.Context, t Table) error {
 	return nil
 }
 
-// finish ends the leases of the releases that other instances can now see.
+// finish ends the leases whose release the other instances can now see.
 func (s *Shared) finish(released []*release) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,8 +248,8 @@ func (s *Shared) finish(released []*release) {
 	s.local.releases = slices.DeleteFunc(s.local.releases, func(r *release) bool { return slices.Contains(released, r) })
 }
 
-// grant makes leases of the lanes that the table gives to this instance. It calls waiting for lanes of another
-// instance.
+// grant creates leases for the lanes that the table gives to this instance. It calls waiting for lanes that another
+// instance owns.
 func (s *Shared) grant() {
 	var waiting []func()
 	s.mu.Lock()
@@ -267,7 +267,7 @@ func (s *Shared) grant() {
 	}
 }
 
-// give makes a lease from the claim in the table. The caller holds the lock.
+// give creates a lease from the claim in the table. The caller holds the lock.
 func (s *Shared) give(lane string, w *waiter) *sharedLease {
 	c := s.view.table.Lanes[lane]
 	l := &sharedLease{
@@ -280,8 +280,8 @@ func (s *Shared) give(lane string, w *waiter) *sharedLease {
 	return l
 }
 
-// handOver asks the workers to release the lanes that belong to the share of another instance. A lane is free when its
-// worker has released it.
+// handOver asks the workers to release the lanes that belong to another instance's share. A lane is free after its
+// worker's release.
 func (s *Shared) handOver(now time.Time) {
 	if now.Sub(s.view.stable) < stableAfter {
 		return

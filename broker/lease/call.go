@@ -8,16 +8,16 @@ import (
 )
 
 // call is a message on the plain subject. It announces a change of the table or asks a question. It proves that its
-// sender is alive, and lists the sender's lanes. The lanes count while the stream is unusable. The proof also counts if
-// a client hides the sender's counter in the stream.
+// sender is alive, even if a client's message hides the sender's counter. It lists the sender's lanes, which count
+// while the stream is unusable.
 type call struct {
 	ID     string            `json:"id"`
 	Beat   uint64            `json:"beat"`             // the sender's counter
 	Ask    bool              `json:"ask,omitempty"`    // every live instance must answer
 	Answer bool              `json:"answer,omitempty"` // only an answer
-	Knows  bool              `json:"knows,omitempty"`  // the sender has a good table, and will write it back
+	Knows  bool              `json:"knows,omitempty"`  // the sender has read or created a good table
 	Owns   map[string]uint64 `json:"owns,omitempty"`   // lanes, with the epoch of the claim; zero without the table
-	Wants  []string          `json:"wants,omitempty"`  // lanes that the sender would work
+	Wants  []string          `json:"wants,omitempty"`  // lanes that the sender can own
 }
 
 // lastCall is the last call of another instance, with its time.
@@ -26,7 +26,7 @@ type lastCall struct {
 	at time.Time
 }
 
-// hear receives a call of another instance. It runs on nats.go's goroutine.
+// hear receives a call of another instance. It runs on a goroutine of nats.go.
 func (s *Shared) hear(m *nats.Msg) {
 	if !s.store.sealed(m.Subject, m.Data, m.Header) {
 		return
@@ -63,7 +63,7 @@ func (s *Shared) hear(m *nats.Msg) {
 	}
 }
 
-// takeCalls adds the calls since the last time to the roster, and answers questions.
+// takeCalls adds the calls received since its last run to the roster, and answers questions.
 func (s *Shared) takeCalls(now time.Time) {
 	s.mu.Lock()
 	for id, c := range s.local.calls {
@@ -81,10 +81,10 @@ func (s *Shared) takeCalls(now time.Time) {
 	}
 }
 
-// announce makes the others read the table.
+// announce sends a call, upon which the other instances read the table.
 func (s *Shared) announce() { s.call(call{}) }
 
-// ask asks for the live instances, at most once per beat.
+// ask asks who is alive, at most once per beat.
 func (s *Shared) ask(now time.Time) {
 	if now.Sub(s.rounds.asked) >= beatEvery {
 		s.rounds.asked = now

@@ -7,13 +7,13 @@ import "errors"
 var ErrNamesake = errors.New("another instance has the same name")
 
 var (
-	// errConflict is returned when the message to replace is no longer the last of its subject.
-	errConflict = errors.New("another instance was faster")
-	// errStale is returned when an answer does not show a message that was stored before the request.
+	// errConflict is returned when another message has replaced the message to replace.
+	errConflict = errors.New("another instance wrote first")
+	// errStale is returned when an answer does not show a message stored before the request.
 	errStale = errors.New("a server returned an outdated state")
-	// errFull is returned when a leader has no room: in the stream, the account, the server, its memory or its disk.
-	// The leader then refuses the writes of all other instances, too.
+	// errFull is returned when a leader has no room in the stream, the account, the server's memory or its disk. The
+	// leader then refuses the writes of all other instances, too.
 	errFull = errors.New("no room")
-	// errCutOff is returned when the connection changed its state during a request.
+	// errCutOff is returned when the connection's state changed during a request.
 	errCutOff = errors.New("the connection was lost")
 )

@@ -3,16 +3,17 @@ package lease
 import "time"
 
 const (
-	// beatEvery is the interval at which an instance raises its counter while there are others.
+	// beatEvery is the interval at which an instance that is not alone raises its counter.
 	beatEvery = time.Second
-	// lostAfter is the time for which an instance goes on after it sent its last good beat. It is also the time for
-	// which its counter must not change before others take over. The others count from the time they read the counter,
-	// which is later. So the instance stops before it is replaced.
+	// lostAfter is the time for which an instance may act after it sent its last good beat. After the same time without
+	// a change of the counter, other instances take over. They count from the time they read the counter, which is
+	// later. So the instance stops before it is replaced.
 	lostAfter = 5 * time.Second
 	// silentAfter is the time for which the instances change nothing while the stream refuses or ignores their writes.
-	// An election takes up to 9 s. After silentAfter they go on without the stream: see assume.
+	// An election takes up to 9 s. Then they continue without the stream: see assume.
 	silentAfter = 15 * time.Second
-	// An instance that is alone does not write. By its own sign of life it notices a suspension.
+	// signEvery is the interval at which an instance that is alone renews its own sign of life. A late sign reveals a
+	// suspension.
 	signEvery = 2 * time.Second
 	signTrust = 4 * time.Second
 )
@@ -28,12 +29,12 @@ func (i instant) until(now instant) time.Duration {
 	return max(now.mono-i.mono, now.wall.Sub(i.wall))
 }
 
-// grace is the time for which an instance may act on its leases without a new proof that they are its own.
+// grace is the time for which an instance may act on its leases without a new good round.
 type grace struct {
-	since instant // when it sent the last good beat; if alone, its last sign of life
+	since instant // time of the last good beat sent; if alone, of its last sign of life
 	alone bool
-	// unanswered is the start of the last attempt to beat, if that failed, and if the grace held all the time since the
-	// last good beat.
+	// unanswered is the start of the last attempt to beat. It is nil if that attempt succeeded, or if the grace has
+	// ended since the last good beat.
 	unanswered *instant
 }
 

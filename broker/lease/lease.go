@@ -11,14 +11,14 @@ type sharedLease struct {
 	lane  string
 	from  Cursor
 	beats chan struct{}           // capacity 1; the worker receives from it to prove that its loop runs
-	given atomic.Pointer[instant] // when the beat in the slot was sent
+	given atomic.Pointer[instant] // time of the beat in the channel
 	done  chan struct{}           // closed by end
 	lost  atomic.Bool
-	// denied is set when Held returned false although the lane was not lost. The worker then waits for a beat before it
-	// calls Held again.
+	// denied is set when Held returned false although the lease has not ended. The worker then waits for a beat before
+	// it calls Held again.
 	denied atomic.Bool
 
-	// The rest belongs to Run.
+	// Only Run uses the fields below.
 	epoch   uint64 // of the claim in the table
 	assumed bool   // taken in an outage, without the table: see assume
 	ended   bool
@@ -48,17 +48,17 @@ func (l *sharedLease) Held() bool {
 		return true
 	}
 	l.denied.Store(true)
-	l.of.wake() // Run's next round sends a beat if the lane is held again
+	l.of.wake() // Run's next round sends a beat if Held is true again
 	return false
 }
 
-// Release returns when the other instances can see that the lane is free. It returns immediately if the lane is already
-// lost.
+// Release returns when the other instances can see that the lane is free. It returns immediately if the lease has
+// ended.
 func (l *sharedLease) Release(ctx context.Context, at Cursor) error {
 	return l.of.release(ctx, l, at)
 }
 
-// stuck reports whether the worker has not received a beat for too long.
+// stuck reports whether the worker has left a beat in the channel for too long.
 func (l *sharedLease) stuck(now instant) bool {
 	if len(l.beats) == 0 {
 		return false
@@ -67,13 +67,13 @@ func (l *sharedLease) stuck(now instant) bool {
 	return given != nil && given.until(now) >= lostAfter
 }
 
-// beat sends the worker a beat, unless the last one is still in the slot.
+// beat sends the worker a beat, unless the last one is still in the channel.
 func (l *sharedLease) beat(now instant) {
 	if len(l.beats) > 0 {
 		return
 	}
 	l.given.Store(&now)
-	l.beats <- struct{}{} // the slot is empty: only Run sends
+	l.beats <- struct{}{} // does not block: the channel is empty, and only Run sends
 }
 
 // end asks the worker to stop.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// namesakeAfter is the time for which the counter of an earlier run of this instance must not change before this run
-// takes over. A live run would have answered a call by then.
+// namesakeAfter is the time after which this run takes over from an earlier run of this instance whose counter has not
+// changed. A live run would have answered a call by then.
 const namesakeAfter = 300 * time.Millisecond
 
 // isNamesake reports whether an instance has this instance's name or place.
@@ -19,7 +19,7 @@ func (s *Shared) gone(id string, i Instance) bool {
 	return s.cfg.Locked && s.isNamesake(i) && i.Name == "" || s.view.roster.still(id) >= s.timeout(id, i)
 }
 
-// timeout returns the timeout after which an instance with an unchanged counter is dead.
+// timeout returns the time without a change of its counter after which an instance counts as dead.
 func (s *Shared) timeout(id string, i Instance) time.Duration {
 	own, in := s.view.table.Instances[s.self.id]
 	if s.isNamesake(i) && i.Started <= s.self.started && (!in || i.Joined < own.Joined) && !s.view.roster.lives(id) {
@@ -38,13 +38,13 @@ func (s *Shared) namesakes() {
 		switch younger := i.Started < s.self.started || i.Started == s.self.started && id < s.self.id; {
 		case !younger:
 			if !s.logged.youngerNamesake {
-				s.log.Error("a younger instance has the name of this one, and gives way", "instance", id, "name", i.Name,
+				s.log.Error("a younger instance has the name of this one and stops", "instance", id, "name", i.Name,
 					"place", i.Place)
 			}
 			s.logged.youngerNamesake = true
 		case i.Place != "":
-			s.log.Warn("another instance runs at the same place, by its host's name and address: a crash of this one is "+
-				"noticed after 5s only. Give each a DELAY_INSTANCE of its own", "instance", id, "place", i.Place)
+			s.log.Warn("another instance runs at the same place (host name and address), so others notice a crash of this "+
+				"one only after 5s; set DELAY_INSTANCE to a unique name for each", "instance", id, "place", i.Place)
 			s.self.place = ""
 		case !s.logged.elderNamesake:
 			s.logged.elderNamesake = true
@@ -53,8 +53,8 @@ func (s *Shared) namesakes() {
 			s.mu.Unlock()
 			if s.cfg.Fail != nil {
 				since := time.Unix(0, i.Started).UTC().Format(time.RFC3339)
-				s.cfg.Fail(fmt.Errorf("%w, %q: %s is there since %s, and this one is the younger; "+
-					"give each a name of its own, or none", ErrNamesake, i.Name, id, since))
+				s.cfg.Fail(fmt.Errorf("%w, %q: %s runs since %s, so this one stops; "+
+					"give each a unique name, or none", ErrNamesake, i.Name, id, since))
 			}
 		}
 	}

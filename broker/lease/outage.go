@@ -9,8 +9,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// failed handles the failure of a round. An instance whose grace held keeps it while it goes on trying. What it cannot
-// write, the others cannot write either, unless it alone is cut off. In that case two owners are better than none.
+// failed handles a failed round. If the grace has held so far, the instance keeps it and tries again. While its own
+// writes fail, the writes of other instances fail too, unless only this instance has lost the stream. In that case two
+// owners are better than none.
 func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
 	if s.outage.since.IsZero() {
 		s.outage.since = sent
@@ -20,10 +21,10 @@ func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
 	case errors.Is(err, errConflict): // the beat was stored
 	case errors.Is(err, errFull) && s.seesTable(ctx):
 		s.view.roster.failed()
-		s.reconcile(sent) // the leader refuses all writes and shows the table, so nobody can have replaced us
+		s.reconcile(sent) // the leader refuses all writes, so no other instance has replaced this one
 	default:
 		s.view.roster.failed()
-		// An instance that is alone and not connected may have missed a call: it stays stopped until it has read the
+		// An instance that is alone and not connected may have missed a call. It stays stopped until it has read the
 		// table.
 		if g.holds(s.at(time.Now()), g == nil || !g.alone || s.cfg.Connected()) {
 			unanswered := s.at(sent)
@@ -36,14 +37,14 @@ func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
 		s.finish(s.released()) // the workers may stop: calls announce the free lanes to the others
 	}
 	lasted := now.Sub(s.outage.since)
-	// A leader that reports "no room" has been elected, so there is no need to wait for an election.
+	// A leader that reports "no room" was elected, so there is no need to wait for an election.
 	if lasted >= silentAfter || errors.Is(err, errFull) && lasted >= lostAfter {
 		s.assume(now)
 	}
 	s.recreate(ctx)
 }
 
-// seesTable reads the table again, and reports whether it is a good one.
+// seesTable reads the table again, and reports whether it is valid.
 func (s *Shared) seesTable(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -66,22 +67,23 @@ func (s *Shared) recreate(ctx context.Context) {
 		return
 	}
 	if err := s.cfg.Create(ctx); err != nil {
-		s.log.Warn("cannot create the stream that instances meet in", "stream", s.store.Stream, "err", err)
+		s.log.Warn("cannot create the stream of the lanes' owners", "stream", s.store.Stream, "err", err)
 		return
 	}
-	s.log.Warn("the stream that instances meet in was gone, and is created anew", "stream", s.store.Stream)
+	s.log.Warn("the stream of the lanes' owners was missing; created it again", "stream", s.store.Stream)
 }
 
-// assume goes on without the stream, after it was unusable for silentAfter, or full for lostAfter. Every instance
-// announces its lanes in calls and keeps them. The lanes that no call names go to the instances whose calls arrive, by
-// the usual shares, which all compute alike. Instances that do not receive each other's calls own the same lanes. That
-// is better than no owner: copies of a message have one id, but without an owner no message is delivered.
+// assume continues without the stream, after the stream was unusable for silentAfter, or full for lostAfter. Every
+// instance announces its lanes in calls and keeps them. A lane that no call names goes to one of the instances whose
+// calls arrive, by the usual shares, which all instances compute alike. Two instances that do not receive each other's
+// calls own the same lanes. That is better than no owner: duplicates have one id, but without an owner no message is
+// delivered.
 func (s *Shared) assume(now time.Time) {
 	t := s.assembly(now)
 	share := shares(t, s.cfg.MaxOwners)
 	if _, ok := s.outage.logged.Allow(alertEvery); ok {
-		s.log.Error("the stream that instances meet in cannot be used: going on without it, by what instances say to each "+
-			"other. Messages may come twice, under one id, until it is back",
+		s.log.Error("the stream of the lanes' owners is unusable; instances divide the lanes by direct messages, and "+
+			"messages may be delivered twice, under one id, until the stream is usable",
 			"stream", s.store.Stream, "since", s.outage.since.UTC(), "instances", len(t.Instances))
 	}
 	s.grace.Store(&grace{since: s.at(now)})
@@ -89,7 +91,7 @@ func (s *Shared) assume(now time.Time) {
 	s.mu.Lock()
 	for lane, l := range s.local.leases {
 		if owner := t.Lanes[lane].Instance; owner != s.self.id {
-			s.log.Warn("another instance says that it owns a lane", "stream", lane, "instance", owner)
+			s.log.Warn("another instance claims a lane of this one", "stream", lane, "instance", owner)
 			s.lose(l)
 			continue
 		}
@@ -110,8 +112,8 @@ func (s *Shared) assume(now time.Time) {
 	}
 }
 
-// assembly returns a table of the instances whose calls arrive, by their own statements. If two claim a lane, it
-// belongs to the one with the later claim.
+// assembly returns a table of the instances whose calls arrive, with the lanes that they report. If two instances claim
+// a lane, the later claim wins.
 func (s *Shared) assembly(now time.Time) Table {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"delaybroker/broker/ratelog"
 )
 
-// read reads the table and the counters of its instances. It requests each counter by its subject, so messages of
-// others in the stream cost nothing. Fresh is set if the server has just shown our own beat.
+// read reads the table and the counters of its instances. It requests each counter by its subject, so other messages in
+// the stream cost nothing. Fresh is set if the server has just shown this instance's own beat.
 func (s *Shared) read(ctx context.Context, fresh bool) error {
 	if err := s.readTable(ctx, fresh); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (s *Shared) read(ctx context.Context, fresh bool) error {
 		}
 		counter, err := strconv.ParseUint(string(m.Data), 10, 64)
 		if !ours || err != nil {
-			s.ask(time.Now()) // another message hides the counter: a live instance answers
+			s.ask(time.Now()) // another message hides the counter; a live instance answers the call
 			continue
 		}
 		s.view.roster.saw(id, counter, false, time.Now())
@@ -36,8 +36,8 @@ func (s *Shared) read(ctx context.Context, fresh bool) error {
 	return nil
 }
 
-// readTable reads the table. From a message that is no table, or an old one, it takes only the sequence, which the next
-// write replaces. The last good table stays the table.
+// readTable reads the table. If the message is not a table, or an old one, it uses only the sequence, which the next
+// write replaces. The last good table stays the current one.
 func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	m, ours, err := s.store.last(ctx, s.store.Table)
 	switch {
@@ -49,7 +49,7 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	case m.Sequence == s.view.sequence:
 		return nil
 	case m.Sequence < s.view.sequence && !fresh:
-		return nil // an old answer
+		return nil // an outdated answer
 	case m.Sequence < s.view.sequence:
 		s.otherStream()
 	}
@@ -72,22 +72,22 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	return nil
 }
 
-// reject logs, at most once in ratelog.Every, that the message in place of the table is not one.
+// reject logs that the stored message is not a valid table, at most once in ratelog.Every.
 func (s *Shared) reject(sequence uint64, sealed bool, err error) {
 	if _, ok := s.logged.table.Allow(ratelog.Every); ok {
-		s.log.Warn("what is stored as the table of lanes is none that can be believed: the last good one is written back. "+
-			"A broker with another secret, or a client, has it put there",
+		s.log.Warn("the stored table of lanes is not valid; writing the last good one back. "+
+			"A client, or a broker with another secret, wrote it",
 			"stream", s.store.Stream, "sequence", sequence, "sealed", sealed, "err", err)
 	}
 }
 
-// otherStream resets the sequences: the stream was created again, or restored. The contents of the table remain valid.
+// otherStream resets the sequences: the stream was created again, or restored. The table stays valid.
 func (s *Shared) otherStream() {
 	s.view.sequence, s.view.garbled, s.view.rewritten = 0, s.view.known, true
 	s.view.table.Replaces = 0
 }
 
-// adopt makes a stored table the present one.
+// adopt makes a stored table the current one.
 func (s *Shared) adopt(t Table, now time.Time) {
 	if !slices.Equal(t.members(), s.view.table.members()) {
 		s.view.stable = now

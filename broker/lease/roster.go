@@ -5,35 +5,35 @@ import "time"
 // roster infers the live instances from their counters and calls. Its times are by this instance's clock.
 type roster struct {
 	seen map[string]sighting
-	// good is the start of the last successful round, which showed everything stored before it. It is zero if rounds
-	// have failed since: then the time without a change of a counter is unknown, because its owner could not beat
+	// good is the start of the last successful round, which showed everything stored before it. It is zero if a round
+	// has failed since. Then the time since a counter's last change is unknown, because its owner could not beat
 	// either.
 	good time.Time
 }
 
 type sighting struct {
 	counter uint64
-	since   time.Time // when the counter was first read with this value, or when rounds succeeded again
+	since   time.Time // when the counter was first read with this value, or when rounds first succeeded again
 	moved   time.Time // when a change was last seen
 	lives   bool      // a change was seen, or a call arrived
 }
 
-// saw records a counter. It ignores one that does not rise: a client may have stored an old one again. Heard is set if
-// the counter came in a call.
+// saw records a counter. It ignores a counter that has not risen: a client may have stored an old one again. Heard is
+// set if a call contained the counter.
 func (r *roster) saw(id string, counter uint64, heard bool, now time.Time) {
 	s, known := r.seen[id]
 	if known && counter <= s.counter {
 		return
 	}
 	moved := s.moved
-	if heard || !r.good.IsZero() { // otherwise it may have changed long ago
+	if heard || !r.good.IsZero() { // otherwise the time of the change is unknown
 		moved = now
 	}
 	r.seen[id] = sighting{counter: counter, since: now, moved: moved, lives: s.lives || s.counter > 0 || heard}
 }
 
-// round records the success of a round that began at sent and showed everything stored before. Others are the other
-// instances of the table.
+// round records the success of a round that began at sent. The round showed everything stored before sent. Others are
+// the other instances of the table.
 func (r *roster) round(sent, now time.Time, others []string) {
 	if r.good.IsZero() {
 		for id, s := range r.seen {
@@ -52,7 +52,7 @@ func (r *roster) round(sent, now time.Time, others []string) {
 // failed records the failure of a round.
 func (r *roster) failed() { r.good = time.Time{} }
 
-// still returns the time for which the counter of an instance has certainly not changed while its owner could raise it.
+// still returns the time for which an instance's counter has certainly not changed although its owner could raise it.
 func (r *roster) still(id string) time.Duration {
 	s, known := r.seen[id]
 	if !known || r.good.IsZero() {

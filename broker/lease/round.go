@@ -11,7 +11,7 @@ import (
 const sweepAfter = 10 * time.Second
 
 // round raises the counter, reads the table and the other counters, and acts on them. It trusts only a server that
-// shows our own beat: neither a replica that lags nor a deposed leader can do that.
+// shows its own beat: neither a replica that lags nor a deposed leader can.
 func (s *Shared) round(ctx context.Context, sent time.Time) error {
 	s.rounds.last = sent
 	s.rounds.beats++
@@ -59,7 +59,7 @@ func (s *Shared) plan(ctx context.Context, sent time.Time) {
 	for _, id := range s.others(s.view.table) {
 		sooner(s.view.roster.seen[id].since.Add(s.timeout(id, s.view.table.Instances[id])))
 		if !s.view.roster.lives(id) {
-			s.ask(sent) // it may be alone, and beats only after a call
+			s.ask(sent) // the other instance may believe that it is alone, and then beats only after a call
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (s *Shared) wanting() bool {
 	return false
 }
 
-// sweep removes the counters of dead instances, after all others have raised theirs.
+// sweep removes the counters of dead instances, once all live instances have raised theirs.
 func (s *Shared) sweep(ctx context.Context) {
 	switch now := time.Now(); {
 	case s.rounds.sweepAt.IsZero():
@@ -107,7 +107,7 @@ func (s *Shared) leave() {
 		}
 		if err != nil {
 			s.announce() // this instance has no lanes
-			s.log.Warn("cannot tell the other instances that this one stops; they find out within seconds", "err", err)
+			s.log.Warn("cannot announce the stop to the other instances; they detect it within seconds", "err", err)
 			return
 		}
 	}

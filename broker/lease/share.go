@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// shares returns the instance that should own each lane: evenly among at most the given number of instances, with the
-// fewest moves from the present state. Every instance computes the same shares from the same table. A lane that no
-// instance would work has no entry.
+// shares returns the instance that should own each lane. It spreads the lanes evenly among at most the given number of
+// instances, with the fewest moves. Every instance computes the same shares from the same table. A lane that no
+// instance can own has no entry.
 func shares(t Table, most int) map[string]string {
-	would := make(map[string][]string) // the instances that would work a lane
+	would := make(map[string][]string) // the instances that can own a lane
 	members := t.members()
 	for _, id := range members {
 		for _, lane := range t.Instances[id].Lanes {
@@ -28,7 +28,7 @@ func shares(t Table, most int) map[string]string {
 		}
 	}
 
-	// The instances with the most lanes stay owners. Among equals, the order in which they joined decides.
+	// The instances with the most lanes stay owners. Among equals, the one that joined earlier does.
 	chosen := slices.DeleteFunc(members, func(id string) bool { return len(t.Instances[id].Lanes) == 0 })
 	slices.SortStableFunc(chosen, func(a, b string) int { return cmp.Compare(len(owned[b]), len(owned[a])) })
 	chosen = chosen[:min(len(chosen), most)]
@@ -42,9 +42,9 @@ func shares(t Table, most int) map[string]string {
 		}
 		able := slices.DeleteFunc(slices.Clone(would[lane]), func(id string) bool { return !slices.Contains(chosen, id) })
 		if len(able) == 0 {
-			able = would[lane] // only instances that stand by would work it: in the middle of an upgrade
+			able = would[lane] // during an upgrade, only instances that stand by may be able to own it
 		}
-		// Among equals the present owner gets it, so that two equal instances do not pass it back and forth.
+		// Among equals the current owner keeps it, so that equal instances do not pass it back and forth.
 		owner := t.Lanes[lane].Instance
 		least := slices.MinFunc(able, func(a, b string) int {
 			return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(stays(b == owner), stays(a == owner)))
@@ -55,16 +55,17 @@ func shares(t Table, most int) map[string]string {
 	return share
 }
 
-// keep leaves to each chosen instance the lanes that it owns, up to an even share. It returns the owner of each lane
-// and the number of lanes of each instance.
+// keep leaves each chosen instance its own lanes, up to an even share. It returns the owner of each lane and the number
+// of lanes of each instance.
 func keep(t Table, chosen []string, owned map[string][]string, lanes int) (share map[string]string,
 	count map[string]int) {
 	share, count = make(map[string]string, lanes), make(map[string]int)
 	if len(chosen) == 0 {
 		return share, count
 	}
-	// If the lanes do not divide evenly, the instances that have an odd lane already keep it. An instance with still more
-	// lanes has not given up its surplus yet, and ranks no higher: otherwise odd lanes would move while others move.
+	// If the lanes do not divide evenly, the instances that already have one lane more keep it. An instance with still
+	// more lanes has not released its surplus yet, and ranks no higher. Otherwise these lanes would move while other
+	// lanes move.
 	base, odd := lanes/len(chosen), lanes%len(chosen)
 	rank := func(id string) int { return min(len(owned[id]), base+1) }
 	slices.SortFunc(chosen, func(a, b string) int {
@@ -84,14 +85,14 @@ func keep(t Table, chosen []string, owned map[string][]string, lanes int) (share
 	return share, count
 }
 
-// mixed orders lanes by a hash, so that lanes with similar names, and so similar load, go to different instances.
+// mixed orders lanes by a hash. Lanes with similar names often have similar load, and so go to different instances.
 func mixed(lane string) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(lane))
 	return h.Sum32()
 }
 
-// stays returns one for the present owner, and zero for others.
+// stays returns one for the current owner, and zero for others.
 func stays(b bool) int {
 	if b {
 		return 1

@@ -18,8 +18,8 @@ import (
 	"delaybroker/broker/ratelog"
 )
 
-// Shared divides the lanes evenly among the running instances, and takes over from instances that die. See the
-// package's documentation for the protocol.
+// Shared divides the lanes evenly among the running instances, and takes over from instances that die. The package
+// documentation has the protocol.
 type Shared struct {
 	store store
 	cfg   SharedConfig
@@ -27,12 +27,12 @@ type Shared struct {
 	self  self
 	grace atomic.Pointer[grace] // nil while this instance must not act
 	heard heard
-	todo  chan struct{} // capacity 1: Run must start a turn at once
+	todo  chan struct{} // capacity 1: a value makes Run start a turn immediately
 
 	mu    sync.Mutex // guards local
 	local local
 
-	// The rest belongs to Run.
+	// Only Run uses the fields below.
 	status <-chan nats.Status // of the connection
 	view   view
 	rounds rounds
@@ -44,65 +44,65 @@ type Shared struct {
 type self struct {
 	id      string    // unique to this run
 	base    time.Time // when it started
-	started int64     // the same, as nanoseconds since 1970
-	place   string    // see SharedConfig; belongs to Run
+	started int64     // base, as nanoseconds since 1970
+	place   string    // see SharedConfig; only Run uses it
 }
 
-// heard is the times of calls, as durations since self.base.
+// heard has the times of received calls, as durations since self.base.
 type heard struct {
 	call     atomic.Int64 // the last call
 	knower   atomic.Int64 // the last call of an instance that knows the table
-	question atomic.Bool  // an instance asked for the live instances, and has no answer yet
+	question atomic.Bool  // an instance asked who is alive, and this one has not answered
 }
 
-// local is this instance's own part: its leases, and the requests of its workers. Shared.mu guards it.
+// local is this instance's own state: its leases, and the requests of its workers. Shared.mu guards it.
 type local struct {
 	waiters  map[string]*waiter
 	leases   map[string]*sharedLease
 	releases []*release
-	leaving  bool                // this instance stops, and claims no lane
+	leaving  bool                // this instance is stopping, and claims no lane
 	owners   map[string]string   // a copy of the table's, for Owner
 	calls    map[string]lastCall // of other instances, not older than forgetAfter
 	declined map[string]bool     // lanes with a message of a newer format
 }
 
-// view is the knowledge of this instance about the table and the others.
+// view is this instance's knowledge of the table and of the other instances.
 type view struct {
-	table     Table  // the last good one
-	known     bool   // the table was read, or founded
-	sequence  uint64 // of the message in place of the table, zero if there is none
-	garbled   bool   // that message is not the last good table
-	rewritten bool   // others may own lanes that are in no table
+	table     Table  // the last valid table
+	known     bool   // the table was read or created
+	sequence  uint64 // of the last message on the table's subject; zero if there is none
+	garbled   bool   // that message is not the last valid table
+	rewritten bool   // other instances may own lanes that are in no table
 	roster    roster
 	stable    time.Time // when the set of instances last changed
 }
 
-// rounds is the times of past rounds, and of the next one.
+// rounds has the times of past rounds and of the next one.
 type rounds struct {
-	beats   uint64    // our counter
-	stored  uint64    // the sequence of its last message
+	beats   uint64    // the own counter
+	stored  uint64    // sequence of the counter's message
 	last    time.Time // when the last round began
 	next    time.Time // when the next one must begin
 	glanced time.Time // when an instance that is alone last read the table
-	asked   time.Time // when it last asked for the live instances
-	pending bool      // a reading was requested, and no round has been since
+	asked   time.Time // when it last asked who is alive
+	pending bool      // a read was requested since the last round
 
-	sweepBelow uint64    // counters stored below are of dead instances; zero if not known yet
+	sweepBelow uint64    // counters with lower sequences are of dead instances; zero if unknown
 	sweepAt    time.Time // when to remove them; zero if there are none
 }
 
-// outage is a period in which rounds fail. The zero outage has not begun.
+// outage is a period in which rounds fail. The zero value means that there is none.
 type outage struct {
 	since  time.Time
-	logged ratelog.Limit // of the report that we go on without the stream
+	logged ratelog.Limit // of the report that instances continue without the stream
 }
 
-// logged is the reports that the log already has.
+// logged has the reports that are already in the log.
 type logged struct {
 	rounds          failureLog
 	table           ratelog.Limit // of the report that the stored table is not valid
-	elderNamesake   bool          // an elder instance has our name, and this one stops
-	youngerNamesake bool          // a younger instance has our name
+	elderNamesake   bool          // an older instance has this one's name, so this one stops
+	youngerNamesake bool          // a younger instance has this one's name
 }
 
 // SharedConfig is the configuration of Shared.
@@ -116,21 +116,22 @@ type SharedConfig struct {
 	MaxOwners int
 	// Format is the newest format of messages that this instance reads.
 	Format int
-	// Name is the operator's name for this instance. It is the same after a restart, and unique. It may be empty. Then
-	// Host is part of the instance's id.
+	// Name is the operator's name for this instance. It is unique, and the same after a restart. If it is empty, Host
+	// becomes part of the instance's id.
 	Name, Host string
-	// Place is the place of the instance, such as a host and an address it listens on, if no other instance can run
-	// there. It is used if Name is empty. Two instances with the same place notice it, and the younger goes on without
-	// one.
+	// Place identifies where the instance runs, such as a host and an address it listens on. It is set only if no other
+	// instance can run there, and used if Name is empty. If two instances have the same place, the younger continues
+	// without it.
 	Place string
-	// Locked is set if Place is locked. An instance that the table has there is dead.
+	// Locked is set if Place is locked. Another instance in the table with this place is then dead.
 	Locked bool
-	// Connected reports whether the connection is up. It must not wait: the loop of every lane calls it. Nil uses Conn,
-	// which answers under a lock that a publish holds while the network accepts no data.
+	// Connected reports whether the connection is up. It must not block: the loop of every lane calls it. If it is nil,
+	// Conn reports it, under a lock that a publish holds while the network accepts no data.
 	Connected func() bool
-	// Keys prove that we wrote a message. If Keys is nil, messages have no seal, and all are trusted.
+	// Keys prove that an instance of this broker wrote a message. If Keys is nil, messages have no seal, and all are
+	// trusted.
 	Keys *message.Keys
-	// Fail is called once when this instance must stop, with an ErrNamesake. It may be nil.
+	// Fail is called once when this instance must stop, with ErrNamesake. It may be nil.
 	Fail func(error)
 	Log  *slog.Logger
 }
@@ -180,18 +181,18 @@ func NewShared(cfg SharedConfig) *Shared {
 	return s
 }
 
-// Instance returns the unique id of this instance: its name and a suffix that no other run of it has.
+// Instance returns the unique id of this instance: its name, and a suffix that no other run has.
 func (s *Shared) Instance() string { return s.self.id }
 
 // Run takes part until ctx ends, then leaves.
 func (s *Shared) Run(ctx context.Context) {
 	calls, err := s.store.conn.Subscribe(s.store.Call, s.hear)
 	if err != nil {
-		s.log.Error("cannot hear other instances, and own nothing", "err", err)
+		s.log.Error("cannot receive the other instances' messages; owning no lane", "err", err)
 		<-ctx.Done()
 		return
 	}
-	defer func() { _ = calls.Unsubscribe() }() // it fails if the connection is closed
+	defer func() { _ = calls.Unsubscribe() }() // fails only on a closed connection
 	status := s.store.conn.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	defer s.store.conn.RemoveStatusListener(status)
 	s.status = status
@@ -215,7 +216,7 @@ func (s *Shared) Run(ctx context.Context) {
 	s.leave()
 }
 
-// Acquire waits until the lane is ours.
+// Acquire waits until this instance owns the lane.
 func (s *Shared) Acquire(ctx context.Context, lane string, waiting func()) (Lease, error) {
 	w := &waiter{got: make(chan *sharedLease, 1), waiting: sync.OnceFunc(waiting)}
 	s.mu.Lock()
@@ -231,7 +232,7 @@ func (s *Shared) Acquire(ctx context.Context, lane string, waiting func()) (Leas
 	delete(s.local.waiters, lane)
 	s.mu.Unlock()
 	select {
-	case l := <-w.got: // granted at the last moment; the caller releases it
+	case l := <-w.got: // granted as ctx ended; the caller releases it
 		return l, nil
 	default:
 		return nil, ctx.Err()
@@ -245,7 +246,7 @@ func (s *Shared) Owner(lane string) string {
 	return s.local.owners[lane]
 }
 
-// Probe makes Run read the table now.
+// Probe makes Run read the table immediately.
 func (s *Shared) Probe() { s.wake() }
 
 // release passes a release to Run, and waits until other instances can see it.
@@ -259,7 +260,7 @@ func (s *Shared) release(ctx context.Context, l *sharedLease, at Cursor) error {
 	select {
 	case <-l.done:
 	default:
-		s.local.leaving = true // nobody requested the lane, so this instance is about to stop
+		s.local.leaving = true // no instance requested the lane, so this one is stopping
 	}
 	s.local.releases = append(s.local.releases, r)
 	s.mu.Unlock()
@@ -268,11 +269,11 @@ func (s *Shared) release(ctx context.Context, l *sharedLease, at Cursor) error {
 	case <-r.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("tell other instances that %s is free: %w; they take over within seconds", l.lane, ctx.Err())
+		return fmt.Errorf("announce that %s is free: %w; other instances take over within seconds", l.lane, ctx.Err())
 	}
 }
 
-// wake makes Run start a turn at once.
+// wake makes Run start a turn immediately.
 func (s *Shared) wake() {
 	select {
 	case s.todo <- struct{}{}:
@@ -285,8 +286,8 @@ func (s *Shared) now() instant { return s.at(time.Now()) }
 
 func (s *Shared) at(t time.Time) instant { return instant{wall: t.Round(0), mono: t.Sub(s.self.base)} }
 
-// connectionChanged ends the grace of an instance that is alone: it may have missed a call. Open is false if the
-// connection is closed for good.
+// connectionChanged ends the grace of an instance that is alone: the instance may have missed a call. Open is false if
+// the connection is closed permanently.
 func (s *Shared) connectionChanged(open bool) {
 	if !open {
 		s.status = nil

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Static owns a fixed set of lanes permanently. Several instances may share the work if their sets have no lane in
-// common. No instance takes over the lanes of one that dies.
+// Static owns a fixed set of lanes permanently. Several instances may share the work if their sets are disjoint. If an
+// instance dies, no other takes over its lanes.
 type Static struct {
 	// Lanes are the names of the streams; nil for all.
 	Lanes []string
 }
 
-// Run waits for the end of ctx: there is nothing to agree on.
+// Run waits for the end of ctx.
 func (s Static) Run(ctx context.Context) { <-ctx.Done() }
 
-// Acquire returns at once for a lane of the set, and waits for the end of ctx for any other.
+// Acquire returns immediately for a lane of the set, and waits for the end of ctx for any other.
 func (s Static) Acquire(ctx context.Context, lane string, waiting func()) (Lease, error) {
 	if s.Lanes != nil && !slices.Contains(s.Lanes, lane) {
 		waiting()
@@ -25,7 +25,7 @@ func (s Static) Acquire(ctx context.Context, lane string, waiting func()) (Lease
 	return always{}, nil
 }
 
-// Owner returns "": the instances do not know of each other.
+// Owner returns "": the instances do not communicate.
 func (s Static) Owner(string) string { return "" }
 
 // Probe does nothing.

@@ -19,11 +19,11 @@ const storeTimeout = 2 * time.Second
 
 // Subjects are the stream and the subjects that the instances of one broker share.
 type Subjects struct {
-	Stream string // with the last message of each subject
+	Stream string // contains the last message of each subject
 	All    string // the stream's own subject, a filter
-	Table  string // of the table
-	Beat   string // of the counters: the prefix of an instance's own subject
-	Call   string // of calls: no stream stores them
+	Table  string // subject of the table
+	Beat   string // prefix of the counters' subjects, followed by the instance
+	Call   string // subject of calls, which no stream stores
 }
 
 // store is the stream that the instances share. All reads go to its leader: a replica that lags shows old counters.
@@ -39,8 +39,8 @@ func (s store) put(ctx context.Context, subject string, body []byte) (uint64, er
 	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{}})
 }
 
-// swap replaces the last message of a subject if it has the given sequence; zero means a subject without a message. It
-// returns errConflict if the last message is another one. After any other error, the message may be replaced or not.
+// swap replaces the last message of a subject if that message has the given sequence; zero means no message. It returns
+// errConflict if the last message is another one. After any other error, the write may or may not have happened.
 func (s store) swap(ctx context.Context, subject string, body []byte, last uint64) (uint64, error) {
 	header := nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(last, 10)}}
 	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: header})
@@ -58,9 +58,9 @@ func (s store) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 	case outcome == jsapi.Conflict, outcome == jsapi.Undecided:
 		return 0, errConflict
 	case outcome.Full():
-		return 0, fmt.Errorf("write into %s: %w: %w", s.Stream, errFull, reply.Problem())
+		return 0, fmt.Errorf("write to %s: %w: %w", s.Stream, errFull, reply.Problem())
 	}
-	return 0, fmt.Errorf("write into %s: %w", s.Stream, reply.Problem())
+	return 0, fmt.Errorf("write to %s: %w", s.Stream, reply.Problem())
 }
 
 // last reads the last message of a subject, and reports whether an instance of this broker wrote it. It returns
@@ -73,7 +73,7 @@ func (s store) last(ctx context.Context, subject string) (m jsapi.Message, ours 
 	}
 	header, err := m.Header()
 	if err != nil {
-		header = nil // an unreadable header is not ours
+		header = nil // an unreadable header has no seal
 	}
 	return m, s.sealed(subject, m.Data, header), nil
 }
@@ -121,8 +121,8 @@ func (s store) say(body []byte) error {
 	return s.conn.PublishMsg(m)
 }
 
-// sign seals a message. A client cannot publish to these subjects, but it can choose one as the subject of the
-// acknowledgement of one of its messages.
+// sign seals a message. A client cannot publish to these subjects, but the acknowledgement of one of its messages can
+// go to any subject, and so to one of these.
 func (s store) sign(m *nats.Msg) {
 	if seal := s.keys.Seal(m.Subject, m.Data); seal != "" {
 		m.Header.Set(message.HeaderSeal, seal)

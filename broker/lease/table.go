@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Table is the agreement of all instances: the running instances, and the owner of each lane. It is one message. A
-// write replaces it as a whole, on condition that it is still the one that was read.
+// Table is the state that all instances agree on: the running instances, and the owner of each lane. It is one message.
+// A write replaces the whole message, on condition that it is still the one that was read.
 type Table struct {
-	// Version rises with every change, and is at least the writer's time in milliseconds, so that a table founded later is
-	// newer. A table that is written back unchanged keeps it.
+	// Version rises with every change, and is at least the writer's time in milliseconds, so that a table created later
+	// is newer. A table that is written back unchanged keeps its version.
 	Version uint64 `json:"version,omitempty"`
-	// Replaces is the sequence of the message that this table replaced. It distinguishes an old copy from the table.
+	// Replaces is the sequence of the message that this table replaced. It tells an old copy from the table.
 	Replaces  uint64              `json:"replaces,omitempty"`
 	Instances map[string]Instance `json:"instances"`
 	Lanes     map[string]Claim    `json:"lanes"`
@@ -23,10 +23,10 @@ type Table struct {
 // Instance is a running broker.
 type Instance struct {
 	Name    string   `json:"name,omitempty"`    // the operator's name for it, or empty
-	Place   string   `json:"place,omitempty"`   // where it runs, if no other instance should run there
+	Place   string   `json:"place,omitempty"`   // see SharedConfig; empty if unknown
 	Started int64    `json:"started,omitempty"` // nanoseconds since 1970, by its own clock
 	Joined  uint64   `json:"joined"`            // rises with each instance that joins
-	Lanes   []string `json:"lanes"`             // the lanes it would work, sorted
+	Lanes   []string `json:"lanes"`             // the lanes it can own, sorted
 	Format  int      `json:"format,omitempty"`  // newest format that it reads; zero: an older broker without this field
 }
 
@@ -65,9 +65,9 @@ func (t Table) supersedes(known Table) bool {
 	return t.Version > known.Version || t.Version == known.Version && (t.Replaces > known.Replaces || t.equal(known))
 }
 
-// keeping returns the stored table with the newer claims of the known one. Lost reports whether there are any. If a
-// client's message hid the last good table from an instance, that instance writes an older one back. The claims lost by
-// that belong to lanes with a working owner.
+// keeping returns the stored table with the newer claims of the known one. Lost reports whether there are any. A
+// client's message may hide the last good table from an instance, which then writes an older one back. The lost claims
+// belong to lanes with a working owner.
 func (t Table) keeping(known Table) (merged Table, lost bool) {
 	merged = t.clone()
 	for lane, c := range known.Lanes {
@@ -78,8 +78,8 @@ func (t Table) keeping(known Table) (merged Table, lost bool) {
 	return merged, lost
 }
 
-// newer reports whether a claim certainly comes after another of its lane. A freed lane keeps the epoch of its last
-// owner.
+// newer reports whether a claim is certainly later than another one of its lane. A freed lane keeps the epoch of its
+// last owner.
 func (c Claim) newer(than Claim) bool {
 	return c.Epoch > than.Epoch || c.Epoch == than.Epoch && c.Instance == "" && than.Instance != ""
 }
@@ -94,7 +94,7 @@ func (t Table) equal(other Table) bool {
 	})
 }
 
-// join enters an instance, or updates its entry.
+// join adds an instance, or updates its entry.
 func (t Table) join(id string, as Instance) {
 	entry, in := t.Instances[id]
 	if !in {
@@ -117,7 +117,7 @@ func (t Table) drop(id string) {
 	}
 }
 
-// free ends a claim. Without a cursor, the previous one stays: it is lower, and so still correct.
+// free ends a claim. If at is zero, the previous cursor stays: it is lower, and so still correct.
 func (t Table) free(lane string, at Cursor) {
 	c := t.Lanes[lane]
 	c.Instance = ""
@@ -127,7 +127,7 @@ func (t Table) free(lane string, at Cursor) {
 	t.Lanes[lane] = c
 }
 
-// claim enters the owner of a lane.
+// claim enters an instance as the owner of a lane.
 func (t Table) claim(lane, id string) {
 	c := t.Lanes[lane]
 	c.Instance = id

@@ -14,17 +14,17 @@ import (
 const (
 	// roundPause is the minimum time between two rounds, even with many calls.
 	roundPause = 2 * time.Millisecond
-	// lookEvery is the interval for reading counters. The sooner an instance sees a beat, the sooner it notices its
-	// absence.
+	// lookEvery is the interval for reading counters. The sooner an instance reads a beat, the sooner it detects a
+	// missing one.
 	lookEvery = beatEvery / 2
 	// retryEvery is the pause after a round that failed.
 	retryEvery = 250 * time.Millisecond
-	// offlineEvery is the interval for checking the connection, if its return was not reported.
+	// offlineEvery is the interval for checking the connection, in case nats.go did not report its return.
 	offlineEvery = 5 * time.Second
-	// glanceEvery is the interval at which an instance that is alone requests the table from the leader. A call does
-	// not cross a leaf node whose link is down, even if the instance's own connection is up.
+	// glanceEvery is the interval at which an instance that is alone reads the table from the leader. A call does not
+	// cross a leaf node whose link is down, even if the instance's own connection is up.
 	glanceEvery = 10 * time.Second
-	// forgetAfter is the time after which the last call of another instance is forgotten.
+	// forgetAfter is the time after which the last call of another instance is dropped from memory.
 	forgetAfter = time.Minute
 	// alertEvery is the interval at which the log reports an unusable stream.
 	alertEvery = time.Minute
@@ -54,7 +54,7 @@ func (s *Shared) turn(ctx context.Context, asked bool) time.Duration {
 	}
 	if !s.store.conn.IsConnected() {
 		s.view.roster.failed()
-		s.outage.since = time.Time{} // no call can arrive, and no message can be delivered
+		s.outage.since = time.Time{} // without a connection, no call can arrive and no message can be delivered
 		return offlineEvery          // or when the connection is back
 	}
 	var err error
@@ -88,13 +88,13 @@ func (s *Shared) retryIn(ctx context.Context, err error) time.Duration {
 	}
 	s.logged.rounds.report(s.log, err)
 	if errors.Is(err, errFull) {
-		return beatEvery // a leader answered, so the next attempt can wait
+		return beatEvery // the leader is reachable, so the next attempt can wait
 	}
 	return retryEvery
 }
 
 // glance requests the sequence of the table from the leader, once in glanceEvery, and reports whether it has changed.
-// It is for an instance that is alone.
+// Only an instance that is alone calls it.
 func (s *Shared) glance(ctx context.Context, now time.Time) (changed bool, err error) {
 	if now.Sub(s.rounds.glanced) < glanceEvery {
 		return false, nil
@@ -115,8 +115,8 @@ func (s *Shared) glance(ctx context.Context, now time.Time) (changed bool, err e
 	return sequence != s.view.sequence, nil
 }
 
-// whileConnected runs ask, and cancels it when the connection changes its state: an instance that is alone may miss a
-// call meanwhile, and must not act until it has read the table.
+// whileConnected runs ask, and cancels it when the connection changes its state. An instance that is alone may miss a
+// call then, and must not act until it has read the table.
 func (s *Shared) whileConnected(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -143,7 +143,7 @@ type failureLog struct {
 func (f *failureLog) report(log *slog.Logger, err error) {
 	if err == nil {
 		if f.logged.Reset() {
-			log.Info("instances can agree again", "after", time.Since(f.since).Round(time.Millisecond))
+			log.Info("instances agree on the owners of lanes again", "after", time.Since(f.since).Round(time.Millisecond))
 		}
 		f.since = time.Time{}
 		return

@@ -9,27 +9,28 @@ import (
 	"delaybroker/broker/stats/history"
 )
 
-// Answer is the report of a running instance to an operator who asks on message.Names.StatusCall. It is for display
-// only: in an account where other clients may publish below StatusAnswers, such a client may have written it. A caller
-// that acts on it must verify its seal.
+// Answer is the report of a running instance, in reply to a request on message.Names.StatusCall. In an account where
+// other clients may publish below StatusAnswers, such a client may have written it. So it is for display only, unless
+// the caller verifies its seal.
 type Answer struct {
 	Instance string   `json:"instance"` // unique among the running instances
 	Version  string   `json:"version,omitempty"`
-	Format   int      `json:"format,omitempty"` // the newest message format that it can read; zero from an older broker
+	Format   int      `json:"format,omitempty"` // newest message format that it reads; zero from an older broker
 	Ready    bool     `json:"ready"`
 	Draining bool     `json:"draining,omitempty"`
 	Journal  bool     `json:"journal,omitempty"` // it keeps a journal
-	Alone    bool     `json:"alone,omitempty"`   // by its settings, it shares the work with no other instance
-	Users    []string `json:"users,omitempty"`   // of its connections; none if one of them is unknown
-	// Refused are the rights that the server has denied it in the last minutes, except those for targets: see Targets.
+	Alone    bool     `json:"alone,omitempty"`   // its settings exclude other instances
+	Users    []string `json:"users,omitempty"`   // users of its connections; empty if one is unknown
+	// Refused are the permissions that the server has denied it in the last minutes, except those for targets: see
+	// Targets.
 	Refused []link.Refusal `json:"refused,omitempty"`
-	Lanes   []LaneAnswer   `json:"lanes"`            // the lanes that the instance owns
+	Lanes   []LaneAnswer   `json:"lanes"`            // lanes that the instance owns
 	Totals  *Totals        `json:"totals,omitempty"` // its counts since it started; nil from an older broker
-	// History is its recent past, if that was requested and is kept.
+	// History is its history, if requested and available.
 	History *history.Series `json:"history,omitempty"`
-	// Targets are the targets that it delivered to, if requested.
+	// Targets are the targets of its deliveries, if requested.
 	Targets []TargetAnswer `json:"targets,omitempty"`
-	// Pauses is the list of paused targets by which the instance acts; nil from a broker that does not support pauses.
+	// Pauses is its list of paused targets; nil from a broker that does not support pauses.
 	Pauses *PausesAnswer `json:"pauses,omitempty"`
 	// Writer is the backlog of its journal; nil without a journal, and from an older broker.
 	Writer *journal.State `json:"journal_writer,omitempty"`
@@ -37,20 +38,20 @@ type Answer struct {
 
 // PausesAnswer is the list of paused targets in an instance.
 type PausesAnswer struct {
-	Applied int64        `json:"applied"`         // the version by which it certainly acts
-	Record  pause.Record `json:"record,omitzero"` // the list that it has
+	Applied int64        `json:"applied"`         // version of the list that it certainly applies
+	Record  pause.Record `json:"record,omitzero"` // the list that it has received
 }
 
 // LaneAnswer is a lane's state, from its owner.
 type LaneAnswer struct {
 	Stream    string    `json:"stream"`
 	Live      bool      `json:"live"`                // its consumer is probably alive
-	InDoubt   bool      `json:"in_doubt,omitempty"`  // ownership is uncertain; nothing is delivered until it is certain
+	InDoubt   bool      `json:"in_doubt,omitempty"`  // ownership is uncertain, so nothing is delivered
 	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
 	Held      int       `json:"held"`                // messages in memory
-	Full      bool      `json:"full,omitempty"`      // memory is full: reading continues when messages leave
-	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading is suspended until then: no unread message is due before
-	Pending   uint64    `json:"pending"`             // messages that have not arrived elsewhere, as of a few seconds ago
+	Full      bool      `json:"full,omitempty"`      // memory is full; reading continues when messages leave
+	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading is suspended until then, as no unread message is due
+	Pending   uint64    `json:"pending"`             // messages not yet delivered or moved, some seconds ago
 	Overdue   float64   `json:"overdue_seconds"`     // the time since the oldest message should have left
 	Unopened  int       `json:"unopened,omitempty"`  // entries of timers that are sealed with an unknown key
 	Newer     int       `json:"newer,omitempty"`     // messages of a newer format, which wait for a newer broker

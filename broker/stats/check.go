@@ -2,7 +2,7 @@ package stats
 
 import "delaybroker/broker/text"
 
-// A Check is one reason for a probe's answer, as in /readyz.
+// A Check is one part of a probe's answer, as in /readyz.
 type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`

@@ -31,7 +31,7 @@ func TestEarly(t *testing.T) {
 		{"long ago", time.Hour, 2011 * ms, 2011 * ms, "a", false, false},
 	} {
 		var e Early
-		e.Sent(base, leader(-time.Minute), at(5*time.Millisecond)) // a less bold one before,
+		e.Sent(base, leader(-time.Minute), at(5*time.Millisecond)) // a smaller lead before,
 		e.Sent(base, leader(test.due), at(10*time.Millisecond))
 		e.Sent(base, leader(-time.Minute), at(15*time.Millisecond)) // and after
 		e.Ask("a", at(test.asked))

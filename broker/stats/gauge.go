@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// OffsetFor is the time for which the difference of two clocks is shown after a reading. The clock of an idle lane is
-// not read, and even sound clocks drift apart by seconds a day.
+// OffsetFor is how long the difference of two clocks is shown after a reading. The clock of an idle lane is not read,
+// and even good clocks drift apart by seconds a day.
 const OffsetFor = 10 * time.Minute
 
 // Report is the state of a lane's loop at the end of a pass.
@@ -22,16 +22,16 @@ type Report struct {
 	Unopened             int // entries of timers that are sealed with an unknown key
 
 	Offset  time.Duration // the leader's clock minus the local one
-	Looked  time.Time     // local; when the leader last returned its time; zero if it never has
+	Looked  time.Time     // local; when the leader last returned its time; zero if never
 	Oldest  leader.Time   // when the oldest message should have left; zero if there is none
 	Next    leader.Time   // when the next message on the wheel is due; zero if there is none
 	Resumes leader.Time   // when reading continues; zero if it is not suspended
 
-	Uncommitted time.Time // local; since when a commit is pending; zero if none is
+	Uncommitted time.Time // local; time of the first uncommitted delivery; zero if there is none
 }
 
-// Gauge holds the last report of a loop, for other goroutines. Ages are stored as points in time, so that they are
-// right while the loop sleeps or hangs, too.
+// Gauge has the last report of a loop, for other goroutines. Ages are stored as points in time. So they are right even
+// while the loop sleeps or hangs.
 type Gauge struct {
 	base time.Time // local; does not change
 

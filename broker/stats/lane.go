@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// LaneStatus is the state of one lane. For a lane of another instance, only the owner and the counts are set, and the
-// counts are from the time when this instance owned the lane. Durations are seconds in JSON.
+// LaneStatus is the state of one lane. For a lane of another instance, it has only the owner and the counts from the
+// time when this instance owned the lane. Durations are seconds in JSON.
 type LaneStatus struct {
 	Stream string        `json:"stream"`
 	Kind   string        `json:"kind"`
@@ -29,8 +29,8 @@ type LaneStatus struct {
 // Ownership is the ownership of a lane.
 type Ownership struct {
 	Owned   bool   `json:"owned"`
-	Owner   string `json:"owner,omitempty"` // the instance, when several share the work
-	InDoubt bool   `json:"in_doubt"`        // owned, but uncertain: nothing is delivered until it is certain
+	Owner   string `json:"owner,omitempty"` // the owning instance, if several share the work
+	InDoubt bool   `json:"in_doubt"`        // ownership is uncertain, so nothing is delivered
 	Live    bool   `json:"live"`            // its consumer is probably alive
 }
 
@@ -39,15 +39,15 @@ type Memory struct {
 	Held      int  `json:"held"`       // messages in memory
 	HeldBytes int  `json:"held_bytes"` // the size of their bodies
 	Span      int  `json:"span"`       // messages between cursor and read
-	Full      bool `json:"full"`       // it stops reading until messages have arrived elsewhere
+	Full      bool `json:"full"`       // it does not read until messages leave
 }
 
 // Reading is the position up to which a lane was read.
 type Reading struct {
 	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
-	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading is suspended until then: no unread message is due before
-	Pending   uint64    `json:"pending"`             // messages that have not arrived elsewhere: see the worker's report
-	// Unopened is the number of timer entries that are sealed with an unknown key, as of the last pass through them.
+	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading is suspended until then, as no unread message is due
+	Pending   uint64    `json:"pending"`             // messages not yet delivered or moved
+	// Unopened is the number of timer entries that are sealed with an unknown key, by the last sweep.
 	Unopened int `json:"unopened,omitempty"`
 }
 
@@ -57,19 +57,19 @@ type Age struct {
 	NextDue   time.Time     `json:"next_due,omitzero"`
 	Newer     int           `json:"newer,omitempty"` // messages of a newer format, which wait for a newer broker
 	Waiting   int           `json:"waiting"`         // messages on the wheel, or waiting for the leader's time
-	CommitAge time.Duration `json:"commit_age"`      // the time for which an arrived message has waited for its commit
+	CommitAge time.Duration `json:"commit_age"`      // age of the oldest uncommitted delivery
 }
 
-// Room is the size of a lane's stream.
+// Room compares the size of a lane's stream with its limit.
 type Room struct {
 	Bytes    uint64 `json:"bytes"`     // of the stream, when it was last read
 	MaxBytes int64  `json:"max_bytes"` // the stream's limit; zero or less is no limit
 }
 
-// Clock compares the clock of a lane's leader with ours.
+// Clock compares the clock of a lane's leader with the local clock.
 type Clock struct {
-	ClockKnown  bool          `json:"clock_known"`  // its leader has returned its time recently
-	ClockOffset time.Duration `json:"clock_offset"` // the leader's clock minus ours
+	ClockKnown  bool          `json:"clock_known"`  // the leader returned its time recently
+	ClockOffset time.Duration `json:"clock_offset"` // the leader's clock minus the local clock
 }
 
 // Moves counts the messages that have left a lane.
@@ -77,7 +77,7 @@ type Moves struct {
 	Delivered uint64 `json:"delivered"`
 	Hops      uint64 `json:"hops"`
 	Retries   uint64 `json:"retries"` // moves into a retry lane, for any reason
-	Repeats   uint64 `json:"repeats"` // publishes that were not answered, or refused for lack of room
+	Repeats   uint64 `json:"repeats"` // publishes repeated after no answer or lack of room
 }
 
 // ByWay compares lanes in the order in which messages pass them: the intake, the timers, the levels from the shortest

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// latenessBounds are the upper bounds of the buckets: milliseconds matter at one end, and hours after an outage at the
-// other.
+// latenessBounds are the upper bounds of the buckets: from milliseconds in normal operation to hours after an outage.
 var latenessBounds = [...]time.Duration{
 	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond,
 	10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
@@ -16,9 +15,9 @@ var latenessBounds = [...]time.Duration{
 	10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour,
 }
 
-// Latencies counts durations. It is safe for concurrent use; a reader may see one observation in part.
+// Latencies counts durations. It is safe for concurrent use. A reader may see an incomplete observation.
 type Latencies struct {
-	buckets [len(latenessBounds) + 1]atomic.Uint64 // each without the ones before; the last has no bound
+	buckets [len(latenessBounds) + 1]atomic.Uint64 // not cumulative; the last has no bound
 	sum     atomic.Int64
 }
 
@@ -29,7 +28,7 @@ func (h *Latencies) Observe(d time.Duration) {
 	h.sum.Add(int64(d))
 }
 
-// Histogram is the number of durations, in total and up to each bound.
+// Histogram has the number of durations, in total and up to each bound.
 type Histogram struct {
 	Count   uint64        `json:"count"`
 	Sum     time.Duration `json:"sum"`

@@ -9,32 +9,33 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// Status is the state of the broker, and its counts since it started.
+// Status is the state of the broker, and its counts since its start.
 type Status struct {
 	Ready    bool          `json:"ready"`
 	Draining bool          `json:"draining"`
 	Lanes    []LaneStatus  `json:"lanes"` // all lanes, in the order in which messages pass them
-	Links    []link.Status `json:"links"` // read, write, deliver, control
+	Links    []link.Status `json:"links"` // the connections read, write, deliver and control
 	Counts
 	Journal JournalStatus `json:"journal"`
 	Paused  []PauseStatus `json:"paused"`          // the targets that are paused or being resumed
 	Waiting uint64        `json:"paused_messages"` // the number of messages that wait for them
 }
 
-// Counts are the counts of a broker that belong to no lane.
+// Counts has the counts of a broker that belong to no lane.
 type Counts struct {
 	Outcomes    map[string]uint64          `json:"outcomes"` // of deliveries: see deliver.Outcome
 	Dead        map[message.Code]uint64    `json:"dead_letters"`
-	Ours        uint64                     `json:"duplicates_ours"`    // publishes that proved to be stored already
-	Foreign     uint64                     `json:"duplicates_foreign"` // publishes whose id another message had
-	Unstored    uint64                     `json:"unstored"`           // publishes that our own streams refused
+	Ours        uint64                     `json:"duplicates_ours"`    // repeated publishes of a message that was already stored
+	Foreign     uint64                     `json:"duplicates_foreign"` // publishes under an id that another message had
+	Unstored    uint64                     `json:"unstored"`           // publishes that the broker's own streams refused
 	Early       uint64                     `json:"early"`              // readings with an early delivery; must stay zero
 	EarlyChecks uint64                     `json:"early_checks"`       // clock readings that could have found one
 	Swept       uint64                     `json:"timers_swept"`       // overdue timers that only the sweep found
-	Missed      uint64                     `json:"rounds_missed"`      // missed occurrences of series, which were left out
+	Missed      uint64                     `json:"rounds_missed"`      // rounds of series that were missed and skipped
 	Lateness    map[streams.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
 	Rates       []RateCount                `json:"rates"`              // of deliveries, by pattern of DELAY_RATE
-	// Targets contains names that tenants chose, and any client that reaches /status can read it: so it is not in there.
+	// Targets contains names that tenants chose. Any client that reaches /status can read it, so its JSON leaves them
+	// out.
 	Targets []TargetCount `json:"-"`
 }
 
@@ -42,7 +43,7 @@ type Counts struct {
 type JournalStatus struct {
 	Kept    bool   `json:"kept"`
 	Stored  uint64 `json:"stored"`
-	Dropped uint64 `json:"dropped"` // the journal's stream stored nothing, or too little
+	Dropped uint64 `json:"dropped"` // dropped, because the journal's stream was too slow or stored nothing
 }
 
 // PauseStatus is a pattern of paused targets.

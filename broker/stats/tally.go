@@ -9,15 +9,15 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// Tally holds the counts that belong to no lane. Its maps do not change. It is safe for concurrent use.
+// Tally has the counts that belong to no lane. Its maps do not change. It is safe for concurrent use.
 type Tally struct {
 	Dead          map[message.Code]*atomic.Uint64 // dead letters stored
 	Outcomes      [deliver.Outcomes]atomic.Uint64
 	Ours, Foreign atomic.Uint64 // duplicates that were examined
-	Unstored      atomic.Uint64 // refusals by our own streams
-	Early, Judged atomic.Uint64 // early deliveries that were found, and clock readings that could have found one
+	Unstored      atomic.Uint64 // refusals by the broker's own streams
+	Early, Judged atomic.Uint64 // readings that found an early delivery, and all that could
 	Swept         atomic.Uint64 // timers that only a sweep found
-	Missed        atomic.Uint64 // missed occurrences of series, which were left out
+	Missed        atomic.Uint64 // rounds of series that were missed and skipped
 	Lateness      map[streams.Kind]*Latencies
 	Journal       journal.Counts
 	Targets       *deliver.Counts
@@ -60,13 +60,13 @@ func (t *Tally) Read() Counts {
 	return c
 }
 
-// Lane counts the moves and deliveries of one lane. It outlives its workers: a lane may go and come back.
+// Lane counts the moves and deliveries of one lane. It outlives the lane's workers, since ownership may change.
 type Lane struct {
 	Spec                              streams.Spec
 	Delivered, Hops, Retries, Repeats atomic.Uint64
 }
 
-// Read returns the status of a lane of which only the counts are known.
+// Read returns the status of a lane with only its counts.
 func (c *Lane) Read() LaneStatus {
 	return LaneStatus{
 		Stream: c.Spec.Stream, Kind: string(c.Spec.Kind), Level: c.Spec.Name, Delay: c.Spec.Delay,

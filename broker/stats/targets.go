@@ -8,7 +8,7 @@ import (
 	"delaybroker/broker/deliver"
 )
 
-// maxTargets is the maximum number of targets that an instance reports, and that is accepted from another one.
+// maxTargets is the maximum number of targets in an instance's report, both sent and accepted.
 const maxTargets = 1000
 
 // TargetCount is the outcome of the attempts to deliver to the targets of one name: see deliver.Counts.
@@ -43,7 +43,7 @@ type RateCount struct {
 	Refused   uint64 `json:"refused"`
 }
 
-// byRate adds up the counts of each pattern.
+// byRate adds the counts of each pattern.
 func byRate(targets []TargetCount) []RateCount {
 	all := []RateCount{}
 	for _, t := range targets {
@@ -61,15 +61,15 @@ func byRate(targets []TargetCount) []RateCount {
 	return all
 }
 
-// TargetAnswer is a TargetCount with recent rates per second; they are null if the instance has not run for a step of
-// its history, or keeps none.
+// TargetAnswer is a TargetCount with recent rates per second. They are null if the instance keeps no history, or has
+// not run for one of its steps.
 type TargetAnswer struct {
 	TargetCount
 	DeliveredRate *float64 `json:"delivered_per_second"`
 	RefusedRate   *float64 `json:"refused_per_second"`
 }
 
-// TargetsSince returns the counts with the rates per second since earlier counts. Counts never fall, and a name that is
+// TargetsSince returns the counts, with the rates per second since earlier counts. Counts never fall. A name that is
 // missing in the earlier counts began at zero.
 func TargetsSince(now, before []TargetCount, passed time.Duration) []TargetAnswer {
 	last := make(map[targetName]TargetCount, len(before))
@@ -88,8 +88,8 @@ func TargetsSince(now, before []TargetCount, passed time.Duration) []TargetAnswe
 	return all
 }
 
-// AddTargets adds up the reports of instances about the same names, the busiest first. It takes at most maxTargets of
-// each instance.
+// AddTargets adds the reports of instances by name, and returns the busiest first. It takes at most maxTargets of each
+// instance.
 func AddTargets(instances ...[]TargetAnswer) []TargetAnswer {
 	sums := make(map[targetName]*TargetAnswer)
 	for _, said := range instances {

@@ -12,7 +12,7 @@ import (
 type Totals struct {
 	Started   time.Time `json:"started"`
 	Delivered uint64    `json:"delivered"`
-	Refused   uint64    `json:"refused"` // attempts, by the targets
+	Refused   uint64    `json:"refused"` // attempts that a target refused
 	Dead      uint64    `json:"dead_letters"`
 }
 
@@ -27,7 +27,7 @@ func (s Status) Kept() history.Counts {
 		}
 	}
 	for _, kind := range streams.Lanes() {
-		if kind == streams.Retry || kind == streams.Paused { // the wait for the target is not our lateness
+		if kind == streams.Retry || kind == streams.Paused { // the wait for the target is not lateness of the broker
 			continue
 		}
 		var before uint64
@@ -53,5 +53,5 @@ func (s Status) Totals(started time.Time) *Totals {
 	return t
 }
 
-// LatenessBounds returns the upper bounds of the buckets of lateness; one more bucket has none.
+// LatenessBounds returns the upper bounds of the buckets of lateness. The last bucket has no bound.
 func LatenessBounds() []time.Duration { return append([]time.Duration(nil), latenessBounds[:]...) }

@@ -6,18 +6,18 @@
 //
 // # Invariants
 //
-//   - No delivery waits for a span. Ended takes as long as reading one header. If the queue is full, the span is
+//   - No delivery waits for a span. Ended takes as long as the parsing of one header. If the queue is full, the span is
 //     dropped.
-//   - The headers of a message are not touched: the target gets the producer's own traceparent. So the consumer's span
-//     is a child of the producer's, as without a broker in between.
+//   - The broker does not change the headers of a message: the target gets the producer's own traceparent. So the
+//     consumer's span is a child of the producer's, as it would be without a broker.
 //   - A client's header can only affect its own span. An invalid traceparent counts as absent. All text in a span is
 //     valid UTF-8: the encoder refuses a whole batch because of one bad byte.
-//   - A producer that does not sample makes no span, unless OTEL_TRACES_SAMPLER says otherwise.
+//   - If the producer's context is not sampled, there is no span, unless OTEL_TRACES_SAMPLER sets another sampler.
 //
 // # The span
 //
-// A message passes several instances and restarts. So the instance that delivers it makes the span, at the end, from
-// the data in the message's headers. The span's parent is the span whose context the producer has put into the header
+// A message passes through several instances, which may restart. So the instance that delivers the message makes the
+// span, at the end, from the message's headers. Its parent is the producer's span, whose context is in the header
 // traceparent:
 //
 //	producer's span ──┬── deliver (ours)      from the acceptance until the target had it
@@ -37,9 +37,9 @@
 //	delaybroker.lane               stream that it was delivered from
 //	error.type                     code of a dead letter; then the status is an error
 //
-// The events of a span are those that a delivered message still carries: the last hop, the due time, and the first and
-// the last refusal, with the reason. The times of earlier hops are not recorded, so that headers do not grow on the
-// way.
+// The events of a span are those that the headers still contain at the delivery: the last hop, the due time, and the
+// first and the last refusal, with the reason. The times of earlier hops are not recorded, since headers would grow
+// with each hop.
 //
 // A duplicate, as after a crash, is a separate delivery and has its own span.
 //
@@ -50,8 +50,8 @@
 //     collector with tail sampling, which decides on a trace after a minute, decides on this span alone.
 //   - A span for each hop. It would have to be sent when the hop is made, and four hop spans of one message carry no
 //     more information than the number of hops.
-//   - The context of the broker's span in the delivered message. It would break the promise that headers pass
-//     unchanged, and the producer's span would no longer be the parent of the consumer's.
-//   - The batch processor of the SDK. Spans would be made on the loops of the lanes, which takes eight times as long as
-//     Ended (BenchmarkSpan, BenchmarkEnded), and it does not report the number of spans that it drops.
+//   - The context of the broker's span in the delivered message. It would break the promise that headers are unchanged,
+//     and the producer's span would no longer be the parent of the consumer's.
+//   - The batch processor of the SDK. The loops of the lanes would make the spans, which takes eight times as long as
+//     Ended (BenchmarkSpan, BenchmarkEnded). It also does not report the number of dropped spans.
 package trace

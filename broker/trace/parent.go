@@ -16,7 +16,7 @@ const (
 	maxState = 512
 )
 
-// parentOf returns the span context that the producer has put into the headers, and its trace state. Header names are
+// parentOf returns the producer's span context and its trace state, from the headers. Header names are
 // case-insensitive: JetStream's clients write Traceparent or traceparent. If the traceparent is given twice, or is not
 // well-formed, the message has no parent.
 func parentOf(h message.Header) (parent trace.SpanContext, state string) {
@@ -29,7 +29,7 @@ func parentOf(h message.Header) (parent trace.SpanContext, state string) {
 	return parent, state
 }
 
-// value returns the value of a header that is given exactly once, or "".
+// value returns the value of a header that occurs exactly once, or "".
 func value(h message.Header, name string) string {
 	found := ""
 	for k, vs := range h {
@@ -48,7 +48,7 @@ func value(h message.Header, name string) string {
 //
 //	00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
 //
-// A later version may have more behind another hyphen.
+// A later version may have more fields after another hyphen.
 func parse(s string) trace.SpanContext {
 	const version, traceID, spanID, flags, end = 0, 3, 36, 53, 55
 	if len(s) < end || s[2] != '-' || s[35] != '-' || s[52] != '-' || strings.ContainsAny(s[:end], "ABCDEF") {

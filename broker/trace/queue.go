@@ -16,7 +16,7 @@ const forever = time.Duration(1<<63 - 1)
 type queue struct {
 	room, batch int           // messages that may wait, and spans in a request
 	delay       time.Duration // the longest time that a message waits for its batch to fill
-	bell        chan struct{} // one slot; wakes Run; never closed
+	bell        chan struct{} // capacity 1; wakes Run; never closed
 
 	mu      sync.Mutex // guards the fields below; held only while one message is copied
 	queued  []ended
@@ -25,7 +25,7 @@ type queue struct {
 	free    []ended   // a slice for reuse, empty or nil
 }
 
-// ended is a message whose span is to be made.
+// ended is a message that waits for its span.
 type ended struct {
 	broker.Ended // without its header, which may be large
 	parent       trace.SpanContext
@@ -59,8 +59,7 @@ func (q *queue) ring() {
 	}
 }
 
-// take returns a batch to send, or the time until the next one is due. If all is set, it returns everything that is
-// queued.
+// take returns a batch to send, or the time until the next one is due. If all is set, it returns all queued messages.
 func (q *queue) take(now time.Time, all bool) (some []ended, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

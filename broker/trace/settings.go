@@ -64,8 +64,7 @@ func (env Environment) ofTraces(name string) string {
 	return env(name)
 }
 
-// parentBased reports whether the sampler follows the producer's decision. It does unless the environment names another
-// sampler.
+// parentBased reports whether the sampler follows the producer's decision. It does by default.
 func (env Environment) parentBased() bool {
 	switch strings.ToLower(strings.TrimSpace(env(envSampler))) {
 	case "always_on", "always_off", "traceidratio":

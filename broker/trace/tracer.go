@@ -30,30 +30,30 @@ const (
 
 // Config is the configuration of a Tracer.
 type Config struct {
-	Version     string // of the program
+	Version     string // the program's version
 	Environment Environment
 	Log         *slog.Logger
-	// Exporter sends the spans. Defaults to OTLP over HTTP, as the variables of the process say.
+	// Exporter sends the spans. Defaults to OTLP over HTTP, configured by the process's environment.
 	Exporter sdk.SpanExporter
 }
 
 // Tracer makes the spans and sends them. Use New to make one; Run does the work.
 type Tracer struct {
-	sent    atomic.Uint64 // spans that the collector has
-	dropped atomic.Uint64 // because the queue was full, or the collector did not take them
+	sent    atomic.Uint64 // spans that the collector has accepted
+	dropped atomic.Uint64 // spans for which the queue was full, or that the collector refused
 
 	log         *slog.Logger
 	exporter    sdk.SpanExporter
 	tracer      trace.Tracer
 	queue       queue
-	made        made          // of Run's alone
+	made        made          // only Run uses it
 	timeout     time.Duration // of a request
-	parentBased bool          // a producer that does not sample makes no span
+	parentBased bool          // there is no span if the producer's context is not sampled
 	logged      ratelog.Limit
 }
 
-// New returns a tracer. Ended may be called before Run; Run sends the spans. From then on, OpenTelemetry's own errors
-// go to the log, for the whole process.
+// New returns a tracer. Run sends the spans. Ended may be called before Run. From New on, OpenTelemetry's own errors go
+// to the log, for the whole process.
 func New(cfg Config) (*Tracer, error) {
 	env := cfg.Environment
 	t := &Tracer{
@@ -71,7 +71,7 @@ func New(cfg Config) (*Tracer, error) {
 		t.log.Warn("OpenTelemetry: a part of OTEL_RESOURCE_ATTRIBUTES is not used", "err", err)
 	}
 	if t.exporter == nil {
-		if t.exporter, err = otlptracehttp.New(context.Background()); err != nil { // it connects with the first request
+		if t.exporter, err = otlptracehttp.New(context.Background()); err != nil { // it connects at the first request
 			return nil, fmt.Errorf("exporter of spans: %w", err)
 		}
 	}
@@ -102,10 +102,10 @@ func (t *Tracer) Ended(e broker.Ended) {
 	}
 }
 
-// Counts returns how many spans the collector has taken, and how many were dropped. It is safe for concurrent use.
+// Counts returns the numbers of spans that the collector accepted and that were dropped. It is safe for concurrent use.
 func (t *Tracer) Counts() (sent, dropped uint64) { return t.sent.Load(), t.dropped.Load() }
 
-// Run sends spans until ctx ends. Then it sends the queued ones, for a second at most.
+// Run sends spans until ctx ends. Then it sends the queued spans, for a second at most.
 func (t *Tracer) Run(ctx context.Context) {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -128,7 +128,7 @@ func (t *Tracer) Run(ctx context.Context) {
 	some, _ := t.queue.take(time.Now(), true)
 	t.send(work, some)
 	if err := t.exporter.Shutdown(work); err != nil {
-		t.log.Debug("the exporter of spans was cut off", "err", err)
+		t.log.Debug("cannot shut down the exporter of spans", "err", err)
 	}
 	if dropped := t.dropped.Load(); dropped > 0 {
 		t.log.Info("spans were dropped", "dropped", dropped, "sent", t.sent.Load())
@@ -160,7 +160,7 @@ func (t *Tracer) export(ctx context.Context, spans []sdk.ReadOnlySpan) {
 	}
 	t.dropped.Add(uint64(len(spans)))
 	if _, ok := t.logged.Allow(logInterval); ok {
-		t.log.Warn("the collector takes no spans: deliveries go on, and spans are dropped; trying again",
+		t.log.Warn("the collector accepts no spans, will retry; deliveries continue, and further spans are dropped",
 			"dropped", t.dropped.Load(), "err", err)
 	}
 }

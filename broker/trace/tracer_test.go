@@ -235,7 +235,7 @@ func TestCollectorAway(t *testing.T) {
 				time.Sleep(55 * time.Second)
 				synctest.Wait()
 				wantCounts(t, tr, 0, 1000)
-				if said := strings.Count(log.String(), "the collector takes no spans"); said != 1 {
+				if said := strings.Count(log.String(), "the collector accepts no spans"); said != 1 {
 					t.Errorf("it was said %d times, want once:\n%s", said, log.String())
 				}
 				away.mu.Lock()

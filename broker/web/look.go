@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// maxLooks is the maximum number of probes of a broker that is not ready, and pauseBetween the time between two: a
-	// state that passes in a moment, such as a start, is no finding.
+	// maxLooks is the maximum number of probes of a broker that is not ready. With pauseBetween between two probes,
+	// Look does not report a short transition, such as a start.
 	maxLooks     = 5
 	pauseBetween = 500 * time.Millisecond
 )
 
-// Look asks the broker at a URL whether it is alive and ready. For an empty URL it asks no broker.
+// Look asks the broker at a URL whether it is alive and ready. For an empty URL it sends no request.
 func Look(ctx context.Context, broker string) doctor.Probe {
 	if broker == "" {
 		return doctor.Probe{}

@@ -16,11 +16,11 @@ import (
 	"delaybroker/broker/stats/metrics"
 )
 
-// aliveTimeout is the timeout of the engine's loops. No pass of theirs takes nearly as long.
+// aliveTimeout is the time after which a loop of the engine counts as stuck. A pass of a loop takes far less.
 const aliveTimeout = 2 * time.Second
 
-// newerLate is the lateness above which messages of a newer broker count: an instance that can read them takes over
-// sooner.
+// newerLate is the minimum lateness of a newer broker's messages for /readyz to fail. An instance that can read them
+// normally takes over sooner.
 const newerLate = 10 * time.Second
 
 // scrapes is the maximum number of concurrent scrapes of the metrics.
@@ -33,20 +33,20 @@ type Engine interface {
 	Status() stats.Status
 }
 
-// Source has the sources of the answers.
+// Source has the sources of the responses.
 type Source struct {
 	Engine   Engine
 	Down     func() map[string]string // the links that are not connected, each with the reason
 	Storage  func() []stats.Check     // of the embedded server; nil without one
 	Stopping <-chan struct{}          // closed when a stop was requested
-	// Durability is the guarantee of an acknowledgement, once it is known.
+	// Durability is the durability of an acknowledged message; nil until it is known.
 	Durability *atomic.Pointer[string]
 	// Traces returns the numbers of spans sent and dropped; nil without tracing.
 	Traces func() (sent, dropped uint64)
 
 	Version, Revision, GoVersion string // of the program
 
-	Page http.Handler // answers all other paths; nil if there is no page
+	Page http.Handler // serves all other paths; nil if there is no page
 }
 
 // Handler returns the handler of the probes, the metrics and the page.
@@ -65,8 +65,8 @@ func (s Source) Handler() http.Handler {
 
 func (s Source) probes() *http.ServeMux {
 	mux := http.NewServeMux()
-	// /healthz reports whether a restart would help. So it never asks NATS: an outage there would restart every broker,
-	// for nothing.
+	// /healthz reports whether the process must be restarted. It sends no request to NATS: in an outage of NATS,
+	// supervisors would restart every broker for nothing.
 	mux.HandleFunc("GET /healthz", s.serveAlive)
 	mux.HandleFunc("GET /livez", s.serveAlive)
 	// /readyz reports whether messages are delivered now.
@@ -95,7 +95,7 @@ func (s Source) serveReady(w http.ResponseWriter, _ *http.Request) {
 	writeChecks(w, s.Checks())
 }
 
-// Checks returns the checks of readiness. It lists durability for information; that check never fails.
+// Checks returns the checks of readiness. The check durability is for information, and never fails.
 func (s Source) Checks() []stats.Check {
 	status := s.Engine.Status()
 	var serving, started string // the problems
@@ -152,11 +152,11 @@ func laneProblem(s stats.Status) string {
 	}
 	switch {
 	case len(dead) > 0:
-		return "not read at the moment: " + strings.Join(dead, " ")
+		return "no longer read: " + strings.Join(dead, " ")
 	case len(newer) > 0:
 		return "hold messages that only a newer broker can read: " + strings.Join(newer, " ")
 	case len(doubt) > 0:
-		return "not delivered from until it is certain whose they are: " + strings.Join(doubt, " ")
+		return "no delivery while their ownership is uncertain: " + strings.Join(doubt, " ")
 	}
 	return ""
 }
@@ -175,13 +175,13 @@ func Fine(checks []stats.Check) bool {
 	return !slices.ContainsFunc(checks, func(c stats.Check) bool { return !c.OK })
 }
 
-// An Answer is the body of a probe's answer.
+// An Answer is the body of a probe's response.
 type Answer struct {
 	Status string        `json:"status"`
 	Checks []stats.Check `json:"checks"`
 }
 
-// writeChecks answers 200 when all checks are good and 503 otherwise.
+// writeChecks responds with 200 if all checks pass, and with 503 otherwise.
 func writeChecks(w http.ResponseWriter, checks []stats.Check) {
 	status, code := "ok", http.StatusOK
 	if !Fine(checks) {
@@ -194,6 +194,6 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	// Encode fails only if the client has gone.
+	// Encode fails only if the client has disconnected.
 	_ = json.NewEncoder(w).Encode(v)
 }

@@ -76,9 +76,9 @@ func TestProbes(t *testing.T) {
 			h.Down = func() map[string]string { return map[string]string{"control": "not connected"} }
 		}, 200, 503, "nats: not connected: control"},
 		{"lane lost", func(s *state, _ *Source) { s.status.Lanes[1].Live = false }, 200, 503,
-			"lanes: not read at the moment: DELAY_5s"},
+			"lanes: no longer read: DELAY_5s"},
 		{"lane in doubt", func(s *state, _ *Source) { s.status.Lanes[1].InDoubt = true }, 200, 503,
-			"lanes: not delivered from until it is certain whose they are: DELAY_5s"},
+			"lanes: no delivery while their ownership is uncertain: DELAY_5s"},
 		{"lane of another", func(s *state, _ *Source) { s.status.Lanes[1] = stats.LaneStatus{} }, 200, 200, ""},
 		{"draining", func(s *state, _ *Source) { s.status.Draining = true }, 200, 503, "serving: draining"},
 		{"stop asked for", func(_ *state, h *Source) { h.Stopping = closed() }, 200, 503, "serving: draining"},

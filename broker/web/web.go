@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// webGrace is the maximum wait of a stop for answers to probes.
+	// webGrace is how long a stop waits for responses in progress.
 	webGrace = time.Second
 	// askTimeout is longer than /healthz itself waits for the engine.
 	askTimeout = aliveTimeout + 2*time.Second
 )
 
-// NewServer returns the HTTP server for the probes. Its limits keep an open port from costing memory or goroutines.
+// NewServer returns the HTTP server for the probes. Its limits bound the memory and goroutines that clients can use.
 func NewServer(log *slog.Logger) *http.Server {
 	return &http.Server{
 		ReadHeaderTimeout: 5 * time.Second,
@@ -30,19 +30,19 @@ func NewServer(log *slog.Logger) *http.Server {
 	}
 }
 
-// Serve answers probes until Close.
+// Serve answers requests until Close.
 func Serve(web *http.Server, listener net.Listener, fail context.CancelCauseFunc) {
 	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		fail(fmt.Errorf("serve HTTP: %w", err))
 	}
 }
 
-// Close shuts the server down. Answers have webGrace to finish.
+// Close shuts the server down. Responses in progress have webGrace to finish.
 func Close(web *http.Server, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), webGrace)
 	defer cancel()
 	if err := web.Shutdown(ctx); err != nil {
-		log.Debug("probes were cut off", "err", err)
+		log.Debug("closed the HTTP server with responses in progress", "err", err)
 		web.Close()
 	}
 }
@@ -55,16 +55,16 @@ func Ask(ctx context.Context, url string) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	// The default client would use a proxy that the environment names.
+	// The default client would use a proxy from the environment.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
-		return Answer{}, errors.Unwrap(err) // the url.Error repeats the address
+		return Answer{}, errors.Unwrap(err) // without url.Error, which repeats the address
 	}
 	defer response.Body.Close()
 	var a Answer
 	if err := json.NewDecoder(response.Body).Decode(&a); err != nil || len(a.Checks) == 0 {
-		const foreign = "%s, and not in the broker's words: is something else listening there?"
+		const foreign = "%s, not in the broker's format: does another program listen there?"
 		return Answer{}, fmt.Errorf(foreign, response.Status)
 	}
 	return a, nil

@@ -34,7 +34,7 @@ func TestVerbsReadLevelsFromStreams(t *testing.T) {
 	if got := states(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	o.doctor().want("streams", "ok", "all 10 are there")
+	o.doctor().want("streams", "ok", "all 10 exist")
 
 	// A level whose stream is gone leaves a hole in what the intake listens on.
 	if err := o.js.DeleteStream(t.Context(), "DELAY_5s"); err != nil {

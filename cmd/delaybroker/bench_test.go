@@ -259,7 +259,7 @@ func TestBenchFlags(t *testing.T) {
 		"bench ingest --delay 1s":              "nothing is due",
 		"bench steady burst":                   "want delaybroker bench",
 		"bench timers --cancel 100":            "cancel 100: want 0 to 99",
-		"bench timers --beside pipeline":       "beside pipeline: it has no timers; want scheduler",
+		"bench timers --beside pipeline":       "beside pipeline: the pipeline has no timers; want scheduler",
 		"bench timers --every 10s":             "--every has no meaning for timers",
 		"bench timers --timers 1 --for 1ms":    "timers that are due evenly 0",
 		"bench rounds --every 7s":              "every 7s: want 5s, 6s",

@@ -170,7 +170,7 @@ func TestDeadListForeign(t *testing.T) {
 		}
 	}
 	s := o.summary(1, "resend", "--all", "--now")
-	want := `[{"did":"left","letters":1,"why":"its headers are not what a broker of this version writes: ` +
+	want := `[{"did":"left","letters":1,"why":"no broker of this version can have written its headers: ` +
 		`see delaybroker dead show","number":1}]`
 	if got := s.String(); got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -221,8 +221,8 @@ func TestDeadResend(t *testing.T) {
 
 	dry := o.summary(1, "resend", "--target", "orders.>", "--dry-run")
 	want := `[{"did":"resent","letters":1},{"did":"left","letters":1,` +
-		`"why":"the request was not understood, so nobody knows when it is due: --now delivers it at once, ` +
-		`a --header with Delay-Until at its time","number":2}]`
+		`"why":"the request was invalid, so its due time is unknown: --now delivers it immediately, ` +
+		`--header Delay-Until=TIME at that time","number":2}]`
 	if got := dry.String(); got != want || !dry.DryRun {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -353,7 +353,8 @@ func TestDeadFails(t *testing.T) {
 	if err := o.js.DeleteStream(t.Context(), "DELAY_RETRY_1s"); err != nil {
 		t.Fatal(err)
 	}
-	wantVerbError(t, 1, []string{"number 1", "nothing listens on delaysys.retry.1s.orders.a"}, "dead", "resend", "--all")
+	wantVerbError(t, 1, []string{"dead letter 1", "nothing listens on delaysys.retry.1s.orders.a"},
+		"dead", "resend", "--all")
 	if got := o.held("DELAY_DEAD"); got != 1 {
 		t.Errorf("%d letters, want it kept", got)
 	}

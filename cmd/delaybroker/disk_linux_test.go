@@ -82,7 +82,7 @@ func wantFullDiskTold(t *testing.T, url, probes, dir string) {
 	t.Setenv("NATS_URL", url)
 	t.Setenv("DELAY_HTTP_ADDR", probes)
 	d := (&operated{t: t}).doctor()
-	d.want("storage", "critical", "says: ", dir, "takes no data")
+	d.want("storage", "critical", "reports: ", dir, "takes no data")
 	for _, f := range d.Findings {
 		told := f.Check == "ready" || f.Check == "storage" && f.State == "ok" // a second finding for one cause
 		if told || strings.Contains(f.Do, "restart the broker") {

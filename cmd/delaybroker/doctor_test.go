@@ -85,7 +85,7 @@ func TestDoctorFine(t *testing.T) {
 	o.serve()
 	d := o.doctor()
 	d.want("durability", "warn", "1 replica of all ", "power cut", "two minutes")
-	d.want("storage", "ok", "a trial was accepted")
+	d.want("storage", "ok", "the server accepted a trial message")
 	d.want("clock", "ok", "")
 	d.want("versions", "ok", server.VERSION)
 	d.wantOnly("durability")
@@ -181,7 +181,7 @@ func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 		{
 			"stuck", func(int) stats.Check { return stats.Check{Name: "started", OK: true} },
 			stats.Check{Name: "engine", Detail: "a loop does not turn"}, "critical",
-			"it is stuck: engine: a loop does not turn",
+			"the broker is stuck: engine: a loop does not turn",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -268,11 +268,11 @@ func TestEmbeddedExposed(t *testing.T) {
 			r := start(t)
 			defer r.stop(t)
 			r.log.await(t, "ready")
-			if got := strings.Contains(r.log.String(), "asks nobody for a password"); got != test.want {
+			if got := strings.Contains(r.log.String(), "without a password"); got != test.want {
 				t.Errorf("serve warns: got %t, want %t", got, test.want)
 			}
 			out, _, _ := runVerb(t, "", "doctor", "--json")
-			if got := strings.Contains(out, "asks nobody for a password"); got != test.want {
+			if got := strings.Contains(out, "without a password"); got != test.want {
 				t.Errorf("doctor warns: got %t, want %t\n%s", got, test.want, out)
 			}
 		})

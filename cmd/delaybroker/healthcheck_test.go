@@ -55,5 +55,5 @@ func TestHealthcheckWithoutBroker(t *testing.T) {
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	t.Setenv("DELAY_HTTP_ADDR", other.Listener.Addr().String())
-	wantVerbError(t, 1, []string{"something else"}, "healthcheck")
+	wantVerbError(t, 1, []string{"another program"}, "healthcheck")
 }

@@ -58,7 +58,7 @@ func TestJournalTellsWhatWasDelivered(t *testing.T) {
 		t.Errorf("got %v and\n%s%s", err, out, errs)
 	}
 	if _, errs, _ := o.run("journal", "--since", "1h"); !strings.Contains(errs, "MISSING: records, from") ||
-		!strings.Contains(errs, "the journal does not reach back that far") {
+		!strings.Contains(errs, "the journal begins later") {
 		t.Errorf("since before it began: got\n%s", errs)
 	}
 
@@ -101,7 +101,8 @@ func (o *operated) wantWhereByJournal(one recordView) {
 		t.Errorf("where by stream and sequence: got %+v", w)
 	}
 	made := message.ID{Stream: "DELAY_INTAKE", Sequence: 1, At: one.Due}
-	if w := o.absent(made.String()); !strings.Contains(w.Answer, "not this one: somebody purged it or made the id up") {
+	const never = "has no delivery of it: it was purged, or the id is invented"
+	if w := o.absent(made.String()); !strings.Contains(w.Answer, never) {
 		t.Errorf("where of what never was: got %q", w.Answer)
 	}
 }
@@ -121,7 +122,7 @@ func (o *operated) wantJournalLeft() {
 	if len(got) != 2 || worth.Complete || len(worth.Without) != 1 {
 		t.Errorf("switched off: got %+v, worth %+v, want the instance that keeps none", got, worth)
 	}
-	o.doctor().want("journal", "ok", "no instance keeps one: DELAY_JOURNAL is left as it is, and empties itself within 7d")
+	o.doctor().want("journal", "ok", "no instance keeps a journal; the records in DELAY_JOURNAL expire within 7d")
 }
 
 // TestJournalRefusesWords names the flag, the value, and the allowed values.

@@ -47,7 +47,7 @@ func TestServePage(t *testing.T) {
 	publish(t, js, "delay.1h.orders.x", "{}") // a message on its way to another lane may not be counted
 	var plan struct{ Sentence, Ticket, Shell string }
 	post(t, address+"/api/plan", `{"verb":"pause","target":"orders.>"}`, &plan)
-	if plan.Sentence != "pause orders.>: 1 message pending for it now will wait when due, and all that come" {
+	if plan.Sentence != "pause orders.>: 1 message now pending, and all later ones, will wait when due" {
 		t.Errorf("got %q", plan.Sentence)
 	}
 	var done struct {
@@ -55,10 +55,10 @@ func TestServePage(t *testing.T) {
 		Good     bool
 	}
 	post(t, address+"/api/act", `{"ticket":"`+plan.Ticket+`"}`, &done)
-	if !done.Good || done.Sentence != "orders.> is paused; 1 of 1 instance act by it" {
+	if !done.Good || done.Sentence != "orders.> is paused; confirmed by 1 of 1 instance" {
 		t.Errorf("got %+v", done)
 	}
-	line := r.log.await(t, "the page has acted")
+	line := r.log.await(t, "the page executed an action")
 	if line["who"] != "ann" || line["does"] != "delaybroker pause 'orders.>'" {
 		t.Errorf("the log has %v", line)
 	}

@@ -48,7 +48,7 @@ func TestPauseVerbs(t *testing.T) {
 		says  string
 	}{
 		{[]string{"pause", "orders.>"}, "the pattern is already paused"},
-		{[]string{"resume", "orders.x"}, "a pattern is resumed as it was paused, and the paused patterns are: orders.>"},
+		{[]string{"resume", "orders.x"}, "resume takes exactly a paused pattern; the paused patterns are: orders.>"},
 		{[]string{"pause", "orders..x"}, "target pattern"},
 	} {
 		if _, _, err := o.run(tt.words...); err == nil || !strings.Contains(err.Error(), tt.says) {
@@ -63,7 +63,7 @@ func TestPauseVerbs(t *testing.T) {
 		return err == nil && s.CachedInfo().State.Msgs == 1
 	})
 	eventually(t, "end of the pause", func() bool { return o.must("pause") == "nothing is paused\n" })
-	if _, _, err := o.run("resume", "orders.>"); err == nil || !strings.Contains(err.Error(), "no pattern is") {
+	if _, _, err := o.run("resume", "orders.>"); err == nil || !strings.Contains(err.Error(), "no pattern is paused") {
 		t.Errorf("resume again: %v", err)
 	}
 }

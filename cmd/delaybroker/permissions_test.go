@@ -109,7 +109,7 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 		}
 	}
 	out, _, _ := o.run("doctor", "--json", "--skip", "rights") // it has warnings
-	for _, part := range []string{"as operator in account", "streams, limit none", "a trial was accepted"} {
+	for _, part := range []string{"as operator in account", "streams, limit none", "the server accepted a trial message"} {
 		if !strings.Contains(out, part) {
 			return fmt.Errorf("doctor does not say %q", part)
 		}
@@ -343,10 +343,10 @@ func TestServeAsFourUsers(t *testing.T) {
 	wantMessage(t, sub, "by four")
 
 	d := o.doctor()
-	d.want("rights", "skipped", "doctor may not ask", "$JS.API.INFO", "the broker can do without")
+	d.want("rights", "skipped", "doctor may not request", "$JS.API.INFO", "the broker works without it")
 	for _, link := range []string{"read", "write", "deliver"} {
 		d.want("connection", "ok", "to "+link)
-		d.want("rights", "ok", "to "+link+": not known")
+		d.want("rights", "ok", "to "+link+": unknown")
 	}
 	for _, f := range d.Findings {
 		// Doctor does not try to store as a user that only reads.
@@ -356,10 +356,10 @@ func TestServeAsFourUsers(t *testing.T) {
 	}
 	t.Run("is clean for each user", func(t *testing.T) {
 		for _, user := range []struct{ name, rights string }{
-			{"control", "the broker can do without"},
-			{"operator", "operator is another user than the running brokers' (delay-control, delay-deliver, " +
+			{"control", "the broker works without it"},
+			{"operator", "operator differs from the running brokers' user (delay-control, delay-deliver, " +
 				"delay-read, delay-write), and may use all commands"},
-			{"page", "page is another user than the running brokers'"},
+			{"page", "page differs from the running brokers' user"},
 		} {
 			if o.context("NATS_CONTEXT", user.name); user.name != "control" {
 				for _, variable := range []string{"DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT"} {
@@ -415,7 +415,7 @@ func TestDoctorOfPersonAlone(t *testing.T) {
 	o := operateAs(t)
 	o.user("operator", "a")
 	d := o.doctor()
-	d.want("rights", "ok", "operator has none of the rights by which brokers commit", "may use all commands")
+	d.want("rights", "ok", "operator may not commit as brokers do", "may use all commands")
 	d.want("lanes", "critical", "no broker reads any of the")
 }
 
@@ -438,7 +438,7 @@ func TestDoctorRightsOfLinks(t *testing.T) {
 	d := o.doctor()
 	d.want("rights", "critical", "to read, refused: ", "$JS.API.CONSUMER.CREATE.*.*", "$JS.API.STREAM.MSG.GET.*")
 	d.want("rights", "critical", "to write, refused: Publish to delaydead.>")
-	d.want("rights", "ok", "to deliver: all that is needed")
+	d.want("rights", "ok", "to deliver: all permissions that it needs")
 	d.want("connection", "ok", "to read as tried in account")
 
 	t.Setenv("DELAY_READ_CONTEXT", writeFile(t, "context.json", `{"user": "tried", "password": "wr0ng"}`))

@@ -123,7 +123,7 @@ func TestProvisionWithoutTheRight(t *testing.T) {
 	o.user("some", "some")
 	r := start(t)
 	r.log.await(t, "ready")
-	o.doctor().want("rights", "ok", "all that the broker needs")
+	o.doctor().want("rights", "ok", "all permissions that the broker needs")
 	r.stop(t)
 	if strings.Contains(r.log.String(), `"level":"ERROR"`) || strings.Contains(r.log.String(), "may not change") {
 		t.Errorf("got errors where nothing was to be done:\n%s", r.log)

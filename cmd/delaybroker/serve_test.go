@@ -34,7 +34,7 @@ func TestServeEmbedded(t *testing.T) {
 		wantProbe(t, ready["http"], path, 200)
 	}
 	durability := "acknowledged means written to a file on this host, fsync every 1s " +
-		"(replicas 1, nats-server " + server.VERSION + "): a crash takes nothing"
+		"(replicas 1, nats-server " + server.VERSION + "): a crash loses nothing"
 	wantBody(t, ready["http"], "/readyz", durability)
 	wantBody(t, ready["http"], "/metrics",
 		"\ndelaybroker_ready 1\n",

@@ -132,7 +132,7 @@ func (a *app) showWhere(w inspect.Whereabouts, content *contentView) {
 	line("target", w.Target, w.Target != "")
 	line("refused", refusedTimes(w), w.Attempts > 0)
 	line("last reason", w.LastError, w.LastError != "")
-	line("put off", w.Deferred, w.Deferred != "")
+	line("deferred", w.Deferred, w.Deferred != "")
 	line("next attempt", text.Moment(w.RetryAt), !w.RetryAt.IsZero())
 	line("by", w.Instance, w.Instance != "")
 	line("code", w.Code, w.Code != "")

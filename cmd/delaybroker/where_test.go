@@ -64,7 +64,7 @@ func TestWhereInItsFirstStream(t *testing.T) {
 
 	another := id
 	another.At = id.At.Add(-time.Nanosecond)
-	const gone = "delivered, unless somebody purged it or made the id up"
+	const gone = "delivered, unless it was purged, or the id is invented"
 	if w := o.absent(another.String()); !strings.Contains(w.Answer, gone) {
 		t.Errorf("another time: got %q", w.Answer)
 	}
@@ -135,9 +135,9 @@ func TestWhereNever(t *testing.T) {
 		id   message.ID
 		want string
 	}{
-		{message.ID{Stream: "DELAY_77s", Sequence: 1, At: time.Now()}, "no stream DELAY_77s"},
+		{message.ID{Stream: "DELAY_77s", Sequence: 1, At: time.Now()}, "the stream DELAY_77s does not exist"},
 		{message.ID{Stream: "DELAY_5s", Sequence: 9, At: time.Now()}, "the last sequence of DELAY_5s is 0"},
-		{message.ID{Stream: "DELAY_5s", Sequence: 9, At: time.Now().Add(-time.Hour)}, "was created after it"},
+		{message.ID{Stream: "DELAY_5s", Sequence: 9, At: time.Now().Add(-time.Hour)}, "is newer than the id"},
 	} {
 		if w := o.absent(test.id.String()); w.Found || !strings.Contains(w.Answer, test.want) {
 			t.Errorf("%s: got %+v, want %q", test.id, w, test.want)
@@ -223,7 +223,7 @@ func TestWhereByStreamAndSequence(t *testing.T) {
 	if w := o.whereIs("DELAY_INTAKE-29"); w.ID != moved.String() || w.Sequence != 3 || w.Stream != "DELAY_1s" {
 		t.Errorf("behind it: got %+v, want %s", w, moved)
 	}
-	const never = "never accepted, since the last sequence"
+	const never = "never accepted: the last sequence"
 	if w := o.absent("DELAY_INTAKE-30"); w.ID != "DELAY_INTAKE-30" || !strings.Contains(w.Answer, never) {
 		t.Errorf("got %+v", w)
 	}
@@ -264,7 +264,7 @@ func TestWhereHidesADueThatIsNone(t *testing.T) {
 	}
 }
 
-// A message that waits for its next attempt says why: it was refused, or it was put off and not refused.
+// A message that waits for its next attempt says why: it was refused, or it was deferred without a refusal.
 func TestWhereInARetryLane(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")
@@ -293,9 +293,9 @@ func TestWhereInARetryLane(t *testing.T) {
 		next   = "next attempt  "
 	)
 	for id, wanted := range map[string][]string{
-		refused.ID: {"refused, and tried again in 59m", "1 time of 20, last at " + text.Moment(now), reason, next},
+		refused.ID: {"refused, next attempt in 59m", "1 time of 20, last at " + text.Moment(now), reason, next},
 		again.ID: {
-			"put off, and tried again in 59m", "1 time of 20", reason, "put off       JetStream has no room", next,
+			"deferred, next attempt in 59m", "1 time of 20", reason, "deferred      JetStream has no room", next,
 		},
 	} {
 		out := o.must("where", id)

@@ -168,7 +168,7 @@ func TestImageSaysWhatItExposes(t *testing.T) {
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("it ended with %v:\n%s", err, said)
 			}
-			warns := strings.Contains(said, "asks nobody for a password") && strings.Contains(said, "set DELAY_EMBEDDED_USER")
+			warns := strings.Contains(said, "without a password") && strings.Contains(said, "set DELAY_EMBEDDED_USER")
 			if warns != tt.warn || !strings.Contains(said, `"msg":"ready"`) {
 				t.Errorf("it warns: %t, want %t:\n%s", warns, tt.warn, said)
 			}

@@ -250,7 +250,7 @@ func (trouble journalTrouble) holdsUpNothing(t *testing.T, s *natstest.Server) {
 	if found, _ = journaled(c, journal.Query{Target: "orders.b"}); len(found) != 1 {
 		t.Errorf("after it: found %+v, want one", found)
 	}
-	if got := log.Of("the journal is not stored"); got < 5 || got > 10 {
+	if got := log.Of("cannot store the journal"); got < 5 || got > 10 {
 		t.Errorf("the log says it %d times in seven minutes, want about once a minute", got)
 	}
 }
@@ -313,7 +313,7 @@ func TestJournalOfOneThatIsKilled(t *testing.T) {
 		i.Crash()
 		time.Sleep(time.Second)
 		missing := journal.Hole{From: began, To: time.Now().UTC(), // from a second before its last record that is stored
-			Why: "the instance does not answer, so it was killed or is cut off: its last records are missing"}
+			Why: "the instance does not answer, and its last records are missing: it was killed or lost its connection"}
 		wantHoles(t, worth(t, s, cfg), missing)
 		i = harness.StartBroker(t, s, cfg)
 		again := accepted(c.Publish("delay.1s.orders.c", "x"))
@@ -341,7 +341,7 @@ func TestJournalOfOneThatIsKilled(t *testing.T) {
 		_, report = journaled(c, journal.Query{})
 		last := began.Add(1150 * time.Millisecond)
 		wantHoles(t, report, journal.Hole{From: began, To: last.Add(time.Minute + 150*time.Millisecond),
-			Why: "killed or cut off: the last records of the instance are missing"})
+			Why: "the last records of the instance are missing: it was killed or lost its connection"})
 		if _, report = journaled(c, journal.Query{Since: last.Add(2 * time.Minute)}); !report.Complete() {
 			t.Errorf("later: %+v, want it complete", report.Holes)
 		}

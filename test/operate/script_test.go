@@ -132,7 +132,7 @@ func firstDay(probes string) []line {
 			never: []string{"nobody", "RETRY"}},
 		{args: "levels --all", says: []string{"DELAY_RETRY_30s", "0 unread"}, never: []string{"nobody"}},
 		{args: "doctor", says: []string{"10000 messages pending", "http://" + probes + "/readyz",
-			"a trial was accepted"}, never: []string{"critical", "nobody", "restart"}},
+			"the server accepted a trial message"}, never: []string{"critical", "nobody", "restart"}},
 		{args: "where DELAY_5m-10000", says: []string{"waiting, due in 4m", "t.t"}, never: []string{"nobody"}},
 		{args: "pub orders.x y --in 500d", code: 2, says: []string{"more than 366d ahead (DELAY_MAX_DELAY)"},
 			never: []string{"DELAY_INTAKE-"}},
@@ -178,7 +178,7 @@ func nextDay(tooFar string) []line {
 		{args: "ahead --target orders.> --for 3h --json", says: []string{`"exact":true`, `"unread":0`}},
 		{args: "pending ls --limit 1 --target shop.mail", says: []string{"shop.mail", "DELAY_RETRY_5s", "DELAY_1s-"}},
 		{args: "pending ls --most 0", code: 2, says: []string{`"--most" flag: want 1 or more`}},
-		{args: "where DELAY_1s-1", says: []string{"refused, and tried again in ", "last reason", "nobody listens",
+		{args: "where DELAY_1s-1", says: []string{"refused, next attempt in ", "last reason", "nobody listens",
 			"next attempt", " of 20"}},
 		{args: "where " + tooFar, says: []string{"too_far", "more than 366d ahead"}, never: []string{"\ndue "}},
 		{args: "doctor", code: 1, says: []string{"delaybroker dead ls --by code,target,reason"},
@@ -238,7 +238,7 @@ func TestADayInAnotherPrefix(t *testing.T) {
 	bare := made[:2]
 	line{args: "levels", says: []string{"using the prefix later", "LATER_7s"},
 		never: []string{"missing", "LATER_30m"}}.check(t, bare)
-	line{args: "where LATER_7s-1", says: []string{"no instance reads its lane at the moment"}}.check(t, bare)
+	line{args: "where LATER_7s-1", says: []string{"no instance reads its lane now"}}.check(t, bare)
 	line{args: "doctor", code: 2, says: []string{"all 11 are there", "no broker reads any of the 8 lanes"},
 		never: []string{"missing"}}.check(t, bare)
 	line{args: "pub orders.x y --in 5s", code: 1,

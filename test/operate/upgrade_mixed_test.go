@@ -126,13 +126,13 @@ func TestNewerMessageIsReported(t *testing.T) {
 			t.Fatal(err)
 		}
 		w, err := o.Where(t.Context(), wanted, 1000, func(uint64, uint64) {})
-		if want := name + ", which owns its lane, reads formats up to 3, and it is of format 4"; err != nil ||
+		if want := name + " owns its lane and reads formats up to 3; the message has format 4"; err != nil ||
 			!strings.HasSuffix(w.Answer, want) {
 			t.Errorf("where says %q, %v; want %q", w.Answer, err, want)
 		}
 		harness.StartBroker(t, s, harness.Member(t, 3)) // which takes the lane over in time
 		for check, want := range map[string]string{
-			"lanes":    "their owner cannot read what a newer broker wrote: DELAY_5s of " + name,
+			"lanes":    "their owner cannot read messages of a newer broker: DELAY_5s of " + name,
 			"versions": "instances of different formats: ",
 		} {
 			found := doctor.Gather(t.Context(), o, doctor.Host{}, nil).Findings()

@@ -169,11 +169,11 @@ func cancelIsFinal(t *testing.T, browser context.Context, c *scene) {
 		t.Errorf("the dialog asks %q", got)
 	}
 	b.press("dialog", "Cancel timer")
-	b.until(`document.querySelector("#done")?.textContent === "cancelled: it will not be delivered"`)
+	b.until(`document.querySelector("#done")?.textContent === "cancelled: the timer will not be delivered"`)
 	b.press("dialog", "Done")
 	b.until(`document.querySelector("dl")?.textContent.includes("cancelled")`)
 	for _, want := range []string{
-		"who=ann", "verb=cancel", "timers cancel --generation ", " cancelled orders.soon", "it will not be delivered",
+		"who=ann", "verb=cancel", "timers cancel --generation ", " cancelled orders.soon", "the timer will not be delivered",
 	} {
 		if !strings.Contains(c.log.String(), want) {
 			t.Errorf("the log does not say %s:\n%s", want, c.log)
@@ -201,7 +201,7 @@ func schedules(t *testing.T, browser context.Context, c *scene) {
 	b.press("main td", "Pause")
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("pause 1 timer: nightly to reports.run, due ")`)
 	b.press("dialog", "Pause schedule")
-	b.until(`document.querySelector("#done")?.textContent === "paused: it does not fire until it is resumed"`)
+	b.until(`document.querySelector("#done")?.textContent === "paused: the timer does not fire until it is resumed"`)
 	b.press("dialog", "Done")
 	b.until(`document.querySelector("tbody tr").textContent.includes("paused")`)
 	b.press("main td", "Resume")
@@ -240,7 +240,7 @@ func nothingWithoutToken(t *testing.T, browser context.Context, c *scene) {
 	}
 	b.press("header", "Unlock")
 	b.run(chromedp.SendKeys(`dialog input[name=token]`, "not the token at all\r", chromedp.ByQuery))
-	b.until(`document.querySelector("dialog .bad")?.textContent === "this is not the token"`)
+	b.until(`document.querySelector("dialog .bad")?.textContent === "wrong token"`)
 	b.press("dialog", "Close")
 	if n := value[int](b, unlocked); n != 0 {
 		t.Errorf("after a wrong token there are %d buttons to act", n)
@@ -432,7 +432,7 @@ func keyboardActs(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("#plan")`)
 	b.tabTo("#do")
 	b.run(chromedp.KeyEvent("\r"))
-	b.until(`document.querySelector("#done")?.textContent === "cancelled: it will not be delivered"`)
+	b.until(`document.querySelector("#done")?.textContent === "cancelled: the timer will not be delivered"`)
 	b.until(`document.querySelector("main .none")`) // it is no longer pending
 	b.until(`document.activeElement.matches("dialog .foot button")`)
 	b.run(chromedp.KeyEvent("\r"))
@@ -451,7 +451,7 @@ func pauses(t *testing.T, browser context.Context, c *scene) {
 		t.Errorf("the dialog shows what is not there: %s", text)
 	}
 	b.press("dialog", "Pause target")
-	b.until(`document.querySelector("#done")?.textContent.includes("held.> is paused; 2 of 2 instances act by it")`)
+	b.until(`document.querySelector("#done")?.textContent.includes("held.> is paused; confirmed by 2 of 2 instances")`)
 	b.press("dialog", "Done")
 	c.publish("delay.1s.held.back", "x", nil)
 	if m, err := sub.NextMsg(2500 * time.Millisecond); err == nil {
@@ -517,7 +517,7 @@ func publishForm(t *testing.T, browser context.Context, c *scene) {
 		t.Errorf("the subject of the form: %v", err)
 	}
 	fill("when", "tomorrow")
-	b.until(`document.querySelector("#lines .bad")?.textContent.startsWith("When?")`)
+	b.until(`document.querySelector("#lines .bad")?.textContent.startsWith("Want ")`)
 }
 
 func switchesScheme(t *testing.T, browser context.Context, c *scene) {

@@ -176,7 +176,7 @@ func searchesEverywhere(t *testing.T, browser context.Context, c *scene) {
 	id := value[string](b, `[...document.querySelectorAll("tbody a")]
 		.find((a) => a.textContent.startsWith("DELAY_2h-")).textContent`)
 	look(id, "#/", "waiting, due in")
-	look("nobody-has-this", "#/targets", "Nothing is named nobody-has-this.")
+	look("nobody-has-this", "#/targets", "No match for nobody-has-this.")
 }
 
 // namesButtons: each button in a row says to a screen reader which row it acts on, and what destroys is red.

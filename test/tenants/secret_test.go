@@ -129,8 +129,8 @@ func TestSecretIsChanged(t *testing.T) {
 		}
 		harness.MustResume(t, operator, "mail.>") // what waits is not sealed anew
 		time.Sleep(2 * time.Hour)                 // what hops is in its next level by then
-		if said := sealFindings(t, operator); !strings.Contains(said, "ok: nothing is sealed with key 2 (") ||
-			!strings.Contains(said, "any more; DELAY_SECRET can drop it") {
+		if said := sealFindings(t, operator); !strings.Contains(said, "ok: no message is sealed with key 2 (") ||
+			!strings.Contains(said, "any more; remove it from DELAY_SECRET") {
 			t.Errorf("doctor says %s", said)
 		}
 		change(secretB)

@@ -15,8 +15,8 @@ import (
 	"delaybroker/levels"
 )
 
-// A Fake is a fake broker with its streams. Its clock stands still until the test moves it. It is safe for concurrent
-// use.
+// A Fake is a fake broker with its streams. Its clock does not move until the test calls Advance. It is safe for
+// concurrent use.
 type Fake struct {
 	client *client.Client
 	policy message.Policy
@@ -150,8 +150,8 @@ func (f *Fake) handle(m *nats.Msg) {
 	}
 }
 
-// Fail makes every publish fail with err, until it is called with nil. The client converts the error as it would a
-// server's: nats.ErrTimeout becomes client.ErrUnanswered. Nothing is stored.
+// Fail makes every publish fail with err, until Fail is called with nil. Nothing is stored. The client converts err as
+// it would an error of a server: nats.ErrTimeout becomes client.ErrUnanswered.
 func (f *Fake) Fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -172,7 +172,7 @@ func (f *Fake) Pending() []Request {
 	return slices.Clone(f.pending)
 }
 
-// Letters returns the dead letters. The client's own checks refuse most requests that would become one.
+// Letters returns the dead letters. The client's own checks refuse most requests that would become dead letters.
 func (f *Fake) Letters() []Letter {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -39,7 +39,7 @@ type store struct{ *Fake }
 
 var _ client.Store = store{}
 
-// PublishMsg stores a message as JetStream does. It ignores the options, which only set the number of retries.
+// PublishMsg stores a message as JetStream does. It ignores the options, which only configure retries.
 func (s store) PublishMsg(
 	ctx context.Context, m *nats.Msg, _ ...jetstream.PublishOpt,
 ) (*jetstream.PubAck, error) {
@@ -122,12 +122,12 @@ func (f *Fake) pend(in message.Incoming, as entry.Pending) Request {
 		Stream: in.Stream, Sequence: in.Sequence, Subject: in.Subject, ID: as.ID, Target: as.Target, Due: as.Due,
 		Header: nats.Header(in.Header), Body: in.Data, as: as,
 	}
-	r.Due = as.When() // missed rounds that fire late come one after the other
+	r.Due = as.When() // missed rounds that fire late are delivered one after the other
 	at, _ := slices.BinarySearchFunc(f.pending, r, func(a, b Request) int {
 		if a.Due.After(b.Due) {
 			return 1
 		}
-		return -1 // r goes behind requests with the same due time
+		return -1 // r sorts after requests with the same due time
 	})
 	f.pending = slices.Insert(f.pending, at, r)
 	return r
@@ -165,7 +165,7 @@ func (s store) PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetst
 	return f, nil
 }
 
-// Stored returns a pending message. It also finds one in the intake, as if no broker had moved it on yet.
+// Stored returns a pending message. It also finds one in the intake, as if no broker had read it yet.
 func (s store) Stored(_ context.Context, name string, sequence uint64) (message.Incoming, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,8 +177,8 @@ func (s store) Stored(_ context.Context, name string, sequence uint64) (message.
 	return message.Incoming{}, client.ErrGone
 }
 
-// Streams returns all levels and the intake. It ignores the subject: the client only asks for the streams that listen
-// on levels.
+// Streams returns all levels and the intake. It ignores the subject: the client always requests the streams of the
+// levels.
 func (s store) Streams(context.Context, string) ([]string, error) {
 	all := []string{s.policy.Names.IntakeStream()}
 	for _, l := range s.ladder.Levels() {
@@ -189,7 +189,7 @@ func (s store) Streams(context.Context, string) ([]string, error) {
 
 func (s store) Refusal(string) error { return nil }
 
-// future is a jetstream.PubAckFuture that has its answer.
+// future is a jetstream.PubAckFuture with its answer.
 type future struct {
 	msg *nats.Msg
 	ok  chan *jetstream.PubAck

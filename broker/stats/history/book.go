@@ -13,11 +13,11 @@ const (
 	coarseSteps = 288              // a day
 )
 
-// Counts are the counters of an instance since it started, and its number of pending messages.
+// Counts has an instance's counters since its start, and its number of pending messages.
 type Counts struct {
 	Delivered, Refused uint64
-	Late               []uint64 // deliveries by bucket of lateness; a bucket does not include the ones before it
-	Pending            uint64   // messages held now
+	Late               []uint64 // deliveries by bucket of lateness, not cumulative
+	Pending            uint64   // current number
 }
 
 // Book is the history of one instance. It is safe for concurrent use. The zero Book is empty and ready to use.
@@ -48,7 +48,7 @@ func (b *Book) Add(now time.Time, c Counts) {
 		s.late = append(s.late, n)
 	}
 	b.last = c
-	in := now.Add(-Fine / 2) // the middle of the step: the caller may be a little late or early
+	in := now.Add(-Fine / 2) // the middle of the step; the call may be a little late or early
 	b.hour.add(in, s)
 	b.day.add(in, s)
 }
@@ -73,7 +73,7 @@ func (b *Book) read(r *ring, now time.Time) Series {
 	return r.read(now)
 }
 
-// A step holds the counts of one step.
+// A step has the counts of one step.
 type step struct {
 	number             int64 // steps since 1970
 	delivered, refused uint64
@@ -81,8 +81,8 @@ type step struct {
 	late               []uint64 // deliveries by bucket of lateness
 }
 
-// A ring holds the most recent steps of one length. Step n is at index n modulo the size. If the step at that index has
-// another number, it is from an earlier turn and step n is unknown.
+// A ring has the most recent steps of one length. Step n is at index n modulo the size. If the step at that index has
+// another number, it is an older one, and step n is unknown.
 type ring struct {
 	length time.Duration
 	steps  []step
@@ -106,7 +106,7 @@ func (r *ring) add(at time.Time, s step) {
 	}
 }
 
-// read returns the steps that have ended. In the day's ring it adds the current step, or up to five minutes would be
+// read returns the complete steps. In the day's ring it adds the current step. Otherwise up to five minutes would be
 // missing.
 func (r *ring) read(now time.Time) Series {
 	size := int64(len(r.steps))

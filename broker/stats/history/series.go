@@ -6,9 +6,10 @@ import "time"
 const Unknown = -1
 
 const (
-	// maxInStep is the largest count that Add accepts from another instance, far above any true count of five minutes.
+	// maxInStep is the largest count that Add accepts from another instance. It is far above any true count of five
+	// minutes.
 	maxInStep = 1 << 40
-	// maxBuckets bounds the memory that another instance's report can take.
+	// maxBuckets bounds the memory for another instance's report.
 	maxBuckets = 64
 )
 
@@ -34,8 +35,8 @@ func newSeries(length time.Duration, first int64, steps int) Series {
 	return s
 }
 
-// Add adds another instance's steps to the steps of the same time. It does not trust the shape of o: it leaves out
-// every part that does not fit.
+// Add adds another instance's steps to the steps of the same time. It does not trust o, and ignores every part of the
+// wrong size.
 func (s *Series) Add(o Series) {
 	if o.Step != s.Step || s.Step == 0 || (o.From-s.From)%int64(s.Step) != 0 {
 		return
@@ -66,9 +67,9 @@ func plus(to *int64, n int64) {
 	*to = max(*to, 0) + n
 }
 
-// Quantile estimates the lateness that the given share of the deliveries did not exceed. Late counts deliveries by
-// bucket, and bounds are the buckets' upper bounds; the last bucket has none. Within a bucket the estimate is linear.
-// ok is false if there was no delivery.
+// Quantile estimates the lateness that the given share of the deliveries did not exceed. Late has the number of
+// deliveries by bucket, and bounds the buckets' upper bounds. The last bucket has no bound. Within a bucket the
+// estimate is linear. ok is false if there was no delivery.
 func Quantile(late []uint64, bounds []time.Duration, share float64) (d time.Duration, ok bool) {
 	var all uint64
 	for _, n := range late {

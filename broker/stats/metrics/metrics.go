@@ -14,7 +14,7 @@ import (
 type Source struct {
 	Status func() stats.Status
 	Ready  func() bool
-	// Traces returns how many spans were sent and dropped; nil if there are no traces.
+	// Traces returns the numbers of sent and dropped spans; nil without tracing.
 	Traces func() (sent, dropped uint64)
 	// Labels of build_info. Empty means unknown.
 	Version, Revision, GoVersion string
@@ -28,7 +28,7 @@ func New(s Source) *prometheus.Registry {
 	return r
 }
 
-// described holds the descriptions of all metrics. It does not change after the package's initialization.
+// described has the descriptions of all metrics. It does not change after initialization.
 var described []*prometheus.Desc
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -39,53 +39,53 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 // The metrics of the broker.
 var (
-	build      = desc("build_info", "Always 1; the labels say what was built.", "version", "revision", "go_version")
-	ready      = desc("ready", "1 when /readyz says ok: connected, every lane of ours being read, not stopping.")
-	linkUp     = desc("link_up", "1 when the connection to NATS is up.", "link")
-	reconnects = desc("link_reconnects_total", "Times that a connection to NATS came back.", "link")
+	build      = desc("build_info", "Always 1. The labels identify the program.", "version", "revision", "go_version")
+	ready      = desc("ready", "1 if /readyz reports ready: connected, every owned lane is read, not stopping.")
+	linkUp     = desc("link_up", "1 if the connection to NATS is up.", "link")
+	reconnects = desc("link_reconnects_total", "Reconnections to NATS.", "link")
 	lateness   = desc("lateness_seconds",
-		"From when a message was due until its target had it, by the clock of the lane's leader; "+
-			"by the kind of lane it was delivered from. In retry, the waits between refusals are in it.", "kind")
+		"Time from due until the target has the message, by the clock of the lane's leader and by kind of lane. For "+
+			"retry it includes the waits between refusals.", "kind")
 	outcomes = desc("deliveries_total",
-		"Attempts to deliver, by outcome: delivered; refused by the target; unknown, for want of an answer, and repeated; "+
-			"put off, as no attempt, because the target answers nothing (stalled), JetStream has no room (no_room) or the "+
-			"target's rate gives it a later turn (paced); expired while it waited for its target.", "outcome")
+		"Attempts to deliver, by outcome: delivered; refused by the target; unknown, which is repeated since no answer "+
+			"came; stalled, because the target does not answer; no_room in JetStream; paced by the target's rate; expired. "+
+			"Stalled, no_room and paced count as no attempt for the limit of attempts.", "outcome")
 	rated = desc("rated_deliveries_total",
-		"Attempts to deliver to the targets that have their rate by a pattern of DELAY_RATE, delivered and refused.",
+		"Attempts to deliver to the targets of one pattern of DELAY_RATE, delivered and refused.",
 		"pattern", "outcome")
-	deadLetters = desc("dead_letters_total", "Dead letters stored, by the code that they carry.", "code")
+	deadLetters = desc("dead_letters_total", "Dead letters stored, by code.", "code")
 	duplicates  = desc("duplicates_total",
-		"Hops, retries and dead letters that a stream of ours answered to have already: found ours, the same message; "+
-			"found foreign, another one under its id, so that it was stored again under a fresh one.", "found")
+		"Hops, retries and dead letters that a stream of the broker reported as duplicates. ours: the same message was "+
+			"stored before. foreign: another message had its id, so it was stored again under a new id.", "found")
 	unstored = desc("unstored_total",
-		"Hops, retries and dead letters that a stream of ours refused to store; the message stays where it is.")
+		"Hops, retries and dead letters that a stream of the broker refused to store. The message stays in its lane.")
 	early = desc("early_total",
-		"Looks at a leader's clock that proved a delivery just before to have been sent 1 ms or more before it was due. "+
+		"Readings of a leader's clock that proved an earlier delivery to be sent at least 1 ms before it was due. "+
 			"Must stay 0.")
 	swept = desc("timers_swept_total",
-		"Overdue timers that nothing but a pass through their stream has found: a level was purged, or lost messages.")
+		"Overdue timers that only the sweep of their stream found: a level was purged, or lost messages.")
 	missed = desc("rounds_missed_total",
-		"Rounds of timers that recur which were left out because they were missed. A gap counts as 100 at most.")
+		"Missed and skipped rounds of recurring timers. A gap counts as 100 at most.")
 	earlyChecks = desc("early_checks_total",
-		"Looks at a leader's clock that could have proved that; most commits make one.")
+		"Readings of a leader's clock that could prove an early delivery. Most commits make one.")
 	journalStored  = desc("journal_records_total", "Records of deliveries and dead letters that the journal has stored.")
 	journalDropped = desc("journal_dropped_total",
-		"Records of deliveries and dead letters that are missing in the journal, because its stream took nothing or too "+
-			"little. The messages themselves were delivered.")
-	spansSent    = desc("trace_spans_total", "Spans of messages that the OpenTelemetry collector has taken.")
+		"Records of deliveries and dead letters that the journal lost, because its stream stored too little or "+
+			"nothing. The messages themselves are not affected.")
+	spansSent    = desc("trace_spans_total", "Spans that the OpenTelemetry collector accepted.")
 	spansDropped = desc("trace_dropped_total",
-		"Spans of messages that were dropped, because the OpenTelemetry collector takes none or too few. The messages "+
+		"Spans that were dropped, because the OpenTelemetry collector accepts too few or none. The messages "+
 			"themselves are not affected.")
 	pausedPatterns = desc("paused_patterns",
 		"Patterns of targets that are paused or being resumed, the same on all instances.")
-	pausedMessages = desc("paused_messages", "Messages that wait for them, the same on all instances.")
+	pausedMessages = desc("paused_messages", "Messages that wait for paused patterns, the same on all instances.")
 )
 
 // A laneMetric is a metric that each lane has.
 type laneMetric struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
-	value func(stats.LaneStatus) (float64, bool) // false if there is no value
+	value func(stats.LaneStatus) (float64, bool) // ok is false if there is no value
 }
 
 func perLane(kind prometheus.ValueType, name, help string, value func(stats.LaneStatus) (float64, bool)) laneMetric {
@@ -104,46 +104,46 @@ func counter(name, help string, value func(stats.LaneStatus) uint64) laneMetric 
 }
 
 var lanes = []laneMetric{
-	perLane(prometheus.GaugeValue, "owned", "1 when this instance works the lane.",
+	perLane(prometheus.GaugeValue, "owned", "1 if this instance owns the lane.",
 		func(l stats.LaneStatus) (float64, bool) {
 			return number(l.Owned), true
 		}),
-	gauge("live", "1 when the consumer by which the lane is read is believed alive.",
+	gauge("live", "1 if the lane's consumer is probably alive.",
 		func(l stats.LaneStatus) float64 { return number(l.Live) }),
-	gauge("in_doubt", "1 when it is not certain that the lane is ours still: nothing is delivered from it until it is.",
+	gauge("in_doubt", "1 if the lane's ownership is uncertain. Nothing is delivered from it meanwhile.",
 		func(l stats.LaneStatus) float64 { return number(l.InDoubt) }),
-	gauge("pending_messages", "Messages that have not been moved on or delivered.",
+	gauge("pending_messages", "Messages not yet moved or delivered.",
 		func(l stats.LaneStatus) float64 { return float64(l.Pending) }),
 	gauge("overdue_seconds",
-		"How long ago the oldest message should have left the lane; in a retry lane, how long ago it was due.",
+		"Time since the oldest message should have left the lane; in a retry lane, since it was due.",
 		func(l stats.LaneStatus) float64 { return l.Overdue.Seconds() }),
 	gauge("commit_age_seconds",
-		"How long something that was moved on or delivered has waited to be committed. A crash repeats it.",
+		"Age of the oldest uncommitted delivery or move, which a crash would repeat.",
 		func(l stats.LaneStatus) float64 { return l.CommitAge.Seconds() }),
 	gauge("held_messages", "Messages in memory.", func(l stats.LaneStatus) float64 { return float64(l.Held) }),
-	gauge("held_bytes", "Memory that they are accounted with.",
+	gauge("held_bytes", "Size of the messages in memory.",
 		func(l stats.LaneStatus) float64 { return float64(l.HeldBytes) }),
-	gauge("span_messages", "Messages from the oldest that has not left to the last one read.",
+	gauge("span_messages", "Sequences from the oldest message that has not left to the last one read.",
 		func(l stats.LaneStatus) float64 { return float64(l.Span) }),
-	gauge("full", "1 when the lane holds all it may and is not read until something leaves.",
+	gauge("full", "1 if the lane's memory is full. Reading continues when messages leave.",
 		func(l stats.LaneStatus) float64 { return number(l.Full) }),
 	gauge("wheel_messages", "Messages on the timing wheel.",
 		func(l stats.LaneStatus) float64 { return float64(l.Waiting) }),
 	perLane(prometheus.GaugeValue, "next_due_timestamp_seconds",
-		"When the wheel has something to do next, by the clock of the lane's leader; absent when it is empty.",
+		"Time of the next entry on the wheel, by the clock of the lane's leader; absent if the wheel is empty.",
 		func(l stats.LaneStatus) (float64, bool) {
 			return float64(l.NextDue.UnixNano()) / float64(time.Second), l.Owned && !l.NextDue.IsZero()
 		}),
 	perLane(prometheus.GaugeValue, "clock_offset_seconds",
-		"By how much the clock of the lane's leader is ahead of this machine's, less the way of an answer; absent when it "+
-			"has not said its time for ten minutes.",
+		"Clock of the lane's leader minus the local clock, at least; absent if the leader has not returned its time "+
+			"for ten minutes.",
 		func(l stats.LaneStatus) (float64, bool) {
 			return l.ClockOffset.Seconds(), l.Owned && l.ClockKnown
 		}),
-	gauge("stream_bytes", "Size of the lane's stream when it was last looked at.",
+	gauge("stream_bytes", "Size of the lane's stream at the last reading.",
 		func(l stats.LaneStatus) float64 { return float64(l.Bytes) }),
 	perLane(prometheus.GaugeValue, "stream_max_bytes",
-		"Size that the lane's stream may have; absent when it has no limit of its own.",
+		"Maximum size of the lane's stream; absent if it has no limit of its own.",
 		func(l stats.LaneStatus) (float64, bool) {
 			return float64(l.MaxBytes), l.Owned && l.MaxBytes > 0
 		}),
@@ -152,9 +152,9 @@ var lanes = []laneMetric{
 	counter("hops_total", "Messages moved from the lane into a level, or into the lane of a pause.",
 		func(l stats.LaneStatus) uint64 { return l.Hops }),
 	counter("retries_total",
-		"Messages moved from the lane into a retry lane, because their target refused them, answers nothing or has no room.",
+		"Messages moved from the lane into a retry lane, because their target refused them, does not answer or has no room.",
 		func(l stats.LaneStatus) uint64 { return l.Retries }),
-	counter("repeats_total", "Publishes of a message of the lane that got no answer, or found no room, and are repeated.",
+	counter("repeats_total", "Publishes of the lane's messages that were repeated, after no answer or for lack of room.",
 		func(l stats.LaneStatus) uint64 { return l.Repeats }),
 }
 
@@ -168,14 +168,14 @@ func number(yes bool) float64 {
 // collector reads a source at each scrape.
 type collector struct{ Source }
 
-// Describe names all metrics, so that a registry refuses two of one name.
+// Describe names all metrics, so that a registry refuses duplicate names.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range described {
 		out <- d
 	}
 }
 
-// Collect reads the status once, so that all figures of a scrape are from one moment.
+// Collect reads the status once, so all figures of a scrape are from one moment.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s := c.Status()
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {

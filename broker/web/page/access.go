@@ -12,8 +12,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// Access holds the rights of viewers. The zero value shows only the overview, to viewers that call the broker by an
-// address.
+// Access has the rights of viewers. The zero value shows only the overview, and only to viewers that reach the broker
+// by an IP address or by localhost.
 type Access struct {
 	Tokens   []Token
 	Actions  bool     // viewers with a token may change something
@@ -28,8 +28,8 @@ type Token struct{ Name, Secret string }
 // wrongPause delays the answer to a wrong token, which makes guessing slow.
 const wrongPause = 200 * time.Millisecond
 
-// mayCall reports whether a Host is allowed. A stranger can make a name of his own resolve to this host, but not an
-// address.
+// mayCall reports whether a Host is allowed. An attacker can make a name of his own resolve to this host, so names are
+// checked. An IP address is always allowed.
 func (a Access) mayCall(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -47,8 +47,7 @@ func (a Access) names(host, name string) bool {
 	})
 }
 
-// who finds the token of a request. It compares all tokens, in a time that does not depend on how much of one was
-// right.
+// who finds the token of a request. It compares all tokens in constant time.
 func (a Access) who(r *http.Request) (who Token, ok bool) {
 	given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	for _, t := range a.Tokens {
@@ -59,19 +58,19 @@ func (a Access) who(r *http.Request) (who Token, ok bool) {
 	return who, ok
 }
 
-// origins refuses requests that another web page sends. In addition to the Host of the request, it allows the names of
-// Hosts, since a proxy may have changed the Host.
+// origins refuses requests from other web pages. Besides the Host of the request, it allows the names in Hosts, since a
+// proxy may have changed the Host.
 func (a Access) origins() *http.CrossOriginProtection {
 	c := http.NewCrossOriginProtection()
 	for _, host := range a.Hosts {
 		for _, scheme := range []string{"http", "https"} {
-			_ = c.AddTrustedOrigin(scheme + "://" + strings.ToLower(host)) // a name that is not a host names no page
+			_ = c.AddTrustedOrigin(scheme + "://" + strings.ToLower(host)) // fails only for an invalid name
 		}
 	}
 	return c
 }
 
-// access answers with the rights of the viewer.
+// access responds with the rights of the viewer.
 func (p *Page) access(w http.ResponseWriter, r *http.Request) {
 	a := p.cfg.Access
 	who, known := a.who(r)
@@ -94,23 +93,23 @@ func (p *Page) rows(next http.HandlerFunc) http.HandlerFunc {
 		case a.OpenRows || known:
 			next(w, r)
 		case len(a.Tokens) == 0:
-			writeError(w, http.StatusForbidden, "rows are hidden: they have ids, keys and targets, and this broker listens "+
-				"on more than this host; set DELAY_HTTP_TOKEN, or DELAY_HTTP_ROWS=open")
+			writeError(w, http.StatusForbidden, "rows are hidden: they contain ids, keys and targets, and this broker listens "+
+				"on more than localhost; set DELAY_HTTP_TOKEN, or DELAY_HTTP_ROWS=open")
 		default:
 			p.refuse(w, r)
 		}
 	}
 }
 
-// change calls next for viewers that may change something.
+// change calls next for viewers with the right to act.
 func (p *Page) change(next func(w http.ResponseWriter, r *http.Request, who Token)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a := p.cfg.Access
 		switch who, known := a.who(r); {
 		case !a.Actions:
-			writeError(w, http.StatusForbidden, "actions are off: DELAY_HTTP_ACTIONS=on and DELAY_HTTP_TOKEN switch them on")
+			writeError(w, http.StatusForbidden, "actions are off: set DELAY_HTTP_ACTIONS=on and DELAY_HTTP_TOKEN")
 		case p.origins.Check(r) != nil:
-			writeError(w, http.StatusForbidden, "this request comes from another page")
+			writeError(w, http.StatusForbidden, "this request comes from another web page")
 		case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
 			writeError(w, http.StatusUnsupportedMediaType, "want application/json")
 		case !known:
@@ -121,13 +120,13 @@ func (p *Page) change(next func(w http.ResponseWriter, r *http.Request, who Toke
 	}
 }
 
-// refuse answers a request without a token, or with a wrong one.
+// refuse responds to a request without a token, or with a wrong one.
 func (p *Page) refuse(w http.ResponseWriter, r *http.Request) {
-	sentence := "this needs the token: Authorization: Bearer <DELAY_HTTP_TOKEN>"
+	sentence := "a token is required: Authorization: Bearer <DELAY_HTTP_TOKEN>"
 	if r.Header.Get("Authorization") != "" {
-		sentence = "this is not the token"
+		sentence = "wrong token"
 		if more, ok := p.wrong.Allow(ratelog.Every); ok {
-			p.cfg.Log.Warn("a wrong token for the page", "from", from(r), "more", more)
+			p.cfg.Log.Warn("the page refused a wrong token", "from", from(r), "more", more)
 		}
 		select {
 		case <-time.After(wrongPause):
@@ -138,7 +137,7 @@ func (p *Page) refuse(w http.ResponseWriter, r *http.Request) {
 	writeError(w, http.StatusUnauthorized, sentence)
 }
 
-// from returns the origin of a request. It names the address that a proxy claims as such.
+// from returns the origin of a request: its address, and the address that a proxy reports.
 func from(r *http.Request) string {
 	said := r.RemoteAddr
 	if f := r.Header.Get("X-Forwarded-For"); f != "" {

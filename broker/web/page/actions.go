@@ -17,7 +17,7 @@ import (
 	"delaybroker/levels"
 )
 
-// operation has the functions that plan an action of a verb and carry it out.
+// operation has the functions that plan and execute an action of a verb.
 type operation struct {
 	plan func(ctx context.Context, i *inspect.Inspector, a *action) (plan, error)
 	act  func(ctx context.Context, i *inspect.Inspector, a action) (result, error)
@@ -27,7 +27,7 @@ type operation struct {
 type result struct {
 	Sentence string   `json:"sentence"`
 	Notes    []string `json:"notes,omitempty"`
-	Good     bool     `json:"good"` // everything planned was done
+	Good     bool     `json:"good"` // the whole plan was executed
 }
 
 // operationFor returns the operation of an action. A pause applies to a target, or to a recurring timer.
@@ -46,7 +46,7 @@ func operationFor(a action) (operation, error) {
 	return operation{}, fmt.Errorf("%w: verb %q", errAsked, a.Verb)
 }
 
-// counting returns a number with its noun.
+// counting formats a number with its noun.
 func counting(n uint64, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -70,7 +70,7 @@ func (a action) change() (w store.Change, err error) {
 	case a.By != "" && a.In == "" && a.At == "":
 		w.By, err = store.ParseShift(a.By)
 	default:
-		return w, fmt.Errorf("%w: move it to when? one of in, at and by", errAsked)
+		return w, fmt.Errorf("%w: move: want one of in, at and by", errAsked)
 	}
 	if err != nil {
 		err = fmt.Errorf("%w: %w", errAsked, err)
@@ -78,7 +78,7 @@ func (a action) change() (w store.Change, err error) {
 	return w, err
 }
 
-// when adds the flags for the time of a move.
+// when adds the flags for the new time of a move.
 func (a action) when(line shell) shell {
 	if a.Verb != string(timer.Move) {
 		return line
@@ -100,10 +100,10 @@ func planTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, err
 		return plan{}, err
 	}
 	if w.Generation > 0 && w.Generation != got.Generation {
-		return plan{Sentence: "the timer was set again since you looked: update the rows"}, nil
+		return plan{Sentence: "the timer was set again after this page read it: update the rows"}, nil
 	}
 	if got.Outcome != timer.Pending && got.Outcome != timer.Paused {
-		return plan{Sentence: fmt.Sprintf("the timer is %s: nothing can be done", got.Outcome)}, nil
+		return plan{Sentence: fmt.Sprintf("the timer is %s: no action is possible", got.Outcome)}, nil
 	}
 	a.Generation, a.Count, a.Shell = got.Generation, 1, a.timerLine(got)
 	due := "due " + text.Moment(got.Due)
@@ -113,7 +113,7 @@ func planTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, err
 	return plan{Sentence: fmt.Sprintf("%s 1 timer: %s to %s, %s", a.Verb, a.Key, a.Target, due)}, nil
 }
 
-// timerLine returns the equivalent shell command. For a recurring timer, a generation lasts for one round only.
+// timerLine returns the equivalent shell command. The generation of a recurring timer is valid for one round only.
 func (a action) timerLine(got store.Answer) string {
 	verb := timer.Verb(a.Verb)
 	if got.Recurring == nil || verb == timer.Move {
@@ -141,7 +141,7 @@ func (a action) bulk() (b store.Bulk, line shell, err error) {
 	return b, a.when(line), err
 }
 
-// doTimer reads one timer, or changes it. If the server refuses the request, the refusal is the error.
+// doTimer reads or changes one timer. If the server refuses the request, doTimer returns the refusal.
 func doTimer(ctx context.Context, i *inspect.Inspector, w store.Change) (store.Answer, error) {
 	got, err := i.Timers().Do(ctx, w)
 	if err == nil && got.Outcome == timer.Unknown {
@@ -153,17 +153,17 @@ func doTimer(ctx context.Context, i *inspect.Inspector, w store.Change) (store.A
 func planManyTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
 	switch {
 	case a.Verb == string(timer.Fire):
-		return plan{}, fmt.Errorf("%w: timers are fired one by one", errAsked)
+		return plan{}, fmt.Errorf("%w: only one timer can be fired at a time", errAsked)
 	case a.Target == "":
-		return plan{}, fmt.Errorf("%w: to which target? > is every one", errAsked)
+		return plan{}, fmt.Errorf("%w: target missing; > means every target", errAsked)
 	case a.Verb == string(timer.Move) && a.By == "":
-		return plan{}, fmt.Errorf("%w: many are moved by a duration, as in +5m", errAsked)
+		return plan{}, fmt.Errorf("%w: many timers can only be moved by a duration, such as +5m", errAsked)
 	}
 	b, line, err := a.bulk()
 	if err != nil {
 		return plan{}, err
 	}
-	// A duration counts from the time of the plan, and not from that of the action.
+	// A duration counts from the time of the plan, not from the time of the action.
 	a.DueAfter, a.DueBefore = exactly(b.Filter.DueFrom), exactly(b.Filter.DueTo)
 	b.DryRun = true
 	all, err := eachPage(ctx, i.Timers(), b)
@@ -178,7 +178,7 @@ func planManyTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan,
 	return made, nil
 }
 
-// exactly formats a time so that it parses to the same time; empty for none.
+// exactly formats a time so that it parses to the same time. It returns "" for the zero time.
 func exactly(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -204,7 +204,7 @@ func eachPage(ctx context.Context, timers *store.Timers, b store.Bulk) (all stor
 	}
 }
 
-// actTimers carries out a plan.
+// actTimers executes a plan.
 func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
 	if a.All {
 		b, _, err := a.bulk()
@@ -228,17 +228,17 @@ func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, err
 	said := result{Sentence: string(got.Outcome)}
 	switch got.Outcome {
 	case timer.Paused:
-		said = result{Sentence: "paused: it does not fire until it is resumed", Good: true}
+		said = result{Sentence: "paused: the timer does not fire until it is resumed", Good: true}
 	case timer.Pending:
 		said = result{Sentence: "resumed: due " + text.Moment(got.Due), Good: true}
 	case timer.Cancelled:
-		said = result{Sentence: "cancelled: it will not be delivered", Good: true}
+		said = result{Sentence: "cancelled: the timer will not be delivered", Good: true}
 	case timer.Moved:
 		said = result{Sentence: "moved: due " + text.Moment(got.Due), Good: true}
 	case timer.Fired:
 		said = result{Sentence: "fired", Good: true}
 	case timer.TooLate:
-		said.Sentence = "too late: it has fired"
+		said.Sentence = "too late: the timer has fired"
 	}
 	if got.Why != "" {
 		said.Notes = append(said.Notes, got.Why)
@@ -246,7 +246,7 @@ func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, err
 	return said, nil
 }
 
-// refusedOf returns a sentence with the number of timers that were refused, or would be.
+// refusedOf formats the number of timers that were refused, or would be.
 func refusedOf(all store.Done) string {
 	return text.Printable(fmt.Sprintf("%d refused, the first: %s", all.Refused, all.Why), 600)
 }
@@ -266,9 +266,9 @@ func manyDone(a action, all store.Done, err error) result {
 		said.Notes = append(said.Notes, refusedOf(all))
 	}
 	if err != nil {
-		said.Notes = append(said.Notes, "then it failed: "+err.Error())
+		said.Notes = append(said.Notes, "stopped by an error: "+err.Error())
 	} else if all.Next > 0 {
-		said.Notes = append(said.Notes, "there was no time for more: plan the rest")
+		said.Notes = append(said.Notes, "stopped by the time limit: plan the rest")
 	}
 	for n, note := range said.Notes {
 		said.Notes[n] = text.Printable(strings.TrimSpace(note), 600)

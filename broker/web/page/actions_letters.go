@@ -14,7 +14,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// letterWork returns the work of an action on letters. With dry, the work changes nothing and reports what it would do.
+// letterWork returns the work of an action on letters. If dry is set, the work changes nothing and reports the
+// outcomes.
 func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.LetterWork, shell, error) {
 	v := url.Values{"target": {a.Target}, "code": {a.Code}, "since": {a.Since}}
 	for _, n := range append([]uint64{a.Number}, a.Numbers...) {
@@ -27,10 +28,10 @@ func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.Letter
 		return nil, nil, err
 	}
 	if f.All() {
-		return nil, nil, fmt.Errorf("%w: which letters? a number, a code, a target or since when", errAsked)
+		return nil, nil, fmt.Errorf("%w: letters missing: want a number, a code, a target or a time", errAsked)
 	}
 	if !a.Edit.None() && (a.Number == 0 || a.Verb != "resend") {
-		return nil, nil, fmt.Errorf("%w: one letter is edited at a time, and resent", errAsked)
+		return nil, nil, fmt.Errorf("%w: only one letter can be edited, and only with resend", errAsked)
 	}
 	f.Until = a.Before
 	if a.Verb == "remove" {
@@ -82,7 +83,7 @@ func planLetters(ctx context.Context, i *inspect.Inspector, a *action) (plan, er
 	return plan{Sentence: a.Verb + " " + counting(n, "dead letter"), Notes: notes}, nil
 }
 
-// outcome returns the number of letters that were done, and a note on each of the others.
+// outcome returns the number of successes, and a note on each other outcome.
 func outcome(all []inspect.LetterOutcome, did string) (n uint64, notes []string) {
 	for _, o := range all {
 		switch {
@@ -116,7 +117,7 @@ func actLetters(ctx context.Context, i *inspect.Inspector, a action) (result, er
 		Good: err == nil && n == a.Count,
 	}
 	if err != nil {
-		said.Notes = append(said.Notes, "then it failed: "+text.Printable(err.Error(), 600))
+		said.Notes = append(said.Notes, "stopped by an error: "+text.Printable(err.Error(), 600))
 	}
 	return said, nil
 }

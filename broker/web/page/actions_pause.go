@@ -27,7 +27,7 @@ func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, erro
 			return plan{Sentence: "the pattern is not paused; resume exactly the pattern that was paused"}, nil
 		}
 		a.Count = 1
-		return plan{Sentence: fmt.Sprintf("resume %s: %s that wait go out", a.Target,
+		return plan{Sentence: fmt.Sprintf("resume %s: %s now waiting will be delivered", a.Target,
 			counting(*all[at].Waiting, "message"))}, nil
 	}
 	if at >= 0 && all[at].State == pause.Paused {
@@ -38,21 +38,21 @@ func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, erro
 		return plan{}, err
 	}
 	a.Count = 1
-	return plan{Sentence: fmt.Sprintf("pause %s: %s pending for it now will wait when due, and all that come",
+	return plan{Sentence: fmt.Sprintf("pause %s: %s now pending, and all later ones, will wait when due",
 		a.Target, counting(f.Pending, "message"))}, nil
 }
 
 func actPause(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
 	change, word := i.Pause, "paused"
 	if a.Verb == "resume" {
-		change, word = i.Resume, "resumed: what waited goes out"
+		change, word = i.Resume, "resumed: the waiting messages are delivered"
 	}
 	c, err := change(ctx, a.Target)
 	if err != nil && !errors.Is(err, inspect.ErrUnconfirmed) {
 		return result{}, err
 	}
 	said := result{
-		Sentence: fmt.Sprintf("%s is %s; %d of %s act by it", a.Target, word, len(c.Told),
+		Sentence: fmt.Sprintf("%s is %s; confirmed by %d of %s", a.Target, word, len(c.Told),
 			counting(uint64(len(c.Told)+len(c.Untold)), "instance")),
 		Good: err == nil && c.Stored == "",
 	}

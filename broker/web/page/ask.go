@@ -16,16 +16,16 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// A question answers a request by reading the streams.
+// A question is a request of a viewer that is answered from the streams.
 type question func(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error)
 
-// An answer has rows, and the shell command that shows the same.
+// An answer has rows, and the equivalent shell command.
 type answer struct {
 	Shell string `json:"shell"`
 	Data  any    `json:"data"`
 }
 
-// ask waits for a free slot and answers a question on a connection of its own.
+// ask waits for a free slot and answers a question on its own connection.
 func (p *Page) ask(f question) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p.withSession(w, r, questionTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
@@ -34,12 +34,12 @@ func (p *Page) ask(f question) http.HandlerFunc {
 	}
 }
 
-// extendDeadline gives an answer more time than the server's probes have.
+// extendDeadline extends the write deadline of a response beyond that of a probe.
 func extendDeadline(w http.ResponseWriter, while time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(while + spareTime)) // fails only for a test's writer
 }
 
-// withSession waits for a slot and a connection, and answers. The answer may take the given time after that.
+// withSession waits for a slot and a connection, and then responds. The response may take the given time.
 func (p *Page) withSession(
 	w http.ResponseWriter, r *http.Request, most time.Duration,
 	f func(ctx context.Context, i *inspect.Inspector) (any, error),
@@ -53,7 +53,7 @@ func (p *Page) withSession(
 	case <-r.Context().Done():
 		return
 	case <-turn.C:
-		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%d questions are being asked; try again", maxQuestions))
+		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%d requests are in progress; try again", maxQuestions))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), most)
@@ -118,7 +118,7 @@ func number(v url.Values, name string, otherwise, most int) (int, error) {
 	return n, nil
 }
 
-// whole parses a number that may be zero.
+// whole parses a number, which may be zero.
 func whole(v url.Values, name string) (uint64, error) {
 	n, err := strconv.ParseUint(cmp.Or(v.Get(name), "0"), 10, 63)
 	if err != nil {
@@ -127,7 +127,7 @@ func whole(v url.Values, name string) (uint64, error) {
 	return n, nil
 }
 
-// border parses a time, or a duration from now on.
+// border parses a time, or a duration from now.
 func border(v url.Values, name string) (inspect.Border, error) {
 	b, err := inspect.ParseBorder(v.Get(name))
 	if err != nil {
@@ -136,7 +136,7 @@ func border(v url.Values, name string) (inspect.Border, error) {
 	return b, err
 }
 
-// moment parses a border and returns it as a time. With ago, a duration counts back.
+// moment parses a border and returns it as a time. If ago is set, a duration counts back.
 func moment(v url.Values, name string, now time.Time, ago bool) (time.Time, error) {
 	b, err := border(v, name)
 	if ago && b.In != nil {

@@ -21,7 +21,7 @@ type file struct {
 	kind, tag string
 }
 
-// kinds are the MIME types of embedded files. The system's table of types differs from host to host.
+// kinds has the MIME types of embedded files. The system's table of types differs between hosts.
 var kinds = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 	".js": "text/javascript; charset=utf-8", ".mjs": "text/javascript; charset=utf-8",
@@ -45,7 +45,7 @@ func embedded() map[string]file {
 	return all
 }
 
-// index answers with the page, or with plain text for clients that do not ask for HTML.
+// index responds with the page, or with plain text if the client does not accept HTML.
 func (p *Page) index(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {

@@ -39,7 +39,7 @@ type Content struct {
 // content shows one message to viewers that may see bodies, and logs the viewer's name.
 func (p *Page) content(w http.ResponseWriter, r *http.Request) {
 	if !p.cfg.Access.Bodies {
-		writeError(w, http.StatusForbidden, "headers and bodies are hidden: DELAY_HTTP_BODIES=on shows them")
+		writeError(w, http.StatusForbidden, "headers and bodies are hidden: set DELAY_HTTP_BODIES=on to show them")
 		return
 	}
 	who, _ := p.cfg.Access.who(r)
@@ -50,12 +50,12 @@ func (p *Page) content(w http.ResponseWriter, r *http.Request) {
 		}
 		in, err := i.Stored(ctx, stream, sequence)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			return nil, fmt.Errorf("%w: it is not in %s any more: search for it again", errAsked, stream)
+			return nil, fmt.Errorf("%w: the message is no longer in %s: search for it again", errAsked, stream)
 		}
 		if err != nil {
 			return nil, err
 		}
-		p.cfg.Log.Info("the page shows the headers and the body of a message", "who", cmp.Or(who.Name, "anyone"),
+		p.cfg.Log.Info("the page showed a viewer the headers and the body of a message", "who", cmp.Or(who.Name, "anyone"),
 			"from", from(r), "stream", stream, "sequence", sequence, "id", http.Header(in.Header).Get(message.HeaderID))
 		c := Content{
 			Stream: stream, Sequence: sequence, Headers: headersOf(in.Header), Body: payload.Render(in.Data, payload.MaxShown),
@@ -67,8 +67,8 @@ func (p *Page) content(w http.ResponseWriter, r *http.Request) {
 	})(w, r)
 }
 
-// editableOf returns the headers of a dead letter that may be edited. It does not shorten them, since they are sent
-// again.
+// editableOf returns the headers of a dead letter that may be edited. It does not shorten them, since the edit resends
+// them.
 func editableOf(ctx context.Context, i *inspect.Inspector, number uint64) (message.Header, error) {
 	letters, err := i.Letters(ctx)
 	if err != nil {
@@ -81,8 +81,8 @@ func editableOf(ctx context.Context, i *inspect.Inspector, number uint64) (messa
 	return nil, nil
 }
 
-// placeOf finds the position of a message: a dead letter by its number, a timer by key and target, any by its Delay-Id.
-// Only the broker's own streams can be named.
+// placeOf finds the position of a message: a dead letter by its number, a timer by its key and target, any other
+// message by its Delay-Id. It accepts only the broker's own streams.
 func placeOf(ctx context.Context, i *inspect.Inspector, v url.Values) (stream string, sequence uint64, err error) {
 	names := i.Policy().Names
 	switch {
@@ -111,7 +111,7 @@ func placeOf(ctx context.Context, i *inspect.Inspector, v url.Values) (stream st
 	return found.Stream, found.Sequence, err
 }
 
-// headersOf returns the headers of a message without its seal, each in one line.
+// headersOf returns the headers of a message without its seal, each value on one line.
 func headersOf(h message.Header) map[string][]string {
 	all := make(map[string][]string)
 	for name, values := range h {

@@ -83,7 +83,7 @@ func letterFilter(v url.Values, now time.Time) (f deadletter.Filter, line shell,
 	}
 	if code := v.Get("code"); code != "" {
 		if !slices.Contains(message.Codes(), message.Code(code)) {
-			return f, line, fmt.Errorf("%w: code %q is none", errAsked, code)
+			return f, line, fmt.Errorf("%w: unknown code %q", errAsked, code)
 		}
 		f.Codes = []message.Code{message.Code(code)}
 	}
@@ -122,12 +122,12 @@ func (p *Page) letters(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	}
 	line = append(shell{"dead", "ls"}, line...)
 	if v.Get("find") != "" {
-		line = nil // no command filters by it
+		line = nil // no command has this filter
 	}
 	return answer{line.String(), map[string]any{"letters": rows, "more": more}}, nil
 }
 
-// listLetters lists the letters of a filter that a search text matches: by id, Nats-Msg-Id, target or a part of the
+// listLetters lists the letters of a filter that match a search text: an id, a Nats-Msg-Id, a target or a part of the
 // reason.
 func listLetters(
 	ctx context.Context, letters *inspect.Letters, f deadletter.Filter, word string, limit int,
@@ -154,7 +154,7 @@ func (l Letter) named(word string) bool {
 		message.Match(word, l.Target) || strings.Contains(l.Reason, word)
 }
 
-// A Whole is one dead letter with its metadata and the sizes of its headers.
+// A Whole is one dead letter with its metadata, and with the sizes of its headers.
 type Whole struct {
 	Letter
 	Subject    string         `json:"subject,omitempty"` // the subject of the original publish
@@ -174,7 +174,7 @@ func (p *Page) letter(ctx context.Context, i *inspect.Inspector, v url.Values) (
 	}
 	f, _, err := letterFilter(url.Values{"number": v["number"]}, letters.Asked)
 	if err != nil || len(f.Sequences) == 0 {
-		return nil, fmt.Errorf("%w: which number?", errAsked)
+		return nil, fmt.Errorf("%w: number missing", errAsked)
 	}
 	line := shell{"dead", "show"}.words(v.Get("number")).String()
 	for l, err := range letters.List(ctx, deadletter.Query{Filter: f}) {

@@ -3,8 +3,8 @@ package page
 import "errors"
 
 var (
-	// errAsked is returned for a malformed question; its text says what to change.
-	errAsked = errors.New("not understood")
+	// errAsked is returned for an invalid question. The text that wraps it names the correction.
+	errAsked = errors.New("invalid request")
 	// errTicket is returned for a plan that was not made with this token, or has expired.
-	errTicket = errors.New("this plan is not valid any more: plan it again")
+	errTicket = errors.New("this plan is no longer valid: plan the action again")
 )

@@ -26,10 +26,10 @@ type Found struct {
 	Trouble []string             `json:"trouble"` // parts that could not be searched
 }
 
-// findShare divides the question's time: each part of a search may take one part in findShare.
+// findShare divides the question's timeout: each part of a search may take 1/findShare of it.
 const findShare = 3
 
-// find searches the lanes, the timers and the dead letters. If one part fails, the others still give their results.
+// find searches the lanes, the timers and the dead letters. If one part fails, the results of the others remain.
 func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	word := strings.TrimSpace(v.Get("find"))
 	if word == "" {
@@ -53,7 +53,7 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 	if notID == nil {
 		part("the message", func(ctx context.Context) error {
 			w, err := i.Where(ctx, wanted, maxRead, func(uint64, uint64) {})
-			if err == nil && (w.Found || !wanted.Partial) { // many keys look like a part of an id
+			if err == nil && (w.Found || !wanted.Partial) { // many keys have the form of a partial id
 				f.Message, line = &w, shell{"where"}.words(word)
 			}
 			return err

@@ -12,7 +12,7 @@ import (
 const (
 	// findingsEvery is the time between two checks while there are viewers. A check sends some hundred requests.
 	findingsEvery = time.Minute
-	// findingsTime is the timeout of one check: longer than an instance needs to take over from a dead one.
+	// findingsTime is the timeout of one check. It is longer than the takeover from a dead instance.
 	findingsTime = 30 * time.Second
 )
 
@@ -31,7 +31,8 @@ type counts struct {
 	Trouble  bool      `json:"trouble"`
 }
 
-// check runs doctor with the rights of the page's user. Those are not the broker's, so check does not judge them.
+// check runs doctor with the rights of the page's user. Since they differ from the broker's rights, check does not
+// judge them.
 func (w *watch) check(ctx context.Context, by *session) {
 	ctx, cancel := context.WithTimeout(ctx, findingsTime)
 	defer cancel()
@@ -51,14 +52,14 @@ func (w *watch) check(ctx context.Context, by *session) {
 			}
 		}
 	}
-	if err == nil && ctx.Err() != nil { // an incomplete check misleads
+	if err == nil && ctx.Err() != nil { // an incomplete check would mislead
 		err = ctx.Err()
 	}
 	if err != nil {
 		w.mu.Lock()
 		f = w.found
 		w.mu.Unlock()
-		f.Trouble = "the fleet could not be checked: " + explain(err)
+		f.Trouble = "the check of the fleet failed: " + explain(err)
 	}
 	w.mu.Lock()
 	w.found = f
@@ -78,7 +79,7 @@ func countsOf(f Findings) counts {
 	return c
 }
 
-// findings answers with the last check.
+// findings responds with the last check.
 func (p *Page) findings(w http.ResponseWriter, _ *http.Request) {
 	f := Findings{Findings: []doctor.Finding{}}
 	if watched := p.watched.Load(); watched != nil {

@@ -2,14 +2,14 @@ package page
 
 import "net/http"
 
-// Line is the code that publishes one message in a language. SUBJECT and BODY stand for the user's values; BODY is
-// within the quotes of the language.
+// Line is the code that publishes one message in a language. SUBJECT and BODY are placeholders. BODY is inside the
+// quotes of the language.
 type Line struct {
 	Language string `json:"language"`
 	Line     string `json:"line"`
 }
 
-// Lines returns the lines of the README, and of the programs that its tests run: a test compares them.
+// Lines returns the lines that are in the README, and in the programs that its tests run. A test compares them.
 func Lines() []Line {
 	return []Line{
 		{"NATS CLI", `nats pub -J SUBJECT 'BODY'`},
@@ -20,7 +20,7 @@ func Lines() []Line {
 	}
 }
 
-// lines answers with the lines, and with the prefix of the subjects.
+// lines responds with the lines, and with the prefix of the subjects.
 func (p *Page) lines(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"prefix": p.cfg.Prefix, "lines": Lines()})
 }

@@ -14,11 +14,11 @@ import (
 	"delaybroker/broker/text"
 )
 
-// Overview is a snapshot of the state of the fleet, without data of tenants. A nil number is not known.
+// Overview is a snapshot of the state of the fleet, without data of tenants. A nil number is unknown.
 type Overview struct {
 	Time       time.Time     `json:"time"`
 	Ready      bool          `json:"ready"`
-	Failing    []stats.Check `json:"failing"` // the checks that keep this instance from being ready
+	Failing    []stats.Check `json:"failing"` // the failed readiness checks of this instance
 	Version    string        `json:"version"`
 	Prefix     string        `json:"prefix"`
 	Durability string        `json:"durability"`
@@ -39,7 +39,7 @@ type Numbers struct {
 	Oldest    float64  `json:"oldest_seconds"` // by which the oldest message is overdue; retry lanes excluded
 	Delivered *float64 `json:"delivered_per_second"`
 	Refused   *float64 `json:"refused_per_second"`
-	P50       *float64 `json:"late_p50_ms"` // over the newest interval of the history that is known
+	P50       *float64 `json:"late_p50_ms"` // over the newest known interval of the history
 	P99       *float64 `json:"late_p99_ms"`
 }
 
@@ -84,9 +84,9 @@ type snapshot struct {
 // lastTotals is each instance's totals at the previous poll, by instance.
 type lastTotals map[string]snapshot
 
-// owned is a lane's state with the instance that reports it.
+// owned is a lane's state, with the instance that reported it.
 type owned struct {
-	instance string // empty for no instance
+	instance string // empty if there is none
 	stats.LaneAnswer
 }
 
@@ -129,8 +129,8 @@ func fleetOf(own broker.Answer, others []inspect.Member) []inspect.Member {
 		func(m inspect.Member) bool { return m.Instance == own.Instance })...)
 }
 
-// add adds an instance's report to the totals and returns its row. A message in a retry lane is past its due time
-// because its target refused it, so it does not count as overdue.
+// add adds an instance's report to the totals and returns its row. A message in a retry lane does not count as overdue:
+// its target refused it.
 func (n *Numbers) add(m inspect.Member, retries map[string]bool, before lastTotals, now time.Time) Instance {
 	i := Instance{
 		Name: m.Instance, Ready: m.Ready, Draining: m.Draining, Unproven: !m.Proven, Older: m.Totals == nil,
@@ -219,7 +219,7 @@ func laneOf(l stats.LaneStatus, as owned) Lane {
 	return lane
 }
 
-// deadLetters counts the dead letters that the fleet has written since its instances started.
+// deadLetters returns the number of dead letters that the running instances have written since their start.
 func deadLetters(own broker.Answer, others []inspect.Member) (n uint64) {
 	for _, m := range fleetOf(own, others) {
 		if m.Proven && m.Totals != nil {

@@ -33,8 +33,8 @@ type Config struct {
 	// Open connects to read the streams, as the page's user. The page closes the inspector.
 	Open       func(ctx context.Context) (*inspect.Inspector, error)
 	History    *history.Book
-	Durability *atomic.Pointer[string] // the guarantee of an acknowledgement, once it is known
-	Host       func() doctor.Host      // this host, for the findings; nil if nothing is known of it
+	Durability *atomic.Pointer[string] // the durability of an acknowledged message; nil until it is known
+	Host       func() doctor.Host      // facts about this host, for the findings; nil if unknown
 	Version    string
 	Prefix     string // of the broker's subjects
 	Rates      deliver.Rates
@@ -45,15 +45,15 @@ type Config struct {
 const (
 	// maxQuestions is the maximum number of concurrent questions of viewers. Each opens a connection.
 	maxQuestions = 4
-	// questionTime is the timeout of a question, and waitTime the maximum time that a question waits for a slot.
+	// questionTime is the timeout of a question, and waitTime the maximum time for which a question waits for a slot.
 	questionTime, waitTime = 10 * time.Second, 3 * time.Second
 	// actTime is the timeout of an action, which may change thousands of letters.
 	actTime = 60 * time.Second
-	// spareTime is added to the write deadline for the transfer of the answer.
+	// spareTime is added to the write deadline for the transfer of the response.
 	spareTime = 10 * time.Second
 )
 
-// Page serves the page over HTTP. Create it with New; Run does the work for the viewers.
+// Page serves the page over HTTP. Create it with New. Run makes the frames for the viewers.
 type Page struct {
 	cfg       Config
 	mux       *http.ServeMux
@@ -93,7 +93,7 @@ func New(cfg Config) *Page {
 	return p
 }
 
-// Run makes frames while there are viewers, until ctx ends. Then it disconnects them.
+// Run makes frames while there are viewers, until ctx ends. Then it disconnects the viewers.
 func (p *Page) Run(ctx context.Context) {
 	defer close(p.stopped)
 	for {
@@ -106,21 +106,21 @@ func (p *Page) Run(ctx context.Context) {
 	}
 }
 
-// ServeHTTP refuses requests with a wrong Host or origin, and answers the others.
+// ServeHTTP refuses requests with a wrong Host or origin, and serves the others.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	for name, value := range protective {
 		h.Set(name, value)
 	}
 	if !p.cfg.Access.mayCall(r.Host) {
-		writeError(w, http.StatusForbidden, "this broker is not called "+text.Printable(r.Host, 100)+
-			": use its address, or name it in DELAY_HTTP_HOSTS")
+		writeError(w, http.StatusForbidden, "unknown host name "+text.Printable(r.Host, 100)+
+			": use the broker's address, or add the name to DELAY_HTTP_HOSTS")
 		return
 	}
 	p.mux.ServeHTTP(w, r)
 }
 
-// protective holds the security headers of every answer.
+// protective has the security headers of every response.
 var protective = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
 		"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
@@ -136,7 +136,7 @@ var protective = map[string]string{
 func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(v) // fails only if the client has gone
+	_ = json.NewEncoder(w).Encode(v) // fails only if the client has disconnected
 }
 
 func writeError(w http.ResponseWriter, code int, sentence string) {

@@ -303,8 +303,8 @@ func TestRequestsAreReadStrictly(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"verb":"cancel","targt":"x"}`:       "unknown field",
 		`{"verb":"cancel"} {"verb":"cancel"}`: "one JSON object",
-		`[]`:                                  "not understood",
-		``:                                    "not understood",
+		`[]`:                                  "invalid request",
+		``:                                    "invalid request",
 		`{"verb":"` + strings.Repeat("x", maxRequest) + `"}`: "too large",
 	} {
 		w := call(p, "POST", "/api/plan", body, "Authorization", "Bearer "+secret, "Content-Type", "application/json")

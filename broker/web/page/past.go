@@ -15,7 +15,7 @@ import (
 
 const historyHour, historyDay = broker.HistoryHour, broker.HistoryDay
 
-// Past is the history of the fleet, in steps. A null means a step without data.
+// Past is the history of the fleet, in steps. A null is a step without data.
 type Past struct {
 	Step      int        `json:"step"` // seconds
 	From      int64      `json:"from"` // unix seconds
@@ -53,7 +53,7 @@ func pastOf(s history.Series) Past {
 	return past
 }
 
-// each converts a step's number into a number per second.
+// each converts the count of a step into a rate per second.
 func each(n int64, seconds int) *float64 {
 	if n == history.Unknown {
 		return nil
@@ -71,14 +71,14 @@ func quantile(late []uint64, bounds []time.Duration, share float64) *float64 {
 
 func rounded(f float64) float64 { return math.Round(f*100) / 100 }
 
-// lastHour returns the fleet's last hour, and keeps the lateness of its last steps.
+// lastHour returns the fleet's last hour, and keeps the lateness of its last steps for the overview.
 func (w *watch) lastHour(now time.Time, members []inspect.Member) Past {
 	past := pastOf(w.together(historyHour, now, members))
 	w.lateP50, w.lateP99 = last(past.P50), last(past.P99)
 	return past
 }
 
-// last returns the newest known number of the last minute.
+// last returns the newest known value of the last minute.
 func last(column []*float64) *float64 {
 	for i := len(column) - 1; i >= max(0, len(column)-6); i-- {
 		if column[i] != nil {
@@ -88,7 +88,7 @@ func last(column []*float64) *float64 {
 	return nil
 }
 
-// history answers with the last hour or day.
+// history responds with the last hour or day.
 func (p *Page) history(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	span := v.Get("span")
 	if span != historyHour && span != historyDay {
@@ -101,7 +101,7 @@ func (p *Page) history(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	return pastOf(p.together(span, time.Now(), members)), nil
 }
 
-// ahead answers with the number of messages that become due in the next hour, or seven days.
+// ahead responds with the number of messages that become due in the next hour, or in seven days.
 func (p *Page) ahead(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	look := inspect.AheadLook{For: time.Hour, By: time.Minute, Most: aheadRead}
 	switch span := v.Get("span"); span {

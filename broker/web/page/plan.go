@@ -25,7 +25,7 @@ const (
 	maxRequest = 256 << 10
 )
 
-// An action is a change that a viewer asks for.
+// An action is a change that a viewer requests.
 type action struct {
 	Verb   string `json:"verb"`             // cancel, move, fire; resend, remove; pause, resume
 	Target string `json:"target,omitempty"` // a pattern, for many timers, for letters and for pauses
@@ -34,8 +34,8 @@ type action struct {
 	fixed
 }
 
-// timerChoice selects timers, one by its key or all that match, and has the new time of a move: an absolute one, one
-// from now, or one relative to the old.
+// timerChoice selects one timer by its key, or all timers that match. It has the new time of a move: absolute, relative
+// to now, or relative to the old time.
 type timerChoice struct {
 	All        bool       `json:"all,omitempty"`
 	Timers     []timerRef `json:"timers,omitempty"` // the selected timers, instead of one
@@ -65,29 +65,29 @@ type letterChoice struct {
 	Now        bool            `json:"now,omitempty"`
 	Unsealed   bool            `json:"unsealed,omitempty"`
 	DropExpiry bool            `json:"drop_expiry,omitempty"`
-	Edit       deadletter.Edit `json:"edit,omitzero"` // of one letter
+	Edit       deadletter.Edit `json:"edit,omitzero"` // only with a single letter
 }
 
-// fixed holds the fields that the plan sets, and the client does not.
+// fixed has the fields that the plan sets and the client cannot.
 type fixed struct {
-	UpTo   uint64    `json:"up_to,omitempty"` // the last sequence of timers
-	Before time.Time `json:"before,omitzero"` // only letters that died before
+	UpTo   uint64    `json:"up_to,omitempty"` // the last sequence of the listed timers
+	Before time.Time `json:"before,omitzero"` // only letters that became dead letters earlier
 	Count  uint64    `json:"count,omitempty"` // the number of objects
-	Until  time.Time `json:"until,omitzero"`  // the plan expires
+	Until  time.Time `json:"until,omitzero"`  // when the plan expires
 	Word   string    `json:"word,omitempty"`  // request id of the plan: a repeated action has no further effect
 	Shell  string    `json:"shell,omitempty"` // the equivalent shell command
 }
 
-// A plan describes the effect of an action before it is carried out.
+// A plan describes the effect of an action before its execution.
 type plan struct {
 	Count    uint64   `json:"count"`
 	Sentence string   `json:"sentence"`
-	Notes    []string `json:"notes,omitempty"` // the objects that would be left, and why
+	Notes    []string `json:"notes,omitempty"` // the objects that would be left out, and the reasons
 	Shell    string   `json:"shell"`
 	Ticket   string   `json:"ticket,omitempty"` // empty if there is nothing to do
 }
 
-// plan answers with the plan of an action.
+// plan responds with the plan of an action.
 func (p *Page) plan(w http.ResponseWriter, r *http.Request, who Token) {
 	var a action
 	if !read(w, r, &a) {
@@ -112,7 +112,7 @@ func (p *Page) plan(w http.ResponseWriter, r *http.Request, who Token) {
 	})
 }
 
-// act carries out a plan.
+// act executes a plan.
 func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
 	var asked struct {
 		Ticket string `json:"ticket"`
@@ -131,19 +131,19 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
 		return
 	}
 	log := p.cfg.Log.With("who", who.Name, "from", from(r), "verb", a.Verb, "does", a.logged(), "planned", a.Count)
-	log.Info("the page acts")
-	// A client that disconnects does not stop an action: the action is bounded, and would be half done.
+	log.Info("the page executes an action")
+	// If the client disconnects, the action continues: it is bounded, and would otherwise be half done.
 	r = r.WithContext(context.WithoutCancel(r.Context()))
 	p.withSession(w, r, actTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
 		done, err := does.act(ctx, i, a)
-		log.Info("the page has acted", "did", done.Sentence, "err", err)
+		log.Info("the page executed an action", "did", done.Sentence, "err", err)
 		p.changed()
 		return done, err
 	})
 }
 
-// logged is the command of the action for the log, without the values of edited headers. Only a viewer who may see
-// bodies may see these values.
+// logged is the command of the action for the log, without the values of edited headers. Only viewers with the right to
+// see bodies may read these values.
 func (a action) logged() string {
 	line := a.Shell
 	for name, values := range a.Edit.Set {
@@ -161,16 +161,16 @@ func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	err := body.Decode(into)
 	if err == nil {
 		if _, more := body.Token(); more != io.EOF {
-			err = errors.New("one JSON object, and nothing behind it")
+			err = errors.New("want one JSON object and nothing after it")
 		}
 	}
 	if err != nil {
-		writeError(w, http.StatusBadRequest, "not understood: "+text.Printable(err.Error(), 300))
+		writeError(w, http.StatusBadRequest, "invalid request: "+text.Printable(err.Error(), 300))
 	}
 	return err == nil
 }
 
-// seal returns a ticket that is valid only with the token of the plan.
+// seal returns a ticket. It is valid only with the token of the plan.
 func seal(a action, who Token) (string, error) {
 	text, err := json.Marshal(a)
 	if err != nil {

@@ -48,7 +48,7 @@ func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	line = line.flag("--target", look.Target).flag("--due-after", v.Get("due_after")).
 		flag("--due-before", v.Get("due_before")).flag("--cursor", v.Get("cursor"))
 	if look.Find != "" {
-		line = nil // no command filters by it
+		line = nil // no command has this filter
 	}
 	l, err := i.Pending(ctx, look)
 	if l.Messages == nil {
@@ -70,7 +70,7 @@ func (p *Page) where(ctx context.Context, i *inspect.Inspector, v url.Values) (a
 	return answer{shell{"where"}.words(v.Get("id")).String(), w}, err
 }
 
-// timerFilter parses the filter of timers, and adds its flags to the shell command.
+// timerFilter parses the filter of timers. It returns the shell command with the filter's flags.
 func timerFilter(v url.Values, line shell) (store.Filter, shell, error) {
 	t, err := target(v)
 	if err != nil {
@@ -99,7 +99,7 @@ func timerFilter(v url.Values, line shell) (store.Filter, shell, error) {
 	return f, line, nil
 }
 
-// timerPage parses the size of a page of timers, and its start.
+// timerPage parses the size and the start of a page of timers.
 func timerPage(v url.Values) (page store.Page, err error) {
 	if page.Limit, err = number(v, "limit", defaultRows, maxRows); err != nil {
 		return page, err
@@ -153,7 +153,7 @@ func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (a
 	return answer{line.String(), shown}, nil
 }
 
-// retrying lists the targets that refuse messages.
+// retrying lists the retry groups, by target.
 func (p *Page) retrying(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	look := inspect.RetryLook{Most: maxRead, Progress: func(uint64, uint64) {}}
 	var err error

@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// nextTimes is the number of a schedule's times that are shown after the pending round.
+// nextTimes is the number of planned times shown of a schedule, after the pending round.
 const nextTimes = 3
 
 // A scheduled row is a recurring timer with its planned times after the pending round.

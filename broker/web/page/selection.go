@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// maxNotes is the maximum number of notes about timers of a selection that cannot be changed, or were not.
+// maxNotes is the maximum number of notes about selected timers that were not changed.
 const maxNotes = 20
 
 // pastOfVerb maps a verb to the word for a timer that the action has changed.
@@ -49,8 +49,8 @@ func planSelected(ctx context.Context, i *inspect.Inspector, a *action) (plan, e
 	return made, nil
 }
 
-// actSelected carries out a plan, one timer after the other. An error ends it; the result names the timers changed so
-// far.
+// actSelected executes a plan, one timer after the other. It ends at the first error. The result then names the timers
+// changed so far.
 func actSelected(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
 	var all plan // for its notes
 	n := 0
@@ -60,7 +60,7 @@ func actSelected(ctx context.Context, i *inspect.Inspector, a action) (result, e
 			return result{}, err
 		}
 		if err != nil {
-			all.note("then it failed: " + text.Printable(err.Error(), 300))
+			all.note("stopped by an error: " + text.Printable(err.Error(), 300))
 			break
 		}
 		if one.Good {
@@ -75,7 +75,7 @@ func actSelected(ctx context.Context, i *inspect.Inspector, a action) (result, e
 	}, nil
 }
 
-// note adds a note, unless there are maxNotes already.
+// note adds a note, up to maxNotes.
 func (p *plan) note(said string) {
 	if len(p.Notes) < maxNotes {
 		p.Notes = append(p.Notes, text.Printable(said, 600))

@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// A session is a connection for requests. It is opened on first use, and opened again after an error.
+// A session is a connection for requests. It opens on first use, and again after an error.
 type session struct {
 	open func(ctx context.Context) (*inspect.Inspector, error)
 	by   *inspect.Inspector // nil while it is closed
@@ -38,7 +38,7 @@ func (s *session) close() {
 	}
 }
 
-// explain returns an error's text for a viewer. If the page's user lacks a right, another user must do it.
+// explain returns the text of an error for a viewer. If the page's user lacks a permission, the text names the remedy.
 func explain(err error) string {
 	said := text.Printable(err.Error(), 300)
 	if errors.Is(err, nats.ErrPermissionViolation) {
@@ -47,7 +47,7 @@ func explain(err error) string {
 	return said
 }
 
-// fleet asks all instances, or returns the reason why only this one is known.
+// fleet asks all instances. If that fails, it also returns the reason.
 func (s *session) fleet(ctx context.Context, more broker.Asked) ([]inspect.Member, string) {
 	i, err := s.take(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *session) fleet(ctx context.Context, more broker.Asked) ([]inspect.Membe
 	members, err := i.Fleet(ctx, more)
 	if err != nil {
 		s.close()
-		return members, "the other instances cannot be asked: " + explain(err)
+		return members, "the other instances cannot be queried: " + explain(err)
 	}
 	return members, ""
 }

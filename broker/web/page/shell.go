@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// shell is the equivalent shell command. Flags are pairs with a value, and left out if that is empty. Single arguments
-// come last.
+// shell is the equivalent shell command. A flag and its value are left out if the value is empty. Single arguments come
+// last.
 type shell []string
 
 func (s shell) flag(name, value string) shell {
@@ -18,7 +18,7 @@ func (s shell) flag(name, value string) shell {
 	return append(s, name, quoted(value))
 }
 
-// words appends arguments. A command parses one that begins with - as a flag unless it follows --.
+// words appends arguments. It adds -- before them if one begins with -, which a command would parse as a flag.
 func (s shell) words(values ...string) shell {
 	if slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, "-") }) {
 		s = append(s, "--")
@@ -29,7 +29,7 @@ func (s shell) words(values ...string) shell {
 	return s
 }
 
-// String returns the command, or empty if no command does the same.
+// String returns the command, or "" if no equivalent command exists.
 func (s shell) String() string {
 	if len(s) == 0 {
 		return ""
@@ -37,7 +37,7 @@ func (s shell) String() string {
 	return "delaybroker " + strings.Join(s, " ")
 }
 
-// quoted quotes an argument for any shell. Keys and targets are untrusted text.
+// quoted quotes an argument for POSIX shells. Keys and targets are untrusted text.
 func quoted(word string) string {
 	word = text.Printable(word, 600)
 	plain := word != "" && strings.IndexFunc(word, func(r rune) bool {

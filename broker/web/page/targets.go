@@ -25,7 +25,7 @@ type Target struct {
 // Flow is the fleet's rate of deliveries to a target, or to the targets of a pattern.
 type Flow struct {
 	stats.TargetAnswer
-	Limit  int    `json:"limit_per_second,omitempty"` // by DELAY_RATE, for each target
+	Limit  int    `json:"limit_per_second,omitempty"` // of each target, by DELAY_RATE
 	Paused string `json:"paused,omitempty"`
 }
 
@@ -57,7 +57,7 @@ func (p *Page) targets(ctx context.Context, i *inspect.Inspector, _ url.Values) 
 	return answer{shell{"pause"}.String(), all}, nil
 }
 
-// flows adds up the deliveries of the instances.
+// flows adds the deliveries of all instances.
 func (p *Page) flows(members []inspect.Member, paused []inspect.Pause) (flows []Flow, silent int) {
 	said, own := [][]stats.TargetAnswer{p.cfg.Engine.Targets()}, p.cfg.Engine.Instance()
 	for _, m := range members {
@@ -113,7 +113,7 @@ func (p *Page) rateOf(target string) string {
 	return ""
 }
 
-// pauseOf returns the pause of a target, or of the targets of a pattern: the first paused pattern that matches.
+// pauseOf returns the first pause that concerns a target, or the targets of a pattern.
 func pauseOf(target string, paused []inspect.Pause) string {
 	for _, one := range paused {
 		switch {

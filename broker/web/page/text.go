@@ -13,20 +13,20 @@ import (
 	"delaybroker/broker/text"
 )
 
-// textTime is the timeout of the text. It leaves out data that arrives later.
+// textTime is the timeout of the plain text. Data that arrives later is left out.
 const textTime = 5 * time.Second
 
-// text answers with the overview as plain text.
+// text responds with the overview as plain text.
 func (p *Page) text(w http.ResponseWriter, r *http.Request) {
 	extendDeadline(w, textTime)
 	o := p.once(r.Context())
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if _, err := w.Write([]byte(textOf(o))); err != nil {
-		p.cfg.Log.Debug("the text of the page was cut off", "err", err)
+		p.cfg.Log.Debug("cannot write the plain-text page", "err", err)
 	}
 }
 
-// once returns the overview of the viewers, or makes a new one.
+// once returns the latest overview of the viewers. Without viewers it makes a new one.
 func (p *Page) once(ctx context.Context) Overview {
 	if w := p.watched.Load(); w != nil {
 		w.mu.Lock()
@@ -94,7 +94,7 @@ func textOf(o Overview) string {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", l.Stream, orDash(l.Pending), text.Seconds(l.Oldest), l.State)
 	}
-	_ = t.Flush() // into memory, which does not fail
+	_ = t.Flush() // does not fail: it writes into memory
 	if idle > 0 {
 		fmt.Fprintf(&b, "%s\n", counting(uint64(idle), "idle lane"))
 	}

@@ -20,7 +20,7 @@ const (
 
 // viewers are the open event streams.
 type viewers struct {
-	came chan struct{} // one slot: there is a viewer
+	came chan struct{} // capacity 1: signals that there is a viewer
 
 	mu   sync.Mutex // guards the fields below
 	all  map[*viewer]bool
@@ -29,7 +29,7 @@ type viewers struct {
 
 // A viewer has at most one unsent frame of each kind.
 type viewer struct {
-	wake chan struct{} // one slot: there are frames
+	wake chan struct{} // capacity 1: signals that there are frames
 
 	mu     sync.Mutex // guards frames
 	frames map[string][]byte
@@ -66,7 +66,7 @@ func (v *viewers) number() int {
 	return len(v.all)
 }
 
-// send hands an encoded frame to all viewers.
+// send passes an encoded frame to all viewers.
 func (v *viewers) send(kind string, data []byte) {
 	frame := fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data)
 	v.mu.Lock()
@@ -80,14 +80,14 @@ func (v *viewers) send(kind string, data []byte) {
 	}
 }
 
-// forget drops the latest frames: without viewers they become stale.
+// forget drops the latest frames, which would become stale without viewers.
 func (v *viewers) forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	clear(v.last)
 }
 
-// signal fills the one slot of a channel.
+// signal sends on a channel of capacity 1, unless a value is already in it.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -115,7 +115,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would buffer frames
 	stream := http.NewResponseController(w)
-	// The server's deadlines suit short answers. Only a test's writer has none.
+	// The server's deadlines are for short responses. Only the writer of a test has no deadlines.
 	_ = stream.SetReadDeadline(time.Time{})
 	fmt.Fprintf(w, "retry: %d\n\n", reconnect)
 	for {

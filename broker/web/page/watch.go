@@ -17,14 +17,14 @@ import (
 const (
 	// stateEvery is the time between two frames of the state.
 	stateEvery = time.Second
-	// linger is the time without viewers, as during a reload, after which the page closes its connections.
+	// linger is how long the page keeps its connections after the last viewer has left. A reload takes less.
 	linger = 5 * time.Second
-	// lookShare and lookLeast bound the cost of reading the streams: the pause after a look is lookShare times as long as
-	// the look took, and at least lookLeast.
+	// lookShare and lookLeast bound the cost of reading the streams. After a look that took d, the pause is lookShare
+	// times d, and at least lookLeast.
 	lookShare = 100
 	lookLeast = time.Minute
-	// aheadRead is the maximum number of headers that a forecast reads. Above it the forecast estimates, from a sample of
-	// aheadSample messages of each large lane. Each message of the sample is a request.
+	// aheadRead is the maximum number of headers that a forecast reads. For more messages, the forecast estimates from
+	// a sample of aheadSample messages of each large lane. Each message of the sample is a request.
 	aheadRead, aheadSample = 2000, 200
 	// lookTime is the timeout of a look.
 	lookTime = 20 * time.Second
@@ -34,8 +34,8 @@ const (
 type watch struct {
 	*Page
 	rates   lastTotals
-	relook  chan struct{} // one slot: look at the streams now, an action has changed something
-	recheck chan struct{} // one slot: likewise for the findings
+	relook  chan struct{} // capacity 1: requests a look at the streams, after an action
+	recheck chan struct{} // capacity 1: requests a check, after an action
 	lateP50 *float64
 	lateP99 *float64
 
@@ -44,12 +44,12 @@ type watch struct {
 	ahead     *inspect.Forecast
 	dead      *uint64 // dead letters in the stream, at the last look
 	lookError string  // why the last look failed
-	wrote     uint64  // dead letters that the fleet had written by then
+	wrote     uint64  // dead letters that the fleet had written at the last look
 	others    []inspect.Member
 	found     Findings
 }
 
-// produce makes frames until ctx ends, or there has been no viewer for linger.
+// produce makes frames until ctx ends, or until there has been no viewer for linger.
 func (p *Page) produce(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watch{Page: p, rates: make(lastTotals), relook: make(chan struct{}, 1), recheck: make(chan struct{}, 1)}
@@ -109,12 +109,12 @@ func (p *Page) produce(ctx context.Context) {
 
 // send encodes a frame and sends it.
 func (w *watch) send(kind string, shown any) {
-	if data, err := json.Marshal(shown); err == nil { // numbers and strings always can be encoded
+	if data, err := json.Marshal(shown); err == nil { // cannot fail: there are only numbers and strings
 		w.viewers.send(kind, data)
 	}
 }
 
-// overview returns the overview, with the last look's data about the streams.
+// overview returns the overview. Its data about the streams is from the last look.
 func (w *watch) overview(now time.Time, others []inspect.Member, trouble string) Overview {
 	status := w.cfg.Engine.Status()
 	own := w.cfg.Engine.AnswerOf(status)
@@ -132,7 +132,7 @@ func (w *watch) overview(now time.Time, others []inspect.Member, trouble string)
 	if w.ahead != nil {
 		o.Numbers.Minute = new(dueWithin(*w.ahead, now, time.Minute))
 		o.Numbers.Overdue = new(uint64(0))
-		if o.Numbers.Oldest >= 1 { // below, it is being delivered
+		if o.Numbers.Oldest >= 1 { // a message overdue by less is in delivery
 			o.Numbers.Overdue = new(w.ahead.Overdue.Messages)
 		}
 	}
@@ -158,7 +158,7 @@ func (p *Page) describe(o *Overview, trouble string) {
 	}
 }
 
-// repeat calls f until ctx ends, with a pause that f returns, or until something has changed.
+// repeat calls f until ctx ends. Between two calls it waits for the pause that f returned, or for a value in changed.
 func (w *watch) repeat(
 	ctx context.Context, changed <-chan struct{}, f func(ctx context.Context, by *session) (pause time.Duration),
 ) {
@@ -174,7 +174,7 @@ func (w *watch) repeat(
 	}
 }
 
-// look counts dead letters, and forecasts the next hour.
+// look counts the dead letters, and forecasts the next hour.
 func (w *watch) look(ctx context.Context, by *session) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -205,15 +205,15 @@ func (w *watch) look(ctx context.Context, by *session) {
 	w.send("ahead", f)
 }
 
-// failed records why a look has failed. The data of the look before stays.
+// failed records the error of a look. The data of the previous look stays.
 func (w *watch) failed(by *session, err error) {
 	by.close()
 	w.mu.Lock()
-	w.lookError = "the streams cannot be looked at: " + explain(err)
+	w.lookError = "cannot read the streams: " + explain(err)
 	w.mu.Unlock()
 }
 
-// changed makes the watch read the streams and check the fleet soon, since an action has changed something.
+// changed makes the watch read the streams and check the fleet soon. It is called after an action.
 func (p *Page) changed() {
 	w := p.watched.Load()
 	if w == nil {

@@ -132,7 +132,7 @@ func TestStartStop(t *testing.T) {
 	}
 	nc.Close()
 	s.Stop()
-	if !strings.Contains(log.String(), "asks nobody for a password") {
+	if !strings.Contains(log.String(), "without a password") {
 		t.Errorf("got %q, want a warning about the open server", &log)
 	}
 

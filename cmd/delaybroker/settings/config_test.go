@@ -227,7 +227,7 @@ func TestProblemInWords(t *testing.T) {
 		{"DELAY_ATTEMPTS", "many", `DELAY_ATTEMPTS="many": want a whole number from 1 to 1000000`},
 		{"DELAY_ATTEMPTS", "a.b=0,20",
 			`DELAY_ATTEMPTS="a.b=0,20": attempts 0 for a.b: want a whole number from 1 to 1000000`},
-		{"DELAY_ATTEMPTS", "a.b=x", `DELAY_ATTEMPTS="a.b=x": attempts "a.b=x": want pattern=number, as in shop.mail=5,20`},
+		{"DELAY_ATTEMPTS", "a.b=x", `DELAY_ATTEMPTS="a.b=x": attempts "a.b=x": want pattern=number, such as shop.mail=5,20`},
 		{"DELAY_RETRY", "1s;5s", `DELAY_RETRY="1s;5s": 2 defaults: keep one, and write the others as pattern=waits`},
 		{"DELAY_STREAM_REPLICAS", "6", `DELAY_STREAM_REPLICAS="6": want auto, or a whole number from 1 to 5`},
 		{"DELAY_MAX_OWNERS", "65", `DELAY_MAX_OWNERS="65": want a whole number from 1 to 64`},
@@ -235,10 +235,10 @@ func TestProblemInWords(t *testing.T) {
 		{"DELAY_MAX_DELAY", "0s", `DELAY_MAX_DELAY="0s": want 1s to 3660d`},
 		{"DELAY_SLACK", "1s", `DELAY_SLACK="1s": want off, or 1ms to 250ms`},
 		{"DELAY_REPLY_TIMEOUT", "8s",
-			`DELAY_REPLY_TIMEOUT="8s": want at most 7s500ms, three quarters of DELAY_SHUTDOWN_GRACE,` +
-				` or a clean stop would repeat what is being answered`},
+			`DELAY_REPLY_TIMEOUT="8s": want at most 7s500ms, three quarters of DELAY_SHUTDOWN_GRACE:` +
+				` a clean stop must wait for replies`},
 		{"DELAY_SECRET", "short",
-			`DELAY_SECRET: number 1 of 1 has 5 bytes; want at least 16: take the output of openssl rand -hex 16`},
+			`DELAY_SECRET: secret 1 of 1 has 5 bytes, want at least 16: use the output of openssl rand -hex 16`},
 		{"DELAY_MAX_PENDING", "0", `DELAY_MAX_PENDING="0": want a whole number from 1, or none`},
 		{"DELAY_HTTP_ADDR", "127.0.0.1:99999", `DELAY_HTTP_ADDR="127.0.0.1:99999": want host:port,` +
 			` such as 127.0.0.1:8422 or :8422, with a port from 0 to 65535`},

@@ -1,4 +1,4 @@
-// Actions: plan, show how many and what, and only then act.
+// Actions. A person plans an action, sees the number of its objects, and then executes it.
 
 import { $, close, el, foot, notes, shell, show } from "./dom.js";
 import { access, get, post, use } from "./api.js";
@@ -21,10 +21,10 @@ function named(a, n = 1) {
 const buttonWords = (a, n) => (a.verb === "fire" ? `Fire ${a.noun} now`
   : `${word(a.verb, a.noun)} ${n === 1 ? a.noun : `${count(n)} ${a.noun}s`}`);
 
-let changed = () => {}; // draws the page for other rights
+let changed = () => {}; // draws the page again after a change of the rights
 export function onAccess(f) { changed = f; }
 
-// Buttons for actions { verb, noun, name, deed }. Without a token they ask for one, where actions are on.
+// Buttons for actions { verb, noun, name, deed }. If actions are on and there is no token, they ask for one.
 export function buttons(actions, done) {
   if (!access.can_act) return null;
   return actions.map((a) => el("button", {
@@ -57,7 +57,7 @@ const resendFields = () => [
     .map(([name, label]) => el("label", { class: "check" }, el("input", { type: "checkbox", name }), label)),
 ];
 
-// What the form says: the fields of a deed.
+// The form's fields, as fields of a deed.
 function said(form, verb) {
   const given = Object.fromEntries([...new FormData(form)].map(([name, value]) =>
     [name, value.trim()]).filter(([, value]) => value));
@@ -80,9 +80,9 @@ async function ask(a, done) {
   $("dialog").querySelector("input:not([type=radio])").focus();
 }
 
-// The headers and the body of one dead letter, to be changed before it is resent.
+// The form that edits the headers and the body of one dead letter and resends it.
 async function edit(a, done) {
-  show(named(a), el("p", { class: "quiet" }, "Reading it…"), foot(close("Keep")));
+  show(named(a), el("p", { class: "quiet" }, "Reading the letter…"), foot(close("Keep")));
   let content;
   try {
     content = await get("content", { number: a.deed.number });
@@ -113,11 +113,11 @@ async function edit(a, done) {
       if (whole && written !== lines(text)) edit.body = base64(written);
       plan({ ...a, verb: "resend" }, { ...a.deed, ...rest, verb: "resend", edit }, done);
     },
-  }, el("p", { class: "quiet" }, "The letter stays as it is until the new message is acknowledged."),
-  el("label", {}, "Headers, one in a line; a line that is left out drops the header",
+  }, el("p", { class: "quiet" }, "The dead letter is kept until the new message is acknowledged."),
+  el("label", {}, "Headers, one on each line; delete a line to drop the header",
     el("textarea", { name: "headers", rows: "5", spellcheck: "false", defaultValue: own })),
   whole ? el("label", {}, "Body", el("textarea", { name: "body", rows: "8", spellcheck: "false", defaultValue: text }))
-    : el("p", { class: "quiet" }, "The body stays as it is: it is not text, or too long to be edited here."),
+    : el("p", { class: "quiet" }, "The body cannot be edited here: it is not text, or too long."),
   resendFields(), foot(close("Keep"), el("button", { class: "main" }, "Next: preview"))));
   $("dialog").querySelector("textarea").focus();
 }
@@ -176,7 +176,7 @@ export function unlock() {
       }
     },
   }, el("p", { class: "quiet" }, 
-    "One of the tokens in DELAY_HTTP_TOKEN. This tab keeps it until it is closed, and sends it in a header only."),
+    "One of the tokens in DELAY_HTTP_TOKEN. The token stays in this tab until you close the tab, and is sent only in a header."),
   el("label", {}, "Token", el("input", { type: "password", name: "token", autocomplete: "off", spellcheck: "false" })),
     wrong,
   foot(close("Close"), el("button", { class: "main" }, "Unlock"))));

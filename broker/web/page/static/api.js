@@ -1,5 +1,5 @@
-// Asks the broker. Addresses are relative, so the page works below any path. The token is kept for this tab alone, and
-// travels in a header: there is no cookie.
+// Requests to the broker. Addresses are relative, so the page works below any path. The token is kept for this tab
+// alone, and travels in a header: there is no cookie.
 
 import { query } from "./dom.js";
 
@@ -28,7 +28,7 @@ async function call(path, options = {}) {
   try {
     body = await response.json();
   } catch {
-    throw new Refused(response.status, `unexpected answer (${response.status}): is a proxy in between?`);
+    throw new Refused(response.status, `unexpected answer (${response.status}): check for a proxy in between`);
   }
   if (!response.ok) throw new Refused(response.status, body.error ?? String(response.status));
   return body;

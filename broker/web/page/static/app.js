@@ -1,4 +1,4 @@
-// Puts the page together: which view is shown, the header, light and dark, the time zone, who may do what.
+// The frame of the page: the choice of the view, the header, light and dark, the time zone, the viewer's rights.
 
 import { $, choice, el, heading, link, render } from "./dom.js";
 import { access, begin, use } from "./api.js";
@@ -32,7 +32,7 @@ let view = { stop() {}, tree: () => null, title: "" }, under = "", visit = 0;
 const go = (hash) => { location.hash = hash; };
 
 function redraw() {
-  // A view of another address has fields of its own: the key keeps them apart.
+  // Views of different addresses have different fields, so each has its own key.
   render(el("div", { key: visit }, view.tree()), $("main"));
 }
 
@@ -54,7 +54,7 @@ function route(moved = true) {
   }
 }
 
-// Light and dark: as the system says, until somebody says otherwise.
+// Light and dark: the system's setting, until the viewer chooses.
 const scheme = "delaybroker-theme";
 function theme(kept) {
   if (kept) document.documentElement.dataset.theme = kept;
@@ -97,7 +97,7 @@ function header() {
     title)), $("tabs"));
   document.body.classList.toggle("stale", now.lost !== null);
   const elsewhere = (s?.instances ?? []).filter((i) => !i.self).map((i) => i.name);
-  const text = now.lost ? `This broker has not answered since ${moment(now.lost)}. Numbers are as of then.`
+  const text = now.lost ? `This broker has not answered since ${moment(now.lost)}. The numbers are from that time.`
     + (elsewhere.length > 0 ? ` Other instances: ${elsewhere.join(", ")}.` : "")
     : problem || [...(s?.failing ?? []).map((c) => `${c.name}: ${c.detail}`), s?.trouble].filter(Boolean).join("; ");
   if ($("trouble").textContent !== text) $("trouble").textContent = text;
@@ -128,7 +128,7 @@ listen((kind) => {
   header();
   redraw();
 });
-setInterval(() => !document.hidden && redraw(), 1000); // times move on
+setInterval(() => !document.hidden && redraw(), 1000); // relative times change
 onAccess(() => route(false));
 try {
   await begin();

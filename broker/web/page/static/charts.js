@@ -1,4 +1,5 @@
-// Charts, drawn by uPlot. A canvas knows no stylesheet: colours are read from it, and again when the scheme changes.
+// Charts, drawn by uPlot. A canvas ignores the stylesheet, so the colours are read from the stylesheet, and again when
+// the scheme changes.
 
 import { Component, el } from "./dom.js";
 import { brief, isUTC } from "./time.js";
@@ -50,10 +51,10 @@ export class Chart extends Component {
     this.chart?.destroy();
   }
 
-  // Few points are drawn as points: a line needs two side by side.
+  // A line needs two neighbouring points, so a few single values are drawn as points.
   isFew = () => this.props.data?.slice(1).every((c) => c.filter((v) => v !== null).length < 12);
 
-  // The number of a series where the cursor is, or the newest that is known.
+  // The value of a series at the cursor, or the newest known value.
   newest(n) {
     const { data, bars } = this.props, { at } = this.state, column = data?.[n + 1] ?? [];
     if (at !== null) return column[at];

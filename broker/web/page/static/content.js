@@ -1,11 +1,11 @@
-// What one message carries.
+// The headers and the body of one message.
 
 import { choice, el, facts } from "./dom.js";
 import { access, get } from "./api.js";
 import { bytes } from "./format.js";
 import { refused } from "./view.js";
 
-// The headers and the body of a message. They are asked for by a person, since each look is logged.
+// They are loaded on request of the viewer, since the broker logs each request.
 function content(params, redraw) {
   let shown = null, error = null, form = null;
   async function load() {
@@ -25,10 +25,10 @@ function content(params, redraw) {
     return [...all, ["hex", "Hex", b.hex]];
   }
   return () => {
-    if (!access.bodies) return el("p", { class: "quiet" }, "Headers and bodies are hidden: DELAY_HTTP_BODIES=on shows them.");
+    if (!access.bodies) return el("p", { class: "quiet" }, "Headers and bodies are hidden: set DELAY_HTTP_BODIES=on to show them.");
     if (error) return refused(error);
     if (!shown) return el("p", {}, el("button", { type: "button", onclick: load }, "Show headers and body"),
-      el("span", { class: "quiet" }, " The log says who has looked."));
+      el("span", { class: "quiet" }, " The broker logs your name with the message."));
     const b = shown.body, all = forms(b), one = all.find(([id]) => id === form) ?? all[0];
     const part = one[0] === "hex" ? b.hex_shown : b.shown;
     return [
@@ -38,12 +38,12 @@ function content(params, redraw) {
         b.size > 0 && choice("Show the body as", all.map(([id, name]) => [id, name]), one[0],
           (id) => { form = id; redraw(); })),
       b.size > 0 ? el("pre", { tabindex: "0", "aria-label": "Body", id: "body" }, one[2])
-        : el("p", { class: "quiet" }, "It is empty."),
+        : el("p", { class: "quiet" }, "The body is empty."),
     ];
   };
 }
 
-// A view of one thing, with its content below.
+// A view of one object, with its headers and body below.
 export const withContent = (view, choose) => (params, page) => {
   const inner = view(params, page), below = content(choose(params), page.redraw);
   return { ...inner, tree: () => [inner.tree(), el("div", { class: "card content" }, below())] };

@@ -1,5 +1,5 @@
-// Small parts of the page. Preact makes the elements: text becomes text nodes, whatever is in it. Nothing here, or
-// elsewhere, makes HTML from text.
+// Small parts of the page. Preact makes the elements: text always becomes text nodes. No script of the page makes HTML
+// from text.
 
 import { h as el, render } from "./preact.mjs";
 
@@ -15,13 +15,13 @@ export function query(params) {
 
 export const link = (view, params = {}) => "#/" + view + query(params);
 
-// A short name stays whole. A long one of tokens may break after its dots, and elsewhere only if it has to.
+// A short name is not broken. A long one may be broken after a dot, and elsewhere only if necessary.
 export const tokens = (text = "–") => (text.length < 33 ? el("span", { class: "short" }, text)
   : text.split(/(?<=\.)/).flatMap((token) => [token, el("wbr")]));
 
 export const to = (text, view, params) => el("a", { href: link(view, params), class: "wide" }, tokens(text));
 
-// A row of buttons of which one is pressed.
+// A row of buttons, one of which is pressed.
 export function choice(label, options, chosen, onchoose) {
   return el("span", { class: "switch", role: "group", "aria-label": label }, options.map(([value, text]) =>
     el("button", { type: "button", "aria-pressed": String(value === chosen), onclick: () => onchoose(value) }, text)));
@@ -42,8 +42,8 @@ export function copy(text) {
   }, "Copy");
 }
 
-// The lines of a shell that do the same.
-export const shell = (line) => line && el("p", { class: "verb" }, "The same in a shell:", el("code", {}, line), copy(line));
+// The equivalent shell command.
+export const shell = (line) => line && el("p", { class: "verb" }, "Equivalent command:", el("code", {}, line), copy(line));
 
 export function facts(pairs) {
   return el("dl", { class: "facts" }, pairs.filter(([, value]) => value !== undefined && value !== null && value !== ""
@@ -53,7 +53,7 @@ export function facts(pairs) {
 
 export const notes = (list) => list?.length > 0 && el("ul", { class: "notes" }, list.map((n) => el("li", {}, n)));
 
-// A dialog gives the focus back to the button that opened it. Where that is gone, it goes to the heading.
+// A dialog returns the focus to the button that opened it, or to the heading if the button is gone.
 const dialog = $("dialog");
 dialog.addEventListener("close", () => {
   if (document.activeElement === document.body || dialog.contains(document.activeElement)) heading()?.focus({ preventScroll: true });
@@ -62,7 +62,7 @@ dialog.addEventListener("close", () => {
 export const heading = () => document.querySelector("main h1");
 
 export function show(title, ...content) {
-  render(null, dialog); // the fields of the last one are not those of this one
+  render(null, dialog); // drops the fields of the previous dialog
   render([el("h2", { id: "dialog-title" }, title), content], dialog);
   if (!dialog.open) dialog.showModal();
 }

@@ -1,4 +1,4 @@
-// The lanes come with the stream of events, and change in place.
+// The lanes arrive in the event stream, and are updated in place.
 
 import { choice, el, shell } from "./dom.js";
 import { count, counted, span } from "./format.js";
@@ -6,13 +6,13 @@ import { now } from "./live.js";
 import { brief } from "./time.js";
 import { table } from "./table.js";
 
-// What the states of a lane mean, and those that are no good.
+// The meanings of the states of a lane, and the states that are a problem.
 const meanings = {
-  reading: "its owner reads it, and delivers what is due", idle: "nothing in it is due soon: its owner sleeps until then",
-  full: "its owner's memory is full: reading goes on when messages leave",
-    "no owner": "no instance reads it: messages in it will be late",
-  "not reading": "its owner cannot read it at the moment", "ownership uncertain": "nothing is delivered until it is certain who owns it",
-  "waits for a newer broker": "it holds messages that a newer broker wrote",
+  reading: "its owner reads it and delivers due messages", idle: "nothing in it is due soon; its owner waits until then",
+  full: "its owner's memory is full; the owner reads on when messages leave",
+    "no owner": "no instance reads it; its messages will be late",
+  "not reading": "its owner cannot read it now", "ownership uncertain": "nothing is delivered while its owner is uncertain",
+  "waits for a newer broker": "it contains messages of a newer broker, which its owner cannot read",
 };
 const bad = new Set(["no owner", "not reading", "ownership uncertain", "waits for a newer broker"]);
 
@@ -24,7 +24,7 @@ function stateOf(l) {
   return el("span", { class: bad.has(l.state) ? "bad" : null, title: meanings[l.state] }, l.state + until);
 }
 
-// The levels from the shortest to the longest delay, each as full as it is, in powers of ten.
+// The levels from the shortest to the longest delay. The height of each is its number of messages, on a log scale.
 function strip(lanes) {
   const levels = lanes.filter((l) => l.kind === "level").sort((a, b) => a.delay_seconds - b.delay_seconds);
   const size = (l) => (l.pending > 0 ? Math.min(100, 12 + 14 * Math.log10(l.pending)) : 0);
@@ -42,12 +42,12 @@ export function lanes(_, { redraw }) {
     stop() {},
     tree() {
       const s = now.state;
-      if (!s) return [el("h1", { tabindex: "-1" }, "Lanes"), el("p", { class: "quiet" }, "asking…")];
+      if (!s) return [el("h1", { tabindex: "-1" }, "Lanes"), el("p", { class: "quiet" }, "loading…")];
       const shown = s.lanes.filter((l) => all || !idle(l)).sort((x, y) => (y.pending ?? -1) - (x.pending ?? -1)),
         rest = s.lanes.length - shown.length;
       return el("div", { class: "stack" },
         el("h1", { tabindex: "-1" }, "Lanes"), el("p", { class: "quiet" },
-          "The streams that messages pass, the busiest first."), shell("delaybroker levels --watch"),
+          "The streams through which messages pass, the busiest first."), shell("delaybroker levels --watch"),
         strip(s.lanes),
         choice("Which lanes", [["busy", "Busy"], ["all", "All"]], all ? "all" : "busy",
           (v) => { all = v === "all"; redraw(); }),

@@ -1,4 +1,4 @@
-// Dead letters: counted, one by one, and one of them.
+// Dead letters: their groups, the list, and one letter.
 
 import { el, facts, to, tokens } from "./dom.js";
 import { access } from "./api.js";
@@ -37,8 +37,8 @@ export const dead = asking({
       ],
     }),
     el("p", { class: "quiet" }, `${counted(d.letters, "letter")} in ${counted(d.kinds, "group")}`
-      + (d.partial ? ", and more: there was no time to count all." : ".")
-      + (access.actions ? " Actions here are on all letters of the code and target, whatever the reason." : "")),
+      + (d.partial ? ". The count is incomplete: it ran out of time." : ".")
+      + (access.actions ? " An action here applies to all letters with this code and target, for any reason." : "")),
   ],
 });
 
@@ -70,7 +70,7 @@ export const letters = asking({
       (params.code || params.target || params.since) && !params.find && access.actions
         && el("p", {}, "All that match: ", letterButtons(["resend", "remove"], { all: true, deed }, again)),
       letterTable(d.letters, "No such letters.", again),
-      d.more && el("p", { class: "quiet" }, "There are more. Choose a time, or ask in a shell."),
+      d.more && el("p", { class: "quiet" }, "There are more. Choose a time, or use the command."),
     ];
   },
 });

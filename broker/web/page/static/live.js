@@ -1,4 +1,4 @@
-// One stream of events for the whole page.
+// The event stream of the whole page.
 
 export const now = { state: null, history: null, ahead: null, findings: null, lost: null };
 const listeners = new Set();
@@ -12,15 +12,15 @@ function tell(kind) {
   for (const f of listeners) f(kind);
 }
 
-// The numbers of the last ten minutes, to tell a trend.
-const past = [], kept = 600; // frames, of a second each
+// The numbers of the last ten minutes, for trends.
+const past = [], kept = 600; // frames, one each second
 export function grown(number) {
   const first = past.find((s) => s.numbers[number] !== null), last = past.at(-1);
   if (!first || first === last) return null;
   return { by: last.numbers[number] - first.numbers[number], seconds: (new Date(last.time) - new Date(first.time)) / 1000 };
 }
 
-// A hidden tab has no stream: a browser makes six connections to a host, and each stream holds one.
+// A hidden tab closes its stream: a browser opens at most six connections to a host, and each stream uses one.
 export function connect() {
   let events = null;
   const follow = () => {

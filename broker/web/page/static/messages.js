@@ -1,4 +1,4 @@
-// Messages: what waits, one of them, and what a word finds.
+// Messages: the pending ones, one message, and the search.
 
 import { el, facts, link, to } from "./dom.js";
 import { count, counted, span } from "./format.js";
@@ -32,7 +32,7 @@ export const pending = asking({
     pendingTable(d.rows, "Nothing waits here."),
     d.silent && el("p", { class: "warn" }, "Left out: " + d.silent.join(", ")),
     d.more && d.cursor && more("pending", { ...params, cursor: d.cursor }),
-    d.more && !d.cursor && el("p", { class: "warn" }, "There is more than the page reads: choose a target or a time, or ask in a shell."),
+    d.more && !d.cursor && el("p", { class: "warn" }, "The page does not read all messages: choose a target or a time, or use the command."),
   ],
 });
 
@@ -48,7 +48,7 @@ const whereFacts = (w) => el("div", { class: "card" }, facts([
 ]));
 
 export const where = withContent(asking({
-  title: "One message", about: "Where it is, or what became of it.", path: "where",
+  title: "One message", about: "Its lane, or its end.", path: "where",
   fields: [["id", "Delay-Id, or stream and sequence", "DELAY_30m-12"]], draw: whereFacts,
 }), (params) => ({ id: params.id }));
 
@@ -69,8 +69,8 @@ export const find = asking({
       d.timers.length > 0 && [el("h2", {}, "Timers"), timerTable(d.timers, "", again)],
       d.pending.length > 0 && [el("h2", {}, "Pending"), pendingTable(d.pending, "")],
       d.letters.length > 0 && [el("h2", {}, "Dead letters"), letterTable(d.letters, "", again)],
-      !some && el("p", { class: "none" }, `Nothing is named ${word}. What was delivered is found by its Delay-Id, if there is a journal.`),
-      d.partial && el("p", { class: "quiet" }, "There is more than is shown here: search in one of the tables."),
+      !some && el("p", { class: "none" }, `No match for ${word}. A delivered message is found by its Delay-Id, if there is a journal.`),
+      d.partial && el("p", { class: "quiet" }, "There are more results: search in one of the tables."),
     ];
   },
 });

@@ -1,4 +1,4 @@
-// The overview: what needs attention, numbers, charts, instances.
+// The overview: findings, numbers, charts, instances.
 
 import { choice, el } from "./dom.js";
 import { count, counted, perSecond, rate, span } from "./format.js";
@@ -14,7 +14,7 @@ function trend(number) {
   return g && g.by > 0 ? `+${count(g.by)} in ${span(Math.max(1, Math.round(g.seconds)))}` : "";
 }
 
-// Each card: id, label, address, number, note, and the class of a number that is no good.
+// Each card: id, label, address, number, note, and the class of a number that is a problem.
 const cards = [
   ["pending", "Pending", "#/pending", (n) => n.pending, (n) => `${perSecond(n.delivered_per_second)} delivered`],
   ["minute", "Due next minute", "#/pending?due_before=1m", (n) => n.minute,
@@ -30,7 +30,7 @@ const cards = [
     (n) => n.dead > 0 && (grown("dead")?.by > 0 ? "bad" : "warn")],
 ];
 
-// The view in which a finding of a check is looked at.
+// The view for the findings of a check.
 const places = { lanes: "lanes", streams: "lanes", storage: "lanes", targets: "retrying", paused: "targets",
   "dead letters": "dead" };
 
@@ -100,7 +100,7 @@ function card([id, label, to, number, note, state], n) {
       el("span", { class: "note" }, n ? note(n) : "")));
 }
 
-// What doctor says, and the checks of this instance that fail.
+// The findings of doctor, and the failed checks of this instance.
 function attention(s, found) {
   const c = now.findings, n = c ? c.critical + c.warnings : 0;
   const rows = [...(s?.failing ?? []).map((f) => ({ check: f.name, state: "critical", detail: f.detail })),
@@ -121,7 +121,7 @@ function attention(s, found) {
     c?.time && rows.length === 0 && !hidden && el("p", { class: "good" }, "Nothing needs attention."));
 }
 
-// The steps since the first of which anything is known, and at least a twelfth of all.
+// The steps from the first one with data, and at least a twelfth of all steps.
 function known(p) {
   if (!p) return null;
   const first = p.delivered.findIndex((v) => v !== null), steps = p.delivered.length, time = (i) => p.from + i * p.step;
@@ -130,7 +130,7 @@ function known(p) {
   return { times: cut(p.delivered.map((_, i) => time(i))), cut, since };
 }
 
-let drawnPast = {}, drawnAhead = {}; // the same data is the same object: a chart is drawn again for another
+let drawnPast = {}, drawnAhead = {}; // a chart is drawn again only for another object
 
 function charts(past, f, extra) {
   if (drawnPast.of !== past) {
@@ -141,7 +141,7 @@ function charts(past, f, extra) {
       held: k && [k.times, k.cut(past.pending)] };
   }
   if (drawnAhead.of !== f) {
-    // The first bucket is a part of a minute or an hour: as the others, it is drawn where it would begin.
+    // The first bucket may be a part of a minute or an hour. It is drawn at the beginning of the whole one.
     const step = f?.step_seconds, from = (b) => Math.floor(new Date(b.from) / 1000 / step) * step;
     drawnAhead = { of: f, due: f && [f.buckets.map(from), f.buckets.map((b) => b.messages || null)] };
   }
@@ -185,7 +185,7 @@ function instances(s) {
 }
 
 function stateOf(i) {
-  if (i.unproven) return el("span", { class: "bad" }, "unproven: anybody may have said so");
+  if (i.unproven) return el("span", { class: "bad" }, "unproven: not authenticated");
   if (i.draining) return el("span", { class: "warn" }, "draining");
   return i.ready ? "ready" : el("span", { class: "warn" }, "starting");
 }

@@ -15,7 +15,7 @@ export function publish(_, { redraw }) {
     stop() {},
     tree: () => [
       el("h1", { tabindex: "-1" }, "Publish a delay"),
-      el("p", { class: "quiet" }, "Any client that can publish to JetStream can ask for one. The page itself publishes nothing."),
+      el("p", { class: "quiet" }, "Any client that can publish to JetStream can publish a delay. This page publishes nothing."),
       el("form", {
         class: "search", onsubmit: (e) => e.preventDefault(), oninput: (e) => {
           Object.assign(given, Object.fromEntries(new FormData(e.currentTarget)));
@@ -58,7 +58,7 @@ function within(l, body) {
 function check(target, when) {
   if (!/^[^\s.*>]+(\.[^\s.*>]+)*$/.test(target)) return "A target is tokens separated by dots, without wildcards.";
   if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)$/.test(when)) return "";
-  if (!/^(\d+(ms|s|m|h|d|w))+$/.test(when)) return "When? A duration such as 30m or 1h30m, or a time with a zone such as 2026-12-24T18:00:00Z.";
+  if (!/^(\d+(ms|s|m|h|d|w))+$/.test(when)) return "Want a duration such as 30m or 1h30m, or a time with a zone such as 2026-12-24T18:00:00Z.";
   return "";
 }
 

@@ -1,10 +1,10 @@
-// A table whose rows can be sorted and selected. What is sorted and selected outlives the next answer.
+// A table whose rows can be sorted and selected. The sorting and the selection survive an update of the rows.
 
 import { Component, el } from "./dom.js";
 import { counted } from "./format.js";
 
-// Columns are { name, kind, cell, sort }: cell and sort get a row. Rows are known by id(row). If bulk is given, rows can
-// be selected: it gets those selected, and returns buttons. label(row) is the name of a row for a screen reader.
+// Columns are { name, kind, cell, sort }: cell and sort get a row. id(row) identifies a row. If bulk is given, rows can
+// be selected: bulk gets the selected rows and returns buttons. label(row) is the row's name for a screen reader.
 class Table extends Component {
   state = { by: null, down: false, chosen: new Set() };
 
@@ -48,7 +48,7 @@ class Table extends Component {
           { type: "checkbox", checked: all, onchange: () => this.choose(rows.map(id), !all) }), "Select all"),
         sortable.length > 1 && el("label", { class: "check narrow" }, "Sort by ",
           el("select", { onchange: (e) => this.setState({ by: e.target.value, down: false }) },
-            el("option", { value: "" }, "as it came"), sortable.map((c) =>
+            el("option", { value: "" }, "unsorted"), sortable.map((c) =>
               el("option", { value: c.name, selected: by === c.name }, c.name))))),
       bulk && picked.length > 0 && el("div", { class: "bulk", role: "group",
         "aria-label": "Actions for the selection" },

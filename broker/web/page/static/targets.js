@@ -1,4 +1,4 @@
-// Targets: what refuses, what is paused, and what each takes.
+// Targets: deliveries, refusals and pauses.
 
 import { choice, el, to, tokens } from "./dom.js";
 import { access } from "./api.js";
@@ -14,7 +14,7 @@ const pausable = (name, again) => ({ name: "", kind: "act", cell: (t) =>
   (t[name] && !t.paused ? act("pause", t[name], again) : "") });
 
 export const retrying = asking({
-  title: "Retrying", about: "Messages that targets refuse, largest group first: why, and when they are tried again.",
+  title: "Retrying", about: "Refused messages, their reasons and next attempts. The largest group is first.",
     path: "retrying", fields: [targetField],
   draw: (d, params, again) => [
     table({
@@ -33,7 +33,7 @@ export const retrying = asking({
         pausable("target", again),
       ],
     }),
-    d.messages < d.waiting && el("p", { class: "quiet" }, `${count(d.messages)} of ${count(d.waiting)} were looked at.`),
+    d.messages < d.waiting && el("p", { class: "quiet" }, `${count(d.messages)} of ${count(d.waiting)} were read.`),
   ],
 });
 
@@ -85,9 +85,9 @@ const parts = {
         pausable("target", again),
       ],
     }),
-    el("p", { class: "quiet" }, "By the first two tokens. The rate is that of the last ten seconds, the total since the instances started. A limit holds for each target and instance."),
+    el("p", { class: "quiet" }, "Targets are grouped by their first two tokens. The rate is that of the last ten seconds. Totals count from the start of the instances. A limit applies to each target and instance."),
     d.silent > 0 && el("p", { class: "warn" }, counted(d.silent, "instance")
-      + " did not report provably, and is left out."),
+      + " sent no authenticated report, so the numbers are incomplete."),
   ],
 };
 

@@ -1,11 +1,12 @@
-// Times by the server's clock, in the zone that the person has chosen: how far away first, and when exactly beside it.
+// Times by the server's clock, in the zone that the viewer has chosen. A time is shown relative to now, with the exact
+// time beside it.
 
 import { el } from "./dom.js";
 import { span } from "./format.js";
 
 const kept = "delaybroker-zone";
 let utc = localStorage.getItem(kept) === "UTC";
-let ahead = 0; // milliseconds from our clock to the server's
+let ahead = 0; // the server's clock minus the browser's, in milliseconds
 
 export const isUTC = () => utc;
 
@@ -31,7 +32,7 @@ function partsOf(at) {
   return { day: there.slice(0, 10), clock: there.slice(11, 19), ms: there.slice(19, 23), zone };
 }
 
-// All of a time: 2026-11-23 12:04:10.250 UTC.
+// The complete time: 2026-11-23 12:04:10.250 UTC.
 export function moment(value) {
   const at = new Date(value);
   if (!value || Number.isNaN(at.getTime())) return value || "–";
@@ -39,10 +40,10 @@ export function moment(value) {
   return `${p.day} ${p.clock}${p.ms === ".000" ? "" : p.ms} ${p.zone}`;
 }
 
-// A sentence of the broker's, with its times in the chosen zone.
+// A sentence of the broker, with its times in the chosen zone.
 export const inZone = (sentence) => sentence?.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, moment);
 
-// The part of a time that today does not say: 12:04:10, or 11-24 03:00.
+// A time without its date if that is today: 12:04:10, or 11-24 03:00.
 export function brief(value) {
   const p = partsOf(new Date(value)), today = partsOf(new Date(serverNow())).day;
   if (p.day === today) return p.clock;
@@ -57,12 +58,12 @@ export function away(value) {
   return seconds > -1 ? "now" : whole(Math.floor(-seconds)) + " ago";
 }
 
-// A time in a table: "in 5m", and when that is.
+// A time in a table: "in 5m", with the exact time.
 export function when(value) {
   if (!value) return "–";
   return el("time", { class: "when", datetime: value, title: moment(value) }, away(value),
     el("span", { class: "sub" }, brief(value)));
 }
 
-// A time in a list of facts: when, and how far away that is.
+// A time in a list of facts: the exact time, and the time relative to now.
 export const exactly = (value) => value && el("time", { datetime: value }, `${moment(value)} (${away(value)})`);

@@ -1,4 +1,4 @@
-// Named timers, and those of them that recur.
+// Named timers and schedules.
 
 import { el, facts, to, tokens } from "./dom.js";
 import { access } from "./api.js";
@@ -56,7 +56,7 @@ export const timers = asking({
           "move"].map((verb) => ({ verb, noun: "timer", all: true, deed })), again)),
       timerTable(rows, "No such timers.", again),
       rows.length < d.timers.length && el("p", { class: "quiet" },
-        `${count(d.timers.length - rows.length)} that recur are under Schedules.`),
+        `Recurring timers (${count(d.timers.length - rows.length)}) are under Schedules.`),
       d.next && more("timers", { ...params, after: d.next }),
     ];
   },
@@ -85,11 +85,11 @@ export const schedules = asking({
   ],
 });
 
-// A planned time. What the clocks of its own zone show then is its title.
+// A planned time. Its title is the local time in the schedule's zone.
 const next = (n) => el("time", { class: "next", datetime: n.at, title: n.clock }, brief(n.at),
   n.clocks_changed_seconds && el("span", { class: "warn" }, " (clocks changed)"));
 
-// The last runs of a schedule, as the journal has them.
+// The last runs of a schedule, from the journal.
 const runs = (t) => [el("h2", {}, "Last runs"), t.trouble ? el("p", { class: "quiet" }, t.trouble) : table({
   rows: t.runs, nothing: "The journal has no run yet.", id: (r) => r.id, label: (r) => `run ${r.round}`,
   columns: [
@@ -105,7 +105,7 @@ const runs = (t) => [el("h2", {}, "Last runs"), t.trouble ? el("p", { class: "qu
 }), t.runs && !t.runs_complete && el("p", { class: "quiet" }, "The journal is not complete: a run may be missing.")];
 
 export const timer = withContent(asking({
-  title: "One timer", about: "Its state, as long as its history is kept.", path: "timer",
+  title: "One timer", about: "Its state. An ended timer is shown while its history is kept.", path: "timer",
   draw: (t, _, again) => [el("div", { class: "card" }, facts([
     ["Key", t.key], ["Target", t.target], ["State", t.became ? `${t.outcome} (${t.became})` : t.outcome],
       ["Due", exactly(t.due)],

@@ -1,12 +1,12 @@
-// A view that asks for rows. It has an address that says what is searched for, and the line of a shell that shows the
-// same. A view is { title, tree, stop }: the page draws its tree again when something has changed, and each second.
+// A view that requests rows. Its address contains the query, and it shows the equivalent shell command. A view is
+// { title, tree, stop }: the page draws its tree again after each change, and each second.
 
 import { $, el, link, shell } from "./dom.js";
 import { get } from "./api.js";
 import { unlock } from "./act.js";
 import { away, serverNow, setClock } from "./time.js";
 
-const kept = "delaybroker-refresh", every = 5000; // milliseconds between two questions, where that is wanted
+const kept = "delaybroker-refresh", every = 5000; // milliseconds between two requests, if switched on
 let refreshing = sessionStorage.getItem(kept) === "on";
 
 export const targetField = ["target", "Target", "orders.>"];
@@ -14,7 +14,8 @@ export const dueFields = [["due_after", "Due after", "10m, or a time"], ["due_be
 export const findField = ["find", "Id, key or Nats-Msg-Id", ""];
 export const limitField = ["limit", "Rows", "", ["50", "100", "200"]];
 
-// Fields are [name, label, hint, options]; draw gets the answer, the parameters of the address and what asks again.
+// Fields are [name, label, hint, options]. draw gets the answer, the parameters of the address, and the function that
+// requests the rows again.
 export function asking({ title, about, path, fields = [], defaults = {}, draw }) {
   return (params, { redraw, go }) => {
     const view = location.hash.slice(2).split("?")[0], stopped = new AbortController();
@@ -52,7 +53,7 @@ export function asking({ title, about, path, fields = [], defaults = {}, draw })
         spellcheck: "false" }));
 
     const age = () => el("div", { class: "age" },
-      el("span", { class: "quiet" }, busy && !answer ? "asking…"
+      el("span", { class: "quiet" }, busy && !answer ? "loading…"
         : `updated ${away(asked + (serverNow() - Date.now()))}`),
       el("button", { type: "button", class: "small", disabled: busy, "aria-label": "Update the rows", onclick: load },
         "Update"),
@@ -83,9 +84,9 @@ export function asking({ title, about, path, fields = [], defaults = {}, draw })
   };
 }
 
-// What was refused, and the way out.
+// A refused request, and the remedy.
 export const refused = (error) => el("div", { role: "alert" }, el("p", { class: "bad wide" },
-  error.status === 401 ? "Only those with a token may see this." : error.message),
+  error.status === 401 ? "This needs a token." : error.message),
 error.status === 401 && el("button", { type: "button", class: "main", onclick: () => unlock() }, "Unlock"));
 
 export const more = (view, params) => el("p", {}, el("a", { href: link(view, params), class: "button" }, "Next page"));
