@@ -72,8 +72,8 @@ var troubles = map[string]trouble{
 // TestFloodSlowsNobody floods a lane. In the same lane there are ten messages a second for a healthy target, before,
 // during and after the flood. They come the moment they are due, as they do without a flood, except when a flood begins
 // and fills the lane's memory. Then the lane stops for a second at most if the target answers, for a quarter of a
-// second if it does not, and as long again to catch up. All floods together also fill the memory that the lanes share. They
-// fill it once more when the messages that were given back return.
+// second if it does not, and as long again to catch up. All floods together also fill the memory that the lanes share.
+// They fill it once more when the messages that were given back come again.
 func TestFloodSlowsNobody(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
