@@ -296,7 +296,7 @@ func TestLevelsWithoutTheRightToAsk(t *testing.T) {
 		t.Errorf("got %q, want %q by its consumer", got, want)
 	}
 	d := o.doctor()
-	d.want("lanes", "ok", "whether somebody reads DELAY_5m is not known", "delayctl.status")
+	d.want("lanes", "ok", "the reader of DELAY_5m is unknown", "delayctl.status")
 	d.want("rights", "skipped", "delayctl.status")
 	d.wantOnly("durability", "rights")
 }

@@ -21,7 +21,10 @@ const Levels = "1s 5s 10s 1m 10m 1h"
 
 // intakeDurations are the durations beside the levels that tests publish on. All 1,300 would be a fifth of the
 // processor time of the tests: see config.Config.
-var intakeDurations = []string{"0s", "2s", "3s", "7s", "15s", "20s", "30s", "45s", "5m", "7m", "15m", "30m", "2h", "1d"}
+var intakeDurations = []string{
+	"0s", "2s", "3s", "7s", "8s", "15s", "20s", "30s", "45s", "90s", "5m", "7m", "15m", "17m", "30m", "90m", "2h", "3h",
+	"5h", "1d", "2d",
+}
 
 // Instance is a running broker.
 type Instance struct {
