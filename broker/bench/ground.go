@@ -82,7 +82,8 @@ func (g *ground) startSidecar(ctx context.Context) (err error) {
 		g.show("starting the broker")
 		g.sidecar, err = StartChild(ctx, PartBroker, g.host.Command(PartBroker), struct{}{})
 	case g.side == Pipeline && !g.plan.Scenario.still():
-		order := pipe{Prefix: g.site.names.prefix, Core: g.plan.Core, Offset: g.report.Clock}
+		// Delay-Due is by the server's clock: no error of the comparison may make a message early.
+		order := pipe{Prefix: g.site.names.prefix, Core: g.plan.Core, Offset: g.report.Clock - g.report.ClockWithin}
 		g.sidecar, err = StartChild(ctx, PartPipeline, g.host.Command(PartPipeline), &order)
 	}
 	return err

@@ -27,8 +27,8 @@ const (
 // answer ends it.
 type pipe struct {
 	Prefix string        `json:"prefix"`
-	Core   bool          `json:"core,omitempty"` // to plain subscribers, which do not answer
-	Offset time.Duration `json:"offset,omitempty"`
+	Core   bool          `json:"core,omitempty"`   // to plain subscribers, which do not answer
+	Offset time.Duration `json:"offset,omitempty"` // the server's clock minus the local one, at least
 
 	names  Names
 	conn   *nats.Conn

@@ -20,7 +20,7 @@ import (
 func TestLevelSavesTheIntake(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default()})
+		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default(), IntakeDurations: levels.Whole()})
 		c, nc := newClient(t, s, client.Config{})
 		want := map[time.Duration]string{
 			2500 * time.Second: "DELAY_INTAKE", 17 * time.Minute: "DELAY_INTAKE", 1234 * time.Millisecond: "DELAY_INTAKE",
@@ -55,14 +55,16 @@ func TestLevelThatIsGone(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const delay = 2500 * time.Second
-		stop := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m 2500s")}).Stop
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m 2500s"), IntakeDurations: levels.Whole()}
+		stop := harness.StartBroker(t, s, cfg).Stop
 		c, nc := newClient(t, s, client.Config{Levels: "1s 5s 1m 2500s"})
 		arrived := arrivals(t, nc)
 		if r, n := in(t, c, nc, delay); r.Stream != "DELAY_2500s" || n != 1 {
 			t.Errorf("got %s in %d publishes, want the level in one", r.Stream, n)
 		}
 		stop()
-		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m")})
+		cfg.Ladder = harness.Ladder(t, "1s 5s 1m")
+		harness.StartBroker(t, s, cfg)
 		for _, tt := range []struct {
 			pass      time.Duration
 			publishes uint64
@@ -111,7 +113,8 @@ func TestLevelThatIsGone(t *testing.T) {
 func TestIDGoesToOneStream(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 60s 2500s")})
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 60s 2500s"), IntakeDurations: levels.Whole()}
+		harness.StartBroker(t, s, cfg)
 		c, nc := newClient(t, s, client.Config{})
 		knows, _ := newClient(t, s, client.Config{Levels: "1s 5s 60s 2500s"})
 		for _, tt := range []struct {
@@ -151,13 +154,15 @@ func TestReadLevels(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, nc := newClient(t, s, client.Config{})
 		wantError(t, c.ReadLevels(t.Context()), client.ErrNoBroker)
-		stop := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 2500s 60s 3500s")}).Stop
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 2500s 60s 3500s"), IntakeDurations: levels.Whole()}
+		stop := harness.StartBroker(t, s, cfg).Stop
 		if r, _ := in(t, c, nc, 3500*time.Second); r.Stream != "DELAY_INTAKE" {
 			t.Errorf("got %s, want the intake", r.Stream)
 		}
 		stop()
 		// 3500s is retired: it has no message, or one
-		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 2500s 60s")})
+		cfg.Ladder = harness.Ladder(t, "1s 5s 2500s 60s")
+		harness.StartBroker(t, s, cfg)
 		if err := c.ReadLevels(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -67,10 +67,10 @@ type Config struct {
 	// Ladder has the levels that new messages take. Streams of other levels are served until they are empty. Defaults to
 	// levels.Default.
 	Ladder levels.Ladder
-	// Whole are the durations for which the intake accepts a level's subject. Defaults to levels.Whole. With fewer,
-	// some clients publish a second time. Tests use fewer, because nats-server compares the subjects of a new stream
-	// pair by pair.
-	Whole []string
+	// IntakeDurations are the durations on whose subjects the intake takes messages, as a level would. A client that
+	// publishes on another one gets no acknowledgement. Defaults to levels.Whole, some 1,300 durations. nats-server
+	// compares each two subjects of a stream when it creates one, so tests have fewer.
+	IntakeDurations []string
 	// RetryLadder has the waits between delivery attempts: the first wait follows the first refusal, and so on. The
 	// last wait follows all further refusals. Defaults to DefaultRetry.
 	RetryLadder levels.Ladder
@@ -208,8 +208,8 @@ func (c Config) Complete() (Config, error) {
 	if len(c.Ladder.Levels()) == 0 {
 		c.Ladder = levels.Default()
 	}
-	if c.Whole == nil {
-		c.Whole = levels.Whole()
+	if c.IntakeDurations == nil {
+		c.IntakeDurations = levels.Whole()
 	}
 	if len(c.RetryLadder.Levels()) == 0 {
 		var err error

@@ -90,7 +90,8 @@
 // and a silent group has its share and no more. To tell slow from fast takes a second, once for each group in a minute.
 // In that second, a flood that fills its lane stops the lane. To recognise a silent group takes a quarter of a second.
 // Floods that begin at the same time are recognised one after the other, because a lane is read in order: four silent
-// floods and a slow one stop the lane for two seconds.
+// floods and a slow one stop the lane for two seconds. If the messages that are given back take more memory than the
+// lanes share, the lanes stop once more when these messages come again.
 //
 // A goroutine of its own sends messages that have waited. All answers come on one goroutine, and to send the next
 // message would be three quarters of the cost of each answer: with both on one goroutine, 100,000 messages for one

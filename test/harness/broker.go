@@ -19,9 +19,12 @@ import (
 // processor time of the tests, under fake time too.
 const Levels = "1s 5s 10s 1m 10m 1h"
 
-// whole are the durations beside the levels that tests publish on. All 1,300 would be a fifth of the processor time of
-// the tests: see config.Config.
-var whole = []string{"0s", "2s", "3s", "7s", "15s", "20s", "30s", "45s", "5m", "7m", "15m", "30m", "2h", "1d"}
+// intakeDurations are the durations beside the levels that tests publish on. All 1,300 would be a fifth of the
+// processor time of the tests: see config.Config.
+var intakeDurations = []string{
+	"0s", "2s", "3s", "7s", "8s", "15s", "20s", "30s", "45s", "90s", "5m", "7m", "15m", "17m", "30m", "90m", "2h", "3h",
+	"5h", "1d", "2d",
+}
 
 // Instance is a running broker.
 type Instance struct {
@@ -70,8 +73,8 @@ func LaunchVerifying(t testing.TB, s *natstest.Server, cfg broker.Config, opts .
 	if len(cfg.Ladder.Levels()) == 0 {
 		cfg.Ladder = Ladder(t, Levels)
 	}
-	if cfg.Whole == nil {
-		cfg.Whole = whole
+	if cfg.IntakeDurations == nil {
+		cfg.IntakeDurations = intakeDurations
 	}
 	dial := func(name string, more ...nats.Option) *nats.Conn {
 		return s.Connect(slices.Concat(opts, more, []nats.Option{nats.Name(name)})...)

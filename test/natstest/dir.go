@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// memory is a file system in memory with room for the data of all servers, or empty. A server for each test creates many
-// small files: on a disk, these are a fifth of the processor time of all tests.
+// memory is the folder of a file system in memory with room for the data of all servers, or empty. The server of each
+// test creates many small files: on a disk, these are a fifth of the processor time of all tests.
 var memory string
 
 // Dir returns a directory for a server's data, which is removed when the test ends.

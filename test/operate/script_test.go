@@ -240,7 +240,7 @@ func TestADayInAnotherPrefix(t *testing.T) {
 	line{args: "levels", says: []string{"using the prefix later", "LATER_7s"},
 		never: []string{"missing", "LATER_30m"}}.check(t, bare)
 	line{args: "where LATER_7s-1", says: []string{"no instance reads its lane now"}}.check(t, bare)
-	line{args: "doctor", code: 2, says: []string{"all 11 are there", "no broker reads any of the 8 lanes"},
+	line{args: "doctor", code: 2, says: []string{"all 11 exist", "no broker reads any of the 8 lanes"},
 		never: []string{"missing"}}.check(t, bare)
 	line{args: "pub orders.x y --in 5s", code: 1,
 		says: []string{"there are streams of the prefix later: set DELAY_PREFIX"}}.check(t, bare)

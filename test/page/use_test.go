@@ -112,6 +112,7 @@ func staleNumbers(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, front.URL+"/", "#/", 1280, 900, "light")
 	color := func() string { return value[string](b, `getComputedStyle(document.querySelector("#n-pending")).color`) }
 	b.until(`/\d/.test(document.querySelector("#n-pending").textContent)`)
+	b.until(`/ instances$/.test(document.querySelector("#version").textContent)`) // the other one has answered
 	fresh := color()
 	b.mayBeRefused()
 	front.CloseClientConnections()

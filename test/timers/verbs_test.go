@@ -78,7 +78,7 @@ func TestTimersInVerbs(t *testing.T) {
 		if got := where(cancel); got != "a cancel" {
 			t.Errorf("its cancel is %q", got)
 		}
-		if got := where(h); got != "over: delivered" {
+		if got := where(h); got != "ended: delivered" {
 			t.Errorf("one that has fired is %q", got)
 		}
 		c.Publish("delaytimer.c.orders.x", "c", "Delay-Every", "1h")

@@ -40,7 +40,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 	intake := spec(streams.Intake, n.IntakeStream(), n.InFilter(), n.AtFilter())
 	intake.MaxMsgSize = int32(maxPayload - intakeReserve)
 	intake.MaxMsgs, intake.MaxBytes = s.cfg.MaxPending, s.cfg.MaxPendingBytes
-	for _, plain := range s.cfg.Whole {
+	for _, plain := range s.cfg.IntakeDurations {
 		if _, isLevel := s.cfg.Ladder.Lookup(plain); !isLevel {
 			intake.Subjects = append(intake.Subjects, s.clientSubjects(plain)...)
 		}
