@@ -211,7 +211,8 @@ func TestSchedulesApply(t *testing.T) {
 	const second = "set: reports\nschedules:\n  a: {every: 15m, target: x.a, body: two}\n" +
 		"  b: {cron: '@daily', target: x.moved}\n  byhand: {every: 1h, target: x.hand}\n"
 	o.wantApplied(second, 5, []string{
-		"~ a ", "body: one -> two", "+ b  x.moved", "- b  x.b", "! byhand", "already exists, without a set", "1 added, 1 changed, 1 removed",
+		"~ a ", "body: one -> two", "+ b  x.moved", "- b  x.b", "! byhand", "already exists, without a set",
+		"1 added, 1 changed, 1 removed",
 	})
 	o.wantApplied(second, 0, []string{"~ byhand", "set: none -> reports", "0 added, 1 changed, 0 removed, 2"}, "--adopt")
 	if got := o.must("schedules", "show", "byhand"); !strings.Contains(got, "reports") {
@@ -302,7 +303,8 @@ func TestSchedulesWithABroker(t *testing.T) {
 	if got := o.must("timers", "ls", "--state", "paused"); !strings.Contains(got, "every 1s, round ") {
 		t.Errorf("timers ls prints %q", got)
 	}
-	if _, said, err := o.run("schedules", "next", "pulse"); err != nil || !strings.Contains(said, "the schedule is paused") {
+	if _, said, err := o.run("schedules", "next", "pulse"); err != nil || !strings.Contains(said,
+		"the schedule is paused") {
 		t.Errorf("next says %q, %v", said, err)
 	}
 	wantVerbError(t, 2, []string{"resume it first"}, "timers", "move", "pulse", "reports.pulse", "--by", "5m")
