@@ -174,7 +174,7 @@ func nextDay(tooFar string) []line {
 			never: []string{"orders.x", "stopped"}},
 		{args: "retrying --target nobody --json", says: []string{`"messages":0`, `"groups":[]`}},
 		{args: "retrying --most 0", code: 2, says: []string{`"--most" flag: want 1 or more`}},
-		{args: "ahead", says: []string{"DUE FROM", "messages pending, exactly", "not known: "},
+		{args: "ahead", says: []string{"DUE FROM", "messages pending, exactly", "not included: "},
 			never: []string{"no broker reads"}},
 		{args: "ahead --target orders.> --for 3h --json", says: []string{`"exact":true`, `"unread":0`}},
 		{args: "pending ls --limit 1 --target shop.mail", says: []string{"shop.mail", "DELAY_RETRY_5s", "DELAY_1s-"}},
@@ -234,7 +234,7 @@ func TestADayInAnotherPrefix(t *testing.T) {
 	}
 	defer nc.Close()
 	harness.Connected(t, nc).Publish("later.7s.orders.x", "")
-	stored := []string{"no broker answers: it is stored", "LATER_7s-2-"}
+	stored := []string{"no broker answers: the message is stored", "LATER_7s-2-"}
 	line{args: "pub orders.x y --level 7s", says: stored}.check(t, made)
 	bare := made[:2]
 	line{args: "levels", says: []string{"using the prefix later", "LATER_7s"},
