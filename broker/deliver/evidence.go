@@ -191,7 +191,7 @@ func judgeAck(ack jsapi.Ack) verdict {
 		return verdict{result: Result{Outcome: Delivered}, acked: ack.Stream}
 	case jsapi.Busy: // no refusal
 		return decided(Result{Outcome: Unknown, Err: errors.New(ack.Description)})
-	case jsapi.NoRoom: // neither the message nor the target's stream is the reason
+	case jsapi.LimitReached: // neither the message nor the target's stream is the reason
 		return decided(refusal(NoRoom, ack))
 	}
 	return decided(refusal(Refused, ack))

@@ -60,7 +60,7 @@
 // refused. deliver/evidence.go judges a target's answer.
 //
 //	a level refuses a hop        decide.go: afterRefusal, and smaller, which names the level below
-//	a stream is full (10077)     jsapi/reply.go classifies it: StreamFull, and NoRoom for an account or a server
+//	a stream is full (10077)     jsapi/reply.go classifies it: StreamFull, and LimitReached for an account or a server
 //	a target does not answer     deliver/evidence.go: whether that is a delivery; decide.go: judgeSilence
 //	a seal cannot be judged      streams/provision/keys.go
 //	a named timer                timer/role/decide.go

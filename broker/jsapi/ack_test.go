@@ -56,12 +56,12 @@ func TestParseAck(t *testing.T) {
 // TestFull: an account, a server or a stream at its limit is full, whichever of them it is. Only the first two are no
 // fault of the stream.
 func TestFull(t *testing.T) {
-	for code, want := range map[int]struct{ full, noRoom bool }{
+	for code, want := range map[int]struct{ full, limitReached bool }{
 		codeAccountFull: {true, true}, codeServerFull: {true, true}, codeMemoryFull: {true, true},
 		CodeStorageFull: {true, true}, CodeNotStored: {true, false}, CodeTooLarge: {}, CodeWrongLast: {}, 0: {},
 	} {
-		if o := (Ack{Code: code}).Outcome(); o.Full() != want.full || (o == NoRoom) != want.noRoom {
-			t.Errorf("%d: full is %v, no room %v", code, o.Full(), o == NoRoom)
+		if o := (Ack{Code: code}).Outcome(); o.Full() != want.full || (o == LimitReached) != want.limitReached {
+			t.Errorf("%d: full is %v, limit reached %v", code, o.Full(), o == LimitReached)
 		}
 	}
 }

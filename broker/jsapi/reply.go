@@ -27,8 +27,8 @@ const (
 	Busy
 	// StreamFull: the stream is at a limit of its own. The message is not stored. CONTRIBUTING.md lists what callers do.
 	StreamFull
-	// NoRoom: the account or the server is at a limit, and takes nothing of anybody. The message is not stored.
-	NoRoom
+	// LimitReached: the account or the server is at a limit, and refuses all messages. The message is not stored.
+	LimitReached
 	// TooLarge: the stream or the server never takes a message of this size.
 	TooLarge
 	// Unavailable: no stream listens on the subject, or its stream has no leader.
@@ -54,7 +54,7 @@ func (a Ack) Outcome() Outcome {
 	case CodeNotStored:
 		return StreamFull
 	case codeAccountFull, codeServerFull, codeMemoryFull, CodeStorageFull:
-		return NoRoom
+		return LimitReached
 	case CodeTooLarge:
 		return TooLarge
 	case CodeUnavailable:
@@ -67,7 +67,7 @@ func (a Ack) Outcome() Outcome {
 func (o Outcome) Final() bool { return o > Duplicate && o != Busy }
 
 // Full reports whether a limit of the stream, the account or the server is the reason.
-func (o Outcome) Full() bool { return o == StreamFull || o == NoRoom }
+func (o Outcome) Full() bool { return o == StreamFull || o == LimitReached }
 
 // Reply is the answer to a publish into a stream of ours, or the error in its place.
 type Reply struct {

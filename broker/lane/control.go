@@ -11,7 +11,7 @@ import (
 // So it may cost us a consumer or a request, but never a message.
 type control struct {
 	kind    controlKind
-	room    int    // noRoom: bytes that the request had left; zero if not known
+	room    int    // requestFull: bytes that the request had left; zero if unknown
 	last    uint64 // heartbeat: the consumer's number of its last message; valid if counted
 	counted bool   // heartbeat: last is known
 	passed  uint64 // heartbeat: the sequence up to which the consumer has read the stream; zero if not known
@@ -24,7 +24,7 @@ const (
 	nothing       controlKind = iota // not from a server
 	heartbeat                        // the consumer is alive
 	requestEnded                     // a request ended, and its consumer goes on
-	noRoom                           // the same, because the next message is larger than the request allows
+	requestFull                      // the same, because the next message is larger than the request allows
 	consumerEnded                    // the consumer ended, or the message is not known to be harmless
 )
 
@@ -42,14 +42,14 @@ func parseControl(h nats.Header) control {
 		c.passed, _ = strconv.ParseUint(h.Get("Nats-Last-Stream"), 10, 64)
 		return c
 	case status == "409" && strings.HasPrefix(description, "Message Size Exceeds MaxBytes"):
-		c.kind = noRoom
+		c.kind = requestFull
 	case status == "408", status == "404" && description == "No Messages",
 		status == "409" && strings.HasPrefix(description, "Batch Completed"):
 		c.kind = requestEnded
 	default:
 		c.kind = consumerEnded
 	}
-	if room, err := strconv.ParseUint(h.Get("Nats-Pending-Bytes"), 10, 31); err == nil && c.kind == noRoom {
+	if room, err := strconv.ParseUint(h.Get("Nats-Pending-Bytes"), 10, 31); err == nil && c.kind == requestFull {
 		c.room = int(room)
 	}
 	return c

@@ -20,16 +20,16 @@ func TestParseControl(t *testing.T) {
 		{"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 3\r\nNats-Pending-Bytes: 9\r\n\r\n",
 			control{kind: requestEnded}},
 		{"NATS/1.0 409 Batch Completed\r\nNats-Pending-Messages: 3\r\n\r\n", control{kind: requestEnded}},
-		{"NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Messages: 3\r\n\r\n", control{kind: noRoom}},
-		{"NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Bytes: 9\r\n\r\n", control{kind: noRoom, room: 9}},
+		{"NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Messages: 3\r\n\r\n", control{kind: requestFull}},
+		{"NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Bytes: 9\r\n\r\n", control{kind: requestFull, room: 9}},
 		{"NATS/1.0 409 Consumer Deleted\r\n\r\n", control{kind: consumerEnded}},
 		{"NATS/1.0 409 Leadership Change\r\n\r\n", control{kind: consumerEnded}},
 		{"NATS/1.0 409 Server Shutdown\r\nNats-Pending-Messages: 500\r\n\r\n", control{kind: consumerEnded}},
 		{"NATS/1.0 503\r\n\r\n", control{kind: consumerEnded}},
 		{"NATS/1.0\r\nNats-Pending-Messages: 500\r\n\r\n", control{}},
-		{"NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Bytes: -9\r\n\r\n", control{kind: noRoom}},
+		{"NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Bytes: -9\r\n\r\n", control{kind: requestFull}},
 		{"NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Bytes: 9223372036854775808\r\n\r\n",
-			control{kind: noRoom}},
+			control{kind: requestFull}},
 		{"NATS/1.0 100\r\nNats-Last-Consumer: -1\r\n\r\n", control{kind: heartbeat}},
 	} {
 		h, err := nats.DecodeHeadersMsg([]byte(tt.block))
@@ -64,10 +64,10 @@ func FuzzControl(f *testing.F) {
 		if got, want := c.kind == heartbeat, status == "100"; got != want {
 			t.Errorf("status %q: heartbeat is %t", status, got)
 		}
-		if (c.kind == requestEnded || c.kind == noRoom) && status != "408" && status != "409" {
+		if (c.kind == requestEnded || c.kind == requestFull) && status != "408" && status != "409" {
 			t.Errorf("status %q ends a request", status)
 		}
-		if c.room < 0 || c.room > 0 && c.kind != noRoom || c.last > 0 && c.kind != heartbeat {
+		if c.room < 0 || c.room > 0 && c.kind != requestFull || c.last > 0 && c.kind != heartbeat {
 			t.Errorf("%q: %+v", block, c)
 		}
 	})

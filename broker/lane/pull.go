@@ -241,9 +241,9 @@ func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 	case c.kind == heartbeat:
 		p.tried = true
 		return p.compare(ctx, c.passed >= p.r.known.next)
-	case c.kind == noRoom && (c.room == 0 || c.room >= p.largest):
+	case c.kind == requestFull && (c.room == 0 || c.room >= p.largest):
 		return errTooSmall // the next epoch looks at the stream's limit again
-	case c.kind == noRoom:
+	case c.kind == requestFull:
 		p.large = p.large || c.room >= p.r.cfg.Buffer // with less room left, most of the request was used up
 	case c.kind == consumerEnded:
 		return fmt.Errorf("the server says %s", c.words)

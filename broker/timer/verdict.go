@@ -99,7 +99,7 @@ func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 	e := f.Entry
 	switch e.Kind {
 	case entry.Set, entry.Paused:
-		return a.standing(f, doubt)
+		return a.pending(f, doubt)
 	case entry.Cancel:
 		return a.cancelled(e, f.Sequence, doubt)
 	case entry.Fired:
@@ -147,8 +147,8 @@ func (a Request) done(generation uint64, due time.Time) Answer {
 	return Answer{Outcome: what, Generation: generation, Due: due}
 }
 
-// standing decides when a timer is set, or a series is paused.
-func (a Request) standing(f State, doubt Doubt) (Next, Answer) {
+// pending decides when a timer is set, or a series is paused.
+func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
 	e, g := f.Entry, f.Sequence
 	what := Pending
 	if e.Kind == entry.Paused {

@@ -27,18 +27,19 @@ func (a *app) aheadCommand() *cobra.Command {
 	var o aheadOptions
 	c := &cobra.Command{
 		Use:   "ahead",
-		Short: "Forecast how many pending messages are due in which minute or hour",
-		Long: `Forecast how many pending messages are due in which minute or hour, by the server's clock, in UTC.
+		Short: "Forecast the number of messages due in each minute or hour",
+		Long: `Forecast the number of pending messages that are due in each minute or hour, by the server's clock, in UTC.
 
-±  the number is off by no more, in 95 of 100 cases; without it, it is exact
+±  the maximum error in 95 of 100 cases; a number without it is exact
 
-Lanes with few messages are read: they are exact. Where there are more than --most, what clients published to a level
-is counted by the level's order, and of the rest a sample is read. The work is bounded: --most headers, 300 places in
-the order of levels, two counts for each lane, and 2000 messages of each large lane as a sample.
+Small lanes are read completely, so their numbers are exact. In a lane with more than --most messages, the messages
+that clients published to a level are counted by the level's order. The others are estimated from a sample. The work is
+bounded: --most headers, 300 positions in the order of levels, two counts for each lane, and a sample of 2000 messages
+of each large lane.
 
-It does not know: what is published later; what a target will refuse or a rate will hold back, which comes again later;
-what Delay-Expires will drop. A message that goes on to another lane while it looks may be counted twice, or not at all.
-In the order of a level the clocks of its leaders count, as far as they agreed.
+The forecast does not include future messages, refusals, waits for a rate, or Delay-Expires. A message that moves to
+another lane during the forecast may be counted twice, or not at all. The order of a level is exact only as far as the
+clocks of its leaders agreed.
 
 exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker ahead
@@ -53,10 +54,11 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.ahead(ctx, i, look) })
 		},
 	}
-	c.Flags().StringVar(&o.length, "for", levels.FormatDuration(inspect.DefaultAhead), "how far ahead")
+	c.Flags().StringVar(&o.length, "for", levels.FormatDuration(inspect.DefaultAhead), "length of the forecast")
 	c.Flags().StringVar(&o.by, "by", "", "minute or hour (default: minute up to 2h, else hour)")
 	patternFlag(c.Flags(), &o.target, "target", "for this target; wildcards as in 'orders.>'")
-	c.Flags().Uint64Var(&o.most, "most", defaultAheadRead, "read so many headers at most; 0 for an estimate of all")
+	c.Flags().Uint64Var(&o.most, "most", defaultAheadRead,
+		"maximum number of headers to read; 0 for an estimate of all lanes")
 	completes(c, "by", "minute", "hour")
 	return c
 }
@@ -87,7 +89,7 @@ func (a *app) ahead(ctx context.Context, i *inspect.Inspector, look inspect.Ahea
 		return nil
 	}
 	if f.Pending == 0 {
-		a.Printf("nothing is pending%s\n", toward(look.Target))
+		a.Printf("no message is pending%s\n", toward(look.Target))
 	} else {
 		a.showAhead(f, look)
 	}
@@ -110,11 +112,11 @@ func (a *app) showAhead(f inspect.Forecast, look inspect.AheadLook) {
 	c.Row("unknown", inspect.Amount{Messages: f.Unplaced, Within: f.Unplaced}, f.Unplaced > 0)
 	c.Print()
 	if empty > 0 {
-		a.Printf("%s in which nothing is due\n", terminal.Counted(empty, "more "+unit(look.By)))
+		a.Printf("%s without a due message\n", terminal.Counted(empty, "more "+unit(look.By)))
 	}
 }
 
-// chart makes room for the numbers of a forecast.
+// chart returns a chart for the numbers of a forecast.
 func (a *app) chart(f inspect.Forecast) *terminal.Chart {
 	numbers := []inspect.Amount{f.Overdue, f.Later, f.Unreadable}
 	for _, b := range f.Buckets {
@@ -141,12 +143,13 @@ func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) {
 		said = append(said, fmt.Sprintf(how, pending, f.Read, f.Ordered, f.Sampled, f.Of))
 	}
 	if f.Unplaced > 0 {
-		said = append(said, fmt.Sprintf("unknown: no sample met any of %d; read more with --most", f.Unplaced))
+		said = append(said, fmt.Sprintf("unknown: no sample contained any of %d messages; raise --most to read more",
+			f.Unplaced))
 	}
 	said = append(said, leftOut(f.Silent, f.Bare && look.Target != "")...)
 	if f.Unread > 0 {
-		said = append(said, terminal.Counted(f.Unread, "lane")+" that no broker reads: their messages will be late")
+		said = append(said, terminal.Counted(f.Unread, "lane")+" without a reader; their messages will be late")
 	}
-	said = append(said, "not known: what is published later, refused, held back or expires")
+	said = append(said, "not included: messages published later, refusals, waits for a rate, expiries")
 	fmt.Fprintln(a.Err, strings.Join(said, "\n"))
 }

@@ -14,9 +14,9 @@ func TestAheadShows(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_LEVELS", "1s,1h,2h,2d")
 	o.must("provision")
-	const exact = "not known: what is published later, refused, held back or expires\n"
+	const exact = "not included: messages published later, refusals, waits for a rate, expiries\n"
 	out, errs, err := o.run("ahead", "--target", "shop.>")
-	if err != nil || out != "nothing is pending for shop.>\n" || !strings.HasSuffix(errs, exact) {
+	if err != nil || out != "no message is pending for shop.>\n" || !strings.HasSuffix(errs, exact) {
 		t.Errorf("got %v, %q and %q", err, out, errs)
 	}
 	for subject, n := range map[string]int{
@@ -39,10 +39,10 @@ func TestAheadShows(t *testing.T) {
 		t.Errorf("an exact forecast shows an error:\n%s", out)
 	}
 	if want := "10 messages pending, exactly\n"; !strings.HasPrefix(errs, want) ||
-		!strings.Contains(errs, "lanes that no broker reads") {
+		!strings.Contains(errs, "lanes without a reader") {
 		t.Errorf("said %q, want %q and that no broker reads", errs, want)
 	}
-	if strings.Contains(out, "Z  0 ") || !strings.Contains(out, "more hours in which nothing is due") {
+	if strings.Contains(out, "Z  0 ") || !strings.Contains(out, "more hours without a due message") {
 		t.Errorf("want no row for an hour in which nothing is due:\n%s", out)
 	}
 	f := decode[inspect.Forecast](t, o.must("ahead", "--json", "--for", "20h", "--by", "minute"))
@@ -50,7 +50,7 @@ func TestAheadShows(t *testing.T) {
 		t.Errorf("as JSON: got %+v", f)
 	}
 	out = o.must("ahead", "--for", "20h", "--by", "minute")
-	if lines := strings.Count(out, "\n"); lines > 12 || !strings.Contains(out, "more minutes in which nothing is due") {
+	if lines := strings.Count(out, "\n"); lines > 12 || !strings.Contains(out, "more minutes without a due message") {
 		t.Errorf("%d lines, want empty ones left out:\n%s", lines, out)
 	}
 	const many = 5000

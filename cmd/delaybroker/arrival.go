@@ -10,20 +10,20 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// An arrival is a message as a subscriber got it. Its lateness is by our own clock.
+// An arrival is a message that a subscriber received. Its lateness is by the local clock.
 type arrival struct {
-	client.Arrival // without a due time for a message that no broker delivered
+	client.Arrival // without a due time if no broker delivered the message
 
 	message *nats.Msg
 }
 
-// newArrival returns an arrival whose time is that of the call.
+// newArrival returns an arrival at the current time.
 func newArrival(m *nats.Msg) arrival {
 	told, _ := client.Of(m)
 	return arrival{told, m}
 }
 
-// MarshalJSON leaves out the due time, the lateness and the id of a message that no broker delivered.
+// MarshalJSON leaves out the due time, the lateness and the id if no broker delivered the message.
 func (a arrival) MarshalJSON() ([]byte, error) {
 	m := a.message
 	object := map[string]any{"time": a.At.UTC(), "subject": m.Subject}

@@ -57,38 +57,38 @@ func (a *app) benchCommand() *cobra.Command {
 	var o benchOptions
 	c := &cobra.Command{
 		Use:   "bench [SCENARIO]",
-		Short: "Measure how late, how fast and at what cost, beside the server's own scheduler",
-		Long: `Publish to a broker of its own, and measure what arrives. The server is the one at NATS_URL or NATS_CONTEXT, or
-one of its own in a temporary directory. All streams have a prefix of this run, and are removed afterwards; what a
-killed run left, the next one removes. The broker takes the settings of the environment, as serve does, but for the
-prefix.
+		Short: "Measure lateness, throughput and cost, and compare with the server's scheduler",
+		Long: `Start a broker, publish delayed messages to it, and measure the arrivals. The server is the one at NATS_URL or
+NATS_CONTEXT, or a temporary one. All streams have the prefix of this run. The run removes them at its end, and removes
+the streams of killed runs. The broker has the settings of the environment, except the prefix.
 
-  steady   messages at a rate: how late are they
-  burst    many messages due at one instant: when has the last arrived
-  chain    random delays, which take several levels: passes and CPU for a message
-  core     a burst for plain subscribers, each on a subject of its own
-  ingest   publish as fast as the server answers; nothing is due
-  pending  messages that wait: memory, and how soon a broker that was killed is ready
-  idle     nothing to do
-  timers   named timers: set, cancelled by a client that publishes entries (cancelled/s) and by requests to the broker
-           (requested/s), moved, and due at one instant; then due evenly, --timers a second, beside --rate plain
-           messages a second (even p99 ms, plain p99 ms)
-  rounds   timers that recur, all due at the same instants: --every 10s for --for 20s is two rounds of each
+  steady   messages at a rate: their lateness
+  burst    many messages due at one instant: the time until the last arrival
+  chain    random delays, which take several levels: passes and CPU for each message
+  core     a burst for plain subscribers, each on its own subject
+  ingest   publish as fast as the server answers; no message becomes due
+  pending  messages that wait: memory, and the time until a new broker is ready after a kill
+  idle     no messages
+  timers   named timers. They are set, then some are cancelled by entries of the client (cancelled/s) and by requests to
+           the broker (requested/s), and some are moved. All others are due at one instant. Then timers are due evenly,
+           --timers a second, together with --rate plain messages a second (even p99 ms, plain p99 ms).
+  rounds   recurring timers, all due at the same instants: --every 10s with --for 20s is two rounds of each
 
-With --beside each side has its turn, on the same server: scheduler is the server's own message scheduling, pipeline is
-the least that a broker could do, which is to read a stream in order, wait until the head is due, publish it with an id
-and the same headers, and purge behind. Where nothing is due, it is a plain publish to a stream.
+With --beside, the sides run in turns, on the same server. The side scheduler is the server's own message scheduling.
+The side pipeline is the minimum for any broker: it reads a stream in order, waits until the head is due, publishes it
+with an id and the same headers, and purges delivered messages. In scenarios without due messages, it is a plain
+publish.
 
-Lateness is the time at which the target's stream stored a message less the time for which it was asked; for plain
-subscribers, the time at which they got it. CPU is that of the server and of the broker or pipeline for one message,
-where the processes are on this host and started by bench. For timers it is for one firing, from two seconds before the
-instant until the processes are at rest. A timer that arrives although its cancel was acknowledged counts as unknown, a
-round that was missed as lost.
+Lateness is the time at which the target's stream stored a message, minus its due time. For plain subscribers it is the
+time of receipt, minus the due time. CPU is the CPU time of the server and of the broker or pipeline for one message, if
+bench has started them on this host. For timers it is the CPU time for one firing, from two seconds before the instant
+until the processes are idle. If a timer arrives after its cancel was acknowledged, it counts as unknown. A missed round
+counts as lost.
 
-The columns in ms are lateness, unless they begin with ack or ready. CPU us is microseconds of CPU for one message, of
-the server and the broker together. --wide shows both apart; further percentiles; ack, the time until a publish is
-acknowledged; promised, the lateness after the time in the message's own Delay-Due; passes, how many streams a message
-went through; and the most memory that the broker had.
+The columns in ms are lateness, except those that begin with ack or ready. CPU us is the CPU time of server and broker
+together for one message, in microseconds. --wide shows the two separately, and more columns. ack is the time until a
+publish is acknowledged, promised the lateness relative to the message's Delay-Due, passes the number of lanes that
+stored a message, and peak MB the maximum memory of the broker.
 
 exit codes: 0 done, 1 failed, or a message was lost, early or unknown, 2 bad arguments or settings`,
 		Example: `  delaybroker bench --rate 5000 --for 30s --size 256 --delay 1s,5s,random:1m --targets 10 --publishers 4
@@ -112,20 +112,21 @@ exit codes: 0 done, 1 failed, or a message was lost, early or unknown, 2 bad arg
 
 func (o *benchOptions) register(c *cobra.Command) {
 	f := c.Flags()
-	f.IntVar(&o.plan.Rate, "rate", 0, "messages a second (for timers, plain messages beside those due evenly)")
-	f.DurationVar(&o.span, "for", 0, "how long to publish at that rate; for pending, idle and rounds, how long to watch")
-	f.IntVar(&o.plan.Count, "count", 0, "how many messages, where there is no rate; how many timers there are")
-	f.IntVar(&o.plan.Cancel, "cancel", 0, "per cent of the timers that are cancelled, 0 to 99 (default 50)")
-	f.IntVar(&o.plan.Timers, "timers", 0, "timers a second that are due evenly; 0 leaves this phase out (default 500)")
-	f.DurationVar(&o.plan.Every, "every", 0, "from one round to the next: 5s to 1m, a divisor of a minute (default 10s)")
+	f.IntVar(&o.plan.Rate, "rate", 0, "messages a second; for timers, plain messages together with the even timers")
+	f.DurationVar(&o.span, "for", 0, "duration of the publishing; for pending, idle and rounds, of the measurement")
+	f.IntVar(&o.plan.Count, "count", 0, "number of messages, in scenarios without a rate; number of timers")
+	f.IntVar(&o.plan.Cancel, "cancel", 0, "percentage of the timers to cancel, 0 to 99 (default 50)")
+	f.IntVar(&o.plan.Timers, "timers", 0, "timers a second in the even phase; 0 leaves the phase out (default 500)")
+	f.DurationVar(&o.plan.Every, "every", 0, "interval of the rounds: 5s to 1m, a divisor of a minute (default 10s)")
 	f.IntVar(&o.plan.Size, "size", 0, "bytes of a payload (default 256)")
-	f.StringVar(&o.delay, "delay", "", "delays in turns: 1s,5s,random:1m; for burst and core, from the first publish on")
-	f.IntVar(&o.plan.Targets, "targets", 0, "on how many subjects messages arrive (default 10; core 100000)")
-	f.IntVar(&o.plan.Publishers, "publishers", 0, "connections that publish (default 1)")
-	f.StringVar(&o.to, "to", "stream", "where messages arrive: in a stream, or at core subscribers")
-	f.StringVar(&o.beside, "beside", "", "what else to measure in turns: scheduler,pipeline")
-	f.IntVar(&o.plan.Rounds, "rounds", 1, "how many turns each side has; ratios are those of one round")
-	f.StringVar(&o.compare, "compare", "", "compare with an earlier run: a file that --json made")
+	f.StringVar(&o.delay, "delay", "",
+		"delays in turns: 1s,5s,random:1m; for burst and core, the time from the first publish")
+	f.IntVar(&o.plan.Targets, "targets", 0, "number of target subjects (default 10; core 100000)")
+	f.IntVar(&o.plan.Publishers, "publishers", 0, "number of publishing connections (default 1)")
+	f.StringVar(&o.to, "to", "stream", "target of the messages: a stream, or core subscribers")
+	f.StringVar(&o.beside, "beside", "", "other sides to measure in turns: scheduler,pipeline")
+	f.IntVar(&o.plan.Rounds, "rounds", 1, "turns of each side; ratios compare two turns of one round")
+	f.StringVar(&o.compare, "compare", "", "compare with an earlier run: a file with the output of --json")
 	f.BoolVar(&o.wide, "wide", false, "show all columns")
 	completes(c, "to", "stream", "core")
 	completes(c, "beside", "scheduler", "pipeline", "scheduler,pipeline")
@@ -188,7 +189,7 @@ func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error
 	return plan, errors.Join(append(problems, plan.Check())...)
 }
 
-// bench runs the plan, and prints the result. It reads the report to compare with first: a run is long.
+// bench runs the plan and prints the result. It first reads the report to compare with, since a run is long.
 func (a *app) bench(ctx context.Context, plan bench.Plan, o benchOptions) (err error) {
 	var old *bench.Report
 	if o.compare != "" {
@@ -198,7 +199,7 @@ func (a *app) bench(ctx context.Context, plan bench.Plan, o benchOptions) (err e
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	defer context.AfterFunc(ctx, stop)() // a second signal ends it at once
+	defer context.AfterFunc(ctx, stop)() // a second signal kills the process
 	host, end, err := a.benchHost(ctx, plan)
 	if err != nil {
 		return err
@@ -229,12 +230,12 @@ func readReport(file string) (*bench.Report, error) {
 	}
 	var r bench.Report
 	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("%w: --compare %s: want what bench --json printed: %w", errUsage, file, err)
+		return nil, fmt.Errorf("%w: --compare %s: want the output of bench --json: %w", errUsage, file, err)
 	}
 	return &r, nil
 }
 
-// benchHost returns the configured server, or one of the run's own, with the launcher of the other processes. End stops
+// benchHost returns the configured server or a server of the run, and the launcher of the other processes. End stops
 // the server.
 func (a *app) benchHost(ctx context.Context, plan bench.Plan) (host bench.Host, end func() error, err error) {
 	cfg, err := settings.Read()
@@ -242,7 +243,7 @@ func (a *app) benchHost(ctx context.Context, plan bench.Plan) (host bench.Host, 
 		return host, nil, err
 	}
 	if plan.Scenario.Named() && !cfg.Broker.Timers {
-		return host, nil, fmt.Errorf("%w: bench %s needs named timers: leave out DELAY_TIMERS=off", errUsage, plan.Scenario)
+		return host, nil, fmt.Errorf("%w: bench %s needs named timers: remove DELAY_TIMERS=off", errUsage, plan.Scenario)
 	}
 	self, err := os.Executable()
 	if err != nil {

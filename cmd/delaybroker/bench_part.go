@@ -30,7 +30,7 @@ type benchParts struct {
 	http   string // address of the broker's probes, which show that a killed broker is back
 }
 
-// command returns the command of a part. The process gets our environment, without the settings that are withheld.
+// command returns the command of a part. The process gets the environment without the withheld settings.
 func (b benchParts) command(part bench.Part) *exec.Cmd {
 	cmd := exec.Command(b.self, "bench-part", string(part))
 	for _, variable := range os.Environ() {
@@ -45,8 +45,8 @@ func (b benchParts) command(part bench.Part) *exec.Cmd {
 	return cmd
 }
 
-// withheld reports whether a process of the run does not get a setting: one that two brokers cannot share, and one that
-// restricts targets. If the run has its own server, all settings that name a server are withheld too.
+// withheld reports whether the processes of the run do not get a setting. Withheld are settings that two brokers cannot
+// share, and settings that restrict targets. If the run has its own server, so are all settings that name a server.
 func (b benchParts) withheld(name string) bool {
 	switch name {
 	case "DELAY_PREFIX", "DELAY_LOG_FORMAT", "DELAY_LOG_LEVEL", "DELAY_INSTANCE", "DELAY_TARGETS",
@@ -59,7 +59,7 @@ func (b benchParts) withheld(name string) bool {
 		b.url != "" && strings.HasPrefix(name, "NATS_")
 }
 
-// freeAddress returns an address without a listener, below the ports that systems give to outgoing connections.
+// freeAddress returns an unused address. Its port is below the ports that systems use for outgoing connections.
 func freeAddress() (string, error) {
 	const low, high, tries = 20_000, 30_000, 100
 	var err error
@@ -72,15 +72,15 @@ func freeAddress() (string, error) {
 	return "", fmt.Errorf("find an address for the broker's probes: %w", err)
 }
 
-// benchPartCommand is for bench alone. The process ends when its stdin is closed: that is when bench ends, in any way.
+// benchPartCommand is only for bench. The process ends when its stdin is closed, which happens even if bench is killed.
 func (a *app) benchPartCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "bench-part PART",
-		Short:  "Be a process of bench",
+		Short:  "Run a process of bench",
 		Hidden: true,
 		Args:   argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			signal.Ignore(os.Interrupt) // a terminal sends it to all processes, and bench has yet to clean up
+			signal.Ignore(os.Interrupt) // a terminal sends it to all processes, and bench must clean up first
 			return a.benchPart(cmd.Context(), bench.Part(args[0]), cmd.InOrStdin())
 		},
 	}
@@ -93,7 +93,7 @@ func (a *app) benchPart(ctx context.Context, part bench.Part, stdin io.Reader) e
 	case bench.PartBroker:
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		go func() { // ends with the process
+		go func() { // the goroutine ends with the process
 			_, _ = io.Copy(io.Discard, stdin)
 			cancel()
 		}()
@@ -106,14 +106,14 @@ func (a *app) benchPart(ctx context.Context, part bench.Part, stdin io.Reader) e
 	return bench.RunPart(ctx, part, a.benchDial(ctx, cfg.Access, cfg.Broker), stdin, a.Out)
 }
 
-// benchServer is a NATS server that syncs as the embedded one would. Its directory is removed at the end.
+// benchServer is a NATS server with the fsync policy of the embedded server. Its directory is removed at the end.
 func (a *app) benchServer(stdin io.Reader) (err error) {
 	cfg, err := settings.Read()
 	if err != nil {
 		return err
 	}
 	if cfg.Embedded == nil {
-		return errors.New("bug: a server beside that of the settings")
+		return errors.New("bug: bench has a server although the settings name one")
 	}
 	dir, err := os.MkdirTemp("", "delaybroker-bench-")
 	if err != nil {
@@ -133,13 +133,13 @@ func (a *app) benchServer(stdin io.Reader) (err error) {
 	return err
 }
 
-// A readyLog is the log of a broker. It reports when the broker is ready, and passes on warnings and errors.
+// A readyLog parses a broker's log. It reports when the broker is ready, and passes on warnings and errors.
 type readyLog struct {
 	stderr io.Writer
 	say    *json.Encoder
 }
 
-// Write gets whole lines: a handler writes each at once.
+// Write gets whole lines: a log handler writes each line with one call.
 func (l *readyLog) Write(p []byte) (int, error) {
 	for text := range bytes.Lines(p) {
 		var line struct {

@@ -18,13 +18,12 @@ import (
 // benchFrequency is the interval at which the line of bench is redrawn.
 const benchFrequency = 100 * time.Millisecond
 
-// A benchLine shows the progress of bench: on a terminal in one line that is redrawn, elsewhere in a line for each
-// step.
+// A benchLine shows the progress of bench. On a terminal it redraws one line. Elsewhere it prints a line for each step.
 type benchLine struct {
 	app    *app
 	rounds int
 	drawn  time.Time
-	last   string // the last step that was printed, if there is no terminal
+	last   string // the last printed step, if there is no terminal
 }
 
 func (l *benchLine) show(p bench.Progress) {
@@ -77,24 +76,25 @@ func (a *app) showReport(old, r *bench.Report, wide bool) error {
 		}
 	}
 	if len(r.Ratios) > 0 {
-		a.Printf("\nbeside the broker, by the median of the rounds\n")
+		a.Printf("\nratios to the broker, median of the rounds\n")
 		a.ratioTable(r.Ratios, "broker", "it").Print()
 	}
 	if old == nil {
 		return nil
 	}
-	a.Printf("\nthe run of %s, and this one\n", text.Second(old.When))
+	a.Printf("\nthe run of %s, compared with this one\n", text.Second(old.When))
 	if not := bench.Differences(old, r); len(not) > 0 {
-		a.Printf("not the same: %s\n", strings.Join(not, ", "))
+		a.Printf("differences: %s\n", strings.Join(not, ", "))
 	}
 	if len(r.Compared) == 0 {
-		return errors.New("the two runs have nothing in common")
+		return errors.New("the two runs have no side and metric in common")
 	}
 	a.ratioTable(r.Compared, "then", "now").Print()
 	return nil
 }
 
-// benchTable has a row for each turn, and a column for each main number that some turn has; wide, also for the others.
+// benchTable has a row for each turn, and a column for each main number with a value in some turn. If wide is set, it
+// has all numbers.
 func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
 	has := slices.DeleteFunc(slices.Clone(bench.Metrics), func(m bench.Metric) bool {
 		return !wide && !m.Main || !slices.ContainsFunc(r.Results, func(result bench.Result) bool {

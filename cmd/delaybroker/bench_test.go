@@ -167,8 +167,8 @@ func TestBenchLeavesAServerAsItWas(t *testing.T) {
 		t.Fatalf("got %v, want exit code 0\n%s", err, &stderr)
 	}
 	for _, want := range []string{
-		"steady: 100 msg/s for 1s, 256 bytes, 1s, 10 targets", "P99.9 MS", "LOWEST", "beside the broker",
-		"the run of 2026-11-20T10:00:00Z", "not the same: rate 0 → 100",
+		"steady: 100 msg/s for 1s, 256 bytes, 1s, 10 targets", "P99.9 MS", "LOWEST", "ratios to the broker",
+		"the run of 2026-11-20T10:00:00Z", "differences: rate 0 → 100",
 	} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("got no %q in\n%s", want, &stdout)
@@ -265,7 +265,7 @@ func TestBenchFlags(t *testing.T) {
 		"bench rounds --every 7s":              "every 7s: want 5s, 6s",
 		"bench rounds --for 15s":               "for 15s: want a multiple of every (10s)",
 		"bench rounds --delay 1s":              "--delay has no meaning for rounds",
-		"bench --compare " + file:              "want what bench --json printed",
+		"bench --compare " + file:              "want the output of bench --json",
 		"bench --compare " + file + ".missing": "no such file",
 	} {
 		wantVerbError(t, 2, []string{want}, strings.Fields(args)...)
@@ -281,7 +281,7 @@ func TestBenchOfTimersNeedsTimers(t *testing.T) {
 		if code := exitCodeOf(err); code != 2 {
 			t.Errorf("%s: exit code: got %d, want 2", scenario, code)
 		}
-		want := "bench " + scenario + " needs named timers: leave out DELAY_TIMERS=off"
+		want := "bench " + scenario + " needs named timers: remove DELAY_TIMERS=off"
 		if !strings.Contains(string(out), want) {
 			t.Errorf("%s: got %s, want %q", scenario, out, want)
 		}

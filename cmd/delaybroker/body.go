@@ -14,7 +14,7 @@ import (
 // maxHeader is the maximum length of a header's name or value that is shown, in characters.
 const maxHeader = 2000
 
-// showContent prints headers and body of a stored message.
+// showContent prints the headers and the body of a stored message.
 func (a *app) showContent(c contentView) {
 	a.Printf("\nheaders\n")
 	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
@@ -25,7 +25,7 @@ func (a *app) showContent(c contentView) {
 	a.showBody(c.Payload)
 }
 
-// showBody prints a body below a table: text as it is, other bytes as a hex dump. --json prints all of a large one.
+// showBody prints a body below a table: text unchanged, other bytes as a hex dump. It shortens a large body.
 func (a *app) showBody(data []byte) {
 	v := payload.Render(data, payload.MaxShown)
 	rendered := v.Text

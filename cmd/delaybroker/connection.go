@@ -21,14 +21,14 @@ func (c *connection) on(commands ...*cobra.Command) []*cobra.Command {
 }
 
 func (c *connection) flags(f *pflag.FlagSet) {
-	f.StringVarP(&c.server, "server", "s", "", "NATS servers, in place of NATS_URL")
-	f.StringVar(&c.context, "context", "", "context of nats, by name or path, in place of all NATS_* variables")
-	f.StringVar(&c.creds, "creds", "", "credentials file of a user, in place of the user in NATS_* variables")
+	f.StringVarP(&c.server, "server", "s", "", "NATS servers; replaces NATS_URL")
+	f.StringVar(&c.context, "context", "", "context of the NATS CLI, by name or path; replaces all NATS_* variables")
+	f.StringVar(&c.creds, "creds", "", "credentials file of a user; replaces the user in NATS_* variables")
 }
 
-// export writes the flags into the environment of this process. So they apply wherever settings are read, also in the
-// processes that bench starts. A flag that names a user hides the variables that name another one, and a context hides
-// the server as well: the person who types it must not reach the server of a forgotten variable.
+// export writes the flags into the environment of this process, and so to every reader of settings and to the processes
+// of bench. A flag for a user hides the variables for another one. A context also hides the server: the command must
+// not reach the server of a forgotten variable.
 func (c connection) export() error {
 	user := []string{"NATS_CREDS", "NATS_NKEY", "NATS_USER", "NATS_PASSWORD", "NATS_TOKEN"}
 	for _, flag := range []struct {
@@ -43,8 +43,9 @@ func (c connection) export() error {
 			continue
 		}
 		for _, name := range append(flag.hides, flag.name) {
-			if err := cmp.Or(os.Unsetenv(name), os.Unsetenv("DELAY_"+name)); err != nil { // the prefixed name would win
-				return fmt.Errorf("set %s aside: %w", name, err)
+			if err := cmp.Or(os.Unsetenv(name),
+				os.Unsetenv("DELAY_"+name)); err != nil { // the prefixed name would take precedence
+				return fmt.Errorf("unset %s: %w", name, err)
 			}
 		}
 		if err := os.Setenv(flag.name, flag.value); err != nil {

@@ -16,15 +16,15 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// errNoLetter is returned when a named letter does not exist. It is an answer and has been printed.
+// errNoLetter is returned when a named letter does not exist. It was already printed as the answer.
 var errNoLetter = errors.New("there is no such dead letter")
 
 func (a *app) deadCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dead",
 		Short: "List, show, resend and remove dead letters",
-		Long: `Look after the messages that could not be delivered. Each is a dead letter: payload and headers as they were,
-with a code and a sentence that say why. It stays until it is resent or removed.`,
+		Long: `List, show, resend and remove dead letters. A dead letter is a message that could not be delivered, with its
+payload, its headers, a code and the reason. It is kept until it is resent or removed.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -43,14 +43,14 @@ type letterChoice struct {
 
 func (c *letterChoice) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	wordsFlag(cmd, &c.codes, "code", message.Codes(), "with this code, or one of several")
-	patternFlag(f, &c.target, "target", "to this target; wildcards as in 'orders.>'")
-	f.StringVar(&c.since, "since", "", "dead since then: a time (RFC 3339), or a duration ago (2h)")
-	f.StringVar(&c.until, "until", "", "dead before then, likewise")
-	f.StringSliceVar(&c.ids, "id", nil, "with this Delay-Id, or this number in the stream; or one of several")
+	wordsFlag(cmd, &c.codes, "code", message.Codes(), "only with this code; several are comma separated")
+	patternFlag(f, &c.target, "target", "only to this target; wildcards as in 'orders.>'")
+	f.StringVar(&c.since, "since", "", "dead since this time (RFC 3339), or for at most this duration (2h)")
+	f.StringVar(&c.until, "until", "", "dead before this time, or for longer than this duration")
+	f.StringSliceVar(&c.ids, "id", nil, "only with this Delay-Id or number; several are comma separated")
 }
 
-// filter converts the choice into a filter of letters. Durations count back from now, which is the server's time.
+// filter converts the choice into a filter of letters. Durations count back from now, the server's time.
 func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 	f := deadletter.Filter{Codes: c.codes, Target: c.target}
 	var err error
@@ -75,9 +75,9 @@ func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 func (c letterChoice) chosen() error {
 	switch none := len(c.codes)+len(c.ids) == 0 && c.target+c.since+c.until == ""; {
 	case none && !c.all:
-		return fmt.Errorf("%w: say which letters: --code, --target, --since, --until, --id, or --all", errUsage)
+		return fmt.Errorf("%w: want --code, --target, --since, --until, --id, or --all", errUsage)
 	case !none && c.all:
-		return fmt.Errorf("%w: --all together with a choice; leave one of them out", errUsage)
+		return fmt.Errorf("%w: --all excludes --code, --target, --since, --until and --id", errUsage)
 	}
 	return nil
 }
@@ -89,10 +89,10 @@ type deadLetters struct {
 	filter deadletter.Filter
 }
 
-// withLetters connects and runs f on the selected letters, with durations by the server's clock. The context of f ends
-// when the server refuses a request.
+// withLetters connects and runs f on the selected letters. Durations are by the server's clock. The context of f ends
+// if the server refuses a request.
 func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx context.Context, d deadLetters) error) error {
-	if _, err := c.filter(time.Now()); err != nil { // only the syntax
+	if _, err := c.filter(time.Now()); err != nil { // checks only the syntax
 		return err
 	}
 	i, err := a.openConfigured(ctx)
@@ -113,19 +113,19 @@ func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx contex
 	return inspect.Cause(ctx, f(ctx, d))
 }
 
-// A progress shows the progress of a command, on a terminal alone: with a bar, or with a line every two seconds.
+// A progress shows the progress of a command on a terminal, with a bar or with a line every two seconds.
 type progress struct {
 	app  *app
-	rows bool // rows will be printed, and a bar would overwrite them
+	rows bool // rows will be printed, which a bar would overwrite
 	bar  *terminal.Bar
 	told ratelog.Limit
-	seen bool // there was a call before
+	seen bool // this is not the first call
 }
 
 func (p *progress) look(looked, of uint64) {
 	if !p.seen {
 		p.seen = true
-		p.told.Allow(inspect.ProgressInterval) // a short look shows no progress
+		p.told.Allow(inspect.ProgressInterval) // a short run shows no progress
 		if !p.rows {
 			p.bar = p.app.Bar("dead letters", int(of))
 		}

@@ -23,8 +23,8 @@ import (
 // maxEdits is the maximum number of letters edited in one run. Their bodies are in memory.
 const maxEdits = 100
 
-// An editedLetter names the letter of an edit. The time distinguishes it from the letter with this number in a stream
-// that was created again.
+// An editedLetter identifies the letter of an edit. The time distinguishes it from a letter with the same number in a
+// stream that was created again.
 type editedLetter struct {
 	sequence uint64
 	at       int64 // Unix nanoseconds
@@ -32,8 +32,8 @@ type editedLetter struct {
 
 func keyOf(l deadletter.Letter) editedLetter { return editedLetter{l.Sequence, l.At.UnixNano()} }
 
-// resendEdited opens an editor for each letter, one after the other, and then resends the changed ones. An error of the
-// editor, or in the text, ends it before the first letter is resent.
+// resendEdited opens an editor for each letter, one after the other, and then resends the changed ones. After an error
+// of the editor or in the text, it resends no letter.
 func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) error {
 	var letters []deadletter.Letter
 	for l, err := range d.List(ctx, deadletter.Query{Filter: d.filter}) {
@@ -41,11 +41,11 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 			return err
 		}
 		if letters = append(letters, l); len(letters) > maxEdits {
-			return fmt.Errorf("%w: --edit: more than %d letters; choose fewer", errUsage, maxEdits)
+			return fmt.Errorf("%w: --edit: more than %d letters; select fewer", errUsage, maxEdits)
 		}
 	}
 	edits := make(map[editedLetter]deadletter.Edit)
-	unchanged := inspect.LetterOutcome{Did: inspect.LetterLeft, Why: "nothing was changed in the editor"}
+	unchanged := inspect.LetterOutcome{Did: inspect.LetterLeft, Why: "not changed in the editor"}
 	var numbers []uint64
 	for _, l := range letters {
 		change := o.change
@@ -54,7 +54,7 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 			change.Edit = e
 			return d.Try(ctx, l, change, d.Time())
 		}); err != nil {
-			return fmt.Errorf("number %d: %w; no letter is resent", l.Sequence, err)
+			return fmt.Errorf("dead letter %d: %w; no letter was resent", l.Sequence, err)
 		}
 		if change.Edit.None() {
 			unchanged.Letters, unchanged.Number = unchanged.Letters+1, l.Sequence
@@ -67,7 +67,7 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 	if unchanged.Letters > 0 {
 		w.before = []inspect.LetterOutcome{unchanged}
 	}
-	if len(edits) == 0 { // a filter without numbers would select all
+	if len(edits) == 0 { // a filter without numbers would select all letters
 		a.showOutcomes(w, w.before, true)
 		return w.verdict(w.before)
 	}
@@ -86,12 +86,12 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 	return a.work(ctx, w)
 }
 
-// editLetter lets a person edit one letter, and returns the changes. Check judges the edit. If the text cannot be used,
-// its file stays, and the error names it.
+// editLetter lets a person edit one letter, and returns the changes. Check validates the edit. If the edit is invalid,
+// the file is kept, and the error has its path.
 func (a *app) editLetter(
 	ctx context.Context, l deadletter.Letter, check func(deadletter.Edit) error,
 ) (edit deadletter.Edit, err error) {
-	f, err := os.CreateTemp("", "delaybroker-letter-*.txt") // only this user may read it
+	f, err := os.CreateTemp("", "delaybroker-letter-*.txt") // readable only by this user
 	if err != nil {
 		return edit, err
 	}
@@ -111,12 +111,12 @@ func (a *app) editLetter(
 		err = check(edit)
 	}
 	if err != nil {
-		return edit, fmt.Errorf("%w; your text is kept in %s", err, f.Name())
+		return edit, fmt.Errorf("%w; your text is in %s", err, f.Name())
 	}
 	return edit, os.Remove(f.Name())
 }
 
-// editorCommand returns the command of the person's editor, with its arguments. It is empty if none is set.
+// editorCommand returns the command of the user's editor, with its arguments. It is empty if none is set.
 func editorCommand() []string {
 	return strings.Fields(cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")))
 }
@@ -124,11 +124,11 @@ func editorCommand() []string {
 // runEditor runs the editor on a file, and waits until it ends.
 func (a *app) runEditor(ctx context.Context, file string) error {
 	words := editorCommand()
-	interrupts := make(chan os.Signal, 1) // Ctrl-C is for the editor, and not for us
+	interrupts := make(chan os.Signal, 1) // Ctrl-C is for the editor
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 	editor := exec.CommandContext(ctx, words[0], append(words[1:], file)...)
-	editor.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { // it has no use for our passwords
+	editor.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { // without the passwords of this program
 		return strings.HasPrefix(v, "NATS_") || strings.HasPrefix(v, "DELAY_")
 	})
 	editor.Stdin, editor.Stdout, editor.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -146,12 +146,12 @@ func letterText(l deadletter.Letter) string {
 	}
 	comment("dead letter %d to %s: %s", l.Sequence, terminal.OrDash(l.Target), inspect.Reason(l))
 	comment("Change headers and body, or remove headers. Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL and")
-	comment("Delay-Max-Attempts mean what they mean for a client. A letter that is not changed is not resent.")
+	comment("Delay-Max-Attempts have the same meaning as for a client. An unchanged letter is not resent.")
 	if !l.Understood() {
-		comment("It needs a time: add Delay-Until, or resend with --now.")
+		comment("A due time is missing: add Delay-Until, or resend with --now.")
 	}
 	if !editable(l.Data) {
-		comment("Its body of %d bytes is not text, and stays. What is written below the empty line replaces it.", l.Size)
+		comment("The body of %d bytes is not text. Text below the empty line replaces it.", l.Size)
 	}
 	headers := l.Editable()
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -167,7 +167,7 @@ func letterText(l deadletter.Letter) string {
 	return b.String()
 }
 
-// editable reports whether a body is text that an editor leaves as it is.
+// editable reports whether an editor would keep a body unchanged.
 func editable(body []byte) bool {
 	return len(body) == 0 || payload.Render(body, len(body)).Text != ""
 }
@@ -176,7 +176,7 @@ func editable(body []byte) bool {
 func parseLetterText(l deadletter.Letter, text string) (edit deadletter.Edit, err error) {
 	head, body, ok := strings.Cut("\n"+text, "\n\n")
 	if !ok {
-		return edit, errors.New("the text has no empty line, which ends the headers")
+		return edit, errors.New("the text has no empty line after the headers")
 	}
 	var lines []string
 	for line := range strings.SplitSeq(strings.TrimPrefix(head, "\n"), "\n") {
@@ -190,7 +190,7 @@ func parseLetterText(l deadletter.Letter, text string) (edit deadletter.Edit, er
 	}
 	had := l.Editable()
 	for name, values := range written {
-		// A value is read without the spaces around it, of which a header may have some that are no ASCII.
+		// Values are compared without the spaces around them, including spaces that are not ASCII.
 		if !slices.EqualFunc(values, had[name], func(a, b string) bool { return a == strings.TrimSpace(b) }) {
 			if edit.Set == nil {
 				edit.Set = make(message.Header)
@@ -203,7 +203,7 @@ func parseLetterText(l deadletter.Letter, text string) (edit deadletter.Edit, er
 			edit.Drop = append(edit.Drop, name)
 		}
 	}
-	body = strings.TrimSuffix(body, "\n") // editors end the last line
+	body = strings.TrimSuffix(body, "\n") // editors add a newline at the end
 	if editable(l.Data) && body != string(l.Data) || !editable(l.Data) && body != "" {
 		edit.Body = []byte(body)
 	}

@@ -77,7 +77,7 @@ func TestDeadResendRepaired(t *testing.T) {
 		{[]string{"Delay-Due", "reserved"}, []string{"--drop-header", "Delay-Due"}},
 		{[]string{"no header", "Delay-Expire"}, []string{"-H", "Delay-Expire: 1h"}},
 		{[]string{"Key: value"}, []string{"-H", "nothing"}},
-		{[]string{"--edit together"}, []string{"--edit", "--body", "x"}},
+		{[]string{"--edit excludes"}, []string{"--edit", "--body", "x"}},
 	} {
 		wantVerbError(t, 2, test.parts, append([]string{"dead", "resend", "--all"}, test.args...)...)
 	}
@@ -95,7 +95,7 @@ func TestDeadResendEdited(t *testing.T) {
 sed -i 's/^body of.*/edited/; s/^Delay-Until: .*/&\nX-New: 1/' "$1"`)
 	s := o.summary(1, "resend", "--all", "--edit", "--dry-run")
 	const want = `[{"did":"resent","letters":1},{"did":"left","letters":1,` +
-		`"why":"nothing was changed in the editor","number":2}]`
+		`"why":"not changed in the editor","number":2}]`
 	if got := s.String(); got != want {
 		t.Fatalf("got %s, want %s", got, want)
 	}
@@ -113,14 +113,14 @@ sed -i 's/^body of.*/edited/; s/^Delay-Until: .*/&\nX-New: 1/' "$1"`)
 	}
 
 	editor(t, "exit 0")
-	const left = `[{"did":"left","letters":1,"why":"nothing was changed in the editor","number":2}]`
+	const left = `[{"did":"left","letters":1,"why":"not changed in the editor","number":2}]`
 	if got := o.summary(1, "resend", "--all", "--edit").String(); got != left {
 		t.Errorf("nothing was changed: got %s, want %s", got, left)
 	}
 	editor(t, `echo "Delay-Id: forged" | cat - "$1" > "$1.new" && mv "$1.new" "$1"`)
 	_, _, err := o.run("dead", "resend", "--all", "--edit")
 	if err == nil || !strings.Contains(err.Error(), "reserved") ||
-		!strings.Contains(err.Error(), "kept in "+os.TempDir()) {
+		!strings.Contains(err.Error(), "your text is in "+os.TempDir()) {
 		t.Errorf("a forged header: got %v", err)
 	}
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 1 {

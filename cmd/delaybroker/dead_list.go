@@ -26,9 +26,9 @@ func (a *app) deadListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
-		Short:   "List dead letters, the oldest first, or count them by kind",
-		Long: `List dead letters, the oldest first, or with --by count them, the most first. With --json, each letter of a
-list is a line. Numbers in reasons count as equal: they are times and attempts.
+		Short:   "List dead letters, or count them by kind",
+		Long: `List dead letters, the oldest first. With --by, count them instead, the largest group first. With --json, the
+output has a line for each letter. A count treats all numbers in reasons as equal, since they are times and attempts.
 
 exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker dead ls --code undelivered,expired --target 'orders.>'
@@ -47,8 +47,8 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		},
 	}
 	choice.flags(c)
-	countFlag(c.Flags(), &limit, "limit", "", defaultLetters, 0, unbounded, "list so many at most; 0 for all")
-	wordsFlag(c, &by, "by", kinds, "count instead, by some of code, target, reason")
+	countFlag(c.Flags(), &limit, "limit", "", defaultLetters, 0, unbounded, "maximum number of letters; 0 for all")
+	wordsFlag(c, &by, "by", kinds, "count the letters by some of code, target, reason")
 	return c
 }
 
@@ -59,7 +59,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 		{Name: "delay-id", Drop: 4}, {Name: "reason", Min: 12},
 	})
 	listed, matching := 0, 0
-	var all uint64 // of those that the server selects
+	var all uint64 // number of letters that the server's filter selects
 	told := progress{app: a, rows: true}
 	q := deadletter.Query{Filter: d.filter, HeadersOnly: true, Progress: func(looked, of uint64) {
 		all = of
@@ -73,7 +73,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 		if matching++; limit > 0 && listed == limit {
 			if f := d.filter; f.Target == "" && f.Since.IsZero() && f.Until.IsZero() &&
 				len(f.IDs)+len(f.Sequences) == 0 {
-				matching = int(all) // the server has selected all of them, so the others need not be read to be counted
+				matching = int(all) // the server's filter is enough, so the others need not be read
 				break
 			}
 			continue
@@ -96,7 +96,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 	switch {
 	case failed != nil:
 	case matching > listed:
-		const more = "%d of %d dead letters; more with --limit, and what they are with --by code,target,reason\n"
+		const more = "%d of %d dead letters; --limit shows more, --by code,target,reason counts them\n"
 		fmt.Fprintf(a.Err, more, listed, matching)
 	case !a.JSON:
 		fmt.Fprintln(a.Err, terminal.Counted(matching, "dead letter"))
@@ -108,7 +108,7 @@ func none(f deadletter.Filter) string {
 	if f.All() {
 		return "no dead letters"
 	}
-	return "no such dead letters"
+	return "no matching dead letters"
 }
 
 func (a *app) deadCount(ctx context.Context, d deadLetters, by []string, limit int) error {
@@ -150,7 +150,7 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 	t.Print()
 	shown := ""
 	if limit > 0 && len(c.Groups) > limit {
-		shown = fmt.Sprintf(", of which the first %d are shown; --limit 0 shows all", limit)
+		shown = fmt.Sprintf(", the first %d shown; --limit 0 shows all", limit)
 	}
 	letters, groups := terminal.Counted(c.Letters, "dead letter"), terminal.Counted(len(c.Groups), "group")
 	fmt.Fprintf(a.Err, "%s in %s%s\n", letters, groups, shown)

@@ -25,29 +25,32 @@ func (a *app) deadResendCommand() *cobra.Command {
 	var o resendOptions
 	c := &cobra.Command{
 		Use:   "resend",
-		Short: "Deliver dead letters after all, repaired if need be",
-		Long: `Put the messages back into the broker's lanes, with all their retries before them, and remove each letter once
-its message is stored there. A message keeps its Delay-Id, and so its Nats-Msg-Id at the target. What is due is
-delivered at once, what is not (a bad_target may be) when it is. The broker looks at the target again, and at
-DELAY_TARGETS.
+		Short: "Deliver dead letters, with changes if necessary",
+		Long: `Put the messages back into the broker's lanes, with all their attempts, and remove each letter after its
+message
+is stored there. A message keeps its Delay-Id, and so its Nats-Msg-Id at the target. A due message is delivered
+immediately. Others are delivered when they are due, for example some with the code bad_target. The broker checks the
+target and DELAY_TARGETS again.
 
---header, --drop-header and --body repair all letters that are chosen in the same way. --edit opens each of them in
-$VISUAL or $EDITOR, and resends those that were changed. Headers of the broker and of the server stay as they are, but
-for Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL and Delay-Max-Attempts.
+--header, --drop-header and --body change all selected letters in the same way. --edit opens each of them in $VISUAL or
+$EDITOR, and resends the changed ones. Headers of the broker and of the server cannot be changed, except Delay-Until,
+Delay-Expires, Delay-Deliver, Delay-TTL and Delay-Max-Attempts.
 
-What cannot be resent stays, and is told with what to do about it:
+A letter that cannot be resent is kept, and the output names the remedy:
 
-  no target, or one that may not be delivered to     --to <target>, which goes for all letters that are chosen
-  never understood, so that nobody knows when it is  --now delivers it at once, --header 'Delay-Until: <time>' then;
-  due                                                all codes but undelivered, expired, too_large and bad_target
+  the letter has no target, or one that is not       --to <target>, which applies to all selected letters
+  allowed
+  the request was invalid, so the due time is        --now delivers it immediately, --header 'Delay-Until: <time>' at
+  unknown                                            that time; all codes except undelivered, expired, too_large and
+                                                     bad_target
   its Delay-Expires has passed                       --drop-expiry, or --header 'Delay-Expires: 10m'
-  no seal proves that a broker wrote it, or what     --unsealed, for letters that you know to be yours: look at them
-  became a bad_internal letter                       first: whoever put them there says what is delivered, and where
+  no seal proves that a broker wrote it, or it has   --unsealed, only for letters that you have checked: a forger
+  the code bad_internal                              chooses both content and target
 
-If this is interrupted, a letter is either resent and gone or as it was. After a crash in between, resend it again soon:
-within DELAY_DEDUP_WINDOW that does not deliver twice.
+If you interrupt the command, each letter is either resent and removed, or unchanged. After a crash, resend the letters
+again within DELAY_DEDUP_WINDOW, so that none is delivered twice.
 
-exit codes: 0 all that were chosen, 1 failed, or some were left, 2 bad arguments or settings`,
+exit codes: 0 all selected letters, 1 failed, or some were left, 2 bad arguments or settings`,
 		Example: `  delaybroker dead resend --code undelivered --target 'orders.>' --since 2h --dry-run
   delaybroker dead resend --id DELAY_30m-1234-1732060800000000000 --to orders.expire
   delaybroker dead resend --code bad_option --now --header 'Delay-Expires: 1h' --drop-header X-Trace
@@ -65,20 +68,20 @@ exit codes: 0 all that were chosen, 1 failed, or some were left, 2 bad arguments
 	}
 	o.choice.flags(c)
 	f := c.Flags()
-	f.BoolVar(&o.choice.all, "all", false, "all there are")
-	f.BoolVar(&o.dry, "dry-run", false, "only say what would be done")
+	f.BoolVar(&o.choice.all, "all", false, "all dead letters")
+	f.BoolVar(&o.dry, "dry-run", false, "only show the outcome, and change nothing")
 	f.StringVar(&o.change.Target, "to", "", "deliver to this subject instead")
 	f.BoolVar(&o.change.AtOnce, "now", false, "deliver now; required for requests that could not be parsed")
-	f.BoolVar(&o.change.Unsealed, "unsealed", false, "deliver although no seal proves that a broker wrote it")
-	f.BoolVar(&o.change.DropExpiry, "drop-expiry", false, "deliver although Delay-Expires has passed")
-	f.StringArrayVarP(&o.headers, "header", "H", nil, "with this header, 'Key: value', in place of those of its key")
-	f.StringSliceVar(&o.change.Edit.Drop, "drop-header", nil, "without this header, or without several")
-	f.StringVar(&o.body, "body", "", "with this body; - reads it from stdin")
-	f.BoolVar(&o.edit, "edit", false, "edit each letter in $VISUAL or $EDITOR, and resend those that were changed")
+	f.BoolVar(&o.change.Unsealed, "unsealed", false, "deliver even if no seal proves that a broker wrote the letter")
+	f.BoolVar(&o.change.DropExpiry, "drop-expiry", false, "deliver even if Delay-Expires has passed")
+	f.StringArrayVarP(&o.headers, "header", "H", nil, "set this header, 'Key: value'; replaces the headers with this key")
+	f.StringSliceVar(&o.change.Edit.Drop, "drop-header", nil, "remove this header; several are comma separated")
+	f.StringVar(&o.body, "body", "", "set this body; - reads it from stdin")
+	f.BoolVar(&o.edit, "edit", false, "edit each letter in $VISUAL or $EDITOR, and resend the changed ones")
 	return c
 }
 
-// read checks the flags that need no letters, and reads the body.
+// read checks the flags that can be checked without the letters, and reads the body.
 func (o *resendOptions) read(newBody bool, stdin io.Reader) error {
 	if err := o.choice.chosen(); err != nil {
 		return err
@@ -92,7 +95,8 @@ func (o *resendOptions) read(newBody bool, stdin io.Reader) error {
 		edit.Set = message.Header(h)
 	}
 	if o.edit && (newBody || !edit.None()) {
-		return fmt.Errorf("%w: --edit together with --header, --drop-header or --body: change those in the editor", errUsage)
+		return fmt.Errorf("%w: --edit excludes --header, --drop-header and --body: make these changes in the editor",
+			errUsage)
 	}
 	if o.edit && len(editorCommand()) == 0 {
 		return fmt.Errorf("%w: --edit: set EDITOR to the command of your editor", errUsage)
@@ -107,7 +111,7 @@ func (o *resendOptions) read(newBody bool, stdin io.Reader) error {
 	return nil
 }
 
-// resend resends the selected letters. A problem of every letter is an error before the first is resent.
+// resend resends the selected letters. It reports a problem that concerns all letters before it resends the first.
 func (a *app) resend(ctx context.Context, d deadLetters, o resendOptions) error {
 	if problem := d.policy.CheckTarget(o.change.Target); o.change.Target != "" && problem != nil {
 		return fmt.Errorf("%w: --to: %s", errUsage, problem.Sentence)

@@ -11,11 +11,11 @@ func (a *app) deadRemoveCommand() *cobra.Command {
 	var dry bool
 	c := &cobra.Command{
 		Use:   "rm",
-		Short: "Remove dead letters for good",
-		Long: `Remove dead letters for good: their messages will never be delivered. What becomes a dead letter meanwhile is
-not removed, unlike by a purge.
+		Short: "Remove dead letters permanently",
+		Long: `Remove dead letters permanently: their messages will never be delivered. Unlike a purge, it does not remove
+letters that are stored while it runs.
 
-exit codes: 0 all that were chosen, 1 failed, 2 bad arguments or settings`,
+exit codes: 0 all selected letters, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker dead rm --code bad_time --until 7d --dry-run
   delaybroker dead rm --all`,
 		Args: noArguments,
@@ -29,7 +29,7 @@ exit codes: 0 all that were chosen, 1 failed, 2 bad arguments or settings`,
 		},
 	}
 	choice.flags(c)
-	c.Flags().BoolVar(&choice.all, "all", false, "all there are")
-	c.Flags().BoolVar(&dry, "dry-run", false, "only say what would be done")
+	c.Flags().BoolVar(&choice.all, "all", false, "all dead letters")
+	c.Flags().BoolVar(&dry, "dry-run", false, "only show the outcome, and change nothing")
 	return c
 }

@@ -18,7 +18,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// letterView is a dead letter as JSON, in the order of its parts. Unknown fields are left out.
+// letterView is a dead letter as JSON. Unknown fields are left out.
 type letterView struct {
 	Number uint64    `json:"number"` // its sequence in the stream
 	Since  time.Time `json:"dead_since"`
@@ -28,7 +28,7 @@ type letterView struct {
 	failuresView
 	contentView
 	Unreadable string `json:"unreadable,omitempty"`
-	// Unproven is the reason why a broker may not have written it; show checks the payload too.
+	// Unproven is the reason to doubt that a broker wrote the letter. The command show also checks the payload.
 	Unproven string `json:"unproven,omitempty"`
 }
 
@@ -42,18 +42,18 @@ type requestView struct {
 	Expires  time.Time `json:"expires,omitzero"`
 }
 
-// failuresView is the failed attempts.
+// failuresView describes the failed attempts.
 type failuresView struct {
 	Attempts     int       `json:"attempts"`
 	FirstFailure time.Time `json:"first_failure,omitzero"`
 	LastFailure  time.Time `json:"last_failure,omitzero"`
 }
 
-// contentView is the content that was to be delivered.
+// contentView is the content of the message.
 type contentView struct {
 	Size    int                 `json:"size"` // bytes of the payload
 	Headers map[string][]string `json:"headers,omitempty"`
-	Payload []byte              `json:"payload,omitempty"` // base64; shown one by one only
+	Payload []byte              `json:"payload,omitempty"` // base64; only in the output of show
 }
 
 func viewOfLetter(l deadletter.Letter) letterView {
@@ -78,10 +78,10 @@ func (a *app) deadShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show <Delay-Id or number>",
 		Short: "Show one dead letter, with its headers and payload",
-		Long: `Show a dead letter, by its Delay-Id or by its number in "delaybroker dead ls". After a crash, one Delay-Id may
-have several. With --json, each is a line, and the payload is base64.
+		Long: `Show a dead letter, by its Delay-Id or by its number in "delaybroker dead ls". After a crash, several letters
+may have one Delay-Id. With --json, each letter is a line, and the payload is base64.
 
-exit codes: 0 shown, 1 not there or failed, 2 bad arguments or settings`,
+exit codes: 0 shown, 1 not found or failed, 2 bad arguments or settings`,
 		Args: argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			choice := letterChoice{ids: args}
@@ -143,7 +143,7 @@ func (a *app) showLetter(l deadletter.Letter) {
 	a.showBody(l.Data)
 }
 
-// lines returns a sheet about one thing. Line adds a name and a value, if known is set.
+// lines returns a sheet with one row for each property. Line adds a name and a value, if known is set.
 func (a *app) lines() (t *terminal.Sheet, line func(name, value string, known bool)) {
 	t = a.Sheet([]terminal.Column{{}, {Min: 12, Wrap: true}})
 	return t, func(name, value string, known bool) {

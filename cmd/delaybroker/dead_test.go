@@ -147,7 +147,7 @@ func (o *operated) wantDeadLimits() {
 	if _, errs, _ := o.run("dead", "ls", "--limit", "3", "--json"); errs != "" {
 		t.Errorf("all as JSON: got %q on stderr", errs)
 	}
-	if got, want := o.must("dead", "ls", "--code", "expired"), "no such dead letters\n"; got != want {
+	if got, want := o.must("dead", "ls", "--code", "expired"), "no matching dead letters\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -190,7 +190,7 @@ func TestDeadWords(t *testing.T) {
 	}{
 		{[]string{"--all"}, []string{"dead", "rm"}},
 		{[]string{"--all"}, []string{"dead", "resend", "--dry-run"}},
-		{[]string{"--all together"}, []string{"dead", "rm", "--all", "--code", "expired"}},
+		{[]string{"--all excludes"}, []string{"dead", "rm", "--all", "--code", "expired"}},
 		{[]string{"lost", "undelivered"}, []string{"dead", "ls", "--code", "lost"}},
 		{[]string{"orders..x"}, []string{"dead", "ls", "--target", "orders..x"}},
 		{[]string{"--since", "yesterday"}, []string{"dead", "ls", "--since", "yesterday"}},

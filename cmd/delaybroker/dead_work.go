@@ -9,7 +9,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// errLettersLeft is returned when some of the letters were left. It is an answer and has been printed.
+// errLettersLeft is returned when some of the letters were left. It was already printed as the answer.
 var errLettersLeft = errors.New("some dead letters were left")
 
 // deadWork is a run that resends or removes letters.
@@ -17,17 +17,17 @@ type deadWork struct {
 	deadLetters
 	*inspect.LetterWork
 	dry    bool
-	before []inspect.LetterOutcome // outcomes of letters that the work leaves out
+	before []inspect.LetterOutcome // outcomes of letters that are not part of the work
 }
 
-// letterSummary is printed at the end of a run. After a failure, it counts the letters that were done before.
+// letterSummary is printed at the end of a run. After a failure, it counts the letters done so far.
 type letterSummary struct {
 	DryRun   bool                    `json:"dry_run"`
-	Complete bool                    `json:"complete"` // all selected letters were resent, removed or left
+	Complete bool                    `json:"complete"` // every selected letter has an outcome
 	Outcomes []inspect.LetterOutcome `json:"outcomes"`
 }
 
-// work resends or removes letters, until all are done, something fails, or a signal arrives.
+// work resends or removes letters. It ends when all are done, after a failure, or at a signal.
 func (a *app) work(ctx context.Context, w deadWork) error {
 	interrupted, stop := interruptible(ctx)
 	defer stop()
@@ -69,7 +69,7 @@ func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complet
 	t.Print()
 }
 
-// verdict returns the error of a complete run: nil, or one that has been printed.
+// verdict returns the error of a complete run: nil, or one that was already printed.
 func (w deadWork) verdict(outcomes []inspect.LetterOutcome) error {
 	for _, o := range outcomes {
 		if o.Did == inspect.LetterLeft {

@@ -9,9 +9,10 @@ import (
 func (a *app) demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
-		Short: "Show delays at work, with a server and a broker of its own, in ten seconds",
-		Long: `Start a NATS server and a broker in a temporary directory, publish some delayed messages to a stream and to a
-core subscriber, and show when they arrive. Nothing is left behind, and no setting or running server is touched.`,
+		Short: "Show delayed messages with a temporary server and broker, in ten seconds",
+		Long: `Start a NATS server and a broker in a temporary directory, publish some delayed messages to a stream and
+to a core subscriber, and show their arrival. At the end, demo removes everything. It changes no settings or running
+servers.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context())

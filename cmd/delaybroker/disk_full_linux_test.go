@@ -56,7 +56,7 @@ func TestDiskFullAtStart(t *testing.T) {
 	if code := broker.ProcessState.ExitCode(); code != 1 || err == nil {
 		t.Errorf("on a full disk it ends with %v and code %d, want 1", err, code)
 	}
-	for _, want := range []string{"DELAY_EMBEDDED_DIR " + dir + " takes no data", "free some space"} {
+	for _, want := range []string{"DELAY_EMBEDDED_DIR " + dir + " accepts no data", "free some space"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("it says %s, want %q in it", log, want)
 		}

@@ -47,15 +47,15 @@ func TestDiskFull(t *testing.T) {
 	if _, err := js.PublishMsg(t.Context(), msg, jetstream.WithRetryAttempts(0)); err == nil {
 		t.Error("a full disk acknowledged a message")
 	}
-	said := log.await(t, "the disk takes no data: nothing is accepted or moved until it does, "+
-		"and nothing accepted is lost. Free some space, and the embedded server restarts by itself")
+	said := log.await(t, "the disk accepts no data, so the server accepts and moves no message; "+
+		"accepted messages are safe. Free some space, and the embedded server restarts by itself")
 	if said["dir"] != dir || said["level"] != "ERROR" {
 		t.Errorf("got %v, want an error that names %s", said, dir)
 	}
 	wantFullDiskTold(t, url, probes, dir)
 
 	limit(unix.RLIM_INFINITY)
-	log.await(t, "the disk takes data again: restarting the embedded server")
+	log.await(t, "the disk accepts data again; restarting the embedded server")
 	eventually(t, "readiness", func() bool {
 		body := bodyOf(t, probes, "/readyz")
 		return strings.Contains(body, `"ok"`) && !strings.Contains(body, `false`)
@@ -82,7 +82,7 @@ func wantFullDiskTold(t *testing.T, url, probes, dir string) {
 	t.Setenv("NATS_URL", url)
 	t.Setenv("DELAY_HTTP_ADDR", probes)
 	d := (&operated{t: t}).doctor()
-	d.want("storage", "critical", "reports: ", dir, "takes no data")
+	d.want("storage", "critical", "reports: ", dir, "accepts no data")
 	for _, f := range d.Findings {
 		told := f.Check == "ready" || f.Check == "storage" && f.State == "ok" // a second finding for one cause
 		if told || strings.Contains(f.Do, "restart the broker") {

@@ -12,23 +12,23 @@ import (
 )
 
 var (
-	// errWarnings is returned by doctor when there are warnings, which have been printed.
+	// errWarnings is returned by doctor when there are warnings, which were already printed.
 	errWarnings = errors.New("doctor has warnings")
-	// errCritical is returned by doctor when messages are or will be late, refused or lost. The findings have been
+	// errCritical is returned by doctor when messages are or will be late, refused or lost. The findings were already
 	// printed.
-	errCritical = errors.New("doctor found something critical")
+	errCritical = errors.New("doctor has a critical finding")
 )
 
 func (a *app) doctorCommand() *cobra.Command {
 	var skip []string
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what keeps messages from being on time, or from being kept",
-		Long: `Check the connection, rights, JetStream and its limits, streams, clocks, durability and memory, with the
-settings and the users of the broker: run it where the broker runs. As another user it judges everything but the
-rights of the broker. It changes nothing.
+		Short: "Find causes of late or lost messages",
+		Long: `Check the connection, permissions, JetStream and its limits, streams, clocks, durability and memory, with the
+broker's settings and users: run it on the broker's host. As another user it cannot check the broker's permissions. It
+changes nothing.
 
-exit codes: 0 all is well, 1 warnings, 2 something is critical, or wrong words or settings`,
+exit codes: 0 all is well, 1 warnings, 2 a critical finding, or bad arguments or settings`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context())
@@ -37,7 +37,7 @@ exit codes: 0 all is well, 1 warnings, 2 something is critical, or wrong words o
 		},
 	}
 	wordsFlag(c, &skip, "skip", doctor.CheckNames(),
-		"leave out checks, by the first column: what is known and accepted, such as durability")
+		"checks to leave out, named as in the first column")
 	return c
 }
 
@@ -69,7 +69,7 @@ func (a *app) doctor(ctx context.Context, skip []string) error {
 	return nil
 }
 
-// gather collects the facts for doctor. An unreachable server is a finding too, and no error.
+// gather collects the facts for doctor. An unreachable server is a finding too, and not an error.
 func (a *app) gather(ctx context.Context) (doctor.Facts, error) {
 	cfg, err := settings.Read()
 	if err != nil {

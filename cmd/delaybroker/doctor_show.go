@@ -13,11 +13,12 @@ import (
 
 const (
 	maxFindingWidth = 100 // columns; longer lines are hard to read
-	minFindingText  = 20  // columns of a detail, in a terminal that is narrower than all this
+	minFindingText  = 20  // minimum columns of a detail, even in a narrow terminal
 )
 
-// printFindings writes each finding as a paragraph beside its check and its state, and below it what to do. The lines
-// fit the terminal, and elsewhere 80 columns: details have hundreds of characters, and are read in mails and pagers.
+// printFindings prints each finding as a paragraph beside its check and its state, with the advice below. The lines fit
+// the terminal, or 80 columns if there is none: details have hundreds of characters, and people read them in mails and
+// pagers.
 func (a *app) printFindings(findings []doctor.Finding) {
 	names, states := len("check"), len("state")
 	for _, one := range findings {

@@ -131,7 +131,8 @@ func TestDoctorNoConnection(t *testing.T) {
 func TestDoctorNamesMisspeltSettings(t *testing.T) {
 	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)))
 	t.Setenv("DELAY_LEVEL", "1s")
-	(&operated{t: t}).doctor().want("settings", "warn", "DELAY_LEVEL is no setting, and not read; DELAY_LEVELS is")
+	(&operated{t: t}).doctor().want("settings", "warn",
+		"DELAY_LEVEL is not a setting and is ignored; did you mean DELAY_LEVELS?")
 }
 
 func TestDoctorWrongPassword(t *testing.T) {

@@ -17,10 +17,10 @@ import (
 	"delaybroker/levels"
 )
 
-// A checked flag is parsed when it is read, so that its error names the flag.
+// A checked flag is parsed when it is set, so the error names the flag.
 type checked[T any] struct {
 	to    *T
-	kind  string // as the help shows it
+	kind  string // type of the value, in the help
 	text  string
 	parse func(text string) (T, error)
 }
@@ -85,8 +85,7 @@ func countFlag[N int | uint64](f *pflag.FlagSet, to *N, name, short string, stan
 	}}, name, short, usage)
 }
 
-// wordsFlag adds a flag with some of the known words, separated by commas or each in a flag of its own. A shell
-// completes them.
+// wordsFlag adds a flag with some of the known words, separated by commas or in repeated flags. A shell completes them.
 func wordsFlag[T ~string](c *cobra.Command, to *[]T, name string, known []T, usage string) {
 	c.Flags().Var(&checked[[]T]{to: to, kind: "strings", parse: func(text string) ([]T, error) {
 		all := *to
@@ -111,7 +110,7 @@ func given(values ...string) (n int) {
 	return n
 }
 
-// period reads --since and --until. Durations count back from now; an empty value is the zero time.
+// period parses --since and --until. Durations count back from now. An empty value is the zero time.
 func period(since, until string, now time.Time) (from, to time.Time, err error) {
 	if from, err = pastTime("--since", since, now); err != nil {
 		return from, to, err
@@ -120,8 +119,7 @@ func period(since, until string, now time.Time) (from, to time.Time, err error) 
 		return from, to, err
 	}
 	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
-		return from, to, fmt.Errorf("%w: --since %s is not before --until %s, and nothing lies between",
-			errUsage, since, until)
+		return from, to, fmt.Errorf("%w: --since %s is not before --until %s", errUsage, since, until)
 	}
 	return from, to, nil
 }
@@ -135,7 +133,7 @@ func zoned(flag, value string) (time.Time, error) {
 	return t, nil
 }
 
-// pastTime parses a time in the past; an empty value is the zero time.
+// pastTime parses a time in the past. An empty value is the zero time.
 func pastTime(flag, value string, now time.Time) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil

@@ -16,15 +16,15 @@ func (a *app) healthcheckCommand() *cobra.Command {
 	var ready bool
 	c := &cobra.Command{
 		Use:   "healthcheck",
-		Short: "Ask the broker on this host whether it is well; exit code 1 when not",
-		Long: `Ask the broker at DELAY_HTTP_ADDR whether it is alive, for images without a shell or curl:
+		Short: "Check the broker on this host; exit code 1 if it is not healthy",
+		Long: `Check whether the broker at DELAY_HTTP_ADDR is alive, for images without a shell or curl:
 
   HEALTHCHECK CMD ["delaybroker", "healthcheck"]`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.healthcheck(cmd.Context(), ready) },
 	}
 	c.Flags().BoolVar(&ready, "ready", false,
-		"ask whether it delivers now (/readyz), not only whether it is alive (/healthz)")
+		"check whether the broker delivers now (/readyz), not only whether it is alive (/healthz)")
 	return c
 }
 

@@ -48,7 +48,7 @@ func TestHealthcheckWithoutBroker(t *testing.T) {
 	t.Setenv("DELAY_HTTP_ADDR", natstest.FreeAddress(t))
 	wantVerbError(t, 1, []string{"connection refused"}, "healthcheck")
 	t.Setenv("DELAY_HTTP_ADDR", "off")
-	wantVerbError(t, 2, []string{"nobody to ask"}, "healthcheck")
+	wantVerbError(t, 2, []string{"there are no probes"}, "healthcheck")
 	t.Setenv("DELAY_HTTP_ADDR", "8422")
 	wantVerbError(t, 2, []string{"host:port"}, "healthcheck")
 

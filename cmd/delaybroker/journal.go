@@ -19,7 +19,7 @@ import (
 
 const (
 	defaultRecords = 100
-	// maxRecords bounds a table, which is in memory until it is printed. A stream of JSON has no bound.
+	// maxRecords bounds a table, which is in memory until it is printed. JSON output is not bounded.
 	maxRecords = 10_000
 )
 
@@ -33,14 +33,15 @@ func (a *app) journalCommand() *cobra.Command {
 	var o journalOptions
 	c := &cobra.Command{
 		Use:   "journal",
-		Short: "Search what was delivered, and when",
-		Long: `Search the records of deliveries, the oldest first, where brokers keep them (DELAY_JOURNAL). What is said below
-the table is what the answer is worth: since when there is a journal, and of which times records are missing. Nothing
-found and nothing missing means that nothing was delivered.
+		Short: "Search the records of deliveries",
+		Long: `Search the records of deliveries, the oldest first. Brokers keep them if DELAY_JOURNAL is set. The lines
+below the
+table report the completeness of the answer: the beginning of the journal, and the intervals with missing records. If no
+record is found and none is missing, no such message was delivered.
 
-at        when the target had it, by the clock of the NATS server
+at        time of the delivery, by the clock of the NATS server
 outcome   delivered, or the code of the dead letter that the message became
-late      since the message was due or, at a target with a rate, since its turn
+late      time since the message was due; at a target with a rate, since its reserved time
 attempts  deliveries that the target answered
 
 exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
@@ -48,28 +49,29 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
   delaybroker journal --since 2026-11-20T10:00:00Z --until 2026-11-20T11:00:00Z --outcome dead --json --limit 0`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := o.query(time.Now(), a.JSON); err != nil { // only the syntax: the query itself is by the server's clock
+			if _, err := o.query(time.Now(), a.JSON); err != nil { // checks only the syntax; the query is by the server's clock
 				return err
 			}
 			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.journal(ctx, i, o) })
 		},
 	}
 	f := c.Flags()
-	patternFlag(f, &o.Target, "target", "to this target; wildcards as in 'orders.>'")
-	f.StringVar(&o.since, "since", "", "since then: a time (RFC 3339), or a duration ago (2h)")
-	f.StringVar(&o.until, "until", "", "before then, likewise")
-	f.StringSliceVar(&o.IDs, "id", nil, "with this Delay-Id, or one of several; <stream>-<sequence> will do")
+	patternFlag(f, &o.Target, "target", "only to this target; wildcards as in 'orders.>'")
+	f.StringVar(&o.since, "since", "", "since this time (RFC 3339), or this duration ago (2h)")
+	f.StringVar(&o.until, "until", "", "before this time, or this duration ago")
+	f.StringSliceVar(&o.IDs, "id", nil, "only with this Delay-Id, or <stream>-<sequence>; several are comma separated")
 	wordsFlag(c, &o.Outcomes, "outcome", journal.Outcomes(),
-		"delivered, dead, or the code of a dead letter; or one of several")
-	valueFlag(f, &o.LateThan, "late-than", "later than this, as in 1s", func(text string) (time.Duration, error) {
-		d, err := levels.ParseDuration(text)
-		if err != nil || d == 0 {
-			err = errors.New("want a duration, such as 1s or 250ms")
-		}
-		return d, err
-	})
-	valueFlag(f, &o.From, "from", "go on where an earlier search stopped", journal.ParsePlace)
-	f.IntVar(&o.Limit, "limit", defaultRecords, "stop after so many; 0 for all, with --json")
+		"delivered, dead, or the code of a dead letter; several are comma separated")
+	valueFlag(f, &o.LateThan, "late-than",
+		"only with a lateness above this, such as 1s", func(text string) (time.Duration, error) {
+			d, err := levels.ParseDuration(text)
+			if err != nil || d == 0 {
+				err = errors.New("want a duration, such as 1s or 250ms")
+			}
+			return d, err
+		})
+	valueFlag(f, &o.From, "from", "continue after the end of an earlier search", journal.ParsePlace)
+	f.IntVar(&o.Limit, "limit", defaultRecords, "maximum number of records; 0 for all, only with --json")
 	return c
 }
 
@@ -102,7 +104,7 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 	var told ratelog.Limit
 	told.Allow(inspect.ProgressInterval) // a short search shows no progress
 	q.Progress = func(looked, of uint64) {
-		if _, ok := told.Allow(inspect.ProgressInterval); ok && terminal.Is(a.Err) {
+		if _, ok := told.Allow(inspect.ProgressInterval); ok && terminal.IsTerminal(a.Err) {
 			fmt.Fprintf(a.Err, "searched %d of about %d records\n", looked, of)
 		}
 	}
@@ -171,7 +173,7 @@ func viewOfEntry(e journal.Entry) recordView {
 	}
 }
 
-// worthView is the last line of JSON: the completeness of the answer.
+// worthView is the last line of JSON. It describes the completeness of the answer.
 type worthView struct {
 	Complete bool       `json:"complete"` // no record is missing for the requested time
 	Begins   time.Time  `json:"journal_begins,omitzero"`
@@ -211,14 +213,14 @@ func worthOf(j inspect.Journaled) worthView {
 // sayJournal prints the completeness of the answer.
 func (a *app) sayJournal(j inspect.Journaled, o journalOptions) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %d looked at", terminal.Counted(j.Found, "record"), j.Looked)
+	fmt.Fprintf(&b, "%s of %d searched", terminal.Counted(j.Found, "record"), j.Looked)
 	if !j.Begins.IsZero() {
 		fmt.Fprintf(&b, "; the journal is kept for %s and begins at %s",
 			levels.FormatDuration(j.Kept), millisecond(j.Begins))
 	}
 	b.WriteString("\n")
 	if j.GoOn.Sequence > 0 {
-		fmt.Fprintf(&b, "stopped at --limit %d: go on with --from %s\n", o.Limit, j.GoOn)
+		fmt.Fprintf(&b, "stopped at --limit %d: continue with --from %s\n", o.Limit, j.GoOn)
 	}
 	for _, h := range j.Holes {
 		who := "records"
@@ -234,15 +236,15 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) {
 		fmt.Fprintf(&b, "MISSING: %s more\n", terminal.Counted(j.More, "time"))
 	}
 	if len(j.Without) > 0 {
-		fmt.Fprintf(&b, "MISSING: what these instances deliver, which keep no journal: %s\n",
+		fmt.Fprintf(&b, "MISSING: deliveries of instances without a journal: %s\n",
 			text.Printable(strings.Join(j.Without, ", "), 600))
 	}
 	if j.Unproven > 0 {
-		fmt.Fprintf(&b, "%s in the journal's stream not believed: no broker's seal\n",
+		fmt.Fprintf(&b, "%s in the journal's stream ignored: no valid seal\n",
 			terminal.Counted(j.Unproven, "message"))
 	}
 	if j.Complete() {
-		b.WriteString("complete: no record of that time is missing\n")
+		b.WriteString("complete: no record of that interval is missing\n")
 	}
 	fmt.Fprint(a.Err, b.String())
 }

@@ -54,7 +54,7 @@ func TestJournalTellsWhatWasDelivered(t *testing.T) {
 	o.wantRecordsChosen(id)
 	out, errs, err := o.run("journal", "--target", "orders.a")
 	if err != nil || !strings.Contains(out, "OUTCOME") || !strings.Contains(out, id) ||
-		!strings.Contains(errs, "complete: no record of that time is missing") {
+		!strings.Contains(errs, "complete: no record of that interval is missing") {
 		t.Errorf("got %v and\n%s%s", err, out, errs)
 	}
 	if _, errs, _ := o.run("journal", "--since", "1h"); !strings.Contains(errs, "MISSING: records, from") ||
@@ -131,7 +131,7 @@ func TestJournalRefusesWords(t *testing.T) {
 	for args, want := range map[string]string{
 		"--target a..b":                      `"a..b" for "--target"`,
 		"--since yesterday":                  `--since "yesterday"`,
-		"--since 1h --until 2h":              "nothing lies between",
+		"--since 1h --until 2h":              "is not before",
 		"--id 42":                            "--id",
 		"--outcome late":                     `"--outcome" flag: want some of delivered, dead, bad_headers`,
 		"--late-than 0s":                     `"0s" for "--late-than"`,

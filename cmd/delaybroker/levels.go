@@ -27,18 +27,25 @@ func (a *app) levelsCommand() *cobra.Command {
 	var o levelsOptions
 	c := &cobra.Command{
 		Use:   "levels",
-		Short: "Show the lanes: what is pending, what is due next, who reads",
-		Long: `Show the lanes, one stream each, and the dead letters. A lane that holds nothing and is read is idle, and only
+		Short: "Show the lanes: pending and overdue messages, and owners",
+		Long: `Show the lanes, one stream each, and the dead letters. An idle lane is empty and has a reader. Idle
+lanes are only
 counted.
 
-head due in  until the first message is due at its target
-overdue      since the first message should have left the lane
-owner        the instance that reads the lane; before its name: later, it holds what is due soon, and reads on in
-             time; stopped, it cannot read the lane at the moment. nobody: no instance owns it; unknown: we may not ask
-state        serving; retiring (not in DELAY_LEVELS, takes no new messages, may be deleted when nothing is pending);
-             full (a limit of the stream is reached); waits for a newer broker (its owner cannot read what is in it);
-             missing; foreign (a stream of that name is none of ours); newer format (of a newer broker); no answer
-in/s, out/s  messages that came and went since the last look, with --watch`,
+head due in  time until the first message is due at its target
+overdue      time since the first message should have left the lane
+owner        the instance that reads the lane. The word before its name is later if all messages due soon are in its
+             memory, and stopped if it cannot read the lane now. nobody: no instance owns the lane. unknown: this user
+             may not ask.
+state        serving
+             retiring: not in DELAY_LEVELS; takes no new messages, and may be deleted when it is empty
+             full: a limit of the stream is reached
+             waits for a newer broker: its owner cannot read its messages
+             missing
+             foreign: another program's stream has the name
+             newer format: a newer broker created it
+             no answer
+in/s, out/s  messages that entered and left since the last update, with --watch`,
 		Example: `  delaybroker levels --watch
   delaybroker levels --watch=500ms --all`,
 		Args: func(cmd *cobra.Command, args []string) error { return o.takeWatch(cmd, args) },
@@ -46,14 +53,13 @@ in/s, out/s  messages that came and went since the last look, with --watch`,
 			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.levels(ctx, i, o) })
 		},
 	}
-	c.Flags().DurationVar(&o.every, "watch", 0, "show them again and again, until interrupted")
+	c.Flags().DurationVar(&o.every, "watch", 0, "update the lanes at this interval, until interrupted")
 	c.Flags().Lookup("watch").NoOptDefVal = standardWatch
 	c.Flags().BoolVar(&o.all, "all", false, "show idle lanes too")
 	return c
 }
 
-// takeWatch accepts "--watch 1s" like "--watch=1s". The flag's value is optional, so that cobra takes 1s for an
-// argument.
+// takeWatch accepts "--watch 1s" like "--watch=1s". Since the flag's value is optional, cobra parses 1s as an argument.
 func (o *levelsOptions) takeWatch(cmd *cobra.Command, args []string) error {
 	watch := cmd.Flags().Lookup("watch")
 	if len(args) == 1 && watch.Changed && watch.Value.String() == standardWatch {
@@ -80,12 +86,12 @@ func (a *app) levels(ctx context.Context, i *inspect.Inspector, options levelsOp
 	return nil
 }
 
-// watchLevels shows the lanes until ctx ends. It does not wait for lanes that are being handed over.
+// watchLevels shows the lanes until ctx ends. It does not wait for a handover of lanes.
 func (a *app) watchLevels(ctx context.Context, i *inspect.Inspector, options levelsOptions) error {
 	_, _, screen := terminal.Size(a.Out)
 	if screen = screen && !a.JSON; screen {
-		// The alternate screen keeps the text before, and the scrollback does not fill.
-		a.Printf("\x1b[?1049h\x1b[?25l") // hides the cursor, too
+		// The alternate screen keeps the previous text, and does not fill the scrollback.
+		a.Printf("\x1b[?1049h\x1b[?25l") // also hides the cursor
 		defer a.Printf("\x1b[?25h\x1b[?1049l")
 	}
 	var before inspect.Lanes
@@ -126,7 +132,7 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) {
 		{Name: "head due in", Drop: 3, Min: 6},
 		{Name: "overdue", Drop: 1}, {Name: "in/s", Drop: 2}, {Name: "out/s", Drop: 2},
 		{Name: "owner", Min: 16}, {Name: "state", Drop: dropState, Min: 7},
-		{Name: "stream", Drop: 5}, // the lane and its delay show the same
+		{Name: "stream", Drop: 5}, // the columns lane and delay have the same information
 	})
 	watched := options.every > 0
 	if !watched {
@@ -134,7 +140,7 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) {
 	}
 	most := len(v.Lanes)
 	if _, height, ok := terminal.Size(a.Out); ok && watched {
-		const others = 9 // lines of borders, headers, the footer, the text below it, and the cursor's
+		const others = 9 // lines for borders, headers, the footer, the text below it, and the cursor
 		most = max(1, height-others)
 	}
 	idle, hidden := 0, 0
@@ -156,7 +162,7 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) {
 		a.Printf("%s; --all shows them\n", terminal.Counted(idle, "idle lane"))
 	}
 	if hidden > 0 {
-		a.Printf("%s for which there is no room here\n", terminal.Counted(hidden, "more lane"))
+		a.Printf("%s not shown, for lack of room\n", terminal.Counted(hidden, "more lane"))
 	}
 }
 
@@ -175,8 +181,8 @@ func cellsOf(l inspect.Lane, now time.Time) []any {
 	}
 }
 
-// dueIn formats the remaining wait of a message. It is empty if that is not known, and the reason if the message will
-// become a dead letter.
+// dueIn formats the remaining wait of a message. It is empty if the wait is unknown. If the message will become a dead
+// letter, it is the reason.
 func dueIn(dead string, due, now time.Time) string {
 	switch {
 	case dead != "":

@@ -1,5 +1,5 @@
 // Command delaybroker delivers NATS messages later: a message to delay.30m.orders.expire arrives on orders.expire
-// thirty minutes afterwards. It is configured by environment variables; "delaybroker serve --help" lists them.
+// thirty minutes afterwards. Environment variables configure it. "delaybroker serve --help" lists them.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 // errUsage is returned for unknown commands, flags and arguments.
 var errUsage = errors.New("usage")
 
-// logged is an error that the log has shown already: main does not print it again.
+// logged is an error that is already in the log: main does not print it again.
 type logged struct{ error }
 
 func (l logged) Unwrap() error { return l.error }
@@ -29,7 +29,7 @@ func main() {
 	err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
 	if _, shown := errors.AsType[logged](err); err != nil && !shown {
 		for line := range strings.SplitSeq(fmt.Sprint("delaybroker: ", err), "\n") {
-			fmt.Fprintln(os.Stderr, text.Printable(line, 16*terminal.MaxCell)) // it may quote a server, or a stream's name
+			fmt.Fprintln(os.Stderr, text.Printable(line, 16*terminal.MaxCell)) // the error may quote untrusted text
 		}
 	}
 	os.Exit(exitCode(err))

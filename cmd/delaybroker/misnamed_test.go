@@ -11,14 +11,15 @@ func TestMisnamedServer(t *testing.T) {
 		embeddedEnv(t)
 		t.Setenv(name, "nats://127.0.0.1:1")
 		r := start(t)
-		said := r.log.await(t, "this variable is no setting; see serve --help")
+		said := r.log.await(t, "this variable is not a setting; see serve --help")
 		r.stop(t)
 		if said["name"] != name || said["nearest"] != "NATS_URL" || said["level"] != "WARN" {
 			t.Errorf("serve: got %v, want %s and NATS_URL", said, name)
 		}
 		t.Setenv("DELAY_EMBEDDED_LISTEN", "127.0.0.1:1")
 		_, errs, err := runVerb(t, "", "levels")
-		if want := name + " is no setting, and not read; NATS_URL is"; err == nil || !strings.Contains(errs, want) {
+		if want := name + " is not a setting and is ignored; did you mean NATS_URL?"; err == nil || !strings.Contains(errs,
+			want) {
 			t.Errorf("levels: got %v and %q, want %q", err, errs, want)
 		}
 		t.Setenv(name, "")

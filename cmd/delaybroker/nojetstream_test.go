@@ -118,7 +118,7 @@ func TestSecondStart(t *testing.T) {
 		}
 	}
 	t.Setenv("DELAY_HTTP_ADDR", "off")
-	if err := start(t).end(t); err == nil || !strings.Contains(err.Error(), "already runs here (pid ") {
+	if err := start(t).end(t); err == nil || !strings.Contains(err.Error(), "in use by another delaybroker (pid ") {
 		t.Errorf("without HTTP: got %v, want the process", err)
 	}
 

@@ -14,7 +14,7 @@ import (
 	"delaybroker/cmd/delaybroker/settings"
 )
 
-// connect connects to a server for a command that a person waits for.
+// connect connects to a server for an interactive command.
 func (a *app) connect(ctx context.Context, to links.Access) (*nats.Conn, error) {
 	return links.Connect(ctx, to, readBuild().name(), func(text string) { fmt.Fprintln(a.Err, text) })
 }
@@ -32,7 +32,7 @@ func (a *app) connectClient(ctx context.Context, c settings.Client) (*inspect.Se
 	return s, err
 }
 
-// withSession connects, and runs a command with a session, until it ends or is interrupted.
+// withSession connects, and runs a command with a session, until the command ends or is interrupted.
 func (a *app) withSession(
 	ctx context.Context, c settings.Client, do func(context.Context, *inspect.Session) error,
 ) error {
@@ -47,7 +47,7 @@ func (a *app) withSession(
 	return do(ctx, s)
 }
 
-// inspect connects with the settings, and runs a command with an inspector, until it ends or is interrupted.
+// inspect connects with the settings, and runs a command with an inspector, until the command ends or is interrupted.
 func (a *app) inspect(cmd *cobra.Command, do func(ctx context.Context, i *inspect.Inspector) error) error {
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
@@ -68,8 +68,8 @@ func (a *app) openConfigured(ctx context.Context) (*inspect.Inspector, error) {
 	return a.open(ctx, cfg)
 }
 
-// open connects with the broker's settings. It reads the prefix and the levels off the streams if the environment does
-// not set them. The caller closes the inspector.
+// open connects with the broker's settings. It reads unset prefixes and levels from the streams. The caller closes the
+// inspector.
 func (a *app) open(ctx context.Context, cfg settings.Config) (*inspect.Inspector, error) {
 	i, err := a.openBySettings(ctx, cfg)
 	if err != nil {
@@ -77,12 +77,12 @@ func (a *app) open(ctx context.Context, cfg settings.Config) (*inspect.Inspector
 	}
 	adopted, err := i.Adopt(ctx, settings.Given())
 	if adopted.Prefix != "" {
-		fmt.Fprintf(a.Err, "using the prefix %s: the streams here are of that one, and DELAY_PREFIX is not set\n",
+		fmt.Fprintf(a.Err, "using the prefix %s of the existing streams, since DELAY_PREFIX is not set\n",
 			adopted.Prefix)
 	}
 	if len(adopted.Choices) > 0 {
 		names := text.Printable(strings.Join(adopted.Choices, ", "), 600)
-		fmt.Fprintln(a.Err, "there are streams of several prefixes here: set DELAY_PREFIX to one of "+names)
+		fmt.Fprintln(a.Err, "there are streams with several prefixes: set DELAY_PREFIX to one of "+names)
 	}
 	if err != nil {
 		i.Close()
@@ -91,7 +91,7 @@ func (a *app) open(ctx context.Context, cfg settings.Config) (*inspect.Inspector
 	return i, nil
 }
 
-// openBySettings connects for provision, which uses the settings alone. The caller closes the inspector.
+// openBySettings connects for provision, which uses only the settings. The caller closes the inspector.
 func (a *app) openBySettings(ctx context.Context, cfg settings.Config) (*inspect.Inspector, error) {
 	a.warnOfNames()
 	nc, err := a.connect(ctx, cfg.Access)
@@ -105,7 +105,7 @@ func (a *app) openBySettings(ctx context.Context, cfg settings.Config) (*inspect
 	return i, err
 }
 
-// warnOfNames prints a warning about settings that are probably misspelt.
+// warnOfNames prints warnings about probably misspelt settings.
 func (a *app) warnOfNames() {
 	for _, u := range settings.Unknown() {
 		fmt.Fprintln(a.Err, "delaybroker:", u)

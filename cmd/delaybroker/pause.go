@@ -17,15 +17,15 @@ import (
 func (a *app) pauseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "pause [target pattern]",
-		Short: "Pause the targets of a pattern, or list what is paused",
-		Long: `Pause the targets of a pattern: what becomes due for them waits in the streams, whoever restarts, until the
-pattern is resumed. No attempts are counted. When pause returns without an error, every instance that runs acts by it,
-and nothing is sent to these targets any more.
+		Short: "Pause the targets of a pattern, or list the paused patterns",
+		Long: `Pause the targets of a pattern. Messages that become due for them wait in the streams until the pattern is
+resumed, even if brokers restart. The wait counts no attempts. When pause succeeds, every running instance has confirmed
+it, and sends nothing to these targets.
 
-Patterns may overlap: a target is paused as long as one of them matches it. Delay-Expires counts as always, and is
-looked at when the target is resumed.
+Patterns may overlap: a target is paused while at least one pattern matches it. Delay-Expires continues to run, and is
+checked when the target is resumed.
 
-Without a pattern: what is paused, since when, and how many messages wait.
+Without a pattern, the command lists the paused patterns with their times and the number of waiting messages.
 
 exit codes: 0 done, 1 failed, or instances have not confirmed the change, 2 bad arguments or settings`,
 		Example: `  delaybroker pause 'orders.>'
@@ -43,12 +43,12 @@ exit codes: 0 done, 1 failed, or instances have not confirmed the change, 2 bad 
 func (a *app) resumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume <target pattern>",
-		Short: "Resume the targets of a pattern that was paused",
-		Long: `Resume the targets of a pattern: what waits for them goes out in the order of its due times, as fast as the
-targets and DELAY_RATE let it, and what becomes due meanwhile goes out behind it.
+		Short: "Resume the targets of a paused pattern",
+		Long: `Resume the targets of a pattern. The waiting messages are delivered in the order of their due times, as fast as
+the targets and DELAY_RATE allow. Messages that become due meanwhile follow them.
 
-A pattern is resumed as it was paused, and not in parts. What another pattern that is paused matches too goes on
-waiting, for that one.
+The pattern must be exactly a paused one. If another paused pattern matches some of the targets, their messages continue
+to wait.
 
 exit codes: 0 done, 1 failed, or not paused, or instances have not confirmed the change, 2 bad arguments or settings`,
 		Example: `  delaybroker resume 'orders.>'`,
@@ -75,7 +75,7 @@ func (a *app) changePauses(
 		}
 		a.showPauseChange(pattern, c)
 		if err != nil {
-			return fmt.Errorf("%s: it is stored, but %w; they may not have heard of it, or be down", pattern, err)
+			return fmt.Errorf("%s: the change is stored, but %w", pattern, err)
 		}
 		return nil
 	})
@@ -91,19 +91,19 @@ func (a *app) showPauseChange(pattern string, c inspect.PauseChange) {
 		}
 		said := "is paused"
 		if p.State != pause.Paused {
-			said = "is resumed: what waited goes out"
+			said = "is resumed: the waiting messages are delivered"
 		}
 		a.Printf("%s %s\n", pattern, said)
 	}
 	if c.Stored != "" {
-		fmt.Fprintf(a.Err, "not stored yet, and done again by the instances when it can be: %s\n",
+		fmt.Fprintf(a.Err, "not stored yet; the instances will store it when possible: %s\n",
 			text.Printable(c.Stored, terminal.MaxCell))
 	}
 	if len(c.Told) == 0 && len(c.Untold) == 0 {
-		fmt.Fprintln(a.Err, "no broker runs: those that start go by it")
+		fmt.Fprintln(a.Err, "no broker runs; a broker that starts will apply it")
 		return
 	}
-	fmt.Fprintf(a.Err, "%d of %s act by it\n", len(c.Told), terminal.Counted(len(c.Told)+len(c.Untold), "instance"))
+	fmt.Fprintf(a.Err, "confirmed by %d of %s\n", len(c.Told), terminal.Counted(len(c.Told)+len(c.Untold), "instance"))
 }
 
 func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
@@ -117,7 +117,7 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 		return nil
 	}
 	if len(all) == 0 {
-		a.Printf("nothing is paused\n")
+		a.Printf("no pattern is paused\n")
 		return nil
 	}
 	t := a.Sheet([]terminal.Column{{Name: "target pattern", Min: 10}, {Name: "state"}, {Name: "since"},

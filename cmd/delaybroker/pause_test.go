@@ -23,7 +23,7 @@ func TestPauseVerbs(t *testing.T) {
 		jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}); err != nil {
 		t.Fatal(err)
 	}
-	if out := o.must("pause"); out != "nothing is paused\n" {
+	if out := o.must("pause"); out != "no pattern is paused\n" {
 		t.Errorf("before: %q", out)
 	}
 	if out := o.must("pause", "orders.>"); out != "orders.> is paused\n" {
@@ -62,7 +62,7 @@ func TestPauseVerbs(t *testing.T) {
 		s, err := o.js.Stream(t.Context(), "ORDERS")
 		return err == nil && s.CachedInfo().State.Msgs == 1
 	})
-	eventually(t, "end of the pause", func() bool { return o.must("pause") == "nothing is paused\n" })
+	eventually(t, "end of the pause", func() bool { return o.must("pause") == "no pattern is paused\n" })
 	if _, _, err := o.run("resume", "orders.>"); err == nil || !strings.Contains(err.Error(), "no pattern is paused") {
 		t.Errorf("resume again: %v", err)
 	}

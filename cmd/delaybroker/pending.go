@@ -24,7 +24,7 @@ const (
 func (a *app) pendingCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pending",
-		Short: "Find messages that wait, by target and by when they are due, and show one",
+		Short: "Find waiting messages by target and due time, and show one",
 		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -37,20 +37,21 @@ func (a *app) pendingListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
-		Short:   "List what waits in all lanes, in the order in which it is due",
-		Long: `List what waits in all lanes, in the order in which it is due. With --json, a line for each message and one
-for the end, which says where to go on.
+		Short:   "List the waiting messages of all lanes, by due time",
+		Long: `List the waiting messages of all lanes, by due time. With --json, the output has a line for each message and a
+last line with the cursor of the next page.
 
-due in    until it is delivered, or tried again if it was refused; dead: what is about to become a dead letter
-bytes     of the body
-attempts  refused so far
+due in    time until the delivery, or until the next attempt of a refused message; dead: about to become a dead letter
+bytes     size of the body
+attempts  refused attempts so far
 
-No more than --most headers are read: of a level, those that may be due before the last line; of the intake and the
-retry lanes, which are in no order, all. A page therefore reads again what the pages before it read; --target reads
-less. Where it stops before the end, it prints a cursor to go on from. That is a time and a Delay-Id, and stays good
-while messages move from lane to lane. What moves while it looks may be missing: look again.
+The command reads at most --most headers. Of a level, it reads the messages that may be due before the last line. Of the
+intake and the retry lanes, which have no order, it reads all. So each page reads messages of the earlier pages again;
+--target reduces the work. If there are more messages, the command prints a cursor for the next page. The cursor is a
+time and a Delay-Id, and stays valid when messages move from lane to lane. A message that moves while the command runs
+may be missing: repeat the command.
 
-Times are by the server's clock. There is no cancelling by Delay-Id: see COOKBOOK.md.
+Times are by the server's clock. A message cannot be cancelled by its Delay-Id: see COOKBOOK.md.
 
 exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker pending ls --target 'orders.>' --due-before 10m
@@ -65,11 +66,12 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 	f := c.Flags()
 	patternFlag(f, &look.Target, "target", "for this target; wildcards as in 'orders.>'")
 	valueFlag(f, &look.After, "due-after",
-		"due then or later: a duration from now (10m), or a time with a zone", parseBorder)
-	valueFlag(f, &look.Before, "due-before", "due before: likewise", parseBorder)
-	valueFlag(f, &look.Cursor, "cursor", "go on where an earlier list stopped", inspect.ParseCursor)
-	countFlag(f, &look.Limit, "limit", "", defaultPending, 1, maxPending, "list so many at most")
-	countFlag(f, &look.Most, "most", "", defaultPendingRead, 1, unbounded, "read so many headers at most")
+		"only due at this time or later: a duration from now (10m), or a time with a zone", parseBorder)
+	valueFlag(f, &look.Before, "due-before",
+		"only due before this time: a duration from now, or a time with a zone", parseBorder)
+	valueFlag(f, &look.Cursor, "cursor", "continue at the end of an earlier list", inspect.ParseCursor)
+	countFlag(f, &look.Limit, "limit", "", defaultPending, 1, maxPending, "maximum number of messages")
+	countFlag(f, &look.Most, "most", "", defaultPendingRead, 1, unbounded, "maximum number of headers to read")
 	return c
 }
 
@@ -112,7 +114,7 @@ func (a *app) showPending(l inspect.List, look inspect.PendingLook, flags *pflag
 	a.sayPending(l, look, flags)
 }
 
-// sayPending prints what the list leaves out, and the flags of the next page.
+// sayPending prints the gaps of the list, and the flags of the next page.
 func (a *app) sayPending(l inspect.List, look inspect.PendingLook, flags *pflag.FlagSet) {
 	listed, read := terminal.Counted(len(l.Messages), "message"), terminal.Counted(int(l.Read), "header")
 	said := []string{fmt.Sprintf("%s, %s read", listed, read)}
@@ -123,24 +125,25 @@ func (a *app) sayPending(l inspect.List, look inspect.PendingLook, flags *pflag.
 	fmt.Fprintln(a.Err, strings.Join(said, "\n"))
 }
 
-// leftOut names the gaps of the list: streams that do not answer and, for a target, messages that may be for it.
+// leftOut describes the gaps of the list: streams without an answer and, for a target, messages whose target is in a
+// header.
 func leftOut(silent []string, bare bool) (said []string) {
 	if len(silent) > 0 {
 		said = append(said, "left out: "+strings.Join(silent, ", "))
 	}
 	if bare {
-		said = append(said, "left out: messages that name their target in a header (DELAY_HEADER_TARGETS)")
+		said = append(said, "left out: messages with their target in a header (DELAY_HEADER_TARGETS)")
 	}
 	return said
 }
 
-// nextPage returns the flags of the next page. If the query read too few headers, it raises their number, since the
-// same number would end at the same place.
+// nextPage returns the flags of the next page. If the query has read too few headers, it raises --most, since the same
+// number would end at the same place.
 func nextPage(flags *pflag.FlagSet, l inspect.List, most uint64) string {
 	if l.Short {
-		_ = flags.Set("most", strconv.FormatUint(2*most, 10)) // within its bounds
+		_ = flags.Set("most", strconv.FormatUint(2*most, 10)) // cannot fail: the value is within the bounds
 	}
-	_ = flags.Set("cursor", l.Cursor) // there is none before the first message
+	_ = flags.Set("cursor", l.Cursor) // fails only before the first message, without a cursor
 	var given []string
 	for _, name := range []string{"target", "due-after", "due-before", "limit", "most", "cursor"} {
 		if f := flags.Lookup(name); f.Value.String() != f.DefValue {

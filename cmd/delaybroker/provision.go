@@ -20,14 +20,14 @@ func (a *app) provisionCommand() *cobra.Command {
 	var dry bool
 	c := &cobra.Command{
 		Use:   "provision",
-		Short: "Create the streams that are missing, and say what is not as it should be",
-		Long: `Create the streams that the settings want and that are not there, and let each listen on its subjects, as
-serve does unless DELAY_PROVISION=verify. Of streams that exist nothing else is changed but the bounds that
-DELAY_MAX_PENDING and DELAY_MAX_PENDING_BYTES ask for, and the mark of sealed messages where there is none: what else
-differs is reported. It is for those who give the right to create streams to a job, and not to the broker.
+		Short: "Create the missing streams, and report differences",
+		Long: `Create the missing streams, and set the subjects of each, as serve does unless DELAY_PROVISION=verify.
+Of existing streams, it also changes the bounds that DELAY_MAX_PENDING and DELAY_MAX_PENDING_BYTES set, and adds the
+metadata of sealed messages if it is missing. It reports all other differences. Use it if a job has the permission to
+create streams, and the broker does not.
 
-It goes by the settings of its own environment: run it with those of the brokers. --dry-run shows the changes and makes
-none.
+It uses the settings of its own environment: run it with the brokers' settings. With --dry-run it shows the changes and
+makes none.
 
 exit codes: 0 done, 1 failed, 2 bad arguments or settings, or a stream cannot keep the promises`,
 		Args: noArguments,
@@ -37,7 +37,7 @@ exit codes: 0 done, 1 failed, 2 bad arguments or settings, or a stream cannot ke
 			return a.provision(ctx, dry)
 		},
 	}
-	c.Flags().BoolVar(&dry, "dry-run", false, "only say what would be done")
+	c.Flags().BoolVar(&dry, "dry-run", false, "only show the changes, and make none")
 	return c
 }
 
@@ -56,7 +56,7 @@ func (a *app) provision(ctx context.Context, dry bool) error {
 	ctx, cancelTimeout := context.WithTimeout(ctx, provisionTimeout)
 	defer cancelTimeout()
 	done, err := i.Provision(ctx, dry)
-	if err == nil || len(done.Changes) > 0 { // changes before a failure stay made
+	if err == nil || len(done.Changes) > 0 { // the changes before a failure are not undone
 		a.showProvisioned(done)
 	}
 	if err != nil {
@@ -75,7 +75,7 @@ func (a *app) showProvisioned(p inspect.Provisioned) {
 		return
 	}
 	if len(p.Changes) == 0 && len(p.Drift) == 0 {
-		a.Printf("all %d streams are there; nothing to do\n", p.Wanted)
+		a.Printf("all %d streams exist; nothing to do\n", p.Wanted)
 		return
 	}
 	t := a.Sheet([]terminal.Column{{Name: "stream"}, {Name: "result"}, {Name: "detail", Min: 12, Wrap: true}})

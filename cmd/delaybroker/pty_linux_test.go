@@ -174,7 +174,7 @@ func TestWatchRestoresTheTerminal(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, []string{"levels", "--watch", "50ms"}, x.tty, io.Discard) }()
 	x.shows(t, "OUT/S")
-	x.shows(t, "more lanes for which there is no room")
+	x.shows(t, "more lanes not shown, for lack of room")
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
 		t.Fatal(err)

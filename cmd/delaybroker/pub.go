@@ -33,13 +33,14 @@ func (a *app) pubCommand() *cobra.Command {
 	var o pubOptions
 	c := &cobra.Command{
 		Use:   "pub TARGET [BODY] (--in DURATION | --at TIME | --level LEVEL) [--key KEY]",
-		Short: "Publish a message that is delivered later",
-		Long: `Publish a message that is delivered to TARGET later, and wait until it is stored. The body is read from stdin
-when it is -, or left out while stdin is no terminal.
+		Short: "Publish a message with a delay",
+		Long: `Publish a message that is delivered to TARGET later, and wait until it is stored. The body is read from
+stdin if
+BODY is -, or if BODY is missing and stdin is not a terminal.
 
-With --key it is a named timer, which replaces the one before of that key and target: see delaybroker timers.
---if absent sets it only if there is none, --if GENERATION only in place of that one. Then the exit codes are those of
-timers.`,
+With --key the message is a named timer, which replaces the previous one with this key and target: see delaybroker
+timers. --if absent sets it only if there is none, --if GENERATION only if that generation is pending. The exit codes
+are then those of timers.`,
 		Example: `  delaybroker pub orders.expire '{"id":1}' --in 15m
   delaybroker pub orders.expire '{"id":1}' --at 2026-12-24T18:00:00Z -H 'Delay-Expires: 10m'
   date | delaybroker pub clock.tick --level 5s --count 3
@@ -53,10 +54,10 @@ timers.`,
 	f.StringVar(&o.when.level, "level", "", "publish to a level: 30m")
 	completes(c, "level", strings.Fields(levels.Default().String())...)
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "header, as in 'Key: value'; may be repeated")
-	countFlag(f, &o.count, "count", "", 1, 1, maxCount, "how many times to publish it; --json prints each")
-	f.StringVar(&o.timer.key, "key", "", "set the named timer of this key")
+	countFlag(f, &o.count, "count", "", 1, 1, maxCount, "number of times to publish; --json prints each")
+	f.StringVar(&o.timer.key, "key", "", "set the named timer with this key")
 	f.StringVar(&o.timer.condition, "if", "", "with --key: absent, or the generation to replace")
-	f.StringVar(&o.timer.word, "word", "", "with --key: a word of this request alone, to repeat it with")
+	f.StringVar(&o.timer.word, "word", "", "with --key: a token for this request; use the same one to repeat it safely")
 	return c
 }
 
@@ -75,7 +76,7 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	if err != nil {
 		return err
 	}
-	// A publisher may have no right to ask a server for its time. This host's clock decides only about the messages that
+	// A publisher may not be allowed to request the server's time. The local clock decides only about the messages that
 	// pub prints at once, about a time in the past or beyond the longest delay.
 	now := time.Now()
 	subject, err := o.when.subject(c.Policy.Names, args[0])
@@ -85,7 +86,7 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	p := publisher.Publisher{Policy: c.Policy, Message: &nats.Msg{Subject: subject, Header: header}}
 	request, problem := p.Parse("", 0, now)
 	if problem != nil {
-		// The dead letter would have the same sentence.
+		// The dead letter would have the same reason.
 		return fmt.Errorf("%w: %s", errUsage, problem.Sentence)
 	}
 	if p.Message.Data, err = readBody(cmd.InOrStdin(), args[1:]); err != nil {
@@ -99,16 +100,17 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	}
 	defer p.Session.Close()
 	if ago, past := o.when.past(now); past {
-		fmt.Fprintf(a.Err, "--at %s is %s ago: it is delivered at once\n", o.when.at, text.Span(ago))
+		fmt.Fprintf(a.Err, "--at %s is %s ago: the message is delivered immediately\n", o.when.at, text.Span(ago))
 	} else if asked := header.Get(message.HeaderUntil); asked != "" && request.Due.Before(now) {
-		fmt.Fprintf(a.Err, "%s %s is past: it is delivered at once\n", message.HeaderUntil,
+		fmt.Fprintf(a.Err, "%s %s is in the past: the message is delivered immediately\n", message.HeaderUntil,
 			text.Printable(asked, 100))
 	}
 	if err := a.pubAll(ctx, &p, o.count); err != nil {
 		return err
 	}
 	if p.Session.Deserted(ctx, c.Policy.Names) {
-		fmt.Fprintln(a.Err, "no broker answers: it is stored, and delivered when one runs; see delaybroker doctor")
+		fmt.Fprintln(a.Err,
+			"no broker answers: the message is stored, and a broker that starts will deliver it; see delaybroker doctor")
 	}
 	return nil
 }
@@ -130,7 +132,7 @@ func readBody(stdin io.Reader, args []string) ([]byte, error) {
 	if len(args) > 0 && args[0] != "-" {
 		return []byte(args[0]), nil
 	}
-	if f, ok := stdin.(*os.File); ok && len(args) == 0 && terminal.Is(f) {
+	if f, ok := stdin.(*os.File); ok && len(args) == 0 && terminal.IsTerminal(f) {
 		return nil, nil
 	}
 	body, err := io.ReadAll(stdin)
@@ -140,7 +142,7 @@ func readBody(stdin io.Reader, args []string) ([]byte, error) {
 	return body, nil
 }
 
-// when is the time of delivery, as given: one of the three is set.
+// when is the requested time of delivery: one of the three is set.
 type when struct {
 	in    string // a duration
 	at    string // RFC 3339
@@ -156,7 +158,7 @@ func (w when) subject(names message.Names, target string) (string, error) {
 		if _, err := levels.ParseDuration(w.in); err != nil {
 			return "", fmt.Errorf("%w: --in: %w", errUsage, err)
 		}
-		// A duration of one unit may be a level, which saves a hop.
+		// A duration with one unit may be a level, which saves a hop.
 		if slices.Contains(levels.Whole(), w.in) {
 			return names.Level(w.in, target), nil
 		}

@@ -11,7 +11,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// pubAll publishes the message count times. It shows the stored messages also if a publish failed.
+// pubAll publishes the message count times. It shows the stored messages even if a publish failed.
 func (a *app) pubAll(ctx context.Context, p *publisher.Publisher, count int) error {
 	bar := a.Bar("messages", count)
 	defer bar.Stop()
@@ -24,14 +24,14 @@ func (a *app) pubAll(ctx context.Context, p *publisher.Publisher, count int) err
 	return err
 }
 
-// pubShown sums up the messages that were published. All of them are for one subject, and so in one stream.
+// pubShown summarizes the published messages. All of them have one subject, and so are in one stream.
 type pubShown struct {
 	app *app
 	bar *terminal.Bar
 
 	mu          sync.Mutex // guards the fields below
 	stored      int
-	before      int                 // of these, how many had been stored before
+	before      int                 // number of messages that had been stored before
 	first, last publisher.Published // by sequence
 }
 
@@ -52,7 +52,7 @@ func (s *pubShown) add(m publisher.Published) error {
 	return s.app.Failure()
 }
 
-// print writes one row: the message, or the sum of several.
+// print prints one row: the message, or the summary of several.
 func (s *pubShown) print(count int) {
 	m, last := s.first, s.last
 	if count == 1 {

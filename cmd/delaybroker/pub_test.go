@@ -173,7 +173,7 @@ func TestPubInThePast(t *testing.T) {
 	o.serve()
 	_, errs, err := o.run("pub", "orders.x", "body", "--at", "2020-01-01T00:00:00Z")
 	if want := "--at 2020-01-01T00:00:00Z is "; err != nil || !strings.Contains(errs, want) ||
-		!strings.Contains(errs, "ago: it is delivered at once") {
+		!strings.Contains(errs, "ago: the message is delivered immediately") {
 		t.Errorf("got %v and %q, want %q", err, errs, want)
 	}
 	soon := time.Now().Add(time.Hour).Format(time.RFC3339)

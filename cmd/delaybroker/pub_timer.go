@@ -17,14 +17,14 @@ import (
 // timerOptions are the flags of pub for a named timer.
 type timerOptions struct{ key, condition, word string }
 
-// wish returns the change that the flags ask for, without the body.
+// wish returns the change that the flags request, without the body.
 func (o pubOptions) wish(target string, header nats.Header) (w store.Change, err error) {
 	t := o.timer
 	switch {
 	case t.key == "":
-		return w, fmt.Errorf("%w: --if and --word go with --key", errUsage)
+		return w, fmt.Errorf("%w: --if and --word need --key", errUsage)
 	case o.count != 1:
-		return w, fmt.Errorf("%w: --key goes without --count: a timer is replaced by the next of its key", errUsage)
+		return w, fmt.Errorf("%w: --key excludes --count: a timer replaces the previous one with its key", errUsage)
 	}
 	w = store.Change{
 		Request: timer.Request{Verb: timer.Set, ID: t.word, Conditional: t.condition != ""},
@@ -37,7 +37,7 @@ func (o pubOptions) wish(target string, header nats.Header) (w store.Change, err
 	}
 	switch {
 	case o.when.level != "":
-		return w, fmt.Errorf("%w: --key goes with --in or --at: a timer is in no level", errUsage)
+		return w, fmt.Errorf("%w: --key needs --in or --at: a timer has no level", errUsage)
 	case o.when.in != "":
 		if _, err := levels.ParseDuration(o.when.in); err != nil {
 			return w, fmt.Errorf("%w: --in: %w", errUsage, err)

@@ -23,17 +23,17 @@ func (a *app) retryingCommand() *cobra.Command {
 	var limit int
 	c := &cobra.Command{
 		Use:   "retrying",
-		Short: "Show what waits in the retry lanes, by target: why, and until when",
-		Long: `Show what waits in the retry lanes, by target, the most first.
+		Short: "Show the messages in the retry lanes, by target",
+		Long: `Show the messages in the retry lanes, by target, the largest group first.
 
 state         refused: by the target
               deferred: not refused, and no attempt counted, since the target is slow or silent,
               or JetStream has no room
-              resent: a dead letter on its way again
-              unreadable: a newer broker's, or nobody's
-attempts      refused so far, of how many there may be: of the message that is nearest to becoming a dead letter
-next attempt  the earliest
-last reason   of the message that came last; delaybroker where <Delay-Id> has that of another
+              resent: a dead letter that was resent
+              unreadable: a newer broker wrote it, or no broker did
+attempts      refused and allowed attempts, of the message that is closest to becoming a dead letter
+next attempt  the earliest of the group
+last reason   of the newest message; for another message, run delaybroker where <Delay-Id>
 
 exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker retrying --target 'shop.>'
@@ -47,9 +47,9 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	}
 	f := c.Flags()
 	patternFlag(f, &look.Target, "target", "for this target; wildcards as in 'orders.>'")
-	valueFlag(f, &look.From, "from", "go on where an earlier look stopped: a stream and a sequence", parseFrom)
-	countFlag(f, &look.Most, "most", "", defaultRetryLook, 1, unbounded, "look at so many messages at most")
-	countFlag(f, &limit, "limit", "", defaultRetryGroups, 0, unbounded, "show so many lines at most; 0 for all")
+	valueFlag(f, &look.From, "from", "continue at the end of an earlier run: a stream and a sequence", parseFrom)
+	countFlag(f, &look.Most, "most", "", defaultRetryLook, 1, unbounded, "maximum number of messages to read")
+	countFlag(f, &limit, "limit", "", defaultRetryGroups, 0, unbounded, "maximum number of lines; 0 for all")
 	return c
 }
 
@@ -78,7 +78,7 @@ func (a *app) retrying(ctx context.Context, i *inspect.Inspector, look inspect.R
 
 func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) {
 	if r.Messages == 0 && r.Waiting == 0 {
-		a.Printf("nothing waits in the retry lanes\n")
+		a.Printf("no message is in the retry lanes\n")
 		a.sayPaused(r.Paused)
 		return
 	}
@@ -116,7 +116,7 @@ func attemptsOf(r inspect.Retrying, g *inspect.RetryGroup) []any {
 	return []any{g.Messages, target, string(g.State), attempts, dueIn("", g.Next, r.Time), reason, terminal.OrDash(g.ID)}
 }
 
-// sayRetrying prints the totals, and what the table leaves out.
+// sayRetrying prints the totals, and the gaps of the table.
 func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) {
 	var states []string
 	for _, state := range []inspect.RetryState{inspect.Refused, inspect.Deferred, inspect.Resent, inspect.Unreadable} {
@@ -132,7 +132,7 @@ func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int)
 		said += ": " + strings.Join(states, ", ")
 	}
 	if r.Waiting != r.Messages {
-		said += fmt.Sprintf("; the retry lanes hold %d", r.Waiting)
+		said += fmt.Sprintf("; the retry lanes have %d", r.Waiting)
 	}
 	fmt.Fprintln(a.Err, said)
 	if r.GoOn == "" {
@@ -142,6 +142,6 @@ func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int)
 	if look.Target != "" {
 		goOn += fmt.Sprintf(" --target '%s'", look.Target)
 	}
-	fmt.Fprintf(a.Err, "stopped after %s; go on with %s, or look at more with --most\n",
+	fmt.Fprintf(a.Err, "stopped after %s; continue with %s, or raise --most\n",
 		terminal.Counted(int(r.Messages), "message"), goOn)
 }

@@ -31,7 +31,7 @@ func (o *operated) waits(n uint64, level, target, why string) string {
 func TestRetryingShows(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")
-	if out := o.must("retrying"); out != "nothing waits in the retry lanes\n" {
+	if out := o.must("retrying"); out != "no message is in the retry lanes\n" {
 		t.Errorf("got %q", out)
 	}
 	if r := decode[inspect.Retrying](t, o.must("retrying", "--json")); r.Groups == nil || r.Waiting != 0 {
@@ -61,14 +61,14 @@ func TestRetryingShows(t *testing.T) {
 
 	for _, test := range []struct{ args, says, shows string }{
 		{"--limit 1", "4 messages in 2 lines (1 shown; --limit 0 shows all): 4 refused\n", "shop.mail"},
-		{"--target *.sms", "1 message in 1 line: 1 refused; the retry lanes hold 4\n", "shop.sms"},
-		{"--target nobody", "0 messages in 0 lines; the retry lanes hold 4\n", ""},
-		{"--most 2", "2 messages in 2 lines: 2 refused; the retry lanes hold 4\n" +
-			"stopped after 2 messages; go on with --from DELAY_RETRY_30s-2, or look at more with --most\n", "shop.mail"},
-		{"--most 1 --target shop.>", "1 message in 1 line: 1 refused; the retry lanes hold 4\n" +
-			"stopped after 1 message; go on with --from DELAY_RETRY_30s-1 --target 'shop.>', " +
-			"or look at more with --most\n", "shop.sms"},
-		{"--from DELAY_RETRY_30s-2", "2 messages in 1 line: 2 refused; the retry lanes hold 4\n", "shop.mail"},
+		{"--target *.sms", "1 message in 1 line: 1 refused; the retry lanes have 4\n", "shop.sms"},
+		{"--target nobody", "0 messages in 0 lines; the retry lanes have 4\n", ""},
+		{"--most 2", "2 messages in 2 lines: 2 refused; the retry lanes have 4\n" +
+			"stopped after 2 messages; continue with --from DELAY_RETRY_30s-2, or raise --most\n", "shop.mail"},
+		{"--most 1 --target shop.>", "1 message in 1 line: 1 refused; the retry lanes have 4\n" +
+			"stopped after 1 message; continue with --from DELAY_RETRY_30s-1 --target 'shop.>', " +
+			"or raise --most\n", "shop.sms"},
+		{"--from DELAY_RETRY_30s-2", "2 messages in 1 line: 2 refused; the retry lanes have 4\n", "shop.mail"},
 	} {
 		out, errs, err := o.run(append([]string{"retrying"}, strings.Fields(test.args)...)...)
 		if err != nil || errs != test.says || !strings.Contains(out, test.shows) {

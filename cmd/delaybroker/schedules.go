@@ -24,12 +24,12 @@ import (
 func (a *app) schedulesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "schedules",
-		Short: "Named timers that recur: every so often, or by cron",
-		Long: `Named timers that recur: every so often, or by cron in a time zone. The commands ask JetStream, and work with
-the broker down too.
+		Short: "Manage recurring named timers",
+		Long: `Manage recurring named timers, with an interval or a cron expression in a time zone. The commands use JetStream
+directly, and work even if no broker runs.
 
-A schedule is a timer: its NAME is the timer's key. Where several targets have one name, --target says which is meant.
-Schedules as of nats-server (DELAY_SCHEDULES) are among them: the NAME of one is _schedule.<its subject>.
+A schedule is a timer: its NAME is the timer's key. If several targets have a schedule with one name, --target selects
+one. Schedules in nats-server's format (DELAY_SCHEDULES) are included: the NAME of one is _schedule.<its subject>.
 
 ` + outcomeCodes,
 		Args: noArguments,
@@ -38,13 +38,13 @@ Schedules as of nats-server (DELAY_SCHEDULES) are among them: the NAME of one is
 	c.AddCommand(a.schedulesAddCommand(), a.schedulesApplyCommand(), a.schedulesListCommand(), a.schedulesShowCommand(),
 		a.schedulesNextCommand(), a.schedulesImportCommand(),
 		a.schedulesVerbCommand("pause", timer.Pause, "Stop a schedule until it is resumed",
-			"The round that is pending does not fire. What is on its way to the target arrives."),
-		a.schedulesVerbCommand("resume", timer.Resume, "Go on with a schedule that was paused",
-			"What it does about the rounds that were missed, --missed said when it was added."),
-		a.schedulesVerbCommand("fire", timer.Fire, "Deliver once now, and leave the schedule as it is",
-			"It is delivered besides, as soon as a broker runs. The round that is pending fires at its time."),
+			"The pending round does not fire. A round that has fired is still delivered."),
+		a.schedulesVerbCommand("resume", timer.Resume, "Continue a paused schedule",
+			"The schedule's --missed decides about the missed rounds."),
+		a.schedulesVerbCommand("fire", timer.Fire, "Deliver a schedule's message once, now",
+			"This is an additional delivery, as soon as a broker runs. The pending round fires at its time."),
 		a.schedulesVerbCommand("rm", timer.Cancel, "Remove a schedule",
-			"No further round fires. One that is on its way to the target arrives."))
+			"No further round fires. A round that has fired is still delivered."))
 	return c
 }
 
@@ -74,8 +74,8 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 	return c
 }
 
-// withSecrets is withTimers for commands that write an entry as a broker does: they need the secret of the brokers,
-// from DELAY_SECRET or the streams.
+// withSecrets is withTimers for commands that write an entry as a broker does. They need the brokers' secret, from
+// DELAY_SECRET or the streams.
 func (a *app) withSecrets(cmd *cobra.Command, do func(context.Context, *store.Timers) error) error {
 	return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
 		if err := i.Learn(ctx); err != nil {
@@ -88,13 +88,13 @@ func (a *app) withSecrets(cmd *cobra.Command, do func(context.Context, *store.Ti
 }
 
 func targetFlag(c *cobra.Command, target *string) {
-	c.Flags().StringVar(target, "target", "", "the one to this target, where several have the name")
+	c.Flags().StringVar(target, "target", "", "the target, if several have a schedule with the name")
 }
 
-// errNoSchedule is returned when there is no schedule of a name.
-var errNoSchedule = errors.New("there is no schedule of that name")
+// errNoSchedule is returned when there is no schedule with a name.
+var errNoSchedule = errors.New("there is no schedule with that name")
 
-// targetOf finds the target of a schedule, unless it is given. A schedule in the form of nats-server needs none.
+// targetOf finds the target of a schedule, unless it is given. A schedule in nats-server's format needs none.
 func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target string) (string, error) {
 	if _, ok := message.ScheduleOf(name); ok {
 		return target, nil
@@ -108,7 +108,7 @@ func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target s
 	var all []string
 	for row, err := range timers.Recurs(ctx, store.Filter{Key: name}) {
 		if mayNotRead(ctx, timers) {
-			return "", fmt.Errorf("%w, which would tell the target of %s: say --target, and a broker is asked",
+			return "", fmt.Errorf("%w, which has the target of %s: set --target, then the command asks a broker",
 				errMayNotRead, name)
 		}
 		if err != nil {
@@ -123,12 +123,11 @@ func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target s
 		return all[0], nil
 	}
 	slices.Sort(all)
-	return "", fmt.Errorf("%w: %s has several targets: say --target %s", errUsage, name,
+	return "", fmt.Errorf("%w: %s has several targets: set --target %s", errUsage, name,
 		text.Printable(strings.Join(all, ", or "), 600))
 }
 
-// noSchedule prints that there is no such schedule, and returns the error for it. The time is this host's: it is only
-// shown.
+// noSchedule prints that there is no such schedule, and returns the error for it. It shows the local time.
 func (a *app) noSchedule(name string) error {
 	if err := a.showTimer(store.Answer{Outcome: timer.NotFound, Key: name, At: time.Now().UTC()}); err != nil {
 		return errors.Join(errNoSchedule, err)
@@ -182,7 +181,7 @@ type scheduleView struct {
 	*store.Recurring
 	contentView
 	inspect.Runs
-	RunsProblem string `json:"runs_problem,omitempty"` // why the last runs are not known
+	RunsProblem string `json:"runs_problem,omitempty"` // why the last runs are unknown
 }
 
 func (a *app) schedulesShowCommand() *cobra.Command {
@@ -193,8 +192,7 @@ func (a *app) schedulesShowCommand() *cobra.Command {
 		Short: "Show one schedule, with its headers, its body and its last runs",
 		Long: `Show one schedule, with its headers, its body and its last runs. With --json, the body is base64.
 
-The runs come from the journal (DELAY_JOURNAL). A round that the target still refuses has not ended, and is not among
-them.
+The runs come from the journal (DELAY_JOURNAL). They exclude a round in retry, which is not complete.
 
 ` + outcomeCodes,
 		Example: "  delaybroker schedules show nightly --runs 20",
@@ -214,7 +212,7 @@ them.
 			})
 		},
 	}
-	countFlag(c.Flags(), &limit, "runs", "", defaultRuns, 0, maxRuns, "show so many of the last runs; 0 for none")
+	countFlag(c.Flags(), &limit, "runs", "", defaultRuns, 0, maxRuns, "number of last runs to show; 0 for none")
 	targetFlag(c, &target)
 	return c
 }

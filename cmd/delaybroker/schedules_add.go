@@ -23,11 +23,12 @@ func (a *app) schedulesAddCommand() *cobra.Command {
 	var o addOptions
 	c := &cobra.Command{
 		Use:   "add NAME --target TARGET (--every DURATION | --cron EXPRESSION [--tz ZONE]) [BODY]",
-		Short: "Add a schedule: a message that is delivered again and again",
-		Long: `Add a schedule: a message that is delivered to TARGET again and again. NAME is the key of its timer. The body
-is read from stdin when it is -, or left out while stdin is no terminal.
+		Short: "Add a schedule",
+		Long: `Add a schedule: a message that is delivered to TARGET repeatedly. NAME is the key of its timer. The body
+is read
+from stdin if BODY is -, or if BODY is missing and stdin is not a terminal.
 
-Where a schedule of that name and target stands already, nothing is done, unless --replace is given.
+If a schedule with that name and target exists, nothing is changed, unless --replace is given.
 
 ` + outcomeCodes,
 		Example: `  delaybroker schedules add nightly --cron '0 3 * * *' --tz Europe/Berlin --target reports.run '{"id":1}'
@@ -38,7 +39,7 @@ Where a schedule of that name and target stands already, nothing is done, unless
 	}
 	o.table.flags(c)
 	f := c.Flags()
-	f.StringVar(&o.target, "target", "", "the subject on which it arrives")
+	f.StringVar(&o.target, "target", "", "the subject to deliver to")
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "header, as in 'Key: value'; may be repeated")
 	f.BoolVar(&o.replace, "replace", false, "replace an existing schedule")
 	return c
@@ -46,7 +47,7 @@ Where a schedule of that name and target stands already, nothing is done, unless
 
 func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error {
 	if o.target == "" {
-		return fmt.Errorf("%w: --target is missing: the subject on which it arrives", errUsage)
+		return fmt.Errorf("%w: --target is missing: want the subject to deliver to", errUsage)
 	}
 	header, err := parseHeaders(o.headers)
 	if err != nil {
@@ -77,7 +78,7 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 	})
 }
 
-// addOverOld sets a schedule in place of the remaining record of an ended one.
+// addOverOld sets a schedule over the remaining entry of an ended one.
 func addOverOld(
 	ctx context.Context, timers *store.Timers, w store.Change, conflict store.Answer,
 ) (store.Answer, error) {

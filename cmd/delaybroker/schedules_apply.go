@@ -32,11 +32,11 @@ func (a *app) schedulesApplyCommand() *cobra.Command {
 	var o applyOptions
 	c := &cobra.Command{
 		Use:   "apply -f FILE [--dry-run]",
-		Short: "Make the schedules as a file says",
-		Long: `Make the schedules as a file says, and show what is added (+), changed (~) and removed (-). Applied a second
-time, it does nothing; several at once do no harm.
+		Short: "Apply a file of schedules",
+		Long: `Apply a file of schedules, and show the schedules that are added (+), changed (~) and removed (-). A second run
+does nothing, and concurrent runs do no harm.
 
-  set: reports                  # whose they are: apply removes only what has this mark
+  set: reports                  # owner of the schedules: apply removes only schedules with this owner
   schedules:
     nightly:                    # the name
       cron: 0 3 * * *           # or every: 15m
@@ -49,14 +49,15 @@ time, it does nothing; several at once do no harm.
       headers: {X-Kind: nightly, Delay-Expires: 1h}
       body: '{"kind":"nightly"}'
 
-What is of the set and not in the file is removed, unless --prune=false. A file without schedules would remove all of
-its set: it is refused, unless --remove-all says that this is meant. What somebody else made under a name of the file is
-left as it is, unless --adopt. A change keeps in step and makes a new series; of what is paused, nothing is changed.
+Schedules of the set that are not in the file are removed, unless --prune=false. A file without schedules would remove
+its whole set, so --remove-all is required for that. A schedule with a name of the file and another owner is not
+changed, unless --adopt. A change keeps the phase and starts a new series. A paused schedule is not changed.
 
-What is wrong in the file is told all at once, and then nothing is done. Otherwise what fails does not stop the rest.
+If the file has problems, all are reported, and nothing is changed. Otherwise a failed change does not stop the others.
 
-exit codes: 0 all is as the file has it, or with --dry-run would be, 1 something failed, 2 wrong words, settings or
-file, and nothing was done, 5 something else stands in the way, 6 unknown: it may have been done; apply it again`,
+exit codes: 0 all schedules match the file, or would after --dry-run, 1 some failed, 2 bad arguments, settings or file,
+and nothing was changed, 5 another entry prevents a change, 6 unknown: a change may have been made; apply the file
+again`,
 		Example: `  delaybroker schedules apply -f schedules.yaml --dry-run
   delaybroker schedules apply -f - < schedules.yaml`,
 		Args: noArguments,
@@ -64,16 +65,16 @@ file, and nothing was done, 5 something else stands in the way, 6 unknown: it ma
 	}
 	f := c.Flags()
 	f.StringVarP(&o.file, "file", "f", "", "the file; - for stdin")
-	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
-	f.BoolVar(&o.prune, "prune", true, "remove what is of the set and not in the file")
-	f.BoolVar(&o.adopt, "adopt", false, "take over what stands there already and is not of the set")
-	f.BoolVar(&o.removal, "remove-all", false, "the file has no schedules, and all of its set are to be removed")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only show the changes, and make none")
+	f.BoolVar(&o.prune, "prune", true, "remove schedules of the set that are not in the file")
+	f.BoolVar(&o.adopt, "adopt", false, "take over existing schedules with another owner")
+	f.BoolVar(&o.removal, "remove-all", false, "allow a file without schedules, which removes its whole set")
 	return c
 }
 
 func (a *app) applySchedules(cmd *cobra.Command, o applyOptions) error {
 	if o.file == "" {
-		return fmt.Errorf("%w: which file? -f FILE", errUsage)
+		return fmt.Errorf("%w: the file is missing: -f FILE", errUsage)
 	}
 	c, err := settings.ReadClient()
 	if err != nil {
@@ -83,7 +84,7 @@ func (a *app) applySchedules(cmd *cobra.Command, o applyOptions) error {
 	if err != nil {
 		return err
 	}
-	// Before the server is asked, this host's clock is enough: it finds the errors in the file. The plan is made by the
+	// The local clock is enough to find errors in the file before the first request. The plan is made by the
 	// server's clock.
 	file, err := schedules.Read(o.file, text, c.Policy, time.Now())
 	if err != nil {
@@ -97,7 +98,7 @@ func (a *app) applySchedules(cmd *cobra.Command, o applyOptions) error {
 		}.Run(ctx, shown.add)
 	})
 	if errors.Is(err, schedules.ErrEmpty) {
-		return fmt.Errorf("%w: %w; --remove-all says that this is meant, --prune=false leaves them", errUsage, err)
+		return fmt.Errorf("%w: %w; --remove-all removes them, --prune=false keeps them", errUsage, err)
 	}
 	if err != nil {
 		return err
@@ -125,7 +126,7 @@ func readFile(stdin io.Reader, name string) ([]byte, error) {
 	return text, nil
 }
 
-// lineByLine sends a request for each schedule, so that a refusal of the server ends one of them and not all.
+// lineByLine sends a request for each schedule, so that a refusal by the server ends one of them and not all.
 type lineByLine struct {
 	session *inspect.Session
 	timers  *store.Timers
@@ -169,7 +170,7 @@ type diff struct {
 	dryRun bool
 	counts map[schedules.What]int
 
-	failed, unknown, left bool // something was not done: it failed, may have been done, or an entry is in the way
+	failed, unknown, left bool // some change failed, may have been made, or was prevented by an entry
 }
 
 func (a *app) newDiff(set string, dryRun bool) *diff {
@@ -208,14 +209,14 @@ func (d *diff) add(r schedules.Result) {
 		why = r.Err.Error()
 	}
 	if !r.Good() && r.What != schedules.Leave {
-		why = strings.TrimSuffix(fmt.Sprintf("not done: %s %s", r.Outcome, why), " ")
+		why = strings.TrimSuffix(fmt.Sprintf("not changed: %s %s", r.Outcome, why), " ")
 	}
 	if why != "" {
 		d.app.Printf("    %s\n", text.Printable(why, 600))
 	}
 }
 
-// excerpt shortens a value of a difference to text in one line.
+// excerpt shortens a value of a difference to one line.
 func excerpt(s string) string {
 	const most = 60
 	switch {
@@ -243,14 +244,14 @@ func viewOfResult(r schedules.Result) resultView {
 	return v
 }
 
-// end prints the totals, and returns the error for the changes that were not made.
+// end prints the totals, and returns an error if some changes were not made.
 func (d *diff) end() error {
 	words := []string{"%d added", "%d changed", "%d removed"}
 	if d.dryRun {
 		words = []string{"%d to add", "%d to change", "%d to remove"}
 	}
 	if !d.app.JSON {
-		format := "set %s: " + strings.Join(words, ", ") + ", %d as they should be\n"
+		format := "set %s: " + strings.Join(words, ", ") + ", %d unchanged\n"
 		d.app.Printf(format, d.set, d.counts[schedules.Add], d.counts[schedules.Change],
 			d.counts[schedules.Remove], d.counts[schedules.Same]+d.counts[schedules.Over])
 	}
@@ -258,7 +259,7 @@ func (d *diff) end() error {
 	case d.unknown:
 		return logged{outcomeError{timer.Unknown}}
 	case d.failed:
-		return errors.New("the schedules are not as the file has them")
+		return errors.New("the schedules do not match the file")
 	case d.left:
 		return logged{outcomeError{timer.Conflict}}
 	}

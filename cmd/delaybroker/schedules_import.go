@@ -13,43 +13,43 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-var errNotTaken = errors.New("some schedules were left, or stand in both places")
+var errNotTaken = errors.New("some schedules were left, or are in both places")
 
 func (a *app) schedulesImportCommand() *cobra.Command {
 	var stream string
 	var dry bool
 	c := &cobra.Command{
 		Use:   "import --stream NAME",
-		Short: "Take over the schedules that a stream of nats-server holds",
-		Long: `Take over the schedules that a stream of nats-server holds (allow_msg_schedules) on the subjects of
-DELAY_SCHEDULES.
+		Short: "Take over the schedules of a nats-server stream",
+		Long: `Take over the schedules of a nats-server stream (allow_msg_schedules) on the subjects of DELAY_SCHEDULES.
 
-Each is stored in the broker's stream of timers, for the time at which the server would fire it next, and then deleted
-in that stream. So it fires once, here or there. What fires within five seconds is left, and fires there: run it again.
-What repeats every ten seconds or faster leaves out those of these five seconds.
+Each schedule is stored in the broker's stream of timers, with the time of its next firing, and then deleted from that
+stream. So it fires once, from the broker or from the server. A schedule that fires within five seconds is left, and
+fires from the server: run the command again. A schedule with an interval of ten seconds or less loses the rounds of
+these five seconds.
 
-  taken  it is here now
-  left   it is as it was, and the table says why
-  ended  its client cancelled or replaced it here, by an entry that the broker still has: it was deleted there
-  both   it stands in both places, since something failed in between: run it again, before it fires
+taken  it is now in the broker's stream
+left   it is unchanged; the table has the reason
+ended  its client has cancelled or replaced it in the broker, which still has that entry, so it was deleted
+both   it is in both streams, since the command failed in between: run it again before the schedule fires
 
-Before: take the subjects from that stream, so that nobody sets more of them there, and start the brokers with
-DELAY_SCHEDULES. What the stream holds goes on firing into it.
+Before the import, remove the subjects from that stream, so that clients set no more schedules there, and start the
+brokers with DELAY_SCHEDULES. The remaining schedules of the stream continue to fire from the server.
 
 exit codes: 0 all, 1 failed, or some were left, 2 bad arguments or settings`,
 		Example: "  delaybroker schedules import --stream PLANS --dry-run",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if stream == "" {
-				return fmt.Errorf("%w: --stream: which stream holds them?", errUsage)
+				return fmt.Errorf("%w: --stream is missing: want the stream with the schedules", errUsage)
 			}
 			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
 				return a.importSchedules(ctx, i, stream, dry)
 			})
 		},
 	}
-	c.Flags().StringVar(&stream, "stream", "", "the stream that holds them")
-	c.Flags().BoolVar(&dry, "dry-run", false, "show what would be done")
+	c.Flags().StringVar(&stream, "stream", "", "the stream with the schedules")
+	c.Flags().BoolVar(&dry, "dry-run", false, "only show the outcome, and change nothing")
 	return c
 }
 
@@ -59,7 +59,7 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 	}
 	take := i.TakeOver(dry)
 	if len(take.Grounds) == 0 {
-		return fmt.Errorf("%w: DELAY_SCHEDULES says which schedules are the broker's: set it as for the brokers", errUsage)
+		return fmt.Errorf("%w: DELAY_SCHEDULES is missing: set it to the brokers' value", errUsage)
 	}
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()

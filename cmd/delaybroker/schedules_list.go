@@ -21,8 +21,8 @@ func (a *app) schedulesListCommand() *cobra.Command {
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List schedules",
-		Long: `List schedules, in the order in which their pending rounds were stored. It is one pass through the headers of
-all timers to the target.
+		Long: `List schedules, in the order in which their pending rounds were stored. The command reads the headers of all
+timers to the target.
 
 exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: "  delaybroker schedules ls --target 'reports.>' --name 'night*'",
@@ -33,20 +33,20 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			err := a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
 				err := a.listSchedules(ctx, timers.Recurs(ctx, f))
 				if mayNotRead(ctx, timers) {
-					return errMayNotRead // nothing is printed before the first page
+					return errMayNotRead // there is no output before the first page
 				}
 				return err
 			})
 			return a.orAsk(err, func() error { return a.listSchedules(cmd.Context(), a.askRecurs(cmd.Context(), f)) })
 		},
 	}
-	patternFlag(c.Flags(), &o.target, "target", "to this target; wildcards as in 'reports.>'")
-	c.Flags().StringVar(&o.key, "name", "", "of this name; * for any characters, as in 'night*'")
-	c.Flags().StringVar(&set, "set", "", "made by schedules apply with a file of this set")
+	patternFlag(c.Flags(), &o.target, "target", "only to this target; wildcards as in 'reports.>'")
+	c.Flags().StringVar(&o.key, "name", "", "only with this name; * for any characters, as in 'night*'")
+	c.Flags().StringVar(&set, "set", "", "only of this set: see schedules apply")
 	return c
 }
 
-// unopened takes the place of a due time: the entry's seal cannot be verified, so it does not fire.
+// unopened replaces the due time of an entry whose seal cannot be verified, so that it does not fire.
 const unopened = "secret unknown"
 
 func (a *app) listSchedules(ctx context.Context, all iter.Seq2[store.Row, error]) error {

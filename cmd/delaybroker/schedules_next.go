@@ -23,12 +23,12 @@ func (a *app) schedulesNextCommand() *cobra.Command {
 	var n int
 	c := &cobra.Command{
 		Use:   "next (NAME | --every DURATION | --cron EXPRESSION [--tz ZONE]) [-n COUNT]",
-		Short: "Print the coming times of a schedule, or of a time table that is none yet",
-		Long: `Print the coming times of a schedule, with their zone, and say where the zone's clocks were changed since the
-time before. With --every or --cron it asks no server.
+		Short: "Print the next times of a schedule, or of an interval or cron expression",
+		Long: `Print the next times of a schedule, with their zone, and mark the changes of the zone's clocks. With --every or
+--cron the command sends no request.
 
-Where a change of clocks skips a time, it runs when the clocks go on; a time that comes twice runs once, the first time.
-A table of every hour runs in each hour that passes.
+If a clock change skips a time, the round fires right after the gap. If a time occurs twice, the round fires once, the
+first time. An hourly schedule fires in each hour that passes.
 
 exit codes: 0 shown, 1 failed, 2 bad arguments or settings, 4 there is no such schedule`,
 		Example: `  delaybroker schedules next nightly -n 5
@@ -54,24 +54,25 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings, 4 there is no such s
 		},
 	}
 	table.flags(c)
-	countFlag(c.Flags(), &n, "count", "n", 5, 1, maxNext, "how many")
+	countFlag(c.Flags(), &n, "count", "n", 5, 1, maxNext, "number of times")
 	targetFlag(c, &target)
 	return c
 }
 
-// sayNextDiffers prints how the next rounds differ from the schedule's table: by a pause, or a moved round.
+// sayNextDiffers prints the difference between the next rounds and the schedule's times: a pause, or a moved round.
 func (a *app) sayNextDiffers(s timer.State) {
 	series, round := s.Entry.Round()
 	planned := store.RecurringOf(s.Entry).Of.Table.Round(series, round.Number, round.Planned)
 	switch {
 	case store.RecurringOf(s.Entry).Paused:
-		fmt.Fprintln(a.Err, "it is paused: until it is resumed, none of these runs")
+		fmt.Fprintln(a.Err, "the schedule is paused: these rounds do not fire until it is resumed")
 	case !round.Due.Equal(planned.Due):
-		fmt.Fprintf(a.Err, "the first of these was moved: it is due %s\n", text.Moment(round.Due))
+		fmt.Fprintf(a.Err, "the first of these rounds was moved: it is due %s\n", text.Moment(round.Due))
 	}
 }
 
-// nextOf prints the times of a table that is not stored, as if it were set now, by this host's clock, without a server.
+// nextOf prints the times of an interval or cron expression, as if it were set now, by the local clock, without a
+// request.
 func (a *app) nextOf(o tableFlags, n int) error {
 	now := time.Now()
 	table, first, err := o.table(now)
@@ -96,10 +97,10 @@ type comingTime struct {
 	Shift float64   `json:"clocks_changed_seconds,omitempty"` // change of the zone's offset since the previous time
 }
 
-// showNext prints the planned times from first on.
+// showNext prints the planned times, beginning with first.
 func (a *app) showNext(table timetable.Table, first, from time.Time, n int) {
 	rows := a.Sheet([]terminal.Column{{Name: "time"}, {Name: "zone"}, {Name: "in"}, {Name: "clocks", Drop: 1}})
-	now := time.Now() // "in" is relative to this host's clock
+	now := time.Now() // "in" is relative to the local clock
 	for _, c := range table.Upcoming(first, from.Add(-1), n) {
 		line := comingTime{At: c.At, Shift: c.Shift.Seconds()}
 		line.Zone, _ = c.At.Zone()
@@ -113,7 +114,7 @@ func (a *app) showNext(table timetable.Table, first, from time.Time, n int) {
 	}
 	rows.Print()
 	if table.Jitter > 0 {
-		fmt.Fprintf(a.Err, "each is due less than %s later: the jitter\n", levels.FormatDuration(table.Jitter))
+		fmt.Fprintf(a.Err, "jitter: each round is due less than %s later\n", levels.FormatDuration(table.Jitter))
 	}
 }
 

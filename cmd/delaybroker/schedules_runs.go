@@ -18,7 +18,7 @@ const (
 )
 
 // lastRuns reads the last runs of a schedule from the journal. It opens another connection, since a tenant may read its
-// schedules but not the journal.
+// schedules but not the journal. A refusal would end the first.
 func (a *app) lastRuns(cmd *cobra.Command, series uint64, limit int) (runs inspect.Runs, err error) {
 	if limit == 0 {
 		return runs, nil
@@ -30,11 +30,11 @@ func (a *app) lastRuns(cmd *cobra.Command, series uint64, limit int) (runs inspe
 	return runs, err
 }
 
-// showRuns prints the last runs, or the reason why they are not known.
+// showRuns prints the last runs, or the reason why they are unknown.
 func (a *app) showRuns(r inspect.Runs, problem error) {
 	switch {
 	case problem != nil:
-		fmt.Fprintf(a.Err, "the last runs are not known: %s\n", text.Printable(problem.Error(), 600))
+		fmt.Fprintf(a.Err, "the last runs are unknown: %s\n", text.Printable(problem.Error(), 600))
 		return
 	case r.Runs == nil: // --runs 0
 		return

@@ -59,7 +59,7 @@ func TestSchedulesShowRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, errs, err := o.run("schedules", "show", "pulse"); err != nil || !strings.Contains(out, "pulse") ||
-		!strings.Contains(errs, "the last runs are not known: ") || !strings.Contains(errs, "DELAY_JOURNAL=7d") {
+		!strings.Contains(errs, "the last runs are unknown: ") || !strings.Contains(errs, "DELAY_JOURNAL=7d") {
 		t.Errorf("without a journal: got %v and\n%s%s", err, out, errs)
 	}
 }

@@ -90,7 +90,7 @@ func TestHelpIsNotDone(t *testing.T) {
 		{"timers", "cancel", "-h", "orders.x"}, {"schedules", "rm", "-h", "--target", "orders.x"},
 		{"timers", "cancel", "--all", "--target", "orders.>", "--help"},
 	} {
-		wantVerbError(t, 2, []string{"nothing was done", "--"}, args...)
+		wantVerbError(t, 2, []string{"the command did not run", "--"}, args...)
 	}
 	for _, args := range [][]string{
 		{"timers", "cancel", "--help"}, {"bench", "timers", "--help"}, {"help", "timers", "cancel"}, {"-h"}, {"timers"},

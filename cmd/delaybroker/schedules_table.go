@@ -15,7 +15,7 @@ import (
 	"delaybroker/levels"
 )
 
-// tableFlags are the flags of a time table.
+// tableFlags are the flags for the times of a schedule.
 type tableFlags struct {
 	every, cron, zone, first, missed, jitter string
 	last                                     time.Time
@@ -24,19 +24,18 @@ type tableFlags struct {
 
 func (o *tableFlags) flags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&o.every, "every", "", "every so often: 15m, 1h30m; at least 1s")
-	f.StringVar(&o.cron, "cron", "", "at the times of a cron expression: '0 3 * * *', six fields with seconds, @daily")
-	f.StringVar(&o.zone, "tz", "", "with --cron: whose clocks count, as in Europe/Berlin (default: UTC)")
-	f.StringVar(&o.first, "first", "", "the first round: after a duration, or at a time, with which --every keeps in step")
-	f.IntVar(&o.rounds, "rounds", 0, "so many rounds, and no more")
+	f.StringVar(&o.every, "every", "", "interval: 15m, 1h30m; at least 1s")
+	f.StringVar(&o.cron, "cron", "", "cron expression: '0 3 * * *', six fields with seconds, @daily")
+	f.StringVar(&o.zone, "tz", "", "with --cron: the time zone, such as Europe/Berlin (default: UTC)")
+	f.StringVar(&o.first, "first", "", "time of the first round, and phase of --every: a duration from now, or a time")
+	f.IntVar(&o.rounds, "rounds", 0, "maximum number of rounds")
 	momentFlag(f, &o.last, "last", "no round after this time: RFC 3339")
-	f.StringVar(&o.missed, "missed", "", "rounds that no broker was there for: skip, one (default) or all")
-	f.StringVar(&o.jitter, "jitter", "", "each round is late by a part of this, another part each time: 5m")
+	f.StringVar(&o.missed, "missed", "", "policy for missed rounds: skip, one (default) or all")
+	f.StringVar(&o.jitter, "jitter", "", "maximum random delay of each round: 5m")
 	completes(c, "missed", string(timetable.Skip), string(timetable.One), string(timetable.All))
 }
 
-// words returns the fields of the table that the flags give, and the requested time of the first round; zero if they
-// give none.
+// words returns the values of the flags, and the requested time of the first round, or zero.
 func (o tableFlags) words(now time.Time) (w timetable.Words, first time.Time, err error) {
 	w = timetable.Words{Every: o.every, Cron: o.cron, Zone: o.zone, Jitter: o.jitter, Missed: o.missed, Last: o.last}
 	if o.rounds != 0 {
@@ -50,7 +49,7 @@ func (o tableFlags) words(now time.Time) (w timetable.Words, first time.Time, er
 	return w, first, err
 }
 
-// table returns the time table of the flags, and the requested time of its first round.
+// table returns the times of the flags, and the requested time of the first round.
 func (o tableFlags) table(now time.Time) (timetable.Table, time.Time, error) {
 	w, first, err := o.words(now)
 	if err != nil {
@@ -69,7 +68,7 @@ func (o tableFlags) table(now time.Time) (timetable.Table, time.Time, error) {
 
 // into adds the flags to the header of a set.
 func (o tableFlags) into(header nats.Header) error {
-	if _, _, err := o.table(time.Time{}); err != nil { // only the syntax: a duration goes to the server as one
+	if _, _, err := o.table(time.Time{}); err != nil { // checks only the syntax; the server gets a duration as such
 		return err
 	}
 	words := map[string]string{

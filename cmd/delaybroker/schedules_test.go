@@ -152,7 +152,7 @@ func TestSchedulesUsage(t *testing.T) {
 		{"next --every 5m --last 2020-01-01T00:00:00Z", "--last"},
 		{"apply", "-f FILE"},
 		{"apply -f /nowhere/at/all", "no such file"},
-		{"apply -f " + empty, "nothing in it"},
+		{"apply -f " + empty, "the file is empty"},
 	} {
 		args := strings.Fields("schedules " + tt.args)
 		for i := range args {
@@ -203,15 +203,16 @@ func TestSchedulesApply(t *testing.T) {
 	if got := o.must("schedules", "ls", "--set", "reports"); got != "no schedules\n" {
 		t.Errorf("a dry run made %q", got)
 	}
-	o.wantApplied(first, 0, []string{"set reports: 2 added, 0 changed, 0 removed, 0 as they should be\n"})
-	o.wantApplied(first, 0, []string{"set reports: 0 added, 0 changed, 0 removed, 2 as they should be\n"})
+	o.wantApplied(first, 0, []string{"set reports: 2 added, 0 changed, 0 removed, 0 unchanged\n"})
+	o.wantApplied(first, 0, []string{"set reports: 0 added, 0 changed, 0 removed, 2 unchanged\n"})
 	o.wantApplied("set: bills\nschedules:\n  c: {every: 1h, target: x.c}\n  a: {every: 15m, target: x.a, body: one}\n", 5,
-		[]string{"+ c ", "! a ", "the set reports made it", "1 added"})
+		[]string{"+ c ", "! a ", "already exists, in the set reports", "1 added"})
 
 	const second = "set: reports\nschedules:\n  a: {every: 15m, target: x.a, body: two}\n" +
 		"  b: {cron: '@daily', target: x.moved}\n  byhand: {every: 1h, target: x.hand}\n"
 	o.wantApplied(second, 5, []string{
-		"~ a ", "body: one -> two", "+ b  x.moved", "- b  x.b", "! byhand", "no set made it", "1 added, 1 changed, 1 removed",
+		"~ a ", "body: one -> two", "+ b  x.moved", "- b  x.b", "! byhand", "already exists, without a set",
+		"1 added, 1 changed, 1 removed",
 	})
 	o.wantApplied(second, 0, []string{"~ byhand", "set: none -> reports", "0 added, 1 changed, 0 removed, 2"}, "--adopt")
 	if got := o.must("schedules", "show", "byhand"); !strings.Contains(got, "reports") {
@@ -219,7 +220,7 @@ func TestSchedulesApply(t *testing.T) {
 	}
 
 	const none = "set: reports\nschedules: {}\n"
-	o.wantApplied(none, 2, []string{"it would remove the 3", "--remove-all", "nothing was done"})
+	o.wantApplied(none, 2, []string{"it would remove all 3", "--remove-all", "nothing was changed"})
 	o.wantApplied(none, 0, []string{"0 removed"}, "--prune=false")
 	o.wantApplied(none, 0, []string{"3 to remove"}, "--remove-all", "--dry-run")
 	o.wantApplied(none, 0, []string{"3 removed"}, "--remove-all")
@@ -237,7 +238,7 @@ func TestSchedulesApplyGoesOn(t *testing.T) {
 	large := "'" + strings.Repeat("x", 1<<20) + "'"
 	text := "set: reports\nschedules:\n  a: {every: 1d, target: x.a, body: " + large + "}\n  b: {every: 1h, target: x.b}\n"
 	out, code := o.apply(text)
-	if code != 1 || !strings.Contains(out, "+ b ") || !strings.Contains(out, "not done") {
+	if code != 1 || !strings.Contains(out, "+ b ") || !strings.Contains(out, "not changed") {
 		t.Errorf("got exit code %d:\n%.2000s", code, out)
 	}
 	lines, code := o.apply(text, "--json")
@@ -302,12 +303,13 @@ func TestSchedulesWithABroker(t *testing.T) {
 	if got := o.must("timers", "ls", "--state", "paused"); !strings.Contains(got, "every 1s, round ") {
 		t.Errorf("timers ls prints %q", got)
 	}
-	if _, said, err := o.run("schedules", "next", "pulse"); err != nil || !strings.Contains(said, "it is paused") {
+	if _, said, err := o.run("schedules", "next", "pulse"); err != nil || !strings.Contains(said,
+		"the schedule is paused") {
 		t.Errorf("next says %q, %v", said, err)
 	}
 	wantVerbError(t, 2, []string{"resume it first"}, "timers", "move", "pulse", "reports.pulse", "--by", "5m")
 	const other = "set: x\nschedules: {pulse: {every: 2s, target: reports.pulse}}\n"
-	o.wantApplied(other, 5, []string{"it is paused"}, "--adopt")
+	o.wantApplied(other, 5, []string{"the schedule is paused"}, "--adopt")
 	if got := o.must("timers", "show", "pulse", "reports.pulse"); !strings.Contains(got, "every 1s, round ") {
 		t.Errorf("timers show prints %q", got)
 	}

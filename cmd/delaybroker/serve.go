@@ -29,7 +29,7 @@ func serve(ctx context.Context, stderr io.Writer) error {
 	unknown := settings.Unknown()
 	cfg, err := settings.Read()
 	if err != nil {
-		for _, u := range unknown { // there is no log yet, and one of them may be the reason
+		for _, u := range unknown { // there is no log yet, and one of the names may be the reason
 			fmt.Fprintln(stderr, "delaybroker:", u)
 		}
 		return err
@@ -41,7 +41,7 @@ func serve(ctx context.Context, stderr io.Writer) error {
 		if u.Nearest != "" {
 			said = said.With("nearest", u.Nearest)
 		}
-		said.Warn("this variable is no setting; see serve --help")
+		said.Warn("this variable is not a setting; see serve --help")
 	}
 	build := readBuild()
 	p := process.Process{

@@ -125,7 +125,7 @@ func TestServeVerifies(t *testing.T) {
 	if !strings.Contains(got, want) {
 		t.Errorf("durability: got %q, want %q", got, want)
 	}
-	got, want = fmt.Sprint(r.log.await(t, "durability is weak")["what"]), "1 replica of all "
+	got, want = fmt.Sprint(r.log.await(t, "the durability has a weakness")["what"]), "1 replica of all "
 	if !strings.Contains(got, want) {
 		t.Errorf("weak: got %q, want %q", got, want)
 	}
@@ -209,7 +209,7 @@ func TestServeOutlivesRotatedPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 4 {
-		r.log.await(t, "NATS rejects the credentials of this link; retrying with the credentials read again")
+		r.log.await(t, "NATS rejects the credentials of this link; reading them again and retrying")
 	}
 	eventually(t, "three rejections of each link", func() bool { // nats.go would give up after the second
 		closed, err := s.Connz(&server.ConnzOptions{State: server.ConnClosed, Username: true, Limit: 1000})
@@ -304,7 +304,8 @@ func TestProcess(t *testing.T) {
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := log.await(t, "this variable is no setting; see serve --help")["nearest"], "DELAY_LEVELS"; got != want {
+	if got, want := log.await(t, "this variable is not a setting; see serve --help")["nearest"],
+		"DELAY_LEVELS"; got != want {
 		t.Errorf("nearest: got %v, want %v", got, want)
 	}
 	ready := log.await(t, "ready")

@@ -15,7 +15,7 @@ import (
 	"delaybroker/levels"
 )
 
-// sizeOptions are the flags of size, before they are read.
+// sizeOptions are the unparsed flags of size.
 type sizeOptions struct {
 	rate, timers, series, bytes, replicas, cores int
 	delay, every, memory, disk                   string
@@ -25,16 +25,16 @@ func (a *app) sizeCommand() *cobra.Command {
 	var o sizeOptions
 	c := &cobra.Command{
 		Use:   "size [--rate N] [--timers N] [--series N --every DURATION]",
-		Short: "Compute what a load takes of servers and brokers, and the limit that it reaches first",
-		Long: `Compute what a load takes: streams, disk, memory and CPU of servers and brokers, and network. Then print all
-limits: the one that is reached first comes first. It connects to nothing and measures nothing. It multiplies the load
-by what operations cost on the machine of test/rivals, so a result is right within a factor of two or so. "delaybroker
-bench" measures yours.
+		Short: "Estimate the resources for a load, and the first limit",
+		Long: `Estimate the resources for a load: streams, disk, memory and CPU of servers and brokers, and network.
+Then print all limits, with the first one reached at the top. The command connects to nothing and measures nothing. It
+multiplies the load by the costs of operations on the machine of test/rivals, so a result is right within a factor of
+about two. "delaybroker bench" measures your machine.
 
-The levels are those of DELAY_LEVELS. A delay that is no level passes the intake and several levels, and costs more.
-Timers are counted as if none is cancelled.
+The levels are those of DELAY_LEVELS. A delay that matches no level passes through the intake and several levels, and
+costs more. The estimate assumes that no timer is cancelled.
 
-exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
+exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker size --rate 5000 --delay 30m --bytes 512 --replicas 3
   delaybroker size --timers 2000 --delay 2h
   delaybroker size --series 100000 --every 15m --json`,
@@ -50,19 +50,19 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 	}
 	f := c.Flags()
 	f.IntVar(&o.rate, "rate", 0, "plain messages a second")
-	f.IntVar(&o.timers, "timers", 0, "named timers a second that are set")
-	f.StringVar(&o.delay, "delay", "30m", "how long messages and timers wait")
-	f.IntVar(&o.series, "series", 0, "timers that recur, at all")
-	f.StringVar(&o.every, "every", "", "from one round of a series to the next")
-	f.IntVar(&o.bytes, "bytes", 256, "bytes of a body, with your own headers")
+	f.IntVar(&o.timers, "timers", 0, "named timers set a second")
+	f.StringVar(&o.delay, "delay", "30m", "delay of messages and timers")
+	f.IntVar(&o.series, "series", 0, "number of recurring timers")
+	f.StringVar(&o.every, "every", "", "interval of the recurring timers")
+	f.IntVar(&o.bytes, "bytes", 256, "size of a body with your own headers, in bytes")
 	f.IntVar(&o.replicas, "replicas", 1, "copies of each stream, one on each server")
-	f.StringVar(&o.memory, "server-memory", "64GB", "memory that one server has")
-	f.StringVar(&o.disk, "server-disk", "2TB", "disk that one server has")
-	f.IntVar(&o.cores, "server-cores", 16, "processors that one server has")
+	f.StringVar(&o.memory, "server-memory", "64GB", "memory of one server")
+	f.StringVar(&o.disk, "server-disk", "2TB", "disk of one server")
+	f.IntVar(&o.cores, "server-cores", 16, "processors of one server")
 	return c
 }
 
-// read makes a load of the flags and the settings. It says everything that is wrong with the flags.
+// read converts the flags and the settings to a load. It reports all problems of the flags.
 func (o sizeOptions) read() (l capacity.Load, err error) {
 	var problems []error
 	refuse := func(flag, value, want string) {
@@ -78,7 +78,7 @@ func (o sizeOptions) read() (l capacity.Load, err error) {
 	if o.every != "" {
 		if l.Every, err = levels.ParseDuration(o.every); err != nil {
 			refuse("every", o.every, "a duration, such as 15m")
-			l.Every = time.Minute // so that it is not refused twice
+			l.Every = time.Minute // a valid value, so that it is not refused twice
 		}
 	}
 	for _, room := range []struct {
@@ -88,7 +88,7 @@ func (o sizeOptions) read() (l capacity.Load, err error) {
 		n, err := humanize.ParseBytes(room.value)
 		if *room.to = float64(n); err != nil {
 			refuse(room.flag, room.value, "bytes, such as 64GB")
-			*room.to = 1 << 30 // so that it is not refused twice
+			*room.to = 1 << 30 // a valid value, so that it is not refused twice
 		}
 	}
 	for _, p := range l.Check() {
@@ -106,11 +106,11 @@ func (o sizeOptions) read() (l capacity.Load, err error) {
 	if err != nil {
 		return l, err
 	}
-	l.Streams = len(streams.Wanted(1<<20, true)) // as many with any max_payload
+	l.Streams = len(streams.Wanted(1<<20, true)) // the number does not depend on max_payload
 	return l, nil
 }
 
-// showNeed prints what a load takes, and the limits.
+// showNeed prints the resources for a load, and the limits.
 func (a *app) showNeed(n capacity.Need) {
 	if a.AsJSON(n) {
 		return
@@ -118,15 +118,15 @@ func (a *app) showNeed(n capacity.Need) {
 	t := a.Sheet([]terminal.Column{{Name: "what"}, {Name: "amount"}, {Name: "of that", Drop: 1}})
 	t.Add("streams", whole(n.Load.Streams), whole(n.Copies)+" on "+terminal.Counted(n.Load.Replicas, "server"))
 	if n.Load.Rate > 0 {
-		t.Add("passes of a message", whole(n.Passes), "lanes that it is stored in")
+		t.Add("passes of a message", whole(n.Passes), "lanes that store the message")
 	}
 	t.Add("pending", count(n.Pending), "messages, timers and series")
 	t.Add("disk", size(n.Disk), "all servers, without the targets' streams")
-	t.Add("memory of servers", size(n.ServerMemory), "all servers, besides their own")
-	t.Add("memory of a broker", size(n.BrokerMemory), "each, at the most, with DELAY_MEMORY=256MiB")
+	t.Add("memory of servers", size(n.ServerMemory), "all servers, without their base memory")
+	t.Add("memory of a broker", size(n.BrokerMemory), "each, at most, with DELAY_MEMORY=256MiB")
 	t.Add("CPU of servers", cores(n.ServerCPU.Sum()), divided(n.ServerCPU))
 	t.Add("CPU of brokers", cores(n.BrokerCPU.Sum()), divided(n.BrokerCPU))
-	t.Add("network to servers", size(n.Network.In)+"/s", "of clients and brokers")
+	t.Add("network to servers", size(n.Network.In)+"/s", "from clients and brokers")
 	t.Add("network to brokers", size(n.Network.Out)+"/s", "without the consumers of targets")
 	t.Add("between servers", size(n.Network.Between)+"/s", "replicas")
 	if n.Round > 0 {
@@ -147,7 +147,7 @@ func (a *app) showNeed(n capacity.Need) {
 func cores(n float64) string { return figure(n) + " cores" }
 
 func divided(c capacity.Cores) string {
-	return fmt.Sprintf("%s work, %s wake-ups at the most", figure(c.Work), figure(c.Wakes))
+	return fmt.Sprintf("%s work, at most %s wake-ups", figure(c.Work), figure(c.Wakes))
 }
 
 func inUnit(n float64, unit string) string {
@@ -160,7 +160,7 @@ func inUnit(n float64, unit string) string {
 	return count(n) + " " + unit
 }
 
-// size writes bytes with a unit of a thousand, and count writes a number: both may be above what an int holds.
+// size formats bytes with decimal units, and count a number. Both may exceed the range of an int.
 func size(n float64) string { return humanize.SIWithDigits(n, 1, "B") }
 
 func count(n float64) string { return humanize.CommafWithDigits(n, 0) }

@@ -20,29 +20,29 @@ func (a *app) streamsCommand() *cobra.Command {
 	var replicas int
 	c := &cobra.Command{
 		Use:   "streams",
-		Short: "Print the streams that the settings want, as manifests",
-		Long: `Print the streams that the settings want, for those who create them by other means than the broker
-itself or "delaybroker provision". It asks no server. Set DELAY_PROVISION=verify for brokers on such streams: they then
-name what is missing, and make nothing.
+		Short: "Print the streams of the settings, as manifests",
+		Long: `Print the streams of the settings, for operators who create them without the broker and without "delaybroker
+provision". The command sends no request. For brokers on such streams, set DELAY_PROVISION=verify: they then report the
+missing streams, and create none.
 
---as json   a list of JetStream stream configurations, as "nats stream add --config" and the JetStream API take them
---as nack   manifests for NACK, the Kubernetes controller, to be piped into kubectl apply -f -
+--as json   a list of JetStream stream configurations, for "nats stream add --config" and the JetStream API
+--as nack   manifests for NACK, the Kubernetes controller, for kubectl apply -f -
 
-Brokers seal what they store between lanes. The secret for that is not in a manifest, which is kept where many can read
-it, and would hold another each time it is printed: set DELAY_SECRET, for this command too. Then the manifests say from
-when on a message without a seal is not believed: always, unless --sealed names a time, as it must where older brokers
-have stored some.`,
+Brokers seal the messages between lanes. A manifest has no secret, since many people can read a manifest, and each run
+would generate another one. So set DELAY_SECRET, for this command too. The manifests then contain the time from which a
+seal is required: from the beginning, or from the time in --sealed. Set --sealed if older brokers have stored
+messages.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error { return a.printStreams(as, maxPayload, sealed, replicas) },
 	}
 	c.Flags().StringVar(&as, "as", "json", "json or nack")
 	completes(c, "as", "json", "nack")
 	c.Flags().StringVar(&maxPayload, "max-payload", "1MiB",
-		"the servers' max_payload; what the streams accept is a little less")
+		"the servers' max_payload; the streams accept slightly less")
 	c.Flags().StringVar(&sealed, "sealed", "1970-01-01T00:00:00Z",
-		"with DELAY_SECRET: from when on messages are not believed without a seal (RFC 3339)")
+		"with DELAY_SECRET: the time from which a seal is required (RFC 3339)")
 	countFlag(c.Flags(), &replicas, "replicas", "", 0, 0, config.MaxReplicas,
-		"copies of each stream; 0 is what DELAY_STREAM_REPLICAS says, where auto is 3 here")
+		"copies of each stream; 0 for DELAY_STREAM_REPLICAS, where auto means 3 here")
 	return c
 }
 
@@ -53,7 +53,7 @@ func (a *app) printStreams(as, maxPayload, sealed string, replicas int) error {
 	case err != nil:
 		return fmt.Errorf("%w: --max-payload: %w", errUsage, err)
 	case bad != nil:
-		return fmt.Errorf("%w: --sealed %q: want RFC 3339, as in 2026-11-20T10:00:00Z", errUsage, sealed)
+		return fmt.Errorf("%w: --sealed %q: want RFC 3339, such as 2026-11-20T10:00:00Z", errUsage, sealed)
 	}
 	cfg, err := settings.Read()
 	if err != nil {
@@ -86,14 +86,14 @@ func (a *app) printStreams(as, maxPayload, sealed string, replicas int) error {
 	return fmt.Errorf("%w: --as %q: want json or nack", errUsage, as)
 }
 
-// parseSize reads a size as in NATS configurations: KB and KiB are both 1024 bytes.
+// parseSize parses a size as in NATS configurations: KB and KiB are both 1024 bytes.
 func parseSize(s string) (int64, error) {
 	number := strings.TrimRight(s, "KMGiB")
 	unit, ok := map[string]int64{
 		"": 1, "B": 1, "K": 1 << 10, "KB": 1 << 10, "KiB": 1 << 10, "M": 1 << 20, "MB": 1 << 20, "MiB": 1 << 20,
 	}[s[len(number):]]
 	n, err := strconv.ParseInt(number, 10, 64)
-	const least, most = 64 << 10, 64 << 20 // below, no room is left for messages; above, nats-server refuses
+	const least, most = 64 << 10, 64 << 20 // smaller leaves no room for messages; nats-server refuses a larger one
 	if !ok || err != nil || n < 1 || n > most || n*unit < least || n*unit > most {
 		return 0, fmt.Errorf("%q: want bytes, KiB or MiB, from 64KiB to 64MiB", s)
 	}

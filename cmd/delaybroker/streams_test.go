@@ -29,7 +29,7 @@ func TestStreamsAreWhatTheBrokerWants(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := o.must("provision"), "all 10 streams are there; nothing to do\n"; got != want {
+	if got, want := o.must("provision"), "all 10 streams exist; nothing to do\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

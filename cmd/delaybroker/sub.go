@@ -32,16 +32,16 @@ func (a *app) subCommand() *cobra.Command {
 	var headers bool
 	c := &cobra.Command{
 		Use:   "sub SUBJECT",
-		Short: "Show what arrives on a subject, and how late",
-		Long: `Show what arrives on a subject, when it was due, and how late it is by the clock of this host. What was
-published without a delay is shown too. It subscribes as core NATS does: what is in a stream already is not shown.`,
+		Short: "Show the messages on a subject, with their lateness",
+		Long: `Show the messages that arrive on a subject, with their due time and their lateness by the local clock. Messages
+without a delay are shown too. The command is a core NATS subscriber: it does not show messages stored earlier.`,
 		Example: `  delaybroker sub 'orders.>'
   delaybroker sub orders.expire --count 1 --json`,
 		Args: argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.sub(cmd.Context(), args[0], count, headers) },
 	}
-	c.Flags().BoolVar(&headers, "headers", false, "show the headers too, as --json does")
-	countFlag(c.Flags(), &count, "count", "", 0, 0, unbounded, "end after so many messages; 0 is never")
+	c.Flags().BoolVar(&headers, "headers", false, "show the headers too; --json always does")
+	countFlag(c.Flags(), &count, "count", "", 0, 0, unbounded, "number of messages to wait for; 0 for no limit")
 	return c
 }
 
@@ -69,11 +69,11 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 	if err != nil {
 		return fmt.Errorf("%w: subscribe to %q: %w", errUsage, subject, err)
 	}
-	if err := s.Conn.FlushTimeout(flushTimeout); err != nil { // from here on no message is missed
+	if err := s.Conn.FlushTimeout(flushTimeout); err != nil { // from here on the subscriber misses no message
 		return fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	if !a.JSON {
-		// The heading has the zone of this host.
+		// The heading has the time zone of this host.
 		a.rowOf("TIME "+time.Now().Format("MST"), "LATE", "DUE", "SUBJECT", "ID", "BODY")
 	}
 	for n := 0; (count == 0 || n < count) && a.Failure() == nil; n++ {
@@ -113,7 +113,7 @@ func (a *app) showArrival(m arrival, headers bool) {
 	}
 }
 
-// rowOf prints one row. The table has no end, so its columns have fixed widths.
+// rowOf prints one row. The table is endless, so its columns have fixed widths.
 func (a *app) rowOf(at, late, due, subject, id, body string) {
 	line := fmt.Sprintf("%-12s  %9s  %-12s  %-20s  %-34s  %s", at, late, due, subject, id, body)
 	a.Printf("%s\n", strings.TrimRight(line, " "))

@@ -182,7 +182,7 @@ func TestSubSaysDisconnects(t *testing.T) {
 		return strings.Contains(said.String(), "disconnected from NATS")
 	})
 	eventually(t, "word of the connection", func() bool {
-		return strings.Contains(said.String(), "connected to NATS again, at nats://127.0.0.1")
+		return strings.Contains(said.String(), "reconnected to NATS at nats://127.0.0.1")
 	})
 	cancel()
 	if err := <-ended; err != nil {

@@ -21,31 +21,30 @@ import (
 // timersTimeout is the time for which a command on one timer retries before it reports an unknown outcome.
 const timersTimeout = 5 * time.Second
 
-// outcomeError is an outcome that a script can distinguish from success. It is an answer and has been printed.
+// outcomeError is an outcome other than success, with its own exit code. It was already printed as the answer.
 type outcomeError struct{ timer.Outcome }
 
 func (e outcomeError) Error() string { return "the outcome is " + string(e.Outcome) }
 
-// exitCode returns a separate code for each outcome that is no success.
+// exitCode returns a separate code for each outcome other than success.
 func (e outcomeError) exitCode() int {
 	return map[timer.Outcome]int{timer.TooLate: 3, timer.NotFound: 4, timer.Conflict: 5, timer.Unknown: 6}[e.Outcome]
 }
 
-const outcomeCodes = `exit codes: 0 done, 1 failed and nothing was done, 2 bad arguments or settings, 3 too late: it has
-fired, 4 not found, 5 another generation stands there, 6 unknown: it may have been done; ask again`
+const outcomeCodes = `exit codes: 0 done, 1 failed and nothing was changed, 2 bad arguments or settings, 3 too late: the
+timer has fired, 4 not found, 5 conflict with another generation, 6 unknown: a change may have been made; ask again`
 
 func (a *app) timersCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "timers",
-		Short: "Look at named timers, cancel them, move them, fire them",
-		Long: `Look at named timers, cancel them, move them, fire them. The commands ask JetStream, and work with the broker
-down too.
+		Short: "Show, cancel, move and fire named timers",
+		Long: `Show, cancel, move and fire named timers. The commands use JetStream directly, and work even if no broker runs.
 
-A timer is a key and a target; its generation is the sequence of the message that set it. Every verdict holds only while
-that generation stands: of fire, cancel, move and replace exactly one wins.
+A timer is a key and a target. Its generation is the sequence of the message that set it. Every change is conditional on
+the generation: of fire, cancel, move and replace, exactly one succeeds.
 
-A schedule as of nats-server (DELAY_SCHEDULES) has the key _schedule.<its subject>, and the target that it was given. A
-key that begins with - goes behind --.
+A schedule in nats-server's format (DELAY_SCHEDULES) has the key _schedule.<its subject>, and its own target. Before a
+key that begins with -, write --.
 
 ` + outcomeCodes,
 		Args: noArguments,
@@ -63,17 +62,18 @@ type oneTimer struct {
 }
 
 func (o *oneTimer) flags(c *cobra.Command) {
-	c.Flags().Uint64Var(&o.generation, "generation", 0, "only this generation; default: any generation")
+	c.Flags().Uint64Var(&o.generation, "generation", 0, "only this generation; by default any")
 	c.Flags().StringVar(&o.word, "word", "",
-		"a word of this request alone: asked again with it, what was done before is known again")
+		"a token for this request; use the same one to repeat the request safely")
 }
 
 func (a *app) timersShowCommand() *cobra.Command {
 	var body bool
 	c := &cobra.Command{
-		Use:     "show KEY TARGET",
-		Short:   "Show what became of one timer",
-		Long:    "Show what became of one timer, as long as DELAY_TIMER_HISTORY keeps it.\n\n" + outcomeCodes,
+		Use:   "show KEY TARGET",
+		Short: "Show the state of one timer",
+		Long: "Show the state of one timer. DELAY_TIMER_HISTORY is how long the state of an ended timer is kept.\n\n" +
+			outcomeCodes,
 		Example: "  delaybroker timers show order-42 orders.expire",
 		Args:    argumentsBetween(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -86,7 +86,7 @@ func (a *app) timersShowCommand() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&body, "body", false, "show the headers and the body of its last entry, too; with --json, base64")
+	c.Flags().BoolVar(&body, "body", false, "also show the headers and the body of its last entry; with --json, base64")
 	return c
 }
 
@@ -118,8 +118,8 @@ func (a *app) timersFireCommand() *cobra.Command {
 	var o oneTimer
 	c := &cobra.Command{
 		Use:     "fire KEY TARGET",
-		Short:   "Make one timer due at once",
-		Long:    "Make one timer due at once: it is delivered as soon as a broker runs.\n\n" + outcomeCodes,
+		Short:   "Make one timer due immediately",
+		Long:    "Make one timer due immediately. It is delivered as soon as a broker runs.\n\n" + outcomeCodes,
 		Example: "  delaybroker timers fire order-42 orders.expire",
 		Args:    argumentsBetween(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -136,8 +136,8 @@ func (o oneTimer) wish(verb timer.Verb, args []string) store.Change {
 	}
 }
 
-// withTimers connects, and runs a command with timers, until the command ends, is interrupted, or the server forbids a
-// request.
+// withTimers connects, and runs a command with timers. It ends when the command ends or is interrupted, or when the
+// server refuses a request.
 func (a *app) withTimers(ctx context.Context, do func(context.Context, *store.Timers) error) error {
 	c, err := settings.ReadClient()
 	if err != nil {
@@ -150,11 +150,11 @@ func (a *app) withTimers(ctx context.Context, do func(context.Context, *store.Ti
 	})
 }
 
-// oneTimer carries out a change, and prints the answer. If the user may not read the stream of timers, a broker does
-// it. A set needs no broker: it is published with its condition, and only the result of the condition cannot be read.
+// oneTimer executes a change, and prints the answer. If the user may not read the stream of timers, a broker executes
+// it. A set needs no broker: it is a conditional publish. In that case only its result is unknown.
 func (a *app) oneTimer(cmd *cobra.Command, w store.Change) error {
 	if w.ID == "" {
-		w.ID = rand.Text() // the same for both ways
+		w.ID = rand.Text() // the same id in both cases
 	}
 	err := a.withSecretsIfNeeded(cmd, func(ctx context.Context, timers *store.Timers) error {
 		answer, err := doTimer(ctx, timers, w)
@@ -171,7 +171,7 @@ func (a *app) oneTimer(cmd *cobra.Command, w store.Change) error {
 	return a.orAsk(err, func() error { return a.askTimer(cmd.Context(), w) })
 }
 
-// withSecretsIfNeeded is withTimers, and then withSecrets if withTimers has shown that the brokers' secret is needed.
+// withSecretsIfNeeded runs withTimers, and then withSecrets if the change needs the brokers' secret.
 func (a *app) withSecretsIfNeeded(cmd *cobra.Command, do func(context.Context, *store.Timers) error) error {
 	err := a.withTimers(cmd.Context(), do)
 	if errors.Is(err, store.ErrSecret) {
@@ -188,7 +188,7 @@ func (a *app) doAndShow(ctx context.Context, timers *store.Timers, w store.Chang
 	return a.showTimer(answer)
 }
 
-// doTimer carries out a change.
+// doTimer executes a change.
 func doTimer(ctx context.Context, timers *store.Timers, w store.Change) (store.Answer, error) {
 	limited, cancel := context.WithTimeout(ctx, timersTimeout)
 	defer cancel()
@@ -200,13 +200,13 @@ func doTimer(ctx context.Context, timers *store.Timers, w store.Change) (store.A
 		if subject, _ := jsapi.Forbidden(cause); subject == timers.Policy.Names.Timer(w.Key, w.Target) {
 			err = cause // the request was not stored
 		} else {
-			answer.Why = cause.Error() // the request may be stored, and we may not read it
+			answer.Why = cause.Error() // the request may be stored, and this user may not read it
 		}
 	}
 	return answer, inspect.Cause(ctx, err)
 }
 
-// showTimer prints an answer. An outcome that is no success is the error.
+// showTimer prints an answer. Its error is an outcome other than success.
 func (a *app) showTimer(answer store.Answer) error {
 	if !a.AsJSON(answer) {
 		a.printTimer(answer)
@@ -214,7 +214,7 @@ func (a *app) showTimer(answer store.Answer) error {
 	return errorOf(answer)
 }
 
-// errorOf returns the error of an answer that was printed: nil for success.
+// errorOf returns the error of an answer that was already printed: nil for success.
 func errorOf(answer store.Answer) error {
 	if err := (outcomeError{answer.Outcome}); err.exitCode() > 0 {
 		return logged{err}

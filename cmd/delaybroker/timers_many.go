@@ -31,16 +31,16 @@ type manyTimers struct {
 
 func (o *manyTimers) flags(c *cobra.Command) {
 	f := c.Flags()
-	patternFlag(f, &o.target, "target", "to this target; wildcards as in 'orders.>'")
-	f.StringVar(&o.key, "key", "", "with this key; * for any characters, as in 'order-*'")
-	momentFlag(f, &o.dueFrom, "due-from", "due then or later: RFC 3339")
-	momentFlag(f, &o.dueTo, "due-to", "due before then: RFC 3339")
+	patternFlag(f, &o.target, "target", "only to this target; wildcards as in 'orders.>'")
+	f.StringVar(&o.key, "key", "", "only with this key; * for any characters, as in 'order-*'")
+	momentFlag(f, &o.dueFrom, "due-from", "only due at this time or later: RFC 3339")
+	momentFlag(f, &o.dueTo, "due-to", "only due before this time: RFC 3339")
 }
 
 func (o *manyTimers) bulkFlags(c *cobra.Command) {
 	o.flags(c)
-	c.Flags().BoolVar(&o.all, "all", false, "all timers that --target and --key choose, instead of one")
-	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "with --all: only count them")
+	c.Flags().BoolVar(&o.all, "all", false, "all timers that match --target and --key, instead of one")
+	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "with --all: only count the timers")
 }
 
 // filter returns the filter of the flags.
@@ -57,9 +57,9 @@ func (a *app) timersListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
-		Short:   "List timers, in the order in which they were set",
-		Long: `List timers, in the order in which they were set: those that are pending, or in another --state. It is one pass
-through the headers of all timers to the target; --limit bounds what is shown, and --after goes on from there.
+		Short:   "List timers",
+		Long: `List pending timers, or those in another --state, in the order in which they were set. The command reads the
+headers of all timers to the target. --limit bounds the number of rows, and --after continues after them.
 
 exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Example: "  delaybroker timers ls --target 'orders.>' --key 'order-*' --due-to 2026-12-24T18:00:00Z",
@@ -68,10 +68,10 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	}
 	o.flags(c)
 	c.Flags().StringVar(&o.state, "state", "pending",
-		"pending, paused, fired (on its way, or over), cancelled, or all")
+		"pending, paused, fired (delivered or not yet), cancelled, or all")
 	completes(c, "state", "pending", "paused", "fired", "cancelled", "all")
-	c.Flags().Uint64Var(&o.after, "after", 0, "go on behind this sequence, where an earlier list stopped")
-	countFlag(c.Flags(), &o.limit, "limit", "", 100, 0, unbounded, "show so many at most; 0 for all")
+	c.Flags().Uint64Var(&o.after, "after", 0, "continue after this sequence, the end of an earlier list")
+	countFlag(c.Flags(), &o.limit, "limit", "", 100, 0, unbounded, "maximum number of timers; 0 for all")
 	return c
 }
 
@@ -83,7 +83,7 @@ func (a *app) timersList(ctx context.Context, o manyTimers) error {
 	err := a.withTimers(ctx, func(ctx context.Context, timers *store.Timers) error {
 		err := a.listTimers(ctx, timers.List, f, o)
 		if mayNotRead(ctx, timers) {
-			return errMayNotRead // nothing is printed before the first page
+			return errMayNotRead // there is no output before the first page
 		}
 		return err
 	})
@@ -93,7 +93,7 @@ func (a *app) timersList(ctx context.Context, o manyTimers) error {
 // aList returns a page of timers: [store.Timers.List], or askList.
 type aList func(context.Context, store.Filter, store.Page) (store.Listing, error)
 
-// listTimers lists page by page, until the last one or --limit.
+// listTimers lists page by page, up to the last page or --limit.
 func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o manyTimers) error {
 	rows := a.Sheet([]terminal.Column{{Name: "key", Min: 8}, {Name: "target", Min: 10},
 		{Name: "state", Drop: 1}, {Name: "generation", Drop: 2}, {Name: "due"}, {Name: "recurs", Drop: 3, Min: 10},
@@ -127,7 +127,7 @@ func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o many
 		rows.Print()
 	}
 	if page.After > 0 {
-		fmt.Fprintf(a.Err, "there may be more: go on with --after %d\n", page.After)
+		fmt.Fprintf(a.Err, "there may be more: continue with --after %d\n", page.After)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (a *app) addTimer(rows *terminal.Sheet, r store.Row) {
 		strconv.Itoa(r.Size))
 }
 
-// recursOf describes the recurrence of a timer, and its pending round; empty for one that fires once.
+// recursOf describes the recurrence of a timer, and its pending round. It is "" for a timer that fires once.
 func recursOf(r *store.Recurring) string {
 	if r == nil {
 		return ""
@@ -166,7 +166,7 @@ func (a *app) timersCancelCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cancel (KEY TARGET | --all --target PATTERN)",
 		Short: "Cancel one timer, or all that match",
-		Long: `Cancel one timer, or all that match. What was answered as cancelled is never delivered.
+		Long: `Cancel one timer, or all that match. A timer with the outcome cancelled is never delivered.
 
 ` + outcomeCodes,
 		Example: `  delaybroker timers cancel order-42 orders.expire
@@ -193,9 +193,10 @@ func (a *app) timersMoveCommand() *cobra.Command {
 	var to moveTo
 	c := &cobra.Command{
 		Use:   "move (KEY TARGET | --all --target PATTERN) (--in DURATION | --at TIME | --by DURATION)",
-		Short: "Give one timer another time, or shift all that match",
-		Long: `Give one timer another time, or shift all that match. The body and the headers stay, the generation is new. Of
-a schedule, the pending round is moved, and those that follow come by the table.
+		Short: "Move one timer to another time, or shift all that match",
+		Long: `Move one timer to another time, or shift all that match. The body and the headers are kept, the
+generation is new.
+Of a schedule, only the pending round is moved. The following rounds keep their times.
 
 ` + outcomeCodes,
 		Example: `  delaybroker timers move order-42 orders.expire --in 15m
@@ -222,7 +223,7 @@ a schedule, the pending round is moved, and those that follow come by the table.
 	many.bulkFlags(c)
 	c.Flags().StringVar(&to.in, "in", "", "due after a duration: 15m, 1h30m, 1500ms")
 	c.Flags().StringVar(&to.at, "at", "", "due at a time: RFC 3339 with a zone")
-	c.Flags().StringVar(&to.by, "by", "", "due so much later than now set, or earlier: +5m, -5m")
+	c.Flags().StringVar(&to.by, "by", "", "shift of the due time, later or earlier: +5m, -5m")
 	return c
 }
 
@@ -232,22 +233,22 @@ func (o manyTimers) wanted(args []string) (all bool, err error) {
 	case o.all && len(args) == 0 && o.target != "":
 		return true, nil
 	case o.all:
-		return false, fmt.Errorf("%w: --all goes with --target, and without KEY TARGET; '>' is every target", errUsage)
+		return false, fmt.Errorf("%w: --all needs --target and excludes KEY TARGET; '>' means every target", errUsage)
 	case len(args) != 2:
 		return false, fmt.Errorf("%w: want KEY TARGET, or --all --target PATTERN", errUsage)
 	case o.target != "" || o.key != "" || !o.dueFrom.IsZero() || !o.dueTo.IsZero() || o.dryRun:
-		return false, fmt.Errorf("%w: --target, --key, --due-from, --due-to and --dry-run go with --all", errUsage)
+		return false, fmt.Errorf("%w: --target, --key, --due-from, --due-to and --dry-run need --all", errUsage)
 	}
 	return false, nil
 }
 
-// moveTo is the time of a move, as given: one of the three is set.
+// moveTo is the requested time of a move: one of the three is set.
 type moveTo struct{ in, at, by string }
 
 func (m moveTo) wish(all bool) (w store.Change, err error) {
 	switch {
 	case all && (m.by == "" || m.in != "" || m.at != ""):
-		return w, fmt.Errorf("%w: --all goes with --by alone", errUsage)
+		return w, fmt.Errorf("%w: --all needs --by, and excludes --in and --at", errUsage)
 	case given(m.in, m.at, m.by) != 1:
 		return w, fmt.Errorf("%w: want one of --in, --at and --by", errUsage)
 	case m.in != "":
@@ -267,8 +268,8 @@ func (m moveTo) wish(all bool) (w store.Change, err error) {
 	return w, nil
 }
 
-// manyTimers changes all timers that match. To change a series or a schedule may take the secret of the brokers. If the
-// first pass has left any for that reason, a second one changes them, but no generation that was set since.
+// manyTimers changes all timers that match. A series or a schedule may need the brokers' secret. If the first pass has
+// left some for that reason, a second pass changes them, except generations set since.
 func (a *app) manyTimers(cmd *cobra.Command, o manyTimers, b store.Bulk) error {
 	b.Filter, b.DryRun, b.Page.Limit = o.filter(), o.dryRun, store.MaxLimit
 	var all store.Done
@@ -297,7 +298,7 @@ func (a *app) manyTimers(cmd *cobra.Command, o manyTimers, b store.Bulk) error {
 // aBulk changes a page of timers: [store.Timers.Bulk], or askBulk.
 type aBulk func(context.Context, store.Bulk) (store.Done, error)
 
-// changeTimers goes from page to page until the last one, or until ctx ends.
+// changeTimers changes page by page, until the last one or until ctx ends.
 func changeTimers(ctx context.Context, bulk aBulk, b store.Bulk) (all store.Done, err error) {
 	for {
 		d, err := bulk(ctx, b)
@@ -312,7 +313,7 @@ func changeTimers(ctx context.Context, bulk aBulk, b store.Bulk) (all store.Done
 	}
 }
 
-// reportMany prints the result. Its error is err, or a refusal, or the outcome that is no success.
+// reportMany prints the result. It returns err, or the first refusal, or an outcome other than success.
 func (a *app) reportMany(all store.Done, verb timer.Verb, err error) error {
 	if err == nil || all.Matched > 0 {
 		a.showMany(all, verb)

@@ -23,40 +23,40 @@ import (
 	"delaybroker/levels"
 )
 
-// This file sends requests to a broker, on delayctl, in place of requests to JetStream. A tenant may publish the
-// requests about its own timers, and may not read the stream of all timers.
+// The functions in this file send requests to a broker, on delayctl, instead of requests to JetStream. A tenant may
+// publish the requests about its own timers, and may not read the stream of all timers.
 
-// errMayNotRead is returned when the user may not ask JetStream about the stream of timers.
+// errMayNotRead is returned if the user may not send requests about the stream of timers to JetStream.
 var errMayNotRead = errors.New("this user may not read the stream of timers")
 
-// mayNotRead reports whether ctx, of [inspect.Session.Allowed], ended because the server refused a request to
-// JetStream. A publish on a timer's own subject is no such request.
+// mayNotRead reports whether ctx, from [inspect.Session.Allowed], ended because the server refused a request to
+// JetStream. A publish on a timer's own subject does not count.
 func mayNotRead(ctx context.Context, timers *store.Timers) bool {
 	subject, _ := jsapi.Forbidden(context.Cause(ctx))
 	return strings.HasPrefix(subject, timers.API.API+".")
 }
 
-// orAsk asks a broker, where err says that the user may not read.
+// orAsk calls ask, which asks a broker, if err shows that the user may not read.
 func (a *app) orAsk(err error, ask func() error) error {
 	if !errors.Is(err, errMayNotRead) {
 		return err
 	}
-	fmt.Fprintf(a.Err, "%s: a broker is asked\n", errMayNotRead)
+	fmt.Fprintf(a.Err, "%s; asking a broker\n", errMayNotRead)
 	return ask()
 }
 
-// unreadSet explains why the outcome of a set is unknown to a user who may not read.
+// unreadSet explains why the outcome of a set is unknown to a user without permission to read.
 func unreadSet(w store.Change) string {
 	said := errMayNotRead.Error() + ", so whether it was set"
 	if w.Conditional {
 		said += ", and its condition held,"
 	}
-	return fmt.Sprintf("%s is not known here: run delaybroker timers show %s %s, which a broker answers", said,
+	return fmt.Sprintf("%s is unknown: run delaybroker timers show %s %s, which asks a broker", said,
 		w.Key, w.Target)
 }
 
-// askTimer makes a broker change one timer. The request has the change's id, so that the broker recognises a change
-// that was made before the user proved not to be allowed to read.
+// askTimer makes a broker change one timer. The request has the change's id. So the broker recognizes a change that the
+// user made before the refused read.
 func (a *app) askTimer(ctx context.Context, w store.Change) error {
 	var answer store.Answer
 	asked := service.Asked{Generation: w.Generation, Word: w.ID, For: w.For, Until: w.Until, By: shift(w.By)}
@@ -83,7 +83,7 @@ func shift(d time.Duration) string {
 }
 
 // askedOf returns the body of a request about the timers of a filter, and the end of its subject: the tokens of the
-// target before its first wildcard, by which the server knows whether the user may ask.
+// target before its first wildcard. By the subject, the server checks the user's permission.
 func askedOf(f store.Filter, p store.Page) (asked service.Asked, begin string) {
 	asked.Key, asked.DueFrom, asked.DueTo, asked.State = f.Key, f.DueFrom, f.DueTo, f.State
 	asked.Recurring, asked.Set = f.Recurring, f.Set
@@ -101,14 +101,14 @@ func askedOf(f store.Filter, p store.Page) (asked service.Asked, begin string) {
 	return asked, begin
 }
 
-// askList has a broker list timers.
+// askList makes a broker list timers.
 func (a *app) askList(ctx context.Context, f store.Filter, p store.Page) (l store.Listing, err error) {
 	asked, begin := askedOf(f, p)
 	err = a.askBroker(ctx, func(n message.Names) string { return n.TimersCall() + begin }, asked, &l)
 	return l, err
 }
 
-// askRecurs is [store.Timers.Recurs] by a broker. A series whose round fires meanwhile comes once.
+// askRecurs is [store.Timers.Recurs] by a broker. It returns a series once, even if a round fires meanwhile.
 func (a *app) askRecurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error] {
 	f.Recurring = true
 	return func(yield func(store.Row, error) bool) {
@@ -135,8 +135,8 @@ func (a *app) askRecurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row
 	}
 }
 
-// askBulk has a broker carry out a page of cancel-all or shift. A shift names up to where: a dry run of the first page
-// has told it.
+// askBulk makes a broker execute a page of cancel-all or shift. A shift needs an upper bound of the sequences, which
+// comes from a dry run of the first page.
 func (a *app) askBulk(ctx context.Context, b store.Bulk) (d store.Done, err error) {
 	asked, begin := askedOf(b.Filter, b.Page)
 	asked.By, asked.DryRun = shift(b.By), b.DryRun
@@ -178,7 +178,7 @@ func (a *app) askBroker(ctx context.Context, subjectOf func(message.Names) strin
 		case errors.Is(err, nats.ErrNoResponders):
 			return fmt.Errorf("%w, and no broker answers on %s", errMayNotRead, subject)
 		case inspect.Forbidden(ctx) != nil:
-			return fmt.Errorf("%w, nor ask a broker: grant it %s, or a right to read: %w", errMayNotRead, subject,
+			return fmt.Errorf("%w, nor ask a broker: grant it %s, or permission to read: %w", errMayNotRead, subject,
 				inspect.Forbidden(ctx))
 		case err != nil:
 			return fmt.Errorf("%w, and no broker answered on %s: the outcome is unknown: %w", errMayNotRead, subject, err)

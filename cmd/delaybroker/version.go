@@ -7,13 +7,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The Dockerfile links these in, because the compiler finds no repository there.
+// The Dockerfile links these in, because its build has no repository.
 var linkedVersion, linkedRevision string
 
 // build is the build information in the binary. Empty fields are unknown, as in test binaries.
 type build struct {
 	version    string // of this module: a tag, or a pseudo-version of the commit
-	revision   string // commit, with "+changes" when the working tree had some
+	revision   string // commit, with "+changes" if the working tree was modified
 	natsServer string // the embedded server
 	natsGo     string // the client library
 	goVersion  string
@@ -76,7 +76,7 @@ func (a *app) version() {
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the versions of this program and of what it is made of",
+		Short: "Print the versions of this program and its main dependencies",
 		Args:  noArguments,
 		Run:   func(*cobra.Command, []string) { a.version() },
 	}

@@ -13,7 +13,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// errNotStored is returned when a message is in no lane and no dead letter. It is an answer and has been printed.
+// errNotStored is returned if a message is neither in a lane nor a dead letter. It was already printed as the answer.
 var errNotStored = errors.New("the message is in no lane and is no dead letter")
 
 func (a *app) whereCommand() *cobra.Command {
@@ -21,31 +21,31 @@ func (a *app) whereCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "where <Delay-Id>",
 		Short: "Find one message by its Delay-Id",
-		Long: `Find one message: in the stream that accepted it, in the lanes behind that, or among the dead letters. Where
-brokers keep a journal (DELAY_JOURNAL), it says when the message was delivered.
+		Long: `Find one message: in the stream that accepted it, in the following lanes, or among the dead letters. If brokers
+keep a journal (DELAY_JOURNAL), the answer has the time of the delivery.
 
-Delay-Id is what "delaybroker pub" prints and what deliveries and dead letters have as a header. Its first two parts
-will do, as in DELAY_INTAKE-29, but a search takes longer then.
+"delaybroker pub" prints the Delay-Id, and deliveries and dead letters have it as a header. Its first two parts are
+enough, as in DELAY_INTAKE-29, but then the search takes longer.
 
-exit codes: 0 found, 1 not found or not to be looked for, 2 bad arguments or settings`,
+exit codes: 0 found, 1 not found, or the search failed, 2 bad arguments or settings`,
 		Args: argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.where(cmd, args[0], o) },
 	}
 	o.flags(c)
-	c.Flags().BoolVar(&o.body, "body", false, "show its headers and body, too")
+	c.Flags().BoolVar(&o.body, "body", false, "also show its headers and body")
 	return c
 }
 
-// pendingShowCommand is where --body, under the name that people try first.
+// pendingShowCommand is where --body, with a second name.
 func (a *app) pendingShowCommand() *cobra.Command {
 	o := whereOptions{body: true}
 	c := &cobra.Command{
 		Use:   "show <Delay-Id>",
-		Short: "Show one message that waits, with its headers and body",
-		Long: `Show one message, with its headers and body as they are stored: text as it is, other bytes as a hex dump. With
---json, the payload is base64, and whole. Its Delay-Id may lack its last part, as in DELAY_INTAKE-29.
+		Short: "Show one waiting message, with its headers and body",
+		Long: `Show one message, with its stored headers and body: text unchanged, other bytes as a hex dump. With --json, the
+payload is complete, in base64. The Delay-Id may lack its last part, as in DELAY_INTAKE-29.
 
-exit codes: 0 found, 1 not found or not to be looked for, 2 bad arguments or settings`,
+exit codes: 0 found, 1 not found, or the search failed, 2 bad arguments or settings`,
 		Args: argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.where(cmd, args[0], o) },
 	}
@@ -60,7 +60,7 @@ type whereOptions struct {
 }
 
 func (o *whereOptions) flags(c *cobra.Command) {
-	c.Flags().Uint64Var(&o.most, "most", 5_000_000, "give up after so many messages")
+	c.Flags().Uint64Var(&o.most, "most", 5_000_000, "maximum number of messages to search")
 }
 
 func (a *app) where(cmd *cobra.Command, id string, o whereOptions) error {
@@ -83,7 +83,7 @@ func (a *app) findOne(ctx context.Context, i *inspect.Inspector, wanted inspect.
 		in, err := i.Stored(ctx, w.Stream, w.Sequence)
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
-			return fmt.Errorf("%s has left %s while it was looked at; ask again", w.ID, w.Stream)
+			return fmt.Errorf("%s has left %s during the search; try again", w.ID, w.Stream)
 		case err != nil:
 			return inspect.Cause(ctx, err)
 		}
@@ -109,13 +109,13 @@ func refusedTimes(w inspect.Whereabouts) string {
 
 // searching shows the progress of the search to a person.
 func (a *app) searching(searched, pending uint64) {
-	if !terminal.Is(a.Err) {
+	if !terminal.IsTerminal(a.Err) {
 		return
 	}
 	fmt.Fprintf(a.Err, "searched %d of about %d messages\n", searched, pending)
 }
 
-// showWhere prints where a message is, and its content unless that is nil.
+// showWhere prints the place of a message, and its content unless that is nil.
 func (a *app) showWhere(w inspect.Whereabouts, content *contentView) {
 	if a.AsJSON(struct {
 		inspect.Whereabouts

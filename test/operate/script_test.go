@@ -51,6 +51,9 @@ func (l line) check(t *testing.T, env []string) (stdout string) {
 func listening(t *testing.T, o server.Options) string {
 	t.Helper()
 	o.Host, o.Port, o.NoSigs = "127.0.0.1", server.RANDOM_PORT, true
+	if o.JetStream {
+		o.StoreDir = natstest.Dir(t)
+	}
 	s, err := server.NewServer(&o)
 	if err != nil {
 		t.Fatal(err)
@@ -136,17 +139,18 @@ func firstDay(probes string) []line {
 		{args: "where DELAY_5m-10000", says: []string{"waiting, due in 4m", "t.t"}, never: []string{"nobody"}},
 		{args: "pub orders.x y --in 500d", code: 2, says: []string{"more than 366d ahead (DELAY_MAX_DELAY)"},
 			never: []string{"DELAY_INTAKE-"}},
-		{args: "pub orders.x y --at 2020-01-01T00:00:00Z", says: []string{"ago: it is delivered at once"}},
+		{args: "pub orders.x y --at 2020-01-01T00:00:00Z", says: []string{"ago: the message is delivered immediately"}},
 		{args: "pub a.* y --in 1s", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"wildcard"}},
 		{args: "sub a..b", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"* for one token"}},
 		{args: "where nothing", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"<stream>-"}},
 		{args: "dead ls --code x", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"want some of"}},
-		{args: "provision", says: []string{"all 40 streams are there; nothing to do"}},
+		{args: "provision", says: []string{"all 40 streams exist; nothing to do"}},
 		{args: "healthcheck --ready", says: []string{"ok"}},
 		{args: "serve", code: 1, says: []string{probes + " is in use by delaybroker (pid "}},
 		{args: "levels",
-			env:  []string{"NATS_URI=nats://production:4222", "NATS_URLS=nats://x:1", "NATS_SERVERS=nats://x:1"},
-			says: []string{"NATS_URI is no setting, and not read; NATS_URL is", "NATS_URLS is no", "NATS_SERVERS is no"}},
+			env: []string{"NATS_URI=nats://production:4222", "NATS_URLS=nats://x:1", "NATS_SERVERS=nats://x:1"},
+			says: []string{"NATS_URI is not a setting and is ignored; did you mean NATS_URL?", "NATS_URLS is not",
+				"NATS_SERVERS is not"}},
 		{args: "levels", code: 2, env: []string{"DELAY_RETRY=shop.mail=1s;5s;30s", "DELAY_ATTEMPTS=shop.mail=0"},
 			says: []string{"2 defaults: keep one", "attempts 0 for shop.mail"}},
 		{args: "pub shop.mail y --in 1s -H Delay-Max-Attempts:6", code: 2, env: []string{"DELAY_ATTEMPTS=shop.mail=5"},

@@ -92,21 +92,21 @@ func wordOf(id string) string {
 
 // Decide implements store.Rules.
 func (a *attempt) Decide() timer.Next {
-	see, ok := sightOf(a.State)
+	st, ok := subjectStateOf(a.State)
 	doubt := a.Doubt.Any
 	switch {
 	case !ok:
 		return timer.Look
-	case a.knows(see), !a.inPlace && see.word == a.word:
-		answer := a.stored(see.generation)
+	case a.knows(st), !a.inPlace && st.word == a.word:
+		answer := a.stored(st.generation)
 		answer.Duplicate = !doubt
 		a.settle(answer)
 		return timer.Say
 	case !a.inPlace && doubt:
 		return timer.Look
-	case a.Expected != nil && *a.Expected != see.visible:
+	case a.Expected != nil && *a.Expected != st.visible:
 		if !doubt { // otherwise our entry may have been there before
-			a.settle(a.refused(wrongLast(see.visible)))
+			a.settle(a.refused(wrongLast(st.visible)))
 		}
 		return timer.Say
 	}
@@ -117,16 +117,16 @@ func (a *attempt) Decide() timer.Next {
 func (a *attempt) Decisive(entry.Entry) bool { return true }
 
 // knows reports whether the last entry is of this request, or of one with the same id.
-func (a *attempt) knows(see sight) bool {
+func (a *attempt) knows(st subjectState) bool {
 	if a.Change.Schedule.Word != "" { // no other request has it
-		return see.word == a.word
+		return st.word == a.word
 	}
 	id := a.Change.Schedule.MsgID
-	return (see.word == a.word || id != "" && see.msgID == id && !a.Cancel) && a.now.Sub(see.set) < remembered
+	return (st.word == a.word || id != "" && st.msgID == id && !a.Cancel) && a.now.Sub(st.set) < remembered
 }
 
-// sight is the state of a schedule's subject.
-type sight struct {
+// subjectState is the state of a schedule's subject.
+type subjectState struct {
 	visible    uint64 // sequence of the schedule for clients of the server's scheduling; zero if it is over
 	generation uint64
 	set        time.Time
@@ -134,33 +134,33 @@ type sight struct {
 	msgID      string // of the client; unknown for a schedule that is over
 }
 
-// sightOf returns the state that an entry represents. Ok is false until the entry's key is known.
-func sightOf(found timer.State) (see sight, ok bool) {
+// subjectStateOf returns the state that an entry represents. Ok is false until the entry's key is known.
+func subjectStateOf(found timer.State) (st subjectState, ok bool) {
 	if found.None {
-		return sight{}, true
+		return subjectState{}, true
 	}
 	e, r := found.Entry, found.Entry.Request
-	see = sight{generation: found.Sequence, set: found.At, word: e.Word, msgID: r.MsgID}
+	st = subjectState{generation: found.Sequence, set: found.At, word: e.Word, msgID: r.MsgID}
 	switch e.Kind {
 	case entry.Unproven:
-		return sight{}, false
+		return subjectState{}, false
 	case entry.Fired, entry.Over:
-		see.generation = e.Generation
+		st.generation = e.Generation
 		if id, err := message.ParseID(r.ID); err == nil {
-			see.set = id.At
+			st.set = id.At
 		}
 	}
 	series := e.Origin().Series
 	if series > 0 { // its client knows the sequence of its first round
-		see.generation, see.set = series, r.Accepted
+		st.generation, st.set = series, r.Accepted
 	}
 	if moved := series == 0 && e.Word != wordOf(r.MsgID) && !strings.HasPrefix(e.Word, takenWord); moved {
-		see.msgID = "" // an operator moved it: it is not what the id requested, nor when
+		st.msgID = "" // an operator moved it: it is not what the id requested, nor when
 	}
 	if e.Stands() {
-		see.visible = see.generation
+		st.visible = st.generation
 	}
-	return see, true
+	return st, true
 }
 
 // Entry implements store.Rules.

@@ -155,11 +155,11 @@ func (o TakeOver) ended(ctx context.Context, s entry.Schedule, set time.Time) (b
 	if err != nil || found.None {
 		return false, err
 	}
-	see, ok := sightOf(found)
+	st, ok := subjectStateOf(found)
 	if !ok {
 		return false, nil // storing it here fails, too
 	}
-	return see.visible == 0 && see.set.After(set) && !strings.HasPrefix(see.word, takenWord), nil
+	return st.visible == 0 && st.set.After(set) && !strings.HasPrefix(st.word, takenWord), nil
 }
 
 // end deletes there a schedule that a client ended here, unless there was an error.

@@ -197,7 +197,7 @@ func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error
 	for i, r := range all.Timers {
 		room <- struct{}{}
 		asking.Go(func() {
-			kept[i], errs[i] = t.standing(ctx, r, all.UpTo, f)
+			kept[i], errs[i] = t.current(ctx, r, all.UpTo, f)
 			<-room
 		})
 	}
@@ -211,9 +211,9 @@ func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error
 	return errors.Join(errs...)
 }
 
-// standing returns the row if no entry is behind its own, the row of the entry that replaced it, or nil. If there is no
+// current returns the row if no entry is behind its own, the row of the entry that replaced it, or nil. If there is no
 // later entry, the server knows that from an index, and sends no body.
-func (t *Timers) standing(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
+func (t *Timers) current(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
 	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.state.Sequence+1); {
 	case err != nil:
 		return nil, err

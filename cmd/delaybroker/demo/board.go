@@ -31,19 +31,19 @@ and in a third:
   delaybroker pub orders.expire '{"id":1}' --in 5s
 `
 
-// An example is a message that is published once, and waited for.
+// An example is a message that the demo publishes once and waits for.
 type example struct {
-	When    string   `json:"when"` // the form, in words
+	When    string   `json:"when"` // kind of delay, as text
 	Subject string   `json:"subject"`
 	Target  string   `json:"target"`
 	To      string   `json:"to"`
 	LateMS  *float64 `json:"late_ms"` // nil until it arrived
 
-	wait time.Duration // from the publish, about
+	wait time.Duration // approximate delay after the publish
 	late time.Duration
 }
 
-// examples are one of each way to say when, and of each kind of target.
+// examples returns messages for each kind of delay and each kind of target.
 func examples(now time.Time) []example {
 	names, err := message.NewNames(message.DefaultPrefix)
 	if err != nil {
@@ -68,13 +68,13 @@ func examples(now time.Time) []example {
 	return all
 }
 
-// A board shows which messages arrived.
+// A board shows the arrived messages.
 type board struct {
 	printer  *terminal.Printer
 	messages []example
-	start    time.Time // when they were published
+	start    time.Time // when the messages were published
 	arrived  int
-	lines    int // of the last drawing, to be drawn over
+	lines    int // lines of the last drawing, to overwrite
 }
 
 // An arrival is a message at its target.
@@ -83,15 +83,15 @@ type arrival struct {
 	late    time.Duration
 }
 
-// arrivalOf takes the time of the call for the time of the arrival.
+// arrivalOf returns an arrival at the current time.
 func arrivalOf(subject string, header nats.Header) arrival {
 	told, _ := client.Of(&nats.Msg{Header: header})
 	return arrival{subject, told.Late()}
 }
 
-// watch returns when all have arrived.
+// watch returns when all messages have arrived.
 func (b *board) watch(ctx context.Context, arrivals <-chan arrival) error {
-	live := terminal.Is(b.printer.Out) && !b.printer.JSON
+	live := terminal.IsTerminal(b.printer.Out) && !b.printer.JSON
 	redraw := time.NewTicker(redrawEvery)
 	defer redraw.Stop()
 	for b.arrived < len(b.messages) {
@@ -113,7 +113,7 @@ func (b *board) watch(ctx context.Context, arrivals <-chan arrival) error {
 	return nil
 }
 
-// note records an arrival. A copy of a message that has arrived is not counted.
+// note records an arrival. It ignores duplicates.
 func (b *board) note(m arrival) {
 	for i := range b.messages {
 		if d := &b.messages[i]; d.Target == m.subject && d.LateMS == nil {
@@ -124,7 +124,7 @@ func (b *board) note(m arrival) {
 	}
 }
 
-// draw shows all messages, over the last drawing.
+// draw draws all messages over the last drawing.
 func (b *board) draw() {
 	if b.lines > 0 {
 		b.printer.Printf("\x1b[%dA\x1b[J", b.lines)

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// limit is how long the whole demo may take: somebody is watching.
+	// limit is the maximum duration of the demo.
 	limit = 14 * time.Second
 
-	ladder = "1s 2s 5s" // few streams are made quickly
+	ladder = "1s 2s 5s" // a few streams, which are created quickly
 )
 
-// Run starts a server, then a broker, as serve does, and stops them in reverse order. The version is that of the
-// program, for the names of its connections.
+// Run starts a server, then a broker, as serve does, and stops them in reverse order. Version is the program's version,
+// for the names of its connections.
 func Run(ctx context.Context, p *terminal.Printer, version string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not everything arrived within %s", limit))
 	defer cancel()

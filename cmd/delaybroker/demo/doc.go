@@ -1,3 +1,3 @@
-// Package demo shows delays at work: a server and a broker of its own, messages that are published in each of the ways
-// to say when, and a board that shows when they arrive. At the end, all of it is removed.
+// Package demo runs a server and a broker, publishes messages with each kind of delay, and shows their arrival on a
+// board. At the end, it removes everything.
 package demo

@@ -14,23 +14,24 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// Config is the configuration of an embedded NATS server. Without users it belongs on a loopback address.
+// Config is the configuration of an embedded NATS server. Without users, the server should listen on a loopback
+// address.
 type Config struct {
-	File           string // a configuration file of nats-server's, or empty; it may change between two starts
-	User, Password string // of the only user, unless the file has users; empty: any client
+	File           string // nats-server's configuration file, or empty; read at each start
+	User, Password string // the only user, unless the file has users; empty for none
 
 	TLS     bool // the file requires TLS from clients
 	Bounded bool // the file limits the storage
 	Open    bool // the file requires no user
 
-	Host       string // empty: all interfaces
-	Port       int    // zero: any free port
+	Host       string // empty for all interfaces
+	Port       int    // zero for any free port
 	Dir        string
 	Sync       time.Duration // between two fsyncs, unless SyncAlways
 	SyncAlways bool
 }
 
-// Durability returns the interval of its fsyncs; nil if no server is embedded.
+// Durability returns the server's fsync policy; nil if no server is embedded.
 func (c *Config) Durability() *doctor.Sync {
 	if c == nil {
 		return nil
@@ -38,8 +39,8 @@ func (c *Config) Durability() *doctor.Sync {
 	return &doctor.Sync{Always: c.SyncAlways, Every: c.Sync}
 }
 
-// options returns the options of nats-server. By default it would put its data into a temporary directory and handle
-// signals itself.
+// options returns the options of nats-server. Its defaults are unsuitable: it would use a temporary directory and
+// handle signals.
 func (c Config) options() (*server.Options, error) {
 	o := &server.Options{}
 	if c.File != "" {
@@ -61,7 +62,7 @@ func (c Config) options() (*server.Options, error) {
 	return o, nil
 }
 
-// Exposed returns the address of a server that requires no user, if other hosts can reach it, or else "".
+// Exposed returns the address of a server without users, if other hosts can reach it, and otherwise "".
 func (c *Config) Exposed() string {
 	if c == nil || !c.Open || c.isLoopback() {
 		return ""
@@ -69,14 +70,14 @@ func (c *Config) Exposed() string {
 	return net.JoinHostPort(c.Host, strconv.Itoa(c.Port))
 }
 
-// isLoopback reports whether only this host can connect. It takes a name other than localhost for a public one.
+// isLoopback reports whether only this host can connect. Any name other than localhost counts as public.
 func (c Config) isLoopback() bool {
 	return c.Host == "localhost" || net.ParseIP(c.Host).IsLoopback()
 }
 
 // checkStore returns the check of the store's usage.
 func (c *Config) checkStore(used doctor.Usage) stats.Check {
-	limit := "three quarters of what was free on the disk when the server started"
+	limit := "three quarters of the disk space that was free at the start"
 	if c.Bounded {
 		limit = "max_file of DELAY_EMBEDDED_CONFIG"
 	}

@@ -15,21 +15,22 @@ import (
 )
 
 const (
-	// diskPause is the interval at which a failed disk is tried again.
+	// diskPause is the interval between two attempts to write to a failed disk.
 	diskPause = time.Second
-	// diskTrial is the number of bytes that the disk must accept then. A smaller amount would be used up at once.
+	// diskTrial is the number of bytes that the disk must then accept. Less would be used up immediately.
 	diskTrial = 4 << 20
 	// restartPause is the minimum time between two restarts of the embedded server, if its disk fills up repeatedly.
 	restartPause = 10 * time.Second
 )
 
-// gaveUp are nats-server's log lines after a failed write. It never tries that stream, or JetStream as a whole, again.
+// gaveUp has nats-server's log lines after a failed write. The server does not write to that stream, or use JetStream,
+// until it restarts.
 var gaveUp = []string{"Critical write error", "will be DISABLED", "disabling JetStream"}
 
 // disk is the state of the embedded server's directory.
 type disk struct {
 	dir    string
-	failed chan struct{} // capacity 1: a write failed since the last start
+	failed chan struct{} // capacity 1: signals a failed write since the last start
 
 	mu  sync.Mutex // guards err
 	err error      // the first failed write since the last start
@@ -61,7 +62,7 @@ func (d *disk) check() stats.Check {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.err != nil {
-		detail := fmt.Sprintf("DELAY_EMBEDDED_DIR %s takes no data, free some space: %v", d.dir, d.err)
+		detail := fmt.Sprintf("DELAY_EMBEDDED_DIR %s accepts no data, so free some space: %v", d.dir, d.err)
 		return stats.Check{Name: "disk", Detail: detail}
 	}
 	return stats.Check{Name: "disk", OK: true}
@@ -88,7 +89,7 @@ func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger
 			return nil
 		case <-d.failed:
 		}
-		log.Error("the disk takes no data: nothing is accepted or moved until it does, and nothing accepted is lost."+
+		log.Error("the disk accepts no data, so the server accepts and moves no message; accepted messages are safe."+
 			" Free some space, and the embedded server restarts by itself",
 			"dir", d.dir, "reason", d.check().Detail)
 		for since := time.Now(); ; {
@@ -103,10 +104,10 @@ func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger
 			}
 			if err != nil && time.Since(since) >= time.Minute {
 				since = time.Now()
-				log.Error("the disk still takes no data; free some space", "dir", d.dir, "err", err)
+				log.Error("the disk still accepts no data; free some space", "dir", d.dir, "err", err)
 			}
 		}
-		log.Warn("the disk takes data again: restarting the embedded server", "dir", d.dir)
+		log.Warn("the disk accepts data again; restarting the embedded server", "dir", d.dir)
 		if err := restart(); err != nil {
 			return err
 		}

@@ -7,12 +7,12 @@
 //
 // # Invariants
 //
-//   - One process locks the directory, because two servers on one store destroy it. The lock lasts until the process
-//     ends, in any way. The lock file stays.
-//   - nats-server reports a failed write only in its log, so the package reads the log. The server never writes to that
-//     stream again, so the package restarts it as soon as the disk accepts data.
-//   - A file may not have a key that belongs to a setting, or that a single server cannot have. Such a key is an error,
-//     and not overruled.
+//   - One process locks the directory, because two servers on one store destroy it. The process keeps the lock until it
+//     ends. The lock file is never removed.
+//   - nats-server reports a failed write only in its log, so the package reads the log. The server does not write to
+//     that stream again. So the package restarts it when the disk accepts data again.
+//   - A file may not contain a key that belongs to a setting, or that a single server cannot have. Such a key is an
+//     error, and is not silently replaced.
 //
 // The errors name the settings (DELAY_EMBEDDED_DIR and so on), since their readers do not know this package.
 package embedded

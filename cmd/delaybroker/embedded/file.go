@@ -18,33 +18,34 @@ import (
 // The reasons why a file of DELAY_EMBEDDED_CONFIG may not have a key.
 
 const (
-	saysListen = "DELAY_EMBEDDED_LISTEN says where it listens"
-	saysDir    = "DELAY_EMBEDDED_DIR says where its data is"
-	saysSync   = "DELAY_EMBEDDED_SYNC says how often it syncs to disk"
-	saysLog    = "it writes into the broker's log: see DELAY_LOG_LEVEL"
-	isAlone    = "the embedded server is alone; run a nats-server of your own for that, and set NATS_URL to it"
+	saysListen = "DELAY_EMBEDDED_LISTEN sets the address"
+	saysDir    = "DELAY_EMBEDDED_DIR sets the data directory"
+	saysSync   = "DELAY_EMBEDDED_SYNC sets the fsync interval"
+	saysLog    = "the server writes into the broker's log: see DELAY_LOG_LEVEL"
+	isAlone    = "the embedded server is a single one; run your own nats-server for that, and set NATS_URL"
 )
 
-// notInFile are the forbidden keys, and the sections with them, each with the reason.
+// notInFile maps the forbidden keys and sections to the reason.
 var notInFile = map[string]string{
 	"listen": saysListen, "host": saysListen, "net": saysListen, "port": saysListen,
-	"store_dir": saysDir, "storedir": saysDir, "server_name": "its name is fixed, so that the other commands know it",
+	"store_dir": saysDir, "storedir": saysDir,
+	"server_name":     "the name is fixed, so that the other commands recognize the server",
 	"jetstream.store": saysDir, "jetstream.store_dir": saysDir, "jetstream.storedir": saysDir,
 	"jetstream.sync": saysSync, "jetstream.sync_interval": saysSync,
-	"jetstream.domain": "DELAY_JS_DOMAIN is for servers of others, and the embedded one has no domain",
+	"jetstream.domain": "the embedded server has no domain",
 	"cluster":          isAlone, "gateway": isAlone, "leaf": isAlone, "leafnodes": isAlone,
 	"logfile": saysLog, "log_file": saysLog, "syslog": saysLog, "remote_syslog": saysLog,
 	"debug": saysLog, "trace": saysLog,
 }
 
-// unset matches nats-server's error about a variable that is not set. The error is not repeated, since the name may be
-// a password without quotes.
+// unset matches nats-server's error about an unset variable. The error is not repeated, since the name may be an
+// unquoted password.
 var unset = regexp.MustCompile(`variable reference for '.*' on line (\d+).*`)
 
-// A File is a configuration file that was read.
+// A File is a parsed configuration file.
 type File struct{ options *server.Options }
 
-// ReadFile reads a file. It returns nats-server's errors, which name a line and a key, and no secret value.
+// ReadFile reads a file. It returns nats-server's errors, which contain a line and a key, and no secret value.
 func ReadFile(path string) (f File, wrong []string) {
 	f.options = &server.Options{}
 	keys, err := conf.ParseFile(path)
@@ -58,7 +59,7 @@ func ReadFile(path string) (f File, wrong []string) {
 		}
 	}
 	if isOff(keys) {
-		wrong = append(wrong, "jetstream is off, and the broker needs it")
+		wrong = append(wrong, "jetstream is disabled, but the broker needs it")
 	}
 	o, err := server.ProcessConfigFile(path)
 	if err != nil {
@@ -84,8 +85,8 @@ func (f File) AsksForCertificate() bool {
 	return f.HasTLS() && f.options.TLSConfig.ClientAuth == tls.RequireAndVerifyClientCert
 }
 
-// Options returns the options, except the user, for a client of a server with this file. The client connects to no
-// other server. It has the server's certificate, so it needs no authority, and no name in the certificate.
+// Options returns the options for a client of a server with this file, except the user. The client connects to no other
+// server: it accepts only the server's certificate, so it needs neither an authority nor a name.
 func (f File) Options() []nats.Option {
 	if !f.HasTLS() {
 		return nil
@@ -98,8 +99,7 @@ func (f File) Options() []nats.Option {
 	return options
 }
 
-// keysOf returns the keys of a file, in lower case as nats-server takes them. A key in a section has the form
-// "section.key".
+// keysOf returns the keys of a file, in lower case, as in nats-server. A key in a section has the form "section.key".
 func keysOf(section map[string]any, prefix string) map[string]bool {
 	all := make(map[string]bool)
 	for key, value := range section {
@@ -146,8 +146,8 @@ func trustOnly(certificates func() []tls.Certificate) *tls.Config {
 					return nil
 				}
 			}
-			return errors.New("this is not the embedded server's certificate:" +
-				" if the file of DELAY_EMBEDDED_CONFIG names a new one, restart the broker, which reads it at its start")
+			return errors.New("the certificate is not the embedded server's: if the file of DELAY_EMBEDDED_CONFIG has a new" +
+				" one, restart the broker, which reads the file at its start")
 		},
 	}
 }

@@ -12,13 +12,13 @@ import (
 )
 
 // lockFile is in the directory of the embedded server. It is never removed: otherwise two processes could hold locks on
-// two files with one name.
+// two files with the same name.
 const lockFile = "delaybroker.lock"
 
 // ErrLocked is returned by Start when another process has locked the directory. Two servers on one store destroy it.
 var ErrLocked = errors.New("in use by another delaybroker")
 
-// LockedBy returns the process that holds the lock, or held it last; empty if unknown.
+// LockedBy returns the process that has or had the lock; empty if unknown.
 func LockedBy(dir string) string {
 	text, err := os.ReadFile(filepath.Join(dir, lockFile))
 	pid := strings.TrimSpace(string(text))
@@ -28,8 +28,8 @@ func LockedBy(dir string) string {
 	return pid
 }
 
-// lockDir locks the directory until unlock, or until the process ends in any way. It writes our pid into the lock file,
-// for the messages of other processes. It ignores errors of that: the disk may be full, and the lock holds anyway.
+// lockDir locks the directory until unlock, or until the process ends. It writes the pid into the lock file, for the
+// messages of other processes. It ignores an error of this write: the disk may be full, and the lock is still valid.
 func lockDir(dir string) (unlock func(), err error) {
 	path := filepath.Join(dir, lockFile)
 	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// serverLog forwards nats-server's log to ours. It logs notices at level debug.
+// serverLog forwards nats-server's log to the broker's. It logs notices at level debug.
 type serverLog struct {
 	log  *slog.Logger
 	disk *disk
@@ -27,7 +27,7 @@ func (l *serverLog) Errorf(format string, v ...any) {
 	l.disk.heard(line)
 }
 
-// Fatalf is called when the server gives up. The process does not end, and Start does not return the error.
+// Fatalf is called when the server gives up. The process does not exit, and Start does not return the error.
 func (l *serverLog) Fatalf(format string, v ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -25,11 +25,11 @@ import (
 const acceptTimeout = 10 * time.Second
 
 // stopTimeout is the timeout for the server to stop. A server whose disk was full may never stop: nats-server 2.15.2
-// waits for itself when it purges a stream whose last block it cannot write.
+// deadlocks when it purges a stream whose last block it cannot write.
 const stopTimeout = 15 * time.Second
 
-var errStuck = fmt.Errorf("the embedded server does not stop within %s: its disk was full;"+
-	" start the broker again, and what was accepted is there", stopTimeout)
+var errStuck = fmt.Errorf("the embedded server does not stop within %s, since its disk was full;"+
+	" start the broker again, no accepted message is lost", stopTimeout)
 
 // A Server is a running NATS server, with its lock on the directory.
 type Server struct {
@@ -37,16 +37,16 @@ type Server struct {
 	log    *slog.Logger
 	disk   *disk
 	unlock func()
-	// The goroutine of Keep replaces both.
+	// Keep's goroutine replaces both.
 	server       atomic.Pointer[server.Server]
-	certificates atomic.Pointer[[]tls.Certificate] // the server's
+	certificates atomic.Pointer[[]tls.Certificate] // certificates of the server
 
-	running sync.WaitGroup     // the goroutine of Keep
-	release context.CancelFunc // ends it
+	running sync.WaitGroup     // Keep's goroutine
+	release context.CancelFunc // ends Keep's goroutine
 }
 
 // Start returns when the server accepts connections, which takes a while on a large store. On a full disk it starts no
-// server: nats-server would get stuck at the first purge. The caller must stop the server.
+// server, since nats-server would deadlock at the first purge. The caller must stop the server.
 func Start(c Config, log *slog.Logger) (*Server, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the directory DELAY_EMBEDDED_DIR: %w", err)
@@ -55,7 +55,7 @@ func Start(c Config, log *slog.Logger) (*Server, error) {
 	switch {
 	case errors.Is(err, ErrLocked):
 		if pid := LockedBy(c.Dir); pid != "" {
-			err = fmt.Errorf("%w, which already runs here (pid %s)", err, pid)
+			err = fmt.Errorf("%w (pid %s)", err, pid)
 		}
 		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s: %w; give each its own directory,"+
 			" or let this one use the other's server by NATS_URL", c.Dir, err)
@@ -65,7 +65,7 @@ func Start(c Config, log *slog.Logger) (*Server, error) {
 	e := &Server{config: c, log: log, disk: newDisk(c.Dir), unlock: unlock, release: func() {}}
 	err = e.disk.try()
 	if err != nil {
-		err = fmt.Errorf("DELAY_EMBEDDED_DIR %s takes no data: nothing accepted is lost;"+
+		err = fmt.Errorf("DELAY_EMBEDDED_DIR %s accepts no data; accepted messages are safe;"+
 			" free some space, and start again: %w", c.Dir, err)
 	} else {
 		err = e.start()
@@ -77,8 +77,8 @@ func Start(c Config, log *slog.Logger) (*Server, error) {
 	return e, nil
 }
 
-// Keep restarts the server after its disk was full and accepts data again, until Stop. It calls fail if a restart
-// fails.
+// Keep restarts the server after its disk was full and accepts data again. It runs until Stop, and calls fail if a
+// restart fails.
 func (e *Server) Keep(fail func(error)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.release = cancel
@@ -89,7 +89,7 @@ func (e *Server) Keep(fail func(error)) {
 	})
 }
 
-// Restart stops and starts the server. It keeps the port, which clients use.
+// Restart stops and starts the server. The server keeps its port, which clients use.
 func (e *Server) Restart() error {
 	old := e.server.Load()
 	e.config.Port = old.Addr().(*net.TCPAddr).Port
@@ -115,8 +115,8 @@ func stop(s *server.Server) error {
 	}
 }
 
-// start reads the file again, because nats-server changes the options that it receives. A certificate in the file may
-// be new.
+// start reads the file again, because nats-server changes the options that it receives, and because a certificate in
+// the file may be new.
 func (e *Server) start() error {
 	if err := e.config.checkPort(); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (c Config) start(options *server.Options, log *slog.Logger, d *disk) (*serv
 	s.Start()
 	err = bridge.fatal()
 	if err == nil && !s.ReadyForConnections(acceptTimeout) {
-		err = fmt.Errorf("no connection accepted for %s", acceptTimeout)
+		err = fmt.Errorf("the server accepted no connection within %s", acceptTimeout)
 	}
 	if err != nil {
 		s.Shutdown()
@@ -161,14 +161,14 @@ func (c Config) start(options *server.Options, log *slog.Logger, d *disk) (*serv
 	return s, nil
 }
 
-// checkPort detects the commonest mistake, a port in use, before the streams are recovered. The server itself reports
-// it only in its log.
+// checkPort detects a port in use, the most common mistake, before the server recovers its streams. The server itself
+// reports it only in its log.
 func (c Config) checkPort() error {
 	address := net.JoinHostPort(c.Host, strconv.Itoa(c.Port))
 	l, err := net.Listen("tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("%s is in use: set DELAY_EMBEDDED_LISTEN, or NATS_URL to use the server that is there",
+		return fmt.Errorf("%s is in use: set DELAY_EMBEDDED_LISTEN, or NATS_URL to use the other server",
 			address)
 	case err != nil:
 		return fmt.Errorf("DELAY_EMBEDDED_LISTEN: %w", err)
@@ -177,8 +177,8 @@ func (c Config) checkPort() error {
 }
 
 // TLS returns the options for a client of a server with TLS. The client connects to no other server, even after a
-// restart with another certificate. Connect over TCP: nats-server's in-process connections are slower, and wait for
-// each other when a user is refused.
+// restart with another certificate. The client must connect over TCP: nats-server's in-process connections are slower,
+// and block each other when a user is refused.
 func (e *Server) TLS() []nats.Option {
 	if !e.config.TLS {
 		return nil
@@ -199,15 +199,15 @@ func (e *Server) URL() string {
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// Store returns a check for /readyz: the usage of the server's store. At its limit the server refuses to store
-// anything, and no message is accepted or moved, although the disk has room.
+// Store returns a check for /readyz: the usage of the server's store. At its limit the server refuses all messages,
+// although the disk has room.
 func (e *Server) Store() stats.Check {
 	if !e.disk.check().OK { // the server may be stuck and not answer
-		return stats.Check{Name: "store", OK: true, Detail: "not known"}
+		return stats.Check{Name: "store", OK: true, Detail: "unknown"}
 	}
 	info, err := e.server.Load().Jsz(&server.JSzOptions{})
 	if err != nil || info.Disabled || info.Config.MaxStore <= 0 {
-		return stats.Check{Name: "store", OK: true, Detail: "not known"} // another check reports the reason
+		return stats.Check{Name: "store", OK: true, Detail: "unknown"} // another check reports the reason
 	}
 	return e.config.checkStore(doctor.Usage{Bytes: info.Store, Limit: info.Config.MaxStore})
 }
@@ -217,8 +217,8 @@ func (e *Server) Stop() {
 	e.release()
 	e.running.Wait()
 	if err := stop(e.server.Load()); err != nil {
-		e.log.Error("the embedded server is left as it is, and ends with the process", "err", err)
-		return // it may still write: the directory stays locked
+		e.log.Error("the embedded server does not stop; it ends with the process", "err", err)
+		return // the server may still write, so the directory stays locked
 	}
 	e.unlock()
 }

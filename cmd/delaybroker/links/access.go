@@ -13,11 +13,11 @@ import (
 	"delaybroker/broker/link"
 )
 
-// Access is how to reach NATS. Secrets are inside the options, which are never printed.
+// Access has the address and the options to reach NATS. Secrets are inside the options, which are never printed.
 type Access struct {
-	URL     string // servers, comma separated; may hold a password, so never logged
+	URL     string // servers, comma separated; may contain a password, so never logged
 	Options []nats.Option
-	Login   string // the settings to correct if the server refuses the user; empty for those of NATS
+	Login   string // settings to correct if the server refuses the user; empty for those of NATS
 }
 
 // At returns the access to another server as the same user.
@@ -25,7 +25,7 @@ func (a Access) At(url string, more []nats.Option) Access {
 	return Access{URL: url, Options: slices.Concat(a.Options, more), Login: a.Login}
 }
 
-// Explain adds, to a refusal by the embedded server, the settings of the user.
+// Explain adds the settings to correct to a refusal by the embedded server.
 func (a Access) Explain(err error) error {
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
@@ -36,21 +36,22 @@ func (a Access) Explain(err error) error {
 	case certificate:
 		return fmt.Errorf("%w: set DELAY_EMBEDDED_CONFIG to the file of the embedded server, or NATS_CA and NATS_URL", err)
 	case RefusesCertificate(err):
-		return fmt.Errorf("%w: set NATS_CERT and NATS_KEY to a client certificate of an authority in the embedded server's"+
-			" ca_file, which has not expired", err)
+		return fmt.Errorf("%w: set NATS_CERT and NATS_KEY to a valid client certificate of an authority in the embedded"+
+			" server's ca_file", err)
 	}
 	return err
 }
 
-// RefusesCertificate reports whether a server ended the TLS handshake: in practice, because of our certificate. With
-// TLS 1.3 the server may have closed the connection before its reason is read, for which nats.go has no sentinel.
+// RefusesCertificate reports whether a server ended the TLS handshake, in practice because of the client's certificate.
+// With TLS 1.3 the server may close the connection before the client has read the reason. nats.go has no sentinel for
+// that.
 func RefusesCertificate(err error) bool {
 	refusal, ok := errors.AsType[*net.OpError](err)
 	return ok && refusal.Op == "remote error" ||
 		err != nil && strings.Contains(err.Error(), "connection closed by remote after TLS handshake")
 }
 
-// WithoutUsers removes users and passwords from a list of servers, for messages to people.
+// WithoutUsers removes users and passwords from a list of servers, for messages.
 func WithoutUsers(servers string) string {
 	all := strings.Split(servers, ",")
 	for i, server := range all {

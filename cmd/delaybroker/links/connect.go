@@ -10,11 +10,10 @@ import (
 	"delaybroker/broker/text"
 )
 
-// maxSaid is how many characters of a server's error are shown.
+// maxSaid is the maximum length of a server's error that is shown, in characters.
 const maxSaid = 1000
 
-// Connect makes the connection of a command. It tells the person who waits when the connection is lost and when it is
-// back.
+// Connect makes the connection of a command. It tells the user when the connection is lost and when it is back.
 func Connect(ctx context.Context, to Access, version string, tell func(text string)) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -23,13 +22,13 @@ func Connect(ctx context.Context, to Access, version string, tell func(text stri
 		nats.Name(fmt.Sprintf("delaybroker %s client", version)),
 		nats.MaxReconnects(-1),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err != nil { // nil if we closed it
-				said := fmt.Sprintf("disconnected from NATS, and trying to get back: %v", err)
+			if err != nil { // nil after Close
+				said := fmt.Sprintf("disconnected from NATS, reconnecting: %v", err)
 				tell(text.Printable(said, maxSaid))
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			tell("connected to NATS again, at " + link.ServerOf(nc))
+			tell("reconnected to NATS at " + link.ServerOf(nc))
 		}),
 	}
 	nc, err := nats.Connect(to.URL, append(options, to.Options...)...)

@@ -1,19 +1,19 @@
-// Package links makes the connections of the program to NATS: the four of a broker, and the one of a command.
+// Package links makes the connections of the program to NATS: four for a broker, and one for a command.
 //
-//	read      the lanes' messages
-//	write     messages that the broker stores: hops, retries, dead letters
-//	deliver   messages that it publishes to the targets
-//	control   questions to JetStream and to other instances
+//	read      receives the lanes' messages
+//	write     stores hops, retries and dead letters
+//	deliver   publishes to the targets
+//	control   sends requests to JetStream and to other instances
 //
-// A broker has four, because one socket is a queue: a backlog that is read, or a target that floods, would be in front
-// of a hop or of a heartbeat. They may also be four users, each with the rights that it needs.
+// A broker has four, because one socket is a queue. A large backlog or a flood of one target would otherwise delay hops
+// and heartbeats. The four connections may have four users, each with only the permissions that it needs.
 //
 // # Lost connections
 //
-// A link never gives up by itself: it reconnects for ever, and only the server can end it, by refusing the credentials
-// twice. Then Dialer.Lost is called, and the program ends. A dead link is noticed within seconds and not within the
-// minutes of the client library, because each second is lateness of all messages (see the constants).
+// A link never gives up: it reconnects for ever. Only the server can end it, by refusing the credentials twice. Then
+// Dialer.Lost is called, and the program ends. A link detects a dead connection within seconds, instead of the client
+// library's minutes, because each second adds to the lateness of all messages (see the constants).
 //
-// A publish on a link that is down is refused at once and not buffered. The broker decides itself when to send the
-// message again; a buffer would send it a second time.
+// A publish on a disconnected link fails immediately and is not buffered. The broker decides itself when to send the
+// message again. A buffer would send it a second time.
 package links

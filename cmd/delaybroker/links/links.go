@@ -15,26 +15,27 @@ import (
 )
 
 const (
-	// A dead connection is noticed after three of these at most. nats.go's two minutes would be minutes of lateness.
+	// pingInterval is such that a dead connection is detected after three intervals at most. nats.go's default of two
+	// minutes would be minutes of lateness.
 	pingInterval = 5 * time.Second
 	pingsMissed  = 2
 
-	// writeTimeout is how long a write to the socket may block. A write holds nats.go's lock: meanwhile no missing pong
-	// is noticed, and every publisher waits. nats.go's default of a minute would be a minute of lateness for every
-	// lane. A link has to be able to carry a message of max_payload in this time.
+	// writeTimeout is how long a write to the socket may block. A write holds nats.go's lock: meanwhile a missing pong
+	// is not detected, and every publisher waits. nats.go's default of a minute would be a minute of lateness for every
+	// lane. A link must be able to transfer a message of max_payload in this time.
 	writeTimeout = 5 * time.Second
 
 	reconnectWait   = 250 * time.Millisecond
-	reconnectJitter = 250 * time.Millisecond // so that brokers do not come back to a restarted server all at once
+	reconnectJitter = 250 * time.Millisecond // spreads the reconnects to a restarted server
 
-	// maxBackoff bounds the wait between two logins that the server rejects, before the jitter. A corrected user works
-	// again after this time.
+	// maxBackoff bounds the wait between two logins that the server rejects, before the jitter. It is also the time
+	// until a corrected user works again.
 	maxBackoff = 5 * time.Second
 
-	// loginPoll is how often a first connection is checked for rejected credentials.
+	// loginPoll is the interval at which a first connection is checked for rejected credentials.
 	loginPoll = 500 * time.Millisecond
 
-	// remindEvery is how often the log says that the first connection is still waited for.
+	// remindEvery is the interval at which the log reports that the first connection is still missing.
 	remindEvery = 10 * time.Second
 )
 
@@ -45,10 +46,10 @@ type connection struct {
 	login *login
 }
 
-// A Set is the connections read, write, deliver and control, in this order.
+// A Set has the connections read, write, deliver and control, in this order.
 type Set []connection
 
-// ForBroker are the links as the broker takes them.
+// ForBroker returns the links as the broker's type.
 func (l Set) ForBroker() broker.Links {
 	return broker.Links{Read: l[0].conn, Write: l[1].conn, Deliver: l[2].conn, Control: l[3].conn}
 }
@@ -56,16 +57,16 @@ func (l Set) ForBroker() broker.Links {
 // A Dialer makes links.
 type Dialer struct {
 	Access  Access
-	Apart   map[string]Access // of some links, by name, in place of Access
-	Version string            // of this program
-	// Patient means that a server which is not there yet is waited for. The embedded one is there.
+	Apart   map[string]Access // by name; replaces Access for some links
+	Version string            // version of the program
+	// Patient makes Dial wait for a server that is not reachable yet. The embedded server is always reachable.
 	Patient bool
-	// Lost is called when a link is closed for good. Our own close calls it too.
+	// Lost is called when a link is closed permanently, even by Close.
 	Lost func(error)
 	Log  *slog.Logger
 }
 
-// Dial connects, or begins to when the dialer is patient: see [Set.Await].
+// Dial connects. A patient dialer only begins to connect: see [Set.Await].
 func (d Dialer) Dial() (Set, error) {
 	var all Set
 	for _, name := range []string{"read", "write", "deliver", "control"} {
@@ -90,21 +91,21 @@ func (d Dialer) For(name string) Access {
 
 func (d Dialer) options(name string, login *login) []nats.Option {
 	log := d.Log.With("link", name)
-	rare := ratelog.New(log) // each link tries several times a second, and a right may be missing for every message
+	rare := ratelog.New(log) // each link tries several times a second, and a missing permission may affect every message
 	const (
 		unreachable = "cannot connect to NATS; retrying"
-		rejected    = "NATS rejects the credentials of this link; retrying with the credentials read again"
+		rejected    = "NATS rejects the credentials of this link; reading them again and retrying"
 	)
 	servers := WithoutUsers(d.For(name).URL)
 	options := []nats.Option{
 		nats.Name(fmt.Sprintf("delaybroker %s %s", d.Version, name)),
 		nats.MaxReconnects(-1),
 		nats.CustomReconnectDelay(login.delay),
-		nats.IgnoreAuthErrorAbort(), // a rejected login is retried: somebody may be rotating a password
+		nats.IgnoreAuthErrorAbort(), // a rejected login is retried: a password rotation may be in progress
 		nats.PingInterval(pingInterval),
 		nats.MaxPingsOutstanding(pingsMissed),
 		nats.FlusherTimeout(writeTimeout),
-		nats.ReconnectOnFlusherError(), // otherwise unwritten data is dropped, and the connection stays
+		nats.ReconnectOnFlusherError(), // otherwise nats.go drops unwritten data and keeps the connection
 		nats.RetryOnFailedConnect(d.Patient),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
@@ -135,7 +136,7 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 			}
 			level := slog.LevelWarn
 			if errors.Is(err, nats.ErrBadHeaderMsg) {
-				level = slog.LevelDebug // the message becomes a dead letter that says so
+				level = slog.LevelDebug // the message becomes a dead letter with this reason
 			}
 			var subject string
 			if sub != nil {
@@ -144,12 +145,12 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 			log.Log(context.Background(), level, "NATS reports an error", "subject", subject, "err", err)
 		}),
 		nats.ClosedHandler(func(nc *nats.Conn) {
-			d.Lost(fmt.Errorf("the connection to NATS to %s is closed and not opened again: %w", name, reason(nc)))
+			d.Lost(fmt.Errorf("the NATS connection %q was closed permanently: %w", name, reason(nc)))
 		}),
 	}
 	if name != "read" {
-		// A publish of the broker is sent at once or refused. A buffer would send it after the reconnect, although the broker
-		// has given it up and sent the message again.
+		// A publish of the broker is sent immediately or refused. A buffer would send it after the reconnect, although
+		// the broker has already sent the message again.
 		options = append(options, nats.ReconnectBufSize(-1))
 	}
 	return options
@@ -162,10 +163,10 @@ func reason(nc *nats.Conn) error {
 	return nats.ErrConnectionClosed
 }
 
-// Await returns when all links are connected, or with the cause of ctx. Nothing may be sent before: nats.go keeps what
-// is sent before the first connection, whatever the size of its buffer, and does not know the server's limits yet.
+// Await returns when all links are connected, or with the cause of ctx. The caller must send nothing before: nats.go
+// buffers messages before the first connection, for any buffer size, and does not know the server's limits yet.
 //
-// Credentials that the server rejects before the first connection end it: they are a mistake in the settings.
+// If the server rejects the credentials before the first connection, Await fails: the settings have a mistake.
 func (l Set) Await(ctx context.Context, log *slog.Logger) error {
 	for _, c := range l {
 		if err := c.await(ctx, log); err != nil {
@@ -188,10 +189,10 @@ func (c connection) await(ctx context.Context, log *slog.Logger) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case _, open := <-changed:
-			if !open { // the link is closed, and ctx will end
+			if !open { // the link was closed, so ctx will end
 				changed = nil
 			}
-		case <-poll.C: // nats.go calls no handler for a first login that is rejected
+		case <-poll.C: // nats.go calls no handler if the server rejects the first login
 			err := c.conn.LastError()
 			if rejections++; !isRejection(err) {
 				rejections = 0
@@ -206,7 +207,7 @@ func (c connection) await(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// Down returns, by name, why each link that is not connected is not.
+// Down returns the links that are not connected, by name, with the reason.
 func (l Set) Down() map[string]string {
 	down := make(map[string]string)
 	for _, link := range l {
@@ -217,7 +218,7 @@ func (l Set) Down() map[string]string {
 	return down
 }
 
-// Close closes every link, as the last use of them.
+// Close closes every link.
 func (l Set) Close() {
 	for _, link := range l {
 		link.conn.Close()

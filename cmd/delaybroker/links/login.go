@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// login is the state of a link's login. nats.go reads files with credentials again for each attempt.
+// login is the state of a link's login. nats.go reads credential files again for each attempt.
 type login struct {
-	rejection atomic.Pointer[error] // the server's answer to the last attempt; nil if it was not a rejection
+	rejection atomic.Pointer[error] // the server's rejection of the last attempt; nil without one
 }
 
 // isRejection reports whether the server rejected a user's credentials.
@@ -22,12 +22,12 @@ func isRejection(err error) bool {
 
 func (l *login) reject(err error) { l.rejection.Store(&err) }
 
-// rejected reports whether the server has rejected the last login, or the user of a connection that it will close.
+// rejected reports whether the server has rejected the last login, or has announced that it will close the connection.
 func (l *login) rejected() bool { return l.rejection.Load() != nil }
 
 func (l *login) reset() { l.rejection.Store(nil) }
 
-// problem is the reason why a link is not connected, for people.
+// problem returns the reason why a link is not connected.
 func (l *login) problem() string {
 	if err := l.rejection.Load(); err != nil {
 		return "NATS rejects its credentials: " + (*err).Error()
@@ -35,8 +35,8 @@ func (l *login) problem() string {
 	return "not connected"
 }
 
-// delay is the time until the next attempt, after the given number of rounds through all servers. An unreachable server
-// is tried often: its return should not be noticed late. A rejected login backs off: the server logs each rejection.
+// delay returns the time until the next attempt, after the given number of rounds through all servers. An unreachable
+// server is tried often, to detect its return early. A rejected login backs off: the server logs each rejection.
 func (l *login) delay(rounds int) time.Duration {
 	wait := reconnectWait
 	if l.rejected() {

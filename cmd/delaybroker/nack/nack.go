@@ -1,4 +1,4 @@
-// Package nack writes streams as manifests for NACK, the Kubernetes controller that makes JetStream's objects.
+// Package nack prints streams as manifests for NACK, the Kubernetes controller for JetStream.
 package nack
 
 import (
@@ -12,7 +12,7 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// A Stream is one of NACK's API jetstream.nats.io/v1beta2.
+// A Stream is a Stream object of NACK's API jetstream.nats.io/v1beta2.
 type Stream struct {
 	APIVersion string   `yaml:"apiVersion"`
 	Kind       string   `yaml:"kind"`
@@ -25,7 +25,7 @@ type Metadata struct {
 	Name string `yaml:"name"`
 }
 
-// A Spec is a stream's configuration, in the order in which it is written.
+// A Spec is a stream's configuration, in the order of the output.
 type Spec struct {
 	Name            string            `yaml:"name"`
 	Description     string            `yaml:"description"`
@@ -38,12 +38,12 @@ type Spec struct {
 	DuplicateWindow string            `yaml:"duplicateWindow"`
 	AllowDirect     bool              `yaml:"allowDirect"`
 	Metadata        map[string]string `yaml:"metadata"`
-	// PreventDelete keeps a stream, with its pending messages, when its manifest is deleted.
+	// PreventDelete keeps a stream and its pending messages when its manifest is deleted.
 	PreventDelete bool `yaml:"preventDelete"`
 }
 
-// Limits are the limits of a stream; zero and empty for no limit. MaxAge is always written: otherwise NACK's control
-// loop sets a year.
+// Limits are the limits of a stream. Zero and empty mean no limit. MaxAge is always written, since NACK's control loop
+// would otherwise set a year.
 type Limits struct {
 	MaxMsgSize    int32  `yaml:"maxMsgSize"`
 	MaxPerSubject int64  `yaml:"maxMsgsPerSubject,omitempty"`
@@ -52,12 +52,13 @@ type Limits struct {
 	MaxAge        string `yaml:"maxAge"`
 }
 
-// Of is the manifest of a stream.
+// Of returns the manifest of a stream.
 func Of(c jetstream.StreamConfig) Stream {
 	return Stream{
 		APIVersion: "jetstream.nats.io/v1beta2",
 		Kind:       "Stream",
-		Metadata:   Metadata{Name: strings.ReplaceAll(strings.ToLower(c.Name), "_", "-")}, // Kubernetes allows no more
+		Metadata: Metadata{Name: strings.ReplaceAll(strings.ToLower(c.Name), "_",
+			"-")}, // Kubernetes allows only such names
 		Spec: Spec{
 			Name: c.Name, Description: c.Description, Subjects: c.Subjects,
 			Retention: strings.ToLower(c.Retention.String()), Storage: strings.ToLower(c.Storage.String()),
@@ -72,7 +73,7 @@ func Of(c jetstream.StreamConfig) Stream {
 	}
 }
 
-// discardName is the word of the API; the type's own String says DiscardNew.
+// discardName returns the API's name. The type's own String returns DiscardNew.
 func discardName(d jetstream.DiscardPolicy) string {
 	if d == jetstream.DiscardNew {
 		return "new"
@@ -80,7 +81,7 @@ func discardName(d jetstream.DiscardPolicy) string {
 	return "old"
 }
 
-// Print writes the manifests of streams, to be piped into kubectl apply -f -.
+// Print writes the manifests of streams, for kubectl apply -f -.
 func Print(w io.Writer, specs []streams.Spec) error {
 	const about = "# The streams of a delaybroker. It makes none itself, and leaves these as they are, with\n" +
 		"# DELAY_PROVISION=verify\n"

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// Signals within oneSignal of each other count as one: timeout(1) and others send it to the process and to its group.
+// Signals within oneSignal count as one: timeout(1) and others send it to the process and to its group.
 const oneSignal = 250 * time.Millisecond
 
 // lifetime is the time from the start to the end of all parts of a broker's process. A signal ends it, or the first
 // failure.
 type lifetime struct {
 	ctx      context.Context
-	fail     context.CancelCauseFunc // ends ctx with a cause
+	fail     context.CancelCauseFunc // ends ctx with the cause of the stop
 	running  sync.WaitGroup          // goroutines that end when ctx does
 	signals  context.Context         // ended by a signal, or with the parent
-	uncatch  func()                  // ends the catching of signals
-	finished chan struct{}           // closed when all but running has stopped
+	uncatch  func()                  // restores the default handling of signals
+	finished chan struct{}           // closed when everything except running has stopped
 }
 
 // begin catches signals until end.
@@ -39,8 +39,8 @@ func begin(parent context.Context, log *slog.Logger) *lifetime {
 	return l
 }
 
-// endSignals ends the catching of signals soon after the first of them, so that a second one kills at once. It returns
-// sooner when the stop has finished.
+// endSignals restores the default handling of signals soon after the first one, so that a second one kills the process.
+// It returns earlier if the stop has finished.
 func (l *lifetime) endSignals() {
 	select {
 	case <-l.finished:
@@ -57,7 +57,7 @@ func (l *lifetime) failure() error {
 	return nil
 }
 
-// end waits for the goroutines, after all else has stopped.
+// end waits for the goroutines, after everything else has stopped.
 func (l *lifetime) end(err error) {
 	l.fail(err)
 	close(l.finished)

@@ -29,7 +29,7 @@ func (l *lifetime) show(web *http.Server, source web.Source, shown *page.Page) {
 	l.running.Go(func() { shown.Run(l.ctx) })
 }
 
-// page makes the page. It opens its connections when there are viewers.
+// page creates the page. The page opens its connections when there are viewers.
 func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) *page.Page {
 	c := p.Config.Broker
 	return page.New(page.Config{
@@ -45,7 +45,7 @@ func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) 
 	})
 }
 
-// opener returns a function that opens inspectors, on connections of their own, as the page's user.
+// opener returns a function that opens inspectors, each on its own connection, as the page's user.
 func (p Process) opener(dialer links.Dialer, what string) func(context.Context) (*inspect.Inspector, error) {
 	c, access := p.Config.Broker, dialer.For("page")
 	return func(context.Context) (*inspect.Inspector, error) {

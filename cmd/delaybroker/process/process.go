@@ -51,13 +51,13 @@ type Process struct {
 //	                  ▼
 //	     0..1 × embedded nats-server, or the one at NATS_URL
 //
-// Any failure ends ctx with its cause; then everything stops as it would for a signal. The order of a stop, which is
-// that of the defers below, reversed:
+// Any failure ends ctx with its cause. Then everything stops as after a signal. A stop has this order, that of the
+// defers below, reversed:
 //
-//  1. /readyz returns 503, so that no supervisor counts on us
+//  1. /readyz returns 503, so that supervisors send no more traffic
 //  2. the broker drains, at most DELAY_SHUTDOWN_GRACE
 //  3. the connections close
-//  4. HTTP stops: until here /healthz shows a supervisor that a slow drain is no hang
+//  4. HTTP stops: until then, /healthz shows supervisors that a slow drain is not a hang
 //  5. the embedded server stops, after it has written everything to disk
 //  6. the last spans are sent, for a second at most
 func (p Process) Run(parent context.Context) (err error) {
@@ -66,7 +66,7 @@ func (p Process) Run(parent context.Context) (err error) {
 	defer func() { life.end(err) }()
 	ctx := life.ctx
 
-	// The port comes first: a broker that cannot be probed must not change anything.
+	// The port comes first: a broker that cannot be probed must not change the streams.
 	listener, err := listen(p.Config.HTTPAddr)
 	if err != nil {
 		return p.another(ctx, err)
@@ -123,7 +123,7 @@ func (p Process) Run(parent context.Context) (err error) {
 	})
 }
 
-// engine completes the configuration of the broker. The history is recorded for the page; without a page there is none.
+// engine completes the configuration of the broker. It records a history only if there is a page.
 func (p *Process) engine(page bool) broker.Config {
 	p.Config.Broker.Log, p.Config.Broker.Place, p.Config.Broker.Version = p.Log, p.place(), p.Version
 	if page {
@@ -148,8 +148,8 @@ func (l *lifetime) run(b *broker.Broker, announce func()) error {
 	return errors.Join(l.failure(), err)
 }
 
-// notAccepted explains that the embedded server refuses the broker's user or certificate. For an external server, the
-// broker retries instead.
+// notAccepted explains that the embedded server refuses the broker's user or certificate. If the server is external,
+// the broker retries instead.
 func (p Process) notAccepted(err error) error {
 	if !errors.Is(err, nats.ErrAuthorization) && !links.RefusesCertificate(err) {
 		return err
@@ -158,8 +158,8 @@ func (p Process) notAccepted(err error) error {
 		settings.ErrConfig, p.Config.Access.Explain(err))
 }
 
-// announce logs that the broker is ready, with the guarantee of an acknowledgement, and stores that guarantee for the
-// probes.
+// announce logs that the broker is ready, with the durability of an acknowledged message. It stores the durability for
+// the probes.
 func (p Process) announce(
 	ctx context.Context, b *broker.Broker, control *nats.Conn, probes string, durability *atomic.Pointer[string],
 ) {
@@ -171,16 +171,17 @@ func (p Process) announce(
 		"prefix", c.Prefix, "levels", len(c.Ladder.Levels()),
 		"http", probes, "page", settings.PageAt(probes), "durability", meaning)
 	for _, w := range weak {
-		p.Log.Warn("durability is weak", "what", w.What, "do", w.Do)
+		p.Log.Warn("the durability has a weakness", "what", w.What, "do", w.Do)
 	}
 }
 
 // howToProvision returns the advice about missing streams.
 func howToProvision(err error) string {
 	if errors.Is(err, streams.ErrForbidden) {
-		return "grant the broker's user that right for each of them, or run delaybroker provision as a user who has it"
+		return "grant the broker's user that permission for each stream, or run delaybroker provision as a user with the " +
+			"permission"
 	}
-	return "run delaybroker provision, or leave DELAY_PROVISION=verify out to have them created"
+	return "run delaybroker provision, or remove DELAY_PROVISION=verify to create them at the start"
 }
 
 // listen opens the port for probes. It returns nil if HTTP is off.
@@ -220,13 +221,13 @@ func addressOf(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// durability reads the configuration of the streams. It leaves out streams that it cannot read.
+// durability reads the configuration of the streams. It ignores streams that it cannot read.
 func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats.Conn) doctor.Durability {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	streams, err := b.StreamConfigs(ctx)
 	if err != nil {
-		p.Log.Debug("looking at the streams for their durability", "err", err)
+		p.Log.Debug("cannot read the streams' durability", "err", err)
 	}
 	return doctor.Durability{
 		Streams: streams, Clustered: control.ConnectedClusterName() != "", Sync: p.Config.Embedded.Durability(),
@@ -235,11 +236,11 @@ func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats
 }
 
 // place identifies the location where this broker runs. After a crash, a broker at the same place takes over its own
-// lanes at once. Two brokers cannot be at one place: the directory of the embedded server is locked, and an address of
-// a host has one listener. Only containers that share a host name, but not its network, can have the same place; then
-// the younger one continues without a place. In Kubernetes, the host name is the name of the pod.
+// lanes immediately. Two brokers cannot have one place: the directory of the embedded server is locked, and an address
+// of a host has one listener. The exception is two containers with the same host name and different networks: then the
+// younger one continues without a place. In Kubernetes, the host name is the name of the pod.
 //
-// With HTTP off, or on a port that the system chooses, there is no place.
+// With HTTP off, or on a port chosen by the system, there is no place.
 func (p Process) place() config.Place {
 	host, err := os.Hostname()
 	if err != nil {

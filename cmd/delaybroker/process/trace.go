@@ -9,19 +9,19 @@ import (
 )
 
 // trace sends a span of each message to the OpenTelemetry collector that the environment names. The returned function
-// stops this, after it has waited for the last spans. Without a collector, trace does nothing.
+// waits for the last spans and stops this. Without a collector, trace does nothing.
 func (p *Process) trace() (stop func()) {
 	none := func() {}
 	asked, err := trace.Asked(os.Getenv)
 	if err != nil {
-		p.Log.Warn("no spans are made", "err", err)
+		p.Log.Warn("running without tracing", "err", err)
 	}
 	if !asked {
 		return none
 	}
 	t, err := trace.New(trace.Config{Version: p.Version, Environment: os.Getenv, Log: p.Log})
 	if err != nil {
-		p.Log.Warn("no spans are made", "err", err)
+		p.Log.Warn("running without tracing", "err", err)
 		return none
 	}
 	p.Config.Broker.Ended, p.spans = t.Ended, t.Counts

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// ackTimeout is how long a publish may take. A refused one takes as long if the server's error gets lost.
+	// ackTimeout is the timeout of a publish. A refused publish waits that long only if the server's error gets lost.
 	ackTimeout = 5 * time.Second
 
-	// lookTimeout is how long the question when a message was stored may take. The answer is only printed.
+	// lookTimeout is the timeout of the request for the time at which a message was stored. The answer is only printed.
 	lookTimeout = time.Second
 
-	// inFlight is how many publishes are under way at a time. One after the other, each would cost two round trips.
+	// inFlight is the maximum number of concurrent publishes. Consecutive ones would each cost two round trips.
 	inFlight = 64
 )
 
@@ -35,23 +35,23 @@ type Publisher struct {
 	Policy  message.Policy
 	Message *nats.Msg
 
-	blind atomic.Bool // do not ask when a message was stored: the server refused that, and logs each refusal
+	blind atomic.Bool // skip look: the server refused it, and logs each refusal
 }
 
 // Published describes a message that was accepted.
 type Published struct {
-	ID        string    `json:"id,omitempty"` // empty when unknown: see look
+	ID        string    `json:"id,omitempty"` // empty if unknown: see look
 	Stream    string    `json:"stream"`
 	Sequence  uint64    `json:"sequence"`
 	Subject   string    `json:"subject"`
 	Due       time.Time `json:"due"`
-	Estimated bool      `json:"estimated,omitempty"` // due is by our own clock
-	Duplicate bool      `json:"duplicate,omitempty"` // it was stored before, under its Nats-Msg-Id
+	Estimated bool      `json:"estimated,omitempty"` // due is by the local clock
+	Duplicate bool      `json:"duplicate,omitempty"` // it was already stored, under its Nats-Msg-Id
 }
 
-// Many publishes the message count times, and calls stored for each message that was stored. Several calls may run at
-// the same time. Many ends at the first failure, after the publishes in flight have ended. The first message is
-// published alone: it shows whether publishing works, and whether we may ask when a message was stored.
+// Many publishes the message count times, and calls stored for each stored message. Several calls of stored may run at
+// the same time. Many ends at the first failure, after the publishes in flight have ended. It publishes the first
+// message alone: that shows whether publishing works, and whether the server allows look.
 func (p *Publisher) Many(ctx context.Context, count int, stored func(Published) error) error {
 	if err := p.one(ctx, stored); err != nil || count == 1 {
 		return err
@@ -110,7 +110,7 @@ func (p *Publisher) publish(ctx context.Context) (Published, error) {
 		return Published{}, err
 	}
 	if !strings.HasPrefix(ack.Stream, p.Policy.Names.LevelStream("")) {
-		return Published{}, fmt.Errorf("the stream %s took %s, and it is none of the broker's",
+		return Published{}, fmt.Errorf("the stream %s stored %s, and is not a stream of the broker",
 			ack.Stream, p.Message.Subject)
 	}
 	m := Published{
@@ -127,14 +127,14 @@ func (p *Publisher) publish(ctx context.Context) (Published, error) {
 	return m, nil
 }
 
-// Parse reads the message as the broker will.
+// Parse parses the message as the broker will.
 func (p *Publisher) Parse(stream string, sequence uint64, at time.Time) (message.Request, *message.Problem) {
 	return p.Policy.Parse(message.Incoming{
 		Stream: stream, Sequence: sequence, At: at, Subject: p.Message.Subject, Header: message.Header(p.Message.Header),
 	})
 }
 
-// send publishes, and explains a failure. The context is one of Session.Allowed.
+// send publishes, and explains a failure. The context is from Session.Allowed.
 func (p *Publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 	ctx, cancel := context.WithTimeout(allowed, ackTimeout)
 	defer cancel()
@@ -149,19 +149,19 @@ func (p *Publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 	case errors.Is(refusal, nats.ErrPermissionViolation):
 		return nil, fmt.Errorf("publish to %s: %w", subject, refusal)
 	case errors.Is(refusal, context.DeadlineExceeded):
-		return nil, fmt.Errorf("publish to %s: no answer for %s; a server that refuses a publish does not answer it",
+		return nil, fmt.Errorf("publish to %s: no answer for %s; a server does not answer a publish that it refuses",
 			subject, ackTimeout)
 	}
 	return nil, fmt.Errorf("publish to %s: %w", subject, err)
 }
 
-// untaken explains why no stream takes the message, as far as our rights let us ask.
+// untaken explains why no stream takes the message, as far as the user's permissions allow.
 func (p *Publisher) untaken(ctx context.Context) error {
 	if err := p.Session.HasJetStream(ctx); err != nil {
 		return fmt.Errorf("publish to %s: %w", p.Message.Subject, err)
 	}
-	err := fmt.Errorf("no stream takes %s: there is no such level or duration,"+
-		" or no broker with the prefix %q has made its streams here",
+	err := fmt.Errorf("no stream takes %s: the level or duration does not exist,"+
+		" or no broker with the prefix %q has created its streams here",
 		p.Message.Subject, p.Policy.Names.Prefix())
 	if others := p.Session.Prefixes(ctx); len(others) > 0 && !slices.Contains(others, p.Policy.Names.Prefix()) {
 		err = fmt.Errorf("%w; there are streams of the prefix %s: set DELAY_PREFIX", err,
@@ -170,8 +170,8 @@ func (p *Publisher) untaken(ctx context.Context) error {
 	return err
 }
 
-// look asks when a message was stored: its due time and its id follow from that. It returns false when we may not ask,
-// and when the message has moved on already, as one in the intake may have.
+// look requests the time at which a message was stored, from which its due time and id follow. It returns false if the
+// user may not request it, or if the message has already moved on, as one in the intake may have.
 func (p *Publisher) look(ctx context.Context, ack *jetstream.PubAck) (time.Time, bool) {
 	if p.blind.Load() {
 		return time.Time{}, false

@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// maxTries is the maximum number of attempts at a schedule that others change at the same time.
+// maxTries is the maximum number of attempts to change one schedule while other clients change it.
 const maxTries = 5
 
 // Timers is the store of the schedules: *store.Timers, or a wrapper that retries.
@@ -27,7 +27,7 @@ type Apply struct {
 	File   File
 	Timers Timers
 	Policy message.Policy
-	Adopt  bool // take over schedules of other owners
+	Adopt  bool // take over schedules with another owner
 	DryRun bool // change nothing
 	Keep   bool // remove nothing
 	Empty  bool // allow a file without schedules, which removes the whole set
@@ -43,16 +43,16 @@ type Result struct {
 // place is the key of a schedule.
 type place struct{ name, target string }
 
-// Run plans and executes one step for each schedule of the file, and for those of its set that are not in it, one after
-// the other. After a failed step it continues. If it returns an error, it has changed nothing: the error is ErrEmpty,
-// or the reason why it could not list the set.
+// Run plans and executes one step for each schedule of the file, and for each other schedule of its set, one after the
+// other. After a failed step it continues. If it returns an error, it has changed nothing: the error is ErrEmpty, or
+// the reason why it could not list the set.
 func (a Apply) Run(ctx context.Context, report func(Result)) error {
 	stale, err := a.stale(ctx)
 	if err != nil {
 		return err
 	}
 	if len(a.File.Schedules) == 0 && len(stale) > 0 && !a.Empty {
-		return fmt.Errorf("%w: it would remove the %d of the set %s", ErrEmpty, len(stale), a.File.Set)
+		return fmt.Errorf("%w: it would remove all %d schedules of the set %s", ErrEmpty, len(stale), a.File.Set)
 	}
 	for _, s := range a.File.Schedules {
 		report(a.one(ctx, s.Name, s.Target, func(stands timer.State, now time.Time) Step {
@@ -89,8 +89,8 @@ func (a Apply) stale(ctx context.Context) (all []place, err error) {
 	return all, nil
 }
 
-// one reads a schedule, plans its step and executes it. The publish expects the entry that was read. If somebody
-// changed it meanwhile, or a round fired, one tries again.
+// one reads a schedule, plans its step and executes it. The publish expects the entry that was read. If another client
+// has changed it meanwhile, or a round has fired, one tries again.
 func (a Apply) one(
 	ctx context.Context, name, target string, plan func(stands timer.State, now time.Time) Step,
 ) (r Result) {
@@ -121,7 +121,7 @@ func (a Apply) one(
 
 func (p Step) acts() bool { return p.What == Add || p.What == Change || p.What == Remove }
 
-// Good reports whether the schedule is as in the file, or would be after the plan of a dry run.
+// Good reports whether the schedule matches the file, or would match it after a dry run's plan.
 func (r Result) Good() bool {
 	return r.Err == nil && r.What != Leave && (r.Outcome == "" || r.Outcome == timer.Pending ||
 		r.Outcome == timer.Cancelled || r.Outcome == timer.Fired || r.What == Remove && r.Outcome == timer.NotFound)

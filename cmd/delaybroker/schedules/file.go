@@ -25,8 +25,7 @@ type File struct {
 	Schedules []Schedule // in the order of the file; names are unique
 }
 
-// Read parses a file and returns all its problems: the error has a line for each problem, and wraps ErrFile. The name
-// is used in these lines.
+// Read parses a file. If there are problems, the error has a line for each, with the name, and wraps ErrFile.
 func Read(name string, text []byte, policy message.Policy, now time.Time) (File, error) {
 	r := reader{name: name, policy: policy, now: now}
 	f := r.file(text)
@@ -54,11 +53,11 @@ func (r *reader) file(text []byte) (f File) {
 	err := d.Decode(&document)
 	switch {
 	case errors.Is(err, io.EOF):
-		r.refuse(1, "there is nothing in it: want set and schedules")
+		r.refuse(1, "the file is empty: want set and schedules")
 		return f
 	case err == nil:
 		if err = d.Decode(&second); err == nil {
-			r.refuse(second.Line, "a second document: one")
+			r.refuse(second.Line, "want one document, got a second one")
 		}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -71,12 +70,12 @@ func (r *reader) file(text []byte) (f File) {
 		return f
 	}
 	if f.Set = r.text(all["set"]); f.Set == "" {
-		r.refuse(top.Line, "set is missing: a name for these schedules, by which later runs know what they made")
+		r.refuse(top.Line, "set is missing: a name by which later runs recognize these schedules")
 	} else if problem := entry.ParseKey(f.Set); problem != nil {
 		r.refuse(all["set"].Line, "set: %s", strings.Replace(problem.Sentence, "the key", "the name", 1))
 	}
 	if all["schedules"] == nil {
-		r.refuse(top.Line, "schedules is missing: a name for each, and what it does; {} for none")
+		r.refuse(top.Line, "schedules is missing: a mapping from names to schedules; {} for none")
 		return f
 	}
 	f.Schedules = r.schedules(all["schedules"])
@@ -95,7 +94,7 @@ func (r *reader) schedules(n *yaml.Node) (all []Schedule) {
 // pair is a key of a mapping with its value.
 type pair struct{ key, value *yaml.Node }
 
-// pairs returns the pairs of a mapping and checks for duplicate keys, since the library does not do that for nodes.
+// pairs returns the pairs of a mapping. It checks for duplicate keys, since the library does not check nodes.
 func (r *reader) pairs(n *yaml.Node, what string) (all []pair) {
 	n = resolved(n)
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
@@ -118,7 +117,7 @@ func (r *reader) pairs(n *yaml.Node, what string) (all []pair) {
 	return all
 }
 
-// fields returns the values of a mapping, by key. Other keys than the known ones are problems.
+// fields returns the values of a mapping, by key. It reports unknown keys.
 func (r *reader) fields(n *yaml.Node, what string, known []string) (all map[string]*yaml.Node, ok bool) {
 	if resolved(n).Kind != yaml.MappingNode {
 		r.refuse(n.Line, "%s: want keys and values: %s", what, strings.Join(known, ", "))
@@ -142,20 +141,20 @@ func (r *reader) fields(n *yaml.Node, what string, known []string) (all map[stri
 	return all, true
 }
 
-// reasons are explanations for unknown keys that a user may well expect.
+// reasons has explanations for unknown keys that a user may expect to exist.
 var reasons = map[string]string{
-	"rounds": "rounds is for schedules add: a file is applied again and again, and nobody can tell how many rounds " +
-		"there have been; say last, until when",
-	"<<": "keys are not merged: write them out",
+	"rounds": "rounds is only for schedules add: a file is applied repeatedly, and the number of past rounds is " +
+		"unknown; set last instead",
+	"<<": "merge keys are not supported: write all keys",
 }
 
-// text returns the text of a scalar as written; empty for none.
+// text returns the text of a scalar as written, or "" if there is none.
 func (r *reader) text(n *yaml.Node) (text string) {
 	if n == nil {
 		return ""
 	}
 	if n.Kind != yaml.ScalarNode {
-		r.refuse(n.Line, "want text; what is no text has to be quoted")
+		r.refuse(n.Line, "want text; quote other values")
 		return ""
 	}
 	if err := n.Decode(&text); err != nil {

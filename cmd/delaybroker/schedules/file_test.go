@@ -80,9 +80,9 @@ func TestReadFile(t *testing.T) {
 // TestReadFileProblems: all problems are reported at once, each with its line and a remedy.
 func TestReadFileProblems(t *testing.T) {
 	for _, tt := range [][]string{ // the file, and its problems
-		{"", "s.yaml:1", "nothing in it"},
+		{"", "s.yaml:1", "the file is empty"},
 		{"set: [", "s.yaml", "yaml"},
-		{"set: a\nschedules: {}\n---\nx: 1", "a second document"},
+		{"set: a\nschedules: {}\n---\nx: 1", "a second one"},
 		{"schedules: {}", "set is missing"},
 		{"set: a.b\nschedules: {}", "s.yaml:1: set", "the name", "without dots"},
 		{"set: reports", "schedules is missing", "{} for none"},
@@ -102,14 +102,14 @@ func TestReadFileProblems(t *testing.T) {
 		{"set: reports\nschedules: {a: {every: 5m, target: x.*}}", "s.yaml:2: a: ", "wildcard"},
 		{"set: reports\nschedules: {_a: {every: 5m, target: x}}", "s.yaml:2: the name", "_"},
 		{"set: reports\nschedules: {a: {every: 5m, target: x, first: 10m}}", "a: first", "would begin each time"},
-		{"set: reports\nschedules: {a: {every: 5m, target: x, rounds: 3}}", "a: rounds is for schedules add", "last"},
-		{"set: reports\nschedules: {a: {every: 5m, target: x, body: {b: 1}}}", "want text", "quoted"},
+		{"set: reports\nschedules: {a: {every: 5m, target: x, rounds: 3}}", "a: rounds is only for schedules add", "last"},
+		{"set: reports\nschedules: {a: {every: 5m, target: x, body: {b: 1}}}", "want text", "quote other values"},
 		{"set: reports\nschedules: {a: {every: 5m, target: x, headers: {Delay-Every: 5m}}}",
-			"a: the header Delay-Every", "has a key"},
+			"a: the header Delay-Every", "have a key"},
 		{"set: reports\nschedules: {a: {every: 5m, target: x, headers: {delay-for: 5m}}}", "a: the header delay-for"},
 		{"set: reports\nschedules: {a: {every: 5m, target: x, headers: {Nats-TTL: 5m}}}",
-			"a: the header Nats-TTL is for the server"},
-		{"set: reports\nschedules: {a: &d {every: 5m, target: x}, b: {<<: *d}}", "b: keys are not merged"},
+			"a: the header Nats-TTL is reserved for the server"},
+		{"set: reports\nschedules: {a: &d {every: 5m, target: x}, b: {<<: *d}}", "b: merge keys are not supported"},
 	} {
 		text, want := tt[0], tt[1:]
 		_, err := read(t, text)

@@ -17,7 +17,7 @@ import (
 type Schedule struct {
 	Name, Target string
 	First, Last  time.Time      // zero if the file has none
-	Header       message.Header // the other headers, as a broker reads them
+	Header       message.Header // the other headers, as a broker parses them
 	Body         []byte
 	Line         int
 }
@@ -25,7 +25,7 @@ type Schedule struct {
 // keys are the keys of a schedule, in the usual order.
 var keys = []string{"every", "cron", "tz", "target", "first", "last", "missed", "jitter", "headers", "body"}
 
-// words are the keys that become one header each.
+// words maps the keys that become one header each.
 var words = map[string]string{
 	"every": message.HeaderEvery, "cron": message.HeaderCron, "tz": message.HeaderZone,
 	"missed": message.HeaderMissed, "jitter": message.HeaderJitter,
@@ -54,7 +54,7 @@ func (r *reader) schedule(key, value *yaml.Node) (s Schedule, ok bool) {
 		}
 	}
 	if s.Target == "" {
-		r.refuse(key.Line, "%s: target is missing: the subject on which it arrives", s.Name)
+		r.refuse(key.Line, "%s: target is missing: want the subject to deliver to", s.Name)
 	}
 	s.First = r.moment(s.Name+": first", fields["first"])
 	s.Last = r.moment(s.Name+": last", fields["last"])
@@ -64,7 +64,7 @@ func (r *reader) schedule(key, value *yaml.Node) (s Schedule, ok bool) {
 	return s, len(r.problems) == before
 }
 
-// moment parses a time; zero for none.
+// moment parses a time. It returns the zero time if there is none.
 func (r *reader) moment(what string, n *yaml.Node) time.Time {
 	text := r.text(n)
 	if text == "" {
@@ -72,7 +72,7 @@ func (r *reader) moment(what string, n *yaml.Node) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		r.refuse(n.Line, "%s %q: want a time with a zone, such as 2026-12-24T18:00:00Z; a file is applied again and again, "+
+		r.refuse(n.Line, "%s %q: want a time with a zone, such as 2026-12-24T18:00:00Z; a file is applied repeatedly, "+
 			"so a duration would begin each time", what, text)
 	}
 	return t
@@ -86,12 +86,12 @@ func (r *reader) headers(s *Schedule, n *yaml.Node) {
 	for _, p := range r.pairs(n, s.Name+": headers") {
 		name, values := p.key.Value, []*yaml.Node{p.value}
 		if strings.HasPrefix(strings.ToLower(name), "delay-") && !slices.Contains(options, name) {
-			r.refuse(p.key.Line, "%s: the header %s: only %s; the rest has a key: %s", s.Name, name,
+			r.refuse(p.key.Line, "%s: the header %s is not allowed: only %s; the others have a key: %s", s.Name, name,
 				strings.Join(options, ", "), strings.Join(keys, ", "))
 			continue
 		}
 		if strings.HasPrefix(strings.ToLower(name), "nats-") {
-			r.refuse(p.key.Line, "%s: the header %s is for the server, and does not reach the target", s.Name, name)
+			r.refuse(p.key.Line, "%s: the header %s is reserved for the server, and would not reach the target", s.Name, name)
 			continue
 		}
 		if p.value.Kind == yaml.SequenceNode {
@@ -103,7 +103,7 @@ func (r *reader) headers(s *Schedule, n *yaml.Node) {
 	}
 }
 
-// judge adds the problems that a broker would find. A past last round is not one of them.
+// judge adds the problems that a broker would report. A past last round is not a problem.
 func (r *reader) judge(s Schedule) {
 	s.Last = time.Time{}
 	in := s.incoming(r.policy, "judge", r.now)
@@ -112,11 +112,12 @@ func (r *reader) judge(s Schedule) {
 		return
 	}
 	if e := entry.Parse(r.policy, in); e.Kind != entry.Set || e.Problem != nil {
-		r.refuse(s.Line, "%s: leave out the headers that the broker writes", s.Name)
+		r.refuse(s.Line, "%s: remove the headers that the broker writes", s.Name)
 	}
 }
 
-// header returns the headers that set a schedule of a set. First is the time of its first round, or zero for any.
+// header returns the headers that set a schedule of a set. First is the time of the first round, or zero for the next
+// time.
 func (s Schedule) header(set string, first time.Time) message.Header {
 	h := maps.Clone(s.Header)
 	h[message.HeaderOwner] = []string{set}
@@ -142,7 +143,7 @@ func (s Schedule) request(set string, policy message.Policy, now time.Time) entr
 	return entry.Parse(policy, s.incoming(policy, set, now)).Pending
 }
 
-// over reports whether no round is left.
+// over reports whether the schedule has no further round.
 func (s Schedule) over(want entry.Pending, now time.Time) bool {
 	table := want.Recurs.Table
 	table.Last = s.Last

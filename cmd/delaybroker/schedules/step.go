@@ -21,12 +21,12 @@ type What string
 
 // The kinds.
 const (
-	Same   What = "same"   // nothing
-	Over   What = "over"   // nothing: its last round is over
+	Same   What = "same"   // no action: the entry matches the file
+	Over   What = "over"   // no action: its last round has passed
 	Add    What = "add"    // it does not exist
 	Change What = "change" // its entry differs from the file
-	Remove What = "remove" // it is in the set, but not in the file any more
-	Leave  What = "leave"  // nothing, although its entry differs from the file: Why is the reason
+	Remove What = "remove" // it is in the set, and no longer in the file
+	Leave  What = "leave"  // no action, although its entry differs from the file, for the reason in Why
 )
 
 // A Difference is one difference between a schedule's entry and the file.
@@ -62,13 +62,13 @@ func (f File) Plan(s Schedule, stands timer.State, policy message.Policy, now ti
 		step.What = Add
 		return step.set(f.Set, s, stands, s.First)
 	case stands.Entry.Kind == entry.Fired:
-		return step.leave("its last round is on its way")
+		return step.leave("its last round has fired, and has not been delivered yet")
 	case stands.Entry.Kind == entry.Unproven:
-		return step.leave("a broker wrote what stands there with a secret that is not known here")
+		return step.leave("its entry is sealed with a secret that is not set here")
 	case held == nil:
-		return step.leave("a named timer has this key and target, which does not recur")
+		return step.leave("a named timer that does not recur has this key and target")
 	case held.Set != f.Set && !adopt:
-		return step.leave(fmt.Sprintf("it already exists, %s; --adopt takes it over", madeBy(held.Set)))
+		return step.leave(fmt.Sprintf("the schedule already exists, %s; --adopt takes it over", madeBy(held.Set)))
 	case s.over(want, now):
 		return f.Removal(stands, step.Name, step.Target)
 	}
@@ -78,17 +78,17 @@ func (f File) Plan(s Schedule, stands timer.State, policy message.Policy, now ti
 		step.What = Same
 		return step
 	case held.Paused:
-		return step.leave("it is paused, and a change would start it: resume it, or remove it, first")
+		return step.leave("the schedule is paused, and a change would resume it: first resume or remove it")
 	}
 	step.What = Change
 	return step.set(f.Set, s, stands, phase(want, stands, s, now))
 }
 
-// Removal decides about a schedule of the set that is not in the file any more.
+// Removal decides about a schedule of the set that is no longer in the file.
 func (f File) Removal(stands timer.State, name, target string) Step {
 	step := Step{What: Remove, Name: name, Target: target}
 	held := store.RecurringOf(stands.Entry)
-	if held == nil || held.Set != f.Set { // somebody changed it meanwhile
+	if held == nil || held.Set != f.Set { // changed by another client meanwhile
 		step.What = Same
 		return step
 	}
@@ -101,9 +101,9 @@ func (f File) Removal(stands timer.State, name, target string) Step {
 
 func madeBy(set string) string {
 	if set == "" {
-		return "and no set made it"
+		return "without a set"
 	}
-	return "and the set " + set + " made it"
+	return "in the set " + set
 }
 
 func (p Step) leave(why string) Step {
@@ -111,7 +111,7 @@ func (p Step) leave(why string) Step {
 	return p
 }
 
-// set adds the change that sets a schedule in place of its entry.
+// set adds the change that replaces the entry by a schedule.
 func (p Step) set(owner string, s Schedule, stands timer.State, first time.Time) Step {
 	p.wish = store.Change{
 		Request: timer.Request{Verb: timer.Set, Conditional: true, Generation: stands.Sequence},
@@ -120,8 +120,8 @@ func (p Step) set(owner string, s Schedule, stands timer.State, first time.Time)
 	return p
 }
 
-// phase returns the first time of a schedule that replaces an entry. If the interval stays, the phase stays: with a new
-// phase, a schedule that is changed more often than it fires would never fire.
+// phase returns the first time of a schedule that replaces an entry. If the interval is the same, the phase stays.
+// Otherwise a schedule that is changed more often than it fires would never fire.
 func phase(want entry.Pending, stands timer.State, s Schedule, now time.Time) time.Time {
 	r := stands.Entry.Pending
 	switch {
@@ -131,7 +131,7 @@ func phase(want entry.Pending, stands timer.State, s Schedule, now time.Time) ti
 		return r.Recurs.First
 	case want.Recurs.Table.Cron != "" && want.Recurs.Table.Cron == r.Recurs.Table.Cron &&
 		want.Recurs.Table.Zone == r.Recurs.Table.Zone && !r.Recurs.Planned.After(now) && r.Due.After(now):
-		return r.Due // it is due, and waits for its jitter
+		return r.Due // the round is due, and waits for its jitter
 	}
 	return time.Time{}
 }
@@ -168,8 +168,8 @@ func differences(want entry.Pending, stands timer.State, s Schedule, now time.Ti
 	return all
 }
 
-// inStep reports whether the entry has the first time of the file. A past first time counts only as the phase of an
-// interval.
+// inStep reports whether the entry has the first time of the file. If that time is past, only its phase in the interval
+// counts.
 func inStep(want, have entry.Pending, s Schedule, now time.Time) bool {
 	every, first := want.Recurs.Table.Every, have.Recurs.First
 	switch {

@@ -53,11 +53,11 @@ func TestPlan(t *testing.T) {
 			file: "every: 900s, body: b", stands: stored(t, now.Add(-day), "b", mine...), want: Same,
 		},
 		"it is of another set": {
-			file: "every: 15m", want: Leave, differ: "the set bills made it",
+			file: "every: 15m", want: Leave, differ: "in the set bills",
 			stands: stored(t, now, "", "Delay-Every", "15m", "Delay-Owner", "bills"),
 		},
 		"somebody made it by hand": {
-			file: "every: 15m", stands: stored(t, now, "", "Delay-Every", "15m"), want: Leave, differ: "no set made it",
+			file: "every: 15m", stands: stored(t, now, "", "Delay-Every", "15m"), want: Leave, differ: "without a set",
 		},
 		"it is adopted": {
 			file: "every: 15m", stands: stored(t, now.Add(-7*time.Minute), "", "Delay-Every", "15m"), adopt: true,

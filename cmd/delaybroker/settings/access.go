@@ -12,8 +12,8 @@ import (
 	"delaybroker/cmd/delaybroker/links"
 )
 
-// access turns the settings into options and tries them. So a file that cannot be used is reported at once, with the
-// name of its setting. Otherwise the connection would be retried for ever.
+// access converts the settings to options, and tests them. So an unusable file is reported immediately, with the name
+// of its setting. Otherwise the connection would be retried for ever.
 func (s settings) access(p *problems, from fromContext) links.Access {
 	a := links.Access{URL: s.NATSURL}
 	try := func(name, value string, option nats.Option, err error) {
@@ -43,11 +43,11 @@ func (s settings) access(p *problems, from fromContext) links.Access {
 		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.latest(from).NATSToken }))
 	}
 	if s.NATSCreds != "" && s.NATSNKey != "" {
-		p.refuse(from.named("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; leave one of them out")
+		p.refuse(from.named("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; remove one of them")
 	}
 	if s.NATSCreds != "" {
 		path := inHome(s.NATSCreds)
-		_, err := os.ReadFile(path) // the option would read it only when connecting
+		_, err := os.ReadFile(path) // the option would read the file only when connecting
 		try("NATS_CREDS", s.NATSCreds, nats.UserCredentials(path), err)
 	}
 	if s.NATSNKey != "" {
@@ -71,7 +71,7 @@ func (s settings) access(p *problems, from fromContext) links.Access {
 	return a
 }
 
-// inbox is the option that sets the inbox prefix. It is not part of access, because the embedded server has it too.
+// inbox returns the option for the inbox prefix. It is not part of access, because the embedded server needs it too.
 func (s settings) inbox(p *problems, from fromContext) []nats.Option {
 	if s.InboxPrefix == "" {
 		return nil
@@ -83,9 +83,9 @@ func (s settings) inbox(p *problems, from fromContext) []nats.Option {
 	return []nats.Option{option}
 }
 
-// accessApart is the access of the links with a context of their own. The NATS_* settings are another user's, so only
-// two things are taken from the environment: the servers, where the context names none, and the inbox prefix, where
-// DELAY_INBOX_PREFIX sets one for all links.
+// accessApart returns the access of the links with their own context. The NATS_* settings belong to another user. So
+// only two settings come from the environment: the servers, if the context names none, and DELAY_INBOX_PREFIX, which is
+// for all links.
 func (s settings) accessApart(p *problems, control fromContext) map[string]links.Access {
 	apart := make(map[string]links.Access)
 	for _, v := range s.contexts() {
@@ -95,27 +95,27 @@ func (s settings) accessApart(p *problems, control fromContext) map[string]links
 		}
 		own := settings{NATSContext: name}
 		from := own.takeContext(p, v.name(), links.WithoutUsers(s.NATSURL))
-		// A link uses the same JetStream as the control link: the engine has one API prefix for both.
+		// All links use the same JetStream: the engine has one API prefix.
 		if own.JSDomain != "" && own.JSDomain != s.JSDomain {
-			p.refuseVariable(v, "jetstream_domain is %q, and %q for the other links; leave it out",
+			p.refuseVariable(v, "jetstream_domain is %q, and %q for the other links; remove it",
 				own.JSDomain, s.JSDomain)
 		}
 		if from.JSAPIPrefix != "" && from.JSAPIPrefix != control.JSAPIPrefix {
-			p.refuseVariable(v, "jetstream_api_prefix is %q, and %q for the other links; leave it out",
+			p.refuseVariable(v, "jetstream_api_prefix is %q, and %q for the other links; remove it",
 				from.JSAPIPrefix, control.JSAPIPrefix)
 		}
 		a := own.access(p, from)
 		if own.InboxPrefix != "" || !isSet("DELAY_INBOX_PREFIX") {
 			a.Options = append(a.Options, own.inbox(p, from)...)
 		} else {
-			a.Options = append(a.Options, s.inbox(new(problems), control)...) // control's problem, if it is one
+			a.Options = append(a.Options, s.inbox(new(problems), control)...) // the link control reports its problems
 		}
 		apart[v.Get("link")] = a
 	}
 	return apart
 }
 
-// servers checks a list of URLs. They may hold passwords, and so may the errors of net/url: neither is shown.
+// servers checks a list of URLs. It shows neither the URLs nor the errors of net/url, since both may contain passwords.
 func (p *problems) servers(name, value string) {
 	for i, server := range strings.Split(value, ",") {
 		server = strings.TrimSpace(server)
@@ -130,7 +130,7 @@ func (p *problems) servers(name, value string) {
 	}
 }
 
-// inHome replaces a leading ~. In a context, no shell has done so.
+// inHome replaces a leading ~. For a value in a context, no shell has done it.
 func inHome(path string) string {
 	rest, ok := strings.CutPrefix(path, "~/")
 	if !ok {
@@ -148,7 +148,7 @@ func (c Config) LinksApart() []doctor.Link {
 	var all []doctor.Link
 	for _, v := range new(settings).contexts() {
 		link := v.Get("link")
-		if access, apart := c.Apart[link]; apart && link != "page" { // it names its missing rights
+		if access, apart := c.Apart[link]; apart && link != "page" { // not the page, which reports its missing permissions
 			options := append([]nats.Option{nats.Name("delaybroker doctor")}, access.Options...)
 			connect := func() (*nats.Conn, error) { return nats.Connect(access.URL, options...) }
 			all = append(all, doctor.Link{Name: link, From: v.name(), Connect: connect})

@@ -17,10 +17,10 @@ import (
 
 // Config is the configuration of the program.
 type Config struct {
-	Broker   broker.Config           // all but its Log and its Place
-	Access   links.Access            // where the server is embedded, its address is known when it runs
-	Apart    map[string]links.Access // of the links that have a context of their own, by name
-	Embedded *embedded.Config        // nil when the server is external
+	Broker   broker.Config           // except Log and Place
+	Access   links.Access            // the address of an embedded server is known only when it runs
+	Apart    map[string]links.Access // by name; links with their own context
+	Embedded *embedded.Config        // nil if the server is external
 	HTTPAddr string                  // empty means no HTTP
 	Page     page.Access             // access to the page
 	Log      Log
@@ -61,8 +61,8 @@ func (s settings) config(p *problems) Config {
 	return c
 }
 
-// brokerConfig reads the settings that become a broker.Config, and has the broker check them. A value that cannot be
-// parsed is noted as a problem and left at its default, or replaced by one that the broker refuses.
+// brokerConfig reads the settings of a broker.Config, and lets the broker check them. An unparsable value is a problem.
+// Its field keeps the default, or gets a value that the broker refuses.
 func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) broker.Config {
 	c := broker.Config{
 		Prefix:        s.Prefix,
@@ -101,17 +101,17 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 	}
 	s.byTarget(p, &c)
 	if embedded && s.JSDomain != "" {
-		p.refuse("DELAY_JS_DOMAIN", s.JSDomain, "the embedded server has no domain; set NATS_URL or leave it out")
+		p.refuse("DELAY_JS_DOMAIN", s.JSDomain, "the embedded server has no domain; set NATS_URL, or remove DELAY_JS_DOMAIN")
 	}
 	p.judge(c, s.byField())
 	if embedded && c.Replicas > 1 && !p.has("DELAY_STREAM_REPLICAS") {
 		p.refuse("DELAY_STREAM_REPLICAS", s.StreamReplicas,
-			"the embedded server is alone; set NATS_URL to use a cluster")
+			"the embedded server is a single one; set NATS_URL to use a cluster")
 	}
 	return c
 }
 
-// byTarget parses the settings that have a grammar of their own: the levels, and rules for targets.
+// byTarget parses the settings with their own syntax: the levels, and rules by target.
 func (s settings) byTarget(p *problems, c *broker.Config) {
 	var err error
 	c.Ladder = parsed(p, "DELAY_LEVELS", s.Levels, levels.Parse)
@@ -126,19 +126,19 @@ func (s settings) byTarget(p *problems, c *broker.Config) {
 	}
 }
 
-// words splits a list. An empty word may be a name that somebody forgot to write, or a variable that is empty.
+// words splits a list. It reports an empty word, which may be a forgotten name or an empty variable.
 func (p *problems) words(name, value string) []string {
 	for part := range strings.SplitSeq(value, ",") {
 		if value != "" && strings.TrimSpace(part) == "" {
-			p.refuse(name, value, "an empty word beside a comma; remove the comma, or write what is missing")
+			p.refuse(name, value, "an empty word beside a comma; remove the comma, or add the word")
 			break
 		}
 	}
 	return message.Words(value)
 }
 
-// parseAttempts returns zero attempts, the default, if the text gives no number for all targets. A number that cannot
-// be parsed becomes one that the broker refuses.
+// parseAttempts returns zero attempts, the default, if the text has no number for all targets. For an unparsable
+// number, it returns one that the broker refuses.
 func parseAttempts(s string) (config.RetryLimits, int, error) {
 	rules, otherwise, err := config.ParseRetryLimits(s)
 	if otherwise == "" {

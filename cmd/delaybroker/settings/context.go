@@ -11,14 +11,14 @@ import (
 	"github.com/synadia-io/orbit.go/natscontext"
 )
 
-// fromContext is a context of the NATS CLI, and the name of the variable that chose it.
+// fromContext is a context of the NATS CLI, and the name of the variable that selected it.
 type fromContext struct {
 	natscontext.Settings
 	variable string
 }
 
-// named says where a setting comes from: the variable itself, or the context. For a link with a context of its own, all
-// settings come from that context.
+// named names the source of a setting: the variable itself, or the context. For a link with its own context, that is
+// always the context.
 func (c fromContext) named(name string) string {
 	if c.variable == "NATS_CONTEXT" && (isSet(name) || !isSet("NATS_CONTEXT")) {
 		return name
@@ -26,12 +26,12 @@ func (c fromContext) named(name string) string {
 	return name + " in " + c.variable
 }
 
-// takeContext reads the context in s.NATSContext, which the variable chose, and fills the settings that are not set. It
-// returns the context for what has no setting. If the context names no server, the server is the fallback. Which
-// context is *selected* does not matter: it is a choice for a person's terminal, not for a service.
+// takeContext reads the context in s.NATSContext, which the variable selected, and fills in the unset settings. It
+// returns the context, for values without a setting. If the context names no server, it uses fallback. The CLI's
+// *selected* context is ignored: it is a choice for a person's terminal, not for a service.
 //
-// Keys that the library does not pass on to a connection are refused. Without them the connection would reach another
-// server, or another account.
+// takeContext refuses keys that the library does not apply to a connection. Without them the connection would reach
+// another server or another account.
 func (s *settings) takeContext(p *problems, variable, fallback string) fromContext {
 	if s.NATSContext == "" {
 		return fromContext{variable: variable}
@@ -67,8 +67,8 @@ func (s *settings) takeContext(p *problems, variable, fallback string) fromConte
 	return fromContext{c, variable}
 }
 
-// latest returns the settings with the user, password and token that the context has now. It is called for each login,
-// so that a rotated password needs no restart. A context that cannot be read leaves them as they were.
+// latest returns the settings with the context's current user, password and token. It is called for each login, so a
+// rotated password needs no restart. If the context cannot be read, they stay unchanged.
 func (s settings) latest(from fromContext) settings {
 	if s.NATSContext == "" {
 		return s
@@ -85,7 +85,7 @@ func (s settings) latest(from fromContext) settings {
 		{&s.NATSPassword, from.Password, now.Password},
 		{&s.NATSToken, from.Token, now.Token},
 	} {
-		if *of.setting == of.was { // otherwise the environment set it
+		if *of.setting == of.was { // otherwise the environment has set it
 			*of.setting = of.next
 		}
 	}
@@ -94,9 +94,9 @@ func (s settings) latest(from fromContext) settings {
 
 // readContext finds a context by its name, or by its path if that ends in .json.
 //
-// The library has no function that only reads: it connects. So it is given a dialer that never dials. A real connection
-// by it would have three faults: the context would win over the environment, a missing credentials file would be tried
-// for ever, and a user without a password would not be taken for a token, as the CLI does.
+// The library has no function that only reads a context: it connects. So it gets a dialer that never dials. A real
+// connection by the library would have three faults. The context would override the environment, a missing credentials
+// file would be retried for ever, and a user without a password would not count as a token, as it does in the CLI.
 func readContext(name string) (natscontext.Settings, error) {
 	if strings.HasSuffix(name, ".json") {
 		path, err := filepath.Abs(name) // a relative path is a name to the library
@@ -113,7 +113,7 @@ func readContext(name string) (natscontext.Settings, error) {
 	return c, nil
 }
 
-// stayHere replaces all options, so that the connection is begun and never made.
+// stayHere replaces all options. So the library begins a connection, and does not complete it.
 func stayHere(o *nats.Options) error {
 	*o = nats.Options{CustomDialer: noDialer{}, RetryOnFailedConnect: true}
 	return nil

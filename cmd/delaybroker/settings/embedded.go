@@ -10,18 +10,19 @@ import (
 	"delaybroker/cmd/delaybroker/embedded"
 )
 
-// Bounds of DELAY_EMBEDDED_SYNC. Below the first, "always" is the honest wish; the last is nats-server's own default.
+// The bounds of DELAY_EMBEDDED_SYNC. Instead of a shorter interval, use "always". The upper bound is nats-server's
+// default.
 const minSync, maxSync = 10 * time.Millisecond, 2 * time.Minute
 
-// loginEmbedded names the settings with which the embedded server accepts the broker and the other commands.
+// loginEmbedded names the settings for a user that the embedded server accepts.
 const loginEmbedded = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD to a user of the embedded server" +
 	" (or, with DELAY_EMBEDDED_CONFIG, NATS_CREDS, NATS_NKEY or NATS_TOKEN), or NATS_URL to another server"
 
-// bcrypted matches what nats-server takes for the hash of a password.
+// bcrypted matches a hash of a password in nats-server's format.
 var bcrypted = regexp.MustCompile(`^\$2[abxy]\$\d{2}\$`)
 
-// embedConfig reads the settings of the embedded server, and the options with which its clients connect. It refuses the
-// settings of an external one.
+// embedConfig reads the settings of the embedded server, and the options of its clients. It refuses the settings of an
+// external server.
 func (s settings) embedConfig(p *problems) (*embedded.Config, []nats.Option) {
 	c := &embedded.Config{Dir: s.EmbeddedDir, User: s.EmbeddedUser, Password: s.EmbeddedPassword, File: s.EmbeddedConfig}
 	s.refuseExternal(p)
@@ -32,8 +33,8 @@ func (s settings) embedConfig(p *problems) (*embedded.Config, []nats.Option) {
 		c.Sync = p.durationWithin("DELAY_EMBEDDED_SYNC", s.EmbeddedSync, minSync, maxSync)
 	}
 	if bcrypted.MatchString(s.EmbeddedPassword) {
-		p.refuseSecret("DELAY_EMBEDDED_PASSWORD", "want the password and not its hash, which the broker cannot log in with;"+
-			" a user with a hash goes into DELAY_EMBEDDED_CONFIG")
+		p.refuseSecret("DELAY_EMBEDDED_PASSWORD", "want the password instead of its hash, which the broker cannot log in "+
+			"with; a user with a hash belongs in DELAY_EMBEDDED_CONFIG")
 	}
 	c.Open = s.EmbeddedUser == ""
 	if s.EmbeddedConfig == "" {
@@ -54,7 +55,7 @@ func (s settings) embedConfig(p *problems) (*embedded.Config, []nats.Option) {
 	return c, f.Options()
 }
 
-// embeddedFile reads the file of DELAY_EMBEDDED_CONFIG, and notes its problems.
+// embeddedFile reads the file in DELAY_EMBEDDED_CONFIG, and notes its problems.
 func (p *problems) embeddedFile(path string) embedded.File {
 	f, wrong := embedded.ReadFile(path)
 	for _, what := range wrong {
@@ -63,15 +64,15 @@ func (p *problems) embeddedFile(path string) embedded.File {
 	return f
 }
 
-// refuseExternal refuses settings of an external server. Those of a user are good for the embedded one if a file says
-// who its users are; a user and a password have settings of their own.
+// refuseExternal refuses settings of an external server. If a file defines the users of the embedded server, the
+// settings of a user are allowed, except a user and a password, which have their own settings.
 func (s settings) refuseExternal(p *problems) {
 	for _, name := range []string{
 		"NATS_CREDS", "NATS_NKEY", "NATS_TOKEN", "NATS_CERT", "NATS_KEY", "NATS_CA",
 	} {
 		if isSet(name) && s.EmbeddedConfig == "" {
 			p.refuseSecret(name, "set without NATS_URL or NATS_CONTEXT, so a server would be embedded,"+
-				" which has no use for it without DELAY_EMBEDDED_CONFIG")
+				" which cannot use it without DELAY_EMBEDDED_CONFIG")
 		}
 	}
 	for _, name := range []string{"NATS_USER", "NATS_PASSWORD"} {
@@ -88,7 +89,7 @@ func (s settings) refuseExternal(p *problems) {
 	}
 }
 
-// toEmbedded makes the settings of access those for the embedded server, on this host.
+// toEmbedded returns the settings of the access to the embedded server, on this host.
 func (s settings) toEmbedded(p *problems) settings {
 	switch {
 	case s.EmbeddedUser != "" && s.EmbeddedPassword == "":
@@ -102,8 +103,8 @@ func (s settings) toEmbedded(p *problems) settings {
 	return s
 }
 
-// refuseEmbedded refuses settings of the embedded server when an external one is used: the user expects data in a
-// directory, and nothing would be written there.
+// refuseEmbedded refuses settings of the embedded server if an external one is used: the user expects data in a
+// directory, and no data would be written there.
 func (s settings) refuseEmbedded(p *problems) {
 	external := "NATS_URL"
 	if !isSet(external) {
@@ -111,7 +112,7 @@ func (s settings) refuseEmbedded(p *problems) {
 	}
 	for _, v := range s.variables() {
 		if strings.HasPrefix(v.name(), "DELAY_EMBEDDED_") && isSet(v.name()) {
-			p.refuseVariable(v, "there is no embedded server when %s is set; leave one of them out", external)
+			p.refuseVariable(v, "there is no embedded server if %s is set; remove one of them", external)
 		}
 	}
 }

@@ -31,9 +31,9 @@ func TestEmbeddedConfigRefused(t *testing.T) {
 		{`jetstream { store_dir: "/x" }`, []string{"jetstream.store_dir is set", "DELAY_EMBEDDED_DIR"}},
 		{`store_dir: "/x"`, []string{"store_dir is set", "DELAY_EMBEDDED_DIR"}},
 		{"jetstream { sync_interval: always }", []string{"jetstream.sync_interval is set", "DELAY_EMBEDDED_SYNC"}},
-		{"jetstream { domain: hub }", []string{"jetstream.domain is set", "DELAY_JS_DOMAIN"}},
-		{"jetstream: disabled", []string{"jetstream is off"}},
-		{"jetstream { enabled: false }", []string{"jetstream is off"}},
+		{"jetstream { domain: hub }", []string{"jetstream.domain is set", "has no domain"}},
+		{"jetstream: disabled", []string{"jetstream is disabled"}},
+		{"jetstream { enabled: false }", []string{"jetstream is disabled"}},
 		{"cluster { port: 6222 }", []string{"cluster is set", "NATS_URL"}},
 		{`leafnodes { remotes: [{url: "nats://hub"}] }`, []string{"leafnodes is set", "NATS_URL"}},
 		{`log_file: "/x"`, []string{"log_file is set", "DELAY_LOG_LEVEL"}},
@@ -69,7 +69,7 @@ func TestEmbeddedUserRefused(t *testing.T) {
 		},
 		{
 			[]string{"DELAY_EMBEDDED_USER", "me", "DELAY_EMBEDDED_PASSWORD", "$2a$11$" + embeddedSecret},
-			[]string{"not its hash"},
+			[]string{"instead of its hash"},
 		},
 		{
 			[]string{"NATS_USER", "me"},

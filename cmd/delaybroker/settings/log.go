@@ -10,20 +10,20 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// Log is how the program logs.
+// Log is the configuration of the program's log.
 type Log struct {
 	Level  slog.Level
 	Format string // auto, text or json
 }
 
-// Logger writes for people on a terminal and for machines elsewhere, unless the format is set.
+// Logger returns a logger. In the format auto, it writes text on a terminal and JSON elsewhere.
 func (l Log) Logger(w io.Writer) *slog.Logger {
-	if l.Format == "json" || l.Format == "auto" && !terminal.Is(w) {
+	if l.Format == "json" || l.Format == "auto" && !terminal.IsTerminal(w) {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l.Level}))
 	}
 	return slog.New(tint.NewTextHandler(w, &tint.Options{
 		Level:      l.Level,
 		TimeFormat: "15:04:05.000",
-		NoColor:    !terminal.Is(w) || os.Getenv("NO_COLOR") != "",
+		NoColor:    !terminal.IsTerminal(w) || os.Getenv("NO_COLOR") != "",
 	}))
 }

@@ -14,13 +14,13 @@ import (
 	"delaybroker/broker/config"
 )
 
-// ReadMemory returns the limits on the memory of this process.
+// ReadMemory returns the memory limits of this process.
 func ReadMemory() config.Memory {
 	return config.Memory{Cgroup: cgroupLimit("/sys/fs/cgroup", "/proc/self/cgroup"), Runtime: debug.SetMemoryLimit(-1)}
 }
 
-// KeepWithin sets how often the runtime collects garbage: often enough that the process stays below its limit, and no
-// more often. GOMEMLIMIT and GOGC have precedence.
+// KeepWithin sets the rate of garbage collection, as low as the memory limit allows. GOMEMLIMIT and GOGC take
+// precedence.
 func KeepWithin(m config.Memory, hold int, embedded bool) {
 	limit, percent := m.Collect(hold, embedded)
 	if m.Runtime == config.NoLimit {
@@ -31,7 +31,7 @@ func KeepWithin(m config.Memory, hold int, embedded bool) {
 	}
 }
 
-// memory reads DELAY_MEMORY: how many bytes messages may take.
+// memory parses DELAY_MEMORY, the maximum number of bytes for messages.
 func (p *problems) memory(name, value string, m config.Memory, embedded bool) int {
 	if value == "auto" {
 		return m.Hold(embedded)
@@ -40,7 +40,7 @@ func (p *problems) memory(name, value string, m config.Memory, embedded bool) in
 	if most := uint64(min(m.Soft(), math.MaxInt64)); err != nil || n < config.MinHoldBytes || n > most {
 		what := "at least " + humanize.IBytes(config.MinHoldBytes)
 		if m.Soft() != config.NoLimit {
-			what = fmt.Sprintf("%s to %s, which the process may have",
+			what = fmt.Sprintf("%s to %s, the limit of the process",
 				humanize.IBytes(config.MinHoldBytes), humanize.IBytes(most))
 		}
 		p.refuse(name, value, "want auto, or bytes such as 64MiB, %s", what)
@@ -49,10 +49,10 @@ func (p *problems) memory(name, value string, m config.Memory, embedded bool) in
 	return int(n)
 }
 
-// cgroupLimit is the lowest limit of the control group that a process is in and of those around it, or zero. In a
-// container its own is the root.
+// cgroupLimit returns the lowest limit of the process's control group and its ancestors, or zero. In a container its
+// own group is the root.
 func cgroupLimit(root, self string) int64 {
-	text, _ := os.ReadFile(self) // without it there is the root
+	text, _ := os.ReadFile(self) // without the file, only the root counts
 	lowest := int64(0)
 	look := func(base, group, file string) {
 		for path := filepath.Join("/", group); ; path = filepath.Dir(path) {
@@ -85,7 +85,7 @@ func readLimit(path string) int64 {
 	if err != nil {
 		return 0
 	}
-	const unlimited = 1 << 60 // version 1 writes a huge number, version 2 "max"
+	const unlimited = 1 << 60 // for no limit, version 1 has a huge number, version 2 "max"
 	if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n < unlimited {
 		return n
 	}

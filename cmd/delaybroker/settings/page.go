@@ -9,10 +9,10 @@ import (
 	"delaybroker/broker/web/page"
 )
 
-// minToken is the shortest token, in bytes.
+// minToken is the minimum length of a token, in bytes.
 const minToken = 16
 
-// pageAccess reads the settings for access to the page.
+// pageAccess parses the settings for access to the page.
 func (s settings) pageAccess(p *problems) page.Access {
 	a := page.Access{
 		Actions: p.oneOf("DELAY_HTTP_ACTIONS", s.HTTPActions, "on", "off") == "on",
@@ -27,12 +27,13 @@ func (s settings) pageAccess(p *problems) page.Access {
 		a.OpenRows = isLoopback(s.HTTPAddr)
 	case "token":
 		if s.HTTPToken == "" {
-			p.refuse("DELAY_HTTP_ROWS", s.HTTPRows, "set DELAY_HTTP_TOKEN too: nobody could see them")
+			p.refuse("DELAY_HTTP_ROWS", s.HTTPRows, "set DELAY_HTTP_TOKEN too; without a token, nobody could see the rows")
 		}
 	}
 	switch {
 	case a.Actions && s.HTTPToken == "":
-		p.refuse("DELAY_HTTP_ACTIONS", s.HTTPActions, "set DELAY_HTTP_TOKEN too, at least %d bytes: nobody acts without it",
+		p.refuse("DELAY_HTTP_ACTIONS", s.HTTPActions,
+			"set DELAY_HTTP_TOKEN too, with at least %d bytes; actions need a token",
 			minToken)
 	case a.Actions && s.HTTPAddr == off:
 		p.refuse("DELAY_HTTP_ACTIONS", s.HTTPActions, "there is no page with DELAY_HTTP_ADDR=off")
@@ -47,14 +48,14 @@ func (p *problems) hosts(name, value string) []string {
 		if strings.ContainsFunc(host, func(r rune) bool {
 			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-.:", r))
 		}) {
-			p.refuse(name, value, "want host names as in delay.example.com, without scheme, path or wildcards")
+			p.refuse(name, value, "want host names such as delay.example.com, without scheme, path or wildcards")
 			break
 		}
 	}
 	return all
 }
 
-// tokens reads tokens, each with or without a name. A token is never shown.
+// tokens parses tokens, each with or without a name. A token is never shown.
 func (p *problems) tokens(name, value string) []page.Token {
 	var all []page.Token
 	seen := make(map[string]bool)
@@ -66,14 +67,14 @@ func (p *problems) tokens(name, value string) []page.Token {
 		bad := func(r rune) bool { return r <= ' ' || r > '~' }
 		switch {
 		case len(secret) < minToken:
-			p.refuseSecret(name, "number %d has %d bytes; want at least %d: take the output of openssl rand -hex 16",
+			p.refuseSecret(name, "token %d has %d bytes, want at least %d: use the output of openssl rand -hex 16",
 				i+1, len(secret), minToken)
 		case strings.ContainsFunc(secret, bad):
-			p.refuseSecret(name, "number %d: want printable ASCII without spaces", i+1)
+			p.refuseSecret(name, "token %d: want printable ASCII without spaces", i+1)
 		case who == "" || len(who) > 64 || strings.ContainsFunc(who, bad):
-			p.refuseSecret(name, "number %d: want a name of 1 to 64 bytes before the colon", i+1)
+			p.refuseSecret(name, "token %d: want a name of 1 to 64 bytes before the colon", i+1)
 		case seen[secret]:
-			p.refuseSecret(name, "number %d is given twice", i+1)
+			p.refuseSecret(name, "token %d is given twice", i+1)
 		}
 		seen[secret] = true
 		all = append(all, page.Token{Name: who, Secret: secret})
@@ -81,7 +82,7 @@ func (p *problems) tokens(name, value string) []page.Token {
 	return all
 }
 
-// isLoopback reports whether only this host reaches an address to listen on.
+// isLoopback reports whether only this host can reach a listen address.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

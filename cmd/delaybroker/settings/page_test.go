@@ -48,8 +48,8 @@ func TestPageTokens(t *testing.T) {
 	}
 	for _, test := range []struct{ name, value, problem, want string }{
 		{"DELAY_HTTP_ACTIONS", "on", "DELAY_HTTP_ACTIONS", "set DELAY_HTTP_TOKEN too"},
-		{"DELAY_HTTP_ROWS", "token", "DELAY_HTTP_ROWS", "nobody could see them"},
-		{"DELAY_HTTP_TOKEN", "ann:secret", "DELAY_HTTP_TOKEN", "has 6 bytes; want at least 16"},
+		{"DELAY_HTTP_ROWS", "token", "DELAY_HTTP_ROWS", "nobody could see the rows"},
+		{"DELAY_HTTP_TOKEN", "ann:secret", "DELAY_HTTP_TOKEN", "has 6 bytes, want at least 16"},
 		{"DELAY_HTTP_TOKEN", ":" + pageToken, "DELAY_HTTP_TOKEN", "want a name"},
 		{"DELAY_HTTP_TOKEN", pageToken + "," + pageToken, "DELAY_HTTP_TOKEN", "given twice"},
 		{"DELAY_HTTP_TOKEN", pageToken + "é", "DELAY_HTTP_TOKEN", "printable ASCII"},

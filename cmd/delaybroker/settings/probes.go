@@ -2,8 +2,8 @@ package settings
 
 import "net"
 
-// Probes is the URL at which a broker with these settings answers probes, as its own host reaches it. It is empty where
-// HTTP is off, and where the system chooses the port.
+// Probes returns the URL for probes of a broker with these settings, on its own host. It is empty if HTTP is off, and
+// if the system chooses the port.
 func (c Config) Probes() string {
 	if _, port, err := net.SplitHostPort(c.HTTPAddr); err != nil || port == "0" {
 		return ""
@@ -11,20 +11,20 @@ func (c Config) Probes() string {
 	return probesAt(c.HTTPAddr)
 }
 
-// ReadProbes reads only DELAY_HTTP_ADDR: a question to the probes needs no other setting.
+// ReadProbes reads only DELAY_HTTP_ADDR: a request to the probes needs no other setting.
 func ReadProbes() (url string, err error) {
 	s := readSettings()
 	var p problems
 	if s.HTTPAddr == "off" {
-		p.refuse("DELAY_HTTP_ADDR", s.HTTPAddr, "there is nobody to ask")
+		p.refuse("DELAY_HTTP_ADDR", s.HTTPAddr, "HTTP is off, so there are no probes")
 	} else {
 		p.address("DELAY_HTTP_ADDR", s.HTTPAddr, "127.0.0.1:8422 or :8422")
 	}
 	return probesAt(s.HTTPAddr), p.err()
 }
 
-// PageAt returns the URL of the page of a broker with this listen address, as its own host reaches it. A terminal makes
-// it a link. Without HTTP it is "off".
+// PageAt returns the URL of the page of a broker with this listen address, on its own host. A terminal makes it a link.
+// Without HTTP it is "off".
 func PageAt(listen string) string {
 	if listen == "off" {
 		return listen
@@ -34,11 +34,10 @@ func PageAt(listen string) string {
 
 func probesAt(listen string) string { return "http://" + dialable(listen) }
 
-// serverOfServe is the URL of the server that serve embeds, when it has the same settings.
+// serverOfServe returns the URL of the server that serve embeds with the same settings.
 func serverOfServe(listen string) string { return "nats://" + dialable(listen) }
 
-// dialable turns an address to listen on into one of the same program to connect to: ":8422" and "0.0.0.0:8422" are
-// 127.0.0.1:8422.
+// dialable converts a listen address to one to connect to: ":8422" and "0.0.0.0:8422" become 127.0.0.1:8422.
 func dialable(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {

@@ -17,20 +17,20 @@ import (
 	"delaybroker/levels"
 )
 
-// ErrConfig is returned for settings that cannot be used, with a line for each problem.
+// ErrConfig is returned for invalid settings. The error has a line for each problem.
 var ErrConfig = errors.New("configuration")
 
-// A problem is a setting that cannot be used.
+// A problem is an invalid setting.
 type problem struct {
 	name string // of the variable
-	err  error  // says its name, too
+	err  error  // contains the name, too
 }
 
-// problems collects everything that is wrong with the settings, so that one look at the log is enough to correct them.
-// Its methods read a value. If they cannot, they note the reason and return a harmless value.
+// problems collects all invalid settings, so that one look at the log is enough to correct them. Its methods parse a
+// value. If they cannot, they note the reason and return a harmless value.
 type problems []problem
 
-// refuse notes the problem of a setting. It shows the value, so it is not for secrets: see [problems.refuseSecret].
+// refuse notes a problem with a setting. It shows the value, so it is not for secrets: see [problems.refuseSecret].
 func (p *problems) refuse(name, value, format string, args ...any) {
 	*p = append(*p, problem{name, fmt.Errorf("%s=%q: %w", name, value, fmt.Errorf(format, args...))})
 }
@@ -39,8 +39,8 @@ func (p *problems) refuseSecret(name, format string, args ...any) {
 	*p = append(*p, problem{name, fmt.Errorf("%s: %w", name, fmt.Errorf(format, args...))})
 }
 
-// judge has the broker check its configuration, and notes its problems under the names of the variables. Variables that
-// have a problem already are left out.
+// judge lets the broker check its configuration, and notes its problems under the variables' names. It ignores
+// variables that already have a problem.
 func (p *problems) judge(c broker.Config, variables map[string]variable) {
 	known := slices.Clone(*p)
 	bad, _ := errors.AsType[config.FieldErrors](c.Validate())
@@ -58,7 +58,7 @@ func (p *problems) judge(c broker.Config, variables map[string]variable) {
 	}
 }
 
-// refuseVariable notes the problem of a variable. It shows the value unless that is secret.
+// refuseVariable notes a problem with a variable. It does not show a secret value.
 func (p *problems) refuseVariable(v variable, format string, args ...any) {
 	if v.Get("secret") != "" {
 		p.refuseSecret(v.name(), format, args...)
@@ -67,17 +67,17 @@ func (p *problems) refuseVariable(v variable, format string, args ...any) {
 	p.refuse(v.name(), *v.value, format, args...)
 }
 
-// has reports whether something is wrong with a variable.
+// has reports whether there is a problem with a variable.
 func (p problems) has(name string) bool {
 	return slices.ContainsFunc(p, func(one problem) bool { return one.name == name })
 }
 
-// of returns the problems with these variables only.
+// of returns the problems with these variables.
 func (p problems) of(names ...string) problems {
 	return slices.DeleteFunc(slices.Clone(p), func(one problem) bool { return !slices.Contains(names, one.name) })
 }
 
-// err is nil when there are no problems.
+// err returns nil if there are no problems.
 func (p problems) err() error {
 	if len(p) == 0 {
 		return nil
@@ -89,11 +89,11 @@ func (p problems) err() error {
 	return fmt.Errorf("%w:\n%w", ErrConfig, errors.Join(all...))
 }
 
-// refused is a value that the broker refuses for any of its fields: zero would be its default.
+// refused is a value that the broker refuses for any numeric field. Zero would mean the default.
 const refused = -1
 
-// duration parses a duration for a field of the broker, which checks the bounds. It returns zero, the default, for what
-// cannot be parsed.
+// duration parses a duration for a field of the broker, which checks the bounds. It returns zero, the default, for an
+// unparsable value.
 func (p *problems) duration(name, value string) time.Duration {
 	d, err := levels.ParseDuration(value)
 	switch {
@@ -105,10 +105,10 @@ func (p *problems) duration(name, value string) time.Duration {
 	return d
 }
 
-// off is the word for a duration of something that is not wanted.
+// off is the word that switches off a setting with a duration.
 const off = "off"
 
-// durationOrOff is duration for a setting that may be off, which is zero.
+// durationOrOff is like duration, for a setting that may be off. It returns zero for off.
 func (p *problems) durationOrOff(name, value string) time.Duration {
 	if value == off {
 		return 0
@@ -116,7 +116,7 @@ func (p *problems) durationOrOff(name, value string) time.Duration {
 	return p.duration(name, value)
 }
 
-// durationWithin parses a duration that is no field of the broker, and checks its bounds.
+// durationWithin parses a duration that is not a field of the broker, and checks its bounds.
 func (p *problems) durationWithin(name, value string, low, high time.Duration) time.Duration {
 	d, err := levels.ParseDuration(value)
 	switch {
@@ -128,7 +128,7 @@ func (p *problems) durationWithin(name, value string, low, high time.Duration) t
 	return d
 }
 
-// parsed parses a setting that has a grammar of its own.
+// parsed parses a setting with its own syntax.
 func parsed[T any](p *problems, name, value string, parse func(string) (T, error)) T {
 	v, err := parse(value)
 	if err != nil {
@@ -149,7 +149,7 @@ func number(value string) int {
 // unbounded is the word for no limit.
 const unbounded = "none"
 
-// count is a limit on messages, zero for none.
+// count parses a limit on messages. It returns zero for no limit.
 func (p *problems) count(name, value string) int64 {
 	if value == unbounded {
 		return 0
@@ -161,7 +161,7 @@ func (p *problems) count(name, value string) int64 {
 	return n
 }
 
-// bytes is a limit on bytes, zero for none.
+// bytes parses a limit on bytes. It returns zero for no limit.
 func (p *problems) bytes(name, value string) int64 {
 	if value == unbounded {
 		return 0
@@ -180,8 +180,8 @@ func (p *problems) oneOf(name, value string, allowed ...string) string {
 	return value
 }
 
-// address checks host:port, of which the example is one. The host may be empty (every interface) and the port 0 (any
-// that is free).
+// address checks host:port. Example is a valid address. The host may be empty, for every interface, and the port 0, for
+// any free one.
 func (p *problems) address(name, value, example string) (host string, port int) {
 	host, text, err := net.SplitHostPort(value)
 	if err == nil {

@@ -11,12 +11,12 @@ import (
 	"delaybroker/cmd/delaybroker/spelling"
 )
 
-// injected are the names that Kubernetes and Docker links give the addresses of a service called "delay" or "delay-…".
+// injected matches the variables that Kubernetes and Docker links set for a service named "delay" or "delay-…".
 var injected = regexp.MustCompile(
 	`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// misnamed maps names that other programs use to our settings. If one of them were ignored, a server would be embedded
-// although the user named another.
+// misnamed maps variables of other programs to settings of this one. If one of them were ignored, the broker would
+// embed a server although the user named another.
 var misnamed = map[string]string{
 	"NATS_URI": "NATS_URL", "NATS_URLS": "NATS_URL", "NATS_SERVER": "NATS_URL", "NATS_SERVERS": "NATS_URL",
 	"NATS_SERVER_URL": "NATS_URL", "NATS_HOST": "NATS_URL", "NATS_ADDR": "NATS_URL", "NATS_ADDRESS": "NATS_URL",
@@ -33,10 +33,10 @@ var misnamed = map[string]string{
 	"NATS_TLS_CA": "NATS_CA", "NATS_CA_FILE": "NATS_CA", "NATS_CACERT": "NATS_CA", "NATS_TLSCA": "NATS_CA",
 }
 
-// An UnknownName is a variable that looks like a setting but is not one.
+// An UnknownName is a variable that resembles a setting.
 type UnknownName struct {
 	Name    string
-	Nearest string // the setting that was probably meant; empty when none is near
+	Nearest string // the setting that was probably meant; empty if there is none
 }
 
 // unknownNames finds misspelt settings in the environment. They cause a warning and not an error, because other
@@ -51,7 +51,7 @@ func unknownNames(environ, known []string) []UnknownName {
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
 		if meant := misnamed[name]; meant != "" && set[name] && !set[meant] && !set[envPrefix+meant] {
-			unknown = append(unknown, UnknownName{name, meant}) // if both are set, this one is for another program
+			unknown = append(unknown, UnknownName{name, meant}) // if both are set, this one belongs to another program
 			continue
 		}
 		rest, ours := strings.CutPrefix(name, envPrefix)
@@ -66,10 +66,10 @@ func unknownNames(environ, known []string) []UnknownName {
 // Unknown finds misspelt settings in the environment.
 func Unknown() []UnknownName { return unknownNames(os.Environ(), names()) }
 
-// String returns the warning, as a sentence.
+// String returns the warning.
 func (u UnknownName) String() string {
 	if u.Nearest == "" {
-		return fmt.Sprintf("%s is no setting; see serve --help", text.Printable(u.Name, 100))
+		return fmt.Sprintf("%s is not a setting; see serve --help", text.Printable(u.Name, 100))
 	}
-	return fmt.Sprintf("%s is no setting, and not read; %s is", text.Printable(u.Name, 100), u.Nearest)
+	return fmt.Sprintf("%s is not a setting and is ignored; did you mean %s?", text.Printable(u.Name, 100), u.Nearest)
 }

@@ -1,12 +1,12 @@
-// Package spelling finds the known name that a misspelt one was meant to be.
+// Package spelling finds the known name nearest to a misspelt one.
 package spelling
 
 import "github.com/agnivade/levenshtein"
 
-// maxTypo is the maximum distance of a misspelt name.
+// maxTypo is the maximum Levenshtein distance of a misspelt name.
 const maxTypo = 3
 
-// Nearest returns the known name at the smallest Levenshtein distance; empty if more than maxTypo letters differ.
+// Nearest returns the known name at the smallest Levenshtein distance; empty if that exceeds maxTypo.
 func Nearest(name string, known []string) (nearest string) {
 	best := maxTypo + 1
 	for _, k := range known {

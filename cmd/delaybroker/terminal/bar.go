@@ -26,13 +26,13 @@ type Bar struct {
 
 // Bar returns nil for a single step, and if Err is not a terminal.
 func (p *Printer) Bar(what string, total int) *Bar {
-	if total < 2 || p.JSON || !Is(p.Err) {
+	if total < 2 || p.JSON || !IsTerminal(p.Err) {
 		return nil
 	}
 	return &Bar{w: p.Err, what: what, total: total}
 }
 
-// Step counts one more as done.
+// Step counts one more finished step.
 func (b *Bar) Step() {
 	if b == nil {
 		return
@@ -47,7 +47,7 @@ func (b *Bar) Step() {
 	fmt.Fprintf(b.w, "\r\x1b[K%s %d of %d %s", Part(b.done, b.total, width), b.done, b.total, b.what)
 }
 
-// Part draws the part of a total that is done, as a bar of width characters.
+// Part draws the finished part of a total, as a bar of width characters.
 func Part(done, total, width int) string {
 	filled := min(width, done*width/total)
 	return strings.Repeat("█", filled) + strings.Repeat("░", width-filled)

@@ -9,8 +9,8 @@ import (
 
 const (
 	widestChart  = 60
-	elsewhere    = 40 // where Out is no terminal
-	narrowChart  = 4  // a chart that is narrower shows nothing
+	elsewhere    = 40 // characters, if Out is not a terminal
+	narrowChart  = 4  // minimum width of the bars, in characters
 	chartColumns = 4
 )
 
@@ -18,10 +18,10 @@ const (
 type Chart struct {
 	*Sheet
 	largest uint64
-	width   int // of the longest bar
+	width   int // width of the longest bar
 }
 
-// Chart makes room for these numbers of messages. They are exact, unless they have an error.
+// Chart returns a chart for these numbers of messages. If exact is set, no number has an error.
 func (p *Printer) Chart(numbers []inspect.Amount, exact bool) *Chart {
 	c := &Chart{width: elsewhere, largest: 1, Sheet: p.Sheet([]Column{
 		{Name: "due from"}, {Name: "messages"}, {Name: "±", Drop: 2}, {Name: "chart", Drop: 1}})}
@@ -45,7 +45,7 @@ func (p *Printer) Chart(numbers []inspect.Amount, exact bool) *Chart {
 	return c
 }
 
-// Row adds a line if it is shown.
+// Row adds a line, if show is set.
 func (c *Chart) Row(name string, n inspect.Amount, show bool) {
 	if !show {
 		return
@@ -57,7 +57,7 @@ func (c *Chart) Row(name string, n inspect.Amount, show bool) {
 	c.Add(name, n.Messages, within, c.bar(n.Messages))
 }
 
-// bar is as long as the number is large. Eighths of a character are drawn too, so that no number above zero has none.
+// bar returns a bar with a length proportional to the number, in eighths of a character. It is empty only for zero.
 func (c *Chart) bar(n uint64) string {
 	if c.width < narrowChart {
 		return ""

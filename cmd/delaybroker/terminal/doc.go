@@ -1,7 +1,6 @@
-// Package terminal prints the output of commands: tables, charts, progress and JSON. It knows terminals, and neither
-// flags nor NATS.
+// Package terminal prints the output of commands: tables, charts, progress and JSON. It knows neither flags nor NATS.
 //
-//   - On a terminal a table has borders and is no wider than the screen; in a pipe it has a line for each row, with all
+//   - On a terminal a table has borders and is no wider than the screen. In a pipe it has a line for each row, with all
 //     columns, uncut, for awk and for logs.
 //   - JSON is indented on a terminal. In a pipe each value is one line.
 //   - Progress is drawn on stderr, on a terminal only, and removed afterwards.

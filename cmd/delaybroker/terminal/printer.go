@@ -16,10 +16,10 @@ import (
 // MaxCell is the maximum length of untrusted text in a table cell, in characters.
 const MaxCell = 1000
 
-// StandardWidth and standardHeight are the size of a terminal that does not tell its size.
+// StandardWidth and standardHeight are the size of a terminal that does not report its size.
 const StandardWidth, standardHeight = 80, 24
 
-// A Printer writes a command's output, as tables or JSON. After an error of Out it writes nothing more there, and
+// A Printer writes a command's output, as tables or JSON. After a write error of Out it writes nothing more to Out, and
 // Failure returns the error.
 type Printer struct {
 	Out, Err io.Writer
@@ -27,7 +27,7 @@ type Printer struct {
 	failure  error
 }
 
-// Failure returns the first error of Out. A command without an end checks it.
+// Failure returns the first write error of Out. An endless command checks it.
 func (p *Printer) Failure() error { return p.failure }
 
 // Printf writes to Out.
@@ -37,15 +37,15 @@ func (p *Printer) Printf(format string, args ...any) {
 	}
 }
 
-// Is reports whether a writer is a terminal.
-func Is(w any) bool {
+// IsTerminal reports whether a writer is a terminal.
+func IsTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // Size returns the size of a terminal. ok is false if the writer is not a terminal.
 func Size(w io.Writer) (width, height int, ok bool) {
-	if !Is(w) {
+	if !IsTerminal(w) {
 		return 0, 0, false
 	}
 	width, height, err := term.GetSize(int(w.(*os.File).Fd()))
@@ -63,7 +63,7 @@ func (p *Printer) PrintJSON(v any) {
 	}
 	e := json.NewEncoder(p.Out)
 	e.SetEscapeHTML(false)
-	if Is(p.Out) {
+	if IsTerminal(p.Out) {
 		e.SetIndent("", "  ")
 	}
 	p.failure = e.Encode(v)
@@ -77,30 +77,29 @@ func (p *Printer) AsJSON(v any) bool {
 	return p.JSON
 }
 
-// Table returns an empty table. It has rounded borders on a terminal, as the NATS CLI's have, and bare columns
-// elsewhere.
+// Table returns an empty table. On a terminal it has rounded borders, like the NATS CLI's, and elsewhere bare columns.
 func (p *Printer) Table() table.Writer {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleRounded)
-	if !Is(p.Out) {
+	if !IsTerminal(p.Out) {
 		t.SetStyle(bareStyle)
 		t.SuppressTrailingSpaces()
 	}
-	if !Is(p.Out) || os.Getenv("NO_COLOR") != "" { // https://no-color.org
+	if !IsTerminal(p.Out) || os.Getenv("NO_COLOR") != "" { // https://no-color.org
 		pretty.DisableColors()
 	}
 	return t
 }
 
-// bareStyle is for pipes: columns that awk can split and people can read in a log.
+// bareStyle is for pipes: columns that awk can split and that people can read in a log.
 var bareStyle = table.Style{
 	Name:   "bare",
 	Box:    table.BoxStyle{PaddingRight: "  "},
 	Format: table.FormatOptions{Header: pretty.FormatUpper},
 }
 
-// Row is a row of a table, in go-pretty's type. Names of streams, metadata and error texts come from others, so control
-// characters are replaced.
+// Row returns a row of a table, in go-pretty's type. It replaces control characters, since names of streams, metadata
+// and error texts are untrusted.
 func Row(cells ...any) table.Row {
 	for i, cell := range cells {
 		if s, ok := cell.(string); ok {

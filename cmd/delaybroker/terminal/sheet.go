@@ -9,12 +9,12 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// A Column is a column of a Sheet. If there is no room for all columns, they are narrowed and, if necessary, left out.
+// A Column is a column of a Sheet. If the terminal is too narrow, columns are narrowed and then left out.
 type Column struct {
 	Name string
-	Drop int  // the highest is left out first; zero: never left out
-	Min  int  // minimum width in characters; zero: not narrowed
-	Wrap bool // wrap text that does not fit; otherwise cut it
+	Drop int  // the column with the highest value is left out first; zero for never
+	Min  int  // minimum width in characters; zero for not narrowed
+	Wrap bool // wrap text that does not fit, instead of cutting it
 	Out  bool // not shown
 }
 
@@ -37,13 +37,13 @@ func (s *Sheet) LeaveOut(names ...string) {
 	}
 }
 
-// Add adds a row, which has a cell for each column.
+// Add adds a row, with a cell for each column.
 func (s *Sheet) Add(cells ...any) { s.rows = append(s.rows, Row(cells...)) }
 
 // Len returns the number of rows.
 func (s *Sheet) Len() int { return len(s.rows) }
 
-// Foot sets the row below all others.
+// Foot sets the last row.
 func (s *Sheet) Foot(cells ...any) { s.footer = Row(cells...) }
 
 // Print writes the sheet to Out.
@@ -88,7 +88,7 @@ func (s *Sheet) Print() {
 	s.printer.Printf("%s\n", t.Render())
 }
 
-// all returns the columns that are shown if the width has no limit. Their widths are zero, which means no limit.
+// all returns the columns of a sheet without a maximum width. Their widths are zero, which means no limit.
 func (s *Sheet) all() (keep, widths []int) {
 	for i, c := range s.columns {
 		if !c.Out {
@@ -98,7 +98,7 @@ func (s *Sheet) all() (keep, widths []int) {
 	return keep, make([]int, len(s.columns))
 }
 
-// fit returns the columns that are shown in a terminal of this width. A column that is narrowed has a width above zero.
+// fit returns the columns that are shown in a terminal of this width. A narrowed column has a width above zero.
 func (s *Sheet) fit(width int) (keep, widths []int) {
 	keep, widths = s.all()
 	rows, natural := append(slices.Clone(s.rows), s.footer), make([]int, len(s.columns))
@@ -110,7 +110,7 @@ func (s *Sheet) fit(width int) (keep, widths []int) {
 			}
 		}
 	}
-	const border, gap = 1, 3 // of a row, and of each of its cells
+	const border, gap = 1, 3 // characters of a row, and of each of its cells
 	room := func(of func(i int) int) int {
 		left := width - border
 		for _, i := range keep {

@@ -21,7 +21,7 @@ func OrDash(s string) string {
 	return s
 }
 
-// Words converts words of another type to strings.
+// Words converts values of a string type to strings.
 func Words[T ~string](all []T) []string {
 	var words []string
 	for _, w := range all {
@@ -36,7 +36,7 @@ func Joined[T ~string](all []T) string { return strings.Join(Words(all), ", ") }
 // Milliseconds returns a duration in milliseconds, with three decimals.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Lateness formats a lateness: with fractions of milliseconds below ten seconds, and in whole seconds above.
+// Lateness formats a lateness: in milliseconds below ten seconds, and in whole seconds above.
 func Lateness(d time.Duration) string {
 	if -10*time.Second < d && d < 10*time.Second {
 		return fmt.Sprintf("%.1f ms", Milliseconds(d))
