@@ -42,9 +42,9 @@ func TestBlankStream(t *testing.T) {
 			t.Errorf("got %v, %d copies; want delivered, one copy", v.all, seen.get())
 		}
 		for subject, want := range map[string]listener{"ui.a": nobody, "ui.b": nobody, "shop.x": answerer} {
-			k.lookup.on(subject)
+			k.lookup.on(subject, time.Now())
 			time.Sleep(time.Millisecond)
-			if got := k.lookup.on(subject); got != want {
+			if got := k.lookup.on(subject, time.Now()); got != want {
 				t.Errorf("%s: %v, want %v", subject, got, want)
 			}
 		}

@@ -16,26 +16,26 @@ import (
 const ackMemory = time.Minute
 
 // gather collects the evidence on a delivery: an answer, or the reason why there is none, and the facts about the
-// target that this answer or silence needs.
-func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error) evidence {
+// target that this answer or silence needs. Now is the time of the answer, or when the silence was noticed.
+func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error, now time.Time) evidence {
 	e := evidence{mode: dl.mode, wait: dl.wait, answer: answer, err: err}
 	if silence, ok := errors.AsType[*acks.Silence](err); ok && dl.proved.IsZero() {
 		dl.proved = silence.Taken
 	}
 	if e.at = dl.proved; err == nil {
-		e.at = time.Now()
+		e.at = now
 	}
 	switch {
 	case err == nil:
-		d.gatherAnswer(dl, &e)
+		d.gatherAnswer(dl, &e, now)
 	case errors.Is(err, acks.ErrSilent), errors.Is(err, acks.ErrTimeout):
-		d.gatherSilence(dl, &e)
+		d.gatherSilence(dl, &e, now)
 	}
 	return e
 }
 
 // gatherAnswer reads an answer as an acknowledgement, and looks for the stream that it names.
-func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence) {
+func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence, now time.Time) {
 	if dl.mode == message.ModeCore && len(e.answer.Data) > 0 {
 		return // every answer is accepted
 	}
@@ -46,16 +46,16 @@ func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence) {
 	case message.ModeCore: // see judgeCore
 	case message.ModeRequest:
 		if e.ack.Stream != "" {
-			e.claims = claimOf(d.lookup.fresh(), e.ack.Stream, dl.Target)
+			e.claims = claimOf(d.lookup.fresh(now), e.ack.Stream, dl.Target)
 		}
 	default:
 		e.own = d.cfg.Ours != nil && d.cfg.Ours(e.ack.Stream)
-		e.holder = d.lookup.holder(dl.Target)
+		e.holder = d.lookup.holder(dl.Target, now)
 	}
 }
 
 // gatherSilence collects the evidence on a target's silence.
-func (d *Deliverer) gatherSilence(dl *delivery, e *evidence) {
+func (d *Deliverer) gatherSilence(dl *delivery, e *evidence, now time.Time) {
 	e.forbidden, e.unheard = d.refused(dl)
 	switch dl.mode {
 	case message.ModeStream, message.ModeCore: // no stream needs to be known
@@ -64,9 +64,9 @@ func (d *Deliverer) gatherSilence(dl *delivery, e *evidence) {
 			e.claims = claimOf(s, dl.ignored, dl.Target)
 		}
 	default:
-		if e.acknowledges = d.acknowledges(dl); !e.acknowledges {
-			e.streams = d.lookup.on(dl.Target)
-			e.elsewhere = e.streams == nobody && d.acknowledgedElsewhere(dl)
+		if e.acknowledges = d.acknowledges(dl, now); !e.acknowledges {
+			e.streams = d.lookup.on(dl.Target, now)
+			e.elsewhere = e.streams == nobody && d.acknowledgedElsewhere(dl, now)
 		}
 	}
 }
@@ -84,25 +84,25 @@ func claimOf(s *snapshot, stream, target string) claim {
 }
 
 // acknowledges reports whether a stream is known to acknowledge for the target.
-func (d *Deliverer) acknowledges(dl *delivery) bool {
+func (d *Deliverer) acknowledges(dl *delivery, now time.Time) bool {
 	d.mu.Lock()
-	lately := dl.target.stream != "" && time.Since(dl.target.streamAt) < ackMemory
+	lately := dl.target.stream != "" && now.Sub(dl.target.streamAt) < ackMemory
 	d.mu.Unlock()
 	if lately {
 		return true
 	}
-	h := d.lookup.holder(dl.Target)
+	h := d.lookup.holder(dl.Target, now)
 	return h != nil && h.acks
 }
 
 // acknowledgedElsewhere reports whether a stream that the account does not list has recently acknowledged for the
 // target's group. Such a stream belongs to another account or domain, or is behind a subject mapping. Its other
 // subjects are unknown.
-func (d *Deliverer) acknowledgedElsewhere(dl *delivery) bool {
+func (d *Deliverer) acknowledgedElsewhere(dl *delivery, now time.Time) bool {
 	d.mu.Lock()
-	subject, lately := dl.group.acked, time.Since(dl.group.ackedAt) < ackMemory
+	subject, lately := dl.group.acked, now.Sub(dl.group.ackedAt) < ackMemory
 	d.mu.Unlock()
-	return subject != "" && lately && d.lookup.on(subject) == nobody
+	return subject != "" && lately && d.lookup.on(subject, now) == nobody
 }
 
 // refused reports whether the server has refused the publish of a delivery, and whether it has refused a publish of

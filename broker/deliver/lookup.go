@@ -44,13 +44,13 @@ const (
 )
 
 // fresh returns a valid snapshot, or nil. It requests a new one if that snapshot is older than snapshotRenew.
-func (l *lookup) fresh() *snapshot {
+func (l *lookup) fresh(now time.Time) *snapshot {
 	s := l.latest.Load()
 	if s == nil {
 		l.renew()
 		return nil
 	}
-	age := time.Since(s.at)
+	age := now.Sub(s.at)
 	if age >= snapshotRenew {
 		l.renew()
 	}
@@ -69,8 +69,8 @@ func (l *lookup) renew() {
 }
 
 // on returns the kind of stream that listens on a subject. If it is not known, it is looked up for the next call.
-func (l *lookup) on(subject string) listener {
-	s := l.fresh()
+func (l *lookup) on(subject string, now time.Time) listener {
+	s := l.fresh(now)
 	if s == nil {
 		return notKnown
 	}
@@ -86,8 +86,8 @@ func (l *lookup) on(subject string) listener {
 }
 
 // holder returns the stream that a fresh snapshot shows on a subject, or nil. It requests no list.
-func (l *lookup) holder(subject string) *holder {
-	if s := l.latest.Load(); s != nil && time.Since(s.at) < snapshotFresh {
+func (l *lookup) holder(subject string, now time.Time) *holder {
+	if s := l.latest.Load(); s != nil && now.Sub(s.at) < snapshotFresh {
 		return s.holder(subject)
 	}
 	return nil

@@ -130,7 +130,7 @@ func TestStreamsOfAllKinds(t *testing.T) {
 			"orders.a": answerer, "COPY": nobody, "SUM": nobody, "alone": answerer,
 			"in.x": answerer, "out.x": nobody, "logs.mute": mute, "x": nobody,
 		} {
-			if got := k.lookup.on(subject); got != want {
+			if got := k.lookup.on(subject, time.Now()); got != want {
 				t.Errorf("%s: got %d, want %d", subject, got, want)
 			}
 		}
@@ -148,7 +148,7 @@ func TestManyStreams(t *testing.T) {
 		k.subscribe("ui", nil)
 		k.send("ui", message.ModeAuto).check(t, 2*silence, "delivered")
 		for i := range 300 {
-			if got := k.lookup.on(fmt.Sprintf("s%d.a", i)); got != answerer {
+			if got := k.lookup.on(fmt.Sprintf("s%d.a", i), time.Now()); got != answerer {
 				t.Errorf("s%d: got %d, want a stream", i, got)
 			}
 		}
@@ -177,7 +177,7 @@ func TestStreamsAway(t *testing.T) {
 		s.latest.Store(got)
 		said := ""
 		for _, subject := range []string{"a", "b", "c", "d"} {
-			said += fmt.Sprint(s.on(subject))
+			said += fmt.Sprint(s.on(subject, time.Now()))
 		}
 		if said != want {
 			t.Errorf("a, b, c and d are %s, want %s", said, want)

@@ -77,12 +77,12 @@ func (all *groups) slow(dl *delivery) (turn time.Time, slow bool) {
 }
 
 // answered counts an answer of a target for its groups.
-func (all *groups) answered(dl *delivery) {
+func (all *groups) answered(dl *delivery, now time.Time) {
 	for g := dl.group; g != nil; g = g.parent {
 		if p := g.pressure; p != nil {
 			p.answers++
 			p.answersBytes += dl.Size
-			p.answered = time.Now()
+			p.answered = now
 		}
 	}
 }

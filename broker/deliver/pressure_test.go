@@ -33,7 +33,7 @@ func TestJudgeGroup(t *testing.T) {
 				var back []givenBack
 				for slice := 0; slice < 4 && len(back) == 0; slice++ {
 					for _, dl := range past[slice*tt.answers/4 : (slice+1)*tt.answers/4] {
-						all.answered(dl)
+						all.answered(dl, time.Now())
 						all.leave(dl)
 					}
 					time.Sleep(judgeEvery)
@@ -69,7 +69,7 @@ func TestQuickShare(t *testing.T) {
 		slice := func(answers int) {
 			t.Helper()
 			for _, dl := range past[:answers] {
-				all.answered(dl)
+				all.answered(dl, time.Now())
 				all.leave(dl)
 			}
 			past = past[answers:]

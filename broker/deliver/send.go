@@ -47,7 +47,7 @@ func (d *Deliverer) sendReady() {
 		stopped := d.stoppedLocked(dl.Target)
 		d.mu.Unlock()
 		if stopped != nil {
-			d.finish(dl, decided(Result{Outcome: Unknown, Err: stopped}))
+			d.finish(dl, decided(Result{Outcome: Unknown, Err: stopped}), time.Now())
 		} else {
 			d.send(dl)
 		}
@@ -62,10 +62,10 @@ func (d *Deliverer) send(dl *delivery) {
 	now := time.Now()
 	switch {
 	case dl.Owner != nil && !dl.Owner.MayDeliver():
-		d.finish(dl, decided(Result{Outcome: Unknown, Err: ErrDraining}))
+		d.finish(dl, decided(Result{Outcome: Unknown, Err: ErrDraining}), now)
 		return
 	case !dl.Expires.IsZero() && now.After(dl.Expires):
-		d.finish(dl, decided(Result{Outcome: Expired}))
+		d.finish(dl, decided(Result{Outcome: Expired}), now)
 		return
 	}
 	dl.sent, dl.wait, dl.mode = now, jsapi.Timeout, d.cfg.Modes.of(dl.Mode, dl.Target)
@@ -77,12 +77,13 @@ func (d *Deliverer) send(dl *delivery) {
 		m.Header = dl.Header()
 	}
 	result := func(answer *nats.Msg, err error) (again bool) {
-		e := d.gather(dl, answer, err)
+		now := time.Now()
+		e := d.gather(dl, answer, err, now)
 		v := judge(e)
 		v.result.At = e.at
-		return d.act(dl, v)
+		return d.act(dl, v, now)
 	}
-	if d.listens(dl) {
+	if d.listens(dl, now) {
 		d.box.PublishListening(m, dl.wait, result)
 	} else {
 		d.box.Publish(m, dl.wait, result)
@@ -90,18 +91,18 @@ func (d *Deliverer) send(dl *delivery) {
 }
 
 // listens reports whether silence could count as a delivery. To listen for it costs a flush.
-func (d *Deliverer) listens(dl *delivery) bool {
+func (d *Deliverer) listens(dl *delivery, now time.Time) bool {
 	switch dl.mode {
 	case message.ModeStream, message.ModeRequest:
 		return false
 	case message.ModeCore:
 		return true
 	}
-	return !d.acknowledges(dl)
+	return !d.acknowledges(dl, now)
 }
 
 // act carries out a verdict. It reports whether the inbox must ask again.
-func (d *Deliverer) act(dl *delivery, v verdict) (again bool) {
+func (d *Deliverer) act(dl *delivery, v verdict, now time.Time) (again bool) {
 	if v.renew {
 		d.lookup.renew()
 	}
@@ -111,20 +112,19 @@ func (d *Deliverer) act(dl *delivery, v verdict) (again bool) {
 		}
 		return true
 	}
-	d.finish(dl, v)
+	d.finish(dl, v, now)
 	return false
 }
 
 // finish gives the result, and makes room for the next delivery, which sendWhenReady sends.
-func (d *Deliverer) finish(dl *delivery, v verdict) {
+func (d *Deliverer) finish(dl *delivery, v verdict, now time.Time) {
 	d.mu.Lock()
 	if v.acked != "" {
-		now := time.Now()
 		dl.target.stream, dl.target.streamAt = v.acked, now
 		dl.group.acked, dl.group.ackedAt = dl.target.subject, now
 	}
 	if answered(v.result) {
-		d.groups.answered(dl)
+		d.groups.answered(dl, now)
 	}
 	d.groups.leave(dl)
 	dl.target.open--

@@ -51,6 +51,9 @@ func (l line) check(t *testing.T, env []string) (stdout string) {
 func listening(t *testing.T, o server.Options) string {
 	t.Helper()
 	o.Host, o.Port, o.NoSigs = "127.0.0.1", server.RANDOM_PORT, true
+	if o.JetStream {
+		o.StoreDir = natstest.Dir(t)
+	}
 	s, err := server.NewServer(&o)
 	if err != nil {
 		t.Fatal(err)
