@@ -21,7 +21,7 @@ type Target interface {
 	Note(ctx context.Context, l *Ledger, turn uint32) error
 }
 
-// Stored is a target that is a stream, which stores the time of each arrival.
+// Stored is a stream as a target. The stream has the time of each arrival.
 type Stored struct {
 	Stream  jetstream.Stream
 	Subject string // of the arrivals

@@ -42,9 +42,10 @@ func ifGeneration(generation uint64) Option {
 }
 
 // Debounce lets further calls with the same key postpone the timer. The timer fires when no call has come for the delay
-// of In, and at the latest most after the first call. The body of the last call is delivered. Most must be at least
-// that delay. A call without Debounce, a cancel and the delivery end the run. [Receipt] and [Timer] do not know the
-// first call, so their Due may be later than the delivery. Debounce needs Key and In.
+// of In. It fires at the latest when the duration most has passed since the first call. The body of the last call is
+// delivered. The duration most must be at least the delay. A call without Debounce, a cancel and the delivery end the
+// run. [Receipt] and [Timer] do not know the first call, so their Due may be later than the delivery. Debounce needs
+// Key and In.
 func Debounce(most time.Duration) Option {
 	return func(o *options) {
 		o.timer.debounced = true
@@ -87,7 +88,7 @@ func (c *Client) timer(a ask, o *options) ask {
 		o.refuse("Level is not for a named timer: use In or At")
 	case o.protocol.Get(nats.MsgIdHdr) != "":
 		o.refuse("ID is not for a named timer, whose key is its identity")
-	case strings.Contains(n.key, "."): // or a part of it would become a part of the target
+	case strings.Contains(n.key, "."): // the part after the dot would become part of the target
 		o.err = cmp.Or(o.err, fmt.Errorf("%w: %q: want no dot", ErrBadKey, n.key))
 	default:
 		if a.delay != "" {

@@ -36,12 +36,12 @@ const noLeader = "the stream has no leader"
 
 // Listed holds the streams of the account.
 type Listed struct {
-	Found []streams.Spec // ours, by their metadata
+	Found []streams.Spec // the broker's streams, by their metadata
 	All   map[string]*jetstream.StreamInfo
 	Away  []string // names of the streams without a leader
 }
 
-// Streams lists the streams. It requests the streams without a leader only if one of ours is missing.
+// Streams lists the streams. It requests the streams without a leader only if one of the broker's is missing.
 func (i *Inspector) Streams(ctx context.Context) (there Listed, err error) {
 	there.Found, there.All, err = i.streams.Provisioner(i.JetStream).Find(ctx)
 	if err != nil || len(streams.Compare(i.Wanted(), there.All).Missing) == 0 {
@@ -51,7 +51,7 @@ func (i *Inspector) Streams(ctx context.Context) (there Listed, err error) {
 	return there, err
 }
 
-// Look sends the requests for all lanes at once: consecutive requests would take seconds across an ocean. It repeats
+// Look sends concurrent requests for all lanes: consecutive requests would take seconds across an ocean. It repeats
 // the request to the instances while a lane has no owner, until handover has passed. Instances hand lanes to each
 // other, and a lane has no owner meanwhile.
 func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, error) {

@@ -14,7 +14,7 @@ type Letters struct {
 	*deadletter.Store
 	Asked time.Time // time of opening, by the server's clock
 
-	ours   time.Time // the same moment, by our clock
+	ours   time.Time // the same moment, by the local clock
 	policy message.Policy
 }
 

@@ -176,7 +176,7 @@ func (s *search) inDead(in message.Incoming) Whereabouts {
 
 // absent gives the reason why a message was not found. Origin is the stream that should have accepted it.
 func (s *search) absent(origin *jetstream.StreamInfo, e ending) string {
-	const nowhere = "not in any lane and no dead letter: "
+	const nowhere = "neither in a lane nor a dead letter: "
 	switch {
 	case s.searched >= s.most:
 		return fmt.Sprintf("not among the first %d messages; raise --most to search more", s.searched)

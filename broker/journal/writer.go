@@ -48,7 +48,7 @@ type WriterConfig struct {
 	Counts   *Counts
 	Log      *slog.Logger
 
-	// Seal returns our seal of a body on a subject.
+	// Seal returns the broker's seal of a body on a subject.
 	Seal func(subject string, body []byte) string
 }
 
@@ -56,7 +56,7 @@ type WriterConfig struct {
 // there is no room: no delivery depends on the journal.
 type Writer struct {
 	cfg       WriterConfig
-	fullBytes int           // size of a batch that is stored at once
+	fullBytes int           // size of a batch that is stored immediately
 	maxBytes  int           // maximum size of joined batches
 	wake      chan struct{} // capacity 1; wakes Run; never closed
 	logged    ratelog.Limit

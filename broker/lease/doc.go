@@ -115,7 +115,7 @@
 //
 //	alone                  owns everything, one request every 10 s        TestAloneCostsLittle, TestDeniedIsToldWhenHeld
 //	  joined, no call      two owners; ends within 10 s, or by a call     TestAloneFindsOut, test/TestTwoOwnersEnd
-//	  cut off, back        stops at once; reads the table first           TestAloneIsCutOff, TestAloneIsCutOffUnanswered
+//	  cut off, back        stops; reads the table first                   TestAloneIsCutOff, TestAloneIsCutOffUnanswered
 //	  killed, back         resumes in 300 ms; locked: at once             TestPlaceIsResumed, TestNameIsResumed
 //	several                even shares, fewest moves                      TestJoinWaitsAndMovesFewest, TestStartAtOnce
 //	  one stops            handed over at once, with the cursor           TestStopHandsOverAtOnce

@@ -20,7 +20,7 @@
 // span, at the end, from the message's headers. Its parent is the producer's span, whose context is in the header
 // traceparent:
 //
-//	producer's span ──┬── deliver (ours)      from the acceptance until the target had it
+//	producer's span ──┬── deliver (broker's)  from the acceptance until the target had it
 //	                  └── consumer's span     as its own instrumentation makes it, of the same header
 //
 // Without a traceparent the span is a root span, if the sampler samples it. Names follow the semantic conventions for

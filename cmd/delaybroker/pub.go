@@ -77,7 +77,7 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 		return err
 	}
 	// A publisher may not be allowed to request the server's time. The local clock decides only about the messages that
-	// pub prints at once, about a time in the past or beyond the longest delay.
+	// pub prints immediately, about a time in the past or beyond the longest delay.
 	now := time.Now()
 	subject, err := o.when.subject(c.Policy.Names, args[0])
 	if err != nil {

@@ -21,7 +21,7 @@ type Fake struct {
 	client *client.Client
 	policy message.Policy
 	ladder levels.Ladder
-	whole  map[string]bool // the durations that the intake accepts like levels: see levels.Whole
+	whole  map[string]bool // durations whose level subjects the intake accepts: see levels.Whole
 
 	mu       sync.Mutex // guards the fields below; not held while a handler runs
 	now      time.Time

@@ -40,7 +40,7 @@ type UnknownName struct {
 }
 
 // unknownNames finds misspelt settings in the environment. They cause a warning and not an error, because other
-// programs may use variables with our prefix.
+// programs may use variables with the prefix DELAY_.
 func unknownNames(environ, known []string) []UnknownName {
 	var unknown []UnknownName
 	set := make(map[string]bool)
