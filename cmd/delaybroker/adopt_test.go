@@ -76,7 +76,7 @@ func TestVerbsReadThePrefixFromStreams(t *testing.T) {
 	}
 	o.must("provision")
 	t.Setenv("DELAY_PREFIX", "")
-	several := "several prefixes here: set DELAY_PREFIX to one of later, sooner"
+	several := "several prefixes: set DELAY_PREFIX to one of later, sooner"
 	if _, errs, _ := o.run("levels"); !strings.Contains(errs, several) {
 		t.Errorf("two prefixes: got %q", errs)
 	}

@@ -137,7 +137,7 @@ func TestSecondStart(t *testing.T) {
 			c.Close()
 		}
 	}()
-	if err := start(t).end(t); err == nil || strings.Contains(err.Error(), "already runs") {
+	if err := start(t).end(t); err == nil || strings.Contains(err.Error(), " in use by ") {
 		t.Errorf("on another's port: got %v, want that it is in use and no more", err)
 	}
 }

@@ -110,7 +110,7 @@ func TestTimersUsage(t *testing.T) {
 		{"timers move k orders.x", "--in, --at and --by"},
 		{"timers move k orders.x --in 5m --by 5m", "--in, --at and --by"},
 		{"timers move k orders.x --by +", "--by"},
-		{"timers move --all --target > --in 5m", "--by alone"},
+		{"timers move --all --target > --in 5m", "--all needs --by"},
 		{"timers cancel a.b orders.x", "one token"},
 		{"timers cancel _k orders.x", "begin with _"},
 		{"timers cancel k orders.*", "wildcard"},
