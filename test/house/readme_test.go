@@ -117,6 +117,35 @@ func TestReadmeIsTrue(t *testing.T) {
 	}
 }
 
+// TestReadmeHasEachTest checks that test/README.md has each test in the folders of one subject.
+func TestReadmeHasEachTest(t *testing.T) {
+	t.Parallel()
+	rows := document(t, "test/README.md")
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+	found := 0
+	for _, folder := range []string{"promises", "timers", "schedules", "owners", "pauses", "tenants"} {
+		files, err := filepath.Glob(filepath.Join(root, "test", folder, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, test := range declared.FindAllSubmatch(source, -1) {
+				found++
+				if name := string(test[1]); !strings.Contains(rows, "`"+name+"`") {
+					t.Errorf("test/README.md has no row for %s of test/%s", name, folder)
+				}
+			}
+		}
+	}
+	if found < 200 {
+		t.Errorf("the folders have %d tests", found)
+	}
+}
+
 // TestReadmeProgram runs the README's program against a broker. It must print what the README shows.
 func TestReadmeProgram(t *testing.T) {
 	natstest.Long(t)
