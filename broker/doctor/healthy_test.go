@@ -9,6 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
+
+	"delaybroker/test/natstest"
 )
 
 // healthy are situations that happen to every installation.
@@ -192,6 +194,7 @@ var healthy = []situation{
 
 // TestDoctorIsQuiet: what happens to every installation is no finding.
 func TestDoctorIsQuiet(t *testing.T) {
+	natstest.Long(t)
 	for _, s := range healthy {
 		s.play(t, func(t *testing.T, found []Finding) {
 			if not := bad(found); not != "" {

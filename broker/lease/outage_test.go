@@ -67,6 +67,7 @@ func TestAloneInOutage(t *testing.T) {
 
 // TestSeveralInOutage: every instance keeps its leases during an outage, and after it.
 func TestSeveralInOutage(t *testing.T) {
+	natstest.Long(t)
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a, b := start(6), start(6)
 		time.Sleep(10 * time.Second)

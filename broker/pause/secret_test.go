@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -108,6 +109,7 @@ func TestUnopenedRecordHolds(t *testing.T) {
 		if err := js.DeleteStream(ctx, "DELAY_PAUSED"); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // the server removes the files of a stream after its answer
 		if _, err := js.CreateStream(ctx, jetstream.StreamConfig{
 			Name: "DELAY_PAUSED", Subjects: []string{"delaysys.paused.>", "delaysys.pauses"},
 		}); err != nil {

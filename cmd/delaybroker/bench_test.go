@@ -30,6 +30,7 @@ func benchEnv(t *testing.T, more ...string) (environ []string, dir string) {
 // Each scenario runs for each side that a test names, counts right, and leaves nothing on the disk. The speed is not
 // checked: all run at the same time, since they mostly wait.
 func TestBenchRunsEachScenario(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	tests := []struct {
 		args    string

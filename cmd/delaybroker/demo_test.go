@@ -41,6 +41,7 @@ func TestDemo(t *testing.T) {
 }
 
 func TestDemoJSON(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}

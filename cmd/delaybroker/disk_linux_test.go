@@ -16,6 +16,7 @@ import (
 // is a full disk, and the limit needs no rights. The broker says what to do, and is not ready. When there is room
 // again, it works on by itself, with every message that was accepted.
 func TestDiskFull(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}

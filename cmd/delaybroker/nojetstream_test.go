@@ -20,6 +20,7 @@ func coreServer(t *testing.T) *server.Server {
 
 // Where JetStream is off, every verb says so, and says nothing misleading instead.
 func TestWithoutJetStream(t *testing.T) {
+	natstest.Long(t)
 	externalEnv(t, coreServer(t).ClientURL())
 	const off = "JetStream is off: start nats-server with -js"
 	for _, args := range [][]string{

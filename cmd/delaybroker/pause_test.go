@@ -10,10 +10,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/test/natstest"
 )
 
 // TestPauseVerbs pauses a target, looks at it from every verb, and resumes it.
 func TestPauseVerbs(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}

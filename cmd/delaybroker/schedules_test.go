@@ -20,6 +20,7 @@ import (
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 	"delaybroker/cmd/delaybroker/schedules"
+	"delaybroker/test/natstest"
 )
 
 // streamsOnly makes the streams, and runs no broker: the verbs ask JetStream.
@@ -284,6 +285,7 @@ func TestSchedulesApplyAtOnce(t *testing.T) {
 
 // TestSchedulesWithABroker: what fires, is fired besides, paused and resumed, with a broker that runs.
 func TestSchedulesWithABroker(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}
@@ -345,6 +347,7 @@ func TestSchedulesWithABroker(t *testing.T) {
 
 // TestAddAsksAsLongAsAnyVerb: a schedule is to be added where another entry stands, and then JetStream answers nothing.
 func TestAddAsksAsLongAsAnyVerb(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	nc, err := nats.Connect(coreServer(t).ClientURL())
 	if err != nil {

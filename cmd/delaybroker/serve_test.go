@@ -277,6 +277,7 @@ func answerPings(conn net.Conn) {
 }
 
 func TestServeHTTPPortInUse(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}

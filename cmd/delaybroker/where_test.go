@@ -12,6 +12,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
+	"delaybroker/test/natstest"
 )
 
 // whereIs asks for a message that has to be found.
@@ -72,6 +73,7 @@ func TestWhereInItsFirstStream(t *testing.T) {
 
 // A message is followed through a hop, a refusal, and into the dead letters.
 func TestWhereOnItsWay(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}

@@ -30,6 +30,7 @@ const (
 
 // TestSettingsExist checks that each variable in a file, comments included, is a setting of the program.
 func TestSettingsExist(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	known := settings(t)
 	name := regexp.MustCompile(`\b(?:DELAY|NATS)_[A-Z_]+\b`)

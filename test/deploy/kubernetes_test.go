@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"delaybroker/test/natstest"
 )
 
 // shapes are the kustomizations that somebody applies as they are, and the one to copy. Where .ci/run has rendered the
@@ -102,6 +104,7 @@ func workloadOf(t *testing.T, shape string) workload {
 
 // TestMisspeltKeysAreRefused: the other tests here rely on it.
 func TestMisspeltKeysAreRefused(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	rendered(t, "cluster") // builds the program
 	for name, object := range map[string]string{

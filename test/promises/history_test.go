@@ -85,6 +85,7 @@ func TestStreamRecreated(t *testing.T) {
 		c.Publish("delay.1s.orders.held", "held") // on the wheel when its stream goes
 		synctest.Wait()
 		c.Remove("DELAY_1s")
+		synctest.Wait() // the server removes the files of a stream after its answer
 		c.Create(level.CachedInfo().Config)
 		start := time.Now()
 		for i := range 50 {

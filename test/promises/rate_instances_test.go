@@ -93,6 +93,7 @@ func TestRateWithInstances(t *testing.T) {
 // TestRateByKey: the messages of a tenant come at the tenant's rate, whatever their targets, and wait for no other
 // tenant's.
 func TestRateByKey(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const flood, rate = 300, 10
@@ -137,6 +138,7 @@ func TestRateByKey(t *testing.T) {
 // TestRateWhileInstancesChange: one of three instances stops, another one crashes, and a third joins, while messages
 // wait for their turns. A target gets a quarter more than its rate at the most.
 func TestRateWhileInstancesChange(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const flood, rate = 1500, 20

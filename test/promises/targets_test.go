@@ -20,6 +20,7 @@ import (
 // with forged state on the internal subjects, and outside DELAY_TARGETS. Nothing is delivered, each request becomes a
 // dead letter with a reason, and healthy traffic beside it is on time.
 func TestForbiddenTargets(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	// The server accepts subjects of 5,000 bytes. With its defaults it would close the connection of the publisher.
 	natstest.BubbleWith(t, server.Options{MaxControlLine: 16 << 10}, func(t *testing.T, s *natstest.Server) {

@@ -201,6 +201,7 @@ func TestDebounceAfterItsFiring(t *testing.T) {
 // TestOperationsOfDebounce: a timer that is set a hundred times a second costs the set and a delete for each, and
 // nothing else before it is due. Then its run is read, and what is left of it is read and removed.
 func TestOperationsOfDebounce(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, oneHop(t))

@@ -185,6 +185,7 @@ func TestTimerCursor(t *testing.T) {
 // TestTimerResetByHeartbeats: a timer of half a minute that is reset every two seconds for an hour costs no marker
 // until it is reset no more, and the stream keeps one entry of it.
 func TestTimerResetByHeartbeats(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, harness.TimersOn(t))
