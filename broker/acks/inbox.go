@@ -119,7 +119,8 @@ func (b *Inbox) publish(m *nats.Msg, wait time.Duration, f Func, listening bool)
 		f(nil, ErrClosed)
 		return
 	}
-	m.Reply = b.inbox + spelling.EncodeToString(t[:])
+	var reply [64]byte // long enough for an inbox below "_INBOX"
+	m.Reply = string(spelling.AppendEncode(append(reply[:0], b.inbox...), t[:]))
 	if err := b.nc.PublishMsg(m); err != nil {
 		b.tell(t, result{err: err})
 		return

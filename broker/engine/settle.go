@@ -302,15 +302,14 @@ func (w *worker) fire(f *flight, m moment) {
 		return // the successor fires it
 	}
 	w.flights.underway++
-	local := time.Now()
-	w.early.Sent(w.clock.Base(), f.request.Due, local)
+	w.early.Sent(w.clock.Base(), f.request.Due, m.local)
 	d := deliver.Message{
 		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
 		Header:  func() message.Header { return f.request.TargetHeader() }, // does not change until there is a result
 		RateKey: f.request.RateKey, Paced: f.request.Paced, Repeated: f.tries > 0, Owner: w,
 	}
 	if expires := f.request.Expires; !expires.IsZero() {
-		d.Expires = local.Add(leader.At(expires).Sub(m.now))
+		d.Expires = m.local.Add(leader.At(expires).Sub(m.now))
 	}
 	// The clock's present proof dates the delivery: a later one may be weaker, and date it before it was due.
 	now, proved := m.now, m.local
@@ -344,7 +343,7 @@ func (e delivered) handle(w *worker, m moment) {
 		w.engine.Tally.Lateness[w.lane.Kind].Observe(late)
 		w.recordDelivered(f, e.at, late)
 	}
-	w.apply(f, afterDelivery(w.plan, m, f, r, time.Until(r.Turn)), m)
+	w.apply(f, afterDelivery(w.plan, m, f, r, r.Turn.Sub(m.local)), m)
 }
 
 // lateness returns the time from the due time until the target had the message, by the leader's clock: see

@@ -1,6 +1,9 @@
 package message
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Block is a header block, sorted by the trust in its headers.
 type Block struct {
@@ -32,7 +35,10 @@ func SplitHeader(h Header, internal bool) (Block, *Problem) {
 			if s.Delay == nil {
 				s.Delay = make(map[string][]string)
 			}
-			s.Delay[ours] = append(s.Delay[ours], vs...)
+			if before := s.Delay[ours]; len(before) > 0 { // in another spelling
+				vs = slices.Concat(before, vs)
+			}
+			s.Delay[ours] = vs
 		case strings.HasPrefix(name, "delay-"):
 			s.Unknown = least(s.Unknown, Excerpt(k))
 		case reserved(name):

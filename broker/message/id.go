@@ -16,14 +16,14 @@ type ID struct {
 	At       time.Time
 }
 
-func (id ID) String() string {
-	b := make([]byte, 0, len(id.Stream)+40)
+func (id ID) String() string { return string(id.append(make([]byte, 0, len(id.Stream)+40))) }
+
+func (id ID) append(b []byte) []byte {
 	b = append(b, id.Stream...)
 	b = append(b, '-')
 	b = strconv.AppendUint(b, id.Sequence, 10)
 	b = append(b, '-')
-	b = strconv.AppendInt(b, id.At.UnixNano(), 10)
-	return string(b)
+	return strconv.AppendInt(b, id.At.UnixNano(), 10)
 }
 
 // ParseID parses the result of String.
@@ -42,7 +42,8 @@ func ParseID(s string) (ID, error) {
 		return bad()
 	}
 	id := ID{Stream: stream, Sequence: n, At: time.Unix(0, at).UTC()}
-	if id.String() != s {
+	var spelled [128]byte // enough for most, without an allocation
+	if string(id.append(spelled[:0])) != s {
 		return bad()
 	}
 	return id, nil
