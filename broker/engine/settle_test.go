@@ -106,6 +106,20 @@ func TestWhatMayBeStoredStays(t *testing.T) {
 	}
 }
 
+// TestExpiresByLocalClock: the deliverer gets the expiry by the local clock, which need not agree with the leader's. The
+// pass may have begun some time ago.
+func TestExpiresByLocalClock(t *testing.T) {
+	passed := time.Now().Add(-time.Second)
+	w := tenSeconds(t, passed)
+	f, m := inFlight(w, passed), w.moment(passed)
+	m.now = m.now.Add(time.Hour) // the leader's clock is ahead
+	f.request.Expires = m.now.Stamp().Add(time.Minute)
+	w.fire(f, m)
+	if got, want := (*w.engine.Deliver.(*recorder))[0].Expires, passed.Add(time.Minute); !got.Equal(want) {
+		t.Errorf("it expires %v after the pass, want %v", got.Sub(passed), want.Sub(passed))
+	}
+}
+
 // TestRefusedHopIsDatedAnew: a message that should have been moved is overdue no more when it is to stay until it is
 // due.
 func TestRefusedHopIsDatedAnew(t *testing.T) {
