@@ -21,8 +21,8 @@ const (
 	scanBytes = 4 << 20 // of one batch, unless one message may be larger
 	// scanTimeout is how long a scan waits for the next message, or for the answer that there is none.
 	scanTimeout = 5 * time.Second
-	// createTimeout is how long one request for the consumer waits for its answer. A server that ceases to be the leader of
-	// the cluster may leave it unanswered.
+	// createTimeout is how long one request for the consumer waits for its answer. A server that ceases to be the leader
+	// of the cluster may leave it unanswered.
 	createTimeout = scanTimeout / 2
 	// askAgain is the pause before a request that nobody received is sent again.
 	askAgain = 25 * time.Millisecond
