@@ -87,6 +87,7 @@ var brokenServers = []diagnosis{
 
 // TestDoctorOnServers: JetStream is away, or out of room.
 func TestDoctorOnServers(t *testing.T) {
+	natstest.Long(t)
 	for _, d := range brokenServers {
 		d.play(t, d.judge)
 	}
@@ -94,6 +95,7 @@ func TestDoctorOnServers(t *testing.T) {
 
 // TestDoctorOnRights: what the broker's user lacks is named, with its subject, and at once.
 func TestDoctorOnRights(t *testing.T) {
+	natstest.Long(t)
 	const toGrant = "grant the broker's user these subjects"
 	publish := func(p server.SubjectPermission) server.Permissions { return server.Permissions{Publish: &p} }
 	for _, d := range []diagnosis{

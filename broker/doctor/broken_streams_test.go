@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
 )
 
 const (
@@ -147,6 +148,7 @@ var brokenStreams = []diagnosis{
 
 // TestDoctorOnStreams: streams are missing, changed, or somebody else's.
 func TestDoctorOnStreams(t *testing.T) {
+	natstest.Long(t)
 	for _, d := range brokenStreams {
 		d.play(t, d.judge)
 	}

@@ -38,6 +38,7 @@ func (d diagnosis) judge(t *testing.T, found []Finding) {
 
 // TestDoctorOnBrokers: nobody delivers, too many do, or they cannot.
 func TestDoctorOnBrokers(t *testing.T) {
+	natstest.Long(t)
 	for _, d := range []diagnosis{
 		{situation{name: "no broker runs", set: func(sc *scene) {
 			sc.provisioned()
@@ -94,6 +95,7 @@ func TestDoctorOnBrokers(t *testing.T) {
 
 // TestDoctorOnTargets: what is accepted does not arrive, and it is not the broker's fault.
 func TestDoctorOnTargets(t *testing.T) {
+	natstest.Long(t)
 	for _, d := range []diagnosis{
 		{situation{name: "nobody subscribes", set: func(sc *scene) {
 			sc.serve()

@@ -150,7 +150,7 @@ type (
 
 func (e passEnded) handle(w *worker, m moment) {
 	if err := e.end.Err; err != nil {
-		w.notes.Log(slog.LevelWarn, "looking for overdue timers; trying again", "err", err)
+		w.notes.Log(slog.LevelWarn, "cannot look for overdue timers, will retry", "err", err)
 	}
 	e.lane.sweep.End(e.end, m.local)
 	e.lane.logSeals(w, e.end)
@@ -185,7 +185,7 @@ func (l *timersLane) logSeals(w *worker, end role.Pass) {
 	}
 	unopened, keys := end.Unopened()
 	if l.unopened = unopened; unopened > 0 {
-		w.notes.Log(slog.LevelError, "timers do not fire, since they are sealed with a secret that is not known here; "+
-			"name it in DELAY_SECRET, behind the first", "entries", unopened, "keys", slices.Sorted(maps.Keys(keys)))
+		w.notes.Log(slog.LevelError, "timers do not fire, since they are sealed with a secret that is not set here; "+
+			"add it to DELAY_SECRET, after the first one", "entries", unopened, "keys", slices.Sorted(maps.Keys(keys)))
 	}
 }

@@ -16,6 +16,7 @@ import (
 // TestWaitingCost: a message that waits for its time takes 600 bytes at most besides its body and the client's headers,
 // and no more than is accounted for it.
 func TestWaitingCost(t *testing.T) {
+	natstest.Long(t)
 	names, err := message.NewNames("delay")
 	if err != nil {
 		t.Fatal(err)

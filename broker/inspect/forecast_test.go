@@ -210,6 +210,7 @@ func storeMany(t *testing.T, i *Inspector) (further map[string]map[int]uint64) {
 // TestForecastOfMany: of a hundred thousand messages in a level the forecast has the exact number for each hour without
 // reading them. For messages that go on from there it uses a sample, within the error that it states.
 func TestForecastOfMany(t *testing.T) {
+	natstest.Long(t)
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h 1d")
 		provision(t, s, cfg)

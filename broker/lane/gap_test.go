@@ -81,6 +81,7 @@ func TestRemadeConsumer(t *testing.T) {
 // on the wire, makes the consumer anew, deletes it, and restarts the server. Every message that nobody deleted is read
 // once, in order.
 func TestNothingBetween(t *testing.T) {
+	natstest.Long(t)
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

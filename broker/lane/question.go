@@ -27,8 +27,8 @@ func (r *Reader) look(ctx context.Context) (info *jetstream.StreamInfo, sample S
 }
 
 // listDeleted asks the stream's leader for the sequences that are deleted in the middle of the stream. It asks only if
-// a look has shown that there are any, and the lane is the whole stream: in a part of one, what other parts hold or
-// have held lies between, and may be too much for an answer.
+// a look has shown that there are any, and the lane is the whole stream. If the lane is part of a stream, messages of
+// other parts lie in between, and the list may be too large for an answer.
 func (r *Reader) listDeleted(ctx context.Context, look *jetstream.StreamInfo) (d deleted, err error) {
 	if look.State.NumDeleted == 0 || r.cfg.Filter != everything {
 		return nil, nil

@@ -102,7 +102,7 @@ func TestFromCutBack(t *testing.T) {
 		s.Stop()
 		copyDir(t, old, dir)
 		s.Start()
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // the connection is back
 		js := s.JetStream(s.Connect())
 		st, err := js.Stream(context.Background(), r.spec.Stream)
 		if err != nil {
@@ -112,6 +112,7 @@ func TestFromCutBack(t *testing.T) {
 		s.Stop()
 		copyDir(t, dir, old)
 		s.Start()
+		time.Sleep(time.Minute) // the connection is back
 		r.publish(6, 25)
 		o := r.readerOf(ReaderConfig{Conn: s.Connect(), JetStream: js, From: 16, FromCreated: st.CachedInfo().Created})
 		go o.take(1 << 30)

@@ -3,6 +3,7 @@ package lane
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"iter"
 	"strconv"
@@ -20,6 +21,9 @@ const (
 	scanBytes = 4 << 20 // of one batch, unless one message may be larger
 	// scanTimeout is how long a scan waits for the next message, or for the answer that there is none.
 	scanTimeout = 5 * time.Second
+	// createTimeout is how long one request for the consumer waits for its answer. A server that ceases to be the leader
+	// of the cluster may leave it unanswered.
+	createTimeout = scanTimeout / 2
 	// askAgain is the pause before a request that nobody received is sent again.
 	askAgain = 25 * time.Millisecond
 )
@@ -116,10 +120,16 @@ func (s Scan) create(ctx context.Context, name string) (*jetstream.ConsumerInfo,
 	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
 	var c jetstream.Consumer
-	err := jsapi.Retry(ctx, func() (err error) {
+	request := func() (err error) {
+		ctx, cancel := context.WithTimeout(ctx, createTimeout)
+		defer cancel()
 		c, err = s.JetStream.CreateConsumer(ctx, s.Stream, config)
 		return err
-	})
+	}
+	err := jsapi.Retry(ctx, request)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // a second request is for the same consumer
+		err = jsapi.Retry(ctx, request)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("create a consumer: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/test/natstest"
 )
@@ -167,6 +168,32 @@ func TestScanBeforeItsConsumerIsKnown(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestScanWhoseConsumerIsUnanswered: on a cluster, a leader that steps down may leave a request unanswered.
+func TestScanWhoseConsumerIsUnanswered(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		r.publish(1, 5)
+		lost := false
+		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
+			first := !lost && strings.HasPrefix(question, "CONSUMER.CREATE.")
+			lost = lost || first
+			return first
+		})
+		scan := r.scan()
+		var err error
+		if scan.JetStream, err = jetstream.NewWithAPIPrefix(r.nc, natstest.ProxyAPI); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if got, err := r.scanned(scan); err != nil || !slices.Equal(got, []uint64{1, 2, 3, 4, 5}) {
+			t.Errorf("got %v and %v, want 1 to 5", got, err)
+		}
+		if took := time.Since(began); took != createTimeout || !lost {
+			t.Errorf("it took %v, want %v; a request was lost: %t", took, createTimeout, lost)
+		}
+	})
 }
 
 // TestScanSaysWhenItFails: a scan that ends early ends with an error.

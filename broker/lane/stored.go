@@ -29,7 +29,8 @@ type Stored struct {
 	consumer uint64 // the consumer's number of it, from one
 }
 
-// Incoming is the message as the policies of package message read it. Whoever has read headers only says so in it.
+// Incoming returns the message for the policies of package message. A caller that read only the headers must set
+// BodyLeft.
 func (s Stored) Incoming(stream string) message.Incoming {
 	return message.Incoming{
 		Stream: stream, Sequence: s.Sequence, At: s.At, Subject: s.Subject, Header: s.Header,
@@ -37,8 +38,8 @@ func (s Stored) Incoming(stream string) message.Incoming {
 	}
 }
 
-// BodySize is how many bytes the body of a message has that was read with its headers only. The server writes the size
-// behind the headers of the message, where a client may have written another.
+// BodySize returns the size of the body, in bytes, of a message that was read without its body. The server writes the
+// size after the headers of the message, where a client may have written another size.
 func (s Stored) BodySize() int {
 	sizes := s.Header[sizeHeader]
 	if len(sizes) == 0 {

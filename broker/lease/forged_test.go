@@ -47,6 +47,7 @@ func onTable() string { return meeting.Table }
 // TestForgedTable: a client that stores messages on the table's subject moves no lane, and prevents no instance from
 // joining, leaving, or taking over from a dead one.
 func TestForgedTable(t *testing.T) {
+	natstest.Long(t)
 	for _, every := range []time.Duration{time.Second, 10 * time.Millisecond} {
 		t.Run(every.String(), func(t *testing.T) {
 			meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {

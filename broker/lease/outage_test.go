@@ -53,6 +53,7 @@ func inOutage(t *testing.T, f func(t *testing.T, start func(n int) *peer, begin,
 
 // TestAloneInOutage: an instance that is alone keeps all its leases during an outage.
 func TestAloneInOutage(t *testing.T) {
+	natstest.Long(t)
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a := start(4)
 		time.Sleep(10 * time.Second)
@@ -84,6 +85,7 @@ func TestSeveralInOutage(t *testing.T) {
 // TestCrashInOutage: if an instance dies in an outage, its lanes have an owner within seconds once the outage has
 // lasted 15 s. After the outage no lane has two owners, and the shares are soon even.
 func TestCrashInOutage(t *testing.T) {
+	natstest.Long(t)
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a, b, c := start(6), start(6), start(6)
 		time.Sleep(20 * time.Second)

@@ -563,6 +563,7 @@ func TestAnotherStreamsAcknowledgement(t *testing.T) {
 // TestStreamDeleted: an instance that may create the stream creates it again, and every instance keeps its lanes.
 // Without the permission, owners go on, and still own their lanes when somebody has created the stream.
 func TestStreamDeleted(t *testing.T) {
+	natstest.Long(t)
 	for _, may := range []bool{true, false} {
 		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 			var options []option

@@ -8,15 +8,15 @@ import (
 )
 
 // ClaimTimeout is the time for which an instance leaves the firing of another instance to that one. It is longer than a
-// lease lives after its last successful heartbeat. RosterTimeout is enough if the table that instances keep, which may
-// be this old, says that the other instance owns no lane.
+// lease lives after its last successful heartbeat. If the table of owners shows no lane of the other instance,
+// RosterTimeout, the maximum age of the table, is enough.
 const (
 	ClaimTimeout  = 6 * time.Second
 	RosterTimeout = 2 * time.Second
 )
 
-// StaleFor is the time for which a stream must end before the generation until that is believed: for this long, a
-// deposed leader may not know that it is deposed.
+// StaleFor is how long a leader must report an end of its stream below the generation before the report counts as
+// proof. For this long, a deposed leader may not know that it is deposed.
 const StaleFor = 10 * time.Second
 
 // State is the state of a timer: the last entry of its subject, as the leader of the stream returns it, or an earlier,
@@ -25,7 +25,7 @@ type State struct {
 	None     bool      // the subject has no entry, and had none after LastSeq was read
 	LastSeq  uint64    // of the stream, if there is no entry, or one older than the generation
 	Created  time.Time // of the stream, likewise
-	Lasting  bool      // and the leader has repeated that for StaleFor
+	Lasting  bool      // the leader has reported the same for at least StaleFor
 	Settled  bool      // the entry records the firing of a round, and that round is settled
 	Alone    bool      // it was the first entry of its subject: no entry is left before it
 	Sequence uint64

@@ -7,10 +7,12 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/test/natstest"
 )
 
 // A shell without the broker's settings sees the streams that the broker made, and no level that it did not want.
 func TestVerbsReadLevelsFromStreams(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}
@@ -48,6 +50,7 @@ func TestVerbsReadLevelsFromStreams(t *testing.T) {
 
 // The prefix is read off the streams, where there is only one.
 func TestVerbsReadThePrefixFromStreams(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}

@@ -431,6 +431,7 @@ func (o *operated) deadLetter(code, target, reason string) {
 
 // 50,000 letters of five kinds are counted by kind, and soon.
 func TestDeadCount(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}

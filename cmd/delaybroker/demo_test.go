@@ -11,6 +11,7 @@ import (
 
 // The demo uses nothing of the host, and leaves nothing behind.
 func TestDemo(t *testing.T) {
+	natstest.Long(t)
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://127.0.0.1:1")
 	t.Setenv("DELAY_LEVELS", "nonsense")

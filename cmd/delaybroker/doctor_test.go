@@ -155,6 +155,7 @@ func TestDoctorConfiguration(t *testing.T) {
 // A broker on this host is asked again before its answer is reported: a start is no finding. Whether its loops turn is
 // a question apart, because a restart mends that.
 func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}

@@ -61,6 +61,7 @@ func wantRefused(t *testing.T, url string, options ...nats.Option) {
 // The embedded server lets in its user and nobody else: broker, verbs with the same settings, clients with the
 // password. The password is shown nowhere.
 func TestEmbeddedUser(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}
@@ -144,6 +145,7 @@ func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 // Accounts, TLS and limits are those of the file. The broker, and verbs with its settings, are the user of the
 // settings. They know the certificate, so they need no authority for it, and no name in it.
 func TestEmbeddedConfigFile(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}
@@ -232,6 +234,7 @@ func TestEmbeddedConfigOtherLogins(t *testing.T) {
 
 // Serve and doctor warn of an embedded server that others can reach, and that asks for no user.
 func TestEmbeddedExposed(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
+	"delaybroker/test/natstest"
 )
 
 // records asks the journal, and returns the records and how complete they are.
@@ -24,6 +25,7 @@ func (o *operated) records(args ...string) ([]recordView, worthView) {
 // TestJournalTellsWhatWasDelivered: a broker keeps a journal. The verbs journal and where find deliveries there, also
 // after a restart, and after the journal was switched off.
 func TestJournalTellsWhatWasDelivered(t *testing.T) {
+	natstest.Long(t)
 	o := operateOn(t, server.Options{})
 	if _, _, err := o.run("journal"); exitCode(err) != 1 || !strings.Contains(err.Error(), "DELAY_JOURNAL=7d") {
 		t.Errorf("without a journal: got %v, want what to set", err)

@@ -51,6 +51,7 @@ func TestWithoutJetStream(t *testing.T) {
 
 // Serve waits for it, and says what it waits for: once, and then every ten seconds.
 func TestServeWithoutJetStream(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/test/natstest"
 )
 
 func TestProvisionCreates(t *testing.T) {
@@ -108,6 +109,7 @@ func TestProvisionFailsHalfWay(t *testing.T) {
 // A user without the right to create streams serves those that are there. Where one is missing, serve, provision and
 // doctor name the right.
 func TestProvisionWithoutTheRight(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}

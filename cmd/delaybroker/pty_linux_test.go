@@ -18,6 +18,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/streams"
 	"delaybroker/cmd/delaybroker/terminal"
+	"delaybroker/test/natstest"
 )
 
 // A screen is a pseudo-terminal of some size, with the output that was written to it.
@@ -97,6 +98,7 @@ func wantFit(t *testing.T, width int, text string) {
 
 // Every table fits, from a wide terminal to a narrow one.
 func TestTablesFitTheTerminal(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}

@@ -12,9 +12,11 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/cmd/delaybroker/publisher"
+	"delaybroker/test/natstest"
 )
 
 func TestPub(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}

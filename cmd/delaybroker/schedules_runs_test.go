@@ -7,11 +7,13 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/test/natstest"
 )
 
 // show tells the last runs of one schedule, the newest first, also those that became dead letters. It tells them from
 // the runs of others.
 func TestSchedulesShowRuns(t *testing.T) {
+	natstest.Long(t)
 	o := operateOn(t, server.Options{})
 	for name, value := range map[string]string{
 		"DELAY_TIMERS": "on", "DELAY_JOURNAL": "7d", "DELAY_PROVISION": "create", "DELAY_ATTEMPTS": "1",

@@ -24,6 +24,7 @@ import (
 
 // The whole program: a delayed message, a stop, and another start that finds what was left.
 func TestServeEmbedded(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}

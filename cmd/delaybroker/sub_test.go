@@ -19,6 +19,7 @@ import (
 	"delaybroker/cmd/delaybroker/publisher"
 	"delaybroker/cmd/delaybroker/settings"
 	"delaybroker/cmd/delaybroker/terminal"
+	"delaybroker/test/natstest"
 )
 
 // connectSettings connects as the verbs under test do.
@@ -92,6 +93,7 @@ func TestSub(t *testing.T) {
 }
 
 func TestSubJSON(t *testing.T) {
+	natstest.Long(t)
 	startForClients(t)
 	next, result := subscribing(t, "orders.>", "--count", "2", "--json")
 	nc, js := connectSettings(t)
@@ -154,6 +156,7 @@ func TestSubShowsHeaders(t *testing.T) {
 
 // A person who watches is told when the connection is lost, and when it is back.
 func TestSubSaysDisconnects(t *testing.T) {
+	natstest.Long(t)
 	if apart(t) {
 		return
 	}

@@ -42,6 +42,7 @@ func numberToEach(c *harness.Client, n int, targets ...string) {
 // lane of the first is too long for one turn. What has gone on from it into the lane of the second does not come back
 // behind what was due later.
 func TestOverlappingPausesKeepTheOrder(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{}
@@ -74,6 +75,7 @@ func TestOverlappingPausesKeepTheOrder(t *testing.T) {
 // TestResumedIsNotHeldUpByALongLane: a target is resumed while the lane of another pause drains, which has much to
 // drain. It gets what waited after the turn of that lane.
 func TestResumedIsNotHeldUpByALongLane(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{}

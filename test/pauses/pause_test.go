@@ -32,6 +32,7 @@ func checkPunctual(t *testing.T, got []harness.Arrival, count int) {
 // times when the target is resumed; what becomes due meanwhile goes out behind it, and then on time. The other target
 // gets everything when it is due, and a moment of memory holds all that waits.
 func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		a := harness.StartBroker(t, s, broker.Config{})
@@ -116,6 +117,7 @@ func TestNothingToPausedFromReturn(t *testing.T) {
 // TestPausedByAllInstances: two instances share the lanes; what either of them has waits. One that is stopped by a
 // crash and started again goes by the list from its first message on.
 func TestPausedByAllInstances(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 10s"), MaxOwners: 3}

@@ -74,6 +74,7 @@ func TestOverlappingPauses(t *testing.T) {
 // TestResumedAtItsRate: what waited goes out at the target's rate. It took its turns before it waited, and takes new
 // ones.
 func TestResumedAtItsRate(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "orders.>", Value: 10}}})

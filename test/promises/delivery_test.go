@@ -374,6 +374,7 @@ func TestRateAfterOutage(t *testing.T) {
 // TestRateOfTheLargest: messages of the largest size that a level accepts leave no room for the headers of a retry
 // lane. If only the target's rate puts them off, they need no retry lane: they wait in their level.
 func TestRateOfTheLargest(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: 1}},

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
 	"delaybroker/test/poison"
 )
 
@@ -25,6 +26,7 @@ var notOurs = map[string]string{
 // poison.Headers, and the broker may pass none of them on. A new header in a new version of NATS fails this test; when
 // it is added to poison.Headers, the tests of reserved headers cover it.
 func TestCanaryHeaders(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	listed := make(map[string]bool)
 	for _, line := range poison.Headers {

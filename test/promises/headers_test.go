@@ -29,6 +29,7 @@ var userLines = []string{
 // Parsed as the server does and as nats.go does, they have no reserved headers except the broker's own, and all user
 // headers.
 func TestReservedHeaders(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{

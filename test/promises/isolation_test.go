@@ -179,6 +179,7 @@ func TestCleanStopAfterReconnect(t *testing.T) { // not in parallel: see natstes
 // TestLateAcknowledgement: a level stores messages but does not acknowledge. The broker repeats the hop into the same
 // level, which recognises the copy. Another level could not.
 func TestLateAcknowledgement(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 20s 30s")})
@@ -202,6 +203,7 @@ func TestLateAcknowledgement(t *testing.T) {
 // TestDeadLettersFull: the stream of dead letters is full. The log stays short, nothing is lost, and the letters are
 // stored when there is room.
 func TestDeadLettersFull(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		log := harness.NewCountingLog()

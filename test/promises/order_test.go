@@ -106,6 +106,7 @@ func TestOldestDueFirstInEveryLane(t *testing.T) {
 // TestOldestDueFirstBeyondMemory: a level has many times more overdue messages than fit into memory. Some of them came
 // there by a hop, and are due later than their neighbours. All go out in the order of their due times.
 func TestOldestDueFirstBeyondMemory(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		a := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "10s 1m")})
@@ -142,6 +143,7 @@ func TestOldestDueFirstBeyondMemory(t *testing.T) {
 // TestSpillMakesNothingLate: an intake that holds all it may stores messages that are due much later in levels. It
 // takes no level that is longer than the time that remains, where a message would wait behind those that are due later.
 func TestSpillMakesNothingLate(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1m 10m 1h"), HoldMessages: 512})

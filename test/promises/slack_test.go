@@ -68,6 +68,7 @@ func TestSlack(t *testing.T) {
 // TestSlackBesideRatesPausesAndTimers: with a slack, messages with a rate, messages that were paused and named timers
 // are never early, and a thousand messages come in one pass for each slack. Neither a rate nor a pause is broken.
 func TestSlackBesideRatesPausesAndTimers(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const slack, count, rate = 20 * time.Millisecond, 1000, 100

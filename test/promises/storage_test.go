@@ -117,6 +117,7 @@ func TestStorageFullAtDue(t *testing.T) {
 // TestStorageFullUntilDue: the limit is lifted just before the first of many messages is due. They all wait for their
 // hop and are tried again at intervals. None is late, wherever in such an interval the limit is lifted.
 func TestStorageFullUntilDue(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{Log: harness.Quiet})
@@ -166,6 +167,7 @@ func checkWithin(c *harness.Client, stream string, count int, latest time.Time) 
 // TestStorageOfServerFull is TestStorageFullAtDue with the server's limit, and with a broker that is replaced
 // meanwhile.
 func TestStorageOfServerFull(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.BubbleWith(t, server.Options{JetStreamMaxStore: 1 << 20}, func(t *testing.T, s *natstest.Server) {
 		first := harness.StartBroker(t, s, broker.Config{Log: harness.Quiet})
@@ -197,6 +199,7 @@ func TestStorageOfServerFull(t *testing.T) {
 // TestStorageFullForDeadLetters: the limit is reached before dead letters and retries have to be stored. They are
 // stored once when there is room, and a target that exists by then gets its message.
 func TestStorageFullForDeadLetters(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		first := harness.StartBroker(t, s, broker.Config{Attempts: 3, Log: harness.Quiet})
@@ -269,6 +272,7 @@ func TestTargetHasNoRoom(t *testing.T) {
 // have no room. An attempt does not count unless the retry is stored. When the target exists it gets the messages,
 // although the lanes still have no room.
 func TestRetriesHaveNoRoom(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{Attempts: 3, Log: harness.Quiet})

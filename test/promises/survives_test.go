@@ -202,6 +202,7 @@ func TestNoHeadOfLineBlocking(t *testing.T) {
 // TestOldestDueFirst: many messages in the intake became due while the broker was away, stored in a random order. They
 // are all delivered at once when it starts, oldest due first.
 func TestOldestDueFirst(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		first := harness.StartBroker(t, s, broker.Config{})

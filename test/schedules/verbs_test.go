@@ -137,6 +137,7 @@ func TestMovedScheduleIsNotItsID(t *testing.T) {
 // its name. What is fired besides is a message as its rounds are. Whoever knows only the sequence of its
 // acknowledgement replaces it all the same, paused or not.
 func TestVerbsOnRepeatingSchedules(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, harness.SchedulesOn(t))

@@ -200,7 +200,7 @@ func TestUnknownSecretIsSaid(t *testing.T) {
 		if got := harness.Bodies(in.All()); got != "body found" {
 			t.Errorf("%q arrived, want the first round, and the timer that lost its marker", got)
 		}
-		for _, what := range []string{"timers do not fire, since they are sealed with a secret that is not known here",
+		for _, what := range []string{"timers do not fire, since they are sealed with a secret that is not set here",
 			"the list of paused targets is sealed with a secret that DELAY_SECRET does not name"} {
 			if log.Of(what) == 0 {
 				t.Errorf("the log does not say that %s", what)

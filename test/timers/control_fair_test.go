@@ -56,6 +56,7 @@ func askAtOnce(c *harness.Client, n int, subject, body string) (answers func() m
 // TestNobodyWaitsForFutureGenerations: a generation beyond the end of the stream is unknown at once, for a few
 // questions to JetStream, however often somebody asks for it.
 func TestNobodyWaitsForFutureGenerations(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
@@ -137,6 +138,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 // TestManyAtOneMoment: hundreds of clients that cancel at one moment are all answered by what was done. Beyond what may
 // wait, all are told that the service is busy, and nothing is done.
 func TestManyAtOneMoment(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
@@ -191,6 +193,7 @@ func TestManyAtOneMoment(t *testing.T) {
 // TestOneFilterForEachScan: no list makes a consumer for which the server counts what is pending filter by filter. What
 // begins with a target and what is below it come in the order in which they were set, on pages of any length.
 func TestOneFilterForEachScan(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		var mu sync.Mutex

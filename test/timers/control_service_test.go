@@ -37,6 +37,7 @@ func checkLast(c *harness.Client, subject string, generation uint64) {
 
 // TestControlService: each verb of the service, its outcomes, and what is delivered.
 func TestControlService(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
@@ -144,6 +145,7 @@ func TestControlRefusals(t *testing.T) {
 // TestHugeAndManyRequests: what is too large is refused, and where more is asked than is worked on, all are answered:
 // by what was done, or by busy. A generation that no stream has is unknown.
 func TestHugeAndManyRequests(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, harness.TimersOn(t))
@@ -196,6 +198,7 @@ func TestHugeAndManyRequests(t *testing.T) {
 
 // TestControlMany: list, cancel and shift what begins with the target of the subject, and nothing else.
 func TestControlMany(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, harness.TimersOn(t))
@@ -328,6 +331,7 @@ func TestDeputyAnswersInboxesOnly(t *testing.T) {
 // TestControlWithInstances: each request is answered once, by any instance, and "nats micro" sees all of them. One that
 // stops answers what it was asked; the others go on.
 func TestControlWithInstances(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)

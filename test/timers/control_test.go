@@ -496,6 +496,7 @@ func TestListShowsWhatStands(t *testing.T) {
 
 // TestBulk: page 1 fixes up to where; a page that is repeated moves nothing twice, and what does not match stays.
 func TestBulk(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, harness.TimersOn(t))

@@ -87,6 +87,7 @@ func TestOperationsOfTimers(t *testing.T) {
 // TestOperationsOfRounds: a round costs three publishes (its claim, which is the next round, the delivery and the
 // marker of the next one), one delete, and one read, together with many others.
 func TestOperationsOfRounds(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, oneHop(t))

@@ -13,6 +13,7 @@ import (
 
 // TestTimerFigures: the status tells how many timers are pending, wherever their markers are, and how late they were.
 func TestTimerFigures(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b := harness.StartBroker(t, s, harness.TimersOn(t))

@@ -151,6 +151,7 @@ func TestTimerSetOverItsFiring(t *testing.T) {
 // TestTimerFiringIsSwept: the marker is lost, and a client has set the timer anew over a firing
 // that nobody delivers. The sweep finds it.
 func TestTimerFiringIsSwept(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b := harness.StartBroker(t, s, harness.TimersOn(t))
@@ -252,6 +253,7 @@ func TestFiringLeftByOurselves(t *testing.T) {
 // TestTimerWithTwoOwners: for a moment two instances own all lanes, and both hold the timer when it is due. It is
 // delivered once: one of them is refused, leaves the firing to the other, and finds nothing.
 func TestTimerWithTwoOwners(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)

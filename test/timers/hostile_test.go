@@ -162,6 +162,7 @@ func TestReservedHeadersOfTimers(t *testing.T) {
 // TestRelayedTimers: NATS checks no permission for where an answer goes. What a neighbour has put so on a timer's
 // subject, in the place of a marker or of the cursor, is believed by nobody.
 func TestRelayedTimers(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, harness.TimersOn(t))
@@ -248,6 +249,7 @@ func TestForgedTimers(t *testing.T) {
 
 // TestLargeTimer: a set for which there is no room once it fires becomes a dead letter, with the number of bytes.
 func TestLargeTimer(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, harness.TimersOn(t))

@@ -13,6 +13,7 @@ import (
 // TestTimerBodiesAreBounded: when many large timers are due at once, their bodies are read as there is room for them,
 // and not all at once.
 func TestTimerBodiesAreBounded(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)

@@ -15,6 +15,7 @@ import (
 // TestPausedSeriesIsNotMoved: no round is due until a series is resumed, so a paused one has none to be moved. It would
 // fire by the move.
 func TestPausedSeriesIsNotMoved(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, in, start, g := everyHour(t, s)

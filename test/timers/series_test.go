@@ -62,6 +62,7 @@ func TestSeriesFires(t *testing.T) {
 // TestSeriesIsStopped: a cancel without expectation ends a series, and so does one that expects the pending round. One
 // that expects a round that has fired is refused.
 func TestSeriesIsStopped(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, harness.TimersOn(t))

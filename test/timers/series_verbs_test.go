@@ -27,6 +27,7 @@ func everyHour(t *testing.T, s *natstest.Server, headers ...string) (
 
 // TestSeriesIsMoved: a move moves one round. The next is due by the table, and so are those that follow.
 func TestSeriesIsMoved(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, in, start, g := everyHour(t, s, "X-Mine", "yes")
@@ -118,6 +119,7 @@ func TestSeriesIsPaused(t *testing.T) {
 
 // TestSeriesGetsAnotherTable: the body stays, and so does the number of its next round.
 func TestSeriesGetsAnotherTable(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, in, start, g := everyHour(t, s)
@@ -138,6 +140,7 @@ func TestSeriesGetsAnotherTable(t *testing.T) {
 
 // TestSeriesFiresBesides: fired by hand, a series delivers once more under an id of its own, and goes on as it was.
 func TestSeriesFiresBesides(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)

@@ -20,6 +20,7 @@ import (
 
 // TestTimerWhoseLevelIsPurged: markers are lost. Their timers fire within two minutes of their time.
 func TestTimerWhoseLevelIsPurged(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b := harness.StartBroker(t, s, harness.TimersOn(t))
@@ -214,6 +215,7 @@ func TestTimerResetByHeartbeats(t *testing.T) {
 // rests, and leaves less than a megabyte. TIMER_RESETS says how often instead of 3,000 times; the README has the
 // command for an hour.
 func TestTimerSetAgainAndAgain(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		resets, _ := strconv.Atoi(os.Getenv("TIMER_RESETS"))
@@ -283,6 +285,7 @@ func TestTimersStreamRecreated(t *testing.T) {
 
 // TestSweepRests: while nothing can be overdue, no pass goes through the timers.
 func TestSweepRests(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, harness.TimersOn(t))

@@ -88,6 +88,7 @@ func TestTimerIsReplaced(t *testing.T) {
 
 // TestTimerIsCancelled: after the acknowledgement of a cancel that expects the generation, nothing is delivered.
 func TestTimerIsCancelled(t *testing.T) {
+	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, harness.TimersOn(t))

@@ -15,8 +15,8 @@ import (
 	"delaybroker/levels"
 )
 
-// This file makes the entries of a change of a series: an entry of ours in place of the pending round, which fires
-// nothing; or, for an additional delivery, another timer, which is due at once.
+// This file makes the entries of a change of a series. An entry of the broker replaces the pending round, and fires
+// nothing. An additional delivery is a separate timer, which is due immediately.
 
 // firesExtra reports whether the change is one delivery in addition to a series.
 func (a *attempt) firesExtra() bool {
@@ -93,7 +93,7 @@ func (a *attempt) next(r entry.Pending, now time.Time) (entry.Next, error) {
 		}
 		if n.Round.Due = asked; asked.IsZero() {
 			n.Round.Due = r.Due.Add(a.By)
-			if a.By > 0 { // the table may have planned the round later than a client may ask for
+			if a.By > 0 { // the planned round may be later than the limit for a client
 				return n, a.bounded(now, n.Round.Due)
 			}
 		}
