@@ -106,8 +106,8 @@ func TestWhatMayBeStoredStays(t *testing.T) {
 	}
 }
 
-// TestExpiresByLocalClock: the deliverer gets the expiry by the local clock, which need not agree with the leader's. The
-// pass may have begun some time ago.
+// TestExpiresByLocalClock: the deliverer gets the expiry by the local clock, which need not agree with the leader's.
+// The pass may have begun some time ago.
 func TestExpiresByLocalClock(t *testing.T) {
 	passed := time.Now().Add(-time.Second)
 	w := tenSeconds(t, passed)
