@@ -27,7 +27,7 @@ var mutants = []mutant{
 	{
 		name: "a delivery counts before the target has answered",
 		edits: map[string][]string{"broker/engine/settle.go": {
-			"\tw.flights.underway++\n\tlocal := time.Now()\n", "\tw.apply(f, step{kind: arrive}, m)\n\tlocal := time.Now()\n",
+			"\tw.flights.underway++\n\tw.early.Sent(", "\tw.apply(f, step{kind: arrive}, m)\n\tw.early.Sent(",
 			"\t\tw.mail.Put(delivered{f, r, now.Add(r.At.Sub(proved))})\n",
 			"\t\t_, _ = now, proved\n\t\tw.counts.Delivered.Add(1)\n",
 		}},
