@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"errors"
+	"time"
+
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
+)
+
+// Deliverer delivers to targets. Deliver calls done exactly once, from any goroutine; Recall gives back the messages of
+// an owner that were not sent.
+type Deliverer interface {
+	Deliver(m deliver.Message, done func(deliver.Result))
+	Recall(deliver.Owner)
+}
+
+// delivered is the end of a delivery.
+type delivered struct {
+	*flight
+	result deliver.Result
+	at     leader.Time // when the target had it; zero if it was not delivered
+}
+
+// fire delivers a message to its target.
+func (w *worker) fire(f *flight, m moment) {
+	if w.stopped.Load() {
+		return // the successor fires it
+	}
+	w.flights.underway++
+	w.early.Sent(w.clock.Base(), f.request.Due, m.local)
+	d := deliver.Message{
+		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
+		Header:  func() message.Header { return f.request.TargetHeader() }, // does not change until there is a result
+		RateKey: f.request.RateKey, Paced: f.request.Paced, Repeated: f.tries > 0, Owner: w,
+	}
+	if expires := f.request.Expires; !expires.IsZero() {
+		d.Expires = m.local.Add(leader.At(expires).Sub(m.now))
+	}
+	// The clock's present proof dates the delivery: a later one may be weaker, and date it before it was due.
+	now, proved := m.now, m.local
+	w.engine.Deliver.Deliver(d, func(r deliver.Result) {
+		w.mail.Put(delivered{f, r, now.Add(r.At.Sub(proved))})
+	})
+}
+
+// MayDeliver reports whether a message that waits for its turn may be sent: the lane is ours, and is not stopping. It
+// may be called from any goroutine.
+func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() }
+
+func (e delivered) handle(w *worker, m moment) {
+	w.flights.underway--
+	f, r := e.flight, e.result
+	if silence(r) {
+		f.silent++
+	}
+	count := r.Count
+	r = judgeSilence(f, r)
+	if r.Outcome == deliver.Refused {
+		f.silent = 0
+	}
+	if !errors.Is(r.Err, deliver.ErrDraining) && !errors.Is(r.Err, deliver.ErrHalted) {
+		w.engine.Tally.Outcomes[r.Outcome].Add(1)
+		count.Note(r.Outcome)
+	}
+	if r.Outcome == deliver.Delivered {
+		w.counts.Delivered.Add(1)
+		late := w.lateness(f, e.at)
+		w.engine.Tally.Lateness[w.lane.Kind].Observe(late)
+		w.recordDelivered(f, e.at, late)
+	}
+	w.apply(f, afterDelivery(w.plan, m, f, r, r.Turn.Sub(m.local)), m)
+}
+
+// lateness returns the time from the due time until the target had the message, by the leader's clock: see
+// deliver.Result. So it includes the way of the answer back, but not the lag of the clock. A message that waited
+// because of its target's rate is late from its turn on, and one that waited because its target was paused is late from
+// the resumption on: such waits should not alert an operator.
+func (w *worker) lateness(f *flight, at leader.Time) time.Duration {
+	since := leader.At(f.request.Due)
+	if f.request.Paced != "" {
+		since = f.when()
+	}
+	if w.plan.resumed.After(since) {
+		since = w.plan.resumed
+	}
+	return max(0, at.Sub(since))
+}
