@@ -7,7 +7,7 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// This file carries out the steps that decide.go has decided on, and handles their answers.
+// This file carries out the steps on which decide.go has decided.
 
 // proceed decides the next step of a message, and carries it out.
 func (w *worker) proceed(f *flight, m moment) {
@@ -20,8 +20,7 @@ func (w *worker) proceed(f *flight, m moment) {
 	w.apply(f, s, m)
 }
 
-// date notes since when a message should have left, once its next step is decided. Steps that only repeat something
-// change nothing.
+// date records since when a message is overdue, by its next step. A step that only repeats a request changes nothing.
 func (w *worker) date(f *flight, s step) {
 	switch s.kind {
 	case hold, hop, fire, park, dead:
@@ -88,7 +87,8 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	}
 }
 
-// destination returns where the message of a timer has arrived, by its last publish into one of our streams.
+// destination returns the destination at which the message of a timer has arrived. Sent is its last publish into one of
+// our streams; nil for a delivery.
 func destination(sent *publish) role.Destination {
 	switch {
 	case sent == nil:
@@ -108,7 +108,7 @@ func (w *worker) end(f *flight) {
 		w.endAlarm(f.timer)
 	}
 	w.flights.end(f)
-	// A duplicate of a message that waits for a turn would take another turn.
+	// After a crash, a duplicate of a message with a reserved send time would reserve another one.
 	if f.sent != nil && f.sent.kind == hop && (f.request.Paced != "" || w.plan.isHome(f.sent.level, f.request)) {
 		w.reading.cursor.DoneUrgent(f.mark)
 	} else {
@@ -117,9 +117,9 @@ func (w *worker) end(f *flight) {
 	w.charge()
 }
 
-// awaitKey handles a message that has a seal of an unknown key: an instance that provisioned at the same time as we did
-// may have made the key. The message waits until the secrets have been read after it came. If the key is still unknown
-// then, the seal counts as forged.
+// awaitKey handles a message whose seal has an unknown key: an instance that provisioned the streams at the same time
+// may have made the key. The message waits until the secrets have been read once more. If the key is still unknown, the
+// seal counts as forged.
 func (w *worker) awaitKey(f *flight, m moment) {
 	local := time.Now()
 	if w.flights.await(f, local) && !w.engine.Keys.ReadSince(f.unproven.since, local) {

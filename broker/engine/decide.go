@@ -10,35 +10,36 @@ import (
 	"delaybroker/levels"
 )
 
-// This file decides the next step of each message. Its functions are pure: their arguments are the lane's plan, the
-// situation of the worker, the message, and an answer. They return the next step, and change nothing. The steps are
-// carried out in settle.go.
+// This file decides the next step of a message that was just read, or whose time on the wheel has come. decide_store.go
+// and decide_delivery.go decide after answers. Their functions are pure: from the lane's plan, the situation of the
+// worker, the message and the answer they compute the next step, and they change nothing. apply.go carries out the
+// steps.
 //
-//	read, or its time has come    next; if it is due, laneKind.due
-//	a stream of ours answered     afterStore
-//	a stream's copy was read      afterCheck
-//	a delivery ended              afterDelivery
+//	read, or taken off the wheel    next; for a due message, laneKind.due
+//	one of our streams answered     afterStore
+//	a stream's copy was read        afterCheck
+//	a delivery ended                afterDelivery
 
 const (
-	// lookahead is the time before its level's end at which a message may leave it, so that it is on the wheel in time. It
-	// is far below the shortest level, or messages would circle.
+	// lookahead is the time before the end of a level from which a message may leave the level, so that the message is on
+	// the wheel in time. It must be far below the shortest level: otherwise messages would circle.
 	lookahead = 50 * time.Millisecond
-	// hopSlack is the part of the lookahead that a hop may take: a level "fits" if the message, stored this much later,
-	// still leaves it in time. Without it a message with 2h less a millisecond to go would take six hops.
+	// hopSlack is the part of the lookahead that a hop may take. A level fits a message if the message, stored hopSlack
+	// from now, still leaves the level in time. Without hopSlack, a message with a remaining time of 2h less a millisecond
+	// would take six hops.
 	hopSlack = lookahead / 2
 	// newerWait is the interval at which a message of a newer format is checked again.
 	newerWait = time.Minute
-	// near is the time to the due time within which a message is held in memory even when memory is short.
+	// near is the remaining time below which a message is held in memory even when memory is short.
 	near = 250 * time.Millisecond
 )
 
-// next decides about a message that was just read, or whose time on the wheel has come. The due time travels with the
-// message, so any ladder may continue a chain of hops that another ladder began.
+// next decides about a message that was just read, or whose time on the wheel has come.
 //
 //	     stored                              leaves            due
 //	───────┼─────────────────────────────────┼─┼────────────────┼─────▶
 //	       │◀──────── the lane's delay ────────▶│
-//	                                lookahead ▶│◀  rest: hop, or below the horizon hold
+//	                                lookahead ▶│◀  remaining time: hop, or hold if it is below the horizon
 func next(p plan, m moment, f *flight) step {
 	if f.sent != nil {
 		if f.sent.found > 0 {
@@ -77,16 +78,17 @@ func next(p plan, m moment, f *flight) step {
 	return step{kind: hop, level: p.smaller(level, f.refused)}
 }
 
-// leaves returns the latest time at which a message leaves a lane, if it does not stay there until it is due.
+// leaves returns the time from which a message may leave a lane by a hop.
 func leaves(p plan, f *flight) leader.Time { return f.storedAt().Add(p.delay - lookahead) }
 
-// staysUntilDue reports whether a message is within the horizon now, or will be when it would leave the lane.
+// staysUntilDue reports whether the remaining time of a message is below the horizon now, or will be when a hop could
+// take the message from the lane.
 func staysUntilDue(p plan, m moment, f *flight) bool {
 	when, horizon := f.when(), p.ladder.Horizon()+lookahead
 	return when.Sub(m.now) <= horizon || when.Sub(leaves(p, f)) <= horizon
 }
 
-// nextOfTimer decides about a named timer until its firing is decided, and again when it is settled.
+// nextOfTimer decides about a named timer until its firing is stored, and again after its delivery.
 func nextOfTimer(p plan, m moment, f *flight) role.Step {
 	return f.timer.Next(
 		role.Moment{
@@ -119,13 +121,13 @@ func unfit(m moment, f *flight) step {
 	return step{kind: dead, why: f.problem}
 }
 
-// holdOrSpill holds a message in memory, or stores it in a level when many messages are in memory already. The intake,
-// which has no delay, must not stop reading because of messages that are far from due, or nearly due messages behind
-// them would be late. So while memory is short, a message that is not nearly due goes into the longest level that fits,
-// and waits there among messages with similar due times. If no level fits, the shortest level is used, provided that it
-// is read at once; otherwise the message would wait there behind messages that are due later. Then it stays in memory,
-// and the intake may read no further until a message is due. In a level all messages are about equally far from due, so
-// a level simply reads on later.
+// holdOrSpill holds a message in memory until a given time. If memory is short in a lane without a delay, such as the
+// intake, it stores a message that is not nearly due in a level instead. Messages that are far from due must not stop
+// the intake from reading: nearly due messages may come behind them. The message goes into the longest level that fits,
+// among messages with similar due times. If no level fits, it goes into the shortest level, if that level is read
+// without a pause (see readAhead). Otherwise it is held: in the level, it would wait behind messages that are due
+// later. Then the intake may have to stop reading until a message is due. A lane with a delay never spills. Its
+// messages have similar due times, so it only pauses its reading.
 func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
 	left := at.Sub(m.now)
 	if p.delay > 0 || !m.crowded || left < near {
@@ -138,9 +140,9 @@ func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
 	return step{kind: hop, level: p.smaller(fits, f.refused)}
 }
 
-// smaller returns the level to try: the given level or, if that level or a smaller one has just refused the message,
-// the level below the one that refused. After the smallest level has refused, smaller begins again with the given
-// level.
+// smaller returns the level for the next hop. Refused is the name of the level that refused the last hop; empty for
+// none. If that is the given level or a smaller one, smaller returns the level below the refusing one. Otherwise, and
+// after a refusal by the smallest level, it returns the given level.
 func (p plan) smaller(level levels.Level, refused string) levels.Level {
 	if no, ok := p.ladder.Lookup(refused); ok && no.Delay <= level.Delay {
 		if below, ok := p.ladder.Below(no); ok {

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// silentTries is the number of unanswered deliveries in a row to a target that should acknowledge: the last of them
-	// counts as a refusal.
+	// silentTries is the number of deliveries in a row without an answer from a target that should acknowledge, after
+	// which the worker counts one refusal.
 	silentTries = 3
-	// maxDeferral is longer than any retry lane.
+	// maxDeferral selects the longest retry lane.
 	maxDeferral = forever
-	// stalled is the reason for the wait of a message that its target did not refuse.
-	stalled = "its target takes no more at the moment: it is slow or silent, or much waits for it"
+	// stalled is the reason that is recorded for a message that waits in a retry lane without a refusal.
+	stalled = "its target accepts no more at the moment: it is slow or silent, or many messages wait for it"
 )
 
-// judgeSilence turns the third silence in a row of a target that should acknowledge into a refusal. Package deliver
-// defines the meaning of a silence.
+// judgeSilence turns the last of silentTries silences in a row into a refusal. A silence is a timeout of a target that
+// should acknowledge: see package deliver.
 func judgeSilence(f *flight, r deliver.Result) deliver.Result {
 	if silence(r) && f.silent >= silentTries {
 		return deliver.Result{Outcome: deliver.Refused,
@@ -37,14 +37,15 @@ func silence(r deliver.Result) bool {
 	return r.Outcome == deliver.Unknown && errors.Is(r.Err, acks.ErrTimeout)
 }
 
-// afterDelivery decides after a delivery has ended. Turn is the time until the result's Turn.
+// afterDelivery decides after a delivery has ended. Turn is the time until the send time that the target's rate has
+// reserved (deliver.Result.Turn).
 func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Duration) step {
 	switch r.Outcome {
 	case deliver.Delivered:
 		return step{kind: arrive}
-	case deliver.Unknown: // the target did not refuse it: repeat under the same id
+	case deliver.Unknown: // the target may have the message: repeat under the same id
 		if errors.Is(r.Err, deliver.ErrHalted) {
-			return step{kind: hold, at: f.when()} // its target was just paused or resumed: decide again, in order
+			return step{kind: hold, at: f.when()} // the target was just paused or resumed: decide again, by due time
 		}
 		return repeatLater(m, f, r.Err)
 	case deliver.Paced:
@@ -53,12 +54,13 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 		return step{kind: pace, as: &as}
 	case deliver.Expired:
 		return step{kind: dead, why: message.Problemf(message.Expired,
-			"there was no turn for it at its target before Delay-Expires %s", f.request.Expires.UTC().Format(time.RFC3339Nano))}
+			"its target's rate had no send time for it before Delay-Expires %s",
+			f.request.Expires.UTC().Format(time.RFC3339Nano))}
 	case deliver.NoRoom:
 		s := deferred(p, m, f, maxDeferral, "JetStream has no room: "+r.Reason)
 		s.note = &note{slog.LevelError,
-			"JetStream has no room to deliver; trying again until it has: " +
-				"raise the limits of the account or server, or free some",
+			"JetStream has no room to deliver, will retry: " +
+				"raise the limits of the account or server, or delete messages",
 			[]any{"target", f.request.Target, "reason", r.Reason}}
 		return s
 	case deliver.Stalled:
@@ -66,21 +68,21 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 	case deliver.Refused:
 		if r.Code == jsapi.CodeTooLarge {
 			return step{kind: dead, why: message.Problemf(message.TooLarge,
-				"%d bytes and headers are more than the target takes: %s", len(f.Data), r.Reason)}
+				"a body of %d bytes with its headers is larger than the target accepts: %s", len(f.Data), r.Reason)}
 		}
 		return refusedByTarget(p, m, f, r.Reason)
 	}
 	panic("bug: unknown outcome of a delivery")
 }
 
-// refusedByTarget sends a message to its next attempt, or to the dead letters after the last.
+// refusedByTarget returns the step after a refusal: into a retry lane, or to the dead letters after the last attempt.
 func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	failed := f.request.Attempts + 1
 	allowed, waits := p.allowed(f.request), p.waits(f.request.Target)
 	wait := waits[min(failed, len(waits))-1]
 	again, expires := m.now.Add(wait.Delay+p.jitter(f.request, failed, wait.Delay)), f.request.Expires
 	if !expires.IsZero() && again.After(leader.At(expires)) {
-		again = m.now.Add(wait.Delay) // a jitter must not let the message expire
+		again = m.now.Add(wait.Delay) // the jitter must not be the reason why the message expires
 	}
 	as := f.request.Refused(m.now.Stamp(), again.Stamp(), reason)
 	as.Allowed = allowed
@@ -101,13 +103,14 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	return s
 }
 
-// deferred moves a message into a retry lane. That counts as no attempt: the target has not refused the message. The
-// message comes again after the wait, or after the wait of the last retry lane if that is shorter.
+// deferred returns the step into a retry lane of a message that its target has not refused: it does not count as an
+// attempt. The message is delivered again after the wait, or after the delay of the longest retry lane if that is
+// shorter.
 func deferred(p plan, m moment, f *flight, wait time.Duration, why string) step {
 	last, _ := p.retries.Longest(forever)
 	wait = min(wait, last.Delay)
 	to, _ := p.retries.Longest(wait)
-	as := f.request.Defer(m.now.Add(wait).Stamp(), why) // a turn is over by then
+	as := f.request.Defer(m.now.Add(wait).Stamp(), why) // and drops the reserved send time
 	as.Allowed = p.allowed(f.request)
 	return step{kind: retry, level: to, as: &as}
 }

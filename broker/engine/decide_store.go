@@ -10,11 +10,11 @@ import (
 	"delaybroker/broker/message"
 )
 
-// storeAnswer is the answer to a publish into one of our streams.
+// This file decides the next step after a publish into one of our streams.
 type storeAnswer struct {
 	ack   jsapi.Ack
-	err   error // there was no answer
-	local bool  // refused by our own client, and never sent
+	err   error // the reason why no answer came; nil if one came
+	local bool  // our own client has refused the publish, and sent nothing
 }
 
 // refusal reports whether the stream has certainly not stored the message.
@@ -22,9 +22,9 @@ func (a storeAnswer) refusal() bool {
 	return a.err == nil && a.ack.Outcome().Final()
 }
 
-// afterStore decides after the answer of one of our streams to a publish, or its timeout. Without an answer the same
-// message is published again, under the same id, and that counts as no attempt. Sent is the publish: after a refusal,
-// the flight no longer has it.
+// afterStore decides after the answer of one of our streams to a publish, or after a timeout. After a timeout, the same
+// message is published again under the same id; this does not count as an attempt. Sent is the publish: after a
+// refusal, the flight no longer has it.
 func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step {
 	switch {
 	case a.refusal():
@@ -33,8 +33,8 @@ func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step 
 		s := repeatLater(m, f, a.err)
 		if errors.Is(a.err, acks.ErrTimeout) {
 			s.note = &note{slog.LevelWarn,
-				"a lane does not acknowledge; trying again: " +
-					"look at the stream's leader, the servers' disks, and the right to publish there",
+				"a lane does not acknowledge a publish, will retry: " +
+					"check the stream's leader, the servers' disks, and the permission to publish there",
 				[]any{"subject", sent.subject}}
 		}
 		return s
@@ -49,9 +49,10 @@ func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step 
 	return s
 }
 
-// afterRefusal decides after the refusal of one of our streams. An attempt counts when it has been stored: a message
-// that no retry lane takes stays as it was and is delivered from here, however long it takes. The same holds for the
-// dead letter of a last attempt: the target may take the message before there is room for the letter.
+// afterRefusal decides after a refusal by one of our streams. An attempt counts when it has been stored: a message that
+// no retry lane takes is unchanged, and is delivered again from its present lane until the target or a retry lane takes
+// it. The same holds for a dead letter after the last attempt: the target may take the message before there is room for
+// the letter.
 func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step {
 	tooLarge := no.Code == jsapi.CodeTooLarge
 	s := wait(m, f)
@@ -59,44 +60,45 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step
 	case hop:
 		_, hasSmaller := p.ladder.Below(sent.level)
 		switch {
-		case !f.when().After(m.now): // it may still be delivered from here
+		case !f.when().After(m.now): // due by now: no hop is needed
 			return next(p, m, f)
-		case tooLarge && f.request.Paced != "": // it is in the home of its rate, its last lane
+		case tooLarge && f.request.Paced != "": // the lane is the home of its rate, and may hold the message until due
 			return step{kind: hold, at: f.when()}
 		case tooLarge:
 			return step{kind: dead, why: tooLargeForLevels(f)}
 		case hasSmaller:
 			return next(p, m, f) // at the next smaller level
 		}
-		s.note = &note{slog.LevelWarn, "no level takes messages; trying again",
+		s.note = &note{slog.LevelWarn, "no level accepts a message, will retry",
 			[]any{"level", sent.level.Name, "reason", no.Description}}
 	case retry:
-		if tooLarge && sent.as.Attempts > f.request.Attempts { // otherwise it would be refused for ever
+		if tooLarge && sent.as.Attempts > f.request.Attempts { // otherwise the lane would refuse it for ever
 			return step{kind: dead, why: tooLargeForLevels(f), as: sent.as}
 		}
-		s.note = &note{slog.LevelWarn, "a retry lane takes nothing; trying again from here",
+		s.note = &note{slog.LevelWarn, "a retry lane refuses a message; the message is delivered again from its present lane",
 			[]any{"lane", sent.level.Name, "reason", no.Description}}
 	case park:
 		s = deferred(p, m, f, maxDeferral, pausedOut)
 		s.note = &note{slog.LevelWarn, "the stream of paused messages refuses a message; it waits in a retry lane",
 			[]any{"stream", sent.stream, "reason", no.Description}}
 	case dead:
-		s.note = &note{slog.LevelError, "dead letters are not stored; trying again",
+		s.note = &note{slog.LevelError, "a dead letter cannot be stored, will retry",
 			[]any{"code", sent.why.Code, "reason", no.Description}}
 	default:
-		panic("bug: nothing else is stored")
+		panic("bug: refusal of an unknown kind of publish")
 	}
 	return s
 }
 
 func tooLargeForLevels(f *flight) *message.Problem {
 	return message.Problemf(message.TooLarge,
-		"%d bytes and headers are more than the levels accept: publish less, or raise max_payload", len(f.Data))
+		"a body of %d bytes with its headers is larger than the levels accept: publish less, or raise max_payload",
+		len(f.Data))
 }
 
-// afterCheck decides after a stream reported a duplicate, and its copy was read. Ours means that we wrote the copy.
-// Otherwise another client used the id before us, and the message is published under another id, at worst as a
-// duplicate.
+// afterCheck decides after a stream has reported a duplicate, and the worker has read the stream's copy. Ours reports
+// whether this broker wrote the copy. If not, another client used the id first, and the message is published under
+// another id. In the worst case, this stores a duplicate.
 func afterCheck(m moment, f *flight, ours bool, err error) step {
 	switch {
 	case err != nil:
@@ -107,8 +109,8 @@ func afterCheck(m moment, f *flight, ours bool, err error) step {
 	return step{kind: renew}
 }
 
-// repeatLater repeats a publish that was not answered. If the connection was lost, the publish is repeated as soon as
-// the connection is back.
+// repeatLater returns the step that repeats a request without an answer: when the connection is back, if it was lost,
+// and otherwise after a backoff.
 func repeatLater(m moment, f *flight, err error) step {
 	if acks.Offline(err) {
 		return step{kind: hold, at: m.now}
@@ -116,9 +118,10 @@ func repeatLater(m moment, f *flight, err error) step {
 	return wait(m, f)
 }
 
-// wait backs off. The wait grows from 50 ms to 3.2 s. In a lane with thousands of such messages it grows further, until
-// one of them is repeated every millisecond: a full server should not get more load than one with room. The wait ends
-// when the message is due: the target may take a message that no level takes.
+// wait returns a backoff. It grows from 50 ms to 3.2 s. In a lane with thousands of messages in memory it grows
+// further, up to a millisecond for each message: so a lane repeats at most about one publish each millisecond, and a
+// full server does not get more load than one with room. The backoff ends when the message is due: the target may
+// accept a message that no level accepts.
 func wait(m moment, f *flight) step {
 	at := m.now.Add(backOffTime(f.tries, m.inFlight))
 	if due := f.when(); due.After(m.now) && due.Before(at) {
@@ -127,7 +130,7 @@ func wait(m moment, f *flight) step {
 	return step{kind: backOff, at: at}
 }
 
-// backOffTime returns the wait after so many tries, in a lane with so many messages.
+// backOffTime returns the backoff after a number of tries, in a lane with a number of messages in memory.
 func backOffTime(tries, inFlight int) time.Duration {
 	wait := 50 * time.Millisecond << min(tries, 6)
 	if tries > 6 {

@@ -11,11 +11,11 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-const (
-	// checkers is the maximum number of copies that a lane reads concurrently: after a crash there may be tens of
-	// thousands to read.
-	checkers = 16
-)
+// This file publishes messages into our streams, and checks the copies that a stream reports as duplicates.
+
+// maxChecks is the maximum number of copies that a lane reads concurrently: after a crash, tens of thousands of
+// publishes may be reported as duplicates.
+const maxChecks = 16
 
 // publishOf returns the message that a step stores in one of our streams.
 func (w *worker) publishOf(f *flight, s step) *publish {
@@ -40,7 +40,7 @@ func (w *worker) publishOf(f *flight, s step) *publish {
 	return p
 }
 
-// stored is the event that a publish into one of our streams has been answered, or has failed.
+// stored is the event that one of our streams has answered a publish, or that the publish has failed.
 type stored struct {
 	*flight
 	storeAnswer
@@ -53,8 +53,8 @@ func (w *worker) store(f *flight) {
 	w.publish(f.sent.stream, m, func(a storeAnswer) { w.mail.Put(stored{f, a}) })
 }
 
-// publish publishes into one of our streams, and calls done with the answer, on any goroutine. It ignores the answer of
-// another stream.
+// publish publishes into one of our streams, and calls done with the answer, on any goroutine. It ignores answers of
+// other streams.
 func (w *worker) publish(stream string, m *nats.Msg, done func(storeAnswer)) {
 	w.flights.underway++
 	w.engine.Write.Publish(m, jsapi.Timeout, func(answer *nats.Msg, err error) (again bool) {
@@ -76,7 +76,7 @@ func (e stored) handle(w *worker, m moment) {
 		if sent.kind == hop {
 			f.refused = sent.level.Name
 		}
-		if sent.kind == dead && sent.as.Attempts == f.request.Attempts { // it stays a dead letter
+		if sent.kind == dead && sent.as.Attempts == f.request.Attempts { // its next step is a dead letter again
 			f.problem = sent.why
 		}
 		if !a.local {
@@ -98,7 +98,7 @@ func (e stored) handle(w *worker, m moment) {
 	w.apply(f, s, m)
 }
 
-// countMove counts a message that one of our streams has stored.
+// countMove counts a message that one of our streams has stored: as a hop, a retry or a dead letter.
 func (w *worker) countMove(f *flight, m moment) {
 	switch f.sent.kind {
 	case hop, park:
@@ -111,18 +111,19 @@ func (w *worker) countMove(f *flight, m moment) {
 	}
 }
 
-// checked is the event that the copy reported by a stream has been read.
+// checked is the event that the copy that a stream reports has been read.
 type checked struct {
 	*flight
 	ours bool
 	err  error
 }
 
-// check reads the copy that a stream reports. The ids of all publishers of a stream, clients included, share one
-// namespace: a client that guesses an id could make us believe that our message is stored, and purge it. So a copy
-// counts only if it is our own message: under an internal subject, with our seal, and at this hop of its way.
+// check reads the copy that a stream reports. All publishers of a stream, clients included, share one namespace of ids.
+// So a client that guesses an id could make the worker believe that its message is stored, and purge the message.
+// Therefore a copy counts only if it is our own message: under an internal subject, with our seal, and with the same
+// hop count.
 func (w *worker) check(f *flight) {
-	if w.flights.checking == checkers {
+	if w.flights.checking == maxChecks {
 		w.flights.unchecked = append(w.flights.unchecked, f)
 		return
 	}
@@ -147,7 +148,7 @@ func (e checked) handle(w *worker, m moment) {
 	}
 	switch {
 	case e.err != nil:
-		w.log.Debug("looking at a duplicate", "id", e.request.ID, "err", e.err)
+		w.log.Debug("cannot read a duplicate, will retry", "id", e.request.ID, "err", e.err)
 	case e.ours:
 		w.engine.Tally.Ours.Add(1)
 		w.countMove(e.flight, m)
@@ -157,7 +158,7 @@ func (e checked) handle(w *worker, m moment) {
 	w.apply(e.flight, afterCheck(m, e.flight, e.ours, e.err), m)
 }
 
-// ask sends a request to JetStream. The answer is an event.
+// ask runs a request to JetStream on a goroutine of its own, and puts the returned event into the mailbox.
 func (w *worker) ask(question func(context.Context) event) {
 	w.flights.underway++
 	w.wg.Go(func() {

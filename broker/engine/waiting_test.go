@@ -63,7 +63,7 @@ func TestUnpack(t *testing.T) {
 		t.Fatal(err)
 	}
 	policy := message.Policy{Names: names, MaxDelay: config.DefaultMaxDelay}
-	for _, body := range []int{0, 256, packedBody + 1} {
+	for _, body := range []int{0, 256, maxPackedBody + 1} {
 		all := someFlights()
 		s := storedMessage(t, policy, 7, body, 2, true)
 		s.At = time.Unix(1, 2).UTC()
@@ -76,7 +76,7 @@ func TestUnpack(t *testing.T) {
 		f.Header, f.Subject = nil, ""
 		want, bytes := *f, all.bytes
 		want.Data = append([]byte{}, s.Data...)
-		all.rest(f, epoch, epoch.Add(-packSooner))
+		all.rest(f, epoch, epoch.Add(-minPackedWait))
 		if all.packed != 1 || all.bytes >= bytes {
 			t.Fatalf("%d packed, of %d bytes", all.packed, all.bytes)
 		}
