@@ -15,59 +15,62 @@ import (
 )
 
 const (
-	// margin is the minimum time between the take-over of a schedule and its firing: until the take-over ends, it is in
-	// both places.
+	// margin is the minimum time from the take-over of a schedule to its next firing: during the take-over, both the
+	// server and the broker have the schedule.
 	margin = 5 * time.Second
-	// takenWord is the prefix of the words of the schedules that were taken over.
+	// takenWord is the prefix of the request tokens of take-overs.
 	takenWord = "of "
-	// undoneWord is the suffix of the words that cancel a take-over.
+	// undoneWord is the suffix of the request tokens that cancel a schedule which was taken over.
 	undoneWord = "undone"
-	// takeWait is the timeout for each of its steps: all together less than the margin.
+	// takeWait is the timeout for each step of a take-over. All steps together must take less than the margin.
 	takeWait = time.Second
 )
 
-// TakeOver moves the schedules of a stream of the server into the broker, so that each fires once: here or there.
+// TakeOver moves schedules from a stream of the server to the broker. Each occurrence fires once, by the server or by
+// the broker. A schedule is moved in these steps:
 //
-//  1. The schedule is stored here, if its subject has none, for the time at which the server would fire it next. That
-//     is at least margin ahead; a schedule that fires sooner is left to the next take-over.
-//  2. Its message there is deleted, by its sequence.
-//  3. If that message no longer exists, it was replaced or ended meanwhile: the schedule that was stored here is
+//  1. If the broker has no schedule of the subject, it stores the schedule for the server's next firing. If that is
+//     less than margin ahead, the schedule is left to the next take-over.
+//  2. The schedule's message is deleted from the server's stream, by its sequence.
+//  3. If that message does not exist any more, a client has replaced or ended the schedule: the broker's schedule is
 //     cancelled.
 //
-// A client that cancelled or replaced it after the broker began to answer for its subject has ended it: if the last
-// entry here still shows that, its message there is deleted, and nothing is stored.
+// A client may already have sent the broker a request that cancels or replaces the schedule. If the last entry of the
+// subject still shows that, and no schedule is pending, the message in the server's stream is deleted, and nothing is
+// stored.
 //
-// A take-over that stops in between leaves the schedule in both places. If it is repeated before the schedule fires, it
-// finds the entry by its word, and completes the move. A repeating schedule with an interval of less than twice the
-// margin skips the server's firings within the margin.
+// After an interrupted take-over, both the server and the broker have the schedule. If the take-over is repeated before
+// the schedule fires, it finds the entry by its token, and completes the move. A schedule with an interval of at most
+// twice the margin skips the occurrences within the margin.
 type TakeOver struct {
 	Store   Store
 	Grounds message.Grounds
-	Dry     bool
+	Dry     bool // only report, and change nothing
 }
 
-// Fate is the result for a schedule.
+// Fate is the result of the take-over of one schedule.
 type Fate string
 
 // The results.
 const (
-	Taken Fate = "taken" // it was taken over; with Dry, it would be
-	Left  Fate = "left"  // it is unchanged
-	Ended Fate = "ended" // a client ended it here, and it was deleted there; with Dry, it would be
-	Both  Fate = "both"  // it is in both places: repeat the take-over before it fires
+	Taken Fate = "taken" // the schedule was taken over
+	Left  Fate = "left"  // the server keeps the schedule
+	Ended Fate = "ended" // a client ended the schedule in the broker, so it was deleted from the server's stream
+	Both  Fate = "both"  // the server and the broker have the schedule: repeat the take-over before it fires
 )
 
-// Took is the result for one schedule.
+// Took describes one schedule and the result of its take-over. With TakeOver.Dry, the result is that of a real
+// take-over.
 type Took struct {
 	Subject string    `json:"subject"`
 	Target  string    `json:"target,omitempty"`
-	When    string    `json:"when"` // its pattern
+	When    string    `json:"when"` // the value of Nats-Schedule
 	Due     time.Time `json:"due,omitzero"`
 	Fate    Fate      `json:"fate"`
 	Why     string    `json:"why,omitempty"`
 }
 
-// Stream goes through a stream, and reports the result for each schedule on a subject of the grounds.
+// Stream takes over all schedules of a stream whose subjects belong to a ground. It calls each with every result.
 func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) error) error {
 	info, err := o.Store.Entries().Sample(ctx, stream)
 	if err != nil {
@@ -85,7 +88,7 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) err
 		took, err := o.one(ctx, stream, m.Sequence)
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
-			continue // it has fired, or was replaced by a message that comes later
+			continue // the schedule has fired, or was replaced by a later message
 		case err != nil:
 			return fmt.Errorf("take over %s: %w", m.Subject, err)
 		}
@@ -105,7 +108,7 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 	in := m.Incoming(stream)
 	when, _ := get(in.Header, hSchedule)
 	took := Took{Subject: m.Subject, When: when, Fate: Left}
-	for name := range in.Header { // its conditions on the stream were met then
+	for name := range in.Header { // the server has checked these conditions
 		if strings.HasPrefix(name, "Nats-Expected-") {
 			delete(in.Header, name)
 		}
@@ -144,8 +147,9 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 	return o.move(ctx, stream, sequence, r, w, took, now)
 }
 
-// ended reports whether the last entry here ended a schedule that was set there at a time: a client cancelled it, or
-// replaced it by one that has fired. A cancel by a take-over itself does not count.
+// ended reports whether a client has ended a schedule of the server by a request to the broker: the client has
+// cancelled the schedule, or replaced it by one that has fired. Set is when the server stored the schedule. A cancel by
+// a take-over does not count.
 func (o TakeOver) ended(ctx context.Context, s entry.Schedule, set time.Time) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -155,12 +159,12 @@ func (o TakeOver) ended(ctx context.Context, s entry.Schedule, set time.Time) (b
 	}
 	st, ok := subjectStateOf(found)
 	if !ok {
-		return false, nil // storing it here fails, too
+		return false, nil // the following step, storing the schedule, fails
 	}
 	return st.visible == 0 && st.set.After(set) && !strings.HasPrefix(st.word, takenWord), nil
 }
 
-// end deletes there a schedule that a client ended here, unless there was an error.
+// end deletes a schedule that a client has ended from the server's stream. If err is not nil, it only returns err.
 func (o TakeOver) end(ctx context.Context, stream string, sequence uint64, took Took, err error) (Took, error) {
 	if err != nil {
 		return took, err
@@ -180,7 +184,7 @@ func (o TakeOver) end(ctx context.Context, stream string, sequence uint64, took 
 	return took, nil
 }
 
-// now returns the time of the stream's leader.
+// now returns the present time by the clock of the stream's leader.
 func (o TakeOver) now(ctx context.Context, stream string) (time.Time, error) {
 	s, err := o.Store.Entries().Sample(ctx, stream)
 	if err != nil {

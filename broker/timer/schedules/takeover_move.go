@@ -12,11 +12,11 @@ import (
 	"delaybroker/broker/timer/timetable"
 )
 
-// next returns the schedule with the server's next firing as its At; or the reason to leave it.
+// next returns the schedule with the server's next firing as its At, or the reason not to take it over.
 func (o TakeOver) next(
 	ctx context.Context, stream string, m jsapi.Message, s entry.Schedule, now time.Time,
 ) (entry.Schedule, string, error) {
-	const soon = "it fires in a moment: take it the next time"
+	const soon = "it fires in a moment: repeat the take-over"
 	earliest := now.Add(margin)
 	if s.Every == 0 && s.Cron == "" {
 		if s.At.Before(earliest) {
@@ -54,7 +54,8 @@ func (o TakeOver) next(
 	return s, "", nil
 }
 
-// told returns when an interval fires next, by its last message at the target; zero if there is none.
+// told returns the next firing of a schedule with an interval, according to the last message that it sent to the
+// target; zero if there is none.
 func (o TakeOver) told(ctx context.Context, stream, scheduler, target string) (time.Time, error) {
 	m, err := o.Store.API.Last(ctx, stream, target)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -70,12 +71,12 @@ func (o TakeOver) told(ctx context.Context, stream, scheduler, target string) (t
 	next, _ := get(h, hNext)
 	at, err := time.Parse(time.RFC3339Nano, next)
 	if err != nil {
-		return time.Time{}, nil // "purge", of another schedule that was on the subject
+		return time.Time{}, nil // "purge": an earlier schedule of the same subject has ended
 	}
 	return at, nil
 }
 
-// move stores the schedule here, and then deletes it there.
+// move stores the schedule in the broker, and then deletes it from the server's stream.
 func (o TakeOver) move(
 	ctx context.Context, stream string, sequence uint64, r Request, w Change, took Took, now time.Time,
 ) (Took, error) {
@@ -89,7 +90,7 @@ func (o TakeOver) move(
 		took.Fate, took.Why = Both, "unknown whether the schedule is stored here"
 		return took, nil
 	case answer.Error != nil && answer.Error.ErrCode == jsapi.CodeWrongLast:
-		took.Why = "the broker has a schedule of this subject: end one of them"
+		took.Why = "the broker already has a schedule of this subject: end one of them"
 		return took, nil
 	case answer.Error != nil:
 		took.Why = answer.Error.Description
@@ -109,7 +110,8 @@ func (o TakeOver) move(
 	return o.undo(ctx, answer.Sequence, w, took, now)
 }
 
-// undo cancels the schedule that was stored here, since the one there was replaced or ended meanwhile.
+// undo cancels the broker's schedule. It is called if a client has replaced or ended the server's schedule during the
+// take-over.
 func (o TakeOver) undo(
 	ctx context.Context, generation uint64, w Change, took Took, now time.Time,
 ) (Took, error) {
