@@ -10,8 +10,6 @@ import (
 	"time"
 )
 
-
-
 const (
 	// stableAfter is the time without a change in the set of instances after which a lane may move between live
 	// instances.
@@ -25,7 +23,7 @@ const (
 func (s *Shared) agree(ctx context.Context, sent time.Time) error {
 	for range swaps {
 		s.reconcile(sent)
-		s.namesakes()
+		s.checkIdentities()
 		if !s.view.known && !s.mayBegin() {
 			s.ask(time.Now())
 			return nil

@@ -12,8 +12,6 @@ import (
 	"delaybroker/broker/ratelog"
 )
 
-
-
 const (
 	// Run reads the record every idleInterval, in case an announcement was lost; every pausedInterval while a target is
 	// paused, for the number of waiting messages; and every busyInterval while the list is about to change.

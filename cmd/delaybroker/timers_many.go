@@ -18,8 +18,6 @@ import (
 	"delaybroker/levels"
 )
 
-
-
 // manyTimers has the flags that select timers.
 type manyTimers struct {
 	target, key    string

@@ -13,8 +13,6 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-
-
 // This file is one fault, step by step. A reader's consumer lives in the memory of one server. That server is killed
 // and comes back, and makes the consumer anew under its name, counting from one. A reader that believes its numbers
 // takes the new ones for those it has had, until they are higher; their messages are lost.

@@ -14,8 +14,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-
-
 // This file is the faults of servers.
 
 // intake is the lane that most messages go through; timers is that of named timers.

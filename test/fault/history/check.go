@@ -7,8 +7,6 @@ import (
 	"strings"
 )
 
-
-
 // Kind is a promise that was broken.
 type Kind string
 
@@ -55,7 +53,7 @@ type sent struct {
 	dead   bool
 }
 
-func (s *sent) acked() bool   { return s.answer != nil && s.answer.Phase == OK }
+func (s *sent) acked() bool { return s.answer != nil && s.answer.Phase == OK }
 
 func (s *sent) arrived() bool { return len(s.found) > 0 || s.Core && len(s.seen) > 0 }
 
