@@ -343,7 +343,7 @@ func TestNameIsResumed(t *testing.T) {
 		time.Sleep(time.Minute)
 		a.crash()
 		b := startPeer(t, s, lanes(4), named("one"))
-		time.Sleep(namesakeAfter - time.Millisecond)
+		time.Sleep(takeoverAfter - time.Millisecond)
 		checkHolds(t, "0", b)
 		time.Sleep(settle)
 		checkHolds(t, "4", b)
