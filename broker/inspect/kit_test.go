@@ -2,12 +2,14 @@ package inspect
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/message"
 	"delaybroker/levels"
 	"delaybroker/test/natstest"
 )
@@ -68,4 +70,43 @@ func wantTook(t *testing.T, began time.Time, want time.Duration) {
 	if took := time.Since(began); took != want {
 		t.Errorf("took %s, want %s", took, want)
 	}
+}
+
+// storeAll publishes messages at once, and waits until all are stored.
+func storeAll(t *testing.T, i *Inspector, all ...*nats.Msg) {
+	t.Helper()
+	for _, m := range all {
+		if err := i.Conn.PublishMsg(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	natstest.Flush(t, i.Conn)
+	synctest.Wait()
+}
+
+func to(subject string, header ...string) *nats.Msg {
+	m := nats.NewMsg(subject)
+	for n := 0; n < len(header); n += 2 {
+		m.Header.Set(header[n], header[n+1])
+	}
+	return m
+}
+
+// onTheWay returns a hop in a level, with its final due time.
+func onTheWay(i *Inspector, level, target string, n uint64, due time.Time) *nats.Msg {
+	id := message.ID{Stream: "DELAY_INTAKE", Sequence: n, At: time.Now().UTC()}
+	r := message.Request{ID: id.String(), Target: target, Accepted: id.At, Due: due.UTC()}
+	m := nats.NewMsg(i.names.Hop(level, target))
+	m.Header = nats.Header(r.HopHeader())
+	return m
+}
+
+// consumersOf returns the number of consumers of a stream.
+func consumersOf(t *testing.T, i *Inspector, stream string) int {
+	t.Helper()
+	st, err := i.JetStream.Stream(t.Context(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st.CachedInfo().State.Consumers
 }

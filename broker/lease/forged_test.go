@@ -272,9 +272,3 @@ func TestRestartsUnderForgery(t *testing.T) {
 		}
 	})
 }
-
-func (p *peer) losses() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.lost
-}
