@@ -57,8 +57,11 @@ func TestFlightCost(t *testing.T) {
 	}
 }
 
-// storedMessage is a message as nats.go hands it over: its body is the end of what came over the wire. A hop has the
-// headers of a lane besides.
+// hopKeys seal the hops of storedMessage.
+var hopKeys = message.NewKeys([]string{"as long as one must be"}, time.Time{})
+
+// storedMessage returns a message as nats.go does: its body is the end of the bytes read from the connection. A hop has
+// the headers of a lane, too.
 func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int, hop bool) lane.Stored {
 	t.Helper()
 	subject, header := "delay.10s.orders.x", message.Header{}
@@ -73,7 +76,7 @@ func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int
 			t.Fatal(problem)
 		}
 		subject, header = p.Names.Hop("10s", "orders.x"), r.HopHeader()
-		message.NewKeys([]string{"as long as one must be"}, time.Time{}).SealMessage(subject, header, nil, time.Time{})
+		hopKeys.SealMessage(subject, header, nil, time.Time{})
 	}
 	wire := []byte("NATS/1.0\r\n")
 	for name, values := range header {

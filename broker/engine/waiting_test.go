@@ -29,7 +29,7 @@ func TestWaitingCost(t *testing.T) {
 		{0, 0, false}, {100, 0, false}, {256, 0, false}, {256, 2, false}, {256, 0, true}, {1000, 20, true},
 		{33 << 10, 4, true},
 	} {
-		count := min(50_000, 100<<20/(tt.body+500))
+		count := min(10_000, 100<<20/(tt.body+500))
 		before := natstest.Heap()
 		all := newFlights(newBudget(config.DefaultHoldBytes, 1).Open(freeShare))
 		var cursor lane.Cursor

@@ -10,6 +10,15 @@ import (
 	"delaybroker/test/natstest"
 )
 
+// defaults returns a configuration whose intake takes all durations that are not levels: Adopt learns from the subjects
+// that are missing.
+func defaults(t *testing.T, prefix, ladder string) broker.Config {
+	t.Helper()
+	cfg := with(t, prefix, ladder)
+	cfg.IntakeDurations = nil
+	return cfg
+}
+
 func (i *Inspector) streamNames() []string {
 	var all []string
 	for _, s := range i.Wanted() {
@@ -21,7 +30,7 @@ func (i *Inspector) streamNames() []string {
 // TestAdopt: who has none of the broker's settings goes by what its streams say, and by no more than is left open.
 func TestAdopt(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "later", "1s 5s 7s")
+		cfg := defaults(t, "later", "1s 5s 7s")
 		cfg.RetryLadder = with(t, "", "2s 9s").Ladder
 		provision(t, s, cfg)
 		want := open(t, s, cfg, "").streamNames()
@@ -35,7 +44,7 @@ func TestAdopt(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 
-		own := with(t, "delay", "1s 13s")
+		own := defaults(t, "delay", "1s 13s")
 		for _, given := range []Given{{Prefix: true}, {Prefix: true, Levels: true, Retry: true}} {
 			i = open(t, s, own, "")
 			if adopted, err = i.Adopt(t.Context(), given); err != nil || adopted.Prefix != "" {
@@ -46,7 +55,7 @@ func TestAdopt(t *testing.T) {
 			}
 		}
 
-		provision(t, s, with(t, "sooner", "1s"))
+		provision(t, s, defaults(t, "sooner", "1s"))
 		i = open(t, s, broker.Config{}, "")
 		adopted, err = i.Adopt(t.Context(), Given{})
 		if err != nil || !slices.Equal(adopted.Choices, []string{"later", "sooner"}) {
@@ -59,7 +68,7 @@ func TestAdopt(t *testing.T) {
 // without its stream.
 func TestAdoptNoticesAHole(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "delay", "1s 5s 7s")
+		cfg := defaults(t, "delay", "1s 5s 7s")
 		provision(t, s, cfg)
 		i := open(t, s, broker.Config{}, "")
 		if err := i.JetStream.DeleteStream(t.Context(), "DELAY_5s"); err != nil {

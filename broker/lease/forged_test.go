@@ -55,7 +55,7 @@ func TestForgedTable(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				hadA, hadB := a.all(), b.all()
 				stop := flood(t, s, onTable, every)
-				checkFor(t, 5*time.Minute, "3 3", a, b)
+				checkFor(t, 2*time.Minute, "3 3", a, b)
 				checkStays(t, hadA, a)
 				checkStays(t, hadB, b)
 
