@@ -25,6 +25,12 @@ type kit struct {
 	policy message.Policy
 }
 
+// bubble runs f with a kit under fake time.
+func bubble(t *testing.T, f func(t *testing.T, k *kit)) {
+	t.Helper()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) { f(t, newKit(t, s)) })
+}
+
 func newKit(t *testing.T, s *natstest.Server) *kit {
 	t.Helper()
 	k := &kit{t: t, nc: s.Connect()}
@@ -113,6 +119,13 @@ func (k *kit) one(q Query) Letter {
 	return all[0]
 }
 
+// dies stores the only letter.
+func (k *kit) dies() Letter {
+	k.t.Helper()
+	k.undelivered(1, "orders.expire", "body")
+	return k.one(Query{})
+}
+
 func (k *kit) resend(l Letter, c Change) error {
 	k.t.Helper()
 	return k.Resend(k.ctx(), l, c, time.Now())
@@ -138,6 +151,13 @@ func (k *kit) count(stream string) uint64 {
 		k.t.Fatal(err)
 	}
 	return s.CachedInfo().State.Msgs
+}
+
+func (k *kit) wantCount(stream string, want uint64) {
+	k.t.Helper()
+	if got := k.count(stream); got != want {
+		k.t.Errorf("%s holds %d messages, want %d", stream, got, want)
+	}
 }
 
 func (k *kit) purge(stream string) {

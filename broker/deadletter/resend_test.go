@@ -15,8 +15,7 @@ import (
 )
 
 func TestResend(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
+	bubble(t, func(t *testing.T, k *kit) {
 		r := k.undelivered(1, "orders.expire", "body")
 		if err := k.resend(k.one(Query{}), Change{}); err != nil {
 			t.Fatal(err)
@@ -28,9 +27,7 @@ func TestResend(t *testing.T) {
 		if got := k.resent(); len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 			t.Errorf("resent\n%+v\nwant\n%+v", got, want)
 		}
-		if got := k.count("DELAY_DEAD"); got != 0 {
-			t.Errorf("%d letters are left, want none", got)
-		}
+		k.wantCount("DELAY_DEAD", 0)
 	})
 }
 
@@ -38,10 +35,8 @@ func TestResend(t *testing.T) {
 // also when a broker has moved the first copy on already.
 func TestResendTwice(t *testing.T) {
 	for _, movedOn := range []bool{false, true} {
-		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-			k := newKit(t, s)
-			k.undelivered(1, "orders.expire", "body")
-			l := k.one(Query{})
+		bubble(t, func(t *testing.T, k *kit) {
+			l := k.dies()
 			k.crash(l, Change{})
 			want := 1
 			if movedOn {
@@ -56,9 +51,7 @@ func TestResendTwice(t *testing.T) {
 			if got := len(k.resent()); got != want {
 				t.Errorf("moved on %v: %d copies in the lane, want %d", movedOn, got, want)
 			}
-			if got := k.count("DELAY_DEAD"); got != 0 {
-				t.Errorf("moved on %v: %d letters are left, want none", movedOn, got)
-			}
+			k.wantCount("DELAY_DEAD", 0)
 		})
 	}
 }
@@ -66,8 +59,7 @@ func TestResendTwice(t *testing.T) {
 // TestResendIsNotSwallowed: ids that are in the lane's window, of a hop or of another message, do not stand for a
 // resend.
 func TestResendIsNotSwallowed(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
+	bubble(t, func(t *testing.T, k *kit) {
 		r := k.undelivered(1, "orders.expire", "body")
 		l := k.one(Query{})
 		// A copy of the message that was in the lane just now, and died too.
@@ -78,17 +70,14 @@ func TestResendIsNotSwallowed(t *testing.T) {
 		if err := k.resend(l, Change{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := k.count("DELAY_RETRY_1s"); got != 3 {
-			t.Errorf("%d messages in the lane, want the resent one too", got)
-		}
+		k.wantCount("DELAY_RETRY_1s", 3)
 	})
 }
 
 // TestForgedResendID: a client has a message with headers of its choice stored in the lane, where it is removed as
 // nobody's. Whatever it writes as Nats-Msg-Id, no letter counts as resent for it.
 func TestForgedResendID(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
+	bubble(t, func(t *testing.T, k *kit) {
 		k.policy.Keys.Use([]string{"a secret that no client knows"}, time.Now().Add(-time.Hour))
 		r, _ := k.request(1, "delay.1m.orders.expire")
 		m := &nats.Msg{Subject: "delaydead.undelivered.orders.expire",
@@ -102,19 +91,15 @@ func TestForgedResendID(t *testing.T) {
 		if err := k.resend(l, Change{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := k.count("DELAY_RETRY_1s"); got != 1 {
-			t.Errorf("%d messages in the lane, want the resent one", got)
-		}
+		k.wantCount("DELAY_RETRY_1s", 1)
 	})
 }
 
 // TestResendFromAnOldList: of two operators who resend the same letter, one has a list that is older than the lane's
 // duplicate window. The message goes into the lane once.
 func TestResendFromAnOldList(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
-		k.undelivered(1, "orders.expire", "body")
-		l := k.one(Query{})
+	bubble(t, func(t *testing.T, k *kit) {
+		l := k.dies()
 		if err := k.resend(l, Change{}); err != nil {
 			t.Fatal(err)
 		}
@@ -122,18 +107,14 @@ func TestResendFromAnOldList(t *testing.T) {
 		if err := k.resend(l, Change{}); !errors.Is(err, ErrAbsent) {
 			t.Errorf("got %v, want ErrAbsent", err)
 		}
-		if got := k.count("DELAY_RETRY_1s"); got != 1 {
-			t.Errorf("%d messages in the lane, want one", got)
-		}
+		k.wantCount("DELAY_RETRY_1s", 1)
 	})
 }
 
 // TestDeadAgain: a message that dies again at once is another letter, although the first is still there.
 func TestDeadAgain(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
-		k.undelivered(1, "orders.expire", "body")
-		l := k.one(Query{})
+	bubble(t, func(t *testing.T, k *kit) {
+		l := k.dies()
 		k.crash(l, Change{})
 		ack := k.deadLetter(k.resent()[0], message.Problemf(message.Undelivered, "again"), "body")
 		if ack.Duplicate || ack.Sequence != 2 {
@@ -150,8 +131,7 @@ func TestDeadAgain(t *testing.T) {
 
 // TestRefusedByTheLane: a letter stays if its message cannot be stored.
 func TestRefusedByTheLane(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
+	bubble(t, func(t *testing.T, k *kit) {
 		k.undelivered(1, "orders.x", strings.Repeat("x", 1<<20-4<<10))
 		k.undelivered(2, "orders.x", "small")
 		all := k.list(Query{})
@@ -169,9 +149,7 @@ func TestRefusedByTheLane(t *testing.T) {
 		if err := k.resend(all[1], Change{}); !errors.Is(err, ErrNoStream) {
 			t.Errorf("no lane: got %v, want ErrNoStream", err)
 		}
-		if got := k.count("DELAY_DEAD"); got != 2 {
-			t.Errorf("%d letters are left, want both", got)
-		}
+		k.wantCount("DELAY_DEAD", 2)
 	})
 }
 

@@ -12,13 +12,11 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
-	"delaybroker/test/natstest"
 )
 
 // TestLetterIsWhole: the letter has all that a broker knew of the message.
 func TestLetterIsWhole(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
+	bubble(t, func(t *testing.T, k *kit) {
 		const subject = "delay.1m.orders.expire"
 		accepted := time.Now().UTC()
 		r, problem := k.request(7, subject, "X-Order", "42", "Delay-Expires", "10m", "Delay-TTL", "1h", "Delay-Deliver",
@@ -54,8 +52,7 @@ func TestLetterIsWhole(t *testing.T) {
 
 // TestNothingStopsTheList: messages that would end a consumer of nats.go are letters like others.
 func TestNothingStopsTheList(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
+	bubble(t, func(t *testing.T, k *kit) {
 		poison := []nats.Header{
 			{"Status": {"409"}, "Description": {"Consumer Deleted"}}, {"Status": {"404"}}, {"Status": {"503"}},
 			{"Status": {"100"}},
@@ -107,8 +104,7 @@ func TestNothingStopsTheList(t *testing.T) {
 // TestListEnds: letters that come after a list began are not in it, and a list that is broken off leaves no consumer
 // behind.
 func TestListEnds(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
+	bubble(t, func(t *testing.T, k *kit) {
 		if got := k.list(Query{}); got != nil {
 			t.Errorf("an empty box: got %v", got)
 		}
@@ -141,8 +137,7 @@ func TestListEnds(t *testing.T) {
 }
 
 func TestRemove(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
+	bubble(t, func(t *testing.T, k *kit) {
 		for n := range uint64(4) {
 			k.undelivered(n, "orders.x", fmt.Sprint(n))
 		}

@@ -4,14 +4,12 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/levels"
 	"delaybroker/test/natstest"
 )
 
@@ -64,8 +62,6 @@ func (sc *scene) create(cfg jetstream.StreamConfig) {
 		sc.t.Fatal(err)
 	}
 }
-
-func ladder(t *testing.T, s string) levels.Ladder { return with(t, "", s).Ladder }
 
 // remove deletes a stream behind the broker's back.
 func (sc *scene) remove(stream string) {

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/stats"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -74,7 +75,7 @@ var brokenServers = []diagnosis{
 	{situation{name: "the account has no more streams", options: elsewhere, set: func(sc *scene) {
 		sc.serve()
 		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStreams = 9 }))
-		sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
+		sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5s 7s 5m")
 	}}, "JetStream", Critical, "9 of at most 9 streams, and 1 are missing", "raise the account's max_streams to 10"},
 	{situation{name: "the account has no more consumers", options: elsewhere, set: func(sc *scene) {
 		sc.provisioned()

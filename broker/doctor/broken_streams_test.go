@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -125,7 +126,7 @@ var brokenStreams = []diagnosis{
 	{situation{name: "a level that drains must keep the promises too", set: func(sc *scene) {
 		sc.provisioned()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.MaxAge = 2 * time.Hour })
-		sc.cfg.Ladder = ladder(sc.t, "1s 5m")
+		sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5m")
 		sc.serve()
 	}}, "drift", Critical, "DELAY_5s: max_age is 2h0m0s", toEdit},
 	edited("window", Warn, "duplicate_window is 1s", toEdit,

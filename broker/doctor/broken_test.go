@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/stats"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -48,7 +49,7 @@ func TestDoctorOnBrokers(t *testing.T) {
 		}}, "lanes", Critical, "no broker reads any of the 6 lanes", "start a broker: delaybroker serve"},
 		{situation{name: "a lane that the brokers do not know", set: func(sc *scene) {
 			sc.serve()
-			sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
+			sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5s 7s 5m")
 			sc.provisioned()
 		}}, "lanes", Critical, "no broker reads DELAY_7s",
 			"restart a broker: a broker does not read streams created after its start"},

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/harness"
 )
 
 // lie answers as an instance that reads some lanes. The answers have no seal.
@@ -31,7 +33,7 @@ func TestForgedAnswerHidesNothing(t *testing.T) {
 		}}, "lanes", Critical, "no broker reads any of the 6 lanes", "start a broker: delaybroker serve"},
 		{situation{name: "of one lane", set: func(sc *scene) {
 			sc.serve()
-			sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
+			sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5s 7s 5m")
 			sc.provisioned()
 			sc.lie("DELAY_7s")
 		}}, "lanes", Critical, "no broker reads DELAY_7s",

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -65,7 +66,7 @@ var healthy = []situation{
 		time.Sleep(time.Second)
 	}},
 	{name: "an upgrade in progress", rights: deaf(), set: func(sc *scene) {
-		sc.cfg.Ladder, sc.cfg.HoldMessages = ladder(sc.t, "1s 5m 6m 7m 8m 9m"), 16
+		sc.cfg.Ladder, sc.cfg.HoldMessages = harness.Ladder(sc.t, "1s 5m 6m 7m 8m 9m"), 16
 		sc.serve(nats.UserInfo(tried, tried)) // from before there was a question
 		for _, level := range []string{"5m", "6m", "7m", "8m", "9m"} {
 			sc.publish(500, "delay."+level+".orders.x") // so that it rests in all of them
@@ -126,7 +127,7 @@ var healthy = []situation{
 	{name: "levels changed, and one drains", set: func(sc *scene) {
 		sc.serve().stop()
 		sc.publish(20, "delay.5m.orders.x")
-		sc.cfg.Ladder = ladder(sc.t, "1s 5s")
+		sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5s")
 		sc.serve()
 	}},
 	{name: "streams of other hands, verified", set: func(sc *scene) {

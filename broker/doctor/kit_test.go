@@ -9,7 +9,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
-	"delaybroker/levels"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -40,11 +40,7 @@ func open(t *testing.T, s *natstest.Server, cfg broker.Config, user string) *ins
 // subjects of all 1,300 would take most of the processor time of these tests.
 func with(t *testing.T, prefix, ladder string) broker.Config {
 	t.Helper()
-	l, err := levels.Parse(ladder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return broker.Config{Prefix: prefix, Ladder: l, IntakeDurations: []string{}}
+	return broker.Config{Prefix: prefix, Ladder: harness.Ladder(t, ladder), IntakeDurations: []string{}}
 }
 
 // provision makes the streams of a configuration.

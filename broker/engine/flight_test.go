@@ -19,11 +19,7 @@ import (
 // underway to a target or to another lane.
 func TestFlightCost(t *testing.T) {
 	const delivery = 512 // of deliverer and inbox: see TestDeliveryCost of package deliver
-	names, err := message.NewNames("delay")
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy := message.Policy{Names: names, MaxDelay: config.DefaultMaxDelay}
+	policy := newPolicy(t)
 	for _, tt := range []struct {
 		body, headers int
 		hop           bool
@@ -42,7 +38,7 @@ func TestFlightCost(t *testing.T) {
 			f.Header = nil
 			all.hold(f, f.when())
 			all.date(f, f.when(), true)
-			f.sent = &publish{kind: hop, as: &f.request, subject: names.Hop("1m", f.request.Target)}
+			f.sent = &publish{kind: hop, as: &f.request, subject: policy.Names.Hop("1m", f.request.Target)}
 			kept = append(kept, f)
 		}
 		took := natstest.Heap() - before + count*delivery
@@ -55,6 +51,16 @@ func TestFlightCost(t *testing.T) {
 		}
 		runtime.KeepAlive(kept)
 	}
+}
+
+// newPolicy returns the policy of a broker without keys.
+func newPolicy(t *testing.T) message.Policy {
+	t.Helper()
+	names, err := message.NewNames("delay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return message.Policy{Names: names, MaxDelay: config.DefaultMaxDelay}
 }
 
 // hopKeys seal the hops of storedMessage.

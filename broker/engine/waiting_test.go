@@ -9,7 +9,6 @@ import (
 	"delaybroker/broker/config"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
-	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
@@ -17,11 +16,7 @@ import (
 // and no more than is accounted for it.
 func TestWaitingCost(t *testing.T) {
 	natstest.Long(t)
-	names, err := message.NewNames("delay")
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy := message.Policy{Names: names, MaxDelay: config.DefaultMaxDelay}
+	policy := newPolicy(t)
 	for _, tt := range []struct {
 		body, headers int
 		hop           bool
@@ -58,11 +53,7 @@ func TestWaitingCost(t *testing.T) {
 
 // TestUnpack: a message is after its wait as it was before, and its lane accounts it as it did.
 func TestUnpack(t *testing.T) {
-	names, err := message.NewNames("delay")
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy := message.Policy{Names: names, MaxDelay: config.DefaultMaxDelay}
+	policy := newPolicy(t)
 	for _, body := range []int{0, 256, packedBody + 1} {
 		all := someFlights()
 		s := storedMessage(t, policy, 7, body, 2, true)

@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"context"
 	"log/slog"
 	"maps"
 	"net"
@@ -81,21 +80,14 @@ func TestAloneIsCutOff(t *testing.T) {
 		a := startPeer(t, s, lanes(4), through(g))
 		time.Sleep(10 * time.Second)
 		lease := a.all()["L0"]
-		stored := func() uint64 {
-			st, err := js.Stream(context.Background(), meeting.Stream)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return st.CachedInfo().State.LastSeq
-		}
-		before := stored()
+		before := lastSequence(t, js)
 		g.set(true)
 		time.Sleep(50 * time.Millisecond)
 		checkHolds(t, "0", a)
 		g.set(false)
 		time.Sleep(100 * time.Millisecond)
 		checkHolds(t, "4", a)
-		if got := stored() - before; got != 1 || a.all()["L0"] != lease {
+		if got := lastSequence(t, js) - before; got != 1 || a.all()["L0"] != lease {
 			t.Errorf("after a moment without a connection it asked %d times, want once; the same lease: %t", got,
 				a.all()["L0"] == lease)
 		}
@@ -105,10 +97,7 @@ func TestAloneIsCutOff(t *testing.T) {
 		time.Sleep(5*time.Second + settle)
 		checkHolds(t, "0 4", a, b)
 		g.set(false)
-		for range 200 {
-			time.Sleep(time.Millisecond)
-			checkHolds(t, "0 4", a, b)
-		}
+		checkEvery(t, time.Millisecond, 200*time.Millisecond, "0 4", a, b)
 		time.Sleep(8 * time.Second)
 		checkHolds(t, "2 2", a, b)
 	})
@@ -145,10 +134,8 @@ func TestAloneIsCutOffUnanswered(t *testing.T) {
 			checkHolds(t, "4", a)
 			before := lastSequence(t, js)
 			g.set(true)
-			for range away / (50 * time.Millisecond) {
-				time.Sleep(50 * time.Millisecond)
-				checkHolds(t, "0", a)
-			}
+			time.Sleep(50 * time.Millisecond)
+			checkEvery(t, 50*time.Millisecond, away, "0", a)
 			m.Store(false)
 			g.set(false)
 			time.Sleep(100 * time.Millisecond)
@@ -195,10 +182,7 @@ func TestCutOff(t *testing.T) {
 		checkHolds(t, "0 4", a, b)
 		time.Sleep(time.Minute)
 		g.set(false)
-		for range 100 {
-			time.Sleep(time.Millisecond)
-			checkHolds(t, "0 4", a, b)
-		}
+		checkEvery(t, time.Millisecond, 100*time.Millisecond, "0 4", a, b)
 		time.Sleep(10 * time.Second)
 		checkHolds(t, "2 2", a, b)
 	})

@@ -57,12 +57,18 @@ func bound(t *testing.T, js jetstream.JetStream, full bool) {
 // checkFor checks every second, for a duration, that the peers hold the wanted number of lanes, each held by one peer.
 func checkFor(t *testing.T, long time.Duration, want string, peers ...*peer) {
 	t.Helper()
-	for range int(long / time.Second) {
+	checkEvery(t, time.Second, long, want, peers...)
+}
+
+// checkEvery is checkFor with another interval.
+func checkEvery(t *testing.T, interval, long time.Duration, want string, peers ...*peer) {
+	t.Helper()
+	for range int(long / interval) {
 		checkHolds(t, want, peers...)
 		if t.Failed() {
 			return
 		}
-		time.Sleep(time.Second)
+		time.Sleep(interval)
 	}
 }
 

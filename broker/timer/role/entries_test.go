@@ -22,10 +22,25 @@ const subject = "delaytimer.key.orders.x"
 // entries is a timers' stream in which a test writes the entries of one subject.
 type entries struct {
 	*Stream
-	t     *testing.T
-	js    jetstream.JetStream
-	other *Stream // with a secret that the first does not know
-	words string  // that were written
+	t      *testing.T
+	server *natstest.Server
+	js     jetstream.JetStream
+	other  *Stream // with a secret that the first does not know
+	words  string  // that were written
+}
+
+// bubble runs f with the entries of a server under fake time.
+func bubble(t *testing.T, f func(t *testing.T, e *entries)) {
+	t.Helper()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) { f(t, newEntries(t, s)) })
+}
+
+// parallel is bubble in a parallel subtest.
+func parallel(t *testing.T, name string, f func(t *testing.T, e *entries)) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		bubble(t, f)
+	})
 }
 
 func newEntries(t *testing.T, s *natstest.Server) *entries {
@@ -45,7 +60,8 @@ func newEntries(t *testing.T, s *natstest.Server) *entries {
 		})
 	}
 	e := &entries{
-		Stream: with("a secret of sixteen"), other: with("another, as long"), t: t, js: s.JetStream(nc),
+		Stream: with("a secret of sixteen"), other: with("another, as long"), t: t, server: s,
+		js: s.JetStream(nc),
 	}
 	if _, err := e.js.CreateStream(t.Context(),
 		jetstream.StreamConfig{Name: e.Name(), Subjects: []string{"delaytimer.>"}, AllowDirect: true}); err != nil {

@@ -42,19 +42,15 @@ func TestLook(t *testing.T) {
 		"every moved:1 cancel":                     3,
 		"every round:1 set fired:3":                2,
 	} {
-		t.Run(words, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				e := newEntries(t, s)
-				e.write(words)
-				see, err := e.Look(t.Context(), subject, 1)
-				if err != nil || see.Sequence != want || see.In.Sequence != want || see.None != (want == 0) {
-					t.Errorf("it sees %+v, %v; want entry %d", see, err, want)
-				}
-				if settled := strings.Contains(words, "gone:1"); see.Settled != settled {
-					t.Errorf("the round before is settled: %t, want %t", see.Settled, settled)
-				}
-			})
+		parallel(t, words, func(t *testing.T, e *entries) {
+			e.write(words)
+			see, err := e.Look(t.Context(), subject, 1)
+			if err != nil || see.Sequence != want || see.In.Sequence != want || see.None != (want == 0) {
+				t.Errorf("it sees %+v, %v; want entry %d", see, err, want)
+			}
+			if settled := strings.Contains(words, "gone:1"); see.Settled != settled {
+				t.Errorf("the round before is settled: %t, want %t", see.Settled, settled)
+			}
 		})
 	}
 }
@@ -68,34 +64,30 @@ func TestLookAtRound(t *testing.T) {
 		"every own:1 gone:1 round:2": true, "every own:1 gone:1 cancel": true, "every own:1 cancel": false,
 		"own gone:1": false, "own round:1 gone:1": false,
 	} {
-		t.Run(words, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				e := newEntries(t, s)
-				before, _, _ := strings.Cut(words, "own")
-				generation := uint64(strings.Count(before, " ") + 1)
-				e.write(strings.Replace(strings.Replace(words, "own:", "round:", 1), "own", "every", 1))
-				want, err := e.Look(t.Context(), subject, generation)
-				if err != nil {
-					t.Fatal(err)
-				}
-				var asked atomic.Int64
-				nc := s.Connect()
-				if _, err := nc.Subscribe("$JS.API.STREAM.MSG.GET.>", func(*nats.Msg) { asked.Add(1) }); err != nil {
-					t.Fatal(err)
-				}
-				natstest.Flush(t, nc)
-				see, err := e.LookAtRound(t.Context(), subject, generation)
-				if err != nil || see.Alone != alone {
-					t.Errorf("it sees %+v, %v; want that it is alone: %t", see, err, alone)
-				}
-				synctest.Wait()
-				if n := asked.Load(); alone && (n != 1 || see.Sequence != generation || see.In.Sequence != generation) {
-					t.Errorf("after %d questions it sees %+v; want one, and its own entry", n, see)
-				} else if !alone && see.Sequence != want.Sequence {
-					t.Errorf("it sees %+v, want %+v", see, want)
-				}
-			})
+		parallel(t, words, func(t *testing.T, e *entries) {
+			before, _, _ := strings.Cut(words, "own")
+			generation := uint64(strings.Count(before, " ") + 1)
+			e.write(strings.Replace(strings.Replace(words, "own:", "round:", 1), "own", "every", 1))
+			want, err := e.Look(t.Context(), subject, generation)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var asked atomic.Int64
+			nc := e.server.Connect()
+			if _, err := nc.Subscribe("$JS.API.STREAM.MSG.GET.>", func(*nats.Msg) { asked.Add(1) }); err != nil {
+				t.Fatal(err)
+			}
+			natstest.Flush(t, nc)
+			see, err := e.LookAtRound(t.Context(), subject, generation)
+			if err != nil || see.Alone != alone {
+				t.Errorf("it sees %+v, %v; want that it is alone: %t", see, err, alone)
+			}
+			synctest.Wait()
+			if n := asked.Load(); alone && (n != 1 || see.Sequence != generation || see.In.Sequence != generation) {
+				t.Errorf("after %d questions it sees %+v; want one, and its own entry", n, see)
+			} else if !alone && see.Sequence != want.Sequence {
+				t.Errorf("it sees %+v, want %+v", see, want)
+			}
 		})
 	}
 }
@@ -110,24 +102,20 @@ func TestBeforeSettled(t *testing.T) {
 		"every round:1 moved:2 moved:3": false, "every round:1 moved:2 moved:3 gone:1": true,
 		"every round:1 every moved:3": true, // another series
 	} {
-		t.Run(words, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				e := newEntries(t, s)
-				e.write(words)
-				m, err := e.API.Last(t.Context(), e.Name(), subject)
-				if err != nil {
-					t.Fatal(err)
-				}
-				series := entry.Parse(e.Policy, m.Incoming(e.Name())).Origin().Series
-				settled, alone, err := e.BeforeSettled(t.Context(), subject, series, m.Sequence)
-				if err != nil || settled != want {
-					t.Errorf("settled %t, %v; want %t", settled, err, want)
-				}
-				if want := e.left() == words[strings.LastIndex(words, " ")+1:]; alone != want && !strings.Contains(words, "gone") {
-					t.Errorf("nothing is left before: %t, want %t", alone, want)
-				}
-			})
+		parallel(t, words, func(t *testing.T, e *entries) {
+			e.write(words)
+			m, err := e.API.Last(t.Context(), e.Name(), subject)
+			if err != nil {
+				t.Fatal(err)
+			}
+			series := entry.Parse(e.Policy, m.Incoming(e.Name())).Origin().Series
+			settled, alone, err := e.BeforeSettled(t.Context(), subject, series, m.Sequence)
+			if err != nil || settled != want {
+				t.Errorf("settled %t, %v; want %t", settled, err, want)
+			}
+			if want := e.left() == words[strings.LastIndex(words, " ")+1:]; alone != want && !strings.Contains(words, "gone") {
+				t.Errorf("nothing is left before: %t, want %t", alone, want)
+			}
 		})
 	}
 }
@@ -136,10 +124,9 @@ func TestBeforeSettled(t *testing.T) {
 // nothing.
 func TestLookAtADeposedLeader(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		e := newEntries(t, s)
+	bubble(t, func(t *testing.T, e *entries) {
 		e.write("set fired:1 set")
-		nc := s.Connect()
+		nc := e.server.Connect()
 		if _, err := nc.Subscribe("OLD.>", func(m *nats.Msg) {
 			if strings.Contains(string(m.Data), "next_by_subj") {
 				_ = m.Respond([]byte(`{"type":"io.nats.jetstream.api.v1.stream_msg_get_response",` +

@@ -3,8 +3,6 @@ package role
 import (
 	"errors"
 	"testing"
-
-	"delaybroker/test/natstest"
 )
 
 // TestRemoveEntries: what is removed with a generation. The firings of others stay, unless they are known to be
@@ -37,20 +35,16 @@ func TestRemoveEntries(t *testing.T) {
 		"a round is cancelled":          {"every round:1 cancel", 3, Removal{Entry: 3, Keep: true}, "every round:1 cancel"},
 		"and the one before is settled": {"every round:1 gone:1 cancel", 4, Removal{Entry: 4}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				e := newEntries(t, s)
-				e.write(tt.words)
-				for range 2 { // the second time, there is nothing left to do
-					if _, err := e.RemoveEntries(t.Context(), subject, tt.generation, tt.what); err != nil {
-						t.Error(err)
-					}
+		parallel(t, name, func(t *testing.T, e *entries) {
+			e.write(tt.words)
+			for range 2 { // the second time, there is nothing left to do
+				if _, err := e.RemoveEntries(t.Context(), subject, tt.generation, tt.what); err != nil {
+					t.Error(err)
 				}
-				if got := e.left(); got != tt.left {
-					t.Errorf("%q is left, want %q", got, tt.left)
-				}
-			})
+			}
+			if got := e.left(); got != tt.left {
+				t.Errorf("%q is left, want %q", got, tt.left)
+			}
 		})
 	}
 }
@@ -59,8 +53,7 @@ func TestRemoveEntries(t *testing.T) {
 // pending again.
 func TestCancelStaysOverRounds(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		e := newEntries(t, s)
+	bubble(t, func(t *testing.T, e *entries) {
 		e.write("every round:1 cancel")
 		if _, err := e.RemoveEntries(t.Context(), subject, 3, Removal{Entry: 3}); !errors.Is(err, errUnsettled) {
 			t.Errorf("the cancel is removed: %v", err)

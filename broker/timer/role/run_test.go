@@ -28,8 +28,7 @@ func TestRunOf(t *testing.T) {
 		"debounced every debounced debounced":  3,
 		"debounced debounced cancel debounced": 4,
 	} {
-		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-			e := newEntries(t, s)
+		bubble(t, func(t *testing.T, e *entries) {
 			e.write(words)
 			from, _, err := e.RunOf(t.Context(), subject, uint64(len(strings.Fields(words))))
 			if err != nil || from != want {
@@ -43,12 +42,11 @@ func TestRunOf(t *testing.T) {
 // that has ended the run.
 func TestRunEndsWhileItIsRead(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		e := newEntries(t, s)
+	bubble(t, func(t *testing.T, e *entries) {
 		e.write("debounced cancel:1 debounced")
 		other := e.API
 		var questions atomic.Int64
-		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
+		natstest.Proxy(t, e.server, func(question string, _ *nats.Msg) bool {
 			if strings.HasPrefix(question, "STREAM.MSG.GET.") && questions.Add(1) == 2 {
 				for _, sequence := range []uint64{1, 2} {
 					if err := other.Delete(t.Context(), e.Name(), sequence); err != nil {
