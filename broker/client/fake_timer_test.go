@@ -15,13 +15,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// timersOn is the configuration of a broker with named timers.
+// timersOn returns the configuration of a broker with named timers.
 func timersOn(t *testing.T) broker.Config {
 	return broker.Config{Ladder: harness.Ladder(t, "1s 5s 10s 1m 10m 1h"), Timers: true}
 }
 
 // TestFakeTimersAreLikeTheBroker runs one scenario on a real broker and on the fake. All outcomes, states and arrivals
-// are the same, but for the generations: the broker stores entries of its own between those of clients.
+// are the same. Generations differ: the broker stores its own entries between those of clients.
 func TestFakeTimersAreLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -32,7 +32,7 @@ func TestFakeTimersAreLikeTheBroker(t *testing.T) {
 	})
 }
 
-// TestFakeDebouncesLikeTheBroker: calls postpone a timer, until the longest wait after the first one, and until another
+// TestFakeDebouncesLikeTheBroker: calls postpone a timer up to the maximum wait after the first one, or until another
 // call moves it.
 func TestFakeDebouncesLikeTheBroker(t *testing.T) {
 	t.Parallel()
@@ -101,7 +101,7 @@ func timers(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) 
 	}
 }
 
-// keeper keeps timers, and a diary of the answers and of what is known of each afterwards.
+// keeper changes timers, and records each answer and the state afterwards.
 type keeper struct {
 	c          *client.Client
 	d          *diary
@@ -117,14 +117,14 @@ func (k keeper) note(what, key string, r client.Receipt, err error) {
 		state.State, state.Generation == k.generation[key], state.Due, state.Body, looking))
 }
 
-// settle waits for what is due at once: it is fired, and a moment later delivered.
+// settle waits until a timer without a delay is fired and delivered.
 func (k keeper) settle(delay time.Duration) {
 	if delay == 0 {
 		k.pass(10 * time.Second)
 	}
 }
 
-// set takes in the answer to a set.
+// set records the generation that a set returned.
 func (k keeper) set(key string, r client.Receipt, err error) {
 	if err == nil {
 		k.generation[key] = r.Sequence
@@ -155,7 +155,7 @@ func (k keeper) cancel(key string, g uint64) {
 	k.note("cancel", key, client.Receipt{}, k.c.Cancel(context.Background(), key, "shop."+key, g))
 }
 
-// cancelAny cancels whatever generation there is.
+// cancelAny cancels any generation.
 func (k keeper) cancelAny(key string) {
 	k.note("cancel any", key, client.Receipt{}, k.c.CancelAny(context.Background(), key, "shop."+key))
 }
@@ -186,7 +186,7 @@ func (k keeper) sets() {
 	}
 }
 
-// sizes sets timers that are too large, and the largest.
+// sizes sets timers that are too large, and the largest one allowed.
 func (k keeper) sizes() {
 	header := len("NATS/1.0\r\nDelay-For: 1h\r\n\r\n")
 	for _, size := range []int{1 << 20, 1<<20 - 4<<10 - header, 1<<20 - 8<<10 - header + 1, 1<<20 - 8<<10 - header} {

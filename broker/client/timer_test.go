@@ -70,8 +70,8 @@ func TestTimerIsCancelledOrFires(t *testing.T) {
 	})
 }
 
-// TestTimerTellsWhatWasCancelled: the generation of a timer that is cancelled is the one that the server has compared,
-// whoever cancelled it, and in whatever words. A cancel that expected nothing has cancelled none for certain.
+// TestTimerTellsWhatWasCancelled: the cancelled generation is the one that the server compared, with any client and any
+// text of the cancel. A cancel without an expectation names no generation.
 func TestTimerTellsWhatWasCancelled(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -101,8 +101,7 @@ func TestTimerTellsWhatWasCancelled(t *testing.T) {
 	})
 }
 
-// TestTimersWithoutABroker: setting, moving and cancelling are exact while no broker runs, and what is due then fires
-// when one does.
+// TestTimersWithoutABroker: set, move and cancel are exact while no broker runs. Overdue timers fire when one starts.
 func TestTimersWithoutABroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -144,7 +143,7 @@ func TestTimersWithoutABroker(t *testing.T) {
 	})
 }
 
-// TestForgedVerdict: an acknowledgement that cannot be the one of an expecting publish is not believed.
+// TestForgedVerdict: the client does not believe an acknowledgement that cannot answer a publish with an expectation.
 func TestForgedVerdict(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -184,8 +183,8 @@ func TestForgedVerdict(t *testing.T) {
 	})
 }
 
-// TestTimerIsDueExactly: a header has room for a fraction, so a timer's time is not rounded, and its delay to a
-// millisecond, upwards.
+// TestTimerIsDueExactly: a timer's time is not rounded, since a header has room for a fraction. Its delay is rounded up
+// to a millisecond.
 func TestTimerIsDueExactly(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)
@@ -209,7 +208,7 @@ func TestTimerIsDueExactly(t *testing.T) {
 	}
 }
 
-// TestTimerMistakesFailAtTheCall: options that mean nothing together are not published.
+// TestTimerMistakesFailAtTheCall: options that contradict each other are not published.
 func TestTimerMistakesFailAtTheCall(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)

@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// An edited letter goes into the lane with its new headers and body, and is removed.
+// TestResendEdited: an edited letter is stored in the lane with its new headers and body, and then removed.
 func TestResendEdited(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		r := k.undelivered(1, "orders.expire", "body")
@@ -42,8 +42,8 @@ func TestResendEdited(t *testing.T) {
 	})
 }
 
-// After a crash between publish and removal, a resend with another edit is no duplicate of the first one. The same edit
-// is.
+// TestResendWithAnotherEdit: after a crash between publish and removal, a resend with another edit is no duplicate of
+// the first one. A resend with the same edit is.
 func TestResendWithAnotherEdit(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		l := k.dies()
@@ -64,7 +64,8 @@ func TestResendWithAnotherEdit(t *testing.T) {
 	})
 }
 
-// The original stays when the edited message is refused, and a dry run says the same as the run.
+// TestEditIsRefused: the original stays when the edited message is refused, and a dry run has the same error as the
+// run.
 func TestEditIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		l := k.dies()
@@ -88,7 +89,7 @@ func TestEditIsRefused(t *testing.T) {
 	})
 }
 
-// A letter that was never understood can be given a time.
+// TestEditGivesATime: an edit can give a time to a letter whose time could not be parsed.
 func TestEditGivesATime(t *testing.T) {
 	later := died.Add(24 * time.Hour)
 	l := letter(func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted })

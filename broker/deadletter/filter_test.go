@@ -8,7 +8,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestFilters lists letters by every filter, with and without the server's part of the choice.
+// TestFilters lists letters by every filter, including those that the server evaluates.
 func TestFilters(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		start := time.Now()

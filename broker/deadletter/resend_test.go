@@ -31,8 +31,8 @@ func TestResend(t *testing.T) {
 	})
 }
 
-// TestResendTwice: a crash between publish and removal, and two operators at once, put a message into the lane once;
-// also when a broker has moved the first copy on already.
+// TestResendTwice: after a crash between publish and removal, or with two operators at the same time, the lane stores
+// the message once. This holds even if a broker has moved the first copy on.
 func TestResendTwice(t *testing.T) {
 	for _, movedOn := range []bool{false, true} {
 		bubble(t, func(t *testing.T, k *kit) {
@@ -56,15 +56,14 @@ func TestResendTwice(t *testing.T) {
 	}
 }
 
-// TestResendIsNotSwallowed: ids that are in the lane's window, of a hop or of another message, do not stand for a
-// resend.
+// TestResendIsNotSwallowed: ids of a hop or of another message in the lane's duplicate window do not suppress a resend.
 func TestResendIsNotSwallowed(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		r := k.undelivered(1, "orders.expire", "body")
 		l := k.one(Query{})
-		// A copy of the message that was in the lane just now, and died too.
+		// A hop of the same message, which is in the duplicate window.
 		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire", Header: nats.Header(r.HopHeader())})
-		// Somebody with the rights of a broker, and our id.
+		// A client with a broker's rights uses the id of the resend.
 		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire",
 			Header: nats.Header{"Nats-Msg-Id": l.ResentHeader()["Nats-Msg-Id"]}})
 		if err := k.resend(l, Change{}); err != nil {
@@ -74,8 +73,8 @@ func TestResendIsNotSwallowed(t *testing.T) {
 	})
 }
 
-// TestForgedResendID: a client has a message with headers of its choice stored in the lane, where it is removed as
-// nobody's. Whatever it writes as Nats-Msg-Id, no letter counts as resent for it.
+// TestForgedResendID: a client stores a message with headers of its choice in the lane, where the broker removes it as
+// forged. No Nats-Msg-Id that it writes makes a letter count as resent.
 func TestForgedResendID(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		k.policy.Keys.Use([]string{"a secret that no client knows"}, time.Now().Add(-time.Hour))
@@ -111,7 +110,7 @@ func TestResendFromAnOldList(t *testing.T) {
 	})
 }
 
-// TestDeadAgain: a message that dies again at once is another letter, although the first is still there.
+// TestDeadAgain: a message that dies again is another letter, although the first one still exists.
 func TestDeadAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		l := k.dies()

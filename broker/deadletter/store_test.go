@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestLetterIsWhole: the letter has all that a broker knew of the message.
+// TestLetterIsWhole: the letter has everything that a broker knew of the message.
 func TestLetterIsWhole(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		const subject = "delay.1m.orders.expire"
@@ -50,7 +50,7 @@ func TestLetterIsWhole(t *testing.T) {
 	})
 }
 
-// TestNothingStopsTheList: messages that would end a consumer of nats.go are letters like others.
+// TestNothingStopsTheList: messages that would end a consumer of nats.go are listed like any others.
 func TestNothingStopsTheList(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		poison := []nats.Header{
@@ -101,7 +101,7 @@ func TestNothingStopsTheList(t *testing.T) {
 	})
 }
 
-// TestListEnds: letters that come after a list began are not in it, and a list that is broken off leaves no consumer
+// TestListEnds: a list leaves out letters that are stored after its start. A list that stops early leaves no consumer
 // behind.
 func TestListEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {

@@ -10,7 +10,7 @@ import (
 	"delaybroker/test/harness"
 )
 
-// lie answers as an instance that reads some lanes. The answers have no seal.
+// lie answers as an instance that reads some lanes, without a seal.
 func (sc *scene) lie(lanes ...string) {
 	sc.t.Helper()
 	var all []string
@@ -23,8 +23,8 @@ func (sc *scene) lie(lanes ...string) {
 	}
 }
 
-// TestForgedAnswerHidesNothing: whoever may answer below the subject of the answers cannot say that a lane is read that
-// nobody reads.
+// TestForgedAnswerHidesNothing: a client that may publish below the subject of the answers cannot hide a lane without a
+// reader.
 func TestForgedAnswerHidesNothing(t *testing.T) {
 	for _, d := range []diagnosis{
 		{situation{name: "of a broker that died", set: func(sc *scene) {
@@ -43,8 +43,8 @@ func TestForgedAnswerHidesNothing(t *testing.T) {
 	}
 }
 
-// TestForgedUserIsNotBelieved: whoever may subscribe to the server's own subject cannot make the broker's user another
-// one, whose rights are not judged.
+// TestForgedUserIsNotBelieved: a client that may subscribe to the server's own subject cannot put another user in place
+// of the broker's, whose permissions are then not judged.
 func TestForgedUserIsNotBelieved(t *testing.T) {
 	situation{name: "a stranger names us", user: tried, set: func(sc *scene) {
 		sc.serve(nats.UserInfo(tried, tried))

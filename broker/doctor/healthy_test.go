@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// healthy are situations that happen to every installation.
+// healthy are situations of a normal installation.
 var healthy = []situation{
 	{name: "idle and never used", set: func(sc *scene) { sc.serve() }},
 	{name: "idle for hours", set: func(sc *scene) {
@@ -193,7 +193,7 @@ var healthy = []situation{
 	}},
 }
 
-// TestDoctorIsQuiet: what happens to every installation is no finding.
+// TestDoctorIsQuiet: the situations of a normal installation have no finding.
 func TestDoctorIsQuiet(t *testing.T) {
 	natstest.Long(t)
 	for _, s := range healthy {
@@ -205,7 +205,7 @@ func TestDoctorIsQuiet(t *testing.T) {
 	}
 }
 
-// deaf are the rights of a broker that cannot be asked, as one from before there was a question.
+// deaf returns the permissions of a broker that receives no requests, as an older version without them.
 func deaf() server.Permissions {
 	not := &server.SubjectPermission{Deny: []string{"delayctl.status", "delayctl.status.>"}}
 	return server.Permissions{Publish: not, Subscribe: not}

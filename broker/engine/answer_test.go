@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestAfterStore is the next step of a message when one of our streams has answered, or has not.
+// TestAfterStore checks the next step of a message after the answer of a stream of the broker, or its timeout.
 func TestAfterStore(t *testing.T) {
 	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s 1m"), retries: mustLadder(t, "1s 5s"), attempts: 5}
 	no := func(code int) storeAnswer { return storeAnswer{ack: jsapi.Ack{Code: code}} }
@@ -71,7 +71,7 @@ func TestAfterStore(t *testing.T) {
 	}
 }
 
-// TestAfterCheck: only a copy of ours counts, and a question that was not answered is asked again.
+// TestAfterCheck: only a copy of ours counts. A request without an answer is repeated.
 func TestAfterCheck(t *testing.T) {
 	f := &flight{request: message.Request{Due: after(time.Second)}}
 	for _, tt := range []struct {

@@ -8,7 +8,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestDecide is the intake and a level at their exact edges. The horizon of this ladder is 3 s, and 50 ms more.
+// TestDecide checks the intake and a level at their exact edges. The horizon of this ladder is 3 s plus 50 ms.
 func TestDecide(t *testing.T) {
 	ladder := mustLadder(t, "1s 5s 1m 30m")
 	const ms, sec, half = time.Millisecond, time.Second, 30 * time.Minute // half an hour
@@ -64,8 +64,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestNothingFiresUnproven: an estimate of the leader's time is only good for planning. Nothing fires by it, and
-// nothing expires.
+// TestNothingFiresUnproven: an estimate of the leader's time is only for planning. No message fires or expires by it.
 func TestNothingFiresUnproven(t *testing.T) {
 	r := message.Request{Due: after(time.Second), Expires: after(time.Minute)}
 	f := &flight{Stored: lane.Stored{At: after(0)}, request: r}
@@ -78,8 +77,8 @@ func TestNothingFiresUnproven(t *testing.T) {
 	}
 }
 
-// TestRepeatsUnchanged: for a message that a stream may have already, no other step is decided, although it is due or
-// has expired by now.
+// TestRepeatsUnchanged: a message that a stream may have stored has no other step, although it is due or has expired by
+// now.
 func TestRepeatsUnchanged(t *testing.T) {
 	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s")}
 	for found, want := range map[uint64]string{0: "repeat", 7: "check"} {

@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestFlightCost compares the bytes that are accounted for a message with those that it takes on the heap while it is
-// underway to a target or to another lane.
+// TestFlightCost compares the accounted bytes of a message with its bytes on the heap while it is underway to a target
+// or to another lane.
 func TestFlightCost(t *testing.T) {
 	const delivery = 512 // of deliverer and inbox: see TestDeliveryCost of package deliver
 	policy := newPolicy(t)

@@ -21,8 +21,8 @@ import (
 	"delaybroker/levels"
 )
 
-// atWork is the worker of a lane, as a broker makes it, without connections. The test plays its loop. At the time now,
-// the lane's leader has told the same time, and that its last sequence is 300.
+// atWork returns the worker of a lane, as a broker makes it, without connections. The test plays its loop. At the time
+// now, the lane's leader has sent this time, and 300 as its last sequence.
 func atWork(t *testing.T, l streams.Spec, now time.Time) *worker {
 	t.Helper()
 	s, err := provision.StreamsOf(config.Config{})
@@ -52,7 +52,7 @@ func atWork(t *testing.T, l streams.Spec, now time.Time) *worker {
 	return w
 }
 
-// recorder is a deliverer that answers nothing.
+// recorder is a deliverer that never answers.
 type recorder []deliver.Message
 
 func (r *recorder) Deliver(m deliver.Message, _ func(deliver.Result)) { *r = append(*r, m) }
@@ -92,8 +92,8 @@ func (s step) String() string {
 	}[s.kind]
 }
 
-// epoch is when the message of a test was stored.
+// epoch is the time at which the message of a test was stored.
 var epoch = leader.At(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
 
-// after is the given time after that, as a message carries it.
+// after returns the time d after epoch, as a message has it.
 func after(d time.Duration) time.Time { return epoch.Add(d).Stamp() }

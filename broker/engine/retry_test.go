@@ -16,7 +16,7 @@ import (
 	"delaybroker/levels"
 )
 
-// TestReasonOfSilence: the third silence in a row is a refusal, whose reason is what the silence means.
+// TestReasonOfSilence: the third silence in a row is a refusal. Its reason is the cause of the silence.
 func TestReasonOfSilence(t *testing.T) {
 	silence := deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout, Reason: "nobody spoke"}
 	want := deliver.Result{Outcome: deliver.Refused, Reason: "nobody spoke (3 times in a row)"}
@@ -28,7 +28,7 @@ func TestReasonOfSilence(t *testing.T) {
 	}
 }
 
-// TestAfterDelivery is the next step of a message for each way in which its delivery can end.
+// TestAfterDelivery checks the next step of a message for each outcome of its delivery.
 func TestAfterDelivery(t *testing.T) {
 	p := plan{kind: plainLane{}, retries: mustLadder(t, "1s 5s 30s"), attempts: 5}
 	refused := deliver.Result{Outcome: deliver.Refused, Reason: "full"}
@@ -82,8 +82,8 @@ func TestAfterDelivery(t *testing.T) {
 	}
 }
 
-// TestRetryJitter: the jitter of a wait is the same whenever it is computed, another one for another message or
-// attempt, and spread over the range of the setting.
+// TestRetryJitter: the jitter of a wait is deterministic, differs between messages and attempts, and covers the range
+// of the setting.
 func TestRetryJitter(t *testing.T) {
 	p := plan{retryJitter: config.RetryJitter{{Pattern: "shop.*", Value: 20}}}
 	tenths := make(map[time.Duration]int)
@@ -112,7 +112,7 @@ func TestRetryJitter(t *testing.T) {
 	}
 }
 
-// TestJitterLetsNothingExpire: a wait that would end after Delay-Expires only because of its jitter has none.
+// TestJitterLetsNothingExpire: a wait that would end after Delay-Expires only because of its jitter has no jitter.
 func TestJitterLetsNothingExpire(t *testing.T) {
 	waits, err := levels.Parse("100s")
 	if err != nil {
@@ -131,8 +131,8 @@ func TestJitterLetsNothingExpire(t *testing.T) {
 	}
 }
 
-// TestPolicyByTarget: the first rule that matches says how often a target may refuse, and the waits between. A client
-// may ask for fewer attempts. What was not refused waits as it always does.
+// TestPolicyByTarget: the first matching rule sets the maximum attempts of a target, and the waits. A client may ask
+// for fewer attempts. Other waits do not follow the rules.
 func TestPolicyByTarget(t *testing.T) {
 	p := plan{
 		kind:    plainLane{},
@@ -171,9 +171,9 @@ func TestPolicyByTarget(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreSaid: each refusal by a target is a line that names it, with the reason and the attempt, told apart by
-// target. The last one is, too, and so is the dead letter. What travels is the reason; a message that was not refused
-// says why it waits.
+// TestRefusalsAreSaid: each refusal by a target is logged with the target, the reason and the attempt, rate-limited by
+// target. So is the last one, and the dead letter. The message carries the reason, or if it was not refused, the cause
+// of its wait.
 func TestRefusalsAreSaid(t *testing.T) {
 	p := plan{kind: plainLane{}, retries: mustLadder(t, "1s 5s"), attempts: 2}
 	refused := deliver.Result{Outcome: deliver.Refused, Reason: "no\nstock"}
@@ -214,7 +214,7 @@ func TestRefusalsAreSaid(t *testing.T) {
 	}
 }
 
-// TestExpiredSaysTheLastReason: it is all that is left of the refusals.
+// TestExpiredSaysTheLastReason: the dead letter of an expired message has the reason of the last refusal.
 func TestExpiredSaysTheLastReason(t *testing.T) {
 	f := &flight{
 		Stored:  lane.Stored{At: after(0)},

@@ -67,7 +67,7 @@ func TestStores(t *testing.T) {
 	}
 }
 
-// stores plays the walk of a message from the intake to its firing.
+// stores returns the number of times that a message is stored on its way from the intake to its firing.
 func stores(t *testing.T, p plan, m moment, due time.Duration) (stored int) {
 	t.Helper()
 	m.now = epoch
@@ -90,7 +90,7 @@ func stores(t *testing.T, p plan, m moment, due time.Duration) (stored int) {
 	return 0
 }
 
-// TestSpillAllocatesNothing: while memory is short, the levels are searched for each message, and never copied.
+// TestSpillAllocatesNothing: while memory is short, the levels are searched for each message without a copy.
 func TestSpillAllocatesNothing(t *testing.T) {
 	p := plan{kind: plainLane{}, ladder: levels.Default(), retries: levels.Default()}
 	far := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(4 * time.Hour)}}

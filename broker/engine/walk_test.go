@@ -12,8 +12,8 @@ import (
 	"delaybroker/levels"
 )
 
-// TestWalk takes messages through their whole life, with small latencies everywhere: none fires early, none circles,
-// and none takes more hops than its ladder makes necessary.
+// TestWalk moves messages from the first lane to the firing, with small latencies everywhere. None fires early, none
+// circles, and none takes more hops than its ladder requires.
 func TestWalk(t *testing.T) {
 	for _, spec := range []string{"default", "rocketmq", "short", "1s", "1s 1m 1h", "7s 11s 13s", "1d"} {
 		t.Run(spec, func(t *testing.T) {
@@ -44,8 +44,8 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// maxHops passes the longest level as often as it fits, and then each other level as often as it fits into the next
-// longer level.
+// maxHops counts the longest level as often as it fits, and then each other level as often as it fits into the next
+// longer one.
 func maxHops(ladder levels.Ladder, wait time.Duration) int {
 	all := ladder.Levels()
 	most := int(wait/all[len(all)-1].Delay) + 2

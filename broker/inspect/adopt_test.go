@@ -27,7 +27,8 @@ func (i *Inspector) streamNames() []string {
 	return all
 }
 
-// TestAdopt: who has none of the broker's settings goes by what its streams say, and by no more than is left open.
+// TestAdopt: an operator without the broker's settings gets them from its streams, but only those that the operator has
+// not set.
 func TestAdopt(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := defaults(t, "later", "1s 5s 7s")
@@ -64,8 +65,8 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
-// TestAdoptNoticesAHole: the intake takes every duration that is no level. One that it leaves out is a level, with or
-// without its stream.
+// TestAdoptNoticesAHole: the intake takes every duration that is not a level. A duration that it leaves out is a level,
+// with or without a stream.
 func TestAdoptNoticesAHole(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := defaults(t, "delay", "1s 5s 7s")

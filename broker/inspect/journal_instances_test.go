@@ -38,7 +38,7 @@ func TestJournalOfInstancesWithout(t *testing.T) {
 	})
 }
 
-// answers answers in place of running instances, until the test ends or stop is called.
+// answers replies in place of running instances, until the test ends or stop is called.
 func answers(t *testing.T, i *Inspector, sealed bool, bodies ...string) (stop func()) {
 	t.Helper()
 	sub, err := i.Conn.Subscribe("delayctl.status", func(m *nats.Msg) {
@@ -122,8 +122,8 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 	})
 }
 
-// TestJournalOfWhoMayNotAsk: for a user who may read the journal, but not ask the instances, the report shows that the
-// last minute is unknown.
+// TestJournalOfWhoMayNotAsk: if a user may read the journal but not ask the instances, the last minute is unknown in
+// the report.
 func TestJournalOfWhoMayNotAsk(t *testing.T) {
 	bubble(t, natstest.Denied("delayctl.status"), func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)

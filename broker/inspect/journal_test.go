@@ -170,7 +170,7 @@ func TestWhereMeetsWhatIsDeliveredMeanwhile(t *testing.T) {
 	})
 }
 
-// TestNobodyOwnsTheJournal: the journal is not a lane.
+// TestNobodyOwnsTheJournal: the journal is not listed as a lane.
 func TestNobodyOwnsTheJournal(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)

@@ -14,16 +14,16 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// tried is the user of an inspector that may not do everything.
+// tried is a user with limited permissions.
 const tried = "tried"
 
-// bubble runs f under fake time with a server that has a user without bounds, and one with these rights.
+// bubble runs f under fake time with a server that has a user with all permissions, and one with these.
 func bubble(t *testing.T, rights server.Permissions, f func(t *testing.T, s *natstest.Server)) {
 	t.Helper()
 	natstest.BubbleAs(t, tried, rights, f)
 }
 
-// open is an inspector as a user, or as the one without bounds.
+// open returns an inspector as a user, or as the one with all permissions.
 func open(t *testing.T, s *natstest.Server, cfg broker.Config, user string) *Inspector {
 	t.Helper()
 	var as []nats.Option
@@ -48,7 +48,7 @@ func with(t *testing.T, prefix, ladder string) broker.Config {
 	return broker.Config{Prefix: prefix, Ladder: l, IntakeDurations: []string{}}
 }
 
-// provision makes the streams of a configuration.
+// provision creates the streams of a configuration.
 func provision(t *testing.T, s *natstest.Server, cfg broker.Config) Provisioned {
 	t.Helper()
 	done, err := open(t, s, cfg, "").Provision(t.Context(), false)
@@ -65,7 +65,7 @@ func publish(t *testing.T, i *Inspector, subject string) {
 	}
 }
 
-// wantTook wants exactly so much time to have passed.
+// wantTook fails unless exactly this time has passed.
 func wantTook(t *testing.T, began time.Time, want time.Duration) {
 	t.Helper()
 	if took := time.Since(began); took != want {

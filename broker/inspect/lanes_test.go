@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// TestOwnerAs: the owner of a lane by the status of its instance, or by a consumer if no instance claims it.
+// TestOwnerAs: the status of an instance gives the owner of a lane, or a consumer does if no instance claims it.
 func TestOwnerAs(t *testing.T) {
 	now := time.Now()
 	for _, test := range []struct {
@@ -76,7 +76,7 @@ func TestIsFull(t *testing.T) {
 	}
 }
 
-// TestRates: the rates between two looks.
+// TestRates: the rates come from two samples.
 func TestRates(t *testing.T) {
 	now := time.Now()
 	look := func(at time.Duration, last, held uint64) Lanes {
