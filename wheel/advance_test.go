@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// at is n nanoseconds after the base.
+// at returns the time n nanoseconds after the base.
 func at(n int) time.Time { return base.Add(time.Duration(n)) }
 
 // bodies are loops over Advance that do something to the wheel.

@@ -33,7 +33,7 @@ func (v verdict) String() string {
 		words = append(words, "ignores "+v.ignored)
 	}
 	if v.renew {
-		words = append(words, "lists anew")
+		words = append(words, "lists again")
 	}
 	if r.Reason != "" {
 		words = append(words, "because "+r.Reason)
@@ -119,8 +119,8 @@ func TestJudgeClaimedAnswer(t *testing.T) {
 		want string
 	}{
 		{"the target's stream", message.ModeStream, func(e *evidence) { e.holder = orders }, "delivered, by ORDERS"},
-		{"another stream", message.ModeStream, func(e *evidence) { e.holder = other }, "again, lists anew"},
-		{"another stream", message.ModeAuto, func(e *evidence) { e.holder = other }, "again, lists anew"},
+		{"another stream", message.ModeStream, func(e *evidence) { e.holder = other }, "again, lists again"},
+		{"another stream", message.ModeAuto, func(e *evidence) { e.holder = other }, "again, lists again"},
 		{"one of the broker's", message.ModeAuto, func(e *evidence) { e.own = true }, "again"},
 		{"a stream on the service", message.ModeRequest, func(e *evidence) { e.claims = confirmed }, "again"},
 		{"a service like a stream", message.ModeRequest, func(e *evidence) { e.claims = refuted }, "delivered"},

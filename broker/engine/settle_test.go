@@ -119,9 +119,9 @@ func TestExpiresByLocalClock(t *testing.T) {
 	}
 }
 
-// TestRefusedHopIsDatedAnew: a message that should have been moved is overdue no more when it is to stay until it is
+// TestRefusedHopIsDatedAgain: a message that should have been moved is no longer overdue when it may stay until it is
 // due.
-func TestRefusedHopIsDatedAnew(t *testing.T) {
+func TestRefusedHopIsDatedAgain(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
 		left time.Duration

@@ -12,8 +12,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestWaitingCost: a message that waits for its time takes 600 bytes at most besides its body and the client's headers,
-// and no more than is accounted for it.
+// TestWaitingCost: a waiting message takes at most 600 bytes in addition to its body and the client's headers, and at
+// most the bytes that are accounted for it.
 func TestWaitingCost(t *testing.T) {
 	natstest.Long(t)
 	policy := newPolicy(t)
@@ -40,8 +40,8 @@ func TestWaitingCost(t *testing.T) {
 		if all.packed != count || all.waiting() != count {
 			t.Fatalf("%d of %d are packed, %d wait", all.packed, count, all.waiting())
 		}
-		if besides := took/count - tt.body - tt.body/4 - 40*tt.headers; besides > 600 {
-			t.Errorf("it takes %d bytes besides the body and the headers", besides)
+		if extra := took/count - tt.body - tt.body/4 - 40*tt.headers; extra > 600 {
+			t.Errorf("a waiting message takes %d bytes in addition to body and headers, want at most 600", extra)
 		}
 		if took > accounted || accounted > 2*took {
 			t.Errorf("it takes %d bytes, and is accounted with %d", took/count, accounted/count)

@@ -89,10 +89,10 @@ func TestRates(t *testing.T) {
 	if l := after.Lanes[0]; *l.In != 20 || *l.Out != 25 {
 		t.Errorf("got %v in and %v out a second, want 20 and 25", *l.In, *l.Out)
 	}
-	anew := look(4*time.Second, 1, 1)
-	anew.Lanes[0].Info.Created = now
-	if anew.Since(after); anew.Lanes[0].In != nil {
-		t.Errorf("got %v of a stream that was made anew, want nothing", *anew.Lanes[0].In)
+	recreated := look(4*time.Second, 1, 1)
+	recreated.Lanes[0].Info.Created = now
+	if recreated.Since(after); recreated.Lanes[0].In != nil {
+		t.Errorf("got %v of a stream that was created again, want nothing", *recreated.Lanes[0].In)
 	}
 	first := look(0, 1, 1)
 	if first.Since(Lanes{}); first.Lanes[0].In != nil {

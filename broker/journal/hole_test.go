@@ -10,7 +10,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestNewerBatchesAreAHole: what a newer broker wrote cannot be read, and is said.
+// TestNewerBatchesAreAHole: batches of a newer broker cannot be parsed, and are reported as a hole.
 func TestNewerBatchesAreAHole(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -22,8 +22,8 @@ func TestNewerBatchesAreAHole(t *testing.T) {
 	})
 }
 
-// TestUnsealedIsNotBelieved, also while messages between lanes are, as during an upgrade: there was no journal before
-// there were seals. Without any secret, everything is.
+// TestUnsealedIsNotBelieved: a batch without a seal is not believed, not even during an upgrade in which messages
+// between lanes are: the journal is younger than the seals. Without any secret, everything is believed.
 func TestUnsealedIsNotBelieved(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -41,7 +41,7 @@ func TestUnsealedIsNotBelieved(t *testing.T) {
 	})
 }
 
-// TestOldBatchStoredAgain: a search that has not heard of its first time does not take it for a new one.
+// TestOldBatchStoredAgain: a search that has not read a batch's first copy does not take the second one for new.
 func TestOldBatchStoredAgain(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -60,7 +60,7 @@ func TestOldBatchStoredAgain(t *testing.T) {
 	})
 }
 
-// TestHolesThatReachIn: of one that was killed shortly before the time asked for, records may be missing within it.
+// TestHolesThatReachIn: if an instance was killed shortly before the searched period, records may be missing within it.
 func TestHolesThatReachIn(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -17,7 +17,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSearchChooses: each filter, alone and with others.
+// TestSearchChooses: each filter selects its records, alone and with others.
 func TestSearchChooses(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -80,7 +80,7 @@ func TestSearchChooses(t *testing.T) {
 	})
 }
 
-// wantFound searches, and wants these records and no hole.
+// wantFound fails unless a search returns these records, and no hole.
 func (k *kit) wantFound(q Query, want []Record) {
 	k.Helper()
 	found, report := k.search(q)
@@ -96,8 +96,8 @@ func (k *kit) wantFound(q Query, want []Record) {
 	}
 }
 
-// TestSearchStopsAndGoesOn: a limit ends a search, which says where it goes on. Searches one after the other find each
-// record once, whatever the limit.
+// TestSearchStopsAndGoesOn: a limit ends a search, which returns the position of the next one. Successive searches
+// return each record once, with any limit.
 func TestSearchStopsAndGoesOn(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -141,8 +141,8 @@ func TestSearchStopsAndGoesOn(t *testing.T) {
 	})
 }
 
-// TestSearchBeginsAtItsTime: a search since some time reads no more than a few minutes before it, and one until some
-// time no more than a few minutes behind it. It hears of holes that reach into that time, and of no others.
+// TestSearchBeginsAtItsTime: a search between two times reads at most a few minutes before the first and after the
+// second. It reports the holes that overlap this period, and no others.
 func TestSearchBeginsAtItsTime(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -176,7 +176,7 @@ func TestSearchBeginsAtItsTime(t *testing.T) {
 	})
 }
 
-// TestSearchEnds: at what the caller says, and where there is nothing.
+// TestSearchEnds: a search ends if its caller returns an error, and in an empty journal.
 func TestSearchEnds(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -202,8 +202,8 @@ func TestSearchEnds(t *testing.T) {
 	})
 }
 
-// TestSearchOfASilentStream: JetStream answers nothing about the stream, makes no consumer, or hands nothing out. The
-// search fails, and does not call what it has read complete.
+// TestSearchOfASilentStream: JetStream answers no request about the stream, creates no consumer, or delivers no
+// message. The search fails, and is not reported as complete.
 func TestSearchOfASilentStream(t *testing.T) {
 	for _, question := range []string{"STREAM.INFO.", "CONSUMER.CREATE.", "CONSUMER.MSG.NEXT."} {
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -239,7 +239,7 @@ func TestParsePlaceRefuses(t *testing.T) {
 	}
 }
 
-// BenchmarkSearch goes through a million records, for one of them and by target. The server is in this process.
+// BenchmarkSearch searches a million records, for one of them and by target. The server is in this process.
 func BenchmarkSearch(b *testing.B) {
 	s := natstest.Run(b, b.TempDir())
 	k := newKit(b, s)

@@ -18,9 +18,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestNothingBetween publishes, commits, deletes in the middle, loses messages and heartbeats on the wire, recreates the
-// consumer, deletes it, and restarts the server, in random order. The owner reads every message that was not deleted
-// once, in order. LANE_SEEDS is the number of orders, 10 without it.
+// TestNothingBetween publishes, commits, deletes in the middle, loses messages and heartbeats on the wire, recreates
+// and deletes the consumer, and restarts the server, in random order. The owner reads every message that was not
+// deleted once, in order. LANE_SEEDS is the number of orders, 10 without it.
 func TestNothingBetween(t *testing.T) {
 	natstest.Long(t)
 	seeds, err := strconv.ParseUint(cmp.Or(os.Getenv("LANE_SEEDS"), "10"), 10, 64)
@@ -44,7 +44,7 @@ func TestNothingBetween(t *testing.T) {
 	}
 }
 
-// disorder is a rig to which random things happen.
+// disorder is a rig with random events.
 type disorder struct {
 	*rig
 	w       *wire
@@ -53,11 +53,11 @@ type disorder struct {
 	last    int             // the last message published
 	removed map[string]bool // messages that somebody deleted
 
-	// The rest belongs to the goroutine of the wire, but for the two atomics.
+	// The rest belongs to the goroutine of the wire, except for the two atomics.
 	loss  *rand.Rand
 	shown map[string]int // the highest number that each consumer showed
 	share atomic.Int64   // of the messages from the server, in percent, that get lost
-	hide  atomic.Bool    // messages of a consumer that was made anew get lost, until its numbers continue our count
+	hide  atomic.Bool    // messages of a consumer that was recreated get lost, until its numbers continue our count
 }
 
 func newDisorder(t *testing.T, s *natstest.Server, seed uint64) *disorder {
@@ -84,7 +84,7 @@ func (d *disorder) lose(head, body string) bool {
 	return d.loss.Int64N(100) < d.share.Load()
 }
 
-// step is one thing that happens.
+// step is one random event.
 func (d *disorder) step() {
 	switch d.rnd.IntN(8) {
 	case 0, 1:
@@ -123,7 +123,7 @@ func (d *disorder) burst(n int) {
 	d.last += n
 }
 
-// arrived is the sequence of the last message that the owner took, zero if it took none.
+// arrived returns the sequence of the last message that the owner took, zero if it took none.
 func (d *disorder) arrived() uint64 {
 	d.o.mu.Lock()
 	defer d.o.mu.Unlock()

@@ -78,7 +78,7 @@ func TestRoster(t *testing.T) {
 	check("nobody answers", 0, true)
 	r.round(at(20), at(21), nil)
 	r.round(at(23), at(23), nil)
-	check("counted anew", 2*time.Second, true)
+	check("counted again", 2*time.Second, true)
 	r.round(at(24), at(24), []string{"b"})
 	r.round(at(26), at(26), []string{"b"})
 	if got := r.still("b"); got != 2*time.Second {

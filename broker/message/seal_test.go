@@ -14,19 +14,19 @@ const (
 	secretTwo = "the second secret of the tests"
 )
 
-// sealedAt is from when the keys of the tests demand a seal; at is a while later.
+// sealedAt is the time from which the keys of the tests demand a seal. The time at is later.
 var sealedAt = at.Add(-time.Hour)
 
 func keysOf(secrets ...string) *message.Keys { return message.NewKeys(secrets, sealedAt) }
 
-// sealing is the policy of a broker with keys.
+// sealing returns the policy of a broker with keys.
 func sealing(k *message.Keys) message.Policy {
 	p := policy
 	p.Keys = k
 	return p
 }
 
-// hopOf is a message between lanes, as it is read from the next.
+// hopOf returns a message between lanes, as it is read from the next.
 func hopOf(t testing.TB, k *message.Keys, r message.Request, subject, body string) message.Incoming {
 	t.Helper()
 	h := r.HopHeader()
@@ -36,8 +36,8 @@ func hopOf(t testing.TB, k *message.Keys, r message.Request, subject, body strin
 	return in
 }
 
-// TestSealSurvivesTheWire: whatever the headers of a client, what a broker has written it believes when it is read
-// again, hop after hop.
+// TestSealSurvivesTheWire: with any headers of a client, a broker believes each message that a broker has written, hop
+// after hop.
 func TestSealSurvivesTheWire(t *testing.T) {
 	k := keysOf(secretOne)
 	p := sealing(k)
@@ -72,7 +72,7 @@ func TestSealSurvivesTheWire(t *testing.T) {
 	}
 }
 
-// TestKeyRotation: the first key seals, all are believed, and a key that is gone is not.
+// TestKeyRotation: the first key seals, all keys are believed, and a removed key is not.
 func TestKeyRotation(t *testing.T) {
 	before, both, after := keysOf(secretOne), keysOf(secretTwo, secretOne), keysOf(secretTwo)
 	const subject = "delaysys.hop.2h.orders.expire"
@@ -103,8 +103,8 @@ func TestKeyRotation(t *testing.T) {
 	}
 }
 
-// TestUnsealedBeforeTheTime: what older brokers have stored before that is believed, as is everything while nobody says
-// when. Until then a message is one that an older broker can read.
+// TestUnsealedBeforeTheTime: a message that older brokers have stored before that time is believed, and every message
+// while there is no such time. Until then an older broker can parse each message.
 func TestUnsealedBeforeTheTime(t *testing.T) {
 	const subject = "delaysys.hop.2h.orders.expire"
 	r := full(t)
@@ -149,7 +149,7 @@ func TestUnsealedBeforeTheTime(t *testing.T) {
 	}
 }
 
-// BenchmarkSeal is the cost of a hop: one seal when it is written, one check when it is read.
+// BenchmarkSeal measures the seal of a hop: one seal when it is written, one check when it is read.
 func BenchmarkSeal(b *testing.B) {
 	k := keysOf(secretOne)
 	body := make([]byte, 256)

@@ -30,7 +30,7 @@ func (x *tampering) try(what string, in message.Incoming) {
 	}
 }
 
-// with is the good message with a changed header.
+// with returns the good message with a changed header.
 func (x *tampering) with(change func(h message.Header)) message.Incoming {
 	in := x.good
 	in.Header = make(message.Header)
@@ -98,7 +98,7 @@ func TestTamperedIsNobodys(t *testing.T) {
 	}
 }
 
-// TestSealIsForOnePurpose: the seal of other data is not that of a message, and the other way round.
+// TestSealIsForOnePurpose: the seal of other data is not valid for a message, nor the reverse.
 func TestSealIsForOnePurpose(t *testing.T) {
 	k := keysOf(secretOne)
 	const subject = "delaysys.owners.table"
@@ -131,8 +131,8 @@ func TestSealIsForOnePurpose(t *testing.T) {
 	}
 }
 
-// FuzzSeal: no two messages have one seal. Whatever a stranger makes of a sealed message, it is not believed unless it
-// is the same to whoever believes it.
+// FuzzSeal: no two messages have one seal. A changed copy of a sealed message is not believed, unless it has the same
+// meaning.
 func FuzzSeal(f *testing.F) {
 	k := keysOf(secretOne)
 	f.Add("delaysys.hop.1h.x", "X-A", "1", "X-B", "2", "body", "delaysys.hop.1h.x", "X-A", "1", "X-B", "2", "body")
@@ -153,7 +153,7 @@ func FuzzSeal(f *testing.F) {
 		if !proven {
 			return
 		}
-		// What differs may only be what nobody believes, or what the wire makes of a value.
+		// Only a header that is not believed may differ, or the wire's form of a value.
 		if s1 != s2 || b1 != b2 {
 			t.Errorf("%q and %q, %q and %q have one seal", s1, s2, b1, b2)
 		}

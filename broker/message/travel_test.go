@@ -18,7 +18,7 @@ func checkSame(t testing.TB, what string, got, want message.Request) {
 	}
 }
 
-// full is a request with everything.
+// full returns a request with all fields.
 func full(t testing.TB) message.Request {
 	t.Helper()
 	r := mustParse(t, "delay.1h.orders.expire", "traceparent: 00-abc-def-01", "X-Order: 42", "X-Order: 43", "x-order: 44",
@@ -28,7 +28,7 @@ func full(t testing.TB) message.Request {
 	return r.Refused(at.Add(5*time.Hour), at.Add(6*time.Hour), "no stock")
 }
 
-// paced is a request that its target's rate gave a turn.
+// paced returns a request with a turn of its target's rate.
 func paced(r message.Request) message.Request {
 	r.RetryAt, r.Paced = r.Due.Add(time.Minute), "abc"
 	return r
@@ -72,8 +72,8 @@ func TestHopRoundTrip(t *testing.T) {
 	}
 }
 
-// TestReasonsTravel: what a target says is made one line of at most 256 bytes, survives the hops as it is, and reaches
-// neither the target nor, as a state header, the dead letter.
+// TestReasonsTravel: the reason of a refusal becomes one line of at most 256 bytes and survives the hops unchanged.
+// Neither the target nor the dead letter gets it as a state header.
 func TestReasonsTravel(t *testing.T) {
 	for said, want := range map[string]string{
 		"no stock":                        "no stock",
@@ -111,7 +111,7 @@ func TestReasonsTravel(t *testing.T) {
 	}
 }
 
-// TestDeferredOrRefused: what happened last tells the two apart. A deferral counts no attempt and forgets no reason.
+// TestDeferredOrRefused: the last event decides. A deferral counts no attempt and keeps the last reason.
 func TestDeferredOrRefused(t *testing.T) {
 	refused := mustParse(t, "delay.1s.x").Refused(at, at.Add(time.Second), "no stock")
 	deferred := paced(refused).Defer(at.Add(time.Minute), "much\nwaits")
@@ -195,7 +195,8 @@ func TestDeadHeader(t *testing.T) {
 	}
 }
 
-// TestSubjectIsKept: a dead letter says where its message was published, through all hops, in bounds.
+// TestSubjectIsKept: a dead letter has the subject on which its message was published, after all hops, with a bounded
+// size.
 func TestSubjectIsKept(t *testing.T) {
 	for subject, want := range map[string]string{
 		"delay.1h.orders.x": "delay.1h.orders.x", "delay.1h.órders\r\n.x y": "delay.1h.%C3%B3rders%0D%0A.x%20y",
@@ -233,7 +234,7 @@ func TestSubjectIsKept(t *testing.T) {
 	}
 }
 
-// TestHeadersAreFresh: the headers made of one request do not change those made of it later.
+// TestHeadersAreFresh: changes to headers made from a request do not change those made later.
 func TestHeadersAreFresh(t *testing.T) {
 	r := full(t)
 	want := maps.Clone(r.User)

@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestTrust: which records count by each rule. Messages and notes differ in one thing: a note has no time, so the clock
-// of its reader counts.
+// TestTrust checks the records that count by each rule. Messages and notes differ in one thing: a note has no time, so
+// the clock of its reader counts.
 func TestTrust(t *testing.T) {
 	const subject = "delaysys.pauses"
 	body := []byte("body")
@@ -56,7 +56,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestKeyUse: a seal says which key made it, and nobody learns more from it than from the seal.
+// TestKeyUse: the key of a seal is known, and nothing else about the key can be learned than from the seal.
 func TestKeyUse(t *testing.T) {
 	both, gone := keysOf(secretTwo, secretOne), keysOf("a third secret of sixteen bytes")
 	ids := both.IDs()
@@ -128,7 +128,7 @@ func TestBadInternal(t *testing.T) {
 	wantProblem(t, "no target", problem, message.BadTarget)
 }
 
-// TestNewerFormat: it says so even where an older broker can read nothing else.
+// TestNewerFormat: the problem of a newer format is reported even if an older broker can parse nothing else.
 func TestNewerFormat(t *testing.T) {
 	for _, h := range []message.Header{header("Delay-Format: 5"),
 		header("Delay-Format: 5", "Delay-Due: in a new notation", "Delay-Hop: a")} {

@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// collector is where spans go in these tests.
+// collector receives the spans of these tests.
 type collector struct {
 	wait chan struct{} // an export waits for it; nil for no wait
 	err  error         // and has this result
@@ -66,7 +66,7 @@ func run(tr *Tracer) (stop func()) {
 	}
 }
 
-// ending is a message of these headers that was delivered a second after it was accepted.
+// ending returns a message with these headers that was delivered a second after it was accepted.
 func ending(headers ...string) broker.Ended {
 	now := time.Now()
 	h := message.Header{}

@@ -97,7 +97,7 @@ func TestNextOfMarker(t *testing.T) {
 	}
 }
 
-// TestLeaderOnly: while replicas do not answer, they are not asked for a while.
+// TestLeaderOnly: after replicas did not answer, they get no requests for some time.
 func TestLeaderOnly(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, e *entries) {
@@ -124,8 +124,8 @@ func TestLeaderOnly(t *testing.T) {
 	})
 }
 
-// TestRemoveKnownEntries: entries that are known are removed without being read. An entry from before, which a killed
-// server has back, never stands alone again: it goes with the firing, or with what tells of it.
+// TestRemoveKnownEntries: known entries are removed without being read. An earlier entry that a killed server restores
+// is never left alone: it is removed with the firing, or with the outcome.
 func TestRemoveKnownEntries(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -168,8 +168,8 @@ func TestRemoveKnownEntries(t *testing.T) {
 	}
 }
 
-// TestKnownRounds: a round whose predecessor this process has settled asks nothing. Of another history of the stream,
-// nothing is known.
+// TestKnownRounds: a round sends no request if this process has settled its predecessor. This does not hold for another
+// history of the stream.
 func TestKnownRounds(t *testing.T) {
 	s := NewStream(Config{})
 	before := &Alarm{Generation: 7, At: set, next: 9}

@@ -116,7 +116,7 @@ func (e *entries) write(words string) {
 	}
 }
 
-// roundAt is the header of an entry in place of the series that is set at a sequence.
+// roundAt returns the header of an entry that replaces the set of a series at a sequence.
 func (e *entries) roundAt(sequence uint64, fires bool) message.Header {
 	m, err := e.API.Message(e.t.Context(), e.Name(), sequence)
 	if err != nil {
@@ -131,7 +131,7 @@ func (e *entries) roundAt(sequence uint64, fires bool) message.Header {
 	return r.RoundHeader(sequence, n)
 }
 
-// left are the entries of the subject.
+// left returns the entries of the subject.
 func (e *entries) left() string {
 	var words []string
 	all := strings.Fields(e.words)

@@ -13,7 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestLook: what is true of generation 1. Another entry behind its firing does not hide it, unless that is settled.
+// TestLook returns the entry that decides about generation 1. Another entry after its firing does not hide the firing,
+// unless that is settled.
 func TestLook(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]uint64{ // the sequence of what tells
@@ -55,8 +56,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestLookAtRound: a round whose entry is the first of its subject is seen with one question, which tells that nothing
-// is left before it; whatever stands over it. Of any other it sees what Look does.
+// TestLookAtRound: one request suffices for a round whose entry is the first of its subject, whatever follows it. It
+// also proves that no entry is left before the round. For any other round, the result is that of Look.
 func TestLookAtRound(t *testing.T) {
 	t.Parallel()
 	for words, alone := range map[string]bool{ // of the entry that is called own
@@ -92,7 +93,7 @@ func TestLookAtRound(t *testing.T) {
 	}
 }
 
-// TestBeforeSettled: whether a round of the same series is on its way before a generation, whatever stands between.
+// TestBeforeSettled reports whether the earlier rounds of the series are settled, whatever other entries are between.
 func TestBeforeSettled(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]bool{ // of the last entry that is there
@@ -120,8 +121,7 @@ func TestBeforeSettled(t *testing.T) {
 	}
 }
 
-// TestLookAtADeposedLeader: a leader that knows of nothing behind a generation, where another entry stands, proves
-// nothing.
+// TestLookAtADeposedLeader: a leader that has no entry after a generation, although another one exists, proves nothing.
 func TestLookAtADeposedLeader(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, e *entries) {

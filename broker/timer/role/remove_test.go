@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRemoveEntries: what is removed with a generation. The firings of others stay, unless they are known to be
-// settled.
+// TestRemoveEntries: the entries that are removed with a generation. The firings of others stay, unless they are known
+// to be settled.
 func TestRemoveEntries(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -49,8 +49,8 @@ func TestRemoveEntries(t *testing.T) {
 	}
 }
 
-// TestCancelStaysOverRounds: while a round is on its way, what was put over the next one stays, or that would be
-// pending again.
+// TestCancelStaysOverRounds: while a round is on its way, an entry that replaced the next one stays: without it, the
+// next round would be pending again.
 func TestCancelStaysOverRounds(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, e *entries) {

@@ -12,7 +12,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRunOf: a run begins behind the last entry that is no debounced set.
+// TestRunOf: a run begins after the last entry that is not a debounced set.
 func TestRunOf(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]uint64{ // with which the run of the last set begins
@@ -38,7 +38,7 @@ func TestRunOf(t *testing.T) {
 	}
 }
 
-// TestRunEndsWhileItIsRead: between two questions another instance removes the first set of a run, and then the cancel
+// TestRunEndsWhileItIsRead: between two requests another instance removes the first set of a run, and then the cancel
 // that has ended the run.
 func TestRunEndsWhileItIsRead(t *testing.T) {
 	t.Parallel()

@@ -10,8 +10,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestListKeepsWhatFiredMeanwhile: an entry that was replaced since the page began is left out; of what recurs, the
-// round that took its place is listed.
+// TestListKeepsWhatFiredMeanwhile: an entry that was replaced since the page began is left out. If it recurs, the round
+// that replaced it is listed.
 func TestListKeepsWhatFiredMeanwhile(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
 		timers, js := newTimers(t, on)
@@ -34,7 +34,7 @@ func TestListKeepsWhatFiredMeanwhile(t *testing.T) {
 	})
 }
 
-// TestMatchKey: * is any characters, in any place.
+// TestMatchKey: * matches any characters, at any position.
 func TestMatchKey(t *testing.T) {
 	for pattern, keys := range map[string][2][]string{
 		"a":     {{"a"}, {"", "aa", "b"}},

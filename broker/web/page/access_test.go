@@ -6,7 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// A stranger's name that resolves to this host is refused, for all that the page has: DNS rebinding.
+// TestOnlyCalledByOwnNames: a request for a foreign host name that resolves to this host is refused on every path: DNS
+// rebinding.
 func TestOnlyCalledByOwnNames(t *testing.T) {
 	p := newPage(Access{OpenRows: true, Hosts: []string{"Delay.example.com"}})
 	for host, want := range map[string]int{
@@ -46,7 +47,7 @@ func TestEveryAnswerProtects(t *testing.T) {
 	}
 }
 
-// Who has no token sees rows only where that is allowed, and acts never.
+// TestRowsAndActionsNeedTheirRights: without a token, rows need a setting that allows them, and actions are refused.
 func TestRowsAndActionsNeedTheirRights(t *testing.T) {
 	ann := []Token{{"ann", secret}}
 	const rows, plan = "/api/pending", `{"verb":"pause","target":"x"}`
@@ -81,7 +82,8 @@ func TestRowsAndActionsNeedTheirRights(t *testing.T) {
 	}
 }
 
-// Who sees rows sees headers and bodies only where that is allowed too. Findings name targets, and are rows.
+// TestBodiesNeedTheirRight: access to rows does not include headers and bodies, which need a setting of their own.
+// Findings name targets, so they need the access to rows.
 func TestBodiesNeedTheirRight(t *testing.T) {
 	for _, test := range []struct {
 		access            Access
@@ -102,7 +104,7 @@ func TestBodiesNeedTheirRight(t *testing.T) {
 	}
 }
 
-// Another page in the same browser can send nothing that acts, with or without a proxy before us.
+// TestOnlyOwnPageActs: no other page in the same browser can send an action, with or without a proxy before the broker.
 func TestOnlyOwnPageActs(t *testing.T) {
 	p := newPage(Access{Tokens: []Token{{"ann", secret}}, Actions: true, Hosts: []string{"ops.example"}})
 	for _, test := range []struct {

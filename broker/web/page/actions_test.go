@@ -16,7 +16,8 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// A selection is bounded, and letters are edited one at a time: an edit of many would give all the same body.
+// TestActionsAreBounded: a selection is bounded. Letters are edited one at a time: an edit of several would give all of
+// them the same body.
 func TestActionsAreBounded(t *testing.T) {
 	many := action{Verb: "cancel", timerChoice: timerChoice{Timers: make([]timerRef, maxRows+1)}}
 	if _, err := planSelected(t.Context(), nil, &many); !errors.Is(err, errAsked) {
@@ -38,7 +39,7 @@ func TestActionsAreBounded(t *testing.T) {
 	}
 }
 
-// A plan is acted on only as it was made, by who made it, and for a while.
+// TestTicketHolds: a plan is executed only unchanged, for its user, and for a limited time.
 func TestTicketHolds(t *testing.T) {
 	now := time.Now()
 	ann, bob := Token{"ann", secret}, Token{"bob", secret + "b"}
@@ -73,7 +74,8 @@ func TestTicketHolds(t *testing.T) {
 	}
 }
 
-// The log says which headers of a letter were edited, and not how: values are for those who may see bodies.
+// TestLogHasNoValues: the log has the names of edited headers without their values, which need the permission for
+// bodies.
 func TestLogHasNoValues(t *testing.T) {
 	ann := Token{"ann", secret}
 	p := newPage(Access{Tokens: []Token{ann}, Actions: true})
@@ -98,7 +100,7 @@ func TestLogHasNoValues(t *testing.T) {
 	}
 }
 
-// What a client sends cannot fix what a plan fixes, and a word that is misspelt is an error.
+// TestRequestsAreReadStrictly: a client cannot set the fixed fields of a plan, and an unknown field is an error.
 func TestRequestsAreReadStrictly(t *testing.T) {
 	p := newPage(Access{Tokens: []Token{{"ann", secret}}, Actions: true})
 	for body, want := range map[string]string{
@@ -115,7 +117,7 @@ func TestRequestsAreReadStrictly(t *testing.T) {
 	}
 }
 
-// Words of strangers are words in a shell, too.
+// TestShellQuotes: in a shell line, text of clients is quoted.
 func TestShellQuotes(t *testing.T) {
 	for word, want := range map[string]string{
 		"orders.expire": "orders.expire", "orders.>": "'orders.>'", "": "''", "--all": "'--all'",
@@ -127,7 +129,7 @@ func TestShellQuotes(t *testing.T) {
 	}
 }
 
-// The same outcomes are told in the same words, in the same order.
+// TestOutcomesInOrder: equal outcomes have the same text, in the same order.
 func TestOutcomesInOrder(t *testing.T) {
 	all := store.Done{Matched: 11, Outcomes: map[timer.Outcome]int{
 		timer.Cancelled: 5, timer.TooLate: 1, timer.NotFound: 2, timer.Conflict: 2, timer.Unknown: 1,

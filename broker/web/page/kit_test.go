@@ -17,7 +17,7 @@ import (
 
 const secret = "0123456789abcdef0123"
 
-// still is an engine that stands still.
+// still is an engine without activity.
 type still struct{}
 
 func (still) Status() broker.Status {
@@ -39,7 +39,7 @@ func (still) Targets() []stats.TargetAnswer { return nil }
 
 var errNoNATS = errors.New("there is no NATS here")
 
-// newPage is a page that can ask nobody.
+// newPage returns a page without a connection to NATS.
 func newPage(a Access) *Page {
 	return New(Config{
 		Engine: still{}, Checks: func() []stats.Check { return nil }, History: new(history.Book), Access: a,
@@ -48,7 +48,7 @@ func newPage(a Access) *Page {
 	})
 }
 
-// call sends a request; headers are pairs.
+// call sends a request. The headers are pairs.
 func call(p *Page, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	r.Host = "127.0.0.1:8422"

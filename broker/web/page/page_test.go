@@ -12,7 +12,7 @@ import (
 	"delaybroker/broker/doctor"
 )
 
-// The frame that everybody gets has the numbers of findings and none of their words.
+// TestFindingsAreCounted: the frame for all viewers has the numbers of findings, without their texts.
 func TestFindingsAreCounted(t *testing.T) {
 	now := time.Now()
 	found := Findings{Time: now, Findings: []doctor.Finding{
@@ -48,7 +48,8 @@ func TestTextWithoutHTML(t *testing.T) {
 	}
 }
 
-// No file names a host, an absolute path or a script inside HTML: it has to work below any path, and without a net.
+// TestAssetsAreOurs: no file contains a host, an absolute path or an inline script: the page works below any path, and
+// without network access.
 func TestAssetsAreOurs(t *testing.T) {
 	for name, f := range embedded() {
 		text := string(f.data)
@@ -70,7 +71,7 @@ func TestAssetsAreOurs(t *testing.T) {
 			t.Errorf("%s names a host", name)
 		}
 	}
-	// doc.go names the versions of what is vendored; a change of the files has to be one of the version too.
+	// doc.go has the versions of the vendored files. A change of a file needs a change of its version.
 	for name, want := range map[string]string{
 		"uPlot.iife.min.js": "19c8d4c6ad88929a", "uPlot.min.css": "df630c6a8d6f8eea", "preact.mjs": "bdcbd9abdf2c77c5",
 	} {
@@ -99,7 +100,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 	})
 }
 
-// The lines of the form are those of the README.
+// TestLinesHaveTheirPlaces: the lines of the form are those of the README.
 func TestLinesHaveTheirPlaces(t *testing.T) {
 	for _, l := range Lines() {
 		if strings.Count(l.Line, "SUBJECT") != 1 || strings.Count(l.Line, "BODY") != 1 {

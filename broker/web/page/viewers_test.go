@@ -16,7 +16,8 @@ import (
 	"delaybroker/broker/inspect"
 )
 
-// Without a viewer nothing is asked. With five of them, as much as with one; and a while after the last, nothing again.
+// TestOneProducerForAll: without a viewer the page sends no request. Five viewers cost as much as one. Some seconds
+// after the last viewer has left, requests end.
 func TestOneProducerForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPage(Access{})
@@ -53,7 +54,7 @@ func TestOneProducerForAll(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		// Each second the fleet; and, every ten, the streams.
+		// One request a second goes to the instances, and one in ten seconds to the streams.
 		if n := asked.Load(); n < 10 || n > 14 {
 			t.Errorf("with five viewers it asked %d times in ten seconds", n)
 		}
@@ -76,7 +77,7 @@ func TestOneProducerForAll(t *testing.T) {
 	})
 }
 
-// A viewer that does not read costs one frame of each kind, and no one else waits for it.
+// TestSlowViewerMissesFrames: a viewer that does not read keeps one frame of each kind, and does not delay the others.
 func TestSlowViewerMissesFrames(t *testing.T) {
 	v := newViewers()
 	slow, quick := v.add(), v.add()
@@ -116,8 +117,8 @@ func TestEventsOutliveTimeouts(t *testing.T) {
 		conns.conns <- far
 		server := &http.Server{Handler: p, ReadTimeout: 200 * time.Millisecond, WriteTimeout: 200 * time.Millisecond}
 		running.Go(func() { _ = server.Serve(conns) }) // it always returns an error
-		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return near, nil }}
-		res, err := (&http.Client{Transport: transport}).Get("http://127.0.0.1/api/events")
+		dial := func(context.Context, string, string) (net.Conn, error) { return near, nil }
+		res, err := (&http.Client{Transport: &http.Transport{DialContext: dial}}).Get("http://127.0.0.1/api/events")
 		if err != nil {
 			t.Fatal(err)
 		}
