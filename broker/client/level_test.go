@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestLevelSavesTheIntake: a delay that is as long as a level goes straight to it, whatever the two are called, and any
-// other one through the intake, in one publish.
+// TestLevelSavesTheIntake: a delay equal to a level goes straight to the level, whatever their spellings. Any other
+// delay goes through the intake. Each takes one publish.
 func TestLevelSavesTheIntake(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -38,7 +38,7 @@ func TestLevelSavesTheIntake(t *testing.T) {
 	})
 }
 
-// in publishes, and tells with how many messages.
+// in publishes a message, and returns the number of messages sent for it.
 func in(t *testing.T, c *client.Client, nc *nats.Conn, delay time.Duration) (client.Receipt, uint64) {
 	t.Helper()
 	sent := nc.Stats().OutMsgs
@@ -49,8 +49,9 @@ func in(t *testing.T, c *client.Client, nc *nats.Conn, delay time.Duration) (cli
 	return r, nc.Stats().OutMsgs - sent
 }
 
-// TestLevelThatIsGone: a level with an unusual name saves a hop as long as it takes messages. When it is retired, the
-// message goes through the intake, with the same delay to the nanosecond, and for the next minute so do others at once.
+// TestLevelThatIsGone: a level with an unusual name saves a hop while it accepts messages. After it is retired, the
+// message goes through the intake with the same delay, to the nanosecond. During the next minute the client does not
+// try the level.
 func TestLevelThatIsGone(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

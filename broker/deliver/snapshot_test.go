@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestSnapshotOfStreamsAway: a stream without a leader is what it was, unless nobody ever described it. The broker's
-// own streams hold no targets, so it does not matter what they listen on.
+// TestSnapshotOfStreamsAway: a stream without a leader keeps its last known subjects, if there are any. The broker's
+// own streams have no targets, so their subjects do not matter.
 func TestSnapshotOfStreamsAway(t *testing.T) {
 	var listed []description
 	if err := json.Unmarshal([]byte(`[{"config":{"name":"A","subjects":["a.>"]}},

@@ -101,3 +101,17 @@ func TestSamePlaceByMistake(t *testing.T) {
 		awaitHolds(t, 6*time.Second, 4, b)
 	})
 }
+
+// TestNameIsResumed: an instance with a name resumes as soon as its earlier run did not answer.
+func TestNameIsResumed(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		a := startPeer(t, s, lanes(4), named("one"))
+		time.Sleep(time.Minute)
+		a.crash()
+		b := startPeer(t, s, lanes(4), named("one"))
+		time.Sleep(takeoverAfter - time.Millisecond)
+		checkHolds(t, "0", b)
+		time.Sleep(settle)
+		checkHolds(t, "4", b)
+	})
+}
