@@ -103,7 +103,7 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	}
 	a := w.commits.carryOut(ctx, commit{
 		upTo: cursor.Arrived(), ahead: cursor.TakeAhead(w.commits.ahead(cursor)), known: w.reading.history(),
-		judge: new(lane.Judge),
+		judge: new(lane.Judge), removers: removers,
 	})
 	if errors.Is(a.err, lane.ErrHistory) {
 		cursor.Reset() // the stream was replaced: remove nothing, and do not hand our position to a successor
