@@ -26,7 +26,7 @@ const (
 	// were moved to wait for their turns at a target's rate are removed with the next commit: a duplicate would take a
 	// turn from another message.
 	stuckAfter = 5 * time.Second
-	takeOut    = 1000 // messages removed one by one in one commit
+	takeOut    = 400 // messages removed one by one in one commit
 
 	// confirmedFor is the time for which a look at a stream is valid. If the process was stopped in between, or the answer
 	// took longer, the stream may have been replaced, and a purge would remove the wrong messages.
