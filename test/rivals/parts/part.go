@@ -1,49 +1,36 @@
 package main
 
 // parts are the parts that a stack may count for, the first that matches. A stack matches if one of its functions
-// contains one of the words.
+// contains one of the words. So a part of the runtime or the kernel comes before the part of its caller.
 var parts = []struct {
 	name  string
 	words []string
 }{
-	{"garbage collection", []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep",
-		"runtime.bgscavenge", "runtime.gcStart", "runtime.gcMarkTermination"}},
-	{"socket: write", []string{"internal/poll.(*FD).Write", "internal/poll.(*FD).writev", "net.(*netFD).writeBuffers",
-		"ksys_write", "do_writev"}},
-	{"socket: read", []string{"internal/poll.(*FD).Read", "ksys_read"}},
-	{"file", []string{"os.(*File)", "syscall.pwrite", "unlink", "rename"}},
-	{"wake-ups: futex", []string{"runtime.futex", "do_futex"}},
-	{"wake-ups: poll", []string{"runtime.netpoll", "epoll_wait", "runtime.epollwait", "epoll_pwait"}},
-	{"wake-ups: monitor", []string{"runtime.sysmon", "runtime.usleep", "nanosleep"}},
-	{"wake-ups: timers", []string{"runtime.(*timers)", "runtime.(*timer)", "time.(*Timer)"}},
-	{"wake-ups: scheduler", []string{"runtime.schedule", "runtime.mcall", "runtime.findRunnable", "runtime.mstart",
+	{"memory", []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep", "runtime.bgscavenge",
+		"runtime.gcStart", "runtime.gcMarkTermination", "runtime.mallocgc", "runtime.newobject", "runtime.growslice",
+		"runtime.makeslice", "runtime.makemap"}},
+	{"sockets", []string{"internal/poll.(*FD).Write", "internal/poll.(*FD).writev", "net.(*netFD).writeBuffers",
+		"ksys_write", "do_writev", "internal/poll.(*FD).Read", "ksys_read"}},
+	{"files", []string{"os.(*File)", "syscall.pwrite", "unlink", "rename"}},
+	{"wake-ups", []string{"runtime.futex", "do_futex", "runtime.netpoll", "epoll_wait", "runtime.epollwait",
+		"epoll_pwait", "runtime.sysmon", "runtime.usleep", "nanosleep", "runtime.(*timers)", "runtime.(*timer)",
+		"time.(*Timer)", "runtime.schedule", "runtime.mcall", "runtime.findRunnable", "runtime.mstart",
 		"runtime.park_m", "runtime.wakep", "runtime.goready", "runtime.ready", "schedule_idle", "ret_from_fork"}},
-	{"allocation", []string{"runtime.mallocgc", "runtime.newobject", "runtime.growslice", "runtime.makeslice",
-		"runtime.makemap"}},
 
+	{"ask the leader, commit", []string{"link.(*JetStream).Sample", "engine.(*committer)", "broker/jsapi.Client"}},
 	{"seal", []string{"message.(*Keys)", "message.stamp"}},
-	{"headers", []string{"nats%2ego.(*Msg).headerBytes", "nats%2ego.DecodeHeaders", "net/textproto", "HopHeader",
-		"TargetHeader", "SplitHeader"}},
-	{"parse a message", []string{"broker/message."}},
-	{"answers: match", []string{"broker/acks."}},
-	{"answers: decode", []string{"broker/jsapi."}},
-	{"deliver", []string{"broker/deliver."}},
-	{"read a lane", []string{"broker/lane."}},
-	{"wheel", []string{"delaybroker/wheel"}},
-	{"decide, keep records", []string{"broker/engine."}},
-	{"client library: read", []string{"nats%2ego.(*Conn).readLoop", "nats%2ego.(*Conn).waitForMsgs"}},
-	{"client library: write", []string{"nats%2ego."}},
+	{"headers, client library", []string{"HopHeader", "TargetHeader", "SplitHeader", "nats%2ego.(*Msg).headerBytes",
+		"nats%2ego.DecodeHeaders"}},
+	{"answers", []string{"broker/acks.(*Inbox).receive", "broker/acks.(*Inbox).tell", "broker/jsapi."}},
+	{"read, parse", []string{"broker/message.", "broker/lane."}},
+	{"decide, send, keep records", []string{"broker/acks.", "broker/deliver.", "delaybroker/wheel", "broker/engine."}},
+	{"headers, client library", []string{"nats%2ego."}},
 
-	{"store a message", []string{"(*fileStore).StoreMsg", "(*fileStore).StoreRawMsg", "(*fileStore).storeRawMsg"}},
-	{"remove messages", []string{"(*fileStore).PurgeEx", "(*fileStore).Compact", "(*fileStore).removeMsg",
-		"(*stream).purge"}},
+	{"files", []string{"(*fileStore).", "(*msgBlock).", "(*stream).purge"}},
 	{"push to the reader", []string{"(*consumer)."}},
-	{"take in a publish", []string{"(*stream).processJetStreamMsg", "(*stream).processInboundJetStreamMsg",
-		"(*stream).internalLoop"}},
-	{"schedules", []string{"MsgScheduling", "runMsgScheduling"}},
-	{"flush and background of streams", []string{"(*fileStore).", "(*msgBlock)."}},
-	{"protocol", []string{"(*client)."}},
-	{"JetStream API", []string{"server.(*Server)"}},
+	{"schedules", []string{"MsgScheduling"}},
+	{"JetStream API", []string{"(*Server).js", "(*jetStream).apiDispatch", "processJSAPIRoutedRequests"}},
+	{"take in and acknowledge", []string{"(*stream).", "(*client).", "server.(*Server)"}},
 }
 
 func partOf(stack []string) string {
