@@ -187,7 +187,8 @@ func TestCommitRemovesFewAtOnce(t *testing.T) {
 			answered := requests
 			requests = nil
 			for _, m := range answered {
-				if err := m.Respond([]byte(`{"type":"io.nats.jetstream.api.v1.stream_msg_delete_response","success":true}`)); err != nil {
+				answer := `{"type":"io.nats.jetstream.api.v1.stream_msg_delete_response","success":true}`
+				if err := m.Respond([]byte(answer)); err != nil {
 					t.Error(err)
 				}
 			}

@@ -25,6 +25,8 @@ type laneKind interface {
 	// holdsTimers reports whether the messages are the entries of named timers. They stay in the lane after they have been
 	// read.
 	holdsTimers() bool
+	// yields reports whether the lane reads nothing for now, so that other lanes can send.
+	yields(local time.Time) bool
 	// commit removes the messages up to todo.upTo from the stream, or stores this position as a cursor.
 	commit(ctx context.Context, c *committer, todo commit) error
 	// idle sends requests to JetStream that do not depend on a message. It returns the time until the next request.
@@ -69,6 +71,8 @@ func (plainLane) leaves(p plan, f *flight) (at leader.Time, again bool) {
 }
 
 func (plainLane) holdsTimers() bool { return false }
+
+func (plainLane) yields(time.Time) bool { return false }
 
 func (plainLane) commit(ctx context.Context, c *committer, todo commit) error {
 	return c.api.Purge(ctx, c.stream, todo.upTo+1)

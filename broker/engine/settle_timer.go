@@ -80,6 +80,7 @@ func (w *worker) remove(f *flight) {
 		w.timers.arrived[s] = struct{}{}
 	}
 	w.timers.count++
+	w.timers.stream.Settle(f.timer)
 	w.forgetTimer(f)
 	w.flights.end(f)
 	w.timers.queue = append(w.timers.queue, s)

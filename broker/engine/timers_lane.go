@@ -28,6 +28,7 @@ type timersLane struct {
 	cursor string    // the subject of the lane's cursor
 	began  time.Time // local; when this instance became the owner of the lane
 
+	yield    yield
 	sweep    role.Sweep
 	unopened int // number of entries sealed with an unknown key that the last sweep pass found
 }
@@ -99,6 +100,8 @@ func (l *timersLane) beforeUs(w *worker, stored leader.Time) bool {
 func (l *timersLane) leaves(_ plan, f *flight) (at leader.Time, again bool) { return f.when(), false }
 
 func (l *timersLane) holdsTimers() bool { return true }
+
+func (l *timersLane) yields(local time.Time) bool { return l.yield.on(l.stream.Firings(), local) }
 
 // commit stores the cursor. It purges nothing: entries stay in the stream after they have been read.
 func (l *timersLane) commit(ctx context.Context, _ *committer, todo commit) error {

@@ -138,6 +138,8 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 		items, epochs = nil, nil
 	} else if !w.wantsMore(now) || !w.lease.Held() {
 		items = nil
+	} else if w.plan.kind.yields(now) {
+		items, sleep = nil, min(sleep, yieldPoll)
 	}
 	if left := w.rest.until.Sub(now); left > 0 && !w.restless() {
 		bell, sleep = nil, min(sleep, left)

@@ -26,3 +26,30 @@ func TestClaims(t *testing.T) {
 		t.Error("a generation that was given back cannot be claimed")
 	}
 }
+
+// TestUnderway: a claim is underway until its owner settles it or releases it, whichever comes first.
+func TestUnderway(t *testing.T) {
+	var c timer.Claims
+	a, b := new(int), new(int)
+	for _, step := range []struct {
+		name string
+		do   func()
+		want int
+	}{
+		{"take two", func() { c.Take(7, a); c.Take(8, b) }, 2},
+		{"take one's own", func() { c.Take(7, a) }, 2},
+		{"take another's", func() { c.Take(8, a) }, 2},
+		{"settle another's", func() { c.Settle(8, a) }, 2},
+		{"settle", func() { c.Settle(7, a) }, 1},
+		{"settle once more", func() { c.Settle(7, a) }, 1},
+		{"take a settled one", func() { c.Take(7, a) }, 1},
+		{"release a settled one", func() { c.Release(7, a) }, 1},
+		{"release another's", func() { c.Release(8, a) }, 1},
+		{"release", func() { c.Release(8, b) }, 0},
+		{"settle a released one", func() { c.Settle(8, b) }, 0},
+	} {
+		if step.do(); c.Underway() != step.want {
+			t.Errorf("%s: %d are underway, want %d", step.name, c.Underway(), step.want)
+		}
+	}
+}

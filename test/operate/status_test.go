@@ -205,12 +205,15 @@ func TestStatusInSeconds(t *testing.T) {
 func TestLostConnectionIsNotSaidByEachLane(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.Member(t, 3)
-		var anew atomic.Int64
-		cfg.Log = slog.New(slog.NewTextHandler(harness.Listener{Phrase: "reading the lane was interrupted", Heard: func() { anew.Add(1) }}, nil))
+		var interrupted atomic.Int64
+		listener := harness.Listener{
+			Phrase: "reading the lane was interrupted", Heard: func() { interrupted.Add(1) },
+		}
+		cfg.Log = slog.New(slog.NewTextHandler(listener, nil))
 		harness.StartBroker(t, s, cfg)
 		s.Restart(5 * time.Second)
 		time.Sleep(time.Minute)
-		if n := anew.Load(); n > 0 {
+		if n := interrupted.Load(); n > 0 {
 			t.Errorf("%d lanes say so, want none", n)
 		}
 	})

@@ -57,6 +57,12 @@ func (s *Stream) Entries() store.Entries {
 // Take claims the firing of a timer within this process, and reports whether this alarm has the claim.
 func (s *Stream) Take(a *Alarm) bool { return s.claims.Take(a.Generation, a) }
 
+// Settle notes that the message of the alarm's timer has left this process.
+func (s *Stream) Settle(a *Alarm) { s.claims.Settle(a.Generation, a) }
+
+// Firings returns the number of timers whose firing this process has claimed, and whose message has not left it.
+func (s *Stream) Firings() int { return s.claims.Underway() }
+
 // Release releases the alarm's claim.
 func (s *Stream) Release(a *Alarm) { s.claims.Release(a.Generation, a) }
 

