@@ -27,8 +27,8 @@ func (l leaderless) Ask(ctx context.Context, subject string, request, answer any
 	return only.Ask(ctx, subject, map[string]int{"offset": 0}, answer)
 }
 
-// TestStreamWithoutLeader: a stream has had no leader since the broker started, so its subjects are unknown. Core subscribers
-// of other subjects get one copy all the same. For the subjects of the stream, silence is no delivery.
+// TestStreamWithoutLeader: a stream has had no leader since the broker started, so its subjects are unknown. Core
+// subscribers of other subjects get one copy all the same. For the subjects of the stream, silence is no delivery.
 func TestStreamWithoutLeader(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
