@@ -27,7 +27,7 @@ import (
 func TestFakeIsLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default(), IntakeDurations: levels.Whole()})
+		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default(), IntakeDurations: levels.PlainDurations()})
 		got, want := onBoth(t, s, scenario, (*diary).arrived)
 		checkSame(t, got.receipts, want.receipts, 33)
 		checkSame(t, got.arrivals, want.arrivals, 18)

@@ -14,7 +14,7 @@ var NewJetStream = newJetStream
 func TestGuessesAreAsLong(t *testing.T) {
 	t.Parallel()
 	l, now := newLadder(levels.Ladder{}), time.Now()
-	for _, name := range levels.Whole() {
+	for _, name := range levels.PlainDurations() {
 		d, err := levels.ParseDuration(name)
 		if err != nil {
 			t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 func TestLevelSavesTheIntake(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default(), IntakeDurations: levels.Whole()})
+		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default(), IntakeDurations: levels.PlainDurations()})
 		c, nc := newClient(t, s, client.Config{})
 		want := map[time.Duration]string{
 			2500 * time.Second: "DELAY_INTAKE", 17 * time.Minute: "DELAY_INTAKE", 1234 * time.Millisecond: "DELAY_INTAKE",
@@ -56,7 +56,7 @@ func TestLevelThatIsGone(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const delay = 2500 * time.Second
-		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m 2500s"), IntakeDurations: levels.Whole()}
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m 2500s"), IntakeDurations: levels.PlainDurations()}
 		stop := harness.StartBroker(t, s, cfg).Stop
 		c, nc := newClient(t, s, client.Config{Levels: "1s 5s 1m 2500s"})
 		arrived := arrivals(t, nc)
@@ -114,7 +114,7 @@ func TestLevelThatIsGone(t *testing.T) {
 func TestIDGoesToOneStream(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 60s 2500s"), IntakeDurations: levels.Whole()}
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 60s 2500s"), IntakeDurations: levels.PlainDurations()}
 		harness.StartBroker(t, s, cfg)
 		c, nc := newClient(t, s, client.Config{})
 		knows, _ := newClient(t, s, client.Config{Levels: "1s 5s 60s 2500s"})
@@ -155,7 +155,7 @@ func TestReadLevels(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, nc := newClient(t, s, client.Config{})
 		wantError(t, c.ReadLevels(t.Context()), client.ErrNoBroker)
-		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 2500s 60s 3500s"), IntakeDurations: levels.Whole()}
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 2500s 60s 3500s"), IntakeDurations: levels.PlainDurations()}
 		stop := harness.StartBroker(t, s, cfg).Stop
 		if r, _ := in(t, c, nc, 3500*time.Second); r.Stream != "DELAY_INTAKE" {
 			t.Errorf("got %s, want the intake", r.Stream)

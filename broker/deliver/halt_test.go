@@ -47,7 +47,7 @@ func TestHalt(t *testing.T) {
 		synctest.Wait()
 		start := time.Now()
 		k.Halt(context.Background(), func(target string) bool { return target == "svc.x" })
-		if took := time.Since(start); took < time.Second || took > time.Second+haltGlance || got("delivered") != 1 {
+		if took := time.Since(start); took < time.Second || took > time.Second+haltPollEvery || got("delivered") != 1 {
 			t.Errorf("it took %s, with %d delivered, want the second in which the target answers", took,
 				got("delivered"))
 		}

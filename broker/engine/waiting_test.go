@@ -54,7 +54,7 @@ func TestWaitingCost(t *testing.T) {
 // TestUnpack: a message is after its wait as it was before, and its lane accounts it as it did.
 func TestUnpack(t *testing.T) {
 	policy := newPolicy(t)
-	for _, body := range []int{0, 256, packedBody + 1} {
+	for _, body := range []int{0, 256, maxPackedBody + 1} {
 		all := someFlights()
 		s := storedMessage(t, policy, 7, body, 2, true)
 		s.At = time.Unix(1, 2).UTC()
@@ -67,7 +67,7 @@ func TestUnpack(t *testing.T) {
 		f.Header, f.Subject = nil, ""
 		want, bytes := *f, all.bytes
 		want.Data = append([]byte{}, s.Data...)
-		all.rest(f, epoch, epoch.Add(-packSooner))
+		all.rest(f, epoch, epoch.Add(-minPackedWait))
 		if all.packed != 1 || all.bytes >= bytes {
 			t.Fatalf("%d packed, of %d bytes", all.packed, all.bytes)
 		}

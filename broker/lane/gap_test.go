@@ -173,7 +173,7 @@ func TestDeletedRuns(t *testing.T) {
 			for in[want] {
 				want++
 			}
-			if got := d.past(seq); got != want {
+			if got := d.skip(seq); got != want {
 				t.Fatalf("seed %d: past %d is %d, want %d; deleted %v", seed, seq, got, want, d)
 			}
 		}

@@ -128,7 +128,7 @@ func TestAloneIsCutOffUnanswered(t *testing.T) {
 		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 			g, m := &gate{Server: s}, &muted{}
 			a := startPeer(t, s, lanes(4), through(g), m.option(t, s), sealed)
-			time.Sleep(glanceEvery - signEvery/2)
+			time.Sleep(pollEvery - signEvery/2)
 			m.Store(true)
 			time.Sleep(signEvery)
 			checkHolds(t, "4", a)
@@ -192,17 +192,17 @@ func TestCutOff(t *testing.T) {
 // connection never broke, reads the table every ten seconds, and at once when Probe reports that JetStream was away.
 func TestAloneFindsOut(t *testing.T) {
 	for _, told := range []bool{false, true} {
-		for phase := time.Duration(0); phase < glanceEvery; phase += 1700 * time.Millisecond {
+		for phase := time.Duration(0); phase < pollEvery; phase += 1700 * time.Millisecond {
 			meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 				a := startPeer(t, s, lanes(4), deaf)
 				time.Sleep(time.Minute + phase)
 				b := startPeer(t, s, lanes(4), deaf)
 				for begun := time.Now(); len(b.holds()) == 0; time.Sleep(time.Millisecond) {
-					if time.Since(begun) > 2*glanceEvery {
+					if time.Since(begun) > 2*pollEvery {
 						t.Fatal("the other takes nothing over")
 					}
 				}
-				most := glanceEvery + signEvery
+				most := pollEvery + signEvery
 				if told {
 					a.Probe()
 					most = settle

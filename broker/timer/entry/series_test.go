@@ -55,11 +55,12 @@ func TestBadSeries(t *testing.T) {
 		{[]string{"Delay-Cron: @daily", "Delay-Time-Zone: Mars"}, message.BadTimer, "Delay-Time-Zone: "},
 		{[]string{"Delay-Jitter: 1m", "Delay-For: 1h"}, message.BadTimer, "Delay-Jitter without Delay-Every or Delay-Cron"},
 		{[]string{"Delay-Every: 1m", "Delay-Missed-Rounds: few"}, message.BadTimer, "Delay-Missed-Rounds: "},
-		{[]string{"Delay-Every: 1m", "Delay-Last: 2020-01-01T00:00:00Z"}, message.BadTimer, "no round is left"},
+		{[]string{"Delay-Every: 1m", "Delay-Last: 2020-01-01T00:00:00Z"}, message.BadTimer, "no round before"},
 		{[]string{"Delay-Every: 1m", "Delay-Last: soon"}, message.BadTime, "cannot be read"},
-		{[]string{"Delay-Every: 1m", "Delay-Expires: 2030-01-01T00:00:00Z"}, message.BadOption, "after each round is due"},
+		{[]string{"Delay-Every: 1m", "Delay-Expires: 2030-01-01T00:00:00Z"}, message.BadOption,
+			"after the due time of each round"},
 		{[]string{"Delay-Every: 367d"}, message.TooFar, "DELAY_MAX_DELAY"},
-		{[]string{"Delay-Every: 1m", "Delay-For: 1m", "Delay-Until: 2026-11-20T12:00:00Z"}, message.TimeTwice, "one of them"},
+		{[]string{"Delay-Every: 1m", "Delay-For: 1m", "Delay-Until: 2026-11-20T12:00:00Z"}, message.TimeTwice, "give one"},
 	} {
 		e := entry.Parse(policy, timerEntry(timerSubject, 7, header(tt.lines...)))
 		wantProblem(t, strings.Join(tt.lines, " "), e.Problem, tt.code, tt.hint, "generation 7")
