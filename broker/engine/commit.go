@@ -104,7 +104,7 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	}
 	a := w.commits.carryOut(ctx, commit{
 		upTo: cursor.Arrived(), ahead: cursor.TakeAhead(w.commits.ahead(cursor)), known: w.reading.history(),
-		judge: new(lane.Judge),
+		judge: new(lane.Judge), removals: maxRemovals,
 	})
 	if errors.Is(a.err, lane.ErrHistory) {
 		cursor.Reset() // the stream was replaced: remove nothing, and do not pass our position to the next owner

@@ -4,10 +4,14 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
+	"delaybroker/test/natstest"
 )
 
 // TestCommitsAreDue: at most every 100 ms, one at a time, and never for more than a fiftieth of the time.
@@ -149,4 +153,47 @@ func TestCommitOfAnotherEpoch(t *testing.T) {
 	if c.finish(commitAnswer{commit: todo}, r, local) || c.done != 0 {
 		t.Errorf("committed up to %d by an answer of another epoch", c.done)
 	}
+}
+
+// TestCommitRemovesFewAtOnce: while a lane works, a commit has few deletes underway, so that the server answers other
+// requests in between.
+func TestCommitRemovesFewAtOnce(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		nc := s.Connect()
+		var requests []*nats.Msg // not answered yet
+		if _, err := nc.Subscribe("api.STREAM.MSG.DELETE.LANE", func(m *nats.Msg) {
+			requests = append(requests, m)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		c := newCommitter("LANE", plainLane{}, jsapi.Client{Conn: nc, API: "api"}, nil)
+		r := hourly()
+		arriveAt(r, 1)
+		r.took(item(1, 2, after(0), 0)) // stays
+		for sequence := range uint64(2*maxCommitRemovals + 1) {
+			arriveAt(r, sequence+3)
+		}
+		todo := c.begin(r, time.Now())
+		todo.ahead = r.cursor.TakeAhead(maxRemoved)
+		removed := make(chan error, 1)
+		go func() {
+			removed <- c.removeAll(t.Context(), todo)
+		}()
+		for _, want := range []int{maxCommitRemovals, maxCommitRemovals, 1} {
+			synctest.Wait()
+			if len(requests) != want {
+				t.Errorf("%d deletes at once, want %d", len(requests), want)
+			}
+			answered := requests
+			requests = nil
+			for _, m := range answered {
+				if err := m.Respond([]byte(`{"type":"io.nats.jetstream.api.v1.stream_msg_delete_response","success":true}`)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if err := <-removed; err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// roles name a process by a function that only this process runs.
+var roles = []struct{ role, function string }{
+	{"server", "nats-server/v2/server.(*Server)"},
+	{"server", "nats-server/v2/server.(*client)"},
+	{"broker", "delaybroker/broker/engine."},
+	{"pipeline", "delaybroker/broker/bench.pipe"},
+	{"pipeline", "delaybroker/broker/bench.(*pipe"},
+	{"load", loads},
+}
+
+const loads = "delaybroker/broker/bench.Load."
+
+// runs reports whether a function of the stack contains a word.
+func runs(stack []string, word string) bool {
+	return slices.ContainsFunc(stack, func(function string) bool { return strings.Contains(function, word) })
+}
+
+// A turn is the time of one load, and the time after it until the next one.
+type turn struct {
+	from, published, to float64 // seconds
+	samples             []sample
+	roles               map[int]string // by process
+}
+
+// turnsOf divides the samples into turns: each begins with the first sample of a process that publishes a load.
+func turnsOf(all []sample) (turns []turn) {
+	processes := rolesOf(all)
+	last := make(map[int]float64)
+	for _, s := range all {
+		if processes[s.pid] != "load" {
+			continue
+		}
+		if _, known := last[s.pid]; !known {
+			if n := len(turns); n > 0 {
+				turns[n-1].to = s.at
+			}
+			turns = append(turns, turn{from: s.at, roles: processes, to: all[len(all)-1].at})
+		}
+		last[s.pid] = s.at
+		turns[len(turns)-1].published = s.at
+	}
+	for i := range turns {
+		t := &turns[i]
+		for _, s := range all {
+			if s.at >= t.from && s.at < t.to {
+				t.samples = append(t.samples, s)
+			}
+		}
+	}
+	return turns
+}
+
+// rolesOf returns the roles of processes that run the program of the load.
+func rolesOf(all []sample) map[int]string {
+	processes := make(map[int]string)
+	program := ""
+	for _, s := range all {
+		if runs(s.stack, loads) {
+			program = s.program
+		}
+	}
+	for _, s := range all {
+		if processes[s.pid] != "" || s.program != program {
+			continue
+		}
+		for _, r := range roles {
+			if runs(s.stack, r.function) {
+				processes[s.pid] = r.role
+				break
+			}
+		}
+	}
+	return processes
+}
+
+// print writes the parts of each process, in microseconds for a message: each sample is so many. The columns are the
+// time of the publishing, the time until due, which may be zero, and the time after it.
+func (t turn) print(to io.Writer, each, due float64) {
+	const phases = 3
+	sum := make(map[string]map[string][phases]float64)
+	for _, s := range t.samples {
+		role, phase := t.roles[s.pid], 2
+		switch {
+		case role == "" || role == "load":
+			continue
+		case s.at <= t.published:
+			phase = 0
+		case s.at < t.from+due:
+			phase = 1
+		}
+		if sum[role] == nil {
+			sum[role] = make(map[string][phases]float64)
+		}
+		for _, name := range []string{partOf(s.stack), "all"} {
+			n := sum[role][name]
+			n[phase] += each
+			sum[role][name] = n
+		}
+	}
+	fmt.Fprintf(to, "\nturn of %.1f s: published after %.1f s\n", t.to-t.from, t.published-t.from)
+	for _, role := range slices.Sorted(maps.Keys(sum)) {
+		parts := sum[role]
+		total := func(name string) float64 { return parts[name][0] + parts[name][1] + parts[name][2] }
+		names := slices.SortedFunc(maps.Keys(parts), func(a, b string) int { return cmp.Compare(total(b), total(a)) })
+		for _, name := range names {
+			n := parts[name]
+			fmt.Fprintf(to, "%-9s %-36s %7.1f %7.1f %7.1f %7.1f\n", role, name, n[0], n[1], n[2], total(name))
+		}
+	}
+}
