@@ -67,7 +67,7 @@ func (l *log) check(t *testing.T, want ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if got := fmt.Sprint(l.all); got != fmt.Sprint(want) {
-		t.Fatalf("told %s at %s, want %s", got, l.at, fmt.Sprint(want))
+		t.Fatalf("results %s at %s, want %s", got, l.at, fmt.Sprint(want))
 	}
 }
 
@@ -110,7 +110,7 @@ func TestNobodyListens(t *testing.T) {
 		b.Publish(to("x"), 5*time.Second, l.once)
 		l.check(t, "503")
 		if l.at[0] != 0 {
-			t.Errorf("told after %s, want at once", l.at[0])
+			t.Errorf("the result came after %s, want at once", l.at[0])
 		}
 	})
 }
@@ -128,7 +128,7 @@ func TestTimeout(t *testing.T) {
 		time.Sleep(time.Minute)
 		l.check(t, ErrTimeout.Error(), ErrTimeout.Error(), ErrTimeout.Error())
 		if got, want := fmt.Sprint(l.at), "[2s 2.000000001s 5s]"; got != want {
-			t.Errorf("told after %s, want %s", got, want)
+			t.Errorf("the results came after %s, want %s", got, want)
 		}
 		if n := b.outstanding(); n > 0 {
 			t.Errorf("%d still outstanding", n)
@@ -201,7 +201,7 @@ func TestSilencesOverlap(t *testing.T) {
 					l.mu.Lock()
 					defer l.mu.Unlock()
 					if len(l.at) != 1 || l.at[0] != tt.want {
-						t.Errorf("published after %s: told %s at %s, want of silence at %s", tt.after, l.all, l.at, tt.want)
+						t.Errorf("published after %s: results %s at %s, want silence at %s", tt.after, l.all, l.at, tt.want)
 					}
 				})
 			})

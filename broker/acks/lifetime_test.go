@@ -46,7 +46,7 @@ func TestDisconnect(t *testing.T) {
 		after.check(t, ErrTimeout.Error())
 		l.check(t, ErrDisconnected.Error(), ErrDisconnected.Error())
 		if len(offline.all) != 1 || b.outstanding() > 0 {
-			t.Errorf("told %v, %d outstanding", offline.all, b.outstanding())
+			t.Errorf("results %v, %d outstanding", offline.all, b.outstanding())
 		}
 	})
 }
@@ -81,7 +81,7 @@ func TestRefusedByTheClient(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(errs) != 2 || !errors.Is(errs[0], nats.ErrMaxPayload) || !errors.Is(errs[1], nats.ErrBadSubject) {
-			t.Errorf("told %v, want the two reasons", errs)
+			t.Errorf("errors %v, want the two reasons", errs)
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestForgedAnswers(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got := l.all; len(got) != 1 || got[0] != ErrTimeout.Error() {
-			t.Errorf("told %v", got)
+			t.Errorf("results %v", got)
 		}
 	})
 }
@@ -186,7 +186,7 @@ func TestThousandsOutstanding(t *testing.T) {
 				synctest.Wait()
 				for i := range final {
 					if got := final[i].Load(); got != 1 {
-						t.Errorf("publish %d was told %d final words, want 1", i, got)
+						t.Errorf("publish %d has %d final results, want 1", i, got)
 					}
 				}
 				if b.outstanding() > 0 || b.deadline.Len() > 0 {

@@ -86,7 +86,7 @@ func TestOptionsSayEverything(t *testing.T) {
 	}
 	for _, row := range rows {
 		if row[1] != message.HeaderTarget && sent.Get(row[1]) == "" {
-			t.Errorf("no option says %s: %v", row[1], sent)
+			t.Errorf("no option sets %s: %v", row[1], sent)
 		}
 	}
 	arrived := fake.Advance(2 * time.Minute)

@@ -39,7 +39,7 @@ func arrivals(t *testing.T, nc *nats.Conn) (all func() []client.Arrival) {
 	if _, err := nc.Subscribe("shop.>", func(m *nats.Msg) {
 		a, ok := client.Of(m)
 		if !ok {
-			t.Errorf("%s says nothing of a delay: %v", m.Subject, m.Header)
+			t.Errorf("%s has no headers of a delay: %v", m.Subject, m.Header)
 		}
 		mu.Lock()
 		defer mu.Unlock()

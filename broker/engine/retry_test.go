@@ -185,7 +185,7 @@ func TestRefusalsAreSaid(t *testing.T) {
 		}
 		want := fmt.Sprintf("WARN target refuses [target shop.mail reason no stock attempt %d of 2]", failed+1)
 		if got := fmt.Sprint(s.note.level, " ", s.note.text, " ", s.note.args); got != want {
-			t.Errorf("the log says %q, want %q", got, want)
+			t.Errorf("the log has %q, want %q", got, want)
 		}
 		if s.as.LastError != "no stock" || s.as.Allowed != 2 {
 			t.Errorf("what travels: %q of %d", s.as.LastError, s.as.Allowed)
@@ -195,7 +195,7 @@ func TestRefusalsAreSaid(t *testing.T) {
 	letter := publish{kind: dead, why: message.Problemf(message.Undelivered, "refused")}
 	s := afterStore(p, moment{now: epoch}, f, &letter, storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1}})
 	if got, want := fmt.Sprint(s.note.args), "[code undelivered target shop.mail id X-1-1 reason refused]"; got != want {
-		t.Errorf("of a dead letter the log says %s, want %s", got, want)
+		t.Errorf("the log of a dead letter has %s, want %s", got, want)
 	}
 	for outcome, want := range map[deliver.Outcome]string{
 		deliver.Stalled: stalled, deliver.NoRoom: "JetStream has no room: insufficient resources (10023)",
@@ -204,7 +204,7 @@ func TestRefusalsAreSaid(t *testing.T) {
 		r := deliver.Result{Outcome: outcome, Reason: "insufficient resources (10023)"}
 		s := afterDelivery(p, moment{now: epoch}, f, r, time.Second)
 		if s.as.Deferred != want || s.as.Attempts != 1 || s.as.LastError != "no stock" || s.as.Allowed != 2 || s.about != "" {
-			t.Errorf("%s: what travels is %+v, told about %q", outcome, *s.as, s.about)
+			t.Errorf("%s: the message carries %+v, logged about %q", outcome, *s.as, s.about)
 		}
 	}
 	f = &flight{request: message.Request{Deferred: stalled, LastError: "no stock"}}

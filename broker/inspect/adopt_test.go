@@ -49,7 +49,7 @@ func TestAdopt(t *testing.T) {
 		for _, given := range []Given{{Prefix: true}, {Prefix: true, Levels: true, Retry: true}} {
 			i = open(t, s, own, "")
 			if adopted, err = i.Adopt(t.Context(), given); err != nil || adopted.Prefix != "" {
-				t.Errorf("%+v: got %+v, %v, want the prefix that somebody set", given, adopted, err)
+				t.Errorf("%+v: got %+v, %v, want the prefix of the settings", given, adopted, err)
 			}
 			if got, want := i.streamNames(), open(t, s, own, "").streamNames(); !slices.Equal(got, want) {
 				t.Errorf("%+v: got %q, want %q", given, got, want)

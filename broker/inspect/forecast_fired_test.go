@@ -125,7 +125,7 @@ func TestForecastIsWhatFires(t *testing.T) {
 			t.Errorf("read whole: %+v", whole)
 		}
 		if outside > len(rough.Buckets)/20 {
-			t.Errorf("%d of %d minutes are off by more than is said, want at most 1 in 20", outside, len(rough.Buckets))
+			t.Errorf("%d of %d minutes exceed the stated error, want at most 1 in 20", outside, len(rough.Buckets))
 		}
 		if rough.Exact || rough.Ordered == 0 || rough.Unplaced != 0 || fired < 400 || off > fired/3 {
 			t.Errorf("sampled: off by %d of %d, %d ordered, %d unplaced", off, fired, rough.Ordered, rough.Unplaced)

@@ -125,7 +125,7 @@ func TestTargetsInHeaders(t *testing.T) {
 		f = ahead(t, i, AheadLook{For: 2 * time.Hour, By: time.Hour, Most: 10, Target: "shop.>"})
 		l = list(t, i, PendingLook{Target: "shop.>"})
 		if f.Pending != 0 || f.Exact || !f.Bare || len(l.Messages) != 0 || !l.Bare {
-			t.Errorf("by a pattern: got %+v and %+v, want that they are left out, and that it is said", f, l)
+			t.Errorf("by a pattern: got %+v and %+v, want none, and Bare", f, l)
 		}
 	})
 }

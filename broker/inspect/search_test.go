@@ -18,14 +18,14 @@ func TestSearchTellsProgress(t *testing.T) {
 			s.count()
 		}
 		if len(told) != 0 {
-			t.Errorf("told %v at once, want nothing before %s", told, ProgressInterval)
+			t.Errorf("progress %v at once, want none before %s", told, ProgressInterval)
 		}
 		time.Sleep(ProgressInterval)
 		for range searchBatch {
 			s.count()
 		}
 		if len(told) != 1 || told[0] != 2*searchBatch {
-			t.Errorf("told %v, want %d", told, 2*searchBatch)
+			t.Errorf("progress %v, want %d", told, 2*searchBatch)
 		}
 	})
 }

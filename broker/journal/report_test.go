@@ -172,6 +172,6 @@ func TestRunsAreBounded(t *testing.T) {
 			func(Hole) { holes++ })
 	}
 	if len(r.all) != maxRuns || holes != 2*maxRuns {
-		t.Errorf("remembers %d starts and told of %d holes, want %d and %d", len(r.all), holes, maxRuns, 2*maxRuns)
+		t.Errorf("the report keeps %d starts and has %d holes, want %d and %d", len(r.all), holes, maxRuns, 2*maxRuns)
 	}
 }

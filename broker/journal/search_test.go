@@ -171,7 +171,7 @@ func TestSearchBeginsAtItsTime(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if _, r = k.search(Query{Since: hour(6).Add(30 * time.Minute)}); len(r.Holes) != 1 || r.Holes[0].Instance != "" {
-			t.Errorf("when nobody writes: holes %+v, want one", r.Holes)
+			t.Errorf("without a writer: holes %+v, want one", r.Holes)
 		}
 	})
 }

@@ -84,6 +84,6 @@ func TestAckOf(t *testing.T) {
 	}
 	nobody := &nats.Msg{Header: nats.Header{"Status": {"503"}}}
 	if ack, ok := AckOf(nobody, "ORDERS"); !ok || ack.Code != 503 {
-		t.Errorf("nobody listens: %+v, %v; want the server's refusal", ack, ok)
+		t.Errorf("without a listener: %+v, %v; want the server's refusal", ack, ok)
 	}
 }

@@ -97,7 +97,7 @@ func TestRemovals(t *testing.T) {
 		gone(t, "of the purged subject", err)
 		var refusal *jetstream.APIError
 		if err := l.Ask(ctx, "STREAM.MSG.GET.A", map[string]int{"seq": 0}, nil); !errors.As(err, &refusal) {
-			t.Errorf("a bad request: got %v, want what the server says", err)
+			t.Errorf("a bad request: got %v, want the server's error", err)
 		}
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// remake makes the reader's consumer anew under its name, from where it began and counting from one, as nats-server
-// does when the server that held it in memory is restarted. Pending requests are gone without a word.
+// remake recreates the reader's consumer under its name, with the old start and a count from one, as nats-server does
+// when it restarts the server that held the consumer in memory. Pending requests end without a status.
 func (r *rig) remake(w *wire) {
 	r.t.Helper()
 	ctx := context.Background()
@@ -31,14 +31,14 @@ func (r *rig) remake(w *wire) {
 			r.t.Fatalf("delete the consumer: %v", err)
 		}
 		if _, err := r.js.CreateConsumer(ctx, r.spec.Stream, cfg); err != nil {
-			r.t.Fatalf("make the consumer anew: %v", err)
+			r.t.Fatalf("recreate the consumer: %v", err)
 		}
 		synctest.Wait()
 		w.mute.Store(false)
 	}
 }
 
-// tenCommitted is a rig whose owner has read ten messages over a wire, and has committed all of them.
+// tenCommitted returns a rig whose owner has read ten messages over a wire, and has committed all of them.
 func tenCommitted(t *testing.T, s *natstest.Server) (*rig, *wire, *owner) {
 	t.Helper()
 	r, w := newRig(t, s), &wire{server: s}
@@ -49,8 +49,8 @@ func tenCommitted(t *testing.T, s *natstest.Server) (*rig, *wire, *owner) {
 	return r, w, o
 }
 
-// TestRemadeConsumer makes the consumer anew when everything it delivered was committed. It loses so many of its
-// messages on the wire that its numbers go on where they stopped. No message may be skipped.
+// TestRemadeConsumer: the consumer is recreated when everything it delivered was committed. So many of its messages are
+// lost on the wire that its numbers continue the old ones. No message may be skipped.
 func TestRemadeConsumer(t *testing.T) {
 	for _, lost := range []int{0, 1, 9, 10} {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestRemadeConsumer(t *testing.T) {
 					return lose
 				})
 				r.publish(11, 40)
-				o.Probe() // asks the consumer that counts anew
+				o.Probe() // polls the recreated consumer
 				time.Sleep(time.Minute)
 				o.check(1, 40)
 			})
@@ -74,8 +74,8 @@ func TestRemadeConsumer(t *testing.T) {
 	}
 }
 
-// TestRemadeAndIdle: a consumer that was made anew and has nothing to show says with its first heartbeat that it counts
-// anew.
+// TestRemadeAndIdle: a recreated consumer without messages shows with its first heartbeat that its count has started
+// again.
 func TestRemadeAndIdle(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r, w, o := tenCommitted(t, s)
@@ -90,8 +90,8 @@ func TestRemadeAndIdle(t *testing.T) {
 	})
 }
 
-// TestRemadeAndCaughtUp: a consumer was made anew, and lost just so many messages on the wire that it counts as we do.
-// Nothing follows that would show a gap; where it is in the stream tells.
+// TestRemadeAndCaughtUp: a recreated consumer lost so many messages on the wire that its count equals the reader's. No
+// later message shows a gap, but the consumer's position in the stream does.
 func TestRemadeAndCaughtUp(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r, w, o := tenCommitted(t, s)
@@ -107,8 +107,8 @@ func TestRemadeAndCaughtUp(t *testing.T) {
 	})
 }
 
-// TestDeletedIsNotTaken: what the leader had deleted when the epoch began is not taken from a replica that lags, and
-// asks nobody.
+// TestDeletedIsNotTaken: a message that the leader had deleted when the epoch began is not accepted from a replica that
+// lags. This takes no request.
 func TestDeletedIsNotTaken(t *testing.T) {
 	r := NewReader(ReaderConfig{From: 3})
 	r.known.deleted = deletedOf([]uint64{9, 4, 5, 12, 11, 6})
@@ -126,8 +126,8 @@ func TestDeletedIsNotTaken(t *testing.T) {
 	}
 }
 
-// TestGapIsProven asks the leader for the messages of a gap: there are none, there is one, or the leader has none from
-// there on.
+// TestGapIsProven: the leader is asked for the messages of a gap. It has none, it has one, or it has none from there
+// on.
 func TestGapIsProven(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -157,7 +157,7 @@ func TestGapIsProven(t *testing.T) {
 	})
 }
 
-// TestDeletedRuns asks for every sequence, of random sets.
+// TestDeletedRuns checks every sequence, in random sets.
 func TestDeletedRuns(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 2))

@@ -57,7 +57,7 @@ func TestVerdict(t *testing.T) {
 				got, err := j.Verdict(t.Context(), known, s, func(_ context.Context, seq uint64) (jsapi.Message, error) {
 					switch {
 					case seq != known.Read:
-						t.Errorf("asked for %d", seq)
+						t.Errorf("unexpected request for %d", seq)
 					case l.message == -1:
 						return jsapi.Message{}, jetstream.ErrMsgNotFound
 					case l.message == -2:

@@ -109,7 +109,7 @@ func TestDeniedIsToldWhenHeld(t *testing.T) {
 		select {
 		case <-lease.Beats():
 		default:
-			t.Error("it is held, and nobody says so")
+			t.Error("the lease is held again without a beat")
 		}
 		if !lease.Held() {
 			t.Error("it is not held")

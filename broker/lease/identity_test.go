@@ -72,7 +72,7 @@ func TestSameNameWithoutCalls(t *testing.T) {
 		select {
 		case <-stopped:
 		case <-time.After(pollEvery + 2*signEvery):
-			t.Fatal("nobody stops")
+			t.Fatal("no instance stops")
 		}
 		b.stop()
 		time.Sleep(lookEvery + settle) // nor does that call arrive

@@ -20,7 +20,7 @@ func TestConformFreeLane(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		l, _ := k.start("L", "M")
 		begun := time.Now()
-		got, err := l.Acquire(t.Context(), "L", func() { t.Error("said to wait for a free lane") })
+		got, err := l.Acquire(t.Context(), "L", func() { t.Error("waiting was called for a free lane") })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestConformLaneOfAnother(t *testing.T) {
 			t.Errorf("ended with %v after %s, want the context's error after 1m", err, time.Since(begun))
 		}
 		if waiting != 1 {
-			t.Errorf("said %d times to wait, want once", waiting)
+			t.Errorf("waiting was called %d times, want once", waiting)
 		}
 		if !got.Held() || isDone(got) {
 			t.Errorf("the owner's lease: held %t, done %t", got.Held(), isDone(got))

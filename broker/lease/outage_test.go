@@ -203,7 +203,7 @@ func TestStreamDeleted(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			checkHolds(t, "2 2", a, b)
 			if !maps.Equal(had, a.all()) {
-				t.Error("the leases are others")
+				t.Error("the leases have changed")
 			}
 		})
 	}

@@ -156,6 +156,6 @@ func TestSharesOfUnlike(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := shares(Table{}, 3); len(got) != 0 {
-		t.Errorf("nobody is there, and owns %v", got)
+		t.Errorf("an empty table has the shares %v", got)
 	}
 }

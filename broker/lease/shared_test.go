@@ -21,7 +21,7 @@ func TestAloneCostsLittle(t *testing.T) {
 		sent := func() uint64 { return a.nc.Stats().OutMsgs }
 		before, stored := sent(), lastSequence(t, js)
 		if before > 20 {
-			t.Errorf("to begin with it sent %d messages", before)
+			t.Errorf("at its start it sent %d messages, want at most 20", before)
 		}
 		time.Sleep(time.Hour)
 		if got := sent() - before; got > 360 {
@@ -59,7 +59,7 @@ func TestJoinWaitsAndMovesFewest(t *testing.T) {
 		ready := len(d.ready)
 		d.mu.Unlock()
 		if ready != 10 {
-			t.Errorf("who stands by is ready for %d lanes of 10", ready)
+			t.Errorf("the standby instance is ready for %d lanes of 10", ready)
 		}
 		c.crash()
 		time.Sleep(6 * time.Second)

@@ -10,7 +10,7 @@ import (
 // TestStatic: a lane of the set is granted at once and permanently; Acquire of any other waits until the context ends.
 func TestStatic(t *testing.T) {
 	for _, all := range []Static{{}, {Lanes: []string{"A", "B"}}} {
-		lease, err := all.Acquire(context.Background(), "B", func() { t.Error("said to be waiting for B") })
+		lease, err := all.Acquire(context.Background(), "B", func() { t.Error("waiting was called for B") })
 		if err != nil || lease.From() != (Cursor{}) || !lease.Held() {
 			t.Errorf("B: got %v, %v; want a lease from the first message on", lease, err)
 		}
@@ -27,7 +27,7 @@ func TestStatic(t *testing.T) {
 		}()
 		synctest.Wait()
 		if waiting != 1 || len(ended) != 0 {
-			t.Errorf("said to be waiting %d times and ended %d times, want 1 and 0", waiting, len(ended))
+			t.Errorf("waiting was called %d times and Acquire ended %d times, want 1 and 0", waiting, len(ended))
 		}
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {

@@ -44,10 +44,10 @@ func TestSwapIsConditional(t *testing.T) {
 			t.Errorf("a second first one: got %v, want errConflict", err)
 		}
 		if _, err := b.swap(ctx, meeting.Table, []byte("c"), first); err != nil {
-			t.Errorf("who has read it: got %v", err)
+			t.Errorf("a swap after reading: got %v", err)
 		}
 		if _, err := b.swap(ctx, meeting.Table, []byte("d"), first); !errors.Is(err, errConflict) {
-			t.Errorf("who has read it before: got %v, want errConflict", err)
+			t.Errorf("a swap after reading an older table: got %v, want errConflict", err)
 		}
 	})
 }

@@ -77,7 +77,7 @@ func TestJetStreamIsBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !told() || told() {
-			t.Error("that it answers again is not told, or twice")
+			t.Error("the first answer is not reported, or twice")
 		}
 	})
 }

@@ -94,7 +94,7 @@ func TestLetterOfAnother(t *testing.T) {
 		l, problem := policy.Names.ParseLetter(incoming(subject, h))
 		wantProblem(t, tt.name, problem, tt.code, tt.hint)
 		if l.Code != message.Undelivered || l.Target != "orders.expire" {
-			t.Errorf("%s: got %+v, want what the subject says", tt.name, l)
+			t.Errorf("%s: got %+v, want the values of the subject", tt.name, l)
 		}
 	}
 	_, problem := policy.Names.ParseLetter(incoming("delay.1h.orders.expire", wire(t, good)))

@@ -132,14 +132,14 @@ func TestUnsealedBeforeTheTime(t *testing.T) {
 		if !tt.believed {
 			wantProblem(t, tt.what, problem, message.BadInternal, "0 seals", "take that right from everybody else")
 			if !got.Due.Equal(r.Due) || got.Target != r.Target || got.ID == r.ID {
-				t.Errorf("%s: got %+v, want when it says that it is due, and an id of its own", tt.what, got)
+				t.Errorf("%s: got %+v, want its due time, and its own id", tt.what, got)
 			}
 		}
 	}
 	h := r.HopHeader()
 	keysOf(secretOne).SealMessage(subject, h, nil, sealedAt.Add(-1))
 	if !slices.Equal(h["Delay-Format"], []string{"1"}) || len(h["Delay-Seal"]) != 1 {
-		t.Errorf("before the time: format %q, seal %q; want 1, and a seal for those who look", h["Delay-Format"],
+		t.Errorf("before the time: format %q, seal %q; want 1, and a seal", h["Delay-Format"],
 			h["Delay-Seal"])
 	}
 	clean := maps.Clone(h)

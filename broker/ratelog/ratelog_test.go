@@ -31,7 +31,7 @@ func TestLimit(t *testing.T) {
 			t.Error("reset does not tell that something was allowed")
 		}
 		if l.Reset() {
-			t.Error("a second reset tells of what was before the first")
+			t.Error("a second reset reports events from before the first")
 		}
 		if suppressed, ok := l.Allow(Every); suppressed != 0 || !ok {
 			t.Errorf("after a reset: got %d, %v, want it allowed", suppressed, ok)

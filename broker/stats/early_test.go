@@ -38,7 +38,7 @@ func TestEarly(t *testing.T) {
 		e.Sent(base, leader(time.Hour), at(test.asked+time.Millisecond)) // is for the next look to judge
 		told, wasEarly := e.Judge(base, lane.Sample{ServerTime: leader(test.answered), Leader: test.leader})
 		if told != test.told || wasEarly != test.early {
-			t.Errorf("%s: told %v, early %v; want %v, %v", test.name, told, wasEarly, test.told, test.early)
+			t.Errorf("%s: decided %v, early %v; want %v, %v", test.name, told, wasEarly, test.told, test.early)
 		}
 		if e.Ask("a", at(test.asked+2*time.Millisecond)); test.name == "in time" {
 			second := lane.Sample{ServerTime: leader(test.asked + 2*ms), Leader: "a"}

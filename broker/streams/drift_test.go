@@ -81,7 +81,7 @@ func TestEverySettingIsJudged(t *testing.T) {
 	known := slices.Concat(indifferent, slices.Collect(maps.Keys(judged)))
 	for field := range reflect.TypeFor[jetstream.StreamConfig]().Fields() {
 		if !slices.Contains(known, field.Name) {
-			t.Errorf("nobody has judged what %s does to what was accepted", field.Name)
+			t.Errorf("no decision about %s: can it harm accepted messages?", field.Name)
 		}
 	}
 }
@@ -93,6 +93,6 @@ func TestDriftOfWhatIsNoLane(t *testing.T) {
 	cfg := dead.Config()
 	cfg.MaxConsumers, cfg.ConsumerLimits.InactiveThreshold = 1, time.Minute
 	if drift := dead.Drift(cfg); len(drift) > 0 {
-		t.Errorf("drift %v of the dead letters, want none: nobody reads them in order", drift)
+		t.Errorf("drift %v of the dead letters, want none: they are not read in order", drift)
 	}
 }

@@ -44,7 +44,7 @@ func TestLevelRetiredAndBack(t *testing.T) {
 		holder := func(subject string) string {
 			name, err := js.StreamNameBySubject(t.Context(), subject)
 			if err != nil {
-				t.Errorf("who holds %s: %v", subject, err)
+				t.Errorf("the stream of %s: %v", subject, err)
 			}
 			return name
 		}

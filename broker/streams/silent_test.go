@@ -42,7 +42,7 @@ func TestSilentJetStream(t *testing.T) {
 			cancel()
 		}
 		if got := asked.Load(); got != 3 {
-			t.Errorf("asked %d times, want 3", got)
+			t.Errorf("%d requests, want 3", got)
 		}
 	})
 }

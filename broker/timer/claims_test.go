@@ -20,7 +20,7 @@ func TestClaims(t *testing.T) {
 		t.Error("a generation is claimed twice")
 	}
 	if c.Release(7, b); c.Take(7, b) {
-		t.Error("a generation is given back by somebody else")
+		t.Error("another goroutine returned a generation")
 	}
 	if c.Release(7, a); !c.Take(7, b) {
 		t.Error("a generation that was given back cannot be claimed")

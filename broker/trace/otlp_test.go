@@ -62,7 +62,7 @@ func TestCollectorGetsSpans(t *testing.T) {
 	t.Setenv("OTEL_SERVICE_NAME", "orders-delay")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
 	if asked, err := Asked(os.Getenv); !asked || err != nil {
-		t.Fatalf("asked %v, %v", asked, err)
+		t.Fatalf("spans wanted: %v, %v", asked, err)
 	}
 	tr, err := New(Config{Version: "v1.2.3", Environment: os.Getenv, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {

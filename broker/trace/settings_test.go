@@ -46,7 +46,7 @@ func TestAsked(t *testing.T) {
 			t.Errorf("%v: got %v, %v; want %v", tt.env, got, err, tt.want)
 		}
 		if err != nil && (!strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "secret")) {
-			t.Errorf("%v: the error says %q, want something of %s", tt.env, err, tt.says)
+			t.Errorf("%v: the error is %q, want %s in it", tt.env, err, tt.says)
 		}
 	}
 }

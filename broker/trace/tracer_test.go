@@ -161,7 +161,7 @@ func TestCollectorAway(t *testing.T) {
 				synctest.Wait()
 				wantCounts(t, tr, 0, 1000)
 				if said := strings.Count(log.String(), "the collector accepts no spans"); said != 1 {
-					t.Errorf("it was said %d times, want once:\n%s", said, log.String())
+					t.Errorf("logged %d times, want once:\n%s", said, log.String())
 				}
 				away.mu.Lock()
 				away.err = nil

@@ -105,7 +105,7 @@ func TestSeriesAdd(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := len(s.Late[len(s.Late)-1]); got > maxBuckets {
-		t.Errorf("a stranger made it keep %d buckets", got)
+		t.Errorf("a forged report made it keep %d buckets", got)
 	}
 }
 

@@ -85,7 +85,7 @@ func TestConventions(t *testing.T) {
 	for _, f := range families {
 		ours := strings.HasPrefix(f.GetName(), "delaybroker_")
 		if !ours && !strings.HasPrefix(f.GetName(), "go_") && !strings.HasPrefix(f.GetName(), "process_") {
-			t.Errorf("%s is a name of somebody else", f.GetName())
+			t.Errorf("the prefix of %s is not delaybroker", f.GetName())
 		}
 		if ours && f.GetHelp() == "" {
 			t.Errorf("%s has no help", f.GetName())
@@ -109,7 +109,7 @@ func TestConventions(t *testing.T) {
 	for l := range labels {
 		if !slices.Contains([]string{"lane", "kind", "code", "outcome", "link", "found", "version", "revision",
 			"go_version", "pattern"}, l) {
-			t.Errorf("there is a label %s, and nothing says what bounds its values", l)
+			t.Errorf("the values of the label %s have no documented bound", l)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func TestWithoutSomeStreams(t *testing.T) {
 					t.Errorf("without %04b: got the lanes %v", set, lanes)
 				}
 				if got := strings.Count(log.String(), said[i]) == 1; got != missing {
-					t.Errorf("without %04b: it says that it goes on without %s: %v, want %v", set, stream, got, missing)
+					t.Errorf("without %04b: the broker goes on without %s: %v, want %v", set, stream, got, missing)
 				}
 			}
 		}

@@ -205,7 +205,7 @@ func TestFiringIsProven(t *testing.T) {
 	}
 	in.KeysRead = true
 	if e := entry.Parse(sealing(keysOf(secretTwo)), in); e.Kind != entry.Set || e.Problem == nil {
-		t.Errorf("under a key that is nobody's it is %+v", e)
+		t.Errorf("under an unknown key it is %+v", e)
 	}
 }
 

@@ -112,7 +112,7 @@ func TestLeaderOnly(t *testing.T) {
 			t.Errorf("no answer: %v", err)
 		}
 		if _, err := e.ReadCopies(t.Context(), []string{subject}); !errors.Is(err, ErrNoCopies) || asked.Load() != 1 {
-			t.Errorf("at once again: %v, asked %d times", err, asked.Load())
+			t.Errorf("again at once: %v, %d requests", err, asked.Load())
 		}
 		time.Sleep(copiesRetry)
 		e.Copies.API = "$JS.API"

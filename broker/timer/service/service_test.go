@@ -68,7 +68,7 @@ func TestBusy(t *testing.T) {
 			t.Fatalf("%d are answered at once, want 3", len(answers))
 		}
 		if m := <-answers; m.Header.Get("Nats-Service-Error-Code") != "429" {
-			t.Errorf("it is told %v", m.Header)
+			t.Errorf("the answer has %v", m.Header)
 		}
 	})
 }

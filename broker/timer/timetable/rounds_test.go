@@ -87,7 +87,7 @@ func TestJitter(t *testing.T) {
 		}
 		seen[late] = true
 		if again := table.Round(s, r.Number, r.Planned); again != r {
-			t.Fatalf("somebody else computes %+v for %+v", again, r)
+			t.Fatalf("another computation gives %+v for %+v", again, r)
 		}
 		r = table.Decide(s, r, r.Due).Next
 	}

@@ -55,7 +55,7 @@ func TestCombine(t *testing.T) {
 		t.Errorf("got %q", names)
 	}
 	if l := o.Lanes[2]; l.Owner != "" || l.Pending != nil || l.State != laneNobody {
-		t.Errorf("the lane that only a stranger claims: got %+v", l)
+		t.Errorf("the lane that only an unauthenticated report claims: got %+v", l)
 	}
 }
 

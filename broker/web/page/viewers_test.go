@@ -32,7 +32,7 @@ func TestOneProducerForAll(t *testing.T) {
 		go p.Run(ctx)
 		time.Sleep(time.Hour)
 		if n := asked.Load(); n != 0 {
-			t.Fatalf("without a viewer it asked %d times", n)
+			t.Fatalf("without a viewer the page sent %d requests", n)
 		}
 		frames := make([]string, 5) // the last of each
 		var all []*viewer
@@ -56,7 +56,7 @@ func TestOneProducerForAll(t *testing.T) {
 		synctest.Wait()
 		// One request a second goes to the instances, and one in ten seconds to the streams.
 		if n := asked.Load(); n < 10 || n > 14 {
-			t.Errorf("with five viewers it asked %d times in ten seconds", n)
+			t.Errorf("with five viewers the page sent %d requests in ten seconds", n)
 		}
 		for n := range frames {
 			if frames[n] == "" || frames[n] != frames[0] {
@@ -68,11 +68,11 @@ func TestOneProducerForAll(t *testing.T) {
 		before := asked.Load()
 		time.Sleep(time.Hour)
 		if n := asked.Load(); n != before {
-			t.Errorf("after the last viewer it asked %d times", n-before)
+			t.Errorf("after the last viewer the page sent %d requests", n-before)
 		}
 		synctest.Wait()
 		if len(p.viewers.last) != 0 {
-			t.Error("it keeps frames that grow old")
+			t.Error("the page keeps old frames")
 		}
 	})
 }
