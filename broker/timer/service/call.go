@@ -20,8 +20,8 @@ func BadRequest(format string, args ...any) *store.Refusal {
 	return store.Refusef(store.CodeBad, format, args...)
 }
 
-// Decode decodes the body of a request into a value that has its defaults. An unknown field is an error: "dryrun" must
-// not cancel anything.
+// Decode decodes the body of a request into a value with defaults. An unknown field is an error: a request with
+// "dryrun" in place of "dry_run" must not cancel timers.
 func Decode(body []byte, into any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil

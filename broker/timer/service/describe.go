@@ -14,8 +14,8 @@ const (
 	description    = "Looks at named timers, cancels, moves, fires, pauses and resumes them"
 )
 
-// questionsTo returns the subjects of requests to every instance: to all services, to those of this name, and to one
-// id.
+// questionsTo returns the subjects of the requests that every instance answers: those to all services, to services of
+// this name, and to the service with the id.
 func questionsTo(id string) map[string]micro.Verb {
 	all := make(map[string]micro.Verb)
 	for _, verb := range []micro.Verb{micro.PingVerb, micro.InfoVerb, micro.StatsVerb} {
@@ -25,7 +25,7 @@ func questionsTo(id string) map[string]micro.Verb {
 	return all
 }
 
-// describe answers such a request, and reports whether it is one.
+// describe answers a request of "nats micro", and reports whether m is one.
 func (s *Service) describe(m *nats.Msg) bool {
 	verb, ok := s.questions[m.Subject]
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Listener receives requests for one loop, in the order of their arrival. NewListener makes one.
+// Listener receives requests for one loop, in the order of their arrival. Create a Listener with NewListener.
 type Listener struct {
 	conn *nats.Conn
 	msgs chan *nats.Msg // never closed
@@ -33,7 +33,8 @@ func (l *Listener) Subscribe(group string, subjects ...string) error {
 	return nil
 }
 
-// Each receives until ctx ends. Then it unsubscribes, and receives the messages that have arrived already.
+// Each calls receive with each message until ctx ends. Then it unsubscribes, and calls receive with the messages that
+// wait.
 func (l *Listener) Each(ctx context.Context, receive func(*nats.Msg)) {
 	for {
 		select {

@@ -29,7 +29,7 @@ type queue struct {
 	closed  bool
 }
 
-// tenant exists while one of its requests waits or is worked on.
+// tenant is a tenant with a request that waits or is being carried out.
 type tenant struct {
 	name    string
 	waiting []request
@@ -81,7 +81,7 @@ func (q *queue) longest() *tenant {
 	return most
 }
 
-// giveTurn appends a tenant to the turns, if it can use a turn.
+// giveTurn appends a tenant to the turns, if the tenant has a waiting request and room in its share.
 func (q *queue) giveTurn(t *tenant) {
 	if !t.inTurns && len(t.waiting) > 0 && t.working < q.share {
 		t.inTurns = true
@@ -90,8 +90,8 @@ func (q *queue) giveTurn(t *tenant) {
 	}
 }
 
-// take waits for a request. Ok is false when the queue is closed and empty. The caller must call done after the
-// request.
+// take waits for a request. ok is false if the queue is closed and empty. The caller must call done when it has carried
+// out the request.
 func (q *queue) take() (r request, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -73,7 +73,7 @@ func (t tableAsked) table() (*timetable.Table, error) {
 	return &table, nil
 }
 
-// read decodes the body of a request.
+// read decodes the body of the request.
 func (r request) read() (a Asked, err error) { return a, Decode(r.Data, &a) }
 
 // verdict answers a request about one timer.
@@ -105,7 +105,7 @@ func (s *Service) verdict(ctx context.Context, r request) (any, error) {
 	return s.Timers.Do(ctx, w)
 }
 
-// details reads the fields that only some requests use.
+// details copies the fields that only some kinds of requests use into the change.
 func details(w *store.Change, a Asked, r request) (err error) {
 	timed := a.For != "" || !a.Until.IsZero()
 	switch {
@@ -124,7 +124,7 @@ func details(w *store.Change, a Asked, r request) (err error) {
 	return nil
 }
 
-// when reads the time of a move.
+// when copies the time of a move, or of the first round of a retime, into the change.
 func when(w *store.Change, a Asked, r request) (err error) {
 	wait, until := r.Header.Get(message.HeaderFor), r.Header.Get(message.HeaderUntil)
 	given := 0
@@ -191,8 +191,8 @@ func (s *Service) list(ctx context.Context, r request) (any, error) {
 	return s.Timers.List(ctx, f, p)
 }
 
-// bulk answers a page of cancel-all or shift. A shift needs an upper bound: otherwise a first page whose answer was
-// lost would shift all timers twice.
+// bulk answers a request for a page of cancel-all or shift. A shift needs up_to: otherwise, if the answer to the first
+// page is lost, the client's repetition would shift the timers twice.
 func (s *Service) bulk(ctx context.Context, r request) (any, error) {
 	a, f, p, err := r.many()
 	if err != nil {

@@ -41,7 +41,7 @@ const (
 	received = 1024
 	// maxRequest is the maximum size of a request, in bytes, with its subject and headers.
 	maxRequest = 8 << 10
-	// unansweredEvery is the interval of the warnings about requests that cannot be answered.
+	// unansweredEvery is the minimum interval between warnings about requests that cannot be answered.
 	unansweredEvery = time.Minute
 )
 
@@ -56,7 +56,8 @@ type Config struct {
 	Log           *slog.Logger
 }
 
-// Service answers requests about timers, as one of several instances. NewService makes one; Run does the work.
+// Service answers requests about timers. Several instances share the requests. Create a Service with NewService; Run
+// does the work.
 type Service struct {
 	Config
 	names     message.Names
@@ -84,7 +85,7 @@ type endpoint struct {
 	stats micro.EndpointStats
 }
 
-// NewService returns a Service, and starts nothing.
+// NewService returns a Service. It starts no goroutine.
 func NewService(cfg Config) *Service {
 	id := rand.Text()
 	workers := oneWorkers(cfg.Conn.MaxPayload())
@@ -124,8 +125,8 @@ func oneWorkers(maxPayload int64) int {
 	return int(min(maxOne, max(minOne, bodyRoom/max(1, maxPayload))))
 }
 
-// Run answers until ctx ends, and then answers the received requests, as far as the grace allows. If it has no right to
-// subscribe, it answers nothing.
+// Run answers requests until ctx ends. Then it answers the requests that it has received, for at most the grace period.
+// Without the permission to subscribe, it logs a warning and returns.
 func (s *Service) Run(ctx context.Context) {
 	s.started = time.Now().UTC() // for "nats micro"
 	if err := s.listen(); err != nil {
@@ -159,7 +160,7 @@ func (s *Service) listen() error {
 	return s.requests.Subscribe("", slices.Collect(maps.Keys(s.questions))...)
 }
 
-// receive passes a request to the workers, or answers at once. It does not block.
+// receive passes a request to the workers, or answers it immediately. It does not block.
 func (s *Service) receive(m *nats.Msg) {
 	if !Answerable(m.Reply, s.ReplyPrefixes) {
 		if more, ok := s.notes.Allow(unansweredEvery); ok {
@@ -211,8 +212,8 @@ func (e *endpoint) tenant(subject string) string {
 	return first
 }
 
-// Answerable reports whether an answer on a subject is safe: no subscriber there takes it for a request. The client
-// names the subject, and the broker publishes there with its own rights.
+// Answerable reports whether an answer on a reply subject is safe: no subscriber there may mistake it for a request.
+// The client names the subject, and the broker publishes there with its own permissions.
 func Answerable(reply string, prefixes []string) bool {
 	if strings.ContainsAny(reply, "*> ") {
 		return false

@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// publishTimeout is the time within which a publish must be answered; otherwise the last entry is read.
+	// publishTimeout is the timeout of a publish. After it, the attempt reads the last entry.
 	publishTimeout = time.Second
 	// retryInterval is the time between two reads, or two publishes.
 	retryInterval = 50 * time.Millisecond
 )
 
-// Rules define one kind of change: its entries, and the meaning of an answer.
+// Rules define one kind of change: the entry to publish, and the meaning of the stream's answer.
 type Rules interface {
-	// Decide decides the next step by the entry that was read.
+	// Decide returns the next step, given Attempt.State.
 	Decide() timer.Next
 	// Entry returns the message to publish in place of a generation. An error ends the attempt, unless only the leader's
 	// time is unknown.
 	Entry(ctx context.Context, generation uint64) (*nats.Msg, error)
-	// Judge decides the meaning of the answer to that publish. An error ends the attempt.
+	// Judge returns the meaning of the stream's answer to that publish. An error ends the attempt.
 	Judge(ctx context.Context, generation uint64, reply jsapi.Reply) (Meaning, error)
-	// Decisive reports whether an entry decides the attempt, even if another was put over it.
+	// Decisive reports whether an entry decides the attempt, even if it is not the last one any more.
 	Decisive(e entry.Entry) bool
 }
 

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// bulkParallel is the number of timers of a page that are worked on at once.
+	// bulkParallel is the maximum number of timers of a page that are changed concurrently.
 	bulkParallel = 16
-	// bulkSpare is the time to answer: with less left, a page ends early.
+	// bulkSpare is the time that is reserved for the answer: when less is left until the deadline, a page ends early.
 	bulkSpare = 1500 * time.Millisecond
 )
 
@@ -41,7 +41,7 @@ type Done struct {
 	At       time.Time             `json:"at"`
 }
 
-// Add takes in a later page.
+// Add adds the result of a later page.
 func (d *Done) Add(later Done) {
 	d.Matched += later.Matched
 	d.Refused += later.Refused
@@ -58,8 +58,8 @@ func (d *Done) Add(later Done) {
 	d.DryRun, d.UpTo, d.Next, d.At = later.DryRun, later.UpTo, later.Next, later.At
 }
 
-// Bulk works on one page. It changes the generations up to Page.UpTo and no others. A moved timer has a higher one, so
-// a repeated page moves nothing twice.
+// Bulk changes the timers of one page. It changes only generations up to Page.UpTo. A moved timer has a higher
+// generation, so a repeated page moves no timer twice.
 func (t *Timers) Bulk(ctx context.Context, b Bulk) (Done, error) {
 	if b.Verb == timer.Move && b.By == 0 {
 		return Done{}, Refusef(CodeBad, "by how long? as in 5m or -5m")
@@ -97,8 +97,8 @@ func (b Bulk) change(row Row) Change {
 	}
 }
 
-// foresee counts a timer that would be refused, by the entry that would be published. Missing secrets do not count: the
-// instance that carries out the verb reads them.
+// foresee counts a timer that a real run would refuse: it makes the entry, and does not publish it. Missing secrets are
+// no refusal here: the instance that carries out the change reads them.
 func (t *Timers) foresee(ctx context.Context, b Bulk, row Row, d *Done) {
 	a := t.attempt(b.change(row))
 	a.State = row.state
@@ -120,7 +120,7 @@ func (d *Done) refused(row Row, err error) bool {
 	return true
 }
 
-// each works on some timers at once, and waits for them.
+// each changes some timers concurrently, and waits for the results.
 func (t *Timers) each(ctx context.Context, b Bulk, rows []Row, d *Done) {
 	var mu sync.Mutex // guards d
 	var working sync.WaitGroup
@@ -142,7 +142,7 @@ func (t *Timers) each(ctx context.Context, b Bulk, rows []Row, d *Done) {
 	working.Wait()
 }
 
-// ParseShift reads a duration with a sign, as in +5m or -5m.
+// ParseShift parses a duration with an optional sign, as in +5m or -5m.
 func ParseShift(text string) (time.Duration, error) {
 	plain := strings.TrimPrefix(text, "+")
 	sign := time.Duration(1)

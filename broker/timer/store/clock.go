@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// clock is the time of the leader of the timers' stream, by its answers.
+// clock estimates the time of the timers' stream's leader, from its answers.
 type clock struct {
 	mu    sync.Mutex    // guards known; not held during a request
 	known *leader.Clock // nil before the first answer
@@ -42,7 +42,7 @@ func (c *clock) now(local time.Time) (now time.Time, ok bool) {
 	return at.Stamp(), fresh
 }
 
-// look notes an answer, and returns its time.
+// look records an answer of the leader, and returns the time in it.
 func (c *clock) look(a leader.Answer) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,7 +21,7 @@
 // without an expected generation, the entry right behind the generation shows the outcome. If nothing can show it any
 // more, the answer is unknown.
 //
-// An error means that nothing was done.
+// An error means that nothing was changed.
 //
 // # Which clock counts
 //
@@ -32,10 +32,11 @@
 //
 // # Bounds
 //
-// A page ends after a number of timers, bytes or entries, or before the client's timeout, and says where to continue.
+// A page ends after a maximum number of timers, bytes or entries, or before the client's timeout. It contains the
+// position of the next page.
 //
-// Nothing waits for an event that only another client can cause. A generation beyond the end of the stream is unknown
-// at once.
+// No request waits for an event that only another client can cause. For example, a generation beyond the end of the
+// stream is immediately unknown.
 //
 // # Operations
 //

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// ErrLeader is returned when the stream has no leader that a majority follows: its answers may be old.
+// ErrLeader is returned if the stream has no leader that a majority follows: such a leader may return an old state.
 var ErrLeader = errors.New("the stream of timers has no leader that a majority follows")
 
-// ErrSecret is returned when a verb would write an entry of a series without knowing the brokers' secrets: no broker
-// would believe it. Nothing was done.
+// ErrSecret is returned if a change needs an entry with a seal, and the brokers' secrets are unknown. Nothing was
+// changed.
 var ErrSecret = errors.New("the secrets of the brokers are not known here, and no broker would believe it")
 
-// errNoTime is returned when the leader of the stream of timers did not return its time. Nothing was done.
+// errNoTime is returned if the leader of the timers' stream did not return its time. Nothing was published.
 var errNoTime = errors.New("the time is not known")
 
 // Refusal is the error of a request that was not carried out, and will not be.

@@ -31,7 +31,7 @@ const (
 	listSpare = 500 * time.Millisecond
 )
 
-// Filter chooses timers.
+// Filter selects timers.
 type Filter struct {
 	Targets []string // patterns, which match the real targets of schedules too; none for all
 	Under   string   // prefix of timers' targets and schedules' subjects, in addition to Targets; empty for all
@@ -79,10 +79,10 @@ type Listing struct {
 	At      time.Time `json:"at"`
 }
 
-// errEnough ends a scan.
+// errEnough is returned by fill if the page is full.
 var errEnough = errors.New("the page is full")
 
-// List makes one page. A timer that is set again between two pages is on the later one, or on none if UpTo is given.
+// List returns one page. A timer that is set again between two pages is on the later page, or on none if UpTo is given.
 func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err := f.check(p); err != nil {
 		return Listing{}, err
@@ -126,7 +126,7 @@ func (f Filter) check(p Page) error {
 	return nil
 }
 
-// fill scans until the page is full.
+// fill adds entries to the page until the page is full.
 func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error {
 	limit, bytes, last := p.Limit, 0, p.After
 	if limit == 0 {
@@ -154,8 +154,8 @@ func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error
 // bytes returns the approximate number of bytes of the row in an answer.
 func (r Row) bytes() int { return rowBytes + 2*len(r.Key) + 2*len(r.Target) + len(r.Why) }
 
-// Recurs goes through all recurring timers, page by page, and yields each timer once. A series whose round fires
-// meanwhile has a new entry behind all pages. Recurs goes through the new entries, too, until they fit on one page.
+// Recurs lists all recurring timers, page by page, and yields each timer once. A series whose round fires during the
+// listing has a new entry behind all pages. So Recurs lists the new entries, too, until they fit on one page.
 func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 	f.Recurring = true
 	return func(yield func(Row, error) bool) {
@@ -186,9 +186,9 @@ func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 	}
 }
 
-// dropReplaced removes the rows of entries that have another behind them on their subject: a replaced entry stays until
-// a broker removes it. A series whose next round was stored since the page began still exists: in a list of recurring
-// timers, that round replaces it.
+// dropReplaced removes the rows of replaced entries, which stay in the stream until a broker removes them. In a list of
+// recurring timers, if the next round of a series was stored since the page began, the row of that round replaces the
+// old row.
 func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error {
 	kept := make([]*Row, len(all.Timers))
 	errs := make([]error, len(all.Timers))
@@ -211,8 +211,8 @@ func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error
 	return errors.Join(errs...)
 }
 
-// current returns the row if no entry is behind its own, the row of the entry that replaced it, or nil. If there is no
-// later entry, the server knows that from an index, and sends no body.
+// current returns the row if its entry is still the last one. Otherwise it returns the row of the entry that replaced
+// it, or nil. If there is no later entry, the server answers from an index, and sends no body.
 func (t *Timers) current(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
 	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.state.Sequence+1); {
 	case err != nil:
@@ -236,7 +236,7 @@ func (t *Timers) current(ctx context.Context, r Row, upTo uint64, f Filter) (*Ro
 	return &now, nil
 }
 
-// late reports whether the client's timeout is near.
+// late reports whether less than listSpare is left until the deadline of ctx.
 func late(ctx context.Context) bool {
 	end, ok := ctx.Deadline()
 	return ok && time.Until(end) < listSpare

@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// pass is one scan through the headers of the timers' stream. It has one filter: with several, the server counts the
-// pending messages subject by subject, under the stream's lock.
+// pass is one scan of the headers of the timers' stream. It has one filter: with several filters, the server would
+// count the pending messages subject by subject, under the stream's lock.
 type pass struct {
 	filter     string
 	timersOnly bool // the schedules that match are in another pass
@@ -58,7 +58,8 @@ func (f Filter) under(subject string) bool {
 	return f.Under == "" || subject == f.Under || strings.HasPrefix(subject, f.Under+".")
 }
 
-// kinds reports whether the key's pattern may match the key of a timer, and the name of a schedule.
+// kinds reports whether the key's pattern may match the key of a timer, and whether it may match the name of a
+// schedule.
 func (f Filter) kinds() (timers, schedules bool) {
 	begin, _, open := strings.Cut(f.Key, "*")
 	names := message.ScheduleName("")
@@ -111,7 +112,7 @@ type head struct {
 	err        error
 }
 
-// fill reads it, unless it is read already.
+// fill reads the next entry of the pass, unless it is read already.
 func (h *head) fill() {
 	for !h.read {
 		h.is, h.err, h.more = h.next()
@@ -120,7 +121,7 @@ func (h *head) fill() {
 }
 
 // matchKey reports whether a key matches a pattern in which * stands for any characters. It takes the first match of
-// each part, so it never goes back far: a client's pattern costs at most its length times the key's.
+// each part, and never backtracks: a client's pattern costs at most the product of the two lengths.
 func matchKey(pattern, key string) bool {
 	parts := strings.Split(pattern, "*")
 	key, ok := strings.CutPrefix(key, parts[0])
