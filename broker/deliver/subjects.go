@@ -9,7 +9,7 @@ import (
 )
 
 const (
-		subjectQueue = 1024    // maximum number of queued subjects; a subject without room is queued at its next silence
+	subjectQueue = 1024    // maximum number of queued subjects; a subject without room is queued at its next silence
 	maxSubjects  = 1 << 16 // maximum number of cached answers
 )
 
