@@ -68,8 +68,8 @@ type Config struct {
 	// levels.Default.
 	Ladder levels.Ladder
 	// IntakeDurations are the durations on whose subjects the intake takes messages, as a level would. A client that
-	// publishes on another one gets no acknowledgement. Defaults to levels.PlainDurations, some 1,300 durations. nats-server
-	// compares each two subjects of a stream when it creates one, so tests have fewer.
+	// publishes on another one gets no acknowledgement. Defaults to levels.PlainDurations, some 1,300 durations.
+	// nats-server compares each two subjects of a stream when it creates one, so tests have fewer.
 	IntakeDurations []string
 	// RetryLadder has the waits between delivery attempts: the first wait follows the first refusal, and so on. The
 	// last wait follows all further refusals. Defaults to DefaultRetry.

@@ -2,8 +2,8 @@ package lease
 
 import "errors"
 
-// ErrNameInUse is passed to SharedConfig.Fail when an older live instance has the same name. Give each instance a unique
-// name, or none.
+// ErrNameInUse is passed to SharedConfig.Fail when an older live instance has the same name. Give each instance a
+// unique name, or none.
 var ErrNameInUse = errors.New("another instance has the same name")
 
 var (

@@ -28,8 +28,8 @@ func (s *Shared) timeout(id string, i Instance) time.Duration {
 	return lostAfter
 }
 
-// checkIdentities checks for live instances with this instance's name or place. The younger of two yields: it stops if they
-// share a name, and continues without a place if they share a place.
+// checkIdentities checks for live instances with this instance's name or place. The younger of two yields: it stops if
+// they share a name, and continues without a place if they share a place.
 func (s *Shared) checkIdentities() {
 	for id, i := range s.view.table.Instances {
 		if id == s.self.id || !s.sharesIdentity(i) || !s.view.roster.lives(id) {

@@ -125,8 +125,8 @@ func (s Spec) checkRisks(d *drifts, has jetstream.StreamConfig) {
 		"storage is %s: pending messages do not survive a restart of the server", has.Storage)
 	d.check(has.PersistMode == jetstream.AsyncPersistMode, lessDurable,
 		"persist_mode is async: a crash of the server loses what it acknowledged last; want default")
-	d.check(has.DenyDelete, permanentWarning, "deny_delete is set: what has arrived behind a message that stays cannot be "+
-		"removed, and comes again after a crash; want it off")
+	d.check(has.DenyDelete, permanentWarning, "deny_delete is set: what has arrived behind a message that stays cannot "+
+		"be removed, and comes again after a crash; want it off")
 	d.check(len(has.Sources) > 0, warning,
 		"has sources: what other streams hold is taken for messages of this one; want none")
 	if has.RePublish != nil {

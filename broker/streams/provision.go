@@ -27,7 +27,7 @@ type Streams interface {
 type Provisioner struct {
 	Streams Streams
 	Prefix  string
-	Roots   []string                                  // the first tokens of the broker's subjects; others are the operator's
+	Roots   []string                                  // first tokens of the broker's subjects; others are the operator's
 	Delay   func(level string) (time.Duration, error) // parses the name of a level
 	// Retired returns the subjects of a level that accepts no new messages from clients: those between lanes.
 	Retired func(level Spec) []string

@@ -13,8 +13,8 @@
 //   - A user without permission to create or change streams can run a broker on existing streams.
 //   - If new streams should have three copies by default, and the cluster has too few servers, they get one copy. A
 //     configured number of copies is never reduced.
-//   - If a message has the seal of an unknown key, the broker reads the keys from the streams again, at most once in ten
-//     seconds.
+//   - If a message has the seal of an unknown key, the broker reads the keys from the streams again, at most once in
+//     ten seconds.
 //
 // # Tried and rejected
 //
