@@ -13,8 +13,8 @@ import (
 
 // This file has the faults of the ownership of lanes.
 
-// cutNoticed is the time that the other servers may need to elect leaders. A broker that starts earlier cannot
-// provision its streams, and ends.
+// cutNoticed is the time that the other servers may need to elect leaders. A broker that is started before the election
+// ends exits.
 const cutNoticed = 10 * time.Second
 
 // bucket is the stream with the owners of lanes.
@@ -57,7 +57,7 @@ func deleteOwners(w *world) (func() (string, error), error) {
 		case err == nil:
 			return "deleted, and created again", nil
 		default:
-			return "deleted", nil // the lookup failed for another reason
+			return "deleted", nil // a failed lookup does not count against the fault
 		}
 	}, err
 }

@@ -18,8 +18,8 @@ const (
 	bound = 30 * time.Second
 	// lead is how long a run publishes before, between and after faults.
 	lead = 2 * time.Second
-	// least is the divisor of the rate: with fewer messages than a least-th of a second's messages, a fault proves
-	// nothing.
+	// least is a divisor: before, during and after a fault, a run needs at least 1/least of the messages that it publishes
+	// in a second. With fewer, the fault proves nothing.
 	least = 4
 )
 
