@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// glance is the timeout of a request whose answer only explains an error.
-	glance = time.Second
+	// explainTimeout is the timeout of a request whose answer only explains an error.
+	explainTimeout = time.Second
 	// maxRefusals is the maximum number of refusals in memory. Gather sends a few hundred requests at most.
 	maxRefusals = 1000
 )
@@ -192,7 +192,7 @@ func withoutJetStream(err error) error {
 
 // HasJetStream returns ErrNoJetStream if the account has no JetStream. A refused request proves that it has.
 func (s *Session) HasJetStream(ctx context.Context) error {
-	err := withoutJetStream(s.question(ctx, glance, func(ctx context.Context) error {
+	err := withoutJetStream(s.question(ctx, explainTimeout, func(ctx context.Context) error {
 		_, err := s.JetStream.AccountInfo(ctx)
 		return err
 	}))
@@ -205,7 +205,7 @@ func (s *Session) HasJetStream(ctx context.Context) error {
 // Prefixes returns the prefixes of the brokers that have streams here. Without permission it returns none.
 func (s *Session) Prefixes(ctx context.Context) []string {
 	all := make(map[string]*jetstream.StreamInfo)
-	_ = s.question(ctx, glance, func(ctx context.Context) error { // an error only makes the list shorter
+	_ = s.question(ctx, explainTimeout, func(ctx context.Context) error { // an error only makes the list shorter
 		for info := range s.JetStream.ListStreams(ctx).Info() {
 			all[info.Config.Name] = info
 		}

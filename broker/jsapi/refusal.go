@@ -36,8 +36,8 @@ func Forbidden(err error) (subject string, ok bool) {
 	return subject, unquoted == nil
 }
 
-// glance is how often a question that waits for its answer looks for a refusal.
-const glance = 10 * time.Millisecond
+// refusalPollEvery is the interval at which a request that waits for its answer checks for a refusal.
+const refusalPollEvery = 10 * time.Millisecond
 
 // Watched is a context for a question on a subject, of a connection whose error handler is somebody else's. It ends
 // when the server refuses the question, with the refusal as its cause. The returned function ends the watching, and
@@ -47,7 +47,7 @@ func Watched(ctx context.Context, conn *nats.Conn, subject string) (context.Cont
 	before := conn.LastError() // of an earlier try, perhaps in the same words
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		tick := time.NewTicker(glance)
+		tick := time.NewTicker(refusalPollEvery)
 		defer tick.Stop()
 		for ctx.Err() == nil {
 			err := conn.LastError()

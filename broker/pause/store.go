@@ -35,7 +35,7 @@ func (s Store) api() jsapi.Client { return jsapi.Client{Conn: s.Conn, API: s.API
 type Stored struct {
 	List *List          // nil if there is none
 	At   uint64         // its sequence
-	Last uint64         // the sequence of the last message on the subject, whoever wrote it
+	Last uint64         // the sequence of the last message on the subject, by any writer
 	Key  message.KeyUse // of the list's seal
 	// Unopened has the pauses of the lists under unknown keys, if there is no list that can be opened. Strangers may have
 	// put them there. It is nil if there are none.

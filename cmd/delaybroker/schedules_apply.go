@@ -168,24 +168,24 @@ type diff struct {
 	app    *app
 	set    string
 	dryRun bool
-	counts map[schedules.What]int
+	counts map[schedules.Action]int
 
 	failed, unknown, left bool // some change failed, may have been made, or was prevented by an entry
 }
 
 func (a *app) newDiff(set string, dryRun bool) *diff {
-	return &diff{app: a, set: set, dryRun: dryRun, counts: make(map[schedules.What]int)}
+	return &diff{app: a, set: set, dryRun: dryRun, counts: make(map[schedules.Action]int)}
 }
 
 // signs are the marks of the lines. An unchanged schedule has none, and is only counted.
-var signs = map[schedules.What]string{
+var signs = map[schedules.Action]string{
 	schedules.Add: "+", schedules.Change: "~", schedules.Remove: "-", schedules.Leave: "!",
 }
 
 func (d *diff) add(r schedules.Result) {
 	switch {
 	case r.Good():
-		d.counts[r.What]++
+		d.counts[r.Action]++
 	case r.Outcome == timer.Unknown:
 		d.unknown = true
 	case r.Err == nil:
@@ -196,7 +196,7 @@ func (d *diff) add(r schedules.Result) {
 	if d.app.AsJSON(viewOfResult(r)) {
 		return
 	}
-	sign := signs[r.What]
+	sign := signs[r.Action]
 	if sign == "" {
 		return
 	}
@@ -208,7 +208,7 @@ func (d *diff) add(r schedules.Result) {
 	if r.Err != nil {
 		why = r.Err.Error()
 	}
-	if !r.Good() && r.What != schedules.Leave {
+	if !r.Good() && r.Action != schedules.Leave {
 		why = strings.TrimSuffix(fmt.Sprintf("not changed: %s %s", r.Outcome, why), " ")
 	}
 	if why != "" {

@@ -244,7 +244,7 @@ func TestSchedulesApplyGoesOn(t *testing.T) {
 	}
 	lines, code := o.apply(text, "--json")
 	got := decodeLines[schedules.Step](t, lines[:strings.LastIndex(lines, "}")+1])
-	if code != 1 || len(got) != 2 || got[1].What != schedules.Same {
+	if code != 1 || len(got) != 2 || got[1].Action != schedules.Same {
 		t.Errorf("with --json: exit code %d, %+v", code, got)
 	}
 }

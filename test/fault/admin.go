@@ -14,9 +14,9 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// This file is the faults that an administrator or a client brings about, through NATS alone.
+// This file has the faults that an administrator or a client causes through NATS alone.
 
-// stepDown makes the leader of every stream give up, twice.
+// stepDown makes the leader of every stream step down, twice.
 func stepDown(w *world) (func() (string, error), error) {
 	first, err := w.stepDownAll()
 	return func() (string, error) {
@@ -28,7 +28,7 @@ func stepDown(w *world) (func() (string, error), error) {
 	}, err
 }
 
-// stepDownAll returns how many streams have another leader now.
+// stepDownAll makes the leader of every stream step down, and returns the number of streams with a new leader.
 func (w *world) stepDownAll() (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -59,7 +59,7 @@ func (w *world) stepDownAll() (int, error) {
 	return changed, nil
 }
 
-// stepDownTimers makes whatever server leads the timers give up, for some seconds.
+// stepDownTimers makes the leader of the timers' stream step down repeatedly, for some seconds.
 func stepDownTimers(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -83,8 +83,8 @@ func stepDownTimers(w *world) (func() (string, error), error) {
 	}, nil
 }
 
-// replaceIntake deletes the intake's stream when it is empty, and creates it again: another history begins under the
-// same name, with sequences that the broker has seen before. Publishers wait meanwhile, so nothing is lost with it.
+// replaceIntake deletes the intake's stream when it is empty, and creates it again: the new stream has the same name
+// and other contents under known sequences. Publishers wait meanwhile, so no message is lost with the old stream.
 func replaceIntake(w *world) (func() (string, error), error) {
 	w.gate.close()
 	defer w.gate.open()
@@ -104,15 +104,15 @@ func replaceIntake(w *world) (func() (string, error), error) {
 	return func() (string, error) { return proof, nil }, err
 }
 
-// forgeIDs stops the brokers, and publishes under the ids that the hops of the messages in the intake will have: the
-// levels will answer that they have those already, and the answer must not be believed.
+// forgeIDs stops the brokers, and publishes messages with the ids that the next hops of the intake's messages will
+// have. The levels then answer a hop with "duplicate", and the broker must not accept that answer.
 func forgeIDs(w *world) (func() (string, error), error) {
 	start, err := killBrokers(w)
 	if err != nil {
 		return nil, err
 	}
-	time.Sleep(lead / 2) // for something to wait
-	w.gate.close()       // for all of it to be there
+	time.Sleep(lead / 2) // so that messages wait in the intake
+	w.gate.close()       // so that all of them are stored
 	defer w.gate.open()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

@@ -13,15 +13,15 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// broker is the command, with a way of its own to each server.
+// broker is a delaybroker process, with its own proxy to each server.
 type broker struct {
 	*process
 	http   string
 	links  []*proxy
-	events *history.Log // where starts are written down, if not nil
+	events *history.Log // records starts; may be nil
 }
 
-// newBroker prepares a broker below dir; it does not run yet.
+// newBroker prepares a broker below dir, and does not start it.
 func newBroker(dir, binary string, number int, c cluster, levels string) (*broker, error) {
 	b := &broker{}
 	var urls []string
@@ -53,7 +53,7 @@ func newBroker(dir, binary string, number int, c cluster, levels string) (*broke
 	return b, nil
 }
 
-// run starts it and waits until it is ready.
+// run starts the broker and waits until it is ready.
 func (b *broker) run() error {
 	began := time.Now()
 	if err := b.start(); err != nil {
@@ -68,7 +68,7 @@ func (b *broker) run() error {
 	return nil
 }
 
-// stayAt lets it reach one server and no other, and is the way back when that is nil.
+// stayAt makes all its proxies lead to one server. With nil it restores the usual proxies.
 func (b *broker) stayAt(s *server) {
 	for _, p := range b.links {
 		if s == nil || p.to == s.address {

@@ -14,36 +14,36 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// servers is the size of the cluster.
+// servers is the number of servers in the cluster.
 const servers = 3
 
-// loopback is an address of this process alone, so that suites run side by side on one machine: a port that is free
-// because a server is down is not taken by another suite. Linux answers on all of 127.0.0.0/8.
+// loopback is an address that only this process uses, so that several suites can run on one machine: no other suite
+// takes the port of a server that is down. Linux answers on all of 127.0.0.0/8.
 var loopback = fmt.Sprintf("127.%d.%d.%d", 64+os.Getpid()>>16&63, os.Getpid()>>8&255, os.Getpid()&255)
 
-// quota is the storage limit of the account, all replicas together: little enough to be filled in seconds. It is the
-// account's and not the servers', because nats-server switches JetStream off when its own is used up.
+// quota is the storage limit of the account, for all replicas together. It is low, so that it can be filled in seconds.
+// It limits the account and not the servers, because nats-server switches JetStream off when its own limit is reached.
 const quota = 256 << 20
 
-// catchUp is how long a server may take to be where the others are before it is restarted.
+// catchUp is the time that a server has to catch up with the others before it is restarted.
 const catchUp = 20 * time.Second
 
-// server is one of the cluster.
+// server is one server of the cluster.
 type server struct {
 	*process
 	address string // for clients
 	route   string // for other servers
 	monitor string
-	routes  []*proxy // by which it reaches the others
+	routes  []*proxy // the proxies through which it reaches the other servers
 }
 
 func (s *server) url() string { return "nats://" + s.address }
 
-// cluster is three servers.
+// cluster is the servers of a run.
 type cluster []*server
 
-// newCluster prepares servers below dir; they are not running yet. The account may store so many bytes, and its users
-// are an administrator and the users given.
+// newCluster prepares the servers below dir, and does not start them. The parameter quota limits the account's storage
+// in bytes. The account has an administrator and the given users.
 func newCluster(dir, binary string, quota int, users ...string) (cluster, error) {
 	var c cluster
 	for i := range servers {
@@ -76,8 +76,8 @@ func newCluster(dir, binary string, quota int, users ...string) (cluster, error)
 			routes = append(routes, "nats://"+p.address())
 		}
 		home := filepath.Dir(s.log)
-		// Routes are not advertised, or servers would find ways around the proxies. Pings are as fast as those of the
-		// command, so that a silent network is noticed within the run.
+		// Routes are not advertised: otherwise servers would connect to each other past the proxies. Pings are as frequent as
+		// those of the command, so that a server detects a silent network within the run.
 		conf := fmt.Sprintf(`server_name: %s
 listen: %q
 http: %q
@@ -102,7 +102,7 @@ cluster { name: fault, listen: %q, no_advertise: true, routes: [%s] }
 	return c, nil
 }
 
-// start starts those that do not run, and waits until the cluster is healthy.
+// start starts the servers that do not run, and waits until the cluster is healthy.
 func (c cluster) start() error {
 	for _, s := range c {
 		if !s.running() {
@@ -114,7 +114,7 @@ func (c cluster) start() error {
 	return c.awaitHealthy()
 }
 
-// awaitHealthy waits until every server says that it has all it should have.
+// awaitHealthy waits until the health check of every server succeeds.
 func (c cluster) awaitHealthy() error {
 	for _, s := range c {
 		if err := s.awaitHealthy(timeout); err != nil {
@@ -131,9 +131,9 @@ func (s *server) awaitHealthy(most time.Duration) error {
 	return nil
 }
 
-// recover waits until every server is healthy again after a fault, and does for those that stay behind what an operator
-// would: it restarts them. It returns their names. A replica of nats-server 2.15.2 that was cut off may refuse for ever
-// to catch up ("Expected first catchup entry to be a snapshot and peerstate, will retry").
+// recover waits after a fault until every server is healthy. It restarts servers that do not catch up within the time
+// catchUp, as an operator would, and returns their names. A replica of nats-server 2.15.2 that was cut off may never
+// catch up ("Expected first catchup entry to be a snapshot and peerstate, will retry").
 func (c cluster) recover() ([]string, error) {
 	var restarted []string
 	for _, s := range c {
@@ -151,7 +151,7 @@ func (c cluster) recover() ([]string, error) {
 	return restarted, c.awaitHealthy()
 }
 
-// proxies are all between the server and the others, both ways.
+// proxies returns all proxies between a server and the others, in both directions.
 func (c cluster) proxies(s *server) []*proxy {
 	all := append([]*proxy(nil), s.routes...)
 	for _, other := range c {
@@ -164,7 +164,7 @@ func (c cluster) proxies(s *server) []*proxy {
 	return all
 }
 
-// named is the server of that name, or nil.
+// named returns the server with a name, or nil.
 func (c cluster) named(name string) *server {
 	for _, s := range c {
 		if s.name == name {
@@ -174,7 +174,7 @@ func (c cluster) named(name string) *server {
 	return nil
 }
 
-// urls are those of all servers, beginning with number first.
+// urls returns the URLs of all servers, starting with the server number first.
 func (c cluster) urls(first int) string {
 	var urls []string
 	for i := range c {
@@ -192,7 +192,7 @@ func (c cluster) end() {
 	}
 }
 
-// monitored fills in what the server's monitoring says on a page.
+// monitored decodes a page of the server's monitoring into the value.
 func (s *server) monitored(page string, into any) error {
 	client := http.Client{Timeout: 2 * time.Second}
 	r, err := client.Get("http://" + s.monitor + "/" + page)
@@ -206,7 +206,7 @@ func (s *server) monitored(page string, into any) error {
 	return nil
 }
 
-// get asks a probe whether all is well.
+// get requests the URL of a health check, and returns an error unless the status is 200.
 func get(url string) error {
 	client := http.Client{Timeout: 2 * time.Second}
 	r, err := client.Get(url)

@@ -11,9 +11,9 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// killConsumerServer kills a server on which a lane's consumer lives, with nobody's read connection and, if it can be,
-// not the lane's leader: nobody who reads hears of it, and the consumer is made anew under its name when the server is
-// back.
+// killConsumerServer kills a server that holds the consumer of a lane. No broker has its read connection there and, if
+// possible, the server does not lead the lane. So no reader notices the crash, and the restarted server creates the
+// consumer again under its name.
 func killConsumerServer(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -25,8 +25,8 @@ func killConsumerServer(w *world) (func() (string, error), error) {
 	return func() (string, error) { return proof + " with " + where, s.start() }, err
 }
 
-// killConsumerServers does it to two in a row, as a rolling restart does: what brokers do about the first outage may
-// keep them from doing it again about the second.
+// killConsumerServers kills two such servers in a row, as in a rolling restart: a reader may recover from the first
+// outage and not from the second.
 func killConsumerServers(w *world) (func() (string, error), error) {
 	heal, err := killConsumerServer(w)
 	if err != nil {
@@ -54,8 +54,8 @@ func killConsumerServers(w *world) (func() (string, error), error) {
 	}, err
 }
 
-// burst publishes more onto the longest level than a consumer that was made lately has delivered: one that is made anew
-// under its name soon counts on from where the reader believes to be.
+// burst publishes more messages onto the longest level than a recently created consumer has delivered. The numbers of a
+// consumer that was created again soon reach the number that the reader expects.
 func (w *world) burst() error {
 	const count = 300
 	nc, err := w.connect(w.cluster.urls(0), "burst")
@@ -108,7 +108,7 @@ func (w *world) consumerServer(ctx context.Context) (found *server, where string
 				if readers[info.Cluster.Leader] == 0 {
 					score += 4
 				}
-				if !strings.HasPrefix(name, "DELAY_RETRY_") { // nothing passes there
+				if !strings.HasPrefix(name, "DELAY_RETRY_") { // no message passes a retry lane
 					score += 2
 				}
 				if c := stream.CachedInfo().Cluster; c != nil && c.Leader != info.Cluster.Leader {
@@ -132,7 +132,7 @@ func (w *world) consumerServer(ctx context.Context) (found *server, where string
 	return found, where, err
 }
 
-// readConnections counts the connections on which brokers read.
+// readConnections returns the number of the brokers' read connections on a server.
 func (s *server) readConnections() (int, error) {
 	var connz struct {
 		Connections []struct{ Name string }

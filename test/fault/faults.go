@@ -12,7 +12,7 @@ import (
 	product "delaybroker/broker"
 )
 
-// This file is the faults of brokers, and of everything at once.
+// This file has the faults of brokers, and those of all processes together.
 
 func (w *world) anyBroker() *broker { return w.brokers[w.rand.IntN(len(w.brokers))] }
 
@@ -22,7 +22,7 @@ func killBroker(w *world) (func() (string, error), error) {
 	return func() (string, error) { return proof, b.run() }, err
 }
 
-// killOwners kills a broker, and with it the server that leads the stream of the owners of lanes.
+// killOwners kills a broker, and at the same time the server that leads the stream of the lanes' owners.
 func killOwners(w *world) (func() (string, error), error) {
 	s, err := w.leaderOf(bucket)
 	if err != nil {
@@ -95,7 +95,7 @@ func cutLeader(w *world) (func() (string, error), error) {
 	return cut(w.cluster.proxies(s)), nil
 }
 
-// cut holds back the data of proxies.
+// cut makes proxies hold their data back.
 func cut(proxies []*proxy) func() (string, error) {
 	before := int64(0)
 	for _, p := range proxies {
@@ -135,10 +135,10 @@ func resetBroker(w *world) (func() (string, error), error) {
 	}, nil
 }
 
-// stopBehindReplica stops a broker while one replica of the lanes is paused, and starts it again when that goes on:
-// messages that were removed last may still be read from that replica. It leads nothing, and is back before anybody
-// gives an answer up; but the leaders that changed for that excuse copies, and so a broker that says that there may be
-// some. TestCleanStopBehindALaggingReplica does not.
+// stopBehindReplica stops a broker while one replica of the lanes is paused, and starts the broker again when the
+// replica resumes. The replica may then still show messages that were removed last. It leads no stream, and resumes
+// before any request times out. Since leaders changed before the fault, duplicates are excused, and the broker may
+// report possible duplicates. TestCleanStopBehindALaggingReplica covers the case without an excuse.
 func stopBehindReplica(w *world) (func() (string, error), error) {
 	slow := w.cluster[w.rand.IntN(len(w.cluster))]
 	if err := w.stepDownFrom(slow); err != nil {

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// request is one way to ask for a delay.
+// request is one way to request a delay.
 type request struct {
-	subject string // before the target; empty is a time
+	subject string // the subject's part before the target; empty for a request with a time
 	delay   time.Duration
 }
 
-// ladder is the levels of a run's brokers, and the delays that its publishers ask for: on the wheel, on a level,
-// through a level once, and more than once.
+// ladder has the levels of a run's brokers, and the requests of its publishers: delays on the wheel, on a level, and
+// through one or more levels.
 type ladder struct {
 	levels   string // as in DELAY_LEVELS
 	requests []request
 }
 
 var (
-	// shortLadder makes short runs: a message of 7.5 s passes the level of two seconds three times.
+	// shortLadder is for short runs: a message of 7.5 s passes the two-second level three times.
 	shortLadder = ladder{"1s,2s", []request{
 		{"delayin.50ms", 50 * time.Millisecond},
 		{"delayin.700ms", 700 * time.Millisecond},
@@ -29,24 +29,24 @@ var (
 		{"delayin.1500ms", 1500 * time.Millisecond},
 		{"delay.2s", 2 * time.Second},
 		{"", 2500 * time.Millisecond},
-		{"delay.3s", 3 * time.Second}, // no level of the ladder: the intake's
+		{"delay.3s", 3 * time.Second}, // not a level of the ladder: the intake accepts it
 		{"delayin.4500ms", 4500 * time.Millisecond},
 		{"delayin.7500ms", 7500 * time.Millisecond},
 	}}
-	// deepLadder fills lanes that stand still for long, and so has gaps that show as loss only.
+	// deepLadder fills lanes that are not read for long, so that a gap in the reading causes a loss and no lateness.
 	deepLadder = ladder{"1s,5s,10s", []request{
 		{"delay.5s", 5 * time.Second},
 		{"delay.10s", 10 * time.Second},
 		{"delayin.10s", 10 * time.Second},
 	}}
-	// quietLadder has a level that only the messages of a fault go through.
+	// quietLadder has a level that only the messages of one fault pass.
 	quietLadder = ladder{"1s," + quietLevel, []request{
 		{"delayin.700ms", 700 * time.Millisecond},
 		{"delay.1s", time.Second},
 		{"delayin.1200ms", 1200 * time.Millisecond},
 	}}
-	// wideLadder has levels so far apart that a lane may stand still for seconds before anything in it is due: a gap in
-	// what is read does not show as lateness.
+	// wideLadder has levels far apart, so that a reader may stop for seconds before a message in the lane is due: a gap in
+	// the reading does not show as lateness.
 	wideLadder = ladder{"1s,5s,10s", []request{
 		{"delayin.700ms", 700 * time.Millisecond},
 		{"delay.1s", time.Second},
@@ -58,10 +58,10 @@ var (
 	}}
 )
 
-// pushLadder has a level of its own for messages to core subscribers.
+// pushLadder has a separate level for messages to core subscribers.
 var pushLadder = ladder{shortLadder.levels + "," + pushLevel, shortLadder.requests}
 
-// direct reports whether a request goes into the stream of a level, and not through the intake.
+// direct reports whether a request is stored in a level directly, and not in the intake.
 func (l ladder) direct(r request) bool {
 	level, ok := strings.CutPrefix(r.subject, "delay.")
 	if !ok {
@@ -75,7 +75,7 @@ func (l ladder) direct(r request) bool {
 	return false
 }
 
-// longest is the longest of the delays.
+// longest returns the longest delay of the requests.
 func (l ladder) longest() time.Duration {
 	most := time.Duration(0)
 	for _, r := range l.requests {

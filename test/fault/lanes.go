@@ -15,7 +15,7 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// lanes are the streams that messages pass through, with their contents.
+// lanes returns the number of messages in each lane.
 func (w *world) lanes(ctx context.Context) (map[string]int, error) {
 	lanes := make(map[string]int)
 	list := w.js.ListStreams(ctx)
@@ -25,9 +25,9 @@ func (w *world) lanes(ctx context.Context) (map[string]int, error) {
 			lanes[info.Config.Name] = int(info.State.Msgs)
 		case streams.Timers:
 			if !w.plan.swept {
-				continue // what tells of timers stays for some minutes
+				continue // the outcomes of timers stay for some minutes
 			}
-			lanes[info.Config.Name] = int(max(info.State.Msgs, 1)) - 1 // its cursor stays
+			lanes[info.Config.Name] = int(max(info.State.Msgs, 1)) - 1 // the cursor stays
 		}
 	}
 	return lanes, list.Err()
@@ -38,7 +38,7 @@ func (w *world) awaitRest(ctx context.Context, most time.Duration) error {
 	rest, stop := context.WithTimeout(ctx, most)
 	defer stop()
 	var lanes map[string]int
-	_ = retry(rest, func(ctx context.Context) error { // what is left is in the history
+	_ = retry(rest, func(ctx context.Context) error { // the history records the remaining messages
 		now, err := w.lanes(ctx)
 		if err != nil {
 			return err
@@ -67,8 +67,8 @@ func (w *world) awaitRest(ctx context.Context, most time.Duration) error {
 	return nil
 }
 
-// ofTenant counts what of a lane is the attacker's own: what becomes of that is its own business, as when it answers
-// its own deliveries with acknowledgements of other streams.
+// ofTenant returns the number of the attacking tenant's own messages in a lane. The run does not judge those: the
+// tenant may answer its own deliveries with acknowledgements of other streams.
 func (w *world) ofTenant(ctx context.Context, name string, held int) (int, error) {
 	if held == 0 {
 		return 0, nil
@@ -90,7 +90,7 @@ func (w *world) ofTenant(ctx context.Context, name string, held int) (int, error
 	return min(own, held), nil
 }
 
-// readDead writes the dead letters down.
+// readDead records the dead letters.
 func (w *world) readDead(ctx context.Context) error {
 	s, err := w.js.Stream(ctx, "DELAY_DEAD")
 	if err != nil {
@@ -113,7 +113,7 @@ func (w *world) readDead(ctx context.Context) error {
 	return nil
 }
 
-// leader is the server that leads a stream.
+// leader returns the server that leads a stream.
 func (w *world) leader(ctx context.Context, stream string) (*server, error) {
 	var leader *server
 	err := retry(ctx, func(ctx context.Context) error {
@@ -132,7 +132,7 @@ func (w *world) leader(ctx context.Context, stream string) (*server, error) {
 	return leader, err
 }
 
-// recreate replaces a stream by an empty one with the same settings.
+// recreate replaces a stream by an empty one with the same configuration.
 func (w *world) recreate(ctx context.Context, stream string) (proof string, err error) {
 	s, err := w.js.Stream(ctx, stream)
 	if err != nil {
@@ -159,7 +159,7 @@ func (w *world) recreate(ctx context.Context, stream string) (proof string, err 
 	return fmt.Sprintf("%s was at %d and is at %d", stream, old.State.LastSeq, created.State.LastSeq), nil
 }
 
-// retry tries until f succeeds. When ctx ends it returns the last error of f.
+// retry calls f until it succeeds. When ctx ends, retry returns the last error of f.
 func retry(ctx context.Context, f func(context.Context) error) error {
 	for {
 		try, cancel := context.WithTimeout(ctx, 2*time.Second)

@@ -9,18 +9,19 @@ import (
 	"time"
 )
 
-// fault is one thing that goes wrong.
+// fault is one kind of fault.
 type fault struct {
 	name string
-	// clean means that nothing excuses a copy.
+	// clean means that the fault excuses no duplicate.
 	clean bool
 	hold  time.Duration // between inject and heal
-	takes time.Duration // beside hold, roughly
-	// rare faults take long: they come up a quarter as often in random runs. Those that are apart do not come up at all.
+	takes time.Duration // in addition to hold, approximately
+	// Random runs choose a rare fault, which takes long, a quarter as often as others. They never choose one that is
+	// apart.
 	rare, apart bool
-	least       int  // brokers that it takes; 0 is any number
+	least       int  // minimum number of brokers; 0 for any number
 	replaces    bool // a lane's stream has another history afterwards
-	// inject breaks something. It returns a function that ends the fault and returns the proof that it happened.
+	// inject starts the fault. It returns a function that ends the fault and returns the proof of its effect.
 	inject func(*world) (heal func() (proof string, err error), err error)
 }
 
@@ -72,7 +73,7 @@ var (
 		inject: killConsumerServer}
 	readerLost = fault{name: "a reader's server killed for ten seconds", hold: 10 * time.Second, rare: true,
 		inject: killConsumerServer}
-	readerReborn = fault{name: "a reader's consumer made anew under its name", takes: 20 * time.Second, apart: true,
+	readerReborn = fault{name: "a reader's consumer created again under its name", takes: 20 * time.Second, apart: true,
 		inject: reborn}
 	readerGone = fault{name: "a reader's server killed for a minute", hold: time.Minute, apart: true,
 		inject: killConsumerServer}
@@ -107,7 +108,7 @@ var (
 	}
 )
 
-// weight is how often a fault comes up in random runs.
+// weight returns the relative frequency of a fault in random runs.
 func (f fault) weight() int {
 	switch {
 	case f.apart:
@@ -119,7 +120,7 @@ func (f fault) weight() int {
 	}
 }
 
-// faultsNamed finds faults by name.
+// faultsNamed returns the faults with the given names.
 func faultsNamed(names []string) ([]fault, error) {
 	var found []fault
 	for _, name := range names {
@@ -133,7 +134,7 @@ func faultsNamed(names []string) ([]fault, error) {
 	return found, nil
 }
 
-// faultsFor are those that so many brokers can have.
+// faultsFor returns the faults that are possible with a number of brokers.
 func faultsFor(brokers int) []fault {
 	return slices.DeleteFunc(slices.Clone(allFaults), func(f fault) bool { return brokers < f.least })
 }

@@ -75,7 +75,7 @@ var mutants = []mutant{
 			"broker/lane/pull.go": {"if s.consumer != p.consumer+1 {",
 				"if s.consumer <= p.consumer {\n\t\treturn nil\n\t}\n\tif s.consumer != p.consumer+1 {"},
 		},
-		scenario: madeAnew, want: history.Lost,
+		scenario: createdAgain, want: history.Lost,
 	},
 }
 

@@ -13,15 +13,15 @@ import (
 
 // This file has the faults of the ownership of lanes.
 
-// cutNoticed is how long the other servers may take to elect leaders among themselves: a broker that starts before
-// ends.
+// cutNoticed is the time that the other servers may need to elect leaders. A broker that is started before the election
+// ends exits.
 const cutNoticed = 10 * time.Second
 
 // bucket is the stream with the owners of lanes.
 const bucket = "DELAY_OWNERS"
 
-// purgeOwners purges the bucket, as an operator might do because it holds no messages of users. It kills a broker when
-// the others have written again: they take over its lanes.
+// purgeOwners purges the bucket, as an operator might do because the bucket holds no messages of users. When the
+// instances have written to it again, it kills a broker, and the others take over its lanes.
 func purgeOwners(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -42,7 +42,7 @@ func purgeOwners(w *world) (func() (string, error), error) {
 	return func() (string, error) { return fmt.Sprintf("%d purged; %s", before, proof), b.run() }, err
 }
 
-// deleteOwners deletes the bucket. Whether brokers make another one is up to them; delivery goes on.
+// deleteOwners deletes the bucket. The brokers may create it again or not; delivery must continue.
 func deleteOwners(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -55,21 +55,21 @@ func deleteOwners(w *world) (func() (string, error), error) {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			return "deleted, and not there again", nil
 		case err == nil:
-			return "deleted, and made anew", nil
+			return "deleted, and created again", nil
 		default:
-			return "deleted", nil // who cannot be asked is not the bucket's fault
+			return "deleted", nil // a failed lookup does not count against the fault
 		}
 	}, err
 }
 
-// alone stops all brokers but one, and returns it.
+// alone stops all brokers except one, and returns that one.
 func (w *world) alone() (*broker, error) {
 	for _, b := range w.brokers[1:] {
 		if _, err := b.terminate(); err != nil {
 			return nil, err
 		}
 	}
-	time.Sleep(lead) // it has noticed
+	time.Sleep(lead) // until it has detected that it is alone
 	return w.brokers[0], nil
 }
 
@@ -86,8 +86,8 @@ func (w *world) together() error {
 	return nil
 }
 
-// cutLoneBroker holds back the traffic of a lone broker, while another starts, finds it silent, and takes over. The
-// first does not even lose its connections.
+// cutLoneBroker holds back the traffic of a lone broker, while another broker starts, gets no answer from it, and takes
+// over. The first does not lose its connections.
 func cutLoneBroker(w *world) (func() (string, error), error) {
 	lone, err := w.alone()
 	if err != nil {
@@ -104,8 +104,8 @@ func cutLoneBroker(w *world) (func() (string, error), error) {
 	}, err
 }
 
-// cutLoneServer does the same to the server which the lone broker is on, that it may stay connected, to a server
-// without the others.
+// cutLoneServer cuts off the server that the lone broker is connected to. The broker stays connected, but to a server
+// that cannot reach the others.
 func cutLoneServer(w *world) (func() (string, error), error) {
 	lone, err := w.alone()
 	if err != nil {

@@ -25,18 +25,18 @@ import (
 	"delaybroker/test/linear"
 )
 
-// timersTarget is where all timers go.
+// timersTarget is the target of all timers.
 const timersTarget = "orders.timers"
 
-// player sets named timers, and lets up to three clients cancel, move and replace each about when it is due. Half of
-// them publish, the others ask the brokers. One in three recurs: see playSeries.
+// player sets named timers. Up to three clients cancel, move and replace each timer at about its due time. Half of the
+// clients publish, the others send requests to the brokers. One timer in three is a series: see playSeries.
 type player struct {
 	name  string
 	log   *history.Log
 	nc    *nats.Conn
 	js    jetstream.JetStream
 	rand  *random.Rand
-	only  bool // timers that are due at once, as many as can be
+	only  bool // set only timers that are due immediately, as many as possible
 	count int
 }
 
@@ -47,7 +47,7 @@ func newPlayer(name string, nc *nats.Conn, w *world, seed uint64) (*player, erro
 	}, err
 }
 
-// run plays until stop is closed.
+// run sets timers until stop is closed.
 func (p *player) run(stop <-chan struct{}) {
 	for {
 		select {
@@ -63,14 +63,14 @@ func (p *player) run(stop <-chan struct{}) {
 	}
 }
 
-// round is one timer that is played for.
+// round is the life of one timer of a player.
 type round struct {
 	*player
 	key string
 
 	mu     sync.Mutex // guards bodies
 	bodies int
-	paused bool // by somebody, or perhaps
+	paused bool // a client has paused it, or may have
 }
 
 func (p *player) next() *round {
@@ -79,8 +79,8 @@ func (p *player) next() *round {
 	return r
 }
 
-// play sets a timer, lets clients at it, and does so once more if it was moved. A client that was told of no generation
-// takes whatever there is.
+// play sets a timer and lets clients change it. If a client moved it, they change it once more. A client that knows no
+// generation sends requests for any generation.
 func (p *player) play() {
 	r := p.next()
 	wait := 60 * time.Millisecond
@@ -95,8 +95,8 @@ func (p *player) play() {
 	}
 }
 
-// race lets some clients at a timer within milliseconds of when it is due. Each makes one of some choices about the
-// generation. It returns the latest generation that anybody was told of.
+// race lets some clients change a timer within milliseconds of its due time. Each client chooses a request with one of
+// the possible expectations of the generation. It returns the latest generation that a client knows.
 func (p *player) race(clients int, due time.Time, g uint64, choices int, one func(choice int, g uint64) uint64) uint64 {
 	told := make([]uint64, clients)
 	var racing sync.WaitGroup
@@ -112,7 +112,7 @@ func (p *player) race(clients int, due time.Time, g uint64, choices int, one fun
 	return max(g, slices.Max(told))
 }
 
-// one makes one request about a generation, and returns the new one that it was told of.
+// one makes one request about a generation, and returns the new generation if the client learned it.
 func (r *round) one(choice int, g uint64) uint64 {
 	const soon = 30 * time.Millisecond
 	expects := int64(g)
@@ -140,7 +140,7 @@ func (r *round) one(choice int, g uint64) uint64 {
 	return 0
 }
 
-// begin is a request that is to be written down when it ends.
+// begin returns the event of a request, to be recorded when the request ends.
 func (r *round) begin(kind linear.Kind, expects int64, wait time.Duration) history.Event {
 	return history.Event{
 		Op: history.Timer, ID: r.key, Target: timersTarget, Delay: wait,
@@ -148,14 +148,14 @@ func (r *round) begin(kind linear.Kind, expects int64, wait time.Duration) histo
 	}
 }
 
-// end writes a request down, and returns the sequence that its client was told of.
+// end records a request, and returns the sequence that the client learned.
 func (r *round) end(e history.Event, is linear.Result, sequence uint64) uint64 {
 	e.Timer.Result, e.Sequence = is, sequence
 	r.log.Add(e)
 	return sequence
 }
 
-// publish makes a request as any client of NATS can.
+// publish makes a request as any client of NATS can: by a publish.
 func (r *round) publish(kind linear.Kind, expects int64, wait time.Duration) uint64 {
 	return r.publishEvent(r.begin(kind, expects, wait))
 }
@@ -190,10 +190,10 @@ func (r *round) publishEvent(e history.Event) uint64 {
 	ack, err := r.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 	api := (*jetstream.APIError)(nil)
 	switch {
-	case errors.Is(err, nats.ErrReconnectBufExceeded): // it never left
+	case errors.Is(err, nats.ErrReconnectBufExceeded): // it was not sent
 		time.Sleep(20 * time.Millisecond)
 		return 0
-	case errors.As(err, &api) && api.ErrorCode == 10164: // another is about to be stored; nothing is said of the last
+	case errors.As(err, &api) && api.ErrorCode == 10164: // another entry is being stored; the last one is unknown
 		return 0
 	case errors.As(err, &api) && api.ErrorCode == 10071:
 		is, sequence := r.look(e, word)
@@ -204,8 +204,8 @@ func (r *round) publishEvent(e history.Event) uint64 {
 	return r.end(e, linear.Done, ack.Sequence)
 }
 
-// look tells whether a request was refused that was answered so. A leader that was deposed says so, too, and the one
-// that took its place may have stored it: only what stands there is the truth.
+// look checks whether a request was refused that the server answered with a refusal. A deposed leader may refuse, too,
+// while its successor has stored the request. So look reads the entries of the subject.
 func (r *round) look(e history.Event, word string) (linear.Result, uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), ackWait)
 	defer cancel()
@@ -233,7 +233,7 @@ func (r *round) look(e history.Event, word string) (linear.Result, uint64) {
 	return linear.Unknown, 0
 }
 
-// ask lets a broker do it. What the broker says is final, unless it says that it does not know.
+// ask sends a request to a broker. The answer is final, unless it says that the result is unknown.
 func (r *round) ask(verb timer.Verb, kind linear.Kind, expects int64, wait time.Duration) uint64 {
 	e := r.begin(kind, expects, wait)
 	asked := map[string]any{}
@@ -249,12 +249,12 @@ func (r *round) ask(verb timer.Verb, kind linear.Kind, expects int64, wait time.
 	return r.request(e, verb, asked)
 }
 
-// request asks a broker.
+// request sends a request to a broker, and records the answer.
 func (r *round) request(e history.Event, verb timer.Verb, asked map[string]any) uint64 {
 	e.Subject = fmt.Sprintf("delayctl.timer.%s.%s.%s", verb, r.key, timersTarget)
 	body, err := json.Marshal(asked)
 	if err != nil {
-		panic(err) // numbers and words
+		panic(err) // cannot happen: the values are numbers and strings
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), ackWait)
 	defer cancel()
@@ -265,10 +265,10 @@ func (r *round) request(e history.Event, verb timer.Verb, asked map[string]any) 
 	}
 	switch {
 	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrNoResponders):
-		return 0 // nobody has it
+		return 0 // no broker received it
 	case err != nil:
 		return r.end(e, linear.Unknown, 0)
-	case m.Header.Get("Nats-Service-Error") != "": // nothing was done
+	case m.Header.Get("Nats-Service-Error") != "": // the request had no effect
 		return 0
 	case json.Unmarshal(m.Data, &answer) != nil, answer.Outcome == timer.Unknown:
 		return r.end(e, linear.Unknown, 0)

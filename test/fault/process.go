@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// timeout is how long anything in a run may take that is not a fault.
+// timeout is the maximum time of any step of a run, except faults.
 const timeout = time.Minute
 
 // process is a server or a broker that can be started again after its end.
@@ -21,12 +21,12 @@ type process struct {
 	name    string
 	command []string
 	env     []string
-	log     string // a file; each life appends
-	stopped int    // its exit code after a clean stop
+	log     string // a file; each run of the process appends to it
+	stopped int    // the exit code of a graceful stop
 
 	cmd  *exec.Cmd
-	done chan struct{} // closed when this life has ended
-	err  error         // how; read after done
+	done chan struct{} // closed when the process has ended
+	err  error         // the error of the end; valid after done is closed
 }
 
 func (p *process) start() error {
@@ -34,7 +34,7 @@ func (p *process) start() error {
 	if err != nil {
 		return err
 	}
-	defer out.Close() // the process has its own
+	defer out.Close() // the process has its own descriptor
 	cmd := exec.Command(p.command[0], p.command[1:]...)
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.Dir = filepath.Dir(p.log)
@@ -52,7 +52,7 @@ func (p *process) start() error {
 	return nil
 }
 
-// running reports whether it was started and has not ended.
+// running reports whether the process was started and has not ended.
 func (p *process) running() bool {
 	if p.done == nil {
 		return false
@@ -65,7 +65,7 @@ func (p *process) running() bool {
 	}
 }
 
-// kill ends it at once, and returns the proof.
+// kill ends the process immediately, and returns the proof.
 func (p *process) kill() (string, error) {
 	if !p.running() {
 		return "", fmt.Errorf("%s was not running", p.name)
@@ -82,10 +82,10 @@ func (p *process) kill() (string, error) {
 	return fmt.Sprintf("%s, process %d, killed", p.name, pid), nil
 }
 
-// terminate asks it to stop, and returns the proof that it did so cleanly.
+// terminate stops the process gracefully, and returns the proof.
 func (p *process) terminate() (string, error) { return p.stop(syscall.SIGTERM) }
 
-// stop asks it to stop by a signal, and returns the proof that it did so cleanly.
+// stop stops the process gracefully by a signal, and returns the proof.
 func (p *process) stop(signal syscall.Signal) (string, error) {
 	if !p.running() {
 		return "", fmt.Errorf("%s was not running", p.name)
@@ -105,7 +105,7 @@ func (p *process) stop(signal syscall.Signal) (string, error) {
 	return fmt.Sprintf("%s, process %d, stopped", p.name, pid), nil
 }
 
-// lastWords is the end of its log.
+// lastWords returns the end of the log.
 func (p *process) lastWords() []byte {
 	const most = 2000
 	text, err := os.ReadFile(p.log)
@@ -115,7 +115,7 @@ func (p *process) lastWords() []byte {
 	return text[max(0, len(text)-most):]
 }
 
-// pause stops it where it is, and returns the proof.
+// pause suspends the process, and returns the proof.
 func (p *process) pause() (string, error) {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return "", fmt.Errorf("pause %s: %w", p.name, err)
@@ -131,18 +131,18 @@ func (p *process) pause() (string, error) {
 	return fmt.Sprintf("%s, process %d, in state T", p.name, pid), err
 }
 
-// resume lets it go on.
+// resume continues a suspended process.
 func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
-// end makes sure that it does not run.
+// end makes sure that the process does not run.
 func (p *process) end() {
 	if p.running() {
-		_ = p.cmd.Process.Kill() // it may end by itself just now
+		_ = p.cmd.Process.Kill() // fails if the process has just ended
 		<-p.done
 	}
 }
 
-// await tries until f returns an empty string. If that takes too long, it returns the last one.
+// await calls f until it returns nil. After the time most, await returns the last error of f.
 func await(most time.Duration, f func() error) error {
 	deadline := time.Now().Add(most)
 	for {

@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 )
 
-// programs are the commands of a run.
+// programs has the paths of the binaries of a run.
 type programs struct {
 	server string
 	broker string
 }
 
-// buildPrograms builds them into dir: the server from the module that the tests use, the broker from this tree, unless
-// another one is given.
+// buildPrograms builds the binaries into dir. The server is from the module that the tests use. The broker is from this
+// tree, unless the path of another binary is given.
 func buildPrograms(dir, broker string) (programs, error) {
 	p := programs{server: filepath.Join(dir, "nats-server"), broker: broker}
 	if err := build(p.server, "github.com/nats-io/nats-server/v2"); err != nil {
@@ -26,7 +26,7 @@ func buildPrograms(dir, broker string) (programs, error) {
 		return p, build(p.broker, "delaybroker/cmd/delaybroker")
 	}
 	var err error
-	p.broker, err = filepath.Abs(p.broker) // it runs elsewhere
+	p.broker, err = filepath.Abs(p.broker) // the process runs in another directory
 	return p, err
 }
 

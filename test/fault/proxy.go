@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// proxy carries connections to one address. It can hold their data back, as a silent network does: TCP delivers it all
-// when the network is back. Or it can drop its connections and refuse others.
+// proxy forwards connections to one address. It can hold their data back, as a silent network does: TCP delivers the
+// data when the network returns. Or it can drop its connections and refuse new ones.
 type proxy struct {
 	to       string
 	listener net.Listener
@@ -21,7 +21,7 @@ type proxy struct {
 	state  proxyState
 	usual  proxyState // between faults
 	open   map[net.Conn]bool
-	held   atomic.Int64 // bytes that came while it was holding
+	held   atomic.Int64 // bytes that arrived while the proxy held data back
 	killed atomic.Int64 // connections dropped
 }
 
@@ -47,7 +47,7 @@ func newProxy(to string) (*proxy, error) {
 
 func (p *proxy) address() string { return p.listener.Addr().String() }
 
-// set changes the treatment of connections, open ones included.
+// set changes the state of the proxy, for open connections, too.
 func (p *proxy) set(s proxyState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,7 @@ func (p *proxy) set(s proxyState) {
 	p.moved.Broadcast()
 }
 
-// settle makes a state the usual one, and restore goes back to it.
+// settle makes a state the usual one, to which restore returns.
 func (p *proxy) settle(s proxyState) {
 	p.mu.Lock()
 	p.usual = s
@@ -76,7 +76,7 @@ func (p *proxy) restore() {
 	p.set(s)
 }
 
-// close drops everything and waits for its goroutines.
+// close drops all connections and waits for the proxy's goroutines.
 func (p *proxy) close() {
 	p.listener.Close()
 	p.set(closed)
@@ -93,7 +93,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// carry joins one connection with one of its own, until either ends.
+// carry forwards data between a connection and a new connection to the address, until either ends.
 func (p *proxy) carry(in net.Conn) {
 	if !p.adopt(in) {
 		return
@@ -132,7 +132,7 @@ func (p *proxy) carry(in net.Conn) {
 	both.Wait()
 }
 
-// pass waits while the proxy holds n bytes back, and reports whether they may go.
+// pass waits while the proxy holds n bytes back. It reports whether they may be forwarded.
 func (p *proxy) pass(n int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,26 +20,27 @@ import (
 )
 
 const (
-	// ackWait is how long a publisher waits for an answer before it calls a publish unknown.
+	// ackWait is how long a publisher waits for an answer before it records a publish as unknown.
 	ackWait = 5 * time.Second
-	// sumHeader is a header of the publishers' own, which must arrive with the body.
+	// sumHeader is a header of the publishers. It must be delivered with the body.
 	sumHeader = "X-Origin"
 )
 
-// farOff is a delay that is not over when brokers come back, so that its messages must hop then.
+// farOff is a delay that does not end before the brokers are back, so that its messages have to hop then.
 const farOff = 20 * time.Second
 
-// publisher publishes delays through one connection, and records the answers.
+// publisher publishes delays on one connection, and records the answers.
 type publisher struct {
 	name string
 	log  *history.Log
 	js   jetstream.JetStream
 	rand *rand.Rand
+	// gate blocks publishes to the intake while an administrator needs it quiet.
 	gate *gate
-	// ladder has the delays that it asks for.
+	// ladder has the requests that the publisher makes.
 	ladder ladder
 
-	accepted *atomic.Int64 // publishes acknowledged, of all publishers
+	accepted *atomic.Int64 // number of acknowledged publishes of all publishers
 	count    int
 	answers  sync.WaitGroup
 }
@@ -48,7 +49,7 @@ type publisher struct {
 type gate struct {
 	mu     sync.Mutex
 	shut   bool
-	inside sync.WaitGroup // publishes to the intake underway
+	inside sync.WaitGroup // publishes to the intake without an answer
 }
 
 func (g *gate) enter() bool {
@@ -85,7 +86,7 @@ func newPublisher(name string, nc *nats.Conn, w *world, seed uint64) (*publisher
 	}, nil
 }
 
-// run publishes at a rate until stop is closed, and returns when everything is answered or given up.
+// run publishes at a rate until stop is closed. It returns when every publish was answered or has timed out.
 func (p *publisher) run(rate int, stop <-chan struct{}) {
 	defer p.answers.Wait()
 	tick := time.NewTicker(time.Second / time.Duration(rate))
@@ -120,7 +121,7 @@ func (p *publisher) publishOne() {
 	p.publish(e, "", strings.Repeat("x", p.rand.IntN(300)), left)
 }
 
-// publish sends one message and writes down its answer, when it comes. It calls left when nothing more will.
+// publish sends one message and records its answer. It calls left when no further answer is expected.
 func (p *publisher) publish(e history.Event, msgID, filler string, left func()) {
 	e.Op, e.Phase, e.ID = history.Publish, history.Invoke, fmt.Sprintf("%s-%d", p.name, p.count)
 	p.count++
@@ -133,7 +134,7 @@ func (p *publisher) publish(e history.Event, msgID, filler string, left func()) 
 	answer := history.Event{Op: history.Publish, ID: e.ID, Phase: history.Unknown}
 	f, err := p.js.PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
 	if err != nil {
-		if errors.Is(err, nats.ErrReconnectBufExceeded) { // it never left
+		if errors.Is(err, nats.ErrReconnectBufExceeded) { // it was not sent
 			answer.Phase = history.Fail
 		}
 		answer.Text = err.Error()
@@ -156,7 +157,7 @@ func (p *publisher) publish(e history.Event, msgID, filler string, left func()) 
 	})
 }
 
-// sum is the checksum of the parts that must arrive as they were published.
+// sum returns the checksum of the parts that must be delivered unchanged.
 func sum(body []byte, origin string) string {
 	h := sha256.New()
 	h.Write(body)
@@ -164,7 +165,7 @@ func sum(body []byte, origin string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// idOf is the id at the beginning of a body.
+// idOf returns the id at the beginning of a body.
 func idOf(body []byte) string {
 	id, _, _ := strings.Cut(string(body), ":")
 	return id

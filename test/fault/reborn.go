@@ -13,42 +13,44 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// This file is one fault, step by step. A reader's consumer lives in the memory of one server. That server is killed
-// and comes back, and makes the consumer anew under its name, counting from one. A reader that believes its numbers
-// takes the new ones for those it has had, until they are higher; their messages are lost.
+// This file has one fault, step by step. A reader's consumer is in the memory of one server. That server is killed and
+// restarted, and creates the consumer again under its name, counting from one. A reader that trusts the consumer's
+// numbers takes the new messages for known ones, until the numbers are higher. Those messages are lost.
 //
-// It takes much for that to happen: nothing else that died may tell the reader, nothing that it had may be in the lane
-// any more, its first questions must find the consumer that is new, and they must do so before it gives the old one up.
+// The fault needs several conditions. No other failure may reveal the restart to the reader. The lane may contain none
+// of the messages that the reader has received. The reader's first requests must reach the new consumer, and must do so
+// before the reader replaces it.
 
 const (
-	// madeAnew is the scenario that loses messages if a reader believes in its consumer's numbers.
-	madeAnew = "a reader's consumer is made anew"
-	// quiet is the lane in which it happens, and nothing else does. A reader of a longer one asks anew before what it has
-	// had is gone; that of a shorter one gives its consumer up before the server is back.
+	// createdAgain is the scenario that loses messages if a reader trusts its consumer's numbers.
+	createdAgain = "a reader's consumer is created again"
+	// quiet is the lane of the fault; no other messages pass it. The reader of a longer lane sends a new request before
+	// its received messages are gone. The reader of a shorter lane replaces its consumer before the server is back.
 	quiet      = "DELAY_12s"
 	quietLevel = "12s"
 	quietDelay = 12 * time.Second
-	// had is what the consumer delivers before: fewer than the half of a request, or the reader asks again and forgets.
+	// had is the number of messages that the consumer delivers before the fault. It is less than half of a request:
+	// otherwise the reader sends another request.
 	had = 40
-	// firstAsked is how long a reader's first request is open, after which it asks again.
+	// firstAsked is how long a reader's first request is open. After that the reader sends another one.
 	firstAsked = 2 * time.Second
-	// blackout is for how long a broker's links are held back, so that its questions are given up and its connections are
-	// not: it doubts its consumers then.
+	// blackout is how long the proxies hold back a broker's traffic. In this time the broker's requests time out, but its
+	// connections stay open, so the readers check their consumers.
 	blackout = 2500 * time.Millisecond
 )
 
-// rebirth is one try.
+// rebirth is one attempt.
 type rebirth struct {
 	*world
 	publisher *publisher
-	home      *server // which leads everything, and to which the brokers are connected
-	consumer  string  // the reader's
+	home      *server // leads all streams; the brokers are connected to it
+	consumer  string  // the name of the reader's consumer
 }
 
-// reborn makes a server forget a reader's consumer, and the reader ask the new consumer of that name.
+// reborn makes a server lose a reader's consumer, and the reader send requests to the new consumer of that name.
 func reborn(w *world) (func() (string, error), error) {
 	if w.plan.home == 0 || w.plan.ladder.levels != quietLadder.levels {
-		return nil, fmt.Errorf("it takes a home and the levels of its scenario, %q", madeAnew)
+		return nil, fmt.Errorf("it takes a home and the levels of its scenario, %q", createdAgain)
 	}
 	r := rebirth{world: w, home: w.cluster[w.plan.home-1]}
 	nc, err := w.connect(r.home.url(), "quiet")
@@ -68,10 +70,11 @@ func reborn(w *world) (func() (string, error), error) {
 			return func() (string, error) { return proof, nil }, nil
 		}
 	}
-	return nil, fmt.Errorf("the reader gave its consumer up in each of %d tries before it asked the new one", tries)
+	return nil, fmt.Errorf("in each of %d attempts, the reader replaced its consumer before it sent the new one a request",
+		tries)
 }
 
-// try returns the proof, and the number of messages that the new consumer was asked for.
+// try returns the proof, and the number of messages that were requested from the new consumer.
 func (r *rebirth) try() (proof string, served uint64, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*timeout)
 	defer cancel()
@@ -85,7 +88,7 @@ func (r *rebirth) try() (proof string, served uint64, err error) {
 	r.consumer = c.Name
 	s := r.cluster.named(c.Cluster.Leader)
 	time.Sleep(time.Until(c.Created.Add(firstAsked + blink)))
-	for n := range uint64(had) { // one after the other: the reader is at the tail after each
+	for n := range uint64(had) { // one by one, so that the reader is at the tail after each
 		if err := r.publishAndAwait(n + 1); err != nil {
 			return "", 0, err
 		}
@@ -93,7 +96,7 @@ func (r *rebirth) try() (proof string, served uint64, err error) {
 	if err := r.awaitEmpty(ctx); err != nil {
 		return "", 0, err
 	}
-	if err := r.publishAndAwait(had + 1); err != nil { // the reader has just heard of its consumer
+	if err := r.publishAndAwait(had + 1); err != nil { // the reader has just received from its consumer
 		return "", 0, err
 	}
 	heal := r.blackOut()
@@ -116,15 +119,16 @@ func (r *rebirth) try() (proof string, served uint64, err error) {
 		return "", 0, err
 	}
 	served, left, err := r.awaitAsked(0)
-	// What was asked may all have been taken for known: then the next doubt asks for more than the reader has had.
+	// If the reader took all requested messages for known ones, the next check requests more messages than the reader has
+	// received.
 	if err == nil && served > 0 && served <= had+1 && !left {
 		heal := r.blackOut()
-		time.Sleep(2 * blackout) // a broker may just have failed to look, and pause before it looks again
+		time.Sleep(2 * blackout) // a broker may pause after a failed check before the next one
 		if err = heal(); err == nil {
 			_, _, err = r.awaitAsked(served)
 		}
 	}
-	proof = fmt.Sprintf("%s with %s of %s, which had delivered %d messages and, made anew, delivered %d",
+	proof = fmt.Sprintf("%s with %s of %s, which had delivered %d messages and, created again, delivered %d",
 		proof, r.consumer, quiet, had+1, served)
 	return proof, served, err
 }
@@ -135,7 +139,7 @@ func (r *rebirth) publish() {
 	r.publisher.publish(e, "", "", func() {})
 }
 
-// publishAndAwait publishes one message and waits until the consumer has delivered so many.
+// publishAndAwait publishes one message and waits until the consumer has delivered count messages.
 func (r *rebirth) publishAndAwait(count uint64) error {
 	r.publish()
 	r.publisher.answers.Wait()
@@ -164,8 +168,8 @@ func (r *rebirth) blackOut() (heal func() error) {
 	}
 }
 
-// leadFrom makes one server the leader of every stream, so that a question to a leader does not notice the end of
-// another server.
+// leadFrom makes one server the leader of every stream, so that no request to a leader detects the crash of another
+// server.
 func leadFrom(ctx context.Context, js jetstream.JetStream, s *server) error {
 	return retry(ctx, func(ctx context.Context) error {
 		list := js.ListStreams(ctx)

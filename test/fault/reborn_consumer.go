@@ -11,7 +11,8 @@ import (
 	"delaybroker/broker/lane"
 )
 
-// awayFromHome makes the reader take a new consumer until that is on a server that its broker is not connected to.
+// awayFromHome makes the reader replace its consumer until the consumer is on a server that its broker is not connected
+// to.
 func (r *rebirth) awayFromHome(ctx context.Context) (found *jetstream.ConsumerInfo, err error) {
 	given := make(map[string]bool)
 	err = retry(ctx, func(ctx context.Context) error {
@@ -35,7 +36,7 @@ func (r *rebirth) awayFromHome(ctx context.Context) (found *jetstream.ConsumerIn
 	return found, err
 }
 
-// consumers are those by which the lane was read lately.
+// consumers returns the consumers that have read the lane recently.
 func (r *rebirth) consumers(ctx context.Context) ([]*jetstream.ConsumerInfo, error) {
 	s, err := r.js.Stream(ctx, quiet)
 	if err != nil {
@@ -51,7 +52,7 @@ func (r *rebirth) consumers(ctx context.Context) ([]*jetstream.ConsumerInfo, err
 	return all, list.Err()
 }
 
-// info is the consumer's own state.
+// info returns the consumer's info from its own server.
 func (r *rebirth) info() (*jetstream.ConsumerInfo, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -62,18 +63,19 @@ func (r *rebirth) info() (*jetstream.ConsumerInfo, error) {
 	return c.CachedInfo(), nil
 }
 
-// awaitReborn waits until the consumer counts from the beginning.
+// awaitReborn waits until the consumer counts from one again.
 func (r *rebirth) awaitReborn() error {
 	return await(timeout, func() error {
 		c, err := r.info()
 		if err == nil && c.Delivered.Consumer > 0 {
-			err = fmt.Errorf("%s has delivered %d and is not made anew", r.consumer, c.Delivered.Consumer)
+			err = fmt.Errorf("%s has delivered %d and was not created again", r.consumer, c.Delivered.Consumer)
 		}
 		return err
 	})
 }
 
-// awaitPending waits until the consumer's server has caught up with the stream: it would be given up otherwise.
+// awaitPending waits until the consumer's server has caught up with the stream. Otherwise the reader would replace the
+// consumer.
 func (r *rebirth) awaitPending(count uint64) error {
 	return await(timeout, func() error {
 		c, err := r.info()
@@ -84,7 +86,7 @@ func (r *rebirth) awaitPending(count uint64) error {
 	})
 }
 
-// awaitAsked waits until the consumer has delivered more than before, or the reader has left it for another. It returns
+// awaitAsked waits until the consumer has delivered more than before, or the reader uses another consumer. It returns
 // the number of messages that the consumer has delivered.
 func (r *rebirth) awaitAsked(before uint64) (now uint64, left bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -101,14 +103,14 @@ func (r *rebirth) awaitAsked(before uint64) (now uint64, left bool, err error) {
 			}
 		}
 		if now == before && !left {
-			return fmt.Errorf("%s is not asked for more than %d", r.consumer, now)
+			return fmt.Errorf("no request to %s asks for more than %d", r.consumer, now)
 		}
 		return nil
 	})
 	return now, left, err
 }
 
-// awaitEmpty waits until all that was read is committed.
+// awaitEmpty waits until the lane is committed and empty.
 func (r *rebirth) awaitEmpty(ctx context.Context) error {
 	return retry(ctx, func(ctx context.Context) error {
 		s, err := r.js.Stream(ctx, quiet)

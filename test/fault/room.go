@@ -13,7 +13,7 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// This file is the faults of an account that has no room left.
+// This file has the faults of an account without free storage.
 
 const ballast = "BALLAST"
 
@@ -23,7 +23,7 @@ func fillStore(w *world) (func() (string, error), error) {
 	return func() (string, error) { return "refused: " + refusal, w.makeRoom() }, err
 }
 
-// fill publishes ballast until it is refused for want of room, and returns the refusal.
+// fill publishes ballast until the server refuses it for lack of room, and returns the refusal.
 func (w *world) fill() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -60,14 +60,14 @@ func (w *world) makeRoom() error {
 }
 
 const (
-	// pushed are messages to core subscribers, who need no room, and pushLevel the level that they wait on: as long as
-	// owners need to notice that their beats are refused, and to give up.
+	// pushed is the number of messages to core subscribers, which need no room. pushLevel is the level on which they wait:
+	// as long as owners need to detect that their beats are refused, and to stop.
 	pushed    = 200
 	pushLevel = "30s"
 )
 
-// fillStoreForLong fills the account when messages to core subscribers wait, and leaves it full until they are due and
-// longer. They come in time, their lane is purged, and both while nothing can be stored.
+// fillStoreForLong fills the account while messages to core subscribers wait, and keeps it full until after their due
+// time. The messages must be delivered on time and purged from their lane although nothing can be stored.
 func fillStoreForLong(w *world) (func() (string, error), error) {
 	nc, err := w.connect(w.cluster.urls(0), "pusher")
 	if err != nil {

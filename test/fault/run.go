@@ -14,30 +14,31 @@ import (
 )
 
 const (
-	// bound is how long after the end of a fault everything overdue must have arrived, on a busy machine.
+	// bound is the time after the end of a fault within which all overdue messages must arrive, on a busy machine.
 	bound = 30 * time.Second
 	// lead is how long a run publishes before, between and after faults.
 	lead = 2 * time.Second
-	// least is the part of a second's messages below which a fault shows nothing.
+	// least is a divisor: before, during and after a fault, a run needs at least 1/least of the messages that it publishes
+	// in a second. With fewer, the fault proves nothing.
 	least = 4
 )
 
-// plan is a run before it happens.
+// plan is the plan of a run.
 type plan struct {
 	name     string
 	seed     uint64
 	brokers  int
 	rate     int           // publishes a second
-	calm     time.Duration // published after each fault, beyond the usual
+	calm     time.Duration // additional time of publishing after each fault
 	ladder   ladder
 	home     int  // the number of the only server that brokers connect to, or 0 for all
 	attacked bool // a tenant attacks all the time
-	players  int  // of named timers
-	races    bool // all of which are due at once
-	swept    bool // brokers do not tell what became of timers, and in the end their stream has to be empty: some minutes
-	brisk    bool // less is published between the faults
-	prompt   bool // delivery goes on soon after the faults
-	// ready and late are bounds of this run, if not zero: see history.Conditions.
+	players  int  // number of players of named timers
+	races    bool // all timers are due immediately
+	swept    bool // brokers keep no outcomes of timers, whose stream must be empty at the end; takes minutes
+	brisk    bool // shorter times of publishing between the faults
+	prompt   bool // the brokers must deliver again soon after the faults
+	// ready and late are bounds of the run; zero for the default. See history.Conditions.
 	ready, late time.Duration
 	faults      []fault
 	programs    programs
@@ -57,8 +58,8 @@ func (p plan) conditions(c cluster) *history.Conditions {
 	return h
 }
 
-// run executes the plan below dir and judges it. An error is a run that came to no judgement. Its files stay in dir
-// when it fails, and always if keep is set.
+// run executes the plan below dir and judges the history. It returns an error if the run could not be judged. Its files
+// stay in dir if the run fails, and always if keep is set.
 func (p plan) run(dir string, keep bool) (report *history.Report, err error) {
 	if p.ladder.levels == "" {
 		p.ladder = shortLadder
@@ -112,7 +113,7 @@ func (w *world) runFaults(p plan) error {
 	return w.finish()
 }
 
-// rest is how long it may take until all lanes are empty.
+// rest returns the maximum time until all lanes are empty.
 func (p plan) rest() time.Duration {
 	if p.swept {
 		return bound + 3*time.Minute
@@ -120,7 +121,7 @@ func (p plan) rest() time.Duration {
 	return bound + max(farOff, p.ladder.longest())
 }
 
-// awaitTraffic lets the publishers work for a while, and on until enough was accepted.
+// awaitTraffic waits for minTime, and then until enough messages were accepted.
 func (w *world) awaitTraffic(p plan, minTime time.Duration) error {
 	enough := w.accepted.Load() + int64(p.rate/least)
 	time.Sleep(minTime)
@@ -140,7 +141,8 @@ func (p plan) bound() time.Duration {
 	return bound
 }
 
-// quota is the storage limit of a run's account: little enough to be filled in seconds, unless a lot is published.
+// quota returns the storage limit of the run's account. It is low, so that it can be filled in seconds, unless the run
+// publishes much.
 func (p plan) quota() int {
 	if p.rate > 1000 {
 		return 8 * quota
@@ -148,8 +150,8 @@ func (p plan) quota() int {
 	return quota
 }
 
-// randomPlan follows from the seed alone: one run in four is of faults that excuse no copy, in one of four a tenant
-// attacks meanwhile, in one of three brokers reach one server only.
+// randomPlan returns a plan that depends only on the seed. One run in four has only faults that excuse no duplicate. In
+// one of four a tenant attacks. In one of three the brokers connect to one server only.
 func randomPlan(seed uint64, brokers int, built programs) plan {
 	r := rand.New(rand.NewPCG(seed, 2))
 	p := plan{seed: seed, brokers: brokers, rate: 150 + 50*r.IntN(6), programs: built, ladder: shortLadder, brisk: true,
@@ -175,7 +177,7 @@ func randomPlan(seed uint64, brokers int, built programs) plan {
 	return p
 }
 
-// maxHeld is how much time the faults of a random run take together, up to the last of them.
+// maxHeld is the maximum total time of the faults of a random run, except the last one.
 const maxHeld = 12 * time.Second
 
 // draw picks a fault by its weight.

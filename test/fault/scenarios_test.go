@@ -23,7 +23,7 @@ func scenarios() []scenario {
 	return []scenario{
 		// A reader's consumer has no replica. Its server dies and comes back, and the server makes the consumer anew under
 		// its name, which counts from one. Between them no message may be lost, in any state of the reader.
-		{short: true, plan: plan{name: madeAnew, seed: 11, rate: 50, home: 1, brokers: 1, ladder: quietLadder,
+		{short: true, plan: plan{name: createdAgain, seed: 11, rate: 50, home: 1, brokers: 1, ladder: quietLadder,
 			faults: []fault{readerReborn}}},
 		{plan: plan{name: "a reader's server is back, slow", seed: 12, rate: 50, home: 1, ladder: deepLadder, calm: readOn,
 			prompt: true,

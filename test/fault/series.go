@@ -16,11 +16,12 @@ import (
 	"delaybroker/test/linear"
 )
 
-// rounds is how many rounds a series of a player has, one each every, or each retimed under another table.
+// rounds is the number of rounds of a player's series; every is its interval, and retimed the interval after a change
+// of its table.
 const rounds, every, retimed = 4, time.Second, 2 * time.Second
 
-// playSeries sets a series, and lets up to two clients at it about when a round is due, half of the rounds. No round is
-// left out that was missed, so each must come, unless somebody stops the series.
+// playSeries sets a series, and lets up to two clients change it at about the due time of every second round. A missed
+// round is not left out, so each round must arrive, unless a client stops the series.
 func (p *player) playSeries() {
 	r := p.next()
 	start := time.Now()
@@ -38,7 +39,7 @@ func (p *player) playSeries() {
 	}
 }
 
-// change makes one request about a series, and returns the generation that it was told of.
+// change makes one request about a series, and returns the generation that the client learned.
 func (r *round) change(choice int, g uint64) uint64 {
 	const soon = 30 * time.Millisecond
 	expects := int64(g)
@@ -82,15 +83,15 @@ func (r *round) setSeries(expects int64) uint64 {
 	return r.publishEvent(e)
 }
 
-// recur writes the headers of a series.
+// recur sets the headers of a series.
 func recur(h nats.Header, of *history.TimerOp) {
 	h.Set(message.HeaderEvery, of.Every.String())
 	h.Set(message.HeaderRounds, strconv.Itoa(of.Rounds))
 	h.Set(message.HeaderMissed, "all")
 }
 
-// stop cancels what may be paused, or it would stay for ever, as soon as there is an answer. However often that is
-// asked, it counts once: nobody else is at the key.
+// stop cancels a series that may be paused, since a paused series would stay for ever. It repeats the request until it
+// has an answer. The repetitions count as one request: no other client uses the key.
 func (r *round) stop() {
 	e := r.begin(linear.Cancel, linear.Whatever, 0)
 	m := &nats.Msg{Subject: "delaytimer." + r.key + "." + timersTarget, Header: nats.Header{message.HeaderCancel: {"x"}}}

@@ -14,18 +14,19 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// This file is the faults of servers.
+// This file has the faults of servers.
 
-// intake is the lane that most messages go through; timers is that of named timers.
+// intake is the stream that most messages pass; timers is the stream of named timers.
 const intake, timers = "DELAY_INTAKE", "DELAY_TIMERS"
 
-// blink is how long a server is down that is restarted at once.
+// blink is the downtime of a server that is restarted immediately.
 const blink = 500 * time.Millisecond
 
-// retire makes a server go in lame duck mode: it hands its leaderships over, and sends its clients away one by one.
+// retire puts a server into lame duck mode: the server gives up its leaderships, and disconnects its clients one by
+// one.
 func (p *process) retire() (string, error) { return p.stop(syscall.SIGUSR2) }
 
-// leaderOf is the server that leads a stream, within the timeout.
+// leaderOf returns the server that leads a stream, within the timeout.
 func (w *world) leaderOf(stream string) (*server, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -37,12 +38,12 @@ func killLeader(stream string) func(*world) (func() (string, error), error) {
 	return toLeader(stream, (*server).kill, (*server).start)
 }
 
-// pauseLeader stops the server that leads a stream where it is, with its connections up.
+// pauseLeader suspends the server that leads a stream. Its connections stay open.
 func pauseLeader(stream string) func(*world) (func() (string, error), error) {
 	return toLeader(stream, (*server).pause, (*server).resume)
 }
 
-// toLeader does something to the server that leads a stream, and heals it.
+// toLeader applies a fault to the server that leads a stream, and heals it.
 func toLeader(
 	stream string, do func(*server) (string, error), heal func(*server) error,
 ) func(*world) (func() (string, error), error) {
@@ -56,7 +57,7 @@ func toLeader(
 	}
 }
 
-// killServers kills all of them at once, and starts them in another order.
+// killServers kills all servers at the same time, and starts them in another order.
 func killServers(w *world) (func() (string, error), error) {
 	for _, s := range w.cluster {
 		if _, err := s.kill(); err != nil {
@@ -74,7 +75,7 @@ func killServers(w *world) (func() (string, error), error) {
 	}, nil
 }
 
-// rollServers ends each in turn, and starts it again before the next.
+// rollServers ends the servers one after the other, and starts each again before it ends the next.
 func rollServers(end func(*process) (string, error)) func(*world) (func() (string, error), error) {
 	return func(w *world) (func() (string, error), error) {
 		var last string
@@ -92,14 +93,14 @@ func rollServers(end func(*process) (string, error)) func(*world) (func() (strin
 	}
 }
 
-// pauseUntilStale pauses the intake's leader until another leads, so that some of the answers that it gives when it
-// goes on are of yesterday: it answers what came meanwhile before it hears of the other. What asks is on that server,
-// as a broker may be.
+// pauseUntilStale suspends the intake's leader until another server leads. When the old leader resumes, it answers the
+// requests that arrived meanwhile before it learns of the new leader, so some answers are stale. The requests come from
+// a connection to that server, as those of a broker may.
 func pauseUntilStale(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*timeout)
 	defer cancel()
 	var proof string
-	for range 3 { // what it hears first is a matter of luck
+	for range 3 { // which message the server handles first is random
 		s, err := w.leader(ctx, intake)
 		if err != nil {
 			return nil, err
@@ -119,9 +120,9 @@ func pauseUntilStale(w *world) (func() (string, error), error) {
 	return func() (string, error) { return proof, nil }, nil
 }
 
-// askPaused pauses the intake's leader, and counts the answers that lie behind what the next one has.
+// askPaused suspends the intake's leader, and counts its answers that are older than the state of the next leader.
 func (w *world) askPaused(ctx context.Context, s *server) (stale int, proof string, err error) {
-	// This connection must not be given up before the server goes on, or its answers are lost.
+	// This connection must stay open until the server resumes; otherwise its answers are lost.
 	nc, err := w.connect(s.url(), "asker", nats.PingInterval(time.Minute))
 	if err != nil {
 		return 0, "", err
@@ -137,12 +138,12 @@ func (w *world) askPaused(ctx context.Context, s *server) (stale int, proof stri
 	if proof, err = s.pause(); err != nil {
 		return 0, "", err
 	}
-	var first, last uint64 // of the next leader: the one paused can have no more than first
+	var first, last uint64 // sequences of the next leader; the suspended one has at most first
 	err = await(timeout, func() error {
 		if err := nc.PublishRequest("$JS.API.STREAM.INFO."+intake, inbox, nil); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(ctx, time.Second/2) // nobody answers before there is another leader
+		ctx, cancel := context.WithTimeout(ctx, time.Second/2) // no server answers before there is another leader
 		defer cancel()
 		now, err := w.js.Stream(ctx, intake)
 		if err != nil {
@@ -150,14 +151,14 @@ func (w *world) askPaused(ctx context.Context, s *server) (stale int, proof stri
 		}
 		info := now.CachedInfo()
 		if info.Cluster == nil || info.Cluster.Leader == s.name {
-			return fmt.Errorf("%s is led by none but %s", intake, s.name)
+			return fmt.Errorf("%s has no other leader than %s", intake, s.name)
 		}
 		last = info.State.LastSeq
 		if first == 0 {
 			first = last
 		}
 		if last == first {
-			return fmt.Errorf("nothing new comes to %s", intake)
+			return fmt.Errorf("%s stores no new message", intake)
 		}
 		return nil
 	})

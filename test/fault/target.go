@@ -18,13 +18,13 @@ import (
 
 const (
 	target = "ORDERS"
-	// window is how long the target's stream recognises copies; longer than any run.
+	// window is the duplicate window of the target's stream. It is longer than any run.
 	window = 10 * time.Minute
-	// placements bounds how many consumers are made to have one on each server.
+	// placements is the maximum number of consumers that are created to have one on each server.
 	placements = 200
 )
 
-// createTarget makes the stream that messages are delivered to.
+// createTarget creates the stream that messages are delivered to.
 func (w *world) createTarget(ctx context.Context) error {
 	return retry(ctx, func(ctx context.Context) error {
 		_, err := w.js.CreateStream(ctx, jetstream.StreamConfig{
@@ -34,13 +34,14 @@ func (w *world) createTarget(ctx context.Context) error {
 	})
 }
 
-// witness records the messages of a core subscriber on one server. It sees copies that the target's stream drops.
+// witness records the messages that a core subscriber on one server receives. They include duplicates that the target's
+// stream drops.
 func (w *world) witness(s *server) error {
 	nc, err := w.connect(s.url(), "witness")
 	if err != nil {
 		return err
 	}
-	for _, subjects := range []string{"orders.>", "push.>"} { // with a stream, and without
+	for _, subjects := range []string{"orders.>", "push.>"} { // targets with a stream, and targets without one
 		_, err = nc.Subscribe(subjects, func(m *nats.Msg) {
 			w.log.Add(history.Event{
 				Op: history.Seen, ID: idOf(m.Data), Subject: m.Subject, Server: s.name, DelayID: m.Header.Get(message.HeaderID),
@@ -91,7 +92,7 @@ func (w *world) readTarget(ctx context.Context) error {
 	return fmt.Errorf("no consumer was placed on %v in %d attempts", left, placements)
 }
 
-// awaitReplicas waits until every replica of the target's stream is where its leader is.
+// awaitReplicas waits until every replica of the target's stream has caught up with its leader.
 func (w *world) awaitReplicas(ctx context.Context) error {
 	return retry(ctx, func(ctx context.Context) error {
 		s, err := w.js.Stream(ctx, target)
@@ -111,7 +112,7 @@ func (w *world) awaitReplicas(ctx context.Context) error {
 	})
 }
 
-// readOn reads a consumer to its end. Its server may take a moment to be known to ours.
+// readOn reads all messages of a consumer. The connection's server may know the consumer's server only after a moment.
 func (w *world) readOn(ctx context.Context, c jetstream.Consumer, server string, count uint64) error {
 	for read := uint64(0); read < count; {
 		batch, err := c.Fetch(int(min(count-read, 500)), jetstream.FetchMaxWait(5*time.Second))
@@ -135,7 +136,7 @@ func (w *world) readOn(ctx context.Context, c jetstream.Consumer, server string,
 	return nil
 }
 
-// arrival is the message of the target's stream at one sequence.
+// arrival returns the event for a message of the target's stream.
 func arrival(m jetstream.Msg) (history.Event, error) {
 	meta, err := m.Metadata()
 	if err != nil {
@@ -151,7 +152,7 @@ func arrival(m jetstream.Msg) (history.Event, error) {
 	}, nil
 }
 
-// number reads a number of the broker's. If it cannot be read, the result is zero, which no round has.
+// number parses a number in a broker's header. If it cannot be parsed, the result is zero, which no round has.
 func number(s string) uint64 {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil {
@@ -160,7 +161,7 @@ func number(s string) uint64 {
 	return n
 }
 
-// nanoseconds reads a time of the broker's. If it cannot be read, the result is zero, which is wrong everywhere.
+// nanoseconds parses a time in a broker's header. If it cannot be parsed, the result is zero, which is never correct.
 func nanoseconds(s string) int64 {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {

@@ -20,19 +20,19 @@ import (
 )
 
 const (
-	// grants is the file of a tenant's documented grants, and payments the tenant's name there.
+	// grants is the file with a tenant's documented permissions, and payments the tenant's name there.
 	grants   = "client-payments.conf"
 	payments = "payments"
 	// ledger is the tenant's own stream.
 	ledger = "PAYMENTS"
-	// attackPause is between two rounds of an attack.
+	// attackPause is the pause between two rounds of an attack.
 	attackPause = 50 * time.Millisecond
-	// ahead is how many reply subjects are guessed from one that was seen.
+	// ahead is the number of reply subjects that the tenant guesses from one that it has seen.
 	ahead = 40
 )
 
-// tenantUsers are the documented user of a tenant, word for word, and the same tenant as one who has a stream of its
-// own.
+// tenantUsers returns the documented user of a tenant, unchanged, and a second user of the same tenant, who has a
+// stream.
 func tenantUsers() (string, error) {
 	text, err := os.ReadFile(filepath.Join("..", "permissions", grants))
 	if err != nil {
@@ -46,16 +46,17 @@ func tenantUsers() (string, error) {
 `, payments, text, ledger), nil
 }
 
-// tenant attacks with nothing but its grants: it has what servers answer it put on subjects that are not its own.
+// tenant attacks with its documented permissions only: it makes servers send their answers to subjects that it may not
+// publish to.
 type tenant struct {
 	nc     *nats.Conn // with the documented grants
-	owner  *nats.Conn // of its stream
+	owner  *nats.Conn // the user with the stream
 	gate   *gate
 	levels []string
-	stored uint64 // messages in its stream, each made to be taken for another's
+	stored uint64 // number of messages in its stream, each a forgery
 
 	mu    sync.Mutex
-	reply string // the last that it saw
+	reply string // the last reply subject that it has seen
 	sent  atomic.Int64
 }
 
@@ -90,8 +91,8 @@ func (w *world) newTenant(ctx context.Context) (*tenant, error) {
 	return t, t.prepare(ctx)
 }
 
-// prepare stores the messages that it will have relayed: hops of messages that were never published, an empty table, a
-// beat.
+// prepare stores the forgeries that servers will relay: hops of messages that were never published, an empty table, and
+// a beat.
 func (t *tenant) prepare(ctx context.Context) error {
 	js, err := jetstream.New(t.owner)
 	if err != nil {
@@ -118,7 +119,7 @@ func (t *tenant) prepare(ctx context.Context) error {
 	return nil
 }
 
-// attack goes on until stop is closed.
+// attack repeats the attacks until stop is closed.
 func (t *tenant) attack(stop <-chan struct{}) {
 	tick := time.NewTicker(attackPause)
 	defer tick.Stop()
@@ -135,7 +136,7 @@ func (t *tenant) attack(stop <-chan struct{}) {
 	}
 }
 
-// round is one of each attack. Attacks that flood come more often than those that need one success only.
+// round makes one of each attack. Attacks that flood are more frequent than attacks that need to succeed only once.
 func (t *tenant) round(n int) {
 	level := t.levels[n%len(t.levels)]
 	own := "delay." + level + "." + payments + ".x"
@@ -159,34 +160,34 @@ func (t *tenant) round(n int) {
 	}
 }
 
-// ask publishes a delay, whose acknowledgement goes where it says.
+// ask publishes a delay with the given reply subject, to which the server sends the acknowledgement.
 func (t *tenant) ask(subject, reply string) {
 	if t.nc.PublishRequest(subject, reply, []byte("attack-1:")) == nil {
 		t.sent.Add(1)
 	}
 }
 
-// relay has the server put a message of its own stream where it says.
+// relay makes the server send a message of the tenant's stream to the reply subject.
 func (t *tenant) relay(seq uint64, reply string) {
 	if t.owner.PublishRequest("$JS.API.DIRECT.GET."+ledger, reply, fmt.Appendf(nil, `{"seq":%d}`, seq)) == nil {
 		t.sent.Add(1)
 	}
 }
 
-// attacked reports whether a body is of an attack: a message of the tenant's, or an answer of the server to one.
+// attacked reports whether a body belongs to an attack: a message of the tenant, or a server's answer to one.
 func attacked(body []byte) bool {
 	b := string(body)
 	return strings.HasPrefix(b, "attack-") || strings.HasPrefix(b, "forged-") || strings.HasPrefix(b, "{") || b == "1"
 }
 
-// guess counts on from the last reply subject that it saw: one after it is that of another's delivery.
+// guess counts on from the last reply subject that the tenant has seen: a later one belongs to another delivery.
 func (t *tenant) guess(own string) {
 	t.mu.Lock()
 	seen := t.reply
 	t.mu.Unlock()
 	i := strings.LastIndexByte(seen, '.')
 	n, err := strconv.ParseUint(seen[i+1:], 36, 64)
-	if err != nil { // none seen yet, or nothing to count
+	if err != nil { // no reply subject was seen, or it has no number
 		return
 	}
 	for k := range uint64(ahead) {

@@ -22,13 +22,13 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// publishers is how many there are, each connected to another server if it can; players is how many there usually are
-// of named timers.
+// publishers is the number of publishers, each connected to another server if possible. players is the usual number of
+// players of named timers.
 const publishers, players = 3, 6
 
-// world is everything that runs in a run.
+// world has all processes and clients of a run.
 type world struct {
-	dir     string // of data and logs
+	dir     string // directory of data and logs
 	plan    plan
 	rand    *rand.Rand
 	log     *history.Log
@@ -37,13 +37,13 @@ type world struct {
 	js      jetstream.JetStream // the administrator's
 	gate    gate
 
-	accepted   atomic.Int64 // publishes acknowledged
+	accepted   atomic.Int64 // number of acknowledged publishes
 	links      []*nats.Conn
 	publishing sync.WaitGroup
 	stop       chan struct{} // ends the publishers
 }
 
-// newWorld starts servers, target, brokers, witnesses and publishers, in this order.
+// newWorld starts the servers, target, brokers, witnesses and publishers, in this order.
 func newWorld(p plan, dir string) (*world, error) {
 	w := &world{dir: dir, plan: p, rand: rand.New(rand.NewPCG(p.seed, 1)), log: new(history.Log),
 		stop: make(chan struct{})}
@@ -78,7 +78,7 @@ func (w *world) start(p plan) (err error) {
 	}
 	w.log.Add(history.Event{Op: history.Run, Conditions: p.conditions(w.cluster)})
 	for _, b := range w.brokers {
-		b.events = w.log // from here on: the first start also makes the streams
+		b.events = w.log // not for the first start, which also creates the streams
 	}
 	for _, s := range w.cluster {
 		if err := w.witness(s); err != nil {
@@ -148,8 +148,8 @@ func (w *world) startClients(ctx context.Context, p plan) error {
 	return nil
 }
 
-// connect makes a connection that outlives every fault. A publish that cannot be sent at once fails: it is not sent
-// later.
+// connect opens a connection that survives every fault. A publish that cannot be sent immediately fails, and is not
+// sent later.
 func (w *world) connect(urls, name string, more ...nats.Option) (*nats.Conn, error) {
 	options := append([]nats.Option{nats.Name(name), nats.MaxReconnects(-1), nats.DontRandomize(),
 		nats.ReconnectWait(100 * time.Millisecond),
@@ -164,7 +164,7 @@ func (w *world) connect(urls, name string, more ...nats.Option) (*nats.Conn, err
 	return nc, nil
 }
 
-// inject makes one fault, holds it, and heals it.
+// inject starts one fault, holds it, and ends it.
 func (w *world) inject(f fault) error {
 	w.log.Add(history.Event{Op: history.Fault, Phase: history.Invoke, Text: f.name})
 	heal, err := f.inject(w)
@@ -184,7 +184,7 @@ func (w *world) inject(f fault) error {
 		proof += ", and did not catch up until restarted: " + strings.Join(restarted, " ")
 	}
 	for _, b := range w.brokers {
-		if err := b.awaitReady(); err != nil { // what that means for messages is judged like everything else
+		if err := b.awaitReady(); err != nil { // the history shows the consequences for messages
 			w.broken("after %s: %v", f.name, err)
 		}
 	}
@@ -202,13 +202,13 @@ func (w *world) finish() error {
 	if err := w.awaitRest(ctx, w.plan.rest()); err != nil {
 		return err
 	}
-	if w.plan.players > 0 && !w.plan.races { // a round that is due soon has no marker in a lane
+	if w.plan.players > 0 && !w.plan.races { // an imminent round has no marker in a lane
 		time.Sleep(rounds * retimed)
 		if err := w.awaitRest(ctx, w.plan.rest()); err != nil {
 			return err
 		}
 	}
-	time.Sleep(time.Second) // for copies
+	time.Sleep(time.Second) // so that late duplicates arrive
 	if err := w.readTarget(ctx); err != nil {
 		return err
 	}
@@ -223,14 +223,14 @@ func (w *world) finish() error {
 	return w.checkLogs()
 }
 
-// broken writes down that a promise was not kept which the history alone does not show.
+// broken records the violation of a guarantee that the history does not show.
 func (w *world) broken(format string, args ...any) {
 	w.log.Add(history.Event{Op: history.Broken, Text: fmt.Sprintf(format, args...)})
 }
 
-// checkLogs holds what brokers say of streams against what was done to them: one that believes in another history where
-// there is none delivers all again, which the run excuses if other faults do. Where there is one, somebody must say so,
-// or the sentence has changed and this check is blind.
+// checkLogs compares the brokers' log lines about replaced streams with the faults. A broker that wrongly detects
+// another history delivers messages again, and the run may excuse these duplicates. If a stream was replaced, some
+// broker must log it; otherwise the log line has changed and this check is ineffective.
 func (w *world) checkLogs() error {
 	said := 0
 	for _, b := range w.brokers {
@@ -243,9 +243,9 @@ func (w *world) checkLogs() error {
 	replaced := slices.ContainsFunc(w.plan.faults, func(f fault) bool { return f.replaces })
 	switch {
 	case said > 0 && !replaced:
-		w.broken("brokers found %d times that a stream had another history, and none had", said)
+		w.broken("brokers logged %d times that a stream has another history, and no stream was replaced", said)
 	case said == 0 && replaced:
-		w.broken("a stream was replaced, and no broker said so")
+		w.broken("a stream was replaced, and no broker logged it")
 	}
 	return nil
 }
@@ -267,7 +267,7 @@ func (w *world) end() {
 	w.cluster.end()
 }
 
-// save writes the history beside the logs and the data, and returns where.
+// save writes the history to a file beside the logs and the data, and returns its path.
 func (w *world) save() (string, error) {
 	path := filepath.Join(w.dir, "history.jsonl")
 	f, err := os.Create(path)

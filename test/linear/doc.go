@@ -1,13 +1,13 @@
-// Package linear judges what clients were told of one named timer, together with what was delivered of it: there must
-// be an order in which every answer is right.
+// Package linear judges the answers and the deliveries of one named timer. There must be an order of all operations in
+// which every answer is correct.
 //
-// The entries of a timer's subject are a register that is compared and set. A set or cancel that was acknowledged is in
-// the order; one that was refused saw another generation than it expected; one that was not answered may be in it, at
-// any time after it was sent, or not. A delivery takes the generation away. Each stands somewhere between its call and
-// its return. What is pending at the end was lost.
+// The entries of a timer's subject are a register with compare-and-set. An acknowledged set or cancel is in the order.
+// A refused one found another generation than it expected. One without an answer may be in the order, at any time after
+// it was sent, or not. A delivery removes the generation. Each operation takes effect between its call and its return.
+// A timer that is still pending at the end was lost.
 //
-// A series is such a register, too. The delivery of a round puts the next one there, under a generation of which nobody
-// was told, until there are no more. So a round that is missing is found as one that never ceased to be pending, and
-// one that comes twice, out of turn, of a pause or after a cancel as one that was not. A move, a resumption and another
-// table put the same round there anew. What is paused at the end was not lost.
+// A series is such a register, too. The delivery of a round writes the next round, under a generation that no client
+// learns, until no round is left. So a missing round shows as one that stays pending. A round that is delivered twice,
+// out of order, during a pause or after a cancel shows as one that was not pending. A move, a resumption and a change
+// of the table write the same round again. A series that is paused at the end was not lost.
 package linear

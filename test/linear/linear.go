@@ -9,7 +9,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Kind is what an Op is.
+// Kind is the kind of an Op.
 type Kind string
 
 // The kinds.
@@ -18,46 +18,47 @@ const (
 	Cancel Kind = "cancel"
 	Fire   Kind = "fire" // a delivery
 
-	// Of a series. They leave its rounds, and what is pending, as they are.
+	// Operations on a series. They keep its rounds and the pending round.
 	Move   Kind = "move"   // also a resumption
-	Retime Kind = "retime" // a pause stays one
+	Retime Kind = "retime" // a paused series stays paused
 	Pause  Kind = "pause"
 
 	theEnd Kind = "end"
 )
 
-// What an Op may expect besides a generation.
+// Expectations of an Op other than a generation.
 const (
-	Whatever = -1 // there is, or is not
-	Standing = -2 // whatever there is, but there must be something
+	Whatever = -1 // any state
+	Standing = -2 // any pending generation
 )
 
-// Result is what a client was told.
+// Result is the answer to a client.
 type Result string
 
 // The results.
 const (
 	Done    Result = "done"
-	Refused Result = "refused" // another generation stood there, or none
-	Unknown Result = "unknown" // nothing was told, or nothing that is final
+	Refused Result = "refused" // the last entry was another generation, or there was none
+	Unknown Result = "unknown" // no answer, or no final one
 )
 
-// Op is what one client has asked of one timer, or a delivery.
+// Op is one request of a client about one timer, or a delivery.
 type Op struct {
 	Kind    Kind
-	Expects int64 // generation, 0 for none, Whatever, or Standing
+	Expects int64 // a generation, 0 for no entry, Whatever, or Standing
 	Result  Result
-	Rounds  int    // of a Set: how many rounds it has; zero if it fires once
-	Round   int    // of a delivery, from 1; zero of what fires once
-	Series  uint64 // of a delivery of a round
-	// Sequence is that of the entry; of a delivery, its generation. It is zero where nobody was told. A cancel without one
-	// was asked of a broker, which calls a generation cancelled whoever has cancelled it.
+	Rounds  int    // for a Set: number of rounds; zero if it fires once
+	Round   int    // for a delivery: number of the round, from 1; zero if it fires once
+	Series  uint64 // for the delivery of a round: the series
+	// Sequence is the sequence of the entry or, for a delivery, its generation. It is zero if the client did not learn it.
+	// A cancel without a sequence was a request to a broker. The broker answers "cancelled" for a generation that any
+	// client has cancelled.
 	Sequence uint64
 	Call     time.Time
-	Return   time.Time // does not count for what is unknown
+	Return   time.Time // ignored if the result is unknown
 }
 
-// Explain reports whether there is such an order. Porcupine searches for it.
+// Explain reports whether such an order exists. Porcupine searches for it.
 func Explain(ops []Op) bool {
 	told := make(map[uint64]bool)
 	var end int64
@@ -74,7 +75,8 @@ func Explain(ops []Op) bool {
 		}
 		history = append(history, step)
 	}
-	// By the end everything is in the order but for what is unknown. What comes behind the end has never been done.
+	// At the end, every operation is in the order, except unknown ones. An unknown operation after the end has not taken
+	// effect.
 	history = append(history, porcupine.Operation{Input: Op{Kind: theEnd}, Call: end + 1, Return: end + 1})
 	return porcupine.CheckOperations(porcupine.Model{
 		Init: func() any { return state{} },
@@ -85,14 +87,14 @@ func Explain(ops []Op) bool {
 	}, history)
 }
 
-// again reports whether an op is answered as done because it had been done already.
+// again reports whether an op is correctly answered as done because its effect already existed.
 func (o Op) again(was state) bool {
 	switch {
 	case o.Result != Done:
 		return false
 	case o.Kind == Pause:
 		return was.paused && !was.wild && o.Sequence == was.last
-	case o.Kind == Move: // a resumption of what is not paused; a move has a sequence of its own
+	case o.Kind == Move: // a resumption without a pause; a move has its own sequence
 		return was.pending && !was.paused && !was.wild && o.Sequence == was.last
 	case o.Kind != Cancel || o.Sequence != 0:
 		return false
@@ -100,22 +102,22 @@ func (o Op) again(was state) bool {
 	return o.Expects == Standing && was.ended || o.Expects > 0 && was.cancelled.has(uint64(o.Expects))
 }
 
-// state is what the last entry of the subject is. What has fired or was cancelled may be forgotten at any time.
+// state is the state of the last entry of the subject. A fired or cancelled timer may be removed at any time.
 type state struct {
-	last    uint64 // sequence of the last set or cancel that somebody was told of; zero before the first
-	begun   bool   // there was one, told or not
+	last    uint64 // sequence of the last set or cancel that a client learned; zero before the first
+	begun   bool   // there was a set
 	pending bool
-	wild    bool // and its generation is one that nobody was told of
+	wild    bool // pending, with a generation that no client learned
 
-	cancelled generations // that were cancelled, whatever came after it; without those that nobody was told of
+	cancelled generations // cancelled generations, except those that no client learned
 	ended     bool        // the last entry is a cancel
-	over      bool        // nothing comes any more
+	over      bool        // the end: no operation follows
 
 	series
 }
 
-// after returns the state after an op, or false if the op cannot have this answer there. Told are the generations that
-// somebody was told of.
+// after returns the state after an op, or false if the op cannot have this answer in this state. The parameter told has
+// the generations that clients learned.
 func (was state) after(o Op, told map[uint64]bool) (state, bool) {
 	switch {
 	case was.over:
@@ -128,14 +130,14 @@ func (was state) after(o Op, told map[uint64]bool) (state, bool) {
 		fits := was.last == o.Sequence && !was.wild || was.wild && o.Sequence > was.last && !told[o.Sequence]
 		is := state{last: o.Sequence, begun: true, cancelled: was.cancelled}
 		if is.series = was.fired(o); is.left() {
-			is.pending, is.wild = true, true // the next round, of which nobody was told
+			is.pending, is.wild = true, true // the next round, whose generation no client learned
 		}
 		return is, was.pending && fits && was.fires(o)
 	}
 	fits := o.Expects == Whatever || o.Expects == 0 && !was.pending || o.Expects == Standing && was.pending ||
 		was.pending && !was.wild && uint64(o.Expects) == was.last
 	if o.Result == Refused {
-		// What has fired may not be forgotten yet, so that "only if there is none" is refused.
+		// A fired timer may still have an entry, so that "only if there is none" is refused.
 		return was, !fits || o.Expects == 0 && was.begun
 	}
 	if o.again(was) {
@@ -153,7 +155,7 @@ func (was state) after(o Op, told map[uint64]bool) (state, bool) {
 	return is, fits && (o.Sequence == 0 || o.Sequence > was.last)
 }
 
-// generations are some, in a form that can be compared.
+// generations is a set of generations that can be compared.
 type generations string
 
 func (g generations) has(one uint64) bool {

@@ -1,10 +1,9 @@
 package linear
 
-// series is what the state of a timer that recurs has besides. The zero series is that of one that fires once, or of
-// none.
+// series is the additional state of a series. The zero value is for a timer that fires once, and for no timer.
 type series struct {
-	id     uint64 // zero where nobody was told of its set
-	round  int    // the pending one, or one more than there are
+	id     uint64 // zero if no client learned the sequence of its set
+	round  int    // number of the pending round; above rounds if none is left
 	rounds int
 	paused bool
 }
@@ -12,12 +11,13 @@ type series struct {
 // left reports whether a round is left.
 func (s series) left() bool { return s.round > 0 && s.round <= s.rounds }
 
-// fires reports whether a delivery is that of the pending round. None comes of a pause, and none is left out.
+// fires reports whether a delivery is that of the pending round. A paused series delivers no round, and no round is
+// left out.
 func (s series) fires(o Op) bool {
 	return !s.paused && o.Round == s.round && (s.id == 0 || o.Series == s.id)
 }
 
-// fired is the series after the delivery of a round.
+// fired returns the series after the delivery of a round.
 func (s series) fired(o Op) series {
 	if s.round == 0 {
 		return series{}
@@ -25,7 +25,7 @@ func (s series) fired(o Op) series {
 	return series{id: o.Series, round: s.round + 1, rounds: s.rounds}
 }
 
-// changed is the series after an op that is no delivery.
+// changed returns the series after an op that is not a delivery.
 func (s series) changed(o Op) series {
 	switch o.Kind {
 	case Set:

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// ClearEnv takes the settings of whoever runs the tests out of the way.
+// ClearEnv clears the environment variables with settings of the broker, until the test ends.
 func ClearEnv(t *testing.T) {
 	t.Helper()
 	for _, variable := range os.Environ() {

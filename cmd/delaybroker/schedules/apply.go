@@ -101,7 +101,7 @@ func (a Apply) one(
 			now, err = a.Timers.Now(ctx)
 		}
 		if err != nil {
-			return Result{Step: Step{What: Leave, Name: name, Target: target}, Err: err}
+			return Result{Step: Step{Action: Leave, Name: name, Target: target}, Err: err}
 		}
 		r = Result{Step: plan(stands, now)}
 		if a.DryRun || !r.acts() {
@@ -119,10 +119,10 @@ func (a Apply) one(
 	}
 }
 
-func (p Step) acts() bool { return p.What == Add || p.What == Change || p.What == Remove }
+func (p Step) acts() bool { return p.Action == Add || p.Action == Change || p.Action == Remove }
 
 // Good reports whether the schedule matches the file, or would match it after a dry run's plan.
 func (r Result) Good() bool {
-	return r.Err == nil && r.What != Leave && (r.Outcome == "" || r.Outcome == timer.Pending ||
-		r.Outcome == timer.Cancelled || r.Outcome == timer.Fired || r.What == Remove && r.Outcome == timer.NotFound)
+	return r.Err == nil && r.Action != Leave && (r.Outcome == "" || r.Outcome == timer.Pending ||
+		r.Outcome == timer.Cancelled || r.Outcome == timer.Fired || r.Action == Remove && r.Outcome == timer.NotFound)
 }

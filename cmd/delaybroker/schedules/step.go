@@ -16,17 +16,17 @@ import (
 	"delaybroker/levels"
 )
 
-// What is the kind of a step.
-type What string
+// Action is the kind of a step.
+type Action string
 
 // The kinds.
 const (
-	Same   What = "same"   // no action: the entry matches the file
-	Over   What = "over"   // no action: its last round has passed
-	Add    What = "add"    // it does not exist
-	Change What = "change" // its entry differs from the file
-	Remove What = "remove" // it is in the set, and no longer in the file
-	Leave  What = "leave"  // no action, although its entry differs from the file, for the reason in Why
+	Same   Action = "same"   // no action: the entry matches the file
+	Over   Action = "over"   // no action: its last round has passed
+	Add    Action = "add"    // it does not exist
+	Change Action = "change" // its entry differs from the file
+	Remove Action = "remove" // it is in the set, and no longer in the file
+	Leave  Action = "leave"  // no action, although its entry differs from the file, for the reason in Why
 )
 
 // A Difference is one difference between a schedule's entry and the file.
@@ -38,7 +38,7 @@ type Difference struct {
 
 // A Step is the decision about one schedule.
 type Step struct {
-	What        What         `json:"what"`
+	Action      Action       `json:"what"`
 	Name        string       `json:"name"`
 	Target      string       `json:"target"`
 	Table       string       `json:"table,omitempty"`
@@ -56,10 +56,10 @@ func (f File) Plan(s Schedule, stands timer.State, policy message.Policy, now ti
 	held := store.RecurringOf(stands.Entry)
 	switch {
 	case stands.Over() && s.over(want, now):
-		step.What = Over
+		step.Action = Over
 		return step
 	case stands.Over():
-		step.What = Add
+		step.Action = Add
 		return step.set(f.Set, s, stands, s.First)
 	case stands.Entry.Kind == entry.Fired:
 		return step.leave("its last round has fired, and has not been delivered yet")
@@ -75,21 +75,21 @@ func (f File) Plan(s Schedule, stands timer.State, policy message.Policy, now ti
 	step.Differences = differences(want, stands, s, now)
 	switch {
 	case len(step.Differences) == 0:
-		step.What = Same
+		step.Action = Same
 		return step
 	case held.Paused:
 		return step.leave("the schedule is paused, and a change would resume it: first resume or remove it")
 	}
-	step.What = Change
+	step.Action = Change
 	return step.set(f.Set, s, stands, phase(want, stands, s, now))
 }
 
 // Removal decides about a schedule of the set that is no longer in the file.
 func (f File) Removal(stands timer.State, name, target string) Step {
-	step := Step{What: Remove, Name: name, Target: target}
+	step := Step{Action: Remove, Name: name, Target: target}
 	held := store.RecurringOf(stands.Entry)
 	if held == nil || held.Set != f.Set { // changed by another client meanwhile
-		step.What = Same
+		step.Action = Same
 		return step
 	}
 	step.Table = held.Table
@@ -107,7 +107,7 @@ func madeBy(set string) string {
 }
 
 func (p Step) leave(why string) Step {
-	p.What, p.Why = Leave, why
+	p.Action, p.Why = Leave, why
 	return p
 }
 

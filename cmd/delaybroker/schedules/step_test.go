@@ -43,7 +43,7 @@ func TestPlan(t *testing.T) {
 		file   string
 		stands timer.State
 		adopt  bool
-		want   What
+		want   Action
 		differ string // the names of the differences, or a part of Why
 		header string // of the change: some headers, as in "Delay-Until=…"
 	}{
@@ -108,7 +108,7 @@ func TestPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, s := one(t, tt.file)
 			step := f.Plan(s, tt.stands, policy(t), now, tt.adopt)
-			if step.What != tt.want {
+			if step.Action != tt.want {
 				t.Fatalf("got %+v, want %s", step, tt.want)
 			}
 			var differ []string
@@ -147,7 +147,7 @@ func checkWish(t *testing.T, step Step, stands timer.State, s Schedule, header s
 		Stream: "DELAY_TIMERS", Sequence: 8, At: now.Add(time.Second), Subject: "delaytimer.a.x.y", Header: h, Data: w.Body,
 	})}
 	again := File{Set: "reports"}.Plan(s, after, p, now.Add(2*time.Second), false)
-	if again.What != Same {
+	if again.Action != Same {
 		t.Errorf("afterwards it is %+v", again)
 	}
 }
@@ -155,13 +155,13 @@ func checkWish(t *testing.T, step Step, stands timer.State, s Schedule, header s
 // TestRemoval: only schedules of the set are removed, in the generation that was read.
 func TestRemoval(t *testing.T) {
 	f := File{Set: "reports"}
-	for owner, want := range map[string]What{"reports": Remove, "bills": Same} {
+	for owner, want := range map[string]Action{"reports": Remove, "bills": Same} {
 		step := f.Removal(stored(t, now, "", "Delay-Every", "15m", "Delay-Owner", owner), "a", "x.y")
-		if step.What != want || want == Remove && step.wish.Generation != 7 {
+		if step.Action != want || want == Remove && step.wish.Generation != 7 {
 			t.Errorf("of %s: got %+v, want %s", owner, step, want)
 		}
 	}
-	if step := f.Removal(timer.State{}, "a", "x.y"); step.What != Same {
+	if step := f.Removal(timer.State{}, "a", "x.y"); step.Action != Same {
 		t.Errorf("of none: got %+v", step)
 	}
 }

@@ -15,24 +15,24 @@ import (
 // alarmTarget is the subject on which alarms ring.
 const alarmTarget = "alarms.ring"
 
-// Alarm is one alarm of an application, which knows it by an id of its own.
+// Alarm is one alarm of an application, which identifies it by its own id.
 type Alarm struct {
 	App, ID string
 	At      time.Time
-	Latest  time.Time // after that it does not ring any more
-	Try     int       // from 0; counted by Alarms
+	Latest  time.Time // the alarm does not ring after this time
+	Try     int       // the number of the attempt, from 0; Alarms counts it
 }
 
-// Alarms are an alarm clock for applications. They keep nothing: a process that is restarted has all alarms.
+// Alarms is an alarm clock for applications. It keeps no state: after a restart of the process, all alarms still exist.
 type Alarms struct {
 	Delays *client.Client
-	Tries  int // how often an alarm rings that nobody answers, after 1, 2, 4 … minutes
+	Tries  int // how often an unanswered alarm rings again, after 1, 2, 4 … minutes
 }
 
-// key is that of one try: whoever asks for the same once more, after an answer or a process was lost, has the same key.
+// key returns the key of one attempt. A repeated request, after an answer or a process was lost, has the same key.
 func (a *Alarms) key(app, id string, try int) string { return fmt.Sprintf("%s:%s:%d", app, id, try) }
 
-// Set creates an alarm. It may be repeated: an alarm that is there stays as it is.
+// Set creates an alarm. It may be repeated: an existing alarm stays as it is.
 func (a *Alarms) Set(ctx context.Context, alarm Alarm) error {
 	alarm.Try = 0
 	return a.set(ctx, alarm, alarm.At)
@@ -45,24 +45,24 @@ func (a *Alarms) set(ctx context.Context, alarm Alarm, at time.Time) error {
 	}
 	_, err = a.Delays.At(ctx, alarmTarget, at, body, client.Key(a.key(alarm.App, alarm.ID, alarm.Try)), client.IfAbsent(),
 		client.ExpiresAt(alarm.Latest))
-	if errors.Is(err, client.ErrConflict) { // it is there, or has rung a moment ago
+	if errors.Is(err, client.ErrConflict) { // the alarm exists, or has just rung
 		return nil
 	}
 	return err
 }
 
-// Cancel reports whether an alarm was cancelled before it rang. If so, it will never ring.
+// Cancel reports whether it cancelled an alarm before the alarm rang. A cancelled alarm never rings.
 func (a *Alarms) Cancel(ctx context.Context, app, id string) (bool, error) {
 	return a.oneOf(app, id, func(key string) (bool, error) { return a.Delays.CancelPending(ctx, key, alarmTarget) })
 }
 
-// RingNow rings at once, and reports whether it had not rung yet.
+// RingNow makes an alarm ring immediately. It reports whether the alarm had not rung yet.
 func (a *Alarms) RingNow(ctx context.Context, app, id string) (bool, error) {
 	return a.oneOf(app, id, func(key string) (bool, error) { return a.Delays.MovePending(ctx, key, alarmTarget, 0) })
 }
 
-// Change gives an alarm other times, and reports whether it had not rung yet. If somebody else changes it at the same
-// moment, the error is client.ErrConflict.
+// Change gives an alarm other times. It reports whether the alarm had not rung yet. If another client changes the alarm
+// at the same time, the error is client.ErrConflict.
 func (a *Alarms) Change(ctx context.Context, app, id string, at, latest time.Time) (bool, error) {
 	return a.oneOf(app, id, func(key string) (bool, error) {
 		t, err := a.Delays.Timer(ctx, key, alarmTarget)
@@ -84,7 +84,7 @@ func (a *Alarms) Change(ctx context.Context, app, id string, at, latest time.Tim
 	})
 }
 
-// oneOf does something to the try that is pending.
+// oneOf calls do with the key of each attempt, until do finds the pending one.
 func (a *Alarms) oneOf(app, id string, do func(key string) (bool, error)) (bool, error) {
 	for try := range a.Tries + 1 {
 		if done, err := do(a.key(app, id, try)); done || err != nil {
@@ -94,8 +94,8 @@ func (a *Alarms) oneOf(app, id string, do func(key string) (bool, error)) (bool,
 	return false, nil
 }
 
-// Handle rings for a message of alarms.ring. If ring fails, the alarm rings again, later each time. The message is done
-// when Handle returns nil: acknowledge it then, and not before.
+// Handle rings for a message of alarms.ring. If ring fails, the alarm rings again, later each time. Acknowledge the
+// message only after Handle has returned nil.
 func (a *Alarms) Handle(ctx context.Context, m *nats.Msg, ring func(Alarm) error) error {
 	var alarm Alarm
 	if err := json.Unmarshal(m.Data, &alarm); err != nil {
@@ -103,7 +103,7 @@ func (a *Alarms) Handle(ctx context.Context, m *nats.Msg, ring func(Alarm) error
 	}
 	arrival, ok := client.Of(m)
 	if !ok {
-		return errors.New("it did not come from the broker")
+		return errors.New("the message was not delivered by a broker")
 	}
 	next := arrival.Due.Add(time.Minute << alarm.Try)
 	if ring(alarm) == nil || alarm.Try == a.Tries || next.After(alarm.Latest) {

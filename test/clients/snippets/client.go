@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/client"
 )
 
-// Ask does what Publish does, with package client.
+// Ask does the same as Publish, with package client.
 func Ask(ctx context.Context, js jetstream.JetStream) error {
 	delays, err := client.New(js, client.Config{})
 	if err != nil {

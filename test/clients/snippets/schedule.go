@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Schedule asks a broker with DELAY_SCHEDULES=schedules.orders.>=orders.> for schedules, as it would ask nats-server.
+// Schedule requests schedules from a broker with DELAY_SCHEDULES=schedules.orders.>=orders.>, in nats-server's format.
 func Schedule(ctx context.Context, js jetstream.JetStream) error {
 	target := jetstream.WithScheduleTarget("orders.expire")
 	for subject, body := range map[string]string{

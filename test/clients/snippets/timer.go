@@ -9,11 +9,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrLook is returned when the timer is no longer what was expected: it has fired, or somebody else was first.
-var ErrLook = errors.New("the timer is another one by now")
+// ErrLook is returned when the timer is no longer the expected one: it has fired, or another client has changed it
+// first.
+var ErrLook = errors.New("the timer has changed or fired meanwhile")
 
-// Timer sets, moves and cancels named timers. A timer is a key and a target; its generation is the sequence that the
-// acknowledgement has.
+// Timer sets, moves and cancels named timers. A timer has a key and a target. Its generation is the sequence in the
+// acknowledgement.
 func Timer(ctx context.Context, js jetstream.JetStream) error {
 	set := func(subject, body, delay string, expect ...jetstream.PublishOpt) (uint64, error) {
 		m := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{"Delay-For": {delay}}}
@@ -45,7 +46,8 @@ func Timer(ctx context.Context, js jetstream.JetStream) error {
 	return nil
 }
 
-// publish returns the generation of what was stored. Any other error than ErrLook says nothing: ask again.
+// publish returns the generation of the stored entry. After any other error than ErrLook, the result is unknown: ask
+// again.
 func publish(ctx context.Context, js jetstream.JetStream, m *nats.Msg, expect ...jetstream.PublishOpt) (uint64, error) {
 	ack, err := js.PublishMsg(ctx, m, expect...)
 	if api := (*jetstream.APIError)(nil); errors.As(err, &api) && api.ErrorCode == 10071 {

@@ -7,7 +7,7 @@ async def main():
     nc = await nats.connect(os.environ.get("NATS_URL", "nats://127.0.0.1:4222"))
     js = nc.jetstream()
 
-    # The generation of what was stored, or 0: the timer is another one by now, has fired, or was cancelled.
+    # The generation of what was stored, or 0: the timer has changed or fired meanwhile, has fired, or was cancelled.
     # Any other error says nothing: ask again.
     async def timer(subject, headers, body=b"", expect=None):
         if expect is not None:

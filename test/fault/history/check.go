@@ -7,32 +7,32 @@ import (
 	"strings"
 )
 
-// Kind is a promise that was broken.
+// Kind is the kind of a violation.
 type Kind string
 
 // The kinds.
 const (
 	Lost         Kind = "lost"          // accepted, and neither delivered nor a dead letter
-	LostOnServer Kind = "server lacks"  // delivered, but not every server has it, or not the same
+	LostOnServer Kind = "server lacks"  // delivered, but some server lacks it or has another one
 	Early        Kind = "early"         // stored at the target before it was due
-	WrongDue     Kind = "wrong due"     // the broker's due is not acceptance plus delay
-	WrongID      Kind = "wrong id"      // its Delay-Id is another's, or there are two
-	Unexpected   Kind = "unexpected"    // nobody published it, or its publish failed
-	WrongTarget  Kind = "wrong target"  // it came elsewhere
-	WrongPayload Kind = "wrong payload" // body or headers are not what was published
-	Duplicate    Kind = "stored twice"  // the target's stream has a copy within its window
-	Repeated     Kind = "sent twice"    // in a run without an excuse for it
-	DeadLetter   Kind = "dead letter"   // these runs publish nothing that deserves it
-	TooLate      Kind = "too late"      // beyond the bound, counted from the end of the faults
+	WrongDue     Kind = "wrong due"     // the due time is not acceptance plus delay
+	WrongID      Kind = "wrong id"      // the Delay-Id belongs to another message, or there are two
+	Unexpected   Kind = "unexpected"    // no client published it, or its publish failed
+	WrongTarget  Kind = "wrong target"  // delivered to another subject
+	WrongPayload Kind = "wrong payload" // body or headers differ from the published ones
+	Duplicate    Kind = "stored twice"  // the target's stream has a duplicate within its window
+	Repeated     Kind = "sent twice"    // delivered twice in a run without an excuse
+	DeadLetter   Kind = "dead letter"   // these runs publish no message that should become one
+	TooLate      Kind = "too late"      // later than the bound, counted from the end of the faults
 	TooSlow      Kind = "too slow"      // a broker was not ready in time
-	Settled      Kind = "not settled"   // sent twice though all faults had ended long before
-	NotKept      Kind = "not kept"      // what a run watched by itself
+	Settled      Kind = "not settled"   // sent twice although all faults had ended long before
+	NotKept      Kind = "not kept"      // a violation that the run itself observed
 	LeftBehind   Kind = "left behind"   // a lane is not empty at rest
-	NoOrder      Kind = "no order"      // in which what was told and delivered of a timer is right: see package linear
-	Incomplete   Kind = "incomplete"    // the history does not hold what it takes to judge
+	NoOrder      Kind = "no order"      // no order explains a timer's answers and deliveries: see package linear
+	Incomplete   Kind = "incomplete"    // the history lacks events that are needed to judge
 )
 
-// Violation is one broken promise.
+// Violation is one violation of a guarantee.
 type Violation struct {
 	Kind Kind
 	ID   string // of a message, or empty
@@ -43,12 +43,12 @@ func (v Violation) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s: %s %s", v.Kind, v.ID, v.What))
 }
 
-// sent is a message as its publisher knows it.
+// sent is a published message, with its answer and its arrivals.
 type sent struct {
 	Event                 // the invocation
-	answer *Event         // nil while there is none
-	found  []Event        // in the target's stream, one for each sequence
-	seen   map[string]int // by witness
+	answer *Event         // nil if there is none
+	found  []Event        // messages in the target's stream, one for each sequence
+	seen   map[string]int // number of arrivals by witness
 	first  int64          // when the first witness saw it
 	dead   bool
 }
@@ -59,13 +59,13 @@ func (s *sent) arrived() bool { return len(s.found) > 0 || s.Core && len(s.seen)
 
 func (s *sent) failed() bool { return s.answer != nil && s.answer.Phase == Fail }
 
-// checker is one judgement.
+// checker judges one history.
 type checker struct {
 	conditions Conditions
 	faults     []Period
 	sent       map[string]*sent
 	timers     map[string]*timed
-	byServer   map[string]map[uint64]Event // what the target's stream holds
+	byServer   map[string]map[uint64]Event // contents of the target's stream
 	read       map[string]bool
 	report     *Report
 }
@@ -102,7 +102,7 @@ func (c *checker) violate(kind Kind, id, format string, args ...any) {
 	c.report.Violations = append(c.report.Violations, Violation{kind, id, fmt.Sprintf(format, args...)})
 }
 
-// take sorts one event in.
+// take adds one event.
 func (c *checker) take(e *Event) {
 	switch e.Op {
 	case Fault:
@@ -141,8 +141,8 @@ func (c *checker) take(e *Event) {
 	}
 }
 
-// takeSeen gives each publish, and each generation of a timer, what witnesses saw of it. One may see a timer before its
-// client has the answer.
+// takeSeen assigns the witnesses' messages to publishes, and to generations of timers. A witness may receive a timer
+// before its client has the answer.
 func (c *checker) takeSeen(events []Event) {
 	for i := range events {
 		e := &events[i]
@@ -163,7 +163,7 @@ func (c *checker) takeSeen(events []Event) {
 	}
 }
 
-// cause is what a message came of: the generation of a timer, or a publish.
+// cause returns the origin of a message: the generation of a timer, or a publish.
 func (c *checker) cause(e *Event) *sent {
 	if t := c.timerOf(e.ID); t != nil {
 		return c.generation(t, e)
@@ -192,7 +192,7 @@ func (c *checker) takePublish(e *Event) {
 	}
 }
 
-// known is the publish of a message that came.
+// known returns the publish of a delivered message.
 func (c *checker) known(e *Event) *sent {
 	s := c.sent[e.ID]
 	switch {
@@ -204,8 +204,7 @@ func (c *checker) known(e *Event) *sent {
 	return s
 }
 
-// compareServers holds the copies of the target's stream against each other, and gives each publish what was found of
-// it.
+// compareServers compares the servers' copies of the target's stream, and assigns the messages to their publishes.
 func (c *checker) compareServers() {
 	all := make(map[uint64]Event)
 	for _, held := range c.byServer {

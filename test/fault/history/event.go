@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Op is the subject of an event.
+// Op is the type of an event.
 type Op string
 
 // The events of a run, in the order in which they first appear.
@@ -17,17 +17,17 @@ const (
 	Run     Op = "run"     // the conditions; the first event
 	Fault   Op = "fault"   // Invoke, OK when it is proved to have happened, Healed
 	Publish Op = "publish" // Invoke, then OK, Fail or Unknown
-	Timer   Op = "timer"   // a request about a named timer has ended
-	Seen    Op = "seen"    // a core subscriber on Server saw a message at its target
-	Stored  Op = "stored"  // the target's stream holds it on Server
-	Read    Op = "read"    // all that the target's stream holds on Server has been read
-	Dead    Op = "dead"    // it is among the dead letters
-	Rest    Op = "rest"    // what a lane still holds when all should be quiet
+	Timer   Op = "timer"   // the end of a request about a named timer
+	Seen    Op = "seen"    // a core subscriber on Server received a message
+	Stored  Op = "stored"  // the target's stream has a message on Server
+	Read    Op = "read"    // the target's stream was read completely on Server
+	Dead    Op = "dead"    // a message is a dead letter
+	Rest    Op = "rest"    // number of messages in a lane at the end
 	Ready   Op = "ready"   // a broker was started and is ready, after Delay
-	Broken  Op = "broken"  // the run itself watched a promise that was not kept: Text says which
+	Broken  Op = "broken"  // the run itself observed a violation, described in Text
 )
 
-// Phase tells the events of one op apart.
+// Phase distinguishes the events of one op.
 type Phase string
 
 // The phases.
@@ -36,43 +36,44 @@ const (
 	OK      Phase = "ok"
 	Fail    Phase = "fail"    // certainly without effect
 	Unknown Phase = "unknown" // with or without effect
-	Healed  Phase = "healed"  // a fault is over
+	Healed  Phase = "healed"  // a fault has ended
 )
 
-// Event is one line of a history. Times are nanoseconds since 1970. It is flat for those who search a history with grep
-// or jq: an id or a stream has one name, whatever happened to it.
+// Event is one line of a history. Times are nanoseconds since 1970. All fields are on one level, for searches with grep
+// or jq: an id or a stream has the same name in all events.
 type Event struct {
 	At    int64  `json:"at"` // by the clock of the test
 	Op    Op     `json:"op"`
 	Phase Phase  `json:"phase,omitempty"`
 	ID    string `json:"id,omitempty"` // of a message: <publisher>-<counter>
 
-	// Of a message that is published, and as it arrives.
-	Subject string        `json:"subject,omitempty"` // of the publish, or where it arrived
-	Target  string        `json:"target,omitempty"`  // where it should
+	// Fields of a message, when published and when delivered.
+	Subject string        `json:"subject,omitempty"` // subject of the publish, or of the delivery
+	Target  string        `json:"target,omitempty"`  // expected subject of the delivery
 	Delay   time.Duration `json:"delay,omitempty"`   // asked for
-	Until   int64         `json:"until,omitempty"`   // the time asked for, instead
-	Sum     string        `json:"sum,omitempty"`     // of body and headers
-	Core    bool          `json:"core,omitempty"`    // the target is no stream: what a witness sees has arrived
-	Within  time.Duration `json:"within,omitempty"`  // the lateness allowed, whatever goes wrong; zero is the run's bound
+	Until   int64         `json:"until,omitempty"`   // requested time, instead of a delay
+	Sum     string        `json:"sum,omitempty"`     // checksum of body and headers
+	Core    bool          `json:"core,omitempty"`    // the target has no stream: a witness's message counts as delivered
+	Within  time.Duration `json:"within,omitempty"`  // maximum lateness; zero for the run's bound
 
-	Stream   string `json:"stream,omitempty"` // that acknowledged it; of Rest, the lane
-	Sequence uint64 `json:"seq,omitempty"`    // there, or in the target's stream
-	Server   string `json:"server,omitempty"` // that showed it
+	Stream   string `json:"stream,omitempty"` // the stream that acknowledged; for Rest, the lane
+	Sequence uint64 `json:"seq,omitempty"`    // sequence there, or in the target's stream
+	Server   string `json:"server,omitempty"` // the server of the message
 	Stored   int64  `json:"stored,omitempty"` // the target's timestamp
 
 	// The broker's own headers on the message.
 	DelayID  string `json:"delay_id,omitempty"`
 	Due      int64  `json:"due,omitempty"`
 	Accepted int64  `json:"accepted,omitempty"`
-	Round    int    `json:"round,omitempty"` // of a timer that recurs
+	Round    int    `json:"round,omitempty"` // number of a series' round
 	Series   uint64 `json:"series,omitempty"`
 
-	Count int    `json:"count,omitempty"` // of Rest, messages
-	Text  string `json:"text,omitempty"`  // an error; the name of a fault; the proof of it; the code of a dead letter
+	Count int    `json:"count,omitempty"` // for Rest: number of messages
+	Text  string `json:"text,omitempty"`  // an error; a fault's name or proof; the code of a dead letter
 
-	Timer      *TimerOp    `json:"timer,omitempty"`      // of Timer
-	Conditions *Conditions `json:"conditions,omitempty"` // of Run
+	Timer *TimerOp `json:"timer,omitempty"` // for Timer
+	// Conditions are the parameters for the judgement of a run.
+	Conditions *Conditions `json:"conditions,omitempty"` // for Run
 }
 
 // Conditions are the measures by which a run is judged.
@@ -81,15 +82,15 @@ type Conditions struct {
 	Seed    uint64        `json:"seed"`
 	Brokers int           `json:"brokers"`
 	Rate    int           `json:"rate"`    // publishes a second
-	Players int           `json:"players"` // of named timers
-	Servers []string      `json:"servers"` // each of which must have been read
-	Window  time.Duration `json:"window"`  // in which the target's stream recognises copies
-	Bound   time.Duration `json:"bound"`   // of lateness, counted from the end of a fault
-	// publishes before, during and after each fault; otherwise it shows nothing
+	Players int           `json:"players"` // number of players of named timers
+	Servers []string      `json:"servers"` // servers whose copies must have been read
+	Window  time.Duration `json:"window"`  // duplicate window of the target's stream
+	Bound   time.Duration `json:"bound"`   // maximum lateness, counted from the end of a fault
+	// Least is the minimum number of publishes before, during and after each fault; with fewer, a fault proves nothing.
 	Least int           `json:"least"`
-	Ready time.Duration `json:"ready,omitempty"` // a broker that is started has to be ready by then, if not zero
-	Late  time.Duration `json:"late,omitempty"`  // the lateness allowed with the faults in it, if not zero
-	// Clean means that no fault of the run excuses a copy, not even one that the target's stream drops.
+	Ready time.Duration `json:"ready,omitempty"` // maximum time until a started broker is ready; zero for none
+	Late  time.Duration `json:"late,omitempty"`  // maximum lateness including faults; zero for none
+	// Clean means that no fault of the run excuses a duplicate, not even one that the target's stream drops.
 	Clean bool `json:"clean"`
 }
 
@@ -99,7 +100,7 @@ type Log struct {
 	events []Event
 }
 
-// Add appends an event and stamps it, unless it is stamped already.
+// Add appends an event, and sets its time unless it has one.
 func (l *Log) Add(e Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +110,7 @@ func (l *Log) Add(e Event) {
 	l.events = append(l.events, e)
 }
 
-// Events are those so far.
+// Events returns the events so far.
 func (l *Log) Events() []Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +129,7 @@ func Write(w io.Writer, events []Event) error {
 	return b.Flush()
 }
 
-// Parse reads the result of Write.
+// Parse parses the output of Write.
 func Parse(r io.Reader) ([]Event, error) {
 	var events []Event
 	d := json.NewDecoder(bufio.NewReader(r))

@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// judge judges one message by the copies of it that were found.
+// judge judges one message by its arrivals.
 func (c *checker) judge(s *sent) {
 	if s.arrived() {
 		c.report.Delivered++
@@ -29,7 +29,7 @@ func (c *checker) judge(s *sent) {
 	c.judgeCopies(s)
 }
 
-// judgeRepeats looks for copies that were sent.
+// judgeRepeats reports duplicates that were sent.
 func (c *checker) judgeRepeats(s *sent) {
 	if most := slices.Max(append(slices.Collect(maps.Values(s.seen)), 1)); most > 1 {
 		c.report.Repeats += most - 1
@@ -44,7 +44,7 @@ func (c *checker) judgeRepeats(s *sent) {
 	}
 }
 
-// judgeCopies looks for copies that the target's stream took.
+// judgeCopies reports duplicates that the target's stream stored.
 func (c *checker) judgeCopies(s *sent) {
 	for i, e := range s.found {
 		if i == 0 {
@@ -57,8 +57,8 @@ func (c *checker) judgeCopies(s *sent) {
 	}
 }
 
-// judgeSeen looks at one that went to core subscribers. It was accepted after it was published and before the answer
-// came, and seen after it was sent: neither bound calls a message early or late that is not.
+// judgeSeen judges a message to core subscribers. The message was accepted between its publish and the answer, and was
+// received after it was sent. With these bounds, no message is wrongly called early or late.
 func (c *checker) judgeSeen(s *sent) {
 	if s.first < s.At+int64(s.Delay) {
 		c.violate(Early, s.ID, "by %s", time.Duration(s.At+int64(s.Delay)-s.first))
@@ -93,7 +93,7 @@ func (c *checker) judgeOne(s *sent, e Event) {
 	c.takeLateness(s, due, e.Stored)
 }
 
-// checkIDs holds Delay-Ids against the acknowledgements, and against each other.
+// checkIDs compares the Delay-Ids with the acknowledgements and with each other.
 func (c *checker) checkIDs(ids []string) {
 	owner := make(map[string]string)
 	for _, id := range ids {
@@ -120,7 +120,7 @@ func (c *checker) checkIDs(ids []string) {
 	}
 }
 
-// findLost reports which messages of each publisher are missing: its first, its last, or some between.
+// findLost reports the positions of each publisher's lost messages: the first, the last, or others.
 func (c *checker) findLost(ids []string) {
 	acked := make(map[string][]*sent)
 	for _, id := range ids {
@@ -161,7 +161,7 @@ func publisherOf(id string) string {
 func byCounter(a, b string) int {
 	pa, na, _ := strings.Cut(a, "-")
 	pb, nb, _ := strings.Cut(b, "-")
-	ia, _ := strconv.Atoi(na) // one that is none comes first
+	ia, _ := strconv.Atoi(na) // an invalid number counts as zero
 	ib, _ := strconv.Atoi(nb)
 	return cmp.Or(cmp.Compare(pa, pb), cmp.Compare(ia, ib))
 }

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// aftermath is how long after its end a fault still explains lateness in the statistics. The bound is counted from the
-// end.
+// aftermath is how long after its end a fault still explains lateness in the statistics. The bound of lateness counts
+// from the end of the fault.
 const aftermath = 5 * time.Second
 
-// calmAfter is how long after its end a fault still excuses a copy.
+// calmAfter is how long after its end a fault still excuses a duplicate.
 const calmAfter = 10 * time.Second
 
-// Period is the time of one fault.
+// Period is the duration of one fault, with its statistics.
 type Period struct {
 	Name      string
 	Proof     string
 	From, To  int64
-	Worst     time.Duration // lateness of what became due meanwhile, or shortly after
-	Delivered int           // of these
+	Worst     time.Duration // maximum lateness of messages due during the fault or shortly after
+	Delivered int           // number of these messages
 	proved    bool
 }
 
-// takeFault sorts the phases of a fault in. Faults come one after the other.
+// takeFault adds a phase of a fault. Faults do not overlap.
 func (c *checker) takeFault(e *Event) {
 	open := len(c.faults) > 0 && c.faults[len(c.faults)-1].To == 0
 	switch {
@@ -42,7 +42,7 @@ func (c *checker) takeFault(e *Event) {
 	}
 }
 
-// closeFaults checks that each was proved and ended.
+// closeFaults checks that each fault has a proof and an end.
 func (c *checker) closeFaults() {
 	for i := range c.faults {
 		f := &c.faults[i]
@@ -56,7 +56,7 @@ func (c *checker) closeFaults() {
 	}
 }
 
-// takeLateness judges how late a message was, and puts it down to the fault that explains it.
+// takeLateness judges a message's lateness, and adds it to the statistics of the fault that explains it.
 func (c *checker) takeLateness(s *sent, due, stored int64) {
 	late := time.Duration(stored - due)
 	from := due
@@ -87,7 +87,7 @@ func (c *checker) takeLateness(s *sent, due, stored int64) {
 	}
 }
 
-// lastFault is the end of the last fault before a time.
+// lastFault returns the end of the last fault before a time.
 func (c *checker) lastFault(at int64) int64 {
 	end := int64(0)
 	for _, f := range c.faults {
@@ -98,7 +98,8 @@ func (c *checker) lastFault(at int64) int64 {
 	return end
 }
 
-// settled reports whether a message lived in a time that no fault touches. In such a time no copy is excused.
+// settled reports whether a message was published and delivered while no fault had an effect. Then no duplicate is
+// excused.
 func (c *checker) settled(s *sent) bool {
 	last := s.At
 	for _, e := range s.found {
@@ -111,7 +112,7 @@ func (c *checker) settled(s *sent) bool {
 	return !slices.ContainsFunc(c.faults, func(f Period) bool { return f.From >= s.At && f.From <= last+int64(aftermath) })
 }
 
-// checkTraffic demands a minimum of messages before, during and after each fault: without traffic, a fault proves
+// checkTraffic requires a minimum of messages before, during and after each fault: without traffic, a fault proves
 // nothing.
 func (c *checker) checkTraffic(events []Event) {
 	var acked, tried []int64

@@ -7,36 +7,38 @@ import (
 	"time"
 )
 
-// shown is how many violations of a kind are printed.
+// shown is the maximum number of printed violations of a kind.
 const shown = 5
 
-// Report is the judgement on a run. It is flat, because each figure is printed, and summed over runs, for itself.
+// Report is the judgement of a run. All figures are on one level, because each is printed and summed over runs
+// separately.
 type Report struct {
 	Conditions Conditions
 
 	Attempted int // publishes
-	Acked     int // of these
-	Failed    int // certainly not stored
+	Acked     int // acknowledged publishes
+	Failed    int // publishes that were certainly not stored
 	Delivered int // messages found at their target
-	Recovered int // of these, not acknowledged
-	Lost      int // acknowledged and nowhere
-	Repeats   int // copies sent to the target, as far as anybody saw
-	Copies    int // copies the target's stream took
-	Settled   int // messages sent twice though no fault was near
+	Recovered int // delivered messages without an acknowledgement
+	Lost      int // acknowledged messages that were not found
+	Repeats   int // observed duplicates that were sent to the target
+	Copies    int // duplicates that the target's stream stored
+	Settled   int // messages sent twice although no fault was near
 
+	// Timers counts the results of named timers.
 	Timers Timers
 
-	Starts       int           // of brokers, after the first
-	SlowestStart time.Duration // until ready
+	Starts       int           // restarts of brokers
+	SlowestStart time.Duration // maximum time until a broker was ready
 
 	Faults   []Period
-	Median   time.Duration // lateness outside of faults
+	Median   time.Duration // median lateness outside of faults
 	P99      time.Duration
 	CalmMost time.Duration
-	Worst    time.Duration // lateness at all
+	Worst    time.Duration // maximum lateness
 
 	Violations []Violation
-	Kept       string // where the history is, if it was kept
+	Kept       string // directory of the history, if it was kept
 
 	calm []time.Duration
 }
@@ -44,15 +46,15 @@ type Report struct {
 // Timers counts what became of named timers.
 type Timers struct {
 	Keys      int `json:"keys"`
-	Delivered int `json:"delivered"` // generations
-	Cancelled int `json:"cancelled"` // cancels that were acknowledged
-	TooLate   int `json:"too_late"`  // cancels that were refused
+	Delivered int `json:"delivered"` // delivered generations
+	Cancelled int `json:"cancelled"` // acknowledged cancels
+	TooLate   int `json:"too_late"`  // refused cancels
 	Unknown   int `json:"unknown"`   // requests without an answer
-	Rounds    int `json:"rounds"`    // of the generations delivered, those of series
-	Changed   int `json:"changed"`   // series that were moved, paused, resumed or given another table, times
+	Rounds    int `json:"rounds"`    // delivered rounds of series
+	Changed   int `json:"changed"`   // number of moves, pauses, resumptions and table changes of series
 }
 
-// Add adds what another run had.
+// Add adds the counts of another run.
 func (t *Timers) Add(o Timers) {
 	t.Keys += o.Keys
 	t.Delivered += o.Delivered
@@ -63,6 +65,7 @@ func (t *Timers) Add(o Timers) {
 	t.Changed += o.Changed
 }
 
+// String returns the judgement as text. Its second line is an equation that must hold.
 func (t Timers) String() string {
 	return fmt.Sprintf("%d timers raced for: %d deliveries, %d of them rounds of series, which were changed %d times, %d "+
 		"cancels acknowledged and %d refused, %d requests without an answer",
@@ -77,7 +80,7 @@ func (r *Report) finish(faults []Period) {
 	}
 }
 
-// Count is the number of violations of a kind.
+// Count returns the number of violations of a kind.
 func (r *Report) Count(kind Kind) int {
 	n := 0
 	for _, v := range r.Violations {

@@ -6,10 +6,10 @@ import (
 	"delaybroker/test/linear"
 )
 
-// ExtraFiring is the kind of a TimerOp that asks for one delivery besides a series.
+// ExtraFiring is the kind of a TimerOp that requests one delivery in addition to the rounds of a series.
 const ExtraFiring linear.Kind = "extra firing"
 
-// recurs reports whether it is a series. A key is set as such, or is not, all the time.
+// recurs reports whether the timer is a series. A key is always used for series, or never.
 func (t *timed) recurs() bool {
 	for _, o := range t.ops {
 		if o.Timer.Rounds > 0 {
@@ -19,7 +19,7 @@ func (t *timed) recurs() bool {
 	return false
 }
 
-// asked is what was asked of a timer, as package linear has it.
+// asked returns the requests about a timer in the form of package linear.
 func (t *timed) asked() (ops []linear.Op) {
 	for _, e := range t.ops {
 		if e.Timer.Kind == ExtraFiring {
@@ -33,11 +33,11 @@ func (t *timed) asked() (ops []linear.Op) {
 	return ops
 }
 
-// judgeRound holds the times of one occurrence against its series: it was accepted when that was set, and is due by the
-// table, unless somebody has moved it.
+// judgeRound compares the times of one round with its series. The round was accepted when the series was set, and is
+// due at a time of its table, unless a client has moved it.
 func (c *checker) judgeRound(t *timed, g uint64, s *sent, e Event) {
 	for _, o := range t.ops {
-		if o.Timer.Kind != linear.Set { // a resume may tell of the series that stands there, and has not set it
+		if o.Timer.Kind != linear.Set { // a resumption may have the sequence of the series, which it has not set
 			continue
 		}
 		if o.Sequence == e.Series && (e.Accepted < o.Timer.Call || e.Accepted > o.At) {
@@ -49,7 +49,7 @@ func (c *checker) judgeRound(t *timed, g uint64, s *sent, e Event) {
 		switch soonest := o.Timer.Call + int64(o.Delay); {
 		case o.Timer.Kind != linear.Move || o.Timer.Result == linear.Refused || o.Delay == 0:
 		case o.Timer.Result == linear.Unknown:
-			return // it may be this one that was moved, and nobody was told when to
+			return // a client may have moved this round without learning the time
 		case o.Sequence != g:
 		case e.Due < soonest || e.Due > o.At+int64(o.Delay):
 			c.violate(WrongDue, s.ID, "due %d, and it was moved to between %d and %d", e.Due, soonest, o.At+int64(o.Delay))
@@ -72,19 +72,19 @@ func (c *checker) judgeRound(t *timed, g uint64, s *sent, e Event) {
 	}
 }
 
-// resumed reports whether a series may have gone on, before a generation, at the next time of its table from then on:
-// after a pause, or under another table. If a round was moved and came early, that may be the time of that round.
+// resumed reports whether a series may have continued before a generation at the next time of its table: after a pause,
+// or after a change of the table. If a round was moved and fired early, that may be the time of that round.
 func (t *timed) resumed(g uint64) bool {
 	for _, o := range t.ops {
 		again := o.Timer.Kind == linear.Retime || o.Timer.Kind == linear.Move && o.Delay == 0
-		if again && o.Timer.Result != linear.Refused && o.Sequence <= g { // no sequence: nobody was told
+		if again && o.Timer.Result != linear.Refused && o.Sequence <= g { // zero if no client learned it
 			return true
 		}
 	}
 	return false
 }
 
-// judgeExtraFirings holds what came besides a series against what was asked for: each once.
+// judgeExtraFirings compares the extra deliveries of a series with the requests: each must arrive once.
 func (c *checker) judgeExtraFirings(name string, t *timed, came int) {
 	done, perhaps := 0, 0
 	for _, o := range t.ops {
@@ -98,8 +98,8 @@ func (c *checker) judgeExtraFirings(name string, t *timed, came int) {
 	}
 	switch {
 	case came < done:
-		c.violate(Lost, name, "%d deliveries besides were promised, and %d came", done, came)
+		c.violate(Lost, name, "%d extra firings were acknowledged, and %d arrived", done, came)
 	case came > done+perhaps:
-		c.violate(Unexpected, name, "%d deliveries came besides, and %d were asked for", came, done+perhaps)
+		c.violate(Unexpected, name, "%d extra firings arrived, and %d were requested", came, done+perhaps)
 	}
 }

@@ -10,26 +10,26 @@ import (
 	"delaybroker/test/linear"
 )
 
-// TimerOp is one request about a named timer, as its client knows it when it ends. Event.ID is the timer, and Event.At
-// when the request ended.
+// TimerOp is one request about a named timer, as its client recorded it at its end. Event.ID is the timer, and Event.At
+// the end of the request.
 type TimerOp struct {
 	Kind    linear.Kind   `json:"kind"`
-	Expects int64         `json:"expects"` // a generation, 0 for none, -1 for whatever there is
+	Expects int64         `json:"expects"` // a generation, 0 for no entry, -1 for any state
 	Result  linear.Result `json:"result"`
-	Call    int64         `json:"call"`           // when it was sent
-	Body    string        `json:"body,omitempty"` // what it set; empty if it took what was there
+	Call    int64         `json:"call"`           // when the request was sent
+	Body    string        `json:"body,omitempty"` // the new body; empty if the request kept the old one
 
-	Every  time.Duration `json:"every,omitempty"` // of the set of a series
+	Every  time.Duration `json:"every,omitempty"` // for the set of a series: its interval
 	Rounds int           `json:"rounds,omitempty"`
 }
 
-// timed is a timer as its clients know it, with what came of it.
+// timed is a named timer: the requests of its clients, and its deliveries.
 type timed struct {
 	ops         []Event
 	generations map[uint64]*sent
 }
 
-// timerOf is the timer to which the id at the beginning of a body belongs: <player>-<counter>.<counter>.
+// timerOf returns the timer whose id is at the beginning of a body's id: <player>-<counter>.<counter>.
 func (c *checker) timerOf(id string) *timed {
 	name, _, ok := strings.Cut(id, ".")
 	if !ok {
@@ -58,7 +58,7 @@ func (c *checker) takeTimer(e *Event) {
 	}
 }
 
-// generation is that of a timer of which a message came, if its id says so.
+// generation returns the generation of a timer to which a message's id belongs, or nil.
 func (c *checker) generation(t *timed, e *Event) *sent {
 	id, err := message.ParseID(e.DelayID)
 	if err != nil || id.Stream != "DELAY_TIMERS" {
@@ -73,12 +73,12 @@ func (c *checker) generation(t *timed, e *Event) *sent {
 	return s
 }
 
-// judgeTimers judges all timers. Whoever puts what over a firing: it is delivered.
+// judgeTimers judges all timers. A firing must be delivered even if a client has stored another entry over it.
 func (c *checker) judgeTimers() {
 	for _, name := range slices.SortedFunc(maps.Keys(c.timers), byCounter) {
 		t := c.timers[name]
 		ops := t.asked()
-		besides, series := 0, t.recurs()
+		extra, series := 0, t.recurs()
 		for _, g := range slices.Sorted(maps.Keys(t.generations)) {
 			s := t.generations[g]
 			c.judgeRepeats(s)
@@ -98,7 +98,7 @@ func (c *checker) judgeTimers() {
 			c.judgeCopies(s)
 			first := s.found[0]
 			if series && first.Round == 0 {
-				besides++
+				extra++
 				continue
 			}
 			if series {
@@ -109,7 +109,7 @@ func (c *checker) judgeTimers() {
 				Return: time.Unix(0, first.Stored), Round: first.Round, Series: first.Series,
 			})
 		}
-		c.judgeExtraFirings(name, t, besides)
+		c.judgeExtraFirings(name, t, extra)
 		if len(ops) > 64 {
 			c.violate(Incomplete, name, "there are %d requests: too many to judge", len(ops))
 		} else if !linear.Explain(ops) {
@@ -118,7 +118,7 @@ func (c *checker) judgeTimers() {
 	}
 }
 
-// judgeGeneration holds what came of a timer against the set that it came of, as far as its client knows which that is.
+// judgeGeneration compares the deliveries of a generation with its set, as far as a client knows the generation.
 func (c *checker) judgeGeneration(t *timed, g uint64, s *sent, e Event) {
 	if e.Subject != t.ops[0].Target {
 		c.violate(WrongTarget, s.ID, "came on %s, want %s", e.Subject, t.ops[0].Target)
@@ -137,7 +137,7 @@ func (c *checker) judgeGeneration(t *timed, g uint64, s *sent, e Event) {
 	}
 }
 
-// judgeDue holds the times of what fires once against its set.
+// judgeDue compares the times of a timer that fires once with its set.
 func (c *checker) judgeDue(t *timed, g uint64, s *sent, e Event) {
 	if e.Accepted != s.At {
 		c.violate(WrongDue, s.ID, "accepted %d, want %d, when it was set", e.Accepted, s.At)
