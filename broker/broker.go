@@ -105,7 +105,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 }
 
 // Run creates the streams and works until ctx ends. Then it drains and returns nil. It returns ErrDrift or
-// streams.ErrMissingStreams if the streams do not fit the configuration, lease.ErrNamesake if an older instance has the
+// streams.ErrMissingStreams if the streams do not fit the configuration, lease.ErrNameInUse if an older instance has the
 // same name, and ErrGrace if the drain took too long. While JetStream does not answer, at the start or later, Run
 // waits.
 func (b *Broker) Run(ctx context.Context) error {

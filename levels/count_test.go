@@ -27,8 +27,8 @@ func newCounter(l levels.Ladder, horizon time.Duration) counter {
 	return counter{l.Levels(), horizon, make(map[time.Duration]hopCount)}
 }
 
-// below splits [0, end) at the longest level that is shorter than end, or at the horizon behind it: from there on a
-// delay has one hop, and those of its rest.
+// below splits [0, end) at the longest level that is shorter than end, or at the horizon after it. From there on, a
+// delay has one hop plus those of the remaining time.
 func (c counter) below(end time.Duration) hopCount {
 	if end <= c.horizon {
 		return hopCount{end: end}

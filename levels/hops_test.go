@@ -73,9 +73,9 @@ func meanOfRound(l levels.Ladder, end, step time.Duration) float64 {
 	return float64(sum) / float64(n)
 }
 
-// TestHopsPerHorizon compares what the default could have been. The others were found by local searches for the
-// fourteen levels beside RocketMQ's: among all whole numbers of seconds, minutes, hours and days (any), among some
-// fifty (few), and among thirty-odd, with 15m 12h 1d 7d 14d given (round).
+// TestHopsPerHorizon compares candidates for the default. The others were found by local searches for the fourteen
+// levels beside RocketMQ's: among all whole numbers of seconds, minutes, hours and days (any), among some fifty (few),
+// and among thirty-odd, with 15m 12h 1d 7d 14d given (round).
 func TestHopsPerHorizon(t *testing.T) {
 	const (
 		rocketMQ = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h "

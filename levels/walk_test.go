@@ -45,8 +45,8 @@ func TestHopsAMillisecondShort(t *testing.T) {
 	}
 }
 
-// Whatever time a message loses on its way, it passes no more levels than the worst delay that is not longer than its
-// own. doc.go explains why.
+// However late a message is on its way, it passes no more levels than the worst delay up to its own. doc.go explains
+// the reason.
 func TestHopsOfTheLate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for _, spec := range []string{"rocketmq", "short", "default"} {

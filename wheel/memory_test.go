@@ -33,7 +33,7 @@ func TestNoAllocation(t *testing.T) {
 	w.check(t)
 }
 
-// Adding and removing entries without end, while time stands still, takes bounded memory.
+// While time stands still, any number of additions and removals takes bounded memory.
 func TestRemovedAreSweptOut(t *testing.T) {
 	w := New[int]()
 	w.Add(base, 1)

@@ -46,8 +46,8 @@ func FuzzWheel(f *testing.F) {
 	f.Fuzz(run)
 }
 
-// run reads operations from the input until that ends. A check reads the whole wheel, so a long input takes long and
-// finds no more.
+// run reads operations from the input until its end. A check reads the whole wheel, so a long input takes long without
+// finding more.
 func run(t *testing.T, in []byte) {
 	in = in[:min(len(in), 600)]
 	m := &model{t: t, wheel: New[int](), now: base, in: in, rand: rand.New(rand.NewPCG(1, 2))}

@@ -31,7 +31,7 @@ func startBox(t *testing.T, s *natstest.Server) (*Inbox, *nats.Conn, context.Can
 	return b, nc, stop
 }
 
-// log records the results that functions were told, and when.
+// log records results and their times.
 type log struct {
 	mu  sync.Mutex
 	all []string
@@ -115,7 +115,7 @@ func TestNobodyListens(t *testing.T) {
 	})
 }
 
-// TestTimeout: each at its own time, to the nanosecond, whatever the order in which they were published.
+// TestTimeout: each publish ends at its own timeout, to the nanosecond, in any order of the publishes.
 func TestTimeout(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)
@@ -136,7 +136,8 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// TestSilenceSaysWhenItWasTaken: the server confirms with the next flush. Asked again, it confirms again.
+// TestSilenceSaysWhenItWasTaken: the server confirms a message with the next flush, and confirms each later message
+// again.
 func TestSilenceSaysWhenItWasTaken(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)
@@ -180,8 +181,8 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestSilencesOverlap: silence tells linger after a publish, also while earlier publishes are lingered after. What
-// comes close behind a flush is flushed with the next one.
+// TestSilencesOverlap: silence ends linger after a publish, also during the linger of earlier publishes. A publish
+// right after a flush is flushed with the next one.
 func TestSilencesOverlap(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)
@@ -209,7 +210,7 @@ func TestSilencesOverlap(t *testing.T) {
 	})
 }
 
-// TestWaitsThroughSilence goes on after each silence, and still hears the answer, or of the time.
+// TestWaitsThroughSilence: a function that goes on after each silence still receives the answer, or the timeout.
 func TestWaitsThroughSilence(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)
@@ -230,8 +231,8 @@ func TestWaitsThroughSilence(t *testing.T) {
 	})
 }
 
-// TestNewsWhileItRuns blocks a function while answers and the end of its time come: it hears all of it, in order, until
-// it has enough.
+// TestNewsWhileItRuns: a function that blocks while answers and its timeout come receives all of them in order, until
+// it returns false.
 func TestNewsWhileItRuns(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

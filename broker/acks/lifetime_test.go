@@ -51,7 +51,7 @@ func TestDisconnect(t *testing.T) {
 	})
 }
 
-// TestClose tells everything outstanding, and everything that comes after.
+// TestClose: every outstanding publish fails, and so does every later one.
 func TestClose(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, nc, stop := startBox(t, s)
@@ -69,7 +69,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestRefusedByTheClient never leaves this process: exactly one call, with the reason.
+// TestRefusedByTheClient: a publish that nats.go refuses never leaves this process. Its function is called once, with
+// the reason.
 func TestRefusedByTheClient(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, nc, _ := startBox(t, s)
@@ -85,8 +86,8 @@ func TestRefusedByTheClient(t *testing.T) {
 	})
 }
 
-// TestForgedAnswers come from who has seen other reply subjects of the box, and to all that he can make of them: none
-// is an answer to this publish. A token has one spelling.
+// TestForgedAnswers: no reply that a client can derive from other reply subjects of the box is an answer to this
+// publish. A token has one spelling.
 func TestForgedAnswers(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)
@@ -130,7 +131,7 @@ func TestForgedAnswers(t *testing.T) {
 	})
 }
 
-// BenchmarkToken is the cost of a token that cannot be guessed.
+// BenchmarkToken measures making a token that cannot be guessed.
 func BenchmarkToken(b *testing.B) {
 	box := Inbox{tokens: rand.NewChaCha8([32]byte{1})}
 	b.ReportAllocs()
@@ -142,8 +143,8 @@ func BenchmarkToken(b *testing.B) {
 	}
 }
 
-// TestThousandsOutstanding publishes many at once, of every fate, while the connection comes and goes: each function is
-// told exactly one final word, and nothing is kept.
+// TestThousandsOutstanding: many publishes with every outcome are outstanding while the connection is lost and
+// restored. Each function receives exactly one final result, and the box keeps nothing.
 func TestThousandsOutstanding(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

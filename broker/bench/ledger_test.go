@@ -15,7 +15,7 @@ func on(number uint32, late time.Duration) Arrival {
 	return Arrival{Number: number, Due: due, At: due.Add(late)}
 }
 
-// ledgers are arrivals of three messages, with the wanted tally.
+// ledgers are arrivals of three messages, each with its tally.
 var ledgers = []struct {
 	name     string
 	arrivals []Arrival
@@ -65,7 +65,7 @@ var ledgers = []struct {
 	},
 }
 
-// The tally of each ledger is as wanted.
+// The tally of each ledger matches.
 func TestWhatIsLostEarlyOrTwiceIsCounted(t *testing.T) {
 	for _, test := range ledgers {
 		t.Run(test.name, func(t *testing.T) {

@@ -74,7 +74,7 @@ func ReadStamp(data []byte) (s Stamp, ok bool) {
 // plain returns the durations for which a broker accepts a level's subject.
 var plain = sync.OnceValue(func() map[string]bool {
 	all := make(map[string]bool)
-	for _, name := range levels.Whole() {
+	for _, name := range levels.PlainDurations() {
 		all[name] = true
 	}
 	return all

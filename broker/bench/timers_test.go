@@ -183,7 +183,7 @@ func TestPlainMessagesAreMeasuredApart(t *testing.T) {
 	}
 }
 
-// A round has its own number and due time. Later rounds than the last counted one are ignored.
+// Each round has its own number and due time. Rounds after the last counted one are ignored.
 func TestRoundsAreNumbered(t *testing.T) {
 	r := rounds{count: 10, fires: 2, every: time.Minute}
 	for _, test := range []struct {

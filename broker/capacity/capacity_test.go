@@ -38,7 +38,7 @@ func figures(n Need) []float64 {
 	}
 }
 
-// More of anything takes more of something, and less of nothing.
+// More load needs more of some resource, and less of none.
 func TestMonotone(t *testing.T) {
 	t.Parallel()
 	base := func() Load {
@@ -55,7 +55,7 @@ func TestMonotone(t *testing.T) {
 		{"series", func(l *Load, step int) { l.Series *= float64(step) }},
 		{"bytes", func(l *Load, step int) { l.Bytes *= float64(step) }},
 		{"replicas", func(l *Load, step int) { l.Replicas = step }},
-		// Delays that are levels, and each alone: where loads share a lane, another delay may part them.
+		// Delays that are levels, each alone: in a shared lane, another delay may separate two loads.
 		{"delay", func(l *Load, step int) {
 			l.Timers, l.Series, l.Every = 0, 0, 0
 			l.Delay = []time.Duration{time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 24 * time.Hour}[step-1]
@@ -86,7 +86,7 @@ func TestMonotone(t *testing.T) {
 	}
 }
 
-// Twice the load is twice the work, the network, the disk and the memory of servers.
+// Twice the load needs twice the work, network, disk and server memory.
 func TestTwiceTheLoad(t *testing.T) {
 	t.Parallel()
 	for name, make := range map[string]func(float64) Load{
@@ -117,7 +117,7 @@ func TestTwiceTheLoad(t *testing.T) {
 	}
 }
 
-// Messages that come together wake nobody for themselves.
+// Messages that arrive together do not wake a goroutine each.
 func TestWakesAreBounded(t *testing.T) {
 	t.Parallel()
 	if one, two := Of(plain(400, time.Hour)), Of(plain(800, time.Hour)); !near(2*one.ServerCPU.Wakes,
@@ -129,7 +129,7 @@ func TestWakesAreBounded(t *testing.T) {
 	}
 }
 
-// By hand: 5,000 a second for 30 minutes, 512 bytes, three replicas.
+// Calculated by hand: 5,000 a second for 30 minutes, 512 bytes, three replicas.
 func TestKnown(t *testing.T) {
 	t.Parallel()
 	l := plain(5000, 30*time.Minute)
@@ -162,8 +162,8 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// The figures that test/rivals/README.md has measured, and what this package says: within a factor of two. No
-// coefficient comes from those at 10,000 messages a second.
+// The results of this package are within a factor of two of the figures measured in test/rivals/README.md. No
+// coefficient is derived from those at 10,000 messages a second.
 func TestMeasured(t *testing.T) {
 	t.Parallel()
 	each := func(l Load, rate float64) (microseconds float64) {
@@ -194,7 +194,7 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// A delay that is no level passes the intake and the chain; the marker of a timer its chain alone.
+// A delay that is not a level passes the intake and the chain. The marker of a timer passes only its chain.
 func TestPasses(t *testing.T) {
 	t.Parallel()
 	for delay, want := range map[time.Duration]int{

@@ -14,8 +14,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestArrival: a consumer reads how late a message came. In a stream that is when it was stored there, however late the
-// consumer is; for a subscriber it is when he asks.
+// TestArrival: a consumer reads the lateness of a message. In a stream the message arrives when it is stored, whenever
+// the consumer reads it. For a subscriber it arrives when the subscriber calls Of.
 func TestArrival(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

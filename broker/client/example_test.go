@@ -15,7 +15,7 @@ import (
 	"delaybroker/broker/client/clienttest"
 )
 
-// t is that of a test. Examples have none.
+// t stands for the t of a test. Examples have none.
 var t = new(testing.T)
 
 // On a server. The other examples run on the fake of package clienttest, which has the same client.
@@ -74,7 +74,7 @@ func ExampleClient_At() {
 	// Output: DELAY_INTAKE 2000-01-02T12:00:00.002Z
 }
 
-// A mistake is an error at the call, in the words that a dead letter would have.
+// A mistake is an error at the call, with the sentence of a dead letter.
 func ExampleClient_In_mistakes() {
 	delays, ctx := clienttest.New(t, client.Config{}).Client(), context.Background()
 	_, err := delays.In(ctx, "orders.*", time.Hour, nil)
@@ -118,7 +118,7 @@ func ExampleKey() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// Somebody who does not know that it was moved.
+	// A client that does not know of the move.
 	err = delays.Cancel(ctx, "order-42", "orders.expire", order.Sequence)
 	fmt.Println(errors.Is(err, client.ErrConflict))
 
@@ -131,7 +131,7 @@ func ExampleKey() {
 	// cancelled <nil> 0
 }
 
-// Any message can be one that its publisher cancels, without choosing a key.
+// Any message can be cancelled by its publisher, without a key of its own.
 func ExampleReceipt_Cancel() {
 	fake := clienttest.New(t, client.Config{})
 	ctx := context.Background()
@@ -144,7 +144,7 @@ func ExampleReceipt_Cancel() {
 	// Output: true <nil> 0
 }
 
-// Whoever knows the key needs no generation, and no body.
+// A client that knows the key needs neither generation nor body.
 func ExampleClient_CancelPending() {
 	fake := clienttest.New(t, client.Config{})
 	delays, ctx := fake.Client(), context.Background()
@@ -173,7 +173,7 @@ func ExamplePublisher() {
 	ctx := context.Background()
 	p := fake.Client().Publisher(0)
 	for i := range 1000 {
-		// It waits while the window is full. The answer can be waited for, or left to Close.
+		// Publish waits while the window is full. The program can wait for each answer, or leave them to Close.
 		if _, err := p.In(ctx, "orders.expire", time.Hour, fmt.Append(nil, i)); err != nil {
 			log.Fatal(err) // nothing was published
 		}

@@ -27,14 +27,14 @@ import (
 func TestFakeIsLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default(), IntakeDurations: levels.Whole()})
+		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default(), IntakeDurations: levels.PlainDurations()})
 		got, want := onBoth(t, s, scenario, (*diary).arrived)
 		checkSame(t, got.receipts, want.receipts, 33)
 		checkSame(t, got.arrivals, want.arrivals, 18)
 	})
 }
 
-// onBoth runs a scenario on a real broker and then on the fake, and returns what a program saw of each.
+// onBoth runs a scenario on a real broker and then on the fake, and returns the diary of each.
 func onBoth(
 	t *testing.T, s *natstest.Server,
 	scenario func(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)),
@@ -71,7 +71,7 @@ func checkSame(t *testing.T, got, want []string, least int) {
 	}
 }
 
-// A diary records what a program sees of a broker.
+// A diary records the answers and messages that a program receives.
 type diary struct {
 	began time.Time
 	now   func() time.Time
@@ -103,7 +103,7 @@ func (d *diary) receipt(what string, r client.Receipt, err error) {
 		r.Duplicate, r.Due, r.ID, r.Accepted, kindsOf(err)))
 }
 
-// kindsOf are the errors of the client that an error is, or its text.
+// kindsOf returns the errors of package client that err wraps, or its text if there is none.
 func kindsOf(err error) []string {
 	if err == nil {
 		return nil
@@ -124,7 +124,7 @@ func kindsOf(err error) []string {
 	return all
 }
 
-// scenario asks for all kinds of delay, and lets eight hours pass.
+// scenario requests all kinds of delay, and lets eight hours pass.
 func scenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
 	w := writer{c, d, d.now()}
@@ -184,7 +184,7 @@ func (w writer) look(what string, seen client.Receipt) {
 	w.d.receipt(what, r, err)
 }
 
-// asks publishes what is accepted, with all options.
+// asks publishes accepted requests, with all options.
 func (w writer) asks() {
 	now := w.began
 	w.in("shop.b", 17*time.Minute, "all options", client.ID("b/1"), client.Expires(time.Minute), client.MaxAttempts(3),
@@ -202,7 +202,7 @@ func (w writer) asks() {
 	w.in("shop.f", 365*24*time.Hour, "in a year")
 }
 
-// asksTooMuch publishes what is refused.
+// asksTooMuch publishes requests that are refused.
 func (w writer) asksTooMuch() {
 	now := w.began
 	w.in("shop.*", time.Minute, "")

@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// newClient is a client on a connection of its own.
+// newClient returns a client on its own connection.
 func newClient(t *testing.T, s *natstest.Server, cfg client.Config, opts ...nats.Option) (*client.Client, *nats.Conn) {
 	t.Helper()
 	nc := s.Connect(opts...)
@@ -25,13 +25,13 @@ func newClient(t *testing.T, s *natstest.Server, cfg client.Config, opts ...nats
 	return c, nc
 }
 
-// onFake is a client of the fake with a default configuration.
+// onFake returns a client of the fake with a default configuration.
 func onFake(t testing.TB) (*client.Client, *clienttest.Fake) {
 	f := clienttest.New(t, client.Config{})
 	return f.Client(), f
 }
 
-// arrivals collects what arrives below shop, with the moment.
+// arrivals collects the messages below shop, with their times.
 func arrivals(t *testing.T, nc *nats.Conn) (all func() []client.Arrival) {
 	t.Helper()
 	var mu sync.Mutex

@@ -18,7 +18,7 @@ const missedFor = time.Minute
 // with the largest unit. In every broker, some stream listens on each of these names: the level's or the intake's.
 var plain = sync.OnceValue(func() map[time.Duration]string {
 	all := make(map[time.Duration]string)
-	for _, name := range levels.Whole() {
+	for _, name := range levels.PlainDurations() {
 		d, err := levels.ParseDuration(name)
 		if err != nil {
 			panic("bug: whole duration: " + err.Error())

@@ -7,14 +7,14 @@ import (
 	"delaybroker/levels"
 )
 
-// NewJetStream is for tests that change something about a store.
+// NewJetStream is exported for tests that replace a store.
 var NewJetStream = newJetStream
 
-// TestGuessesAreAsLong: every name that is guessed for a delay has its length, and a level has its own name.
+// TestGuessesAreAsLong: every name that is guessed for a delay is as long as the delay, and a level has its own name.
 func TestGuessesAreAsLong(t *testing.T) {
 	t.Parallel()
 	l, now := newLadder(levels.Ladder{}), time.Now()
-	for _, name := range levels.Whole() {
+	for _, name := range levels.PlainDurations() {
 		d, err := levels.ParseDuration(name)
 		if err != nil {
 			t.Fatal(err)

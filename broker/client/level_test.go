@@ -15,12 +15,12 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestLevelSavesTheIntake: a delay that is as long as a level goes straight to it, whatever the two are called, and any
-// other one through the intake, in one publish.
+// TestLevelSavesTheIntake: a delay equal to a level goes straight to the level, whatever their spellings. Any other
+// delay goes through the intake. Each takes one publish.
 func TestLevelSavesTheIntake(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default(), IntakeDurations: levels.Whole()})
+		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default(), IntakeDurations: levels.PlainDurations()})
 		c, nc := newClient(t, s, client.Config{})
 		want := map[time.Duration]string{
 			2500 * time.Second: "DELAY_INTAKE", 17 * time.Minute: "DELAY_INTAKE", 1234 * time.Millisecond: "DELAY_INTAKE",
@@ -38,7 +38,7 @@ func TestLevelSavesTheIntake(t *testing.T) {
 	})
 }
 
-// in publishes, and tells with how many messages.
+// in publishes a message, and returns the number of messages sent for it.
 func in(t *testing.T, c *client.Client, nc *nats.Conn, delay time.Duration) (client.Receipt, uint64) {
 	t.Helper()
 	sent := nc.Stats().OutMsgs
@@ -49,13 +49,14 @@ func in(t *testing.T, c *client.Client, nc *nats.Conn, delay time.Duration) (cli
 	return r, nc.Stats().OutMsgs - sent
 }
 
-// TestLevelThatIsGone: a level with an unusual name saves a hop as long as it takes messages. When it is retired, the
-// message goes through the intake, with the same delay to the nanosecond, and for the next minute so do others at once.
+// TestLevelThatIsGone: a level with an unusual name saves a hop while it accepts messages. After it is retired, the
+// message goes through the intake with the same delay, to the nanosecond. During the next minute the client does not
+// try the level.
 func TestLevelThatIsGone(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const delay = 2500 * time.Second
-		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m 2500s"), IntakeDurations: levels.Whole()}
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m 2500s"), IntakeDurations: levels.PlainDurations()}
 		stop := harness.StartBroker(t, s, cfg).Stop
 		c, nc := newClient(t, s, client.Config{Levels: "1s 5s 1m 2500s"})
 		arrived := arrivals(t, nc)
@@ -113,7 +114,7 @@ func TestLevelThatIsGone(t *testing.T) {
 func TestIDGoesToOneStream(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 60s 2500s"), IntakeDurations: levels.Whole()}
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 60s 2500s"), IntakeDurations: levels.PlainDurations()}
 		harness.StartBroker(t, s, cfg)
 		c, nc := newClient(t, s, client.Config{})
 		knows, _ := newClient(t, s, client.Config{Levels: "1s 5s 60s 2500s"})
@@ -154,7 +155,7 @@ func TestReadLevels(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, nc := newClient(t, s, client.Config{})
 		wantError(t, c.ReadLevels(t.Context()), client.ErrNoBroker)
-		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 2500s 60s 3500s"), IntakeDurations: levels.Whole()}
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 2500s 60s 3500s"), IntakeDurations: levels.PlainDurations()}
 		stop := harness.StartBroker(t, s, cfg).Stop
 		if r, _ := in(t, c, nc, 3500*time.Second); r.Stream != "DELAY_INTAKE" {
 			t.Errorf("got %s, want the intake", r.Stream)

@@ -68,7 +68,7 @@ type Config struct {
 	// levels.Default.
 	Ladder levels.Ladder
 	// IntakeDurations are the durations on whose subjects the intake takes messages, as a level would. A client that
-	// publishes on another one gets no acknowledgement. Defaults to levels.Whole, some 1,300 durations. nats-server
+	// publishes on another one gets no acknowledgement. Defaults to levels.PlainDurations, some 1,300 durations. nats-server
 	// compares each two subjects of a stream when it creates one, so tests have fewer.
 	IntakeDurations []string
 	// RetryLadder has the waits between delivery attempts: the first wait follows the first refusal, and so on. The
@@ -209,7 +209,7 @@ func (c Config) Complete() (Config, error) {
 		c.Ladder = levels.Default()
 	}
 	if c.IntakeDurations == nil {
-		c.IntakeDurations = levels.Whole()
+		c.IntakeDurations = levels.PlainDurations()
 	}
 	if len(c.RetryLadder.Levels()) == 0 {
 		var err error

@@ -10,7 +10,7 @@ import (
 	"delaybroker/levels"
 )
 
-// TestValidateNamesTheField: each problem has the field, the value and the bound, and is an ErrConfig.
+// TestValidateNamesTheField: each problem names the field, the value and the bound, and is an ErrConfig.
 func TestValidateNamesTheField(t *testing.T) {
 	for _, test := range []struct {
 		config Config
@@ -71,7 +71,7 @@ func TestValidateNamesTheField(t *testing.T) {
 	}
 }
 
-// TestValidateTellsAllAtOnce: who corrects one setting at a time starts the broker once for each.
+// TestValidateTellsAllAtOnce: the error has all problems, so that an operator needs one restart.
 func TestValidateTellsAllAtOnce(t *testing.T) {
 	ladder, err := levels.Parse("1s")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"delaybroker/levels"
 )
 
-// TestParseLimits reads one number, or rules before a default.
+// TestParseLimits parses one number, or rules before a default.
 func TestParseLimits(t *testing.T) {
 	for text, want := range map[string]string{
 		"20":                       "[] 20",
@@ -49,7 +49,7 @@ func format(rules RetryWaits, otherwise levels.Ladder, jitter RetryJitter) strin
 	return strings.Join(append(words, otherwise.String()+percent(len(rules))), "; ")
 }
 
-// TestParseWaits reads one list, or rules before a default, and expands doublings.
+// TestParseWaits parses one list, or rules before a default, and expands doublings.
 func TestParseWaits(t *testing.T) {
 	for text, want := range map[string]string{
 		"1s 5s 30s":                     "1s 5s 30s",

@@ -8,13 +8,11 @@ import (
 	"time"
 
 	"delaybroker/broker/message"
-	"delaybroker/test/natstest"
 )
 
-// An edited letter goes into the lane with its new headers and body, and is removed.
+// TestResendEdited: an edited letter is stored in the lane with its new headers and body, and then removed.
 func TestResendEdited(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
+	bubble(t, func(t *testing.T, k *kit) {
 		r := k.undelivered(1, "orders.expire", "body")
 		change := Change{Edit: Edit{Body: []byte("other"), HeaderEdit: message.HeaderEdit{
 			Drop: []string{"X-Order"}, Set: message.Header{"X-New": {"1", "2"}, "Delay-Expires": {"10m"}},
@@ -40,25 +38,19 @@ func TestResendEdited(t *testing.T) {
 		if got := string(k.bodies()[0]); got != "other" {
 			t.Errorf("got the body %q", got)
 		}
-		if got := k.count("DELAY_DEAD"); got != 0 {
-			t.Errorf("%d letters are left, want none", got)
-		}
+		k.wantCount("DELAY_DEAD", 0)
 	})
 }
 
-// After a crash between publish and removal, a resend with another edit is no duplicate of the first one. The same edit
-// is.
+// TestResendWithAnotherEdit: after a crash between publish and removal, a resend with another edit is no duplicate of
+// the first one. A resend with the same edit is.
 func TestResendWithAnotherEdit(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
-		k.undelivered(1, "orders.expire", "body")
-		l := k.one(Query{})
+	bubble(t, func(t *testing.T, k *kit) {
+		l := k.dies()
 		edit := func(body string) Change { return Change{Edit: Edit{Body: []byte(body)}} }
 		k.crash(l, edit("first"))
 		k.crash(l, edit("first"))
-		if got := k.count("DELAY_RETRY_1s"); got != 1 {
-			t.Errorf("%d messages in the lane, want one of the same edit", got)
-		}
+		k.wantCount("DELAY_RETRY_1s", 1)
 		if err := k.resend(l, edit("second")); err != nil {
 			t.Fatal(err)
 		}
@@ -72,12 +64,11 @@ func TestResendWithAnotherEdit(t *testing.T) {
 	})
 }
 
-// The original stays when the edited message is refused, and a dry run says the same as the run.
+// TestEditIsRefused: the original stays when the edited message is refused, and a dry run has the same error as the
+// run.
 func TestEditIsRefused(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
-		k.undelivered(1, "orders.expire", "body")
-		l := k.one(Query{})
+	bubble(t, func(t *testing.T, k *kit) {
+		l := k.dies()
 		for _, tt := range []struct {
 			edit Edit
 			want error
@@ -98,7 +89,7 @@ func TestEditIsRefused(t *testing.T) {
 	})
 }
 
-// A letter that was never understood can be given a time.
+// TestEditGivesATime: an edit can give a time to a letter whose time could not be parsed.
 func TestEditGivesATime(t *testing.T) {
 	later := died.Add(24 * time.Hour)
 	l := letter(func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted })

@@ -6,13 +6,11 @@ import (
 	"time"
 
 	"delaybroker/broker/message"
-	"delaybroker/test/natstest"
 )
 
-// TestFilters lists letters by every filter, with and without the server's part of the choice.
+// TestFilters lists letters by every filter, including those that the server evaluates.
 func TestFilters(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
+	bubble(t, func(t *testing.T, k *kit) {
 		start := time.Now()
 		refuse := func(n uint64, subject string) message.Request {
 			r, problem := k.request(n, subject)

@@ -16,13 +16,19 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// kit is a box on a server that has the streams of a broker, and no broker.
+// kit is a store of letters on a server that has the streams of a broker, but no broker.
 type kit struct {
 	*Store
 	t      *testing.T
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	policy message.Policy
+}
+
+// bubble runs f with a kit under fake time.
+func bubble(t *testing.T, f func(t *testing.T, k *kit)) {
+	t.Helper()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) { f(t, newKit(t, s)) })
 }
 
 func newKit(t *testing.T, s *natstest.Server) *kit {
@@ -46,10 +52,10 @@ func newKit(t *testing.T, s *natstest.Server) *kit {
 	return k
 }
 
-// the bubble's own would be cancelled before the clean-up
+// ctx returns a context for clean-ups, too: the test's own context has ended by then.
 func (k *kit) ctx() context.Context { return context.Background() }
 
-// request is the request of a client on a subject of the level 1m, n messages ago.
+// request parses a client's message on a subject of the level 1m. Its sequence is n.
 func (k *kit) request(n uint64, subject string, headers ...string) (message.Request, *message.Problem) {
 	h := make(message.Header)
 	for pair := range slices.Chunk(headers, 2) {
@@ -113,12 +119,19 @@ func (k *kit) one(q Query) Letter {
 	return all[0]
 }
 
+// dies stores a letter, and returns it. The stream has no other.
+func (k *kit) dies() Letter {
+	k.t.Helper()
+	k.undelivered(1, "orders.expire", "body")
+	return k.one(Query{})
+}
+
 func (k *kit) resend(l Letter, c Change) error {
 	k.t.Helper()
 	return k.Resend(k.ctx(), l, c, time.Now())
 }
 
-// crash resends a letter up to the moment at which its message is stored, and the letter is there as well.
+// crash resends a letter and stops between storing its message and removing the letter.
 func (k *kit) crash(l Letter, c Change) {
 	k.t.Helper()
 	m, err := k.Store.resent(l, c, time.Now())
@@ -130,7 +143,7 @@ func (k *kit) crash(l Letter, c Change) {
 	}
 }
 
-// count is how many messages a stream holds.
+// count returns the number of messages in a stream.
 func (k *kit) count(stream string) uint64 {
 	k.t.Helper()
 	s, err := k.js.Stream(k.ctx(), stream)
@@ -138,6 +151,13 @@ func (k *kit) count(stream string) uint64 {
 		k.t.Fatal(err)
 	}
 	return s.CachedInfo().State.Msgs
+}
+
+func (k *kit) wantCount(stream string, want uint64) {
+	k.t.Helper()
+	if got := k.count(stream); got != want {
+		k.t.Errorf("%s holds %d messages, want %d", stream, got, want)
+	}
 }
 
 func (k *kit) purge(stream string) {
@@ -151,7 +171,7 @@ func (k *kit) purge(stream string) {
 	}
 }
 
-// resent are the messages in the retry lane, read as a broker reads them.
+// resent returns the messages in the retry lane, parsed as a broker parses them.
 func (k *kit) resent() []message.Request {
 	k.t.Helper()
 	var all []message.Request
@@ -168,7 +188,7 @@ func (k *kit) resent() []message.Request {
 	return all
 }
 
-// bodies are those of the messages in the lane.
+// bodies returns the bodies of the messages in the lane.
 func (k *kit) bodies() (all [][]byte) {
 	k.t.Helper()
 	for _, m := range k.lane() {

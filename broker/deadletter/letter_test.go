@@ -22,7 +22,8 @@ func mustNames() message.Names {
 	return n
 }
 
-// letter is one of a message to orders.x that was accepted an hour before it died, and due half an hour before.
+// letter returns the letter of a message to orders.x that was accepted an hour before it died, and due half an hour
+// before.
 func letter(edit func(*Letter)) Letter {
 	l := Letter{At: died, Letter: message.Letter{Code: message.Undelivered, Request: message.Request{
 		ID: "DELAY_30m-1-1", Target: "orders.x", Accepted: died.Add(-time.Hour), Due: died.Add(-time.Hour / 2),
@@ -32,7 +33,7 @@ func letter(edit func(*Letter)) Letter {
 	return l
 }
 
-// marker makes it the letter of a marker whose key is gone.
+// marker makes the letter that of a marker whose key is gone.
 func marker(l *Letter) {
 	l.Code, l.Target, l.Subject = message.BadInternal, message.MarkerTarget, names.Marker("30m")
 	l.Unproven = message.Problemf(message.BadInternal, "its key is gone")
@@ -96,7 +97,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestEveryCodeIsDecided: a new code has to say whether its letters can be resent as they are.
+// TestEveryCodeIsDecided: a new code must say whether its letters can be resent unchanged.
 func TestEveryCodeIsDecided(t *testing.T) {
 	understood := map[message.Code]bool{message.Undelivered: true, message.Expired: true, message.TooLarge: true,
 		message.BadTarget: true}
@@ -111,7 +112,7 @@ func TestEveryCodeIsDecided(t *testing.T) {
 	}
 }
 
-// TestCutTime: of a time that a dot cut in two, the second half is no target.
+// TestCutTime: if a dot cut a time in two, its second half is not a target.
 func TestCutTime(t *testing.T) {
 	open := message.Policy{Names: names} // a DELAY_TARGETS would have kept the second half from being a target at all
 	for subject, want := range map[string]string{

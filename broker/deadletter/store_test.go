@@ -10,16 +10,13 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
-	"delaybroker/test/natstest"
 )
 
-// TestLetterIsWhole: the letter has all that a broker knew of the message.
+// TestLetterIsWhole: the letter has everything that a broker knew of the message.
 func TestLetterIsWhole(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
+	bubble(t, func(t *testing.T, k *kit) {
 		const subject = "delay.1m.orders.expire"
 		accepted := time.Now().UTC()
 		r, problem := k.request(7, subject, "X-Order", "42", "Delay-Expires", "10m", "Delay-TTL", "1h", "Delay-Deliver",
@@ -53,10 +50,9 @@ func TestLetterIsWhole(t *testing.T) {
 	})
 }
 
-// TestNothingStopsTheList: messages that would end a consumer of nats.go are letters like others.
+// TestNothingStopsTheList: messages that would end a consumer of nats.go are listed like any others.
 func TestNothingStopsTheList(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
+	bubble(t, func(t *testing.T, k *kit) {
 		poison := []nats.Header{
 			{"Status": {"409"}, "Description": {"Consumer Deleted"}}, {"Status": {"404"}}, {"Status": {"503"}},
 			{"Status": {"100"}},
@@ -105,11 +101,10 @@ func TestNothingStopsTheList(t *testing.T) {
 	})
 }
 
-// TestListEnds: letters that come after a list began are not in it, and a list that is broken off leaves no consumer
+// TestListEnds: a list leaves out letters that are stored after its start. A list that stops early leaves no consumer
 // behind.
 func TestListEnds(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
+	bubble(t, func(t *testing.T, k *kit) {
 		if got := k.list(Query{}); got != nil {
 			t.Errorf("an empty box: got %v", got)
 		}
@@ -141,175 +136,8 @@ func TestListEnds(t *testing.T) {
 	})
 }
 
-func TestResend(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
-		r := k.undelivered(1, "orders.expire", "body")
-		if err := k.resend(k.one(Query{}), Change{}); err != nil {
-			t.Fatal(err)
-		}
-		want := r
-		want.Hop, want.Attempts = r.Hop+1, 0
-		want.FirstFailure, want.LastFailure, want.RetryAt = time.Time{}, time.Time{}, time.Time{}
-		want.LastError = ""
-		if got := k.resent(); len(got) != 1 || !reflect.DeepEqual(got[0], want) {
-			t.Errorf("resent\n%+v\nwant\n%+v", got, want)
-		}
-		if got := k.count("DELAY_DEAD"); got != 0 {
-			t.Errorf("%d letters are left, want none", got)
-		}
-	})
-}
-
-// TestResendTwice: a crash between publish and removal, and two operators at once, put a message into the lane once;
-// also when a broker has moved the first copy on already.
-func TestResendTwice(t *testing.T) {
-	for _, movedOn := range []bool{false, true} {
-		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-			k := newKit(t, s)
-			k.undelivered(1, "orders.expire", "body")
-			l := k.one(Query{})
-			k.crash(l, Change{})
-			want := 1
-			if movedOn {
-				k.purge("DELAY_RETRY_1s")
-				want = 0
-			}
-			for _, want := range []error{nil, ErrAbsent} {
-				if err := k.resend(l, Change{}); !errors.Is(err, want) {
-					t.Fatalf("got %v, want %v", err, want)
-				}
-			}
-			if got := len(k.resent()); got != want {
-				t.Errorf("moved on %v: %d copies in the lane, want %d", movedOn, got, want)
-			}
-			if got := k.count("DELAY_DEAD"); got != 0 {
-				t.Errorf("moved on %v: %d letters are left, want none", movedOn, got)
-			}
-		})
-	}
-}
-
-// TestResendIsNotSwallowed: ids that are in the lane's window, of a hop or of another message, do not stand for a
-// resend.
-func TestResendIsNotSwallowed(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
-		r := k.undelivered(1, "orders.expire", "body")
-		l := k.one(Query{})
-		// A copy of the message that was in the lane just now, and died too.
-		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire", Header: nats.Header(r.HopHeader())})
-		// Somebody with the rights of a broker, and our id.
-		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire",
-			Header: nats.Header{"Nats-Msg-Id": l.ResentHeader()["Nats-Msg-Id"]}})
-		if err := k.resend(l, Change{}); err != nil {
-			t.Fatal(err)
-		}
-		if got := k.count("DELAY_RETRY_1s"); got != 3 {
-			t.Errorf("%d messages in the lane, want the resent one too", got)
-		}
-	})
-}
-
-// TestForgedResendID: a client has a message with headers of its choice stored in the lane, where it is removed as
-// nobody's. Whatever it writes as Nats-Msg-Id, no letter counts as resent for it.
-func TestForgedResendID(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
-		k.policy.Keys.Use([]string{"a secret that no client knows"}, time.Now().Add(-time.Hour))
-		r, _ := k.request(1, "delay.1m.orders.expire")
-		m := &nats.Msg{Subject: "delaydead.undelivered.orders.expire",
-			Header: nats.Header(r.DeadHeader(message.Problemf(message.Undelivered, "no")))}
-		k.policy.Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data, time.Now())
-		k.store(m)
-		l := k.one(Query{})
-		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire",
-			Header: nats.Header{"Nats-Msg-Id": l.ResentHeader()["Nats-Msg-Id"]}})
-		k.purge("DELAY_RETRY_1s")
-		if err := k.resend(l, Change{}); err != nil {
-			t.Fatal(err)
-		}
-		if got := k.count("DELAY_RETRY_1s"); got != 1 {
-			t.Errorf("%d messages in the lane, want the resent one", got)
-		}
-	})
-}
-
-// TestResendFromAnOldList: of two operators who resend the same letter, one has a list that is older than the lane's
-// duplicate window. The message goes into the lane once.
-func TestResendFromAnOldList(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
-		k.undelivered(1, "orders.expire", "body")
-		l := k.one(Query{})
-		if err := k.resend(l, Change{}); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		if err := k.resend(l, Change{}); !errors.Is(err, ErrAbsent) {
-			t.Errorf("got %v, want ErrAbsent", err)
-		}
-		if got := k.count("DELAY_RETRY_1s"); got != 1 {
-			t.Errorf("%d messages in the lane, want one", got)
-		}
-	})
-}
-
-// TestDeadAgain: a message that dies again at once is another letter, although the first is still there.
-func TestDeadAgain(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
-		k.undelivered(1, "orders.expire", "body")
-		l := k.one(Query{})
-		k.crash(l, Change{})
-		ack := k.deadLetter(k.resent()[0], message.Problemf(message.Undelivered, "again"), "body")
-		if ack.Duplicate || ack.Sequence != 2 {
-			t.Fatalf("got %+v: removing the first letter would lose the message", ack)
-		}
-		if err := k.Remove(k.ctx(), l); err != nil {
-			t.Fatal(err)
-		}
-		if got := k.one(Query{}); got.ID != l.ID || got.Sentence != "again" {
-			t.Errorf("left is %+v", got)
-		}
-	})
-}
-
-// TestRefusedByTheLane: a letter stays if its message cannot be stored.
-func TestRefusedByTheLane(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
-		k.undelivered(1, "orders.x", strings.Repeat("x", 1<<20-4<<10))
-		k.undelivered(2, "orders.x", "small")
-		all := k.list(Query{})
-		if err := k.resend(all[0], Change{}); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrStays) {
-			t.Errorf("a large one: got %v, want ErrTooLarge", err)
-		}
-		k.change("DELAY_RETRY_1s", func(c *jetstream.StreamConfig) { c.MaxBytes = 10 })
-		if err := k.resend(all[1], Change{}); err == nil || errors.Is(err, ErrStays) ||
-			!strings.Contains(err.Error(), "maximum bytes exceeded") {
-			t.Errorf("a full lane: got %v", err)
-		}
-		if err := k.js.DeleteStream(k.ctx(), "DELAY_RETRY_1s"); err != nil {
-			t.Fatal(err)
-		}
-		if err := k.resend(all[1], Change{}); !errors.Is(err, ErrNoStream) {
-			t.Errorf("no lane: got %v, want ErrNoStream", err)
-		}
-		if got := k.count("DELAY_DEAD"); got != 2 {
-			t.Errorf("%d letters are left, want both", got)
-		}
-	})
-}
-
-func (k *kit) change(stream string, edit func(*jetstream.StreamConfig)) {
-	k.t.Helper()
-	natstest.Reconfigure(k.t, k.js, stream, edit)
-}
-
 func TestRemove(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
+	bubble(t, func(t *testing.T, k *kit) {
 		for n := range uint64(4) {
 			k.undelivered(n, "orders.x", fmt.Sprint(n))
 		}

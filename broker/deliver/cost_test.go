@@ -8,8 +8,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestDeliveryCost: a delivery takes no more memory than package engine accounts for it besides the message, whether it
-// waits for room or for its answer. Its headers are in memory only while it is sent.
+// TestDeliveryCost: a delivery takes no more memory than package engine accounts for it in addition to the message,
+// while it waits for room or for its answer. Its headers are in memory only while it is sent.
 func TestDeliveryCost(t *testing.T) {
 	const accounted = 1 << 10
 	for name, tt := range map[string]struct{ size, count, sent int }{

@@ -11,8 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// A name is a target, or what many begin with; a pattern of a rate that says more is a name, too. Where two rates hold
-// for targets of one name, each has its own count.
+// A name is a target, or a prefix that many targets share. A pattern of a rate that is more specific is a name, too. If
+// targets of one name have two rates, each rate has its own count.
 func TestCountsByName(t *testing.T) {
 	t.Parallel()
 	all := NewCounts(Rates{
@@ -35,8 +35,8 @@ func TestCountsByName(t *testing.T) {
 	}
 }
 
-// However many targets there are, and however a client names them: names are bounded, each delivery is counted once,
-// and another tenant still gets names.
+// The number of names is bounded, whatever targets a client names. Each delivery is counted once, and another tenant
+// still gets names.
 func TestCountsAreBounded(t *testing.T) {
 	t.Parallel()
 	all := NewCounts(Rates{{Pattern: "paced.>", Value: 1}})
@@ -71,7 +71,7 @@ func TestCountsAreBounded(t *testing.T) {
 	}
 }
 
-// The owner of a delivery that was sent is told where to count it. Deliveries to one target share a count.
+// The owner of a sent delivery gets the place of its count. Deliveries to one target share a count.
 func TestResultTellsItsCount(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -98,7 +98,7 @@ func TestResultTellsItsCount(t *testing.T) {
 	})
 }
 
-// result is the only one so far.
+// result returns the only result so far.
 func (v *watched) result(t *testing.T) Result {
 	t.Helper()
 	v.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// haltGlance is the interval at which Halt checks whether all results are there.
-const haltGlance = 10 * time.Millisecond
+// haltPollEvery is the interval at which Halt checks whether all results are there.
+const haltPollEvery = 10 * time.Millisecond
 
 // Deliverer publishes to targets on one connection. It is safe for concurrent use.
 //
@@ -167,7 +167,7 @@ func (d *Deliverer) Halt(ctx context.Context, halted func(target string) bool) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(haltGlance):
+		case <-time.After(haltPollEvery):
 		}
 	}
 }

@@ -33,7 +33,8 @@ func TestStreamTarget(t *testing.T) {
 	})
 }
 
-// TestCoreTarget: silence is delivery, once it is known that no stream listens. In mode core that need not be known.
+// TestCoreTarget: silence is delivery as soon as it is known that no stream listens. Mode core does not need to know
+// that.
 func TestCoreTarget(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -49,8 +50,8 @@ func TestCoreTarget(t *testing.T) {
 	})
 }
 
-// TestTimeOfDelivery: a delivery to core subscribers has the time at which the server took the message, however long
-// it takes to find out that nobody answers. Otherwise it has the time of the answer that counts.
+// TestTimeOfDelivery: a delivery to core subscribers has the time at which the server accepted the message, however
+// long the silence is waited for. Any other delivery has the time of its answer.
 func TestTimeOfDelivery(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -102,7 +103,7 @@ func TestNobodyListens(t *testing.T) {
 	})
 }
 
-// TestServiceBesideStream has a responder on the stream's subject: its answer does not count as the stream's.
+// TestServiceBesideStream: a responder on the stream's subject does not answer for the stream.
 func TestServiceBesideStream(t *testing.T) {
 	for name, answer := range map[string]string{"text": "+OK", "an error": `{"error":"no such order"}`, "empty": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +122,8 @@ func TestServiceBesideStream(t *testing.T) {
 	}
 }
 
-// TestServiceAlone has a responder and no stream. In mode auto its answer decides nothing; the silence after it does.
+// TestServiceAlone: a responder answers, and there is no stream. In mode auto its answer decides nothing, but the
+// silence after it does.
 func TestServiceAlone(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -135,7 +137,7 @@ func TestServiceAlone(t *testing.T) {
 	})
 }
 
-// TestStreamFull: a full stream refuses with its code, also where a subscriber got the message.
+// TestStreamFull: a full stream refuses with its code, even if a subscriber got the message.
 func TestStreamFull(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -155,7 +157,7 @@ func TestStreamFull(t *testing.T) {
 	})
 }
 
-// TestTooLargeForTheServer: a message larger than the server takes never leaves the process, and is refused.
+// TestTooLargeForTheServer: a message larger than max_payload never leaves the process, and is refused.
 func TestTooLargeForTheServer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -178,8 +180,8 @@ func TestNoAckStream(t *testing.T) {
 	})
 }
 
-// TestStreamDeleted deletes a stream that has just acknowledged, and leaves a subscriber on its subject. For a minute
-// silence is no delivery; then the subscriber is believed.
+// TestStreamDeleted: a stream is deleted right after it acknowledged, and a subscriber stays on its subject. For a
+// minute silence is no delivery. Then it is.
 func TestStreamDeleted(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -195,7 +197,7 @@ func TestStreamDeleted(t *testing.T) {
 	})
 }
 
-// TestStreamDeletedBesideAnother: that the stream of another subject acknowledges meanwhile does not change that.
+// TestStreamDeletedBesideAnother: acknowledgements by the stream of another subject do not change that.
 func TestStreamDeletedBesideAnother(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -211,7 +213,7 @@ func TestStreamDeletedBesideAnother(t *testing.T) {
 	})
 }
 
-// TestStreamCreated creates a stream on a subject that was known to have none. Its acknowledgement, or its refusal,
+// TestStreamCreated: a stream is created on a subject that was known to have none. Its acknowledgement or refusal
 // counts at once. Its silence counts as soon as the last list is old.
 func TestStreamCreated(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -225,8 +227,8 @@ func TestStreamCreated(t *testing.T) {
 	})
 }
 
-// TestSilentStream: a stream is listed and says nothing. In mode auto the outcome is not known; the silence is not
-// taken for that of core subscribers.
+// TestSilentStream: a listed stream does not answer. In mode auto the outcome is unknown: its silence is not that of
+// core subscribers.
 func TestSilentStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -248,8 +250,7 @@ func (p pretend) Ask(_ context.Context, _ string, _, answer any) error {
 // orders lists a stream that does not exist.
 const orders = pretend(`{"total":1,"streams":[{"config":{"name":"ORDERS","subjects":["orders.>"]}}]}`)
 
-// TestForgedAck has a subscriber that acknowledges or refuses in the name of another stream, while the real one is
-// known.
+// TestForgedAck: a subscriber acknowledges or refuses in the name of another stream, while the real one is known.
 func TestForgedAck(t *testing.T) {
 	for name, forged := range map[string]string{
 		"an acknowledgement": `{"stream":"EVIL","seq":1}`,

@@ -12,7 +12,7 @@
 //	Deliverer   deliver.go, send.go        joins the parts, publishes, and acts on verdicts
 //	evidence    gather.go, evidence.go     the facts about an answer or a silence; the verdict, a pure function
 //	lookup      lookup.go, snapshot.go,    which streams of the account listen on a subject
-//	            filters.go, blanks.go
+//	            filters.go, subjects.go
 //	targets     targets.go, rates.go,      the state of each subject, its rate, and the turns at that rate
 //	            turns.go
 //	counts      counts.go                  the outcomes of deliveries, by the names of targets

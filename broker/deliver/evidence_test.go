@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// String is the verdict in a few words.
+// String returns the verdict in a few words.
 func (v verdict) String() string {
 	var words []string
 	r := v.result
@@ -33,7 +33,7 @@ func (v verdict) String() string {
 		words = append(words, "ignores "+v.ignored)
 	}
 	if v.renew {
-		words = append(words, "lists anew")
+		words = append(words, "lists again")
 	}
 	if r.Reason != "" {
 		words = append(words, "because "+r.Reason)
@@ -41,14 +41,14 @@ func (v verdict) String() string {
 	return strings.Join(words, ", ")
 }
 
-// answeredWith is the evidence of an answer.
+// answeredWith returns the evidence of an answer.
 func answeredWith(mode message.Mode, m *nats.Msg) evidence {
 	e := evidence{mode: mode, answer: m}
 	e.ack, e.isAck = jsapi.ParseAck(m)
 	return e
 }
 
-// failedWith is the evidence of an error in place of an answer.
+// failedWith returns the evidence of an error in place of an answer.
 func failedWith(mode message.Mode, err error) evidence {
 	return evidence{mode: mode, err: err, wait: 10 * time.Second}
 }
@@ -63,7 +63,7 @@ var (
 	empty       = &nats.Msg{}
 )
 
-// TestJudgeAnswer is what follows from each kind of answer in each mode.
+// TestJudgeAnswer judges each kind of answer in each mode.
 func TestJudgeAnswer(t *testing.T) {
 	const nobody503 = "refused 503, because nobody listens on the subject (503)"
 	for name, tt := range map[string]struct {
@@ -108,8 +108,8 @@ func TestJudgeAnswer(t *testing.T) {
 	}
 }
 
-// TestJudgeClaimedAnswer: an acknowledgement counts only if it can be that of the target's stream, and in mode request
-// only if it cannot.
+// TestJudgeClaimedAnswer: an acknowledgement counts only if the target's stream can have sent it. In mode request it
+// counts only if no stream can.
 func TestJudgeClaimedAnswer(t *testing.T) {
 	orders, other := &holder{name: "ORDERS", acks: true}, &holder{name: "OTHER", acks: true}
 	for _, tt := range []struct {
@@ -119,8 +119,8 @@ func TestJudgeClaimedAnswer(t *testing.T) {
 		want string
 	}{
 		{"the target's stream", message.ModeStream, func(e *evidence) { e.holder = orders }, "delivered, by ORDERS"},
-		{"another stream", message.ModeStream, func(e *evidence) { e.holder = other }, "again, lists anew"},
-		{"another stream", message.ModeAuto, func(e *evidence) { e.holder = other }, "again, lists anew"},
+		{"another stream", message.ModeStream, func(e *evidence) { e.holder = other }, "again, lists again"},
+		{"another stream", message.ModeAuto, func(e *evidence) { e.holder = other }, "again, lists again"},
 		{"one of the broker's", message.ModeAuto, func(e *evidence) { e.own = true }, "again"},
 		{"a stream on the service", message.ModeRequest, func(e *evidence) { e.claims = confirmed }, "again"},
 		{"a service like a stream", message.ModeRequest, func(e *evidence) { e.claims = refuted }, "delivered"},
@@ -133,7 +133,7 @@ func TestJudgeClaimedAnswer(t *testing.T) {
 	}
 }
 
-// TestJudgeServiceError: a reply with an error header is a refusal, whatever else it holds.
+// TestJudgeServiceError: a reply with an error header is a refusal, whatever else it contains.
 func TestJudgeServiceError(t *testing.T) {
 	for want, header := range map[string]nats.Header{
 		"refused, because the service says 409 sold out": {serviceErrorCode: {"409"}, serviceError: {"sold out"}},
@@ -148,7 +148,7 @@ func TestJudgeServiceError(t *testing.T) {
 	}
 }
 
-// TestJudgeSilence is what follows from the first silence of a target, in the modes that listen for it.
+// TestJudgeSilence judges the first silence of a target, in the modes that wait for it.
 func TestJudgeSilence(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -177,8 +177,8 @@ func TestJudgeSilence(t *testing.T) {
 	}
 }
 
-// TestJudgeTimeout is what follows when the wait for an answer has run out. The reason is true of the mode, and of what
-// is known of the streams.
+// TestJudgeTimeout judges a delivery without an answer in time. The reason fits the mode, and what is known of the
+// streams.
 func TestJudgeTimeout(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -222,7 +222,7 @@ func TestJudgeTimeout(t *testing.T) {
 	}
 }
 
-// TestJudgeFailure: a publish that no repetition can mend is refused. After any other failure the outcome is not known.
+// TestJudgeFailure: a publish that fails for good is refused. After any other failure the outcome is unknown.
 func TestJudgeFailure(t *testing.T) {
 	for _, mode := range message.Modes() {
 		for err, want := range map[error]string{

@@ -57,7 +57,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestFiltersOverlap: of two streams that match, the one that acknowledges is found, in any order and with any filters.
+// TestFiltersOverlap: if two streams match, the lookup returns the one that acknowledges, in any order and with any
+// filters.
 func TestFiltersOverlap(t *testing.T) {
 	for _, order := range [][2]string{{"a.b", "a.>"}, {"a.>", "a.b"}, {"a.*", "*.b"}, {"a.b", "a.b"}} {
 		var f filters

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// send makes a delivery for a subject, and reports whether it has passed all groups.
+// send adds a delivery for a subject, and reports whether it has passed all groups.
 func (all *groups) send(subject string, size int) (*delivery, bool) {
 	dl := &delivery{Message: Message{Target: subject, Size: size}, group: all.of(subject, "")}
 	return dl, all.pass(dl)
@@ -39,7 +39,7 @@ func TestGroupOfSubject(t *testing.T) {
 	}
 }
 
-// TestGroupsLetPassInOrder: a delivery that leaves makes room for the one that has waited longest.
+// TestGroupsLetPassInOrder: a delivery that ends makes room for the one that has waited longest.
 func TestGroupsLetPassInOrder(t *testing.T) {
 	all := newGroups(64, 1<<20)
 	past := fill(t, all, "a.x", 8) // an eighth of the window
@@ -58,8 +58,8 @@ func TestGroupsLetPassInOrder(t *testing.T) {
 	}
 }
 
-// TestGroupsLetPassTheFurtherFirst: a delivery that has passed its own group gets the room. Then less is left for the
-// share of the group behind it.
+// TestGroupsLetPassTheFurtherFirst: a delivery that has passed its own group gets the room first. This leaves less for
+// the share of the group behind it.
 func TestGroupsLetPassTheFurtherFirst(t *testing.T) {
 	all := newGroups(65, 1<<20)
 	past := fill(t, all, "a.x", 7)
@@ -75,7 +75,7 @@ func TestGroupsLetPassTheFurtherFirst(t *testing.T) {
 	}
 }
 
-// fill sends deliveries that all have room.
+// fill sends deliveries, all of which have room.
 func fill(t *testing.T, all *groups, subject string, count int) (past []*delivery) {
 	t.Helper()
 	for i := range count {
@@ -88,9 +88,9 @@ func fill(t *testing.T, all *groups, subject string, count int) (past []*deliver
 	return past
 }
 
-// TestGroupsBalance sends deliveries of random size to random subjects through a small window, has them leave in random
-// order, and takes some back. Each group has outstanding exactly what has passed it, no share is exceeded, and at last
-// nothing is left.
+// TestGroupsBalance sends deliveries of random size to random subjects through a small window, ends them in random
+// order, and recalls some. Each group counts exactly the deliveries that have passed it, no share is exceeded, and in
+// the end nothing is left.
 func TestGroupsBalance(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -147,7 +147,7 @@ func TestGroupsBalance(t *testing.T) {
 	}
 }
 
-// checkBalance compares what the groups have counted with the deliveries themselves.
+// checkBalance compares the counts of the groups with the deliveries themselves.
 func checkBalance(t *testing.T, all *groups, sent, waiting []*delivery) {
 	t.Helper()
 	type sums struct{ past, pastBytes, waiting, waitingBytes int }

@@ -16,8 +16,8 @@ import (
 
 const share = DefaultWindow / groupShare // of one group
 
-// TestShare gives a silent target more than its share. The target holds no more than its share, the deliveries of
-// another target go on at once, and waiting messages are given back soon.
+// TestShare: a silent target holds no more than its share. The deliveries of another target are sent at once, and
+// waiting messages are given back soon.
 func TestShare(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -62,8 +62,7 @@ func TestShare(t *testing.T) {
 	})
 }
 
-// TestShareOfGroups: the messages and bytes that a group has outstanding are bounded, however they are spread over
-// subjects.
+// TestShareOfGroups: the outstanding messages and bytes of a group are bounded, over all its subjects.
 func TestShareOfGroups(t *testing.T) {
 	const none, stored = `{"total":0}`, `{"total":1,"streams":[{"config":{"name":"S","subjects":["s.>"]}}]}`
 	for name, test := range map[string]struct {
@@ -113,8 +112,8 @@ func TestShareOfGroups(t *testing.T) {
 	}
 }
 
-// TestSilentLeaveRoom: however many groups are silent, each has a part of what the others leave. Messages for a group
-// that answers are sent at once.
+// TestSilentLeaveRoom: each of any number of silent groups takes a part of the window that the others leave. Messages
+// for a group that answers are sent at once.
 func TestSilentLeaveRoom(t *testing.T) {
 	for name, size := range map[string]int{"small": 1, "large": 32 << 10} {
 		t.Run(name, func(t *testing.T) {
@@ -150,8 +149,8 @@ func TestSilentLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestWindow: a group may always have one message outstanding, but only as many groups as fit into the window. All get
-// their turn.
+// TestWindow: a group may always have one message outstanding, but only as many groups as fit into the window at a
+// time. All get their turn.
 func TestWindow(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -16,8 +16,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestHalt: nothing more is sent to a target from the moment it is halted, whatever waits; Halt returns when what was
-// sent has been answered, and no later than its context ends. Others get theirs meanwhile.
+// TestHalt: after a halt, no waiting message is sent to the target. Halt returns when all sent messages are answered,
+// or when its context ends. Other targets get their messages meanwhile.
 func TestHalt(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -47,7 +47,7 @@ func TestHalt(t *testing.T) {
 		synctest.Wait()
 		start := time.Now()
 		k.Halt(context.Background(), func(target string) bool { return target == "svc.x" })
-		if took := time.Since(start); took < time.Second || took > time.Second+haltGlance || got("delivered") != 1 {
+		if took := time.Since(start); took < time.Second || took > time.Second+haltPollEvery || got("delivered") != 1 {
 			t.Errorf("it took %s, with %d delivered, want the second in which the target answers", took,
 				got("delivered"))
 		}
@@ -71,8 +71,8 @@ func TestHalt(t *testing.T) {
 	})
 }
 
-// TestHaltMatchesOnce: to wait for the answers of halted targets, patterns are matched once for each target and not
-// with every look, or it would hold the lock under which all others are delivered to.
+// TestHaltMatchesOnce: while Halt waits for the answers of halted targets, it matches patterns once for each target and
+// not with each poll: deliveries to all others need the same lock.
 func TestHaltMatchesOnce(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -93,8 +93,8 @@ func TestHaltMatchesOnce(t *testing.T) {
 	})
 }
 
-// TestHaltGivesBackWhatWaits: what waits in memory for a slow target that is halted is given back at once, and none of
-// it is sent when the target answers.
+// TestHaltGivesBackWhatWaits: messages that wait in memory for a slow target are given back as soon as it is halted.
+// None of them is sent when the target answers.
 func TestHaltGivesBackWhatWaits(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

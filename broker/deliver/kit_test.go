@@ -18,7 +18,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// kit is a deliverer, and an account with streams and subscribers.
+// kit is a deliverer, with an account that has streams and subscribers.
 type kit struct {
 	*Deliverer
 	t *testing.T
@@ -108,8 +108,8 @@ func (k *kit) send(target string, mode message.Mode) *watched {
 	return v
 }
 
-// check waits for the time given. The delivery must have exactly this one result, after exactly that time: "delivered",
-// "refused <code>" or "unknown: <why>".
+// check waits for the given time. The delivery must have exactly this one result, after exactly that time: "delivered",
+// "refused <code>" or "unknown: <reason>".
 func (v *watched) check(t *testing.T, took time.Duration, want string) {
 	t.Helper()
 	time.Sleep(time.Until(v.start.Add(took)))
@@ -136,7 +136,7 @@ func (v *watched) check(t *testing.T, took time.Duration, want string) {
 	}
 }
 
-// checkIdle checks that nothing is left when every delivery has its result.
+// checkIdle checks that the deliverer keeps nothing once every delivery has its result.
 func (k *kit) checkIdle() {
 	k.t.Helper()
 	k.mu.Lock()

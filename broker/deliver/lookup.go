@@ -21,16 +21,16 @@ const (
 // lookup finds the streams of the account that listen on a subject. It lists all streams when a subject is looked up
 // and the last list is old. So an idle deliverer lists nothing. It is safe for concurrent use.
 type lookup struct {
-	api    jsapi.Asker
-	log    *ratelog.Logger
-	ours   func(stream string) bool // reports the broker's own streams, which hold no targets; may be nil
-	blanks *blanks
-	wanted chan struct{} // one slot: the streams should be listed
-	latest atomic.Pointer[snapshot]
+	api      jsapi.Asker
+	log      *ratelog.Logger
+	ours     func(stream string) bool // reports the broker's own streams, which hold no targets; may be nil
+	subjects *subjects
+	wanted   chan struct{} // one slot: the streams should be listed
+	latest   atomic.Pointer[snapshot]
 }
 
 func newLookup(api jsapi.Asker, ours func(stream string) bool, log *slog.Logger) *lookup {
-	return &lookup{api: api, ours: ours, log: ratelog.New(log), blanks: newBlanks(), wanted: make(chan struct{}, 1)}
+	return &lookup{api: api, ours: ours, log: ratelog.New(log), subjects: newSubjects(), wanted: make(chan struct{}, 1)}
 }
 
 // listener is the kind of stream that listens on a subject.
@@ -79,8 +79,8 @@ func (l *lookup) on(subject string, now time.Time) listener {
 		return answerer
 	case h != nil:
 		return mute
-	case len(s.blank) > 0:
-		return l.blanks.on(subject)
+	case len(s.undescribed) > 0:
+		return l.subjects.on(subject)
 	}
 	return nobody
 }
@@ -93,10 +93,10 @@ func (l *lookup) holder(subject string, now time.Time) *holder {
 	return nil
 }
 
-// run lists the streams and looks up the subjects of blanks on request, until ctx ends.
+// run lists the streams and looks up the subjects of undescribed streams on request, until ctx ends.
 func (l *lookup) run(ctx context.Context) {
 	var asking sync.WaitGroup
-	asking.Go(func() { l.blanks.run(ctx, l) })
+	asking.Go(func() { l.subjects.run(ctx, l) })
 	defer asking.Wait()
 	for {
 		select {
@@ -116,9 +116,9 @@ func (l *lookup) run(ctx context.Context) {
 			l.log.Log(slog.LevelWarn, "cannot list the streams, so no silence of core subscribers is believed; "+
 				"grant STREAM.LIST, or deliver in mode core", "err", err)
 		default:
-			if len(s.blank) > 0 {
+			if len(s.undescribed) > 0 {
 				l.log.Log(slog.LevelWarn, "streams are there that no leader describes, "+
-					"so each target is asked for by itself; mend them, or deliver in mode core", "streams", s.blank)
+					"so each target is asked for by itself; mend them, or deliver in mode core", "streams", s.undescribed)
 			}
 			l.latest.Store(s)
 		}

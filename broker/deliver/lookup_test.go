@@ -18,7 +18,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// counted counts the questions. It takes some time for each, or fails.
+// counted counts the requests. It delays each, or fails it.
 type counted struct {
 	jsapi.Asker
 	takes time.Duration
@@ -41,8 +41,8 @@ func (k *kit) counted() *counted {
 	return c
 }
 
-// TestManyCoreTargets delivers to 100,000 subjects that no stream holds, all at one instant. Each message arrives once,
-// and the streams are listed once. While nothing is delivered, nobody lists them.
+// TestManyCoreTargets: deliveries to 100,000 subjects without a stream, all at one instant. Each message arrives once,
+// and the streams are listed once. Without deliveries they are not listed.
 func TestManyCoreTargets(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const targets = 100_000
@@ -155,8 +155,8 @@ func TestManyStreams(t *testing.T) {
 	})
 }
 
-// TestStreamsAway: a stream without a leader is named and not described. It is taken for what it was when it was last
-// described. If it never was described, it may listen on anything, and then no silence is believed.
+// TestStreamsAway: a stream without a leader is listed by name only. Its last known subjects are used. If they were
+// never known, it may match any subject, and no silence is a delivery.
 func TestStreamsAway(t *testing.T) {
 	p := &natstest.Pages{All: []string{
 		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}},{"config":{"name":"B","subjects":["b"]}}]}`,
@@ -194,8 +194,8 @@ func TestStreamsAway(t *testing.T) {
 	}
 }
 
-// TestStreamElsewhere: a stream of another account acknowledges, and then is slow. For subjects with the same first two
-// tokens, silence is no delivery then.
+// TestStreamElsewhere: a stream of another account acknowledges, and then is slow. From then on, silence on subjects
+// with the same first two tokens is no delivery.
 func TestStreamElsewhere(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -217,7 +217,8 @@ func TestStreamElsewhere(t *testing.T) {
 	})
 }
 
-// TestCoreBesideStream: that a stream of this account acknowledges says nothing about the subjects beside its own.
+// TestCoreBesideStream: an acknowledgement by a stream of this account proves nothing about subjects next to those of
+// the stream.
 func TestCoreBesideStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// arrivals are the numbers that a subscriber of many targets got, by target.
+// arrivals are the numbers that a subscriber received, by target.
 type arrivals struct {
 	mu  sync.Mutex
 	all map[string][]int
@@ -32,7 +32,7 @@ func (a *arrivals) add(m *nats.Msg) {
 	a.all[m.Subject] = append(a.all[m.Subject], n)
 }
 
-// check checks how many came for a target, and that they came in order.
+// check checks the count for a target, and the order.
 func (a *arrivals) check(t *testing.T, target string, want int) {
 	t.Helper()
 	a.mu.Lock()
@@ -48,8 +48,8 @@ func (a *arrivals) check(t *testing.T, target string, want int) {
 	}
 }
 
-// TestNothingOvertakesWhatHasRoom: the answer to a large message makes room for the message that waits, and for one
-// more. That one comes while the message that waited is on its way and not yet sent.
+// TestNothingOvertakesWhatHasRoom: the answer to a large message makes room for the waiting message and for one more.
+// That one arrives while the first is no longer queued and not yet sent.
 func TestNothingOvertakesWhatHasRoom(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -125,8 +125,8 @@ func TestNothingOvertakesAcrossGroups(t *testing.T) {
 	})
 }
 
-// TestOrderOfEachTarget delivers to targets of all kinds, to each in order, while streams come and go. The shares are
-// so small that the groups always run out of room. The messages for each target are sent in order.
+// TestOrderOfEachTarget: deliveries to targets of all kinds are sent in order for each target, while streams are
+// created and deleted. The shares are so small that the groups always run out of room.
 func TestOrderOfEachTarget(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

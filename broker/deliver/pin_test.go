@@ -9,8 +9,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTargetsPinNothing: a target that is remembered takes its own bytes, and none of the message that it was named by,
-// of which its subject is a part.
+// TestTargetsPinNothing: a remembered target keeps only its own bytes in memory, and not the message whose subject
+// named it.
 func TestTargetsPinNothing(t *testing.T) {
 	const count, header = 500, 64 << 10
 	targets, all := newTargets(Limits{}, NewCounts(nil)), newGroups(1, 1)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestJudgeGroup fills a group with an eighth of the window and has more wait. For one second it is judged every
-// quarter of a second, while it answers some of what it has. Then what it will not take soon is given back.
+// TestJudgeGroup: a group holds an eighth of the window, and more messages wait. For one second it is judged every
+// quarter of a second, while it answers some of them. Then the messages that it will not accept soon are given back.
 func TestJudgeGroup(t *testing.T) {
 	const window = 40_000
 	for name, tt := range map[string]struct {
@@ -53,8 +53,8 @@ func TestJudgeGroup(t *testing.T) {
 	}
 }
 
-// TestQuickShare: a group that answers quickly has half of the window, within a quarter of a second, and leaves others
-// their shares of the rest. When it falls silent it gets no more than any other.
+// TestQuickShare: within a quarter of a second, a group that answers quickly has half of the window. It leaves the
+// others their shares of the rest. When it becomes silent, it gets an ordinary share.
 func TestQuickShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const window, inTime = 40_000, fastRate * int(judgeEvery) / int(time.Second)
@@ -106,8 +106,8 @@ func TestQuickShare(t *testing.T) {
 	})
 }
 
-// TestTurns: what is given back comes again one after the other, at the rate of its group, when the group should have
-// taken what it has.
+// TestTurns: messages that were given back return one after the other, at the rate of their group, from the time when
+// the group should have accepted the messages that it has.
 func TestTurns(t *testing.T) {
 	now := time.Unix(1000, 0)
 	g := &group{past: 90, waiting: make([]*delivery, 10), pressure: &pressure{rate: 100}}
@@ -126,7 +126,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestMeasure is the rate that a group is taken to have after a slice of time.
+// TestMeasure checks the rate of a group after an interval.
 func TestMeasure(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, tt := range []struct {

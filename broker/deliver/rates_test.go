@@ -55,7 +55,7 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// TestKeysAreForgotten: keys that are idle are forgotten when there are many, and those with turns to come are not.
+// TestKeysAreForgotten: idle keys are forgotten when there are many. Keys with reserved turns are not.
 func TestKeysAreForgotten(t *testing.T) {
 	all := newTargets(Limits{ByKey: Rates{{Pattern: ">", Value: 1}}}, NewCounts(nil))
 	busy := all.turnsOf(all.of("x"), "busy")

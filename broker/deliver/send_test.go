@@ -90,8 +90,7 @@ func TestExpiredWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestDrain: messages that were not sent are given back, once. Messages that were sent still get their answers, and
-// nothing is sent any more.
+// TestDrain: unsent messages are given back once. Sent messages still get their answers, and nothing more is sent.
 func TestDrain(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -125,8 +124,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestEnd: when the deliverer and its box end, nothing stays without a result, also not what waited for the room that
-// the last answers make.
+// TestEnd: when the deliverer and its box end, every delivery has a result, including those that waited for the room of
+// the last answers.
 func TestEnd(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -143,7 +142,7 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// TestEndWithTheLastAnswer ends the deliverer just when the only answer makes room for what waits.
+// TestEndWithTheLastAnswer ends the deliverer at the moment when the only answer makes room for waiting messages.
 func TestEndWithTheLastAnswer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -160,7 +159,7 @@ func TestEndWithTheLastAnswer(t *testing.T) {
 	})
 }
 
-// TestDoneOnce delivers to targets of every kind in every mode, while the server comes and goes and at last the
+// TestDoneOnce: deliveries to targets of every kind in every mode, while the server stops and starts and in the end the
 // deliverer drains. Each delivery gets exactly one result.
 func TestDoneOnce(t *testing.T) {
 	for seed := range uint64(3) {

@@ -11,7 +11,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestService: in mode request a reply acknowledges. An error, silence, or nobody there is a refusal.
+// TestService: in mode request a reply acknowledges. An error, silence, or no responder is a refusal.
 func TestService(t *testing.T) {
 	const slow = 9 * time.Second
 	for name, test := range map[string]struct {
@@ -53,7 +53,7 @@ func TestService(t *testing.T) {
 	}
 }
 
-// failed is the header of a reply that says that the service failed. An empty text or code is left out.
+// failed returns the header of a reply that reports a failure of the service. An empty text or code is left out.
 func failed(text, code string) nats.Header {
 	h := make(nats.Header)
 	if text != "" {
@@ -71,8 +71,8 @@ func TestServiceMissing(t *testing.T) {
 	})
 }
 
-// TestServiceBehindStream has a stream on the service's subject, as a record. The stream's acknowledgement, or its
-// refusal, does not count as the service's.
+// TestServiceBehindStream: a stream on the service's subject records the requests. Its acknowledgement or refusal does
+// not count as the service's.
 func TestServiceBehindStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -89,8 +89,8 @@ func TestServiceBehindStream(t *testing.T) {
 	})
 }
 
-// TestServiceLikeStream has a service that replies as a stream would. As soon as it is known that no such stream
-// listens, that counts as a reply.
+// TestServiceLikeStream: a service replies as a stream would. As soon as it is known that no such stream listens, this
+// counts as a reply.
 func TestServiceLikeStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -4,10 +4,10 @@ import "time"
 
 // snapshot is the state of the account's streams at one time. It does not change. A nil snapshot shows no stream.
 type snapshot struct {
-	at      time.Time // when the list was requested
-	filters filters
-	known   map[string]description // by name; a stream without a leader is described as in an earlier snapshot
-	blank   []string               // existing streams that no leader has ever described
+	at          time.Time // when the list was requested
+	filters     filters
+	known       map[string]description // by name; a stream without a leader is described as in an earlier snapshot
+	undescribed []string               // existing streams that no leader has ever described
 }
 
 // description is the entry of one stream in a list.
@@ -23,7 +23,7 @@ type description struct {
 
 // newSnapshot makes a snapshot from a list: the streams that it describes, and the names of streams without a leader. A
 // stream without a leader keeps its description from the snapshot before, which may be nil. Our own streams are left
-// out of blank: they hold no targets.
+// out of undescribed: they hold no targets.
 func newSnapshot(at time.Time, all []description, away []string, before *snapshot, ours func(string) bool) *snapshot {
 	s := &snapshot{at: at, known: make(map[string]description, len(all))}
 	for _, d := range all {
@@ -33,7 +33,7 @@ func newSnapshot(at time.Time, all []description, away []string, before *snapsho
 		if d, was := before.described(name); was {
 			s.known[name] = d
 		} else if ours == nil || !ours(name) {
-			s.blank = append(s.blank, name)
+			s.undescribed = append(s.undescribed, name)
 		}
 	}
 	for name, d := range s.known {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestSnapshotOfStreamsAway: a stream without a leader is what it was, unless nobody ever described it. The broker's
-// own streams hold no targets, so it does not matter what they listen on.
+// TestSnapshotOfStreamsAway: a stream without a leader keeps its last known subjects, if there are any. The broker's
+// own streams have no targets, so their subjects do not matter.
 func TestSnapshotOfStreamsAway(t *testing.T) {
 	var listed []description
 	if err := json.Unmarshal([]byte(`[{"config":{"name":"A","subjects":["a.>"]}},
@@ -17,8 +17,8 @@ func TestSnapshotOfStreamsAway(t *testing.T) {
 	}
 	ours := func(stream string) bool { return stream == "DELAY_10s" }
 	first := newSnapshot(time.Now(), listed[:1], []string{"B"}, nil, ours)
-	if !slices.Equal(first.blank, []string{"B"}) || first.holder("b") != nil {
-		t.Errorf("never described: blank are %v, on b is %v; want B, and nothing", first.blank, first.holder("b"))
+	if !slices.Equal(first.undescribed, []string{"B"}) || first.holder("b") != nil {
+		t.Errorf("never described: undescribed are %v, on b is %v; want B, and nothing", first.undescribed, first.holder("b"))
 	}
 	second := newSnapshot(time.Now(), listed, nil, first, ours)
 	third := newSnapshot(time.Now(), nil, []string{"A", "B", "C", "DELAY_10s"}, second, ours)
@@ -27,8 +27,8 @@ func TestSnapshotOfStreamsAway(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", subject, got, want)
 		}
 	}
-	if !slices.Equal(third.blank, []string{"C"}) {
-		t.Errorf("blank are %v, want C", third.blank)
+	if !slices.Equal(third.undescribed, []string{"C"}) {
+		t.Errorf("undescribed are %v, want C", third.undescribed)
 	}
 	if none := (*snapshot)(nil); none.holder("a.x") != nil {
 		t.Error("there is a stream before the first list")

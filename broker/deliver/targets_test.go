@@ -12,8 +12,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRate sends 300 messages at once to a target that takes 100 a second. One goes, and each of the others gets a turn
-// of its own, 10 ms after the turn before. Another target of the same pattern waits for none of them.
+// TestRate: of 300 messages for a target that accepts 100 a second, one is sent at once. Each of the others gets its
+// own turn, 10 ms after the one before. Another target of the same pattern waits for none of them.
 func TestRate(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -69,8 +69,8 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestRateOfAnother: a turn that another deliverer gave does not count. After a restart, messages with such a turn and
-// new messages share the rate.
+// TestRateOfAnother: a turn of another deliverer does not count. After a restart, messages with such a turn and new
+// messages share the rate.
 func TestRateOfAnother(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -10,13 +10,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// queue is the messages of a target with a rate, each with the turn that it has.
+// queue is the messages of a target with a rate, each with its turn.
 type queue struct {
 	*kit
 	turns map[string]Result // by target and number
 }
 
-// ask has a message come, and returns how long it has to wait for its turn: zero if it was sent.
+// ask adds a message, and returns the wait until its turn. The wait is zero if it was sent.
 func (q *queue) ask(target, number string) (wait time.Duration) {
 	id := target + " " + number
 	q.Deliver(Message{Target: target, Mode: message.ModeCore, Paced: q.turns[id].Paced}, func(r Result) {
@@ -27,7 +27,7 @@ func (q *queue) ask(target, number string) (wait time.Duration) {
 	return wait
 }
 
-// ten have come to each of two targets that take one message a second.
+// ten returns two targets that accept one message a second, each after ten messages.
 func ten(t *testing.T, s *natstest.Server) *queue {
 	q := &queue{kit: newKit(t, s), turns: make(map[string]Result)}
 	q.targets.limits.ByTarget = Rates{{Pattern: "slow.>", Value: 1}}
@@ -44,8 +44,8 @@ func ten(t *testing.T, s *natstest.Server) *queue {
 
 var numbers = []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
 
-// TestHaltMovesTurns: while a target is halted, its turns do not pass. Afterwards each message has the place that it
-// had, in whatever order they come, and what is new is behind all of them. Other targets keep their turns.
+// TestHaltMovesTurns: the turns of a halted target do not pass. Afterwards each message keeps its place, in any order
+// of arrival, and new messages get later turns. Other targets keep their turns.
 func TestHaltMovesTurns(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		q := ten(t, s)
@@ -79,8 +79,8 @@ func TestHaltMovesTurns(t *testing.T) {
 	})
 }
 
-// TestMissedTurns: for a time no message could come. Whichever comes first, each keeps its place: the first in the
-// order of their turns is sent, and the others are an interval apart.
+// TestMissedTurns: for some time no message could be sent. In any order of arrival, each keeps its place: the first in
+// the order of turns is sent, and the others follow at the interval.
 func TestMissedTurns(t *testing.T) {
 	for first, wait := range map[string]time.Duration{"1": 0, "4": turnMissed} {
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -99,8 +99,8 @@ func TestMissedTurns(t *testing.T) {
 	}
 }
 
-// TestMissedTurnOfOne: one message is held up, and those behind it have been sent. It is sent next, and holds up the
-// others by no more than its own turn. A message that comes again since it was not answered needs no turn.
+// TestMissedTurnOfOne: one message is delayed, and those behind it have been sent. It is sent next, and delays the
+// others by no more than its own turn. A message that is repeated for lack of an answer needs no turn.
 func TestMissedTurnOfOne(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		q := ten(t, s)
@@ -130,8 +130,8 @@ func TestMissedTurnOfOne(t *testing.T) {
 	})
 }
 
-// TestTurnsOfKeys: the messages with one key take turns together, whatever their targets, and wait for no other key.
-// One without a key takes a turn of its target.
+// TestTurnsOfKeys: the messages with one key share turns, over all their targets, and wait for no other key. A message
+// without a key takes a turn of its target.
 func TestTurnsOfKeys(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -166,7 +166,8 @@ func TestTurnsOfKeys(t *testing.T) {
 	})
 }
 
-// TestTurnNames: a turn is named in 32 characters, whatever its time, as brokers of before read it, and is read again.
+// TestTurnNames: a turn's name has 32 characters at any time, in the format of older brokers, and is parsed to the same
+// turn.
 func TestTurnNames(t *testing.T) {
 	all := newTargets(Limits{}, nil)
 	for _, want := range []turn{{}, {at: 1, round: 1}, {at: 10 * 366 * 24 * time.Hour, round: 1 << 30}} {

@@ -4,20 +4,18 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/levels"
 	"delaybroker/test/natstest"
 )
 
-// This file is what may happen in a scene.
+// This file has the events of a scene.
 
-// publish stores so many messages.
+// publish stores n messages.
 func (sc *scene) publish(n int, subject string, headers ...string) {
 	sc.t.Helper()
 	for range n {
@@ -32,7 +30,7 @@ func (sc *scene) publish(n int, subject string, headers ...string) {
 	<-sc.js.PublishAsyncComplete()
 }
 
-// tail makes a consumer that is none of ours.
+// tail creates a consumer that is not the broker's.
 func (sc *scene) tail(stream string) {
 	sc.t.Helper()
 	if _, err := sc.js.CreateConsumer(sc.t.Context(), stream, jetstream.ConsumerConfig{Durable: "tail"}); err != nil {
@@ -46,13 +44,13 @@ func (sc *scene) change(stream string, edit func(*jetstream.StreamConfig)) {
 	natstest.Reconfigure(sc.t, sc.js, stream, edit)
 }
 
-// provisioned makes the streams.
+// provisioned creates the streams.
 func (sc *scene) provisioned() {
 	sc.t.Helper()
 	provision(sc.t, sc.server, sc.cfg)
 }
 
-// other makes a stream that is none of ours.
+// other creates a stream that is not the broker's.
 func (sc *scene) other(name string, subjects ...string) {
 	sc.t.Helper()
 	sc.create(jetstream.StreamConfig{Name: name, Subjects: subjects})
@@ -65,8 +63,6 @@ func (sc *scene) create(cfg jetstream.StreamConfig) {
 	}
 }
 
-func ladder(t *testing.T, s string) levels.Ladder { return with(t, "", s).Ladder }
-
 // remove deletes a stream behind the broker's back.
 func (sc *scene) remove(stream string) {
 	sc.t.Helper()
@@ -75,7 +71,7 @@ func (sc *scene) remove(stream string) {
 	}
 }
 
-// listen subscribes, and answers nothing.
+// listen subscribes, and never answers.
 func (sc *scene) listen(subject string) {
 	sc.t.Helper()
 	if _, err := sc.client.Subscribe(subject, func(*nats.Msg) {}); err != nil {
@@ -83,7 +79,7 @@ func (sc *scene) listen(subject string) {
 	}
 }
 
-// limit bounds the account.
+// limit sets limits of the account.
 func (sc *scene) limit(l server.JetStreamAccountLimits) {
 	sc.t.Helper()
 	err := sc.server.Server().GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": l})
@@ -92,7 +88,7 @@ func (sc *scene) limit(l server.JetStreamAccountLimits) {
 	}
 }
 
-// fill publishes until the server takes no more.
+// fill publishes until the server refuses.
 func (sc *scene) fill() {
 	sc.t.Helper()
 	sc.serve()
@@ -104,14 +100,14 @@ func (sc *scene) fill() {
 	sc.t.Fatal("the store does not fill")
 }
 
-// proxy stands before the JetStream API, and leaves to take what it answers itself.
+// proxy relays requests to the JetStream API, and leaves some of them to the test.
 func (sc *scene) proxy(take func(question string, m *nats.Msg) bool) {
 	sc.t.Helper()
 	sc.cfg.APIPrefix = natstest.ProxyAPI
 	natstest.Proxy(sc.t, sc.server, take)
 }
 
-// leaderless takes the leader from a stream, as far as one can tell from outside.
+// leaderless makes a stream look as if it had no leader.
 func (sc *scene) leaderless(stream string) {
 	sc.t.Helper()
 	sc.proxy(func(question string, m *nats.Msg) bool {

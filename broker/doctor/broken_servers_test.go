@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/stats"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -22,10 +23,10 @@ func limited(change func(*server.JetStreamAccountLimits)) server.JetStreamAccoun
 	return l
 }
 
-// elsewhere is a server that is not embedded.
+// elsewhere is the name of a server that is not embedded.
 var elsewhere = server.Options{ServerName: "n1"}
 
-// brokenServers are servers and accounts that something is wrong with.
+// brokenServers are faults of servers and accounts.
 var brokenServers = []diagnosis{
 	{situation{name: "JetStream is not enabled for the account", options: elsewhere, set: func(sc *scene) {
 		if err := sc.server.Server().GlobalAccount().DisableJetStream(); err != nil {
@@ -74,7 +75,7 @@ var brokenServers = []diagnosis{
 	{situation{name: "the account has no more streams", options: elsewhere, set: func(sc *scene) {
 		sc.serve()
 		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStreams = 9 }))
-		sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
+		sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5s 7s 5m")
 	}}, "JetStream", Critical, "9 of at most 9 streams, and 1 are missing", "raise the account's max_streams to 10"},
 	{situation{name: "the account has no more consumers", options: elsewhere, set: func(sc *scene) {
 		sc.provisioned()
@@ -85,7 +86,7 @@ var brokenServers = []diagnosis{
 	}}, "JetStream", Critical, "DELAY_5s has 1 consumers", "raise the account's max_consumers to 2"},
 }
 
-// TestDoctorOnServers: JetStream is away, or out of room.
+// TestDoctorOnServers: JetStream is away, or has no room.
 func TestDoctorOnServers(t *testing.T) {
 	natstest.Long(t)
 	for _, d := range brokenServers {
@@ -93,7 +94,8 @@ func TestDoctorOnServers(t *testing.T) {
 	}
 }
 
-// TestDoctorOnRights: what the broker's user lacks is named, with its subject, and at once.
+// TestDoctorOnRights: the finding names the permission that the broker's user lacks, with its subject, and takes no
+// timeout.
 func TestDoctorOnRights(t *testing.T) {
 	natstest.Long(t)
 	const toGrant = "grant the broker's user these subjects"
@@ -133,7 +135,7 @@ func TestDoctorOnRights(t *testing.T) {
 	}
 }
 
-// TestDoctorAsAnother: what a person lacks of the broker's rights is no finding, and nothing tells to grant it.
+// TestDoctorAsAnother: a permission of the broker that a person lacks is no finding, and no advice says to grant it.
 func TestDoctorAsAnother(t *testing.T) {
 	lacks := natstest.Denied("$JS.API.STREAM.PURGE.*", "delaysys.owners.>", "delaysys.pauses")
 	asks := natstest.Denied("$JS.API.STREAM.PURGE.*", "$JS.API.INFO")

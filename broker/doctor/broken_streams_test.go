@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -18,7 +19,7 @@ const (
 		"delaybroker provision"
 )
 
-// edited is a lane that somebody has changed.
+// edited returns a lane with a changed setting.
 func edited(name string, state Severity, detail, do string, edit func(*jetstream.StreamConfig)) diagnosis {
 	return diagnosis{situation{name: name, set: func(sc *scene) {
 		sc.serve()
@@ -26,7 +27,7 @@ func edited(name string, state Severity, detail, do string, edit func(*jetstream
 	}}, "drift", state, "DELAY_5s: " + detail, do}
 }
 
-// brokenStreams are streams that something is wrong with.
+// brokenStreams are faults of streams.
 var brokenStreams = []diagnosis{
 	{situation{name: "nothing is there", set: func(*scene) {}}, "streams", Critical, "9 of 9 are missing: DELAY_1s",
 		"start a broker, which creates them: delaybroker serve"},
@@ -125,7 +126,7 @@ var brokenStreams = []diagnosis{
 	{situation{name: "a level that drains must keep the promises too", set: func(sc *scene) {
 		sc.provisioned()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.MaxAge = 2 * time.Hour })
-		sc.cfg.Ladder = ladder(sc.t, "1s 5m")
+		sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5m")
 		sc.serve()
 	}}, "drift", Critical, "DELAY_5s: max_age is 2h0m0s", toEdit},
 	edited("window", Warn, "duplicate_window is 1s", toEdit,
@@ -146,7 +147,7 @@ var brokenStreams = []diagnosis{
 	edited("ttl", Critical, "allow_msg_ttl is set", toRemake, func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }),
 }
 
-// TestDoctorOnStreams: streams are missing, changed, or somebody else's.
+// TestDoctorOnStreams: streams are missing, changed, or another broker's.
 func TestDoctorOnStreams(t *testing.T) {
 	natstest.Long(t)
 	for _, d := range brokenStreams {

@@ -9,11 +9,12 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/stats"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
-// A diagnosis is what doctor is to say of a situation, and all that it is to say: what only follows from it is left
-// out. Beside it there may be the one weakness of a single server.
+// A diagnosis is the only finding that doctor should have in a situation: consequences of the fault are left out. The
+// weakness of a single server may be reported in addition.
 type diagnosis struct {
 	situation
 	check  string
@@ -36,7 +37,7 @@ func (d diagnosis) judge(t *testing.T, found []Finding) {
 	}
 }
 
-// TestDoctorOnBrokers: nobody delivers, too many do, or they cannot.
+// TestDoctorOnBrokers: no broker delivers, too many do, or they cannot.
 func TestDoctorOnBrokers(t *testing.T) {
 	natstest.Long(t)
 	for _, d := range []diagnosis{
@@ -48,7 +49,7 @@ func TestDoctorOnBrokers(t *testing.T) {
 		}}, "lanes", Critical, "no broker reads any of the 6 lanes", "start a broker: delaybroker serve"},
 		{situation{name: "a lane that the brokers do not know", set: func(sc *scene) {
 			sc.serve()
-			sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
+			sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5s 7s 5m")
 			sc.provisioned()
 		}}, "lanes", Critical, "no broker reads DELAY_7s",
 			"restart a broker: a broker does not read streams created after its start"},
@@ -93,7 +94,7 @@ func TestDoctorOnBrokers(t *testing.T) {
 	}
 }
 
-// TestDoctorOnTargets: what is accepted does not arrive, and it is not the broker's fault.
+// TestDoctorOnTargets: accepted messages do not arrive, and the broker is not the cause.
 func TestDoctorOnTargets(t *testing.T) {
 	natstest.Long(t)
 	for _, d := range []diagnosis{

@@ -15,7 +15,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestCheckJournal judges what doctor found.
+// TestCheckJournal judges the state of the journal.
 func TestCheckJournal(t *testing.T) {
 	now := time.Now()
 	facts := func(bytes uint64, goesBack time.Duration, answers ...stats.Answer) Facts {
@@ -53,7 +53,7 @@ func TestCheckJournal(t *testing.T) {
 	}
 }
 
-// TestJournalIsNoDrift: one that the settings do not ask for is in order, too.
+// TestJournalIsNoDrift: a journal that the settings do not request is in order, too.
 func TestJournalIsNoDrift(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		without := with(t, "delay", "1s 5s")

@@ -101,7 +101,7 @@ func checkDrift(f Facts) []Finding {
 		switch d.Mend {
 		case streams.ByProvision:
 			do = "run delaybroker provision"
-		case streams.ByAnew:
+		case streams.ByRecreation:
 			do = fmt.Sprintf("an edit cannot correct this; when its messages are no longer needed, run nats stream rm %s"+
 				" and delaybroker provision", d.Stream)
 		}

@@ -16,7 +16,7 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// laneIn is a lane of a stream with the given configuration.
+// laneIn returns a lane of a stream with the given configuration.
 func laneIn(cfg jetstream.StreamConfig) inspect.Lane {
 	return inspect.Lane{
 		Stream: cfg.Name, Kind: streams.Level, Reader: inspect.Reader{Owner: inspect.OwnerRead},
@@ -24,18 +24,18 @@ func laneIn(cfg jetstream.StreamConfig) inspect.Lane {
 	}
 }
 
-// asked is what a probe of this host says.
+// asked returns the answer of a probe of this host.
 func asked(checks ...stats.Check) Facts {
 	return Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Checks: checks}}}
 }
 
-// fullServer has no room for anything more.
+// fullServer has no room.
 func fullServer(name string) Facts {
 	refused := trial{known: true, refusal: "insufficient resources"}
 	return Facts{connected: connected{serverName: name}, account: &jetstream.AccountInfo{}, trial: refused}
 }
 
-// contained is a process in a container of 512 MiB, with the given GOMEMLIMIT.
+// contained returns a process in a container of 512 MiB, with the given GOMEMLIMIT.
 func contained(limit int64) Facts {
 	return Facts{Host: Host{Memory: config.Memory{Cgroup: 512 << 20, Runtime: limit}}}
 }
@@ -47,10 +47,10 @@ func viewWith(lanes ...inspect.Lane) Facts {
 	}
 }
 
-// ofVersion is a server of some version.
+// ofVersion returns a server of a version.
 func ofVersion(version string) Facts { return Facts{connected: connected{version: version}} }
 
-// clocksOff has two leaders, of which one is off by an offset.
+// clocksOff returns two leaders, one of which has a clock with an offset.
 func clocksOff(offset, within time.Duration) Facts {
 	return Facts{clocks: []clock{
 		{offset: time.Millisecond, within: time.Millisecond},
@@ -58,7 +58,7 @@ func clocksOff(offset, within time.Duration) Facts {
 	}}
 }
 
-// accountOf is an account that has stored so many bytes of its limit, and tierOf one with tiers.
+// accountOf returns an account that has stored a number of bytes of its limit. tierOf returns one with tiers.
 func accountOf(used uint64, limit int64) Facts {
 	return Facts{account: &jetstream.AccountInfo{
 		Tier: jetstream.Tier{Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}},
@@ -159,7 +159,7 @@ var checkCases = []struct {
 	{"DELAY_MEMORY too high", checkMemory, greedy(), Warn, "DELAY_MEMORY is 256 MiB"},
 }
 
-// TestChecks is for what no server in a test can be made to be.
+// TestChecks covers facts that no server of a test can have.
 func TestChecks(t *testing.T) {
 	for _, test := range checkCases {
 		got := test.check(test.facts)
@@ -173,7 +173,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// With nothing known but that there is no connection, only what needs none says something.
+// Without a connection, only checks that need no facts have findings.
 func TestChecksWithoutFacts(t *testing.T) {
 	for _, f := range (Facts{ConnectErr: nats.ErrNoServers}).Findings() {
 		if f.Check != "connection" && f.Check != "memory" {
@@ -201,7 +201,7 @@ func TestRulesAllow(t *testing.T) {
 	}
 }
 
-// The bound of the embedded server has no setting, so none is named.
+// TestEmbeddedStoreAdvice: no setting limits the store of the embedded server, so the advice names the directory.
 func TestEmbeddedStoreAdvice(t *testing.T) {
 	f := fullServer(EmbeddedName)
 	got := checkStorage(f)[0].Do

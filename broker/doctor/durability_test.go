@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// What the sentences below share.
+// Parts of the sentences below.
 const (
 	unsynced   = "loses the messages since the last fsync (sync_interval, 2 minutes by default)"
 	keptByOne  = "a crash loses nothing; a power cut " + unsynced + "; a failed disk loses all messages"
@@ -33,14 +33,14 @@ func async() jetstream.StreamConfig {
 	return c
 }
 
-// threeReplicas has streams of three replicas, and more.
+// threeReplicas are servers with streams of three replicas.
 func threeReplicas(more ...jetstream.StreamConfig) []jetstream.StreamConfig {
 	return append([]jetstream.StreamConfig{stream("DELAY_1s", 3), stream("DELAY_5s", 3)}, more...)
 }
 
 var oneReplica = []jetstream.StreamConfig{stream("DELAY_1s", 1)}
 
-// durabilities are what servers and streams keep, in words.
+// durabilities are the sentences for settings of servers and streams.
 var durabilities = []struct {
 	name    string
 	kept    Durability

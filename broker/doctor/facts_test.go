@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// finds wants a finding of a check, in a state and with some words.
+// finds fails unless a check has a finding with a state and words.
 func (f Facts) finds(t *testing.T, check string, state Severity, part string) {
 	t.Helper()
 	for _, one := range f.Findings() {
@@ -27,7 +27,7 @@ func (f Facts) finds(t *testing.T, check string, state Severity, part string) {
 	t.Errorf("no finding %s, %s with %q in %+v", check, state, part, f.Findings())
 }
 
-// TestGatherChangesNothing: Gather tries whether there is room, and stores nothing. Where nobody answers, it first
+// TestGatherChangesNothing: Gather tries whether there is room, and stores nothing. If no instance answers, it first
 // waits for a broker to take over.
 func TestGatherChangesNothing(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
@@ -53,7 +53,7 @@ func TestGatherChangesNothing(t *testing.T) {
 	})
 }
 
-// TestGatherGoesOn: what one check may not ask, another does.
+// TestGatherGoesOn: a check without its permissions does not prevent others.
 func TestGatherGoesOn(t *testing.T) {
 	bubble(t, natstest.Denied("$JS.API.INFO", "delayctl.status"), func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")
@@ -66,8 +66,8 @@ func TestGatherGoesOn(t *testing.T) {
 	})
 }
 
-// TestLanesAreCountedUnasked: who may neither ask the instances nor list consumers, as the broker's own user with the
-// rights it needs, hears of as many lanes as there are, and that it is not known who reads them.
+// TestLanesAreCountedUnasked: a user that may neither ask the instances nor list consumers, such as the broker's user
+// with its minimal permissions, gets the number of lanes, and that their readers are unknown.
 func TestLanesAreCountedUnasked(t *testing.T) {
 	bubble(t, natstest.Denied("delayctl.status", "$JS.API.CONSUMER.LIST.>"), func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")
@@ -87,7 +87,8 @@ func TestLanesAreCountedUnasked(t *testing.T) {
 	})
 }
 
-// TestLinkThatWritesIsNotTriedByAnother: the right to write belongs to the link that has a user of its own.
+// TestLinkThatWritesIsNotTriedByAnother: if a link has its own user to write, the trial with the user of the inspector
+// is left out.
 func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
 	bubble(t, natstest.Denied("delaysys.>"), func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")
@@ -106,7 +107,7 @@ func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
 	})
 }
 
-// TestNoTrial: where no publish is to be tried, none is, although the user may.
+// TestNoTrial: if no publish should be tried, none is, although the user may.
 func TestNoTrial(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")
@@ -115,7 +116,7 @@ func TestNoTrial(t *testing.T) {
 	})
 }
 
-// TestSkippedHidesNothing: a check that is skipped is no reason to leave out what another one finds.
+// TestSkippedHidesNothing: a skipped check hides no finding of another check.
 func TestSkippedHidesNothing(t *testing.T) {
 	f := viewWith(lateLane())
 	f.prefix, f.refused = "delay", []string{"Publish to $JS.API.STREAM.LIST"}
@@ -132,7 +133,7 @@ func TestSkippedHidesNothing(t *testing.T) {
 	}
 }
 
-// TestDeafSession asks nothing whose answer it may not hear, and so waits for nothing.
+// TestDeafSession: a session sends no request whose answer it may not receive, so it waits for none.
 func TestDeafSession(t *testing.T) {
 	deaf := server.Permissions{Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}}}
 	bubble(t, deaf, func(t *testing.T, s *natstest.Server) {
@@ -151,8 +152,8 @@ func TestDeafSession(t *testing.T) {
 	})
 }
 
-// TestForgedAnswerIsNotBelieved: whoever may answer below the subject of the answers changes neither whose rights are
-// judged, nor which versions run, and puts no refusal into a broker's mouth.
+// TestForgedAnswerIsNotBelieved: a client that may publish below the subject of the answers changes neither the user
+// whose permissions are judged, nor the versions, nor the refusals of a broker.
 func TestForgedAnswerIsNotBelieved(t *testing.T) {
 	situation{name: "a stranger answers", set: func(sc *scene) {
 		sc.serve()

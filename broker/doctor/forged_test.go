@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/harness"
 )
 
-// lie answers as an instance that reads some lanes. The answers have no seal.
+// lie answers as an instance that reads some lanes, without a seal.
 func (sc *scene) lie(lanes ...string) {
 	sc.t.Helper()
 	var all []string
@@ -21,8 +23,8 @@ func (sc *scene) lie(lanes ...string) {
 	}
 }
 
-// TestForgedAnswerHidesNothing: whoever may answer below the subject of the answers cannot say that a lane is read that
-// nobody reads.
+// TestForgedAnswerHidesNothing: a client that may publish below the subject of the answers cannot hide a lane without a
+// reader.
 func TestForgedAnswerHidesNothing(t *testing.T) {
 	for _, d := range []diagnosis{
 		{situation{name: "of a broker that died", set: func(sc *scene) {
@@ -31,7 +33,7 @@ func TestForgedAnswerHidesNothing(t *testing.T) {
 		}}, "lanes", Critical, "no broker reads any of the 6 lanes", "start a broker: delaybroker serve"},
 		{situation{name: "of one lane", set: func(sc *scene) {
 			sc.serve()
-			sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
+			sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5s 7s 5m")
 			sc.provisioned()
 			sc.lie("DELAY_7s")
 		}}, "lanes", Critical, "no broker reads DELAY_7s",
@@ -41,8 +43,8 @@ func TestForgedAnswerHidesNothing(t *testing.T) {
 	}
 }
 
-// TestForgedUserIsNotBelieved: whoever may subscribe to the server's own subject cannot make the broker's user another
-// one, whose rights are not judged.
+// TestForgedUserIsNotBelieved: a client that may subscribe to the server's own subject cannot put another user in place
+// of the broker's, whose permissions are then not judged.
 func TestForgedUserIsNotBelieved(t *testing.T) {
 	situation{name: "a stranger names us", user: tried, set: func(sc *scene) {
 		sc.serve(nats.UserInfo(tried, tried))

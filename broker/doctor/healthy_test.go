@@ -10,10 +10,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
-// healthy are situations that happen to every installation.
+// healthy are situations of a normal installation.
 var healthy = []situation{
 	{name: "idle and never used", set: func(sc *scene) { sc.serve() }},
 	{name: "idle for hours", set: func(sc *scene) {
@@ -65,7 +66,7 @@ var healthy = []situation{
 		time.Sleep(time.Second)
 	}},
 	{name: "an upgrade in progress", rights: deaf(), set: func(sc *scene) {
-		sc.cfg.Ladder, sc.cfg.HoldMessages = ladder(sc.t, "1s 5m 6m 7m 8m 9m"), 16
+		sc.cfg.Ladder, sc.cfg.HoldMessages = harness.Ladder(sc.t, "1s 5m 6m 7m 8m 9m"), 16
 		sc.serve(nats.UserInfo(tried, tried)) // from before there was a question
 		for _, level := range []string{"5m", "6m", "7m", "8m", "9m"} {
 			sc.publish(500, "delay."+level+".orders.x") // so that it rests in all of them
@@ -126,7 +127,7 @@ var healthy = []situation{
 	{name: "levels changed, and one drains", set: func(sc *scene) {
 		sc.serve().stop()
 		sc.publish(20, "delay.5m.orders.x")
-		sc.cfg.Ladder = ladder(sc.t, "1s 5s")
+		sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5s")
 		sc.serve()
 	}},
 	{name: "streams of other hands, verified", set: func(sc *scene) {
@@ -192,7 +193,7 @@ var healthy = []situation{
 	}},
 }
 
-// TestDoctorIsQuiet: what happens to every installation is no finding.
+// TestDoctorIsQuiet: the situations of a normal installation have no finding.
 func TestDoctorIsQuiet(t *testing.T) {
 	natstest.Long(t)
 	for _, s := range healthy {
@@ -204,7 +205,7 @@ func TestDoctorIsQuiet(t *testing.T) {
 	}
 }
 
-// deaf are the rights of a broker that cannot be asked, as one from before there was a question.
+// deaf returns the permissions of a broker that receives no requests, as an older version without them.
 func deaf() server.Permissions {
 	not := &server.SubjectPermission{Deny: []string{"delayctl.status", "delayctl.status.>"}}
 	return server.Permissions{Publish: not, Subscribe: not}

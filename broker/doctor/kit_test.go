@@ -9,20 +9,20 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
-	"delaybroker/levels"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
-// tried is the user of an inspector that may not do everything.
+// tried is a user with limited permissions.
 const tried = "tried"
 
-// bubble runs f under fake time with a server that has a user without bounds, and one with these rights.
+// bubble runs f under fake time with a server that has a user with all permissions, and one with these.
 func bubble(t *testing.T, rights server.Permissions, f func(t *testing.T, s *natstest.Server)) {
 	t.Helper()
 	natstest.BubbleAs(t, tried, rights, f)
 }
 
-// open is an inspector as a user, or as the one without bounds.
+// open returns an inspector as a user, or as the one with all permissions.
 func open(t *testing.T, s *natstest.Server, cfg broker.Config, user string) *inspect.Inspector {
 	t.Helper()
 	var as []nats.Option
@@ -36,17 +36,14 @@ func open(t *testing.T, s *natstest.Server, cfg broker.Config, user string) *ins
 	return i
 }
 
-// with is a configuration with few levels.
+// with returns a configuration with few levels. Of other durations the intake takes only those in delayin subjects: the
+// subjects of all 1,300 would take most of the processor time of these tests.
 func with(t *testing.T, prefix, ladder string) broker.Config {
 	t.Helper()
-	l, err := levels.Parse(ladder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return broker.Config{Prefix: prefix, Ladder: l}
+	return broker.Config{Prefix: prefix, Ladder: harness.Ladder(t, ladder), IntakeDurations: []string{}}
 }
 
-// provision makes the streams of a configuration.
+// provision creates the streams of a configuration.
 func provision(t *testing.T, s *natstest.Server, cfg broker.Config) inspect.Provisioned {
 	t.Helper()
 	done, err := open(t, s, cfg, "").Provision(t.Context(), false)
@@ -56,7 +53,7 @@ func provision(t *testing.T, s *natstest.Server, cfg broker.Config) inspect.Prov
 	return done
 }
 
-// wantTook wants exactly so much time to have passed.
+// wantTook fails unless exactly this time has passed.
 func wantTook(t *testing.T, began time.Time, want time.Duration) {
 	t.Helper()
 	if took := time.Since(began); took != want {

@@ -15,10 +15,11 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/config"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
-// A scene is a server under fake time, what runs on it, and who asks what is wrong.
+// A scene is a server under fake time, with its brokers and the host that runs doctor.
 type scene struct {
 	t      *testing.T
 	server *natstest.Server
@@ -29,7 +30,7 @@ type scene struct {
 	links  []Link        // likewise
 }
 
-// A situation is what a scene is made to be, and what doctor is to say of it.
+// A situation is a state of a scene.
 type situation struct {
 	name    string
 	options server.Options
@@ -38,7 +39,7 @@ type situation struct {
 	set     func(sc *scene)
 }
 
-// play brings the situation about under fake time, and judges what doctor finds.
+// play sets up the situation under fake time, and judges the findings of doctor.
 func (s situation) play(t *testing.T, judge func(t *testing.T, found []Finding)) {
 	t.Run(s.name, func(t *testing.T) {
 		opts := s.options
@@ -51,7 +52,7 @@ func (s situation) play(t *testing.T, judge func(t *testing.T, found []Finding))
 		}
 		natstest.BubbleWith(t, opts, func(t *testing.T, server *natstest.Server) {
 			sc := &scene{t: t, server: server, cfg: with(t, "", "1s 5s 5m")}
-			sc.cfg.RetryLadder = ladder(t, "1s 30s")
+			sc.cfg.RetryLadder = harness.Ladder(t, "1s 30s")
 			sc.cfg.MaxOwners, sc.cfg.Provision = 3, true
 			sc.host = Host{
 				Version: "1", Client: nats.Version, Memory: config.Memory{Runtime: config.NoLimit},
@@ -66,7 +67,7 @@ func (s situation) play(t *testing.T, judge func(t *testing.T, found []Finding))
 	})
 }
 
-// running is a broker in a scene.
+// running is a running broker of a scene.
 type running struct {
 	broker *broker.Broker
 	cancel context.CancelFunc
@@ -109,7 +110,7 @@ func (sc *scene) serve(as ...nats.Option) *running {
 	return r
 }
 
-// stop ends it as a signal does.
+// stop ends the broker as a signal does.
 func (r *running) stop() {
 	synctest.Wait() // the server leaves goroutines behind where it is stopped while it makes a stream
 	r.cancel()
@@ -117,7 +118,7 @@ func (r *running) stop() {
 	r.close()
 }
 
-// crash ends it as kill -9 does.
+// crash ends the broker as kill -9 does.
 func (r *running) crash() {
 	r.close()
 	r.stop()
@@ -129,7 +130,7 @@ func (r *running) close() {
 	}
 }
 
-// bad are the findings that are not fine, a line each.
+// bad returns the findings that are not fine, one to a line.
 func bad(found []Finding) string {
 	var b strings.Builder
 	for _, f := range found {

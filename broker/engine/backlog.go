@@ -7,57 +7,56 @@ import (
 )
 
 const (
-	// backlogLate is the lateness from which a message counts as held up by an outage, and not only by the messages before
-	// it.
+	// backlogLate is the lateness from which the cause is assumed to be an outage, and not only the messages before.
 	backlogLate = time.Second
-	// backlogWait is the maximum time for which due messages are held back for the sake of order: one second for earlier
-	// messages in other lanes or, in the intake, later in the stream. Reading 20,000 messages in forty lanes takes a third
-	// of that.
+	// backlogWait is the maximum time for which due messages are held back for the sake of order. They wait for messages
+	// with earlier due times in other lanes or, in the intake, later in the stream. Reading 20,000 messages in forty lanes
+	// takes a third of that time.
 	backlogWait = time.Second
-	// answerWait is the time for which a full lane waits for the answers to its publishes. Most targets take a few
-	// milliseconds; messages to a silent target would keep the lane full for five seconds.
+	// answerWait is the maximum time for which a full lane waits for the answers to its publishes. Most targets answer
+	// within a few milliseconds. A silent target would keep the lane full for five seconds.
 	answerWait = 250 * time.Millisecond
 )
 
-// backlog keeps the order of a lane after an outage. Overdue messages are sent by due time, the oldest first:
+// backlog keeps the order of a lane after an outage. It sends overdue messages by due time, the earliest first:
 //
-//   - Within a level or a retry lane the order is strict, however many messages there are. A message is due no sooner
-//     than the lane's delay after it was stored. So every message that is due before "the last message read was stored,
-//     plus the delay" has been read, and only such messages are sent.
-//   - The intake may hold messages of all due times in any order. There the order is that of all messages that are read
-//     before the first is sent: every message of the intake, as far as it fits into memory (see Config.HoldMessages and
-//     HoldBytes) and is read within backlogWait.
-//   - Lanes that begin together, or that go on together after a lost connection, and that have long overdue messages,
-//     send them in one order, exact to watermarkStep, for backlogWait (watermark.go). After backlogWait, each lane goes
-//     by itself.
+//   - Within a level or a retry lane the order is strict, for any number of messages. A message is due no earlier than
+//     the lane's delay after it was stored. So when the last message read was stored at t, every message that is due
+//     before t plus the delay has been read. Only such messages are sent.
+//   - The intake may hold messages of all due times in any order. There, the messages that are read before the first
+//     one is sent are in order: those that fit into memory (see Config.HoldMessages and HoldBytes) and are read within
+//     backlogWait.
+//   - Lanes that begin or reconnect at the same time, and have long overdue messages, send them in one order, exact to
+//     watermarkStep (watermark.go). After backlogWait, each lane keeps only its own order.
 //
-// Each target gets its messages in this order. Messages to several targets may arrive in another order: see watermark.
-// The order has three limits. If the clocks of two leaders disagree, timestamps fall back by the difference. If a
-// target refuses some of the messages, they come after a retry. Messages that a slow target would not take soon are
-// given back, and come by way of a retry lane.
+// Each target gets its messages in this order. Messages to different targets may arrive in another order: see
+// watermark. Three events break the order. If the clocks of two leaders disagree, timestamps fall back by the
+// difference. A refused message comes later, after its retry. A message that a slow target would not accept soon is
+// returned by the deliverer, and comes later, through a retry lane.
 //
-// The backlog opens when a lane begins, after a time in which nothing could be sent, and when a long overdue message is
-// read. While it is open, all due messages wait on the wheel, which orders them. It closes when the lane has been read
-// up to the point where messages are no longer overdue, or when the time is up. A lane without long overdue messages
-// waits for no other lane. A full lane waits for the answers that make room in it, but not longer than answerWait.
+// The backlog opens in three cases: a worker begins, no message could be sent, or a long overdue message is read. While
+// it is open, all due messages wait on the wheel, which orders them. It closes when the lane has been read up to
+// messages that are not overdue, or after backlogWait. A lane without long overdue messages waits for no other lane. A
+// full lane waits for the answers that make room in it, for at most answerWait.
 type backlog struct {
 	order *watermark
 	wake  func() // wakes the loop; may be called from any goroutine
 
 	open   bool
-	member *watermarkMember // in one order with other lanes; nil while the lane goes by itself
-	long   bool             // a message was long overdue
+	member *watermarkMember // of the order with other lanes; nil if the lane keeps only its own order
+	long   bool             // a long overdue message was seen
 	since  time.Time        // local; since when messages can be sent; zero while they cannot
 	began  leader.Time      // the leader's time at since
-	waits  time.Time        // local; since when the lane is full and waits for answers; zero while it does not
-	slow   int              // publishes in flight that missed answerWait
+	waits  time.Time        // local; since when the full lane waits for answers; zero while it does not
+	slow   int              // number of publishes in flight without an answer within answerWait
 }
 
 func newBacklog(m *watermark, wake func()) *backlog { return &backlog{order: m, wake: wake} }
 
 func (b *backlog) together() bool { return b.member != nil }
 
-// holdBack is called while nothing can be sent. It opens the backlog, if it is closed, together with other lanes.
+// holdBack is called while no message can be sent. If the backlog is closed, it opens the backlog and joins the order
+// with other lanes.
 func (b *backlog) holdBack() {
 	if !b.open {
 		b.become(backlog{open: true, member: b.order.Join(b.wake)})
@@ -72,7 +71,7 @@ func (b *backlog) become(state backlog) {
 }
 
 // gather reports whether a message that was just read must wait on the wheel until the backlog permits sending. Late is
-// the time since it was due. A long overdue message opens the backlog.
+// the time since the message was due; it is negative before. A long overdue message opens the backlog.
 func (b *backlog) gather(late time.Duration, level bool, now leader.Time, local time.Time) bool {
 	if late < 0 || !b.open && late < backlogLate {
 		return false
@@ -86,8 +85,8 @@ func (b *backlog) gather(late time.Duration, level bool, now leader.Time, local 
 	return true
 }
 
-// sendable returns the latest due time of messages that may be sent, and the time until this may change by itself. Full
-// means that no more messages can be read before some have left.
+// sendable returns the due time up to which messages may be sent, and the time after which this limit may have changed
+// without an event. Full reports whether the lane's memory is full.
 func (b *backlog) sendable(
 	r *reading, f *flights, full bool, now leader.Time, local time.Time,
 ) (until leader.Time, wait time.Duration) {
@@ -131,9 +130,9 @@ func (b *backlog) sendable(
 	return until, wait
 }
 
-// answered reports whether a full lane has got enough answers to go on: the answers to half of its messages, or all
-// those that came within answerWait. The lane does not wait again for answers that missed answerWait: otherwise a
-// silent target would stop the lane for as long as any of its messages is in flight.
+// answered reports whether a full lane may send further messages: half of its messages are answered, or answerWait has
+// passed. The lane does not wait again for answers that did not come within answerWait: otherwise a silent target would
+// stop the lane as long as one of its messages is in flight.
 func (b *backlog) answered(f *flights, local time.Time) bool {
 	b.slow = min(b.slow, f.underway)
 	if f.underway-b.slow > (f.count-b.slow)/2 {
@@ -149,7 +148,7 @@ func (b *backlog) answered(f *flights, local time.Time) bool {
 	return true
 }
 
-// sent notes that messages were sent: the wait for answers starts over.
+// sent records that messages were sent: the wait for answers starts over.
 func (b *backlog) sent() { b.waits = time.Time{} }
 
 // end closes the backlog.

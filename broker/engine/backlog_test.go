@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestBacklogOpens when a message is read that is long overdue, or when nothing could be sent for a while.
+// TestBacklogOpens: a lane has a backlog when it reads a message that is long overdue, or when it could not send for
+// some time.
 func TestBacklogOpens(t *testing.T) {
 	local := time.Now()
 	b := newBacklog(new(watermark), func() {})
@@ -26,8 +27,7 @@ func TestBacklogOpens(t *testing.T) {
 	}
 }
 
-// TestBacklogOfALevel: a message is sent only if it is due before all messages that may still be read, and no wait is
-// long.
+// TestBacklogOfALevel: a message is sent only if it is due before all messages that are not read yet. No wait is long.
 func TestBacklogOfALevel(t *testing.T) {
 	local, now := time.Now(), epoch.Add(2*time.Hour)
 	r, f := hourly(), someFlights()

@@ -7,47 +7,47 @@ import (
 	"sync/atomic"
 )
 
-// The shares of a lane are the ratio of the shared bytes that it may use to those that it leaves free. With freeShare,
-// a single busy lane uses two thirds of the shared bytes. In a retry lane, targets often accept nothing, so retryShare
-// is smaller.
+// The share of a lane is the ratio of the shared bytes that it may use to the shared bytes that it must leave free.
+// With freeShare, a single busy lane uses two thirds of the shared bytes. retryShare is smaller, since the targets of a
+// retry lane often accept nothing.
 const (
 	freeShare  = 2.0
 	retryShare = 0.25
 )
 
 const (
-	readersShare = 4 // the readers get one byte in this many
-	evenShare    = 2 // of the rest, one byte in this many is divided evenly
-	// readerParts is the number of buffers that a reader may fill: two requests that overlap, and the messages that it
-	// hands over.
+	readersShare = 4 // the readers get the total divided by readersShare
+	evenShare    = 2 // the rest divided by evenShare is divided evenly among the lanes
+	// readerParts is the maximum number of buffers that a reader fills: two overlapping requests, and the messages that
+	// its lane has not taken yet.
 	readerParts = 3
-	// A buffer of minBuffer bytes keeps a reader from requesting each message alone. A buffer above maxBuffer makes no
-	// reader faster.
+	// With less than minBuffer bytes, a reader would request each message alone. More than maxBuffer bytes make no reader
+	// faster.
 	minBuffer, maxBuffer = 64 << 10, 1 << 20
 	// maxRequested bounds the bytes that all readers together request at a time, with two requests each. nats-server
 	// disconnects a client for which more than max_pending (64 MiB) waits to be sent, and after an outage all lanes
 	// have work at the same time.
 	maxRequested = 48 << 20
-	// wakeShare is the part of the shared bytes, one in this many, that must become free before the waiting lanes are
-	// woken, so that they are not woken for each message.
+	// The shared bytes divided by wakeShare must become free before the waiting lanes are woken, so that they are not
+	// woken for each message.
 	wakeShare = 32
-	noWaiter  = math.MinInt64 // of budget.wakeAt
+	noWaiter  = math.MinInt64 // the value of budget.wakeAt while no lane waits
 )
 
 // budget divides the memory of an instance among its lanes. A quarter is for messages that readers have requested and
-// their lanes have not taken yet. The rest is for messages that the lanes hold. Half of the rest is divided evenly,
-// so that no lane starves another. The lanes that need more share the other half. A lane may need it for a long time,
-// for example for messages that wait for a silent target. So that some bytes are left for lanes that need them later,
-// a lane takes only a part of the shared bytes that are free at the time.
+// their lanes have not taken yet. The rest is for messages that the lanes hold. Half of the rest is divided evenly, so
+// that no lane starves another. The other half is shared by the lanes that need more. A lane may need shared bytes for
+// a long time, for example for messages that wait for a silent target. To leave some for lanes that need them later, a
+// lane may take only a part of the shared bytes that are free at the time.
 //
-// A lane exceeds its part by at most one message, the last one that it took.
+// A lane may exceed its part by one message, the last one that it took.
 type budget struct {
 	buffer   int   // bytes of one request of a reader
 	reserved int64 // bytes that each lane has for itself
 	shared   int64 // bytes that all lanes share in addition
 
 	taken  atomic.Int64 // shared bytes in use
-	wakeAt atomic.Int64 // when taken falls to this, the waiting lanes are woken; noWaiter while no lane waits
+	wakeAt atomic.Int64 // when taken falls to wakeAt, the waiting lanes are woken; noWaiter while no lane waits
 
 	mu       sync.Mutex // guards accounts
 	accounts []*account
@@ -64,8 +64,8 @@ func newBudget(total, lanes int) *budget {
 	return b
 }
 
-// Window returns how many messages and bytes of one lane may be on their way to targets, for the settings of an
-// instance with a number of lanes: half of those that the lane can hold.
+// Window returns the maximum number of messages and bytes of one lane that may be on their way to targets: half of what
+// the lane can hold. The arguments are the settings of the instance, and its number of lanes.
 func Window(holdMessages, holdBytes, lanes int) (messages, bytes int) {
 	bytes = newBudget(holdBytes, lanes).Max() / 2
 	return min(holdMessages, bytes/flightOverhead), bytes
@@ -74,10 +74,10 @@ func Window(holdMessages, holdBytes, lanes int) (messages, bytes int) {
 // Buffer returns the number of bytes that a reader may request at a time.
 func (b *budget) Buffer() int { return b.buffer }
 
-// Max returns how many bytes a single lane can hold while the other lanes hold none.
+// Max returns the number of bytes that a lane can hold while the other lanes hold none.
 func (b *budget) Max() int { return int(b.reserved + portion(b.shared, freeShare)) }
 
-// portion returns how many of the free bytes a lane may use: share times the bytes that it leaves.
+// portion returns the number of free bytes that a lane with a share may use.
 func portion(free int64, share float64) int64 { return int64(float64(free) * share / (share + 1)) }
 
 // account is the part of a budget that one lane uses. Only the lane's loop calls its methods.
@@ -86,7 +86,7 @@ type account struct {
 	share   float64     // freeShare or retryShare
 	used    int64       // bytes that the lane holds
 	wake    func()      // called from another lane's loop; must not block
-	waiting atomic.Bool // the lane waits for room, and must be woken
+	waiting atomic.Bool // the lane waits for memory, and must be woken
 }
 
 // Open returns an account for a lane. Share is freeShare or retryShare. The caller must close the account.
@@ -98,11 +98,11 @@ func (b *budget) Open(share float64) *account {
 	return a
 }
 
-// OnRoom sets the function that wakes the lane when there is room again. It must be called before the first call of
+// OnRoom sets the function that wakes the lane when memory has become free. It must be called before the first call of
 // Room.
 func (a *account) OnRoom(wake func()) { a.wake = wake }
 
-// Close returns all bytes to the budget.
+// Close returns all bytes of the lane to the budget.
 func (a *account) Close() {
 	a.Set(0)
 	a.budget.mu.Lock()
@@ -110,7 +110,7 @@ func (a *account) Close() {
 	a.budget.accounts = slices.DeleteFunc(a.budget.accounts, func(other *account) bool { return other == a })
 }
 
-// Set records how many bytes the lane holds now.
+// Set records the number of bytes that the lane holds now.
 func (a *account) Set(used int64) {
 	change := max(0, used-a.budget.reserved) - max(0, a.used-a.budget.reserved)
 	a.used = used
@@ -122,30 +122,30 @@ func (a *account) Set(used int64) {
 	}
 }
 
-// Room reports whether the lane may take another message and leave so many bytes free. If not, the lane is woken when
-// other lanes have given bytes back. It is not woken when it gives back its own bytes.
+// Room reports whether the lane may take another message and still leave the given number of bytes free. If not, the
+// lane is woken when other lanes have returned bytes. It may not be woken when it returns bytes of its own.
 func (a *account) Room(free int64) bool {
 	if a.fits(free) {
 		return true
 	}
 	a.waiting.Store(true)
 	a.budget.wakeBelow(a.budget.taken.Load())
-	return a.fits(free) // other lanes may have given bytes back before they saw that this lane waits
+	return a.fits(free) // other lanes may have returned bytes before waiting was set
 }
 
 func (a *account) fits(free int64) bool { return a.used+free < a.Limit() }
 
-// Limit returns how many bytes the lane can hold while the other lanes hold as many as now.
+// Limit returns the number of bytes that the lane can hold while the other lanes hold as many as now.
 func (a *account) Limit() int64 {
 	own := max(0, a.used-a.budget.reserved)
 	return a.budget.reserved + portion(max(0, own+a.budget.shared-a.budget.taken.Load()), a.share)
 }
 
-// Half reports whether the lane holds more than half of the bytes that it could hold now.
+// Half reports whether the lane holds more than half of its Limit.
 func (a *account) Half() bool { return a.used > a.Limit()/2 }
 
-// wakeBelow arranges that the waiting lanes are woken when the shared bytes in use are fewer than taken by one part in
-// wakeShare of the shared bytes.
+// wakeBelow makes sure that the waiting lanes are woken when the shared bytes in use have fallen below taken by the
+// shared bytes divided by wakeShare.
 func (b *budget) wakeBelow(taken int64) {
 	at := max(0, taken-b.shared/wakeShare)
 	for now := b.wakeAt.Load(); now < at && !b.wakeAt.CompareAndSwap(now, at); now = b.wakeAt.Load() {
@@ -154,7 +154,7 @@ func (b *budget) wakeBelow(taken int64) {
 
 // wakeAll wakes the waiting lanes.
 func (b *budget) wakeAll() {
-	b.wakeAt.Store(noWaiter) // before the flags are read: a lane that begins to wait from here on sets wakeAt again
+	b.wakeAt.Store(noWaiter) // first, since a lane that begins to wait from now on sets wakeAt again
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, a := range b.accounts {

@@ -48,8 +48,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestBuffersFit: all messages that the readers may have been sent at once fit into the readers' part, and no buffer is
-// too small to be of use.
+// TestBuffersFit: the messages that all readers together may have requested fit into the readers' part, and no buffer
+// is too small to be useful.
 func TestBuffersFit(t *testing.T) {
 	for _, tt := range []struct{ total, lanes, want int }{
 		{34 << 20, 12, 34 << 20 / 4 / 12 / 3}, // the sidecar's

@@ -13,13 +13,13 @@ import (
 	"delaybroker/broker/lease"
 )
 
-// commitSoon begins a commit if one is due. It returns the time until the next one may be due.
-func (w *worker) commitSoon(local time.Time) time.Duration {
+// commitIfDue begins a commit if one is due. It returns the time until the next one may be due.
+func (w *worker) commitIfDue(local time.Time) time.Duration {
 	if !w.safeToCommit() {
 		return forever
 	}
-	now, wait := w.commits.due(&w.reading.cursor, local)
-	if !now {
+	due, wait := w.commits.due(&w.reading.cursor, local)
+	if !due {
 		return wait
 	}
 	todo := w.commits.begin(w.reading, local)
@@ -36,21 +36,22 @@ func (a commitAnswer) handle(w *worker, m moment) {
 	done := w.commits.finish(a, w.reading, m.local)
 	switch {
 	case errors.Is(a.err, lane.ErrHistory):
-		w.reading.Invalidate(a.epoch) // the reader may be waiting for this commit, and gets no other notice
+		w.reading.Invalidate(a.epoch) // the reader may not have noticed that the stream was replaced
 	case a.err != nil:
-		w.notes.Log(slog.LevelWarn, "committing; trying again", "sequence", a.upTo, "err", a.err)
+		w.notes.Log(slog.LevelWarn, "commit failed, will retry", "sequence", a.upTo, "err", a.err)
 	case done:
 		w.sampled(a.sample)
-		w.judge(a.sample)
+		w.countEarly(a.sample)
 	}
 }
 
-// safeToCommit reports whether the lane is ours and its consumer alive, as far as is known without a request.
+// safeToCommit reports whether the lease is held and the consumer alive, as far as is known without a request.
 func (w *worker) safeToCommit() bool { return w.lease.Held() && w.reading.live() }
 
-// drain ends the work on a lane so that a successor repeats nothing. Reading has stopped. Drain waits for outstanding
-// answers and for the removal of timers that have arrived, commits, and removes the messages that arrived out of order
-// above the cursor. Only then may the lease be released. Together that takes no longer than the grace period.
+// drain ends the work on a lane, so that the next owner repeats no delivery. The reader must have stopped. drain waits
+// for outstanding answers, and for the removal of the entries of timers whose messages have arrived. Then it commits,
+// and removes the messages above the cursor that have arrived. The lease may be released only after drain has returned.
+// drain takes at most the grace period.
 func (w *worker) drain() error {
 	w.stopped.Store(true)
 	w.engine.Deliver.Recall(w)
@@ -74,39 +75,39 @@ func (w *worker) drain() error {
 	}
 	var err error
 	if w.outstanding() {
-		err = fmt.Errorf("%w: of %s, %d publishes are not answered, and %d timers not removed", ErrGrace,
-			w.lane.Stream, w.flights.underway, w.timers.count)
+		err = fmt.Errorf("%w: %s: %d publishes unacknowledged, %d timers not removed", ErrGrace, w.lane.Stream,
+			w.flights.underway, w.timers.count)
 	}
 	return errors.Join(err, w.lastCommit(ctx))
 }
 
-// outstanding reports whether a stop has answers or settlements to wait for.
+// outstanding reports whether answers or settlements are outstanding for which drain must wait.
 func (w *worker) outstanding() bool {
 	return w.flights.underway > 0 || w.commits.running || len(w.timers.arrived)+len(w.timers.queue) > 0
 }
 
-// lastCommit removes every message that has arrived from the lane, and no other.
+// lastCommit removes every message that has arrived from the lane, and no other message.
 func (w *worker) lastCommit(ctx context.Context) error {
 	cursor := &w.reading.cursor
-	if w.commits.nothing(cursor) {
+	if w.commits.upToDate(cursor) {
 		return nil
 	}
 	select {
 	case <-w.lease.Done():
 		if !w.lease.Held() {
-			return nil // another instance owns the lane already, and repeats messages that were not committed
+			return nil // another instance may own the lane already, and repeats the messages without a commit
 		}
 	default:
 	}
 	if !w.safeToCommit() {
-		return fmt.Errorf("%w: %s cannot be committed, what arrived will come again", ErrGrace, w.lane.Stream)
+		return fmt.Errorf("%w: cannot commit %s; delivered messages will be delivered again", ErrGrace, w.lane.Stream)
 	}
 	a := w.commits.carryOut(ctx, commit{
 		upTo: cursor.Arrived(), ahead: cursor.TakeAhead(w.commits.ahead(cursor)), known: w.reading.history(),
-		judge: new(lane.Judge), removers: removers,
+		judge: new(lane.Judge), removals: maxRemovals,
 	})
 	if errors.Is(a.err, lane.ErrHistory) {
-		cursor.Reset() // the stream was replaced: remove nothing, and do not hand our position to a successor
+		cursor.Reset() // the stream was replaced: remove nothing, and do not pass our position to the next owner
 		return nil
 	}
 	if a.err != nil {
@@ -115,8 +116,8 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	return nil
 }
 
-// leftOff returns the position at which a successor starts.
-func (w *worker) leftOff() lease.Cursor {
+// position returns the position at which the next owner begins.
+func (w *worker) position() lease.Cursor {
 	if arrived := w.reading.cursor.Arrived(); arrived > 0 {
 		return lease.Cursor{Next: arrived + 1, Created: w.reading.created}
 	}

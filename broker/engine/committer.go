@@ -14,31 +14,32 @@ import (
 )
 
 const (
-	// A lane commits at most once in commitEvery, and at most for a fiftieth of the time: with 200,000 distinct targets
-	// one purge takes 12 ms and holds up the stream's writers.
+	// After a commit that took a time t, a lane waits commitShare times t, within the bounds commitEvery and
+	// commitEveryMax. With 200,000 distinct targets, one purge takes 12 ms, and delays the stream's writers.
 	commitEvery    = 100 * time.Millisecond
 	commitEveryMax = 5 * time.Second
 	commitShare    = 50
-	commitRetry    = time.Second // after a commit that failed
+	commitRetry    = time.Second // the wait after a failed commit
 
-	// stuckAfter is the time for which one message may keep the cursor from passing the messages behind it. Then the
-	// messages that have arrived behind it are removed one by one, so that a crash does not repeat them. Messages that
-	// were moved to wait for their turns at a target's rate are removed with the next commit: a duplicate would take a
-	// turn from another message.
+	// stuckAfter is the time after which a commit no longer waits for a message that stops the cursor. Then it removes the
+	// messages above the cursor that have arrived one by one, so that a crash does not repeat them. Some of these messages
+	// were moved to wait for their reserved send times. The next commit removes these without a wait: a duplicate would
+	// use up the send time of another message.
 	stuckAfter = 5 * time.Second
-	takeOut    = 400 // messages removed one by one in one commit
+	maxRemoved = 400 // maximum number of messages that one commit removes one by one
 
-	// confirmedFor is the time for which a look at a stream is valid. If the process was stopped in between, or the answer
-	// took longer, the stream may have been replaced, and a purge would remove the wrong messages.
+	// confirmedFor is the maximum age of the leader's answer at a purge. If the answer is older, for example because the
+	// process was suspended, the stream may have been replaced, and the purge would remove the wrong messages.
 	confirmedFor = time.Second
-	removers     = 32 // messages removed at once, of a timer that has arrived or of a lane that stops
-	// commitRemovers is the number of messages that a commit of a working lane removes at once. A thousand deletes, 32 at
-	// once, kept two cores busy for 50 ms, and the messages for other targets were late by milliseconds.
-	commitRemovers = 4
+	// maxRemovals is the maximum number of concurrent deletes of a lane that stops, or of settled timers.
+	maxRemovals = 32
+	// maxCommitRemovals is the maximum number of concurrent deletes of a commit while the lane works. A thousand deletes,
+	// 32 at a time, kept two cores busy for 50 ms, and the messages for other targets were late by milliseconds.
+	maxCommitRemovals = 4
 )
 
-// committer removes from a lane the messages that have arrived elsewhere. Its fields belong to the lane's loop;
-// carryOut may run on any goroutine.
+// committer removes the messages that have arrived from a lane. Only the lane's loop uses its fields. carryOut, which
+// uses only constant fields, may run on any goroutine.
 type committer struct {
 	stream string
 	kind   laneKind
@@ -46,26 +47,26 @@ type committer struct {
 	sample sampler
 
 	done    uint64    // sequence up to which the lane is committed
-	next    time.Time // local; no commit before
-	moved   time.Time // local; when the cursor last moved, or messages behind it were removed
-	running bool
-	judge   *lane.Judge // of the commit in progress
-	since   time.Time   // local; since when there is something to commit; zero if there is nothing
+	next    time.Time // local; the earliest time of the next commit
+	moved   time.Time // local; when the cursor last moved, or messages above it were removed
+	running bool      // a commit is in progress
+	judge   *lane.Judge
+	since   time.Time // local; since when messages wait for a commit; zero while none does
 }
 
-// sampler looks at a stream through its leader.
+// sampler requests the state of a stream from its leader.
 type sampler func(ctx context.Context, stream string) (lane.Sample, error)
 
 // commit is one commit to carry out.
 type commit struct {
 	epoch uint64
 	upTo  uint64
-	ahead []uint64 // arrived above upTo, and removed one by one
-	// removers is the number of messages that are removed at once.
-	removers int
-	known    lane.History
-	judge    *lane.Judge
-	begun    time.Time // local
+	ahead []uint64 // messages above upTo that have arrived; they are removed one by one
+	known lane.History
+	judge *lane.Judge
+	begun time.Time // local
+
+	removals int // maximum number of concurrent deletes
 }
 
 // commitAnswer is the result of a commit.
@@ -80,13 +81,13 @@ func newCommitter(stream string, kind laneKind, api jsapi.Client, sample sampler
 	return &committer{stream: stream, kind: kind, api: api, sample: sample, judge: new(lane.Judge)}
 }
 
-// reset forgets all commits: the stream was replaced.
+// reset forgets all commits. It is called after the stream was replaced.
 func (c *committer) reset() {
 	c.done, c.next, c.moved, c.since, c.judge = 0, time.Time{}, time.Time{}, time.Time{}, new(lane.Judge)
 }
 
-// due reports whether a commit is due and, if not, the time until one may be.
-func (c *committer) due(cursor *lane.Cursor, local time.Time) (now bool, wait time.Duration) {
+// due reports whether a commit is due, and returns the time until one may be due.
+func (c *committer) due(cursor *lane.Cursor, local time.Time) (isDue bool, wait time.Duration) {
 	due := c.next
 	switch {
 	case c.running:
@@ -108,16 +109,16 @@ func (c *committer) due(cursor *lane.Cursor, local time.Time) (now bool, wait ti
 // begin returns the next commit to carry out.
 func (c *committer) begin(r *reading, local time.Time) commit {
 	todo := commit{epoch: r.epoch, upTo: r.cursor.Arrived(), known: r.history(), judge: c.judge, begun: local,
-		removers: commitRemovers}
+		removals: maxCommitRemovals}
 	urgent, moved := c.urgent(&r.cursor) > 0, todo.upTo > c.done
 	switch {
 	case urgent:
-		todo.ahead = r.cursor.TakeUrgent(takeOut)
+		todo.ahead = r.cursor.TakeUrgent(maxRemoved)
 	case !moved:
-		todo.ahead = r.cursor.TakeAhead(min(takeOut, c.ahead(&r.cursor)))
+		todo.ahead = r.cursor.TakeAhead(min(maxRemoved, c.ahead(&r.cursor)))
 	}
 	c.running = true
-	if moved || !urgent && len(todo.ahead) < takeOut { // otherwise more messages remain, and the next commit need not wait
+	if moved || !urgent && len(todo.ahead) < maxRemoved { // otherwise messages remain, and the next commit must not wait
 		c.moved = local
 	}
 	return todo
@@ -128,7 +129,7 @@ func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (done bo
 	c.running = false
 	if a.err != nil {
 		c.next = local.Add(commitRetry)
-		if a.epoch >= r.fresh { // otherwise the cursor is of another history
+		if a.epoch >= r.fresh { // otherwise the sequences are of an earlier history
 			r.cursor.PutBack(a.ahead)
 		}
 		return false
@@ -142,9 +143,9 @@ func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (done bo
 	return true
 }
 
-// waiting returns the time since which there is something to commit, zero if there is nothing.
+// waiting returns the time since which messages wait for a commit; zero if none does.
 func (c *committer) waiting(cursor *lane.Cursor, local time.Time) time.Time {
-	if c.nothing(cursor) {
+	if c.upToDate(cursor) {
 		c.since = time.Time{}
 	} else if c.since.IsZero() {
 		c.since = local
@@ -152,20 +153,20 @@ func (c *committer) waiting(cursor *lane.Cursor, local time.Time) time.Time {
 	return c.since
 }
 
-// nothing reports whether there is nothing to commit.
-func (c *committer) nothing(cursor *lane.Cursor) bool {
+// upToDate reports whether no message waits for a commit.
+func (c *committer) upToDate(cursor *lane.Cursor) bool {
 	return cursor.Arrived() <= c.done && c.ahead(cursor) == 0
 }
 
-// ahead returns the number of messages to be removed one by one: they arrived behind a message that stays.
+// ahead returns the number of messages to be removed one by one: they have arrived, and lie above the cursor.
 func (c *committer) ahead(cursor *lane.Cursor) int {
 	if c.kind.holdsTimers() {
-		return 0 // entries stay
+		return 0 // entries stay after they have been read
 	}
 	return cursor.Ahead()
 }
 
-// urgent returns the number of these messages that are to be removed soon.
+// urgent returns the number of those messages that the next commit must remove.
 func (c *committer) urgent(cursor *lane.Cursor) int {
 	if c.kind.holdsTimers() {
 		return 0
@@ -173,8 +174,8 @@ func (c *committer) urgent(cursor *lane.Cursor) int {
 	return cursor.Urgent()
 }
 
-// carryOut commits up to a sequence and removes some messages above it, after a look at the stream: in another history
-// both would destroy accepted messages.
+// carryOut commits up to a sequence, and removes some messages above it. Before, it checks the history of the stream:
+// in another history, both would destroy accepted messages.
 func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	a := commitAnswer{commit: todo}
 	if a.sample, a.err = c.sample(ctx, c.stream); a.err != nil {
@@ -196,13 +197,13 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	return a
 }
 
-// confirm returns lane.ErrHistory if the stream is not the one that was read, and lane.ErrUnsure if this cannot be
-// determined now.
-func (c *committer) confirm(ctx context.Context, look lane.Sample, todo commit) error {
+// confirm returns lane.ErrHistory if the stream has another history than the one that was read. It returns
+// lane.ErrUnsure if this cannot be determined now.
+func (c *committer) confirm(ctx context.Context, sample lane.Sample, todo commit) error {
 	message := func(ctx context.Context, sequence uint64) (jsapi.Message, error) {
 		return c.api.Message(ctx, c.stream, sequence)
 	}
-	verdict, err := todo.judge.Verdict(ctx, todo.known, look, message)
+	verdict, err := todo.judge.Verdict(ctx, todo.known, sample, message)
 	switch {
 	case err != nil:
 		return err
@@ -214,23 +215,23 @@ func (c *committer) confirm(ctx context.Context, look lane.Sample, todo commit) 
 	return nil
 }
 
-// passed returns the time since then, by the local clock that shows the longer time: the monotonic clock stops while a
-// machine is suspended, and the wall clock may be set.
+// passed returns the time from since to now by the monotonic clock or by the wall clock, whichever is longer: the
+// monotonic clock stops while a machine is suspended, and an operator may set the wall clock back.
 func passed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
-// removeAll deletes the messages ahead one by one, several concurrently. A message that is already gone is no error.
+// removeAll deletes the messages ahead, several concurrently. It is no error if a message does not exist.
 func (c *committer) removeAll(ctx context.Context, todo commit) error {
 	queue := make(chan uint64)
 	var failed error
 	var once sync.Once
 	var removing sync.WaitGroup
-	for range min(todo.removers, len(todo.ahead)) {
+	for range min(todo.removals, len(todo.ahead)) {
 		removing.Go(func() {
 			for seq := range queue {
 				if err := c.api.Delete(ctx, c.stream, seq); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-					once.Do(func() { failed = fmt.Errorf("remove what arrived: %w", err) })
+					once.Do(func() { failed = fmt.Errorf("remove a message that has arrived: %w", err) })
 				}
 			}
 		})

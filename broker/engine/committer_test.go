@@ -155,8 +155,8 @@ func TestCommitOfAnotherEpoch(t *testing.T) {
 	}
 }
 
-// TestCommitRemovesFewAtOnce: while a lane works, a commit removes few messages at once, so that other requests are answered in
-// between.
+// TestCommitRemovesFewAtOnce: while a lane works, a commit has few deletes underway, so that the server answers other
+// requests in between.
 func TestCommitRemovesFewAtOnce(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc := s.Connect()
@@ -170,16 +170,16 @@ func TestCommitRemovesFewAtOnce(t *testing.T) {
 		r := hourly()
 		arriveAt(r, 1)
 		r.took(item(1, 2, after(0), 0)) // stays
-		for sequence := range uint64(2*commitRemovers + 1) {
+		for sequence := range uint64(2*maxCommitRemovals + 1) {
 			arriveAt(r, sequence+3)
 		}
 		todo := c.begin(r, time.Now())
-		todo.ahead = r.cursor.TakeAhead(takeOut)
+		todo.ahead = r.cursor.TakeAhead(maxRemoved)
 		removed := make(chan error, 1)
 		go func() {
 			removed <- c.removeAll(t.Context(), todo)
 		}()
-		for _, want := range []int{commitRemovers, commitRemovers, 1} {
+		for _, want := range []int{maxCommitRemovals, maxCommitRemovals, 1} {
 			synctest.Wait()
 			if len(requests) != want {
 				t.Errorf("%d deletes at once, want %d", len(requests), want)

@@ -1,47 +1,52 @@
 // Package engine moves delayed messages from lane to lane and, when they are due, to their targets. Package broker
-// gives it connections, an owner for each lane and the streams, and reports its state.
+// supplies the connections, the leases of the lanes and the streams, and reports the engine's state.
 //
 // # Terms
 //
 // broker/message/PROTOCOL.md defines lane, level, owner and hop.
 //
-//	intake    the lane of delay 0, for delays that are not those of a level
-//	timers    the lane of named timers, which can be replaced and cancelled; see package timer
-//	marker    the placeholder of a timer in a level, without its body
-//	flight    a message in memory, from being read to having arrived elsewhere
+//	intake    the lane of delay 0, for delays that match no level
+//	timers    the lane of named timers, which clients can replace and cancel; see package timer
+//	marker    the placeholder of a timer in a level, without the timer's body
+//	arrived   a message has arrived when another stream has stored it, or its target has it
+//	flight    a message in memory, from its read until it has arrived
 //	step      the next action on a flight: hold, hop, fire, retry, …
-//	park      to store a message that is due in the lane of a pause; see package pause
+//	park      to store a due message in the lane of a pause; see package pause
+//	wheel     the timer wheel on which the messages in memory wait; see package wheel
 //	horizon   the remaining time below which a message waits on the wheel
-//	cursor    the sequence below which all messages have arrived elsewhere; a commit is a purge up to it
+//	cursor    the sequence below which all messages have arrived; a commit purges the lane up to it
 //	lease     the ownership of a lane; see package lease
 //	instance  a running broker; a replica is always a copy of a stream
 //	due       the absolute time of delivery, fixed when the first stream stored the message
+//	pass      one turn of a lane's loop; for named timers also a scan of their stream
 //
-// # The walk of one message
+// # The way of one message
 //
 //	delay.30m.orders.x          stored by JetStream: accepted
 //	  │
-//	  │   worker.go             one loop for each lane; all answers come back through its mailbox
+//	  │   worker.go             runs one loop for each lane; all answers come back through the loop's mailbox
 //	  ▼
-//	reading.go                  lane/… hands messages over in order; message/… and levels/… read the request
+//	reading.go                  takes messages in order from lane/…; message/… and levels/… parse the request
 //	  │
-//	  ├─▶ backlog.go            after an outage: wait until all earlier messages have been read
+//	  ├─▶ backlog.go            after an outage: waits until all earlier messages have been read
 //	  ▼
-//	decide.go                   the next step, a pure function of the lane's plan, the moment and the flight.go;
-//	  │  parking.go             a message that is due: if its target is paused (pause/…), it is parked, as by a hop
+//	decide.go                   decides the next step, as a pure function of the plan and the moment (step.go), and of
+//	  │                         the flight (flight.go)
+//	  ├─▶ parking.go            if the target of a due message is paused (pause/…), the message is parked
 //	  ▼
-//	settle.go                   carries out the step:
+//	apply.go                    carries out the step:
 //	  ├─ hold ─▶ flights.go     on the wheel/… until the next decision; waiting.go packs messages with long waits
-//	  ├─ hop, retry, dead ────▶ acks/… publishes into another lane, under our seal
-//	  └─ fire ────────────────▶ deliver/… publishes to orders.x, at its rate and its group's share
+//	  ├─ hop, retry, dead ────▶ store.go publishes through acks/… into another lane, under our seal
+//	  └─ fire ────────────────▶ fire.go delivers through deliver/… to orders.x, within its rate and its group's share
 //	                              │
-//	decide.go ◀── the answer ─────┘    jsapi/… reads it: arrived, or the next step
+//	decide_store.go            ◀──┤    jsapi/… reads the answer: the message has arrived, or these two files decide
+//	decide_delivery.go         ◀──┘    the next step
 //	  │
 //	  ▼ arrived
-//	commit.go, committer.go     move the cursor, look at the stream (link/…), purge up to the cursor. When that is
-//	                            safe: safeToCommit and carryOut. What a kind of lane removes: kind.go.
+//	commit.go, committer.go     move the cursor, check the stream (link/…), and purge up to the cursor, if safeToCommit
+//	                            and carryOut permit it. kind.go: each kind of lane removes its own messages.
 //
-//	The time: leader/…, look.go; slack.go returns when the loop wakes up. The memory for reading: budget.go.
+//	The time: leader/…, look.go; slack.go returns the time of the loop's next wake-up. The memory for reading: budget.go.
 //	Figures for operators: report.go, overdue.go, stats/….
 //	The end of each message: record.go.
 //
@@ -49,77 +54,79 @@
 //
 // # Named timers
 //
-// Package timer/role decides about a named timer until its firing is stored, and again when it is settled. In between
-// it is a message as any other. timers.go holds the timers of a lane, read_timers.go reads their bodies ahead,
-// fire_timer.go carries out their steps, and settle_timer.go removes their entries, once no due message waits.
+// Package timer/role decides about a named timer until its firing is stored, and again after its delivery. In between,
+// the timer is a message like any other. timers.go holds the timers of a lane, read_timers.go reads their bodies ahead,
+// and fire_timer.go carries out their steps. While no due message waits, settle_timer.go removes their entries.
 // timers_lane.go is the lane of their entries.
 //
-// # Who decides
+// # Decisions
 //
-// decide.go decides the next step of a message. settle.go notes the facts for this: a refusal, a silence, a level that
-// refused. deliver/evidence.go judges a target's answer.
+// These places decide. apply.go, store.go and fire.go note the facts for the decisions: a refusal, a silence, a level
+// that refused.
 //
-//	a level refuses a hop        decide.go: afterRefusal, and smaller, which names the level below
-//	a stream is full (10077)     jsapi/reply.go classifies it: StreamFull, and LimitReached for an account or a server
-//	a target does not answer     deliver/evidence.go: whether that is a delivery; decide.go: judgeSilence
-//	a seal cannot be judged      streams/provision/keys.go
+//	a message is read or due     decide.go: next
+//	a level refuses a hop        decide_store.go: afterRefusal; decide.go: smaller, which returns the level below
+//	a stream is full (10077)     jsapi/reply.go classifies it: StreamFull, or LimitReached for an account or a server
+//	a target does not answer     deliver/evidence.go: whether the message counts as delivered;
+//	                             decide_delivery.go: judgeSilence
+//	a seal has an unknown key    streams/provision/keys.go
 //	a named timer                timer/role/decide.go
 //	a timer's next round         timer/role/stream.go: Firing, by timer/timetable/rounds.go: Decide
-//	backlogs of several lanes    watermark.go brings them into one order
-//	two clocks meet              leader/doc.go lists the places
+//	order of several backlogs    watermark.go
+//	two clocks are compared      leader/doc.go lists the places
 //
-// When a broker dies, its lanes' next owners continue from the streams. A message that was sent, and whose arrival was
-// not committed, is sent again under its id. For a named timer, timer/doc.go lists the steps between which this can
-// happen, with a test for each.
+// When a broker dies, the next owners of its lanes continue from the streams. A message that was sent, and whose
+// arrival was not committed, is sent again under its id. timer/doc.go lists the steps of a named timer between which
+// this can happen, with a test for each.
 //
 // # Kinds of lanes
 //
 // The loop is the same for all lanes. A kind of lane is a type that implements laneKind (kind.go): plainLane for the
-// intake and the levels, retryLane, timersLane (timers_lane.go), pausedLane (parking.go). serve.go chooses it, and no
-// other place in the loop compares kinds.
+// intake and the levels, retryLane, timersLane (timers_lane.go), pausedLane (parking.go). serve.go chooses the kind,
+// and no other code of the loop compares kinds.
 //
-// The lanes of pauses are parts of one stream. The stream's owner reads a lane only while it drains: pauses.go.
+// The lanes of pauses are parts of one stream. The stream's owner reads such a lane only while it drains: pauses.go.
 //
 // # Invariants
 //
-//   - A message is removed from a lane only after the stream or target that it went to has acknowledged it. Core
-//     subscribers do not answer: there, silence counts after the server has taken the message (see package deliver).
-//     In all other cases the message stays.
-//   - A message is moved on from a level only after the level's delay, less a lookahead that is far below the smallest
-//     level. So hops are as few as the ladder allows, and no message circles. A message that is due earlier, because
-//     the intake was crowded, fires when it is due.
+//   - A message is removed from a lane only after the next stream, or the target, has acknowledged it. Core subscribers
+//     do not acknowledge. For them, a message counts as delivered if the server has taken it and no refusal comes (see
+//     package deliver). In all other cases the message stays in its lane.
+//   - A message leaves a level only when the level's delay, less the lookahead, has passed. The lookahead is far below
+//     the smallest level. So a message takes as few hops as the ladder allows, and never circles. A message that is due
+//     before the end of its level, because the intake was crowded, fires when it is due.
 //   - The due time travels with the message. Any ladder may continue a chain of hops that another ladder began, so
-//     levels may come and go.
+//     levels may be added and removed.
 //   - A message fires only with a proof that the clock of the lane's leader has reached the due time: see leader.Clock.
-//     The due time was stamped by the leader of the first stream. Leaders' clocks are taken to agree, as NTP keeps
+//     The leader of the first stream stamped the due time. The clocks of leaders are assumed to agree, as NTP keeps
 //     them.
-//   - A commit removes messages that have arrived, and only of the history that they were read from. Before it purges
-//     (laneKind.commit), the lease must be held and the consumer alive (safeToCommit), and the leader must have shown
-//     that history within confirmedFor (carryOut, lane.Judge). The lane of timers is not purged: its commit stores a
-//     cursor.
-//   - No message is sent to a paused target. decide.go checks this for each message when it is due, and the deliverer
-//     once more, under its lock: it gives back messages that were decided before the pause, to be decided again.
-//   - One instance sends all messages that a rate counts together, at turns that it gives: see rates.go.
-//   - An attempt counts when it is stored: a message that no lane takes stays as it was. A target's stream that is at a
-//     limit of its own (10077) has refused. A limit of the account or the server counts as no refusal by the target. A
-//     stream that should acknowledge a delivery and is silent has not refused it; three such silences count as one
-//     refusal. A service that does not reply in time has refused.
+//   - A commit removes only messages that have arrived, and only from the same incarnation of the stream that they were
+//     read from (its history). Before a purge (laneKind.commit), the lease must be held and the consumer alive
+//     (safeToCommit), and the leader must have shown that history within confirmedFor (carryOut, lane.Judge). The lane
+//     of timers is not purged: its commit stores a cursor.
+//   - No message is sent to a paused target. parking.go checks this for each due message. The deliverer checks it once
+//     more, under its lock: it returns messages that were decided before the pause, and the worker decides again.
+//   - For each bucket of a rate, one instance sends all messages, and reserves a send time for each: see rates.go.
+//   - An attempt counts when it is stored: a message that no retry lane takes is unchanged. A target's stream that is
+//     at a limit of its own (10077) has refused. A limit of the account or the server is no refusal by the target. A
+//     stream that should acknowledge a delivery, and does not answer, has not refused; three such silences in a row
+//     count as one refusal. A service that does not reply in time has refused.
 //   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. The answer "duplicate" is believed only after
-//     the stored message was read, and is ours. If it is not, the message goes out under an unguessable id.
+//     the worker has read the stored message, and only if that message is ours. Otherwise the message is published
+//     under an unguessable id.
 //   - A message below delaysys or delaydead is believed only with our seal (message.Keys), an answer only under the
 //     token of its publish (package acks), and an acknowledgement of a lane only with that lane's name.
-//   - A worker reads, fires and commits only while its lease is held, and checks it before each. The next owner repeats
-//     unfinished work after a lease is lost, under the same ids.
+//   - A worker reads, fires and commits only while its lease is held, and checks the lease before each. After a lease
+//     is lost, the next owner repeats unfinished work, under the same ids.
 //   - No message waits for the journal (package journal) or for config.Config.Ended, and no decision depends on them:
 //     record.go.
-//   - No loop waits for an answer, and every queue is bounded by the number of messages that its worker may hold. Three
-//     things may block a loop: a publish into a connection that takes no more bytes, for the write timeout of the
-//     connection (cmd/delaybroker/links), a log that nobody reads, and the short locks that lanes share.
+//   - No loop waits for an answer, and the number of messages that a worker may hold bounds every queue. Only three
+//     things may block a loop: a publish into a connection that accepts no more bytes, for at most the write timeout of
+//     the connection (cmd/delaybroker/links); a log whose reader has stopped; and the short locks that lanes share.
 //
 // # Tried and rejected
 //
 // A work-queue consumer with explicit acknowledgements needs four Raft operations for a message instead of one, and
-// server memory for each message held. Parking messages with NakWithDelay was seconds off at 100,000 messages. Waking
-// up at a fixed tick costs a few per cent of a core and half a tick of lateness: the loop sleeps until the next due
-// time.
+// server memory for each message held. NakWithDelay was seconds off at 100,000 messages. A wake-up at a fixed tick
+// costs a few per cent of a core and half a tick of lateness: the loop sleeps until the next due time.
 package engine

@@ -29,13 +29,13 @@ import (
 )
 
 const (
-	// refusalsEvery is the interval at which the log reports one target's refusals. maxRefusing is the maximum number of
-	// targets that it names in that time: subjects with ids in them would fill the log.
+	// refusalsEvery is the minimum interval between two log lines about the refusals of one target. maxRefusing is the
+	// maximum number of targets that the log names in that interval: subjects that contain ids would fill the log.
 	refusalsEvery = time.Minute
 	maxRefusing   = 64
 )
 
-// Engine works the lanes that this instance owns. Create it with New; Run does the work.
+// Engine works the lanes that this instance owns. Create an Engine with New; Run does the work.
 type Engine struct {
 	Config
 	names    message.Names
@@ -43,11 +43,11 @@ type Engine struct {
 	refusals *ratelog.Keyed // by target, for all lanes together
 	order    watermark
 	roster   roster
-	owning   atomic.Bool   // this instance has the lease of the stream of paused messages
+	owning   atomic.Bool   // this instance owns the stream of paused messages
 	ready    chan struct{} // closed when every lane that this instance owns is being read
 
 	Services         // set by Run before it works a lane
-	room     *budget // set by Run, too
+	room     *budget // set by Run
 }
 
 // Config holds the values that an engine shares with the program around it.
@@ -60,11 +60,11 @@ type Config struct {
 	Pauses    *pause.Keeper
 	Tally     *stats.Tally
 
-	Read    *nats.Conn          // lanes are read on it
-	Reading jetstream.JetStream // on the same connection
+	Read    *nats.Conn          // the connection on which lanes are read
+	Reading jetstream.JetStream // on the connection Read
 }
 
-// Services are the parts that lanes publish and deliver with. They run until the engine's Run has returned.
+// Services are the parts that lanes publish and deliver with. The caller keeps them running until Run has returned.
 type Services struct {
 	Write   *acks.Inbox
 	Deliver Deliverer
@@ -72,7 +72,7 @@ type Services struct {
 	Journal *journal.Writer // nil without a journal
 }
 
-// New returns an engine and starts nothing.
+// New returns an engine. It starts no goroutine.
 func New(cfg Config) *Engine {
 	log := cfg.Settings.Log
 	return &Engine{
@@ -81,8 +81,8 @@ func New(cfg Config) *Engine {
 	}
 }
 
-// Run works the lanes until ctx ends, and prepares them for their next owners. It is called once. Its error joins one
-// ErrGrace for each lane where this took longer than the grace period.
+// Run works the lanes until ctx ends, and then prepares them for their next owners. It must be called once. Its error
+// joins one ErrGrace for each lane whose preparation took longer than the grace period.
 func (e *Engine) Run(ctx context.Context, lanes []streams.Spec, s Services) error {
 	e.Services, e.room = s, newBudget(e.Settings.HoldBytes, len(lanes))
 	errs := make([]error, len(lanes))
@@ -101,10 +101,11 @@ func (e *Engine) Run(ctx context.Context, lanes []streams.Spec, s Services) erro
 	return errors.Join(errs...)
 }
 
-// Ready is closed when every lane that this instance owns is being read.
+// Ready returns a channel that is closed when every lane that this instance owns is being read.
 func (e *Engine) Ready() <-chan struct{} { return e.ready }
 
-// Wake makes all loops turn: a connection is back, and messages that became due meanwhile are sent at once.
+// Wake makes all loops turn. The caller calls it when a connection is restored, so that due messages are sent
+// immediately.
 func (e *Engine) Wake() {
 	for _, w := range e.roster.enlisted() {
 		w.mail.Put(linkBack{})
@@ -118,15 +119,15 @@ func (e *Engine) Probe() {
 	}
 }
 
-// Owns reports whether an instance owns a lane, as far as is known.
+// Owns reports whether an instance owns at least one lane, as far as is known.
 func (e *Engine) Owns(instance string) bool {
 	return slices.ContainsFunc(e.roster.counted(), func(l *stats.Lane) bool {
 		return e.Leaser.Owner(l.Spec.Stream) == instance
 	})
 }
 
-// works reports whether this instance works the lane of a level. While it starts, works returns true: the instance may
-// be the only one, and about to work the lane.
+// works reports whether this instance works the lane of a level. It returns true until Ready: the instance may be the
+// only one, and about to work the lane.
 func (e *Engine) works(l levels.Level) bool {
 	select {
 	case <-e.ready:
@@ -151,7 +152,7 @@ func (e *Engine) Lanes() []stats.LaneStatus {
 			l.Owned, l.InDoubt, l.Live = true, !w.lease.Held(), w.reading.Live() != 0
 			w.gauge.Fill(&l, now)
 		}
-		if l.Stream == e.names.PausedStream() { // it holds the lanes of pauses
+		if l.Stream == e.names.PausedStream() { // one stream with the lanes of all pauses
 			l.Owned, l.Live, l.Level = e.owning.Load(), e.owning.Load(), ""
 			l.Pending = e.Pauses.Waiting()
 		}
@@ -161,13 +162,13 @@ func (e *Engine) Lanes() []stats.LaneStatus {
 	return all
 }
 
-// Alive returns nil if the loop of every lane makes a turn before ctx ends. It does not check NATS.
+// Alive returns nil if the loop of every lane turns before ctx ends. It does not check NATS.
 func (e *Engine) Alive(ctx context.Context) error {
 	workers := e.roster.enlisted()
 	stuck := make([]error, len(workers))
 	var asking sync.WaitGroup
 	for i, w := range workers {
-		asking.Go(func() { // concurrently, or a loop that hangs would use up the time of the others
+		asking.Go(func() { // concurrently: one hanging loop must not use up the time of the others
 			select {
 			case w.ping <- struct{}{}:
 			case <-w.gone:

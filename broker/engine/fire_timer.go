@@ -10,28 +10,28 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// This file carries out the steps of named timers that package timer/role has decided on, and handles their answers.
+// This file carries out the steps of named timers on which package timer/role has decided, and handles their answers.
 
 type (
-	claimAnswered struct { // a firing has been stored, or has failed
+	claimAnswered struct { // the event that the publish of a firing has ended
 		*flight
 		storeAnswer
 	}
-	examined struct { // the last entry of a subject has been read
+	examined struct { // the event that the read of a timer's state has ended
 		*flight
 		see timer.State
 		err error
 	}
-	preceded struct { // the request has ended whether the rounds before are settled
+	preceded struct { // the event that the reads of the entries of earlier rounds have ended
 		*flight
-		settled bool
-		alone   bool // no entry of an earlier round is left either
+		settled bool // the earlier rounds are settled
+		alone   bool // no entry of an earlier round is left
 		err     error
 	}
-	runRead struct { // the request for the first set of a run has ended
+	runRead struct { // the event that the reads of the sets of a run have ended
 		*flight
-		from uint64
-		at   time.Time
+		from uint64    // the generation of the first set
+		at   time.Time // when the first set was stored
 		err  error
 	}
 )
@@ -45,8 +45,8 @@ func timerStep(m moment, f *flight, s role.Step) step {
 		again := wait(m, f)
 		if s.Reason != "" {
 			again.note = &note{slog.LevelError,
-				"timers cannot be fired; trying again until they can: look at the stream's limits, " +
-					"and those of the account and server", []any{"reason", s.Reason}}
+				"the firing of a timer cannot be stored, will retry: check the limits of the stream, the account and the server",
+				[]any{"reason", s.Reason}}
 		}
 		return again
 	case role.Repeat:
@@ -67,10 +67,10 @@ func timerStep(m moment, f *flight, s role.Step) step {
 	panic("bug: unknown step of a timer")
 }
 
-// claim stores that a timer fires, if the timer is still the last entry of its subject.
+// claim stores the firing of a timer, if the timer is still the last entry of its subject.
 func (w *worker) claim(f *flight, m moment) {
 	if w.stopped.Load() {
-		return // the successor fires it
+		return // the next owner fires it
 	}
 	if !w.take(f, m) {
 		return
@@ -78,7 +78,7 @@ func (w *worker) claim(f *flight, m moment) {
 	fires := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
 	if fires == nil {
 		if !w.timers.stream.HasOutcome(f.timer) {
-			w.leftOut(f.timer) // otherwise once that is stored
+			w.countMissed(f.timer) // with an outcome, they count when the outcome is stored
 		}
 		w.remove(f)
 		return
@@ -86,8 +86,8 @@ func (w *worker) claim(f *flight, m moment) {
 	w.publish(w.timers.stream.Name(), fires, func(a storeAnswer) { w.mail.Put(claimAnswered{f, a}) })
 }
 
-// take claims the firing of a timer within this process. If another message is about to fire the timer, this one is
-// checked again later.
+// take claims the firing of a timer within this process. If another message has claimed it, the timer is examined
+// later.
 func (w *worker) take(f *flight, m moment) (ours bool) {
 	if t := w.timers; t.stream.Take(f.timer) {
 		t.mine[f.timer] = struct{}{}
@@ -105,19 +105,20 @@ func (e claimAnswered) handle(w *worker, m moment) {
 		w.won(f, f.request)
 	}
 	if f.timer.Stage >= role.Fired {
-		w.leftOut(f.timer)
+		w.countMissed(f.timer)
 	}
 	s := w.timers.stream.AfterClaim(f.timer, len(f.Data), answer)
 	w.apply(f, timerStep(m, f, s), m)
 }
 
-// leftOut counts the missed occurrences of a series, once they are stored.
-func (w *worker) leftOut(a *role.Alarm) {
+// countMissed counts the missed occurrences of a series, once the entry that skips them is stored.
+func (w *worker) countMissed(a *role.Alarm) {
 	w.engine.Tally.Missed.Add(uint64(a.Left))
 	a.Left = 0
 }
 
-// won continues with a timer whose firing is stored. From then on it is a message like any other.
+// won continues with a timer whose firing is stored. R is the request of the firing. From then on, the timer is a
+// message like any other.
 func (w *worker) won(f *flight, r message.Request) {
 	if f.timer.Swept() {
 		w.engine.Tally.Swept.Add(1)
@@ -138,7 +139,7 @@ func (w *worker) lookAt(f *flight) {
 	})
 }
 
-// lookBefore requests whether the rounds before are settled or, for a debounced set, when its run began.
+// lookBefore reads whether the earlier rounds are settled or, for a debounced set, the start of its run.
 func (w *worker) lookBefore(f *flight) {
 	if subject, generation := f.timer.Subject, f.timer.Generation; f.timer.Debounced() {
 		w.ask(func(ctx context.Context) event {
@@ -160,7 +161,7 @@ func (e runRead) handle(w *worker, m moment) {
 	f := e.flight
 	w.timers.looking--
 	w.lookOn()
-	if e.err != nil { // it may be gone itself
+	if e.err != nil { // the set itself may have been removed
 		f.timer.Stage = role.Doubt
 		w.apply(f, repeatLater(m, f, e.err), m)
 		return
@@ -176,11 +177,11 @@ func (e preceded) handle(w *worker, m moment) {
 	w.timers.looking--
 	w.lookOn()
 	switch {
-	case e.err != nil: // the entry itself may be gone
+	case e.err != nil: // the round's own entry may have been removed
 		f.timer.Stage = role.Doubt
 		w.apply(f, repeatLater(m, f, e.err), m)
 	case !e.settled && f.when().After(m.now):
-		w.flights.hold(f, f.when()) // this was requested ahead
+		w.flights.hold(f, f.when()) // the read was ahead of the due time
 	case !e.settled:
 		w.apply(f, wait(m, f), m)
 	default:
@@ -196,7 +197,7 @@ func (e examined) handle(w *worker, m moment) {
 	w.timers.looking--
 	w.lookOn()
 	if e.err != nil {
-		w.notes.Log(slog.LevelWarn, "the last entry of a timer cannot be read; trying again", "timer", f.timer.Subject,
+		w.notes.Log(slog.LevelWarn, "cannot read the last entry of a timer, will retry", "timer", f.timer.Subject,
 			"err", e.err)
 		w.apply(f, repeatLater(m, f, e.err), m)
 		return
@@ -204,7 +205,7 @@ func (e examined) handle(w *worker, m moment) {
 	entry := e.see.Entry
 	s := w.timers.stream.Examined(f.timer, e.see, m.now, time.Now())
 	switch s.Kind {
-	case role.Restart: // from its own entry
+	case role.Restart:
 		w.restart(f, entry, e.see.In.Data)
 		f.timer.Read(e.see)
 	case role.Deliver:

@@ -10,7 +10,8 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// TestDecideTimer is a timer at its exact edges, in its own lane and in a level, until its firing is decided and after.
+// TestDecideTimer checks a timer at its exact edges, in its own lane and in a level, before and after its firing is
+// decided.
 func TestDecideTimer(t *testing.T) {
 	const sec, half = time.Second, 30 * time.Minute
 	set := role.Alarm{Generation: 7}
@@ -73,8 +74,8 @@ func TestDecideTimer(t *testing.T) {
 	}
 }
 
-// TestTimerStep: a step of package timer/role is taken as that of any message. What was not answered is repeated as
-// soon as there is a connection.
+// TestTimerStep: a step of package timer/role is applied as that of any message. A request without an answer is
+// repeated as soon as there is a connection.
 func TestTimerStep(t *testing.T) {
 	f := &flight{timer: &role.Alarm{Generation: 7}, request: message.Request{Due: after(0)}}
 	for _, tt := range []struct {

@@ -14,55 +14,55 @@ import (
 	"delaybroker/wheel"
 )
 
-// flight is a message in memory, from being read to having arrived elsewhere.
+// flight is a message in memory, from its read until it has arrived.
 type flight struct {
-	lane.Stored // without its header: request holds the needed part
+	lane.Stored // without headers: request has the needed ones
 	request     message.Request
 	problem     *message.Problem // the reason why it cannot be delivered; nil if it can
 	mark        lane.Mark
-	size        int  // bytes accounted: see cost
-	leaves      bool // it waits on the wheel to be moved
+	size        int  // its memory in bytes: see cost
+	leaves      bool // it waits on the wheel for a hop
 	grown       int  // the part of size that unpacking has added; zero if it was never packed
 
-	tries   int      // publishes in a row that were not answered, or found no room
-	silent  int      // deliveries in a row that a target should have answered
-	refused string   // the level that refused the last hop; the next smaller level is tried
-	sent    *publish // one of our streams may have stored it: it is repeated unchanged
-	overdue wheel.Handle
-	waits   wheel.Handle // on the wheel; see hold
-	timer   *role.Alarm  // of a named timer; nil otherwise
+	tries   int          // number of consecutive failed tries: publishes without an answer or without room
+	silent  int          // number of consecutive deliveries without an answer that a target should have sent
+	refused string       // name of the level that refused the last hop; empty for none
+	sent    *publish     // the publish that one of our streams may have stored; it is repeated unchanged; nil for none
+	overdue wheel.Handle // its place in flights.overdue
+	waits   wheel.Handle // its place in flights.wheel
+	timer   *role.Alarm  // the state of a named timer; nil for another message
 
-	unproven *unproven // the seal is by an unknown key; nil otherwise
+	unproven *unproven // set while the key of its seal is unknown; otherwise nil
 }
 
-// unproven keeps a message as it was stored, to parse it again once more keys are known.
+// unproven keeps a message as it was stored, so that it can be parsed again when more keys are known.
 type unproven struct {
-	incoming message.Incoming // as it was stored
-	since    time.Time        // local
+	incoming message.Incoming
+	since    time.Time // local; since when the message waits; zero before
 }
 
-// newer reports whether a newer broker wrote the message, in a format that this one cannot read.
+// newer reports whether a newer broker wrote the message, in a format that this broker cannot read.
 func (f *flight) newer() bool { return f.problem != nil && f.problem.Code == message.NewerFormat }
 
 func (f *flight) storedAt() leader.Time { return leader.At(f.At) }
 
-// when returns the time at which the message is to be delivered.
+// when returns the time of the next attempt to deliver the message.
 func (f *flight) when() leader.Time { return leader.At(f.request.When()) }
 
-// publish is a message on its way into one of our streams. It is the same at each repetition: in another stream, or
-// under another id, a copy could not be recognised. Its headers are made for each sending, and not kept: they would
-// take more memory than the rest of a small message.
+// publish is a message on its way into one of our streams. Each repetition publishes the same message: in another
+// stream, or under another id, a duplicate could not be recognised. The headers are made for each repetition, and not
+// kept: they would take more memory than the rest of a small message.
 type publish struct {
 	kind    stepKind         // hop, retry, park or dead
-	level   levels.Level     // of a hop or a retry
-	as      *message.Request // the message's request there; mostly the flight's own, unchanged meanwhile
-	why     *message.Problem // of a dead letter
-	stream  string           // the stream to store it in; only its answer counts
+	level   levels.Level     // the destination of a hop or a retry
+	as      *message.Request // the message's request there; the flight's own unless the step changes it
+	why     *message.Problem // the reason of a dead letter
+	stream  string           // the stream that must store it; answers of other streams are ignored
 	subject string
-	found   uint64 // the sequence of the copy that the stream reports; zero for none
-	nonce   string // the random end of its id, which no other client can have used; empty until it is needed
+	found   uint64 // the sequence of the duplicate that the stream reports; zero for none
+	nonce   string // the random end of its id, which no other client can have used; empty before renew
 
-	marker *role.Alarm // of a marker: its timer, whose body stays in the timers' stream; nil otherwise
+	marker *role.Alarm // the timer of a marker, which has no body; nil for another message
 }
 
 // header returns the headers, without a seal.

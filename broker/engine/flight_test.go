@@ -15,15 +15,11 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestFlightCost compares the bytes that are accounted for a message with those that it takes on the heap while it is
-// underway to a target or to another lane.
+// TestFlightCost compares the accounted bytes of a message with its bytes on the heap while it is underway to a target
+// or to another lane.
 func TestFlightCost(t *testing.T) {
 	const delivery = 512 // of deliverer and inbox: see TestDeliveryCost of package deliver
-	names, err := message.NewNames("delay")
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy := message.Policy{Names: names, MaxDelay: config.DefaultMaxDelay}
+	policy := newPolicy(t)
 	for _, tt := range []struct {
 		body, headers int
 		hop           bool
@@ -42,7 +38,7 @@ func TestFlightCost(t *testing.T) {
 			f.Header = nil
 			all.hold(f, f.when())
 			all.date(f, f.when(), true)
-			f.sent = &publish{kind: hop, as: &f.request, subject: names.Hop("1m", f.request.Target)}
+			f.sent = &publish{kind: hop, as: &f.request, subject: policy.Names.Hop("1m", f.request.Target)}
 			kept = append(kept, f)
 		}
 		took := natstest.Heap() - before + count*delivery
@@ -57,8 +53,21 @@ func TestFlightCost(t *testing.T) {
 	}
 }
 
-// storedMessage is a message as nats.go hands it over: its body is the end of what came over the wire. A hop has the
-// headers of a lane besides.
+// newPolicy returns the policy of a broker without keys.
+func newPolicy(t *testing.T) message.Policy {
+	t.Helper()
+	names, err := message.NewNames("delay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return message.Policy{Names: names, MaxDelay: config.DefaultMaxDelay}
+}
+
+// hopKeys seal the hops of storedMessage.
+var hopKeys = message.NewKeys([]string{"as long as one must be"}, time.Time{})
+
+// storedMessage returns a message as nats.go does: its body is the end of the bytes read from the connection. A hop has
+// the headers of a lane, too.
 func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int, hop bool) lane.Stored {
 	t.Helper()
 	subject, header := "delay.10s.orders.x", message.Header{}
@@ -73,7 +82,7 @@ func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int
 			t.Fatal(problem)
 		}
 		subject, header = p.Names.Hop("10s", "orders.x"), r.HopHeader()
-		message.NewKeys([]string{"as long as one must be"}, time.Time{}).SealMessage(subject, header, nil, time.Time{})
+		hopKeys.SealMessage(subject, header, nil, time.Time{})
 	}
 	wire := []byte("NATS/1.0\r\n")
 	for name, values := range header {

@@ -11,50 +11,51 @@ import (
 )
 
 const (
-	// keysRetry is the interval at which a message with a seal of an unknown key is checked again.
+	// keysRetry is the interval at which a message whose seal has an unknown key is checked again.
 	keysRetry = time.Second
-	// maxUnproven and maxUnprovenBytes bound the messages of a lane that wait until their key is known. Further
-	// messages count as forged, and become dead letters: a client that forges seals must not fill the lane.
+	// maxUnproven and maxUnprovenBytes are the maximum number and bytes of a lane's messages that wait for their key.
+	// Further such messages count as forged, and become dead letters: a client that forges seals must not fill the lane's
+	// memory.
 	maxUnproven      = 256
 	maxUnprovenBytes = 1 << 20
-	// flightOverhead is the memory that a message takes in addition to its bytes, as TestFlightCost measures it: the
-	// lane's record of it, its parsed headers, and a publish in flight.
+	// flightOverhead is the memory in bytes that a message takes in addition to its content, as TestFlightCost measures
+	// it: the flight, its parsed headers, and its publish.
 	flightOverhead = 2 << 10
-	// headerOverhead is the memory of each header that is passed on, in addition to its name and value.
+	// headerOverhead is the memory in bytes of each header that is passed on, in addition to its name and value.
 	headerOverhead = 96
 )
 
-// flights are the messages that a lane has in memory: each from being read to having arrived, in one of these places
+// flights are the messages that a lane has in memory. Each is in one of these places:
 //
-//	on the wheel      until something is to be decided about it; mostly packed
-//	again             likewise, after a try that failed: it must not wait behind packed messages that find no room
-//	untimed           until the leader's time is known; in the order of reading
-//	underway          its publish, or a question about it, is not answered yet
-//	halted            until a closing pause is over; in the order of due times
-//	unchecked         until one of the questions about copies has ended
+//	wheel        until its next decision; packed if it waits for long
+//	again        until its next decision, if it was packed before and cannot be packed now
+//	untimed      until the leader's time is known, in the order of reading
+//	underway     until its publish, delivery or request is answered
+//	halted       until a closing pause is over, in the order of due times
+//	unchecked    until one of maxChecks requests about duplicates has ended
 //
-// The lane's loop owns flights.
+// A message in again must not wait behind packed messages that find no memory. Only the lane's loop uses flights.
 type flights struct {
 	wheel     *wheel.Wheel[waiting]
 	again     *wheel.Wheel[*flight]
-	overdue   *wheel.Wheel[struct{}] // when messages in flight should have left
+	overdue   *wheel.Wheel[struct{}] // the times since when messages are overdue
 	untimed   []*flight
 	halted    []*flight
 	unchecked []*flight
 	account   *account // the lane's part of the instance's memory
 
-	count    int // messages, wherever they wait
-	bytes    int // of memory that they take
-	packed   int // messages on the wheel that are packed
-	leaving  int // messages on the wheel that are to be moved
+	count    int // number of messages, in all places
+	bytes    int // memory that the messages take
+	packed   int // number of packed messages on the wheel
+	leaving  int // number of messages on the wheel that wait for a hop
 	growth   int // bytes that unpacking has added to messages
-	underway int // publishes and requests without an answer
-	checking int // of these, requests about copies
+	underway int // number of publishes, deliveries and requests without an answer
+	checking int // number of requests about duplicates without an answer
 
-	newer map[*flight]struct{} // messages of a newer format, which cannot be read
+	newer map[*flight]struct{} // messages of a newer format, which this broker cannot read
 
-	unproven      int // messages with a seal of an unknown key
-	unprovenBytes int
+	unproven      int // number of messages that wait for the key of their seal
+	unprovenBytes int // the memory of those messages
 
 	scratch []byte // buffer of pack
 }
@@ -72,7 +73,8 @@ func (f *flights) take(s lane.Stored, m lane.Mark) *flight {
 	return fl
 }
 
-// hold puts a message on the wheel. A message that was packed before is packed again, or waits separately: see again.
+// hold puts a message on the wheel. A message that was packed before is packed again; if it cannot be packed, it goes
+// into again.
 func (f *flights) hold(fl *flight, until leader.Time) {
 	switch {
 	case fl.grown == 0:
@@ -86,7 +88,7 @@ func (f *flights) hold(fl *flight, until leader.Time) {
 	}
 }
 
-// takeOff takes a message off the wheel, and reports whether it was there.
+// takeOff takes a message off the wheel. It reports whether the message was on the wheel.
 func (f *flights) takeOff(fl *flight) bool {
 	if !f.wheel.Remove(fl.waits) {
 		return false
@@ -95,7 +97,7 @@ func (f *flights) takeOff(fl *flight) bool {
 	return true
 }
 
-// took notes that a message is off the wheel.
+// took records that a message has left the wheel.
 func (f *flights) took(fl *flight) {
 	if fl.leaves {
 		fl.leaves = false
@@ -103,13 +105,13 @@ func (f *flights) took(fl *flight) {
 	}
 }
 
-// grow accounts more bytes of a message.
+// grow changes the memory of a message by a number of bytes.
 func (f *flights) grow(fl *flight, bytes int) {
 	fl.size += bytes
 	f.bytes += bytes
 }
 
-// due takes the due messages off the wheel, in order, as far as there is room to unpack them.
+// due takes the due messages off the wheel, in order, as far as there is memory to unpack them.
 func (f *flights) due(now leader.Time) iter.Seq2[leader.Time, *flight] {
 	return func(yield func(leader.Time, *flight) bool) {
 		for due, fl := range f.again.Advance(now.Stamp()) {
@@ -133,7 +135,7 @@ func (f *flights) due(now leader.Time) iter.Seq2[leader.Time, *flight] {
 	}
 }
 
-// wakes returns the due time of the first message that can be taken off the wheel now.
+// wakes returns the time of the first message on the wheel for which there is memory now.
 func (f *flights) wakes() (leader.Time, bool) {
 	if f.blocked() {
 		due, ok := f.again.Next()
@@ -142,7 +144,7 @@ func (f *flights) wakes() (leader.Time, bool) {
 	return f.next()
 }
 
-// next returns the due time of the first message on the wheel.
+// next returns the time of the first message on the wheel.
 func (f *flights) next() (leader.Time, bool) {
 	due, ok := f.wheel.Next()
 	if again, any := f.again.Next(); any && (!ok || again.Before(due)) {
@@ -151,12 +153,12 @@ func (f *flights) next() (leader.Time, bool) {
 	return leader.At(due), ok
 }
 
-// waiting returns the number of messages that wait on the wheel or for the time.
+// waiting returns the number of messages that wait for a time, or for the end of a pause.
 func (f *flights) waiting() int {
 	return f.wheel.Len() + f.again.Len() + len(f.untimed) + len(f.halted)
 }
 
-// date notes since when a message should have left, or that it is not overdue.
+// date records since when a message is overdue, or that it is not overdue.
 func (f *flights) date(fl *flight, since leader.Time, overdue bool) {
 	f.overdue.Remove(fl.overdue)
 	if overdue {
@@ -164,9 +166,9 @@ func (f *flights) date(fl *flight, since leader.Time, overdue bool) {
 	}
 }
 
-// oldest returns the time when the oldest message should have left: of the dated messages, or of those on the wheel. A
-// message that is to be moved comes off the wheel a lookahead before it should leave. So every message on the wheel
-// counts as overdue only after a lookahead: possibly too late, but never too early.
+// oldest returns the time since when the message that is overdue longest is overdue. A message that waits for a hop
+// leaves the wheel a lookahead before it is overdue. Therefore all messages on the wheel count as overdue only after a
+// lookahead: for some that is too late, for none too early.
 func (f *flights) oldest() (since leader.Time, ok bool) {
 	dated, ok := f.overdue.Next()
 	since = leader.At(dated)
@@ -185,7 +187,7 @@ func (f *flights) end(fl *flight) {
 	delete(f.newer, fl)
 }
 
-// await counts a message with a seal of an unknown key, and reports whether there is room for it to wait.
+// await counts a message whose seal has an unknown key. It reports whether the bounds permit that the message waits.
 func (f *flights) await(fl *flight, local time.Time) (room bool) {
 	if fl.unproven.since.IsZero() {
 		fl.unproven.since = local
@@ -202,7 +204,7 @@ func (f *flights) proven(fl *flight) {
 	f.unprovenBytes -= fl.size
 }
 
-// cost returns the bytes that a message takes in memory. The allocator rounds up by a quarter at most.
+// cost returns the memory of a message, in bytes. The allocator rounds sizes up by at most a quarter.
 func cost(s lane.Stored) int {
 	headers := 0
 	for name, values := range s.Header {

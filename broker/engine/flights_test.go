@@ -39,7 +39,7 @@ func TestFlightsAreCounted(t *testing.T) {
 	}
 }
 
-// TestOldest is the oldest of the messages on their way and on the wheel; those on the wheel count a lookahead later.
+// TestOldest checks the oldest of the messages underway and on the wheel. Those on the wheel count a lookahead later.
 func TestOldest(t *testing.T) {
 	f := someFlights()
 	if _, any := f.oldest(); any {
@@ -61,7 +61,7 @@ func TestOldest(t *testing.T) {
 	}
 }
 
-// TestRoomForUnprovenMessages: messages whose seal cannot be judged wait in a bounded number, and each counts once.
+// TestRoomForUnprovenMessages: a bounded number of messages wait for the key of their seal, and each counts once.
 func TestRoomForUnprovenMessages(t *testing.T) {
 	f, local := someFlights(), time.Now()
 	var all []*flight

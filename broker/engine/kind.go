@@ -10,33 +10,35 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// laneKind is the behaviour that differs between kinds of lanes. The loop is the same for all of them. A new kind of
-// lane is a type that embeds plainLane and overrides the methods in which it differs.
+// laneKind is the behaviour in which kinds of lanes differ. A kind of lane is a type that embeds plainLane and
+// overrides some methods.
 type laneKind interface {
-	// source returns how the lane's part of its stream is read.
+	// source returns the description of the messages to read.
 	source() source
 	// parse reads the request of a message.
 	parse(w *worker, f *flight, in message.Incoming)
-	// due decides about a message that is due. It is pure.
+	// due returns the next step of a due message. It is pure.
 	due(p plan, m moment, f *flight) step
-	// leaves returns when a message should leave the lane, and whether it waits for another attempt. It is pure.
+	// leaves returns the time from which a message in the lane is overdue, and whether the message waits for another
+	// attempt. It is pure.
 	leaves(p plan, f *flight) (at leader.Time, again bool)
-	// holdsTimers reports whether the messages are the entries of named timers, which stay after they have been read.
+	// holdsTimers reports whether the messages are the entries of named timers. They stay in the lane after they have been
+	// read.
 	holdsTimers() bool
-	// commit removes from the stream the messages up to a sequence, or stores that the lane has passed them.
+	// commit removes the messages up to todo.upTo from the stream, or stores this position as a cursor.
 	commit(ctx context.Context, c *committer, todo commit) error
-	// idle sends requests to JetStream that do not depend on a message. It returns the time until the next one.
+	// idle sends requests to JetStream that do not depend on a message. It returns the time until the next request.
 	idle(w *worker, m moment) time.Duration
-	// report changes the report of a pass.
+	// report completes the report of a pass.
 	report(w *worker, r *stats.Report)
 }
 
-// source describes how a lane is read.
+// source describes the messages of a lane.
 type source struct {
-	filter string  // the subjects of a lane that is only a part of its stream; empty for all
-	cursor string  // the subject of the lane's own cursor, which commits nothing; empty for none
-	sparse bool    // most sequences of the stream hold no message
-	share  float64 // of the instance's memory: see budget
+	filter string  // the subjects of a lane that is only a part of its stream; empty for a whole stream
+	cursor string  // the subject of the lane's stored cursor, whose arrival commits nothing; empty for none
+	sparse bool    // most sequences of the stream have no message
+	share  float64 // the lane's share of the instance's memory: see budget
 }
 
 // plainLane is the kind of the intake and of the levels.
@@ -44,7 +46,7 @@ type plainLane struct{}
 
 func (plainLane) source() source { return source{share: freeShare} }
 
-// parse also parses markers, which become timers.
+// parse parses a message or a marker. A marker becomes a timer.
 func (plainLane) parse(w *worker, f *flight, in message.Incoming) {
 	policy := w.engine.Keys.Policy
 	if !entry.IsMarker(policy.Names, in) {
@@ -72,7 +74,7 @@ func (plainLane) commit(ctx context.Context, c *committer, todo commit) error {
 	return c.api.Purge(ctx, c.stream, todo.upTo+1)
 }
 
-// idle counts the lane's messages while the lane is not being read.
+// idle requests the number of the lane's messages while the lane is not being read.
 func (plainLane) idle(w *worker, m moment) time.Duration {
 	if w.wantsMore(m.local) {
 		return forever
@@ -82,11 +84,11 @@ func (plainLane) idle(w *worker, m moment) time.Duration {
 
 func (plainLane) report(*worker, *stats.Report) {}
 
-// retryLane is the kind of lanes with messages that wait for another attempt. Such a message is late from its due time
-// on.
+// retryLane is the kind of lanes with messages that wait for another attempt. Such a message is overdue from its due
+// time on.
 type retryLane struct{ plainLane }
 
-// source gives a small share of the memory: the targets of a retry lane often accept nothing.
+// source returns a small share of the memory: the targets of a retry lane often accept nothing.
 func (retryLane) source() source { return source{share: retryShare} }
 
 func (retryLane) leaves(_ plan, f *flight) (at leader.Time, again bool) {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -10,16 +11,18 @@ import (
 	"delaybroker/broker/config"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/link"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/streams/provision"
 	"delaybroker/broker/timer/role"
+	"delaybroker/levels"
 )
 
-// atWork is the worker of a lane, as a broker makes it, without connections. The test plays its loop. At the time now,
-// the lane's leader has told the same time, and that its last sequence is 300.
+// atWork returns the worker of a lane, as a broker makes it, without connections. The test plays its loop. At the time
+// now, the lane's leader has sent this time, and 300 as its last sequence.
 func atWork(t *testing.T, l streams.Spec, now time.Time) *worker {
 	t.Helper()
 	s, err := provision.StreamsOf(config.Config{})
@@ -49,8 +52,48 @@ func atWork(t *testing.T, l streams.Spec, now time.Time) *worker {
 	return w
 }
 
-// recorder is a deliverer that answers nothing.
+// recorder is a deliverer that never answers.
 type recorder []deliver.Message
 
 func (r *recorder) Deliver(m deliver.Message, _ func(deliver.Result)) { *r = append(*r, m) }
-func (r *recorder) Recall(deliver.Owner)                              {}
+
+func (r *recorder) Recall(deliver.Owner) {}
+
+func mustLadder(t *testing.T, spec string) levels.Ladder {
+	t.Helper()
+	l, err := levels.Parse(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (s step) String() string {
+	switch s.kind {
+	case hold:
+		return "hold until " + s.at.Sub(epoch).String()
+	case backOff:
+		return "back off until " + s.at.Sub(epoch).String()
+	case pace:
+		return "wait for a turn at " + leader.At(s.as.RetryAt).Sub(epoch).String() + " of " + s.as.Paced
+	case hop:
+		return "hop into " + s.level.Name
+	case retry:
+		return fmt.Sprintf("retry in %s at %s after %d", s.level.Name, leader.At(s.as.RetryAt).Sub(epoch), s.as.Attempts)
+	case dead:
+		if s.as != nil {
+			return fmt.Sprintf("dead: %s after %d", s.why.Code, s.as.Attempts)
+		}
+		return "dead: " + string(s.why.Code)
+	}
+	return map[stepKind]string{
+		awaitKey: "await its key", repeat: "repeat", check: "check", renew: "renew", fire: "fire", arrive: "arrive",
+		examine: "examine", claim: "claim", claimed: "claimed", remove: "remove",
+	}[s.kind]
+}
+
+// epoch is the time at which the message of a test was stored.
+var epoch = leader.At(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
+
+// after returns the time d after epoch, as a message has it.
+func after(d time.Duration) time.Time { return epoch.Add(d).Stamp() }

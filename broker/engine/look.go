@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// lookTimeout bounds the lateness when the answer to a look is lost with its connection.
+	// lookTimeout bounds the lateness of messages when the answer to a look is lost with its connection.
 	lookTimeout = 2 * time.Second
 	// lookRetry is the delay before a failed look is repeated.
 	lookRetry = time.Second
-	// longestSleep is the maximum sleep of the loop while messages are in memory: after a machine was suspended, messages
-	// are late by no more than that.
-	longestSleep = time.Minute
-	// askAhead is the time before a message is due at which the loop asks the leader for its time, if the last proof is
-	// too old.
+	// maxSleep is the maximum sleep of the loop while messages are in memory. It bounds the lateness of messages after the
+	// machine was suspended.
+	maxSleep = time.Minute
+	// askAhead is the time before a due time at which the loop asks the leader for its time, if the last proof is too old.
 	askAhead = 50 * time.Millisecond
 )
 
-// leaderClock is the clock of a lane, and the looks that keep it proven. The lane's loop owns it.
+// leaderClock is the clock of a lane's leader. A look is a request for the leader's time: it renews the clock's proof.
+// Only the lane's loop uses a leaderClock.
 type leaderClock struct {
 	*leader.Clock
 	looking bool      // a look is underway
-	retry   time.Time // local; when the leader may be asked again after a failed look
-	counted time.Time // local; when the last look that counts messages began
+	retry   time.Time // local; the earliest time of the next look after a failed one
+	counted time.Time // local; when the last request for the number of messages was sent
 }
 
 func newLeaderClock(local time.Time) *leaderClock { return &leaderClock{Clock: leader.NewClock(local)} }
@@ -37,18 +37,17 @@ func (c *leaderClock) take(s lane.Sample) {
 	c.Look(leader.Answer{Time: s.ServerTime, Received: s.Received, Leader: s.Leader, LastSeq: s.LastSeq})
 }
 
-// awaitDue returns the sleep until the next message, which is due after the time left, and makes sure that the clock is
+// awaitDue returns the time to sleep until the next message, which is due in left. It makes sure that the clock is
 // proven by then.
 func (w *worker) awaitDue(left time.Duration, local time.Time, proven bool) time.Duration {
 	left = max(left, 0)
 	if w.clock.Suspended(local) {
 		w.look()
 	}
-	// The look begins before the last proof has lapsed, or firing would wait for the answer. A look serves the messages
-	// that are due within askAhead.
+	// The look begins askAhead before the last proof lapses: otherwise the message would wait for the answer.
 	if w.clock.Age(local)+left > leader.Trust-askAhead {
 		if left > askAhead {
-			return min(left-askAhead, longestSleep)
+			return min(left-askAhead, maxSleep)
 		}
 		if retry := w.clock.retry.Sub(local); retry > 0 {
 			return retry
@@ -86,7 +85,7 @@ func (l looked) handle(w *worker, m moment) {
 	if l.err != nil {
 		w.clock.retry = m.local.Add(lookRetry)
 		w.notes.Log(slog.LevelWarn,
-			"the stream's leader does not tell its time, and nothing is delivered without; trying again", "err", l.err)
+			"the stream's leader does not tell its time, will retry: without it, no message is delivered", "err", l.err)
 		return
 	}
 	w.sampled(l.sample)

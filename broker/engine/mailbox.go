@@ -2,20 +2,20 @@ package engine
 
 import "sync"
 
-// mailbox is a queue with one reader, a loop. Any goroutine may put values into it. It has no bound of its own: the
-// loop bounds the number of answers that it waits for, and so the length of the queue. A channel of that capacity would
-// cost megabytes on every idle lane.
+// mailbox is a queue with one reader, a loop. Any goroutine may put values into it. The mailbox has no bound: the loop
+// bounds the number of answers that it waits for, and so the length of the queue. A channel of that capacity would cost
+// megabytes on every idle lane.
 type mailbox[T any] struct {
 	mu    sync.Mutex    // guards items and taken
 	items []T           // put since the last Take
-	taken []T           // returned by the last Take; its memory is reused by the next
-	bell  chan struct{} // one slot; full if an item was put since the loop last received from it
+	taken []T           // returned by the last Take; the next Take reuses its memory
+	bell  chan struct{} // one slot; full if an item was put since the loop last received
 }
 
 // newMailbox returns an empty mailbox.
 func newMailbox[T any]() *mailbox[T] { return &mailbox[T]{bell: make(chan struct{}, 1)} }
 
-// Signal returns a channel that has a value after Put. The loop receives from it and then calls Take.
+// Signal returns a channel that has a value after a Put. The loop must receive from it, and then call Take.
 func (m *mailbox[T]) Signal() <-chan struct{} { return m.bell }
 
 // Put adds an item; it never blocks.

@@ -26,7 +26,7 @@ func TestMailboxRings(t *testing.T) {
 	}
 }
 
-// TestMailboxSlicesAreGoodUntilTheNextTake puts items while the loop still reads the taken ones.
+// TestMailboxSlicesAreGoodUntilTheNextTake puts items while the loop still reads the previous ones.
 func TestMailboxSlicesAreGoodUntilTheNextTake(t *testing.T) {
 	m := newMailbox[int]()
 	next := 0

@@ -158,7 +158,7 @@ func tenSeconds(t *testing.T, now time.Time) *worker {
 func TestReadMessagesArePacked(t *testing.T) {
 	base := time.Now()
 	w := tenSeconds(t, base)
-	w.read(storedAgo(1, 2, base, 10*time.Second-packSooner+1), base)
+	w.read(storedAgo(1, 2, base, 10*time.Second-minPackedWait+1), base)
 	if w.flights.packed != 0 || w.flights.waiting() != 1 {
 		t.Errorf("of one that is due soon, %d are packed, %d wait", w.flights.packed, w.flights.waiting())
 	}

@@ -2,20 +2,19 @@ package engine
 
 import "delaybroker/broker/leader"
 
-// overdueSince returns when a message should have left, given its next step; ok is false while the message is not
-// overdue. A message that waits in a retry lane, refused or deferred, is late from its due time on, however often it
-// waits. A message that waits because of its target's rate is late from its turn on, and one that waited because its
-// target was paused is late from the resumption on. A message that only a newer broker can read is late from the end of
-// the lane's delay on.
+// overdueSince returns the time since when a message is overdue, given its next step; ok is false if it is not overdue.
+// A message in a retry lane is overdue from its due time on. A message that waits because of its target's rate is
+// overdue from its reserved send time on. A message that waited because its target was paused is overdue from the
+// resumption on. A message that only a newer broker can read is overdue from the end of the lane's delay on.
 func overdueSince(p plan, f *flight, s step) (since leader.Time, ok bool) {
-	if f.newer() { // its due time cannot be read: it should leave after the lane's delay
+	if f.newer() { // its due time cannot be read
 		return f.storedAt().Add(p.delay), true
 	}
 	since, again := p.kind.leaves(p, f)
 	switch {
 	case s.kind == hold && (!again || f.request.Paced != ""):
 		return leader.Time{}, false
-	case f.request.Due.IsZero(): // it could not be read
+	case f.request.Due.IsZero(): // the message could not be parsed
 		return f.storedAt(), true
 	}
 	if p.resumed.After(since) {

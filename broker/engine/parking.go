@@ -9,18 +9,19 @@ import (
 )
 
 const (
-	// haltWait is the delay before a message that was about to leave the lane of a pause is checked again.
+	// haltWait is the delay before a message in the lane of a pause is checked again, if the pause has become active
+	// again.
 	haltWait = time.Second
-	// pausedOut is the reason why a message for a paused target waits in a retry lane.
+	// pausedOut is the reason that is recorded for a message for a paused target that waits in a retry lane.
 	pausedOut = "its target is paused, and the stream of paused messages refuses it"
-	// maxParking is the maximum number of a lane's messages without an answer of the stream of paused messages, once it
-	// has not answered for parkTimeout. Further messages wait in a retry lane: a stream without a leader must not fill the
-	// lane's memory.
+	// maxParking is the maximum number of a lane's publishes into the stream of paused messages without an answer, once
+	// the stream has not answered for parkTimeout. Further messages wait in a retry lane: a stream without a leader must
+	// not fill the lane's memory.
 	maxParking  = 256
 	parkTimeout = time.Second
 )
 
-// pausedLane is the lane of one pause. Its messages are released: the lane is read only while it drains.
+// pausedLane is the lane of one pause. It is read only while it drains: after the pause was resumed.
 type pausedLane struct {
 	plainLane
 	pause  string // its id
@@ -29,7 +30,7 @@ type pausedLane struct {
 
 func (l pausedLane) source() source { return source{filter: l.filter, share: freeShare} }
 
-// parse notes the pause for which the message has waited, also for later lanes.
+// parse also records the pause for which the message has waited. The record travels with the message into later lanes.
 func (l pausedLane) parse(w *worker, f *flight, in message.Incoming) {
 	l.plainLane.parse(w, f, in)
 	f.request.Released = l.pause
@@ -37,7 +38,7 @@ func (l pausedLane) parse(w *worker, f *flight, in message.Incoming) {
 
 func (l pausedLane) due(p plan, m moment, f *flight) step {
 	if again, ok := m.pauses.Get(l.pause); ok && again.State == pause.Paused {
-		return step{kind: hold, at: m.now.Add(haltWait)} // the worker of its lane is about to stop
+		return step{kind: hold, at: m.now.Add(haltWait)} // this worker is about to stop
 	}
 	return l.plainLane.due(p, m, f)
 }
@@ -46,8 +47,8 @@ func (l pausedLane) commit(ctx context.Context, c *committer, todo commit) error
 	return c.api.PurgeBelow(ctx, c.stream, l.filter, todo.upTo+1)
 }
 
-// fireOrPark decides about a due message: it goes to its target, or waits in the lane of a pause. A message that waited
-// for a pause is sent once that pause is resumed, from whatever lane, unless another pause matches its target too.
+// fireOrPark returns the next step of a due message: fire, or park if its target is paused. A message that has waited
+// for a pause is sent when that pause is resumed, from any lane, unless another pause matches its target.
 func fireOrPark(p plan, m moment, f *flight) step {
 	id, state := m.pauses.Of(f.request.Target, f.request.Released)
 	if again, ok := m.pauses.Get(f.request.Released); ok && again.State == pause.Paused {
@@ -61,18 +62,19 @@ func fireOrPark(p plan, m moment, f *flight) step {
 	case !m.parks:
 		return deferred(p, m, f, maxDeferral, pausedOut)
 	}
-	as := f.request // later it is sent by its due time, and keeps its turn at its target's rate
+	as := f.request // after the pause, it is sent in the order of due times, and keeps its reserved send time
 	as.RetryAt, as.Deferred, as.Released = time.Time{}, "", ""
 	return step{kind: park, pause: id, as: &as}
 }
 
-// parking tracks whether the stream of paused messages answers a lane. The zero parking assumes that it does.
+// parking tracks whether the stream of paused messages answers a lane's publishes. The zero parking assumes that it
+// does.
 type parking struct {
-	open int       // messages without an answer
-	at   time.Time // local; when the stream last answered, or the first of them was sent
+	open int       // number of messages without an answer
+	at   time.Time // local; when the stream last answered or, if later, when open left zero
 }
 
-// begin notes the first publish of a message into that stream.
+// begin records the first publish of a message into that stream.
 func (p *parking) begin(local time.Time) {
 	if p.open == 0 {
 		p.at = local
@@ -80,7 +82,7 @@ func (p *parking) begin(local time.Time) {
 	p.open++
 }
 
-// answered notes an answer. Without one, the message is sent again, and stays open.
+// answered records an answer. A timeout changes nothing: the message is published again.
 func (p *parking) answered(a storeAnswer, local time.Time) {
 	if a.err != nil {
 		return
@@ -88,7 +90,7 @@ func (p *parking) answered(a storeAnswer, local time.Time) {
 	p.open, p.at = max(0, p.open-1), local
 }
 
-// able reports whether another message may be sent there.
+// able reports whether another message may be published into that stream.
 func (p *parking) able(local time.Time) bool {
 	return p.open < maxParking || local.Sub(p.at) < parkTimeout
 }

@@ -12,8 +12,8 @@ import (
 	"delaybroker/broker/pause"
 )
 
-// TestDecideAboutPaused is what becomes of a message that is due, by the state of the pause that matches its target, in
-// any lane, in the lane of that pause, and after it has left that.
+// TestDecideAboutPaused checks the step of a due message by the state of the pause that matches its target: in any
+// lane, in the lane of that pause, and after it has left that.
 func TestDecideAboutPaused(t *testing.T) {
 	ladder := mustLadder(t, "1s 5s 1m")
 	list := func(first, second pause.State) *pause.List {
@@ -76,7 +76,7 @@ func TestDecideAboutPaused(t *testing.T) {
 	}
 }
 
-// TestParkingGivesUp: a stream that answers nothing gets no more than a few messages, and the next when it answers.
+// TestParkingGivesUp: a stream that does not answer gets only a few messages, and the next when it answers.
 func TestParkingGivesUp(t *testing.T) {
 	var p parking
 	start := time.Now()

@@ -19,12 +19,14 @@ import (
 const (
 	// drainPoll is the interval at which the owner checks whether a draining lane is empty.
 	drainPoll = 50 * time.Millisecond
-	// minClosing is the minimum time of closing a pause: every connected instance has learned of it by then.
+	// minClosing is the minimum time for which a pause is closing: every connected instance has received its state by
+	// then.
 	minClosing = time.Second
-	// drainTurn is the maximum time that one lane may drain while others wait for it.
+	// drainTurn is the maximum time for which one lane drains while others wait.
 	drainTurn = 10 * time.Second
-	// sweepSoon, sweepEvery and sweepRarely are the intervals at which the owner looks for messages that came too late
-	// into the lanes of ended pauses: in the first minute, in the first hour, and after.
+	// These are the intervals at which the owner looks for messages that came too late into the lanes of ended pauses:
+	// sweepSoon during the first minute after the end, then sweepEvery while the list contains the pause, and sweepRarely
+	// otherwise.
 	sweepSoon, sweepEvery, sweepRarely = 5 * time.Second, time.Minute, time.Hour
 )
 
@@ -85,12 +87,12 @@ func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, poll <-c
 }
 
 // toDrain returns the pauses whose lanes are to be drained, and the time until the next check. The lane of an ended
-// pause may hold messages of an instance that learned of the end too late. While no target is paused, every lane must
-// be empty.
+// pause may hold messages of an instance that received the end too late. While no target is paused, every lane is
+// drained.
 func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string, again time.Duration) {
 	list, again := l.Pauses.List(), sweepRarely
 	if list != nil && l.Pauses.Applied() < list.Version {
-		return nil, drainPoll // a longer wait would delay the first messages
+		return nil, drainPoll // the list is about to be applied: a longer wait would delay the first messages
 	}
 	for _, p := range list.All() {
 		switch p.State {
@@ -120,8 +122,8 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string
 	return all, again
 }
 
-// drain works the lane of one pause until the lane is empty and the pause over, until the pause is active again, or
-// until the lane has had its turn and others wait.
+// drain works the lane of one pause. It ends when the lane is empty and the pause over, when the pause is active again,
+// or after drainTurn if other lanes wait.
 func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
@@ -160,7 +162,7 @@ func (l *pauseLanes) othersWait(ctx context.Context, id string, local time.Time)
 	return slices.ContainsFunc(all, func(other string) bool { return other != id })
 }
 
-// drained advances the state of a pause as far as its lane allows, and reports whether the lane needs no worker any
+// drained advances the state of a pause as far as its lane permits. It reports whether the lane needs no worker any
 // more.
 func (l *pauseLanes) drained(ctx context.Context, id string, closing *time.Time, local time.Time) bool {
 	p, known := l.Pauses.List().Get(id)

@@ -8,23 +8,24 @@ import (
 )
 
 // This file makes a rate hold for all instances together. Each bucket of a rate (see deliver.Limits) has a home: one of
-// the shortest levels, chosen by a hash. Only the instance that owns the home sends the messages of the bucket, at the
-// turns that it gives them. Another instance moves due messages into the home, where they are read immediately. So one
-// instance counts all of them, whatever lanes they come from, and no instance asks another one, or JetStream, for a
-// turn.
+// the shortest levels, chosen by a hash. The instance that owns the home reserves the send times of the bucket's
+// messages, and sends them. The other instances move due messages into the home, where they are read immediately. So
+// one instance counts the messages of all lanes, and no instance asks another one, or JetStream, for a send time.
 //
-//	messages below the rate    one publish and one read more if another instance has the home; late by collect
-//	messages above it          the same again if another instance has the level in which they wait for the turn
-//	one instance               nothing more
+// The cost of a message:
 //
-// Tried and rejected: to divide the rate by the number of instances, since with two it halves the rate of a target
-// whose messages are all in one lane. Also shares by demand, which exceed the rate, or fall short of it, whenever the
-// demand moves between lanes, as it does each time that another level becomes due.
+//	below the rate           one more publish and read if another instance owns the home; a delay of up to collect
+//	above the rate           one more publish and read if another instance owns the level in which the message waits
+//	with a single instance   none
+//
+// Tried and rejected: a rate that is divided by the number of instances. With two instances, a target whose messages
+// are all in one lane gets half of its rate. Also rejected: shares by demand. They exceed the rate, or fall short of
+// it, whenever the demand moves between lanes; this happens each time that another level becomes due.
 
 // maxHome is the longest level that can be a home: it is always read as soon as something is stored there.
 const maxHome = readAhead
 
-// homesOf returns the levels of a ladder that can be homes.
+// homesOf returns the levels of a ladder that can be a home.
 func homesOf(ladder levels.Ladder) (homes []levels.Level) {
 	for _, l := range ladder.Levels() {
 		if l.Delay <= maxHome {
@@ -51,8 +52,8 @@ func (p plan) isHome(l levels.Level, r message.Request) bool {
 	return ok && home == l
 }
 
-// fireAtHome sends a message that is due to its target, or to its home if another instance gives the turns. Messages
-// that the home does not take are sent from here, at turns of this instance.
+// fireAtHome returns the step that sends a due message to its target, or to its home if another instance works the
+// home. If the home refuses the message, this instance sends it, at a send time that it reserves itself.
 func fireAtHome(p plan, m moment, f *flight) step {
 	home, ok := p.home(f.request)
 	if !ok || f.refused == home.Name || p.movedHome(f) || m.works(home) {
@@ -61,9 +62,9 @@ func fireAtHome(p plan, m moment, f *flight) step {
 	return step{kind: hop, level: home}
 }
 
-// movedHome reports whether an instance has moved a message into this lane to be sent from here: it was due when it was
-// stored. While new settings are rolled out, that instance may use another home than this one. The message is still
-// sent from here: otherwise the two instances would move it to and fro.
+// movedHome reports whether an instance has moved a message into this lane as its home: it was due when it was stored.
+// While new settings are rolled out, the two instances may compute different homes. The message is still sent from
+// here: otherwise the two instances would move it to and fro.
 func (p plan) movedHome(f *flight) bool {
 	return f.request.Hop > 0 && p.delay > 0 && p.delay <= maxHome && !f.storedAt().Before(f.when())
 }

@@ -11,8 +11,7 @@ import (
 	"delaybroker/levels"
 )
 
-// TestDueAtItsRate is what becomes of a message with a rate that is due, by who works the home, and by what the home
-// has answered.
+// TestDueAtItsRate checks the step of a due message with a rate, by the owner of the home, and by the home's answer.
 func TestDueAtItsRate(t *testing.T) {
 	limits := deliver.Limits{ByTarget: deliver.Rates{{Pattern: "slow.>", Value: 1}}}
 	for _, tt := range []struct {
@@ -41,7 +40,7 @@ func TestDueAtItsRate(t *testing.T) {
 	}
 }
 
-// TestHomesAreSpread: each bucket has one home, and all short levels are homes of some.
+// TestHomesAreSpread: each bucket has one home, and every short level is a home.
 func TestHomesAreSpread(t *testing.T) {
 	all := deliver.Rates{{Pattern: ">", Value: 1}}
 	p := plan{homes: homesOf(mustLadder(t, "1s 3s 5s 7s 1m")), limits: deliver.Limits{ByTarget: all, ByKey: all}}

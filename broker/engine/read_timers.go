@@ -10,35 +10,37 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// This file reads the entries of named timers: ahead, for many markers at once and from any replica, or one by one from
-// the leader.
+// This file reads the entries of named timers. Ahead of the due time, it reads the entries of many markers in one
+// request to any replica. Other entries it reads one by one from the leader.
 
 const (
-	// copiers is the maximum number of concurrent requests of a lane for copies of entries.
-	copiers = 4
-	// lookers is the maximum number of last entries that a lane reads concurrently: JetStream drops the requests of all
-	// clients when 10,000 of them wait.
-	lookers = 16
-	// loadShare is the part of its memory, one in this many, that a lane uses for the bodies of markers: thousands may be
-	// due at the same time. Bodies of markers that are not due yet use at most half of it.
+	// maxCopying is the maximum number of concurrent requests of a lane for copies of entries.
+	maxCopying = 4
+	// maxLooking is the maximum number of entries that a lane reads concurrently from the leader: when 10,000 requests
+	// wait, JetStream drops the requests of all clients.
+	maxLooking = 16
+	// The bodies of markers use at most a lane's memory divided by loadShare: thousands of markers may be due at the same
+	// time. The bodies of markers that are not due yet use at most half of that.
 	loadShare = 4
 )
 
-// examine reads the state of a timer once there is room for its body, or whether the rounds before are settled.
+// examine reads the state of a timer when there is memory for its body or, if its body is in memory, whether the
+// earlier rounds are settled.
 func (w *worker) examine(f *flight, m moment) {
 	t := w.timers
 	switch {
 	case f.timer.Stage == role.Pending && t.stream.KnowsBefore(f.timer):
 		w.proceed(f, m)
 	case f.timer.Fresh():
-		t.uncopied = append(t.uncopied, f) // read in a batch at the end of the pass
+		t.uncopied = append(t.uncopied, f) // the pass reads them in batches
 	default:
 		t.unlooked = append(t.unlooked, f)
 		w.lookOn()
 	}
 }
 
-// load accounts the body of a timer, if the bodies in memory leave room for it.
+// load accounts the body of a timer, if there is memory for it. The bodies of markers may use the lane's memory divided
+// by share.
 func (w *worker) load(f *flight, share int64) (room bool) {
 	t, size := w.timers, f.timer.Size
 	switch {
@@ -66,18 +68,18 @@ func (w *worker) unload(f *flight) {
 	w.lookOn()
 }
 
-// copied is the event that a replica has returned the last entries of some subjects.
+// copied is the event that a request for the last entries of some subjects has ended.
 type copied struct {
 	flights []*flight
 	found   map[string]message.Incoming
 	err     error
 }
 
-// copyOn reads copies of entries, in order, while there is room for their bodies. An entry that finds no room and is
-// not due yet is read when it is due.
+// copyOn begins reads of copies of entries, in order, while there is memory for their bodies. If there is none, a timer
+// that is not due yet is read when it is due.
 func (w *worker) copyOn(m moment) {
 	t := w.timers
-	for len(t.uncopied) > 0 && t.copying < copiers && !w.stopped.Load() {
+	for len(t.uncopied) > 0 && t.copying < maxCopying && !w.stopped.Load() {
 		batch, bytes := copied{}, 0
 		var subjects []string
 		for len(t.uncopied) > 0 && len(subjects) < role.MaxCopies {
@@ -116,8 +118,8 @@ func (e copied) handle(w *worker, m moment) {
 	w.flights.underway--
 	w.timers.copying--
 	if e.err != nil && !errors.Is(e.err, role.ErrNoCopies) {
-		w.notes.Log(slog.LevelWarn, "timers cannot be read ahead from the replicas of their stream; reading each from the "+
-			"leader when it is due: look at the stream's allow_direct, and the right to publish to DIRECT.GET",
+		w.notes.Log(slog.LevelWarn, "cannot read timers ahead from the replicas of their stream; each due timer is read "+
+			"from the leader: check the stream's allow_direct, and the permission to publish to DIRECT.GET",
 			"err", e.err)
 	}
 	for _, f := range e.flights {
@@ -140,23 +142,23 @@ func (e copied) handle(w *worker, m moment) {
 	}
 }
 
-// restart continues with a timer by its own entry.
+// restart makes a timer pending, with the content of its own entry.
 func (w *worker) restart(f *flight, entry entry.Entry, body []byte) {
 	hop, due := f.request.Hop, f.request.Due
 	f.request, f.problem, f.Data = entry.Request, entry.Problem, body
 	f.request.Hop = hop
-	if entry.Debounced() && due.Before(f.request.Due) { // the marker has the start of the run
+	if entry.Debounced() && due.Before(f.request.Due) { // the marker's due time takes the start of the run into account
 		f.request.Due = due
 	}
 	f.timer.Succeeds(entry)
 }
 
-// lookOn reads entries from the leader, in order, while there is room.
+// lookOn begins reads of entries from the leader, in order, while there is memory for their bodies.
 func (w *worker) lookOn() {
 	t := w.timers
-	for len(t.unlooked) > 0 && t.looking < lookers && !w.stopped.Load() {
+	for len(t.unlooked) > 0 && t.looking < maxLooking && !w.stopped.Load() {
 		f := t.unlooked[0]
-		before := f.timer.Stage == role.Pending // its own body is in memory, and no other flight has fired it
+		before := f.timer.Stage == role.Pending // its body is in memory; the earlier rounds, or its run, are to be read
 		if !before && !w.load(f, loadShare) {
 			return
 		}

@@ -9,41 +9,42 @@ import (
 )
 
 const (
-	// readAhead is the time before the last message read leaves its lane at which reading resumes. Messages in memory are
-	// ordered by their own times, so timestamps may fall back by this much, and no message is late.
+	// readAhead is the time before the end of the last read message's delay at which a paused reading resumes. The wheel
+	// orders the messages by their due times. So the timestamps of a stream may fall back by up to readAhead, and no
+	// message is late.
 	readAhead = 5 * time.Second
-	// minHeld is the number of messages that a lane may hold even if they are far from due, so that a small lane is read
-	// immediately.
+	// minHeld and minHeldBytes are the messages and their bytes in memory below which reading does not pause, so that a
+	// small lane is read completely.
 	minHeld      = 256
 	minHeldBytes = 1 << 20
-	// maxSpan is the maximum number of messages that a cursor tracks, at spanCost bytes each: 16, and as much again while
-	// its ring grows.
+	// maxSpan is the maximum number of sequences that a cursor tracks. Each takes spanCost bytes: 16, and 16 more while
+	// the cursor's ring grows.
 	maxSpan  = 1 << 20
 	spanCost = 32
 )
 
-// reading tracks how far a lane was read, in which history of its stream, and which of its messages have arrived. The
-// lane's loop owns it.
+// reading tracks the position up to which a lane was read, the history of its stream, and the messages that have
+// arrived. Only the lane's loop uses it.
 type reading struct {
 	*lane.Reader
 	delay  time.Duration
-	from   uint64 // the first sequence that the previous owner left
-	own    string // the subject of the lane's own cursor: see source
+	from   uint64 // the sequence at which reading began
+	own    string // the subject of the lane's stored cursor; empty for none: see source
 	cursor lane.Cursor
 
-	epoch   uint64      // of the last message read
+	epoch   uint64      // the last epoch that began
 	created time.Time   // when its stream was created
 	fresh   uint64      // the epoch that began the present history
 	last    lane.Stored // the last message read, without its body
-	seen    lane.Sample // the last look at the stream
+	seen    lane.Sample // the last answer of the stream's leader
 }
 
 func newReading(r *lane.Reader, delay time.Duration, own string, from uint64) *reading {
 	return &reading{Reader: r, delay: delay, own: own, from: from}
 }
 
-// took notes a message that was read, and returns its mark. A message of another history is still delivered, but
-// commits nothing.
+// took records a message that was read, and returns its mark. Present is false for a message of an earlier history: it
+// is still delivered, but its arrival commits nothing.
 func (r *reading) took(item lane.Item) (m lane.Mark, present bool) {
 	r.Took(item)
 	if item.Epoch < r.fresh {
@@ -56,8 +57,8 @@ func (r *reading) took(item lane.Item) (m lane.Mark, present bool) {
 	return r.cursor.Begin(item.Sequence), true
 }
 
-// adopt begins an epoch, and reports whether it is of another history: then the messages in memory are still delivered,
-// but commit nothing.
+// adopt begins an epoch, and reports whether the stream has a new history. Then the messages in memory are still
+// delivered, but their arrival commits nothing.
 func (r *reading) adopt(e lane.Epoch) (fresh bool) {
 	if e.Fresh {
 		r.fresh = e.Number
@@ -66,29 +67,29 @@ func (r *reading) adopt(e lane.Epoch) (fresh bool) {
 	}
 	r.epoch, r.created = e.Number, e.Info.Created
 	r.looked(e.Info)
-	if last := &r.last; last.Sequence > 0 { // its count is from the previous epoch
+	if last := &r.last; last.Sequence > 0 { // its count of messages behind it is from the previous epoch
 		last.Behind = min(e.Info.LastSeq-last.Sequence, e.Info.Messages)
 	}
 	return e.Fresh
 }
 
-// looked handles an answer of the stream's leader.
+// looked records an answer of the stream's leader, unless a newer one is recorded.
 func (r *reading) looked(s lane.Sample) {
 	if s.Received.After(r.seen.Received) {
 		r.seen = s
 	}
 }
 
-// live reports whether the consumer is alive as far as is known, and its epoch is the one that is read.
+// live reports whether the consumer of the present epoch is alive, as far as is known.
 func (r *reading) live() bool { return r.epoch != 0 && r.Live() == r.epoch }
 
-// history identifies the stream that is read, as far as it was read.
+// history returns the identity of the stream, up to the last message read.
 func (r *reading) history() lane.History {
 	return lane.History{Created: r.created, Read: r.last.Sequence, At: r.last.At}
 }
 
-// resumes returns the time when reading resumes; later is false if there is no reason to pause. Reading pauses while
-// the last message read has long to wait and enough messages are in memory.
+// resumes returns the time at which reading resumes; later is false if reading does not pause. Reading pauses while
+// enough messages are in memory and the last message read leaves the lane more than readAhead from now.
 func (r *reading) resumes(messages, bytes int) (at leader.Time, later bool) {
 	if r.last.Sequence == 0 || r.delay <= readAhead || messages < minHeld && bytes < minHeldBytes {
 		return leader.Time{}, false
@@ -96,12 +97,12 @@ func (r *reading) resumes(messages, bytes int) (at leader.Time, later bool) {
 	return leader.At(r.last.At).Add(r.delay - readAhead), true
 }
 
-// caughtUp reports whether all messages that are due by a time have been read or, in a lane without a delay, all that
-// were stored by then.
+// caughtUp reports whether all messages that are due by a time have been read. In a lane without a delay, it reports
+// whether all messages that were stored by then have been read.
 func (r *reading) caughtUp(by leader.Time) bool {
 	switch {
 	case !r.live():
-		return false // no look at its stream since then
+		return false // the state of the stream is unknown
 	case r.last.Sequence == 0:
 		return r.seen.Messages == 0 || r.seen.LastSeq < r.from
 	case r.last.Behind == 0:
@@ -110,7 +111,8 @@ func (r *reading) caughtUp(by leader.Time) bool {
 	return !r.leaves(max(0, r.delay-lookahead)).Before(by)
 }
 
-// settled returns the time up to which all due messages have been read, in a lane with a delay; ok is false elsewhere.
+// settled returns the time up to which all due messages have been read. ok is false in a lane without a delay, and
+// before the first message was read.
 func (r *reading) settled() (until leader.Time, ok bool) {
 	if r.delay == 0 || r.last.Sequence == 0 {
 		return leader.Time{}, false
@@ -118,12 +120,13 @@ func (r *reading) settled() (until leader.Time, ok bool) {
 	return r.leaves(r.delay - lookahead), true
 }
 
-// leaves returns when the last message read leaves the lane, if it does so the given time after it was stored.
+// leaves returns the time at which the last message read leaves the lane, if messages leave the given time after they
+// were stored.
 func (r *reading) leaves(after time.Duration) leader.Time { return leader.At(r.last.At).Add(after) }
 
-// behind returns the number of messages in the lane behind the last one read. For a lane that is not being read, the
-// last look at its stream gives the number. Sequences without a message, of which a crash leaves some behind the
-// cursor, count until they are read past, though never more than the stream has messages.
+// behind returns the number of messages behind the last one read. While the lane is not being read, the last answer of
+// the stream's leader determines the number. Sequences without a message, which a crash may leave behind the cursor,
+// count until reading has passed them. The number never exceeds the number of messages in the stream.
 func (r *reading) behind() uint64 {
 	if r.seen.LastSeq > r.last.Sequence+r.last.Behind {
 		return min(r.seen.LastSeq-r.last.Sequence, r.seen.Messages)
@@ -131,7 +134,7 @@ func (r *reading) behind() uint64 {
 	return r.last.Behind
 }
 
-// wantsMore reports whether to read on.
+// wantsMore reports whether the loop should read further messages.
 func (w *worker) wantsMore(local time.Time) bool {
 	if w.full() {
 		return false
@@ -141,14 +144,14 @@ func (w *worker) wantsMore(local time.Time) bool {
 	return !later || !now.Before(resume)
 }
 
-// full reports whether no further message fits into memory. In the intake, messages that are far from due use no more
-// than half of the memory: see holdOrSpill.
+// full reports whether no further message fits into memory. In the intake, messages that are far from due use at most
+// half of the memory: see holdOrSpill.
 func (w *worker) full() bool {
 	return w.flights.count >= 2*w.engine.Settings.HoldMessages || w.reading.cursor.Span() >= maxSpan ||
 		w.timers.count >= 2*maxSettlements || !w.flights.account.Room(w.flights.reserve())
 }
 
-// resumes returns the time when reading resumes, if it pauses although there is room.
+// resumes returns the time at which reading resumes, if it pauses for another reason than memory.
 func (w *worker) resumes() (at leader.Time, later bool) {
 	if w.full() {
 		return leader.Time{}, false
@@ -156,17 +159,17 @@ func (w *worker) resumes() (at leader.Time, later bool) {
 	return w.reading.resumes(w.flights.count, w.flights.bytes)
 }
 
-// charge updates the account of the lane.
+// charge updates the memory account of the lane.
 func (w *worker) charge() {
 	w.flights.account.Set(
 		int64(w.flights.bytes + spanCost*w.reading.cursor.Span() + settlementCost*w.timers.count))
 }
 
-// readSome takes the available items, up to a bound.
+// readSome reads the item and the available items after it, at most maxItems together.
 func (w *worker) readSome(item lane.Item) {
 	for n := 1; ; n++ {
-		w.read(item, time.Now()) // each item at its own time: an earlier time would prove too much of the leader's clock
-		if n == turnItems || w.full() || !w.lease.Held() {
+		w.read(item, time.Now()) // a time before the receipt of an item would put the leader's clock ahead
+		if n == maxItems || w.full() || !w.lease.Held() {
 			return
 		}
 		select {
@@ -180,7 +183,7 @@ func (w *worker) readSome(item lane.Item) {
 // read handles one item of the lane.
 func (w *worker) read(item lane.Item, local time.Time) {
 	mark, present := w.reading.took(item)
-	if present && w.plan.slack == 0 { // a message that the reader collected tells the leader's time too late
+	if present && w.plan.slack == 0 { // with a slack, the reader delays items, so their timestamps are old
 		w.clock.Observe(item.Sequence, leader.At(item.At), local)
 	}
 	f := w.flights.take(item.Stored, mark)
@@ -199,17 +202,17 @@ func (w *worker) read(item lane.Item, local time.Time) {
 	switch first, any := w.flights.next(); {
 	case f.problem == nil && w.backlog.gather(m.now.Sub(when), w.lane.Delay > 0, m.now, local):
 		w.flights.hold(f, when)
-	case !m.proven || !w.lease.Held(): // until the time is known, and the lane certainly ours
+	case !m.proven || !w.lease.Held(): // it waits until the time is known and the lease is held
 		w.flights.untimed = append(w.flights.untimed, f)
 	case any && f.problem == nil && !first.After(when) && !when.After(m.now):
-		w.flights.hold(f, when) // behind messages that became due in the meantime, which are sent in the next pass
+		w.flights.hold(f, when) // earlier messages are due, and are sent in the next pass
 	default:
 		w.proceed(f, m)
 		w.charge()
 	}
 }
 
-// parse reads the request of a message, and reports whether the message needs a step.
+// parse parses the request of a message, and reports whether the message needs a step.
 func (w *worker) parse(f *flight, in message.Incoming) (some bool) {
 	w.plan.kind.parse(w, f, in)
 	if f.timer != nil && f.timer.Nothing() {
@@ -219,7 +222,7 @@ func (w *worker) parse(f *flight, in message.Incoming) (some bool) {
 	return true
 }
 
-// adopt begins an epoch.
+// adopt handles the beginning of an epoch.
 func (w *worker) adopt(e lane.Epoch) {
 	if w.reading.adopt(e) {
 		w.commits.reset()

@@ -7,7 +7,7 @@ import (
 	"delaybroker/broker/lane"
 )
 
-// hourly is the reading of a level of an hour, in its first epoch.
+// hourly returns the reading of a level of an hour, in its first epoch.
 func hourly() *reading {
 	r := newReading(lane.NewReader(lane.ReaderConfig{}), time.Hour, "", 1)
 	r.adopt(lane.Epoch{Number: 1, Info: lane.Sample{LastSeq: 1000, Messages: 1000, Received: after(0)}})
@@ -18,7 +18,8 @@ func item(epoch, sequence uint64, at time.Time, behind uint64) lane.Item {
 	return lane.Item{Epoch: epoch, Stored: lane.Stored{Sequence: sequence, At: at, Behind: behind}}
 }
 
-// TestResumes: a level is read on shortly before the last message read leaves it, and a small one at once.
+// TestResumes: reading of a level resumes shortly before the last message read leaves it, and at once if the level is
+// small.
 func TestResumes(t *testing.T) {
 	r := hourly()
 	if _, later := r.resumes(minHeld, minHeldBytes); later {
@@ -36,8 +37,7 @@ func TestResumes(t *testing.T) {
 	}
 }
 
-// TestAnotherHistory: a message that was read of another history commits nothing, and all knowledge of that history is
-// forgotten.
+// TestAnotherHistory: a message of another history commits nothing, and all data of that history is forgotten.
 func TestAnotherHistory(t *testing.T) {
 	r := hourly()
 	old, present := r.took(item(1, 7, after(0), 0))
@@ -62,7 +62,7 @@ func TestAnotherHistory(t *testing.T) {
 	}
 }
 
-// TestCaughtUp: no lane is caught up before its stream has been looked at in this epoch.
+// TestCaughtUp: no lane is caught up before its stream was sampled in this epoch.
 func TestCaughtUp(t *testing.T) {
 	r := hourly()
 	if r.caughtUp(epoch) {
@@ -74,8 +74,8 @@ func TestCaughtUp(t *testing.T) {
 	}
 }
 
-// TestBehind counts the messages behind the last one read, as the later of two tells: that message, or a look at the
-// stream.
+// TestBehind counts the messages behind the last one read, by that message or by a sample of the stream, whichever is
+// later.
 func TestBehind(t *testing.T) {
 	r := hourly()
 	r.took(item(1, 10, after(0), 990))

@@ -9,13 +9,13 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file records the end of each message: in the journal, and for config.Config.Ended. No step of a message waits
-// for either.
+// This file records the end of each message in the journal, and passes it to config.Config.Ended. No step of a message
+// waits for either.
 
 // watched reports whether the ends of messages are recorded.
 func (w *worker) watched() bool { return w.engine.Journal != nil || w.engine.Settings.Ended != nil }
 
-// recordDelivered records that the target has a message.
+// recordDelivered records that the target has a message, by the leader's clock.
 func (w *worker) recordDelivered(f *flight, at leader.Time, late time.Duration) {
 	if !w.watched() {
 		return

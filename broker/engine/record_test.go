@@ -7,7 +7,7 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// TestUnwatchedEndingsCostNothing: where nobody wants to know how messages end, no delivery allocates for it.
+// TestUnwatchedEndingsCostNothing: if neither journal nor traces are on, a delivery allocates nothing for them.
 func TestUnwatchedEndingsCostNothing(t *testing.T) {
 	w := &worker{engine: new(Engine), lane: streams.Spec{Stream: "DELAY_1s"}}
 	f := &flight{sent: &publish{}}

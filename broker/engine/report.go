@@ -7,14 +7,14 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// This file reports the state of a worker's loop, for Status.
+// This file reports the state of a worker's loop for Engine.Lanes.
 
 // countEvery is the maximum age of the count of a lane's messages while the lane is not being read. A count costs one
-// request to the leader of a lane that has 256 messages or more. A minute would be too old: after a publish of
-// 10,000 messages an operator would see the 256 that were read.
+// request to the leader, and only for a lane with at least minHeld messages. With a maximum age of a minute, an
+// operator who has published 10,000 messages would see the 256 that were read.
 const countEvery = 5 * time.Second
 
-// report is called by the loop at the end of a pass.
+// report updates the report. The loop calls it at the end of a pass.
 func (w *worker) report(local time.Time) {
 	f, r := w.flights, w.reading
 	now, _ := w.clock.Now(local)
@@ -34,8 +34,8 @@ func (w *worker) report(local time.Time) {
 	w.gauge.Set(report)
 }
 
-// count requests the number of the lane's messages when the last answer is old. While the lane is not being read, the
-// number has no other source. count returns the time until the next request.
+// count requests the number of the lane's messages if the last request is older than every. While the lane is not being
+// read, the number has no other source. count returns the time until the next request.
 func (w *worker) count(local time.Time, every time.Duration) time.Duration {
 	if left := w.clock.counted.Add(every).Sub(local); left > 0 {
 		return left
@@ -45,8 +45,8 @@ func (w *worker) count(local time.Time, every time.Duration) time.Duration {
 	return every
 }
 
-// judge counts the deliveries that a commit's sample of the stream proves to have been early.
-func (w *worker) judge(s lane.Sample) {
+// countEarly counts the deliveries that an answer of the stream's leader proves to have been early.
+func (w *worker) countEarly(s lane.Sample) {
 	judged, wasEarly := w.early.Judge(w.clock.Base(), s)
 	if judged {
 		w.engine.Tally.Judged.Add(1)

@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// idle is a worker of a level of an hour.
+// idle returns a worker of a level of an hour.
 func idle(t *testing.T, now time.Time) *worker {
 	t.Helper()
 	return atWork(t, streams.Spec{Kind: streams.Level, Delay: time.Hour}, now)
@@ -23,7 +23,7 @@ func (w *worker) statusAt(local time.Time) stats.LaneStatus {
 	return l
 }
 
-// A message that waits because the time is unknown is not overdue, and hides no message that is.
+// A message that waits because the time is unknown is not overdue, and hides no overdue message.
 func TestOverdueWithoutTheTime(t *testing.T) {
 	now := time.Now()
 	w := idle(t, now)
@@ -42,8 +42,8 @@ func TestOverdueWithoutTheTime(t *testing.T) {
 	}
 }
 
-// A message that waits again is late from its due time on, whether its target refused it or took nothing at all. A
-// message that waits because of its target's rate is late from its turn on.
+// A message that waits again is late from its due time on, whether its target refused it or was stalled. A message that
+// waits for its target's rate is late from its turn on.
 func TestOverdueWhileItWaitsAgain(t *testing.T) {
 	now := time.Now()
 	ago, soon := now.Add(-10*time.Second), now.Add(20*time.Second)
@@ -70,7 +70,7 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 	}
 }
 
-// Ages grow although the loop does not turn.
+// Ages grow although the loop does not run.
 func TestStatusOfALoopThatHangs(t *testing.T) {
 	now := time.Now()
 	w := idle(t, now)

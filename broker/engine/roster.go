@@ -8,14 +8,14 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// roster lists the workers that run now, and the counts of all lanes. The zero roster is ready to use.
+// roster holds the workers that run now, and the counts of all lanes. The zero roster is ready to use.
 type roster struct {
 	mu      sync.Mutex // guards the fields below
 	workers []*worker
-	counts  []*stats.Lane // one for each lane
+	counts  []*stats.Lane // one element for each lane
 }
 
-// countOf returns the count of a lane. It makes a new one for a new lane.
+// countOf returns the counts of a lane. It creates them at the first call for the lane.
 func (r *roster) countOf(l streams.Spec) *stats.Lane {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// serve works one lane whenever it is ours. It calls settled when the lane is being read, belongs to another instance,
-// or will not be worked any more.
+// serve works one lane while this instance owns it, until ctx ends. It calls settled when the lane is being read, or
+// another instance owns it, or ctx has ended.
 func (e *Engine) serve(ctx context.Context, l streams.Spec, settled func()) error {
 	defer settled()
 	known := sync.OnceFunc(e.order.Decide)
@@ -23,7 +23,7 @@ func (e *Engine) serve(ctx context.Context, l streams.Spec, settled func()) erro
 		if err != nil {
 			return nil // ctx ended
 		}
-		e.log.Debug("owner of a lane", "stream", l.Stream)
+		e.log.Debug("this instance owns a lane", "stream", l.Stream)
 		left, err := e.own(ctx, l, held, known, settled)
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), jsapi.Timeout)
 		if failed := held.Release(release, left); failed != nil {
@@ -41,8 +41,8 @@ func (e *Engine) serve(ctx context.Context, l streams.Spec, settled func()) erro
 	}
 }
 
-// own works a lane that is ours until ctx or the lease ends, and returns where a successor starts. It makes the
-// laneKind; the loop compares kinds nowhere else.
+// own works a lane until ctx or the lease ends. It returns the position at which the next owner begins. It chooses the
+// laneKind; no other code of the loop compares kinds.
 func (e *Engine) own(
 	ctx context.Context, l streams.Spec, held lease.Lease, known, settled func(),
 ) (left lease.Cursor, err error) {
@@ -56,9 +56,9 @@ func (e *Engine) own(
 	case streams.Retry:
 		kind = retryLane{}
 	case streams.Timers:
-		next, err := e.Timers.ReadCursor(ctx) // without a valid cursor, reading begins with the first entry
+		next, err := e.Timers.ReadCursor(ctx) // after an error, reading begins with the first entry
 		if err != nil {
-			e.log.Warn("the cursor of the timers cannot be read, or is forged; reading all timers again", "err", err)
+			e.log.Warn("cannot read a valid cursor of the timers; reading all timers", "err", err)
 		}
 		if next.Created.Equal(from.Created) || from.Next == 0 {
 			from = lease.Cursor{Next: max(from.Next, next.Next), Created: next.Created}
@@ -72,5 +72,5 @@ func (e *Engine) own(
 	e.roster.enlist(w)
 	defer e.roster.dismiss(w)
 	err = w.run(ctx)
-	return w.leftOff(), err
+	return w.position(), err
 }

@@ -12,32 +12,32 @@ import (
 	"delaybroker/wheel"
 )
 
-// This file removes the entries of settled named timers, once no due message waits.
+// This file removes the entries of settled named timers, while no due message waits.
 
 const (
-	// settleEvery is the interval at which a stop retries to remove the entries of messages that have arrived.
+	// settleEvery is the interval at which drain retries to remove the entries of timers whose messages have arrived.
 	settleEvery = 100 * time.Millisecond
-	// busyLane is the number of outstanding answers, not counting those to settlements, from which settlements wait.
-	busyLane = 64
-	// maxSettlements is the maximum number that wait until the lane is idle, and maxSettlementWait the maximum time: far
-	// less than the time after which another instance would consider their firings abandoned. At twice as many, the lane
-	// reads no further.
+	// Settlements wait while more than maxAnswers other answers are outstanding.
+	maxAnswers = 64
+	// Settlements wait while due messages do, unless there are more than maxSettlements, or one has waited longer than
+	// maxSettlementWait. That must be far less than the time after which another instance considers a firing abandoned.
+	// With twice maxSettlements, the lane stops reading.
 	maxSettlements    = 1 << 16
 	maxSettlementWait = 10 * time.Second
-	// settlementCost is the memory that a settlement takes.
+	// settlementCost is the memory that a settlement takes, in bytes.
 	settlementCost = 512
 )
 
-// settlement is the record of a settled timer, until its entries are removed. Its message has left memory.
+// settlement is a settled timer whose entries are to be removed. Its message has left memory.
 type settlement struct {
 	timer *role.Alarm
 	mark  lane.Mark    // of the message that the lane has read
-	since time.Time    // local
-	tries int          // to remove its entries
-	waits wheel.Handle // for the next try
+	since time.Time    // local; when the timer was settled
+	tries int          // number of failed tries to remove its entries
+	waits wheel.Handle // its place in settlements.repeats
 
-	id  string // of the request
-	due time.Time
+	id  string    // of the timer's request
+	due time.Time // of the timer's request
 }
 
 // request returns the part of the timer's request that an entry records.
@@ -45,12 +45,12 @@ func (s *settlement) request() message.Request {
 	return message.Request{ID: s.id, Due: s.due}
 }
 
-// settlements are the settlements of a lane. The lane's loop owns them.
+// settlements are the settlements of a lane. Only the lane's loop uses them.
 type settlements struct {
-	queue    []*settlement             // in order
-	repeats  *wheel.Wheel[*settlement] // waiting for another try
-	arrived  map[*settlement]struct{}  // their messages would be sent again while the entries exist
-	count    int                       // all settlements, including those in progress
+	queue    []*settlement             // to be carried out next, in order
+	repeats  *wheel.Wheel[*settlement] // settlements that wait for another try
+	arrived  map[*settlement]struct{}  // those whose entries would make another instance deliver the message again
+	count    int                       // number of settlements, including those in progress
 	underway int                       // requests and publishes without an answer
 }
 
@@ -59,19 +59,19 @@ func newSettlements() settlements {
 }
 
 type (
-	outcomeStored struct { // the entry with the outcome of a timer is stored, or could not be
+	outcomeStored struct { // the event that a publish of the outcome of a timer has ended
 		*settlement
 		storeAnswer
 	}
-	removed struct { // entries have been removed, or could not be
+	removed struct { // the event that the removal of entries has ended
 		*settlement
-		alone bool // no earlier entry is left
+		alone bool // no entry of an earlier round is left
 		err   error
 	}
 )
 
-// remove ends a message whose timer is settled, and removes the timer's entries once no due message waits. The lane's
-// cursor stays before the message until then.
+// remove removes a message whose timer is settled from memory, and queues the removal of the timer's entries. The
+// lane's cursor does not pass the message until the entries are removed.
 func (w *worker) remove(f *flight) {
 	s := &settlement{
 		timer: f.timer, mark: f.mark, since: time.Now(), id: f.request.ID, due: f.request.Due,
@@ -86,15 +86,15 @@ func (w *worker) remove(f *flight) {
 	w.charge()
 }
 
-// settleOn takes the next steps of several settlements.
+// settleOn begins the next steps of settlements, up to maxRemovals concurrently.
 func (w *worker) settleOn(m moment, local time.Time) {
 	t := w.timers
-	if !w.stopped.Load() { // a stop retries at its own interval
+	if !w.stopped.Load() { // drain retries at its own interval
 		for _, s := range t.repeats.Advance(m.now.Stamp()) {
 			t.queue = append(t.queue, s)
 		}
 	}
-	for len(t.queue) > 0 && t.settlements.underway < removers && !w.settlementsWait(local) {
+	for len(t.queue) > 0 && t.settlements.underway < maxRemovals && !w.settlementsWait(local) {
 		s := t.queue[0]
 		t.queue = t.queue[1:]
 		t.settlements.underway++
@@ -111,16 +111,16 @@ func (w *worker) settleOn(m moment, local time.Time) {
 	}
 }
 
-// settlementsWait reports whether due messages come before settlements.
+// settlementsWait reports whether settlements wait for due messages.
 func (w *worker) settlementsWait(local time.Time) bool {
 	t := w.timers
 	if w.stopped.Load() || t.count > maxSettlements || w.full() || local.Sub(t.queue[0].since) > maxSettlementWait {
 		return false
 	}
-	return w.flights.underway-t.settlements.underway > busyLane || len(t.uncopied)+len(t.unlooked) > 0
+	return w.flights.underway-t.settlements.underway > maxAnswers || len(t.uncopied)+len(t.unlooked) > 0
 }
 
-// nextRepeat returns when a settlement is tried again.
+// nextRepeat returns the time of the next retry of a settlement.
 func (t *timers) nextRepeat() (leader.Time, bool) {
 	at, ok := t.repeats.Next()
 	return leader.At(at), ok
@@ -131,7 +131,7 @@ func (e outcomeStored) handle(w *worker, m moment) {
 	w.timers.settlements.underway--
 	step := e.timer.AfterOutcome(role.Answer{Ack: e.ack, Err: e.storeAnswer.err})
 	if step.Kind == role.Remove {
-		w.leftOut(e.timer)
+		w.countMissed(e.timer)
 	}
 	w.settled(e.settlement, step, m)
 }
@@ -145,7 +145,7 @@ func (e removed) handle(w *worker, m moment) {
 	w.settled(e.settlement, e.timer.AfterRemoval(e.err), m)
 }
 
-// settled takes the next step of a settlement.
+// settled queues the next step of a settlement, or ends the settlement.
 func (w *worker) settled(s *settlement, step role.Step, m moment) {
 	t := w.timers
 	if !s.timer.Again() {
@@ -156,7 +156,7 @@ func (w *worker) settled(s *settlement, step role.Step, m moment) {
 		s.tries = 0
 		t.queue = append(t.queue, s)
 	case role.Repeat:
-		at := m.now // as soon as there is a connection
+		at := m.now // without a connection, no pass settles timers
 		if !acks.Offline(step.Err) {
 			w.counts.Repeats.Add(1)
 			at = at.Add(backOffTime(s.tries, t.count))
@@ -174,7 +174,7 @@ func (w *worker) settled(s *settlement, step role.Step, m moment) {
 	}
 }
 
-// retryArrived makes the entries of messages that have arrived removable at once, before their next tries.
+// retryArrived queues the settlements that wait for another try, if the message of the timer has arrived.
 func (t *timers) retryArrived() {
 	for s := range t.arrived {
 		if t.repeats.Remove(s.waits) {

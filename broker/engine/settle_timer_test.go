@@ -18,8 +18,8 @@ func TestSettlementsWait(t *testing.T) {
 		want   bool
 	}{
 		"idle":                   {func(*worker) {}, 0, false},
-		"a few answers away":     {func(w *worker) { w.flights.underway = busyLane }, 0, false},
-		"busy":                   {func(w *worker) { w.flights.underway = busyLane + 1 }, 0, true},
+		"a few answers away":     {func(w *worker) { w.flights.underway = maxAnswers }, 0, false},
+		"busy":                   {func(w *worker) { w.flights.underway = maxAnswers + 1 }, 0, true},
 		"busy with settlements":  {func(w *worker) { w.flights.underway, w.timers.settlements.underway = 90, 30 }, 0, false},
 		"bodies are to be read":  {func(w *worker) { w.timers.uncopied = make([]*flight, 1) }, 0, true},
 		"and from the leader":    {func(w *worker) { w.timers.unlooked = make([]*flight, 1) }, 0, true},

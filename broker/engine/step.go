@@ -17,20 +17,20 @@ import (
 // plan holds the settings by which the steps of a lane's messages are decided.
 type plan struct {
 	kind     laneKind
-	delay    time.Duration // the time that every message waits in the lane
+	delay    time.Duration // the delay of the lane: every message waits for it
 	slack    time.Duration // see config.Config
 	ladder   levels.Ladder
-	retries  levels.Ladder
-	attempts int // refusals before a dead letter
+	retries  levels.Ladder // the delays of the retry lanes
+	attempts int           // default number of refusals after which a message becomes a dead letter
 
 	limits deliver.Limits
-	homes  []levels.Level // the levels with turns: see rates.go
+	homes  []levels.Level // the levels that can be the home of a rate: see rates.go
 
-	retryRules   config.RetryWaits // before retries
+	retryRules   config.RetryWaits // by target; other targets use retries
 	retryJitter  config.RetryJitter
 	attemptRules config.RetryLimits
 
-	resumed leader.Time // in the lane of a pause: when its messages may first be sent; otherwise zero
+	resumed leader.Time // when the pause of the lane was resumed; zero in other lanes
 }
 
 // planOf returns the plan of a lane.
@@ -48,8 +48,8 @@ func (p plan) waits(target string) []levels.Level {
 	return p.retryRules.For(target, p.retries).Levels()
 }
 
-// jitter returns the extra wait after a refusal of a message: less than the percentage of its target. Every instance
-// computes the same value, so copies of a message come again at one time.
+// jitter returns the extra wait after a refusal of a message. The settings of the message's target bound it, as a
+// percentage of the wait. Every instance computes the same value, so all copies of a message are due at the same time.
 func (p plan) jitter(r message.Request, failed int, wait time.Duration) time.Duration {
 	limit := wait * time.Duration(p.retryJitter.For(r.Target, 0)) / 100
 	if limit <= 0 {
@@ -60,8 +60,8 @@ func (p plan) jitter(r message.Request, failed int, wait time.Duration) time.Dur
 	return time.Duration(h.Sum64() % uint64(limit)).Truncate(time.Millisecond)
 }
 
-// allowed returns the number of refusals after which a message becomes a dead letter: by the settings of its target, or
-// fewer if the client set fewer.
+// allowed returns the number of refusals after which a message becomes a dead letter. The settings of its target
+// determine it; the client may set a smaller number.
 func (p plan) allowed(r message.Request) int {
 	n := p.attemptRules.For(r.Target, p.attempts)
 	if r.MaxAttempts > 0 {
@@ -73,54 +73,54 @@ func (p plan) allowed(r message.Request) int {
 // moment is the situation in which a worker decides.
 type moment struct {
 	now      leader.Time
-	local    time.Time // the same moment by our clock
-	proven   bool      // the leader's clock has certainly reached now; otherwise now is an estimate
-	inFlight int       // messages in memory
-	crowded  bool      // many messages are in memory already: see holdOrSpill
+	local    time.Time // the same moment by the clock of this host
+	proven   bool      // the leader's clock has certainly reached now; if false, now is an estimate
+	inFlight int       // number of messages in memory
+	crowded  bool      // memory is short: see holdOrSpill
 	pauses   *pause.List
-	parks    bool                    // the stream of paused messages answers, as far as is known: see parking
+	parks    bool                    // the stream of paused messages may accept a message: see parking
 	works    func(levels.Level) bool // whether this instance works the lane of a level now
 }
 
 // step is the next thing to do with a message.
 type step struct {
 	kind   stepKind
-	at     leader.Time      // hold, backOff: until then
-	leaves bool             // hold: to be moved then
-	level  levels.Level     // hop, retry: the destination
-	as     *message.Request // retry, dead, pace: the message's request from then on
-	why    *message.Problem // dead
-	pause  string           // park: the pause to wait for
-	note   *note            // to be logged, at a limited rate
-	about  string           // the target by which the log limits the note; empty to limit it by its text
+	at     leader.Time      // of hold and backOff: the time of the next decision
+	leaves bool             // of hold: at that time, a hop takes the message from the lane
+	level  levels.Level     // of hop and retry: the destination
+	as     *message.Request // the message's request from now on; nil if it does not change
+	why    *message.Problem // of dead: the reason
+	pause  string           // of park: the id of the pause
+	note   *note            // a log line; nil for none
+	about  string           // the target for which the rate of this log line is limited; empty to limit it by its text
 }
 
-// stepKind is a closed set: a new feature is a new decision, not a new loop.
+// stepKind is the kind of a step. The set is closed.
 type stepKind int
 
 // The steps.
 const (
-	hold     stepKind = iota // on the wheel until then; then the next step is decided
-	backOff                  // as hold; the wait grows each time
-	pace                     // wait for a turn at the target's rate
-	awaitKey                 // wait until its seal can be judged
+	hold     stepKind = iota // wait on the wheel until the next decision
+	backOff                  // like hold, after a try that failed
+	pace                     // wait for the send time that the target's rate has reserved
+	awaitKey                 // wait until the key of its seal is known
 	halt                     // wait, for a short time, until a closing pause is over
-	hop                      // into a level
-	retry                    // into a retry lane
-	park                     // into the lane of a pause
-	dead                     // to the dead letters
+	hop                      // publish into a level
+	retry                    // publish into a retry lane
+	park                     // publish into the lane of a pause
+	dead                     // publish to the dead letters
 	repeat                   // publish the same message again
 	check                    // read the copy that a stream reports
 	renew                    // publish the same message under another id
-	fire                     // to the target
-	arrive                   // it has arrived elsewhere: remove it from memory
-	examine                  // of a timer: read its state, or whether the rounds before are settled
-	claim                    // of a timer: store that it fires
-	claimed                  // of a timer: its firing is stored
-	remove                   // of a timer: remove its entry
+	fire                     // deliver to the target
+	arrive                   // remove from memory: the message has arrived
+	examine                  // of a timer: read its state, or whether the earlier rounds are settled
+	claim                    // of a timer: store its firing
+	claimed                  // of a timer: decide again, since its firing is stored or its entry was read
+	remove                   // of a timer: remove its entries
 )
 
-// note is something to log.
+// note is a log line.
 type note struct {
 	level slog.Level
 	text  string

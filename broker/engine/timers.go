@@ -2,15 +2,15 @@ package engine
 
 import "delaybroker/broker/timer/role"
 
-// timers holds the named timers that a lane has in memory. The lane's loop owns it. See package role.
+// timers holds the named timers that a lane has in memory. Only the lane's loop uses it. See package role.
 type timers struct {
 	stream *role.Stream
-	latest map[string]*flight       // by subject: the sets that the timers' lane has read
-	mine   map[*role.Alarm]struct{} // the alarms that this lane fires
-	loaded int                      // bytes of bodies that were read for their markers
+	latest map[string]*flight       // the last set of each subject, if it is in memory; only in the timers' lane
+	mine   map[*role.Alarm]struct{} // the alarms whose firings this lane has claimed
+	loaded int                      // bytes of bodies that were read for markers
 
-	copying, looking   int       // requests to JetStream in progress
-	uncopied, unlooked []*flight // to be read, in order: from any replica, and from the leader
+	copying, looking   int       // number of reads in progress: from any replica, and from the leader
+	uncopied, unlooked []*flight // timers to be read, in order: from any replica, and from the leader
 
 	settlements
 }
@@ -21,8 +21,8 @@ func newTimers(s *role.Stream) *timers {
 	}
 }
 
-// supersede drops a timer that was replaced or cancelled, unless its firing is decided or it has a request in progress:
-// the answer will show the replacement.
+// supersede removes a timer that was replaced or cancelled from memory, unless it has fired or a request about it is in
+// progress. The answer to the request will show the replacement.
 func (w *worker) supersede(f *flight) {
 	if f.timer.Supersede() && f.sent == nil && w.flights.takeOff(f) {
 		f.timer.Withdraw()
@@ -30,7 +30,7 @@ func (w *worker) supersede(f *flight) {
 	}
 }
 
-// forgetTimer drops the message of a timer.
+// forgetTimer removes the message of a timer from timers.
 func (w *worker) forgetTimer(f *flight) {
 	if t := w.timers; t.latest[f.timer.Subject] == f {
 		delete(t.latest, f.timer.Subject)
@@ -38,7 +38,7 @@ func (w *worker) forgetTimer(f *flight) {
 	w.unload(f)
 }
 
-// endAlarm gives up the firing of a timer.
+// endAlarm releases the claim on the firing of a timer, and ends the alarm.
 func (w *worker) endAlarm(a *role.Alarm) {
 	t := w.timers
 	if _, ok := t.mine[a]; ok {
@@ -48,7 +48,7 @@ func (w *worker) endAlarm(a *role.Alarm) {
 	a.End()
 }
 
-// release gives up all firings.
+// release releases all claims.
 func (t *timers) release() {
 	for a := range t.mine {
 		t.stream.Release(a)

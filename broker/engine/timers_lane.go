@@ -17,18 +17,19 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// timersEvery takes the place of countEvery in the timers' lane, whose entries other lanes remove.
+// timersEvery is the maximum age of the count of timers. It replaces countEvery in the timers' lane.
 const timersEvery = time.Minute
 
-// timersLane is the lane of named timers: each message is an entry of a timer, and the last on a subject is its state.
+// timersLane is the lane of named timers. Each message is an entry of a timer. The last entry of a subject is the
+// timer's state.
 type timersLane struct {
 	plainLane
 	stream *role.Stream
 	cursor string    // the subject of the lane's cursor
-	began  time.Time // local; when the lane became ours
+	began  time.Time // local; when this instance became the owner of the lane
 
 	sweep    role.Sweep
-	unopened int // entries sealed with an unknown key, by the last pass
+	unopened int // number of entries sealed with an unknown key that the last sweep pass found
 }
 
 func newTimersLane(s *role.Stream, cursor string) *timersLane {
@@ -39,11 +40,11 @@ func (l *timersLane) source() source {
 	return source{cursor: l.cursor, sparse: true, share: freeShare}
 }
 
-// parse reads an entry of the timers' stream. Whatever it is, it replaces the entry read before on its subject.
+// parse parses an entry of the timers' stream. An entry of any kind replaces the previous entry of its subject.
 //
-// An entry that is older than our ownership and whose key is unknown stays in the stream. The operator may have removed
-// the key too early, and a dead letter would end the series. The sweep reports the entry, and finds it once its key is
-// known.
+// If the key of an entry is unknown, and the entry is older than our ownership, it stays in the stream. The operator
+// may have removed the key too early, and a dead letter would end the series. The sweep reports such entries, and finds
+// them when their key is known.
 func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	t := w.timers
 	if in.KeysRead && l.beforeUs(w, leader.At(in.At)) {
@@ -58,7 +59,7 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 			return
 		}
 	}
-	var follows *role.Alarm // the timer of the entry right before it, if in memory
+	var follows *role.Alarm // the set that directly precedes this one; nil if it is not in memory
 	if before != nil && before.Sequence < f.Sequence && before.problem == nil && before.timer.Last() {
 		follows = before.timer
 	}
@@ -74,22 +75,22 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	case entry.Set:
 		t.latest[f.Subject] = f
 		f.request.Due = f.timer.Follow(follows, e)
-		most := int(w.lane.MaxMsgSize)
-		if f.problem == nil && e.Replaced == 0 && most > 0 && f.Size-len(f.Subject) > most-provision.LevelReserve {
+		limit := int(w.lane.MaxMsgSize)
+		if f.problem == nil && e.Replaced == 0 && limit > 0 && f.Size-len(f.Subject) > limit-provision.LevelReserve {
 			f.problem = t.stream.TooLargeToFire(f.timer, len(f.Data))
 		}
 	case entry.Cancel, entry.Unproven:
 	default:
-		f.problem = nil // the entry is a broker's
+		f.problem = nil // a broker wrote the entry
 	}
 	l.sweep.Left(t.stream.Ends(e, f.Subject, f.At))
 	if t.stream.Outlives(e, in) {
-		l.sweep.Left(f.At) // a pass reseals it
+		l.sweep.Left(f.At) // a sweep pass must reseal the entry
 	}
 }
 
-// beforeUs reports whether an entry was stored before the lane was ours. None of our timers fires while the leader's
-// clock is unknown.
+// beforeUs reports whether an entry was stored before this instance owned the lane. While the leader's clock is
+// unknown, this instance fires no timer, so all entries are older.
 func (l *timersLane) beforeUs(w *worker, stored leader.Time) bool {
 	began, _ := w.clock.Now(l.began)
 	return !w.clock.Known() || stored.Before(began)
@@ -99,29 +100,30 @@ func (l *timersLane) leaves(_ plan, f *flight) (at leader.Time, again bool) { re
 
 func (l *timersLane) holdsTimers() bool { return true }
 
-// commit stores the cursor. Entries stay in the stream after they have been read, so a purge would be wrong.
+// commit stores the cursor. It purges nothing: entries stay in the stream after they have been read.
 func (l *timersLane) commit(ctx context.Context, _ *committer, todo commit) error {
 	return l.stream.KeepCursor(ctx, timer.Cursor{Next: todo.upTo + 1, Created: todo.known.Created})
 }
 
-// report counts all entries as pending, since they stay after they have been read. One message is the cursor.
+// report counts all entries as pending, since they stay after they have been read. One message of the stream is the
+// cursor.
 func (l *timersLane) report(w *worker, r *stats.Report) {
 	r.Pending = max(r.Pending, max(w.reading.seen.Messages, 1)-1)
 	r.Unopened = l.unopened
 }
 
-// idle counts the entries, and begins a pass through them.
+// idle requests the number of entries, and begins a sweep pass.
 func (l *timersLane) idle(w *worker, m moment) (wait time.Duration) {
 	if w.reading.seen.Messages > 1 {
 		wait = w.count(m.local, timersEvery)
 	} else {
 		wait = l.plainLane.idle(w, m)
 	}
-	return min(wait, l.sweepSoon(w, m))
+	return min(wait, l.sweepIfDue(w, m))
 }
 
-// sweepSoon begins a pass through the timers' stream if one is due, and returns the time until the next.
-func (l *timersLane) sweepSoon(w *worker, m moment) time.Duration {
+// sweepIfDue begins a sweep pass through the timers' stream if one is due. It returns the time until the next one.
+func (l *timersLane) sweepIfDue(w *worker, m moment) time.Duration {
 	if !w.clock.Known() || !w.reading.live() {
 		return forever
 	}
@@ -141,11 +143,11 @@ func (l *timersLane) sweepSoon(w *worker, m moment) time.Duration {
 }
 
 type (
-	passEnded struct { // a pass through the timers' stream has ended
+	passEnded struct { // the event that a sweep pass has ended
 		lane *timersLane
 		end  role.Pass
 	}
-	overdueFound struct{ batch *role.Batch } // a pass has found overdue timers
+	overdueFound struct{ batch *role.Batch } // the event that a sweep pass has found overdue timers
 )
 
 func (e passEnded) handle(w *worker, m moment) {
@@ -159,7 +161,7 @@ func (e passEnded) handle(w *worker, m moment) {
 func (e overdueFound) handle(w *worker, m moment) {
 	for _, found := range e.batch.Found {
 		a := found.Alarm
-		if in := w.timers.latest[a.Subject]; in != nil && in.Sequence == a.Generation { // it is in memory already
+		if in := w.timers.latest[a.Subject]; in != nil && in.Sequence == a.Generation { // already in memory
 			a.End()
 			continue
 		}
@@ -174,14 +176,14 @@ func (e overdueFound) handle(w *worker, m moment) {
 	w.charge()
 }
 
-// logSeals logs the results of a pass about the keys of the entries' seals.
+// logSeals logs the numbers of entries that a sweep pass has resealed or could not open.
 func (l *timersLane) logSeals(w *worker, end role.Pass) {
 	resealed, err := end.Resealed()
 	if resealed > 0 {
-		w.log.Info("pending series and schedules are resealed with the first secret", "entries", resealed)
+		w.log.Info("resealed pending series and schedules with the first secret", "entries", resealed)
 	}
 	if err != nil {
-		w.notes.Log(slog.LevelWarn, "pending series and schedules cannot be resealed; trying again", "err", err)
+		w.notes.Log(slog.LevelWarn, "cannot reseal pending series and schedules, will retry", "err", err)
 	}
 	unopened, keys := end.Unopened()
 	if l.unopened = unopened; unopened > 0 {

@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// entryRead is an entry of the timers' stream that was just read by the worker of its lane.
+// entryRead returns an entry of the timers' stream that the worker of its lane has just read.
 func entryRead(w *worker, sequence uint64, now time.Time, header message.Header) *flight {
 	s := lane.Stored{Sequence: sequence, At: now, Subject: "delaytimer.key.orders.x", Header: header}
 	mark, _ := w.reading.took(lane.Item{Epoch: 1, Stored: s})
@@ -27,8 +27,8 @@ func firedHeader(f *flight, generation uint64, by string) message.Header {
 	return entry.Pending{Request: f.request}.FiredHeader(generation, by)
 }
 
-// TestPendingGivesWay: of a set that nobody fires, nothing is left once another entry of its subject is read. What may
-// have fired is kept, and looked at.
+// TestPendingGivesWay: a pending set is dropped when another entry of its subject is read. A set that may have fired is
+// kept, and looked up.
 func TestPendingGivesWay(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
@@ -74,7 +74,7 @@ func TestPendingGivesWay(t *testing.T) {
 	}
 }
 
-// TestFiredStaysFired: what is stored as fired goes on to its target, whatever is read of its subject.
+// TestFiredStaysFired: a stored firing goes on to its target, whatever entries of its subject are read.
 func TestFiredStaysFired(t *testing.T) {
 	now := time.Now()
 	w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
@@ -89,8 +89,8 @@ func TestFiredStaysFired(t *testing.T) {
 	}
 }
 
-// TestMissedLastRoundIsCountedOnce: the last round of a series is missed, and its marker and the sweep have both found
-// that. Nothing is stored in its place but what tells of the end, once: so who has stored that counts it.
+// TestMissedLastRoundIsCountedOnce: the last round of a series is missed, and both its marker and the sweep find it.
+// The end of the series is stored once, and the worker that stores it counts the round.
 func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
@@ -114,8 +114,8 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 	}
 }
 
-// TestLeftBehindByTheLeadersClock: a firing that was stored before the lane was ours is looked at, and a later one is
-// left to whoever is at it, whatever our own clock shows. Until the leader has told its time, all firings are earlier.
+// TestLeftBehindByTheLeadersClock: a firing stored before the lane was ours is looked up, and a later one is left to
+// its worker, whatever our own clock shows. Until the leader has sent its time, all firings count as earlier.
 func TestLeftBehindByTheLeadersClock(t *testing.T) {
 	now := time.Now()
 	lane := streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}

@@ -10,28 +10,28 @@ import (
 )
 
 const (
-	// packedOverhead is the memory of a packed message in addition to its request and body, as TestWaitingCost measures
-	// it: its record, its places on the wheel and in the cursor, and the space that these leave free while they grow.
+	// packedOverhead is the memory in bytes of a packed message in addition to its request and body, as TestWaitingCost
+	// measures it: its struct, its places on the wheel and in the cursor, and the spare capacity of these while they grow.
 	packedOverhead = 192
-	// packSooner is the minimum wait for which a message is packed.
-	packSooner = 100 * time.Millisecond
-	// packedBody is the size up to which a body is copied behind the packed request. A larger body stays in the array in
-	// which it was received, together with its headers only.
-	packedBody = 4 << 10
-	// growthShare is the part of a lane's memory, one byte in this many, that stays free for unpacking messages.
+	// minPackedWait is the minimum wait for which a message is packed.
+	minPackedWait = 100 * time.Millisecond
+	// maxPackedBody is the size in bytes up to which a body is copied behind the packed request. A larger body stays in
+	// the array in which it was received with its headers.
+	maxPackedBody = 4 << 10
+	// A lane's memory divided by growthShare stays free for unpacking messages.
 	growthShare = 4
 )
 
-// packed is a message that waits for its time, in the smallest form from which its flight can be made again.
+// packed is a message that waits on the wheel, in the smallest form from which its flight can be restored.
 //
-// A flight takes two kilobytes, and some 25,000 fit into a lane's part of the default memory. Three times as many
-// packed messages fit. So of 100,000 messages that are due at the same time, most are read before.
+// A flight takes two kilobytes, and some 25,000 flights fit into a lane's part of the default memory. Three times as
+// many packed messages fit. So of 100,000 messages that are due at the same time, most are read before they are due.
 type packed struct {
-	content  []byte // the request, and behind it the body if it is small
-	request  int    // bytes of the request
-	data     []byte // the body, if it is large
+	content  []byte // the packed request, followed by a small body
+	request  int    // length of the packed request, in bytes
+	data     []byte // a large body; otherwise nil
 	sequence uint64
-	at       int64 // when it was stored, in nanoseconds
+	at       int64 // Unix time in nanoseconds at which it was stored
 	mark     lane.Mark
 	overdue  wheel.Handle
 	leaves   bool  // see flight.leaves
@@ -45,14 +45,14 @@ type waiting struct {
 	packed *packed
 }
 
-// rest puts a message on the wheel, packed if it waits for long.
+// rest puts a message on the wheel, packed if it waits for at least minPackedWait.
 func (f *flights) rest(fl *flight, until, now leader.Time) {
-	if until.Sub(now) < packSooner || !f.pack(fl, until) {
+	if until.Sub(now) < minPackedWait || !f.pack(fl, until) {
 		f.hold(fl, until)
 	}
 }
 
-// pack packs a message and puts it on the wheel. It reports whether the message can be packed.
+// pack packs a message and puts it on the wheel. It returns false if the message cannot be packed.
 func (f *flights) pack(fl *flight, until leader.Time) bool {
 	if fl.problem != nil || fl.timer != nil || fl.sent != nil || fl.unproven != nil ||
 		fl.tries+fl.silent > 0 || fl.refused != "" {
@@ -67,7 +67,7 @@ func (f *flights) pack(fl *flight, until leader.Time) bool {
 		request: len(content), sequence: fl.Sequence, at: fl.At.UnixNano(), mark: fl.mark, overdue: fl.overdue,
 		leaves: fl.leaves, size: int32(fl.size), wire: int32(fl.Size),
 	}
-	if len(fl.Data) <= packedBody {
+	if len(fl.Data) <= maxPackedBody {
 		content = append(content, fl.Data...)
 		f.scratch = content
 	} else {
@@ -84,7 +84,7 @@ func (f *flights) pack(fl *flight, until leader.Time) bool {
 	return true
 }
 
-// unpack makes a flight of a packed message.
+// unpack restores the flight of a packed message.
 func (f *flights) unpack(p *packed) *flight {
 	fl := &flight{
 		Stored: lane.Stored{Sequence: p.sequence, At: time.Unix(0, p.at).UTC(), Size: int(p.wire), Data: p.data},
@@ -110,14 +110,14 @@ func (p *packed) cost() int {
 	return n + n/4
 }
 
-// reserve returns the number of bytes that must stay free for unpacking messages.
+// reserve returns the number of bytes that must stay free for unpacking the packed messages.
 func (f *flights) reserve() int64 {
 	return min(int64(f.packed)*flightOverhead, max(0, f.mayGrow()-int64(f.growth)))
 }
 
 func (f *flights) mayGrow() int64 { return f.account.Limit() / growthShare }
 
-// blocked reports whether there is no room to unpack a message. Answers to unpacked messages make room.
+// blocked reports whether there is no memory to unpack a message. Memory becomes free when unpacked messages arrive.
 func (f *flights) blocked() bool {
 	return f.packed > 0 && int64(f.growth) >= f.mayGrow() && !f.account.Room(0)
 }

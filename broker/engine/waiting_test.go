@@ -9,19 +9,14 @@ import (
 	"delaybroker/broker/config"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
-	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
-// TestWaitingCost: a message that waits for its time takes 600 bytes at most besides its body and the client's headers,
-// and no more than is accounted for it.
+// TestWaitingCost: a waiting message takes at most 600 bytes in addition to its body and the client's headers, and at
+// most the bytes that are accounted for it.
 func TestWaitingCost(t *testing.T) {
 	natstest.Long(t)
-	names, err := message.NewNames("delay")
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy := message.Policy{Names: names, MaxDelay: config.DefaultMaxDelay}
+	policy := newPolicy(t)
 	for _, tt := range []struct {
 		body, headers int
 		hop           bool
@@ -29,7 +24,7 @@ func TestWaitingCost(t *testing.T) {
 		{0, 0, false}, {100, 0, false}, {256, 0, false}, {256, 2, false}, {256, 0, true}, {1000, 20, true},
 		{33 << 10, 4, true},
 	} {
-		count := min(50_000, 100<<20/(tt.body+500))
+		count := min(10_000, 100<<20/(tt.body+500))
 		before := natstest.Heap()
 		all := newFlights(newBudget(config.DefaultHoldBytes, 1).Open(freeShare))
 		var cursor lane.Cursor
@@ -45,8 +40,8 @@ func TestWaitingCost(t *testing.T) {
 		if all.packed != count || all.waiting() != count {
 			t.Fatalf("%d of %d are packed, %d wait", all.packed, count, all.waiting())
 		}
-		if besides := took/count - tt.body - tt.body/4 - 40*tt.headers; besides > 600 {
-			t.Errorf("it takes %d bytes besides the body and the headers", besides)
+		if extra := took/count - tt.body - tt.body/4 - 40*tt.headers; extra > 600 {
+			t.Errorf("a waiting message takes %d bytes in addition to body and headers, want at most 600", extra)
 		}
 		if took > accounted || accounted > 2*took {
 			t.Errorf("it takes %d bytes, and is accounted with %d", took/count, accounted/count)
@@ -58,12 +53,8 @@ func TestWaitingCost(t *testing.T) {
 
 // TestUnpack: a message is after its wait as it was before, and its lane accounts it as it did.
 func TestUnpack(t *testing.T) {
-	names, err := message.NewNames("delay")
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy := message.Policy{Names: names, MaxDelay: config.DefaultMaxDelay}
-	for _, body := range []int{0, 256, packedBody + 1} {
+	policy := newPolicy(t)
+	for _, body := range []int{0, 256, maxPackedBody + 1} {
 		all := someFlights()
 		s := storedMessage(t, policy, 7, body, 2, true)
 		s.At = time.Unix(1, 2).UTC()
@@ -76,7 +67,7 @@ func TestUnpack(t *testing.T) {
 		f.Header, f.Subject = nil, ""
 		want, bytes := *f, all.bytes
 		want.Data = append([]byte{}, s.Data...)
-		all.rest(f, epoch, epoch.Add(-packSooner))
+		all.rest(f, epoch, epoch.Add(-minPackedWait))
 		if all.packed != 1 || all.bytes >= bytes {
 			t.Fatalf("%d packed, of %d bytes", all.packed, all.bytes)
 		}

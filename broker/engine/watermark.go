@@ -7,42 +7,43 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// watermarkStep bounds the disorder between lanes: the due time of a message that is sent may exceed that of a waiting
-// message of another lane by this much.
+// watermarkStep bounds the disorder between lanes. The due time of a message that is sent exceeds that of a waiting
+// message of another lane by at most watermarkStep.
 const watermarkStep = 100 * time.Millisecond
 
-// watermark brings the backlogs of several lanes into one order. Each lane reports a mark: the earliest due time of
-// the messages that it can send or may still read. The low watermark is the oldest mark. No lane sends a message that
-// is due more than a watermarkStep after the low watermark. Each lane decides by itself how long it waits for a lane
-// that makes no progress.
+// watermark brings the backlogs of several lanes into one order. Each lane reports a mark: the earliest due time of the
+// messages that it can send or may still read. The low watermark is the earliest mark. No lane sends a message that is
+// due more than watermarkStep after the low watermark. Each lane decides for itself how long it waits for a lane
+// without progress.
 //
-// Messages to one target are sent in this order. Messages to several targets are not: when a target has its share of
-// messages outstanding, further messages to it wait for its answers (see package deliver), and messages to other
-// targets overtake them. If a lane's mark were held back until the targets have answered, all lanes would wait, at each
-// step, for the slowest target.
+// Messages to one target are sent in this order. Messages to different targets are not: when a target has not answered
+// its share of messages, further messages to it wait for its answers (see package deliver), and messages to other
+// targets overtake them. Tried and rejected: marks that wait for the answers of the targets. All lanes would wait, at
+// each step, for the slowest target.
 //
-// It is safe for concurrent use, and the zero watermark is ready to use.
+// A watermark is safe for concurrent use. The zero watermark is ready to use.
 type watermark struct {
 	mu        sync.Mutex                       // guards the fields below
 	marks     map[*watermarkMember]leader.Time // zero for a lane that has read nothing yet
-	low       leader.Time                      // the oldest mark, rounded down to a multiple of watermarkStep
-	undecided int                              // expected lanes that have neither joined nor been given up
+	low       leader.Time                      // the earliest mark, rounded down to a multiple of watermarkStep
+	undecided int                              // the number of expected lanes without a call of Decide
 }
 
-// watermarkMember is one lane.
+// watermarkMember is the membership of one lane.
 type watermarkMember struct {
 	group *watermark
 	wake  func()
 }
 
-// Expect announces lanes that may join. No lane sends until Decide has been called for each of them.
+// Expect announces a number of lanes that may join. No lane sends until Decide has been called for each of them.
 func (g *watermark) Expect(lanes int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.undecided += lanes
 }
 
-// Decide reports that one expected lane has joined, or that this instance does not work it for now.
+// Decide must be called once for each expected lane: when the lane has joined, or when it is known that this instance
+// does not own the lane.
 func (g *watermark) Decide() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -53,8 +54,8 @@ func (g *watermark) Decide() {
 	}
 }
 
-// Join adds a lane. From then on the other lanes wait for it. The group calls wake when the lane's limit may have
-// risen, on any goroutine and while it holds its lock: wake must not block, and must not call the group.
+// Join adds a lane. From then on the other lanes wait for it. The watermark calls wake, on any goroutine, when the
+// lane's limit may have risen. It holds its lock during the call: wake must not block, and must not call the watermark.
 func (g *watermark) Join(wake func()) *watermarkMember {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -89,7 +90,8 @@ func (m *watermarkMember) Leave() {
 	g.updateLocked(m)
 }
 
-// updateLocked computes the low watermark. If it has risen, it wakes all lanes but the caller's.
+// updateLocked computes the low watermark. If the low watermark has risen, updateLocked wakes all lanes but the
+// caller's. The caller must hold the lock.
 func (g *watermark) updateLocked(caller *watermarkMember) {
 	var low leader.Time
 	first := true

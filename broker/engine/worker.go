@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// turnItems is the number of messages read before the loop checks the time again.
-	turnItems = 256
+	// maxItems is the maximum number of messages that the loop reads before a pass.
+	maxItems = 256
 
 	// haltPoll is the interval at which messages that wait for the end of a pause are checked.
 	haltPoll = 20 * time.Millisecond
@@ -26,15 +26,16 @@ const (
 	forever = time.Duration(1<<63 - 1)
 )
 
-// worker owns one lane: it reads, decides, moves on, and commits. Its loop owns all fields, except those with another
-// comment. The loop waits for no answer: answers come back through the mailbox.
+// worker works one lane: it reads messages, decides about them, moves or delivers them, and commits. Only its loop uses
+// the fields, except where a comment says otherwise. The loop waits for no answer: answers come back through the
+// mailbox.
 type worker struct {
 	engine *Engine
 	lane   streams.Spec
 	plan   plan
 	lease  lease.Lease
 	log    *slog.Logger
-	notes  *ratelog.Logger // for messages that thousands of events may cause
+	notes  *ratelog.Logger // for log lines that thousands of events may cause
 
 	reading *reading
 	flights *flights
@@ -51,8 +52,8 @@ type worker struct {
 // meters measure a worker's work.
 type meters struct {
 	early  stats.Early
-	gauge  *stats.Gauge // read by Status
-	counts *stats.Lane  // read by Status
+	gauge  *stats.Gauge // safe for concurrent use; Engine.Lanes reads it
+	counts *stats.Lane  // safe for concurrent use; Engine.Lanes reads it
 }
 
 // loop holds the parts that a worker's loop needs to wait, wake up and end.
@@ -60,28 +61,29 @@ type loop struct {
 	mail    *mailbox[event]
 	working context.Context // set by run; ends with the loop
 	timer   *time.Timer     // set by run; ends a sleep
-	ping    chan struct{}   // checks that the loop turns
+	ping    chan struct{}   // Engine.Alive sends to it, to check that the loop turns
 	gone    chan struct{}   // closed when the loop has ended
 	wg      sync.WaitGroup  // requests on other goroutines; all end before run returns
-	adopted func()          // called at each epoch; the first call counts
-	stopped atomic.Bool     // nothing more is sent
+	adopted func()          // called at the beginning of each epoch
+	stopped atomic.Bool     // set when the worker must send no further message
 	rest    rest
 }
 
-// event is an answer or a call to the loop, which handles it.
+// event is an answer, or a call, that the loop handles.
 type event interface{ handle(*worker, moment) }
 
 type (
-	woken    struct{} // the loop should turn
-	linkBack struct{} // a connection is back
+	woken    struct{} // makes the loop turn
+	linkBack struct{} // a lost connection is restored
 )
 
 func (woken) handle(*worker, moment) {}
 
-// handle permits the next look at once, although the last one failed.
+// handle permits the next look immediately, although the last one failed.
 func (linkBack) handle(w *worker, _ moment) { w.clock.retry = time.Time{} }
 
-// newWorker returns a worker for a lane that is ours, to be read from a cursor on. The caller must run it.
+// newWorker returns a worker for a lane that this instance owns. From is the cursor at which reading begins. The caller
+// must call run.
 func (e *Engine) newWorker(l streams.Spec, kind laneKind, by lease.Lease, from lease.Cursor) *worker {
 	source, clock, log := kind.source(), newLeaderClock(time.Now()), e.log.With("stream", l.Stream)
 	room := e.room.Open(source.share)
@@ -103,10 +105,10 @@ func (e *Engine) newWorker(l streams.Spec, kind laneKind, by lease.Lease, from l
 	return w
 }
 
-// wake makes the loop turn. It may be called on any goroutine.
+// wake makes the loop turn. It is safe for concurrent use.
 func (w *worker) wake() { w.mail.Put(woken{}) }
 
-// run works the lane until ctx or the lease ends, and then prepares it for a successor.
+// run works the lane until ctx or the lease ends, and then prepares the lane for its next owner.
 func (w *worker) run(ctx context.Context) error {
 	working, stop := context.WithCancel(ctx)
 	w.working = working
@@ -127,8 +129,8 @@ func (w *worker) run(ctx context.Context) error {
 	return w.drain()
 }
 
-// await sleeps until the next pass is due, for the given time at most. Until the lane is stopped, it also reads. It
-// returns false when one of the channels is closed.
+// await sleeps until an event comes, for at most the given time. It also reads messages, unless the worker is stopped.
+// It returns false when ended or lost is closed.
 func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 	now := time.Now()
 	items, epochs, bell := w.reading.Items(), w.reading.Epochs(), w.mail.Signal()
@@ -146,8 +148,8 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 		return false
 	case <-lost:
 		return false
-	case <-w.lease.Beats():
-	case <-w.ping:
+	case <-w.lease.Beats(): // receiving proves to the lease that the loop is alive
+	case <-w.ping: // receiving proves to Engine.Alive that the loop is alive
 	case <-bell:
 	case <-w.timer.C:
 	case e := <-epochs:
@@ -158,15 +160,15 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 	return true
 }
 
-// pass does everything that is possible now, and returns the time to sleep unless an event comes.
+// pass does all work that is possible now, and returns the time to sleep unless an event comes.
 func (w *worker) pass(local time.Time) time.Duration {
 	w.takeMail(local)
 	m := w.moment(local)
-	able := w.engine.Links.Online() && w.lease.Held() // if not, the loop is woken when the connection or the lease is back
+	able := w.engine.Links.Online() && w.lease.Held() // an event wakes the loop when able becomes true
 	if !able {
 		w.backlog.holdBack()
 	}
-	wait, kept := w.commitSoon(local), forever
+	wait, kept := w.commitIfDue(local), forever
 	if m.proven && able {
 		w.decideUntimed(m)
 		w.decideHalted(m)
@@ -215,8 +217,8 @@ func (w *worker) takeMail(local time.Time) {
 	}
 }
 
-// decideUntimed decides about the messages that were read while the time was unknown. Due messages go onto the wheel,
-// which orders them.
+// decideUntimed decides about the messages that were read while the leader's time was unknown. It puts due messages on
+// the wheel, which orders them.
 func (w *worker) decideUntimed(m moment) {
 	waited := w.flights.untimed
 	w.flights.untimed = nil
@@ -233,7 +235,8 @@ func (w *worker) decideUntimed(m moment) {
 	}
 }
 
-// decideHalted decides about the messages that wait for the end of a pause, before those that became due later.
+// decideHalted decides about the messages that wait for the end of a closing pause. It runs before later due messages
+// are sent.
 func (w *worker) decideHalted(m moment) {
 	waited := w.flights.halted
 	w.flights.halted = nil
@@ -246,8 +249,8 @@ func (w *worker) decideHalted(m moment) {
 	}
 }
 
-// send acts on the due messages, as far as the backlog permits, and returns how long the backlog may hold messages
-// back.
+// send carries out the next steps of the due messages, as far as the backlog permits. It returns the maximum time for
+// which the backlog holds messages back.
 func (w *worker) send(m moment, local time.Time) time.Duration {
 	for {
 		full := w.backlog.open && w.full()
@@ -262,9 +265,9 @@ func (w *worker) send(m moment, local time.Time) time.Duration {
 	}
 }
 
-// advance acts on the messages that are due up to a time that is not after now, and reports whether there were any. It
-// checks for each message whether the lane is still ours: the machine may be suspended at any moment, and another
-// instance may own the lane when it resumes.
+// advance carries out the next steps of the messages that are due up to a time that is not after now. It reports
+// whether there were any. It checks the lease before each message: the machine may be suspended at any moment, and
+// another instance may own the lane when it resumes.
 func (w *worker) advance(until leader.Time, m moment) (some bool) {
 	for due, f := range w.flights.due(until) {
 		w.charge()
@@ -274,7 +277,7 @@ func (w *worker) advance(until leader.Time, m moment) (some bool) {
 		}
 		some, w.rest.worked = true, true
 		if when := f.when(); f.problem == nil && due.Before(when) && !when.After(m.now) {
-			w.flights.hold(f, when) // it waited to be moved, and is due by now: it is sent in the order of due times
+			w.flights.hold(f, when) // it waited for a hop, but is due by now: it is sent in the order of due times
 			continue
 		}
 		w.proceed(f, m)
@@ -282,7 +285,8 @@ func (w *worker) advance(until leader.Time, m moment) (some bool) {
 	return some
 }
 
-// nextDue returns when a message needs the loop next: now, while messages wait for the time.
+// nextDue returns the time at which the loop must act on a message next. That is now while messages wait for the
+// leader's time.
 func (w *worker) nextDue(now leader.Time) (leader.Time, bool) {
 	if len(w.flights.untimed) > 0 {
 		return now, true

@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// lostAfter is a lease that is lost after it was asked a number of times.
+// lostAfter is a lease that is lost after a number of calls of Held.
 type lostAfter struct {
 	lease.Lease
 	held int
@@ -23,8 +23,8 @@ func (l *lostAfter) Held() bool {
 
 func (l *lostAfter) Decline() {}
 
-// TestLeaseIsAskedBeforeEach: messages that waited for the time, or on the wheel, stay when the lease is lost between
-// two of them.
+// TestLeaseIsAskedBeforeEach: of the messages that waited for the time, or on the wheel, none is sent after the lease
+// is lost.
 func TestLeaseIsAskedBeforeEach(t *testing.T) {
 	base := time.Now()
 	for name, wait := range map[string]func(*worker, *flight){

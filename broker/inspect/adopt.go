@@ -82,7 +82,7 @@ func servedLevels(names message.Names, found []streams.Spec, all map[string]*jet
 		}
 	}
 	if all[names.IntakeStream()] != nil {
-		for _, plain := range levels.Whole() {
+		for _, plain := range levels.PlainDurations() {
 			if !takes[names.LevelFilter(plain)] && all[names.LevelStream(plain)] == nil {
 				missing = append(missing, plain)
 			}

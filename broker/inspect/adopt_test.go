@@ -10,6 +10,15 @@ import (
 	"delaybroker/test/natstest"
 )
 
+// defaults returns a configuration whose intake takes all durations that are not levels: Adopt learns from the subjects
+// that are missing.
+func defaults(t *testing.T, prefix, ladder string) broker.Config {
+	t.Helper()
+	cfg := with(t, prefix, ladder)
+	cfg.IntakeDurations = nil
+	return cfg
+}
+
 func (i *Inspector) streamNames() []string {
 	var all []string
 	for _, s := range i.Wanted() {
@@ -18,10 +27,11 @@ func (i *Inspector) streamNames() []string {
 	return all
 }
 
-// TestAdopt: who has none of the broker's settings goes by what its streams say, and by no more than is left open.
+// TestAdopt: an operator without the broker's settings gets them from its streams, but only those that the operator has
+// not set.
 func TestAdopt(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "later", "1s 5s 7s")
+		cfg := defaults(t, "later", "1s 5s 7s")
 		cfg.RetryLadder = with(t, "", "2s 9s").Ladder
 		provision(t, s, cfg)
 		want := open(t, s, cfg, "").streamNames()
@@ -35,7 +45,7 @@ func TestAdopt(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 
-		own := with(t, "delay", "1s 13s")
+		own := defaults(t, "delay", "1s 13s")
 		for _, given := range []Given{{Prefix: true}, {Prefix: true, Levels: true, Retry: true}} {
 			i = open(t, s, own, "")
 			if adopted, err = i.Adopt(t.Context(), given); err != nil || adopted.Prefix != "" {
@@ -46,7 +56,7 @@ func TestAdopt(t *testing.T) {
 			}
 		}
 
-		provision(t, s, with(t, "sooner", "1s"))
+		provision(t, s, defaults(t, "sooner", "1s"))
 		i = open(t, s, broker.Config{}, "")
 		adopted, err = i.Adopt(t.Context(), Given{})
 		if err != nil || !slices.Equal(adopted.Choices, []string{"later", "sooner"}) {
@@ -55,11 +65,11 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
-// TestAdoptNoticesAHole: the intake takes every duration that is no level. One that it leaves out is a level, with or
-// without its stream.
+// TestAdoptNoticesAHole: the intake takes every duration that is not a level. A duration that it leaves out is a level,
+// with or without a stream.
 func TestAdoptNoticesAHole(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "delay", "1s 5s 7s")
+		cfg := defaults(t, "delay", "1s 5s 7s")
 		provision(t, s, cfg)
 		i := open(t, s, broker.Config{}, "")
 		if err := i.JetStream.DeleteStream(t.Context(), "DELAY_5s"); err != nil {

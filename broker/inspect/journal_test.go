@@ -2,9 +2,7 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -172,135 +170,7 @@ func TestWhereMeetsWhatIsDeliveredMeanwhile(t *testing.T) {
 	})
 }
 
-// TestJournalOfInstancesWithout: the result names the running instances that keep no journal.
-func TestJournalOfInstancesWithout(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := journaling(t)
-		i := open(t, s, cfg, "")
-		none := func(journal.Entry) error { return nil }
-		if _, err := i.Journal(t.Context(), journal.Query{}, none); !errors.Is(err, journal.ErrNone) {
-			t.Errorf("without a stream: got %v, want %v", err, journal.ErrNone)
-		}
-		provision(t, s, cfg)
-		write(t, s, i)
-		answers(t, i, true, `{"instance":"kitchen","journal":true}`, `{"instance":"cellar"}`)
-		j, err := i.Journal(t.Context(), journal.Query{}, none)
-		if err != nil || len(j.Without) != 1 || j.Without[0] != "cellar" || j.Complete() || !j.Report.Complete() {
-			t.Errorf("got %+v, %v, want cellar", j, err)
-		}
-		j, err = i.Journal(t.Context(), journal.Query{Until: time.Now().Add(-time.Second)}, none)
-		if err != nil || j.Without != nil {
-			t.Errorf("until before now: got %+v, %v, want nothing of those that run now", j, err)
-		}
-	})
-}
-
-// answers answers in place of running instances, until the test ends or stop is called.
-func answers(t *testing.T, i *Inspector, sealed bool, bodies ...string) (stop func()) {
-	t.Helper()
-	sub, err := i.Conn.Subscribe("delayctl.status", func(m *nats.Msg) {
-		for _, body := range bodies {
-			a := &nats.Msg{Subject: m.Reply, Data: []byte(body), Header: nats.Header{}}
-			if sealed {
-				a.Header.Set(message.HeaderSeal, i.streams.Policy().Keys.Seal(m.Reply, a.Data))
-			}
-			_ = i.Conn.PublishMsg(a)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() { _ = sub.Unsubscribe() }
-}
-
-// TestJournalOfInstancesThatRun: an instance that has written and not ended may have been killed. If the instances
-// report that they run and which records are not stored yet, the gaps are known at once. Only a broker's seal proves
-// such an answer. If the instances cannot be asked, the report contains that.
-func TestJournalOfInstancesThatRun(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := journaling(t)
-		provision(t, s, cfg)
-		i := open(t, s, cfg, "")
-		batch := func(body string) {
-			subject, h := i.names.JournalSubject(), nats.Header{}
-			h.Set(message.HeaderSeal, i.streams.Policy().Keys.Seal(subject, []byte(body)))
-			m := &nats.Msg{Subject: subject, Header: h, Data: []byte(body)}
-			if _, err := i.JetStream.PublishMsg(t.Context(), m); err != nil {
-				t.Fatal(err)
-			}
-		}
-		write(t, s, i) // it reads the keys, too
-		batch(`{"v":1,"b":"kitchen","s":"FIRST","n":1}` + "\n")
-		stored := time.Now().UTC()
-		time.Sleep(10 * time.Second)
-		want := func(name, why string, from time.Time, records int) {
-			t.Helper()
-			j, err := i.Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })
-			if err != nil {
-				t.Fatal(err)
-			}
-			var all []journal.Hole
-			for _, h := range j.Holes {
-				if !h.To.Equal(j.Asked) || !strings.Contains(h.Why, why) {
-					t.Errorf("%s: got the hole %+v, want one until %s", name, h, j.Asked)
-				}
-				h.To, h.Why = time.Time{}, ""
-				all = append(all, h)
-			}
-			hole := journal.Hole{Instance: "kitchen", From: from, Records: records}
-			if from.IsZero() {
-				hole = journal.Hole{From: j.Asked.Add(-journal.DoubtAfter)}
-			}
-			if why == "" && !j.Complete() || why != "" && !slices.Equal(all, []journal.Hole{hole}) {
-				t.Errorf("%s: got %+v, want %+v", name, all, hole)
-			}
-		}
-		want("nobody runs", "killed or lost its connection", stored.Add(-time.Second), 0)
-		for _, test := range []struct {
-			name, answer string
-			sealed       bool
-			why          string
-			from         time.Time
-			records      int
-		}{
-			{"it runs", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"FIRST"}}`, true, "", time.Time{}, 0},
-			{"a stranger says so", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"FIRST"}}`, false,
-				"the running instances did not answer", time.Time{}, 0},
-			{"of an older version", `{"instance":"kitchen","journal":true}`, true, "", time.Time{}, 0},
-			{"another start", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"SECOND"}}`, true,
-				"killed or lost its connection", stored.Add(-time.Second), 0},
-			{"it cannot write", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"FIRST","unstored":7,` +
-				`"since":"2000-01-01T00:00:02Z"}}`, true, "not stored yet", stored.Truncate(time.Second).Add(2 * time.Second), 7},
-		} {
-			stop := answers(t, i, test.sealed, test.answer)
-			want(test.name, test.why, test.from, test.records)
-			stop()
-		}
-	})
-}
-
-// TestJournalOfWhoMayNotAsk: for a user who may read the journal, but not ask the instances, the report shows that the
-// last minute is unknown.
-func TestJournalOfWhoMayNotAsk(t *testing.T) {
-	bubble(t, natstest.Denied("delayctl.status"), func(t *testing.T, s *natstest.Server) {
-		cfg := journaling(t)
-		provision(t, s, cfg)
-		i := open(t, s, cfg, tried)
-		write(t, s, i)
-		none := func(journal.Entry) error { return nil }
-		j, err := i.Journal(t.Context(), journal.Query{}, none)
-		if err != nil || len(j.Holes) != 1 || !strings.Contains(j.Holes[0].Why, "the running instances did not answer") {
-			t.Errorf("got %+v, %v, want that the instances did not answer", j.Holes, err)
-		}
-		time.Sleep(90 * time.Second)
-		before := journal.Query{Until: j.Asked.Add(-time.Second)}
-		if j, err = i.Journal(t.Context(), before, none); err != nil || !j.Complete() {
-			t.Errorf("of before the last minute: got %+v, %v, want it complete", j.Holes, err)
-		}
-	})
-}
-
-// TestNobodyOwnsTheJournal: the journal is not a lane.
+// TestNobodyOwnsTheJournal: the journal is not listed as a lane.
 func TestNobodyOwnsTheJournal(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)

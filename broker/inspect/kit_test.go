@@ -2,26 +2,28 @@ package inspect
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/message"
 	"delaybroker/levels"
 	"delaybroker/test/natstest"
 )
 
-// tried is the user of an inspector that may not do everything.
+// tried is a user with limited permissions.
 const tried = "tried"
 
-// bubble runs f under fake time with a server that has a user without bounds, and one with these rights.
+// bubble runs f under fake time with a server that has a user with all permissions, and one with these.
 func bubble(t *testing.T, rights server.Permissions, f func(t *testing.T, s *natstest.Server)) {
 	t.Helper()
 	natstest.BubbleAs(t, tried, rights, f)
 }
 
-// open is an inspector as a user, or as the one without bounds.
+// open returns an inspector as a user, or as the one with all permissions.
 func open(t *testing.T, s *natstest.Server, cfg broker.Config, user string) *Inspector {
 	t.Helper()
 	var as []nats.Option
@@ -35,17 +37,18 @@ func open(t *testing.T, s *natstest.Server, cfg broker.Config, user string) *Ins
 	return i
 }
 
-// with is a configuration with few levels.
+// with returns a configuration with few levels. Of other durations the intake takes only those in delayin subjects: the
+// subjects of all 1,300 would take most of the processor time of these tests.
 func with(t *testing.T, prefix, ladder string) broker.Config {
 	t.Helper()
 	l, err := levels.Parse(ladder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return broker.Config{Prefix: prefix, Ladder: l}
+	return broker.Config{Prefix: prefix, Ladder: l, IntakeDurations: []string{}}
 }
 
-// provision makes the streams of a configuration.
+// provision creates the streams of a configuration.
 func provision(t *testing.T, s *natstest.Server, cfg broker.Config) Provisioned {
 	t.Helper()
 	done, err := open(t, s, cfg, "").Provision(t.Context(), false)
@@ -62,10 +65,49 @@ func publish(t *testing.T, i *Inspector, subject string) {
 	}
 }
 
-// wantTook wants exactly so much time to have passed.
+// wantTook fails unless exactly this time has passed.
 func wantTook(t *testing.T, began time.Time, want time.Duration) {
 	t.Helper()
 	if took := time.Since(began); took != want {
 		t.Errorf("took %s, want %s", took, want)
 	}
+}
+
+// storeAll publishes messages at once, and waits until all are stored.
+func storeAll(t *testing.T, i *Inspector, all ...*nats.Msg) {
+	t.Helper()
+	for _, m := range all {
+		if err := i.Conn.PublishMsg(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	natstest.Flush(t, i.Conn)
+	synctest.Wait()
+}
+
+func to(subject string, header ...string) *nats.Msg {
+	m := nats.NewMsg(subject)
+	for n := 0; n < len(header); n += 2 {
+		m.Header.Set(header[n], header[n+1])
+	}
+	return m
+}
+
+// onTheWay returns a hop in a level, with its final due time.
+func onTheWay(i *Inspector, level, target string, n uint64, due time.Time) *nats.Msg {
+	id := message.ID{Stream: "DELAY_INTAKE", Sequence: n, At: time.Now().UTC()}
+	r := message.Request{ID: id.String(), Target: target, Accepted: id.At, Due: due.UTC()}
+	m := nats.NewMsg(i.names.Hop(level, target))
+	m.Header = nats.Header(r.HopHeader())
+	return m
+}
+
+// consumersOf returns the number of consumers of a stream.
+func consumersOf(t *testing.T, i *Inspector, stream string) int {
+	t.Helper()
+	st, err := i.JetStream.Stream(t.Context(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st.CachedInfo().State.Consumers
 }

@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// TestOwnerAs: the owner of a lane by the status of its instance, or by a consumer if no instance claims it.
+// TestOwnerAs: the status of an instance gives the owner of a lane, or a consumer does if no instance claims it.
 func TestOwnerAs(t *testing.T) {
 	now := time.Now()
 	for _, test := range []struct {
@@ -76,7 +76,7 @@ func TestIsFull(t *testing.T) {
 	}
 }
 
-// TestRates: the rates between two looks.
+// TestRates: the rates come from two samples.
 func TestRates(t *testing.T) {
 	now := time.Now()
 	look := func(at time.Duration, last, held uint64) Lanes {
@@ -89,10 +89,10 @@ func TestRates(t *testing.T) {
 	if l := after.Lanes[0]; *l.In != 20 || *l.Out != 25 {
 		t.Errorf("got %v in and %v out a second, want 20 and 25", *l.In, *l.Out)
 	}
-	anew := look(4*time.Second, 1, 1)
-	anew.Lanes[0].Info.Created = now
-	if anew.Since(after); anew.Lanes[0].In != nil {
-		t.Errorf("got %v of a stream that was made anew, want nothing", *anew.Lanes[0].In)
+	recreated := look(4*time.Second, 1, 1)
+	recreated.Lanes[0].Info.Created = now
+	if recreated.Since(after); recreated.Lanes[0].In != nil {
+		t.Errorf("got %v of a stream that was created again, want nothing", *recreated.Lanes[0].In)
 	}
 	first := look(0, 1, 1)
 	if first.Since(Lanes{}); first.Lanes[0].In != nil {

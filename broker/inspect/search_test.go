@@ -8,7 +8,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestSearchTellsProgress: a quick search says nothing, and a long one a word every now and then.
+// TestSearchTellsProgress: a quick search reports no progress. A long one reports it at intervals.
 func TestSearchTellsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []uint64
@@ -30,7 +30,7 @@ func TestSearchTellsProgress(t *testing.T) {
 	})
 }
 
-// TestParseWanted reads a whole Delay-Id, and what an acknowledgement says of one.
+// TestParseWanted parses a whole Delay-Id, and the stream and sequence of an acknowledgement.
 func TestParseWanted(t *testing.T) {
 	whole := message.ID{Stream: "DELAY_5s", Sequence: 7, At: time.Unix(0, 1732060800000000000).UTC()}
 	for _, test := range []struct {
@@ -54,7 +54,7 @@ func TestParseWanted(t *testing.T) {
 	}
 }
 
-// Who should have read a message that is due, and whether he has, is known from the instances.
+// TestWhyHere: the reports of the instances name the owner that should have read a message, and tell whether it has.
 func TestWhyHere(t *testing.T) {
 	at := func(l Lane) string {
 		l.Stream = "DELAY_1s"

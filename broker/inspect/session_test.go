@@ -17,7 +17,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRefusalEndsTheWaiting: what the server refuses it does not answer, and nobody waits for it.
+// TestRefusalEndsTheWaiting: a refused request has no answer, and its caller does not wait for one.
 func TestRefusalEndsTheWaiting(t *testing.T) {
 	bubble(t, natstest.Denied("$JS.API.STREAM.LIST"), func(t *testing.T, s *natstest.Server) {
 		i := open(t, s, with(t, "delay", "1s 5s"), tried)
@@ -33,7 +33,7 @@ func TestRefusalEndsTheWaiting(t *testing.T) {
 	})
 }
 
-// TestLookIsWholeOrNothing: a refusal of one lane's question is one of all of them. Half a table would mislead.
+// TestLookIsWholeOrNothing: if the request for one lane is refused, the whole look fails. Half a table would mislead.
 func TestLookIsWholeOrNothing(t *testing.T) {
 	bubble(t, natstest.Denied("$JS.API.STREAM.MSG.GET.DELAY_5s"), func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")
@@ -46,7 +46,8 @@ func TestLookIsWholeOrNothing(t *testing.T) {
 	})
 }
 
-// TestRefusalBehindAnInnerQuestion: a question that is over hears no refusal. The one around it does, and not before.
+// TestRefusalBehindAnInnerQuestion: a request that has ended receives no refusal. The one around it does, and only
+// then.
 func TestRefusalBehindAnInnerQuestion(t *testing.T) {
 	bubble(t, natstest.Denied("not.ours"), func(t *testing.T, s *natstest.Server) {
 		i := open(t, s, with(t, "delay", "1s 5s"), tried)
@@ -72,7 +73,7 @@ func TestRefusalBehindAnInnerQuestion(t *testing.T) {
 	})
 }
 
-// TestQuestionHasAnEnd: what is neither answered nor refused is given up, after the usual timeout.
+// TestQuestionHasAnEnd: a request that is neither answered nor refused ends after the usual timeout.
 func TestQuestionHasAnEnd(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		session, err := NewSession(s.Connect(), "$JS.API")
@@ -91,7 +92,7 @@ func TestQuestionHasAnEnd(t *testing.T) {
 	})
 }
 
-// TestNoJetStreamInWords: that nobody answers has one reason, which a person can do something about.
+// TestNoJetStreamInWords: the errors of a missing JetStream have one cause, which a person can correct.
 func TestNoJetStreamInWords(t *testing.T) {
 	for _, err := range []error{
 		nats.ErrNoResponders,

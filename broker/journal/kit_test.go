@@ -38,7 +38,7 @@ func newKit(t testing.TB, s *natstest.Server) *kit {
 	return k
 }
 
-// create makes the stream.
+// create creates the stream.
 func (k *kit) create() {
 	k.Helper()
 	if _, err := k.js.CreateStream(context.Background(), jetstream.StreamConfig{
@@ -48,7 +48,7 @@ func (k *kit) create() {
 	}
 }
 
-// writer is a writer of an instance that runs until stop is called.
+// writer returns a writer of an instance that runs until stop is called.
 func (k *kit) writer(instance string) (w *Writer, stop func()) {
 	k.Helper()
 	conn := k.s.Connect()
@@ -99,7 +99,7 @@ func (k *kit) store(body []byte) {
 	}
 }
 
-// search returns what is found.
+// search returns the entries found, and the report.
 func (k *kit) search(q Query) ([]Entry, Report) {
 	k.Helper()
 	var all []Entry
@@ -117,7 +117,7 @@ func (k *kit) open() *Journal {
 	return Open(Config{Conn: k.conn, JetStream: k.js, APIPrefix: "$JS.API", Policy: k.policy})
 }
 
-// batches are the heads that are stored, with the times.
+// batches returns the heads of the stored batches, with their times.
 func (k *kit) batches() (heads []head, at []time.Time, sizes []int) {
 	k.Helper()
 	st, err := k.js.Stream(context.Background(), k.policy.Names.JournalStream())
@@ -138,7 +138,7 @@ func (k *kit) batches() (heads []head, at []time.Time, sizes []int) {
 	return heads, at, sizes
 }
 
-// record is one of many.
+// record returns the record with number n.
 func record(n int) Record {
 	id := message.ID{Stream: "DELAY_1s", Sequence: uint64(n) + 1, At: time.Now().Add(-time.Second)}
 	return Record{ID: id.String(), Target: "orders.a", At: time.Now().UTC(), Due: id.At.Add(time.Second).UTC()}

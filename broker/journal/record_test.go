@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestRecordAsItIsWritten: the encoding is a contract with what is stored.
+// TestRecordAsItIsWritten: the encoding is a contract with the stored records.
 func TestRecordAsItIsWritten(t *testing.T) {
 	due := time.Unix(0, 1795222624918700000).UTC()
 	for _, test := range []struct {
@@ -49,7 +49,7 @@ func TestRecordAsItIsWritten(t *testing.T) {
 	}
 }
 
-// TestLaterNamesAreLeftOut: a newer broker may add names without a new version.
+// TestLaterNamesAreLeftOut: a newer broker may add fields without a new version.
 func TestLaterNamesAreLeftOut(t *testing.T) {
 	r, err := parseRecord([]byte(`{"i":"x-1-1","w":5,"new":{"a":[1]}}`))
 	if err != nil || r.ID != "x-1-1" || r.At.UnixNano() != 5 {
@@ -60,8 +60,8 @@ func TestLaterNamesAreLeftOut(t *testing.T) {
 	}
 }
 
-// FuzzRecord: whatever a client chooses as its target, and whatever a target answers, a line is one line of JSON that
-// says the same when it is read, as far as JSON can.
+// FuzzRecord: with any target of a client and any reply of a target, a record is one line of JSON, which parses to the
+// same record as far as JSON can express it.
 func FuzzRecord(f *testing.F) {
 	f.Add("DELAY_1s-1-1", "orders.a", "", "nobody listens", int64(1795222624918700000), int64(5), int64(5), 0)
 	f.Add("", "a\"b\\c", "expired", "\x00\n\u2028\xff", int64(0), int64(-5), int64(0), 3)
@@ -89,7 +89,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// BenchmarkRecord is what a delivery's loop spends on its record.
+// BenchmarkRecord measures the loop's work for the record of a delivery.
 func BenchmarkRecord(b *testing.B) {
 	r := record(1)
 	r.At = r.Due.Add(1300 * time.Microsecond)

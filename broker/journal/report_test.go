@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// wrote is a batch, stored some time after the beginning.
+// wrote is a batch, stored some time after the start.
 type wrote struct {
 	after time.Duration
 	head
@@ -17,25 +17,25 @@ var began = time.Unix(0, 1795222624918700000).UTC()
 
 func after(d time.Duration) time.Time { return began.Add(d) }
 
-// mark is a batch of an instance.
+// mark returns a batch of an instance.
 func mark(d time.Duration, instance string, n uint64) wrote {
 	return wrote{d, head{Instance: instance, Start: "1", Number: n, Before: n - 1}}
 }
 
-// ends is the last batch of an instance.
+// ends returns the last batch of an instance.
 func ends(w wrote) wrote {
 	w.End = true
 	return w
 }
 
-// lossy says that records were dropped before it.
+// lossy returns a batch that reports dropped records before it.
 func lossy() wrote {
 	w := mark(time.Minute, "a", 3)
 	w.Before, w.Lost = 1, &span{7, after(time.Second).UnixNano(), after(2 * time.Second).UnixNano()}
 	return w
 }
 
-// again is the first batch of another start.
+// again returns the first batch of another start.
 func again() wrote {
 	w := mark(time.Minute, "a", 1)
 	w.Start = "2"
@@ -53,7 +53,7 @@ const (
 	dropped = "dropped: the journal's stream stored nothing, or too little"
 )
 
-// holes are batches that instances wrote, with what is missing between them.
+// holes are batches of instances, with the holes between them.
 var holes = []struct {
 	name    string
 	batches []wrote
@@ -90,7 +90,7 @@ var holes = []struct {
 	{"another start of the same name", []wrote{mark(0, "a", 1), ends(mark(1, "a", 2)), again()}, time.Minute, nil, 0},
 }
 
-// TestHoles: what a reader concludes from the batches that there are.
+// TestHoles: the report concludes the holes from the stored batches.
 func TestHoles(t *testing.T) {
 	for _, test := range holes {
 		r, copies := newRuns(), 0
@@ -111,17 +111,17 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-// state is what an instance says of itself.
+// state returns the report of an instance about its writer.
 func state(instance, start string) State { return State{Instance: instance, Start: start} }
 
-// stuckSince is what an instance says that cannot store what it delivers.
+// stuckSince returns the report of an instance that cannot store its records.
 func stuckSince(s State, d time.Duration) State {
 	s.Unstored, s.Since = 5, after(d)
 	return s
 }
 
-// TestHolesByStates: what a reader concludes when it knows which writers run, and what they have not stored yet. The
-// instance has written once, a record of a tenth of a second before.
+// TestHolesByStates: the report also uses the states of running writers, with the records that they have not stored
+// yet. The instance has written one batch, with a record of a tenth of a second before.
 func TestHolesByStates(t *testing.T) {
 	last := after(-100 * time.Millisecond)
 	gone := func(to time.Duration) []Hole {
@@ -163,7 +163,7 @@ func TestHolesByStates(t *testing.T) {
 	}
 }
 
-// TestRunsAreBounded: a broker that is killed again and again takes no more than so much of the reader's memory.
+// TestRunsAreBounded: a broker that is killed again and again takes bounded memory of a reader.
 func TestRunsAreBounded(t *testing.T) {
 	r, holes := newRuns(), 0
 	began := time.Now()

@@ -17,7 +17,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSearchChooses: each filter, alone and with others.
+// TestSearchChooses: each filter selects its records, alone and with others.
 func TestSearchChooses(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -80,7 +80,7 @@ func TestSearchChooses(t *testing.T) {
 	})
 }
 
-// wantFound searches, and wants these records and no hole.
+// wantFound fails unless a search returns these records, and no hole.
 func (k *kit) wantFound(q Query, want []Record) {
 	k.Helper()
 	found, report := k.search(q)
@@ -96,8 +96,8 @@ func (k *kit) wantFound(q Query, want []Record) {
 	}
 }
 
-// TestSearchStopsAndGoesOn: a limit ends a search, which says where it goes on. Searches one after the other find each
-// record once, whatever the limit.
+// TestSearchStopsAndGoesOn: a limit ends a search, which returns the position of the next one. Successive searches
+// return each record once, with any limit.
 func TestSearchStopsAndGoesOn(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -141,8 +141,8 @@ func TestSearchStopsAndGoesOn(t *testing.T) {
 	})
 }
 
-// TestSearchBeginsAtItsTime: a search since some time reads no more than a few minutes before it, and one until some
-// time no more than a few minutes behind it. It hears of holes that reach into that time, and of no others.
+// TestSearchBeginsAtItsTime: a search between two times reads at most a few minutes before the first and after the
+// second. It reports the holes that overlap this period, and no others.
 func TestSearchBeginsAtItsTime(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -176,7 +176,7 @@ func TestSearchBeginsAtItsTime(t *testing.T) {
 	})
 }
 
-// TestSearchEnds: at what the caller says, and where there is nothing.
+// TestSearchEnds: a search ends if its caller returns an error, and in an empty journal.
 func TestSearchEnds(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -202,8 +202,8 @@ func TestSearchEnds(t *testing.T) {
 	})
 }
 
-// TestSearchOfASilentStream: JetStream answers nothing about the stream, makes no consumer, or hands nothing out. The
-// search fails, and does not call what it has read complete.
+// TestSearchOfASilentStream: JetStream answers no request about the stream, creates no consumer, or delivers no
+// message. The search fails, and is not reported as complete.
 func TestSearchOfASilentStream(t *testing.T) {
 	for _, question := range []string{"STREAM.INFO.", "CONSUMER.CREATE.", "CONSUMER.MSG.NEXT."} {
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -231,77 +231,6 @@ func TestSearchOfASilentStream(t *testing.T) {
 	}
 }
 
-// TestNewerBatchesAreAHole: what a newer broker wrote cannot be read, and is said.
-func TestNewerBatchesAreAHole(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
-		k.create()
-		k.store([]byte(`{"v":2,"b":"newer"}`))
-		if _, r := k.search(Query{}); len(r.Holes) != 1 || !strings.Contains(r.Holes[0].Why, "newer") {
-			t.Errorf("holes %+v", r.Holes)
-		}
-	})
-}
-
-// TestUnsealedIsNotBelieved, also while messages between lanes are, as during an upgrade: there was no journal before
-// there were seals. Without any secret, everything is.
-func TestUnsealedIsNotBelieved(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
-		k.create()
-		for _, secrets := range [][]string{{"a secret of sixteen"}, nil} {
-			k.policy.Keys = message.NewKeys(secrets, time.Time{})
-			body := batch{}.body(head{Instance: "kitchen", Start: "1", Number: 1}, nil)
-			if _, err := k.js.Publish(context.Background(), k.policy.Names.JournalSubject(), body); err != nil {
-				t.Fatal(err)
-			}
-			if _, r := k.search(Query{}); (r.Unproven > 0) != (secrets != nil) {
-				t.Errorf("with the secrets %q: %d are not believed", secrets, r.Unproven)
-			}
-		}
-	})
-}
-
-// TestOldBatchStoredAgain: a search that has not heard of its first time does not take it for a new one.
-func TestOldBatchStoredAgain(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
-		k.create()
-		old := record(1)
-		for n := range uint64(70) {
-			if n == 0 || n == 60 {
-				k.put(head{Instance: "cellar", Start: "1", Number: 1}, old)
-			}
-			k.put(head{Instance: "kitchen", Start: "2", Number: n + 1, Before: n})
-			time.Sleep(time.Minute)
-		}
-		if _, r := k.search(Query{Since: time.Now().Add(-20 * time.Minute)}); r.Copies != 1 || !r.Complete() {
-			t.Errorf("%d copies, holes %+v, want one copy and no hole", r.Copies, r.Holes)
-		}
-	})
-}
-
-// TestHolesThatReachIn: of one that was killed shortly before the time asked for, records may be missing within it.
-func TestHolesThatReachIn(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
-		k.create()
-		for n := range uint64(20) {
-			if n <= 10 {
-				k.put(head{Instance: "cellar", Start: "1", Number: n + 1, Before: n})
-			}
-			k.put(head{Instance: "kitchen", Start: "2", Number: n + 1, Before: n})
-			time.Sleep(time.Minute)
-		}
-		killed := time.Now().Add(-10 * time.Minute)
-		for after, want := range map[time.Duration]int{30 * time.Second: 1, 61 * time.Second: 0, -time.Minute: 1} {
-			if _, r := k.search(Query{Since: killed.Add(after)}); len(r.Holes) != want {
-				t.Errorf("since %s after it was killed: holes %+v, want %d", after, r.Holes, want)
-			}
-		}
-	})
-}
-
 func TestParsePlaceRefuses(t *testing.T) {
 	for _, s := range []string{"", "1", "0.1", "1.", ".1", "1.2.3", "-1.2", "1.-2", "a.b", "1.4294967296"} {
 		if p, err := ParsePlace(s); err == nil {
@@ -310,7 +239,7 @@ func TestParsePlaceRefuses(t *testing.T) {
 	}
 }
 
-// BenchmarkSearch goes through a million records, for one of them and by target. The server is in this process.
+// BenchmarkSearch searches a million records, for one of them and by target. The server is in this process.
 func BenchmarkSearch(b *testing.B) {
 	s := natstest.Run(b, b.TempDir())
 	k := newKit(b, s)

@@ -10,8 +10,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestBatches: a record waits 150 ms for others, 64 KiB do not wait, an instance that has nothing to say says so once a
-// minute, and a stop stores what there is and says that nothing follows.
+// TestBatches: a record waits 150 ms for others, but 64 KiB do not wait. An idle instance stores a batch once a minute.
+// A stop stores the remaining records and marks the last batch.
 func TestBatches(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -58,8 +58,8 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// TestRoomIsBounded: while nothing can be stored, records wait in bounded memory, and what finds no room is dropped.
-// Those that waited are stored when the stream is there, with the loss, and nothing else is missing.
+// TestRoomIsBounded: while nothing can be stored, records wait in bounded memory, and others are dropped. When the
+// stream is there, the waiting records are stored with the number of the dropped ones, and nothing else is missing.
 func TestRoomIsBounded(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -96,7 +96,7 @@ func TestRoomIsBounded(t *testing.T) {
 	})
 }
 
-// TestStopWithoutAStream: a stop takes a second for the journal, and less at the end of the grace period.
+// TestStopWithoutAStream: a stop waits a second for the journal, or less at the end of the grace period.
 func TestStopWithoutAStream(t *testing.T) {
 	for drain, want := range map[time.Duration]time.Duration{
 		0: time.Second, 900 * time.Millisecond: time.Second, 1400 * time.Millisecond: 600 * time.Millisecond,
@@ -125,7 +125,7 @@ func TestStopWithoutAStream(t *testing.T) {
 	}
 }
 
-// TestAnotherStreamIsNoProof: a batch counts as stored when the journal's stream says so, and no other.
+// TestAnotherStreamIsNoProof: only an acknowledgement by the journal's stream proves that a batch is stored.
 func TestAnotherStreamIsNoProof(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -53,8 +53,8 @@ func TestParseAck(t *testing.T) {
 	}
 }
 
-// TestFull: an account, a server or a stream at its limit is full, whichever of them it is. Only the first two are no
-// fault of the stream.
+// TestFull: the error of a full account, server or stream is recognized. For the first two, a limit outside the stream
+// is reached.
 func TestFull(t *testing.T) {
 	for code, want := range map[int]struct{ full, limitReached bool }{
 		codeAccountFull: {true, true}, codeServerFull: {true, true}, codeMemoryFull: {true, true},
@@ -66,7 +66,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestAckOf: an answer counts if the stream of the publish has written it, or the server, which can only refuse.
+// TestAckOf: an answer counts if it is from the stream of the publish, or from the server, which can only refuse.
 func TestAckOf(t *testing.T) {
 	for data, want := range map[string]bool{
 		`{"stream":"ORDERS","seq":7}`:  true,

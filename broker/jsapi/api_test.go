@@ -31,7 +31,7 @@ func TestAnswersOfLeaders(t *testing.T) {
 	})
 }
 
-// fill makes the stream A, with four messages.
+// fill creates the stream A, with four messages.
 func fill(t *testing.T, js jetstream.JetStream) {
 	t.Helper()
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "A", Subjects: []string{"a.>"}}); err != nil {
@@ -61,7 +61,7 @@ func gone(t *testing.T, what string, err error) {
 	}
 }
 
-// TestRemovals: a message that is deleted or purged is gone, and no other one.
+// TestRemovals: a delete or purge removes its messages, and no others.
 func TestRemovals(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc := s.Connect()
@@ -102,8 +102,8 @@ func TestRemovals(t *testing.T) {
 	})
 }
 
-// TestAnswerToSomethingElse: an acknowledgement of a publish, which somebody has had put into our inbox, purges and
-// reads nothing.
+// TestAnswerToSomethingElse: the acknowledgement of a publish, which a client directs into our inbox, is no answer to a
+// purge or a read.
 func TestAnswerToSomethingElse(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc, ctx := s.Connect(), t.Context()

@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestDirect: a replica gives what a stream has of some subjects, and says when that is all.
+// TestDirect: a replica returns the messages of some subjects, and reports the end of the list.
 func TestDirect(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc, ctx := s.Connect(), t.Context()
@@ -43,8 +43,8 @@ func TestDirect(t *testing.T) {
 	})
 }
 
-// directStreamA makes the stream A, with three messages. Two have headers as the server adds them, and as it ends an
-// answer with.
+// directStreamA creates the stream A, with three messages. Two have headers that the server adds, or with which it ends
+// an answer.
 func directStreamA(t *testing.T, js jetstream.JetStream, direct bool) {
 	t.Helper()
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
@@ -66,8 +66,8 @@ func directStreamA(t *testing.T, js jetstream.JetStream, direct bool) {
 	}
 }
 
-// TestNoDirect: a stream that allows no direct gets, a right that is missing and a request that the server refuses are
-// errors, and soon.
+// TestNoDirect: a stream without direct gets, a missing permission and a refused request are errors, without a long
+// wait.
 func TestNoDirect(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc := s.Connect()

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// FuzzParseAck: whoever listens on a target can answer anything. The quick way to read an answer agrees with the
-// decoder, and an answer is either a stream's, with its name, or a refusal, with its code.
+// FuzzParseAck: a listener on a target can answer anything. The fast parser agrees with the decoder. An answer is
+// either a stream's, with its name, or a refusal, with its code.
 func FuzzParseAck(f *testing.F) {
 	for _, body := range []string{
 		`{"stream":"S","seq":7}`, `{"stream":"S", "seq":7}`, `{"stream":"S","seq":7,"duplicate":true}`,

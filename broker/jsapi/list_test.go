@@ -8,8 +8,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestList reads pages as a cluster gives them: a stream whose leader is away is named only, and a stream whose peers
-// are all offline is described and named.
+// TestList reads pages of a cluster: a stream whose leader is away has only a name, and a stream whose peers are all
+// offline has a description and a name.
 func TestList(t *testing.T) {
 	type named struct{ Name string }
 	for _, tt := range []struct {

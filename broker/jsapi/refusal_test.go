@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestForbidden reads the subject of a refused publish from the error that nats.go makes of the server's words.
+// TestForbidden reads the subject of a refused publish from the error of nats.go.
 func TestForbidden(t *testing.T) {
 	violation := func(text string) error { return fmt.Errorf("%w: %s", nats.ErrPermissionViolation, text) }
 	for _, tt := range []struct {
@@ -29,7 +29,7 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// TestRefused: what the server refused, whatever it was, in its words.
+// TestRefused: every refusal by the server is an error with its text.
 func TestRefused(t *testing.T) {
 	violation := func(text string) error { return fmt.Errorf("%w: %s", nats.ErrPermissionViolation, text) }
 	for _, tt := range []struct {

@@ -11,7 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestRetry: a question is repeated while nobody can take it, and no longer than it makes sense.
+// TestRetry: a request is repeated for a bounded time while there is no leader or no listener, but not after other
+// errors.
 func TestRetry(t *testing.T) {
 	noLeader := &jetstream.APIError{Code: 503, ErrorCode: 10008}
 	refused := &jetstream.APIError{Code: 400, ErrorCode: 10003}

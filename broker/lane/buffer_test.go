@@ -11,8 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestLargerThanTheBuffer reads messages of any size, in any order of sizes, through a buffer that takes few of them
-// and some not at all: with one consumer, and without waiting.
+// TestLargerThanTheBuffer: the reader delivers messages of any size, in any order of sizes, through a buffer that holds
+// few of them and is smaller than some, with one consumer and without waiting.
 func TestLargerThanTheBuffer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)

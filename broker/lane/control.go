@@ -7,15 +7,15 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// control is a message that the server itself writes into a consumer's inbox. Whoever may publish there can forge it.
-// So it may cost us a consumer or a request, but never a message.
+// control is a message that the server itself writes into a reader's inbox. A client that may publish there can forge
+// one. So a control message may end a consumer or a request, but it never makes the reader skip a message.
 type control struct {
 	kind    controlKind
 	room    int    // requestFull: bytes that the request had left; zero if unknown
 	last    uint64 // heartbeat: the consumer's number of its last message; valid if counted
 	counted bool   // heartbeat: last is known
-	passed  uint64 // heartbeat: the sequence up to which the consumer has read the stream; zero if not known
-	words   string // status and description
+	passed  uint64 // heartbeat: the sequence up to which the consumer has read the stream; zero if unknown
+	words   string // the status and its description, for an error
 }
 
 type controlKind int
@@ -23,12 +23,12 @@ type controlKind int
 const (
 	nothing       controlKind = iota // not from a server
 	heartbeat                        // the consumer is alive
-	requestEnded                     // a request ended, and its consumer goes on
-	requestFull                      // the same, because the next message is larger than the request allows
-	consumerEnded                    // the consumer ended, or the message is not known to be harmless
+	requestEnded                     // a request ended; its consumer still exists
+	requestFull                      // a request ended because the next message is larger than its bytes
+	consumerEnded                    // the consumer ended, or the status is unknown
 )
 
-// parseControl reads the headers of a message that is not a stored one.
+// parseControl parses the headers of a control message.
 func parseControl(h nats.Header) control {
 	status, description := h.Get("Status"), h.Get("Description")
 	c := control{words: strings.TrimSpace(status + " " + description)}

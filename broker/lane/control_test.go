@@ -43,8 +43,8 @@ func TestParseControl(t *testing.T) {
 	}
 }
 
-// FuzzControl: only a status makes a control message, and only of a request that ended for want of room it is said how
-// much there was.
+// FuzzControl: only a status makes a control message, and only a request that ended for lack of room reports how much
+// there was.
 func FuzzControl(f *testing.F) {
 	f.Add([]byte("NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 7\r\n\r\n"))
 	f.Add([]byte("NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: -9223372036854775808\r\n\r\n"))

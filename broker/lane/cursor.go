@@ -1,18 +1,18 @@
 package lane
 
-// Cursor records which messages were read and which have arrived elsewhere, in the order of reading. It costs 16 bytes
-// for each message between the first that has not arrived and the last that was read.
+// Cursor records the messages that were read, in order, and which of them have arrived: see "Words" in the package's
+// documentation. It uses 16 bytes for each message from the oldest that has not arrived to the last that was read.
 //
 // It is not safe for concurrent use. The zero Cursor is ready.
 type Cursor struct {
 	marks []slot // a ring; its length is a power of two
 	first uint64 // number of the oldest mark in the ring
 	next  uint64 // number of the next mark
-	life  uint32 // counts resets, so that marks from before a reset mean nothing
-	done  uint64 // everything up to this sequence has arrived
+	life  uint32 // number of resets; a mark of an earlier life is ignored
+	done  uint64 // all messages up to this sequence have arrived
 	ahead int    // messages that arrived before an older one, and are still in the lane
 
-	urgent int // of these, messages that are to be removed soon
+	urgent int // of the messages counted by ahead: those that are to be removed soon
 }
 
 // slot is the record of one message.
@@ -27,7 +27,7 @@ const (
 	open    state = iota
 	done          // it has arrived
 	urgent        // it has arrived, and is to be removed soon
-	removed       // it has arrived, and was deleted from the lane by itself
+	removed       // it has arrived, and was deleted from the lane by a request of its own
 )
 
 // Mark identifies one message between Begin and Done.
@@ -36,7 +36,7 @@ type Mark struct {
 	life   uint32
 }
 
-// Begin notes that a message was read. Sequences must rise.
+// Begin records that a message was read. Sequences must rise.
 func (c *Cursor) Begin(seq uint64) Mark {
 	if c.next-c.first == uint64(len(c.marks)) {
 		c.grow()
@@ -58,7 +58,7 @@ func (c *Cursor) grow() {
 // Void returns the mark for a message from another history. Done ignores it.
 func (c *Cursor) Void() Mark { return Mark{life: c.life - 1} }
 
-// Done notes that a message has arrived elsewhere. A mark from before a reset is ignored.
+// Done records that a message has arrived. A mark from before a reset is ignored.
 func (c *Cursor) Done(m Mark) { c.end(m, done) }
 
 // DoneUrgent is Done for a message whose repetition after a crash would be costly.
@@ -79,7 +79,7 @@ func (c *Cursor) end(m Mark, as state) {
 	}
 }
 
-// count changes the number of messages in a state that have arrived before an older one.
+// count adds by to the number of messages in a state that arrived before an older one.
 func (c *Cursor) count(in state, by int) {
 	switch in {
 	case urgent:
@@ -99,15 +99,15 @@ func (c *Cursor) Span() int { return int(c.next - c.first) }
 // Ahead returns the number of messages that arrived before an older one. A purge up to the cursor does not reach them.
 func (c *Cursor) Ahead() int { return c.ahead }
 
-// Urgent returns the number of these messages that are to be removed soon.
+// Urgent returns how many of the messages counted by Ahead are to be removed soon.
 func (c *Cursor) Urgent() int { return c.urgent }
 
-// TakeAhead returns the sequences of messages that arrived before an older one, at most the given number. They count as
-// deleted from the lane, and are not returned again.
-func (c *Cursor) TakeAhead(most int) []uint64 { return c.take(min(most, c.ahead), done) }
+// TakeAhead returns the sequences of at most limit messages that arrived before an older one. From then on they count
+// as deleted from the lane, and are not returned again.
+func (c *Cursor) TakeAhead(limit int) []uint64 { return c.take(min(limit, c.ahead), done) }
 
 // TakeUrgent is TakeAhead for the messages that are to be removed soon.
-func (c *Cursor) TakeUrgent(most int) []uint64 { return c.take(min(most, c.urgent), urgent) }
+func (c *Cursor) TakeUrgent(limit int) []uint64 { return c.take(min(limit, c.urgent), urgent) }
 
 // take takes count messages that are in the given state or urgent.
 func (c *Cursor) take(count int, from state) (taken []uint64) {
@@ -138,7 +138,7 @@ func (c *Cursor) PutBack(sequences []uint64) {
 	}
 }
 
-// Reset forgets everything, because the stream has another history.
+// Reset removes all records. It is called when the stream has another history.
 func (c *Cursor) Reset() {
 	*c = Cursor{life: c.life + 1}
 }

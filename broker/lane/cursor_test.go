@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// naive is a cursor without regard for memory.
+// naive is a cursor without a bound on its memory.
 type naive struct {
 	seqs []uint64
 	done map[uint64]bool
@@ -23,7 +23,7 @@ func (n *naive) arrived() (seq uint64) {
 	return seq
 }
 
-// open are the sequences from the first that has not arrived.
+// open returns the sequences from the first that has not arrived.
 func (n *naive) open() []uint64 {
 	i := slices.IndexFunc(n.seqs, func(s uint64) bool { return !n.done[s] })
 	if i < 0 {
@@ -42,8 +42,8 @@ func (n *naive) ahead() []uint64 {
 	return all
 }
 
-// TestCursorModel lets messages arrive in random order, some twice, with resets in between, and compares with the naive
-// cursor after each step.
+// TestCursorModel: messages arrive in random order, some twice, with resets in between. After each step the cursor
+// agrees with the naive one.
 func TestCursorModel(t *testing.T) {
 	for seed := range uint64(24) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestCursorModel(t *testing.T) {
 	}
 }
 
-// TestCursorMarksOfAFormerLife says a mark's number again in a new life: the old mark must not speak for it.
+// TestCursorMarksOfAFormerLife: a mark from before a reset has no effect, even if its number is in use again.
 func TestCursorMarksOfAFormerLife(t *testing.T) {
 	var c Cursor
 	old := c.Begin(1000)
@@ -114,10 +114,10 @@ func TestCursorMarksOfAFormerLife(t *testing.T) {
 	}
 }
 
-// TestCursorRingGrows holds the first message back while the ring grows several times, then lets it arrive.
+// TestCursorRingGrows: the first message arrives only after the ring has grown several times.
 func TestCursorRingGrows(t *testing.T) {
 	var c Cursor
-	// The ring does not begin at its first place.
+	// The ring does not start at index 0.
 	for seq := range uint64(50) {
 		c.Done(c.Begin(seq + 1))
 	}
@@ -143,7 +143,7 @@ func TestCursorRingGrows(t *testing.T) {
 	}
 }
 
-// TestCursorTakeUrgent takes out what is to be removed soon, in parts, and leaves the rest.
+// TestCursorTakeUrgent: urgent messages are taken out in parts, and the others stay.
 func TestCursorTakeUrgent(t *testing.T) {
 	var c Cursor
 	first := c.Begin(1)
@@ -167,7 +167,7 @@ func TestCursorTakeUrgent(t *testing.T) {
 	}
 }
 
-// TestCursorTakeAhead takes out the messages that arrived before an older one, in parts, and each once.
+// TestCursorTakeAhead: messages that arrived before an older one are taken out in parts, each once.
 func TestCursorTakeAhead(t *testing.T) {
 	var c Cursor
 	first := c.Begin(1)
@@ -203,7 +203,7 @@ func TestCursorTakeAhead(t *testing.T) {
 	}
 }
 
-// TestCursorMemory passes many messages, few at a time: the ring must not grow with the number that has passed.
+// TestCursorMemory: the ring does not grow with the number of messages that have passed.
 func TestCursorMemory(t *testing.T) {
 	var c Cursor
 	for seq := uint64(1); seq <= 100_000; seq += 2 {
@@ -216,7 +216,7 @@ func TestCursorMemory(t *testing.T) {
 	}
 }
 
-// TestCursorPutBack: a message that could not be taken out is offered again, and no other.
+// TestCursorPutBack: a message that could not be removed is taken out again, and no other.
 func TestCursorPutBack(t *testing.T) {
 	var c Cursor
 	var marks []Mark

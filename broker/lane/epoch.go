@@ -6,19 +6,19 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Epoch is the life of one consumer. It begins with a look at the stream. The owner gets the epoch before the first of
-// its items; items of the epoch before may still be waiting then.
+// Epoch is the life of one consumer. It begins with a look at the stream. The owner receives the epoch before the first
+// of its items. Items of the previous epoch may still be in the channel then.
 type Epoch struct {
 	Number uint64
-	// Fresh means that the stream has another history than before: it was deleted and created again, restored, or cut back
-	// by a crash of its server. A sequence that was read before is no longer that of the same message, so the cursor means
-	// nothing any more.
+	// Fresh means that the stream has another history than in the previous epoch: it was deleted and created again,
+	// restored, or truncated by a crash of its server. A sequence may now belong to another message, so the cursor is
+	// invalid.
 	Fresh bool
 	Info  Sample
 }
 
-// begin starts an epoch. It looks at the stream, creates a consumer at the message after the last one read, and looks
-// again: a stream that was replaced in between would never deliver its messages to that consumer.
+// begin starts an epoch. It looks at the stream, creates a consumer at the last message read, and looks again: a stream
+// that was replaced in between would never deliver its messages to that consumer.
 func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	before, sample, err := r.look(ctx)
 	if err != nil {
@@ -58,12 +58,12 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	return p, nil
 }
 
-// recognize finds out whether the stream is the one that was read. If it is not, recognize forgets the cursor and the
-// history.
-func (r *Reader) recognize(ctx context.Context, look Sample) error {
+// recognize determines whether the stream is the one that was read. If it is not, recognize resets the position and the
+// known history.
+func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 	k := &r.known
 	last := History{Created: k.created, Read: k.read.Sequence, At: k.read.At}
-	verdict, err := k.judge.Verdict(ctx, last, look, r.message)
+	verdict, err := k.judge.Verdict(ctx, last, sample, r.message)
 	switch {
 	case err != nil:
 		return err
@@ -72,26 +72,26 @@ func (r *Reader) recognize(ctx context.Context, look Sample) error {
 	case verdict == Same:
 		return nil
 	}
-	k.fresh = true // until the owner has the epoch, even if begin fails several times
+	k.fresh = true // stays set until the owner has received an epoch
 	if !k.created.IsZero() {
 		r.cfg.Log.Warn("the stream has another history: starting at its first message", "stream", r.cfg.Stream,
-			"created", look.Created, "last", look.LastSeq, "read", k.read.Sequence)
+			"created", sample.Created, "last", sample.LastSeq, "read", k.read.Sequence)
 		k.first = 0
 	}
 	k.read, k.next = Stored{}, 0
-	// The previous owner committed up to first, and the leader knows of it. A leader that does not know has another
-	// history, even if the streams were created at the same time: it was restored, or cut back by a loss of power.
-	low := look.FirstSeq
+	// The previous owner committed up to first. If the leader does not have that commit, the stream was restored, or
+	// truncated by a loss of power. Its creation time may still be the same.
+	low := sample.FirstSeq
 	if r.cfg.Sparse {
-		low = look.LastSeq + 1
+		low = sample.LastSeq + 1
 	}
-	if low < k.first || !k.firstOf.IsZero() && !look.Created.Equal(k.firstOf) {
+	if low < k.first || !k.firstOf.IsZero() && !sample.Created.Equal(k.firstOf) {
 		k.first = 0
 	}
 	return nil
 }
 
-// announce waits until the owner has taken the epoch.
+// announce waits until the owner has received the epoch.
 func (r *Reader) announce(ctx context.Context, e Epoch) error {
 	for {
 		select {

@@ -2,27 +2,26 @@ package lane
 
 import "errors"
 
-// Results of comparing a stream with the known history. The engine also compares before each commit.
+// Results of the comparison of a stream with the known history. The engine makes it before each commit, too.
 var (
 	// ErrHistory is returned when the stream is not the one that was read: its sequences belong to other messages.
 	ErrHistory = errors.New("the stream has another history")
-	// ErrUnsure is returned when the stream looks older or shorter than what was read from it, and its leader may have
-	// been deposed. Which stream it is cannot be determined at the moment. Ask again.
-	ErrUnsure = errors.New("the stream seems to be older than what was read from it: cut back, or its leader was deposed")
+	// ErrUnsure is returned when the stream looks older or shorter than it was when it was read. Either it was replaced,
+	// or a deposed leader answered. Ask again later.
+	ErrUnsure = errors.New("the stream looks older than when it was read: it was truncated, or its leader was deposed")
 )
 
-// Reasons to replace a consumer. After each of them the reader begins an epoch at the message after the last one it
-// read.
+// Reasons to replace a consumer. After each of them the reader begins an epoch at the last message that it read.
 var (
 	// errUnproven is returned when the consumer shows a message that the leader does not have.
-	errUnproven = errors.New("the consumer shows what the leader does not have")
+	errUnproven = errors.New("the consumer shows a message that the leader does not have")
 	// errLost is returned when a message between the last one and the next one is missing.
-	errLost = errors.New("a message was lost on the wire, or the server made the consumer anew")
+	errLost = errors.New("a message was lost on the wire, or the server created the consumer again")
 	// errSilent is returned when the consumer was silent for two and a half heartbeats.
 	errSilent = errors.New("no heartbeat from the consumer")
 	// errOffline is returned when the connection is lost during a request.
 	errOffline = errors.New("the connection was lost")
-	// errBehind is returned when the consumer has lacked a message of the leader for behindFor.
+	// errBehind is returned when the leader has had a message that the consumer lacks for behindFor.
 	errBehind = errors.New("the consumer's replica is behind the leader")
 	// errTooSmall is returned when the next message is larger than the largest permitted request.
 	errTooSmall = errors.New("the next message is larger than the stream allowed when reading began")
@@ -32,6 +31,6 @@ var (
 var (
 	// errUnanswered is returned when a scan gets no answer for scanTimeout.
 	errUnanswered = errors.New("its consumer did not answer; try again")
-	// errNobody is returned when, for scanTimeout, no server knows the consumer of a request.
+	// errNobody is returned when no server answers for the consumer of a scan during scanTimeout.
 	errNobody = errors.New("its consumer did not answer (503 no responders); try again")
 )

@@ -8,15 +8,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// adjoins proves that no undeleted message lies between the last one read and the one that a consumer shows. It reports
+// adjoins proves that the stream has no message between the last one read and the one that a consumer shows. It reports
 // whether the shown message itself exists. It returns errLost if there is a message between the two, and errUnproven if
-// the leader has no message from there on.
+// the leader has no message from the gap on.
 //
-// The message with the sequence next needs no proof. For a gap, the sequences that were deleted before the epoch began
-// are known, and the leader is asked for those that were deleted since. See the package's documentation for the
-// reasons.
+// The message with the sequence next needs no proof. For a gap, adjoins knows the sequences that were deleted before
+// the epoch began, and asks the leader about the others. See the package's documentation for the reasons.
 func (r *Reader) adjoins(ctx context.Context, shown uint64) (there bool, err error) {
-	from := r.known.deleted.past(r.known.next)
+	from := r.known.deleted.skip(r.known.next)
 	if from >= shown {
 		return from == shown, nil
 	}
@@ -37,7 +36,7 @@ func (r *Reader) adjoins(ctx context.Context, shown uint64) (there bool, err err
 	return stored == shown, nil
 }
 
-// deleted has the sequences in the middle of a stream for which its leader has no message, as runs in rising order.
+// deleted holds the deleted sequences in the middle of a stream, as runs in rising order.
 type deleted []run
 
 // run is a range of sequences, both ends included.
@@ -56,8 +55,8 @@ func deletedOf(sequences []uint64) deleted {
 	return d
 }
 
-// past returns the first sequence from seq on that is not deleted.
-func (d deleted) past(seq uint64) uint64 {
+// skip returns the first sequence from seq on that is not deleted.
+func (d deleted) skip(seq uint64) uint64 {
 	i, _ := slices.BinarySearchFunc(d, seq, func(r run, seq uint64) int {
 		switch {
 		case r.last < seq:

@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// staleFor is how long a stream must look cut back before the reader believes it. A leader that is cut off from its
-// cluster gives old answers until it notices, which takes nats-server's lostQuorumInterval of 10 s. After that, its
-// answer shows that it hears from no majority.
+// staleFor is how long a stream must look truncated before the reader treats it as another history. A leader that is
+// cut off from its cluster gives old answers until it notices, which takes nats-server's lostQuorumInterval of 10 s.
+// After that, its answers show that it has lost its majority.
 const staleFor = 10 * time.Second
 
 // History distinguishes the stream that was read from another one of the same name.
@@ -28,36 +28,35 @@ type Verdict int
 // The verdicts.
 const (
 	Same   Verdict = iota // the stream is the one that was read
-	Other                 // it has another history: deleted and created again, restored, or cut back by a loss of power
-	Unsure                // it has another history, or a deposed leader answered; look again
+	Other                 // the stream was deleted and created again, restored, or truncated by a loss of power
+	Unsure                // Other, or a deposed leader answered; look again
 )
 
-// Judge tells histories apart. A stream that was created again has a later time of creation. A stream that was restored
-// from a backup, or was cut back by a loss of power, may have the same one, and new messages may have taken the
-// sequences of old ones. Then the last message read has another timestamp. If that message was deleted or purged, only
-// the other signs are left.
+// Judge distinguishes histories. A stream that was created again has a later creation time. A stream that was restored
+// from a backup, or truncated by a loss of power, may have the same creation time, and new messages may have taken the
+// sequences of old ones. Then the message at the sequence read last has another timestamp. If that message was deleted
+// or purged, Judge cannot detect this case.
 //
-// A stream that looks older or shorter than what was read may be the answer of a leader that was deposed and does not
-// know it yet. So this is believed only after it has lasted for staleFor, and only from a leader that hears from a
-// majority.
+// A leader that was deposed and does not know it yet may describe the stream as older or shorter than it is. So Judge
+// returns Other for such a stream only after staleFor, and only if the leader hears from a majority.
 //
 // The zero Judge is ready. It is not safe for concurrent use.
 type Judge struct {
-	since time.Time // local time since which the stream looks older or shorter; zero when it does not
+	since time.Time // local time since which the stream has looked older or shorter; zero if it does not
 }
 
-// Verdict compares a sample with the known history. Ask reads one message from the stream's leader.
-func (j *Judge) Verdict(ctx context.Context, known History, look Sample,
+// Verdict compares a sample with the known history. The function ask reads one message from the stream's leader.
+func (j *Judge) Verdict(ctx context.Context, known History, sample Sample,
 	ask func(context.Context, uint64) (jsapi.Message, error)) (Verdict, error) {
-	if look.Created.After(known.Created) {
+	if sample.Created.After(known.Created) {
 		j.since = time.Time{}
 		return Other, nil
 	}
-	if look.Created.Before(known.Created) || look.LastSeq < known.Read {
-		return j.past(look), nil
+	if sample.Created.Before(known.Created) || sample.LastSeq < known.Read {
+		return j.older(sample), nil
 	}
 	j.since = time.Time{}
-	if known.Read == 0 || known.Read < look.FirstSeq {
+	if known.Read == 0 || known.Read < sample.FirstSeq {
 		return Same, nil
 	}
 	m, err := ask(ctx, known.Read)
@@ -72,12 +71,12 @@ func (j *Judge) Verdict(ctx context.Context, known History, look Sample,
 	return Same, nil
 }
 
-// past returns the verdict on a sample that shows fewer messages than were read.
-func (j *Judge) past(look Sample) Verdict {
+// older returns the verdict on a sample that is older or shorter than the known history.
+func (j *Judge) older(sample Sample) Verdict {
 	if j.since.IsZero() {
-		j.since = look.Received
+		j.since = sample.Received
 	}
-	if look.Received.Sub(j.since) < staleFor || !look.Quorate {
+	if sample.Received.Sub(j.since) < staleFor || !sample.Quorate {
 		return Unsure
 	}
 	j.since = time.Time{}

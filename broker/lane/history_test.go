@@ -17,8 +17,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestResumesAfterRestart restarts the server in the middle of reading: every message comes once, and the stream is
-// known to be the same.
+// TestResumesAfterRestart: the server restarts while the reader reads. Every message is delivered once, and the stream
+// is recognized.
 func TestResumesAfterRestart(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -40,7 +40,7 @@ func TestResumesAfterRestart(t *testing.T) {
 	})
 }
 
-// TestResumesBehindAPurge purges the messages that were read, the last included, and lets the reader resume there.
+// TestResumesBehindAPurge: the messages that were read are purged, including the last. The reader resumes after them.
 func TestResumesBehindAPurge(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -60,7 +60,7 @@ func TestResumesBehindAPurge(t *testing.T) {
 	})
 }
 
-// TestConsumerDeleted deletes the consumer under the reader: it makes another where it was.
+// TestConsumerDeleted: the consumer is deleted. The reader creates another at its position.
 func TestConsumerDeleted(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -75,7 +75,7 @@ func TestConsumerDeleted(t *testing.T) {
 	})
 }
 
-// TestAnotherHistory deletes the stream and creates it again with fewer, as many and more messages than were read.
+// TestAnotherHistory: the stream is deleted and created again with fewer messages than were read, as many, or more.
 func TestAnotherHistory(t *testing.T) {
 	for _, stored := range []int{0, 1, 9, 10, 11, 50} {
 		t.Run(fmt.Sprint(stored), func(t *testing.T) {
@@ -105,8 +105,8 @@ func numbers(from, to int) (all []string) {
 	return all
 }
 
-// TestHistoryCutBack lets the sequences of one stream go back, as after a loss of power: from a copy of its earlier
-// state. The message where the reader resumes has another timestamp, or is not there at all.
+// TestHistoryCutBack: the sequences of a stream go back, as after a power cut: the stream is restored from an earlier
+// copy. The message where the reader resumes has another timestamp, or is missing.
 func TestHistoryCutBack(t *testing.T) {
 	for _, rewritten := range []int{0, 5, 10, 20} {
 		t.Run(fmt.Sprint(rewritten), func(t *testing.T) {
@@ -145,8 +145,8 @@ func TestHistoryCutBack(t *testing.T) {
 	}
 }
 
-// TestAnotherHistoryIsNotForgotten lets the first attempt to read a stream that was cut back fail: the owner must still
-// hear that it is another, or it purges by a cursor of the old one.
+// TestAnotherHistoryIsNotForgotten: the first attempt to read a truncated stream fails. The owner must still learn that
+// its history is another, or it purges by a cursor of the old one.
 func TestAnotherHistoryIsNotForgotten(t *testing.T) {
 	dir, old := natstest.Dir(t), natstest.Dir(t)
 	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
@@ -192,8 +192,8 @@ func (f *failingConsumers) CreateConsumer(ctx context.Context, stream string,
 	return f.JetStream.CreateConsumer(ctx, stream, cfg)
 }
 
-// TestBlockedReaderSeesTheLoss cuts the connection while the owner takes nothing. What the owner has must not be
-// committed any more: the server may come back with another history.
+// TestBlockedReaderSeesTheLoss: the connection is cut while the owner takes nothing. The owner's messages must not be
+// committed any more: the server may return with another history.
 func TestBlockedReaderSeesTheLoss(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -216,7 +216,7 @@ func TestBlockedReaderSeesTheLoss(t *testing.T) {
 	})
 }
 
-// TestBacksOff counts the consumers of a lane whose consumers fail at once, as under a limit of the account.
+// TestBacksOff: the reader limits the rate of consumers that fail at once, as under a limit of the account.
 func TestBacksOff(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -232,7 +232,7 @@ func TestBacksOff(t *testing.T) {
 	})
 }
 
-// shortLived is a JetStream whose consumers are gone as soon as they are made.
+// shortLived is a JetStream whose consumers disappear as soon as they are created.
 type shortLived struct {
 	jetstream.JetStream
 	made int64
@@ -248,7 +248,7 @@ func (f *shortLived) CreateConsumer(ctx context.Context, stream string,
 	return c, err
 }
 
-// copyDir makes to a copy of from.
+// copyDir makes the directory to a copy of from.
 func copyDir(t *testing.T, to, from string) {
 	t.Helper()
 	if err := os.RemoveAll(to); err != nil {

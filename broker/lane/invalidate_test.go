@@ -8,8 +8,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestInvalidate tells the reader that its stream is another, while it reads and while it waits for its owner. It
-// begins again at the first message, once, and ignores the claim about an epoch that is over.
+// TestInvalidate: the reader is told that its stream was replaced, while it reads and while it waits for its owner. It
+// starts again at the first message, once, and ignores a claim about an older epoch.
 func TestInvalidate(t *testing.T) {
 	for name, burst := range map[string]int{"reading": 10, "waiting for its owner": 2000} {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestInvalidate(t *testing.T) {
 	}
 }
 
-// last are the bodies that came last.
+// last returns the bodies of the last messages.
 func (o *owner) last(n int) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// TestVerdict takes a judge through looks at a stream of which ten messages were read.
+// TestVerdict judges samples of a stream of which ten messages were read.
 func TestVerdict(t *testing.T) {
 	created, at := time.Unix(1000, 0), time.Unix(2000, 0)
 	known := History{Created: created, Read: 10, At: at}
@@ -73,8 +73,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestQuorate: a leader counts itself and the peers that it has heard from lately. An answer without a leader counts
-// for nothing.
+// TestQuorate: a leader counts itself and the peers that it has recently heard from. An answer without a leader does
+// not count.
 func TestQuorate(t *testing.T) {
 	peer := func(active time.Duration, current, offline bool) *jetstream.PeerInfo {
 		return &jetstream.PeerInfo{Active: active, Current: current, Offline: offline}

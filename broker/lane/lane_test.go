@@ -52,7 +52,7 @@ func (r *rig) create() {
 	}
 }
 
-// publish stores messages named from to to, both included.
+// publish stores messages with the bodies from to to, both included.
 func (r *rig) publish(from, to int) {
 	r.t.Helper()
 	for i := from; i <= to; i++ {
@@ -67,7 +67,7 @@ func (r *rig) store(m *nats.Msg) {
 	}
 }
 
-// burst stores messages so close behind one another that the first is delivered while others follow.
+// burst stores messages so quickly that the first is delivered before the last is stored.
 func (r *rig) burst(from, to int) {
 	r.t.Helper()
 	for i := from; i <= to; i++ {
@@ -111,7 +111,7 @@ func (r *rig) consumers() []string {
 	return names
 }
 
-// replace makes another stream of the same name.
+// replace creates another stream of the same name.
 func (r *rig) replace() {
 	r.t.Helper()
 	if err := r.js.DeleteStream(context.Background(), r.spec.Stream); err != nil {
@@ -121,7 +121,7 @@ func (r *rig) replace() {
 	r.create()
 }
 
-// retry publishes until the server takes it.
+// retry publishes until the server accepts.
 func (r *rig) retry(m *nats.Msg) {
 	for {
 		if _, err := r.js.PublishMsg(context.Background(), m); err == nil {
@@ -131,7 +131,7 @@ func (r *rig) retry(m *nats.Msg) {
 	}
 }
 
-// owner takes what a reader hands over.
+// owner takes the items of a reader.
 type owner struct {
 	*Reader
 	t    testing.TB
@@ -176,7 +176,7 @@ func (r *rig) readerOf(cfg ReaderConfig) *owner {
 	return o
 }
 
-// adopt takes every epoch at once, as an owner must.
+// adopt accepts every epoch at once, as an owner must.
 func (o *owner) adopt(done <-chan struct{}) {
 	for {
 		select {
@@ -205,7 +205,7 @@ func (o *owner) take(n int) {
 	}
 }
 
-// check compares what came with the messages named.
+// check compares the messages with the given ones.
 func (o *owner) check(from, to int) {
 	o.t.Helper()
 	var want []string
@@ -225,7 +225,7 @@ func (o *owner) checkBodies(want ...string) {
 	}
 }
 
-// checkEpochs compares how each epoch began: "fresh" or "same".
+// checkEpochs compares the start of each epoch: "fresh" or "same".
 func (o *owner) checkEpochs(want ...string) {
 	o.t.Helper()
 	synctest.Wait()

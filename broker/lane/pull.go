@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// behindFor is how long a consumer may lack a message that the leader has before it is replaced. nats-server places
-	// consumers without replicas on random servers, and one that is cut off from the leader goes on sending heartbeats.
+	// behindFor is how long a consumer may lack a message that the leader has before the reader replaces the consumer.
+	// nats-server places a consumer without replicas on a random server. If that server is cut off from the leader, the
+	// consumer goes on sending heartbeats.
 	behindFor = 2 * time.Second
-	// compareEvery is how often the leader is asked at the tail for messages that the consumer may lack. While it lacks
-	// one, the leader is asked at every heartbeat.
+	// compareEvery is the interval at which a reader at the tail asks the leader for messages that the consumer may lack.
+	// While the consumer lacks a message, the reader asks at every heartbeat.
 	compareEvery = 5 * time.Second
-	// ConsumerPrefix begins the names of the consumers of brokers.
+	// ConsumerPrefix is the prefix of the names of the brokers' consumers.
 	ConsumerPrefix = "delaybroker-"
 )
 
@@ -33,14 +34,14 @@ type pull struct {
 	msgs      chan *nats.Msg
 	requests  requests
 
-	consumer uint64    // the consumer's number of its last message
-	large    bool      // the next message is larger than the reader's buffer
-	tail     bool      // no message was stored behind the last one
-	left     uint64    // messages that were stored behind the last one
-	resting  bool      // messages at the tail are collected: no request is sent
-	tried    bool      // the consumer answered a quick request, so that a slow one may follow
-	compared time.Time // when the leader was last asked for messages that the consumer lacks
-	behind   time.Time // since when the leader has a message that the consumer lacks; zero when it has none
+	consumer   uint64    // the consumer's number of its last message
+	large      bool      // the next message is larger than the reader's buffer
+	tail       bool      // no message was stored after the last one
+	left       uint64    // number of messages that were stored after the last one
+	collecting bool      // messages at the tail are collected: the reader sends no request until the timer fires
+	tried      bool      // the consumer has answered, so that a request with a slow heartbeat may follow
+	compared   time.Time // when the reader last asked the leader for messages that the consumer lacks
+	behind     time.Time // since when the leader has a message that the consumer lacks; zero if it has none
 }
 
 func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
@@ -51,7 +52,7 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 	return &pull{
 		r: r, name: ConsumerPrefix + rand.Text(), start: start, clustered: separate(info, r.cfg.Conn.ConnectedServerName()),
 		largest: maxMsg + 8<<10,
-		msgs:    make(chan *nats.Msg, (atOnce+1)*pullBatch), // all that was asked for, and what the server says
+		msgs:    make(chan *nats.Msg, (atOnce+1)*pullBatch), // all requested messages, and control messages
 		tail:    info.State.LastSeq < r.known.next || info.State.Msgs == 0,
 	}
 }
@@ -86,7 +87,8 @@ func (p *pull) open(ctx context.Context) error {
 	})
 }
 
-// filters are the consumer's: a list of one, as a single filter would take another permission.
+// filters returns the filters of the consumer. It is a list of one even for a single filter: the API's field for one
+// filter would need another permission.
 func (p *pull) filters() []string {
 	if p.r.cfg.Filter == everything {
 		return nil
@@ -94,18 +96,18 @@ func (p *pull) filters() []string {
 	return []string{p.r.cfg.Filter}
 }
 
-// close ends the subscriptions. On a clean stop it also deletes the consumer. Otherwise the server does that after
-// streams.InactiveThreshold, since after a loss of connection it would not receive our request.
+// close ends the subscriptions. On a graceful shutdown it also deletes the consumer. Otherwise the server deletes the
+// consumer after streams.InactiveThreshold.
 func (p *pull) close(ctx context.Context) {
 	p.requests.unsubscribe()
 	if ctx.Err() != nil && p.r.cfg.Conn.IsConnected() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = p.r.cfg.JetStream.DeleteConsumer(ctx, p.r.cfg.Stream, p.name) // if that fails, the threshold does it
+		_ = p.r.cfg.JetStream.DeleteConsumer(ctx, p.r.cfg.Stream, p.name) // if that fails, the server deletes it later
 	}
 }
 
-// run hands messages over until the consumer cannot be trusted any more, and returns the reason.
+// run hands messages to the owner until the consumer must be replaced, and returns the reason.
 func (p *pull) run(ctx context.Context) error {
 	if err := p.ask(); err != nil {
 		return err
@@ -114,8 +116,8 @@ func (p *pull) run(ctx context.Context) error {
 	armed := p.silenceTimeout()
 	silence := time.NewTimer(armed)
 	defer silence.Stop()
-	rest := time.NewTimer(0)
-	defer rest.Stop()
+	collected := time.NewTimer(0)
+	defer collected.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -125,7 +127,7 @@ func (p *pull) run(ctx context.Context) error {
 				return errOffline
 			}
 		case <-p.r.probed:
-			p.tried, p.resting = false, false
+			p.tried, p.collecting = false, false
 			p.requests.forget()
 			if err := p.ask(); err != nil {
 				return err
@@ -136,18 +138,18 @@ func (p *pull) run(ctx context.Context) error {
 			if epoch == p.r.number {
 				return p.r.forget()
 			}
-		case <-rest.C:
-			p.resting = false
+		case <-collected.C:
+			p.collecting = false
 			if err := p.ask(); err != nil {
 				return err
 			}
 		case m := <-p.msgs:
-			resting := p.resting
+			collecting := p.collecting
 			if err := p.receive(ctx, m); err != nil {
 				return err
 			}
-			if p.resting && !resting {
-				rest.Reset(p.r.cfg.Collect)
+			if p.collecting && !collecting {
+				collected.Reset(p.r.cfg.Collect)
 			}
 			heard = time.Now() // after receive, which may have waited for the owner
 			if timeout := p.silenceTimeout(); timeout < armed {
@@ -164,16 +166,16 @@ func (p *pull) run(ctx context.Context) error {
 	}
 }
 
-// silenceTimeout is how long to wait for a message or a heartbeat. It follows from the place in the stream and not from
-// the last request: of several requests, the one with the quick heartbeat may be used up before the slow one.
+// silenceTimeout returns how long to wait for a message or a heartbeat. It depends on the position in the stream, and
+// not on the last request: of several requests, the one with the quick heartbeat may end before the slow one.
 func (p *pull) silenceTimeout() time.Duration {
 	heartbeat, _ := p.watch()
 	return heartbeat * 5 / 2
 }
 
-// watch returns the heartbeat and the end of the next request. A request that the server refuses for want of a right
-// gets no answer. So the first request is a quick one, or minutes would pass before the next. Requests stay quick until
-// a message or a heartbeat has shown that the consumer is the one we made.
+// watch returns the heartbeat and the lifetime of the next request. The server does not answer a request for which the
+// user lacks the permission. So requests are short until a message or a heartbeat has arrived from the consumer;
+// otherwise minutes would pass before the reader notices.
 func (p *pull) watch() (heartbeat, expires time.Duration) {
 	if !p.tried {
 		return quickHeartbeat, 2 * time.Second
@@ -181,12 +183,12 @@ func (p *pull) watch() (heartbeat, expires time.Duration) {
 	return Watch(p.r.cfg.Delay, p.tail, p.clustered)
 }
 
-// ask sends a request for another batch, if one is wanting. Near the tail of a lane that collects, one request at a
-// time is open, and the server ends it once it has brought all that there is.
+// ask sends a request for another batch, if one is needed. Near the tail of a lane that collects messages, only one
+// request at a time is open, and the server ends it once it has sent all stored messages.
 func (p *pull) ask() error {
 	collects := p.tried && p.r.cfg.Collect > 0 && p.left < pullBatch
-	place, ok := p.requests.wanting(p.tail, p.large)
-	if !ok || p.resting || p.requests.covers(p.left) || collects && p.requests.open() {
+	place, ok := p.requests.needed(p.tail, p.large)
+	if !ok || p.collecting || p.requests.covers(p.left) || collects && p.requests.open() {
 		return nil
 	}
 	heartbeat, expires := p.watch()
@@ -194,8 +196,8 @@ func (p *pull) ask() error {
 		body{Batch: pullBatch, MaxBytes: p.bytes(), NoWait: collects, Expires: expires, Heartbeat: heartbeat})
 }
 
-// bytes is the size of the next request. If the next message with its headers does not fit, the server answers 409 and
-// sends no message.
+// bytes returns the limit in bytes of the next request. If the next message with its headers does not fit, the server
+// answers 409 and sends no message.
 func (p *pull) bytes() int {
 	if p.large {
 		return max(p.largest, p.r.cfg.Buffer)
@@ -203,9 +205,9 @@ func (p *pull) bytes() int {
 	return p.r.cfg.Buffer
 }
 
-// receive takes a message from an inbox: a stored one, or a control message.
+// receive handles a message from an inbox: a stored message, or a control message.
 func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
-	q := p.requests.of(m)
+	q := p.requests.lookup(m)
 	s, ok := parseStored(m, p.requests.inbox, p.r.cfg.Stream, p.name)
 	if !ok {
 		return p.control(ctx, q, m)
@@ -226,8 +228,8 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	return p.r.accept(ctx, s)
 }
 
-// control takes a message that the server itself wrote, or a forger. What is said of an earlier request at the same
-// place means nothing.
+// control handles a control message, which may be forged. It ignores a message for an earlier request in the same
+// place.
 func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 	if m.Subject != q.reply {
 		return nil
@@ -244,25 +246,25 @@ func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 	case c.kind == requestFull && (c.room == 0 || c.room >= p.largest):
 		return errTooSmall // the next epoch looks at the stream's limit again
 	case c.kind == requestFull:
-		p.large = p.large || c.room >= p.r.cfg.Buffer // with less room left, most of the request was used up
+		p.large = p.large || c.room >= p.r.cfg.Buffer // with less room, a new request of the same size may suffice
 	case c.kind == consumerEnded:
 		return fmt.Errorf("the server says %s", c.words)
 	}
 	q.end()
-	p.resting = p.resting || q.collects
+	p.collecting = p.collecting || q.collects
 	return p.ask()
 }
 
-// compares reports whether a heartbeat is a reason to ask the leader whether the consumer lacks a message: always when
-// the consumer is past sequences that we have not read. There are two explanations for that. Those messages were
-// deleted. Or the server created the consumer again, its first messages were lost on the wire, and its count happens to
-// match. In a cluster, a heartbeat is also a reason if the consumer is idle although there are messages behind the last
-// one, and every compareEvery at the tail.
+// compares reports whether a heartbeat is a reason to ask the leader whether the consumer lacks a message. It always is
+// if the consumer is past sequences that the reader has not read. Either those messages were deleted; or the server
+// created the consumer again, its first messages were lost on the wire, and its count happens to match. In a cluster, a
+// heartbeat is also a reason if the consumer is idle although messages follow the last one, and every compareEvery at
+// the tail.
 func (p *pull) compares(past bool, now time.Time) bool {
 	return past || p.clustered && (!p.tail || !p.behind.IsZero() || now.Sub(p.compared) >= compareEvery)
 }
 
-// compare asks the leader whether the consumer lacks a message, if a heartbeat is a reason to.
+// compare handles a heartbeat: if there is a reason, it asks the leader whether the consumer lacks a message.
 func (p *pull) compare(ctx context.Context, past bool) error {
 	now := time.Now()
 	if !p.compares(past, now) {
@@ -282,7 +284,7 @@ func (p *pull) compare(ctx context.Context, past bool) error {
 	return nil
 }
 
-// lags reports whether the consumer has lacked a message that the leader has for behindFor.
+// lags reports whether the leader has had a message that the consumer lacks for behindFor.
 func (p *pull) lags(more bool, now time.Time) bool {
 	if !more {
 		p.behind = time.Time{}

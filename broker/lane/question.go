@@ -26,9 +26,9 @@ func (r *Reader) look(ctx context.Context) (info *jetstream.StreamInfo, sample S
 	return info, sample, err
 }
 
-// listDeleted asks the stream's leader for the sequences that are deleted in the middle of the stream. It asks only if
-// a look has shown that there are any, and the lane is the whole stream. If the lane is part of a stream, messages of
-// other parts lie in between, and the list may be too large for an answer.
+// listDeleted asks the stream's leader for the deleted sequences in the middle of the stream. It asks only if look
+// reports any, and if the lane is the whole stream. If the lane is a part of a stream, deleted messages of other parts
+// may make the list too large for an answer.
 func (r *Reader) listDeleted(ctx context.Context, look *jetstream.StreamInfo) (d deleted, err error) {
 	if look.State.NumDeleted == 0 || r.cfg.Filter != everything {
 		return nil, nil
@@ -36,11 +36,11 @@ func (r *Reader) listDeleted(ctx context.Context, look *jetstream.StreamInfo) (d
 	err = r.request(ctx, func(ctx context.Context) error {
 		s, err := r.cfg.JetStream.Stream(ctx, r.cfg.Stream)
 		if err != nil {
-			return fmt.Errorf("look at what is deleted: %w", err)
+			return fmt.Errorf("look up the stream: %w", err)
 		}
 		info, err := s.Info(ctx, jetstream.WithDeletedDetails(true))
 		if err != nil {
-			return fmt.Errorf("look at what is deleted: %w", err)
+			return fmt.Errorf("list the deleted messages: %w", err)
 		}
 		d = deletedOf(info.State.Deleted)
 		return nil
@@ -57,8 +57,9 @@ func (r *Reader) message(ctx context.Context, sequence uint64) (m jsapi.Message,
 	return m, err
 }
 
-// more asks the stream's leader whether it has a message behind the last one read. The last sequence of a look does
-// not tell: that message may have been deleted. Nor does a direct get, which any replica may answer.
+// more asks the stream's leader whether it has a message after the last one read. The last sequence of a look does not
+// answer this, because that message may have been deleted. A direct get does not either, because any replica may answer
+// it.
 func (r *Reader) more(ctx context.Context) (bool, error) {
 	err := r.request(ctx, func(ctx context.Context) error {
 		_, err := r.api.Next(ctx, r.cfg.Stream, r.known.next, r.cfg.Filter)
@@ -70,8 +71,8 @@ func (r *Reader) more(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// request asks the API a question, and gives up as soon as the connection is lost: no answer can come then, and
-// waiting for the timeout would make messages late.
+// request sends the API a request. It returns as soon as the connection is lost: no answer can come then, and waiting
+// for the timeout would make messages late.
 func (r *Reader) request(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()

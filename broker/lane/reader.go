@@ -18,9 +18,9 @@ import (
 const (
 	backoffLow  = 50 * time.Millisecond
 	backoffHigh = 2 * time.Second
-	// remindEvery is how often a reader logs that its lane cannot be read. A broker has some forty readers.
+	// remindEvery is the interval at which a reader logs that its lane cannot be read. A broker has about forty readers.
 	remindEvery = time.Minute
-	bufferItems = 256 // handed over and not yet taken
+	bufferItems = 256 // capacity of the channel of items
 	everything  = ">" // the filter of a lane that is a whole stream
 )
 
@@ -45,25 +45,25 @@ type Reader struct {
 	invalidated chan uint64   // one slot: the owner found that the stream of this epoch has another history
 	live        atomic.Uint64 // number of the epoch whose consumer is believed alive; zero when there is none
 
-	number uint64 // of the last epoch; touched by Run alone
-	known  known  // likewise
+	number uint64 // of the last epoch; used only by Run
+	known  known  // used only by Run
 }
 
 // known is the reader's knowledge of its stream.
 type known struct {
 	judge   Judge
-	created time.Time // when the stream was created that was read
-	fresh   bool      // another history was found, and the owner has not been told yet
+	created time.Time // creation time of the stream that was read
+	fresh   bool      // the stream has another history, and the owner has not received an epoch since
 	first   uint64    // lowest sequence to hand over
-	firstOf time.Time // when the stream was created in which first counts, if known
+	firstOf time.Time // creation time of the stream to which first applies, if known
 	read    Stored    // the last message handed over, without headers and body
-	next    uint64    // every undeleted message below was handed over, or had arrived before the reader began
+	next    uint64    // see "The reader skips no message" in the package's documentation
 	deleted deleted   // sequences in the middle of the stream that were deleted when the epoch began
 }
 
 // ReaderConfig is the configuration of a reader.
 type ReaderConfig struct {
-	Conn      *nats.Conn // for reading alone: a large pull must not delay other answers
+	Conn      *nats.Conn // used only for reading: a large pull must not delay other answers
 	JetStream jetstream.JetStream
 	APIPrefix string // "$JS.API" unless a domain or an import says otherwise
 	Inbox     string // prefix of reply subjects, "_INBOX" unless permissions say otherwise
@@ -73,24 +73,24 @@ type ReaderConfig struct {
 	// From is the lowest sequence to hand over: the cursor of the previous owner. A replica that lags may still show
 	// messages that were purged below it.
 	From uint64
-	// FromCreated is the time at which the stream was created whose sequence From is, if known. In a stream of another
-	// time, From means nothing.
+	// FromCreated is the creation time of the stream to which From applies, if known. For a stream with another creation
+	// time, the reader ignores From.
 	FromCreated time.Time
-	// Sparse says that any message of the stream may be deleted at any time, that From lies in the middle of the stream,
-	// and that there may be many more deleted messages than others. So the deletes are not listed; the leader is asked at
+	// Sparse means that any message of the stream may be deleted at any time, that From lies in the middle of the stream,
+	// and that most sequences may be deleted. The reader then does not list the deleted sequences, and asks the leader at
 	// each gap.
 	Sparse bool
-	// Buffer is the size in bytes of one request. Two requests overlap, and three when messages come after an idle time.
-	// The same number of bytes may be handed over and not yet taken; of larger messages, one at a time. The default is a
-	// mebibyte.
+	// Buffer is the size in bytes of one request. Two requests overlap, or three when messages follow an idle time. Buffer
+	// also limits the items that are handed over and not yet taken, except that one larger message is always allowed. The
+	// default is one mebibyte.
 	Buffer int
-	// Collect is how long the server collects messages at the tail before the reader asks for them. With zero, the server
-	// sends each at once.
+	// Collect is how long messages collect at the tail before the reader requests them. With zero, the server sends each
+	// message immediately.
 	Collect time.Duration
 	Log     *slog.Logger
 }
 
-// NewReader makes a reader. Don't forget to Run it.
+// NewReader returns a reader. It reads nothing until Run is called.
 func NewReader(cfg ReaderConfig) *Reader {
 	cfg.Buffer, cfg.Filter = cmp.Or(cfg.Buffer, 1<<20), cmp.Or(cfg.Filter, everything)
 	return &Reader{
@@ -101,14 +101,14 @@ func NewReader(cfg ReaderConfig) *Reader {
 	}
 }
 
-// Epochs delivers the epochs as they begin. The owner must always be ready to take one, also when it wants no items.
-// Until it has taken it, it must not commit. The channel is never closed.
+// Epochs delivers the epochs as they begin. The owner must always be ready to receive an epoch, even when it wants no
+// items. It must not commit before it has received the current epoch. The channel is never closed.
 func (r *Reader) Epochs() <-chan Epoch { return r.epochs }
 
 // Items delivers the messages in order. For each, the owner calls Took. The channel is never closed.
 func (r *Reader) Items() <-chan Item { return r.items }
 
-// Took makes room for further items.
+// Took tells the reader that the owner has received an item, which frees its bytes.
 func (r *Reader) Took(it Item) {
 	r.bytes.Add(-int64(it.Size))
 	select {
@@ -117,21 +117,22 @@ func (r *Reader) Took(it Item) {
 	}
 }
 
-// Live is the number of the epoch whose consumer is believed alive, or zero. A commit requires that this is the epoch
-// of the message at the cursor: see "Invariants" in package engine.
+// Live returns the number of the epoch whose consumer is believed alive, or zero. A commit requires that the message at
+// the cursor has this epoch: see "Invariants" in package engine.
 func (r *Reader) Live() uint64 { return r.live.Load() }
 
-// Invalidate tells the reader that the stream of an epoch has another history by now. The reader cannot see that while
-// it waits for its owner. A fresh epoch follows.
+// Invalidate tells the reader that the stream of an epoch has another history by now. The reader cannot detect that
+// while it waits for its owner. The reader then begins a fresh epoch.
 func (r *Reader) Invalidate(epoch uint64) {
 	select {
 	case r.invalidated <- epoch:
-	default: // the reader has not taken the last one yet, and will begin a fresh epoch for it
+	default: // the reader has yet to handle an earlier call, and will begin a fresh epoch for it
 	}
 }
 
-// Probe makes the reader check that its consumer still exists. It is for the return of JetStream on a connection that
-// stayed: consumers in memory are gone then, and an idle lane would notice the silence only after a long time.
+// Probe makes the reader check that its consumer still exists. It is called when JetStream returns after an outage that
+// did not close the connection. The outage deletes consumers in memory, and the reader of an idle lane would notice
+// only after a long timeout.
 func (r *Reader) Probe() {
 	select {
 	case r.probed <- struct{}{}:
@@ -139,7 +140,7 @@ func (r *Reader) Probe() {
 	}
 }
 
-// Run reads until ctx ends, with as many consumers as it takes, one after the other.
+// Run reads until ctx ends. It replaces a consumer that fails.
 func (r *Reader) Run(ctx context.Context) {
 	status := r.cfg.Conn.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	defer r.cfg.Conn.RemoveStatusListener(status)
@@ -151,7 +152,7 @@ func (r *Reader) Run(ctx context.Context) {
 		if err == nil {
 			started := time.Now()
 			err = p.run(ctx)
-			if time.Since(started) > backoffHigh { // a consumer that fails at once must not be made 20 times a second
+			if time.Since(started) > backoffHigh { // a consumer that fails immediately must not be created 20 times a second
 				pause = backoffLow
 			}
 			if p.tried {
@@ -171,31 +172,32 @@ func (r *Reader) Run(ctx context.Context) {
 	}
 }
 
-// outage is a time in which no consumer delivered anything. The zero outage has not begun.
+// outage is a period in which no consumer answered. The zero outage has not begun.
 type outage struct {
 	since  time.Time
 	logged time.Time // when it was last logged
 }
 
-// report logs the first error of an outage, and then a reminder once in a while.
+// report logs the first error of an outage, and then a reminder every remindEvery.
 func (r *Reader) report(ctx context.Context, o *outage, err error) {
 	switch now := time.Now(); {
 	case o.since.IsZero():
 		level := slog.LevelInfo
-		// The owner of the connection logs its loss once. Forty readers need not repeat it.
+		// The owner of the connection logs its loss once. Forty readers do not repeat it.
 		if errors.Is(err, errOffline) || strings.Contains(err.Error(), "Server Shutdown") {
 			level = slog.LevelDebug
 		}
-		r.cfg.Log.Log(ctx, level, "reading anew", "stream", r.cfg.Stream, "reason", err, "after", r.known.read.Sequence)
+		r.cfg.Log.Log(ctx, level, "reading the lane was interrupted; creating another consumer", "stream", r.cfg.Stream,
+			"reason", err, "after", r.known.read.Sequence)
 		o.since, o.logged = now, now
 	case now.Sub(o.logged) >= remindEvery:
-		r.cfg.Log.Warn("this lane is not read; trying on: look at the stream, its leader, and the rights to create "+
+		r.cfg.Log.Warn("the lane cannot be read; retrying. Check the stream, its leader, and the permissions to create "+
 			"consumers and to pull", "stream", r.cfg.Stream, "reason", err, "since", o.since)
 		o.logged = now
 	}
 }
 
-// backOff waits for a while, or until the connection is back.
+// backOff waits for the pause, or until the connection is re-established.
 func (r *Reader) backOff(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -216,7 +218,7 @@ func (r *Reader) backOff(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// accept takes a message that a consumer shows, and hands it over if it is the next one of the stream.
+// accept handles a message that a consumer shows, and hands it over if it is the next one of the stream.
 func (r *Reader) accept(ctx context.Context, s Stored) error {
 	k := &r.known
 	if s.Sequence == k.read.Sequence && !s.At.Equal(k.read.At) {
@@ -239,8 +241,8 @@ func (r *Reader) accept(ctx context.Context, s Stored) error {
 	return nil
 }
 
-// handOver gives an item to the owner. While the owner takes none, the reader must still notice the loss of the
-// connection: the owner would go on committing, and the stream may have another history when the connection is back.
+// handOver gives an item to the owner. While the owner receives none, the reader must still notice the loss of the
+// connection. Otherwise the owner would go on committing after a reconnect, when the stream may have another history.
 func (r *Reader) handOver(ctx context.Context, it Item) error {
 	for {
 		items := r.items

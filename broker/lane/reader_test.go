@@ -15,7 +15,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestReadsInOrder reads the messages that are stored, several requests long, and those that come later.
+// TestReadsInOrder: the reader delivers stored messages of several requests, and those stored later.
 func TestReadsInOrder(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -39,8 +39,8 @@ func TestReadsInOrder(t *testing.T) {
 	})
 }
 
-// TestOneConsumerIsEnough leaves a lane idle between small bursts: the consumer that watches slowly at the tail must
-// survive them, or every burst costs a new one, and the server keeps each for five minutes.
+// TestOneConsumerIsEnough: a lane is idle between small bursts. The consumer that polls slowly at the tail must survive
+// them: otherwise every burst costs a new one, and the server keeps each for five minutes.
 func TestOneConsumerIsEnough(t *testing.T) {
 	for _, idle := range []time.Duration{time.Second, 20 * time.Second, time.Minute, time.Hour} {
 		t.Run(idle.String(), func(t *testing.T) {
@@ -61,8 +61,8 @@ func TestOneConsumerIsEnough(t *testing.T) {
 	}
 }
 
-// TestFrom begins where the stream does, wherever the previous owner stopped: what he committed the leader does not
-// have. A cursor above what the leader has is of another history.
+// TestFrom: the reader starts at the first message of the stream, wherever the previous owner stopped: the leader does
+// not have the committed messages. A cursor above the leader's last sequence is of another history.
 func TestFrom(t *testing.T) {
 	for _, from := range []uint64{0, 1, 4, 5, 10, 11, 12, 1000} {
 		t.Run(fmt.Sprint(from), func(t *testing.T) {
@@ -79,7 +79,8 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// TestFromDropsWhatWasCommitted: a replica that lags shows what the leader has removed; the reader does not take it.
+// TestFromDropsWhatWasCommitted: a replica that lags returns messages that the leader has removed. The reader drops
+// them.
 func TestFromDropsWhatWasCommitted(t *testing.T) {
 	r := NewReader(ReaderConfig{From: 7})
 	for seq := range uint64(10) {
@@ -92,8 +93,8 @@ func TestFromDropsWhatWasCommitted(t *testing.T) {
 	}
 }
 
-// TestFromCutBack: a stream that was restored was created when the one before was, and new messages took the sequences
-// of those that the previous owner had committed.
+// TestFromCutBack: a restored stream keeps its creation time, and new messages have the sequences of those that the
+// previous owner had committed.
 func TestFromCutBack(t *testing.T) {
 	dir, old := natstest.Dir(t), natstest.Dir(t)
 	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
@@ -120,7 +121,7 @@ func TestFromCutBack(t *testing.T) {
 	})
 }
 
-// TestLive: an epoch lives as long as its consumer and no longer, since a purge in between may hit another history.
+// TestLive: an epoch ends with its consumer: a later purge may hit another history.
 func TestLive(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -144,7 +145,7 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// TestHostileMessages stores messages that look like control messages to other readers.
+// TestHostileMessages: stored messages that look like control messages are delivered like others.
 func TestHostileMessages(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -169,7 +170,7 @@ func TestHostileMessages(t *testing.T) {
 	})
 }
 
-// TestSlowOwner takes nothing for longer than the server keeps an idle consumer, and then everything.
+// TestSlowOwner: the owner takes nothing for longer than the server keeps an idle consumer, and then everything.
 func TestSlowOwner(t *testing.T) {
 	for _, count := range []int{10, 700, 3000} {
 		t.Run(fmt.Sprint(count), func(t *testing.T) {
@@ -192,7 +193,7 @@ func TestSlowOwner(t *testing.T) {
 	}
 }
 
-// TestStopsBlocked stops a reader whose owner does not take; the bubble sees what leaks.
+// TestStopsBlocked: a reader stops although its owner takes nothing. The bubble detects leaks.
 func TestStopsBlocked(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	pullBatch = 500 // messages asked for at a time
-	// atOnce is how many requests may be open: two that overlap, and one with a quick heartbeat, when messages come after
-	// the lane was idle.
+	pullBatch = 500 // messages in one request
+	// atOnce is the maximum number of open requests: two that overlap, and one with a quick heartbeat when messages arrive
+	// after the lane was idle.
 	atOnce = 3
 )
 
 // requests are the open requests of one consumer.
 //
-// While the reader waits for messages, one request must be open, or none will come. The server says when a request
-// ends, except in one case: a request whose bytes are used up exactly ends without a word, however many messages it has
-// left (nats-server, consumer.nextWaiting). A reader that counts the outstanding messages only by the server's reports
-// may then wait for messages that never come: at the tail of a lane for 25 minutes, until heartbeats are missed.
+// The reader receives messages only while a request is open. The server reports the end of a request, except in one
+// case: a request whose bytes are used up exactly ends without a report, even if it has messages left (nats-server,
+// consumer.nextWaiting). A reader that counts outstanding messages only by the server's reports may then wait for
+// messages that never come: at the tail of a lane for 25 minutes, until heartbeats are missed.
 //
-// The server deals the messages out to its open requests in turn. So each request has its own subscription, which shows
-// the request to which a message belongs. The messages and bytes of each request are counted as the server counts them.
+// The server distributes the messages over its open requests in turn. So each request has its own subscription, which
+// identifies the request of a message. The reader counts the messages and bytes of each request as the server does.
 type requests struct {
-	inbox string // with the final dot; each request adds its place and its number
+	inbox string // with the final dot; each request appends its place and its number
 	all   [atOnce]request
 	last  int // the number of the last request
 }
@@ -36,19 +36,20 @@ type requests struct {
 // request is a place for one request at a time.
 type request struct {
 	sub   *nats.Subscription
-	reply string // subject of the server's words about it
-	left  int    // messages that it may still bring
-	bytes int    // that it asked for
-	room  int    // bytes that it may still bring
-	quick bool   // it has the heartbeat of the middle of a lane
-	// collects says that the server ends the request once it has brought a message, and there is no other.
+	reply string // subject of the control messages for the request
+	left  int    // messages that may still arrive
+	bytes int    // bytes that were requested
+	room  int    // bytes that may still arrive
+	quick bool   // the request has quickHeartbeat
+	// collects means that the server ends the request once it has sent a message and has no other.
 	collects bool
 }
 
-// open reports whether the request may bring another message.
+// open reports whether another message may arrive for the request.
 func (q *request) open() bool { return q.left > 0 && q.room > 0 }
 
-// half reports whether half of the request is used. The bytes do not count if it is for large messages: it holds one.
+// half reports whether at least half of the request is used. A request for large messages holds one message, so its
+// bytes do not count.
 func (q *request) half(large bool) bool {
 	return q.left <= pullBatch/2 || !large && q.room <= q.bytes/2
 }
@@ -76,14 +77,14 @@ func (rs *requests) unsubscribe() {
 	}
 }
 
-// of is the request that a message came for.
-func (rs *requests) of(m *nats.Msg) *request {
+// lookup returns the request for which a message arrived.
+func (rs *requests) lookup(m *nats.Msg) *request {
 	for i := range rs.all {
 		if rs.all[i].sub == m.Sub {
 			return &rs.all[i]
 		}
 	}
-	panic("bug: a message that came for no request")
+	panic("bug: a message arrived for no request")
 }
 
 // forget ends all requests, because their consumer may be gone.
@@ -93,9 +94,9 @@ func (rs *requests) forget() {
 	}
 }
 
-// wanting returns a place for the request that is to be sent now; ok is false if none is. One is, if none is open, if
-// the only open one is half used, or if none has a quick heartbeat in the middle of a lane.
-func (rs *requests) wanting(tail, large bool) (place int, ok bool) {
+// needed returns a free place if a request should be sent now; otherwise ok is false. A request should be sent if none
+// is open, or if the only open request is half used, or if, before the tail, no open request has a quick heartbeat.
+func (rs *requests) needed(tail, large bool) (place int, ok bool) {
 	open, fresh, quick := 0, false, tail
 	place = -1
 	for i := range rs.all {
@@ -116,14 +117,14 @@ func (rs *requests) open() bool {
 	return slices.ContainsFunc(rs.all[:], func(q request) bool { return q.open() })
 }
 
-// covers reports whether an open request that collects brings as many messages, however they come.
+// covers reports whether one open request that collects has room for this number of messages.
 func (rs *requests) covers(messages uint64) bool {
 	return slices.ContainsFunc(rs.all[:], func(q request) bool {
 		return q.open() && q.collects && messages < uint64(q.left)
 	})
 }
 
-// send sends a request at a place, on the subject of the consumer.
+// send sends a request on the subject of the consumer, and records it in a place.
 func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error {
 	rs.last++
 	q := &rs.all[place]
@@ -136,23 +137,23 @@ func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error
 	return nil
 }
 
-// body is a request for messages as the server reads it.
+// body is the JSON body of a pull request.
 type body struct {
 	Batch     int           `json:"batch"`
 	MaxBytes  int           `json:"max_bytes"`
-	NoWait    bool          `json:"no_wait,omitempty"` // with Expires: until there is a message, and no longer
+	NoWait    bool          `json:"no_wait,omitempty"` // with Expires: the server ends the request after the stored messages, or after the first one
 	Expires   time.Duration `json:"expires,omitempty"`
 	Heartbeat time.Duration `json:"idle_heartbeat,omitempty"`
 }
 
-// send sends it on the subject of a consumer.
+// send publishes the request on the subject of a consumer.
 func (b body) send(nc *nats.Conn, subject, reply string) error {
 	data, err := json.Marshal(b)
 	if err != nil {
 		return fmt.Errorf("bug: encode the request: %w", err)
 	}
 	if err := nc.PublishRequest(subject, reply, data); err != nil {
-		return fmt.Errorf("ask for messages: %w", err)
+		return fmt.Errorf("request messages: %w", err)
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func TestWanting(t *testing.T) {
 		{"all", [atOnce]request{used, used, used}, false, false, -1},
 	} {
 		rs := requests{all: tt.all}
-		place, ok := rs.wanting(tt.tail, tt.large)
+		place, ok := rs.needed(tt.tail, tt.large)
 		if ok != (tt.place >= 0) || ok && place != tt.place {
 			t.Errorf("%s: %d, %v, want %d", tt.name, place, ok, tt.place)
 		}

@@ -6,21 +6,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Sample is the answer to a look: the state of a stream as its leader gives it.
+// Sample is the answer to a look: the state of a stream as its leader reports it.
 type Sample struct {
-	ServerTime time.Time // the leader's clock when it answered; its time now is at least that
-	Received   time.Time // our clock when the answer arrived
+	ServerTime time.Time // the leader's clock when it answered
+	Received   time.Time // the local clock when the answer arrived
 	Leader     string    // empty on a single server
 	Quorate    bool      // the leader hears from a majority of the stream's replicas, itself included
-	Created    time.Time // when the stream was created; it tells two streams of one name apart
+	Created    time.Time // creation time of the stream; it distinguishes two streams of one name
 	FirstSeq   uint64
 	LastSeq    uint64
 	Messages   uint64
 	Bytes      uint64
-	MaxBytes   int64 // the stream's limit; zero or less is none
+	MaxBytes   int64 // the stream's limit; zero or less means no limit
 }
 
-// SampleOf makes a sample of a stream's info, received at the given moment.
+// SampleOf returns a sample of a stream's info that was received at the given time.
 func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
 	s := Sample{
 		ServerTime: info.TimeStamp, Received: received, Created: info.Created,
@@ -34,7 +34,7 @@ func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
 	return s
 }
 
-// quorate reports whether a leader answered that has lately heard from a majority, so that there can be no second
+// quorate reports whether a leader answered that has recently heard from a majority, so that there can be no second
 // leader. While a stream has no leader, nats-server lets any replica answer.
 func quorate(c *jetstream.ClusterInfo) bool {
 	heard := 1

@@ -18,41 +18,41 @@ import (
 
 const (
 	scanBatch = 1000
-	scanBytes = 4 << 20 // of one batch, unless one message may be larger
-	// scanTimeout is how long a scan waits for the next message, or for the answer that there is none.
+	scanBytes = 4 << 20 // bytes of one batch, unless one message may be larger
+	// scanTimeout is how long a scan waits for the next message, or for the report that there is none.
 	scanTimeout = 5 * time.Second
-	// createTimeout is how long one request for the consumer waits for its answer. A server that ceases to be the leader
-	// of the cluster may leave it unanswered.
+	// createTimeout is how long a scan waits for the answer to one request for a consumer. A server that ceases to be the
+	// leader of the cluster may not answer.
 	createTimeout = scanTimeout / 2
-	// askAgain is the pause before a request that nobody received is sent again.
+	// askAgain is the pause before a request that no server received is sent again.
 	askAgain = 25 * time.Millisecond
 )
 
-// Scan is one pass through the messages of a stream, for an observer such as an operator. As with [Reader], no stored
-// message can end it, since a stored message is known by the reply subject that the server gives it. Unlike a Reader it
-// ends with an error when a message is lost; the caller scans again.
+// Scan is one pass through the messages of a stream, for an observer such as an operator. As in [Reader], no stored
+// message can end the pass, since a stored message is recognized by its reply subject, which the server sets. Unlike a
+// Reader, it ends with an error if a message is lost on the wire; the caller may scan again.
 type Scan struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
 	APIPrefix string // "$JS.API" unless a domain or an import says otherwise
 	Stream    string
-	For       string // the observer; it begins the consumer's name
+	For       string // the observer; a prefix of the consumer's name
 
 	Filters     []string  // subjects, which must not overlap; none for all
 	From        uint64    // the first sequence; zero for the beginning
 	Since       time.Time // the time of the first message, if From is zero
 	To          uint64    // the last sequence; zero for the end
 	HeadersOnly bool      // without bodies: see Stored.BodySize
-	Batch       int       // messages in one batch, if the caller may want few; zero for a thousand
+	Batch       int       // messages in one batch, for a caller that needs few; zero for a thousand
 }
 
-// All yields the messages in the order of the stream, until the end or an error. The next batch is requested when the
-// last one was taken. So the caller may be slow, up to a minute for a batch of a thousand: then the server removes the
-// consumer.
+// All yields the messages in the order of the stream, until the end or an error. It requests the next batch when the
+// caller has taken the whole current one. If the caller takes more than a minute for a batch, the server removes the
+// consumer, and the pass fails.
 //
-// On a cluster, the consumer may live on another server than the connection. The answer that it exists can come before
-// its interest in requests: then the connection's server answers 503 in its place. So a request that nobody received is
-// sent again, for scanTimeout.
+// In a cluster, the consumer may run on another server than the connection's. The answer that it was created can arrive
+// before its subscription is known to the connection's server, which then answers a request with 503. So All repeats
+// such a request, for scanTimeout.
 func (s Scan) All(ctx context.Context) iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
 		if err := s.run(ctx, func(m Stored) bool { return yield(m, nil) }); err != nil {
@@ -61,9 +61,8 @@ func (s Scan) All(ctx context.Context) iter.Seq2[Stored, error] {
 	}
 }
 
-// Count is how many messages there are for All, up to the end of the stream: To does not count. The server that holds
-// the consumer counts them, without reading them one by one, and deleted ones do not count. If its replica lags, the
-// last messages are missing.
+// Count returns the number of messages that All would yield without To. The server of the consumer counts them without
+// reading each, and leaves out deleted ones. If its replica lags, the count lacks the last messages.
 func (s Scan) Count(ctx context.Context) (uint64, error) {
 	name := s.For + "-" + rand.Text()
 	info, err := s.create(ctx, name)
@@ -83,7 +82,7 @@ func (s Scan) run(ctx context.Context, take func(Stored) bool) error {
 	defer s.remove(ctx, name)
 	b := batches{
 		Scan: s, name: name, take: take, api: s.APIPrefix + ".CONSUMER.MSG.NEXT." + s.Stream + "." + name,
-		// a batch, and what the server says
+		// room for a batch, and for control messages
 		inbox: s.Conn.NewInbox() + rand.Text() + ".", msgs: make(chan *nats.Msg, 2*scanBatch),
 	}
 	sub, err := s.Conn.ChanSubscribe(b.inbox+"*", b.msgs)
@@ -98,7 +97,7 @@ func (s Scan) run(ctx context.Context, take func(Stored) bool) error {
 	}
 }
 
-// remove deletes the consumer. If that fails, the threshold does it.
+// remove deletes the consumer. If that fails, the server deletes it after InactiveThreshold.
 func (s Scan) remove(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
@@ -127,7 +126,7 @@ func (s Scan) create(ctx context.Context, name string) (*jetstream.ConsumerInfo,
 		return err
 	}
 	err := jsapi.Retry(ctx, request)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // a second request is for the same consumer
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // the second request has the same consumer name
 		err = jsapi.Retry(ctx, request)
 	}
 	if err != nil {
@@ -136,18 +135,18 @@ func (s Scan) create(ctx context.Context, name string) (*jetstream.ConsumerInfo,
 	return c.CachedInfo(), nil
 }
 
-// batches are the requests of a scan, one after the other.
+// batches sends the requests of a scan, one after the other.
 type batches struct {
 	Scan
 	name  string // of the consumer
 	take  func(Stored) bool
 	api   string
-	inbox string // with the final dot; each batch adds its own token
+	inbox string // with the final dot; each batch appends its own token
 	msgs  chan *nats.Msg
 	last  uint64 // the consumer's number of its last message
 }
 
-// batch is how many messages are asked for at once.
+// batch returns the number of messages in one request.
 func (s Scan) batch() int {
 	if s.Batch > 0 {
 		return min(s.Batch, scanBatch)
@@ -155,7 +154,7 @@ func (s Scan) batch() int {
 	return scanBatch
 }
 
-// next takes one batch. More is false when no message is behind it, or the caller wants no more.
+// next reads one batch. The result more is false if no message follows, or if the caller wants no more.
 func (b *batches) next(ctx context.Context, token string) (more bool, err error) {
 	room := max(scanBytes, int(b.Conn.MaxPayload())+8<<10)
 	request := body{Batch: b.batch(), MaxBytes: room, NoWait: true}
@@ -164,9 +163,9 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 	}
 	silence := time.NewTimer(scanTimeout)
 	defer silence.Stop()
-	var again <-chan time.Time // set while the last request is known to have reached nobody
+	var again <-chan time.Time // set while the last request is known to have reached no server
 	unanswered := errUnanswered
-	for got := 0; got < b.batch() && room > 0; { // without room the batch has ended, and the server does not say so
+	for got := 0; got < b.batch() && room > 0; { // without room the batch has ended, and the server does not report it
 		select {
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
@@ -178,7 +177,7 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 				return false, err
 			}
 		case m := <-b.msgs:
-			if strings.HasPrefix(m.Subject, b.inbox) { // a control message of the server, or of a forger
+			if strings.HasPrefix(m.Subject, b.inbox) { // a control message, which may be forged
 				if m.Subject == b.inbox+token && m.Header.Get("Status") == "503" && got == 0 {
 					again, unanswered = time.After(askAgain), errNobody
 					continue
@@ -207,8 +206,8 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 	return true, nil
 }
 
-// over reports whether the server says that the batch has ended, and whether its end is an error, after so many
-// messages. A control message of an earlier batch does not count.
+// over reports whether a control message ends the batch, and returns an error if the scan cannot go on. The parameter
+// got is the number of messages received in the batch. A control message of an earlier batch is ignored.
 func (b *batches) over(m *nats.Msg, token string, got int) (bool, error) {
 	status := m.Header.Get("Status")
 	switch {

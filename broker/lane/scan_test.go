@@ -20,7 +20,7 @@ func (r *rig) scan() Scan {
 	return Scan{Conn: r.nc, JetStream: r.js, APIPrefix: "$JS.API", Stream: r.spec.Stream, For: "test"}
 }
 
-// scanned are the sequences that a scan yields.
+// scanned returns the sequences of a scan.
 func (r *rig) scanned(s Scan) ([]uint64, error) {
 	r.t.Helper()
 	var all []uint64
@@ -99,9 +99,9 @@ func TestScanInBatches(t *testing.T) {
 	})
 }
 
-// TestScanBelievesTheServerAlone: stored messages that look like control messages, and control messages in the inbox
-// that are nobody's or those of another batch. A forged stored message cannot come: nats-server takes no $JS.ACK reply
-// from a client.
+// TestScanBelievesTheServerAlone: stored messages that look like control messages do not end a scan, nor do forged
+// control messages in its inbox or those of another batch. A forged stored message is impossible: nats-server accepts
+// no $JS.ACK reply from a client.
 func TestScanBelievesTheServerAlone(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -132,7 +132,7 @@ func TestScanBelievesTheServerAlone(t *testing.T) {
 }
 
 // TestScanBeforeItsConsumerIsKnown: on a cluster, the server of the connection answers requests with 503 until it knows
-// of the consumer on another one.
+// the consumer on another server.
 func TestScanBeforeItsConsumerIsKnown(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -243,7 +243,7 @@ func TestScanSaysWhenItFails(t *testing.T) {
 	})
 }
 
-// TestScanCounts: the server counts what a scan would yield, without deleted messages, and nothing is left behind.
+// TestScanCounts: the server counts the messages of a scan, without deleted ones, and keeps no consumer.
 func TestScanCounts(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)

@@ -15,21 +15,21 @@ const (
 	sizeHeader = "Nats-Msg-Size"
 )
 
-// Stored is a message as its stream holds it.
+// Stored is a message of a stream.
 type Stored struct {
 	Sequence    uint64
-	At          time.Time // the leader's timestamp; it may fall, since leaders and clocks change
+	At          time.Time // the leader's timestamp; it may be lower than that of an earlier message
 	Subject     string
 	Header      map[string][]string
-	Undecodable bool // there are headers, and they do not decode
+	Undecodable bool // the message has headers that do not decode
 	Data        []byte
 	Size        int    // bytes on the wire, headers included
-	Behind      uint64 // messages behind this one in the stream when the server sent it
+	Behind      uint64 // messages after this one in the stream when the server sent it
 
-	consumer uint64 // the consumer's number of it, from one
+	consumer uint64 // the consumer's number of the message; the first is one
 }
 
-// Incoming returns the message for the policies of package message. A caller that read only the headers must set
+// Incoming returns the message in the form that package message parses. A caller that read only the headers must set
 // BodyLeft.
 func (s Stored) Incoming(stream string) message.Incoming {
 	return message.Incoming{
@@ -52,11 +52,10 @@ func (s Stored) BodySize() int {
 	return int(n)
 }
 
-// parseStored reads a message from our inbox as a stored one. Two things make it one. Its reply subject says where it
-// is stored. And its subject is not below the inbox: clients can publish to an inbox, but only the server delivers
-// messages with another subject there. The reply subject must name our own consumer, whose name nobody can guess:
-// somebody could make the server deliver another stream to our inbox. The headers prove nothing, since a client may
-// have written "Status: 409".
+// parseStored parses a message from an inbox of the reader as a stored one. A stored message meets two conditions. Its
+// subject is not below the inbox: clients can publish to an inbox, but only the server delivers messages with another
+// subject there. And its reply subject names the reader's consumer, whose name is random: a client could make the
+// server deliver another stream to the inbox. The headers prove nothing, since a client may have written "Status: 409".
 func parseStored(m *nats.Msg, inbox, stream, consumer string) (Stored, bool) {
 	if strings.HasPrefix(m.Subject, inbox) || !strings.HasPrefix(m.Reply, ackPrefix) {
 		return Stored{}, false
@@ -72,10 +71,10 @@ func parseStored(m *nats.Msg, inbox, stream, consumer string) (Stored, bool) {
 	return s, true
 }
 
-// source is the consumer that delivered a message.
+// source identifies the consumer that delivered a message.
 type source struct{ stream, consumer string }
 
-// parseReply reads what follows "$JS.ACK.", from the front:
+// parseReply parses a reply subject without its prefix "$JS.ACK.". It has one of two forms:
 //
 //	<stream>.<consumer>.<delivered>.<sequence>.<consumer sequence>.<nanoseconds>.<pending>
 //	<domain>.<account hash>.<stream>.<consumer>.<delivered>.<…>.<pending>[.<token>…]
@@ -88,7 +87,7 @@ func parseReply(reply string) (source, Stored, bool) {
 	var from source
 	from.stream, reply, _ = strings.Cut(reply, ".")
 	from.consumer, reply, _ = strings.Cut(reply, ".")
-	_, reply, ok := strings.Cut(reply, ".") // how often it was delivered
+	_, reply, ok := strings.Cut(reply, ".") // the number of deliveries
 	if !ok {
 		return source{}, Stored{}, false
 	}

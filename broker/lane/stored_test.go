@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestParseReply reads reply subjects as all versions of the server write them, and subjects that are none.
+// TestParseReply parses the reply subjects of all server versions, and subjects that are none.
 func TestParseReply(t *testing.T) {
 	const nanos = 1732060800123456789
 	want := Stored{Sequence: 42, consumer: 7, At: time.Unix(0, nanos).UTC(), Behind: 3}
@@ -48,7 +48,7 @@ func TestParseReply(t *testing.T) {
 	}
 }
 
-// FuzzReply: a reply subject is refused, or its numbers are exactly those that stand in it.
+// FuzzReply: a reply subject is refused, or parsed to exactly its numbers.
 func FuzzReply(f *testing.F) {
 	f.Add("S.c.1.42.7.1732060800123456789.3")
 	f.Add("_.H.S.c.1.42.7.1732060800123456789.3")
@@ -77,8 +77,8 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// TestParseStored: only the reply subject makes a stored message, and never under the inbox's own subject. Headers say
-// nothing: clients write those.
+// TestParseStored: only the reply subject makes a stored message, and never below the inbox's own subject. Headers
+// prove nothing: clients write them.
 func TestParseStored(t *testing.T) {
 	const inbox = "_INBOX.x."
 	const stored = "$JS.ACK.S.c.1.42.7.1732060800123456789.3"
@@ -112,7 +112,7 @@ func TestParseStored(t *testing.T) {
 	}
 }
 
-// TestBodySizeIsTheServers is not what a client has written in the server's place.
+// TestBodySizeIsTheServers: the size is the server's, and not that of a client's header of the same name.
 func TestBodySizeIsTheServers(t *testing.T) {
 	for want, sizes := range map[int][]string{
 		0:   nil,

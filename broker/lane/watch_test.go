@@ -37,7 +37,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestLags takes a consumer at the tail through looks at the leader: only what stays behind for two seconds is behind.
+// TestLags: a consumer at the tail is compared with samples of the leader. Only a consumer that is behind for two
+// seconds lags.
 func TestLags(t *testing.T) {
 	start := time.Unix(1000, 0)
 	type look struct {
@@ -64,8 +65,8 @@ func TestLags(t *testing.T) {
 	}
 }
 
-// TestCompares says which heartbeats make a reader ask the leader. A consumer on a replica that lags is idle although
-// messages are known to be behind the last one: a reader that began there waited for as long as the replica lagged.
+// TestCompares: certain heartbeats make a reader send a request to the leader. A consumer on a replica that lags is
+// idle although later messages exist: a reader that started there once waited for as long as the replica lagged.
 func TestCompares(t *testing.T) {
 	now := time.Unix(1000, 0)
 	long, lately := now.Add(-compareEvery), now.Add(1-compareEvery)
@@ -89,8 +90,8 @@ func TestCompares(t *testing.T) {
 	}
 }
 
-// TestBytesOfARequest: a reader asks for what its buffer takes, and for what any message fits into when the next one is
-// larger than that: a request that is smaller is answered 409 for ever.
+// TestBytesOfARequest: a reader requests the bytes of its buffer, or the maximum size of a message if the next one is
+// larger: a smaller request would be answered with 409 for ever.
 func TestBytesOfARequest(t *testing.T) {
 	for _, tt := range []struct {
 		buffer      int
@@ -112,7 +113,7 @@ func TestBytesOfARequest(t *testing.T) {
 	}
 }
 
-// TestSeparate tells the server we are connected to from one that can go without our noticing.
+// TestSeparate distinguishes the server of the connection from one that can stop without an event on the connection.
 func TestSeparate(t *testing.T) {
 	for _, test := range []struct {
 		cluster *jetstream.ClusterInfo

@@ -16,10 +16,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// wire is a connection on which messages from the server get lost.
+// wire is a connection that loses messages from the server.
 type wire struct {
 	server *natstest.Server
-	// lose says for each message whether it gets lost; head is its protocol line, body its headers and payload.
+	// lose reports whether a message gets lost. Head is its protocol line, body its headers and payload.
 	lose atomic.Pointer[func(head, body string) bool]
 	mute atomic.Bool // all of the server's own words to consumers get lost
 }
@@ -75,10 +75,10 @@ func (w *wire) filter(down io.Writer, up io.Reader) {
 	}
 }
 
-// isStored tells a stored message on the wire from all else.
+// isStored reports whether a protocol line is that of a stored message.
 func isStored(head string) bool { return strings.Contains(head, "$JS.ACK.") }
 
-// TestLostInTheMiddle loses messages with others behind them: the jump in the consumer's sequence tells, at once.
+// TestLostInTheMiddle: messages before others get lost. The gap in the consumer's sequence shows it at once.
 func TestLostInTheMiddle(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -112,7 +112,7 @@ func TestLostInTheMiddle(t *testing.T) {
 	})
 }
 
-// TestHeartbeatAhead loses the last message that was stored when the reader began: the next heartbeat tells.
+// TestHeartbeatAhead: the last message stored at the reader's start gets lost. The next heartbeat shows it.
 func TestHeartbeatAhead(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -134,8 +134,8 @@ func TestHeartbeatAhead(t *testing.T) {
 	})
 }
 
-// TestLostAfterIdling loses everything behind a message that announced more, heartbeats included, after an idle hour:
-// the slow watch of an idle lane must not last when something comes.
+// TestLostAfterIdling: after an idle hour, all messages after one that announced more get lost, and so do heartbeats:
+// the slow polling of an idle lane must end with the first message.
 func TestLostAfterIdling(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -164,7 +164,8 @@ func TestLostAfterIdling(t *testing.T) {
 	})
 }
 
-// TestSilence makes the server mute at the tail of a lane: two and a half heartbeats later there is a new consumer.
+// TestSilence: the server becomes silent at the tail of a lane. Two and a half heartbeats later there is a new
+// consumer.
 func TestSilence(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -187,7 +188,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestUndecodable stores header blocks that do not decode: nats.go hands those over as if there were none.
+// TestUndecodable: stored header blocks that do not decode. nats.go delivers such messages as if without headers.
 func TestUndecodable(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)

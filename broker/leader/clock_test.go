@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// TestClockIsALowerBound looks at a server's clock of any offset and drift, over answers of any speed: the estimate is
-// never ahead of the server's clock by more than the drift since the last answer, and behind by no more than that
-// answer's way back.
+// TestClockIsALowerBound: a server's clock with any offset and drift, and answers of any speed. The estimate is ahead
+// of the server's clock by at most the drift since the last answer, and behind it by at most the travel time of that
+// answer.
 func TestClockIsALowerBound(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestClockTakesTheBest(t *testing.T) {
 	checkClock(t, c, base, 110*ms, -2*ms, true)
 }
 
-// TestClockOfOldMessages: a message that was stored a while ago proves nothing useful, and does not make the clock
+// TestClockOfOldMessages: a message that was stored some time ago proves nothing useful, and does not make the clock
 // fresh.
 func TestClockOfOldMessages(t *testing.T) {
 	base := time.Now()
@@ -149,7 +149,7 @@ func TestClockThatWasPutRight(t *testing.T) {
 	checkClock(t, c, base, 0, 0, true)
 }
 
-// TestClockAfterSteps: our wall clock is stepped, or jumps while the monotonic one stands still. Clock uses only the
+// TestClockAfterSteps: our wall clock is stepped, or jumps while the monotonic clock stops. Clock uses only the
 // monotonic one.
 func TestClockAfterSteps(t *testing.T) {
 	for _, step := range []time.Duration{0, 1, -1, time.Hour, -time.Hour} {

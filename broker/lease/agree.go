@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -24,7 +23,7 @@ const (
 func (s *Shared) agree(ctx context.Context, sent time.Time) error {
 	for range swaps {
 		s.reconcile(sent)
-		s.namesakes()
+		s.checkIdentities()
 		if !s.view.known && !s.mayBegin() {
 			s.ask(time.Now())
 			return nil
@@ -119,94 +118,6 @@ func (s *Shared) lose(l *sharedLease) {
 func (s *Shared) company() bool {
 	return len(s.others(s.view.table)) > 0 || !s.rounds.sweepAt.IsZero() ||
 		time.Since(s.self.base)-time.Duration(s.heard.call.Load()) < lostAfter
-}
-
-// others returns the instances of a table except this one.
-func (s *Shared) others(t Table) []string {
-	return slices.DeleteFunc(t.members(), func(id string) bool { return id == s.self.id })
-}
-
-// proposal returns the table that this instance would write, and the releases that this table contains.
-func (s *Shared) proposal(now time.Time) (Table, []*release) {
-	t := s.view.table.clone()
-	for _, id := range s.others(t) {
-		if s.gone(id, t.Instances[id]) {
-			t.drop(id)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for lane, l := range s.local.leases {
-		switch c, known := t.Lanes[lane]; {
-		case l.assumed && c.Instance == "":
-			t.claim(lane, s.self.id)
-		case !l.assumed && !known: // the table is new, without this claim
-			t.claim(lane, s.self.id)
-			l.epoch = t.Lanes[lane].Epoch
-		}
-	}
-	released := slices.Clone(s.local.releases)
-	for _, r := range released {
-		if s.local.leases[r.lease.lane] == r.lease {
-			t.free(r.lease.lane, r.at)
-		}
-	}
-	for lane, c := range t.Lanes {
-		if c.Instance == s.self.id && s.local.leases[lane] == nil && s.local.waiters[lane] == nil {
-			t.free(lane, Cursor{})
-		}
-	}
-	t.join(s.self.id, Instance{
-		Name: s.cfg.Name, Place: s.self.place, Started: s.self.started, Lanes: s.wants(), Format: s.cfg.Format,
-	})
-	for lane, id := range shares(t, s.cfg.MaxOwners) {
-		c, known := t.Lanes[lane]
-		if id == s.self.id && c.Instance == "" && s.local.waiters[lane] != nil && (known || s.mayFound(t, now)) {
-			t.claim(lane, s.self.id)
-		}
-	}
-	return t, released
-}
-
-// wants returns the lanes that this instance can own, sorted. It leaves out a declined lane while an instance of a
-// newer format can own it. The caller holds the lock.
-func (s *Shared) wants() []string {
-	if s.local.leaving {
-		return nil
-	}
-	lanes := slices.AppendSeq(slices.Collect(maps.Keys(s.local.waiters)), maps.Keys(s.local.leases))
-	lanes = slices.DeleteFunc(lanes, func(lane string) bool { return s.local.declined[lane] && s.newerWorks(lane) })
-	slices.Sort(lanes)
-	return slices.Compact(lanes)
-}
-
-// newerWorks reports whether an instance of a newer format can own a lane.
-func (s *Shared) newerWorks(lane string) bool {
-	for _, i := range s.view.table.Instances {
-		if i.Format > s.cfg.Format && slices.Contains(i.Lanes, lane) {
-			return true
-		}
-	}
-	return false
-}
-
-// mayBegin reports whether this instance may create the table. It may if its own counter is the first message of the
-// stream. Otherwise, it waits until any instance that knows the table has had the time to write it back. A table
-// created too early takes no lane from its owner: see mayFound.
-func (s *Shared) mayBegin() bool {
-	waited := time.Since(s.self.base)
-	quiet := waited - time.Duration(s.heard.knower.Load()) // since a call of an instance that knows a table
-	if s.rounds.stored > 1 && (waited < stableAfter || quiet < stableAfter && waited < 3*stableAfter) {
-		return false
-	}
-	s.view.known, s.view.rewritten, s.view.stable = true, s.view.rewritten || s.rounds.stored > 1, time.Now()
-	return true
-}
-
-// mayFound reports whether this instance may claim a lane that is in no table. Another instance may own the lane and
-// not have entered it yet.
-func (s *Shared) mayFound(t Table, now time.Time) bool {
-	return now.Sub(s.view.stable) >= stableAfter || !s.view.rewritten && len(t.Instances) == 1
 }
 
 // write replaces the table and announces the change.

@@ -125,8 +125,8 @@
 //	  suspended            not held when it wakes; reads the table first  TestGrace
 //	  cannot read a lane   a newer instance owns it while one lives       test/TestLaneGoesToNewerInstance
 //	  server away          no delivery, no takeover; same leases after    TestServerAway
-//	  same name            the younger stops                              TestNamesakeStops,
-//	                                                                      TestNamesakesThatMissedEachOther
+//	  same name            the younger stops                              TestSameNameStops,
+//	                                                                      TestSameNameWithoutCalls
 //	  same place           share, the younger without a place             TestSamePlaceByMistake
 //	stream full            all go on for as long as it takes              TestAloneInOutage, TestSeveralInOutage (full)
 //	  one dies             taken over within 12 s, by calls               TestCrashInOutage (full)

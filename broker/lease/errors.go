@@ -2,9 +2,9 @@ package lease
 
 import "errors"
 
-// ErrNamesake is passed to SharedConfig.Fail when an older live instance has the same name. Give each instance a unique
+// ErrNameInUse is passed to SharedConfig.Fail when an older live instance has the same name. Give each instance a unique
 // name, or none.
-var ErrNamesake = errors.New("another instance has the same name")
+var ErrNameInUse = errors.New("another instance has the same name")
 
 var (
 	// errConflict is returned when another message has replaced the message to replace.

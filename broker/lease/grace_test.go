@@ -3,6 +3,10 @@ package lease
 import (
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
 )
 
 // TestGrace: an owner stops 5 s after its last good beat by either clock, unless it kept trying to beat. An instance
@@ -74,10 +78,41 @@ func TestRoster(t *testing.T) {
 	check("nobody answers", 0, true)
 	r.round(at(20), at(21), nil)
 	r.round(at(23), at(23), nil)
-	check("counted anew", 2*time.Second, true)
+	check("counted again", 2*time.Second, true)
 	r.round(at(24), at(24), []string{"b"})
 	r.round(at(26), at(26), []string{"b"})
 	if got := r.still("b"); got != 2*time.Second {
 		t.Errorf("without a counter: still for %s, want 2s", got)
 	}
+}
+
+// TestDeniedIsToldWhenHeld: a worker for which Held returned false gets a beat when it is true again, even if the time
+// between was so short that the instance itself did not notice.
+func TestDeniedIsToldWhenHeld(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		a := startPeer(t, s, nil)
+		lease, err := a.Acquire(t.Context(), "L", func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		for len(lease.Beats()) > 0 {
+			<-lease.Beats()
+		}
+		trusted := a.grace.Load()
+		a.grace.Store(&grace{since: a.at(time.Now().Add(-signTrust)), alone: true})
+		if lease.Held() {
+			t.Fatal("held without a sign of life")
+		}
+		a.grace.Store(trusted) // renewed before anybody called Held
+		time.Sleep(settle)
+		select {
+		case <-lease.Beats():
+		default:
+			t.Error("it is held, and nobody says so")
+		}
+		if !lease.Held() {
+			t.Error("it is not held")
+		}
+	})
 }

@@ -2,32 +2,25 @@ package lease
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
-// keys are the keys of all instances.
-var keys = message.NewKeys([]string{"a secret of sixteen bytes"}, time.Unix(1, 0))
+// settle is the maximum time to pass a lane from one instance to another: some rounds, each after a pause.
+const settle = 20 * time.Millisecond
 
-func sealed(c *SharedConfig) { c.Keys = keys }
-
-// deaf makes an instance whose calls do not arrive, and to which none arrive, as across a link that is down.
-func deaf(c *SharedConfig) { c.Subjects.Call = nats.NewInbox() }
-
-func at(name string) option { return func(c *SharedConfig) { c.Place = name } }
-func locked(name string) option {
-	return func(c *SharedConfig) { c.Place, c.Locked = name, true }
-}
-
-func failing(f func(error)) option { return func(c *SharedConfig) { c.Fail = f } }
+var meeting = Subjects{Stream: "OWNERS", All: "sys.owners.>", Table: "sys.owners.table", Beat: "sys.owners.beat.",
+	Call: "ctl.owners"}
 
 // muted is a connection to JetStream's API without answers while it is muted, as from a stream without a leader.
 type muted struct{ atomic.Bool }
@@ -64,12 +57,18 @@ func bound(t *testing.T, js jetstream.JetStream, full bool) {
 // checkFor checks every second, for a duration, that the peers hold the wanted number of lanes, each held by one peer.
 func checkFor(t *testing.T, long time.Duration, want string, peers ...*peer) {
 	t.Helper()
-	for range int(long / time.Second) {
+	checkEvery(t, time.Second, long, want, peers...)
+}
+
+// checkEvery is checkFor with another interval.
+func checkEvery(t *testing.T, interval, long time.Duration, want string, peers ...*peer) {
+	t.Helper()
+	for range int(long / interval) {
 		checkHolds(t, want, peers...)
 		if t.Failed() {
 			return
 		}
-		time.Sleep(time.Second)
+		time.Sleep(interval)
 	}
 }
 
@@ -108,4 +107,73 @@ func checkStays(t *testing.T, before map[string]Lease, p *peer) {
 	if slices.Sort(moved); len(moved) > 0 {
 		t.Errorf("%v have been given up", moved)
 	}
+}
+
+func makeStream(js jetstream.JetStream) error {
+	_, err := js.CreateStream(context.Background(),
+		jetstream.StreamConfig{Name: meeting.Stream, Subjects: []string{meeting.All}, MaxMsgsPerSubject: 1})
+	return err
+}
+
+func lanes(n int) []string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("L%d", i))
+	}
+	return all
+}
+
+// checkHolds compares the numbers of lanes that the peers hold, and fails if two hold one lane.
+func checkHolds(t *testing.T, want string, peers ...*peer) {
+	t.Helper()
+	synctest.Wait()
+	holder, counts := make(map[string]int), []string{}
+	for n, p := range peers {
+		held := p.holds()
+		counts = append(counts, fmt.Sprint(len(held)))
+		for _, lane := range held {
+			if other, twice := holder[lane]; twice {
+				t.Errorf("%s is held by %d and by %d", lane, other, n)
+			}
+			holder[lane] = n
+		}
+	}
+	if got := strings.Join(counts, " "); got != want {
+		t.Errorf("peers hold %s lanes, want %s", got, want)
+	}
+}
+
+func meet(t *testing.T, f func(t *testing.T, s *natstest.Server, js jetstream.JetStream)) {
+	t.Helper()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		js := s.JetStream(s.Connect())
+		if err := makeStream(js); err != nil {
+			t.Fatal(err)
+		}
+		f(t, s, js)
+	})
+}
+
+// lastSequence returns the last sequence of the stream.
+func lastSequence(t *testing.T, js jetstream.JetStream) uint64 {
+	t.Helper()
+	st, err := js.Stream(context.Background(), meeting.Stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st.CachedInfo().State.LastSeq
+}
+
+// subjects returns the subjects in the stream, each with its number of messages.
+func subjects(t *testing.T, js jetstream.JetStream) map[string]uint64 {
+	t.Helper()
+	st, err := js.Stream(context.Background(), meeting.Stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := st.Info(context.Background(), jetstream.WithSubjectFilter(">"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.State.Subjects
 }

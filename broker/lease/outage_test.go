@@ -2,7 +2,7 @@ package lease
 
 import (
 	"context"
-	"log/slog"
+	"maps"
 	"testing"
 	"time"
 
@@ -10,6 +10,9 @@ import (
 
 	"delaybroker/test/natstest"
 )
+
+// outageTime is the length of an outage: longer than all periods of this package, the longest of which is a minute.
+const outageTime = 10 * time.Minute
 
 // outages returns ways to make the stream of the instances unusable, and usable again.
 func outages(t *testing.T, s *natstest.Server, js jetstream.JetStream) map[string]struct {
@@ -59,7 +62,7 @@ func TestAloneInOutage(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		had := a.all()
 		begin()
-		checkFor(t, time.Hour, "4", a)
+		checkFor(t, outageTime, "4", a)
 		end()
 		checkFor(t, time.Minute, "4", a)
 		checkStays(t, had, a)
@@ -74,7 +77,7 @@ func TestSeveralInOutage(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		hadA, hadB := a.all(), b.all()
 		begin()
-		checkFor(t, time.Hour, "3 3", a, b)
+		checkFor(t, outageTime, "3 3", a, b)
 		end()
 		checkFor(t, time.Minute, "3 3", a, b)
 		checkStays(t, hadA, a)
@@ -95,7 +98,7 @@ func TestCrashInOutage(t *testing.T) {
 		a.crash()
 		awaitHolds(t, 12*time.Second, 6, b, c)
 		time.Sleep(time.Second)
-		checkFor(t, 10*time.Minute, "3 3", b, c)
+		checkFor(t, outageTime, "3 3", b, c)
 		end()
 		checkFor(t, time.Minute, "3 3", b, c)
 	})
@@ -131,67 +134,6 @@ func TestStartInOutage(t *testing.T) {
 		end()
 		time.Sleep(20 * time.Second)
 		checkFor(t, time.Minute, "2 2", b, c)
-	})
-}
-
-// TestBackWhileFull: an instance that was alone and cut off, and finds the stream full, goes on at once if the lanes
-// are still its own in the leader's table.
-func TestBackWhileFull(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
-		g := &gate{Server: s}
-		a := startPeer(t, s, lanes(4), through(g), sealed)
-		time.Sleep(10 * time.Second)
-		bound(t, js, true)
-		g.set(true)
-		time.Sleep(50 * time.Millisecond)
-		checkHolds(t, "0", a)
-		g.set(false)
-		time.Sleep(100 * time.Millisecond)
-		checkFor(t, time.Minute, "4", a)
-	})
-}
-
-// TestAloneIsCutOffUnanswered: an instance that is alone stops at once if it loses its connection while its request to
-// the leader is open. It acts again neither when the request fails, nor when the connection is back, before it has read
-// the table.
-func TestAloneIsCutOffUnanswered(t *testing.T) {
-	for _, away := range []time.Duration{50 * time.Millisecond, 10 * time.Second} {
-		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
-			g, m := &gate{Server: s}, &muted{}
-			a := startPeer(t, s, lanes(4), through(g), m.option(t, s), sealed)
-			time.Sleep(glanceEvery - signEvery/2)
-			m.Store(true)
-			time.Sleep(signEvery)
-			checkHolds(t, "4", a)
-			before := lastSequence(t, js)
-			g.set(true)
-			for range away / (50 * time.Millisecond) {
-				time.Sleep(50 * time.Millisecond)
-				checkHolds(t, "0", a)
-			}
-			m.Store(false)
-			g.set(false)
-			time.Sleep(100 * time.Millisecond)
-			checkHolds(t, "4", a)
-			if got := lastSequence(t, js) - before; got != 1 {
-				t.Errorf("away for %s: it stored %d counters before it went on, want 1", away, got)
-			}
-		})
-	}
-}
-
-// TestFailedOffline: a request that fails because the connection is gone gives an instance that is alone no grace.
-func TestFailedOffline(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		for _, connected := range []bool{true, false} {
-			a := NewShared(SharedConfig{Conn: s.Connect(), APIPrefix: "$JS.API", Subjects: meeting,
-				Connected: func() bool { return connected }, Log: slog.New(slog.DiscardHandler)})
-			a.grace.Store(&grace{since: a.now(), alone: true})
-			a.failed(t.Context(), time.Now(), errStale)
-			if got := a.grace.Load().holds(a.now(), connected); got != connected {
-				t.Errorf("connected: %t: it may act: %t", connected, got)
-			}
-		}
 	})
 }
 
@@ -233,93 +175,36 @@ func TestPurged(t *testing.T) {
 	}
 }
 
-// TestCutOff: one of several instances that is cut off stops before others take over, and has a share again when it is
-// back. At no time are there two owners.
-func TestCutOff(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		g := &gate{Server: s}
-		a, b := startPeer(t, s, lanes(4), through(g), sealed), startPeer(t, s, lanes(4), sealed)
-		time.Sleep(10 * time.Second)
-		checkHolds(t, "2 2", a, b)
-		g.set(true)
-		for range 600 {
-			time.Sleep(10 * time.Millisecond)
-			for _, lane := range a.holds() {
-				if b.Owner(lane) == b.Instance() {
-					t.Fatalf("%s has two owners", lane)
+// TestStreamDeleted: an instance that may create the stream creates it again, and every instance keeps its lanes.
+// Without the permission, owners go on, and still own their lanes when somebody has created the stream.
+func TestStreamDeleted(t *testing.T) {
+	natstest.Long(t)
+	for _, may := range []bool{true, false} {
+		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
+			var options []option
+			if may {
+				options = append(options, creating(js))
+			}
+			a, b := startPeer(t, s, lanes(4), options...), startPeer(t, s, lanes(4), options...)
+			time.Sleep(10 * time.Second)
+			checkHolds(t, "2 2", a, b)
+			had := a.all()
+			if err := js.DeleteStream(context.Background(), meeting.Stream); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(13 * time.Second)
+			checkHolds(t, "2 2", a, b)
+			if !may {
+				checkFor(t, outageTime, "2 2", a, b)
+				if err := makeStream(js); err != nil {
+					t.Fatal(err)
 				}
 			}
-		}
-		checkHolds(t, "0 4", a, b)
-		time.Sleep(time.Minute)
-		g.set(false)
-		for range 100 {
-			time.Sleep(time.Millisecond)
-			checkHolds(t, "0 4", a, b)
-		}
-		time.Sleep(10 * time.Second)
-		checkHolds(t, "2 2", a, b)
-	})
-}
-
-// TestAloneFindsOut: an instance that is alone, and does not receive the calls of one that takes over although its
-// connection never broke, reads the table every ten seconds, and at once when Probe reports that JetStream was away.
-func TestAloneFindsOut(t *testing.T) {
-	for _, told := range []bool{false, true} {
-		for phase := time.Duration(0); phase < glanceEvery; phase += 1700 * time.Millisecond {
-			meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-				a := startPeer(t, s, lanes(4), deaf)
-				time.Sleep(time.Minute + phase)
-				b := startPeer(t, s, lanes(4), deaf)
-				for begun := time.Now(); len(b.holds()) == 0; time.Sleep(time.Millisecond) {
-					if time.Since(begun) > 2*glanceEvery {
-						t.Fatal("the other takes nothing over")
-					}
-				}
-				most := glanceEvery + signEvery
-				if told {
-					a.Probe()
-					most = settle
-				}
-				for begun := time.Now(); len(a.holds())+len(b.holds()) > 4; time.Sleep(time.Millisecond) {
-					if time.Since(begun) > most {
-						t.Fatalf("there are two owners after %s", most)
-					}
-				}
-				time.Sleep(15 * time.Second)
-				checkHolds(t, "2 2", a, b)
-			})
-		}
+			time.Sleep(20 * time.Second)
+			checkHolds(t, "2 2", a, b)
+			if !maps.Equal(had, a.all()) {
+				t.Error("the leases are others")
+			}
+		})
 	}
-}
-
-// TestDeniedIsToldWhenHeld: a worker for which Held returned false gets a beat when it is true again, even if the time
-// between was so short that the instance itself did not notice.
-func TestDeniedIsToldWhenHeld(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		a := startPeer(t, s, nil)
-		lease, err := a.Acquire(t.Context(), "L", func() {})
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		for len(lease.Beats()) > 0 {
-			<-lease.Beats()
-		}
-		trusted := a.grace.Load()
-		a.grace.Store(&grace{since: a.at(time.Now().Add(-signTrust)), alone: true})
-		if lease.Held() {
-			t.Fatal("held without a sign of life")
-		}
-		a.grace.Store(trusted) // renewed before anybody called Held
-		time.Sleep(settle)
-		select {
-		case <-lease.Beats():
-		default:
-			t.Error("it is held, and nobody says so")
-		}
-		if !lease.Held() {
-			t.Error("it is not held")
-		}
-	})
 }

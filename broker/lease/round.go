@@ -44,7 +44,7 @@ func (s *Shared) round(ctx context.Context, sent time.Time) error {
 func (s *Shared) plan(ctx context.Context, sent time.Time) {
 	s.sweep(ctx)
 	if s.view.known && !s.company() && !s.wanting() {
-		s.rounds.glanced = sent
+		s.rounds.polled = sent
 		s.grace.Store(&grace{since: s.at(time.Now()), alone: true})
 		return
 	}

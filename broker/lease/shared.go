@@ -83,7 +83,7 @@ type rounds struct {
 	stored  uint64    // sequence of the counter's message
 	last    time.Time // when the last round began
 	next    time.Time // when the next one must begin
-	glanced time.Time // when an instance that is alone last read the table
+	polled  time.Time // when an instance that is alone last read the table
 	asked   time.Time // when it last asked who is alive
 	pending bool      // a read was requested since the last round
 
@@ -99,10 +99,10 @@ type outage struct {
 
 // logged has the reports that are already in the log.
 type logged struct {
-	rounds          failureLog
-	table           ratelog.Limit // of the report that the stored table is not valid
-	elderNamesake   bool          // an older instance has this one's name, so this one stops
-	youngerNamesake bool          // a younger instance has this one's name
+	rounds  failureLog
+	table   ratelog.Limit // of the report that the stored table is not valid
+	older   bool          // an older instance has this one's name, so this one stops
+	younger bool          // a younger instance has this one's name
 }
 
 // SharedConfig is the configuration of Shared.
@@ -131,7 +131,7 @@ type SharedConfig struct {
 	// Keys prove that an instance of this broker wrote a message. If Keys is nil, messages have no seal, and all are
 	// trusted.
 	Keys *message.Keys
-	// Fail is called once when this instance must stop, with ErrNamesake. It may be nil.
+	// Fail is called once when this instance must stop, with ErrNameInUse. It may be nil.
 	Fail func(error)
 	Log  *slog.Logger
 }

@@ -21,9 +21,9 @@ const (
 	retryEvery = 250 * time.Millisecond
 	// offlineEvery is the interval for checking the connection, in case nats.go did not report its return.
 	offlineEvery = 5 * time.Second
-	// glanceEvery is the interval at which an instance that is alone reads the table from the leader. A call does not
+	// pollEvery is the interval at which an instance that is alone reads the table from the leader. A call does not
 	// cross a leaf node whose link is down, even if the instance's own connection is up.
-	glanceEvery = 10 * time.Second
+	pollEvery = 10 * time.Second
 	// forgetAfter is the time after which the last call of another instance is dropped from memory.
 	forgetAfter = time.Minute
 	// alertEvery is the interval at which the log reports an unusable stream.
@@ -37,7 +37,7 @@ func (s *Shared) turn(ctx context.Context, asked bool) time.Duration {
 	s.takeCalls(now)
 	if g := s.grace.Load(); !s.rounds.pending && g != nil && g.alone && g.holds(s.at(now), s.store.conn.IsConnected()) {
 		s.grace.Store(&grace{since: s.at(now), alone: true})
-		switch changed, err := s.glance(ctx, now); {
+		switch changed, err := s.pollTable(ctx, now); {
 		case errors.Is(err, errCutOff):
 			s.rounds.pending = true
 			return roundPause
@@ -93,10 +93,10 @@ func (s *Shared) retryIn(ctx context.Context, err error) time.Duration {
 	return retryEvery
 }
 
-// glance requests the sequence of the table from the leader, once in glanceEvery, and reports whether it has changed.
+// pollTable requests the sequence of the table from the leader, once in pollEvery, and reports whether it has changed.
 // Only an instance that is alone calls it.
-func (s *Shared) glance(ctx context.Context, now time.Time) (changed bool, err error) {
-	if now.Sub(s.rounds.glanced) < glanceEvery {
+func (s *Shared) pollTable(ctx context.Context, now time.Time) (changed bool, err error) {
+	if now.Sub(s.rounds.polled) < pollEvery {
 		return false, nil
 	}
 	var sequence uint64
@@ -111,7 +111,7 @@ func (s *Shared) glance(ctx context.Context, now time.Time) (changed bool, err e
 	case err != nil:
 		return false, err
 	}
-	s.rounds.glanced = now
+	s.rounds.polled = now
 	return sequence != s.view.sequence, nil
 }
 

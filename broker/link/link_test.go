@@ -14,8 +14,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestStatesFollowTheConnections: whether a connection is up is known without asking it, and whoever watches is called
-// when it is back.
+// TestStatesFollowTheConnections: the state of a connection is known without a request. The function of a watcher is
+// called when the connection is back.
 func TestStatesFollowTheConnections(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -50,7 +50,7 @@ func TestStatesFollowTheConnections(t *testing.T) {
 	})
 }
 
-// TestJetStreamIsBack: a question that was left without an answer, and one that is answered after it, are told once.
+// TestJetStreamIsBack: after a request without an answer, the next answer is reported once.
 func TestJetStreamIsBack(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

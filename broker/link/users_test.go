@@ -9,7 +9,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestUsers: each user is named as the server names it, and none is where one is not known.
+// TestUsers: each user has the server's name for it. An unknown user has none.
 func TestUsers(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		as := func(opts ...nats.Option) *nats.Conn { return s.Connect(opts...) }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestArrivalIsWhatWasSent: a consumer reads what the broker wrote.
+// TestArrivalIsWhatWasSent: a consumer parses the values that the broker wrote.
 func TestArrivalIsWhatWasSent(t *testing.T) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 123456789, time.UTC)
 	for _, want := range []Arrival{
@@ -32,8 +32,8 @@ func TestArrivalIsWhatWasSent(t *testing.T) {
 	}
 }
 
-// TestTimeTokenIsNeverEarlier: whatever the clock of the writer says, the broker reads a time that is no earlier, and
-// later by less than the millisecond, or the second, to which it is rounded up.
+// TestTimeTokenIsNeverEarlier: with any clock of the writer, the broker parses a time that is not earlier. It is later
+// by less than the millisecond, or the second, to which it is rounded up.
 func TestTimeTokenIsNeverEarlier(t *testing.T) {
 	names, err := NewNames(DefaultPrefix)
 	if err != nil {
@@ -60,7 +60,7 @@ func TestTimeTokenIsNeverEarlier(t *testing.T) {
 		if token != tt.token {
 			t.Errorf("%s: got %s, want %s", tt.at, token, tt.token)
 		}
-		// Stored long before, so that the due time is the one that was asked for.
+		// The message was stored long before, so its due time is the requested one.
 		r, problem := Policy{Names: names}.Parse(Incoming{Stream: "S", At: time.Unix(0, 0), Subject: names.At(token, "x")})
 		if problem != nil {
 			t.Fatalf("%s: %v", token, problem)

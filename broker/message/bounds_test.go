@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// reserve is what the levels keep free of max_payload (LevelReserve in broker/streams/provision): whatever a level
-// took must fit max_payload as a dead letter and, as far as the intake took it, a level as a hop.
+// reserve is the part of max_payload that the levels keep free (LevelReserve in broker/streams/provision). Any message
+// of a level must fit max_payload as a dead letter. If the intake accepted it, it must fit as a hop, too.
 const reserve = 4096
 
 func TestHeaderBounds(t *testing.T) {
@@ -36,7 +36,7 @@ func TestHeaderBounds(t *testing.T) {
 		{"65 names", many(65), false},
 		{"one name 64 times", same(64), true},
 		{"one name 65 times", same(65), false},
-		{"64 names besides ours",
+		{"64 names and ours",
 			append(many(64), "Delay-TTL: 5s", "Nats-Rollup: all", "Delay-Id: a", "Nats-Msg-Id: 1"), true},
 		{"8 KiB", []string{long(8192)}, true},
 		{"8 KiB and a byte", []string{long(8193)}, false},
@@ -57,14 +57,15 @@ func TestHeaderBounds(t *testing.T) {
 			if !tt.ok {
 				wantProblem(t, tt.what, problem, message.BadHeaders, "64 headers of 8192 bytes")
 			}
-			// nats-server stores no header block above 65,535 bytes, so a dead letter that kept all would never be stored.
+			// nats-server stores no header block above 65,535 bytes: a dead letter with all headers would never be
+			// stored.
 			if got, want := len(encode(t, r.DeadHeader(orProblem(problem)))), 8192+reserve; got > want {
 				t.Fatalf("%s: the dead letter's headers have %d bytes, want at most %d", tt.what, got, want)
 			}
 			if !tt.ok {
 				continue
 			}
-			// What was accepted once is accepted on every hop.
+			// A message that was accepted once is accepted on every hop.
 			if _, problem = policy.Parse(incoming("delaysys.hop.1h.x", wire(t, r.HopHeader()))); problem != nil {
 				t.Fatalf("%s: after a hop: %v", tt.what, problem)
 			}
@@ -72,8 +73,8 @@ func TestHeaderBounds(t *testing.T) {
 	}
 }
 
-// TestAddedHeadersFitTheReserve sums everything up: the longest target, subject, sentence, stream name and times, and
-// headers written so short that each grows when it is written again.
+// TestAddedHeadersFitTheReserve adds up the longest target, subject, sentence, stream name and times, with headers in a
+// short notation that grows when they are written again.
 func TestAddedHeadersFitTheReserve(t *testing.T) {
 	names := mustNames("a23456789-123456")
 	p := message.Policy{Names: names}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// An operator's edit changes what a client may write, and nothing that only a broker or a server writes.
+// An operator's edit changes only headers that a client may write.
 func TestEdited(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	due := now.Add(-time.Hour)

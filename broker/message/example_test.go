@@ -7,7 +7,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// A request is read from what a stream stored: the subject says when and where, the server's timestamp says since when.
+// Parse reads a request from a stored message: the subject has the target and the delay, which begins with the server's
+// timestamp.
 func ExamplePolicy_Parse() {
 	names, err := message.NewNames(message.DefaultPrefix)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"delaybroker/test/poison"
 )
 
-// FuzzInternalHeaders takes the raw bytes of a header block on the broker's own subjects, behind state that is well
-// formed or without it: another version may have let something through, and somebody may have been given too many
-// rights.
+// FuzzInternalHeaders parses any header block on the broker's own subjects, with and without well-formed state before
+// it: another version may have accepted a message, or a user may have too many permissions.
 func FuzzInternalHeaders(f *testing.F) {
 	for i, how := range poison.Ways {
 		f.Add([]byte(how.Write(poison.Headers[i%len(poison.Headers)])+"\r\nX-Order: 42\r\n"), uint8(i))
@@ -59,7 +58,7 @@ func FuzzInternalHeaders(f *testing.F) {
 	})
 }
 
-// FuzzHeaderPair takes two headers as a decoder may one day hand them over, with names and values of any bytes.
+// FuzzHeaderPair parses two headers with names and values of any bytes, as a future decoder may return them.
 func FuzzHeaderPair(f *testing.F) {
 	for i, line := range poison.Headers {
 		name, value, _ := strings.Cut(line, ": ")

@@ -54,7 +54,7 @@ func FuzzSubject(f *testing.F) {
 	})
 }
 
-// FuzzHeaders takes the raw bytes of a header block, as a client may send it.
+// FuzzHeaders parses any header block of a client.
 func FuzzHeaders(f *testing.F) {
 	for i, how := range poison.Ways {
 		f.Add([]byte(block("X-Order: 42", how.Write(poison.Headers[i%len(poison.Headers)]), "traceparent: 00-a-b-01")),
@@ -114,7 +114,7 @@ var (
 	millis  = regexp.MustCompile(`^[0-9]{12,14}$`)
 )
 
-// naiveTime reads a time the slow way; false means that it is none.
+// naiveTime parses a time without optimizations. It returns false if the text is not a time.
 func naiveTime(s string) (time.Time, bool) {
 	var n int64
 	for i := range s {
@@ -145,7 +145,7 @@ func FuzzTime(f *testing.F) {
 	p := message.Policy{Names: policy.Names}
 	early := time.Unix(0, 0).UTC()
 	f.Fuzz(func(t *testing.T, s string) {
-		// As a header, on a message of 1970, so that nearly every time lies ahead.
+		// As a header, on a message of 1970, so that nearly every time is in the future.
 		want, ok := naiveTime(strings.TrimSpace(s))
 		in := incoming("delay.0s.x", message.Header{"Delay-Until": {s}})
 		in.At = early

@@ -10,8 +10,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// granted reports whether a NATS permission admits a subject. It is written independently, so as not to share a fault
-// with Match.
+// granted reports whether a NATS permission allows a subject. It is independent of Match, so as not to share a fault.
 func granted(permission, subject string) bool {
 	want, have := strings.Split(permission, "."), strings.Split(subject, ".")
 	for i, token := range want {
@@ -25,7 +24,7 @@ func granted(permission, subject string) bool {
 	return len(want) == len(have)
 }
 
-// hostile makes subjects of tokens that could confuse our parser, mostly subjects on which a tenant may publish.
+// hostile returns subjects of tokens that could confuse the parser. Most are subjects on which a tenant may publish.
 func hostile(rng *rand.Rand, prefix, tenant string) string {
 	roots := []string{"", "in", "at", "timer", "sys", "dead", "ctl"}
 	words := []string{
@@ -56,8 +55,8 @@ func hostile(rng *rand.Rand, prefix, tenant string) string {
 	return strings.Join(tokens, ".")
 }
 
-// TestGrantReachesOwnTargetsOnly is the promise that a client can only reach the targets that its NATS permissions let
-// it publish a delay for. It holds for the delivery, for every subject on the way, and for dead letters.
+// TestGrantReachesOwnTargetsOnly: a client can only reach the targets for which its NATS permissions let it publish a
+// delay. This holds for the delivery, for every subject on the way, and for dead letters.
 func TestGrantReachesOwnTargetsOnly(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

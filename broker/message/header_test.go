@@ -10,8 +10,8 @@ import (
 	"delaybroker/test/poison"
 )
 
-// TestReservedHeadersAreDropped: a client can write any header on its own subjects, but no reserved header comes out
-// except ours, read by nats-server or by nats.go, and the client's own survive.
+// TestReservedHeadersAreDropped: a client can write any header on its own subjects. Of the reserved headers only ours
+// are published, whether nats-server or nats.go parses them. The client's own headers survive.
 func TestReservedHeadersAreDropped(t *testing.T) {
 	for _, how := range poison.Ways {
 		for _, evil := range poison.Headers {
@@ -38,8 +38,8 @@ func TestReservedHeadersAreDropped(t *testing.T) {
 	}
 }
 
-// TestMisspeltHeader: a Delay-* name that does not exist is refused, or a misspelt Delay-Until would make a message
-// early. On our own subjects it may be a newer broker's, and is left out.
+// TestMisspeltHeader: an unknown Delay-* name is refused: a message with a misspelt Delay-Until would be early. On our
+// own subjects such a name may be a newer broker's, and is left out.
 func TestMisspeltHeader(t *testing.T) {
 	for _, evil := range []string{"Delay-Untill: 2030-01-01T00:00:00Z", "Delay-At: 1h", "Delay-: a",
 		"Delay-Of-Tomorrow: a"} {
@@ -86,7 +86,7 @@ func TestReservedHeadersAreDroppedBetweenLanes(t *testing.T) {
 	}
 }
 
-// TestInlineStatus: nats.go makes headers of the text that follows the version.
+// TestInlineStatus: nats.go parses the text after the version as headers.
 func TestInlineStatus(t *testing.T) {
 	h := decode(t, "NATS/1.0 409 Consumer Deleted\r\nX-Order: 42\r\n\r\n")
 	r, problem := policy.Parse(incoming("delay.1h.x", h))
@@ -115,7 +115,7 @@ func TestUserHeadersSurvive(t *testing.T) {
 	}
 }
 
-// TestUnsafeHeaderNames: a message that nats.go refuses to encode would be tried again for ever.
+// TestUnsafeHeaderNames: a message that nats.go refuses to encode would be repeated for ever.
 func TestUnsafeHeaderNames(t *testing.T) {
 	for c := range 256 {
 		name := "X" + string([]byte{byte(c)}) + "Y"

@@ -12,7 +12,7 @@ import (
 	"delaybroker/test/poison"
 )
 
-// letterOf is the dead letter of r as its stream gives it back.
+// letterOf returns the dead letter of r, as its stream returns it.
 func letterOf(t testing.TB, r message.Request, p *message.Problem) (message.Letter, *message.Problem) {
 	t.Helper()
 	return policy.Names.ParseLetter(incoming(policy.Names.Dead(p.Code, r.Target), wire(t, r.DeadHeader(p))))
@@ -113,8 +113,8 @@ func TestLetterOfAnother(t *testing.T) {
 	}
 }
 
-// FuzzLetter takes the raw bytes of a header block, as whoever may publish below delaydead may write it. What is read
-// from it can be put back into a lane without a reserved header, and a broker reads the same there.
+// FuzzLetter parses any header block below delaydead, where a client may have permission to publish. Its message can be
+// put back into a lane without a reserved header, and a broker parses the same message there.
 func FuzzLetter(f *testing.F) {
 	lines := []string{
 		"Delay-Id: DELAY_30m-1-1", "Delay-Due: 2026-11-20T12:00:00.5Z", "Delay-Accepted: 2026-11-20T09:00:00Z",

@@ -26,7 +26,7 @@ func TestNewNamesRefuses(t *testing.T) {
 	}
 }
 
-// TestNames spells out the protocol.
+// TestNames has every name of the protocol.
 func TestNames(t *testing.T) {
 	n := mustNames("delay")
 	for want, got := range map[string]string{

@@ -8,7 +8,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestDelayUntil: due is the header's, the level is the first leg, and a time within it is refused.
+// TestDelayUntil: the header has the due time, the level is the first hop, and a time before its end is refused.
 func TestDelayUntil(t *testing.T) {
 	end := at.Add(30 * time.Minute)
 	tests := []struct {
@@ -165,8 +165,7 @@ func TestOptionsRefused(t *testing.T) {
 	}
 }
 
-// TestMaxAttemptsIsBounded by what the settings let the target refuse: a client may ask for fewer attempts, but not for
-// more.
+// TestMaxAttemptsIsBounded: a client may ask for fewer attempts than the settings allow, but not for more.
 func TestMaxAttemptsIsBounded(t *testing.T) {
 	p := message.Policy{Names: policy.Names, Attempts: func(target string) int {
 		if target == "shop.mail" {
@@ -189,7 +188,7 @@ func TestMaxAttemptsIsBounded(t *testing.T) {
 			t.Errorf("%s %s: got %d, %v", tt.target, tt.asked, r.MaxAttempts, problem)
 		}
 	}
-	// Between lanes it was granted before: settings that allow less now make it no dead letter.
+	// Between lanes the number was accepted before. Lower settings do not make the message a dead letter.
 	r := mustParse(t, "delay.1h.shop.mail", "Delay-Max-Attempts: 9")
 	hop := incoming(policy.Names.Hop("1h", r.Target), wire(t, r.HopHeader()))
 	if r, problem := p.Parse(hop); problem != nil || r.MaxAttempts != 9 {
@@ -217,7 +216,7 @@ func TestHeaderTwice(t *testing.T) {
 	}
 }
 
-// TestStateHeadersOfClientsAreIgnored: they are believed on the broker's own subjects and nowhere else.
+// TestStateHeadersOfClientsAreIgnored: state headers are believed only on the broker's own subjects.
 func TestStateHeadersOfClientsAreIgnored(t *testing.T) {
 	forged := []string{
 		"Delay-Id: DELAY_1h-1-1", "Delay-Due: 2020-01-01T00:00:00Z", "Delay-Accepted: 2020-01-01T00:00:00Z",
@@ -233,7 +232,7 @@ func TestStateHeadersOfClientsAreIgnored(t *testing.T) {
 			lines := []string{"X-Kept: 1"}
 			for _, line := range forged {
 				name, value, _ := strings.Cut(line, ": ")
-				// Twice, which is a problem in headers that are looked at.
+				// A header twice, which is an error in a header that is parsed.
 				lines = append(lines, spell(name)+": "+value, spell(name)+": "+value)
 			}
 			r := mustParse(t, subject, lines...)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestPackKeepsEveryField: a request with any one field set is the same after it was packed, or is not packed. A field
-// that a later change adds and does not pack fails here.
+// TestPackKeepsEveryField: a request with any single field set is unchanged after packing, or is not packed. A new
+// field that is not packed fails here.
 func TestPackKeepsEveryField(t *testing.T) {
 	all, count := Request{}, 0
 	for i := range reflect.TypeFor[Request]().NumField() {
@@ -64,7 +64,7 @@ func fill(t *testing.T, v reflect.Value) {
 	}
 }
 
-// BenchmarkPack is the cost of packing a request without headers, and of unpacking it.
+// BenchmarkPack measures packing and unpacking a request without headers.
 func BenchmarkPack(b *testing.B) {
 	at := time.Now().UTC()
 	r := Request{

@@ -75,7 +75,7 @@ func TestClientSubjects(t *testing.T) {
 	}
 }
 
-// wrongTimes are subjects whose time cannot be read or granted, with the words that the sentence must have.
+// wrongTimes are subjects with a time that cannot be parsed or granted, each with words of its sentence.
 var wrongTimes = []struct {
 	subject string
 	code    message.Code
@@ -99,7 +99,7 @@ var wrongTimes = []struct {
 	{"delayin.1.5h30m.x", message.BadTime, []string{`"1"`}},
 	{"delayin.10s.5s.x", message.BadTime, []string{`"5s"`}},
 	{"delay.1.5s.x", message.BadTime, []string{`"1"`, "1s for seconds"}},
-	// No time at all.
+	// There is no time.
 	{"delayat.tomorrow.x", message.BadTime, []string{`"tomorrow"`, "RFC 3339"}},
 	{"delayat.2026-11-20.x", message.BadTime, []string{`"2026-11-20"`}},
 	{"delayat.2026-11-20T10:00:00.x", message.BadTime, []string{"zone"}},
@@ -151,7 +151,7 @@ var wrongTimes = []struct {
 	{"delayat.9999-12-31T23:59:59Z.x", message.TooFar, []string{"9999-12-31"}},
 	{"delayat.99999999999.x", message.TooFar, []string{"5138"}},
 	{"delayat.99999999999999.x", message.TooFar, nil},
-	// None of ours.
+	// The subject is not of a broker.
 	{"", message.BadTarget, nil},
 	{"orders.x", message.BadTarget, nil},
 	{"delaytimer.key.orders.x", message.BadTarget, []string{"none of this broker's"}},
@@ -159,7 +159,7 @@ var wrongTimes = []struct {
 	{"delaydead.bad_time.orders.x", message.BadTarget, nil},
 }
 
-// TestWrongTimes reads wrong times as people and programs write them. None of them may reach a target.
+// TestWrongTimes parses wrong times as people and programs write them. None of them reaches a target.
 func TestWrongTimes(t *testing.T) {
 	for _, tt := range wrongTimes {
 		r, problem := parse(tt.subject)

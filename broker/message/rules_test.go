@@ -6,7 +6,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestRules: the first rule whose pattern matches holds, whatever its value, and else the default.
+// TestRules: the first rule with a matching pattern applies, whatever its value, and otherwise the default.
 func TestRules(t *testing.T) {
 	rules := message.Rules[int]{
 		{Pattern: "shop.mail", Value: 0}, {Pattern: "shop.*", Value: 3}, {Pattern: "shop.mail", Value: 9},

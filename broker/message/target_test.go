@@ -42,7 +42,7 @@ func TestForbiddenTargets(t *testing.T) {
 				t.Errorf("%s%.60q: target %q, %v", subject, target, r.Target, problem)
 			}
 		}
-		// In a header it fares no better, even where every target may be named.
+		// In a header such a target is refused, too, even if every target is allowed there.
 		h := message.Header{"Delay-Target": {target}}
 		r, problem := open.Parse(incoming("delay.1h", h))
 		if trimmed := strings.TrimSpace(target); all[trimmed] == "" {
@@ -75,7 +75,7 @@ func TestTargetsAllowList(t *testing.T) {
 		"payments.capture"} {
 		wantProblem(t, target, p.CheckTarget(target), message.BadTarget, "DELAY_TARGETS", target)
 	}
-	// It may have been narrowed while a message was on its way.
+	// The list of targets may have become shorter while a message was on its way.
 	h := mustParse(t, "delay.1h.payments.capture").HopHeader()
 	r, problem := p.Parse(incoming("delaysys.hop.1h.payments.capture", h))
 	wantProblem(t, "on a hop", problem, message.BadTarget, "DELAY_TARGETS")

@@ -1,15 +1,17 @@
 package message_test
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"delaybroker/broker/message"
 )
 
-// TestTrust: which records count by each rule. Messages and notes differ in one thing: a note has no time, so the clock
-// of its reader counts.
+// TestTrust checks the records that count by each rule. Messages and notes differ in one thing: a note has no time, so
+// the clock of its reader counts.
 func TestTrust(t *testing.T) {
 	const subject = "delaysys.pauses"
 	body := []byte("body")
@@ -54,7 +56,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestKeyUse: a seal says which key made it, and nobody learns more from it than from the seal.
+// TestKeyUse: the key of a seal is known, and nothing else about the key can be learned than from the seal.
 func TestKeyUse(t *testing.T) {
 	both, gone := keysOf(secretTwo, secretOne), keysOf("a third secret of sixteen bytes")
 	ids := both.IDs()
@@ -71,5 +73,69 @@ func TestKeyUse(t *testing.T) {
 	}
 	if got := (*message.Keys)(nil).UseOf(gone.Seal("x", nil)); got != message.NoKey {
 		t.Errorf("without keys a key is used as %v", got)
+	}
+}
+
+// TestBadInternal: a message that no broker wrote is not believed, even if its writer may publish there.
+func TestBadInternal(t *testing.T) {
+	r := full(t)
+	good := wire(t, r.HopHeader())
+	subject := policy.Names.Hop("1h", r.Target)
+	if _, problem := policy.Parse(incoming(subject, good)); problem != nil {
+		t.Fatalf("the header to be spoilt: %v", problem)
+	}
+	bad := map[string][]string{ // nil is a missing header
+		"Delay-Id":            {"", "nonsense", "DELAY_1h-1", "DELAY_1h-x-1", "DELAY_1h-01-1", "a.b-1-1"},
+		"Delay-Due":           {"", "soon", "1h", "2026-11-20T12:00:00"},
+		"Delay-Accepted":      {"", "soon"},
+		"Delay-Format":        {"", "0", "-1", "one"},
+		"Delay-Hop":           {"", "0", "-1", "1.5", "99999999999999999999"},
+		"Delay-Attempts":      {"0", "-1", "many"},
+		"Delay-Expires":       {"soon", "10m"},
+		"Delay-Retry-At":      {"soon"},
+		"Delay-First-Failure": {"soon"},
+		"Delay-Last-Failure":  {"soon"},
+		"Delay-Deliver":       {"twice", "Core", "core x"},
+	}
+	check := func(name string, h message.Header) {
+		t.Helper()
+		in := incoming(subject, h)
+		in.Sequence++ // so that it has an id of its own
+		got, problem := policy.Parse(in)
+		wantProblem(t, name, problem, message.BadInternal, name, "only the broker may publish")
+		if got.ID == r.ID {
+			t.Errorf("%s: the id is believed", name)
+		}
+		checkAllClean(t, name, got, problem)
+	}
+	for name, values := range bad {
+		for _, value := range values {
+			h := maps.Clone(good)
+			if h[name] = []string{value}; value == "" {
+				delete(h, name)
+			}
+			check(name, h)
+		}
+		h := maps.Clone(good)
+		h[strings.ToLower(name)] = h[name]
+		check(name, h)
+	}
+	_, problem := policy.Parse(incoming(subject, nil))
+	wantProblem(t, "no headers", problem, message.BadInternal)
+	_, problem = policy.Parse(incoming("delaysys.hop.1h.$SYS.x", good))
+	wantProblem(t, "a forbidden target", problem, message.BadTarget)
+	_, problem = policy.Parse(incoming("delaysys.hop.1h", good))
+	wantProblem(t, "no target", problem, message.BadTarget)
+}
+
+// TestNewerFormat: the problem of a newer format is reported even if an older broker can parse nothing else.
+func TestNewerFormat(t *testing.T) {
+	for _, h := range []message.Header{header("Delay-Format: 5"),
+		header("Delay-Format: 5", "Delay-Due: in a new notation", "Delay-Hop: a")} {
+		_, problem := policy.Parse(incoming("delaysys.hop.1h.x", h))
+		wantProblem(t, "format 5", problem, message.NewerFormat, "5", "4")
+	}
+	if problem := func() *message.Problem { _, p := parse("delay.1h.x", "Delay-Format: 5"); return p }(); problem != nil {
+		t.Errorf("a client's Delay-Format is believed: %v", problem)
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file is the wire: header blocks as strangers write them, as nats.go reads and writes them, and as nats-server
-// understands them.
+// This file has the wire format: header blocks as clients write them, as nats.go reads and writes them, and as
+// nats-server parses them.
 
 const day = 24 * time.Hour
 
-// at is when the server stored the messages of the tests.
+// at is the time at which the server stored the messages of the tests.
 var at = time.Date(2026, 11, 20, 9, 0, 0, 123456789, time.UTC)
 
 var policy = message.Policy{Names: mustNames("delay"), MaxDelay: 366 * day}
@@ -36,7 +36,7 @@ func incoming(subject string, h message.Header) message.Incoming {
 	return message.Incoming{Stream: "DELAY_30m", Sequence: 1234, At: at, Subject: subject, Header: h}
 }
 
-// parse is a client's publish under the usual policy. Header lines are "Name: value".
+// parse parses a client's publish under the usual policy. Header lines are "Name: value".
 func parse(subject string, lines ...string) (message.Request, *message.Problem) {
 	return policy.Parse(incoming(subject, header(lines...)))
 }
@@ -62,12 +62,12 @@ func mustParse(t testing.TB, subject string, lines ...string) message.Request {
 	return r
 }
 
-// block is a header block with these lines, ended by CRLF unless they end otherwise.
+// block returns a header block with these lines, ended by CRLF unless they end otherwise.
 func block(lines ...string) string {
 	return "NATS/1.0\r\n" + strings.Join(lines, "\r\n") + "\r\n\r\n"
 }
 
-// encode writes h as nats.go does, and fails where nats.go would refuse to.
+// encode returns h as nats.go writes it, and fails if nats.go would refuse it.
 func encode(t testing.TB, h message.Header) string {
 	t.Helper()
 	b := "NATS/1.0\r\n"
@@ -93,7 +93,7 @@ func decode(t testing.TB, block string) message.Header {
 	return message.Header(h)
 }
 
-// wire is h after it was published and read again.
+// wire returns h after it was published and read again.
 func wire(t testing.TB, h message.Header) message.Header {
 	t.Helper()
 	return decode(t, encode(t, h))
@@ -101,8 +101,8 @@ func wire(t testing.TB, h message.Header) message.Header {
 
 type line struct{ name, value string }
 
-// lines are the headers of a block as somebody reads them who ends a line at eol: nats-server at CRLF only, nats.go at
-// LF too. Names are folded and trimmed, more than either does.
+// lines returns the headers of a block for a parser with this line end: CRLF only for nats-server, also LF for nats.go.
+// Names are folded and trimmed, more than either does.
 func lines(block, eol string) []line {
 	var all []line
 	for _, l := range strings.Split(block, eol)[1:] {
@@ -164,7 +164,7 @@ func checkClean(t testing.TB, what string, h message.Header, set []string, natsM
 	}
 }
 
-// checkAllClean checks everything that can become of r.
+// checkAllClean checks all messages that the broker can make of r.
 func checkAllClean(t testing.TB, what string, r message.Request, problem *message.Problem) {
 	t.Helper()
 	checkClean(t, what+": dead letter", r.DeadHeader(orProblem(problem)), deadSet, r.DeadMsgID(), "")
@@ -181,7 +181,7 @@ func orProblem(p *message.Problem) *message.Problem {
 	return p
 }
 
-// checkProblem checks the rules for every problem.
+// checkProblem checks the properties of every problem.
 func checkProblem(t testing.TB, what string, p *message.Problem) {
 	t.Helper()
 	if n := len(p.Sentence); n < 20 || n > 600 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// must is a change that is expected to succeed.
+// must returns a function that returns the changed list, and ends the test on an error.
 func must(t *testing.T) func(*List, error) *List {
 	return func(l *List, err error) *List {
 		t.Helper()
@@ -19,7 +19,7 @@ func must(t *testing.T) func(*List, error) *List {
 	}
 }
 
-// TestOldestMatchingPauseHolds: what waits for a target is in one lane, whatever else matches it.
+// TestOldestMatchingPauseHolds: the messages for a paused target are in one lane, whatever other pauses match it.
 func TestOldestMatchingPauseHolds(t *testing.T) {
 	now, ok := time.Unix(1000, 0), must(t)
 	var none *List
@@ -55,7 +55,7 @@ func TestOldestMatchingPauseHolds(t *testing.T) {
 	}
 }
 
-// TestListChanges: what may follow on what, and that versions rise whatever the clocks say.
+// TestListChanges: the allowed changes of each list. Versions increase whatever the clocks show.
 func TestListChanges(t *testing.T) {
 	now, ok := time.Unix(1000, 0), must(t)
 	var none *List

@@ -20,13 +20,13 @@ const (
 	secretB = "the second secret of the tests"
 )
 
-// withSecrets is the store with these secrets.
+// withSecrets returns the store with these secrets.
 func (s Store) withSecrets(secrets ...string) Store {
 	s.Keys = message.NewKeys(secrets, time.Unix(1, 0))
 	return s
 }
 
-// started is a keeper that has just started.
+// started returns a keeper that has just started.
 func started(t *testing.T, s Store) *Keeper {
 	t.Helper()
 	k := NewKeeper(Config{
@@ -46,8 +46,8 @@ func patternsOf(t *testing.T, s Store) []string {
 	return patterns(read.List)
 }
 
-// TestRecordOutlivesItsKey: an instance that seals with another key than the record's stores the same list again, so
-// that it can be opened when the record's key is gone. Instances that differ about the first key do so rarely.
+// TestRecordOutlivesItsKey: an instance whose first key is not the record's stores the same list again, so that the
+// list survives the removal of the record's key. Instances with different first keys do so rarely.
 func TestRecordOutlivesItsKey(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		store, _ := newStore(t, s)
@@ -82,8 +82,8 @@ func TestRecordOutlivesItsKey(t *testing.T) {
 	})
 }
 
-// TestUnopenedRecordHolds: a start that finds a list under a key that is gone holds what the list names, and says so in
-// a list of its own. Where there is a list that can be opened, such a list means nothing, and there always is one.
+// TestUnopenedRecordHolds: if the key of a list is gone, an instance that starts keeps all its targets paused, and
+// stores that in a list of its own. Such a list has no effect next to one that can be opened.
 func TestUnopenedRecordHolds(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		store, js := newStore(t, s)

@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// newStore makes the stream, and a store with a secret.
+// newStore creates the stream, and returns a store with a secret.
 func newStore(t *testing.T, s *natstest.Server) (Store, jetstream.JetStream) {
 	t.Helper()
 	names, err := message.NewNames("delay")
@@ -34,8 +34,8 @@ func newStore(t *testing.T, s *natstest.Server) (Store, jetstream.JetStream) {
 	return Store{Conn: nc, API: "$JS.API", Names: names, Keys: keys}, js
 }
 
-// TestRecordAmongForgeries: the newest good record counts, whatever others have put behind it. A change is made on what
-// was read, or not at all.
+// TestRecordAmongForgeries: the newest good record counts, whatever others have stored after it. A change applies to
+// the list that was read, or fails.
 func TestRecordAmongForgeries(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		store, js := newStore(t, s)
@@ -90,8 +90,8 @@ func TestRecordAmongForgeries(t *testing.T) {
 	})
 }
 
-// TestKeeperKeeps: a keeper hears what is announced, believes only what is sealed and newer, and writes back what
-// somebody has removed. It says that a version counts when it was applied, and no sooner.
+// TestKeeperKeeps: a keeper receives announcements, believes only sealed and newer lists, and restores a removed list.
+// It reports a version only after the version was applied.
 func TestKeeperKeeps(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		store, js := newStore(t, s)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// keyed is a Keyed for few keys, and the lines that it has logged since the last call, each as one word.
+// keyed is a Keyed for few keys, with the lines logged since the last call, each as one word.
 func keyed(most int) (k *Keyed, said func() string) {
 	var out bytes.Buffer
 	plain := func(_ []string, a slog.Attr) slog.Attr {
@@ -33,7 +33,7 @@ func (k *Keyed) sayAll(keys ...string) {
 	}
 }
 
-// step is a pause, the keys that are logged after it, and the lines that follow.
+// step is a pause, the keys logged after it, and the resulting lines.
 type step struct {
 	wait time.Duration
 	keys []string
@@ -53,7 +53,7 @@ func play(t *testing.T, steps []step) {
 	}
 }
 
-// TestKeyedTellsKeysApart: each key has its own interval, to the nanosecond, and its line has the number of suppressed
+// TestKeyedTellsKeysApart: each key has its own interval, to the nanosecond. Its line has the number of suppressed
 // ones.
 func TestKeyedTellsKeysApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestKeyedCountsWhatItForgets(t *testing.T) {
 	})
 }
 
-// TestKeyedIsBounded: a flood of subjects with ids in them fills neither the memory nor the log, and is counted.
+// TestKeyedIsBounded: a flood of subjects that contain ids fills neither the memory nor the log, and is counted.
 func TestKeyedIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, flood, minutes = 8, 10_000, 5

@@ -7,7 +7,7 @@ import (
 	"delaybroker/broker/lane"
 )
 
-// A delivery is early when the leader's clock had not reached its due time, which a later look can prove.
+// A delivery is early if the leader's clock had not reached its due time. A later sample can prove that.
 func TestEarly(t *testing.T) {
 	base := time.Now()
 	const offset = time.Hour // of the leader's clock

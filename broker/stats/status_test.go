@@ -12,8 +12,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// TestStatusIsAnInterface: programs read /status. The groups of fields are not seen in it, durations are seconds, and
-// what a lane of another instance does not know is zero.
+// TestStatusIsAnInterface: programs parse /status. Its JSON does not show the groups of fields, durations are seconds,
+// and an unknown value of another instance's lane is zero.
 func TestStatusIsAnInterface(t *testing.T) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	ours := stats.LaneStatus{

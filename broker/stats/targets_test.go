@@ -24,8 +24,8 @@ func TestTargetsSince(t *testing.T) {
 	}
 }
 
-// The busiest is the first. An instance that does not know its rate yet takes nothing from the others', and one that
-// says more than any can is heard as far as one can.
+// The busiest target is the first. An instance whose rate is unknown takes nothing from the others' rates. A report
+// above the maximum of an instance counts as this maximum.
 func TestAddTargets(t *testing.T) {
 	rate := func(n float64) *float64 { return &n }
 	one := []stats.TargetAnswer{

@@ -1,12 +1,12 @@
-// Package streams defines the streams of a broker: their names, their configuration, the metadata that marks them as
-// the broker's, and their creation.
+// Package streams defines the streams of a broker: their configuration, the metadata that marks them as the broker's,
+// and their creation.
 //
-// It reads the configuration of streams, and never a message. Packages lane and lease read the messages.
+// This package reads the configuration of streams, and never a message. Packages lane and lease read the messages.
 //
 // # Invariants
 //
-//   - The metadata of a stream marks it as the broker's, not its name (Spec). The broker does not touch a stream that
-//     has one of its names but not its marks.
+//   - A stream is the broker's if its metadata has the broker's marks; its name does not decide (Spec). The broker does
+//     not touch a stream that has one of its names but not its marks.
 //   - Provisioning creates missing streams (Provisioner). In existing streams it changes only the subjects, when the
 //     ladder changes, the configured bounds, and the marks of seals if they are missing. A subject moves from stream to
 //     stream, and never belongs to two.
@@ -17,6 +17,6 @@
 //
 // # Tried and rejected
 //
-// Removing all subjects from their streams first, and adding them to others after that. With forty levels, clients had
-// no stream for a tenth of a second. Subjects move level by level instead: see move.
+// Removing all subjects from their streams first, and adding them to others after that. With forty levels, the clients'
+// subjects had no stream for a tenth of a second. Subjects move level by level instead: see move.
 package streams

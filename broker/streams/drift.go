@@ -22,25 +22,26 @@ type Mend int
 
 // The ways to remove a difference.
 const (
-	ByEdit      Mend = iota // an operator edits the stream
-	ByProvision             // provisioning removes it
-	ByAnew                  // the server refuses such an update: the stream must be created again
+	ByEdit       Mend = iota // an operator edits the stream
+	ByProvision              // provisioning removes the difference
+	ByRecreation             // the server refuses such an update, so the stream must be created again
 )
 
 func (d Drift) String() string { return d.Stream + ": " + d.What }
 
-// minConsumers leaves room for the consumers of crashed readers, until the server removes them.
+// minConsumers is the lowest sufficient limit of consumers for a lane. It includes the consumers of crashed readers,
+// until the server removes them.
 const minConsumers = 8
 
-// InactiveThreshold is how long the server keeps the consumer of a reader that sends no requests. Either the reader has
-// crashed, or it does not read its lane for a while because no message in it is due. In the latter case the reader
-// creates a new consumer for its next request.
+// InactiveThreshold is how long the server keeps the consumer of a reader that sends no requests. The reader may have
+// crashed. Or it has stopped reading because no message of its lane is due soon; then it creates a new consumer for its
+// next request.
 const InactiveThreshold = 5 * time.Minute
 
-// Drift compares the settings that the promises need: accepted messages stay unchanged, can be read, and can be removed
-// after delivery. Other settings are the operator's: placement, compression, replicas, direct access, publishing in
-// batches. Limits are compared with "at most". A stream that accepts less is a choice. A stream that accepts messages
-// that cannot be moved on has a fault.
+// Drift compares the settings on which the broker's guarantees depend: accepted messages stay unchanged, can be read,
+// and can be removed after delivery. The operator may choose the other settings: placement, compression, replicas,
+// direct access, publishing in batches. A limit may be lower than wanted, but not higher: a stream with a higher limit
+// accepts messages that cannot be moved to the next stream.
 func (s Spec) Drift(has jetstream.StreamConfig) []Drift {
 	d := drifts{stream: s.Stream}
 	if s.Kind == Journal {
@@ -58,18 +59,18 @@ type drifts struct {
 	all    []Drift
 }
 
-// The kinds of difference. No update of a stream can revert the lasting ones (nats-server, server/stream.go,
-// configUpdateCheck).
+// The kinds of difference. The server refuses an update that would revert a permanent one (nats-server,
+// server/stream.go, configUpdateCheck).
 var (
-	warning         = Drift{}
-	lastingWarning  = Drift{Mend: ByAnew}
-	lessDurable     = Drift{Mend: ByAnew, Unsafe: true}
-	provisionMends  = Drift{Mend: ByProvision}
-	breaks          = Drift{Fatal: true}
-	breaksLastingly = Drift{Fatal: true, Mend: ByAnew}
+	warning          = Drift{}
+	permanentWarning = Drift{Mend: ByRecreation}
+	lessDurable      = Drift{Mend: ByRecreation, Unsafe: true}
+	provisionMends   = Drift{Mend: ByProvision}
+	fatal            = Drift{Fatal: true}
+	permanentFatal   = Drift{Fatal: true, Mend: ByRecreation}
 )
 
-// check adds a difference of a kind if there is one.
+// check adds a difference of the given kind if differs is set.
 func (d *drifts) check(differs bool, kind Drift, format string, args ...any) {
 	if differs {
 		kind.Stream, kind.What = d.stream, fmt.Sprintf(format, args...)
@@ -77,53 +78,54 @@ func (d *drifts) check(differs bool, kind Drift, format string, args ...any) {
 	}
 }
 
-// checkPromises finds the settings with which the broker cannot keep its promises.
+// checkPromises reports settings with which the broker cannot keep its guarantees.
 func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 	limited := has.MaxMsgs > 0 || has.MaxBytes > 0 || has.MaxMsgsPerSubject > 0
 	discardsOld := has.Discard != jetstream.DiscardNew && limited
 	consumers := has.ConsumerLimits.InactiveThreshold
-	d.check(has.Retention != jetstream.LimitsPolicy, breaksLastingly,
+	d.check(has.Retention != jetstream.LimitsPolicy, permanentFatal,
 		"retention is %s: messages would be removed by others; want limits", has.Retention)
-	d.check(has.MaxAge != 0, breaks,
+	d.check(has.MaxAge != 0, fatal,
 		"max_age is %s: messages would be removed before they are due; want none", has.MaxAge)
-	d.check(discardsOld, breaks, "discard is old with a limit set: accepted messages would be removed; want new")
-	d.check(!discardsOld && has.MaxMsgsPerSubject > 0 && !has.DiscardNewPerSubject && s.Kind != Owners, breaks,
+	d.check(discardsOld, fatal, "discard is old with a limit set: accepted messages would be removed; want new")
+	d.check(!discardsOld && has.MaxMsgsPerSubject > 0 && !has.DiscardNewPerSubject && s.Kind != Owners, fatal,
 		"max_msgs_per_subject is %d: accepted messages would be removed; want none", has.MaxMsgsPerSubject)
-	d.check(s.Kind == Timers && has.MaxMsgsPerSubject > 0 && has.DiscardNewPerSubject, breaks,
+	d.check(s.Kind == Timers && has.MaxMsgsPerSubject > 0 && has.DiscardNewPerSubject, fatal,
 		"max_msgs_per_subject is %d: no timer could be replaced, cancelled or fired; want none", has.MaxMsgsPerSubject)
-	d.check(s.Kind == Timers && has.DenyDelete, breaks,
+	d.check(s.Kind == Timers && has.DenyDelete, fatal,
 		"deny_delete is set: no timer that is over could be removed; want it off")
 	d.check(s.Kind == Timers && has.AllowAtomicPublish, warning,
 		"allow_atomic is set: a batch may hold several verdicts; want it off")
 	d.check(s.Kind == Owners && has.MaxMsgsPerSubject != 1, warning,
 		"max_msgs_per_subject is %d: what instances say each second piles up; want 1", has.MaxMsgsPerSubject)
-	d.check(has.AllowRollup, breaks,
+	d.check(has.AllowRollup, fatal,
 		"allow_rollup_hdrs is set: a header of one message would remove others; want it off")
-	d.check(has.AllowMsgTTL, breaksLastingly,
+	d.check(has.AllowMsgTTL, permanentFatal,
 		"allow_msg_ttl is set: a header would remove a message before it is due; want it off")
-	d.check(has.DenyPurge, breaksLastingly,
+	d.check(has.DenyPurge, permanentFatal,
 		"deny_purge is set: what was moved on could not be removed; want it off")
-	d.check(has.Sealed, breaksLastingly, "is sealed: nothing can be stored or removed")
-	d.check(has.Mirror != nil, breaks, "is a mirror: nothing can be published to it")
-	d.check(has.SubjectTransform != nil, breaks,
+	d.check(has.Sealed, permanentFatal, "is sealed: nothing can be stored or removed")
+	d.check(has.Mirror != nil, fatal, "is a mirror: nothing can be published to it")
+	d.check(has.SubjectTransform != nil, fatal,
 		"subject_transform is set: messages would be stored under other subjects than their publishers chose; want none")
-	d.check(has.AllowMsgSchedules, breaksLastingly, "allow_msg_schedules is set: by a header, the server itself would "+
+	d.check(has.AllowMsgSchedules, permanentFatal, "allow_msg_schedules is set: by a header, the server itself would "+
 		"send a message on and remove it; want it off")
-	d.check(has.AllowMsgCounter, breaksLastingly,
+	d.check(has.AllowMsgCounter, permanentFatal,
 		"allow_msg_counter is set: every message that is no counter would be refused; want it off")
-	d.check(s.Kind.IsLane() && consumers > 0 && consumers < InactiveThreshold, breaks,
+	d.check(s.Kind.IsLane() && consumers > 0 && consumers < InactiveThreshold, fatal,
 		"consumer_limits.inactive_threshold is %s: no consumer could be made to read it; want none, or %s",
 		consumers, InactiveThreshold)
-	d.check(has.NoAck, breaks, "no_ack is set: publishers cannot know that a message is stored")
+	d.check(has.NoAck, fatal, "no_ack is set: publishers cannot know that a message is stored")
 }
 
-// checkRisks finds the settings that risk a loss in a crash, or that accept messages that cannot be moved on.
+// checkRisks reports settings that risk a loss in a crash, or that accept messages that cannot be moved to the next
+// stream.
 func (s Spec) checkRisks(d *drifts, has jetstream.StreamConfig) {
 	d.check(has.Storage != jetstream.FileStorage, lessDurable,
 		"storage is %s: pending messages do not survive a restart of the server", has.Storage)
 	d.check(has.PersistMode == jetstream.AsyncPersistMode, lessDurable,
 		"persist_mode is async: a crash of the server loses what it acknowledged last; want default")
-	d.check(has.DenyDelete, lastingWarning, "deny_delete is set: what has arrived behind a message that stays cannot be "+
+	d.check(has.DenyDelete, permanentWarning, "deny_delete is set: what has arrived behind a message that stays cannot be "+
 		"removed, and comes again after a crash; want it off")
 	d.check(len(has.Sources) > 0, warning,
 		"has sources: what other streams hold is taken for messages of this one; want none")
@@ -147,5 +149,5 @@ func (s Spec) checkRisks(d *drifts, has jetstream.StreamConfig) {
 	}
 }
 
-// above reports whether a limit is missing, or higher than the wanted one, if there is one.
+// above reports whether a limit is wanted, and the actual one is missing or higher.
 func above(has, want int64) bool { return want > 0 && (has <= 0 || has > want) }

@@ -13,8 +13,8 @@ import (
 
 type config = jetstream.StreamConfig
 
-// judged are the settings by which a stream could change, lose or keep accepted messages, and the words of the report
-// on each.
+// judged are the settings by which a stream could change, lose or keep accepted messages, each with the words of its
+// report.
 var judged = map[string]struct {
 	change func(*config)
 	fatal  bool
@@ -53,7 +53,7 @@ var judged = map[string]struct {
 	"Discard": {func(c *config) { c.Discard = jetstream.DiscardOld }, false, ""},
 }
 
-// indifferent are the settings by which it could not.
+// indifferent are the settings by which a stream could not.
 var indifferent = []string{
 	"Name", "Description", "Replicas", "Placement", "Compression", "FirstSeq", "AllowDirect", "MirrorDirect", "Metadata",
 	"Template",
@@ -61,8 +61,8 @@ var indifferent = []string{
 	"AllowAtomicPublish", "AllowBatchPublish",
 }
 
-// TestEverySettingIsJudged compares a stream with one changed setting with the wanted one. A setting that a new nats.go
-// brings has to be thought about.
+// TestEverySettingIsJudged compares a stream with one changed setting with the wanted one. A setting of a newer nats.go
+// needs a decision.
 func TestEverySettingIsJudged(t *testing.T) {
 	spec := want("30m")[0]
 	if drift := spec.Drift(spec.Config()); len(drift) > 0 {
@@ -86,7 +86,7 @@ func TestEverySettingIsJudged(t *testing.T) {
 	}
 }
 
-// TestDriftOfWhatIsNoLane: the bounds on consumers matter only for lanes.
+// TestDriftOfWhatIsNoLane: only lanes need bounds on consumers.
 func TestDriftOfWhatIsNoLane(t *testing.T) {
 	specs := want("30m")
 	dead := specs[len(specs)-1]

@@ -8,14 +8,14 @@ import (
 	"delaybroker/levels"
 )
 
-// This file handles the stream of the journal, which differs from the others: the server removes its records by age and
-// size, and no promise depends on it. So no difference is fatal.
+// This file handles the stream of the journal. Unlike in other streams, the server removes its records by age and size,
+// and no guarantee depends on it. So no difference is fatal.
 
 // limitJournal applies the age and size limits of the records. A lower limit removes the oldest records.
 func limitJournal(has *jetstream.StreamConfig, want Spec) (changed bool) {
 	if want.MaxAge > 0 && has.MaxAge != want.MaxAge {
 		has.MaxAge, changed = want.MaxAge, true
-		if has.Duplicates > want.MaxAge { // the server would refuse it
+		if has.Duplicates > want.MaxAge { // the server refuses a window that is longer than max_age
 			has.Duplicates = want.MaxAge
 		}
 	}
@@ -25,7 +25,7 @@ func limitJournal(has *jetstream.StreamConfig, want Spec) (changed bool) {
 	return changed
 }
 
-// checkJournal finds the settings with which records may be missing, or the journal may take the lanes' room.
+// checkJournal reports settings with which records may be missing, or the journal may use the storage of the lanes.
 func (s Spec) checkJournal(d *drifts, has jetstream.StreamConfig) {
 	d.check(has.MaxAge != s.MaxAge, warning,
 		"max_age is %s, want %s: so long records are kept", age(has), levels.FormatDuration(s.MaxAge))

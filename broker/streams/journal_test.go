@@ -11,13 +11,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// aJournal is kept for an hour.
+// aJournal keeps records for an hour.
 func aJournal() Spec {
 	return Spec{Kind: Journal, Stream: "DELAY_JOURNAL", Subjects: []string{"delaysys.journal"}, Prefix: "delay",
 		Format: Format, MaxMsgSize: -1, MaxAge: time.Hour, MaxBytes: 1 << 20, Duplicates: time.Minute, Replicas: 1}
 }
 
-// journalJudged are the settings by which records could be missing, or others come to harm, and what is said of each.
+// journalJudged are the settings by which records could be missing, or harm others, each with the words of its report.
 var journalJudged = map[string]struct {
 	change func(*config)
 	says   string
@@ -42,14 +42,14 @@ var journalJudged = map[string]struct {
 	"AllowMsgSchedules": {func(c *config) { c.AllowMsgSchedules = true }, "headers"},
 }
 
-// journalIndifferent are the settings by which neither could happen: beside those of a lane, a batch that is stored
-// twice counts once, and what is no batch is not believed.
+// journalIndifferent are the settings by which neither could happen, beside those of a lane: a batch that is stored
+// twice counts once, and a message that is no batch is not believed.
 var journalIndifferent = []string{
 	"Duplicates", "MaxConsumers", "ConsumerLimits", "Sources", "DenyDelete", "DenyPurge", "PersistMode",
 	"DiscardNewPerSubject",
 }
 
-// TestEverySettingOfTheJournalIsJudged, and none of them keeps a broker from starting.
+// TestEverySettingOfTheJournalIsJudged: each setting is judged, and none of them prevents a broker from starting.
 func TestEverySettingOfTheJournalIsJudged(t *testing.T) {
 	spec := aJournal()
 	if drift := spec.Drift(spec.Config()); len(drift) > 0 {
@@ -70,7 +70,7 @@ func TestEverySettingOfTheJournalIsJudged(t *testing.T) {
 	}
 }
 
-// TestLimitJournal: how long records are kept and how many is applied, with what the server wants besides.
+// TestLimitJournal: the maximum age and number of records are applied, with the settings that the server then needs.
 func TestLimitJournal(t *testing.T) {
 	spec := aJournal()
 	has := spec.Config()
@@ -83,7 +83,7 @@ func TestLimitJournal(t *testing.T) {
 	}
 }
 
-// TestLeftJournal: a journal that nobody wants any more is said to be left, and for how long.
+// TestLeftJournal: a journal that is no longer wanted is reported, with the time after which it is empty.
 func TestLeftJournal(t *testing.T) {
 	found := append(want("30m"), aJournal())
 	if left := Left(found, found); left != nil {

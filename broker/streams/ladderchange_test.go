@@ -65,7 +65,7 @@ func TestLevelRetiredAndBack(t *testing.T) {
 		check([]string{"1m", "30m"}, "DELAY_INTAKE")
 		check([]string{"1m", "7m", "30m"}, "DELAY_7m")
 		check([]string{"1m", "30m"}, "DELAY_INTAKE")
-		// Everything changes places at once.
+		// All levels and the intake swap subjects at the same time.
 		check([]string{"7m"}, "DELAY_7m")
 		check([]string{"1m", "30m"}, "DELAY_INTAKE")
 	})
@@ -94,7 +94,7 @@ func TestOthersOfTheAccount(t *testing.T) {
 	})
 }
 
-// watching looks at the streams after each change.
+// watching samples the streams after each change.
 type watching struct {
 	*counting
 	changed func()
@@ -138,7 +138,7 @@ func TestSubjectsMoveOneByOne(t *testing.T) {
 	})
 }
 
-// uncreating is a JetStream in which no stream may be created.
+// uncreating is a JetStream that creates no stream.
 type uncreating struct{ jetstream.JetStream }
 
 var errNoRight = errors.New("no right to create")
@@ -147,7 +147,7 @@ func (uncreating) CreateStream(context.Context, jetstream.StreamConfig) (jetstre
 	return nil, errNoRight
 }
 
-// TestNothingIsTakenForARefusedStream: if the stream of a new level may not be created, the intake keeps its subjects.
+// TestNothingIsTakenForARefusedStream: if the stream of a new level cannot be created, the intake keeps its subjects.
 func TestNothingIsTakenForARefusedStream(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		mustProvision(t, provisioner(js, true), want("1m"))

@@ -10,23 +10,24 @@ import (
 // move changes the subjects of streams while clients publish. A new level takes its clients' subjects from the intake,
 // and a removed level gives them to the intake.
 //
-// The server does not let two streams listen on one subject, not even for a moment. So a subject has no stream for some
-// milliseconds, during two changes of streams. A publish then gets "no responders", and nats.go and other clients
-// repeat it. The time is short because the subjects move level by level. When all streams first gave up their subjects,
-// and others took them after that, it was a tenth of a second for forty levels.
+// The server does not let two streams listen on one subject, not even for a moment. So during a move, a subject has no
+// stream for some milliseconds. A publish then gets "no responders", and nats.go and other clients repeat it. The time
+// is short because the subjects move level by level. When an earlier version removed all subjects first and added them
+// after that, the time was a tenth of a second for forty levels.
 type move struct {
 	Provisioner
 	target map[string]Spec
-	has    map[string]*jetstream.StreamConfig // the streams that exist and are ours, as they are now
-	giver  map[string]string                  // by subject: the stream that has it and should not
+	has    map[string]*jetstream.StreamConfig // the current configurations of the broker's streams
+	giver  map[string]string                  // by subject: the stream that must give it up
 }
 
 // apply creates a stream with its subjects, or gives an existing stream its subjects.
 func (m *move) apply(ctx context.Context, s Spec) error {
 	has := m.has[s.Stream]
 	if has == nil {
-		// First create the stream without the subjects that other streams have: if it cannot be created, the others must not
-		// lose them. A stream must have a subject. So if other streams have all of them, one of those first gives up some.
+		// First create the stream without the subjects of other streams: if it cannot be created, the others must keep their
+		// subjects. A stream needs a subject. So if other streams have all of them, one of those streams first gives up its
+		// part.
 		first := s
 		if first.Subjects = m.taking(s.Subjects, ""); len(first.Subjects) == 0 {
 			giver := m.giver[s.Subjects[0]]
@@ -61,13 +62,13 @@ func (m *move) apply(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// taking returns the subjects that the giver has. Without a giver, it returns the subjects that none of our streams
-// has.
+// taking returns the subjects that the giver must give up. With an empty giver, it returns the subjects that none of
+// the broker's streams has.
 func (m *move) taking(subjects []string, giver string) []string {
 	return slices.DeleteFunc(slices.Clone(subjects), func(s string) bool { return m.giver[s] != giver })
 }
 
-// release removes subjects from the stream that has them, if there is one.
+// release removes subjects from the stream giver, if it exists.
 func (m *move) release(ctx context.Context, giver string, subjects ...string) error {
 	has := m.has[giver]
 	if has == nil {
@@ -77,7 +78,7 @@ func (m *move) release(ctx context.Context, giver string, subjects ...string) er
 		delete(m.giver, s)
 	}
 	has.Subjects = minus(has.Subjects, subjects)
-	if len(has.Subjects) == 0 { // a stream must have a subject
+	if len(has.Subjects) == 0 { // a stream needs a subject
 		keeps := m.target[giver].Subjects
 		has.Subjects = keeps[len(keeps)-1:]
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Prefixes returns the prefixes of all brokers that have marked these streams, sorted.
+// Prefixes returns the sorted prefixes in the marks of these streams.
 func Prefixes(all map[string]*jetstream.StreamInfo) []string {
 	found := make(map[string]bool)
 	for _, info := range all {

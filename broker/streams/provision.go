@@ -27,29 +27,29 @@ type Streams interface {
 type Provisioner struct {
 	Streams Streams
 	Prefix  string
-	Roots   []string                                  // the first tokens of our subjects; all others are the operator's
+	Roots   []string                                  // the first tokens of the broker's subjects; others are the operator's
 	Delay   func(level string) (time.Duration, error) // parses the name of a level
-	// Retired returns the subjects that a level keeps when it accepts no new messages: only those between lanes.
+	// Retired returns the subjects of a level that accepts no new messages from clients: those between lanes.
 	Retired func(level Spec) []string
 	// Create allows the provisioner to create and change streams. Otherwise a missing stream is an error.
 	Create bool
-	// Patient makes Provision return ErrAway if some of our streams have no leader that can describe them. Otherwise
-	// Provision assumes that such a stream is as wanted, or leaves it out if it is not wanted.
+	// Patient makes Provision return ErrAway if some of the broker's streams have no leader. Otherwise Provision assumes
+	// that such a stream is as wanted, or leaves it out if it is not wanted.
 	Patient bool
-	// Dispensable is the name of an optional stream, whose missing leader does not cause ErrAway.
+	// Dispensable is the name of a stream whose missing leader does not cause ErrAway.
 	Dispensable string
-	// Saw is called with the infos of all streams when Provision has succeeded. It may be nil.
+	// Saw is called with the infos of all streams after Provision has succeeded. It may be nil.
 	Saw func(all map[string]*jetstream.StreamInfo)
-	// OwnSecret means that the secret of the seals is configured, so that streams get none. See Secrets.
+	// OwnSecret means that the secret of the seals is configured, so that it is not kept in streams. See Secrets.
 	OwnSecret bool
 
-	away map[string]bool // set by Provision: our streams that have no leader
+	away map[string]bool // set by Provision: the broker's streams that have no leader
 }
 
 // Provision makes sure that the wanted streams exist. It returns all streams marked with the prefix, including those
 // that are no longer wanted: a level that was removed from the configuration is served until it is empty. In existing
-// streams with our marks it changes the subjects, the configured bounds, and the marks of seals if they are missing. It
-// changes nothing else.
+// streams with the broker's marks, it changes only the subjects, the configured bounds, and the marks of seals if they
+// are missing.
 //
 // A subject may move from one stream to another: see move.
 func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drift, error) {
@@ -85,8 +85,8 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 	return found, append(c.Drift, Left(want, found)...), nil
 }
 
-// present returns the wanted streams without those that have no leader: the provisioner does not change a stream that
-// it cannot read.
+// present returns the wanted streams except those without a leader: the provisioner does not change a stream that it
+// cannot read.
 func (p Provisioner) present(want []Spec) []Spec {
 	return slices.DeleteFunc(slices.Clone(want), func(s Spec) bool { return p.away[s.Stream] })
 }
@@ -119,7 +119,7 @@ func (p Provisioner) apply(ctx context.Context, want, found []Spec, all map[stri
 // Comparison is the difference between the wanted streams and the existing ones.
 type Comparison struct {
 	Missing []string // wanted streams that do not exist
-	Foreign []string // streams that have the name of one of ours and not its marks
+	Foreign []string // streams that have a wanted name but not the marks
 	Drift   []Drift
 }
 
@@ -141,8 +141,8 @@ func Compare(want []Spec, all map[string]*jetstream.StreamInfo) Comparison {
 	return c
 }
 
-// Find returns the streams that carry our marks, broken ones included, sorted by name, and the infos of all streams. It
-// changes nothing.
+// Find returns the streams with the broker's marks, sorted by name and including broken ones, and the infos of all
+// streams. It changes nothing.
 func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.StreamInfo, error) {
 	var found []Spec
 	all := make(map[string]*jetstream.StreamInfo)
@@ -196,7 +196,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 			m.giver[subject] = name
 		}
 	}
-	// Subjects that no stream takes are removed first: they may overlap with subjects that one takes.
+	// Subjects that no stream will have are removed first: they may overlap with new subjects.
 	for subject, name := range m.giver {
 		if !missing[subject] {
 			if err := m.release(ctx, name, subject); err != nil {
@@ -206,7 +206,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 	}
 	for i := range want { // the levels come before the intake
 		if _, exists := all[want[i].Stream]; exists && m.has[want[i].Stream] == nil {
-			continue // not ours; Compare reports it
+			continue // not the broker's; Compare reports it
 		}
 		err := m.apply(ctx, want[i])
 		if taken(err) {
@@ -226,8 +226,8 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 	return nil
 }
 
-// limit applies the configured bounds. Without one, the current bound stays. A bound below the current contents removes
-// no message, because the stream discards new ones.
+// limit applies the configured bounds. A bound that is not configured stays as it is. A bound below the current
+// contents removes no message, because the stream then refuses new ones.
 func limit(has *jetstream.StreamConfig, want Spec) (changed bool) {
 	if want.Kind == Journal {
 		return limitJournal(has, want)
@@ -255,18 +255,18 @@ func (p Provisioner) create(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// withReserve adds to the error the setting that requests more room than the server has: a stream reserves its bound in
-// bytes.
+// withReserve adds the responsible setting to an error if the server has too little storage: a stream reserves its
+// bound in bytes.
 func withReserve(err error, kind Kind, bytes int64) error {
-	refused, ours := errors.AsType[*jetstream.APIError](err)
-	if !ours || refused.ErrorCode != jsapi.CodeStorageFull || bytes <= 0 {
+	refused, ok := errors.AsType[*jetstream.APIError](err)
+	if !ok || refused.ErrorCode != jsapi.CodeStorageFull || bytes <= 0 {
 		return err
 	}
-	name, those := "DELAY_MAX_PENDING_BYTES", ", and each level and the intake as much"
+	name, others := "DELAY_MAX_PENDING_BYTES", ", and each level and the intake as much"
 	if kind == Journal {
-		name, those = "DELAY_JOURNAL_BYTES", ""
+		name, others = "DELAY_JOURNAL_BYTES", ""
 	}
-	return fmt.Errorf("%w: it reserves %d bytes%s: lower %s, or give JetStream more room", err, bytes, those, name)
+	return fmt.Errorf("%w: it reserves %d bytes%s: lower %s, or give JetStream more room", err, bytes, others, name)
 }
 
 func (p Provisioner) update(ctx context.Context, cfg jetstream.StreamConfig) error {
@@ -280,7 +280,7 @@ func (p Provisioner) update(ctx context.Context, cfg jetstream.StreamConfig) err
 	return nil
 }
 
-// ours returns the subjects below our roots. An operator may have added others.
+// ours returns the subjects that begin with one of the roots. An operator may have added others.
 func ours(roots, subjects []string) []string {
 	return slices.DeleteFunc(subjects, func(s string) bool {
 		root, _, _ := strings.Cut(s, ".")

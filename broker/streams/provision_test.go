@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// want is an intake, two levels and the dead letters; the intake listens on the subjects of no level.
+// want are an intake, two levels and the dead letters. The intake has the subjects of no level.
 func want(levels ...string) []Spec {
 	base := Spec{Prefix: "delay", Format: Format, MaxMsgSize: 1 << 20, Replicas: 1, Duplicates: 30 * time.Second}
 	var all []Spec
@@ -96,7 +96,7 @@ func names(specs []Spec) string {
 	return strings.Join(all, " ")
 }
 
-// TestProvision creates everything, and finds it as it wanted it the second time.
+// TestProvision creates everything, and the second time finds it unchanged.
 func TestProvision(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		specs := want("1m", "30m")
@@ -129,7 +129,7 @@ func TestProvision(t *testing.T) {
 	})
 }
 
-// TestMissingStreams only looks, and names the missing streams.
+// TestMissingStreams changes nothing, and names the missing streams.
 func TestMissingStreams(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		mustProvision(t, provisioner(js, true), want("1m"))
@@ -145,7 +145,7 @@ func TestMissingStreams(t *testing.T) {
 	})
 }
 
-// TestForeignStream finds streams under our names that are not ours: other people's, and another prefix's.
+// TestForeignStream: streams with our names are another program's, or of another prefix.
 func TestForeignStream(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -177,7 +177,8 @@ func TestForeignStream(t *testing.T) {
 	}
 }
 
-// TestDrift changes streams behind our back: it is reported, fatal where accepted messages would be lost, and left so.
+// TestDrift: changed streams are reported and left unchanged. A change by which accepted messages would be lost is
+// fatal.
 func TestDrift(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -12,9 +12,9 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// change sends JetStream a request to change a stream. If the user may not publish the request, the server sends no
-// reply, but an error on the connection. Then change returns ErrForbidden with the subject immediately. It does not
-// wait for the timeout, which would look like a cluster without a leader.
+// change sends JetStream a request to change a stream. If the user may not publish the request, the server does not
+// reply, but reports an error on the connection. Then change returns ErrForbidden with the subject immediately. A
+// timeout instead would look like a cluster without a leader.
 func (p Provisioner) change(ctx context.Context, verb, stream string, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()

@@ -20,17 +20,16 @@ import (
 //
 // Every stream has the secret, so that it is lost only with all streams. The provisioner writes it when it creates a
 // stream, and into a stream that has none. It never replaces a secret. Two instances that provision at the same time
-// may each make a secret. If both create a stream, the server accepts one of them. Each existing stream they read just
-// before they write it, one stream after the other. So after the first instance has read for the last time, at most one
-// of its streams can still get the secret of the second; the other streams keep the secret of the first. So every
-// secret that was ever used is in some stream. The brokers accept the seals of all of them, and seal with the secret of
-// the intake.
+// may each generate a secret. If both create a stream, the server accepts one of them. They change existing streams one
+// after the other, and read each stream just before they write it. So one instance can overwrite the secret of the
+// other in at most one stream, and every secret that was ever used is in some stream. The brokers accept the seals of
+// all these secrets, and seal with the secret of the intake.
 
 // upgradeTime is how long older brokers, which do not seal, may run in parallel with newer ones.
 const upgradeTime = time.Hour
 
-// Secrets returns the secrets of all streams found, first the one to seal with, and the time from which on messages
-// without a seal are refused. The time is zero if no stream has one.
+// Secrets returns the secrets of the given streams, and the time from which on messages without a seal are refused. The
+// brokers seal with the first secret. The time is zero if no stream has one.
 func Secrets(found []Spec) (secrets []string, sealed time.Time) {
 	inOrder := slices.Clone(found)
 	slices.SortStableFunc(inOrder, func(a, b Spec) int { return cmp.Compare(sealRank(a), sealRank(b)) })
@@ -52,7 +51,7 @@ func sealRank(s Spec) int {
 	return 1
 }
 
-// sealMarks adds the marks of seals.
+// sealMarks adds the marks of seals to the metadata.
 func (s Seals) sealMarks(metadata map[string]string) {
 	if s.Secret != "" {
 		metadata[metaSecret] = s.Secret
@@ -112,13 +111,13 @@ func (s Seals) lacks(marks Seals) bool {
 	return s.Secret == "" && marks.Secret != "" || s.Sealed.IsZero() && !marks.Sealed.IsZero()
 }
 
-// sealOf returns the marks that all streams should have, given the streams found. If none of them has the time from
-// which messages are sealed, there may be older brokers, and messages of theirs.
+// sealOf returns the marks that all streams should have, given the streams that exist. If none of them has the time
+// from which messages are sealed, older brokers may still run and send messages without seals.
 func (p Provisioner) sealOf(found []Spec, all map[string]*jetstream.StreamInfo) Seals {
 	secrets, sealed := Secrets(found)
 	marks := Seals{Sealed: sealed}
 	switch {
-	case p.OwnSecret: // it is configured, not kept in streams
+	case p.OwnSecret: // the secret is configured, not kept in streams
 	case len(secrets) > 0:
 		marks.Secret = secrets[0]
 	case sealed.IsZero():
@@ -161,7 +160,8 @@ func (p Provisioner) look(ctx context.Context, s Spec) (*jetstream.StreamConfig,
 	return config, nil
 }
 
-// adopt uses the marks of another instance, which was faster, for the streams that are still to be created.
+// adopt reads the marks that another instance has written first, and sets them in the streams that are still to be
+// created.
 func (p Provisioner) adopt(ctx context.Context, want []Spec) error {
 	found, all, err := p.Find(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// secretsOf are those of a run of provisioning.
+// secretsOf provisions the streams, and returns their secrets and the time since when they seal.
 func secretsOf(t *testing.T, p Provisioner, want []Spec) ([]string, time.Time) {
 	t.Helper()
 	found, _, err := p.Provision(context.Background(), want)
@@ -22,7 +22,7 @@ func secretsOf(t *testing.T, p Provisioner, want []Spec) ([]string, time.Time) {
 	return Secrets(found)
 }
 
-// unsealed takes every word of seals out of the streams, as an older broker leaves them.
+// unsealed removes all metadata of seals from the streams, as if an older broker had created them.
 func unsealed(t *testing.T, js jetstream.JetStream, want []Spec) {
 	t.Helper()
 	for _, s := range want {
@@ -33,8 +33,8 @@ func unsealed(t *testing.T, js jetstream.JetStream, want []Spec) {
 	}
 }
 
-// TestSecretsOfManyAtOnce has several instances provision at the same time, on no streams and on those of an older
-// broker. In any order of their steps, a seal of one of them is believed by all, at once or after another look.
+// TestSecretsOfManyAtOnce: several instances provision at the same time, without streams and with those of an older
+// broker. In any order of their steps, all of them believe a seal of any of them, at once or after another look.
 func TestSecretsOfManyAtOnce(t *testing.T) {
 	for _, fresh := range []bool{true, false} {
 		for range 5 {
@@ -76,8 +76,8 @@ func TestSecretsOfManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestSecretTouchesNothingElse: a stream of an older broker is given a secret with the right to create, and is
-// otherwise as it was; one that has its own keeps it.
+// TestSecretTouchesNothingElse: a stream of an older broker gets a secret with the right to create, and otherwise stays
+// as it was. A stream with a secret keeps it.
 func TestSecretTouchesNothingElse(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		specs := want("1m", "30m")
@@ -107,7 +107,7 @@ func TestSecretTouchesNothingElse(t *testing.T) {
 			after.MaxConsumers != 9 || after.Description != before.Description {
 			t.Errorf("it was %+v, and is %+v", before, after)
 		}
-		// Another one in one stream: neither it nor the others change, and the intake's goes first.
+		// One stream has another secret. No stream changes, and the intake's secret is the first.
 		natstest.Reconfigure(t, js, "DELAY_1m", func(c *jetstream.StreamConfig) { c.Metadata[metaSecret] = "another" })
 		js.changes = 0
 		both, _ := secretsOf(t, provisioner(js, true), specs)
@@ -117,7 +117,7 @@ func TestSecretTouchesNothingElse(t *testing.T) {
 	})
 }
 
-// TestOwnSecretIsInNoStream: with a secret from elsewhere the streams say only since when.
+// TestOwnSecretIsInNoStream: with a secret of the settings, the streams contain only its start time.
 func TestOwnSecretIsInNoStream(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		p := provisioner(js, true)
@@ -125,7 +125,7 @@ func TestOwnSecretIsInNoStream(t *testing.T) {
 		if secrets, sealed := secretsOf(t, p, want("1m")); len(secrets) > 0 || sealed.IsZero() || sealed.After(time.Now()) {
 			t.Errorf("the streams hold %q, sealed since %s", secrets, sealed)
 		}
-		// Without it, none is made where others have one that is not seen.
+		// Without the setting, no secret is created if other instances have one outside the streams.
 		if secrets, _ := secretsOf(t, provisioner(js, true), want("1m", "30m")); len(secrets) > 0 {
 			t.Errorf("a secret was made, %q, that the others do not know", secrets)
 		}

@@ -13,8 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSilentJetStream: a question without an answer, as in a cluster without a meta leader, is given up after five
-// seconds each, so that it can be asked again as soon as there is a leader.
+// TestSilentJetStream: a request without an answer, as in a cluster without a meta leader, ends after five seconds
+// each, so that it is repeated as soon as there is a leader.
 func TestSilentJetStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc := s.Connect()

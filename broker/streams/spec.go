@@ -11,11 +11,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Format is the version of the messages in our streams. A broker does not serve a stream of a newer format, since it
-// might misread the messages.
+// Format is the version of the messages in the broker's streams. A broker does not serve a stream of a newer format,
+// since it might misread the messages.
 const Format = 1
 
-// The metadata that marks a stream as ours. Other keys belong to others and are left alone.
+// The metadata keys that mark a stream as the broker's. The broker does not change other keys.
 const (
 	metaKind   = "delaybroker.kind"
 	metaLevel  = "delaybroker.level"
@@ -34,7 +34,7 @@ const (
 	Level  Kind = "level"
 	Retry  Kind = "retry"
 	Paused Kind = "paused" // messages of paused targets; each pause has its own subject, and is a lane of its own
-	Timers Kind = "timers" // named timers: the last message of each subject is the state of one
+	Timers Kind = "timers" // named timers: the last message of each subject is the state of one timer
 	Dead   Kind = "dead"   // not a lane: it is not read in order
 	Owners Kind = "owners" // not a lane: it holds the owners of lanes
 
@@ -42,18 +42,18 @@ const (
 	Journal Kind = "journal"
 )
 
-// Lanes are the kinds of stream that are read in order, in the order in which a message passes them.
+// Lanes returns the kinds of stream that are read in order, sorted by the order in which a message passes them.
 func Lanes() []Kind { return []Kind{Intake, Timers, Level, Retry, Paused} }
 
 // IsLane reports whether streams of this kind are read in order.
 func (k Kind) IsLane() bool { return slices.Contains(Lanes(), k) }
 
-// Spec is one of our streams, as wanted or as found.
+// Spec describes one of the broker's streams, as wanted or as found.
 type Spec struct {
 	Stream   string
 	Kind     Kind
 	Name     string        // the level's name as in subjects, "30m"; empty for the intake and dead letters
-	Delay    time.Duration // how long every message waits here; zero for the intake
+	Delay    time.Duration // how long every message waits in the stream; zero for the intake
 	Prefix   string
 	Format   int
 	Subjects []string
@@ -61,9 +61,9 @@ type Spec struct {
 	MaxMsgSize int32         // bytes of headers and payload; -1 for no bound
 	MaxMsgs    int64         // pending messages; zero for no bound
 	MaxBytes   int64         // bytes of pending messages; zero for no bound
-	MaxAge     time.Duration // of the journal only: how long a record is kept
+	MaxAge     time.Duration // only for the journal: how long a record is kept
 	Replicas   int           // copies in a cluster; not compared, so that operators may change it
-	Duplicates time.Duration // the window in which a Nats-Msg-Id is remembered
+	Duplicates time.Duration // the duplicate window for Nats-Msg-Id
 
 	Seals
 
@@ -74,8 +74,8 @@ type Spec struct {
 
 // Seals are the marks of seals in the metadata of a stream. See Secrets.
 type Seals struct {
-	Secret string    // with which the brokers seal
-	Sealed time.Time // from then on, messages without a seal are refused
+	Secret string    // the key of the brokers' seals
+	Sealed time.Time // the time from which on messages without a seal are refused
 }
 
 // Config returns the configuration with which to create the stream.
@@ -127,7 +127,7 @@ func (s Spec) description() string {
 	return "delaybroker: what could not be delivered, and why"
 }
 
-// specOf reads the marks of a stream; ok is false for a stream that is not ours.
+// specOf parses the marks of a stream. The result ok is false if the stream is not the broker's.
 func specOf(
 	cfg jetstream.StreamConfig, prefix string, delay func(level string) (time.Duration, error),
 ) (spec Spec, ok bool) {
@@ -172,7 +172,7 @@ func newer(has jetstream.StreamConfig) bool {
 	return err == nil && format > Format
 }
 
-// parseFormat reads a version. It accepts only the spelling that the broker writes.
+// parseFormat parses a version. It accepts only the spelling that the broker writes.
 func parseFormat(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || strconv.Itoa(n) != s {
@@ -181,8 +181,8 @@ func parseFormat(s string) (int, error) {
 	return n, nil
 }
 
-// sameMarks reports whether a stream carries exactly our marks, so that it may be changed. The secret may differ:
-// another instance may have made it.
+// sameMarks reports whether a stream has exactly the wanted marks, so that it may be changed. The secret may differ:
+// another instance may have generated it.
 func sameMarks(want, has jetstream.StreamConfig) bool {
 	marks := func(cfg jetstream.StreamConfig) map[string]string {
 		ours := maps.Clone(cfg.Metadata)

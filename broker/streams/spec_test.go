@@ -9,8 +9,8 @@ import (
 	"delaybroker/levels"
 )
 
-// FuzzSpec: whoever may create streams may write the marks. What is taken for ours says what it is, and carries the
-// marks with which we would have made it.
+// FuzzSpec: a client that may create streams may write the metadata. A stream that is recognized has a kind, and the
+// metadata with which the broker would have created it.
 func FuzzSpec(f *testing.F) {
 	f.Add("level", "30m", "delay", "1")
 	f.Add("retry", "5s", "delay", "1")

@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestFindStranded: messages that wait under another prefix are reported, unless a broker reads there.
+// TestFindStranded: messages that wait under another prefix are reported, unless a broker reads that prefix.
 func TestFindStranded(t *testing.T) {
 	all := make(map[string]*jetstream.StreamInfo)
 	add := func(name, prefix string, kind Kind, messages uint64, consumers int) {

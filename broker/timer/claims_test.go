@@ -6,7 +6,7 @@ import (
 	"delaybroker/broker/timer"
 )
 
-// TestClaims: a generation is fired by one at a time.
+// TestClaims: only one goroutine at a time fires a generation.
 func TestClaims(t *testing.T) {
 	var c timer.Claims
 	a, b := new(int), new(int)

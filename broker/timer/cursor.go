@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// Cursor is the position up to which the timers' stream has been read: everything below Next is armed, or over. It is
-// stored in the stream itself, so that it is lost only with the stream.
+// Cursor is the position up to which the timers' stream has been read: each timer whose set is below Next has a marker,
+// or has ended. The cursor is stored in the stream itself, so that it is lost only with the stream.
 type Cursor struct {
-	Next    uint64
+	Next    uint64    // the first sequence that has not been read
 	Created time.Time // when the stream was created
 }
 
 // String returns the body of the cursor's entry.
 func (c Cursor) String() string { return fmt.Sprintf("armed %d %d", c.Next, c.Created.UnixNano()) }
 
-// ParseCursor parses the result of String, and nothing else. A cursor cannot name a sequence above its own.
+// ParseCursor parses the result of String, and accepts no other form. Own is the sequence of the cursor's entry: a
+// cursor with a higher Next is invalid.
 func ParseCursor(body []byte, own uint64) (Cursor, bool) {
 	words := strings.Split(string(body[:min(len(body), 64)]), " ")
 	if len(words) != 3 {

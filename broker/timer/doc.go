@@ -1,182 +1,194 @@
-// Package timer is the state machine of named timers, without NATS: the state of a timer, the answer to a request in
-// that state, the position up to which the timers' stream has been read, the firings that this process is working on,
-// and the rounds that it has settled. Package entry reads and writes the entries themselves. Package store reads them
-// from the stream, and changes timers there. Package role decides about due timers.
+// Package timer is the state machine of named timers, without NATS: the state of a timer (State), the answer to a
+// request in that state (Decide), the position up to which the timers' stream has been read (Cursor), the firings in
+// progress in this process (Claims), and the rounds that it has settled (Settled). Package entry parses and writes the
+// entries of the stream. Package store reads the entries, and changes timers. Package role decides about due timers.
 //
-// # A key is a subject, its last entry is its state
+// # Subjects, entries and generations
 //
-// The last message of each subject delaytimer.<key>.<target…> in DELAY_TIMERS is the state of a timer. The generation
-// of a timer is the sequence of its set.
+// A timer is a subject delaytimer.<key>.<target…> of the stream DELAY_TIMERS. The messages of the subject are its
+// entries, and the last entry is the timer's state. The message that sets a timer is its set; the sequence of the set
+// is the generation of the timer. A firing is the entry that records that a generation fires. A marker, in a level,
+// makes the broker look at the timer when it is due; an armed timer has a marker.
 //
-//	                    the leader decides in one order
-//	set g ──┬─▶ fired g ──▶ (delivered, in a retry lane, or dead) ──▶ over ──▶ nothing
-//	        ├─▶ cancel ──▶ nothing
+//	                    the leader puts these publishes into one order
+//	set g ──┬─▶ fired g ──▶ (delivered, in a retry lane, or dead) ──▶ over (the outcome) ──▶ no entry
+//	        ├─▶ cancel ──▶ no entry
 //	        └─▶ set h     moved, or replaced
 //
 // Every state change is one publish that expects generation g to be the last entry of its subject. So exactly one of
-// fire, cancel, move and replace wins, whoever publishes it. A client with nothing but NATS gets exact answers, whether
-// the broker is up or down.
+// fire, cancel, move and replace succeeds, and clients can publish all but the firing themselves. A client that only
+// uses NATS gets exact answers, even while no broker runs.
 //
 // # Invariants
 //
-//   - Nothing is delivered before the leader has stored the firing. An acknowledged cancel that expects g is final.
-//   - The firing contains the body. An instance that finds the firing of a dead instance delivers that body.
-//   - A missing or ambiguous answer decides nothing: the leader is asked for the last entry.
-//   - A fired timer is delivered, even if a client publishes over the firing without an expected generation. So if
-//     another entry is the last one, the leader is asked for the entry right behind the generation.
-//   - An entry is removed only after all entries before it on its subject. Each delete waits for the answer to the one
-//     before. A server that is killed may forget deletes, the last ones first; so a recovered entry is always followed
-//     by the entries that came after it. (An entry that is not the last one may be removed at any time.) Firings are
-//     the only exception: an instance that has not settled a firing leaves it, and removes the other entries.
-//   - The cursor is an optimisation, the stream is the truth. If anything but the stream is lost, a timer is late and
-//     never lost: the sweep finds overdue timers.
-//   - The sweep looks for timers that are overdue by a minute. It runs at a take-over, and then as often as it costs a
-//     hundredth of a core: each minute up to 200,000 timers, each five minutes at a million, and at least hourly. After
-//     a purge of a level, markers are not sent again: that would gain minutes, and cost a pass through all timers and a
-//     second marker for each.
-//   - A claim expects its generation, so the leader's answer to it also proves whether the generation was pending:
-//     nothing is read before. The body comes from any replica of the stream, ahead of time. An entry never changes, so
-//     a copy with the sequence and the time of the generation is that entry, however far the replica lags.
+//   - A timer is delivered only after the leader has stored its firing. An acknowledged cancel that expects g is final.
+//   - The firing contains the body. An instance that finds the firing of a dead instance delivers the body in it.
+//   - After a missing or ambiguous answer, the broker reads the last entry from the leader.
+//   - A fired timer is delivered, even if a client publishes over the firing without an expected generation. So if the
+//     last entry is not the firing, the broker reads the entry that directly follows the generation.
+//   - The last entry of a subject is removed only after all entries before it. Each delete waits for the answer to the
+//     previous one. A killed server may forget deletes, but only the latest ones. So if it recovers a deleted entry,
+//     all entries behind that one are recovered, too. (An entry that is not the last one may be removed at any time.)
+//     One exception: an instance that has not settled a firing does not remove it, but removes the entries before and
+//     after it.
+//   - Only the entries are authoritative. If markers or the cursor are lost, a timer is late, but not lost: the sweep
+//     finds overdue timers.
+//   - The sweep is a scan of the stream for timers that are overdue by a minute. It runs when an instance becomes the
+//     owner of the lane, and then as often as it costs a hundredth of a core: each minute with up to 200,000 timers,
+//     each five minutes with a million, and at least hourly. After a purge of a level, markers are not sent again: that
+//     would save minutes, and cost a scan of all timers and a second marker for each.
+//   - A claim is the publish of a firing. It expects the generation, so the answer of the leader also proves whether
+//     the timer was still pending: the worker need not read the state before. It reads the body ahead of time, from any
+//     replica. An entry never changes, so a copy with the sequence and the timestamp of the generation is that entry,
+//     even if the replica lags.
 //
 // # Cost
 //
 // Operations for one timer, as TestOperationsOfTimers, TestOperationsOfRounds and TestDueTimersAskNothing count them. A
-// copy is an entry that a replica gives, up to 256 of them in one request; a read is a question to the leader.
+// copy is an entry that a replica returns; one request returns up to 256 copies. A read is a request to the leader.
 //
-//	                   a timer                                 a round of a series
-//	when it is armed   the marker; a copy of the first entry   the marker of the next round
-//	                   of its subject, unless the set
-//	                   expected no entry
-//	before it is due   a copy of its entry                     a copy of its entry
-//	when it is due     the claim, the delivery                 the claim, which is the next round; the delivery
-//	after what is due  the outcome; two deletes                one delete
-//	without a history  a read; two deletes
+//	                      a timer                               a round of a series
+//	when it is armed      publish of the marker; a copy of the  publish of the next round's marker
+//	                      first entry of its subject, unless
+//	                      the set expected no entry
+//	before it is due      a copy of its entry                   a copy of its entry
+//	when it is due        claim; delivery                       claim, which is the next round's set; delivery
+//	afterwards            publish of the outcome; two deletes   one delete
+//	the same, if no       a read; two deletes                   one delete
+//	history is kept
 //
-// A set waits in memory before its marker is sent: for ten seconds, or for half of its delay if that is less. A timer
-// that is reset every two seconds has no marker, and one entry (TestTimerResetByHeartbeats). While many messages are in
-// memory, sets do not wait.
+// A set waits in memory before its marker is sent: for ten seconds, or for half of its delay if that is less. So a
+// timer that a client replaces every two seconds has one entry and no marker (TestTimerResetByHeartbeats). While memory
+// is short, sets do not wait.
 //
 // The worker reads more only in three cases: an answer is missing or is a refusal; another instance has settled the
-// round before; or a set fires that was not armed and may have others before it. Without the right to ask replicas, or
-// in a stream that does not allow it (allow_direct), the worker reads a timer from the leader when it is due.
+// previous round; or a set without a marker fires, and earlier sets may be left. If the broker has no permission to ask
+// replicas, or the stream does not allow it (allow_direct), the worker reads each due timer from the leader.
 //
 // The worker removes known entries without reading them. No entry lies between a generation and its firing, because the
-// firing expected the generation. Likewise, none lies between the firing and the entry that records the outcome.
-// Earlier entries were removed when the marker was stored. A server that was killed may have forgotten that. So the
-// last entry of a subject is removed only if it is also the first that the leader has. An entry that stays behind the
-// firing hides a recovered entry, and is removed after it.
+// firing expected the generation. For the same reason, no entry lies between the firing and the outcome. Entries before
+// the generation were removed when the marker was stored, but a killed server may have forgotten these deletes. So
+// before the worker removes the last entry of a subject, it checks that this entry is also the first one. The outcome,
+// or another entry behind the firing, stays until then: while it is the last entry, a recovered one is not.
 //
-// # Where it may crash
+// # Crashes
 //
-// The test acts out each row: TestTimerCrashes.
+// TestTimerCrashes tests each row.
 //
-//	after                          who goes on
-//	set stored, not read           the lane's worker, from the cursor
-//	set read, marker not stored    the lane's worker, from the cursor
-//	marker stored, cursor not      a second marker, which finds nothing
-//	firing stored, not delivered   its marker's lane, after the lease
-//	and its marker is lost         the sweep
-//	delivered, not removed         once more, under one id; then removed
-//	removed, marker not committed  the marker finds nothing, and goes
-//	cancel stored                  likewise
+//	crash after                                  recovery
+//	set stored, not read                         the timers' lane reads the set again, from the cursor
+//	set read, marker not stored                  the timers' lane reads the set again, from the cursor
+//	marker stored, cursor not                    a second marker is sent; it finds no timer
+//	firing stored, message not delivered         the lane of the marker delivers, after the lease has moved
+//	firing stored, and its marker is lost        the sweep delivers
+//	message delivered, entries not removed       delivered again under the same id, then removed
+//	entries removed, marker not committed        the marker finds no timer, and is dropped
+//	cancel stored                                the marker finds no timer, and is dropped
 //
-// What else may come between:
+// Other disturbances:
 //
-//	what                           what happens                             test
-//	read ahead, then changed       the claim is refused, and the leader is  TestTimerChangedAfterItWasRead
-//	                               asked
-//	a replica lags, or lacks it    the leader is asked for this timer       TestCopied
-//	an old entry is back           it is removed first, or stays hidden     TestRemoveKnownEntries
-//	set by a client over a firing  the firing is delivered all the same     TestTimerSetOverItsFiring
-//	what was set is over, too      the firing stays until it is settled     TestFiringStaysUntilItIsSettled
-//	two owners for a moment        one is refused, and waits                TestTimerWithTwoOwners
-//	no room                        late, never lost; a cancel is possible   TestTimerWithoutRoom
-//	a pass that is cut short       the next pass runs a minute later        TestSweepAfterTrouble
-//	the server is killed           later entries survive, too               TestTimersOnKill, test/fault
+//	event                             result                                   test
+//	timer changed after the copy      the claim is refused, and the worker     TestTimerChangedAfterItWasRead
+//	                                  reads from the leader
+//	a replica lags, or lacks the      the worker reads from the leader         TestCopied
+//	entry
+//	a server recovers an old entry    it is removed first, or is not the last  TestRemoveKnownEntries
+//	a client sets the timer over      the firing is delivered; the set is a    TestTimerSetOverItsFiring
+//	its firing                        separate timer
+//	that second timer ends first      the firing stays until it is settled     TestFiringStaysUntilItIsSettled
+//	two owners at the same time       one claim is refused, and waits          TestTimerWithTwoOwners
+//	the stream is full                firing is late; cancel still works       TestTimerWithoutRoom
+//	a sweep pass fails                the next pass runs a minute later        TestSweepAfterTrouble
+//	a server is killed                later entries are recovered, too         TestTimersOnKill, test/fault
 //
 // # Series
 //
-// A timer that recurs is a series of rounds. The entry that records the firing of a round is also the set of the next
-// round: one publish, which expects the round. So no round is lost between the two, and none fires twice.
+// A recurring timer is a series of rounds. The entry that records the firing of a round is also the set of the next
+// round: one publish, which expects the round's generation. So no round is lost between firing and next set, and none
+// fires twice.
 //
 //	set g ──▶ round h: g has fired ──▶ round i: h has fired ──▶ … ──▶ fired ──▶ over
-//	            └──▶ round k: h was missed, moved or paused, and k is the same round at another time
+//	            └──▶ round k: replaces h, which was missed, moved or paused; the same round at another time
 //
 // Rules for a series:
 //
-//   - A round's own entry is removed when the round is settled, and only then. The entry behind it stays, as the next
-//     round. So a round is settled if, and only if, its entry is gone and the next one's is known.
-//   - A round fires only when the earlier rounds are settled. So at most one round of a series is on its way. The entry
-//     of a round that was moved, paused or given another table may replace one that follows a round on its way. So the
-//     worker reads all remaining entries of the series, and needs no header that names the round before.
-//   - While a round is on its way, the next one's entry stays behind it, and so do all later entries. Otherwise a
-//     cancelled round would be the last entry again, and pending.
-//   - The next round is a pure function of the table, the round and the time: timetable.Table.Decide.
+//   - A round's own entry is removed when the round is settled, and only then. The entry behind it stays: it is the
+//     next round's. So a round is settled if, and only if, its entry is gone and the next round's entry is known.
+//   - A round fires only when the earlier rounds are settled. So at most one round of a series is on its way. While a
+//     round is on its way, the next one may be moved, paused or given another table, any number of times. So a round's
+//     own entry does not show whether the earlier rounds are settled: the worker reads all remaining entries of the
+//     series.
+//   - While a round is on its way, its entry, the next round's entry and the last entry stay. Otherwise, after a cancel
+//     is removed, the cancelled next round would be the last entry again, and pending.
+//   - The next round is a pure function of the time table, the round and the time: timetable.Table.Decide.
 //
 // After a crash, a series continues as follows:
 //
-//	after                           who goes on                             test
-//	round stored, not delivered     the owner of the round before           TestRoundFiredAndNotDelivered
-//	and its marker is lost          the sweep                               TestRoundFiredAndNotDelivered
-//	and a cancel or set over it     likewise; no further round fires        TestRoundFiredAndNotDelivered
-//	and what was put over it ends   it stays until the round is settled     TestCancelStaysOverRounds
-//	delivered, not removed          once more, under one id; then removed   TestRoundDeliveredAndNotRemoved
-//	the next one's marker is lost   the sweep                               TestRoundFoundBySweep
-//	the next is due meanwhile       it waits, and may be missed             TestRoundWaitsForTheOneBefore
-//	and it was moved meanwhile      likewise                                TestChangedRoundWaitsForTheOneBefore
-//	and its marker is looked up     likewise                        TestRoundFromItsMarkerWaitsForTheOneBefore
-//	two owners, all the time        one is refused, and finds it settled    TestRoundWithTwoOwners
-//	kills, while clocks change      each occurrence once                    TestSeriesThroughChangesOfClocks
+//	state or event                   recovery                                  test
+//	round stored, not delivered      the next owner of its marker delivers     TestRoundFiredAndNotDelivered
+//	- and its marker is lost         the sweep delivers                        TestRoundFiredAndNotDelivered
+//	- and a cancel or set over it    delivered; no further round fires         TestRoundFiredAndNotDelivered
+//	- and that later entry ends      it stays until the round is settled       TestCancelStaysOverRounds
+//	delivered, entry not removed     delivered under the same id, removed      TestRoundDeliveredAndNotRemoved
+//	next round's marker is lost      the sweep finds the next round            TestRoundFoundBySweep
+//	next round is due too early      it waits, and may be missed               TestRoundWaitsForTheOneBefore
+//	- and was moved                  it waits, and may be missed               TestChangedRoundWaitsForTheOneBefore
+//	- and is read for its marker     it waits, and may be missed       TestRoundFromItsMarkerWaitsForTheOneBefore
+//	two owners for a long time       one claim is refused, and finds the       TestRoundWithTwoOwners
+//	                                 round settled
+//	kills, while clocks change       each occurrence fires once                TestSeriesThroughChangesOfClocks
 //
 // # Debounced sets
 //
-// Sets with Delay-Max-Wait that follow each other on a subject are a run. The last one fires when its Delay-For has
-// passed, and at the latest Delay-Max-Wait after the first one was stored. So the first set stays in the stream until
-// the run has ended. The worker removes the sets between, as it removes every replaced set.
+// Consecutive sets of a subject with Delay-Max-Wait are a run. The last one fires when its Delay-For has passed, or
+// Delay-Max-Wait after the first set was stored, whichever is earlier. So the first set stays in the stream until the
+// run has ended. The worker removes the sets between the first and the last, like every replaced set.
 //
-//   - The worker takes the start of the run from the set before, if that is in memory. If it does not know the start,
-//     it treats the set as due at once.
-//   - Before a set fires earlier than its own Delay-For demands, the worker asks the leader for the start of the run
-//     (role.Stream.RunOf). So wrong knowledge in memory, in a marker or in a copy costs a question, and fires nothing
-//     early.
-//   - An entry that has ended a run is removed only after all entries before it, even a replaced one. So the run has
-//     not ended while its first set is left with only debounced sets behind it.
+//   - The worker takes the start of the run from the previous set, if that is in memory. If it does not know the start,
+//     it treats the set as due immediately.
+//   - Before a set fires earlier than its own Delay-For, the worker reads the start of the run from the leader
+//     (role.Stream.RunOf). So a wrong start in memory, in a marker or in a copy costs a read, and no timer fires early.
+//   - The entry that ended a run is removed only after all entries before it, even if it was replaced. So while the
+//     first set of a run is left, and only debounced sets follow it, the run has not ended.
 //
-// After a crash, and in between:
+// After crashes, and during other changes:
 //
-//	after                            who goes on                                    test
-//	later set stored, not read       the lane's worker asks for the run             TestDebounceThroughCrashes
-//	its marker stored                the marker has the time; the run is read       TestDebounceThroughCrashes
-//	and the run goes on              the lane's worker asks for the run             TestDebounceThroughCrashes
-//	end of a run stored, not read    it stands between, so another run begins       TestDebounceBeginsAnew
-//	end replaced, not removed        likewise; entries before it are removed first  TestDebounceBeginsAnew
-//	next run begun                   likewise, or the first run has no entry left   TestDebounceBeginsAnew
-//	run is read while it is removed  its first set is gone: it is read again        TestRunEndsWhileItIsRead
+//	state or event                    recovery                                        test
+//	later set stored, not read        the timers' lane reads the run                  TestDebounceThroughCrashes
+//	its marker stored                 the marker has the due time; its lane reads     TestDebounceThroughCrashes
+//	                                  the run
+//	- and the run continues           the timers' lane reads the run                  TestDebounceThroughCrashes
+//	end of a run stored, not read     the end separates the sets, so a run begins     TestDebounceBeginsAnew
+//	end replaced, not removed         entries before the end are removed first        TestDebounceBeginsAnew
+//	next run begun                    the end, or the lack of earlier sets, shows it  TestDebounceBeginsAnew
+//	run is read during its removal    the first set is gone: the run is read again    TestRunEndsWhileItIsRead
 //
-// Each of a hundred sets a second costs the set and one delete. The end of the run costs eight reads
+// At a hundred sets a second, each costs the set and one delete. The end of the run costs eight reads
 // (TestOperationsOfDebounce).
 //
 // # Tried and rejected
 //
-// One message per subject, enforced by the server (max_msgs_per_subject): storing a change removes the set in the same
-// step, but nats-server 2.15 writes no tombstone for that. When the entry of the change is removed, by a delete or by
-// its time to live, a server that is killed finds the set in its blocks again, and nothing behind it: cancelled timers
-// came back by the dozen (TestTimersOnKill). Two pipelined deletes for each key failed likewise in 2 of 976 cases; so
-// each delete waits for its answer. An atomic batch of record and tombstone is right and slow: 157 a second. Deletes as
-// changes: with three replicas, a delete of N and a publish that expects N both succeeded in 2,314 of 4,000 races.
+// One message per subject, enforced by the server (max_msgs_per_subject). Storing a cancel removes the set in the same
+// step, but nats-server 2.15 writes no tombstone for the set. The cancel is removed later, by a delete or by its time
+// to live. If the server is killed then, it recovers the set from its blocks, without the cancel: dozens of cancelled
+// timers were pending again (TestTimersOnKill). Two pipelined deletes for each key failed in the same way in 2 of 976
+// cases; so each delete waits for its answer. An atomic batch of entry and tombstone is correct and slow: 157 a second.
+// Deletes as cancels: with three replicas, a delete of sequence N and a publish that expects N both succeeded in 2,314
+// of 4,000 races.
 //
-// Bodies in markers: a timer that is reset at every keystroke leaves a copy of its body in the levels each time.
+// Bodies in markers: a timer that a client replaces at every keystroke would leave a copy of its body in the levels
+// each time.
 //
-// A claim without a body, which stays in the set. At the due time it saves the body once: 256 bytes and less than a
-// microsecond of 25 for a small body, 64 KiB and 85 µs for a large one. An older broker that finds such a claim would
-// deliver an empty body. A newer format would prevent that; but then, after a downgrade, fired timers would wait for a
-// newer broker. Rounds would keep their bodies in any case: their claim is the next set.
+// A claim without the body, which is in the set. It would save one write of the body: less than 1 of 25 µs for a small
+// body of 256 bytes, and 85 µs for one of 64 KiB. An older broker that finds such a claim would deliver an empty body.
+// A newer format would prevent that, but after a downgrade, fired timers would wait for a newer broker. The claim of a
+// round needs the body in any case: it is the next set.
 //
-// A marker that is sent again: a set that replaces an armed one, and is due later, sends no marker. The old marker,
-// when it is read, is sent again for the new time. An older broker drops such a marker, because another set is the last
-// entry. So in a rolling upgrade, and after a downgrade, only the sweep would find the timer: at least a minute late,
-// and five minutes in a stream of a million. Instead, a set waits before its marker is sent.
+// Markers that are reused: a set that replaces an armed one, and is due later, would send no marker. When the old
+// marker is due, it would be sent again for the new due time. But an older broker drops such a marker, because another
+// set is the last entry. So in a rolling upgrade, and after a downgrade, only the sweep would find the timer: at least
+// a minute late, and up to five minutes with a million timers. Instead, a set waits before its marker is sent.
 //
-// For series: a firing, and then a set for the next round, as two publishes. A crash between them ends the series, or
-// the recovery makes the round twice.
+// For series, two publishes: a firing, and then the set of the next round. A crash between them ends the series, or the
+// recovery creates the round twice.
 package timer

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// maxSettled is the maximum number of rounds in Settled, at some 50 bytes for each.
+// maxSettled is the maximum number of rounds in Settled. Each takes some 50 bytes.
 const maxSettled = 200_000
 
-// Settled holds the rounds whose earlier rounds this process has settled, so that it need not ask JetStream about them.
-// The zero Settled is ready. It is safe for concurrent use.
+// Settled holds the rounds whose earlier rounds this process has settled, so that it does not read these from
+// JetStream. The zero Settled is ready to use. Settled is safe for concurrent use.
 type Settled struct {
 	mu sync.Mutex        // guards by
 	by map[uint64]before // by the generation of the round
 }
 
-// before describes the entries before a round.
+// before describes the entries before that of a round.
 type before struct {
-	at    int64 // Unix time in nanoseconds; when the entry was stored that the round's entry replaced
+	at    int64 // when the entry was stored that the round's entry replaced; Unix time in nanoseconds
 	alone bool  // no entry is left before the round's
 }
 
-// Note notes that a round is settled, whose entry was stored at a time, and that the next round has the generation
-// next. Then all earlier rounds are settled, too. Alone says that no entry is left before the next round's. Beyond a
-// bound, an arbitrary other round is forgotten.
+// Note records that a round is settled; then all earlier rounds are settled, too. At is when the round's entry was
+// stored, next is the generation of the next round, and alone reports whether no entry is left before that of the next
+// round. If there are more than maxSettled rounds, Note forgets an arbitrary other one.
 func (s *Settled) Note(generation uint64, at time.Time, next uint64, alone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *Settled) Note(generation uint64, at time.Time, next uint64, alone bool)
 }
 
 // Before reports whether the rounds before a generation are known to be settled, and whether no entry is left before
-// it. At is when the entry was stored that the generation replaced: it distinguishes two histories of a stream.
+// it. At is when the entry was stored that the generation replaced. It distinguishes two histories of a stream.
 func (s *Settled) Before(generation uint64, at time.Time) (settled, alone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

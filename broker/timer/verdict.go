@@ -15,46 +15,46 @@ const (
 	Set    Verb = "set"
 	Cancel Verb = "cancel"
 	Move   Verb = "move"
-	Fire   Verb = "fire" // of a series: one extra delivery, which leaves the series as it is
+	Fire   Verb = "fire" // the timer is due immediately; for a series, one extra delivery, and the series is unchanged
 
-	// Of a series.
-	Pause  Verb = "pause"  // no round is due until it is resumed
-	Resume Verb = "resume" // by its table, and by its policy for missed rounds
-	Retime Verb = "retime" // another table, with the same body
+	// The following verbs are for series only.
+	Pause  Verb = "pause"  // no round fires until the series is resumed
+	Resume Verb = "resume" // the series continues by its table, and by its policy for missed rounds
+	Retime Verb = "retime" // the series continues by another table, with the same body
 )
 
-// Outcome is the outcome of a request. All but Unknown, and Pending as an answer to Get, are final.
+// Outcome is the outcome of a request. An outcome is final, except Unknown, and Pending as an answer to Get.
 type Outcome string
 
 // The outcomes.
 const (
 	Pending   Outcome = "pending"   // the timer is set
 	Cancelled Outcome = "cancelled" // the generation will never be delivered
-	Paused    Outcome = "paused"    // no round is due until it is resumed
+	Paused    Outcome = "paused"    // no round fires until the series is resumed
 	Moved     Outcome = "moved"     // the timer has another time or another table, and a new generation
-	Fired     Outcome = "fired"     // due at once, with a new generation; or, for Get, its message is on its way or over
-	TooLate   Outcome = "too_late"  // the timer has fired before
-	NotFound  Outcome = "not_found" // the timer was never set, or is over for longer than the history
-	Conflict  Outcome = "conflict"  // another generation is the last entry; nothing was done
-	Unknown   Outcome = "unknown"   // the change may or may not have been made: ask again, with the same request ID
+	Fired     Outcome = "fired"     // for Fire: due now, with a new generation; for Get: the timer has fired
+	TooLate   Outcome = "too_late"  // the timer has fired before the request
+	NotFound  Outcome = "not_found" // the timer was never set, or has ended longer ago than the history
+	Conflict  Outcome = "conflict"  // another generation is the last entry; nothing was changed
+	Unknown   Outcome = "unknown"   // the change may have been made: repeat the request, with the same request ID
 )
 
-// Request is a verb about one timer.
+// Request is a request about one timer.
 type Request struct {
 	Verb        Verb
-	Generation  uint64 // of the timer; zero for any
-	Series      uint64 // of the timer, in any round; zero for any. Not with Generation
-	Conditional bool   // Set: only in place of Generation, where zero is no entry
-	ID          string // of this request: the entry that it writes carries it, and no other entry does
+	Generation  uint64 // the generation to change; zero for any
+	Series      uint64 // the series to change, in any round; zero for any; not used together with Generation
+	Conditional bool   // of Set: set only if Generation is the last entry; zero means no entry
+	ID          string // the token of this request, which only the entry that it writes contains
 }
 
 // Answer is the answer to a request.
 type Answer struct {
 	Outcome    Outcome
-	Generation uint64    // the generation that was cancelled, that has fired or that is pending
-	Due        time.Time // zero if it is unknown
-	Became     entry.Outcome
-	Why        string // an explanation for people, if the outcome needs one
+	Generation uint64        // the generation that was cancelled, has fired or is pending
+	Due        time.Time     // zero if it is unknown
+	Became     entry.Outcome // the outcome of a fired timer; empty while its message is on its way
+	Why        string        // an explanation for people; empty if the outcome needs none
 }
 
 // Next is the next step for a Request.
@@ -63,17 +63,17 @@ type Next int
 // The next steps.
 const (
 	Say  Next = iota // return the answer
-	Ask              // publish, expecting the entry that was read
-	Look             // read again, since a publish of ours may still be stored; when the time is over, return the answer
+	Ask              // publish, with the last entry that was read as the expected one
+	Look             // read again, since a publish of ours may still be stored; after the timeout, return the answer
 )
 
-// Doubt records the publishes of a request that were not answered: they may be stored, now or later.
+// Doubt records the publishes of a request without an answer. They may be stored already, or be stored later.
 type Doubt struct {
-	Any bool
-	Of  uint64 // the generation that they expected; zero for none, or for several
+	Any bool   // there is such a publish
+	Of  uint64 // the generation that all of them expected; zero if there is none, or several
 }
 
-// Note notes an unanswered publish that expected a generation.
+// Note records a publish without an answer that expected a generation.
 func (d *Doubt) Note(generation uint64) {
 	if d.Any && d.Of != generation {
 		generation = 0
@@ -81,19 +81,20 @@ func (d *Doubt) Note(generation uint64) {
 	d.Any, d.Of = true, generation
 }
 
-// Decide decides the next step by the last entry of the timer's subject.
+// Decide returns the next step of a request, given the last entry of the timer's subject.
 //
-// A publish that expects generation g can be stored only while g is the last entry. So a firing or a cancel in place of
-// g proves that the publish never will be stored. Any other entry does not: it may have come after ours.
+// A publish that expects generation g can be stored only while g is the last entry. A firing or a cancel of g proves
+// that this publish was not stored, and never will be. Any other entry proves nothing: it may have been stored after
+// ours.
 //
-// Decide never waits for an event that may not come, such as a generation beyond the end of the stream, which any
-// client may name.
+// Decide never waits for an event that may not come. For example, any client may name a generation beyond the end of
+// the stream.
 func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 	if a.Generation > f.LastSeq && (f.None || f.Sequence < a.Generation) {
 		return undecided(doubt), Answer{Outcome: Unknown, Generation: a.Generation,
-			Why: "the stream ends before that generation, as far as its leader says"}
+			Why: "the stream ends before that generation, according to its leader"}
 	}
-	if f.None || f.Sequence < a.Generation { // if an older entry is the last again, the stream was restored
+	if f.None || f.Sequence < a.Generation { // if an older entry is the last, the stream was restored
 		return a.none(f, doubt)
 	}
 	e := f.Entry
@@ -108,11 +109,11 @@ func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 		return a.fired(e, entry.Outcome(e.By), doubt)
 	}
 	return undecided(doubt), Answer{Outcome: Unknown, Generation: a.Generation,
-		Why: "a broker wrote the last entry with a secret that is not known here yet"}
+		Why: "the last entry is sealed with a secret that this broker does not know yet"}
 }
 
 // undecided returns the next step for an entry that proves nothing. If a publish is in doubt, another read may show its
-// result. Otherwise nothing was done, and the client may ask again.
+// result. Otherwise nothing was changed, and the client may repeat the request.
 func undecided(doubt Doubt) Next {
 	if doubt.Any {
 		return Look
@@ -120,26 +121,26 @@ func undecided(doubt Doubt) Next {
 	return Say
 }
 
-// none decides when the subject has no entry.
+// none decides if the subject has no entry.
 func (a Request) none(f State, doubt Doubt) (Next, Answer) {
 	switch {
 	case a.Verb == Set && doubt.Any:
-		return Look, Answer{Outcome: Unknown, Why: "there is no entry: the request is not stored yet, or the timer is over"}
+		return Look, Answer{Outcome: Unknown, Why: "there is no entry: the request is not stored yet, or the timer has ended"}
 	case a.Verb == Set && (!a.Conditional || a.Generation == 0) && f.None:
 		return Ask, Answer{}
 	case doubt.Any:
 		return Say, Answer{Outcome: Unknown, Generation: a.Generation,
-			Why: "the timer is over; unknown whether by this request"}
+			Why: "the timer has ended; unknown whether by this request"}
 	}
 	return Say, Answer{Outcome: NotFound, Generation: a.Generation}
 }
 
-// ours reports whether this request has written the entry of a generation.
+// ours reports whether this request has written the entry with a generation.
 func (a Request) ours(e entry.Entry, generation uint64) bool {
 	return a.ID != "" && e.Word == a.ID && generation > a.Generation
 }
 
-// done returns the answer if this request has set a generation.
+// done returns the answer to a request that has set a generation.
 func (a Request) done(generation uint64, due time.Time) Answer {
 	what := map[Verb]Outcome{
 		Set: Pending, Move: Moved, Fire: Fired, Pause: Paused, Resume: Pending, Retime: Moved,
@@ -147,7 +148,7 @@ func (a Request) done(generation uint64, due time.Time) Answer {
 	return Answer{Outcome: what, Generation: generation, Due: due}
 }
 
-// pending decides when a timer is set, or a series is paused.
+// pending decides if the last entry is a set or a paused series.
 func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
 	e, g := f.Entry, f.Sequence
 	what := Pending
@@ -164,13 +165,15 @@ func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
 	case a.Verb != Cancel && a.ours(e, g):
 		return Say, a.done(g, e.Request.Due)
 	case a.Series > 0 && a.Series != e.Origin().Series:
-		return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "another series stands there"}, doubt)
+		return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "the last entry is of another series"}, doubt)
 	case a.Verb != Set && a.Generation > 0 && e.Fires(a.Generation):
-		return Say, Answer{Outcome: TooLate, Generation: a.Generation, Due: e.Before.Due, Why: "the next round stands there"}
+		return Say, Answer{
+			Outcome: TooLate, Generation: a.Generation, Due: e.Before.Due, Why: "the last entry is the next round",
+		}
 	case a.Verb == Pause && what == Paused && (a.Generation == 0 || a.Generation == g):
 		return Say, Answer{Outcome: Paused, Generation: g}
 	case a.Verb == Resume && what == Pending && e.Recurs != nil && (a.Generation == 0 || a.Generation == g):
-		return Say, Answer{Outcome: Pending, Generation: g, Due: e.Request.Due} // its round stays where it was moved to
+		return Say, Answer{Outcome: Pending, Generation: g, Due: e.Request.Due} // not paused: the due time does not change
 	case a.Verb == Set && !a.Conditional && !doubt.Any,
 		a.Verb != Set && a.Generation == 0,
 		a.Generation == g && g > 0:
@@ -179,7 +182,8 @@ func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
 	return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "another request has set it"}, doubt)
 }
 
-// contested returns the answer when the last entry is not the one that the request named.
+// contested returns the answer if the last entry is not the one that the request named. It completes other, which
+// describes the last entry.
 func (a Request) contested(other Answer, doubt Doubt) (Next, Answer) {
 	other.Outcome = Conflict
 	if doubt.Any {
@@ -189,11 +193,11 @@ func (a Request) contested(other Answer, doubt Doubt) (Next, Answer) {
 	return Say, other
 }
 
-// cancelled decides when the last entry is a cancel, at a sequence.
+// cancelled decides if the last entry is a cancel. Sequence is its sequence.
 func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, Answer) {
 	answer := Answer{Outcome: Cancelled, Generation: e.Cancelled}
 	if e.Cancelled == 0 {
-		answer.Why = "cancelled by a client that expected no generation: what had fired by then arrives all the same"
+		answer.Why = "cancelled by a client that expected no generation: a timer that had fired before is still delivered"
 	}
 	mine := a.ID != "" && e.Word == a.ID && sequence > a.Generation
 	switch {
@@ -210,7 +214,7 @@ func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, A
 		doubt = Doubt{} // the cancel replaced the generation, so no publish of ours did
 	}
 	if answer.Why == "" {
-		answer.Why = "it is cancelled"
+		answer.Why = "the timer is cancelled"
 	}
 	if a.Generation == 0 && !doubt.Any && a.Verb != Set {
 		return Say, Answer{Outcome: NotFound, Generation: e.Cancelled, Why: answer.Why}
@@ -218,7 +222,7 @@ func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, A
 	return a.contested(answer, doubt)
 }
 
-// fired decides when a generation has fired. Became is empty while its message is on its way.
+// fired decides if the last entry is a firing or an outcome. Became is empty while the message is on its way.
 func (a Request) fired(e entry.Entry, became entry.Outcome, doubt Doubt) (Next, Answer) {
 	answer := Answer{Generation: e.Generation, Due: e.Request.Due, Became: became}
 	switch {

@@ -6,8 +6,8 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// TestDecide: what follows from each last entry, for each verb about generation 5 and about whatever stands there, when
-// all publishes of the request were answered and when one was not.
+// TestDecide returns the outcome for each last entry and each verb, for generation 5 and for any generation, with all
+// publishes answered and with one unanswered.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	over := func(generation uint64, what entry.Outcome) State {
@@ -78,7 +78,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDoubtedSet: a set that was not answered is not repeated where it may have fired and be over: it would fire twice.
+// TestDoubtedSet: a set without an answer is not repeated if it may have fired and ended: it would fire twice.
 func TestDoubtedSet(t *testing.T) {
 	t.Parallel()
 	var doubt Doubt

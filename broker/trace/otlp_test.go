@@ -52,7 +52,8 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// TestCollectorGetsSpans: as protobuf over HTTP, where the standard variables say, with what they say.
+// TestCollectorGetsSpans: spans are sent as protobuf over HTTP, to the address and with the headers of the standard
+// variables.
 func TestCollectorGetsSpans(t *testing.T) {
 	r := newReceiver(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", r.URL)
@@ -101,7 +102,7 @@ func TestCollectorGetsSpans(t *testing.T) {
 	}
 }
 
-// TestNobodyAtTheEndpoint: what is refused is dropped at once, and the stop waits for nothing.
+// TestNobodyAtTheEndpoint: a span whose connection is refused is dropped at once, and the stop does not wait.
 func TestNobodyAtTheEndpoint(t *testing.T) {
 	r := newReceiver(t)
 	r.Close()
@@ -118,7 +119,7 @@ func TestNobodyAtTheEndpoint(t *testing.T) {
 	wantCounts(t, tr, 0, 1000)
 }
 
-// TestDefaultServiceName: where nobody says otherwise, the service is called as the program.
+// TestDefaultServiceName: without a setting, the service has the name of the program.
 func TestDefaultServiceName(t *testing.T) {
 	t.Setenv("OTEL_SERVICE_NAME", "")
 	of, err := resourceOf("v1")

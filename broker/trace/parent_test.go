@@ -14,7 +14,7 @@ const (
 	left     = "00-" + theTrace + "-" + theSpan + "-00" // not sampled
 )
 
-// TestParent: a well-formed traceparent is read in any spelling of its name, and nothing else is.
+// TestParent: a well-formed traceparent is parsed in any spelling of its name, and nothing else is.
 func TestParent(t *testing.T) {
 	t.Parallel()
 	of := func(name, v string) message.Header { return message.Header{name: {v}} }

@@ -16,7 +16,7 @@ func of(variables ...string) Environment {
 	}
 }
 
-// TestAsked: without an endpoint there are no spans, and an unsupported feature is an error, and not tried.
+// TestAsked: without an endpoint there are no spans. An unsupported feature is an error.
 func TestAsked(t *testing.T) {
 	t.Parallel()
 	const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318"
@@ -51,7 +51,7 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestBounds: whatever the environment says, the queue has a bound, and a batch fits into it.
+// TestBounds: with any environment, the queue has a bound, and a batch fits into it.
 func TestBounds(t *testing.T) {
 	for _, tt := range []struct {
 		env         []string

@@ -2,12 +2,10 @@ package trace
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,83 +14,10 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
-	"delaybroker/broker"
 	"delaybroker/broker/message"
 )
 
-// collector is where spans go in these tests.
-type collector struct {
-	wait chan struct{} // an export waits for it; nil for no wait
-	err  error         // and has this result
-
-	mu    sync.Mutex // guards spans
-	spans []sdk.ReadOnlySpan
-}
-
-func (c *collector) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
-	if c.wait != nil {
-		select {
-		case <-c.wait:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err == nil {
-		c.spans = append(c.spans, spans...)
-	}
-	return c.err
-}
-
-func (c *collector) Shutdown(context.Context) error { return nil }
-
-func newTracer(t testing.TB, c sdk.SpanExporter, env ...string) *Tracer {
-	t.Helper()
-	return newLoggingTracer(t, c, slog.New(slog.NewTextHandler(t.Output(), nil)), env...)
-}
-
-func newLoggingTracer(t testing.TB, c sdk.SpanExporter, log *slog.Logger, env ...string) *Tracer {
-	t.Helper()
-	tr, err := New(Config{Version: "v1.2.3", Environment: of(env...), Log: log, Exporter: c})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr
-}
-
-// run runs a tracer until the returned function is called, which waits for its end.
-func run(tr *Tracer) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { tr.Run(ctx) })
-	return func() {
-		cancel()
-		running.Wait()
-	}
-}
-
-// ending is a message of these headers that was delivered a second after it was accepted.
-func ending(headers ...string) broker.Ended {
-	now := time.Now()
-	h := message.Header{}
-	for pair := range slices.Chunk(headers, 2) {
-		h[pair[0]] = []string{pair[1]}
-	}
-	return broker.Ended{
-		Ending:   message.Ending{ID: "DELAY_1s-1-5", Target: "orders.a", At: now.Add(time.Second), Due: now.Add(time.Second)},
-		Accepted: now, Header: h, Size: 3, Lane: "DELAY_1s", Stored: now,
-	}
-}
-
-func wantCounts(t *testing.T, tr *Tracer, sent, dropped uint64) {
-	t.Helper()
-	if s, d := tr.Counts(); s != sent || d != dropped {
-		t.Errorf("%d sent and %d dropped, want %d and %d", s, d, sent, dropped)
-	}
-}
-
-// TestSpanSaysAll: a span has the parent of the message, its times, and what happened on its way.
+// TestSpanSaysAll: a span has the parent of the message, its times, and the events on its way.
 func TestSpanSaysAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &collector{}
@@ -153,7 +78,7 @@ func wantAttributes(t *testing.T, got []attribute.KeyValue, want string) {
 	}
 }
 
-// TestDeadLetterIsAnError, and its span has the code and the sentence of the letter.
+// TestDeadLetterIsAnError: the span of a dead letter is an error, with the letter's code and sentence.
 func TestDeadLetterIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &collector{}
@@ -173,8 +98,8 @@ func TestDeadLetterIsAnError(t *testing.T) {
 	})
 }
 
-// TestSampling: a producer that does not sample makes no span, and costs nothing, unless the sampler says otherwise. A
-// message without a traceparent is the sampler's.
+// TestSampling: a message whose producer does not sample has no span and costs nothing, unless the sampler decides
+// otherwise. For a message without a traceparent, the sampler decides.
 func TestSampling(t *testing.T) {
 	for _, tt := range []struct {
 		sampler           string
@@ -209,8 +134,8 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// TestCollectorAway: while the collector takes nothing, Ended returns at once, what finds no room is dropped, counted,
-// and said once a minute. When the collector is back, the next spans are sent.
+// TestCollectorAway: while the collector accepts nothing, Ended returns at once. Spans without room are dropped,
+// counted, and logged once a minute. When the collector is back, the next spans are sent.
 func TestCollectorAway(t *testing.T) {
 	for name, away := range map[string]*collector{
 		"silent": {wait: make(chan struct{})},
@@ -254,7 +179,7 @@ func TestCollectorAway(t *testing.T) {
 	}
 }
 
-// TestNoMoreThanItsRoomWaits, and there is room again for what was sent.
+// TestNoMoreThanItsRoomWaits: the queue is bounded, and the room of sent spans is free again.
 func TestNoMoreThanItsRoomWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &collector{wait: make(chan struct{})}
@@ -279,8 +204,8 @@ func TestNoMoreThanItsRoomWaits(t *testing.T) {
 	})
 }
 
-// TestStopWaitsASecond for a collector that says nothing, and what it does not take is counted. A collector that
-// answers gets everything.
+// TestStopWaitsASecond: a stop waits a second for a silent collector, and counts the spans that it did not accept. A
+// collector that answers gets all spans.
 func TestStopWaitsASecond(t *testing.T) {
 	for _, silent := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -307,8 +232,8 @@ func TestStopWaitsASecond(t *testing.T) {
 	}
 }
 
-// BenchmarkEnded is what a delivery pays: for a message that is not sampled, and for one whose span is made, by another
-// goroutine, at the price of BenchmarkSpan.
+// BenchmarkEnded measures a delivery's cost: for a message that is not sampled, and for one with a span. BenchmarkSpan
+// has the cost of the other goroutine, which makes the span.
 func BenchmarkEnded(b *testing.B) {
 	for name, header := range map[string]string{"sampled": sampled, "not": left} {
 		b.Run(name, func(b *testing.B) {
@@ -325,7 +250,7 @@ func BenchmarkEnded(b *testing.B) {
 	}
 }
 
-// BenchmarkSpan is what Run does for a span, encoding and sending excluded.
+// BenchmarkSpan measures Run's work for a span, without encoding and sending.
 func BenchmarkSpan(b *testing.B) {
 	tr := newTracer(b, &collector{})
 	e := ending("Traceparent", sampled)

@@ -17,7 +17,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// state is an engine in whatever state a test wants.
+// state is an engine in a state that the test sets.
 type state struct {
 	ready  chan struct{}
 	alive  func(ctx context.Context) error
@@ -28,14 +28,14 @@ func (s state) Ready() <-chan struct{}          { return s.ready }
 func (s state) Alive(ctx context.Context) error { return s.alive(ctx) }
 func (s state) Status() stats.Status            { return s.status }
 
-// closed is a channel of something that has happened.
+// closed returns a closed channel, which stands for an event that has occurred.
 func closed() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }
 
-// good is a broker at work. Tests spoil one thing.
+// good returns a healthy broker. Each test breaks one part.
 func good() (state, Source) {
 	ours := stats.Ownership{Owned: true, Live: true}
 	s := state{
@@ -115,7 +115,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// A loop that hangs makes the answer late by aliveTimeout and no more.
+// A blocked loop delays the response by aliveTimeout at most.
 func TestAliveIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := good()

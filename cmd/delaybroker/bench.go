@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,14 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker"
 	"delaybroker/broker/bench"
-	"delaybroker/broker/config"
-	"delaybroker/cmd/delaybroker/links"
-	"delaybroker/cmd/delaybroker/settings"
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
@@ -233,45 +227,6 @@ func readReport(file string) (*bench.Report, error) {
 		return nil, fmt.Errorf("%w: --compare %s: want the output of bench --json: %w", errUsage, file, err)
 	}
 	return &r, nil
-}
-
-// benchHost returns the configured server or a server of the run, and the launcher of the other processes. End stops
-// the server.
-func (a *app) benchHost(ctx context.Context, plan bench.Plan) (host bench.Host, end func() error, err error) {
-	cfg, err := settings.Read()
-	if err != nil {
-		return host, nil, err
-	}
-	if plan.Scenario.Named() && !cfg.Broker.Timers {
-		return host, nil, fmt.Errorf("%w: bench %s needs named timers: remove DELAY_TIMERS=off", errUsage, plan.Scenario)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return host, nil, fmt.Errorf("find this program: %w", err)
-	}
-	parts := benchParts{self: self, prefix: bench.NewPrefix()}
-	if parts.http, err = freeAddress(); err != nil {
-		return host, nil, err
-	}
-	reach, end := cfg.Access, func() error { return nil }
-	if cfg.Embedded != nil {
-		host.Server, err = bench.StartChild(ctx, bench.PartServer, parts.command(bench.PartServer), struct{}{})
-		if err != nil {
-			return host, nil, err
-		}
-		end = host.Server.Stop
-		parts.url, reach = host.Server.URL, links.Access{URL: host.Server.URL}
-	}
-	host.Command, host.Prefix, host.Copies = parts.command, parts.prefix, cfg.Broker.Copies
-	host.Dial = a.benchDial(ctx, reach, cfg.Broker)
-	return host, end, nil
-}
-
-func (a *app) benchDial(ctx context.Context, reach links.Access, cfg broker.Config) bench.Dial {
-	return bench.Dial{
-		Connect:   func() (*nats.Conn, error) { return a.connect(ctx, reach) },
-		APIPrefix: cmp.Or(cfg.APIPrefix, config.APIPrefix(cfg.JSDomain)),
-	}
 }
 
 // scenarioWords returns a description of the measurement, for the head of the table.

@@ -159,7 +159,7 @@ func (w when) subject(names message.Names, target string) (string, error) {
 			return "", fmt.Errorf("%w: --in: %w", errUsage, err)
 		}
 		// A duration with one unit may be a level, which saves a hop.
-		if slices.Contains(levels.Whole(), w.in) {
+		if slices.Contains(levels.PlainDurations(), w.in) {
 			return names.Level(w.in, target), nil
 		}
 		return names.In(w.in, target), nil

@@ -143,7 +143,7 @@ func TestSchedulesUsage(t *testing.T) {
 		{"add a.b --target x --every 5m", "one token"},
 		{"add a --target x.* --every 5m", "wildcard"},
 		{"add a --target x --every 5m -H Delay-Fired:1", "the broker writes"},
-		{"add a --target x --every 1d --last 2020-01-01T00:00:00Z", "no round is left"},
+		{"add a --target x --every 1d --last 2020-01-01T00:00:00Z", "no round before"},
 		{"show", "NAME"},
 		{"show a.b", "one token"},
 		{"ls --target a..b", "--target"},

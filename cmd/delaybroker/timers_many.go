@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -50,106 +49,6 @@ func (o manyTimers) filter() store.Filter {
 		f.Targets = []string{o.target}
 	}
 	return f
-}
-
-func (a *app) timersListCommand() *cobra.Command {
-	var o manyTimers
-	c := &cobra.Command{
-		Use:     "ls",
-		Aliases: []string{"list"},
-		Short:   "List timers",
-		Long: `List pending timers, or those in another --state, in the order in which they were set. The command reads the
-headers of all timers to the target. --limit bounds the number of rows, and --after continues after them.
-
-exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
-		Example: "  delaybroker timers ls --target 'orders.>' --key 'order-*' --due-to 2026-12-24T18:00:00Z",
-		Args:    noArguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.timersList(cmd.Context(), o) },
-	}
-	o.flags(c)
-	c.Flags().StringVar(&o.state, "state", "pending",
-		"pending, paused, fired (delivered or not yet), cancelled, or all")
-	completes(c, "state", "pending", "paused", "fired", "cancelled", "all")
-	c.Flags().Uint64Var(&o.after, "after", 0, "continue after this sequence, the end of an earlier list")
-	countFlag(c.Flags(), &o.limit, "limit", "", 100, 0, unbounded, "maximum number of timers; 0 for all")
-	return c
-}
-
-func (a *app) timersList(ctx context.Context, o manyTimers) error {
-	f := o.filter()
-	if f.State = timer.Outcome(o.state); o.state == "all" {
-		f.State = ""
-	}
-	err := a.withTimers(ctx, func(ctx context.Context, timers *store.Timers) error {
-		err := a.listTimers(ctx, timers.List, f, o)
-		if mayNotRead(ctx, timers) {
-			return errMayNotRead // there is no output before the first page
-		}
-		return err
-	})
-	return a.orAsk(err, func() error { return a.listTimers(ctx, a.askList, f, o) })
-}
-
-// aList returns a page of timers: [store.Timers.List], or askList.
-type aList func(context.Context, store.Filter, store.Page) (store.Listing, error)
-
-// listTimers lists page by page, up to the last page or --limit.
-func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o manyTimers) error {
-	rows := a.Sheet([]terminal.Column{{Name: "key", Min: 8}, {Name: "target", Min: 10},
-		{Name: "state", Drop: 1}, {Name: "generation", Drop: 2}, {Name: "due"}, {Name: "recurs", Drop: 3, Min: 10},
-		{Name: "bytes", Drop: 4}})
-	recurs := false
-	page := store.Page{After: o.after, Limit: store.MaxLimit}
-	for shown := 0; ; {
-		if o.limit > 0 {
-			page.Limit = min(store.MaxLimit, o.limit-shown)
-		}
-		l, err := list(ctx, f, page)
-		if err = cmp.Or(err, a.Failure()); err != nil {
-			return inspect.Cause(ctx, usageOf(err))
-		}
-		for _, r := range l.Timers {
-			a.addTimer(rows, r)
-			recurs = recurs || r.Recurring != nil
-		}
-		shown += len(l.Timers)
-		page.After, page.UpTo = l.Next, l.UpTo
-		if l.Next == 0 || o.limit > 0 && shown >= o.limit {
-			break
-		}
-	}
-	if !recurs {
-		rows.LeaveOut("recurs")
-	}
-	if !a.JSON && rows.Len() == 0 {
-		a.Printf("no timers\n")
-	} else if !a.JSON {
-		rows.Print()
-	}
-	if page.After > 0 {
-		fmt.Fprintf(a.Err, "there may be more: continue with --after %d\n", page.After)
-	}
-	return nil
-}
-
-func (a *app) addTimer(rows *terminal.Sheet, r store.Row) {
-	if a.AsJSON(r) {
-		return
-	}
-	state := string(r.State)
-	if r.Became != "" {
-		state = string(r.Became)
-	}
-	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), text.Second(r.Due), recursOf(r.Recurring),
-		strconv.Itoa(r.Size))
-}
-
-// recursOf describes the recurrence of a timer, and its pending round. It is "" for a timer that fires once.
-func recursOf(r *store.Recurring) string {
-	if r == nil {
-		return ""
-	}
-	return fmt.Sprintf("%s, round %d", r.Table, r.Round)
 }
 
 // usageOf returns a usage error if the broker refused a request for its arguments.

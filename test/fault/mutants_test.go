@@ -26,7 +26,7 @@ type mutant struct {
 var mutants = []mutant{
 	{
 		name: "a delivery counts before the target has answered",
-		edits: map[string][]string{"broker/engine/settle.go": {
+		edits: map[string][]string{"broker/engine/fire.go": {
 			"\tw.flights.underway++\n\tw.early.Sent(", "\tw.apply(f, step{kind: arrive}, m)\n\tw.early.Sent(",
 			"\t\tw.mail.Put(delivered{f, r, now.Add(r.At.Sub(proved))})\n",
 			"\t\t_, _ = now, proved\n\t\tw.counts.Delivered.Add(1)\n",
@@ -35,7 +35,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "duplicate:true is believed",
-		edits: map[string][]string{"broker/engine/decide.go": {"case a.ack.Duplicate:\n\t\treturn step{kind: check}\n",
+		edits: map[string][]string{"broker/engine/decide_store.go": {"case a.ack.Duplicate:\n\t\treturn step{kind: check}\n",
 			"case a.ack.Duplicate:\n\t\treturn step{kind: arrive}\n"}},
 		fault: idsForged, want: history.Lost,
 	},

@@ -70,7 +70,7 @@ func (r *round) change(choice int, g uint64) uint64 {
 	case 8:
 		return r.ask(timer.Retime, linear.Retime, linear.Standing, 0)
 	default:
-		r.ask(timer.Fire, history.Besides, linear.Standing, 0)
+		r.ask(timer.Fire, history.ExtraFiring, linear.Standing, 0)
 	}
 	return 0
 }

@@ -7,15 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"delaybroker/broker/lane"
-	"delaybroker/test/fault/history"
 )
 
 // This file is the faults of servers.
@@ -178,142 +174,4 @@ func (w *world) askPaused(ctx context.Context, s *server) (stale int, proof stri
 			stale++
 		}
 	}
-}
-
-// killConsumerServer kills a server on which a lane's consumer lives, with nobody's read connection and, if it can be,
-// not the lane's leader: nobody who reads hears of it, and the consumer is made anew under its name when the server is
-// back.
-func killConsumerServer(w *world) (func() (string, error), error) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	s, where, err := w.consumerServer(ctx)
-	if err != nil {
-		return nil, err
-	}
-	proof, err := s.kill()
-	return func() (string, error) { return proof + " with " + where, s.start() }, err
-}
-
-// killConsumerServers does it to two in a row, as a rolling restart does: what brokers do about the first outage may
-// keep them from doing it again about the second.
-func killConsumerServers(w *world) (func() (string, error), error) {
-	heal, err := killConsumerServer(w)
-	if err != nil {
-		return nil, err
-	}
-	time.Sleep(blink)
-	first, err := heal()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := w.cluster.recover(); err != nil {
-		return nil, err
-	}
-	time.Sleep(time.Duration(w.rand.Int64N(int64(time.Second))))
-	heal, err = killConsumerServer(w)
-	return func() (string, error) {
-		second, err := heal()
-		if err != nil {
-			return "", err
-		}
-		if _, err := w.cluster.recover(); err != nil {
-			return "", err
-		}
-		return first + "; " + second, w.burst()
-	}, err
-}
-
-// burst publishes more onto the longest level than a consumer that was made lately has delivered: one that is made anew
-// under its name soon counts on from where the reader believes to be.
-func (w *world) burst() error {
-	const count = 300
-	nc, err := w.connect(w.cluster.urls(0), "burst")
-	if err != nil {
-		return err
-	}
-	p, err := newPublisher(fmt.Sprintf("u%d", len(w.links)), nc, w, 0)
-	if err != nil {
-		return err
-	}
-	longest := request{}
-	for _, r := range w.plan.ladder.requests {
-		if w.plan.ladder.direct(r) && r.delay > longest.delay {
-			longest = r
-		}
-	}
-	for range count {
-		p.publish(history.Event{Target: "orders.burst", Delay: longest.delay, Subject: longest.subject + ".orders.burst"}, "",
-			"", func() {})
-		time.Sleep(5 * time.Millisecond)
-	}
-	p.answers.Wait()
-	return nil
-}
-
-func (w *world) consumerServer(ctx context.Context) (found *server, where string, err error) {
-	err = retry(ctx, func(ctx context.Context) error {
-		readers := make(map[string]int)
-		for _, s := range w.cluster {
-			if readers[s.name], err = s.readConnections(); err != nil {
-				return err
-			}
-		}
-		lanes, err := w.lanes(ctx)
-		if err != nil {
-			return err
-		}
-		best := 0
-		for name := range lanes {
-			stream, err := w.js.Stream(ctx, name)
-			if err != nil {
-				return err
-			}
-			list := stream.ListConsumers(ctx)
-			for info := range list.Info() {
-				if !strings.HasPrefix(info.Name, lane.ConsumerPrefix) || info.Cluster == nil {
-					continue
-				}
-				score := 1
-				if readers[info.Cluster.Leader] == 0 {
-					score += 4
-				}
-				if !strings.HasPrefix(name, "DELAY_RETRY_") { // nothing passes there
-					score += 2
-				}
-				if c := stream.CachedInfo().Cluster; c != nil && c.Leader != info.Cluster.Leader {
-					score++
-				}
-				if s := w.cluster.named(info.Cluster.Leader); s != nil && score > best {
-					best, found = score, s
-					where = fmt.Sprintf("a consumer of %s, led by %s, and %d read connections", name,
-						stream.CachedInfo().Cluster.Leader, readers[s.name])
-				}
-			}
-			if err := list.Err(); err != nil {
-				return err
-			}
-		}
-		if found == nil {
-			return errors.New("no lane has a consumer")
-		}
-		return nil
-	})
-	return found, where, err
-}
-
-// readConnections counts the connections on which brokers read.
-func (s *server) readConnections() (int, error) {
-	var connz struct {
-		Connections []struct{ Name string }
-	}
-	if err := s.monitored("connz", &connz); err != nil {
-		return 0, err
-	}
-	n := 0
-	for _, c := range connz.Connections {
-		if strings.HasPrefix(c.Name, "delaybroker ") && strings.HasSuffix(c.Name, " read") {
-			n++
-		}
-	}
-	return n, nil
 }

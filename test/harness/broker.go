@@ -21,7 +21,7 @@ const Levels = "1s 5s 10s 1m 10m 1h"
 
 // intakeDurations are the durations beside the levels that tests publish on: the small numbers of each unit, and some
 // larger ones. All 1,300 would be a fifth of the processor time of the tests: see config.Config.
-var intakeDurations = slices.DeleteFunc(levels.Whole(), func(duration string) bool {
+var intakeDurations = slices.DeleteFunc(levels.PlainDurations(), func(duration string) bool {
 	switch n := strings.TrimRight(duration, "mshdw"); n {
 	case "15", "17", "20", "30", "45", "90":
 		return false

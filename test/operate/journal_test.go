@@ -438,7 +438,7 @@ func TestJournalIsKeptForAsLong(t *testing.T) {
 			t.Errorf("changed to %+v", cfg)
 		}
 		i := start(2*time.Hour, 1<<20)
-		if got := log.Of("a stream is not as it should be"); got != 0 {
+		if got := log.Of("the configuration of a stream differs"); got != 0 {
 			t.Errorf("%d drifts were logged, want none", got)
 		}
 		c.Publish("delay.1s.orders.a", "x")
@@ -448,7 +448,7 @@ func TestJournalIsKeptForAsLong(t *testing.T) {
 		if cfg := journalConfig(c); cfg.MaxAge != 2*time.Hour {
 			t.Errorf("switched off, it became %+v", cfg)
 		}
-		if got := log.Of("a stream is not as it should be"); got != 1 {
+		if got := log.Of("the configuration of a stream differs"); got != 1 {
 			t.Errorf("it was logged %d times that the journal is left, want once", got)
 		}
 		c.Publish("delay.1s.orders.b", "x")

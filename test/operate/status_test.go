@@ -206,7 +206,7 @@ func TestLostConnectionIsNotSaidByEachLane(t *testing.T) { // not in parallel: s
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.Member(t, 3)
 		var anew atomic.Int64
-		cfg.Log = slog.New(slog.NewTextHandler(harness.Listener{Phrase: "reading anew", Heard: func() { anew.Add(1) }}, nil))
+		cfg.Log = slog.New(slog.NewTextHandler(harness.Listener{Phrase: "reading the lane was interrupted", Heard: func() { anew.Add(1) }}, nil))
 		harness.StartBroker(t, s, cfg)
 		s.Restart(5 * time.Second)
 		time.Sleep(time.Minute)

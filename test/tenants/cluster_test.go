@@ -84,7 +84,7 @@ func runReader(t *testing.T, url, reader string, anew func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Log = slog.New(slog.NewTextHandler(harness.Listener{Phrase: "reading anew", Heard: anew}, nil))
+	cfg.Log = slog.New(slog.NewTextHandler(harness.Listener{Phrase: "reading the lane was interrupted", Heard: anew}, nil))
 	b, err := broker.New(broker.Links{
 		Read: dial(t, url, reader, "r"), Write: dial(t, url, "delay-write", "w"),
 		Deliver: dial(t, url, "delay-deliver", "d"), Control: dial(t, url, "delay-control", "c"),

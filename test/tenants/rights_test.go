@@ -29,7 +29,7 @@ func TestRightsRevoked(t *testing.T) {
 		{"publish into lanes", []string{"delaysys.>"}, false, "a lane does not acknowledge", 10 * time.Second},
 		// To the broker such a target is silent; the connection logs that the delivery was refused.
 		{"deliver", []string{"orders.>"}, false, "", time.Minute},
-		{"purge", []string{"$JS.API.STREAM.PURGE.>", "$JS.API.STREAM.MSG.GET.>"}, false, "committing; trying again",
+		{"purge", []string{"$JS.API.STREAM.PURGE.>", "$JS.API.STREAM.MSG.GET.>"}, false, "commit failed, will retry",
 			10 * time.Second},
 		{"everything", []string{">"}, true, "", time.Minute},
 	} {

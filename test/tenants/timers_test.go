@@ -211,7 +211,7 @@ func TestNeighboursTimers(t *testing.T) {
 					t.Errorf("there came %q and %d letters, want %q and %d", got, len(letters.All()), want, dead)
 				}
 				for _, a := range letters.All() {
-					if !strings.Contains(a.Header.Get("Delay-Error"), "what it replaced is gone") {
+					if !strings.Contains(a.Header.Get("Delay-Error"), "the entry before it is replaced") {
 						t.Errorf("the letter says %q", a.Header.Get("Delay-Error"))
 					}
 				}

@@ -248,7 +248,7 @@ func TestForgedRounds(t *testing.T) {
 					t.Errorf("there came %+v", got[1:])
 				}
 				if dead := c.Dead()[string(message.BadInternal)]; len(dead) != 1 ||
-					!strings.Contains(dead[0].Header.Get(message.HeaderError), "what it replaced is gone") {
+					!strings.Contains(dead[0].Header.Get(message.HeaderError), "the entry before it is replaced") {
 					t.Errorf("the dead letters are %+v", c.Dead())
 				}
 			})

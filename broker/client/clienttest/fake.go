@@ -21,7 +21,7 @@ type Fake struct {
 	client *client.Client
 	policy message.Policy
 	ladder levels.Ladder
-	whole  map[string]bool // durations whose level subjects the intake accepts: see levels.Whole
+	whole  map[string]bool // durations whose level subjects the intake accepts: see levels.PlainDurations
 
 	mu       sync.Mutex // guards the fields below; not held while a handler runs
 	now      time.Time
@@ -82,7 +82,7 @@ func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 	if f.ladder, err = levels.Parse(cmp.Or(cfg.Levels, "default")); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range levels.Whole() {
+	for _, name := range levels.PlainDurations() {
 		f.whole[name] = true
 	}
 	attempts := cmp.Or(cfg.Attempts, client.DefaultAttempts)

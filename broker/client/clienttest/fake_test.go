@@ -29,7 +29,8 @@ func targets(msgs []*nats.Msg) string {
 	return strings.Join(all, " ")
 }
 
-// TestAdvanceDeliversInOrder: to the nanosecond, by due time, and by acceptance where it is equal.
+// TestAdvanceDeliversInOrder: messages are delivered at their due times, to the nanosecond, and in the order of
+// acceptance if these are equal.
 func TestAdvanceDeliversInOrder(t *testing.T) {
 	t.Parallel()
 	f := clienttest.New(t, client.Config{})
@@ -55,7 +56,8 @@ func TestAdvanceDeliversInOrder(t *testing.T) {
 	}
 }
 
-// TestHandlersMayAskAgain: a handler runs with the clock at the due time, and what it asks for comes in its turn.
+// TestHandlersMayAskAgain: a handler runs with the clock at the due time, and a message that it publishes is delivered
+// in its turn.
 func TestHandlersMayAskAgain(t *testing.T) {
 	t.Parallel()
 	f := clienttest.New(t, client.Config{})
@@ -82,7 +84,7 @@ func TestHandlersMayAskAgain(t *testing.T) {
 	}
 }
 
-// TestRecords: what was accepted, and what of it is still to come.
+// TestRecords: Requests has everything accepted, and Pending the part that is not delivered yet.
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	f := clienttest.New(t, client.Config{})
@@ -102,7 +104,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestFail: an outage looks as one of a server does, and stores nothing.
+// TestFail: an outage has the errors of a real server, and stores nothing.
 func TestFail(t *testing.T) {
 	t.Parallel()
 	f := clienttest.New(t, client.Config{})
@@ -121,7 +123,7 @@ func TestFail(t *testing.T) {
 	}
 }
 
-// TestConcurrentUse: publishing, reading and the clock need no lock of the test's own.
+// TestConcurrentUse: publishing, reading and the clock need no lock in the test.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	f := clienttest.New(t, client.Config{})

@@ -20,7 +20,7 @@ import (
 	"delaybroker/levels"
 )
 
-// busy is a broker with the default levels, of which everything can be said.
+// busy is a broker with the default levels, in which every metric has a value.
 func busy(t *testing.T) Source {
 	t.Helper()
 	created, err := provision.StreamsOf(config.Config{})
@@ -66,7 +66,7 @@ func busy(t *testing.T) Source {
 	}
 }
 
-// TestConventions asks Prometheus's own linter, and bounds what a broker costs those who scrape it.
+// TestConventions runs Prometheus's own linter, and bounds the number of series of a broker.
 func TestConventions(t *testing.T) {
 	registry := New(busy(t))
 	problems, err := testutil.GatherAndLint(registry)
@@ -105,7 +105,7 @@ func TestConventions(t *testing.T) {
 	if series > 1000 {
 		t.Errorf("%d series, want 1000 at most", series)
 	}
-	// A new label needs a bound on its values, and a word in doc.go.
+	// A new label needs a bound on its values, and a sentence in doc.go.
 	for l := range labels {
 		if !slices.Contains([]string{"lane", "kind", "code", "outcome", "link", "found", "version", "revision",
 			"go_version", "pattern"}, l) {
@@ -114,7 +114,7 @@ func TestConventions(t *testing.T) {
 	}
 }
 
-// TestDescribed finds everything that is described in what is shown. The registry itself refuses the opposite.
+// TestDescribed: every described metric is exported. The registry refuses the opposite.
 func TestDescribed(t *testing.T) {
 	families, err := New(busy(t)).Gather()
 	if err != nil {

@@ -33,7 +33,7 @@ func (s Streams) On(conn *nats.Conn, js jetstream.JetStream) *Builder {
 	return &Builder{Streams: s, conn: conn, js: js, log: s.cfg.Log}
 }
 
-// copies returns the number of copies of a new stream, and whether fewer copies are allowed.
+// copies returns the number of copies of a new stream. The result fewer reports whether fewer copies are allowed.
 func (b *Builder) copies() (replicas int, fewer bool) {
 	replicas = b.cfg.Copies(b.conn.ConnectedClusterName() != "")
 	return replicas, b.cfg.Replicas == 0 && replicas > 1
@@ -67,7 +67,7 @@ func (b *Builder) provide(ctx context.Context, patient bool) ([]streams.Spec, er
 	}
 	if errors.Is(err, streams.ErrForbidden) {
 		provisioner.Create = false
-		found, drift, err = b.asTheyAre(ctx, provisioner, b.specs(maxPayload, replicas), err)
+		found, drift, err = b.withoutChange(ctx, provisioner, b.specs(maxPayload, replicas), err)
 	}
 	if err != nil && (!patient || !isTransient(err)) {
 		found, drift, err = b.without(ctx, provisioner, b.specs(maxPayload, replicas), err)
@@ -83,15 +83,16 @@ func (b *Builder) provide(ctx context.Context, patient bool) ([]streams.Spec, er
 		if d.Fatal {
 			return nil, fmt.Errorf("%w: %s", ErrDrift, d)
 		}
-		b.log.Warn("a stream is not as it should be", "stream", d.Stream, "what", d.What)
+		b.log.Warn("the configuration of a stream differs from the wanted one; serving it",
+			"stream", d.Stream, "what", d.What)
 	}
 	return b.served(found), nil
 }
 
-// asTheyAre uses the streams without a change, for a user who may not create or change them. Refused is the permission
-// error. If a stream is missing, asTheyAre returns that error too. If streams should only change, as when the levels
-// change, the broker serves them as they are, until a user with the permission makes the change.
-func (b *Builder) asTheyAre(
+// withoutChange uses the existing streams for a user who may not create or change them. The parameter refused is the
+// permission error. If a stream is missing, withoutChange returns that error too. If streams should only change, as
+// when the levels change, the broker serves them unchanged, until a user with the permission makes the change.
+func (b *Builder) withoutChange(
 	ctx context.Context, verifier streams.Provisioner, want []streams.Spec, refused error,
 ) ([]streams.Spec, []streams.Drift, error) {
 	found, drift, err := verifier.Provision(ctx, want)
@@ -105,16 +106,16 @@ func (b *Builder) asTheyAre(
 	return found, drift, err
 }
 
-// optional is a stream that the broker can run without, and the log line for that case.
+// optional is a stream that the broker can run without, and the log line for a start without it.
 type optional struct {
 	kind    streams.Kind
 	level   slog.Level
 	message string
 }
 
-// optionals returns the streams that the broker can run without if its streams are not fit for a start, the most
-// important first: the stream of owners if a stream is missing, the stream of paused targets, the journal, and the
-// stream of timers if the configuration makes it optional.
+// optionals returns the streams that the broker can run without when provisioning has failed with the error lasting,
+// the most important first: the stream of owners if a stream is missing, the stream of paused targets, the journal, and
+// the stream of timers if the configuration makes it optional.
 func (b *Builder) optionals(lasting error) []optional {
 	var all []optional
 	if b.cfg.MaxOwners > 0 && errors.Is(lasting, streams.ErrMissingStreams) {
@@ -134,8 +135,8 @@ func (b *Builder) optionals(lasting error) []optional {
 	return all
 }
 
-// without provisions the required streams, and then one optional stream after the other. It leaves out an optional
-// stream with which that fails. If the required streams fail, it returns the error lasting.
+// without provisions the required streams, and then adds one optional stream after the other. It leaves out an optional
+// stream that cannot be provisioned. If the required streams fail, it returns the error lasting.
 func (b *Builder) without(
 	ctx context.Context, p streams.Provisioner, want []streams.Spec, lasting error,
 ) (found []streams.Spec, drift []streams.Drift, err error) {
@@ -169,7 +170,7 @@ func (b *Builder) warnOfStranded(all map[string]*jetstream.StreamInfo) {
 	}
 }
 
-// served returns the lanes among our streams that this broker can read.
+// served returns the lanes among the given streams that this broker can read.
 func (b *Builder) served(found []streams.Spec) []streams.Spec {
 	var lanes []streams.Spec
 	for _, s := range found {
@@ -190,8 +191,8 @@ func (b *Builder) served(found []streams.Spec) []streams.Spec {
 	return lanes
 }
 
-// Configs returns the current configurations of all our streams that hold messages, including dead letters. The streams
-// of the owners and of the journal hold none.
+// Configs returns the current configurations of all streams that hold clients' messages, including dead letters. The
+// streams of the owners and of the journal hold none.
 func (b *Builder) Configs(ctx context.Context) ([]jetstream.StreamConfig, error) {
 	found, all, err := b.Provisioner(b.js).Find(ctx)
 	if err != nil {

@@ -18,22 +18,22 @@ const (
 	keysInterval = 10 * time.Second
 )
 
-// Keyring holds the keys that seal and prove the messages between lanes, and finds more of them. It is safe for
-// concurrent use.
+// Keyring holds the keys that seal messages between lanes and verify their seals. It reads further keys from the
+// streams. It is safe for concurrent use.
 type Keyring struct {
-	Policy  message.Policy // reads messages, and holds the keys
+	Policy  message.Policy // parses messages, and holds the keys
 	subject string         // the filter of the subjects on which messages are sealed
-	fixed   []string       // the secrets of the configuration; if there are any, the streams are not read
+	fixed   []string       // the configured secrets; if there are any, the keyring does not read the streams
 	log     *slog.Logger
 	find    func(context.Context) ([]streams.Spec, error) // finds the streams that keep secrets
 	wg      sync.WaitGroup                                // running reads of these streams
 
-	mu     sync.Mutex    // guards the fields below
-	marks  streams.Seals // the secret and the time that a new stream gets
-	asked  time.Time     // local; when the last read began
-	read   time.Time     // local; when the last successful read began
-	asking bool          // a read is running
-	warned bool          // Learn has run, and has warned if there was a reason
+	mu      sync.Mutex    // guards the fields below
+	marks   streams.Seals // the secret and the time for the metadata of a new stream
+	began   time.Time     // local time at which the last read began
+	read    time.Time     // local time at which the last successful read began
+	reading bool          // a read is running
+	warned  bool          // Learn has run, and has warned if there was a reason
 }
 
 // Learn records the secrets of the streams, and the time from which on all messages are sealed. Secrets of the
@@ -57,14 +57,14 @@ func (k *Keyring) Learn(found []streams.Spec) error {
 	k.warned = true
 	k.mu.Unlock()
 	if warn {
-		k.log.Warn("messages between lanes need no seal, so whoever can have one put there is believed; "+
+		k.log.Warn("messages between lanes need no seal, so a client that can publish there can forge them; "+
 			"run delaybroker provision once",
 			"subject", k.subject, "keys", len(all), "sealed", sealed)
 	}
 	return nil
 }
 
-// Marked returns a stream's specification with the secret and the seal time that the stream must keep.
+// Marked returns a stream's specification with the marks of seals.
 func (k *Keyring) Marked(s streams.Spec) streams.Spec {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -72,7 +72,7 @@ func (k *Keyring) Marked(s streams.Spec) streams.Spec {
 	return s
 }
 
-// Wait waits until no read of the streams is running.
+// Wait blocks until no read of the streams is running.
 func (k *Keyring) Wait() { k.wg.Wait() }
 
 // ReadSince reports whether the secrets were read after the time then. If not, it starts a read, unless one is running
@@ -86,8 +86,8 @@ func (k *Keyring) ReadSince(then, local time.Time) bool {
 	if k.read.After(then) {
 		return true
 	}
-	if !k.asking && local.Sub(k.asked) >= keysInterval {
-		k.asking, k.asked = true, local
+	if !k.reading && local.Sub(k.began) >= keysInterval {
+		k.reading, k.began = true, local
 		k.wg.Go(k.readSecrets)
 	}
 	return false
@@ -102,7 +102,7 @@ func (k *Keyring) readSecrets() {
 		err = k.Learn(found)
 	}
 	k.mu.Lock()
-	k.asking = false
+	k.reading = false
 	if err == nil {
 		k.read = began
 	}
@@ -113,8 +113,8 @@ func (k *Keyring) readSecrets() {
 	}
 }
 
-// Wrote reports whether a stored message is a broker's message with this header. It is not if a client has used the
-// same id.
+// Wrote reports whether a stored message was written by a broker with the id and the hop of this header. A client may
+// have used the same id.
 func (k *Keyring) Wrote(sent message.Header, found jsapi.Message) bool {
 	header, err := found.Header()
 	if err != nil || !k.Policy.Names.Internal(found.Subject) {

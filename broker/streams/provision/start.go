@@ -17,8 +17,8 @@ import (
 const (
 	// startPause is the pause between two attempts while JetStream does not answer.
 	startPause = time.Second
-	// leaderTimeout is how long Start waits for streams without a leader. An election takes up to 9 s. After that, a
-	// stream that has lost its majority must not keep the others from being served.
+	// leaderTimeout is how long Start waits for streams without a leader. An election takes up to 9 s. After
+	// leaderTimeout, the broker starts without a stream that has lost its majority, and serves the others.
 	leaderTimeout = 15 * time.Second
 	// startLogInterval is the minimum time between two log lines about failed attempts.
 	startLogInterval = 10 * time.Second
@@ -39,7 +39,7 @@ func (b *Builder) Start(ctx context.Context) ([]streams.Spec, error) {
 		}
 		if now := time.Now(); logged.IsZero() || now.Sub(logged) >= startLogInterval {
 			logged = now
-			b.log.Warn(startTrouble(err), "err", err)
+			b.log.Warn(startMessage(err), "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -49,16 +49,16 @@ func (b *Builder) Start(ctx context.Context) ([]streams.Spec, error) {
 	}
 }
 
-// startTrouble returns the log line for an error at the start. If nothing listens on the JetStream API's subjects,
-// JetStream is off, which does not end by itself.
-func startTrouble(err error) string {
+// startMessage returns the log line for an error at the start. If no server listens on the subjects of the JetStream
+// API, JetStream is off, and an operator must enable it.
+func startMessage(err error) string {
 	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
 		return "JetStream is off: start nats-server with -js, or enable it for this account; trying again"
 	}
 	return "JetStream does not answer; trying again"
 }
 
-// isTransient reports whether time may heal an error of the JetStream API: no answer, no leader, no connection, or
+// isTransient reports whether an error of the JetStream API may end by itself: no answer, no leader, no connection, or
 // streams that changed while they were listed.
 func isTransient(err error) bool {
 	for _, e := range []error{

@@ -9,13 +9,13 @@ import (
 	"delaybroker/levels"
 )
 
-// Streams derives from a configuration the wanted streams, the policy that reads their messages, and the time at which
-// a message should leave a stream. It works without a running broker.
+// Streams derives the wanted streams from a configuration, and the policy that parses their messages. It works without
+// a running broker.
 type Streams struct {
 	cfg   config.Config
 	names message.Names
 	keys  *Keyring
-	lanes levels.Ladder // of retries: the waits of all targets together
+	lanes levels.Ladder // the retry lanes: the retry delays of all targets
 }
 
 // StreamsOf checks a configuration, and returns its Streams.
@@ -71,6 +71,5 @@ func (s Streams) ReadKeys(ctx context.Context, js streams.Streams) error {
 // Learn does the same as ReadKeys with streams that the caller has already found.
 func (s Streams) Learn(found []streams.Spec) error { return s.keys.Learn(found) }
 
-// Policy returns the policy that reads the streams' messages. Before ReadKeys it has only the secrets of the
-// configuration.
+// Policy returns the policy that parses the streams' messages. Before ReadKeys it has only the configured secrets.
 func (s Streams) Policy() message.Policy { return s.keys.Policy }

@@ -12,7 +12,7 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// TestTransient: at the start, a broker waits after errors that time may heal, and ends after others.
+// TestTransient: at its start, a broker waits after temporary errors, and ends after others.
 func TestTransient(t *testing.T) {
 	t.Parallel()
 	api := func(code int, errCode jetstream.ErrorCode, description string) error {

@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// The parts of max_payload that the streams keep free, in bytes, so that every accepted message can be moved: a hop
-// adds headers, which count toward the size limit of the next stream.
+// The reserves are parts of max_payload, in bytes, by which the size limits of streams are lower, so that every
+// accepted message can be moved: a hop adds headers, which count toward the limit of the next stream.
 const (
 	LevelReserve  = 4 << 10
 	intakeReserve = 8 << 10
@@ -22,12 +22,12 @@ const (
 // of records.
 const journalDuplicates = time.Minute
 
-// timersDuplicates is the shortest duplicate window that the server allows. The key of a timer is its identity, so
-// remembering a message id would only cost memory.
+// timersDuplicates is the shortest duplicate window that the server allows. The broker identifies a timer by its key,
+// so the server's records of message ids would only cost memory.
 const timersDuplicates = 100 * time.Millisecond
 
-// specs returns the streams that the configuration wants. DELAY_MAX_PENDING does not limit the stream of timers: a full
-// stream would refuse the broker's own entries, which decide timers.
+// specs returns the streams that the configuration requires. DELAY_MAX_PENDING does not limit the stream of timers: a
+// full stream would refuse the broker's own entries, which record state changes of timers.
 func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 	spec := func(kind streams.Kind, stream string, subjects ...string) streams.Spec {
 		return streams.Spec{
@@ -62,7 +62,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 	}
 	paused := spec(streams.Paused, n.PausedStream(), n.PausedFilter(), n.PausesRecord())
 	paused.MaxMsgSize = largest
-	all = append(all, paused) // late: if there is room for no more, all others are there
+	all = append(all, paused) // one of the last: if JetStream runs out of room, the other streams exist
 	if s.cfg.Timers && s.cfg.TimersSpare {
 		all = append(all, timers)
 	}

@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestWithoutSomeStreams: a broker that creates no streams runs without each optional one that is missing, and says so,
-// and uses the others.
+// TestWithoutSomeStreams: a broker that may not create streams runs without each missing optional one, logs that, and
+// uses the others.
 func TestWithoutSomeStreams(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

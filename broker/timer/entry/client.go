@@ -7,11 +7,11 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file writes a client's entries of named timers: see PROTOCOL.md.
+// This file writes the entries that clients publish: see PROTOCOL.md.
 
 const expectedOn = "Nats-Expected-Last-Subject-Sequence-Subject"
 
-// expected returns the generation that an entry has certainly replaced; zero if it expected none.
+// expected returns the generation that an entry has certainly replaced; zero if the entry expected none.
 func expected(h message.Header) uint64 {
 	values := h[message.HeaderExpected]
 	if _, other := h[expectedOn]; len(values) != 1 || other {
@@ -24,17 +24,17 @@ func expected(h message.Header) uint64 {
 	return n
 }
 
-// CancelHeader returns the header that cancels a generation, if that is still the last entry. Word is the client's
-// request ID.
+// CancelHeader returns the header that cancels a generation, if the generation is still the last entry. Word is the
+// client's token for this request.
 func CancelHeader(generation uint64, word string) message.Header {
 	h := message.Header{message.HeaderCancel: {word}}
 	expect(h, generation)
 	return h
 }
 
-// MoveHeader returns the header that sets a generation again, if that is still the last entry: all the client's
-// headers, with another time (Delay-For or Delay-Until, and its value) and word. The client names that time, so
-// Delay-Max-Wait is left out.
+// MoveHeader returns the header that moves a generation to another time, if the generation is still the last entry. It
+// has all headers of the old entry, except for the time and the token. Name and value are the header of the new time,
+// Delay-For or Delay-Until. Delay-Max-Wait is left out, since the client chooses the time explicitly.
 func MoveHeader(old message.Header, name, value string, generation uint64, word string) message.Header {
 	h := make(message.Header, len(old)+2)
 	for k, values := range old {

@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestWordTravels: the word of a set stands on its firing and on what tells that it is over, and that of a cancel on
-// the cancel, with the generation that it was stored in place of for certain.
+// TestWordTravels: the token of a set is in its firing and in its outcome. The token of a cancel is in the cancel, with
+// the generation that it certainly replaced.
 func TestWordTravels(t *testing.T) {
 	t.Parallel()
 	names, err := message.NewNames(message.DefaultPrefix)

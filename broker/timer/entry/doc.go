@@ -1,34 +1,34 @@
-// Package entry reads and writes the entries of the timers' stream, and the markers that stand for timers in the
-// levels. It is pure. A named timer is a subject, delaytimer.<key>.<target…>, and the last entry of the subject is the
+// Package entry parses and writes the entries of the timers' stream, and the markers that represent timers in the
+// levels. It is pure. A named timer is a subject, delaytimer.<key>.<target…>. The last entry of the subject is the
 // timer's state:
 //
-//	set     of a client: Delay-For, Delay-Until, Delay-Every or Delay-Cron, with the body
-//	round   ours, of a series: the firing of one round and the set of the next
-//	cancel  of a client: Delay-Cancel
-//	fired   ours: Delay-Fired, with the body; the message is on its way to the target
-//	over    ours: Delay-Over; the outcome
+//	set     written by a client: Delay-For, Delay-Until, Delay-Every or Delay-Cron, with the body
+//	round   written by a broker, for a series: the firing of one round and the set of the next
+//	cancel  written by a client: Delay-Cancel
+//	fired   written by a broker: Delay-Fired, with the body; the message is on its way to the target
+//	over    written by a broker: Delay-Over; the outcome
 //
-// The sequence of a set is its generation. Clients may publish on the subject, so an entry of ours counts only with a
-// seal.
+// The sequence of a set is its generation. Clients may publish on the subject, so an entry counts as a broker's only
+// with a seal.
 //
 // # Series
 //
-// A client's set with a time table starts a series. Its generation identifies the series. From then on, the set of each
-// round is an entry of ours, with all the client's headers. It replaced the entry of the round before, and is the only
-// evidence of that round's outcome.
+// A client's set with a time table starts a series. The generation of this set identifies the series. A broker writes
+// the sets of all later rounds, with all headers of the client. Such an entry replaced the entry of the previous round,
+// and is the only evidence of that round's outcome.
 //
-//	set g          round 1 of series g
-//	round g → h    round 1 has fired; h is round 2
-//	round h → i    without an instance: round 2 was missed, moved or paused; i is round 2 at another time
-//	fired i → j    the last round has fired
+//	set g          sets round 1 of series g
+//	round g → h    h records that round 1 has fired, and sets round 2
+//	round h → i    i names no instance: round 2 was missed, moved or paused, and i sets round 2 for another time
+//	fired i → j    j records that the last round has fired
 //
-// For the round before, such an entry is the same as a plain firing: Delay-Id, Delay-Due and so on are that round's.
-// The entry's own round is in Delay-Planned, Delay-Next and Delay-Next-Wait.
+// Delay-Id, Delay-Due and the other headers of a plain firing describe the round that has fired. Delay-Planned,
+// Delay-Next and Delay-Next-Wait describe the round that the entry sets.
 //
 // # Schedules
 //
-// A schedule is a timer of a client that uses the dialect of nats-server's own scheduling. Package schedules answers
-// the client, and writes its requests here. The subject of a schedule is its identity, whatever its target: the entry's
-// subject is delaytimer._schedule.<the schedule's subject>, and a header contains the target. So such an entry counts
-// only with our seal. A client's own message on that subject is refused as an invalid set.
+// A schedule is a timer of a client that uses the headers of nats-server's own scheduling. Package schedules answers
+// the client, and stores the entry. The subject of a schedule identifies it, for any target: the entry's subject is
+// delaytimer._schedule.<the schedule's subject>, and a header contains the target. So such an entry counts only with a
+// broker's seal. A client's own message on that subject is refused as an invalid set.
 package entry

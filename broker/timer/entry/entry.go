@@ -14,54 +14,57 @@ type Kind int
 
 // The kinds of entry.
 const (
-	Set      Kind = iota // also an invalid one
-	Cancel               // of a client
-	Fired                // ours
-	Over                 // ours
-	Cursor               // it claims to be the cursor; see timer.ParseCursor
-	Unproven             // it claims to be ours, with a seal under an unknown key
-	Paused               // ours: a series without a next round
+	Set      Kind = iota // a set, valid or invalid
+	Cancel               // a client's cancel
+	Fired                // a broker's record of a firing
+	Over                 // a broker's record of an outcome
+	Cursor               // an entry on the subject of the cursor; see timer.ParseCursor
+	Unproven             // an entry that claims to be a broker's, and has a seal under an unknown key
+	Paused               // a broker's set of a series whose next round has no due time
 )
 
-// Outcome is the outcome of a timer. Its last entry records it for some time.
+// Outcome is the outcome of a timer. The timer's last entry records it for some time.
 type Outcome string
 
 // The outcomes.
 const (
 	Delivered Outcome = "delivered"
-	Retrying  Outcome = "retrying" // refused, or waiting for its turn at its target's rate
+	Retrying  Outcome = "retrying" // in a retry lane, or waiting because of its target's rate or a pause
 	Dead      Outcome = "dead"     // a dead letter
-	Missed    Outcome = "missed"   // of the last round of a series: it could not fire in time
+	Missed    Outcome = "missed"   // the last round of a series could not fire in time
 )
 
 // Pending is a timer that has not fired.
 type Pending struct {
 	message.Request
-	Word string // of the client that has set it
-	// MaxWait is the longest time from the first set of its run until it fires: see Debounced. Zero is no bound.
+	// Word is the token of the client's request (Delay-Word), by which the client recognises its own entry.
+	Word string
+	// MaxWait is the maximum time from the first set of the run until the timer fires: see Debounced. Zero is no bound.
 	MaxWait time.Duration
-	Recurs  *Series // nil for a timer that fires once, or for the last time
+	Recurs  *Series // nil for a timer that fires only once more
 }
 
 // Entry is an entry of the timers' stream.
 type Entry struct {
 	Kind Kind
-	// Pending has the request of a set or of a fired message, and the word of the client that has set the timer, or that
-	// has cancelled it.
+	// Pending has the request of the set or of the fired message. Its token is that of the request that set the timer, or
+	// cancelled it.
 	Pending
-	Problem    *message.Problem // of a set: why it is invalid
-	Generation uint64           // of a firing or an outcome: the generation that fired
-	By         string           // the instance that fired it, or its Outcome
-	Cancelled  uint64           // the generation that a cancel has certainly cancelled; zero if it expected none
-	First      bool             // of a set: its subject had no entry before
+	Problem    *message.Problem // the reason why a set is invalid; nil for a valid one
+	Generation uint64           // of a firing or an outcome, the generation that fired; otherwise the entry's own sequence
+	By         string           // of a firing, the instance that fired the timer; of an outcome, the Outcome
+	Cancelled  uint64           // the generation that a cancel has certainly cancelled; zero if the cancel expected none
+	First      bool             // a set that expected no entry on its subject
 
-	// Of a set or a pause that we wrote for a series: the generation that it replaced, and that round. That round has
-	// fired with this entry if By is an instance; otherwise it was missed, moved, or stopped.
+	// Replaced and Before are set if a broker wrote the entry for a series: the generation that the entry replaced, and
+	// the request of that round. If By is an instance, the entry records that the round has fired. Otherwise the round was
+	// missed, moved or paused.
 	Replaced uint64
 	Before   message.Request
 }
 
-// Follows returns the generation of the round that has fired with this entry of the next round; zero if none has.
+// Follows returns the generation of the previous round if this entry of the next round records its firing; otherwise
+// zero.
 func (e Entry) Follows() uint64 {
 	if e.By == "" {
 		return 0
@@ -74,7 +77,7 @@ func (e Entry) Fires(generation uint64) bool {
 	return e.Kind == Fired && e.Generation == generation || generation > 0 && e.Follows() == generation
 }
 
-// Fired returns the request of the timer or round that has fired with the entry.
+// Fired returns the request of the timer or round whose firing the entry records.
 func (e Entry) Fired() message.Request {
 	if e.Kind == Fired {
 		return e.Request
@@ -82,15 +85,14 @@ func (e Entry) Fired() message.Request {
 	return e.Before
 }
 
-// Stands reports whether the entry is a pending timer, or a paused series.
+// Stands reports whether the entry is a pending timer or a paused series.
 func (e Entry) Stands() bool { return (e.Kind == Set || e.Kind == Paused) && e.Problem == nil }
 
-// Debounced reports whether the entry is a debounced set. Debounced sets of a subject are a run if no other entry was
-// stored between them.
+// Debounced reports whether the entry is a debounced set. Consecutive debounced sets of a subject are a run.
 func (e Entry) Debounced() bool { return e.Kind == Set && e.Problem == nil && e.MaxWait > 0 }
 
-// Parse parses an entry of the timers' stream. A meaningless entry is a set with a problem: it has replaced the entry
-// before it, so a dead letter must report it.
+// Parse parses an entry of the timers' stream. It returns an entry that it cannot interpret as a set with a problem:
+// the entry has replaced the previous one, so a dead letter must report it.
 func Parse(p message.Policy, in message.Incoming) Entry {
 	if in.Subject == p.Names.Armed() {
 		return Entry{Kind: Cursor}
@@ -115,16 +117,17 @@ func Parse(p message.Policy, in message.Incoming) Entry {
 			First: slices.Equal(in.Header[message.HeaderExpected], []string{"0"}),
 		}
 	}
-	word, _ := s.One(message.HeaderCancel) // given twice, it cancels all the same
+	word, _ := s.One(message.HeaderCancel) // a second Delay-Cancel header does no harm
 	return Entry{
 		Kind: Cancel, Generation: in.Sequence, Cancelled: expected(in.Header),
 		Pending: Pending{Request: message.Request{Accepted: in.At, Due: in.At}, Word: message.Reason(word)},
 	}
 }
 
-// replacing adds to the sentence of an invalid set that the entry before it is gone.
+// replacing adds to the problem of an invalid set that the set has replaced the previous entry.
 func replacing(problem *message.Problem, generation uint64) *message.Problem {
-	return message.Problemf(problem.Code, "%s (generation %d; what it replaced is gone)", problem.Sentence, generation)
+	return message.Problemf(problem.Code, "%s (generation %d; the entry before it is replaced)", problem.Sentence,
+		generation)
 }
 
 // cancels reports whether a header cancels, and does nothing else.
@@ -132,7 +135,7 @@ func cancels(s message.Block) bool {
 	return s.Delay[message.HeaderCancel] != nil && s.First(message.HeaderFor, message.HeaderUntil) == "" && !recurs(s)
 }
 
-// CanName reports whether a client can publish on the subject of an entry, and read it, as that of a timer.
+// CanName reports whether the subject of an entry is that of a valid timer, which a client can set and read.
 func CanName(p message.Policy, subject string) bool {
 	addr := p.Names.Parse(subject)
 	if addr.Schedule() {
@@ -141,7 +144,7 @@ func CanName(p message.Policy, subject string) bool {
 	return checkKey(addr.Token) == nil && p.CheckTarget(addr.Target) == nil
 }
 
-// parseOurs parses an entry that claims to be ours: a firing, with the next round or without one, or an outcome.
+// parseOurs parses an entry that claims to be a broker's: a firing, with or without a next round, or an outcome.
 func parseOurs(p message.Policy, in message.Incoming, fired bool) Entry {
 	switch {
 	case message.Relayed(in.Header):
@@ -185,8 +188,8 @@ func parseOurs(p message.Policy, in message.Incoming, fired bool) Entry {
 	return e
 }
 
-// FiredHeader returns the header of the entry that records the firing of a generation by an instance. The entry is
-// stored only if that generation is still the last entry.
+// FiredHeader returns the header of the entry that records the firing of a generation by an instance. The stream stores
+// the entry only if the generation is still the last entry.
 func (t Pending) FiredHeader(generation uint64, by string) message.Header {
 	h := t.HopHeader()
 	delete(h, message.HeaderNatsMsgID)
@@ -200,8 +203,9 @@ func (t Pending) FiredHeader(generation uint64, by string) message.Header {
 	return h
 }
 
-// OverHeader returns the header of the entry that follows the one at a sequence, if that is still the last. It records
-// for some time the outcome of a generation. It has no header of a series, so all brokers can read it.
+// OverHeader returns the header of the entry that records the outcome of a generation. The stream stores it only if the
+// entry with the sequence follows is still the last one. It has no header of a series, so that all brokers can parse
+// it.
 func (t Pending) OverHeader(generation, follows uint64, what Outcome) message.Header {
 	h := make(message.Header, 8)
 	message.PutCount(h, message.HeaderFormat, message.FormatOfTimers)

@@ -16,12 +16,12 @@ import (
 
 const timerSubject = "delaytimer.key.orders.x"
 
-// timerEntry is an entry of the timers' stream.
+// timerEntry returns an entry of the timers' stream.
 func timerEntry(subject string, sequence uint64, h message.Header) message.Incoming {
 	return message.Incoming{Stream: "DELAY_TIMERS", Sequence: sequence, At: at, Subject: subject, Header: h}
 }
 
-// TestSetTimer: a header says when a timer is due, exactly one of two.
+// TestSetTimer: exactly one of two headers gives the due time of a timer.
 func TestSetTimer(t *testing.T) {
 	for want, lines := range map[time.Duration][]string{
 		0:                {"Delay-For: 0s"},
@@ -43,7 +43,7 @@ func TestSetTimer(t *testing.T) {
 	}
 }
 
-// TestBadTimers: what is no set becomes a dead letter that says what is wrong, and which generation it has.
+// TestBadTimers: an entry that is not a set becomes a dead letter with the cause and the generation.
 func TestBadTimers(t *testing.T) {
 	long := strings.Repeat("k", 129)
 	for _, tt := range []struct {
@@ -56,7 +56,7 @@ func TestBadTimers(t *testing.T) {
 		{timerSubject, []string{"Delay-For: 1m", "Delay-Max-Wait: "}, message.BadTime, "Delay-Max-Wait"},
 		{timerSubject, []string{"Delay-For: 1m", "Delay-Max-Wait: soon"}, message.BadTime, "Delay-Max-Wait"},
 		{timerSubject, []string{"Delay-For: 0s", "Delay-Max-Wait: 0s"}, message.BadTimer, "more than zero"},
-		{timerSubject, []string{"Delay-For: 1m", "Delay-Max-Wait: 59s"}, message.BadTimer, "no less than Delay-For"},
+		{timerSubject, []string{"Delay-For: 1m", "Delay-Max-Wait: 59s"}, message.BadTimer, "at least Delay-For"},
 		{timerSubject, []string{"Delay-For: 1m", "Delay-Max-Wait: 1m", "delay-max-wait: 2m"}, message.TimeTwice, "2 times"},
 		{timerSubject, []string{"Delay-Until: 2026-11-20T12:00:00Z", "Delay-Max-Wait: 1m"}, message.BadTimer,
 			"without Delay-For"},
@@ -64,12 +64,12 @@ func TestBadTimers(t *testing.T) {
 			"or Delay-Every"},
 		{timerSubject, []string{"Delay-For: 1m", "Delay-Max-Wait: 9000d"}, message.TooFar, "DELAY_MAX_DELAY"},
 		{timerSubject, nil, message.BadTimer, "Delay-For, Delay-Until, Delay-Every, Delay-Cron or Delay-Cancel"},
-		{timerSubject, []string{"X-Mine: 1"}, message.BadTimer, "generation 7; what it replaced is gone"},
+		{timerSubject, []string{"X-Mine: 1"}, message.BadTimer, "generation 7; the entry before it is replaced"},
 		{timerSubject, []string{"Delay-For: 1.5s"}, message.BadTime, "Delay-For"},
 		{timerSubject, []string{"Delay-For: "}, message.BadTime, "Delay-For"},
 		{timerSubject, []string{"Delay-Until: "}, message.BadTime, "cannot be read"},
 		{timerSubject, []string{"Delay-For: 1m", "Delay-For: 2m"}, message.TimeTwice, "2 times"},
-		{timerSubject, []string{"Delay-For: 1m", "Delay-Until: 2026-11-20T12:00:00Z"}, message.TimeTwice, "one of them"},
+		{timerSubject, []string{"Delay-For: 1m", "Delay-Until: 2026-11-20T12:00:00Z"}, message.TimeTwice, "give one"},
 		{timerSubject, []string{"Delay-For: 1m", "Delay-Cancel: 1"}, message.TimeTwice, "cancels it"},
 		{timerSubject, []string{"Delay-For: 367d"}, message.TooFar, "DELAY_MAX_DELAY"},
 		{timerSubject, []string{"Delay-For: 1m", "Nats-TTL: 1s"}, message.BadOption, "Nats-TTL"},
@@ -98,7 +98,7 @@ func TestBadTimers(t *testing.T) {
 	}
 }
 
-// TestCancelEntry: whatever its spelling, a cancel is one. A subject that could stand for others is not asked for.
+// TestCancelEntry: a cancel in any spelling is a cancel. A subject with a wildcard is never requested.
 func TestCancelEntry(t *testing.T) {
 	for _, lines := range [][]string{
 		{"Delay-Cancel: mine"}, {"delay-cancel: mine", "X-Other: 1"}, {"Delay-Cancel: "},
@@ -118,7 +118,7 @@ func TestCancelEntry(t *testing.T) {
 	}
 }
 
-// timerSet is a set of timerSubject, as the broker has read it, with the keys and the policy of the tests below.
+// timerSet returns a set of timerSubject, as the broker reads it, with the keys and the policy of the tests below.
 func timerSet() (*message.Keys, message.Policy, entry.Pending) {
 	k := keysOf(secretOne)
 	p := sealing(k)
@@ -126,7 +126,7 @@ func timerSet() (*message.Keys, message.Policy, entry.Pending) {
 	return k, p, set
 }
 
-// firedEntry is an entry of ours, behind the set, with a body.
+// firedEntry returns an entry of ours, after the set, with a body.
 func firedEntry(t *testing.T, k *message.Keys, h message.Header) message.Incoming {
 	t.Helper()
 	k.SealMessage(timerSubject, h, []byte("body"), at)
@@ -135,7 +135,7 @@ func firedEntry(t *testing.T, k *message.Keys, h message.Header) message.Incomin
 	return in
 }
 
-// TestMarkerTravels: the marker of a timer has its request with it, through several hops, and none of its body.
+// TestMarkerTravels: the marker of a timer carries the request through several hops, without the body.
 func TestMarkerTravels(t *testing.T) {
 	k, p, set := timerSet()
 	first := entry.Marker{Request: set.Request, Key: "key", Size: 42}
@@ -160,7 +160,7 @@ func TestMarkerTravels(t *testing.T) {
 	}
 }
 
-// TestFiringTravels: what says that a timer has fired has its message with it, and what says that it is over has not.
+// TestFiringTravels: a firing carries the message, and an outcome does not.
 func TestFiringTravels(t *testing.T) {
 	k, p, set := timerSet()
 	in := firedEntry(t, k, set.FiredHeader(7, "me"))
@@ -181,7 +181,7 @@ func TestFiringTravels(t *testing.T) {
 	}
 }
 
-// TestFiringIsProven: a firing is believed under a known key, where it was put, and behind its set.
+// TestFiringIsProven: a firing is believed only under a known key, on its own subject, and after its set.
 func TestFiringIsProven(t *testing.T) {
 	k, p, set := timerSet()
 	for what, change := range map[string]func(in *message.Incoming){
@@ -209,8 +209,8 @@ func TestFiringIsProven(t *testing.T) {
 	}
 }
 
-// FuzzTimer reads entries as anybody may write them: nothing that is not sealed is taken for ours, and what is read as
-// a set can be moved and fired.
+// FuzzTimer parses entries with any content: no entry without a seal is taken for ours, and each parsed set can be
+// moved and fired.
 func FuzzTimer(f *testing.F) {
 	for _, lines := range [][]string{
 		{"Delay-For: 1h"}, {"Delay-Until: 1795176000", "X: y"}, {"Delay-Cancel: 1"}, {"Delay-Fired: 7 me"},

@@ -31,14 +31,14 @@ func mustNames(prefix string) message.Names {
 
 func keysOf(secrets ...string) *message.Keys { return message.NewKeys(secrets, at.Add(-time.Hour)) }
 
-// sealing is the policy of a broker with keys.
+// sealing returns the policy of a broker with keys.
 func sealing(k *message.Keys) message.Policy {
 	p := policy
 	p.Keys = k
 	return p
 }
 
-// header is a header of lines as "Name: value".
+// header returns a header of lines as "Name: value".
 func header(lines ...string) message.Header {
 	h := make(message.Header)
 	for _, line := range lines {
@@ -48,10 +48,10 @@ func header(lines ...string) message.Header {
 	return h
 }
 
-// block is a header block with these lines.
+// block returns a header block with these lines.
 func block(lines ...string) string { return "NATS/1.0\r\n" + strings.Join(lines, "\r\n") + "\r\n\r\n" }
 
-// wire is h after it was published and read again.
+// wire returns h after it was published and read again.
 func wire(t testing.TB, h message.Header) message.Header {
 	t.Helper()
 	if (&nats.Msg{Header: nats.Header(h)}).Size() == 0 {
@@ -66,7 +66,7 @@ func wire(t testing.TB, h message.Header) message.Header {
 	return read
 }
 
-// markerOf is a marker as it is read from a level.
+// markerOf returns a marker, as it is read from a level.
 func markerOf(t testing.TB, k *message.Keys, m entry.Marker, level string) message.Incoming {
 	t.Helper()
 	subject, h := policy.Names.Marker(level), m.Header()
@@ -91,7 +91,7 @@ func wantProblem(t testing.TB, what string, p *message.Problem, code message.Cod
 	}
 }
 
-// checkAccepted checks what holds for each set that was granted.
+// checkAccepted checks the properties of every accepted set.
 func checkAccepted(t testing.TB, p message.Policy, subject string, r message.Request) {
 	t.Helper()
 	if problem := p.CheckTarget(r.Target); problem != nil {

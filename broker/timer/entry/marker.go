@@ -9,7 +9,7 @@ import (
 // Marker represents a timer in a level, without the timer's body.
 type Marker struct {
 	message.Request
-	Key  string // or message.ScheduleKey
+	Key  string // the key of the timer; message.ScheduleKey for a schedule
 	Size int    // of the body, in bytes
 }
 
@@ -18,8 +18,8 @@ func IsMarker(n message.Names, in message.Incoming) bool {
 	return in.Header[message.HeaderTimer] != nil && n.Parse(in.Subject).Internal()
 }
 
-// ParseMarker parses a marker. It does not judge the target: that is done when the timer is read. With a problem, it
-// returns the fields that could be parsed.
+// ParseMarker parses a marker. It does not check whether the target is allowed: the worker checks that when it reads
+// the timer. If there is a problem, the marker has the fields that could be parsed.
 func ParseMarker(p message.Policy, in message.Incoming) (Marker, *message.Problem) {
 	m, problem := p.ParseHop(in)
 	if problem != nil {
@@ -46,10 +46,10 @@ func (m Marker) Timer(n message.Names) string {
 	return n.Timer(m.Key, m.Target)
 }
 
-// Header returns the header of the marker on its next publish into a level.
+// Header returns the header with which the marker is published into the next level.
 func (m Marker) Header() message.Header {
 	h := make(message.Header, 12)
-	m.Identify(h, m.NatsMsgID(m.Hop+1)+"/timer") // a fired message may be in the same level, under the other id
+	m.Identify(h, m.NatsMsgID(m.Hop+1)+"/timer") // the suffix distinguishes it from the fired message in the same level
 	message.Put(h, message.HeaderFormat, format(m.Origin()))
 	message.Put(h, message.HeaderSubject, m.Subject)
 	message.Put(h, message.HeaderHop, strconv.Itoa(m.Hop+1))

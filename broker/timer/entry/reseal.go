@@ -8,16 +8,16 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file rewrites entries of the timers' stream that are sealed with a key which may be taken away. A broker's seals
-// last on entries that are pending: rounds of series, paused series, and schedules. All other sealed entries in the
-// stream are removed in time.
+// This file rewrites entries of the timers' stream that are sealed with an earlier key, so that the operator can remove
+// this key. Only pending entries need it: rounds of series, paused series, and schedules. All other sealed entries are
+// removed soon.
 
-// Resealed returns the header of an entry that replaces another one, under the key that seals now. Its content is the
-// same: the due time, the round, the pause and the client's word. It is stored only if the other is still the last
-// entry. It has a new generation, like a moved timer.
+// Resealed returns the header of an entry with the same content, sealed with the first key: the due time, the round,
+// the pause and the client's token do not change. The stream stores it only if the old entry is still the last one. The
+// new entry has a new generation, like a moved timer.
 //
-// Ok is false for an entry that a broker does not seal while it is pending, whose seal cannot be verified, or that
-// would not be parsed to the same result: an overdue entry fires as it is.
+// ok is false in three cases: the entry is not pending, or needs no seal; its seal cannot be verified; or the parser
+// would not return the same result for the new entry. For example, an overdue entry may not be set again; it fires.
 func Resealed(p message.Policy, in message.Incoming, now time.Time) (h message.Header, ok bool) {
 	if !ClaimsOurs(p, in) || !ours(p, in) {
 		return nil, false

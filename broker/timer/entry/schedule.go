@@ -9,26 +9,26 @@ import (
 	"delaybroker/levels"
 )
 
-// nextPurge means that a schedule does not fire again, in the server's words.
+// nextPurge is the server's value of Nats-Schedule-Next for a schedule that does not fire again.
 const nextPurge = "purge"
 
-// Schedule is the content of a request in the server's dialect.
+// Schedule is the content of a request with the server's headers for schedules.
 type Schedule struct {
 	Subject string
 	Target  string
-	At      time.Time // when it fires; zero for a recurring one, which has one of these:
+	At      time.Time // when it fires; zero for a recurring schedule, which has Every or Cron
 	Every   time.Duration
 	Cron    string
-	Zone    string    // of Cron
-	Until   time.Time // its end; zero for none
-	TTL     time.Duration
-	TTLEver bool   // the message stays at the target: Nats-TTL "never"
-	Rollup  bool   // Nats-Rollup "sub" at the target
-	MsgID   string // the client's own Nats-Msg-Id
-	Word    string // identifies the entry's request
+	Zone    string        // the time zone of Cron
+	Until   time.Time     // the end of the schedule; zero for none
+	TTL     time.Duration // the Nats-TTL of the delivered message; zero for none
+	TTLEver bool          // the Nats-TTL of the delivered message is "never"
+	Rollup  bool          // the delivered message has Nats-Rollup "sub"
+	MsgID   string        // the client's own Nats-Msg-Id
+	Word    string        // the token of the request that the entry will contain
 }
 
-// CheckSchedule judges the subject of a schedule.
+// CheckSchedule returns the problem of a schedule's subject; nil for a valid one.
 func CheckSchedule(p message.Policy, subject string) *message.Problem {
 	p.Targets = nil
 	if problem := p.CheckTarget(subject); problem != nil {
@@ -37,9 +37,9 @@ func CheckSchedule(p message.Policy, subject string) *message.Problem {
 	return nil
 }
 
-// ScheduleEntry returns the header of a schedule's entry, under our seal. It copies the client's headers for the
-// target, and the options Delay-Deliver, Delay-Expires and Delay-Max-Attempts. It refuses all other headers that begin
-// with Delay-: our seal would make them valid. The request is the result of parsing that header.
+// ScheduleEntry returns the sealed header of a schedule's entry, and the result of parsing it. The header contains the
+// client's headers for the target, and the options Delay-Deliver, Delay-Expires and Delay-Max-Attempts. ScheduleEntry
+// refuses all other headers that begin with Delay-: our seal would make them valid.
 func ScheduleEntry(
 	p message.Policy, s Schedule, client message.Header, body []byte, now time.Time,
 ) (message.Header, Pending, *message.Problem) {
@@ -54,7 +54,7 @@ func ScheduleEntry(
 		case message.HeaderDeliver, message.HeaderExpires, message.HeaderMaxAttempts:
 			h[name] = values
 		default:
-			return nil, Pending{}, message.Problemf(message.BadOption, "%s is not for schedules: leave it out", name)
+			return nil, Pending{}, message.Problemf(message.BadOption, "%s cannot be used for a schedule: leave it out", name)
 		}
 	}
 	if problem := own.Misspelt(); problem != nil {
@@ -63,7 +63,7 @@ func ScheduleEntry(
 	if s.Every > 0 || s.Cron != "" {
 		message.PutTime(h, message.HeaderLast, s.Until)
 	} else if !s.Until.IsZero() && h[message.HeaderExpires] != nil {
-		return nil, Pending{}, message.Problemf(message.BadOption, "Nats-TTL and Delay-Expires: one of them")
+		return nil, Pending{}, message.Problemf(message.BadOption, "Nats-TTL and Delay-Expires exclude each other: give one")
 	} else {
 		message.PutTime(h, message.HeaderExpires, s.Until)
 	}
@@ -72,7 +72,7 @@ func ScheduleEntry(
 	return h, set, problem
 }
 
-// put sets the time, the target and the options.
+// put adds the headers for the time, the target and the options.
 func (s Schedule) put(h message.Header) {
 	message.Put(h, message.HeaderTarget, s.Target)
 	message.PutTime(h, message.HeaderUntil, s.At)
@@ -94,14 +94,14 @@ func (s Schedule) put(h message.Header) {
 	}
 }
 
-// ScheduleCancel returns the header that cancels a schedule, under our seal.
+// ScheduleCancel returns the sealed header that cancels a schedule.
 func ScheduleCancel(p message.Policy, subject, word string, now time.Time) message.Header {
 	h := message.Header{message.HeaderCancel: {word}}
 	p.Keys.SealMessage(p.Names.ScheduleSubject(subject), h, nil, now)
 	return h
 }
 
-// ScheduleMove is MoveHeader for an entry of a schedule, under our seal.
+// ScheduleMove is like MoveHeader for an entry of a schedule. The header is sealed.
 func ScheduleMove(
 	p message.Policy, old message.Incoming, name, value string, generation uint64, word string, now time.Time,
 ) (message.Header, *message.Problem) {
@@ -110,7 +110,8 @@ func ScheduleMove(
 	return h, problem
 }
 
-// sealSchedule seals an entry, and parses it as brokers will: an invalid one would replace a valid one.
+// sealSchedule seals an entry, and returns the result of parsing it: an invalid entry must not be stored, since it
+// would replace a valid one.
 func sealSchedule(
 	p message.Policy, schedule string, h message.Header, body []byte, now time.Time,
 ) (Pending, *message.Problem) {
@@ -119,18 +120,18 @@ func sealSchedule(
 	return ParseSet(p, message.Incoming{At: now, Subject: subject, Header: h, Data: body})
 }
 
-// checkScheduleSet judges an entry on the subject of a schedule. A client that may publish there may still not write
-// one: its header names the target.
+// checkScheduleSet returns the problem of an entry on the subject of a schedule. An entry without our seal is invalid,
+// even if the client has the permission to publish it: the header names any target.
 func checkScheduleSet(p message.Policy, in message.Incoming, addr message.Address) *message.Problem {
 	if !ours(p, in) {
-		return message.Problemf(message.BadTimer, "a key that begins with _ is the broker's own, and the broker did not "+
-			"write this: publish on the schedule's subject, %s", message.Excerpt(addr.Target))
+		return message.Problemf(message.BadTimer, "keys that begin with _ are reserved for the broker: publish on the "+
+			"schedule's subject, %s", message.Excerpt(addr.Target))
 	}
 	return CheckSchedule(p, addr.Target)
 }
 
-// PutDelivery adds the headers of one delivery of a schedule, which a client may not use in the set of a timer. They
-// count only under our seal. Next is when the schedule fires again; zero for a schedule that is paused.
+// PutDelivery adds the headers of an extra delivery of a schedule. They count only with our seal. Next is when the
+// schedule fires again; zero for a paused schedule.
 func PutDelivery(h message.Header, of message.Origin, next time.Time) {
 	message.Put(h, message.HeaderScheduler, of.Scheduler)
 	message.PutTime(h, message.HeaderScheduleNext, next)
@@ -139,7 +140,8 @@ func PutDelivery(h message.Header, of message.Origin, next time.Time) {
 	}
 }
 
-// delivery reads the headers of PutDelivery. Without keys, or without the body, nothing proves that it wrote them.
+// delivery parses the headers of PutDelivery. It ignores them if the seal cannot be verified, for lack of keys or of
+// the body.
 func delivery(p message.Policy, in message.Incoming, s message.Block) (of message.Origin) {
 	if s.Delay[message.HeaderScheduler] != nil && !in.BodyLeft && !p.Keys.Empty() && ours(p, in) {
 		of.Scheduler, of.Rollup = first(s.Delay[message.HeaderScheduler]), rollsUp(s)
@@ -150,7 +152,8 @@ func delivery(p message.Policy, in message.Incoming, s message.Block) (of messag
 
 func rollsUp(s message.Block) bool { return first(s.Delay[message.HeaderRollup]) == message.RollupSub }
 
-// firesNext returns when a schedule fires again after a round, in the server's words.
+// firesNext returns the value of Nats-Schedule-Next for a round of a schedule: the time of the next round, or
+// nextPurge.
 func firesNext(s *Series, round int) string {
 	if s == nil || s.Table.Rounds > 0 && round >= s.Table.Rounds {
 		return nextPurge

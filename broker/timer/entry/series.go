@@ -10,20 +10,20 @@ import (
 	"delaybroker/levels"
 )
 
-// maxBodyRate is the maximum size, in bytes, of a body that recurs each second: the body is stored again for each
-// round.
+// maxBodyRate is the maximum size of a recurring timer's body, in bytes for each second of its interval: the body is
+// stored again for each round.
 const maxBodyRate = 64 << 10
 
-// Series is the common part of all rounds of a recurring timer, and the planned time of the pending round.
+// Series has the common fields of all rounds of a recurring timer, and the planned time of the pending round.
 type Series struct {
 	Table   timetable.Table
 	First   time.Time // the planned time of the first round
-	Planned time.Time // of the pending round, which is due then or later, or at the time that it was moved to
-	Owner   string    // its maintainer; for people and their tools
+	Planned time.Time // the planned time of the pending round; with jitter, or after a move, the due time differs
+	Owner   string    // free text about the owner of the series, for people and their tools
 }
 
-// tableHeaders maps the words of package timetable to the headers of a table. In returns the field of a word, if it is
-// text.
+// tableHeaders maps the fields of package timetable to the headers of a time table. In returns a text field; it is nil
+// for the others.
 var tableHeaders = []struct {
 	word, header string
 	in           func(*timetable.Words) *string
@@ -38,7 +38,7 @@ var tableHeaders = []struct {
 	{"owner", message.HeaderOwner, nil},
 }
 
-// inTable returns a header of a time table; empty if there is none.
+// inTable returns the name of a header of a time table; empty if there is none.
 func inTable(s message.Block) string {
 	for _, t := range tableHeaders {
 		if s.Delay[t.header] != nil {
@@ -48,7 +48,7 @@ func inTable(s message.Block) string {
 	return ""
 }
 
-// recurs reports whether there is a time table, or a part of one.
+// recurs reports whether there is any header of a time table.
 func recurs(s message.Block) bool { return inTable(s) != "" }
 
 // tableIn parses the headers of a time table.
@@ -63,7 +63,7 @@ func tableIn(s message.Block) (timetable.Table, *message.Problem) {
 			return timetable.Table{}, problem
 		}
 		if *t.in(&w) = value; value == "" && s.Delay[t.header] != nil {
-			return timetable.Table{}, message.Problemf(message.BadTimer, "%s is empty: leave it out", t.header)
+			return timetable.Table{}, message.Problemf(message.BadTimer, "%s is empty: give a value, or leave it out", t.header)
 		}
 	}
 	last, problem := s.One(message.HeaderLast)
@@ -75,12 +75,12 @@ func tableIn(s message.Block) (timetable.Table, *message.Problem) {
 		return timetable.Table{}, problem
 	case w.Every == "" && w.Cron == "":
 		return timetable.Table{}, message.Problemf(message.BadTimer,
-			"%s without Delay-Every or Delay-Cron: they say that it recurs", inTable(s))
+			"%s without Delay-Every or Delay-Cron: add one of them, or leave it out", inTable(s))
 	}
 	return ParseTable(w)
 }
 
-// ParseTable parses a table. Its problem names the header.
+// ParseTable parses a time table. The problem names the header.
 func ParseTable(w timetable.Words) (timetable.Table, *message.Problem) {
 	table, err := timetable.Parse(w)
 	refused, ok := errors.AsType[*timetable.Error](err)
@@ -96,9 +96,9 @@ func ParseTable(w timetable.Words) (timetable.Table, *message.Problem) {
 	return table, message.Problemf(message.BadTimer, "%s: %s", header, refused.Sentence)
 }
 
-// startSeries makes a series from a client's set. Asked is the requested time of its first round; zero if the client
-// requests none. It returns the due time of that round. A requested time is bounded, and a time that results from a
-// cron is not.
+// startSeries returns the series that a client's set starts, and the due time of its first round. Asked is the
+// requested time of the first round; zero if the client requests none. The caller has checked that time against
+// DELAY_MAX_DELAY; the time that a cron expression yields has no bound.
 func startSeries(
 	p message.Policy, in message.Incoming, s message.Block, asked time.Time,
 ) (series *Series, due time.Time, problem *message.Problem) {
@@ -115,38 +115,40 @@ func startSeries(
 	}
 	first, ok := table.Start(in.At, asked)
 	if !ok {
-		return nil, due, message.Problemf(message.BadTimer, "no round is left before Delay-Last %s",
+		return nil, due, message.Problemf(message.BadTimer, "the time table has no round before Delay-Last %s",
 			s.Delay[message.HeaderLast][0])
 	}
 	series = &Series{Table: table, First: first, Planned: first, Owner: message.Reason(owner)}
 	return series, table.Round(timetable.Series{ID: in.Sequence, First: first}, 1, first).Due, nil
 }
 
-// checkExpires requires a duration: a time would be in the past for all rounds but the first.
+// checkExpires refuses Delay-Expires with a time: it must be a duration, since a time would be in the past for later
+// rounds.
 func checkExpires(s message.Block) *message.Problem {
 	expires, problem := s.One(message.HeaderExpires)
 	if _, err := levels.ParseDuration(expires); problem != nil || expires == "" || err == nil {
 		return problem
 	}
 	return message.Problemf(message.BadOption,
-		"Delay-Expires %s of what recurs: want a duration after each round is due (10m)", message.Excerpt(expires))
+		"Delay-Expires %s of a recurring timer: want a duration after the due time of each round, such as 10m",
+		message.Excerpt(expires))
 }
 
-// CheckRecurring judges the interval of a recurring timer, and the size of its body. A client requests an interval as a
-// delay, so the policy bounds it. A cron names times of the calendar: they may be years apart.
+// CheckRecurring returns the problem of a recurring timer's interval, or of the size of its body. The maximum delay
+// bounds an interval. It does not bound a cron expression, whose times may be years apart.
 func CheckRecurring(p message.Policy, table timetable.Table, size int) *message.Problem {
 	if p.MaxDelay > 0 && table.Every > p.MaxDelay {
-		return message.Problemf(message.TooFar, "every %s: more than %s between two rounds (DELAY_MAX_DELAY)",
+		return message.Problemf(message.TooFar, "every %s: the interval is longer than %s (DELAY_MAX_DELAY)",
 			levels.FormatDuration(table.Every), levels.FormatDuration(p.MaxDelay))
 	}
-	if most := maxBodyRate * table.Interval().Seconds(); float64(size) > most {
-		return message.Problemf(message.TooLarge, "%d bytes are stored anew for each round: at most %d for %s", size,
-			int64(most), table)
+	if limit := maxBodyRate * table.Interval().Seconds(); float64(size) > limit {
+		return message.Problemf(message.TooLarge, "%d bytes are stored again for each round: at most %d for %s", size,
+			int64(limit), table)
 	}
 	return nil
 }
 
-// Options returns the request headers with which another message is delivered as this one is.
+// Options returns the request headers that give another message the same delivery options.
 func (t Pending) Options() message.Header {
 	h := make(message.Header, 4)
 	message.Put(h, message.HeaderDeliver, string(t.Mode))
@@ -161,8 +163,7 @@ func (t Pending) Options() message.Header {
 	return h
 }
 
-// Said returns the table for people: "every 15m, round 7". It is empty for a timer that does not recur, or not any
-// more.
+// Said returns the time table for people: "every 15m, round 7". It is empty for a timer that fires only once more.
 func (t Pending) Said() string {
 	if t.Recurs == nil {
 		return ""
@@ -170,25 +171,25 @@ func (t Pending) Said() string {
 	return t.Recurs.Table.String() + ", round " + strconv.Itoa(t.Origin().Round)
 }
 
-// Round returns the pending round of a recurring timer, for the decisions of its table.
+// Round returns the pending round of a recurring timer, as package timetable represents it.
 func (t Pending) Round() (timetable.Series, timetable.Round) {
 	of := t.Origin()
 	return timetable.Series{ID: of.Series, First: t.Recurs.First},
 		timetable.Round{Number: of.Round, Planned: t.Recurs.Planned, Due: t.Due}
 }
 
-// Next is a round that replaces another one, in the same entry.
+// Next is the round that an entry sets in place of the pending one.
 type Next struct {
-	By    string          // the instance that fires the other one; empty if none does
-	Round timetable.Round // its Due is zero for a pause
-	Wait  time.Time       // the round does not fire before; zero for no such time
-	Table timetable.Table // of the series from then on
-	First time.Time       // likewise
-	Word  string          // of the client that requests it
+	By    string          // the instance that fires the pending round; empty if it does not fire
+	Round timetable.Round // the new round; its Due is zero for a pause
+	Wait  time.Time       // the earliest time at which the new round may fire; zero for its due time
+	Table timetable.Table // the time table of the series from now on
+	First time.Time       // the planned time of the first round from now on
+	Word  string          // the token of the client's request; for a firing, that of the pending round
 }
 
-// RoundHeader returns the header of the entry that replaces a pending round, if that is still the last entry. It is the
-// only evidence of that round's outcome.
+// RoundHeader returns the header of the entry that replaces the pending round. The stream stores the entry only if the
+// generation is still the last entry. The entry is the only evidence of that round's outcome.
 func (t Pending) RoundHeader(generation uint64, n Next) message.Header {
 	if t.Word = n.Word; t.Due.IsZero() { // it is paused
 		t.Due = t.Recurs.Planned
@@ -212,8 +213,8 @@ func (t Pending) RoundHeader(generation uint64, n Next) message.Header {
 	return h
 }
 
-// parseRound parses the result of RoundHeader, whose seal is verified. E has the same fields as for a firing. The entry
-// must match the one that it replaced.
+// parseRound parses a header made by RoundHeader, whose seal is verified. E is the result of parsing it as a firing.
+// The entry must expect the generation that it replaced.
 func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry) Entry {
 	if e.Problem != nil && e.Problem.Code == message.NewerFormat {
 		return e

@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// TestSetSeries: a set that recurs says how, and its first round is due by that, or when it is asked for.
+// TestSetSeries: a recurring set has a table. Its first round is due by that table, or at the requested time.
 func TestSetSeries(t *testing.T) {
 	for _, tt := range []struct {
 		want  time.Duration
@@ -38,7 +38,7 @@ func TestSetSeries(t *testing.T) {
 	}
 }
 
-// TestBadSeries: what cannot recur as it says becomes a dead letter that names the header, and what to change.
+// TestBadSeries: a set with a bad table becomes a dead letter that names the header and the correction.
 func TestBadSeries(t *testing.T) {
 	for _, tt := range []struct {
 		lines []string
@@ -55,11 +55,12 @@ func TestBadSeries(t *testing.T) {
 		{[]string{"Delay-Cron: @daily", "Delay-Time-Zone: Mars"}, message.BadTimer, "Delay-Time-Zone: "},
 		{[]string{"Delay-Jitter: 1m", "Delay-For: 1h"}, message.BadTimer, "Delay-Jitter without Delay-Every or Delay-Cron"},
 		{[]string{"Delay-Every: 1m", "Delay-Missed-Rounds: few"}, message.BadTimer, "Delay-Missed-Rounds: "},
-		{[]string{"Delay-Every: 1m", "Delay-Last: 2020-01-01T00:00:00Z"}, message.BadTimer, "no round is left"},
+		{[]string{"Delay-Every: 1m", "Delay-Last: 2020-01-01T00:00:00Z"}, message.BadTimer, "no round before"},
 		{[]string{"Delay-Every: 1m", "Delay-Last: soon"}, message.BadTime, "cannot be read"},
-		{[]string{"Delay-Every: 1m", "Delay-Expires: 2030-01-01T00:00:00Z"}, message.BadOption, "after each round is due"},
+		{[]string{"Delay-Every: 1m", "Delay-Expires: 2030-01-01T00:00:00Z"}, message.BadOption,
+			"after the due time of each round"},
 		{[]string{"Delay-Every: 367d"}, message.TooFar, "DELAY_MAX_DELAY"},
-		{[]string{"Delay-Every: 1m", "Delay-For: 1m", "Delay-Until: 2026-11-20T12:00:00Z"}, message.TimeTwice, "one of them"},
+		{[]string{"Delay-Every: 1m", "Delay-For: 1m", "Delay-Until: 2026-11-20T12:00:00Z"}, message.TimeTwice, "give one"},
 	} {
 		e := entry.Parse(policy, timerEntry(timerSubject, 7, header(tt.lines...)))
 		wantProblem(t, strings.Join(tt.lines, " "), e.Problem, tt.code, tt.hint, "generation 7")
@@ -79,7 +80,7 @@ func TestBadSeries(t *testing.T) {
 	}
 }
 
-// roundEntry is the entry that takes the place of a pending round, as it is stored.
+// roundEntry returns the entry that replaces a pending round, as it is stored.
 func roundEntry(t *testing.T, k *message.Keys, subject string, r entry.Pending, generation uint64, n entry.Next,
 ) message.Incoming {
 	t.Helper()
@@ -90,7 +91,7 @@ func roundEntry(t *testing.T, k *message.Keys, subject string, r entry.Pending, 
 	return in
 }
 
-// nextOf is the round after a pending one, in time.
+// nextOf returns the round after a pending one, on time.
 func nextOf(r entry.Pending, by string) entry.Next {
 	s, round := r.Round()
 	return entry.Next{
@@ -98,7 +99,7 @@ func nextOf(r entry.Pending, by string) entry.Next {
 	}
 }
 
-// checkRounds: three rounds, each fired in place of the one before, keep what the client wrote.
+// checkRounds fires three rounds, each in place of the one before. They keep the client's headers and body.
 func checkRounds(t *testing.T, k *message.Keys, p message.Policy, subject string, r entry.Pending) {
 	t.Helper()
 	set, generation := r, uint64(7)
@@ -131,8 +132,8 @@ func checkRounds(t *testing.T, k *message.Keys, p message.Policy, subject string
 	}
 }
 
-// TestRoundsTravel: the firing of one round is the set of the next, believed only with our seal, and only where it
-// stands in place of what it says.
+// TestRoundsTravel: the firing of one round is the set of the next. It is believed only with our seal, and only in
+// place of the entry that it names.
 func TestRoundsTravel(t *testing.T) {
 	k := keysOf(secretOne)
 	p := sealing(k)
@@ -163,7 +164,7 @@ func TestRoundsTravel(t *testing.T) {
 		"another table":      func(in *message.Incoming) { in.Header["Delay-Every"] = []string{"1s"} },
 		"relayed":            func(in *message.Incoming) { in.Header["Nats-Stream"] = []string{"DELAY_TIMERS"} },
 		"before it was set":  func(in *message.Incoming) { in.Sequence = 7 },
-		"stored anew":        func(in *message.Incoming) { delete(in.Header, message.HeaderExpected) },
+		"stored again":       func(in *message.Incoming) { delete(in.Header, message.HeaderExpected) },
 		"in another place":   func(in *message.Incoming) { in.Header[message.HeaderExpected] = []string{"8"} },
 	} {
 		in := in
@@ -196,7 +197,7 @@ func TestRoundsThatDoNotFire(t *testing.T) {
 	}
 }
 
-// TestRoundAtItsTarget: a consumer sees which round of which series it gets; a dead letter says so, too.
+// TestRoundAtItsTarget: a delivered round has its series and number in its headers, and so has its dead letter.
 func TestRoundAtItsTarget(t *testing.T) {
 	set := entry.Parse(policy, timerEntry(timerSubject, 7, header("Delay-Every: 1h"))).Pending
 	for name, h := range map[string]message.Header{

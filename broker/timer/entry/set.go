@@ -8,25 +8,25 @@ import (
 	"delaybroker/levels"
 )
 
-// maxKey is the longest key, in bytes.
+// maxKey is the maximum length of a key, in bytes.
 const maxKey = 128
 
 const (
-	// RepeatKey is the prefix of the key of a timer for one extra delivery of a series. The rest is derived from the
-	// request's ID.
+	// RepeatKey is the prefix of the key of a timer for one extra delivery of a series. The rest of the key is derived
+	// from the request's ID.
 	RepeatKey = "fire-"
-	// RepeatTime is the time for which the outcome of such a timer is kept, whatever the history of other timers: for this
-	// long, a repeated request fires nothing more.
+	// RepeatTime is the minimum time for which the outcome of such a timer is kept. During this time, a repeated request
+	// causes no second delivery.
 	RepeatTime = 5 * time.Minute
 )
 
-// Repeats reports whether a timer's subject is that of one extra delivery of a series.
+// Repeats reports whether a subject is that of a timer for one extra delivery of a series.
 func Repeats(n message.Names, subject string) bool {
 	return strings.HasPrefix(n.Parse(subject).Token, RepeatKey)
 }
 
-// ParseSet parses an entry as the set of a timer, whoever wrote it. With a problem, it returns the fields that could be
-// parsed. Unlike Parse, its problem does not report that the replaced entry is gone.
+// ParseSet parses an entry as the set of a timer, written by a client or a broker. If there is a problem, the result
+// has the fields that could be parsed. Unlike Parse, the problem does not report that the previous entry is replaced.
 func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem) {
 	if in.Header[message.HeaderFirst] != nil && in.Header[message.HeaderFired] != nil { // a round
 		e := parseOurs(p, in, true)
@@ -73,33 +73,34 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 	return set, problem
 }
 
-// checkSet judges the rules for a set only; the other rules are those of every request.
+// checkSet checks the rules that apply to a set and to no other request.
 func checkSet(p message.Policy, in message.Incoming, addr message.Address) *message.Problem {
 	switch {
 	case addr.Form != message.FormTimer:
-		return message.Problemf(message.BadTarget, "the subject %s is no named timer's: take it off the stream %s",
+		return message.Problemf(message.BadTarget,
+			"the subject %s is not that of a named timer: remove it from the stream %s",
 			message.Excerpt(in.Subject), in.Stream)
 	case message.Relayed(in.Header):
 		return message.Problemf(message.BadInternal,
-			"the server put it there as the server's answer to a client's read of another message, which is no request")
+			"it is the server's answer to a client's read of another message, and not a request")
 	case addr.Schedule():
 		return checkScheduleSet(p, in, addr)
 	case in.Header[message.HeaderNatsTTL] != nil:
 		return message.Problemf(message.BadOption,
-			"with Nats-TTL the server forgets the timer before it fires: leave it out, or take Delay-Expires or Delay-TTL")
+			"with Nats-TTL the server removes the timer before it fires: leave it out, or use Delay-Expires or Delay-TTL")
 	}
 	return checkKey(addr.Token)
 }
 
-// ParseKey judges the key of a timer.
+// ParseKey returns the problem of a timer's key; nil for a valid key.
 func ParseKey(key string) *message.Problem {
 	if strings.Contains(key, ".") {
-		return message.Problemf(message.BadTimer, "the key %s: one token, without dots", message.Excerpt(key))
+		return message.Problemf(message.BadTimer, "the key %s: want one token without dots", message.Excerpt(key))
 	}
 	return checkKey(key)
 }
 
-// checkKey judges the key of a timer. The server stores any token.
+// checkKey returns the problem of a timer's key, which is one token; nil for a valid key.
 func checkKey(key string) *message.Problem {
 	switch {
 	case len(key) > maxKey:
@@ -118,8 +119,8 @@ func checkKey(key string) *message.Problem {
 	return nil
 }
 
-// dueIn returns the due time of a set: a header contains it, the subject does not. It is zero if only a table
-// determines it.
+// dueIn returns the due time that a header of a set contains. It is zero if only the time table determines the due
+// time.
 func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *message.Problem) {
 	wait, problem := s.One(message.HeaderFor)
 	if problem != nil {
@@ -131,9 +132,9 @@ func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *
 	}
 	switch hasFor, hasUntil := s.Delay[message.HeaderFor] != nil, s.Delay[message.HeaderUntil] != nil; {
 	case s.Delay[message.HeaderCancel] != nil:
-		return in.At, message.Problemf(message.TimeTwice, "it sets a timer and cancels it: Delay-Cancel, or a time")
+		return in.At, message.Problemf(message.TimeTwice, "it both sets a timer and cancels it: give Delay-Cancel, or a time")
 	case hasFor && hasUntil:
-		return in.At, message.Problemf(message.TimeTwice, "Delay-For and Delay-Until: one of them")
+		return in.At, message.Problemf(message.TimeTwice, "Delay-For and Delay-Until exclude each other: give one of them")
 	case hasUntil:
 		due, problem := message.ParseTime(until)
 		if problem != nil {
@@ -144,7 +145,7 @@ func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *
 		return time.Time{}, nil
 	case !hasFor:
 		return in.At, message.Problemf(message.BadTimer,
-			"it neither sets a timer nor cancels it: Delay-For, Delay-Until, Delay-Every, Delay-Cron or Delay-Cancel")
+			"it neither sets nor cancels a timer: give Delay-For, Delay-Until, Delay-Every, Delay-Cron or Delay-Cancel")
 	}
 	d, err := levels.ParseDuration(wait)
 	if err != nil {
@@ -160,23 +161,23 @@ func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Ti
 	case problem != nil || s.Delay[message.HeaderMaxWait] == nil:
 		return 0, problem
 	case recurs(s):
-		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait of what recurs: leave it out, or %s", inTable(s))
+		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait of a recurring timer: leave it out, or %s", inTable(s))
 	case s.Delay[message.HeaderFor] == nil:
-		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait without Delay-For: that says how long each set waits")
+		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait without Delay-For: add the delay of each set")
 	}
-	most, err := levels.ParseDuration(asked)
+	limit, err := levels.ParseDuration(asked)
 	switch {
 	case err != nil:
 		return 0, message.Problemf(message.BadTime, "Delay-Max-Wait: %v", err)
-	case most <= 0 || most < due.Sub(in.At):
-		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait %s: want more than zero, and no less than Delay-For",
+	case limit <= 0 || limit < due.Sub(in.At):
+		return 0, message.Problemf(message.BadTimer, "Delay-Max-Wait %s: want more than zero, and at least Delay-For",
 			message.Excerpt(asked))
 	}
-	return most, p.CheckDelay(in.At, in.At.Add(most))
+	return limit, p.CheckDelay(in.At, in.At.Add(limit))
 }
 
-// targetOf returns the target of a set. For a schedule, a header under our seal contains it: package schedules has
-// checked whether the client may name it.
+// targetOf returns the target of a set. For a schedule, the target is in a sealed header: package schedules has checked
+// that the client may use it.
 func targetOf(p message.Policy, addr message.Address, m message.Reading) (string, *message.Problem) {
 	if !addr.Schedule() {
 		return p.TargetOf(addr, m)
@@ -191,7 +192,7 @@ func targetOf(p message.Policy, addr message.Address, m message.Reading) (string
 	return target, nil
 }
 
-// targetIn returns the target in a subject or, for a schedule, in its header.
+// targetIn returns the target in the subject of an entry or, for a schedule, in its header.
 func targetIn(addr message.Address, h message.Header) string {
 	if addr.Schedule() {
 		return first(h[message.HeaderTarget])

@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// copiesTimeout is the time within which replicas must answer. If they do not, they are not asked for copiesRetry.
+	// copiesTimeout is the timeout of a request to a replica. After a failed request, no replica is asked for copiesRetry.
 	copiesTimeout = time.Second
 	copiesRetry   = time.Minute
-	// MaxCopies is the maximum number of timers in one request, and CopiesBytes the maximum size of their bodies, unless
-	// one body is larger. While it answers, a replica reads and writes nothing else.
+	// MaxCopies is the maximum number of timers in one request. CopiesBytes is the maximum size of their bodies together;
+	// a single body may be larger. While a replica answers such a request, it does not serve other requests of the stream.
 	MaxCopies   = jsapi.MaxDirect
 	CopiesBytes = 1 << 20
-	// headerRoom is the room for the headers of one timer in an answer: the server bounds headers.
+	// headerRoom is the maximum size of the headers of one timer in an answer. The server bounds headers.
 	headerRoom = 64 << 10
 )
 
-// ErrNoCopies is returned when replicas are not asked, because they did not answer a recent request.
+// ErrNoCopies is returned without a request if replicas did not answer a recent one.
 var ErrNoCopies = errors.New("the replicas of the timers' stream do not answer")
 
-// ReadCopies reads the last entries of some subjects from a replica. The result lacks entries that the replica lacks,
-// or that do not fit into one answer. With an error, the entries in the result are valid.
+// ReadCopies reads the last entries of some subjects from a replica. The result lacks entries that the replica does not
+// have, or that do not fit into one answer. After an error, the result may have some entries; they are valid.
 func (s *Stream) ReadCopies(ctx context.Context, subjects []string) (map[string]message.Incoming, error) {
 	if !s.asksReplicas(time.Now()) {
 		return nil, ErrNoCopies
@@ -44,7 +44,7 @@ func (s *Stream) ReadCopies(ctx context.Context, subjects []string) (map[string]
 	return copies, err
 }
 
-// noteCopies notes whether replicas answer.
+// noteCopies records whether replicas answer.
 func (s *Stream) noteCopies(err error) {
 	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) && s.Copies.Conn.IsConnected() {
 		s.leaderOnly.Store(time.Now().Add(copiesRetry).UnixNano())
@@ -56,9 +56,10 @@ func (s *Stream) asksReplicas(local time.Time) bool {
 	return s.Copies.Conn != nil && local.UnixNano() >= s.leaderOnly.Load()
 }
 
-// Copied notes the last entry of a marker's subject, as a replica has it, and decides the next step. A replica may lag,
-// so only facts that cannot change count: the body of the generation, since the firing will expect the generation to be
-// the last entry, and a cancel that replaced it. For all else, the leader is asked.
+// Copied records a replica's copy of the last entry of a marker's subject, and returns the next step. A replica may
+// lag, so only two facts count: the copy is the generation's entry, whose body cannot change and which the firing will
+// expect to be the last entry; or the copy is a cancel of the generation. In all other cases, the next step is a read
+// from the leader.
 func (s *Stream) Copied(a *Alarm, in message.Incoming) (entry.Entry, Step) {
 	a.fresh = false
 	e := entry.Parse(s.Policy, in)
@@ -72,7 +73,8 @@ func (s *Stream) Copied(a *Alarm, in message.Incoming) (entry.Entry, Step) {
 	return e, Step{Kind: Examine}
 }
 
-// KnowsBefore notes whether this process has settled the rounds before one, and reports it.
+// KnowsBefore reports whether this process has settled the earlier rounds of a series. If it has, the alarm records
+// this.
 func (s *Stream) KnowsBefore(a *Alarm) bool {
 	settled, alone := s.settled.Before(a.Generation, a.before)
 	if settled && a.Later {
@@ -81,7 +83,8 @@ func (s *Stream) KnowsBefore(a *Alarm) bool {
 	return settled
 }
 
-// Removed notes that the entry of a round was removed, and whether no entry stays before the next round's.
+// Removed records that the entry of a round was removed. Alone reports whether no entry is left before that of the next
+// round.
 func (s *Stream) Removed(a *Alarm, alone bool) {
 	if a.next != 0 {
 		s.settled.Note(a.Generation, a.At, a.next, alone)

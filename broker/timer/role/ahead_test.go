@@ -97,12 +97,11 @@ func TestNextOfMarker(t *testing.T) {
 	}
 }
 
-// TestLeaderOnly: while replicas do not answer, they are not asked for a while.
+// TestLeaderOnly: after replicas did not answer, they get no requests for some time.
 func TestLeaderOnly(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		e := newEntries(t, s)
-		nc := s.Connect()
+	bubble(t, func(t *testing.T, e *entries) {
+		nc := e.server.Connect()
 		var asked atomic.Int64
 		if _, err := nc.Subscribe("silent.DIRECT.GET.>", func(*nats.Msg) { asked.Add(1) }); err != nil {
 			t.Fatal(err)
@@ -125,8 +124,8 @@ func TestLeaderOnly(t *testing.T) {
 	})
 }
 
-// TestRemoveKnownEntries: entries that are known are removed without being read. An entry from before, which a killed
-// server has back, never stands alone again: it goes with the firing, or with what tells of it.
+// TestRemoveKnownEntries: known entries are removed without being read. An earlier entry that a killed server restores
+// is never left alone: it is removed with the firing, or with the outcome.
 func TestRemoveKnownEntries(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -146,35 +145,31 @@ func TestRemoveKnownEntries(t *testing.T) {
 		"armed, the only one":      {"set", 1, Removal{Entry: 1, Keep: true, Armed: true}, "set", 0},
 		"armed, one stands before": {"set set", 2, Removal{Entry: 2, Keep: true, Armed: true}, "set", 2},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				e := newEntries(t, s)
-				e.Copies = jsapi.Client{Conn: s.Connect(), API: "$JS.API"}
-				e.write(tt.words)
-				var reads atomic.Int64
-				nc := s.Connect()
-				if _, err := nc.Subscribe("$JS.API.STREAM.MSG.GET.>", func(*nats.Msg) { reads.Add(1) }); err != nil {
-					t.Fatal(err)
-				}
-				natstest.Flush(t, nc)
-				if _, err := e.RemoveEntries(t.Context(), subject, tt.generation, tt.what); err != nil {
-					t.Error(err)
-				}
-				synctest.Wait()
-				if got := reads.Load(); got != tt.reads {
-					t.Errorf("%d reads, want %d", got, tt.reads)
-				}
-				if got := e.left(); got != tt.left {
-					t.Errorf("%q is left, want %q", got, tt.left)
-				}
-			})
+		parallel(t, name, func(t *testing.T, e *entries) {
+			e.Copies = jsapi.Client{Conn: e.server.Connect(), API: "$JS.API"}
+			e.write(tt.words)
+			var reads atomic.Int64
+			nc := e.server.Connect()
+			if _, err := nc.Subscribe("$JS.API.STREAM.MSG.GET.>", func(*nats.Msg) { reads.Add(1) }); err != nil {
+				t.Fatal(err)
+			}
+			natstest.Flush(t, nc)
+			if _, err := e.RemoveEntries(t.Context(), subject, tt.generation, tt.what); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if got := reads.Load(); got != tt.reads {
+				t.Errorf("%d reads, want %d", got, tt.reads)
+			}
+			if got := e.left(); got != tt.left {
+				t.Errorf("%q is left, want %q", got, tt.left)
+			}
 		})
 	}
 }
 
-// TestKnownRounds: a round whose predecessor this process has settled asks nothing. Of another history of the stream,
-// nothing is known.
+// TestKnownRounds: a round sends no request if this process has settled its predecessor. This does not hold for another
+// history of the stream.
 func TestKnownRounds(t *testing.T) {
 	s := NewStream(Config{})
 	before := &Alarm{Generation: 7, At: set, next: 9}

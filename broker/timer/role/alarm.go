@@ -19,62 +19,64 @@ const (
 	Settled              // the message is delivered, in a retry lane, or among the dead letters
 )
 
-// Alarm is the state of a named timer in a worker's memory, next to its message. It belongs to the worker's loop.
+// Alarm is the state of a named timer in a worker's memory, next to its message. Only the worker's loop uses it.
 type Alarm struct {
 	Subject    string // delaytimer.<key>.<target>
 	key        string
-	Generation uint64 // of the set
-	At         time.Time
-	Size       int // of the body
+	Generation uint64    // the sequence of the set
+	At         time.Time // when the set was stored
+	Size       int       // size of the body, in bytes
 	Stage      Stage
 	Superseded bool // a later entry of its subject was read
-	First      bool // its entry was the first of the subject
-	Loaded     bool // its body was read for its marker, and is accounted
+	First      bool // the set was the first entry of its subject
+	Loaded     bool // its body was read for its marker, and its memory is accounted
 
-	fresh   bool // of a marker: no entry of its subject was read yet, and a copy of its entry suffices
-	unread  bool // of a round's marker: no entry of its subject was read from the leader yet
-	cleared bool // earlier entries were removed when its marker was stored, or there were none
+	fresh   bool // a marker's alarm, and no entry of its subject was read yet: a copy suffices
+	unread  bool // a round's marker's alarm, and no entry of its subject was read from the leader yet
+	cleared bool // no entry was left before the set when its marker was stored
 
-	Follows uint64    // of a series: the generation whose firing its entry records, which may be on its way; zero for none
-	Later   bool      // of a series: there were rounds before it, which must be settled first
-	before  time.Time // of a series: when the entry was stored that its own replaced; zero for none
-	asked   bool      // of a series: the worker asked, before the round was due, whether those are settled
-	alone   bool      // of a series: no entry is left before its own
-	next    uint64    // of a series: the entry that replaced its own; zero for none
-	ends    ending
-	recurs  *entry.Series // the pending round; nil for a timer that fires once
-	word    string        // the request ID of the client that has set it
-	Left    int           // of a series: the number of occurrences that the next stored entry leaves out
+	// The following fields are for rounds of a series.
+	Follows uint64        // the generation of the previous round, if that may be on its way; otherwise zero
+	Later   bool          // earlier rounds must be settled before this one fires
+	before  time.Time     // when the entry was stored that its own entry replaced; zero for none
+	asked   bool          // the worker has read, before the due time, whether the earlier rounds are settled
+	alone   bool          // no entry is left before its own
+	next    uint64        // the sequence of the entry that replaced its own; zero for none
+	recurs  *entry.Series // the series; nil for a timer that fires only once more
+	Left    int           // number of missed occurrences that the next stored entry skips
 
-	run    run  // of debounced sets that it belongs to
-	closes bool // entries of a run may be left before it, which must go first
+	ends ending
+	word string // the token of the request that set the timer: see entry.Pending
+
+	run    run  // the run of a debounced set
+	closes bool // the set may have ended a run, whose entries must be removed before its own
 	Removal
 
-	arrived bool      // somewhere other than in a level
-	behind  time.Time // local; since when the leader says that the stream ends before the generation; zero if it does not
-	batch   *Batch    // of the sweep that has found it; nil if a lane has it
+	arrived bool      // the message has arrived, at another destination than a level
+	behind  time.Time // local; since when the leader reports an end of the stream below the generation; zero if not
+	batch   *Batch    // the batch of the sweep that found the timer; nil if a lane has read it
 }
 
 // Removal describes the removal of entries once a timer is settled.
 type Removal struct {
 	Entry uint64        // the last entry to remove; zero for none
-	Keep  bool          // remove only the entries before it
-	What  entry.Outcome // the outcome to record in an entry behind it; empty for none
-	Alone bool          // the entries before it stay
-	Armed bool          // its marker is stored; mostly no entry is left before its own
-	Fired uint64        // its firing, if no entry lies between the generation and that; zero if unknown
+	Keep  bool          // remove only the entries before Entry
+	What  entry.Outcome // the outcome to record in an entry behind Entry; empty for none
+	Alone bool          // remove only Entry
+	Armed bool          // the timer's marker was just stored: mostly no entry is left before Entry
+	Fired uint64        // the firing, if it directly follows the generation; zero if unknown
 }
 
 // ending is the kind of entry that is stored when a timer is due.
 type ending int
 
 const (
-	over   ending = iota // the timer fires, for the last time
-	goesOn               // of a series: a round fires, and the next is set
-	passes               // of a series: a round was missed, and the next is set
+	over   ending = iota // the timer fires for the last time
+	goesOn               // a round fires, and the next round is set
+	passes               // a round was missed, and the next round is set
 )
 
-// Succeeds notes what an alarm's own entry contains about the timer, and about the rounds before it.
+// Succeeds records the content of the alarm's own entry: the series, the token, and the previous round.
 func (a *Alarm) Succeeds(e entry.Entry) {
 	a.recurs, a.word = e.Recurs, e.Word
 	a.succeedsRun(e)
@@ -87,19 +89,20 @@ func (a *Alarm) Succeeds(e entry.Entry) {
 	}
 }
 
-// Read is Succeeds for an entry that was read because its marker is due.
+// Read is like Succeeds, for an entry that was read from the leader. It also records whether no entry is left before
+// it.
 func (a *Alarm) Read(see timer.State) {
 	if a.Succeeds(see.Entry); see.Alone {
 		a.BeforeSettled(true)
 	}
 }
 
-// pending returns the timer of a request that is in memory.
+// pending returns the timer with a request that the worker has in memory.
 func (a *Alarm) pending(r message.Request) entry.Pending {
 	return entry.Pending{Request: r, Word: a.word, Recurs: a.recurs}
 }
 
-// Marker reports whether the timer is sent to a level as a marker: it has not fired.
+// Marker reports whether the timer goes into a level as a marker: it has not fired.
 func (a *Alarm) Marker() bool { return a.Stage < Fired }
 
 // MarkerHeader returns the header of the marker that represents the timer in a level.
@@ -107,40 +110,41 @@ func (a *Alarm) MarkerHeader(r message.Request) message.Header {
 	return entry.Marker{Request: r, Key: a.key, Size: a.Size}.Header()
 }
 
-// Fresh reports whether the alarm is that of a marker, and no entry of its subject was read yet: then a copy of its
-// entry suffices, which any replica of the stream may return.
+// Fresh reports whether the worker should read a copy of the entry from any replica: the alarm is that of a marker, and
+// no entry of its subject was read yet.
 func (a *Alarm) Fresh() bool { return a.fresh }
 
-// NotFresh makes the worker read the entry from the leader of the stream.
+// NotFresh makes the worker read from the leader of the stream.
 func (a *Alarm) NotFresh() { a.fresh = false }
 
-// FirstLook reports, once, whether the alarm is that of a round of which no entry was read yet.
+// FirstLook reports whether the alarm is that of a round's marker, and no entry of its subject was read from the leader
+// yet. Later calls return false.
 func (a *Alarm) FirstLook() bool {
 	first := a.unread
 	a.unread = false
 	return first
 }
 
-// Asked notes that the worker asks whether the rounds before are settled.
+// Asked records that the worker reads whether the earlier rounds are settled.
 func (a *Alarm) Asked() { a.asked = true }
 
-// BeforeSettled notes that the rounds before are settled, and whether no entry is left before its own: then only its
-// own entry must be removed.
+// BeforeSettled records that the earlier rounds are settled. Alone reports whether no entry is left before the alarm's
+// own: then only its own entry must be removed.
 func (a *Alarm) BeforeSettled(alone bool) {
 	a.Follows, a.Later, a.alone = 0, false, alone
 }
 
-// Nothing reports whether an entry needs no work.
+// Nothing reports whether the timer needs no work.
 func (a *Alarm) Nothing() bool { return a.Stage == Settled && a.Entry == 0 }
 
-// GivesWay reports whether a later entry of its subject replaces the timer. Its own firing does not. An entry that may
-// be its firing does not yet.
+// GivesWay reports whether a later entry of the subject replaces the timer. The timer's own firing does not replace it,
+// and neither does an entry that may be its firing.
 func (a *Alarm) GivesWay(e entry.Entry) bool {
 	return e.Kind != entry.Unproven && !e.Fires(a.Generation)
 }
 
-// Supersede notes that a later entry has been read, and reports whether that matters: a fired timer continues, and one
-// in doubt is examined.
+// Supersede records that an entry was read that replaces the timer. It reports whether the timer was pending. A fired
+// timer continues, and a timer in doubt is examined.
 func (a *Alarm) Supersede() (matters bool) {
 	if a.Stage != Pending {
 		return false
@@ -149,16 +153,15 @@ func (a *Alarm) Supersede() (matters bool) {
 	return true
 }
 
-// MayHaveFired notes that a later entry has been read that may record the firing.
+// MayHaveFired records that a later entry was read that may be the firing.
 func (a *Alarm) MayHaveFired() {
 	if a.Stage == Pending {
 		a.Stage = Doubt
 	}
 }
 
-// Withdraw settles a superseded timer with no message on its way: only its entry is to be removed. If the entry is also
-// the firing of the round before, it is removed when that round is settled. The first set of a run stays until the run
-// has ended.
+// Withdraw settles a superseded timer: only its entry is to be removed. If the entry is also the firing of the previous
+// round, it stays until that round is settled. The first set of a run stays until the run has ended.
 func (a *Alarm) Withdraw() {
 	a.Stage = Settled
 	if a.Follows == 0 && !a.mayBegin() {
@@ -166,16 +169,16 @@ func (a *Alarm) Withdraw() {
 	}
 }
 
-// Won notes that the leader has stored our firing, at a sequence. If the firing is also the set of the next round, it
-// stays, and the round's own entry is removed once the round is settled.
+// Won records that the leader has stored our firing as the given entry. If the firing is also the set of the next
+// round, it stays, and only the round's own entry is removed after the delivery.
 func (a *Alarm) Won(entry uint64) {
 	if a.Stage, a.Entry = Fired, entry; a.ends != over {
 		a.Entry, a.Alone, a.next = a.Generation, a.Alone || a.alone, entry
 	}
 }
 
-// missed settles a round that was missed: its own entry is to be removed. Next is the entry of the next round. It is
-// zero for the last round of a series, whose outcome is recorded.
+// missed settles a round that was missed: its own entry is to be removed. Next is the sequence of the next round's
+// entry. For the last round of a series, next is zero, and the outcome is recorded.
 func (a *Alarm) missed(next uint64) {
 	if a.Stage, a.Entry, a.next = Settled, a.Generation, next; next == 0 {
 		a.What = entry.Missed
@@ -187,18 +190,18 @@ type Destination int
 
 // The destinations.
 const (
-	Target    Destination = iota // or none, because the message was settled otherwise
-	Level                        // as a marker
-	RetryLane                    // or the lane of a pause
+	Target    Destination = iota // the target; also for a message without a destination
+	Level                        // a level, as a marker
+	RetryLane                    // a retry lane, or the lane of a pause
 	DeadLetters
 )
 
-// Arrived notes that the message has arrived somewhere, and reports whether an entry is to be removed.
+// Arrived records the destination at which the message has arrived. It reports whether entries are to be removed.
 func (a *Alarm) Arrived(at Destination) (remove bool) {
-	if at == DeadLetters && a.Stage < Fired { // it was no valid timer
+	if at == DeadLetters && a.Stage < Fired { // the set was invalid
 		a.Entry = a.Generation
 	}
-	if a.Stage == Pending && at == Level && !a.First && a.Follows == 0 { // its marker is stored
+	if a.Stage == Pending && at == Level && !a.First && a.Follows == 0 { // the marker is stored
 		a.Entry, a.Keep, a.Armed, a.Stage = a.keepsFrom(), true, true, Settled
 		return a.Entry != 0
 	}
@@ -220,13 +223,13 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 	return true
 }
 
-// Again reports whether the message has arrived, and an instance that finds its entries would send it again.
+// Again reports whether another instance would deliver the message again if it found the entries.
 func (a *Alarm) Again() bool { return a.arrived && !a.Keep }
 
-// Swept reports whether the sweep has found the timer.
+// Swept reports whether the sweep found the timer.
 func (a *Alarm) Swept() bool { return a.batch != nil }
 
-// End notes that the alarm has left memory.
+// End must be called when the alarm leaves memory.
 func (a *Alarm) End() {
 	if a.batch != nil {
 		a.batch.ended()

@@ -14,8 +14,8 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// KeepCursor stores the position up to which the timers' stream has been read, and waits for the answer. The cursor of
-// an owner that has lost the lane is lower than its successor's, and costs only time.
+// KeepCursor stores the position up to which the timers' stream has been read, and waits for the answer. A former owner
+// may overwrite the cursor of the present one with a lower position. That costs only time.
 func (s *Stream) KeepCursor(ctx context.Context, c timer.Cursor) error {
 	subject := s.Policy.Names.Armed()
 	header := message.Header{message.HeaderFormat: {strconv.Itoa(message.Format)}}
@@ -27,7 +27,7 @@ func (s *Stream) KeepCursor(ctx context.Context, c timer.Cursor) error {
 	return err
 }
 
-// ReadCursor reads the cursor. It is zero if there is none.
+// ReadCursor reads the stored cursor. The cursor is zero if none is stored.
 func (s *Stream) ReadCursor(ctx context.Context) (timer.Cursor, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()

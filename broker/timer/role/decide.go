@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// armAfter is the time for which a set waits in memory before its marker is sent, but at most half of its delay. A
-	// timer that is reset within that time costs no marker for the replaced set. A round waits for armRoundAfter only:
-	// rounds are rarely replaced, and many are stored at one instant.
+	// armAfter is the time for which a set waits in memory before its marker is sent; it waits at most half of its delay.
+	// If a client replaces a timer within that time, the replaced set costs no marker. For a round, the time is
+	// armRoundAfter: rounds are rarely replaced, and many are stored at the same time.
 	armAfter      = 10 * time.Second
 	armRoundAfter = time.Second
-	// readAhead is the time before the due time at which a marker's body is read: longer than a request to a replica and
-	// one to the leader take. Timers due within readTogether are read in one request.
+	// readAhead is the time before the due time at which a marker's body is read: it is longer than one request to a
+	// replica and one to the leader. Timers that are due within readTogether are read in one request.
 	readAhead    = 1500 * time.Millisecond
 	readTogether = 500 * time.Millisecond
-	// OtherFlight is the time after which the worker examines a timer again that another message of this process is about
-	// to fire.
+	// OtherFlight is the time after which the worker examines a timer again if another message of this process has claimed
+	// it.
 	OtherFlight = time.Second
 )
 
 // Step is the next step for a timer.
 type Step struct {
 	Kind   Kind
-	At     leader.Time      // Hold
-	Why    *message.Problem // Dead
-	Err    error            // Repeat: why no answer came
-	Reason string           // BackOff: why the stream refuses, for the log; empty if it does not refuse
+	At     leader.Time      // of Hold: the time of the next decision
+	Why    *message.Problem // of Dead: the reason
+	Err    error            // of Repeat: the reason why no answer came
+	Reason string           // of BackOff: the stream's reason for a refusal, for the log; empty without a refusal
 }
 
 // Kind is the kind of a Step. The set is closed.
@@ -38,37 +38,37 @@ type Kind int
 
 // The steps.
 const (
-	AsAny   Kind = iota // decide as about any message
+	AsAny   Kind = iota // decide as about any other message
 	Hold                // wait until Step.At
 	BackOff             // wait, longer each time
-	Repeat              // repeat the unanswered request, as soon as there is a connection
-	Examine             // read its own entry from a replica, if it is Fresh, or the last of its subject from the leader
-	Claim               // store its firing
-	Precede             // ask whether the rounds before are settled or, for a debounced set, when its run began
-	Restart             // decide by its own entry, which has been read
-	Deliver             // deliver: its firing is stored
-	Remove              // remove its entry
-	LetGo               // drop it: nothing is left to do
-	Dead                // make it a dead letter
+	Repeat              // repeat a request without an answer
+	Examine             // read the timer's own entry from a replica if it is Fresh; otherwise its state from the leader
+	Claim               // store the firing
+	Precede             // read whether the earlier rounds are settled or, for a debounced set, when its run began
+	Restart             // continue with the timer's own entry, which was read
+	Deliver             // deliver the message: its firing is stored
+	Remove              // remove the timer's entries
+	LetGo               // drop the message: nothing is left to do
+	Dead                // store a dead letter
 )
 
 // Moment is the situation at a decision.
 type Moment struct {
 	Now     leader.Time
-	Proven  bool // the leader's clock has certainly reached that time
-	Crowded bool // many messages are in memory already
-	Own     bool // this is the timers' own lane
-	Last    bool // this is the last lane of the message before it is due
+	Proven  bool // the leader's clock has certainly reached Now
+	Crowded bool // memory is short
+	Own     bool // the lane is that of the timers' stream
+	Last    bool // the message stays in this lane until it is due
 }
 
-// Message is the part of a message that a decision needs.
+// Message has the fields of a message that a decision needs.
 type Message struct {
-	Stored leader.Time
+	Stored leader.Time // when the lane's stream stored it
 	When   leader.Time // its due time
 	Bad    bool        // it cannot be delivered
 }
 
-// Next decides about a timer whose time on the wheel has come, or that was just read.
+// Next returns the next step of a timer that was just read, or whose time on the wheel has come.
 func (a *Alarm) Next(m Moment, of Message) Step {
 	switch {
 	case a.Stage == Settled && a.Entry != 0:
@@ -98,7 +98,7 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 	return Step{}
 }
 
-// armedAt returns when the marker of a set is sent.
+// armedAt returns the time at which the marker of a set is sent.
 func (a *Alarm) armedAt(of Message) leader.Time {
 	wait := armAfter
 	if a.recurs != nil {
@@ -112,7 +112,7 @@ type Answer jsapi.Reply
 
 func (a Answer) outcome() jsapi.Outcome { return jsapi.Reply(a).Outcome() }
 
-// wins reports whether the answer to a publish that expects a generation proves it stored.
+// wins reports whether the answer proves that a publish which expected a generation is stored.
 func (a Answer) wins(generation uint64) bool {
 	return a.outcome() == jsapi.Stored && a.Ack.Sequence > generation
 }
@@ -120,7 +120,7 @@ func (a Answer) wins(generation uint64) bool {
 // refusal reports whether the publish is certainly not stored.
 func (a Answer) refusal() bool { return a.outcome().Final() }
 
-// unclear reports whether the answer leaves open if a firing, or another entry, is stored.
+// unclear reports whether an entry may have been stored, by this publish or by another one.
 func (a Answer) unclear() bool {
 	return !a.refusal() || a.outcome() == jsapi.Conflict || a.outcome() == jsapi.Undecided
 }
@@ -142,8 +142,8 @@ func (a *Alarm) Claimed(answer Answer) (won bool) {
 	return false
 }
 
-// AfterClaim decides after the timers' stream has answered a firing, or the answer is missing. An uncertain result is
-// examined: see unclear. Size is the size of the body.
+// AfterClaim returns the next step after the publish of a firing was answered, or not answered in time. Claimed must be
+// called before. Size is the size of the body, in bytes.
 func (s *Stream) AfterClaim(a *Alarm, size int, answer Answer) Step {
 	switch {
 	case a.Stage == Settled:
@@ -164,28 +164,27 @@ func (s *Stream) AfterClaim(a *Alarm, size int, answer Answer) Step {
 	return next
 }
 
-// AfterOutcome notes the answer to the entry that records the outcome of a timer, and decides the next step.
+// AfterOutcome records the answer to the publish of an outcome, and returns the next step.
 func (a *Alarm) AfterOutcome(answer Answer) Step {
 	switch {
 	case answer.wins(a.Entry):
 		a.Entry, a.Keep, a.What = answer.Ack.Sequence, true, ""
 	case answer.outcome() == jsapi.Conflict:
-		// A client has set or cancelled the timer, or the outcome is recorded already, by an earlier try or by another alarm
-		// of ours, which counts the left-out occurrences. The settled entries must be removed.
+		// A client has set or cancelled the timer. Or the outcome is recorded already, by an earlier try or by another alarm,
+		// which counts the missed occurrences. The settled entries must be removed.
 		a.What, a.Left = "", 0
 	case answer.unclear():
 		return Step{Kind: Repeat, Err: answer.Err}
 	default:
-		a.What = "" // there is no room for the outcome; the settled entries must be removed all the same
+		a.What = "" // the stream refuses the outcome; the settled entries must be removed without it
 	}
 	return Step{Kind: Remove}
 }
 
-// AfterRemoval decides after the entries of a settled timer were removed, or should have been. An entry that is on the
-// subject now belongs to others.
+// AfterRemoval returns the next step after a try to remove the entries of a settled timer.
 //
-// A pass of the sweep waits for the timers that it has found, and may not yet have found the round that is on its way.
-// So entries that must stay for that round are left to a later pass.
+// A sweep pass waits for the timers that it has found. So a timer that the sweep found does not wait until an earlier
+// round is settled: the pass may not have found that round yet. A later pass removes the remaining entries.
 func (a *Alarm) AfterRemoval(err error) Step {
 	if err == nil || errors.Is(err, errUnsettled) && a.Swept() {
 		return Step{Kind: LetGo}

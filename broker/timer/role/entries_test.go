@@ -2,12 +2,9 @@ package role
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -25,10 +22,25 @@ const subject = "delaytimer.key.orders.x"
 // entries is a timers' stream in which a test writes the entries of one subject.
 type entries struct {
 	*Stream
-	t     *testing.T
-	js    jetstream.JetStream
-	other *Stream // with a secret that the first does not know
-	words string  // that were written
+	t      *testing.T
+	server *natstest.Server
+	js     jetstream.JetStream
+	other  *Stream // with a secret that the first does not know
+	words  string  // that were written
+}
+
+// bubble runs f with the entries of a server under fake time.
+func bubble(t *testing.T, f func(t *testing.T, e *entries)) {
+	t.Helper()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) { f(t, newEntries(t, s)) })
+}
+
+// parallel is bubble in a parallel subtest.
+func parallel(t *testing.T, name string, f func(t *testing.T, e *entries)) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		bubble(t, f)
+	})
 }
 
 func newEntries(t *testing.T, s *natstest.Server) *entries {
@@ -48,7 +60,8 @@ func newEntries(t *testing.T, s *natstest.Server) *entries {
 		})
 	}
 	e := &entries{
-		Stream: with("a secret of sixteen"), other: with("another, as long"), t: t, js: s.JetStream(nc),
+		Stream: with("a secret of sixteen"), other: with("another, as long"), t: t, server: s,
+		js: s.JetStream(nc),
 	}
 	if _, err := e.js.CreateStream(t.Context(),
 		jetstream.StreamConfig{Name: e.Name(), Subjects: []string{"delaytimer.>"}, AllowDirect: true}); err != nil {
@@ -103,224 +116,7 @@ func (e *entries) write(words string) {
 	}
 }
 
-// TestLook: what is true of generation 1. Another entry behind its firing does not hide it, unless that is settled.
-func TestLook(t *testing.T) {
-	t.Parallel()
-	for words, want := range map[string]uint64{ // the sequence of what tells
-		"set": 1, "set fired:1": 2, "set fired:1 over:1": 3, "set set": 2, "set cancel:1": 2, "gone": 0,
-		"set fired:1 set":                          2,
-		"set fired:1 cancel":                       2,
-		"set fired:1 set set:3 fired:4":            2,
-		"set fired:1 cancel:2 set fired:4 over:4":  2,
-		"set fired:1 gone set":                     2,
-		"gone fired:1 set":                         2,
-		"set fired:1 over:1 set":                   3,
-		"set gone gone set":                        4,
-		"set set fired:2":                          3,
-		"set unproven:1 set":                       2,
-		"set gone unproven:1":                      3,
-		"set set fired:2 set":                      4,
-		"set cancel:1 set fired:3 set":             5,
-		"set gone over:1 set":                      4,
-		"set fired:1 gone over:9 set fired:5 gone": 2,
-		"every round:1":                            2,
-		"every moved:1":                            2,
-		"every round:1 set":                        2,
-		"every round:1 cancel":                     2,
-		"every round:1 gone:1":                     2,
-		"every round:1 gone:1 set":                 2,
-		"every moved:1 cancel":                     3,
-		"every round:1 set fired:3":                2,
-	} {
-		t.Run(words, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				e := newEntries(t, s)
-				e.write(words)
-				see, err := e.Look(t.Context(), subject, 1)
-				if err != nil || see.Sequence != want || see.In.Sequence != want || see.None != (want == 0) {
-					t.Errorf("it sees %+v, %v; want entry %d", see, err, want)
-				}
-				if settled := strings.Contains(words, "gone:1"); see.Settled != settled {
-					t.Errorf("the round before is settled: %t, want %t", see.Settled, settled)
-				}
-			})
-		})
-	}
-}
-
-// TestLookAtRound: a round whose entry is the first of its subject is seen with one question, which tells that nothing
-// is left before it; whatever stands over it. Of any other it sees what Look does.
-func TestLookAtRound(t *testing.T) {
-	t.Parallel()
-	for words, alone := range map[string]bool{ // of the entry that is called own
-		"own": true, "every own:1": false, "every own:1 gone:1": true, "every gone own gone:1": true,
-		"every own:1 gone:1 round:2": true, "every own:1 gone:1 cancel": true, "every own:1 cancel": false,
-		"own gone:1": false, "own round:1 gone:1": false,
-	} {
-		t.Run(words, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				e := newEntries(t, s)
-				before, _, _ := strings.Cut(words, "own")
-				generation := uint64(strings.Count(before, " ") + 1)
-				e.write(strings.Replace(strings.Replace(words, "own:", "round:", 1), "own", "every", 1))
-				want, err := e.Look(t.Context(), subject, generation)
-				if err != nil {
-					t.Fatal(err)
-				}
-				var asked atomic.Int64
-				nc := s.Connect()
-				if _, err := nc.Subscribe("$JS.API.STREAM.MSG.GET.>", func(*nats.Msg) { asked.Add(1) }); err != nil {
-					t.Fatal(err)
-				}
-				natstest.Flush(t, nc)
-				see, err := e.LookAtRound(t.Context(), subject, generation)
-				if err != nil || see.Alone != alone {
-					t.Errorf("it sees %+v, %v; want that it is alone: %t", see, err, alone)
-				}
-				synctest.Wait()
-				if n := asked.Load(); alone && (n != 1 || see.Sequence != generation || see.In.Sequence != generation) {
-					t.Errorf("after %d questions it sees %+v; want one, and its own entry", n, see)
-				} else if !alone && see.Sequence != want.Sequence {
-					t.Errorf("it sees %+v, want %+v", see, want)
-				}
-			})
-		})
-	}
-}
-
-// TestBeforeSettled: whether a round of the same series is on its way before a generation, whatever stands between.
-func TestBeforeSettled(t *testing.T) {
-	t.Parallel()
-	for words, want := range map[string]bool{ // of the last entry that is there
-		"every": true, "every moved:1": true, "every moved:1 moved:2": true,
-		"every round:1": false, "every round:1 gone:1": true,
-		"every round:1 moved:2": false, "every round:1 moved:2 gone:1": true,
-		"every round:1 moved:2 moved:3": false, "every round:1 moved:2 moved:3 gone:1": true,
-		"every round:1 every moved:3": true, // another series
-	} {
-		t.Run(words, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				e := newEntries(t, s)
-				e.write(words)
-				m, err := e.API.Last(t.Context(), e.Name(), subject)
-				if err != nil {
-					t.Fatal(err)
-				}
-				series := entry.Parse(e.Policy, m.Incoming(e.Name())).Origin().Series
-				settled, alone, err := e.BeforeSettled(t.Context(), subject, series, m.Sequence)
-				if err != nil || settled != want {
-					t.Errorf("settled %t, %v; want %t", settled, err, want)
-				}
-				if want := e.left() == words[strings.LastIndex(words, " ")+1:]; alone != want && !strings.Contains(words, "gone") {
-					t.Errorf("nothing is left before: %t, want %t", alone, want)
-				}
-			})
-		})
-	}
-}
-
-// TestLookAtADeposedLeader: a leader that knows of nothing behind a generation, where another entry stands, proves
-// nothing.
-func TestLookAtADeposedLeader(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		e := newEntries(t, s)
-		e.write("set fired:1 set")
-		nc := s.Connect()
-		if _, err := nc.Subscribe("OLD.>", func(m *nats.Msg) {
-			if strings.Contains(string(m.Data), "next_by_subj") {
-				_ = m.Respond([]byte(`{"type":"io.nats.jetstream.api.v1.stream_msg_get_response",` +
-					`"error":{"code":404,"err_code":10037,"description":"no message found"}}`))
-				return
-			}
-			_ = nc.PublishRequest("$JS.API"+strings.TrimPrefix(m.Subject, "OLD"), m.Reply, m.Data)
-		}); err != nil {
-			t.Fatal(err)
-		}
-		natstest.Flush(t, nc)
-		e.API.API = "OLD"
-		if see, err := e.Look(t.Context(), subject, 1); !errors.Is(err, errDeposed) {
-			t.Errorf("it sees %+v, %v; want no answer", see, err)
-		}
-	})
-}
-
-// TestRemoveEntries: what is removed with a generation. The firings of others stay, unless they are known to be
-// settled.
-func TestRemoveEntries(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		words      string
-		generation uint64
-		what       Removal
-		left       string
-	}{
-		"a firing":                     {"set fired:1", 1, Removal{Entry: 2}, ""},
-		"and others are left":          {"set fired:1 set", 1, Removal{Entry: 2}, "set"},
-		"over":                         {"set fired:1 over:1", 1, Removal{Entry: 3, Keep: true}, "over:1"},
-		"a marker is stored":           {"set set set", 3, Removal{Entry: 3, Keep: true}, "set"},
-		"and the set before has fired": {"set fired:1 set", 3, Removal{Entry: 3, Keep: true}, "fired:1 set"},
-		"another has fired":            {"set fired:1 set fired:3", 3, Removal{Entry: 4}, "fired:1"},
-		"two others have": {"set fired:1 set fired:3 set fired:5 over:5", 5, Removal{Entry: 7, Keep: true},
-			"fired:1 fired:3 over:5"},
-		"the second is settled":         {"set fired:1 set fired:3", 1, Removal{Entry: 2}, "set fired:3"},
-		"a cancel":                      {"set fired:1 cancel", 3, Removal{Entry: 3}, "fired:1"},
-		"another is over":               {"set fired:1 over:1 set", 4, Removal{Entry: 4, Keep: true}, "set"},
-		"ours, or not":                  {"set unproven:1 set", 3, Removal{Entry: 3, Keep: true}, "unproven:1 set"},
-		"it is none of ours":            {"set unproven:1 set", 2, Removal{Entry: 2}, "set"},
-		"alone":                         {"set set", 2, Removal{Entry: 2, Alone: true}, "set"},
-		"a round":                       {"every round:1", 1, Removal{Entry: 1}, "round:1"},
-		"a round waits":                 {"every round:1", 2, Removal{Entry: 2, Keep: true}, "every round:1"},
-		"a round was moved":             {"every moved:1", 2, Removal{Entry: 2, Keep: true}, "moved:1"},
-		"a round is cancelled":          {"every round:1 cancel", 3, Removal{Entry: 3, Keep: true}, "every round:1 cancel"},
-		"and the one before is settled": {"every round:1 gone:1 cancel", 4, Removal{Entry: 4}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				e := newEntries(t, s)
-				e.write(tt.words)
-				for range 2 { // the second time, there is nothing left to do
-					if _, err := e.RemoveEntries(t.Context(), subject, tt.generation, tt.what); err != nil {
-						t.Error(err)
-					}
-				}
-				if got := e.left(); got != tt.left {
-					t.Errorf("%q is left, want %q", got, tt.left)
-				}
-			})
-		})
-	}
-}
-
-// TestCancelStaysOverRounds: while a round is on its way, what was put over the next one stays, or that would be
-// pending again.
-func TestCancelStaysOverRounds(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		e := newEntries(t, s)
-		e.write("every round:1 cancel")
-		if _, err := e.RemoveEntries(t.Context(), subject, 3, Removal{Entry: 3}); !errors.Is(err, errUnsettled) {
-			t.Errorf("the cancel is removed: %v", err)
-		}
-		if got := e.left(); got != e.words {
-			t.Errorf("%q is left", got)
-		}
-		for _, of := range []uint64{1, 3} {
-			if _, err := e.RemoveEntries(t.Context(), subject, of, Removal{Entry: of}); err != nil {
-				t.Error(err)
-			}
-		}
-		if got := e.left(); got != "" {
-			t.Errorf("%q is left in the end", got)
-		}
-	})
-}
-
-// roundAt is the header of an entry in place of the series that is set at a sequence.
+// roundAt returns the header of an entry that replaces the set of a series at a sequence.
 func (e *entries) roundAt(sequence uint64, fires bool) message.Header {
 	m, err := e.API.Message(e.t.Context(), e.Name(), sequence)
 	if err != nil {
@@ -335,7 +131,7 @@ func (e *entries) roundAt(sequence uint64, fires bool) message.Header {
 	return r.RoundHeader(sequence, n)
 }
 
-// left are the entries of the subject.
+// left returns the entries of the subject.
 func (e *entries) left() string {
 	var words []string
 	all := strings.Fields(e.words)

@@ -3,12 +3,12 @@ package role
 import "errors"
 
 var (
-	// errDeposed is returned for an answer that cannot be the present state of a stream.
-	errDeposed = errors.New("the stream's leader has an older state than was read")
-	// errUnsettled is returned if a round that has fired must stay, and so must the entry over the next one.
-	errUnsettled = errors.New("a round before it is on its way")
-	// errReplaced is returned if a debounced set was replaced while its run was read.
-	errReplaced = errors.New("the set, or the first one of its run, was removed meanwhile")
-	// errCursor is returned for a cursor that no broker of ours has written.
-	errCursor = errors.New("the last entry on the cursor's subject is no cursor of a broker")
+	// errDeposed is returned if the leader's answer is older than a state that was read before.
+	errDeposed = errors.New("the stream's leader returned an older state than before")
+	// errUnsettled is returned if the last entry must stay, because an earlier round is not settled.
+	errUnsettled = errors.New("an earlier round is not settled")
+	// errReplaced is returned if a set of a run was removed while the run was read.
+	errReplaced = errors.New("the set, or the first set of its run, was removed during the read")
+	// errCursor is returned if the last entry on the cursor's subject is invalid, or has no broker's seal.
+	errCursor = errors.New("the last entry on the cursor's subject is not a broker's cursor")
 )

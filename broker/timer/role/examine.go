@@ -12,8 +12,8 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// Look reads the state of a generation from the leader of the stream: the last entry of its subject or, if a client has
-// put something over the generation's firing, that firing. It looks for the firing only if another entry is the last.
+// Look reads the state of a generation from the leader of the stream: the last entry of its subject. If a client has
+// published over the generation's firing, Look returns the firing or its outcome instead.
 func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (see timer.State, err error) {
 	see, err = store.LastEntry(ctx, s.Entries(), subject, generation)
 	last := see
@@ -41,10 +41,10 @@ func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (s
 	return behind, err
 }
 
-// LookAtRound is Look for a round that is due, and of which no entry was read yet. Its own entry is mostly the first of
-// its subject, which proves that the rounds before are settled. That is one read instead of two: all rounds of a minute
-// may be due at once. LookAtRound does not read later entries. If there is one, the stream refuses the firing, and Look
-// finds it then.
+// LookAtRound is like Look, for a round of which no entry was read yet. Mostly the round's own entry is the first of
+// its subject, which proves that the earlier rounds are settled. So one read replaces two: the rounds of many series
+// may be due at the same minute. LookAtRound does not read later entries. If there is one, the stream refuses the
+// firing, and then Look returns it.
 func (s *Stream) LookAtRound(ctx context.Context, subject string, generation uint64) (timer.State, error) {
 	m, ok, err := s.Entries().Next(ctx, subject, 1)
 	if err != nil || !ok || m.Sequence != generation {
@@ -55,8 +55,8 @@ func (s *Stream) LookAtRound(ctx context.Context, subject string, generation uin
 	return see, nil
 }
 
-// ofRound completes the state of a round whose firing the next round's entry records. When the round is settled, that
-// entry stays, and the round's own entry is removed.
+// ofRound completes the state of a round whose firing the next round's entry records: it reads whether the round is
+// settled.
 func (s *Stream) ofRound(
 	ctx context.Context, next timer.State, subject string, generation uint64,
 ) (timer.State, error) {
@@ -65,17 +65,17 @@ func (s *Stream) ofRound(
 	return next, err
 }
 
-// roundSettled reports whether the round that another one follows has been delivered, or is in a retry lane or among
-// the dead letters: then, and only then, its entry is removed. A leader that knows the entry that follows has, or had,
-// the one before.
+// roundSettled reports whether a round is settled: delivered, in a retry lane, or a dead letter. Then, and only then,
+// its entry is removed. Follows is the sequence of the next round's entry. A leader that has this entry also has the
+// round's own entry, unless that was removed.
 func (s *Stream) roundSettled(ctx context.Context, subject string, generation, follows uint64) (bool, error) {
 	m, err := s.known(ctx, subject, generation)
 	return err == nil && m.Sequence >= follows, err
 }
 
-// BeforeSettled reports whether no earlier round of a series is on its way, and whether no earlier entry is left at
-// all. The generation's own entry records whether the round right before it has fired. If it replaced one that was
-// moved or paused, then the replaced entry records that, or an older one: so all remaining entries are read.
+// BeforeSettled reports whether no earlier round of a series is on its way (settled), and whether no earlier entry is
+// left (alone). It reads all remaining entries: if a round was moved or paused, the firing of the previous round is
+// recorded in a replaced entry, and not in the generation's own entry.
 func (s *Stream) BeforeSettled(
 	ctx context.Context, subject string, series, generation uint64,
 ) (settled, alone bool, err error) {
@@ -98,7 +98,7 @@ func (s *Stream) BeforeSettled(
 	}
 }
 
-// hides reports whether a firing of a generation may lie before the last entry of its subject.
+// hides reports whether the firing of a generation may lie before the last entry of its subject.
 func hides(last timer.State, generation uint64) bool {
 	if last.None || last.Sequence <= generation {
 		return false
@@ -114,9 +114,9 @@ func hides(last timer.State, generation uint64) bool {
 	return true
 }
 
-// behind reads the entry that follows a sequence on its subject. The last entry is known. A leader that returns an
-// entry above the sequence has, or had, all entries between: so if the firing does not follow its generation, it was
-// removed or never stored. A leader that returns none does not know the last entry, or that one was removed meanwhile.
+// behind reads the entry of a subject that directly follows a sequence. Last is the last entry of the subject, as read
+// before. If the firing does not directly follow its generation, it was removed or never stored. If there is no
+// following entry, the leader lacks the last entry, or the last entry was just removed: then behind returns errDeposed.
 func (s *Stream) behind(ctx context.Context, subject string, sequence uint64, last timer.State) (timer.State, error) {
 	m, err := s.known(ctx, subject, sequence+1)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Stream) behind(ctx context.Context, subject string, sequence uint64, la
 	return see, nil
 }
 
-// known reads the first entry of a subject from a sequence on, which must exist.
+// known reads the first entry of a subject at or above a sequence. It returns errDeposed if there is none.
 func (s *Stream) known(ctx context.Context, subject string, from uint64) (jsapi.Message, error) {
 	m, ok, err := s.Entries().Next(ctx, subject, from)
 	if err == nil && !ok {
@@ -136,7 +136,8 @@ func (s *Stream) known(ctx context.Context, subject string, from uint64) (jsapi.
 	return m, err
 }
 
-// Examined notes the state that was read for a timer in doubt, and decides the next step. Local is this host's clock.
+// Examined records the state that was read for a timer in doubt, and returns the next step. Local is the time by this
+// host's clock.
 func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local time.Time) Step {
 	if found.Entry.Kind == entry.Unproven {
 		s.ReadKeys(local)
@@ -156,8 +157,7 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	next := a.judge(found, s.Instance, now.Stamp(), claimTimeout)
 	switch {
 	case next.Kind == LetGo && a.Swept() && !found.None && !found.Entry.Debounced():
-		// entries before the last one should have been removed
-		a.Stage, a.Entry, a.Keep = Settled, found.Sequence, true
+		a.Stage, a.Entry, a.Keep = Settled, found.Sequence, true // entries before the last one were not removed
 		return Step{Kind: Remove}
 	case next.Kind == Restart:
 		a.Stage = Pending
@@ -165,30 +165,30 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	return next
 }
 
-// judge decides about a timer by the last entry of its subject. By is this instance. ClaimTimeout is the time that the
-// instance in the entry is left. A deposed leader that does not know it returns an older entry, or none: it is not
-// believed.
+// judge returns the next step of a timer, given its state. By is this instance. ClaimTimeout is the time for which a
+// firing is left to the instance that stored it. A deposed leader may return an older entry, or none; judge does not
+// accept such a state as proof.
 func (a *Alarm) judge(found timer.State, by string, now time.Time, claimTimeout time.Duration) Step {
 	e, letGo := found.Entry, Step{Kind: LetGo}
 	switch {
-	case found.Behind(a.Generation) && !found.Lasting && !found.Created.After(a.At), // that proves nothing
+	case found.Behind(a.Generation) && !found.Lasting && !found.Created.After(a.At),
 		found.Sequence > a.Generation && e.Kind == entry.Unproven:
 		return Step{Kind: BackOff}
 	case found.None, found.Sequence < a.Generation:
-		return letGo // if an older entry is the last again, a power cut or a restore removed the generation
+		return letGo // the generation was removed; if an older entry is the last, by a power cut or a restore
 	case found.Sequence == a.Generation:
 		if !found.At.Equal(a.At) || e.Kind != entry.Set {
-			return letGo // it is from another history of the stream
+			return letGo // the entry is from another history of the stream
 		}
 		return Step{Kind: Restart}
 	case !e.Fires(a.Generation), found.Settled:
 		return letGo // another set, a cancel, or an outcome
 	}
 	if id, err := message.ParseID(e.Fired().ID); err == nil && !id.At.Equal(a.At) {
-		return letGo // it is from another history of the stream
+		return letGo // the firing is from another history of the stream
 	}
 	if until := found.At.Add(claimTimeout); e.By != by && now.Before(until) {
-		return Step{Kind: Hold, At: leader.At(until)} // another instance has fired it, and may be delivering it
+		return Step{Kind: Hold, At: leader.At(until)} // another instance has stored the firing, and may be delivering
 	}
 	return Step{Kind: Deliver}
 }

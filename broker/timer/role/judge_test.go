@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// TestJudge is everything that a firing of generation 7 may find on its subject.
+// TestJudge judges each entry that a firing of generation 7 may meet on its subject.
 func TestJudge(t *testing.T) {
 	fired := func(generation uint64, by string) entry.Entry {
 		id := message.ID{Stream: "DELAY_TIMERS", Sequence: generation, At: set}.String()

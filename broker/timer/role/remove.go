@@ -11,19 +11,18 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// RemoveEntries removes the entries of a subject up to the last one, the oldest first. Each delete waits for the answer
-// to the one before. After a crash, a server may have forgotten any number of the last deletes, but a recovered entry
-// is always followed by the entries that came after it. The firings of other generations stay: only an instance that
-// has settled one removes it, even if a client has put something over it. A round that has fired also stays, and so
-// does the entry that records it, which is the set of the next round. That entry must not become the last one again, so
-// the entry over it stays as long (errUnsettled).
+// RemoveEntries removes the entries of a subject up to what.Entry, the oldest first. Each delete waits for the answer
+// to the previous one. A killed server may forget any number of the latest deletes; so all entries behind a recovered
+// entry are recovered, too. The firings of other generations stay: only an instance that has settled a firing removes
+// it. A round that has fired also stays, and so does the next round's entry, which records the firing. The next round's
+// entry must not become the last one again; so the entry behind it must stay, and RemoveEntries returns errUnsettled.
 //
-// Known entries are removed without being read: see Removal.Fired. No entry is left between the generation and its
-// firing, and none of this timer before that. A server that was killed may have recovered an entry: so the last entry
-// of a subject is removed only if it is the first that the leader has. An entry that stays behind the firing hides a
-// recovered entry, and is removed after it.
+// If what.Fired is set, the generation and its firing are removed without a read: no entry lies between them. But a
+// killed server may have recovered entries before them. So before the last entry of the subject is removed, a read
+// checks that it is also the first one. If an entry stays behind the firing, no read is needed: a recovered entry is
+// not the last one, and is removed before the entry behind the firing.
 //
-// Alone reports whether no entry stays on the subject before the last one.
+// Alone reports whether no entry of the subject is left before what.Entry.
 func (s *Stream) RemoveEntries(
 	ctx context.Context, subject string, generation uint64, what Removal,
 ) (alone bool, err error) {
@@ -38,16 +37,16 @@ func (s *Stream) RemoveEntries(
 		if err := s.removeEntry(ctx, generation); err != nil {
 			return false, err
 		}
-		if what.Entry > what.Fired { // which stays
+		if what.Entry > what.Fired { // an entry behind the firing stays
 			return true, s.removeEntry(ctx, what.Fired)
 		}
 	}
 	return s.removeAll(ctx, subject, generation, what)
 }
 
-// isFirst reports whether a replica confirms that no entry is left before a generation. New entries never appear before
-// it, so a lagging replica may have too many of them, and never too few. A replica that lacks the generation proves
-// nothing. An entry that a killed server has recovered is removed together with later entries.
+// isFirst reports whether, according to a replica, no entry is left before a generation. A lagging replica may have
+// entries that are removed already, but lacks none before the generation. A replica without the generation confirms
+// nothing. An entry that a killed server recovers later is removed together with later entries.
 func (s *Stream) isFirst(ctx context.Context, subject string, generation uint64) bool {
 	if !s.asksReplicas(time.Now()) {
 		return false
@@ -59,20 +58,20 @@ func (s *Stream) isFirst(ctx context.Context, subject string, generation uint64)
 	return err == nil && first.Sequence == generation
 }
 
-// removeAll reads the entries of a subject from the first one on, and removes them.
+// removeAll reads the entries of a subject in order, and removes them.
 func (s *Stream) removeAll(
 	ctx context.Context, subject string, generation uint64, what Removal,
 ) (alone bool, err error) {
 	from := uint64(1)
-	var before uint64 // the entry before, if it stays
-	rounds := false   // one of the entries that stay is a round
+	var before uint64 // the sequence of the last entry that stays; zero for none
+	rounds := false   // one of the entries that stay is a round's
 	for {
 		m, ok, err := s.Entries().Next(ctx, subject, from)
 		switch {
 		case err != nil:
 			return false, err
 		case !ok:
-			return false, nil // the last is removed; or a deposed leader does not know it, and the sweep finds it
+			return false, nil // what.Entry is removed already; or a deposed leader lacks it, and the sweep will find it
 		case m.Sequence > what.Entry || m.Sequence == what.Entry && what.Keep:
 			return before == 0, nil
 		}
@@ -94,8 +93,9 @@ func (s *Stream) removeAll(
 	}
 }
 
-// stays reports whether an entry must stay: it may be the firing of another generation, which is not known to be
-// settled, or it is a round that has fired, or the next round. Before is the entry before it, if that stays.
+// stays reports whether an entry must stay, and whether it is a round's entry. Three kinds stay: the firing of another
+// generation that may not be settled, the entry of a round that has fired, and the entry that records this firing.
+// Before is the sequence of the last entry that stays; zero for none.
 func (s *Stream) stays(
 	ctx context.Context, m jsapi.Message, generation, before uint64,
 ) (stays, round bool, err error) {

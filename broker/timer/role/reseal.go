@@ -16,16 +16,17 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// This file reseals the pending entries of the timers' stream that have an earlier key. The owner of the lane does so
-// with a pass of the sweep. So that key can be taken away, although a round may be a year away and a pause has no end.
-// While instances disagree about the first key, the owner's counts.
+// This file reseals the pending entries of the timers' stream that have an earlier key, so that the operator can remove
+// this key. Otherwise the key would be needed until the last round, which may be years away, or until a pause ends. A
+// sweep pass of the lane's owner reseals the entries. If instances have different first keys, the entries get the
+// owner's.
 
-// seals counts the keys that a pass finds on entries.
+// seals has the results of a pass about the keys of entries.
 type seals struct {
-	resealed int
-	err      error           // the error that made the pass stop resealing
-	unopened int             // entries that claim to be a broker's, under an unknown key
-	keys     map[string]bool // the ids of these keys
+	resealed int             // number of resealed entries
+	err      error           // the error that made the pass stop resealing; nil for none
+	unopened int             // number of entries that claim to be a broker's, under an unknown key
+	keys     map[string]bool // the ids of these keys, at most maxUnknownKeys
 }
 
 // Unopened returns the number of entries that claim to be a broker's under an unknown key, and the ids of such keys.
@@ -34,14 +35,15 @@ func (p Pass) Unopened() (entries int, keys map[string]bool) { return p.seals.un
 // Resealed returns the number of entries that the pass has resealed, and the error that made it stop; nil for none.
 func (p Pass) Resealed() (entries int, err error) { return p.seals.resealed, p.seals.err }
 
-// Outlives reports whether an entry is pending and sealed with an earlier key.
+// Outlives reports whether an entry is pending and sealed with an earlier key, and so must be resealed.
 func (s *Stream) Outlives(e entry.Entry, in message.Incoming) bool {
 	return e.Stands() && entry.ClaimsOurs(s.Policy, in) && s.Policy.Keys.UseOfMessage(in.Header) == message.LaterKey
 }
 
-// judge checks the key of an entry. Done reports whether the pass skips the entry: it was resealed, and is read again
-// under its new sequence, or it cannot be opened. Again reports whether a later pass must check it. The lane may not
-// have judged entries yet that were stored after before.
+// judge checks the key of an entry, and reseals the entry if necessary. Done reports whether the pass skips the entry:
+// it was resealed, and comes again under its new sequence; or its key is unknown. Again reports whether a later pass
+// must check the entry. An entry with an unknown key that was stored after before is not counted: the lane may not have
+// handled it yet.
 func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time.Time) (done, again bool) {
 	in := m.Incoming(s.Name())
 	in.BodyLeft = true
@@ -50,7 +52,7 @@ func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time
 	}
 	if s.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey {
 		if m.At.After(before) {
-			return true, true // the lane removes it if it is a forgery
+			return true, true // if the entry is forged, the lane removes it
 		}
 		if p.unopened++; p.keys == nil {
 			p.keys = make(map[string]bool)
@@ -64,7 +66,7 @@ func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time
 	if !s.Outlives(entry.Parse(s.Policy, in), in) {
 		return false, false
 	}
-	if p.err != nil { // the stream accepts no entry
+	if p.err != nil { // an earlier reseal of this pass has failed
 		return false, true
 	}
 	stored, err := s.reseal(ctx, m)
@@ -75,11 +77,11 @@ func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time
 	return stored, err != nil
 }
 
-// maxUnknownKeys bounds the ids that are reported: any client may write some.
+// maxUnknownKeys is the maximum number of key ids that a pass reports: any client may write some.
 const maxUnknownKeys = 8
 
-// reseal stores an entry again in its own place, under the key that seals now. Stored is false if another entry is the
-// last one by now, or if the entry stays as it is.
+// reseal replaces an entry by one with the same content, sealed with the first key. Stored is false if the entry is not
+// the last one any more, or need not be resealed.
 func (s *Stream) reseal(ctx context.Context, m lane.Stored) (stored bool, err error) {
 	last, err := s.API.Last(ctx, s.Name(), m.Subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && last.Sequence != m.Sequence {
@@ -94,7 +96,7 @@ func (s *Stream) reseal(ctx context.Context, m lane.Stored) (stored bool, err er
 	}
 	reply := s.Publish(ctx, &nats.Msg{Subject: m.Subject, Header: nats.Header(header), Data: last.Data})
 	if outcome := reply.Outcome(); outcome == jsapi.Conflict || outcome == jsapi.Undecided {
-		return false, nil // it fires, or a client was faster
+		return false, nil // another entry replaced it, or is about to
 	}
 	if err := reply.Problem(); err != nil {
 		return false, fmt.Errorf("store the entry of %s again: %w", m.Subject, err)
@@ -102,8 +104,8 @@ func (s *Stream) reseal(ctx context.Context, m lane.Stored) (stored bool, err er
 	return true, nil
 }
 
-// resealCursor stores the cursor again if it is sealed with an earlier key. While no timer is set, no other cursor is
-// stored.
+// resealCursor stores the cursor again if it is sealed with an earlier key. While no timer is set, the lane stores no
+// other cursor.
 func (s *Stream) resealCursor(ctx context.Context) error {
 	if len(s.Policy.Keys.IDs()) < 2 {
 		return nil

@@ -8,30 +8,30 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// run is the run of debounced sets that a set belongs to, as far as the worker knows it: see package timer.
+// run is the run of a debounced set, as far as the worker knows it: see package timer.
 type run struct {
-	most    time.Duration // Delay-Max-Wait of the set; zero if it is not debounced
-	due     time.Time     // of the set, by its own Delay-For
-	from    uint64        // the generation of the first set; zero if it is not known
+	maxWait time.Duration // Delay-Max-Wait of the set; zero if it is not debounced
+	due     time.Time     // the due time of the set by its own Delay-For
+	from    uint64        // the generation of the first set; zero if unknown
 	at      time.Time     // when the first set was stored
-	certain bool          // RunOf has returned from and at
+	certain bool          // from and at were read from the leader (RunOf)
 }
 
 // Debounced reports whether the set belongs to a run.
-func (a *Alarm) Debounced() bool { return a.run.most > 0 }
+func (a *Alarm) Debounced() bool { return a.run.maxWait > 0 }
 
 // Last reports whether the timer is pending and no later entry of its subject was read.
 func (a *Alarm) Last() bool { return a.Stage == Pending && !a.Superseded }
 
-// succeedsRun notes what an alarm's own entry contains about its run. Earlier sets of the run may still be stored.
+// succeedsRun records the content of the alarm's own entry about its run.
 func (a *Alarm) succeedsRun(e entry.Entry) {
-	if a.run.most, a.run.due = e.MaxWait, e.Due; e.Debounced() {
-		a.cleared = e.First
+	if a.run.maxWait, a.run.due = e.MaxWait, e.Due; e.Debounced() {
+		a.cleared = e.First // earlier sets of the run may still be stored
 	}
 }
 
-// Follow notes the set that directly precedes a set that was just read; nil if it is not in memory. It returns the due
-// time. A debounced set whose run is not known is due at once: then the worker calls RunOf.
+// Follow records the alarm of the set that directly precedes a set that was just read; nil if it is not in memory. It
+// returns the due time. A debounced set whose run is unknown is due immediately: then the worker calls RunOf.
 func (a *Alarm) Follow(before *Alarm, e entry.Entry) (due time.Time) {
 	switch {
 	case !e.Debounced():
@@ -47,22 +47,22 @@ func (a *Alarm) Follow(before *Alarm, e entry.Entry) (due time.Time) {
 	return a.run.ends()
 }
 
-// RunRead notes the first set of the run, and when it was stored. It returns the due time of the timer.
+// RunRead records the first set of the run, and the time at which it was stored. It returns the due time of the timer.
 func (a *Alarm) RunRead(from uint64, at time.Time) (due time.Time) {
 	a.run.from, a.run.at, a.run.certain = from, at, true
 	return a.run.ends()
 }
 
-// ends returns the due time of a set if no other set follows it.
+// ends returns the due time of the set if no other set replaces it.
 func (r run) ends() time.Time {
-	if last := r.at.Add(r.most); last.Before(r.due) {
+	if last := r.at.Add(r.maxWait); last.Before(r.due) {
 		return last
 	}
 	return r.due
 }
 
-// bounded reports whether a timer is due before its own Delay-For has passed, and the leader was not asked yet when its
-// run began.
+// bounded reports whether the worker must call RunOf: the timer is due before its own Delay-For has passed, and the
+// start of its run is not certain.
 func (a *Alarm) bounded(when leader.Time) bool {
 	return a.Debounced() && !a.run.certain && when.Before(leader.At(a.run.due))
 }
@@ -72,8 +72,8 @@ func (a *Alarm) mayBegin() bool {
 	return a.Debounced() && (a.run.from == 0 || a.run.from == a.Generation)
 }
 
-// keepsFrom returns the entry before which no entry is needed once the timer's marker is stored: the set, or the first
-// set of its run; zero if that is not known.
+// keepsFrom returns the first entry that is needed after the timer's marker is stored: the set, or the first set of its
+// run; zero if that is unknown.
 func (a *Alarm) keepsFrom() uint64 {
 	if a.Debounced() {
 		return a.run.from
@@ -81,10 +81,10 @@ func (a *Alarm) keepsFrom() uint64 {
 	return a.Generation
 }
 
-// RunOf returns the first set of the run that a debounced set belongs to, and when it was stored.
+// RunOf reads the first set of the run of a debounced set, and the time at which the first set was stored.
 //
-// An entry that ends a run is removed only after all entries before it. So while the first set is stored, an entry that
-// has ended its run is stored, too. The last request therefore checks that the first set is still stored.
+// An entry that ended a run is removed only after all entries before it. So as long as the first set is stored, the
+// entry that ended its run is stored, too. Therefore the last request checks that the first set is still stored.
 func (s *Stream) RunOf(
 	ctx context.Context, subject string, generation uint64,
 ) (from uint64, at time.Time, err error) {

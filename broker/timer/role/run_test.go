@@ -12,7 +12,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRunOf: a run begins behind the last entry that is no debounced set.
+// TestRunOf: a run begins after the last entry that is not a debounced set.
 func TestRunOf(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]uint64{ // with which the run of the last set begins
@@ -28,8 +28,7 @@ func TestRunOf(t *testing.T) {
 		"debounced every debounced debounced":  3,
 		"debounced debounced cancel debounced": 4,
 	} {
-		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-			e := newEntries(t, s)
+		bubble(t, func(t *testing.T, e *entries) {
 			e.write(words)
 			from, _, err := e.RunOf(t.Context(), subject, uint64(len(strings.Fields(words))))
 			if err != nil || from != want {
@@ -39,16 +38,15 @@ func TestRunOf(t *testing.T) {
 	}
 }
 
-// TestRunEndsWhileItIsRead: between two questions another instance removes the first set of a run, and then the cancel
+// TestRunEndsWhileItIsRead: between two requests another instance removes the first set of a run, and then the cancel
 // that has ended the run.
 func TestRunEndsWhileItIsRead(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		e := newEntries(t, s)
+	bubble(t, func(t *testing.T, e *entries) {
 		e.write("debounced cancel:1 debounced")
 		other := e.API
 		var questions atomic.Int64
-		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
+		natstest.Proxy(t, e.server, func(question string, _ *nats.Msg) bool {
 			if strings.HasPrefix(question, "STREAM.MSG.GET.") && questions.Add(1) == 2 {
 				for _, sequence := range []uint64{1, 2} {
 					if err := other.Delete(t.Context(), e.Name(), sequence); err != nil {

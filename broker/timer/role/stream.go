@@ -18,32 +18,32 @@ import (
 
 // Config is the configuration of a Stream.
 type Config struct {
-	Instance string // the instance's id in firings
+	Instance string // the id of this instance, which firings contain
 	Policy   message.Policy
-	History  time.Duration // how long the outcome of a timer is kept; zero for not at all
-	Reserve  int           // the bytes that the stream's max_msg_size leaves for our headers
+	History  time.Duration // the time for which the outcome of a timer is kept; zero if outcomes are not kept
+	Reserve  int           // the number of bytes that the stream's max_msg_size leaves for the broker's headers
 
 	API jsapi.Client
-	// Copies reads from any replica, on a connection of its own. Without a connection, the leader answers all reads.
+	// Copies reads from any replica, on a separate connection. If its Conn is nil, all reads go to the leader.
 	Copies jsapi.Client
 	Sample func(ctx context.Context, stream string) (lane.Sample, error) // returns the stream's state from its leader
-	// Publish publishes on the stream, and returns its answer. It ignores an answer that the stream has not written.
+	// Publish publishes a message into the stream, and returns the stream's answer. It ignores answers of other streams.
 	Publish      func(context.Context, *nats.Msg) jsapi.Reply
-	Scan         lane.Scan                           // with the connection to read on
-	ClaimTimeout func(instance string) time.Duration // the time for which the firings of an instance are left to it
-	ReadKeys     func(local time.Time)               // has the secrets read soon
+	Scan         lane.Scan                           // the template of the sweep's scans, with their connection
+	ClaimTimeout func(instance string) time.Duration // the time for which a firing is left to the instance that stored it
+	ReadKeys     func(local time.Time)               // requests that the secrets are read soon
 }
 
-// Stream is the stream of named timers. All workers of an instance share it. It is safe for concurrent use.
+// Stream is the stream of named timers. All workers of an instance share one Stream. It is safe for concurrent use.
 type Stream struct {
 	Config
-	claims  timer.Claims  // in this process
-	settled timer.Settled // likewise
+	claims  timer.Claims
+	settled timer.Settled
 
 	leaderOnly atomic.Int64 // Unix time in nanoseconds until which replicas are not asked
 }
 
-// NewStream returns a Stream, and asks nothing.
+// NewStream returns a Stream. It sends no request.
 func NewStream(cfg Config) *Stream { return &Stream{Config: cfg} }
 
 // Name returns the name of the stream.
@@ -54,17 +54,17 @@ func (s *Stream) Entries() store.Entries {
 	return store.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
 }
 
-// Take claims the firing of a timer within this process, and reports whether this alarm has it.
+// Take claims the firing of a timer within this process, and reports whether this alarm has the claim.
 func (s *Stream) Take(a *Alarm) bool { return s.claims.Take(a.Generation, a) }
 
-// Release releases the firing.
+// Release releases the alarm's claim.
 func (s *Stream) Release(a *Alarm) { s.claims.Release(a.Generation, a) }
 
-// OfMarker returns the alarm of a marker in another lane. The marker's seal vouches for its id.
+// OfMarker returns the alarm of a marker that a level's lane has read. The marker's seal is verified.
 func (s *Stream) OfMarker(m entry.Marker) *Alarm {
 	id, err := message.ParseID(m.ID)
 	if err != nil {
-		panic("bug: a hop has been read with an id that cannot be: " + m.ID)
+		panic("bug: a sealed marker has an invalid id: " + m.ID)
 	}
 	return &Alarm{
 		Subject: m.Timer(s.Policy.Names), key: m.Key,
@@ -73,7 +73,7 @@ func (s *Stream) OfMarker(m entry.Marker) *Alarm {
 	}
 }
 
-// OfEntry returns the alarm of an entry that was read.
+// OfEntry returns the alarm of an entry that the timers' lane has read.
 func (s *Stream) OfEntry(e entry.Entry, in message.Incoming) *Alarm {
 	a := &Alarm{
 		Subject: in.Subject, key: s.Policy.Names.Parse(in.Subject).Token, Generation: in.Sequence, At: in.At,
@@ -82,21 +82,21 @@ func (s *Stream) OfEntry(e entry.Entry, in message.Incoming) *Alarm {
 	}
 	a.Succeeds(e)
 	switch e.Kind {
-	case entry.Set, entry.Unproven: // an unproven one, until its key is known
+	case entry.Set, entry.Unproven: // an unproven entry is examined again when its key is known
 	case entry.Paused:
 		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, true
 	case entry.Cancel:
 		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, s.history(in.Subject) > 0
-	default: // ours: the lane of its marker has the timer, or nothing is left to do
+	default: // a broker's entry: the lane of the timer's marker handles it, or nothing is left to do
 		a.Stage = Settled
 	}
 	return a
 }
 
-// LeftBehind returns the alarm of a firing from before this instance owned the lane. The last owner, perhaps this
-// instance, may have left it. Its set is not in the stream: so it was delivered, and a crash came before its own entry
-// was removed; or a client has put something over it. The alarm examines it as a marker would. The sweep would find it
-// too, but later than the target's stream recognises duplicates. For any other entry, LeftBehind returns nil.
+// LeftBehind returns the alarm of a firing that was stored before this instance owned the lane; nil for any other
+// entry. A crash may have come between the removal of the set and that of the firing, or a client may have published
+// over the firing. The worker examines the alarm like that of a marker. The sweep would find the firing too, but so
+// late that the target's stream would not recognise a duplicate.
 func (s *Stream) LeftBehind(e entry.Entry, in message.Incoming) *Alarm {
 	if e.Kind != entry.Fired {
 		return nil
@@ -110,7 +110,7 @@ func (s *Stream) LeftBehind(e entry.Entry, in message.Incoming) *Alarm {
 	}
 }
 
-// history returns how long the outcome of a timer is kept on its subject.
+// history returns the time for which the outcome of a timer is kept on its subject.
 func (s *Stream) history(subject string) time.Duration {
 	if entry.Repeats(s.Policy.Names, subject) {
 		return max(s.History, entry.RepeatTime)
@@ -118,7 +118,8 @@ func (s *Stream) history(subject string) time.Duration {
 	return s.History
 }
 
-// Ends returns when an entry should be gone, by itself or with its timer. It is zero for an entry that may stay.
+// Ends returns the time from which the sweep must look at an entry that still exists: sweepLate after it, the entry
+// should be removed. Ends is zero for an entry that may stay.
 func (s *Stream) Ends(e entry.Entry, subject string, stored time.Time) time.Time {
 	switch e.Kind {
 	case entry.Set:
@@ -134,12 +135,13 @@ func (s *Stream) Ends(e entry.Entry, subject string, stored time.Time) time.Time
 // TooLargeToFire returns the problem of a set whose firing would be too large for the stream.
 func (s *Stream) TooLargeToFire(a *Alarm, size int) *message.Problem {
 	return message.Problemf(message.TooLarge,
-		"%d bytes and headers are more than can be fired: the stream's max_msg_size must leave %d bytes free for the "+
-			"broker's headers (generation %d; what it replaced is gone)", size, s.Reserve, a.Generation)
+		"a body of %d bytes with its headers is too large to be fired: the stream's max_msg_size must leave %d bytes "+
+			"free for the broker's headers (generation %d; the entry before it is replaced)", size, s.Reserve, a.Generation)
 }
 
-// Firing returns the entry that records the firing of a timer. For a series, it is also the set of the next round; if
-// this round was missed, it is only that. It is nil if the last round was missed: then the timer is settled.
+// Firing returns the entry to store when a timer is due. The entry records the firing. For a series, it is also the set
+// of the next round; if the present round was missed, it is only that. Firing returns nil if the last round was missed:
+// then the timer is settled.
 func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time) *nats.Msg {
 	a.ends = over
 	t := a.pending(r)
@@ -166,7 +168,8 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 	return s.sealed(a.Subject, t.RoundHeader(a.Generation, next), body)
 }
 
-// Found takes over the firing of a timer from the entry that records it, and returns its request.
+// Found continues a firing that was found in the stream, perhaps of another instance. It returns the request of the
+// fired message.
 func (a *Alarm) Found(see timer.State) message.Request {
 	e := see.Entry
 	if a.ends = over; e.Kind != entry.Fired {
@@ -182,7 +185,7 @@ func (s *Stream) HasOutcome(a *Alarm) bool {
 	return s.history(a.Subject) > 0 && !a.Alone && a.What != ""
 }
 
-// Over returns that entry.
+// Over returns the entry that records the outcome of a timer.
 func (s *Stream) Over(a *Alarm, r message.Request) *nats.Msg {
 	return s.sealed(a.Subject, a.pending(r).OverHeader(a.Generation, a.Entry, a.What), nil)
 }

@@ -12,25 +12,26 @@ import (
 )
 
 const (
-	// sweepLate is the time by which a timer must be overdue for a pass to return it: its lane had that time to fire it.
+	// sweepLate is the minimum lateness of the timers that a pass returns: their lanes have this time to fire them.
 	sweepLate = time.Minute
-	// The next pass begins sweepShare times the duration of a pass after its end, so that passes take a hundredth of the
-	// time, and within these bounds.
-	sweepShare            = 100
-	sweepLeast, sweepMost = time.Minute, time.Hour
-	sweepBatchSize        = 256
+	// The pause between two passes is sweepShare times the duration of the first, so that passes take a hundredth of the
+	// time. It is bounded by minSweepPause and maxSweepPause.
+	sweepShare                   = 100
+	minSweepPause, maxSweepPause = time.Minute, time.Hour
+	sweepBatchSize               = 256
 )
 
-// Sweep schedules the passes through the timers' stream. It belongs to the loop of its lane.
+// Sweep schedules the sweep passes, which are scans of the timers' stream. Only the loop of the timers' lane uses it.
 type Sweep struct {
-	next    time.Time // local; zero before the first
+	next    time.Time // local; the earliest time of the next pass; zero before the first pass
 	running bool
-	// earliest is the first due time of the timers that the last pass has left, and of those that were read since: before
-	// it, a pass would find nothing. It is zero if there is no such timer.
+	// earliest is the first due time of the timers that the last pass has left, and of the timers that were read since. A
+	// pass before that time would find no timer. It is zero if there is no such timer.
 	earliest leader.Time
 }
 
-// Left notes that a timer is due at a time, or that an entry should be gone since then. Zero is no time.
+// Left records the due time of a timer, or the time from which an entry must be looked at (Stream.Ends). It ignores
+// zero.
 func (s *Sweep) Left(due time.Time) {
 	if due.IsZero() {
 		return
@@ -40,19 +41,19 @@ func (s *Sweep) Left(due time.Time) {
 	}
 }
 
-// Wait returns the time until the next pass. The first pass comes when the lane is taken over, the next ones as often
-// as they cost little. Ok is false while no pass is scheduled: an entry must be read first, or a pass must end. A
-// marker may be lost with its level, or by a power cut; the timer's own entry is the truth.
+// Wait returns the time until the next pass. The first pass runs when this instance becomes the owner of the lane.
+// Empty reports whether the stream is empty. ok is false while no pass is scheduled: an entry must be read before, or a
+// pass must end.
 func (s *Sweep) Wait(now leader.Time, local time.Time, empty bool) (wait time.Duration, ok bool) {
 	switch {
 	case s.running:
 		return 0, false
-	case s.next.IsZero(): // the first
+	case s.next.IsZero(): // the first pass
 		if empty {
 			return 0, false
 		}
 	case s.earliest.IsZero():
-		return 0, false // the last pass left no timer, and none has been read since
+		return 0, false // the last pass left no timer, and none was read since
 	}
 	wait = s.next.Sub(local)
 	if !s.earliest.IsZero() && !s.next.IsZero() {
@@ -61,17 +62,17 @@ func (s *Sweep) Wait(now leader.Time, local time.Time, empty bool) (wait time.Du
 	return wait, true
 }
 
-// Begin begins a pass, which looks for timers that were due before the returned time.
+// Begin records that a pass begins. The pass must look for timers that were due before the returned time.
 func (s *Sweep) Begin(now leader.Time) (before time.Time) {
 	s.running, s.earliest = true, leader.Time{}
 	return now.Add(-sweepLate).Stamp()
 }
 
-// End notes the end of a pass.
+// End records the end of a pass.
 func (s *Sweep) End(p Pass, local time.Time) {
-	s.running, s.next = false, local.Add(min(max(sweepLeast, sweepShare*p.took), sweepMost))
+	s.running, s.next = false, local.Add(min(max(minSweepPause, sweepShare*p.took), maxSweepPause))
 	if p.Err != nil {
-		s.next = local.Add(sweepLeast)
+		s.next = local.Add(minSweepPause)
 		s.Left(time.Time{}.Add(1))
 	}
 	s.Left(p.left)
@@ -80,8 +81,8 @@ func (s *Sweep) End(p Pass, local time.Time) {
 // Pass is the result of a pass.
 type Pass struct {
 	Err  error
-	left time.Time // the first due time of the timers that were not late; zero for none
-	took time.Duration
+	left time.Time     // the first due time of the timers that were not overdue; zero for none
+	took time.Duration // without the time that the batches took
 
 	seals seals
 }
@@ -89,7 +90,7 @@ type Pass struct {
 // Batch holds the timers that a pass has found. The pass continues when all of them have ended.
 type Batch struct {
 	Found []Overdue
-	left  atomic.Int64
+	left  atomic.Int64  // number of timers that have not ended
 	done  chan struct{} // closed when all have ended
 }
 
@@ -101,16 +102,16 @@ func (b *Batch) ended() {
 	}
 }
 
-// Overdue is a timer that its lane has not fired, or an outcome that has been kept long enough.
+// Overdue is a timer that no lane has fired, or a cancel or an outcome whose time is over.
 type Overdue struct {
 	Alarm   *Alarm
 	Request message.Request
 }
 
-// Pass goes through the stream once, and hands over the timers that were due before a time, in batches. After each
-// batch it waits until its alarms have ended (Alarm.End), or ctx.
+// Pass scans the stream once, and passes the timers that were due before a time to pick, in batches. After each batch
+// it waits until the batch's alarms have ended (Alarm.End), or ctx has.
 func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) (end Pass) {
-	start, waited := time.Now(), time.Duration(0) // waited is the time spent on batches, which costs nothing
+	start, waited := time.Now(), time.Duration(0) // waited is the time of waits, in which a pass costs nothing
 	scan := s.Scan
 	scan.Stream, scan.For, scan.HeadersOnly = s.Name(), "sweep", true
 	scan.Filters = []string{s.Policy.Names.TimerFilter()}
@@ -152,7 +153,7 @@ func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) 
 	return end
 }
 
-// leave notes a time that a later pass must look at.
+// leave records the due time of a timer for a later pass.
 func (p *Pass) leave(since time.Time) {
 	if p.left.IsZero() || since.Before(p.left) {
 		p.left = since
@@ -172,7 +173,8 @@ func (b *Batch) handOver(ctx context.Context, pick func(*Batch)) {
 	}
 }
 
-// overdue parses the header of an entry, and returns since when the entry should be gone; zero if it may stay.
+// overdue parses the header of an entry. It returns the timer, and since when it is due (Stream.Ends); zero if the
+// entry may stay.
 func (s *Stream) overdue(m lane.Stored, b *Batch) (found Overdue, since time.Time) {
 	in := m.Incoming(s.Name())
 	in.BodyLeft = true

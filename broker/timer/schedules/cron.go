@@ -18,14 +18,14 @@ var fields = [...]field{
 	{1, 12, "janfebmaraprmayjunjulaugsepoctnovdec"}, {0, 6, "sunmontuewedthufrisat"},
 }
 
-// aliases maps the server's names to expressions.
+// aliases maps the server's names for cron expressions to the expressions.
 var aliases = map[string]string{
 	"@yearly": "0 0 0 1 1 *", "@annually": "0 0 0 1 1 *", "@monthly": "0 0 0 1 * *", "@weekly": "0 0 0 * * 0",
 	"@daily": "0 0 0 * * *", "@midnight": "0 0 0 * * *", "@hourly": "0 0 * * * *",
 }
 
-// parseCron parses an expression by the server's grammar (server/cron.go), which is smaller than others: six fields, no
-// L, W, # or H, and no weekday 7. The result means the same in those others.
+// parseCron parses an expression by the server's grammar (server/cron.go): six fields, without L, W, #, H and the
+// weekday 7. It returns an expression that has the same meaning in other grammars, such as that of package timetable.
 func parseCron(pattern string) (expr string, err error) {
 	if alias := aliases[pattern]; alias != "" {
 		return alias, nil
@@ -42,7 +42,7 @@ func parseCron(pattern string) (expr string, err error) {
 	return strings.Join(words, " "), nil
 }
 
-// parse parses a list of ranges, and returns the matching values, for parsers with other rules about ranges.
+// parse parses a list of ranges. It returns the matching values in a form that all grammars accept.
 func (f field) parse(word string) (string, error) {
 	var values [64]bool
 	any, empty := false, true
@@ -65,7 +65,7 @@ func (f field) parse(word string) (string, error) {
 	return compact(values), nil
 }
 
-// span parses a value, a range or a star, with or without a step. A value with a step extends to the maximum.
+// span parses a value, a range or a star, with or without a step. A value with a step extends to the field's maximum.
 func (f field) span(part string) (low, high, step int, star bool, err error) {
 	span, every, stepped := strings.Cut(part, "/")
 	from, to, ranged := strings.Cut(span, "-")
@@ -89,14 +89,14 @@ func (f field) span(part string) (low, high, step int, star bool, err error) {
 	case err != nil:
 		return 0, 0, 0, false, err
 	case step < 1:
-		return 0, 0, 0, false, errors.New("want a step from 1")
+		return 0, 0, 0, false, errors.New("want a step of at least 1")
 	case low > high:
-		return 0, 0, 0, false, errors.New("it ends before it begins")
+		return 0, 0, 0, false, errors.New("the range ends before it begins")
 	}
 	return low, high, min(step, len([64]bool{})), star, nil
 }
 
-// compact formats values, with ranges for runs.
+// compact formats a set of values. It writes a range for three or more values with equal distances.
 func compact(values [64]bool) string {
 	var all []int
 	for v, ok := range values {

@@ -1,45 +1,49 @@
-// Package schedules answers clients that use the dialect of nats-server's own scheduling (ADR-51): requests with
-// Nats-Schedule, on subjects that no stream listens on. So the clients' own options for schedules work as they are, and
-// their targets may be in any stream.
+// Package schedules answers clients that use nats-server's own headers for schedules (ADR-51): requests with
+// Nats-Schedule, on subjects that no stream listens on. So such clients work unchanged, and their targets may be in any
+// stream.
 //
-//	message.Grounds   the subjects of schedules, and the targets that each of them allows
-//	Judge             decides about a request as the server would: pure, and in the server's order
-//	Service           receives a request, has its entry stored, and answers
+//	message.Grounds   holds the configured subjects of schedules (a ground), with the targets that each ground allows
+//	Judge             decides about a request as the server would; it is pure, and keeps the server's order of checks
+//	Service           receives requests, and answers them
+//	Store             stores the entries of schedules
+//	TakeOver          moves schedules from a stream of the server to the broker
 //
-// The stored entry is a timer: package entry writes and parses it (schedule.go). From then on it is armed, fired and
-// delivered as any timer.
+// The stored entry is that of a timer: package entry writes and parses it (schedule.go). The timer is armed, fired and
+// delivered like any other.
 //
 // # Invariants
 //
-//   - No answer comes before the entry is stored, and none at all if its result is unknown. An unanswered publish is
-//     looked up, by its request ID. It is not sent twice, unless the second copy expects the last entry.
-//   - A request with a condition (Nats-Expected-Last-Subject-Sequence, Nats-Msg-Id) is stored in place of the last
-//     entry: its publish expects the entry that was read. Otherwise the last writer wins, as with the server.
-//   - The answer is the server's, with its codes and words. test/schedules/README.md lists the differences.
-//   - A client chooses the target by a header, so its permissions do not show whether it may. The setting does: a
-//     ground has its targets. A ground represents the one stream that the server would ask, so a schedule can only be
-//     ended from its own ground.
-//   - To a schedule's client, an operator's change is the same as another client's: package store writes the entry. A
-//     recurring schedule keeps its identity, the sequence of its first round. A schedule that fires once is another one
-//     after a move: the sequence and the id of the request do not identify it any more.
-//   - A schedule is refused if its target's stream would refuse its message, as far as the account's streams show.
-//   - Our seal makes an entry valid. So of a client's Delay- headers, it contains only those that a client may use.
-//   - Every queue is bounded. One instance works on all requests about one schedule, in their order.
+//   - A client gets an answer only when the result is certain: the entry is stored, or never will be. After a publish
+//     without an answer, the broker looks for the entry, by the token of the request. It publishes the entry again only
+//     if the second publish expects the last entry.
+//   - The publish for a conditional request (Nats-Expected-Last-Subject-Sequence, Nats-Msg-Id) expects the last entry
+//     that was read. For other requests the last writer wins, as with the server.
+//   - Answers have the server's codes and texts. test/schedules/README.md lists the differences.
+//   - A client chooses the target by a header, so the server cannot check its permission for the target. Instead, each
+//     ground lists the allowed targets. A ground corresponds to one stream of the server. So only a request on a
+//     subject of its own ground can end a schedule.
+//   - To a schedule's client, a change by an operator looks like one by another client. The identity of a recurring
+//     schedule is the sequence of its first round; it does not change. A schedule that fires once is a different one
+//     after a move: the sequence and the message id of its request do not identify it any more.
+//   - A schedule is refused if the broker can see that its target's stream would refuse the message.
+//   - The broker's seal makes an entry valid. So the entry contains only those Delay- headers of the client that a
+//     client may use.
+//   - Every queue is bounded. An instance works on its requests about one schedule in their order.
 //
-// # Other senders
+// # Messages that are no requests
 //
-// NATS sends the answer to any client's request to any subject that the client names. So a tenant can put
-// acknowledgements on the subject of a schedule and, with the right to read a stream of its own, messages with headers
-// and bodies of its choice. Such an answer has no reply subject, or one below $JS.ACK. Hence a message is a request
-// only if its reply subject is one for answers (service.Answerable). That also bounds where we may publish for a
-// client: the broker has rights that the client lacks.
+// NATS sends the answer to a request to any reply subject that the client names. So a tenant can make the server
+// publish acknowledgements on the subject of a schedule. With the permission to read a stream of its own, the tenant
+// can choose the headers and bodies of such answers. They have no reply subject, or one below $JS.ACK. Therefore a
+// message counts as a request only if its reply subject is one for answers (service.Answerable). This check also
+// restricts the subjects on which the broker publishes answers: the broker has permissions that the client lacks.
 //
-// The acknowledgement of the timers' stream is believed only under the token of its publish, and only from that stream.
+// An acknowledgement of a publish counts only with the token of the publish, and only from the timers' stream.
 //
 // # Tried and rejected
 //
-// Nats-Scheduler and Nats-Schedule-Next on the delivered message, as from the server: every stream refuses them, or
-// purges the subject that they name (TestSchedulerHeadersStayHome). A stream of ours that binds the subjects: with
-// allow_msg_schedules the server would fire, too, and without it the server refuses the request before any broker
-// receives it.
+// Nats-Scheduler and Nats-Schedule-Next on the delivered message, as the server sets them: every stream refuses such a
+// message, or purges the subject in the header (TestSchedulerHeadersStayHome). A stream that listens on the subjects of
+// schedules: with allow_msg_schedules, the server would fire, too; without it, the server refuses the request before a
+// broker receives it.
 package schedules

@@ -14,7 +14,7 @@ import (
 	"delaybroker/levels"
 )
 
-// The headers of nats-server that are read here, in its spelling: the server ignores any other spelling.
+// The headers of nats-server that Judge reads. Their names are case-sensitive, as in the server.
 const (
 	hSchedule = "Nats-Schedule"
 	hZone     = "Nats-Schedule-Time-Zone"
@@ -52,11 +52,11 @@ type Request struct {
 type Change struct {
 	Cancel   bool // otherwise it sets the schedule
 	Schedule entry.Schedule
-	Expected *uint64        // the sequence of the schedule that it may replace or end; nil for any
-	Also     message.Header // further conditions, which the stream checks
+	Expected *uint64        // the sequence of the schedule that the request may replace or end; nil for any
+	Also     message.Header // further conditions that the timers' stream checks
 }
 
-// get returns a header as the server reads it: the first value in its spelling, without leading spaces.
+// get returns the first value of a header, without leading spaces, as the server reads it.
 func get(h message.Header, name string) (value string, given bool) {
 	values, given := h[name]
 	if len(values) == 0 {
@@ -65,9 +65,9 @@ func get(h message.Header, name string) (value string, given bool) {
 	return strings.TrimLeft(values[0], " "), given
 }
 
-// Judge decides about a request as nats-server would (server/stream.go, processJetStreamMsg), and in its order: first
-// the headers of every message, then the schedule. Stream is the answering stream. The grounds determine the allowed
-// targets.
+// Judge decides about a request as nats-server would (server/stream.go, processJetStreamMsg). It keeps the server's
+// order of checks: first the headers that any message may have, then those of the schedule. Stream is the name of the
+// stream that answers. The grounds determine the allowed targets.
 func Judge(all message.Grounds, stream string, r Request, now time.Time) (Change, *Refusal) {
 	w := Change{Schedule: entry.Schedule{Subject: r.Subject}}
 	if refused := w.expectations(stream, r); refused != nil {
@@ -94,18 +94,18 @@ func Judge(all message.Grounds, stream string, r Request, now time.Time) (Change
 		return w, refused
 	}
 	if of, _ := get(r.Header, hSubjectOf); w.Expected != nil && cmp.Or(of, r.Subject) != w.Schedule.Subject {
-		return w, badExpected.because("only of the schedule that it is about")
+		return w, badExpected.because("the subject must be that of the schedule")
 	}
 	if pattern == "" {
 		w.Cancel = true
 		if len(r.Body) > 0 {
-			return w, badPattern.because("there is none, and an ordinary message is kept nowhere here; an empty one cancels")
+			return w, badPattern.because("it is missing, and ordinary messages are not stored here; without a body it cancels")
 		}
 	}
 	return w, nil
 }
 
-// expectations reads the headers of every message, and its conditions on the stream.
+// expectations reads the headers that any message may have, and the request's conditions on the stream.
 func (w *Change) expectations(stream string, r Request) *Refusal {
 	if _, given := get(r.Header, hBatch); given {
 		return &noBatches
@@ -141,7 +141,7 @@ func (w *Change) expectations(stream string, r Request) *Refusal {
 	return nil
 }
 
-// times reads its time or its table.
+// times reads the time of a schedule, or its interval or cron expression.
 func (w *Change) times(pattern, zone string, zoned bool) *Refusal {
 	if zoned {
 		if _, err := time.LoadLocation(zone); err != nil || zone == "" {
@@ -172,14 +172,14 @@ func (w *Change) times(pattern, zone string, zoned bool) *Refusal {
 		if wrong, ok := errors.AsType[*timetable.Error](err); ok && wrong.Word == "zone" {
 			return badZone.because("%s", wrong.Sentence)
 		}
-		if err != nil { // it never fires
+		if err != nil { // for example, the expression never matches
 			return &badPattern
 		}
 		w.Schedule.Zone = zone
 		return nil
 	}
 	if zoned {
-		return &badPattern // a zone is only for cron
+		return &badPattern // only a cron expression may have a zone
 	}
 	return nil
 }
@@ -210,14 +210,14 @@ func (w *Change) options(all message.Grounds, ground message.Ground, r Request) 
 	case plans:
 		return badTarget.because("it is the subject of a schedule")
 	case !ground.Allows(target):
-		return badTarget.because("none of those that schedules here may have (DELAY_SCHEDULES)")
+		return badTarget.because("DELAY_SCHEDULES does not allow it for this subject")
 	}
 	w.Schedule.Target = target
 	if source, _ := get(r.Header, hSource); source != "" {
 		if source == target || source == r.Subject || !literal(source) {
 			return &badSource
 		}
-		return badSource.because("this broker delivers the body of the request")
+		return badSource.because("the broker always delivers the body of the request")
 	}
 	if v, _ := get(r.Header, hOwnRollup); v != "" && !strings.EqualFold(v, "sub") {
 		return &badRollup
@@ -225,7 +225,7 @@ func (w *Change) options(all message.Grounds, ground message.Ground, r Request) 
 	return nil
 }
 
-// purges reads whether the message ends another schedule. The server would store that message; here it is not stored.
+// purges reads whether the message ends another schedule. The server would store this message, but the broker does not.
 func (w *Change) purges(ground message.Ground, r Request) *Refusal {
 	next, _ := get(r.Header, hNext)
 	scheduler, _ := get(r.Header, hScheduler)
@@ -235,10 +235,10 @@ func (w *Change) purges(ground message.Ground, r Request) *Refusal {
 	case next != nextPurge, scheduler == r.Subject, !literal(scheduler):
 		return &badScheduler
 	case !message.Match(ground.Subjects, scheduler):
-		// With the server, both are in one stream. Clients of this ground may not end the schedules of others.
-		return badScheduler.because("it is none of %s, as the subject of this request is", ground.Subjects)
+		// With the server, both subjects are in one stream. Clients of one ground may not end schedules of another.
+		return badScheduler.because("the subject of this request matches %s, and the header does not", ground.Subjects)
 	case r.Header[hSchedule] != nil:
-		return badScheduler.because("it sets one schedule and ends another: send two")
+		return badScheduler.because("it sets one schedule and ends another: send two messages")
 	case len(r.Body) > 0:
 		return badScheduler.because("the broker does not store this message: leave the body out")
 	}
@@ -246,7 +246,7 @@ func (w *Change) purges(ground message.Ground, r Request) *Refusal {
 	return nil
 }
 
-// life reads when a schedule ends.
+// life reads the end of a schedule.
 func (w *Change) life(r Request, now time.Time) *Refusal {
 	v, _ := get(r.Header, hOwnTTL)
 	if v == "" {
@@ -259,14 +259,14 @@ func (w *Change) life(r Request, now time.Time) *Refusal {
 	case ttl > 0:
 		w.Schedule.Until = now.Add(ttl)
 		if w.Schedule.At.After(w.Schedule.Until) {
-			return badOwnTTL.because("it would be forgotten before it fires")
+			return badOwnTTL.because("the schedule would end before it fires")
 		}
 	}
 	return nil
 }
 
-// parseTTL parses a time to live as the server does: whole seconds, a Go duration of at least one second, or never. It
-// reduces a longer time to the maximum of a Duration.
+// parseTTL parses a time to live as the server does: a number of seconds, a Go duration of at least one second, or
+// never. A number above the maximum of a Duration becomes that maximum.
 func parseTTL(v string) (ttl time.Duration, never, ok bool) {
 	if strings.EqualFold(v, "never") {
 		return 0, true, true
@@ -278,7 +278,7 @@ func parseTTL(v string) (ttl time.Duration, never, ok bool) {
 	return time.Duration(min(n, math.MaxInt64/int64(time.Second))) * time.Second, false, err == nil && n >= 0
 }
 
-// literal reports whether the server would accept a publish on a subject.
+// literal reports whether a subject is valid and has no wildcards.
 func literal(subject string) bool {
 	return message.ValidPattern(subject) && !strings.ContainsAny(subject, "*>")
 }

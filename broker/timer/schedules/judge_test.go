@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/timer/timetable"
 )
 
-// What the server answers to a request is held against this package in test/schedules. Here is what the server has not,
-// and what no input may do.
+// test/schedules compares this package with the server. The tests of this file cover the rules that the server does not
+// have, and the guarantees for any input.
 
 var (
 	now     = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -26,7 +26,7 @@ func judge(subject, body string, headers ...string) (Change, *Refusal) {
 	return Judge(grounds, "DELAY_TIMERS", Request{Subject: subject, Header: h, Body: []byte(body)}, now)
 }
 
-// TestTargetsBelongToSubjects: the subject of a request says which targets it may name.
+// TestTargetsBelongToSubjects: the subject of a request determines the targets that it may name.
 func TestTargetsBelongToSubjects(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -44,7 +44,7 @@ func TestTargetsBelongToSubjects(t *testing.T) {
 	}
 }
 
-// TestNoScheduleForASchedule: what is delivered on the subject of a schedule would be a request, and end it.
+// TestNoScheduleForASchedule: a delivery on the subject of a schedule would be a request, and end the schedule.
 func TestNoScheduleForASchedule(t *testing.T) {
 	t.Parallel()
 	all := message.ParseGrounds("plans.a.>=>,plans.b.>=>", nil)
@@ -57,7 +57,7 @@ func TestNoScheduleForASchedule(t *testing.T) {
 	}
 }
 
-// TestEndsBelongToSubjects: likewise which schedules it may end.
+// TestEndsBelongToSubjects: the subject of a request determines the schedules that it may end.
 func TestEndsBelongToSubjects(t *testing.T) {
 	t.Parallel()
 	for scheduler, ok := range map[string]bool{
@@ -70,7 +70,7 @@ func TestEndsBelongToSubjects(t *testing.T) {
 	}
 }
 
-// TestGroundsAreChecked: a setting that could not mean anything is refused, with what to write.
+// TestGroundsAreChecked: a meaningless setting is refused, with the correction.
 func TestGroundsAreChecked(t *testing.T) {
 	t.Parallel()
 	roots := []string{"delay", "delaysys"}
@@ -103,7 +103,7 @@ func TestGroundsAreChecked(t *testing.T) {
 	}
 }
 
-// FuzzJudge: whatever a stranger writes, the answer comes, and what is accepted can be stored and read.
+// FuzzJudge: any input has an answer, and each accepted request can be stored and parsed.
 func FuzzJudge(f *testing.F) {
 	f.Add("plans.orders.a", "@at 2026-12-24T18:00:00Z", "orders.x", "Europe/Berlin", "1h", "sub", "", "")
 	f.Add("plans.orders.a", "@every 1h30m0.5s", "orders.x", "", "never", "all", "orders.y", "10s")
@@ -142,7 +142,7 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// FuzzCron: what the server's grammar allows is a time table, or never comes; and its numbers mean themselves.
+// FuzzCron: an expression in the server's grammar is a table, or has no occurrence. Its numbers are kept.
 func FuzzCron(f *testing.F) {
 	for _, expr := range []string{
 		"* * * * * *", "5/20 1-59/7 ? 1,2,31 jan-DEC sun", "0 0 0 30 2 *", "@hourly", "+1 * * * * *", "1--2 * * * * *",

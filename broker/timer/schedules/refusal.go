@@ -6,9 +6,9 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// Refusal is an answer of JetStream that reports that nothing was stored.
+// Refusal is an error in JetStream's answer to a publish: the message was not stored.
 type Refusal struct {
-	Code        int    `json:"code"` // as of HTTP
+	Code        int    `json:"code"` // an HTTP status
 	ErrCode     int    `json:"err_code"`
 	Description string `json:"description"`
 }
@@ -36,7 +36,7 @@ var (
 	tooLarge     = Refusal{400, jsapi.CodeTooLarge, "message size exceeds maximum allowed"}
 )
 
-// because returns a refusal that the server does not have: the server's text, and our reason.
+// because returns the refusal with a reason added to its text, for a rule that the server does not have.
 func (r Refusal) because(format string, args ...any) *Refusal {
 	r.Description += ": " + fmt.Sprintf(format, args...)
 	return &r

@@ -20,16 +20,17 @@ import (
 )
 
 const (
-	// workers is the number of requests that are worked on at once, and waiting the number that may wait for each worker.
-	// Requests on one subject are worked on in their order.
+	// workers is the number of requests that are carried out concurrently. waiting is the maximum number of requests that
+	// wait for each worker. Requests about one schedule go to one worker, which keeps their order.
 	workers, waiting = 16, 32
-	// received is the number of messages that may wait for the service. Further ones are dropped, and not answered.
+	// received is the maximum number of messages that wait for the service. Further messages are dropped, and not
+	// answered.
 	received = 512
-	// timeout is the timeout for one request: a little less than clients wait.
+	// timeout is the timeout for one request. It is shorter than the usual timeout of clients, 5 s.
 	timeout = 4 * time.Second
-	// unansweredEvery is the interval of the warnings about requests that cannot be answered.
+	// unansweredEvery is the minimum interval between warnings about requests that cannot be answered.
 	unansweredEvery = time.Minute
-	// queueGroup is the queue group of all instances.
+	// queueGroup is the queue group in which all instances subscribe.
 	queueGroup = "delaybroker-schedules"
 )
 
@@ -37,23 +38,23 @@ const (
 type Config struct {
 	Conn          *nats.Conn // connection for requests and answers
 	Grounds       message.Grounds
-	ReplyPrefixes []string // below which it answers, in addition to _INBOX and _R_; without the final dot
+	ReplyPrefixes []string // allowed prefixes of reply subjects, in addition to _INBOX and _R_; without the final dot
 	Store         Store
-	Grace         time.Duration // for requests underway when ctx of Run ends
+	Grace         time.Duration // the time for which Run finishes received requests after its ctx has ended
 	Log           *slog.Logger
 }
 
-// Service answers requests in the server's dialect, as one of several instances. NewService makes one; Run does the
-// work.
+// Service answers requests with the server's headers for schedules. Several instances share the requests. Create a
+// Service with NewService; Run does the work.
 type Service struct {
 	Config
 	requests *service.Listener
-	queues   []chan *nats.Msg // one for each worker; closed when no more requests come
+	queues   []chan *nats.Msg // one for each worker; Run closes them when no more requests come
 	seed     maphash.Seed
-	notes    ratelog.Limit // of the receiving loop
+	notes    ratelog.Limit // only for the goroutine that calls receive
 }
 
-// NewService returns a Service, and starts nothing.
+// NewService returns a Service. It starts no goroutine.
 func NewService(cfg Config) *Service {
 	s := &Service{
 		Config: cfg, requests: service.NewListener(cfg.Conn, received), seed: maphash.MakeSeed(),
@@ -64,8 +65,8 @@ func NewService(cfg Config) *Service {
 	return s
 }
 
-// Run answers until ctx ends, and then answers the received requests, as far as the grace allows. If it has no right to
-// subscribe, it answers nothing.
+// Run answers requests until ctx ends. Then it answers the requests that it has received, for at most the grace period.
+// Without the permission to subscribe, it logs an error and returns.
 func (s *Service) Run(ctx context.Context) {
 	if err := s.requests.Subscribe(queueGroup, s.Grounds.Subjects()...); err != nil {
 		s.Log.Error("cannot subscribe to schedule requests; this instance answers none (DELAY_SCHEDULES)", "err", err)
@@ -90,16 +91,13 @@ func (s *Service) Run(ctx context.Context) {
 	working.Wait()
 }
 
-// receive passes a request to its worker. It does not block.
-//
-// Other senders: NATS sends the answer to any client's request to any subject, and the client chooses the headers if
-// the answer is a message of its own stream. But no such answer has a reply subject of the client's choice: it has
-// none, or one below $JS.ACK. So a message is a request only if its reply subject is one for answers.
+// receive passes a request to its worker. It does not block. It ignores messages that are no requests: see the package
+// comment.
 func (s *Service) receive(m *nats.Msg) {
 	if !service.Answerable(m.Reply, s.ReplyPrefixes) {
 		if more, ok := s.notes.Allow(unansweredEvery); ok {
-			s.Log.Warn("a request for a schedule is not answered, and not carried out: its reply subject is none of those that "+
-				"answers go to (DELAY_REPLY_PREFIXES)", "subject", m.Subject, "reply", m.Reply, "more", more)
+			s.Log.Warn("a schedule request is ignored: its reply subject is not allowed (DELAY_REPLY_PREFIXES)",
+				"subject", m.Subject, "reply", m.Reply, "more", more)
 		}
 		return
 	}
@@ -112,7 +110,7 @@ func (s *Service) receive(m *nats.Msg) {
 	}
 }
 
-// work carries a request out, and answers once the result is certain.
+// work carries out a request, and answers if the result is certain.
 func (s *Service) work(base context.Context, m *nats.Msg) {
 	ctx, cancel := context.WithTimeout(base, timeout)
 	defer cancel()
@@ -121,7 +119,7 @@ func (s *Service) work(base context.Context, m *nats.Msg) {
 		store.WaitToRetry(ctx)
 	}
 	if err != nil {
-		return // nothing was stored: the client asks again
+		return // nothing was stored: the client repeats the request
 	}
 	r := Request{Subject: m.Subject, Header: message.Header(m.Header), Body: m.Data}
 	change, refused := s.judge(r, m, now)
@@ -151,7 +149,7 @@ func (s *Service) judge(r Request, m *nats.Msg, now time.Time) (Change, *Refusal
 	return w, nil
 }
 
-// answer sends an answer. Without a connection it fails, and the client gets no answer.
+// answer sends an answer. If that fails for lack of a connection, the client gets no answer.
 func (s *Service) answer(m *nats.Msg, a ack) {
 	if body, err := json.Marshal(a); err == nil {
 		_ = s.Conn.Publish(m.Reply, body)

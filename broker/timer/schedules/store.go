@@ -23,11 +23,11 @@ import (
 const (
 	// readTimeout is the timeout for reading the last entry.
 	readTimeout = time.Second
-	// remembered is the time for which an id counts as used: the server's default window for duplicates.
+	// remembered is the time for which a Nats-Msg-Id counts as used: the server's default duplicate window.
 	remembered = 2 * time.Minute
 )
 
-// errUnknown is returned when it cannot be determined whether a request was stored. Then it is not answered.
+// errUnknown is returned if it cannot be determined whether a request was stored. Then the request gets no answer.
 var errUnknown = errors.New("unknown whether the schedule is stored")
 
 // ack is JetStream's answer to a publish.
@@ -44,22 +44,22 @@ type Store struct{ *store.Timers }
 // stream returns the name of the timers' stream.
 func (s Store) stream() string { return s.Policy.Names.TimersStream() }
 
-// attempt is the carrying out of a change.
+// attempt is the state of carrying out one change.
 type attempt struct {
 	Store
 	Change
 	Request
 	store.Attempt
-	now  time.Time // by the clock of a server, when the attempt began
-	word string    // the request ID in its entry
-	// inPlace means that the change depends on the last entry, so it is stored in its place, or not at all. Otherwise it
-	// is published until it may be stored, and never again: a second copy might replace another client's entry.
+	now  time.Time // when the attempt began, by the clock of a server
+	word string    // the token of the request in its entry
+	// inPlace is set if the change depends on the last entry: then the publish expects that entry. Otherwise, once a
+	// publish may have been stored, the change is not published again: a second copy might replace another client's entry.
 	inPlace bool
-	known   *ack // nil until it is certain
+	known   *ack // the answer; nil until it is certain
 }
 
-// carryOut stores the change of a request, until the result is certain or ctx ends. Now is the time of a stream's
-// leader. Its only error is errUnknown.
+// carryOut stores the change of a request. It returns when the result is certain or ctx ends. Now is the present time
+// by a stream's leader. The only error is errUnknown.
 func (s Store) carryOut(ctx context.Context, r Request, c Change, now time.Time) (ack, error) {
 	a := attempt{
 		Store: s, Change: c, Request: r, now: now, word: cmp.Or(c.Schedule.Word, rand.Text()),
@@ -81,10 +81,10 @@ func (s Store) carryOut(ctx context.Context, r Request, c Change, now time.Time)
 	return *a.known, nil
 }
 
-// settle notes the certain answer.
+// settle records the answer.
 func (a *attempt) settle(answer ack) { a.known = &answer }
 
-// wordOf returns the request ID of a request with a message id.
+// wordOf returns the token of a request with a Nats-Msg-Id.
 func wordOf(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return "id-" + base64.RawURLEncoding.EncodeToString(sum[:16])
@@ -105,7 +105,7 @@ func (a *attempt) Decide() timer.Next {
 	case !a.inPlace && doubt:
 		return timer.Look
 	case a.Expected != nil && *a.Expected != st.visible:
-		if !doubt { // otherwise our entry may have been there before
+		if !doubt { // otherwise our entry may have been stored, and replaced since
 			a.settle(a.refused(wrongLast(st.visible)))
 		}
 		return timer.Say
@@ -113,12 +113,12 @@ func (a *attempt) Decide() timer.Next {
 	return timer.Ask
 }
 
-// Decisive implements store.Rules: the last entry decides.
+// Decisive implements store.Rules. Every last entry is decisive.
 func (a *attempt) Decisive(entry.Entry) bool { return true }
 
-// knows reports whether the last entry is of this request, or of one with the same id.
+// knows reports whether the last entry was stored by this request, or by a request with the same Nats-Msg-Id.
 func (a *attempt) knows(st subjectState) bool {
-	if a.Change.Schedule.Word != "" { // no other request has it
+	if a.Change.Schedule.Word != "" { // of a take-over: no other request has the same token
 		return st.word == a.word
 	}
 	id := a.Change.Schedule.MsgID
@@ -127,14 +127,14 @@ func (a *attempt) knows(st subjectState) bool {
 
 // subjectState is the state of a schedule's subject.
 type subjectState struct {
-	visible    uint64 // sequence of the schedule for clients of the server's scheduling; zero if it is over
-	generation uint64
-	set        time.Time
-	word       string
-	msgID      string // of the client; unknown for a schedule that is over
+	visible    uint64    // the sequence of the schedule that clients see; zero if the schedule has ended
+	generation uint64    // the sequence by which a client knows the schedule; for a series, that of its first round
+	set        time.Time // when that generation was stored
+	word       string    // the token of the request in the last entry
+	msgID      string    // the client's Nats-Msg-Id; empty if unknown
 }
 
-// subjectStateOf returns the state that an entry represents. Ok is false until the entry's key is known.
+// subjectStateOf returns the state that the last entry represents. ok is false if the entry's key is unknown.
 func subjectStateOf(found timer.State) (st subjectState, ok bool) {
 	if found.None {
 		return subjectState{}, true
@@ -151,11 +151,11 @@ func subjectStateOf(found timer.State) (st subjectState, ok bool) {
 		}
 	}
 	series := e.Origin().Series
-	if series > 0 { // its client knows the sequence of its first round
+	if series > 0 { // the client knows the sequence of the first round
 		st.generation, st.set = series, r.Accepted
 	}
 	if moved := series == 0 && e.Word != wordOf(r.MsgID) && !strings.HasPrefix(e.Word, takenWord); moved {
-		st.msgID = "" // an operator moved it: it is not what the id requested, nor when
+		st.msgID = "" // an operator moved the schedule: it is not the one that the client requested with this id
 	}
 	if e.Stands() {
 		st.visible = st.generation
@@ -182,8 +182,8 @@ func (a *attempt) Entry(_ context.Context, generation uint64) (*nats.Msg, error)
 	return &nats.Msg{Subject: a.Attempt.Subject, Header: nats.Header(header), Data: body}, nil
 }
 
-// refusalFor returns a refusal of ours in the server's words. A rule that the server does not have gets the code of a
-// stream that stores nothing, so clients treat it as a refusal by the stream.
+// refusalFor returns the refusal for a problem. If the server has no such rule, the refusal has the code of a stream
+// that cannot store a message, so that clients treat it as a refusal by the stream.
 func refusalFor(p *message.Problem) *Refusal {
 	switch p.Code {
 	case message.BadTarget:
@@ -203,11 +203,11 @@ func (a *attempt) Judge(_ context.Context, _ uint64, reply jsapi.Reply) (store.M
 	case !outcome.Final():
 		return store.Doubtful, nil
 	case outcome == jsapi.Unavailable, outcome == jsapi.Undecided:
-		return store.Again, nil // the stream has no leader for a moment, or is storing another entry
+		return store.Again, nil // the stream has no leader at the moment, or is storing another entry
 	case outcome == jsapi.Conflict && a.Also[hLastSeq] == nil:
 		return store.Replaced, nil
 	case a.Doubt.Any:
-		return store.Again, nil // this publish is refused, but the one before may be stored
+		return store.Again, nil // this publish is refused, but an earlier one may be stored
 	case outcome == jsapi.TooLarge:
 		return store.Final, &tooLarge
 	}

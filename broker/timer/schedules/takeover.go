@@ -9,67 +9,68 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
-	"delaybroker/broker/timer/timetable"
 )
 
 const (
-	// margin is the minimum time between the take-over of a schedule and its firing: until the take-over ends, it is in
-	// both places.
+	// margin is the minimum time from the take-over of a schedule to its next firing: during the take-over, both the
+	// server and the broker have the schedule.
 	margin = 5 * time.Second
-	// takenWord is the prefix of the words of the schedules that were taken over.
+	// takenWord is the prefix of the request tokens of take-overs.
 	takenWord = "of "
-	// undoneWord is the suffix of the words that cancel a take-over.
+	// undoneWord is the suffix of the request tokens that cancel a schedule which was taken over.
 	undoneWord = "undone"
-	// takeWait is the timeout for each of its steps: all together less than the margin.
+	// takeWait is the timeout for each step of a take-over. All steps together must take less than the margin.
 	takeWait = time.Second
 )
 
-// TakeOver moves the schedules of a stream of the server into the broker, so that each fires once: here or there.
+// TakeOver moves schedules from a stream of the server to the broker. Each occurrence fires once, by the server or by
+// the broker. A schedule is moved in these steps:
 //
-//  1. The schedule is stored here, if its subject has none, for the time at which the server would fire it next. That
-//     is at least margin ahead; a schedule that fires sooner is left to the next take-over.
-//  2. Its message there is deleted, by its sequence.
-//  3. If that message no longer exists, it was replaced or ended meanwhile: the schedule that was stored here is
+//  1. If the broker has no schedule of the subject, it stores the schedule for the server's next firing. If that is
+//     less than margin ahead, the schedule is left to the next take-over.
+//  2. The schedule's message is deleted from the server's stream, by its sequence.
+//  3. If that message does not exist any more, a client has replaced or ended the schedule: the broker's schedule is
 //     cancelled.
 //
-// A client that cancelled or replaced it after the broker began to answer for its subject has ended it: if the last
-// entry here still shows that, its message there is deleted, and nothing is stored.
+// A client may already have sent the broker a request that cancels or replaces the schedule. If the last entry of the
+// subject still shows that, and no schedule is pending, the message in the server's stream is deleted, and nothing is
+// stored.
 //
-// A take-over that stops in between leaves the schedule in both places. If it is repeated before the schedule fires, it
-// finds the entry by its word, and completes the move. A repeating schedule with an interval of less than twice the
-// margin skips the server's firings within the margin.
+// After an interrupted take-over, both the server and the broker have the schedule. If the take-over is repeated before
+// the schedule fires, it finds the entry by its token, and completes the move. A schedule with an interval of at most
+// twice the margin skips the occurrences within the margin.
 type TakeOver struct {
 	Store   Store
 	Grounds message.Grounds
-	Dry     bool
+	Dry     bool // only report, and change nothing
 }
 
-// Fate is the result for a schedule.
+// Fate is the result of the take-over of one schedule.
 type Fate string
 
 // The results.
 const (
-	Taken Fate = "taken" // it was taken over; with Dry, it would be
-	Left  Fate = "left"  // it is unchanged
-	Ended Fate = "ended" // a client ended it here, and it was deleted there; with Dry, it would be
-	Both  Fate = "both"  // it is in both places: repeat the take-over before it fires
+	Taken Fate = "taken" // the schedule was taken over
+	Left  Fate = "left"  // the server keeps the schedule
+	Ended Fate = "ended" // a client ended the schedule in the broker, so it was deleted from the server's stream
+	Both  Fate = "both"  // the server and the broker have the schedule: repeat the take-over before it fires
 )
 
-// Took is the result for one schedule.
+// Took describes one schedule and the result of its take-over. With TakeOver.Dry, the result is that of a real
+// take-over.
 type Took struct {
 	Subject string    `json:"subject"`
 	Target  string    `json:"target,omitempty"`
-	When    string    `json:"when"` // its pattern
+	When    string    `json:"when"` // the value of Nats-Schedule
 	Due     time.Time `json:"due,omitzero"`
 	Fate    Fate      `json:"fate"`
 	Why     string    `json:"why,omitempty"`
 }
 
-// Stream goes through a stream, and reports the result for each schedule on a subject of the grounds.
+// Stream takes over all schedules of a stream whose subjects belong to a ground. It calls each with every result.
 func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) error) error {
 	info, err := o.Store.Entries().Sample(ctx, stream)
 	if err != nil {
@@ -87,7 +88,7 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) err
 		took, err := o.one(ctx, stream, m.Sequence)
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
-			continue // it has fired, or was replaced by a message that comes later
+			continue // the schedule has fired, or was replaced by a later message
 		case err != nil:
 			return fmt.Errorf("take over %s: %w", m.Subject, err)
 		}
@@ -107,7 +108,7 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 	in := m.Incoming(stream)
 	when, _ := get(in.Header, hSchedule)
 	took := Took{Subject: m.Subject, When: when, Fate: Left}
-	for name := range in.Header { // its conditions on the stream were met then
+	for name := range in.Header { // the server has checked these conditions
 		if strings.HasPrefix(name, "Nats-Expected-") {
 			delete(in.Header, name)
 		}
@@ -146,8 +147,9 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 	return o.move(ctx, stream, sequence, r, w, took, now)
 }
 
-// ended reports whether the last entry here ended a schedule that was set there at a time: a client cancelled it, or
-// replaced it by one that has fired. A cancel by a take-over itself does not count.
+// ended reports whether a client has ended a schedule of the server by a request to the broker: the client has
+// cancelled the schedule, or replaced it by one that has fired. Set is when the server stored the schedule. A cancel by
+// a take-over does not count.
 func (o TakeOver) ended(ctx context.Context, s entry.Schedule, set time.Time) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -157,12 +159,12 @@ func (o TakeOver) ended(ctx context.Context, s entry.Schedule, set time.Time) (b
 	}
 	st, ok := subjectStateOf(found)
 	if !ok {
-		return false, nil // storing it here fails, too
+		return false, nil // the following step, storing the schedule, fails
 	}
 	return st.visible == 0 && st.set.After(set) && !strings.HasPrefix(st.word, takenWord), nil
 }
 
-// end deletes there a schedule that a client ended here, unless there was an error.
+// end deletes a schedule that a client has ended from the server's stream. If err is not nil, it only returns err.
 func (o TakeOver) end(ctx context.Context, stream string, sequence uint64, took Took, err error) (Took, error) {
 	if err != nil {
 		return took, err
@@ -182,127 +184,11 @@ func (o TakeOver) end(ctx context.Context, stream string, sequence uint64, took 
 	return took, nil
 }
 
-// now returns the time of the stream's leader.
+// now returns the present time by the clock of the stream's leader.
 func (o TakeOver) now(ctx context.Context, stream string) (time.Time, error) {
 	s, err := o.Store.Entries().Sample(ctx, stream)
 	if err != nil {
 		return time.Time{}, err
 	}
 	return s.ServerTime.Add(time.Since(s.Received)), nil
-}
-
-// next returns the schedule with the server's next firing as its At; or the reason to leave it.
-func (o TakeOver) next(
-	ctx context.Context, stream string, m jsapi.Message, s entry.Schedule, now time.Time,
-) (entry.Schedule, string, error) {
-	const soon = "it fires in a moment: take it the next time"
-	earliest := now.Add(margin)
-	if s.Every == 0 && s.Cron == "" {
-		if s.At.Before(earliest) {
-			return s, soon, nil
-		}
-		return s, "", nil
-	}
-	var table timetable.Table
-	var first time.Time
-	var err error
-	if s.Cron != "" {
-		if table, err = timetable.Parse(timetable.Words{Cron: s.Cron, Zone: s.Zone, Last: s.Until}); err != nil {
-			return s, err.Error(), nil
-		}
-	} else {
-		table = timetable.Table{Every: s.Every, Missed: timetable.One, Last: s.Until}
-		if first, err = o.told(ctx, stream, m.Subject, s.Target); err != nil {
-			return s, "", err
-		}
-		if first.IsZero() {
-			first = m.Time.Round(time.Second).Add(s.Every)
-		}
-	}
-	next, ok := table.Start(now, first)
-	if ok && next.Before(earliest) && table.Interval() <= 2*margin {
-		next, ok = table.After(next, earliest)
-	}
-	switch {
-	case !ok:
-		return s, "it has ended", nil
-	case next.Before(earliest):
-		return s, soon, nil
-	}
-	s.At = next
-	return s, "", nil
-}
-
-// told returns when an interval fires next, by its last message at the target; zero if there is none.
-func (o TakeOver) told(ctx context.Context, stream, scheduler, target string) (time.Time, error) {
-	m, err := o.Store.API.Last(ctx, stream, target)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return time.Time{}, nil
-	}
-	if err != nil {
-		return time.Time{}, err
-	}
-	h := m.Incoming(stream).Header
-	if by, _ := get(h, hScheduler); by != scheduler {
-		return time.Time{}, nil
-	}
-	next, _ := get(h, hNext)
-	at, err := time.Parse(time.RFC3339Nano, next)
-	if err != nil {
-		return time.Time{}, nil // "purge", of another schedule that was on the subject
-	}
-	return at, nil
-}
-
-// move stores the schedule here, and then deletes it there.
-func (o TakeOver) move(
-	ctx context.Context, stream string, sequence uint64, r Request, w Change, took Took, now time.Time,
-) (Took, error) {
-	none := uint64(0)
-	w.Expected, w.Also = &none, nil
-	storing, cancel := context.WithTimeout(ctx, takeWait)
-	answer, err := o.Store.carryOut(storing, r, w, now)
-	cancel()
-	switch {
-	case err != nil:
-		took.Fate, took.Why = Both, "unknown whether the schedule is stored here"
-		return took, nil
-	case answer.Error != nil && answer.Error.ErrCode == jsapi.CodeWrongLast:
-		took.Why = "the broker has a schedule of this subject: end one of them"
-		return took, nil
-	case answer.Error != nil:
-		took.Why = answer.Error.Description
-		return took, nil
-	}
-	deleting, cancel := context.WithTimeout(ctx, takeWait)
-	defer cancel()
-	err = o.Store.API.Delete(deleting, stream, sequence)
-	switch {
-	case err == nil:
-		took.Fate = Taken
-		return took, nil
-	case !errors.Is(err, jetstream.ErrMsgNotFound):
-		took.Fate, took.Why = Both, "it is stored here, and cannot be deleted there: "+err.Error()
-		return took, nil
-	}
-	return o.undo(ctx, answer.Sequence, w, took, now)
-}
-
-// undo cancels the schedule that was stored here, since the one there was replaced or ended meanwhile.
-func (o TakeOver) undo(
-	ctx context.Context, generation uint64, w Change, took Took, now time.Time,
-) (Took, error) {
-	undoing, cancel := context.WithTimeout(ctx, takeWait)
-	defer cancel()
-	word := w.Schedule.Word + " " + undoneWord
-	end := Change{
-		Cancel: true, Schedule: entry.Schedule{Subject: w.Schedule.Subject, Word: word}, Expected: &generation,
-	}
-	answer, err := o.Store.carryOut(undoing, Request{Subject: w.Schedule.Subject}, end, now)
-	if err != nil || answer.Error != nil {
-		took.Fate, took.Why = Both, "it was replaced or ended there meanwhile, and what is stored here cannot be cancelled"
-		return took, nil
-	}
-	took.Why = "it was replaced or ended there meanwhile: take it the next time"
-	return took, nil
 }

@@ -10,19 +10,19 @@ import (
 	"delaybroker/broker/message"
 )
 
-// targetTime is the timeout for asking the server which stream listens on a target.
-const targetTime = time.Second
+// targetTimeout is the timeout of the request for the stream that listens on a target.
+const targetTimeout = time.Second
 
-// unable returns the refusal of a schedule whose message the target's stream would refuse, as far as the account's
-// streams show. The server refuses it at the request, too. Otherwise it would be acknowledged and become a dead letter.
-// Only a TTL or a rollup needs the question. Without an answer the schedule is stored: another account may have the
-// stream.
+// unable returns a refusal if the target's stream would refuse the schedule's message; otherwise nil. The server also
+// refuses such a request. Without the refusal, the message would become a dead letter. Only a message with a TTL or a
+// rollup needs the check. If the broker cannot see the target's stream, unable returns nil: the stream may be in
+// another account.
 func (s Store) unable(ctx context.Context, w Change) *Refusal {
 	ttl, rollup := w.Schedule.TTL > 0 || w.Schedule.TTLEver, w.Schedule.Rollup
 	if w.Cancel || !ttl && !rollup {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, targetTime)
+	ctx, cancel := context.WithTimeout(ctx, targetTimeout)
 	defer cancel()
 	var found struct {
 		Streams []jetstream.StreamInfo `json:"streams"`

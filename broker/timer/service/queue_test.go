@@ -11,13 +11,13 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ask is a request of a tenant, whose subject tells it from others.
+// ask is a request of a tenant, identified by its subject.
 func ask(tenant string, n int) request {
 	return request{Msg: &nats.Msg{Subject: fmt.Sprint(tenant, n)}, tenant: tenant}
 }
 
-// TestTurns: tenants are served one after the other, each in the order of its requests, and none has more than its
-// share at once.
+// TestTurns: tenants are served in turn, each in the order of its requests, and none has more than its share at the
+// same time.
 func TestTurns(t *testing.T) {
 	q := newQueue(100, 2)
 	for n := range 4 {
@@ -94,7 +94,8 @@ func TestFullQueue(t *testing.T) {
 	}
 }
 
-// TestQueueCloses: workers take what waits when the queue closes, also what waits for a share, and then end.
+// TestQueueCloses: when the queue closes, workers take the waiting requests, including those that wait for a share, and
+// then end.
 func TestQueueCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(100, 1)
@@ -128,7 +129,7 @@ func TestQueueCloses(t *testing.T) {
 	})
 }
 
-// TestWorkersByPayload: the bodies of timers that requests hold take no more room where they may be larger.
+// TestWorkersByPayload: the bodies that requests hold take no more memory if max_payload is larger.
 func TestWorkersByPayload(t *testing.T) {
 	for maxPayload, want := range map[int64]int{0: 64, 1 << 20: 64, 2 << 20: 32, 8 << 20: 8, 64 << 20: 8} {
 		if got := oneWorkers(maxPayload); got != want {

@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRunAnswersWhatItHasReceived: a service that stops answers what has come, and leaves no subscription.
+// TestRunAnswersWhatItHasReceived: a service that stops answers the received requests, and leaves no subscription.
 func TestRunAnswersWhatItHasReceived(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
 		names, err := message.NewNames(message.DefaultPrefix)
@@ -47,7 +47,7 @@ func TestRunAnswersWhatItHasReceived(t *testing.T) {
 	})
 }
 
-// TestBusy: requests for which there is no room are told so at once.
+// TestBusy: requests for which there is no room are answered with an error at once.
 func TestBusy(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
 		names, err := message.NewNames(message.DefaultPrefix)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
@@ -19,19 +18,7 @@ import (
 // has refused certainly did not come, so then the outcome is a conflict.
 func TestUnansweredIsInDoubt(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
-		names, err := message.NewNames(message.DefaultPrefix)
-		if err != nil {
-			t.Fatal(err)
-		}
-		nc := on.Connect()
-		js, err := jetstream.New(nc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg := jetstream.StreamConfig{Name: names.TimersStream(), Subjects: []string{names.TimerFilter()}}
-		if _, err := js.CreateStream(t.Context(), cfg); err != nil {
-			t.Fatal(err)
-		}
+		timers, js := newTimers(t, on)
 		for key, tt := range map[string]struct {
 			reply jsapi.Reply
 			want  timer.Outcome
@@ -39,17 +26,13 @@ func TestUnansweredIsInDoubt(t *testing.T) {
 			"lost":    {jsapi.Reply{Err: errors.New("no answer in time")}, timer.Unknown},
 			"refused": {jsapi.Reply{Ack: jsapi.Ack{Status: 400, Code: jsapi.CodeWrongLast}}, timer.Conflict},
 		} {
-			timers := Timers{
-				Policy: message.Policy{Names: names}, API: jsapi.Client{Conn: nc, API: "$JS.API"},
-				Publish: func(ctx context.Context, m *nats.Msg) jsapi.Reply { // stores another client's set in its place
-					other := &nats.Msg{Subject: m.Subject, Header: nats.Header{message.HeaderFor: {"2h"}}}
-					if _, err := js.PublishMsg(ctx, other); err != nil {
-						t.Error(err)
-					}
-					return tt.reply
-				},
+			timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply { // stores another client's set in its place
+				other := &nats.Msg{Subject: m.Subject, Header: nats.Header{message.HeaderFor: {"2h"}}}
+				if _, err := js.PublishMsg(ctx, other); err != nil {
+					t.Error(err)
+				}
+				return tt.reply
 			}
-			timers.Scan.JetStream = js
 			got, err := timers.Do(t.Context(), Change{
 				Request: timer.Request{Verb: timer.Set, Conditional: true}, Key: key, Target: "orders.x",
 				Header: message.Header{message.HeaderFor: {"1h"}},

@@ -3,11 +3,11 @@
 //
 // # Rounds
 //
-// A round is one occurrence. It is planned for a time of the table, and due then or, with jitter, a little later. The
-// next round is computed from the table and the planned times, never from the time at which the last round fired. So
-// there is no drift, and every instance computes the same result (Table.Decide).
+// A time table gives planned times. A round is one occurrence: it is planned for one of these times and, with jitter,
+// due a little later. The next round is computed from the table and the planned times, never from the time at which the
+// last round fired. So there is no drift, and every instance computes the same result (Table.Decide).
 //
-// Rounds are numbered from 1 as they fire. A missed round does not use up a number: "10 rounds" are ten deliveries.
+// The rounds that fire are numbered from 1. A missed round has no number: "10 rounds" are ten deliveries.
 //
 // # Cron
 //
@@ -18,16 +18,16 @@
 //
 // # When clocks change
 //
-// A cron table gives local times of its zone. If the table restricts the hours, each local time stands for one moment:
-// the first moment at which the local clock shows that time or a later one. So a local time that a clock change skips
-// runs right after the gap. A local time that occurs twice runs the first time. Two local times that fall on one moment
-// run once. A table for every hour (* in the hours' field) runs whenever the local clock shows one of its minutes and
-// seconds, in each hour that passes.
+// A cron table gives local times of its zone. If the table restricts the hours, each local time denotes one moment: the
+// first moment at which the local clock shows that time or a later one. So the round of a local time that a clock
+// change skips is planned right after the gap. A local time that occurs twice has one round, at the first occurrence.
+// Two local times that denote one moment have one round. If the table does not restrict the hours (*), a round is
+// planned whenever the local clock shows one of its minutes and seconds, in every hour that passes.
 //
 // # Tried and rejected
 //
-// The library's own search. It loses a local time that a clock change of less than an hour skips (Lord Howe), and it
+// The search of the library. It loses a local time that a clock change of less than an hour skips (Lord Howe). It
 // returns a local time that occurs twice two times.
 //
-// Numbers for missed rounds too. For a cron table, that costs a search through all missed rounds.
+// Numbers for missed rounds, too. For a cron table, they would cost a search for all missed rounds.
 package timetable

@@ -7,33 +7,34 @@ import (
 )
 
 const (
-	// maxLate is the lateness up to which a round is not missed. After a crash, another instance has taken over by then.
+	// maxLate is the lateness above which a round is missed. After a crash, another instance takes over in less time.
 	maxLate = time.Minute
-	// catchUp is the minimum time between two missed rounds of one series that fire late.
+	// catchUp is the minimum time between two overdue rounds of one series that fire.
 	catchUp = 100 * time.Millisecond
-	// maxCounted bounds the count of missed occurrences in one decision, since those of a cron table must be searched for.
+	// maxCounted is the maximum number of missed occurrences that one decision counts: for a cron table, each costs a
+	// search.
 	maxCounted = 100
 )
 
-// Series identifies the rounds of one table, from when the timer is set until it is set again.
+// Series identifies the rounds of one table. A new set of the timer begins a new series.
 type Series struct {
-	ID    uint64    // unique
-	First time.Time // planned time of the first round; an Every table computes all others from it
+	ID    uint64    // unique among all series
+	First time.Time // the planned time of the first round; an Every table computes all other times from it
 }
 
 // Round is one occurrence of a series.
 type Round struct {
-	Number  int       // counts the rounds that fire, from 1
-	Planned time.Time // the table's time
+	Number  int       // the number among the rounds that fire, from 1
+	Planned time.Time // a time of the table
 	Due     time.Time // Planned plus jitter, or the time to which a client has moved the round
 }
 
-// Decision states what to do with a round that is due.
+// Decision is the decision about a due round.
 type Decision struct {
 	Fire bool      // the round fires; otherwise it was missed, and Next replaces it
 	Next Round     // zero if the series is over
-	Wait time.Time // Next is overdue and must not fire before this time; zero if Next is not overdue
-	Left int       // missed occurrences that will not fire; counted up to maxCounted
+	Wait time.Time // the earliest time at which an overdue Next may fire; zero if Next is not overdue
+	Left int       // number of missed occurrences that will not fire, at most maxCounted
 }
 
 // Round returns the round with the given number and planned time.
@@ -52,12 +53,12 @@ func (t Table) delay(series uint64, number int) time.Duration {
 	return time.Duration(h.Sum64() % uint64(t.Jitter) / millis * millis)
 }
 
-// Decide decides about a round that is due, and whose predecessor is settled. The round is missed if the next one is
-// already due, or if it is more than a minute late.
+// Decide decides about a due round whose predecessors are settled. The round is missed if the next round is due, too,
+// or if the round is more than maxLate late.
 func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	from := r.Planned
 	if moved := !r.Due.Equal(t.Round(s, r.Number, r.Planned).Due); moved && r.Due.After(from) {
-		from = r.Due // perhaps later than the planned times of following rounds
+		from = r.Due // a client may have moved the round behind planned times of later rounds
 	}
 	next, more := t.After(s.First, from)
 	missed := more && !now.Before(t.Round(s, r.Number+1, next).Due) || now.Sub(r.Due) > maxLate
@@ -73,7 +74,7 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	}
 	if missed && t.Missed != All {
 		passed, left := next, more
-		next, more = t.toCome(s, number, from, now)
+		next, more = t.futureRound(s, number, from, now)
 		for ; left && (more && passed.Before(next) || !more && !passed.After(now)) && d.Left < maxCounted; d.Left++ {
 			passed, left = t.After(s.First, passed)
 		}
@@ -88,9 +89,9 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	return d
 }
 
-// toCome returns the first planned time after the given one whose round, with the given number, is not due yet. Because
-// of the jitter, a round may not be due yet although its planned time has passed.
-func (t Table) toCome(s Series, number int, after, now time.Time) (next time.Time, ok bool) {
+// futureRound returns the first planned time after the given one whose round is not due yet. Number is the number of
+// that round. With jitter, a round may not be due although its planned time has passed.
+func (t Table) futureRound(s Series, number int, after, now time.Time) (next time.Time, ok bool) {
 	if since := now.Add(-t.Jitter); since.After(after) {
 		after = since
 	}
@@ -101,10 +102,10 @@ func (t Table) toCome(s Series, number int, after, now time.Time) (next time.Tim
 	return next, ok
 }
 
-// Occurrence is a planned time, for display.
+// Occurrence is a planned time for display.
 type Occurrence struct {
 	At    time.Time     // in the table's zone
-	Shift time.Duration // change of the zone's UTC offset since the occurrence before
+	Shift time.Duration // change of the zone's UTC offset since the previous occurrence
 }
 
 // Upcoming returns up to n planned times after the given one. First is the planned time of the first round.

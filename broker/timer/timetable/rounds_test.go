@@ -96,8 +96,8 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-// TestJitteredRoundIsInTime: a round is missed when the next round is due, not when the next one is planned: with
-// jitter it may be due just before. The next round is the first one that, with its jitter, is not due yet.
+// TestJitteredRoundIsInTime: a round is missed when the next round is due, and not at its planned time: with jitter it
+// may be due just before. The next round is the first one that, with its jitter, is not due yet.
 func TestJitteredRoundIsInTime(t *testing.T) {
 	t.Parallel()
 	s := Series{ID: 7, First: at("2026-11-20T10:00:00Z")}

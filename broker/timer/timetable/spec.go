@@ -11,18 +11,18 @@ import (
 const (
 	// maxSpec is the maximum length of an expression, in bytes.
 	maxSpec = 256
-	// maxSearch is the length of a search, in years. The longest wait is for 29 February on a given weekday, across a
-	// century that is not a leap year: 40 years.
+	// maxSearch is the length of a search, in years. The longest wait is 40 years: for 29 February on a given weekday,
+	// across a century year that is not a leap year.
 	maxSearch = 41
 	// maxYear is the last year that a header can hold.
 	maxYear = 9999
-	// anyValue marks a field that begins with *.
+	// anyValue is the bit that the library sets in a field that begins with *.
 	anyValue = 1 << 63
-
-	everyHour = 1<<24 - 1 // the bits of all hours
+	// everyHour has the bits of all hours.
+	everyHour = 1<<24 - 1
 )
 
-// parser reads five or six fields, and the names of package cron. It is safe for concurrent use.
+// parser parses five or six fields, and names such as @daily. It is safe for concurrent use.
 var parser = cron.MustNewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow |
 	cron.Descriptor | cron.DowOrDom)
 
@@ -32,7 +32,7 @@ type spec struct {
 	zone                                      *time.Location
 }
 
-// parseSpec reads an expression, and refuses one that never matches.
+// parseSpec parses an expression. It refuses one that never matches.
 func parseSpec(text string, zone *time.Location) (*spec, *Error) {
 	const want = "want five fields (minute hour day month weekday), six with the seconds first, or a name such as @daily"
 	text = strings.ToLower(strings.TrimSpace(text)) // the library gives an upper-case H, as in THU, another meaning
@@ -76,8 +76,8 @@ func (s *spec) interval() time.Duration {
 	return 24 * time.Hour
 }
 
-// closest returns the smallest distance between two values of a field, including the distance from the last value
-// around to the first. For a single value it is the field's size.
+// closest returns the smallest distance between two values of a field, including that from the last value to the next
+// occurrence of the first. For a single value it is the size of the field.
 func closest(values uint64, size int) int {
 	first := bits.TrailingZeros64(values)
 	least, last := size, first
@@ -102,8 +102,8 @@ func (s *spec) after(t time.Time) time.Time {
 	return time.Unix(reached(w, s.zone), 0).UTC()
 }
 
-// afterByMinutes implements after for a table of every hour. It returns the next moment at which the local clock shows
-// a time of the table.
+// afterByMinutes implements after for a table that does not restrict the hours. It returns the next moment at which the
+// local clock shows a time of the table.
 func (s *spec) afterByMinutes(unix int64) time.Time {
 	for at := unix + 1; ; {
 		local := wallOf(at, s.zone)
@@ -115,11 +115,11 @@ func (s *spec) afterByMinutes(unix int64) time.Time {
 		if next := at + int64(w-local); next < end {
 			return time.Unix(next, 0).UTC()
 		}
-		at = end // the local clock changes before that
+		at = end // the local clock changes before next
 	}
 }
 
-// search returns the first local time of the table that is not before from. It does not consider clock changes.
+// search returns the first local time of the table that is not before from. It ignores clock changes.
 func (s *spec) search(from wall) (wall, bool) {
 	t := time.Unix(int64(from), 0).UTC()
 	last := min(t.Year()+maxSearch, maxYear)
@@ -143,7 +143,7 @@ func (s *spec) search(from wall) (wall, bool) {
 	return 0, false
 }
 
-// matches reports whether the table has times on a day.
+// matches reports whether the table has a time on a day.
 func (s *spec) matches(day time.Time) bool {
 	date, weekday := s.day>>day.Day()&1 == 1, s.weekday>>day.Weekday()&1 == 1
 	switch {
@@ -172,7 +172,7 @@ func (s *spec) inDay(from int) (int, bool) {
 	return n*3600 + bits.TrailingZeros64(s.minute)*60 + bits.TrailingZeros64(s.second), ok
 }
 
-// next returns the first value of a field that is not below from.
+// next returns the smallest value of a field that is not below from.
 func next(values uint64, from int) (int, bool) {
 	left := values >> from << from
 	return bits.TrailingZeros64(left), left != 0

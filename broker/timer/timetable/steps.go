@@ -12,16 +12,16 @@ type field struct {
 	first   int
 }
 
-// fields are in reverse order, since the seconds, the first field of an expression, may be absent. The library reads
-// the weekday 7 as Sunday.
+// fields are in reverse order: the first field of an expression, the seconds, may be absent. The library accepts the
+// weekday 7 as Sunday.
 var fields = [...]field{
 	{7, "sunmontuewedthufrisat", 0}, {12, "janfebmaraprmayjunjulaugsepoctnovdec", 1}, {largest: 31}, {largest: 23},
 	{largest: 59}, {largest: 59},
 }
 
-// withoutSteps replaces each range that is shorter than its step, as in 2-4/3, by its first value. The two mean the
-// same, but the library refuses such a range. It leaves a star that is shorter than its step, as in */90 for the
-// minutes, to the library, which refuses it: the author means more than an hour there, and would get an hour.
+// withoutSteps replaces each range that is shorter than its step, as in 2-4/3, by its first value. The two have the
+// same meaning, but the library refuses such a range. withoutSteps does not replace a star, as in */90 for the minutes.
+// The library refuses this: the author expects an interval of more than an hour, and would get an hour.
 func withoutSteps(text string) string {
 	words := strings.Fields(text)
 	for i, word := range words {

@@ -23,18 +23,18 @@ const (
 	All  Missed = "all"  // each missed round fires, in order
 )
 
-// Words are the unparsed fields of a table. Last is zero if there is no last time.
+// Words are the fields of a table before they are parsed. An empty field is absent.
 type Words struct {
 	Every, Cron, Zone, Jitter, Missed, Rounds string
-	Last                                      time.Time
+	Last                                      time.Time // zero for no limit
 }
 
-// Table gives the planned times of a recurring timer. Use [Parse] to make one.
+// Table gives the planned times of a recurring timer. [Parse] returns a valid Table.
 type Table struct {
 	Every  time.Duration // the interval; zero for a cron table
 	Cron   string        // the expression, with single spaces; empty for an Every table
-	Zone   string        // of the expression; empty for UTC
-	Jitter time.Duration // a round is due less than this after its planned time
+	Zone   string        // the time zone of the expression; empty for UTC
+	Jitter time.Duration // upper bound of the time from the planned time of a round to its due time
 	Missed Missed
 	Rounds int       // maximum number of rounds that fire; zero for no limit
 	Last   time.Time // no round is planned for a later time; zero for no limit
@@ -42,10 +42,10 @@ type Table struct {
 	spec *spec // the parsed expression; nil for an Every table
 }
 
-// Error names the field that cannot be read, and explains what to change.
+// Error is the error of a field that cannot be parsed.
 type Error struct {
-	Word     string // every, cron, zone, jitter, missed, rounds or last
-	Sentence string
+	Word     string // the name of the field: every, cron, zone, jitter, missed, rounds or last
+	Sentence string // the problem, and how to solve it
 }
 
 func (e *Error) Error() string { return e.Word + ": " + e.Sentence }
@@ -54,7 +54,7 @@ func errorf(word, format string, args ...any) *Error {
 	return &Error{Word: word, Sentence: fmt.Sprintf(format, args...)}
 }
 
-// Parse reads a table. The error is an *Error.
+// Parse parses a table. The error is an *Error.
 func Parse(w Words) (Table, error) {
 	t := Table{Missed: One, Last: w.Last}
 	for _, read := range []func(Words) *Error{t.when, t.jitter, t.rounds} {
@@ -108,9 +108,9 @@ func (t *Table) jitter(w Words) *Error {
 	if err != nil {
 		return errorf("jitter", "%v", err)
 	}
-	if least := t.Interval(); d >= least {
+	if limit := t.Interval(); d >= limit {
 		return errorf("jitter", "%s is too long for the time between two rounds: want less than %s", excerpt(w.Jitter),
-			levels.FormatDuration(least))
+			levels.FormatDuration(limit))
 	}
 	t.Jitter = d
 	return nil
@@ -158,8 +158,8 @@ func (t Table) String() string {
 	return strings.TrimSuffix("cron "+t.Cron+" "+t.Zone, " ")
 }
 
-// Interval returns the time between two planned rounds. For a cron table it is a lower bound, except where a clock
-// change skips a time: that round may come closer to the next.
+// Interval returns the time between two planned rounds. For a cron table it is a lower bound, with one exception: the
+// round of a local time that a clock change skips may be closer to the next round.
 func (t Table) Interval() time.Duration {
 	if t.Every > 0 {
 		return t.Every
@@ -167,9 +167,9 @@ func (t Table) Interval() time.Duration {
 	return t.spec.interval()
 }
 
-// Start returns the first planned time of a table that is set at the time set. Asked is the requested time of the first
-// round, or zero. If asked has passed, an Every table keeps its phase with asked, and a cron table ignores it. ok is
-// false if no round is left.
+// Start returns the first planned time of a table that a client sets at the time set. Asked is the requested time of
+// the first round; zero for none. If asked is before set, an Every table plans its rounds at asked plus multiples of
+// the interval, and a cron table ignores asked. ok is false if there is no round.
 func (t Table) Start(set, asked time.Time) (first time.Time, ok bool) {
 	switch {
 	case !asked.IsZero() && !asked.Before(set):
@@ -182,7 +182,7 @@ func (t Table) Start(set, asked time.Time) (first time.Time, ok bool) {
 }
 
 // After returns the first planned time after the given one. First is the planned time of the first round. ok is false
-// if no round is left.
+// if there is none.
 func (t Table) After(first, after time.Time) (next time.Time, ok bool) {
 	if t.Every > 0 {
 		next = t.everyAfter(first, after)

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// zones caches the loaded zones, since time.LoadLocation reads a file each time. There are some six hundred zones.
+// zones caches the loaded zones, since each call of time.LoadLocation reads a file. There are some six hundred zones.
 var zones sync.Map // name → *time.Location
 
-// loadZone returns a zone by its name. The name is untrusted. loadZone refuses the zone of this machine, and it refuses
-// other paths to a zone's file, as in Europe/./Berlin: their number is unlimited, and each cached one would take
-// memory.
+// loadZone returns a zone by its name, which is untrusted. It refuses Local, the zone of this machine. It also refuses
+// other paths of a zone's file, such as Europe/./Berlin: their number is unlimited, and each would take memory in the
+// cache.
 func loadZone(name string) (*time.Location, *Error) {
 	if name == "" {
 		return time.UTC, nil
@@ -36,7 +36,7 @@ func noZone(name string) *Error {
 	return errorf("zone", "there is no zone %s: want a name of the IANA database, such as Europe/Berlin", excerpt(name))
 }
 
-// wall is a local time of a zone: the Unix time at which a clock in UTC shows the same.
+// wall is a local time of a zone, represented as the Unix time at which a clock in UTC shows the same time.
 type wall int64
 
 func wallOf(unix int64, zone *time.Location) wall {
@@ -44,9 +44,9 @@ func wallOf(unix int64, zone *time.Location) wall {
 	return wall(unix + int64(offset))
 }
 
-// change returns the next change of a zone's clock after the moment unix, or an earlier moment from which to continue
-// the search. It returns far if there is no change. On the last day of a leap year, time.Time.ZoneBounds may return an
-// end that has passed; then change returns a moment one hour later.
+// change returns the next change of a zone's clock after the moment unix. It returns far if there is none. On the last
+// day of a leap year, time.Time.ZoneBounds may return an end that has passed. Then change returns the moment one hour
+// after unix, and callers search on from there.
 func change(unix int64, zone *time.Location) int64 {
 	_, end := time.Unix(unix, 0).In(zone).ZoneBounds()
 	switch {
@@ -59,7 +59,7 @@ func change(unix int64, zone *time.Location) int64 {
 }
 
 // highest returns the latest local time that the clock has shown up to the moment unix. While an hour repeats, that is
-// later than the time that the clock shows.
+// later than the present local time.
 func highest(unix int64, zone *time.Location) wall {
 	latest := wallOf(unix, zone)
 	for at := unix - maxShift; at < unix; at = change(at, zone) {
@@ -70,7 +70,7 @@ func highest(unix int64, zone *time.Location) wall {
 	return latest
 }
 
-// reached returns the first moment at which the clock shows the local time w or a later one.
+// reached returns the first moment at which the local clock shows w or a later time.
 func reached(w wall, zone *time.Location) int64 {
 	for at := int64(w) - maxShift; ; {
 		end := change(at, zone)
@@ -81,7 +81,7 @@ func reached(w wall, zone *time.Location) int64 {
 	}
 }
 
-// maxShift exceeds every UTC offset and every clock change that any zone has had, in seconds.
+// maxShift is longer than every UTC offset and every clock change of any zone, in seconds.
 const maxShift = 26 * 60 * 60
 
 const far = math.MaxInt64 // Unix time; later than every change

@@ -56,7 +56,7 @@ func TestTimesOfChangingClocks(t *testing.T) {
 	}
 }
 
-// checkFromAnywhere asks for the next time at moments that are not in the table, including moments within a repeated
+// checkFromAnywhere computes the next time from moments that are not in the table, including moments within a repeated
 // hour.
 func checkFromAnywhere(t *testing.T, table Table, from time.Time, want []time.Time) {
 	t.Helper()
@@ -122,7 +122,7 @@ func walk(table Table, from, to time.Time) (times []time.Time) {
 	}
 }
 
-// TestNamedTimes are the examples of the documentation.
+// TestNamedTimes checks the examples of the documentation.
 func TestNamedTimes(t *testing.T) {
 	for _, tt := range []struct{ cron, zone, after, want string }{
 		{"30 2 * * *", "Europe/Berlin", "2027-03-27T12:00:00Z", "2027-03-28T03:00:00+02:00"}, // skipped

@@ -12,7 +12,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// member is an instance that works one lane.
+// member returns an instance that works one lane.
 func member(name, stream string, pending, delivered uint64, proven bool) inspect.Member {
 	return inspect.Member{Proven: proven, Answer: broker.Answer{
 		Instance: name, Ready: true, Totals: &stats.Totals{Started: noon, Delivered: delivered, Dead: 1},
@@ -25,7 +25,7 @@ var lanes = broker.Status{Lanes: []stats.LaneStatus{
 	{Stream: "DELAY_5s", Kind: string(streams.Level)},
 }}
 
-// The numbers are those of the fleet, each lane once, and what a stranger says counts nowhere.
+// The totals are over all instances, each lane once. An unauthenticated report does not count.
 func TestCombine(t *testing.T) {
 	own := member("west", "DELAY_1s", 5, 100, true)
 	others := []inspect.Member{
@@ -59,7 +59,7 @@ func TestCombine(t *testing.T) {
 	}
 }
 
-// A restart is no burst, and no drop: its first counts say nothing of a rate.
+// A restart is neither a burst nor a drop: its first counts give no rate.
 func TestCombineKnowsRestarts(t *testing.T) {
 	before := make(lastTotals)
 	m := member("west", "DELAY_1s", 0, 1000, true)

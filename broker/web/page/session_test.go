@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestMissingRightNamesThePagesUser: who reads on the page that a right is missing learns whose it is, and which
-// setting gives the page a user of its own. What is wrong otherwise has nothing to do with that.
+// TestMissingRightNamesThePagesUser: the error of a missing permission names the page's user, and the setting for a
+// separate user. Other errors do not.
 func TestMissingRightNamesThePagesUser(t *testing.T) {
 	for err, want := range map[error]bool{
 		fmt.Errorf("ask: %w: Publish to x", nats.ErrPermissionViolation): true,

@@ -20,8 +20,8 @@ func (busyEngine) Targets() []stats.TargetAnswer {
 	}
 }
 
-// What a stranger says is in no sum, nor what an older broker leaves out, and the page says how many are missing. This
-// instance is not counted twice, although it answers, too.
+// An unauthenticated report is in no sum, nor are the targets that an older broker leaves out. The page shows the
+// number of missing reports. This instance counts once, although it answers, too.
 func TestFlowsOfTheFleet(t *testing.T) {
 	p := newPage(Access{})
 	p.cfg.Engine, p.cfg.Rates = busyEngine{}, deliver.Rates{{Pattern: "shop.>", Value: 50}}

@@ -4,9 +4,10 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,7 +16,8 @@ import (
 	"delaybroker/broker/inspect"
 )
 
-// Without a viewer nothing is asked. With five of them, as much as with one; and a while after the last, nothing again.
+// TestOneProducerForAll: without a viewer the page sends no request. Five viewers cost as much as one. Some seconds
+// after the last viewer has left, requests end.
 func TestOneProducerForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPage(Access{})
@@ -52,7 +54,7 @@ func TestOneProducerForAll(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		// Each second the fleet; and, every ten, the streams.
+		// One request a second goes to the instances, and one in ten seconds to the streams.
 		if n := asked.Load(); n < 10 || n > 14 {
 			t.Errorf("with five viewers it asked %d times in ten seconds", n)
 		}
@@ -75,7 +77,7 @@ func TestOneProducerForAll(t *testing.T) {
 	})
 }
 
-// A viewer that does not read costs one frame of each kind, and no one else waits for it.
+// TestSlowViewerMissesFrames: a viewer that does not read keeps one frame of each kind, and does not delay the others.
 func TestSlowViewerMissesFrames(t *testing.T) {
 	v := newViewers()
 	slow, quick := v.add(), v.add()
@@ -102,37 +104,66 @@ func TestViewersAreBounded(t *testing.T) {
 	}
 }
 
-// The server's bounds for short answers do not end a stream of events; the end of the page does.
+// TestEventsOutliveTimeouts: the server's timeouts for short responses do not end a stream of events, nor does the
+// timeout of one frame. The end of the page does.
 func TestEventsOutliveTimeouts(t *testing.T) {
-	t.Parallel()
-	p := newPage(Access{})
-	ctx, stop := context.WithCancel(t.Context())
-	running := make(chan struct{})
-	go func() { p.Run(ctx); close(running) }()
-	server := httptest.NewUnstartedServer(p)
-	server.Config.ReadTimeout, server.Config.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond
-	server.Start()
-	defer server.Close()
-	res, err := server.Client().Get(server.URL + "/api/events")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	lines, states := bufio.NewScanner(res.Body), 0
-	lines.Buffer(nil, 1<<20)
-	for states < 4 && lines.Scan() { // some seconds
-		if strings.HasPrefix(lines.Text(), "event: state") {
-			states++
+	synctest.Test(t, func(t *testing.T) {
+		p := newPage(Access{})
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { p.Run(ctx) })
+		near, far := net.Pipe()
+		conns := &pipeListener{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+		conns.conns <- far
+		server := &http.Server{Handler: p, ReadTimeout: 200 * time.Millisecond, WriteTimeout: 200 * time.Millisecond}
+		running.Go(func() { _ = server.Serve(conns) }) // it always returns an error
+		dial := func(context.Context, string, string) (net.Conn, error) { return near, nil }
+		res, err := (&http.Client{Transport: &http.Transport{DialContext: dial}}).Get("http://127.0.0.1/api/events")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if states < 4 {
-		t.Errorf("the stream ended after %d frames: %v", states, lines.Err())
-	}
-	stop()
-	<-running
-	for lines.Scan() {
-	}
-	if p.viewers.number() != 0 {
-		t.Error("a viewer is left")
+		lines, states := bufio.NewScanner(res.Body), 0
+		lines.Buffer(nil, 1<<20)
+		const want = 2 * int(writeTime/stateEvery)
+		for states < want && lines.Scan() {
+			if strings.HasPrefix(lines.Text(), "event: state") {
+				states++
+			}
+		}
+		if states < want {
+			t.Errorf("the stream ended after %d frames: %v", states, lines.Err())
+		}
+		stop()
+		for lines.Scan() {
+		}
+		if p.viewers.number() != 0 {
+			t.Error("a viewer is left")
+		}
+		_ = res.Body.Close()
+		_ = server.Close()
+		running.Wait()
+	})
+}
+
+// pipeListener accepts the connections of a channel: those of net.Pipe work under fake time.
+type pipeListener struct {
+	conns  chan net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
 	}
 }
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.IPAddr{} }

@@ -117,7 +117,7 @@ func TestReadFileProblems(t *testing.T) {
 			t.Errorf("%q: got %v, want ErrFile", text, err)
 			continue
 		}
-		if strings.Contains(err.Error(), "what it replaced is gone") {
+		if strings.Contains(err.Error(), "the entry before it is replaced") {
 			t.Errorf("%q: got %q: nothing is set yet", text, err)
 		}
 		for _, part := range want {

@@ -1,15 +1,10 @@
 package history
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
-
-	"delaybroker/broker/message"
 )
 
 // Kind is a promise that was broken.
@@ -58,7 +53,8 @@ type sent struct {
 	dead   bool
 }
 
-func (s *sent) acked() bool   { return s.answer != nil && s.answer.Phase == OK }
+func (s *sent) acked() bool { return s.answer != nil && s.answer.Phase == OK }
+
 func (s *sent) arrived() bool { return len(s.found) > 0 || s.Core && len(s.seen) > 0 }
 
 func (s *sent) failed() bool { return s.answer != nil && s.answer.Phase == Fail }
@@ -237,159 +233,4 @@ func (c *checker) compareServers() {
 			s.found = append(s.found, e)
 		}
 	}
-}
-
-// judge judges one message by the copies of it that were found.
-func (c *checker) judge(s *sent) {
-	if s.arrived() {
-		c.report.Delivered++
-		if !s.acked() {
-			c.report.Recovered++
-		}
-	}
-	c.judgeRepeats(s)
-	if s.Core && len(s.seen) > 0 {
-		c.judgeSeen(s)
-	}
-	for _, e := range s.found {
-		c.judgeOne(s, e)
-	}
-	c.judgeCopies(s)
-}
-
-// judgeRepeats looks for copies that were sent.
-func (c *checker) judgeRepeats(s *sent) {
-	if most := slices.Max(append(slices.Collect(maps.Values(s.seen)), 1)); most > 1 {
-		c.report.Repeats += most - 1
-		if c.conditions.Clean {
-			c.violate(Repeated, s.ID, "seen %d times", most)
-		}
-		if c.settled(s) {
-			c.report.Settled++
-			c.violate(Settled, s.ID, "seen %d times, published %s after the last fault", most,
-				short(time.Duration(s.At-c.lastFault(s.At))))
-		}
-	}
-}
-
-// judgeCopies looks for copies that the target's stream took.
-func (c *checker) judgeCopies(s *sent) {
-	for i, e := range s.found {
-		if i == 0 {
-			continue
-		}
-		c.report.Copies++
-		if apart := time.Duration(e.Stored - s.found[0].Stored); apart <= c.conditions.Window {
-			c.violate(Duplicate, s.ID, "as sequences %d and %d, %s apart", s.found[0].Sequence, e.Sequence, apart)
-		}
-	}
-}
-
-// judgeSeen looks at one that went to core subscribers. It was accepted after it was published and before the answer
-// came, and seen after it was sent: neither bound calls a message early or late that is not.
-func (c *checker) judgeSeen(s *sent) {
-	if s.first < s.At+int64(s.Delay) {
-		c.violate(Early, s.ID, "by %s", time.Duration(s.At+int64(s.Delay)-s.first))
-	}
-	if s.acked() {
-		c.takeLateness(s, s.answer.At+int64(s.Delay), s.first)
-	}
-}
-
-func (c *checker) judgeOne(s *sent, e Event) {
-	if e.Subject != s.Target {
-		c.violate(WrongTarget, s.ID, "came on %s, want %s", e.Subject, s.Target)
-	}
-	if e.Sum != s.Sum {
-		c.violate(WrongPayload, s.ID, "came as %s, want %s", e.Sum, s.Sum)
-	}
-	due := s.Until
-	if due == 0 {
-		due = e.Accepted + int64(s.Delay)
-	}
-	due = max(due, e.Accepted)
-	if e.Due != due {
-		c.violate(WrongDue, s.ID, "due %d, want %d, which is %s later", e.Due, due, time.Duration(due-e.Due))
-	}
-	if e.Accepted < s.At || s.acked() && e.Accepted > s.answer.At {
-		c.violate(WrongDue, s.ID, "accepted %d, which is not between publish and answer", e.Accepted)
-	}
-	earliest := max(due, e.Due, s.Until, s.At+int64(s.Delay))
-	if e.Stored < earliest {
-		c.violate(Early, s.ID, "by %s", time.Duration(earliest-e.Stored))
-	}
-	c.takeLateness(s, due, e.Stored)
-}
-
-// checkIDs holds Delay-Ids against the acknowledgements, and against each other.
-func (c *checker) checkIDs(ids []string) {
-	owner := make(map[string]string)
-	for _, id := range ids {
-		s := c.sent[id]
-		for _, e := range s.found {
-			if other, taken := owner[e.DelayID]; taken && other != id {
-				c.violate(WrongID, id, "its Delay-Id %s is also that of %s", e.DelayID, other)
-			}
-			owner[e.DelayID] = id
-			if e.DelayID != s.found[0].DelayID {
-				c.violate(WrongID, id, "has two Delay-Ids, %s and %s", s.found[0].DelayID, e.DelayID)
-			}
-			parsed, err := message.ParseID(e.DelayID)
-			switch {
-			case err != nil:
-				c.violate(WrongID, id, "%v", err)
-			case parsed.At.UnixNano() != e.Accepted:
-				c.violate(WrongID, id, "its Delay-Id %s does not say when it was accepted: %d", e.DelayID, e.Accepted)
-			case s.acked() && (parsed.Stream != s.answer.Stream || parsed.Sequence != s.answer.Sequence):
-				c.violate(WrongID, id, "its Delay-Id is %s, and %s acknowledged it as %d", e.DelayID, s.answer.Stream,
-					s.answer.Sequence)
-			}
-		}
-	}
-}
-
-// findLost reports which messages of each publisher are missing: its first, its last, or some between.
-func (c *checker) findLost(ids []string) {
-	acked := make(map[string][]*sent)
-	for _, id := range ids {
-		if s := c.sent[id]; s.acked() {
-			acked[publisherOf(id)] = append(acked[publisherOf(id)], s)
-		}
-	}
-	arrived := func(s *sent) bool { return s.arrived() || s.dead }
-	for _, publisher := range slices.Sorted(maps.Keys(acked)) {
-		all := acked[publisher]
-		first := slices.IndexFunc(all, arrived)
-		for i, s := range all {
-			if arrived(s) {
-				continue
-			}
-			where := "the middle"
-			switch {
-			case first < 0:
-				where = "all"
-			case i < first:
-				where = "the beginning"
-			case !slices.ContainsFunc(all[i:], arrived):
-				where = "the end"
-			}
-			c.report.Lost++
-			c.violate(Lost, s.ID, "of %s of what %s published: %s, %s as sequence %d", where, publisher, s.Subject,
-				s.answer.Stream, s.answer.Sequence)
-		}
-	}
-}
-
-func publisherOf(id string) string {
-	publisher, _, _ := strings.Cut(id, "-")
-	return publisher
-}
-
-// byCounter orders ids by publisher, then by counter.
-func byCounter(a, b string) int {
-	pa, na, _ := strings.Cut(a, "-")
-	pb, nb, _ := strings.Cut(b, "-")
-	ia, _ := strconv.Atoi(na) // one that is none comes first
-	ib, _ := strconv.Atoi(nb)
-	return cmp.Or(cmp.Compare(pa, pb), cmp.Compare(ia, ib))
 }

@@ -6,8 +6,8 @@ import (
 	"delaybroker/test/linear"
 )
 
-// Besides is the kind of a TimerOp that asks for one delivery besides a series.
-const Besides linear.Kind = "fire besides"
+// ExtraFiring is the kind of a TimerOp that asks for one delivery besides a series.
+const ExtraFiring linear.Kind = "extra firing"
 
 // recurs reports whether it is a series. A key is set as such, or is not, all the time.
 func (t *timed) recurs() bool {
@@ -22,7 +22,7 @@ func (t *timed) recurs() bool {
 // asked is what was asked of a timer, as package linear has it.
 func (t *timed) asked() (ops []linear.Op) {
 	for _, e := range t.ops {
-		if e.Timer.Kind == Besides {
+		if e.Timer.Kind == ExtraFiring {
 			continue
 		}
 		ops = append(ops, linear.Op{
@@ -84,12 +84,12 @@ func (t *timed) resumed(g uint64) bool {
 	return false
 }
 
-// judgeBesides holds what came besides a series against what was asked for: each once.
-func (c *checker) judgeBesides(name string, t *timed, came int) {
+// judgeExtraFirings holds what came besides a series against what was asked for: each once.
+func (c *checker) judgeExtraFirings(name string, t *timed, came int) {
 	done, perhaps := 0, 0
 	for _, o := range t.ops {
 		switch {
-		case o.Timer.Kind != Besides:
+		case o.Timer.Kind != ExtraFiring:
 		case o.Timer.Result == linear.Done:
 			done++
 		case o.Timer.Result == linear.Unknown:

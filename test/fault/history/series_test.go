@@ -49,7 +49,7 @@ func recurring() []Event {
 		op(begin, key, g, every)
 	}
 	due := func(round int64) int64 { return begin + ms + round*second }
-	op(begin+300*ms, "t0-3", 0, TimerOp{Kind: Besides, Expects: linear.Standing, Result: linear.Done})
+	op(begin+300*ms, "t0-3", 0, TimerOp{Kind: ExtraFiring, Expects: linear.Standing, Result: linear.Done})
 	arrives("t0-3.0", 0, 0, 11, begin+301*ms, begin+301*ms)
 	arrives("t0-3.0", 10, 1, 10, begin+ms, due(1))
 	arrives("t0-3.0", 10, 2, 12, due(1), due(2))
@@ -113,7 +113,7 @@ func TestSeriesRaced(t *testing.T) {
 		"the last does not":                   {drop("t0-3.0", 3), NoOrder},
 		"what was asked for besides does not": {drop("t0-3.0", 0), Lost},
 		"it comes, and nobody asked": {func(e []Event) []Event {
-			return without(e, func(e Event) bool { return e.Timer != nil && e.Timer.Kind == Besides })
+			return without(e, func(e Event) bool { return e.Timer != nil && e.Timer.Kind == ExtraFiring })
 		}, Unexpected},
 		"a round comes again under another id": {func(e []Event) []Event {
 			for _, s := range slices.Clone(e) {

@@ -53,7 +53,7 @@ func (c *checker) takeTimer(e *Event) {
 		c.report.Timers.Cancelled++
 	case o.Result == linear.Refused && o.Kind == linear.Cancel:
 		c.report.Timers.TooLate++
-	case o.Result == linear.Done && o.Kind != linear.Set && o.Kind != Besides:
+	case o.Result == linear.Done && o.Kind != linear.Set && o.Kind != ExtraFiring:
 		c.report.Timers.Changed++
 	}
 }
@@ -109,7 +109,7 @@ func (c *checker) judgeTimers() {
 				Return: time.Unix(0, first.Stored), Round: first.Round, Series: first.Series,
 			})
 		}
-		c.judgeBesides(name, t, besides)
+		c.judgeExtraFirings(name, t, besides)
 		if len(ops) > 64 {
 			c.violate(Incomplete, name, "there are %d requests: too many to judge", len(ops))
 		} else if !linear.Explain(ops) {

@@ -15,7 +15,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestUnknownStepsAndEvents: a step or an event that nothing handles must not pass in silence.
+// TestUnknownStepsAndEvents: a step or an event without a handler panics.
 func TestUnknownStepsAndEvents(t *testing.T) {
 	w := tenSeconds(t, time.Now())
 	for name, do := range map[string]func(){
@@ -32,7 +32,7 @@ func TestUnknownStepsAndEvents(t *testing.T) {
 	}
 }
 
-// inFlight is a message of the lane that was read and is due now.
+// inFlight returns a message of the lane that was read and is due now.
 func inFlight(w *worker, now time.Time) *flight {
 	mark, _ := w.reading.took(lane.Item{Epoch: 1, Stored: lane.Stored{Sequence: 1, At: now.Add(-w.lane.Delay)}})
 	f := w.flights.take(lane.Stored{Sequence: 1, At: now.Add(-w.lane.Delay), Data: []byte("x")}, mark)
@@ -40,8 +40,7 @@ func inFlight(w *worker, now time.Time) *flight {
 	return f
 }
 
-// TestArrivalLetsGo: a message that a target or a stream has stored leaves the memory and moves the cursor, and no
-// other does.
+// TestArrivalLetsGo: only a message that a target or a stream has stored leaves the memory and moves the cursor.
 func TestArrivalLetsGo(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
@@ -84,8 +83,8 @@ func TestArrivalLetsGo(t *testing.T) {
 	}
 }
 
-// TestWhatMayBeStoredStays: a publish that was not answered is sent again unchanged; after a refusal the next step is
-// decided anew.
+// TestWhatMayBeStoredStays: a publish without an answer is repeated unchanged. After a refusal the next step is decided
+// again.
 func TestWhatMayBeStoredStays(t *testing.T) {
 	now := time.Now()
 	w := tenSeconds(t, now)
@@ -120,9 +119,9 @@ func TestExpiresByLocalClock(t *testing.T) {
 	}
 }
 
-// TestRefusedHopIsDatedAnew: a message that should have been moved is overdue no more when it is to stay until it is
+// TestRefusedHopIsDatedAgain: a message that should have been moved is no longer overdue when it may stay until it is
 // due.
-func TestRefusedHopIsDatedAnew(t *testing.T) {
+func TestRefusedHopIsDatedAgain(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
 		left time.Duration
@@ -159,7 +158,7 @@ func TestDeadLetterStaysOne(t *testing.T) {
 	}
 }
 
-// TestSilencesAreCounted in a row, and a refusal ends the row.
+// TestSilencesAreCounted: silences in a row are counted, and a refusal ends the row.
 func TestSilencesAreCounted(t *testing.T) {
 	now := time.Now()
 	w := tenSeconds(t, now)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-func TestWhole(t *testing.T) {
-	names := levels.Whole()
+func TestPlain(t *testing.T) {
+	names := levels.PlainDurations()
 	if got, most := len(names), 1300; got > most {
 		t.Errorf("%d names, each a subject of the intake; want at most %d", got, most)
 	}
@@ -35,13 +35,13 @@ func TestWhole(t *testing.T) {
 			t.Errorf("%s is missing", guess)
 		}
 	}
-	if got, want := levels.Whole(), names; !slices.Equal(got, want) {
+	if got, want := levels.PlainDurations(), names; !slices.Equal(got, want) {
 		t.Error("a second call gives another list")
 	}
 }
 
-// TestWholeIsDocumented reads the table of PROTOCOL.md and compares it with the list.
-func TestWholeIsDocumented(t *testing.T) {
+// TestPlainIsDocumented reads the table of PROTOCOL.md and compares it with the list.
+func TestPlainIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../broker/message/PROTOCOL.md")
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestWholeIsDocumented(t *testing.T) {
 			}
 		}
 	}
-	if got, want := documented, levels.Whole(); !slices.Equal(got, want) {
-		t.Errorf("PROTOCOL.md has %d durations, want the %d of Whole", len(got), len(want))
+	if got, want := documented, levels.PlainDurations(); !slices.Equal(got, want) {
+		t.Errorf("PROTOCOL.md has %d durations, want the %d of PlainDurations", len(got), len(want))
 	}
 }

@@ -5,56 +5,56 @@ import (
 	"time"
 )
 
-// namesakeAfter is the time after which this run takes over from an earlier run of this instance whose counter has not
+// takeoverAfter is the time after which this run takes over from an earlier run of this instance whose counter has not
 // changed. A live run would have answered a call by then.
-const namesakeAfter = 300 * time.Millisecond
+const takeoverAfter = 300 * time.Millisecond
 
-// isNamesake reports whether an instance has this instance's name or place.
-func (s *Shared) isNamesake(i Instance) bool {
+// sharesIdentity reports whether an instance has this instance's name or place.
+func (s *Shared) sharesIdentity(i Instance) bool {
 	return i.Name != "" && i.Name == s.cfg.Name || i.Place != "" && i.Place == s.self.place
 }
 
 // gone reports whether an instance of the table is dead.
 func (s *Shared) gone(id string, i Instance) bool {
-	return s.cfg.Locked && s.isNamesake(i) && i.Name == "" || s.view.roster.still(id) >= s.timeout(id, i)
+	return s.cfg.Locked && s.sharesIdentity(i) && i.Name == "" || s.view.roster.still(id) >= s.timeout(id, i)
 }
 
 // timeout returns the time without a change of its counter after which an instance counts as dead.
 func (s *Shared) timeout(id string, i Instance) time.Duration {
 	own, in := s.view.table.Instances[s.self.id]
-	if s.isNamesake(i) && i.Started <= s.self.started && (!in || i.Joined < own.Joined) && !s.view.roster.lives(id) {
-		return namesakeAfter
+	if s.sharesIdentity(i) && i.Started <= s.self.started && (!in || i.Joined < own.Joined) && !s.view.roster.lives(id) {
+		return takeoverAfter
 	}
 	return lostAfter
 }
 
-// namesakes checks for live instances with this instance's name or place. The younger of two yields: it stops if they
+// checkIdentities checks for live instances with this instance's name or place. The younger of two yields: it stops if they
 // share a name, and continues without a place if they share a place.
-func (s *Shared) namesakes() {
+func (s *Shared) checkIdentities() {
 	for id, i := range s.view.table.Instances {
-		if id == s.self.id || !s.isNamesake(i) || !s.view.roster.lives(id) {
+		if id == s.self.id || !s.sharesIdentity(i) || !s.view.roster.lives(id) {
 			continue
 		}
 		switch younger := i.Started < s.self.started || i.Started == s.self.started && id < s.self.id; {
 		case !younger:
-			if !s.logged.youngerNamesake {
+			if !s.logged.younger {
 				s.log.Error("a younger instance has the name of this one and stops", "instance", id, "name", i.Name,
 					"place", i.Place)
 			}
-			s.logged.youngerNamesake = true
+			s.logged.younger = true
 		case i.Place != "":
 			s.log.Warn("another instance runs at the same place (host name and address), so others notice a crash of this "+
 				"one only after 5s; set DELAY_INSTANCE to a unique name for each", "instance", id, "place", i.Place)
 			s.self.place = ""
-		case !s.logged.elderNamesake:
-			s.logged.elderNamesake = true
+		case !s.logged.older:
+			s.logged.older = true
 			s.mu.Lock()
 			s.local.leaving = true
 			s.mu.Unlock()
 			if s.cfg.Fail != nil {
 				since := time.Unix(0, i.Started).UTC().Format(time.RFC3339)
 				s.cfg.Fail(fmt.Errorf("%w, %q: %s runs since %s, so this one stops; "+
-					"give each a unique name, or none", ErrNamesake, i.Name, id, since))
+					"give each a unique name, or none", ErrNameInUse, i.Name, id, since))
 			}
 		}
 	}

@@ -2,9 +2,9 @@ package levels
 
 import "strconv"
 
-// wholeRuns are the plain durations that users write without knowing the levels: every small number of a unit, and some
+// plainRuns are the plain durations that users write without knowing the levels: every small number of a unit, and some
 // larger ones that count a long time in a short unit (900s, 720m, 168h).
-var wholeRuns = []struct {
+var plainRuns = []struct {
 	unit           string
 	from, to, step int
 }{
@@ -28,7 +28,7 @@ var wholeRuns = []struct {
 	{"w", 1, 52, 1},
 }
 
-// Whole returns the plain durations that the intake accepts as if they were levels. So a first guess such as
+// PlainDurations returns the plain durations that the intake accepts as if they were levels. So a first guess such as
 // delay.15m.orders.expire finds a stream, and the set of levels is a matter of tuning. The order is always the same,
 // and no name comes twice. Some are names of levels; the caller leaves those out, because two streams cannot have the
 // same subject.
@@ -36,9 +36,9 @@ var wholeRuns = []struct {
 // It is a list because a JetStream subject has no wildcard for a part of a token: delay.*.> would take the levels' own
 // subjects, and delay.*m.> would take nothing. The price is an intake stream with some 1,300 subjects. Any other
 // duration can be written as delayin.<duration>.
-func Whole() []string {
+func PlainDurations() []string {
 	var names []string
-	for _, run := range wholeRuns {
+	for _, run := range plainRuns {
 		for n := run.from; n <= run.to; n += run.step {
 			names = append(names, strconv.Itoa(n)+run.unit)
 		}

@@ -13,7 +13,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// leaderless lists no stream, and names one without a leader. Asked about one subject, it gives the whole answer.
+// leaderless lists no stream, and names one without a leader. Its answer about one subject is complete.
 type leaderless struct {
 	jsapi.Asker
 	stream string
@@ -27,9 +27,9 @@ func (l leaderless) Ask(ctx context.Context, subject string, request, answer any
 	return only.Ask(ctx, subject, map[string]int{"offset": 0}, answer)
 }
 
-// TestBlankStream: a stream has had no leader since the broker began, so nobody knows on which subjects it listens.
-// Core subscribers of other subjects get one copy all the same. For the subjects of the stream, silence is no delivery.
-func TestBlankStream(t *testing.T) {
+// TestStreamWithoutLeader: a stream has had no leader since the broker started, so its subjects are unknown. Core subscribers
+// of other subjects get one copy all the same. For the subjects of the stream, silence is no delivery.
+func TestStreamWithoutLeader(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.lookup.api = leaderless{k.lookup.api, "NEW"}

@@ -18,7 +18,7 @@ func TestPlaceIsResumed(t *testing.T) {
 		name  string
 		place option
 		most  time.Duration
-	}{{"address", at("h 127.0.0.1:8422"), namesakeAfter + settle}, {"directory", locked("h /data"), settle}} {
+	}{{"address", at("h 127.0.0.1:8422"), takeoverAfter + settle}, {"directory", locked("h /data"), settle}} {
 		t.Run(test.name, func(t *testing.T) {
 			meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 				a := startPeer(t, s, lanes(4), test.place, sealed)
@@ -35,8 +35,8 @@ func TestPlaceIsResumed(t *testing.T) {
 	}
 }
 
-// TestNamesakeStops: if two live instances have one name from an operator, the younger stops before it owns a lane.
-func TestNamesakeStops(t *testing.T) {
+// TestSameNameStops: if two live instances have one name from an operator, the younger stops before it owns a lane.
+func TestSameNameStops(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 			a := startPeer(t, s, lanes(4), named("one"), sealed, failing(func(err error) { t.Errorf("the elder: %v", err) }))
@@ -49,8 +49,8 @@ func TestNamesakeStops(t *testing.T) {
 			var why atomic.Value
 			b := startPeer(t, s, lanes(4), named("one"), sealed, failing(func(err error) { why.Store(err) }))
 			time.Sleep(time.Second)
-			if err, _ := why.Load().(error); !errors.Is(err, ErrNamesake) {
-				t.Errorf("the younger: got %v, want ErrNamesake", err)
+			if err, _ := why.Load().(error); !errors.Is(err, ErrNameInUse) {
+				t.Errorf("the younger: got %v, want ErrNameInUse", err)
 			}
 			checkHolds(t, "0", b)
 			checkStays(t, had, a)
@@ -60,18 +60,18 @@ func TestNamesakeStops(t *testing.T) {
 	}
 }
 
-// TestNamesakesThatMissedEachOther: two live instances with one name did not receive each other's calls, so the younger
+// TestSameNameWithoutCalls: two live instances with one name did not receive each other's calls, so the younger
 // took over. They detect it, and one is left.
-func TestNamesakesThatMissedEachOther(t *testing.T) {
+func TestSameNameWithoutCalls(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, lanes(4), named("one"), deaf, sealed)
-		time.Sleep(time.Minute + glanceEvery/2)
+		time.Sleep(time.Minute + pollEvery/2)
 		stopped := make(chan error, 1)
 		b := startPeer(t, s, lanes(4), named("one"), deaf, sealed, failing(func(err error) { stopped <- err }))
 		awaitHolds(t, time.Second, 4, b)
 		select {
 		case <-stopped:
-		case <-time.After(glanceEvery + 2*signEvery):
+		case <-time.After(pollEvery + 2*signEvery):
 			t.Fatal("nobody stops")
 		}
 		b.stop()
@@ -99,5 +99,19 @@ func TestSamePlaceByMistake(t *testing.T) {
 		}
 		a.crash()
 		awaitHolds(t, 6*time.Second, 4, b)
+	})
+}
+
+// TestNameIsResumed: an instance with a name resumes as soon as its earlier run did not answer.
+func TestNameIsResumed(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		a := startPeer(t, s, lanes(4), named("one"))
+		time.Sleep(time.Minute)
+		a.crash()
+		b := startPeer(t, s, lanes(4), named("one"))
+		time.Sleep(takeoverAfter - time.Millisecond)
+		checkHolds(t, "0", b)
+		time.Sleep(settle)
+		checkHolds(t, "4", b)
 	})
 }

@@ -9,35 +9,35 @@ import (
 )
 
 const (
-	blankQueue = 1024    // subjects that wait to be looked up; when it is full, a subject is looked up at its next silence
-	blanksKept = 1 << 16 // subjects whose answer is kept
+		subjectQueue = 1024    // maximum number of queued subjects; a subject without room is queued at its next silence
+	maxSubjects  = 1 << 16 // maximum number of cached answers
 )
 
-// blanks asks the cluster, for one subject after the other, whether a stream listens on it. That is needed while there
-// are streams that no leader has described since the start: the cluster knows their subjects all the same. It is safe
+// subjects looks up single subjects: whether a stream listens on one. The lookups are needed while no leader has
+// described some streams since the start of this process; the cluster knows the subjects of such streams. It is safe
 // for concurrent use.
-type blanks struct {
+type subjects struct {
 	wanted chan string
 
 	mu    sync.Mutex // guards known
 	known map[string]held
 }
 
-// held is the answer whether a stream listens on a subject.
+// held is the cached answer for a subject.
 type held struct {
-	yes bool
+	yes bool // a stream listens on the subject
 	at  time.Time
 }
 
 func (h held) fresh() bool { return time.Since(h.at) < snapshotFresh }
 
-func newBlanks() *blanks {
-	return &blanks{wanted: make(chan string, blankQueue), known: make(map[string]held)}
+func newSubjects() *subjects {
+	return &subjects{wanted: make(chan string, subjectQueue), known: make(map[string]held)}
 }
 
-// on returns the listener of a subject that no described stream holds. An unknown subject is looked up for the next
-// time.
-func (b *blanks) on(subject string) listener {
+// on returns the listener of a subject that no described stream holds. It queues an unknown subject, so that a later
+// call returns the answer.
+func (b *subjects) on(subject string) listener {
 	switch h := b.lookUp(subject); {
 	case !h.fresh():
 		select {
@@ -52,7 +52,7 @@ func (b *blanks) on(subject string) listener {
 }
 
 // run looks up subjects until ctx ends.
-func (b *blanks) run(ctx context.Context, api jsapi.Asker) {
+func (b *subjects) run(ctx context.Context, api jsapi.Asker) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -78,17 +78,17 @@ func isHeld(ctx context.Context, api jsapi.Asker, subject string) (bool, error) 
 	return page.Total > 0, err
 }
 
-// lookUp returns the last answer for a subject. Without one, it returns one that is not fresh.
-func (b *blanks) lookUp(subject string) held {
+// lookUp returns the cached answer for a subject. Without an answer, it returns the zero held, which is not fresh.
+func (b *subjects) lookUp(subject string) held {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.known[subject]
 }
 
-func (b *blanks) keep(subject string, h held) {
+func (b *subjects) keep(subject string, h held) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.known) >= blanksKept {
+	if len(b.known) >= maxSubjects {
 		clear(b.known)
 	}
 	b.known[subject] = h

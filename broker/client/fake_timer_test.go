@@ -1,0 +1,196 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/client"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// timersOn returns the configuration of a broker with named timers.
+func timersOn(t *testing.T) broker.Config {
+	return broker.Config{Ladder: harness.Ladder(t, "1s 5s 10s 1m 10m 1h"), Timers: true}
+}
+
+// TestFakeTimersAreLikeTheBroker runs one scenario on a real broker and on the fake. All outcomes, states and arrivals
+// are the same. Generations differ: the broker stores its own entries between those of clients.
+func TestFakeTimersAreLikeTheBroker(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, timersOn(t))
+		got, want := onBoth(t, s, timers, (*diary).rang)
+		checkSame(t, got.receipts, want.receipts, 40)
+		checkSame(t, got.arrivals, want.arrivals, 6)
+	})
+}
+
+// TestFakeDebouncesLikeTheBroker: calls postpone a timer up to the maximum wait after the first one, or until another
+// call moves it.
+func TestFakeDebouncesLikeTheBroker(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, timersOn(t))
+		got, want := onBoth(t, s, debounces, (*diary).rang)
+		checkSame(t, got.arrivals, want.arrivals, 3)
+	})
+}
+
+func debounces(t *testing.T, c *client.Client, _ *diary, pass func(time.Duration)) {
+	t.Helper()
+	call := func(times int) {
+		for i := range times {
+			if _, err := c.In(t.Context(), "shop.a", 10*time.Second, []byte{byte('0' + i)}, client.Key("a"),
+				client.Debounce(25*time.Second)); err != nil {
+				t.Error(err)
+			}
+			pass(8 * time.Second)
+		}
+	}
+	call(7) // delivered after 25 s, and 25 s after the fifth
+	pass(time.Minute)
+	call(2)
+	if moved, err := c.MovePending(t.Context(), "a", "shop.a", time.Hour); !moved || err != nil {
+		t.Errorf("moved %t, %v", moved, err)
+	}
+	pass(2 * time.Hour)
+}
+
+func (d *diary) rang(m *nats.Msg) {
+	a, _ := client.Of(m)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.arrivals = append(d.arrivals, d.line("%s %q due %s accepted %s %q", m.Subject, m.Data, a.Due, a.Accepted,
+		m.Header["X-Mine"]))
+}
+
+// timers sets, moves, cancels and looks at timers.
+func timers(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
+	t.Helper()
+	k := keeper{c: c, d: d, pass: pass, began: d.now(), generation: make(map[string]uint64)}
+	k.sets()
+	k.sizes()
+	pass(time.Second)
+	if state, err := c.Timer(t.Context(), "i", "shop.i"); err != nil || state.State != client.StatePending {
+		t.Errorf("the largest timer: got %s, %v, want it pending", state.State, err)
+	}
+	if err := c.CancelAny(t.Context(), "i", "shop.i"); err != nil {
+		t.Error(err)
+	}
+	pass(30 * time.Second)
+	k.in("h", 0)
+	k.cancel("h", k.generation["h"])
+	k.in("h", time.Hour, client.IfAbsent())
+	pass(2 * time.Minute) // what is over is forgotten, some time after its history has passed
+	for _, key := range []string{"a", "b", "c", "f", "g", "h"} {
+		k.note("later", key, client.Receipt{}, nil)
+	}
+	k.in("b", time.Minute, client.IfAbsent())
+	k.move("g", k.generation["g"], 0)
+	k.cancel("g", k.generation["g"])
+	pass(time.Hour)
+	for _, key := range []string{"a", "b", "e", "f", "g", "h"} {
+		k.note("at last", key, client.Receipt{}, nil)
+	}
+}
+
+// keeper changes timers, and records each answer and the state afterwards.
+type keeper struct {
+	c          *client.Client
+	d          *diary
+	pass       func(time.Duration)
+	began      time.Time
+	generation map[string]uint64 // by key
+}
+
+func (k keeper) note(what, key string, r client.Receipt, err error) {
+	state, looking := k.c.Timer(context.Background(), key, "shop."+key)
+	k.d.receipts = append(k.d.receipts, k.d.line("%s %s: %s due %s, %v; %s is generation %t, due %s, %q, %v",
+		what, key, r.Stream, r.Due, kindsOf(err),
+		state.State, state.Generation == k.generation[key], state.Due, state.Body, looking))
+}
+
+// settle waits until a timer without a delay is fired and delivered.
+func (k keeper) settle(delay time.Duration) {
+	if delay == 0 {
+		k.pass(10 * time.Second)
+	}
+}
+
+// set records the generation that a set returned.
+func (k keeper) set(key string, r client.Receipt, err error) {
+	if err == nil {
+		k.generation[key] = r.Sequence
+	}
+}
+
+func (k keeper) in(key string, delay time.Duration, opts ...client.Option) {
+	r, err := k.c.In(context.Background(), "shop."+key, delay, []byte(delay.String()), append(opts, client.Key(key))...)
+	k.set(key, r, err)
+	k.settle(delay)
+	k.note("in "+delay.String(), key, r, err)
+}
+
+func (k keeper) at(key string, when time.Time, opts ...client.Option) {
+	r, err := k.c.At(context.Background(), "shop."+key, when, nil, append(opts, client.Key(key))...)
+	k.set(key, r, err)
+	k.note("at", key, r, err)
+}
+
+func (k keeper) move(key string, g uint64, delay time.Duration) {
+	r, err := k.c.Move(context.Background(), key, "shop."+key, g, delay, []byte("moved"), client.Header("X-Mine", "1"))
+	k.set(key, r, err)
+	k.settle(delay)
+	k.note("move "+delay.String(), key, r, err)
+}
+
+func (k keeper) cancel(key string, g uint64) {
+	k.note("cancel", key, client.Receipt{}, k.c.Cancel(context.Background(), key, "shop."+key, g))
+}
+
+// cancelAny cancels any generation.
+func (k keeper) cancelAny(key string) {
+	k.note("cancel any", key, client.Receipt{}, k.c.CancelAny(context.Background(), key, "shop."+key))
+}
+
+// sets sets timers, moves and cancels them.
+func (k keeper) sets() {
+	k.in("a", time.Minute, client.IfAbsent())
+	k.in("a", time.Minute, client.IfAbsent())
+	first := k.generation["a"]
+	k.in("a", 2*time.Minute)
+	k.move("a", first, time.Hour)
+	k.cancel("a", first)
+	k.move("a", k.generation["a"], 3*time.Minute)
+	k.in("b", time.Minute, client.Expires(time.Minute), client.MaxAttempts(2), client.Deliver(client.ModeCore))
+	k.cancel("b", k.generation["b"])
+	k.cancel("b", k.generation["b"])
+	k.in("b", time.Minute, client.IfAbsent())
+	k.in("c", time.Hour)
+	k.cancelAny("c")
+	k.cancelAny("d")
+	k.at("e", k.began.Add(80*time.Second+1))
+	k.at("f", k.began.Add(time.Hour))
+	k.at("f", k.began.Add(4*time.Minute+1), client.IfGeneration(k.generation["f"]))
+	k.in("g", 20*time.Minute)
+	for _, key := range []string{"", "_a", "a.b", "a b", "a*", ">", strings.Repeat("x", 129)} {
+		k.in(key, time.Hour)
+		k.cancel(key, 1)
+	}
+}
+
+// sizes sets timers that are too large, and the largest one allowed.
+func (k keeper) sizes() {
+	header := len("NATS/1.0\r\nDelay-For: 1h\r\n\r\n")
+	for _, size := range []int{1 << 20, 1<<20 - 4<<10 - header, 1<<20 - 8<<10 - header + 1, 1<<20 - 8<<10 - header} {
+		r, err := k.c.In(context.Background(), "shop.i", time.Hour, make([]byte, size), client.Key("i"))
+		k.d.receipt(fmt.Sprint(size, " bytes"), client.Receipt{Stream: r.Stream}, err)
+	}
+}

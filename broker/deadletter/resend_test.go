@@ -1,0 +1,158 @@
+package deadletter
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+func TestResend(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		r := k.undelivered(1, "orders.expire", "body")
+		if err := k.resend(k.one(Query{}), Change{}); err != nil {
+			t.Fatal(err)
+		}
+		want := r
+		want.Hop, want.Attempts = r.Hop+1, 0
+		want.FirstFailure, want.LastFailure, want.RetryAt = time.Time{}, time.Time{}, time.Time{}
+		want.LastError = ""
+		if got := k.resent(); len(got) != 1 || !reflect.DeepEqual(got[0], want) {
+			t.Errorf("resent\n%+v\nwant\n%+v", got, want)
+		}
+		k.wantCount("DELAY_DEAD", 0)
+	})
+}
+
+// TestResendTwice: after a crash between publish and removal, or with two operators at the same time, the lane stores
+// the message once. This holds even if a broker has moved the first copy on.
+func TestResendTwice(t *testing.T) {
+	for _, movedOn := range []bool{false, true} {
+		bubble(t, func(t *testing.T, k *kit) {
+			l := k.dies()
+			k.crash(l, Change{})
+			want := 1
+			if movedOn {
+				k.purge("DELAY_RETRY_1s")
+				want = 0
+			}
+			for _, want := range []error{nil, ErrAbsent} {
+				if err := k.resend(l, Change{}); !errors.Is(err, want) {
+					t.Fatalf("got %v, want %v", err, want)
+				}
+			}
+			if got := len(k.resent()); got != want {
+				t.Errorf("moved on %v: %d copies in the lane, want %d", movedOn, got, want)
+			}
+			k.wantCount("DELAY_DEAD", 0)
+		})
+	}
+}
+
+// TestResendIsNotSwallowed: ids of a hop or of another message in the lane's duplicate window do not suppress a resend.
+func TestResendIsNotSwallowed(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		r := k.undelivered(1, "orders.expire", "body")
+		l := k.one(Query{})
+		// A hop of the same message, which is in the duplicate window.
+		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire", Header: nats.Header(r.HopHeader())})
+		// A client with a broker's rights uses the id of the resend.
+		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire",
+			Header: nats.Header{"Nats-Msg-Id": l.ResentHeader()["Nats-Msg-Id"]}})
+		if err := k.resend(l, Change{}); err != nil {
+			t.Fatal(err)
+		}
+		k.wantCount("DELAY_RETRY_1s", 3)
+	})
+}
+
+// TestForgedResendID: a client stores a message with headers of its choice in the lane, where the broker removes it as
+// forged. No Nats-Msg-Id that it writes makes a letter count as resent.
+func TestForgedResendID(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		k.policy.Keys.Use([]string{"a secret that no client knows"}, time.Now().Add(-time.Hour))
+		r, _ := k.request(1, "delay.1m.orders.expire")
+		m := &nats.Msg{Subject: "delaydead.undelivered.orders.expire",
+			Header: nats.Header(r.DeadHeader(message.Problemf(message.Undelivered, "no")))}
+		k.policy.Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data, time.Now())
+		k.store(m)
+		l := k.one(Query{})
+		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire",
+			Header: nats.Header{"Nats-Msg-Id": l.ResentHeader()["Nats-Msg-Id"]}})
+		k.purge("DELAY_RETRY_1s")
+		if err := k.resend(l, Change{}); err != nil {
+			t.Fatal(err)
+		}
+		k.wantCount("DELAY_RETRY_1s", 1)
+	})
+}
+
+// TestResendFromAnOldList: of two operators who resend the same letter, one has a list that is older than the lane's
+// duplicate window. The message goes into the lane once.
+func TestResendFromAnOldList(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		l := k.dies()
+		if err := k.resend(l, Change{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := k.resend(l, Change{}); !errors.Is(err, ErrAbsent) {
+			t.Errorf("got %v, want ErrAbsent", err)
+		}
+		k.wantCount("DELAY_RETRY_1s", 1)
+	})
+}
+
+// TestDeadAgain: a message that dies again is another letter, although the first one still exists.
+func TestDeadAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		l := k.dies()
+		k.crash(l, Change{})
+		ack := k.deadLetter(k.resent()[0], message.Problemf(message.Undelivered, "again"), "body")
+		if ack.Duplicate || ack.Sequence != 2 {
+			t.Fatalf("got %+v: removing the first letter would lose the message", ack)
+		}
+		if err := k.Remove(k.ctx(), l); err != nil {
+			t.Fatal(err)
+		}
+		if got := k.one(Query{}); got.ID != l.ID || got.Sentence != "again" {
+			t.Errorf("left is %+v", got)
+		}
+	})
+}
+
+// TestRefusedByTheLane: a letter stays if its message cannot be stored.
+func TestRefusedByTheLane(t *testing.T) {
+	bubble(t, func(t *testing.T, k *kit) {
+		k.undelivered(1, "orders.x", strings.Repeat("x", 1<<20-4<<10))
+		k.undelivered(2, "orders.x", "small")
+		all := k.list(Query{})
+		if err := k.resend(all[0], Change{}); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrStays) {
+			t.Errorf("a large one: got %v, want ErrTooLarge", err)
+		}
+		k.change("DELAY_RETRY_1s", func(c *jetstream.StreamConfig) { c.MaxBytes = 10 })
+		if err := k.resend(all[1], Change{}); err == nil || errors.Is(err, ErrStays) ||
+			!strings.Contains(err.Error(), "maximum bytes exceeded") {
+			t.Errorf("a full lane: got %v", err)
+		}
+		if err := k.js.DeleteStream(k.ctx(), "DELAY_RETRY_1s"); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.resend(all[1], Change{}); !errors.Is(err, ErrNoStream) {
+			t.Errorf("no lane: got %v, want ErrNoStream", err)
+		}
+		k.wantCount("DELAY_DEAD", 2)
+	})
+}
+
+func (k *kit) change(stream string, edit func(*jetstream.StreamConfig)) {
+	k.t.Helper()
+	natstest.Reconfigure(k.t, k.js, stream, edit)
+}

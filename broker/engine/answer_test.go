@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"delaybroker/broker/acks"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+)
+
+// TestAfterStore checks the next step of a message after the answer of a stream of the broker, or its timeout.
+func TestAfterStore(t *testing.T) {
+	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s 1m"), retries: mustLadder(t, "1s 5s"), attempts: 5}
+	no := func(code int) storeAnswer { return storeAnswer{ack: jsapi.Ack{Code: code}} }
+	const full = 10077 // the stream's own limit
+	hopTo := func(level string) publish {
+		l, _ := p.ladder.Lookup(level)
+		return publish{kind: hop, level: l, as: &message.Request{}}
+	}
+	to5s, to1s, toRetry := hopTo("5s"), hopTo("1s"), publish{kind: retry, as: &message.Request{Attempts: 1}}
+	deferred := publish{kind: retry, as: &message.Request{}}
+	silence := storeAnswer{err: acks.ErrTimeout}
+	stored := storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1}}
+	found := storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1, Duplicate: true}}
+	expired := publish{kind: dead, as: &message.Request{}, why: message.Problemf(message.Expired, "x")}
+	due := func(d time.Duration) message.Request { return message.Request{Due: after(d)} }
+	paced := message.Request{Paced: "x", RetryAt: after(20 * time.Second)}
+	for _, tt := range []struct {
+		name    string
+		sent    publish
+		request message.Request // due in ten seconds
+		tries   int
+		answer  storeAnswer
+		want    string
+	}{
+		{name: "stored", sent: to5s, answer: stored, want: "arrive"},
+		{name: "it says it has it", sent: to5s, answer: found, want: "check"},
+		{name: "no answer", sent: to5s, answer: silence, want: "back off until 50ms"},
+		{name: "no answer again and again", sent: to5s, tries: 6, answer: silence, want: "back off until 3.2s"},
+		{name: "no answer to one of many", sent: to5s, tries: 7, answer: silence, want: "back off until 9s"},
+		{name: "silent, due", sent: to5s, tries: 6, request: due(time.Second), answer: silence, want: "back off until 1s"},
+		{name: "disconnected", sent: to5s, answer: storeAnswer{err: acks.ErrDisconnected}, want: "hold until 0s"},
+		{name: "the first copy is being stored", sent: to5s, answer: no(jsapi.CodeInFlight), want: "back off until 50ms"},
+		{name: "the stream is busy", sent: to5s, answer: no(jsapi.CodeTooMany), want: "back off until 50ms"},
+
+		{name: "a level is full", sent: to5s, answer: no(full), want: "hop into 1s"},
+		{name: "the smallest level is full", sent: to1s, answer: no(full), want: "back off until 50ms"},
+		{name: "a level is full, and it is due", sent: to5s, request: due(0), answer: no(full), want: "hold until 0s"},
+		{name: "too large for levels", sent: to5s, answer: no(jsapi.CodeTooLarge), want: "dead: too_large"},
+		{name: "too large to be paced", sent: to5s, request: paced, answer: no(jsapi.CodeTooLarge), want: "hold until 20s"},
+
+		{name: "a retry lane is full", sent: toRetry, answer: no(full), want: "back off until 50ms"},
+		{name: "too large for a retry lane", sent: toRetry, answer: no(jsapi.CodeTooLarge), want: "dead: too_large after 1"},
+		{name: "too large to be deferred", sent: deferred, answer: no(jsapi.CodeTooLarge), want: "back off until 50ms"},
+
+		{name: "no room for a dead letter", sent: expired, answer: no(full), want: "back off until 50ms"},
+	} {
+		f := &flight{Stored: lane.Stored{At: after(0)}, request: tt.request, tries: tt.tries}
+		if f.request.Due.IsZero() {
+			f.request.Due = after(10 * time.Second)
+		}
+		if tt.answer.refusal() && tt.sent.kind == hop {
+			f.refused = tt.sent.level.Name
+		}
+		m := moment{now: epoch, inFlight: 9000}
+		if got := afterStore(p, m, f, &tt.sent, tt.answer).String(); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestAfterCheck: only a copy of ours counts. A request without an answer is repeated.
+func TestAfterCheck(t *testing.T) {
+	f := &flight{request: message.Request{Due: after(time.Second)}}
+	for _, tt := range []struct {
+		ours bool
+		err  error
+		want string
+	}{{true, nil, "arrive"}, {false, nil, "renew"}, {false, acks.ErrTimeout, "back off until 50ms"}} {
+		if got := afterCheck(moment{now: epoch}, f, tt.ours, tt.err).String(); got != tt.want {
+			t.Errorf("ours %v, %v: %s, want %s", tt.ours, tt.err, got, tt.want)
+		}
+	}
+}

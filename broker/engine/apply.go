@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"delaybroker/broker/timer/role"
+)
+
+// This file carries out the steps on which decide.go has decided.
+
+// proceed decides the next step of a message, and carries it out.
+func (w *worker) proceed(f *flight, m moment) {
+	s := next(w.plan, m, f)
+	if f.newer() {
+		w.flights.newer[f] = struct{}{}
+		w.lease.Decline()
+	}
+	w.date(f, s)
+	w.apply(f, s, m)
+}
+
+// date records since when a message is overdue, by its next step. A step that only repeats a request changes nothing.
+func (w *worker) date(f *flight, s step) {
+	switch s.kind {
+	case hold, hop, fire, park, dead:
+		since, overdue := overdueSince(w.plan, f, s)
+		w.flights.date(f, since, overdue)
+	}
+}
+
+// apply carries out a step.
+func (w *worker) apply(f *flight, s step, m moment) {
+	switch n := s.note; {
+	case n == nil:
+	case s.about != "":
+		w.engine.refusals.Log(s.about, n.level, n.text, n.args...)
+	default:
+		w.notes.Log(n.level, n.text, n.args...)
+	}
+	switch s.kind {
+	case hold:
+		f.leaves = s.leaves
+		w.flights.rest(f, s.at, m.now)
+	case backOff:
+		w.counts.Repeats.Add(1)
+		f.tries++
+		w.flights.hold(f, s.at)
+	case pace:
+		f.request = *s.as
+		w.proceed(f, m)
+	case awaitKey:
+		w.awaitKey(f, m)
+	case halt:
+		w.flights.halted = append(w.flights.halted, f)
+	case examine:
+		w.examine(f, m)
+	case claim:
+		w.claim(f, m)
+	case claimed:
+		w.proceed(f, m)
+	case remove:
+		w.remove(f)
+	case hop, retry, park, dead:
+		f.sent = w.publishOf(f, s)
+		if s.kind == park {
+			w.parking.begin(time.Now())
+		}
+		w.store(f)
+	case repeat:
+		w.store(f)
+	case renew:
+		f.sent.renew()
+		w.store(f)
+	case check:
+		w.check(f)
+	case fire:
+		w.fire(f, m)
+	case arrive:
+		if f.timer != nil && f.timer.Arrived(destination(f.sent)) {
+			w.remove(f)
+			return
+		}
+		w.end(f)
+	default:
+		panic(fmt.Sprintf("bug: unknown step %d", s.kind))
+	}
+}
+
+// destination returns the destination at which the message of a timer has arrived. Sent is its last publish into one of
+// our streams; nil for a delivery.
+func destination(sent *publish) role.Destination {
+	switch {
+	case sent == nil:
+		return role.Target
+	case sent.kind == hop:
+		return role.Level
+	case sent.kind == dead:
+		return role.DeadLetters
+	}
+	return role.RetryLane
+}
+
+// end removes a message from memory.
+func (w *worker) end(f *flight) {
+	if f.timer != nil {
+		w.forgetTimer(f)
+		w.endAlarm(f.timer)
+	}
+	w.flights.end(f)
+	// After a crash, a duplicate of a message with a reserved send time would reserve another one.
+	if f.sent != nil && f.sent.kind == hop && (f.request.Paced != "" || w.plan.isHome(f.sent.level, f.request)) {
+		w.reading.cursor.DoneUrgent(f.mark)
+	} else {
+		w.reading.cursor.Done(f.mark)
+	}
+	w.charge()
+}
+
+// awaitKey handles a message whose seal has an unknown key: an instance that provisioned the streams at the same time
+// may have made the key. The message waits until the secrets have been read once more. If the key is still unknown, the
+// seal counts as forged.
+func (w *worker) awaitKey(f *flight, m moment) {
+	local := time.Now()
+	if w.flights.await(f, local) && !w.engine.Keys.ReadSince(f.unproven.since, local) {
+		w.flights.hold(f, m.now.Add(keysRetry))
+		return
+	}
+	in := f.unproven.incoming
+	in.KeysRead = true
+	w.flights.proven(f)
+	if w.parse(f, in) {
+		w.proceed(f, m)
+	}
+}

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"delaybroker/broker/acks"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
+)
+
+// This file decides the next step after a publish into one of our streams.
+type storeAnswer struct {
+	ack   jsapi.Ack
+	err   error // the reason why no answer came; nil if one came
+	local bool  // our own client has refused the publish, and sent nothing
+}
+
+// refusal reports whether the stream has certainly not stored the message.
+func (a storeAnswer) refusal() bool {
+	return a.err == nil && a.ack.Outcome().Final()
+}
+
+// afterStore decides after the answer of one of our streams to a publish, or after a timeout. After a timeout, the same
+// message is published again under the same id; this does not count as an attempt. Sent is the publish: after a
+// refusal, the flight no longer has it.
+func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step {
+	switch {
+	case a.refusal():
+		return afterRefusal(p, m, f, sent, a.ack)
+	case a.err != nil || a.ack.Refused():
+		s := repeatLater(m, f, a.err)
+		if errors.Is(a.err, acks.ErrTimeout) {
+			s.note = &note{slog.LevelWarn,
+				"a lane does not acknowledge a publish, will retry: " +
+					"check the stream's leader, the servers' disks, and the permission to publish there",
+				[]any{"subject", sent.subject}}
+		}
+		return s
+	case a.ack.Duplicate:
+		return step{kind: check}
+	}
+	s := step{kind: arrive}
+	if sent.kind == dead {
+		s.note = &note{slog.LevelInfo, "dead letter",
+			[]any{"code", sent.why.Code, "target", f.request.Target, "id", f.request.ID, "reason", sent.why.Sentence}}
+	}
+	return s
+}
+
+// afterRefusal decides after a refusal by one of our streams. An attempt counts when it has been stored: a message that
+// no retry lane takes is unchanged, and is delivered again from its present lane until the target or a retry lane takes
+// it. The same holds for a dead letter after the last attempt: the target may take the message before there is room for
+// the letter.
+func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step {
+	tooLarge := no.Code == jsapi.CodeTooLarge
+	s := wait(m, f)
+	switch sent.kind {
+	case hop:
+		_, hasSmaller := p.ladder.Below(sent.level)
+		switch {
+		case !f.when().After(m.now): // due by now: no hop is needed
+			return next(p, m, f)
+		case tooLarge && f.request.Paced != "": // the lane is the home of its rate, and may hold the message until due
+			return step{kind: hold, at: f.when()}
+		case tooLarge:
+			return step{kind: dead, why: tooLargeForLevels(f)}
+		case hasSmaller:
+			return next(p, m, f) // at the next smaller level
+		}
+		s.note = &note{slog.LevelWarn, "no level accepts a message, will retry",
+			[]any{"level", sent.level.Name, "reason", no.Description}}
+	case retry:
+		if tooLarge && sent.as.Attempts > f.request.Attempts { // otherwise the lane would refuse it for ever
+			return step{kind: dead, why: tooLargeForLevels(f), as: sent.as}
+		}
+		s.note = &note{slog.LevelWarn, "a retry lane refuses a message; the message is delivered again from its present lane",
+			[]any{"lane", sent.level.Name, "reason", no.Description}}
+	case park:
+		s = deferred(p, m, f, maxDeferral, pausedOut)
+		s.note = &note{slog.LevelWarn, "the stream of paused messages refuses a message; it waits in a retry lane",
+			[]any{"stream", sent.stream, "reason", no.Description}}
+	case dead:
+		s.note = &note{slog.LevelError, "a dead letter cannot be stored, will retry",
+			[]any{"code", sent.why.Code, "reason", no.Description}}
+	default:
+		panic("bug: refusal of an unknown kind of publish")
+	}
+	return s
+}
+
+func tooLargeForLevels(f *flight) *message.Problem {
+	return message.Problemf(message.TooLarge,
+		"a body of %d bytes with its headers is larger than the levels accept: publish less, or raise max_payload",
+		len(f.Data))
+}
+
+// afterCheck decides after a stream has reported a duplicate, and the worker has read the stream's copy. Ours reports
+// whether this broker wrote the copy. If not, another client used the id first, and the message is published under
+// another id. In the worst case, this stores a duplicate.
+func afterCheck(m moment, f *flight, ours bool, err error) step {
+	switch {
+	case err != nil:
+		return wait(m, f)
+	case ours:
+		return step{kind: arrive}
+	}
+	return step{kind: renew}
+}
+
+// repeatLater returns the step that repeats a request without an answer: when the connection is back, if it was lost,
+// and otherwise after a backoff.
+func repeatLater(m moment, f *flight, err error) step {
+	if acks.Offline(err) {
+		return step{kind: hold, at: m.now}
+	}
+	return wait(m, f)
+}
+
+// wait returns a backoff. It grows from 50 ms to 3.2 s. In a lane with thousands of messages in memory it grows
+// further, up to a millisecond for each message: so a lane repeats at most about one publish each millisecond, and a
+// full server does not get more load than one with room. The backoff ends when the message is due: the target may
+// accept a message that no level accepts.
+func wait(m moment, f *flight) step {
+	at := m.now.Add(backOffTime(f.tries, m.inFlight))
+	if due := f.when(); due.After(m.now) && due.Before(at) {
+		at = due
+	}
+	return step{kind: backOff, at: at}
+}
+
+// backOffTime returns the backoff after a number of tries, in a lane with a number of messages in memory.
+func backOffTime(tries, inFlight int) time.Duration {
+	wait := 50 * time.Millisecond << min(tries, 6)
+	if tries > 6 {
+		wait = max(wait, time.Duration(inFlight)*time.Millisecond)
+	}
+	return wait
+}

@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"errors"
+	"time"
+
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
+)
+
+// Deliverer delivers to targets. Deliver calls done exactly once, on any goroutine. Recall ends the deliveries of an
+// owner that were not sent yet.
+type Deliverer interface {
+	Deliver(m deliver.Message, done func(deliver.Result))
+	Recall(deliver.Owner)
+}
+
+// delivered is the event that a delivery has ended.
+type delivered struct {
+	*flight
+	result deliver.Result
+	at     leader.Time // when the target had the message; meaningless unless it was delivered
+}
+
+// fire delivers a message to its target.
+func (w *worker) fire(f *flight, m moment) {
+	if w.stopped.Load() {
+		return // the next owner fires it
+	}
+	w.flights.underway++
+	w.early.Sent(w.clock.Base(), f.request.Due, m.local)
+	d := deliver.Message{
+		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
+		Header:  func() message.Header { return f.request.TargetHeader() }, // the request is unchanged until done is called
+		RateKey: f.request.RateKey, Paced: f.request.Paced, Repeated: f.tries > 0, Owner: w,
+	}
+	if expires := f.request.Expires; !expires.IsZero() {
+		d.Expires = m.local.Add(leader.At(expires).Sub(m.now))
+	}
+	// The present proof of the leader's time dates the delivery. A later proof may be weaker, and could date the delivery
+	// before the due time.
+	now, proved := m.now, m.local
+	w.engine.Deliver.Deliver(d, func(r deliver.Result) {
+		w.mail.Put(delivered{f, r, now.Add(r.At.Sub(proved))})
+	})
+}
+
+// MayDeliver reports whether a waiting message may be sent: this instance owns the lane, and the lane is not stopping.
+// It may be called on any goroutine.
+func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() }
+
+func (e delivered) handle(w *worker, m moment) {
+	w.flights.underway--
+	f, r := e.flight, e.result
+	if silence(r) {
+		f.silent++
+	}
+	count := r.Count
+	r = judgeSilence(f, r)
+	if r.Outcome == deliver.Refused {
+		f.silent = 0
+	}
+	if !errors.Is(r.Err, deliver.ErrDraining) && !errors.Is(r.Err, deliver.ErrHalted) {
+		w.engine.Tally.Outcomes[r.Outcome].Add(1)
+		count.Note(r.Outcome)
+	}
+	if r.Outcome == deliver.Delivered {
+		w.counts.Delivered.Add(1)
+		late := w.lateness(f, e.at)
+		w.engine.Tally.Lateness[w.lane.Kind].Observe(late)
+		w.recordDelivered(f, e.at, late)
+	}
+	w.apply(f, afterDelivery(w.plan, m, f, r, r.Turn.Sub(m.local)), m)
+}
+
+// lateness returns the time from the due time until the target had the message, by the leader's clock. The time of the
+// target's answer counts as that time (see deliver.Result): so the lateness includes the way of the answer back. For a
+// message that waited because of its target's rate, the lateness begins at the reserved send time. For one that waited
+// because its target was paused, it begins at the resumption. Such waits must not alert an operator.
+func (w *worker) lateness(f *flight, at leader.Time) time.Duration {
+	since := leader.At(f.request.Due)
+	if f.request.Paced != "" {
+		since = f.when()
+	}
+	if w.plan.resumed.After(since) {
+		since = w.plan.resumed
+	}
+	return max(0, at.Sub(since))
+}

@@ -1,0 +1,134 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+// arrivals counts messages at the target, by the minute.
+type arrivals struct {
+	mu      sync.Mutex // guards minutes
+	minutes map[time.Time]uint64
+}
+
+func (a *arrivals) add(*nats.Msg) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.minutes[time.Now().UTC().Truncate(time.Minute)]++
+}
+
+func (a *arrivals) in(minute time.Time) uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.minutes[minute.Truncate(time.Minute)]
+}
+
+func (a *arrivals) total() (all uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, n := range a.minutes {
+		all += n
+	}
+	return all
+}
+
+func (a *arrivals) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.minutes)
+}
+
+// serving runs a broker until the test ends, and counts the arrivals.
+func serving(t *testing.T, s *natstest.Server, cfg broker.Config) *arrivals {
+	t.Helper()
+	arrived := &arrivals{minutes: make(map[time.Time]uint64)}
+	nc := s.Connect()
+	if _, err := nc.Subscribe("shop.>", arrived.add); err != nil {
+		t.Fatal(err)
+	}
+	b, err := broker.New(broker.Links{
+		Read: s.Connect(), Write: s.Connect(), Deliver: s.Connect(), Control: s.Connect(),
+	}, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	<-b.Ready()
+	return arrived
+}
+
+// TestForecastIsWhatFires: the forecast for each minute is the number of arrivals in it. It is exact if all was read.
+// By the order of the lanes and a sample, it is within its stated error.
+func TestForecastIsWhatFires(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "", "1s 1m 10m 1h")
+		cfg.RetryLadder = with(t, "", "5s").Ladder
+		provision(t, s, cfg)
+		arrived := serving(t, s, cfg)
+		i := open(t, s, cfg, "")
+		rng := rand.New(rand.NewPCG(7, 7))
+		for range 8 {
+			var all []*nats.Msg
+			for range 30 {
+				all = append(all, to("delay.1h.shop.a"), to("delay.10m.shop.b"),
+					to(fmt.Sprintf("delayin.%dm.shop.c", 1+rng.IntN(120))))
+			}
+			until := time.Now().Add(time.Hour + time.Duration(rng.IntN(60))*time.Minute)
+			all = append(all, to("delay.1h.shop.d", "Delay-Until", until.UTC().Format(time.RFC3339Nano)))
+			storeAll(t, i, all...)
+			time.Sleep(7 * time.Minute)
+		}
+		time.Sleep(30 * time.Second) // no message fires at the end of a minute
+		look := AheadLook{For: 90 * time.Minute, By: time.Minute, Most: 1_000_000}
+		whole := ahead(t, i, look)
+		look.Most, look.Sample = 0, 150
+		rough := ahead(t, i, look)
+		arrived.forget()
+		time.Sleep(91 * time.Minute)
+		synctest.Wait()
+
+		var fired, off uint64
+		outside := 0
+		for n, b := range whole.Buckets {
+			want := arrived.in(b.From)
+			fired += want
+			if b.Messages != want || b.Within != 0 {
+				t.Errorf("%s: forecast %d±%d, want exactly %d", b.From, b.Messages, b.Within, want)
+			}
+			r := rough.Buckets[n]
+			distance := max(r.Messages, want) - min(r.Messages, want)
+			off += distance
+			if distance > r.Within {
+				outside++
+			}
+		}
+		if !whole.Exact || whole.Sampled != 0 || whole.Unread != 0 {
+			t.Errorf("read whole: %+v", whole)
+		}
+		if outside > len(rough.Buckets)/20 {
+			t.Errorf("%d of %d minutes are off by more than is said, want at most 1 in 20", outside, len(rough.Buckets))
+		}
+		if rough.Exact || rough.Ordered == 0 || rough.Unplaced != 0 || fired < 400 || off > fired/3 {
+			t.Errorf("sampled: off by %d of %d, %d ordered, %d unplaced", off, fired, rough.Ordered, rough.Unplaced)
+		}
+	})
+}

@@ -1,0 +1,160 @@
+package inspect
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// drawn returns random numbers that are the same in each run.
+func drawn(seed uint64) func(n uint64) uint64 { return rand.New(rand.NewPCG(seed, 1)).Uint64N }
+
+// ahead returns a forecast with random numbers that are the same in each run.
+func ahead(t *testing.T, i *Inspector, look AheadLook) Forecast {
+	t.Helper()
+	look.draw = drawn(1)
+	f, err := i.Ahead(t.Context(), look)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+const manyHours, manyEach = 20, 5200 // messages in each hour
+
+// storeMany stores a hundred thousand messages in the level of a day, manyEach in each hour. One of 26 goes on from
+// there. It returns the number of those by due hour and target.
+func storeMany(t *testing.T, i *Inspector) (further map[string]map[int]uint64) {
+	t.Helper()
+	further = map[string]map[int]uint64{"shop.b": make(map[int]uint64), "mill.b": make(map[int]uint64)}
+	for hour := range manyHours {
+		all := make([]*nats.Msg, 0, manyEach)
+		for n := range manyEach {
+			if n%26 != 0 {
+				all = append(all, to("delay.1d.shop.a"))
+				continue
+			}
+			due, target := 24+hour+n%7, "shop.b"
+			if n%52 == 0 {
+				due, target = 24+hour/2+10, "mill.b"
+			}
+			further[target][due]++
+			all = append(all, onTheWay(i, "1d", target, uint64(hour*manyEach+n),
+				time.Now().Add(time.Duration(due-hour)*time.Hour)))
+		}
+		storeAll(t, i, all...)
+		time.Sleep(time.Hour)
+	}
+	return further
+}
+
+// TestForecastOfMany: of a hundred thousand messages in a level the forecast has the exact number for each hour without
+// reading them. For messages that go on from there it uses a sample, within the error that it states.
+func TestForecastOfMany(t *testing.T) {
+	natstest.Long(t)
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "", "1s 1h 1d")
+		provision(t, s, cfg)
+		i := open(t, s, cfg, "")
+		began := time.Now()
+		further := storeMany(t, i)
+		const direct = manyEach - manyEach/26
+		time.Sleep(3 * time.Hour) // the first are due in an hour
+		check := func(f Forecast, target string) {
+			t.Helper()
+			for _, b := range f.Buckets {
+				hour := int(b.From.Sub(began).Round(time.Hour).Hours())
+				want := further["mill.b"][hour]
+				if target == "" {
+					want += further["shop.b"][hour]
+				}
+				if target == "" && hour >= 24 && hour < 24+manyHours {
+					want += direct
+				}
+				// If no message of a sample has this target, none is forecast for these hours.
+				if distance := max(b.Messages, want) - min(b.Messages, want); distance > b.Within ||
+					target != "" && want == 0 && b.Messages > 0 {
+					t.Errorf("for %q, hour %d: forecast %d±%d, want %d", target, hour, b.Messages, b.Within, want)
+				}
+			}
+		}
+		look := AheadLook{For: 30 * time.Hour, By: time.Hour, Most: 1000}
+		f := ahead(t, i, look)
+		check(f, "")
+		if slices.ContainsFunc(f.Buckets, func(b Bucket) bool { return b.Within > manyEach/10 }) {
+			t.Errorf("the errors say nothing: %+v", f.Buckets)
+		}
+		if f.Pending != manyHours*manyEach || f.Ordered != manyHours*direct || f.Read != 0 ||
+			f.Sampled > 2*sampleMost || f.Questions > manyHours+10 {
+			t.Errorf("%d pending, and %+v", f.Pending, f.Work)
+		}
+		look.cuts = 5
+		few := ahead(t, i, look)
+		check(few, "")
+		if few.Questions != 5+3 {
+			t.Errorf("%d questions, want 5, a count of each kind and one of markers", few.Questions)
+		}
+		look.Target = "mill.*"
+		sampled := ahead(t, i, look)
+		check(sampled, "mill.b")
+		look.Most = 5000
+		whole := ahead(t, i, look)
+		check(whole, "mill.b")
+		const rare = manyHours * manyEach / 52
+		if sampled.Exact || !whole.Exact || whole.Pending != rare || sampled.Pending != rare {
+			t.Errorf("for one target: %+v and %+v", sampled.Parts, whole.Parts)
+		}
+		if left := consumersOf(t, i, "DELAY_1d"); left != 0 {
+			t.Errorf("left behind: %d consumers", left)
+		}
+	})
+}
+
+// TestForecastOfDelayUntil: a level's order gives the times at which messages leave, and a sample the share that is due
+// later.
+func TestForecastOfDelayUntil(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "", "1s 1h")
+		provision(t, s, cfg)
+		i := open(t, s, cfg, "")
+		const messages = 6000
+		later := time.Now().Add(20 * time.Hour).UTC().Format(time.RFC3339Nano)
+		all := make([]*nats.Msg, messages)
+		for n := range all {
+			if all[n] = to("delay.1h.shop.a"); n%3 == 0 {
+				all[n].Header.Set(message.HeaderUntil, later)
+			}
+		}
+		storeAll(t, i, all...)
+		time.Sleep(time.Minute)
+		f := ahead(t, i, AheadLook{For: 3 * time.Hour, By: time.Hour})
+		for what, got := range map[string]struct {
+			Amount
+			want int
+		}{
+			"in an hour": {f.Buckets[1].Amount, messages - messages/3}, "later": {f.Later, messages / 3},
+			"in between": {f.Buckets[2].Amount, 0},
+		} {
+			off := max(int(got.Messages), got.want) - min(int(got.Messages), got.want)
+			if off > int(got.Within) || off > messages/30 || got.Within > messages/15 {
+				t.Errorf("%s: forecast %d±%d, want %d", what, got.Messages, got.Within, got.want)
+			}
+		}
+		if f.Ordered != messages || f.Exact {
+			t.Errorf("%d by the order, exact is %v", f.Ordered, f.Exact)
+		}
+
+		storeAll(t, i, onTheWay(i, "1h", "mill.rare", 1, time.Now().Add(2*time.Hour)))
+		rare := ahead(t, i, AheadLook{For: 3 * time.Hour, By: time.Hour, Target: "mill.*", Sample: 50})
+		if rare.Pending != 1 || rare.Unplaced != 1 || rare.Exact {
+			t.Errorf("one that no sample met: %d of %d are not placed, exact is %v", rare.Unplaced, rare.Pending, rare.Exact)
+		}
+	})
+}

@@ -1,0 +1,165 @@
+package lane
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
+)
+
+// TestNothingBetween publishes, commits, deletes in the middle, loses messages and heartbeats on the wire, recreates
+// and deletes the consumer, and restarts the server, in random order. The owner reads every message that was not
+// deleted once, in order. LANE_SEEDS is the number of orders, 10 without it.
+func TestNothingBetween(t *testing.T) {
+	natstest.Long(t)
+	seeds, err := strconv.ParseUint(cmp.Or(os.Getenv("LANE_SEEDS"), "10"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				d := newDisorder(t, s, seed)
+				for range 60 {
+					d.step()
+					time.Sleep(time.Duration(d.rnd.IntN(3000)) * time.Millisecond)
+				}
+				d.share.Store(0)
+				d.burst(1)
+				time.Sleep(2 * time.Hour)
+				d.check()
+			})
+		})
+	}
+}
+
+// disorder is a rig with random events.
+type disorder struct {
+	*rig
+	w       *wire
+	o       *owner
+	rnd     *rand.Rand
+	last    int             // the last message published
+	removed map[string]bool // messages that somebody deleted
+
+	// The rest belongs to the goroutine of the wire, except for the two atomics.
+	loss  *rand.Rand
+	shown map[string]int // the highest number that each consumer showed
+	share atomic.Int64   // of the messages from the server, in percent, that get lost
+	hide  atomic.Bool    // messages of a consumer that was recreated get lost, until its numbers continue our count
+}
+
+func newDisorder(t *testing.T, s *natstest.Server, seed uint64) *disorder {
+	t.Helper()
+	d := &disorder{
+		rig: newRig(t, s), w: &wire{server: s}, removed: make(map[string]bool), shown: make(map[string]int),
+		rnd: rand.New(rand.NewPCG(seed, 1)), loss: rand.New(rand.NewPCG(seed, 2)), // one for each goroutine
+	}
+	d.w.set(d.lose)
+	d.o = d.readOver(d.w)
+	return d
+}
+
+func (d *disorder) lose(head, body string) bool {
+	if !isStored(head) {
+		return strings.Contains(body, "Idle Heartbeat") && d.loss.Int64N(100) < d.share.Load()
+	}
+	reply := strings.Split(head[strings.Index(head, "$JS.ACK."):], ".")
+	consumer, number := reply[3], atoi(reply[6])
+	if d.hide.Load() && number <= d.shown[consumer] {
+		return true
+	}
+	d.shown[consumer] = number
+	return d.loss.Int64N(100) < d.share.Load()
+}
+
+// step is one random event.
+func (d *disorder) step() {
+	switch d.rnd.IntN(8) {
+	case 0, 1:
+		d.burst(d.rnd.IntN(300))
+	case 2: // the owner commits what it has
+		synctest.Wait()
+		if arrived := d.arrived(); arrived > 0 {
+			d.purge(jetstream.WithPurgeSequence(arrived + 1))
+		}
+	case 3: // somebody deletes
+		for range d.rnd.IntN(20) {
+			seq := uint64(1 + d.rnd.IntN(max(1, d.last)))
+			if err := d.o.api.Delete(d.t.Context(), d.spec.Stream, seq); err == nil {
+				d.removed[fmt.Sprint(seq)] = true
+			}
+		}
+	case 4:
+		d.hide.Store(d.rnd.IntN(3) > 0)
+		d.remake(d.w)
+		d.o.Probe()
+	case 5:
+		d.deleteConsumers()
+	case 6:
+		d.share.Store(d.rnd.Int64N(30))
+	case 7:
+		d.share.Store(0)
+		if d.rnd.IntN(4) == 0 {
+			d.server.Restart(time.Duration(d.rnd.IntN(10_000)) * time.Millisecond)
+			time.Sleep(3 * time.Second)
+		}
+	}
+}
+
+func (d *disorder) burst(n int) {
+	d.rig.burst(d.last+1, d.last+n)
+	d.last += n
+}
+
+// arrived returns the sequence of the last message that the owner took, zero if it took none.
+func (d *disorder) arrived() uint64 {
+	d.o.mu.Lock()
+	defer d.o.mu.Unlock()
+	if len(d.o.stored) == 0 {
+		return 0
+	}
+	return d.o.stored[len(d.o.stored)-1].Sequence
+}
+
+func (d *disorder) check() {
+	d.t.Helper()
+	stream, err := d.js.Stream(d.t.Context(), d.spec.Stream)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if got := stream.CachedInfo().State.LastSeq; got != uint64(d.last) {
+		d.t.Fatalf("%d of %d messages were stored", got, d.last)
+	}
+	d.o.mu.Lock()
+	defer d.o.mu.Unlock()
+	for _, want := range numbers(1, d.last) {
+		if !d.removed[want] && !slices.Contains(d.o.got, want) {
+			d.t.Errorf("%s was skipped", want)
+		}
+	}
+	for i, m := range d.o.stored {
+		if i > 0 && m.Sequence <= d.o.stored[i-1].Sequence {
+			d.t.Errorf("%d was read after %d", m.Sequence, d.o.stored[i-1].Sequence)
+		}
+	}
+}
+
+func atoi(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}

@@ -1,0 +1,104 @@
+package lease
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
+)
+
+// The conformance suite: the contract of Leaser and Lease, for every kind of leaser.
+
+// kind is a kind of leaser.
+type kind struct {
+	// agrees is set if the instances know of each other: one takes over from another, and has its cursor.
+	agrees bool
+	// start starts a leaser that runs until stop is called, or the test ends. If its kind does not agree, it owns the
+	// given lanes.
+	start func(lanes ...string) (l Leaser, stop func())
+}
+
+// conform runs a test for each kind of leaser, in a bubble.
+func conform(t *testing.T, f func(t *testing.T, k kind)) {
+	t.Helper()
+	t.Run("Static", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f(t, kind{start: func(lanes ...string) (Leaser, func()) {
+				l := Static{Lanes: lanes}
+				return l, running(t, l)
+			}})
+		})
+	})
+	t.Run("Shared", func(t *testing.T) {
+		meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+			f(t, kind{agrees: true, start: func(...string) (Leaser, func()) {
+				l := NewShared(conforming(t, s))
+				return l, running(t, l)
+			}})
+		})
+	})
+}
+
+func conforming(t *testing.T, s *natstest.Server) SharedConfig {
+	return SharedConfig{
+		Conn: s.Connect(nats.ReconnectBufSize(-1)), APIPrefix: "$JS.API", Subjects: meeting, MaxOwners: 1, Host: "h",
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+}
+
+// running runs a leaser.
+func running(t *testing.T, l Leaser) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); l.Run(ctx) }()
+	stop = sync.OnceFunc(func() { cancel(); <-done })
+	t.Cleanup(stop)
+	return stop
+}
+
+// must acquires a free lane, within the given time.
+func must(t *testing.T, l Leaser, lane string, within time.Duration) Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	got, err := l.Acquire(ctx, lane, func() {})
+	if err != nil {
+		t.Fatalf("acquire %s: %v", lane, err)
+	}
+	return got
+}
+
+// work receives the beats of a lease until it ends, as the worker of a lane does.
+func work(t *testing.T, l Lease) {
+	end := make(chan struct{})
+	t.Cleanup(func() { close(end) })
+	go func() {
+		for {
+			select {
+			case <-l.Beats():
+			case <-l.Done():
+				return
+			case <-end:
+				return
+			}
+		}
+	}()
+}
+
+func isDone(l Lease) bool {
+	synctest.Wait()
+	select {
+	case <-l.Done():
+		return true
+	default:
+		return false
+	}
+}

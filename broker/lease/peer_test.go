@@ -1,0 +1,161 @@
+package lease
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// peer is an instance whose workers only hold their leases.
+type peer struct {
+	*Shared
+	t      *testing.T
+	nc     *nats.Conn
+	stop   func() // cleanly
+	crash  func()
+	mu     sync.Mutex
+	leases map[string]Lease
+	ready  map[string]bool
+	stuck  map[string]bool // loops that are stuck
+	lost   int             // leases that ended without a request
+	next   uint64          // the cursor to release with
+}
+
+type option func(*SharedConfig)
+
+func named(name string) option { return func(c *SharedConfig) { c.Name = name } }
+
+func creating(js jetstream.JetStream) option {
+	return func(c *SharedConfig) { c.Create = func(context.Context) error { return makeStream(js) } }
+}
+
+// keys are the keys of all instances.
+var keys = message.NewKeys([]string{"a secret of sixteen bytes"}, time.Unix(1, 0))
+
+func sealed(c *SharedConfig) { c.Keys = keys }
+
+// deaf makes an instance whose calls do not arrive, and to which none arrive, as across a link that is down.
+func deaf(c *SharedConfig) { c.Subjects.Call = nats.NewInbox() }
+
+func at(name string) option { return func(c *SharedConfig) { c.Place = name } }
+
+func locked(name string) option {
+	return func(c *SharedConfig) { c.Place, c.Locked = name, true }
+}
+
+func failing(f func(error)) option { return func(c *SharedConfig) { c.Fail = f } }
+
+func startPeer(t *testing.T, s *natstest.Server, lanes []string, options ...option) *peer {
+	t.Helper()
+	cfg := SharedConfig{
+		Conn: s.Connect(nats.ReconnectBufSize(-1)), APIPrefix: "$JS.API", Subjects: meeting, MaxOwners: 3, Host: "h",
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+	for _, o := range options {
+		o(&cfg)
+	}
+	nc := cfg.Conn
+	p := &peer{Shared: NewShared(cfg), t: t, nc: nc, leases: make(map[string]Lease), ready: make(map[string]bool),
+		stuck: make(map[string]bool)}
+	working, stop := context.WithCancel(context.Background())
+	base, end := context.WithCancel(context.Background())
+	var loops, run sync.WaitGroup
+	for _, lane := range lanes {
+		loops.Go(func() { p.own(working, lane) })
+	}
+	run.Go(func() { p.Run(base) })
+	p.stop = sync.OnceFunc(func() {
+		stop()
+		loops.Wait()
+		end()
+		run.Wait()
+		nc.Close()
+	})
+	p.crash = func() { nc.Close(); p.stop() }
+	t.Cleanup(p.stop)
+	return p
+}
+
+// own owns a lane whenever possible.
+func (p *peer) own(ctx context.Context, lane string) {
+	for {
+		lease, err := p.Acquire(ctx, lane, func() { p.mu.Lock(); p.ready[lane] = true; p.mu.Unlock() })
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		p.leases[lane], p.ready[lane] = lease, true
+		p.mu.Unlock()
+		for working := true; working; {
+			p.mu.Lock()
+			beats := lease.Beats()
+			if p.stuck[lane] {
+				beats = nil
+			}
+			p.mu.Unlock()
+			select {
+			case <-beats:
+			case <-lease.Done():
+				working = false
+			case <-ctx.Done():
+				working = false
+			}
+		}
+		p.mu.Lock()
+		stuck := p.stuck[lane]
+		if ctx.Err() == nil && !lease.Held() {
+			p.lost++
+		}
+		p.mu.Unlock()
+		if stuck { // it does not notice that it should stop, and acquires no other lease
+			<-ctx.Done()
+			return
+		}
+		p.mu.Lock()
+		delete(p.leases, lane)
+		at := Cursor{Next: p.next}
+		p.mu.Unlock()
+		giveUp, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		if err := lease.Release(giveUp, at); err != nil && p.nc.IsConnected() {
+			p.t.Errorf("release %s: %v", lane, err)
+		}
+		cancel()
+	}
+}
+
+// holds returns the lanes that a peer may act on.
+func (p *peer) holds() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []string
+	for lane, l := range p.leases {
+		if l.Held() {
+			all = append(all, lane)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// all returns the leases of a peer.
+func (p *peer) all() map[string]Lease {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.leases)
+}
+
+func (p *peer) losses() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost
+}

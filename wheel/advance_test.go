@@ -1,0 +1,150 @@
+package wheel
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// at returns the time n nanoseconds after the base.
+func at(n int) time.Time { return base.Add(time.Duration(n)) }
+
+// bodies are loops over Advance that do something to the wheel.
+var bodies = []struct {
+	name string
+	body func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool
+	got  []int // of 0 to 4, due at 0 to 4 ns, in an Advance to 3 ns
+	left []int
+}{
+	{
+		name: "breaks",
+		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool { return v < 1 },
+		got:  []int{0, 1}, left: []int{2, 3, 4},
+	},
+	{
+		name: "adds what is due",
+		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+			if v == 1 {
+				w.Add(at(3), 13)
+				w.Add(at(2), 12)
+				w.Add(at(-9), 10) // before what has been yielded
+			}
+			return true
+		},
+		got: []int{0, 1, 10, 2, 12, 3, 13}, left: []int{4},
+	},
+	{
+		name: "adds what is not due",
+		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+			if v == 3 {
+				w.Add(at(4), 14)
+			}
+			return true
+		},
+		got: []int{0, 1, 2, 3}, left: []int{4, 14},
+	},
+	{
+		name: "removes",
+		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+			if got, want := w.Remove(hs[v]), false; got != want {
+				t.Errorf("Remove of what was yielded: got %t, want %t", got, want)
+			}
+			if v == 1 {
+				for _, h := range []Handle{hs[2], hs[4]} {
+					if got, want := w.Remove(h), true; got != want {
+						t.Errorf("Remove: got %t, want %t", got, want)
+					}
+				}
+			}
+			return true
+		},
+		got: []int{0, 1, 3}, left: nil,
+	},
+	{
+		name: "asks",
+		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+			if got, want := w.Len(), 4-v; got != want {
+				t.Errorf("Len: got %d, want %d", got, want)
+			}
+			if got, ok := w.Next(); !got.Equal(at(v+1)) || !ok {
+				t.Errorf("Next: got %v, %t, want %v", got, ok, at(v+1))
+			}
+			return true
+		},
+		got: []int{0, 1, 2, 3}, left: []int{4},
+	},
+	{
+		name: "advances",
+		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+			if v == 0 {
+				if got, want := fired(w, at(2)), []int{1, 2}; !slices.Equal(got, want) {
+					t.Errorf("inner: got %v, want %v", got, want)
+				}
+			}
+			return true
+		},
+		got: []int{0, 3}, left: []int{4},
+	},
+}
+
+// The body of Advance may change the wheel; each case lists the entries that it then gets.
+func TestBody(t *testing.T) {
+	for _, tt := range bodies {
+		t.Run(tt.name, func(t *testing.T) {
+			w := New[int]()
+			var hs []Handle
+			for i := range 5 {
+				hs = append(hs, w.Add(at(i), i))
+			}
+			var got []int
+			for _, v := range w.Advance(at(3)) {
+				got = append(got, v)
+				ok := tt.body(t, w, hs, v)
+				w.check(t)
+				if !ok {
+					break
+				}
+			}
+			if want := tt.got; !slices.Equal(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+			if got, want := fired(w, at(9)), tt.left; !slices.Equal(got, want) {
+				t.Errorf("left: got %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// When a body panics, its entry has left the wheel, and the others stay.
+func TestBodyPanics(t *testing.T) {
+	w := New[int]()
+	w.Add(base, 1)
+	w.Add(base, 2)
+	func() {
+		defer func() { recover() }()
+		for range w.Advance(base) {
+			panic("body")
+		}
+	}()
+	w.check(t)
+	if got, want := fired(w, base), []int{2}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// The iterator of one Advance may be ranged over again, and yields the entries that have become due since.
+func TestAdvanceTwice(t *testing.T) {
+	w := New[int]()
+	seq := w.Advance(base)
+	for i := range 2 {
+		w.Add(base, i)
+		for _, v := range seq {
+			if got, want := v, i; got != want {
+				t.Errorf("got %d, want %d", got, want)
+			}
+		}
+		if got, want := w.Len(), 0; got != want {
+			t.Errorf("Len: got %d, want %d", got, want)
+		}
+	}
+}
