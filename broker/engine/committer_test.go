@@ -179,6 +179,7 @@ func TestCommitRemovesFewAtOnce(t *testing.T) {
 		go func() {
 			removed <- c.removeAll(t.Context(), todo)
 		}()
+		const success = `{"type":"io.nats.jetstream.api.v1.stream_msg_delete_response","success":true}`
 		for _, want := range []int{maxCommitRemovals, maxCommitRemovals, 1} {
 			synctest.Wait()
 			if len(requests) != want {
@@ -187,7 +188,7 @@ func TestCommitRemovesFewAtOnce(t *testing.T) {
 			answered := requests
 			requests = nil
 			for _, m := range answered {
-				if err := m.Respond([]byte(`{"type":"io.nats.jetstream.api.v1.stream_msg_delete_response","success":true}`)); err != nil {
+				if err := m.Respond([]byte(success)); err != nil {
 					t.Error(err)
 				}
 			}
