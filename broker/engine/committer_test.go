@@ -179,6 +179,7 @@ func TestCommitRemovesFewAtOnce(t *testing.T) {
 		go func() {
 			removed <- c.removeAll(t.Context(), todo)
 		}()
+		const success = `{"type":"io.nats.jetstream.api.v1.stream_msg_delete_response","success":true}`
 		for _, want := range []int{maxCommitRemovals, maxCommitRemovals, 1} {
 			synctest.Wait()
 			if len(requests) != want {

@@ -22,6 +22,7 @@ import (
 // It takes one minute. CPU is the number of busy cores, and memory is the growth of the server's resident memory. The
 // coefficients of package capacity are from another run, so a ratio has the noise of two.
 func BenchmarkSize(b *testing.B) {
+	b.Setenv("GOGC", "100") // as nats-server runs; package natstest would set 400
 	t := table{head: []string{"load", "what", "size", "measured", "measured ÷ size"}}
 	compare := func(load, what string, size, measured float64, digits int) {
 		text := func(f float64) string { return strconv.FormatFloat(f, 'f', digits, 64) }
