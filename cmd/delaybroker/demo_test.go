@@ -12,6 +12,9 @@ import (
 // The demo uses nothing of the host, and leaves nothing behind.
 func TestDemo(t *testing.T) {
 	natstest.Long(t)
+	if apart(t) {
+		return
+	}
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://127.0.0.1:1")
 	t.Setenv("DELAY_LEVELS", "nonsense")

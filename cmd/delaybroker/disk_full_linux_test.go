@@ -19,6 +19,9 @@ func TestDiskFullAtStart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT RUN: -short, and it mounts a disk")
 	}
+	if apart(t) {
+		return
+	}
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=32m"); err != nil {
 		t.Skipf("NOT RUN: no disk of its own: %v", err)

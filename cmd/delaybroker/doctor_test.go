@@ -81,6 +81,9 @@ func (d diagnosis) wantOnly(bad ...string) {
 
 // A broker that works on a single server has one weakness, which is that.
 func TestDoctorFine(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, server.Options{})
 	o.serve()
 	d := o.doctor()
@@ -108,6 +111,9 @@ func TestDoctorFine(t *testing.T) {
 }
 
 func TestDoctorEmbedded(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	embeddedEnv(t)
 	t.Setenv("DELAY_EMBEDDED_LISTEN", natstest.FreeAddress(t))
 	r := start(t)

@@ -106,6 +106,9 @@ func TestEmbeddedUser(t *testing.T) {
 // A server that is restarted because its disk was full knows its user again. The broker's connections know the server,
 // even if its certificate was replaced meanwhile.
 func TestEmbeddedRestartKeepsUsers(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	natstest.ClearEnv(t)
 	dir := t.TempDir()
 	certify(t, dir)

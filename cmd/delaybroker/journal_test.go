@@ -26,6 +26,9 @@ func (o *operated) records(args ...string) ([]recordView, worthView) {
 // after a restart, and after the journal was switched off.
 func TestJournalTellsWhatWasDelivered(t *testing.T) {
 	natstest.Long(t)
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, server.Options{})
 	if _, _, err := o.run("journal"); exitCode(err) != 1 || !strings.Contains(err.Error(), "DELAY_JOURNAL=7d") {
 		t.Errorf("without a journal: got %v, want what to set", err)

@@ -29,6 +29,9 @@ func (o *operated) laneOf(stream string) inspect.Lane {
 
 // Without a broker, levels shows the messages that are stored and due, and that nobody reads the lanes.
 func TestLevelsUnread(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, server.Options{})
 	o.must("provision")
 	o.publish("delay.5s.orders.expire", "1")
@@ -107,6 +110,9 @@ func TestLevelsInstance(t *testing.T) {
 }
 
 func TestLevelsStates(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_LEVELS", "1s 5s 7s 9s 13s")
 	o.must("provision")
@@ -234,6 +240,9 @@ func TestLevelsHeadOfANewerBroker(t *testing.T) {
 
 // A broker that reads no further for now, since it holds all that is due soon, is not reported as absent.
 func TestRestingLaneIsNotUnread(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_LEVELS", "1s 5m")
 	t.Setenv("DELAY_INSTANCE", "kitchen")

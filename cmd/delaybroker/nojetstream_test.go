@@ -21,6 +21,9 @@ func coreServer(t *testing.T) *server.Server {
 // Where JetStream is off, every verb says so, and says nothing misleading instead.
 func TestWithoutJetStream(t *testing.T) {
 	natstest.Long(t)
+	if apart(t) {
+		return
+	}
 	externalEnv(t, coreServer(t).ClientURL())
 	const off = "JetStream is off: start nats-server with -js"
 	for _, args := range [][]string{

@@ -21,6 +21,9 @@ const pageToken = "0123456789abcdef0123"
 // The program serves the page beside its probes: text for curl, and actions with the token.
 func TestServePage(t *testing.T) {
 	natstest.Long(t)
+	if apart(t) {
+		return
+	}
 	embeddedEnv(t)
 	t.Setenv("DELAY_LEVELS", "1s 1h")
 	t.Setenv("DELAY_TIMERS", "on")

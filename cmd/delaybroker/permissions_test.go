@@ -427,6 +427,9 @@ func TestDoctorSkipsWhatIsThere(t *testing.T) {
 // A link with a user of its own is judged by its purpose.
 func TestDoctorRightsOfLinks(t *testing.T) {
 	natstest.Long(t)
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, userOptions(server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: []string{"$SYS.REQ.USER.INFO", "delaysys.>"}},
 		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_tried.>"}},

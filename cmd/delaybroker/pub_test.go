@@ -75,6 +75,9 @@ func TestPubJSON(t *testing.T) {
 }
 
 func TestPubRefuses(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	startForClients(t)
 	for _, test := range []struct {
 		args string

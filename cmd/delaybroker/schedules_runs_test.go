@@ -14,6 +14,9 @@ import (
 // the runs of others.
 func TestSchedulesShowRuns(t *testing.T) {
 	natstest.Long(t)
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, server.Options{})
 	for name, value := range map[string]string{
 		"DELAY_TIMERS": "on", "DELAY_JOURNAL": "7d", "DELAY_PROVISION": "create", "DELAY_ATTEMPTS": "1",

@@ -135,6 +135,9 @@ func TestServeVerifies(t *testing.T) {
 
 // A broker that starts before NATS waits, alive and not ready.
 func TestServeWaitsForNATS(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	httpAddr, port := natstest.FreeAddress(t), freePort(t)
 	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", port))
 	t.Setenv("DELAY_PROVISION", "create")
@@ -165,6 +168,9 @@ func TestServeStopsWithoutNATS(t *testing.T) {
 
 // Credentials that the server rejects at the start are a mistake in the settings.
 func TestServeEndsWithRejectedCredentials(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Authorization: "right"})
 	externalEnv(t, s.ClientURL())
 	t.Setenv("NATS_TOKEN", "wr0ng")
@@ -186,6 +192,9 @@ func TestServeEndsWithRejectedCredentials(t *testing.T) {
 func TestServeOutlivesRotatedPassword(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT RUN: -short, and it takes long")
+	}
+	if apart(t) {
+		return
 	}
 	options := server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, Users: []*server.User{

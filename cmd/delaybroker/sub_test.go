@@ -66,6 +66,9 @@ func subscribing(t *testing.T, args ...string) (lines func() string, result chan
 }
 
 func TestSub(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	startForClients(t)
 	next, result := subscribing(t, "orders.>", "--count", "2")
 	head := []string{"TIME", time.Now().Format("MST"), "LATE", "DUE", "SUBJECT", "ID", "BODY"}
@@ -94,6 +97,9 @@ func TestSub(t *testing.T) {
 
 func TestSubJSON(t *testing.T) {
 	natstest.Long(t)
+	if apart(t) {
+		return
+	}
 	startForClients(t)
 	next, result := subscribing(t, "orders.>", "--count", "2", "--json")
 	nc, js := connectSettings(t)

@@ -41,6 +41,7 @@ func TestMemoryOfABacklog(t *testing.T) {
 		{"shared, mixed messages", 256, 32, 0, 1 << 30},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true,
 				StoreDir: t.TempDir()})
 			var names []string

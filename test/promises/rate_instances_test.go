@@ -61,6 +61,9 @@ func TestRateWithInstances(t *testing.T) {
 		"the intake": {"delayin.1100ms"}, "named timers": {"delaytimer"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "one lane" {
+				natstest.Long(t)
+			}
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				const flood, rate = 300, 20
