@@ -166,7 +166,7 @@ func TestApplyByTheServersClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := make(map[string]declared.What)
+		got := make(map[string]declared.Action)
 		err = declared.Apply{File: file, Timers: c.Timers, Policy: c.Timers.Policy, DryRun: true}.Run(t.Context(),
 			func(r declared.Result) { got[r.Name] = r.What })
 		if err != nil || got["k"] != declared.Add || got["over"] != declared.Over {
