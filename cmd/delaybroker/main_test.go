@@ -25,8 +25,8 @@ const asProcess = "TEST_DELAYBROKER_PROCESS"
 // asTest makes the test binary run a test that has a process to itself.
 const asTest = "TEST_DELAYBROKER_TEST"
 
-// TestMain runs six times as many tests at a time as go test does by itself, unless -parallel says otherwise: tests that
-// run in parallel mostly wait.
+// TestMain runs six times as many tests at a time as go test does by itself, unless -parallel says otherwise: tests
+// that run in parallel mostly wait.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProcess) != "" {
 		main()
