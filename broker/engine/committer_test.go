@@ -188,8 +188,7 @@ func TestCommitRemovesFewAtOnce(t *testing.T) {
 			answered := requests
 			requests = nil
 			for _, m := range answered {
-				answer := `{"type":"io.nats.jetstream.api.v1.stream_msg_delete_response","success":true}`
-				if err := m.Respond([]byte(answer)); err != nil {
+				if err := m.Respond([]byte(success)); err != nil {
 					t.Error(err)
 				}
 			}

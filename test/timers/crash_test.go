@@ -21,7 +21,7 @@ import (
 
 // A crash is a row of the table in the documentation of package timer, with the ways in which it happens.
 type crash struct {
-	after, goesOn string
+	after, recovery string
 	ways          []way
 }
 
@@ -62,19 +62,19 @@ var deliveredTwice = []time.Duration{900 * time.Millisecond, 9399 * time.Millise
 
 // crashes are the rows of the table, in its order.
 var crashes = []crash{
-	{after: "set stored, not read", goesOn: "the lane's worker, from the cursor", ways: []way{
+	{after: "set stored, not read", recovery: "the timers' lane reads the set again, from the cursor", ways: []way{
 		{name: "due meanwhile", wait: 10 * time.Minute, until: -1, back: time.Hour, expect: []time.Duration{time.Hour}},
 		{name: "due later", wait: 2 * time.Hour, until: -1, back: time.Hour, expect: []time.Duration{2 * time.Hour}},
 		{name: "cancelled", wait: 2 * time.Hour, until: -1, then: cancelled, back: time.Hour},
 	}},
-	{after: "set read, marker not stored", goesOn: "the lane's worker, from the cursor", ways: []way{
+	{after: "set read, marker not stored", recovery: "the timers' lane reads the set again, from the cursor", ways: []way{
 		{wait: 30 * time.Minute, until: 5 * time.Second, back: 10 * time.Minute, expect: []time.Duration{30 * time.Minute}},
 	}},
-	{after: "marker stored, cursor not", goesOn: "a second marker, which finds nothing", ways: []way{
+	{after: "marker stored, cursor not", recovery: "a second marker is sent; it finds no timer", ways: []way{
 		{wait: 30 * time.Minute, until: 5 * time.Minute, then: func(c *harness.Client, _ uint64) { forgetCursor(c) },
 			back: 5 * time.Minute, expect: []time.Duration{30 * time.Minute}},
 	}},
-	{after: "firing stored, not delivered", goesOn: "its marker's lane, after the lease", ways: []way{
+	{after: "firing stored, message not delivered", recovery: "the lane of the marker delivers, after the lease has moved", ways: []way{
 		{name: "alone", wait: 10 * time.Minute, until: time.Minute, then: fired, back: 10 * time.Minute,
 			expect: []time.Duration{10 * time.Minute}},
 		{name: "shared", change: func(c *broker.Config) { c.MaxOwners = 3 }, wait: 10 * time.Minute, until: time.Minute,
@@ -82,11 +82,11 @@ var crashes = []crash{
 		{name: "apart", change: ownsAll, wait: 10 * time.Minute, until: time.Minute, then: fired, back: 10 * time.Minute,
 			expect: []time.Duration{10*time.Minute + 6*time.Second}},
 	}},
-	{after: "and its marker is lost", goesOn: "the sweep", ways: []way{
+	{after: "firing stored, and its marker is lost", recovery: "the sweep delivers", ways: []way{
 		{wait: 10 * time.Minute, until: time.Minute, then: firedAndPurged, back: time.Hour,
 			expect: []time.Duration{time.Hour}},
 	}},
-	{after: "delivered, not removed", goesOn: "once more, under one id; then removed", ways: []way{
+	{after: "message delivered, entries not removed", recovery: "delivered again under the same id, then removed", ways: []way{
 		{name: "no entry", wait: 900 * time.Millisecond, mute: "STREAM.MSG.DELETE.DELAY_TIMERS",
 			from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
 			expect: deliveredTwice},
@@ -101,11 +101,11 @@ var crashes = []crash{
 			from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
 			expect: deliveredTwice},
 	}},
-	{after: "removed, marker not committed", goesOn: "the marker finds nothing, and goes", ways: []way{
+	{after: "entries removed, marker not committed", recovery: "the marker finds no timer, and is dropped", ways: []way{
 		{wait: 72 * time.Second, mute: "STREAM.PURGE.", until: 73 * time.Second, back: 73 * time.Second,
 			expect: []time.Duration{72 * time.Second}},
 	}},
-	{after: "cancel stored", goesOn: "likewise", ways: []way{
+	{after: "cancel stored", recovery: "the marker finds no timer, and is dropped", ways: []way{
 		{name: "the cancel stands", change: func(c *broker.Config) { c.TimerHistory = 3 * time.Hour },
 			wait: 10 * time.Minute, until: time.Minute, then: cancelled, back: time.Minute},
 		{name: "the cancel is gone", wait: 10 * time.Minute, until: time.Minute, then: cancelled, back: time.Minute},
@@ -135,12 +135,12 @@ func TestCrashesAreThoseOfTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(text), "TestTimerCrashes.\n//\n")
+	_, table, _ := strings.Cut(string(text), "TestTimerCrashes tests each row.\n//\n")
 	table, _, _ = strings.Cut(table, "\n//\n")
 	rows := strings.Split(table, "\n")[1:] // without the head
 	var acted []string
 	for _, c := range crashes {
-		acted = append(acted, fmt.Sprintf("//\t%-30s %s", c.after, c.goesOn))
+		acted = append(acted, fmt.Sprintf("//\t%-44s %s", c.after, c.recovery))
 	}
 	if !slices.Equal(rows, acted) {
 		t.Errorf("the document has\n%s\nand the test acts out\n%s", strings.Join(rows, "\n"), strings.Join(acted, "\n"))
