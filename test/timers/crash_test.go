@@ -22,7 +22,7 @@ import (
 // A crash is a row of the table in the documentation of package timer, with the ways in which it happens.
 type crash struct {
 	after, recovery string
-	ways          []way
+	ways            []way
 }
 
 // A way is a timer that is set, a broker that crashes, and another that comes afterwards. All times are since the set.
@@ -67,44 +67,48 @@ var crashes = []crash{
 		{name: "due later", wait: 2 * time.Hour, until: -1, back: time.Hour, expect: []time.Duration{2 * time.Hour}},
 		{name: "cancelled", wait: 2 * time.Hour, until: -1, then: cancelled, back: time.Hour},
 	}},
-	{after: "set read, marker not stored", recovery: "the timers' lane reads the set again, from the cursor", ways: []way{
-		{wait: 30 * time.Minute, until: 5 * time.Second, back: 10 * time.Minute, expect: []time.Duration{30 * time.Minute}},
-	}},
+	{after: "set read, marker not stored", recovery: "the timers' lane reads the set again, from the cursor",
+		ways: []way{
+			{wait: 30 * time.Minute, until: 5 * time.Second, back: 10 * time.Minute, expect: []time.Duration{30 * time.Minute}},
+		}},
 	{after: "marker stored, cursor not", recovery: "a second marker is sent; it finds no timer", ways: []way{
 		{wait: 30 * time.Minute, until: 5 * time.Minute, then: func(c *harness.Client, _ uint64) { forgetCursor(c) },
 			back: 5 * time.Minute, expect: []time.Duration{30 * time.Minute}},
 	}},
-	{after: "firing stored, message not delivered", recovery: "the lane of the marker delivers, after the lease has moved", ways: []way{
-		{name: "alone", wait: 10 * time.Minute, until: time.Minute, then: fired, back: 10 * time.Minute,
-			expect: []time.Duration{10 * time.Minute}},
-		{name: "shared", change: func(c *broker.Config) { c.MaxOwners = 3 }, wait: 10 * time.Minute, until: time.Minute,
-			then: fired, back: 10 * time.Minute, expect: []time.Duration{10*time.Minute + 5*time.Second}},
-		{name: "apart", change: ownsAll, wait: 10 * time.Minute, until: time.Minute, then: fired, back: 10 * time.Minute,
-			expect: []time.Duration{10*time.Minute + 6*time.Second}},
-	}},
+	{after: "firing stored, message not delivered", recovery: "the lane of the marker delivers, after the lease has moved",
+		ways: []way{
+			{name: "alone", wait: 10 * time.Minute, until: time.Minute, then: fired, back: 10 * time.Minute,
+				expect: []time.Duration{10 * time.Minute}},
+			{name: "shared", change: func(c *broker.Config) { c.MaxOwners = 3 }, wait: 10 * time.Minute, until: time.Minute,
+				then: fired, back: 10 * time.Minute, expect: []time.Duration{10*time.Minute + 5*time.Second}},
+			{name: "apart", change: ownsAll, wait: 10 * time.Minute, until: time.Minute, then: fired, back: 10 * time.Minute,
+				expect: []time.Duration{10*time.Minute + 6*time.Second}},
+		}},
 	{after: "firing stored, and its marker is lost", recovery: "the sweep delivers", ways: []way{
 		{wait: 10 * time.Minute, until: time.Minute, then: firedAndPurged, back: time.Hour,
 			expect: []time.Duration{time.Hour}},
 	}},
-	{after: "message delivered, entries not removed", recovery: "delivered again under the same id, then removed", ways: []way{
-		{name: "no entry", wait: 900 * time.Millisecond, mute: "STREAM.MSG.DELETE.DELAY_TIMERS",
-			from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
-			expect: deliveredTwice},
-		{name: "the set alone", wait: 900 * time.Millisecond, mute: "STREAM.MSG.DELETE.DELAY_TIMERS", passes: 1,
-			from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
-			expect: deliveredTwice},
-		{name: "no entry, apart", change: ownsAll, wait: 900 * time.Millisecond, mute: "STREAM.MSG.DELETE.DELAY_TIMERS",
-			from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
-			expect: deliveredTwice},
-		{name: "the set alone, apart", change: ownsAll, wait: 900 * time.Millisecond,
-			mute: "STREAM.MSG.DELETE.DELAY_TIMERS", passes: 1,
-			from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
-			expect: deliveredTwice},
-	}},
-	{after: "entries removed, marker not committed", recovery: "the marker finds no timer, and is dropped", ways: []way{
-		{wait: 72 * time.Second, mute: "STREAM.PURGE.", until: 73 * time.Second, back: 73 * time.Second,
-			expect: []time.Duration{72 * time.Second}},
-	}},
+	{after: "message delivered, entries not removed", recovery: "delivered again under the same id, then removed",
+		ways: []way{
+			{name: "no entry", wait: 900 * time.Millisecond, mute: "STREAM.MSG.DELETE.DELAY_TIMERS",
+				from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
+				expect: deliveredTwice},
+			{name: "the set alone", wait: 900 * time.Millisecond, mute: "STREAM.MSG.DELETE.DELAY_TIMERS", passes: 1,
+				from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
+				expect: deliveredTwice},
+			{name: "no entry, apart", change: ownsAll, wait: 900 * time.Millisecond, mute: "STREAM.MSG.DELETE.DELAY_TIMERS",
+				from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
+				expect: deliveredTwice},
+			{name: "the set alone, apart", change: ownsAll, wait: 900 * time.Millisecond,
+				mute: "STREAM.MSG.DELETE.DELAY_TIMERS", passes: 1,
+				from: 899 * time.Millisecond, until: 1899 * time.Millisecond, back: 1899 * time.Millisecond,
+				expect: deliveredTwice},
+		}},
+	{after: "entries removed, marker not committed", recovery: "the marker finds no timer, and is dropped",
+		ways: []way{
+			{wait: 72 * time.Second, mute: "STREAM.PURGE.", until: 73 * time.Second, back: 73 * time.Second,
+				expect: []time.Duration{72 * time.Second}},
+		}},
 	{after: "cancel stored", recovery: "the marker finds no timer, and is dropped", ways: []way{
 		{name: "the cancel stands", change: func(c *broker.Config) { c.TimerHistory = 3 * time.Hour },
 			wait: 10 * time.Minute, until: time.Minute, then: cancelled, back: time.Minute},
