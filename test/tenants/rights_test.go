@@ -22,8 +22,8 @@ func TestRightsRevoked(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	for _, r := range []revocation{
-		{"create consumers", []string{"$JS.API.CONSUMER.CREATE.>"}, true, "this lane is not read", 20 * time.Second},
-		{"pull", []string{"$JS.API.CONSUMER.MSG.NEXT.>"}, true, "this lane is not read", 20 * time.Second},
+		{"create consumers", []string{"$JS.API.CONSUMER.CREATE.>"}, true, "the lane cannot be read", 20 * time.Second},
+		{"pull", []string{"$JS.API.CONSUMER.MSG.NEXT.>"}, true, "the lane cannot be read", 20 * time.Second},
 		{"ask for streams", []string{"$JS.API.STREAM.INFO.>"}, true, "the stream's leader does not tell its time",
 			20 * time.Second},
 		{"publish into lanes", []string{"delaysys.>"}, false, "a lane does not acknowledge", 10 * time.Second},
