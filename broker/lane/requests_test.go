@@ -174,6 +174,7 @@ func TestRequestsOverlap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()          // until the server knows the subscription
 		r.reader(s.Connect(), 0) // nobody takes what it hands over
 		synctest.Wait()
 		if got, _, err := sub.Pending(); err != nil || got != 2 {
