@@ -57,7 +57,7 @@
 // Package timer/role decides about a named timer until its firing is stored, and again after its delivery. In between,
 // the timer is a message like any other. timers.go holds the timers of a lane, read_timers.go reads their bodies ahead,
 // and fire_timer.go carries out their steps. While no due message waits, settle_timer.go removes their entries.
-// timers_lane.go is the lane of their entries.
+// timers_lane.go is the lane of their entries. During a burst of firings, this lane does not read: yield.go.
 //
 // # Decisions
 //

@@ -14,7 +14,7 @@ const (
 
 // yield decides when the timers' lane yields. If thousands of timers are due at one instant, the stream has an entry
 // for each firing. Reading an entry costs the broker as much as publishing it, and no message waits for it. So the lane
-// reads these entries after the messages have left. 20,000 rounds at one instant left within 474 ms instead of 730.
+// reads these entries after the messages have left ("delaybroker bench rounds" measures the difference).
 type yield struct {
 	since time.Time // local; since when the firings are a burst; zero while they are not
 }

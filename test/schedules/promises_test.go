@@ -273,7 +273,7 @@ func TestScheduleOfAnother(t *testing.T) {
 				t.Errorf("to end %s the answer is %d, %d, want 10212", m.Header.Get("Nats-Scheduler"), seq, code)
 			}
 		}
-		// What our seal would make true.
+		// The broker's seal would make these headers true.
 		for _, name := range []string{
 			"Delay-Target", "delay-target", "Delay-Fired", "Delay-Over", "Delay-Cancel", "Delay-Timer", "Delay-Seal", "Delay-Id",
 			"Delay-Series", "Delay-First", "Delay-Every", "Delay-For", "Delay-Until", "Delay-Rollup", "Delay-Scheduler",

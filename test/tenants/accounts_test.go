@@ -112,7 +112,7 @@ func accountsWork(s *stage) error {
 	}
 	defer stop()
 
-	// What a tenant writes between the delay and the subject: see accounts.conf.
+	// A tenant may have to write its name between the delay and the subject: see accounts.conf.
 	names := map[string]string{"orders": "", "payments": "payments."}
 	heard := make(map[string]func() map[string]int)
 	for tenant, name := range names {

@@ -181,7 +181,7 @@ func pageWorks(s *stage) error {
 	if err := stop(); err != nil {
 		return err
 	}
-	// What another instance has left behind: no instance says who reads.
+	// Another instance has left this consumer, and no running instance reports a reader for it.
 	reader := jetstream.ConsumerConfig{Name: "delaybroker-x"}
 	if _, err := s.js.CreateConsumer(context.Background(), "DELAY_INTAKE", reader); err != nil {
 		return err

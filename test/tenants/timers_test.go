@@ -45,7 +45,7 @@ func attacksOn(c *harness.Client, generation uint64) {
 		publish("delayctl."+many, "_INBOX_payments.x", `{"by":"-1h","up_to":100}`)
 		publish("delayctl."+many+".orders", "_INBOX_payments.x", `{"by":"-1h","up_to":100}`)
 	}
-	// What the server itself puts where the reply subject says.
+	// The server publishes its own answers on these reply subjects.
 	for _, reply := range []string{timer, "delaysys.armed", "delaysys.hop.10s.timer", "orders.core.x"} {
 		publish("evil.x", reply, "")
 		publish("$JS.API.DIRECT.GET.EVIL", reply, `{"last_by_subj":"evil.set"}`)

@@ -17,7 +17,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// What has fired is delivered, whatever is put over it, and whoever is at it.
+// These tests prove that a fired timer is delivered, even after a later entry and beside another owner.
 
 // forgetCursor removes the cursor of the timers' stream.
 func forgetCursor(c *harness.Client) {
