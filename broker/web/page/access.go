@@ -58,8 +58,8 @@ func (a Access) who(r *http.Request) (who Token, ok bool) {
 	return who, ok
 }
 
-// origins refuses requests from other web pages. It allows the Host of the request and the names in Hosts, since a proxy
-// may have changed the Host.
+// origins refuses requests from other web pages. It allows the Host of the request and the names in Hosts, since a
+// proxy may have changed the Host.
 func (a Access) origins() *http.CrossOriginProtection {
 	c := http.NewCrossOriginProtection()
 	for _, host := range a.Hosts {
