@@ -102,7 +102,8 @@ func (b *Inbox) LastError() error { return b.nc.LastError() }
 // now is the wall clock at the start, plus the monotonic time since.
 func (b *Inbox) now() time.Time { return b.base.Round(0).Add(time.Since(b.base)) }
 
-// Publish sets the Reply of m, sends it, and calls f with the answer, or with ErrTimeout after the time given.
+// Publish sets the Reply of m, sends it, and calls f with the answer, or with ErrTimeout after the time given. It does
+// not keep m.
 func (b *Inbox) Publish(m *nats.Msg, wait time.Duration, f Func) {
 	b.publish(m, wait, f, false)
 }

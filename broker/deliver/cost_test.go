@@ -26,7 +26,7 @@ func TestDeliveryCost(t *testing.T) {
 				for range tt.count {
 					k.Deliver(Message{
 						Target: "silent", Mode: message.ModeStream, Size: tt.size,
-						Header: func() message.Header { return message.Header{"X": {large + "x"}} },
+						PutHeader: func(h message.Header) { h["X"] = []string{large + "x"} },
 					}, func(Result) { results.add() })
 				}
 				synctest.Wait()

@@ -18,10 +18,10 @@ var ErrHalted = errors.New("halted; not sent")
 type Message struct {
 	Target string
 	Mode   message.Mode // empty: as configured
-	// Header returns the headers when the message is sent. Waiting messages are held without them, since they take much
-	// memory. Nil means no headers.
-	Header func() message.Header
-	Data   []byte
+	// PutHeader writes the headers into an empty header when the message is sent, and keeps no reference to it. Waiting
+	// messages are held without them, since they take much memory. Nil means no headers.
+	PutHeader func(message.Header)
+	Data      []byte
 	// Expires is the time after which the message must not be sent any more, by our clock. Zero means never.
 	Expires time.Time
 	// Size is the memory in bytes that the owner holds for the message. It counts as at least the length of the data.

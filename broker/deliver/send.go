@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -11,6 +12,10 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 )
+
+// outgoing holds messages to publish, with an empty header. The client library has written a message into its buffer
+// when a publish returns, so the next delivery uses the same one: the header alone would take 400 bytes of each.
+var outgoing = sync.Pool{New: func() any { return &nats.Msg{Header: make(nats.Header)} }}
 
 // sendWhenReady sends waiting deliveries whenever an answer has made room for them, until ctx ends. It is not done on
 // the goroutine that handles the answers: see "Fairness" in the package documentation.
@@ -72,9 +77,10 @@ func (d *Deliverer) send(dl *delivery) {
 	if dl.mode == message.ModeRequest {
 		dl.wait = d.cfg.ReplyTimeout
 	}
-	m := &nats.Msg{Subject: dl.Target, Data: dl.Data}
-	if dl.Header != nil {
-		m.Header = dl.Header()
+	m := outgoing.Get().(*nats.Msg)
+	m.Subject, m.Data = dl.Target, dl.Data
+	if dl.PutHeader != nil {
+		dl.PutHeader(message.Header(m.Header))
 	}
 	result := func(answer *nats.Msg, err error) (again bool) {
 		now := time.Now()
@@ -88,6 +94,9 @@ func (d *Deliverer) send(dl *delivery) {
 	} else {
 		d.box.Publish(m, dl.wait, result)
 	}
+	clear(m.Header)
+	*m = nats.Msg{Header: m.Header}
+	outgoing.Put(m)
 }
 
 // listens reports whether silence could count as a delivery. To listen for it costs a flush.

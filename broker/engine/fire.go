@@ -6,7 +6,6 @@ import (
 
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/leader"
-	"delaybroker/broker/message"
 )
 
 // Deliverer delivers to targets. Deliver calls done exactly once, on any goroutine. Recall ends the deliveries of an
@@ -32,8 +31,8 @@ func (w *worker) fire(f *flight, m moment) {
 	w.early.Sent(w.clock.Base(), f.request.Due, m.local)
 	d := deliver.Message{
 		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
-		Header:  func() message.Header { return f.request.TargetHeader() }, // the request is unchanged until done is called
-		RateKey: f.request.RateKey, Paced: f.request.Paced, Repeated: f.tries > 0, Owner: w,
+		PutHeader: f.request.PutTargetHeader, // the request is unchanged until done is called
+		RateKey:   f.request.RateKey, Paced: f.request.Paced, Repeated: f.tries > 0, Owner: w,
 	}
 	if expires := f.request.Expires; !expires.IsZero() {
 		d.Expires = m.local.Add(leader.At(expires).Sub(m.now))

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"time"
 
 	"delaybroker/broker/lane"
@@ -15,8 +16,8 @@ const (
 	packedOverhead = 192
 	// minPackedWait is the minimum wait for which a message is packed.
 	minPackedWait = 100 * time.Millisecond
-	// maxPackedBody is the size in bytes up to which a body is copied behind the packed request. A larger body stays in
-	// the array in which it was received with its headers.
+	// maxPackedBody is the size in bytes up to which a body is copied. A larger body stays in the array in which it was
+	// received with its headers.
 	maxPackedBody = 4 << 10
 	// A lane's memory divided by growthShare stays free for unpacking messages.
 	growthShare = 4
@@ -27,9 +28,8 @@ const (
 // A flight takes two kilobytes, and some 25,000 flights fit into a lane's part of the default memory. Three times as
 // many packed messages fit. So of 100,000 messages that are due at the same time, most are read before they are due.
 type packed struct {
-	content  []byte // the packed request, followed by a small body
-	request  int    // length of the packed request, in bytes
-	data     []byte // a large body; otherwise nil
+	request  string // as Request.Pack encodes it
+	data     []byte // the body
 	sequence uint64
 	at       int64 // Unix time in nanoseconds at which it was stored
 	mark     lane.Mark
@@ -58,22 +58,18 @@ func (f *flights) pack(fl *flight, until leader.Time) bool {
 		fl.tries+fl.silent > 0 || fl.refused != "" {
 		return false
 	}
-	content, ok := fl.request.Pack(f.scratch[:0])
+	request, ok := fl.request.Pack(f.scratch[:0])
 	if !ok {
 		return false
 	}
-	f.scratch = content
+	f.scratch = request
 	p := &packed{
-		request: len(content), sequence: fl.Sequence, at: fl.At.UnixNano(), mark: fl.mark, overdue: fl.overdue,
-		leaves: fl.leaves, size: int32(fl.size), wire: int32(fl.Size),
+		request: string(request), data: fl.Data, sequence: fl.Sequence, at: fl.At.UnixNano(), mark: fl.mark,
+		overdue: fl.overdue, leaves: fl.leaves, size: int32(fl.size), wire: int32(fl.Size),
 	}
-	if len(fl.Data) <= maxPackedBody {
-		content = append(content, fl.Data...)
-		f.scratch = content
-	} else {
-		p.data = fl.Data
+	if len(p.data) <= maxPackedBody {
+		p.data = bytes.Clone(p.data)
 	}
-	p.content = append(make([]byte, 0, len(content)), content...)
 	f.wheel.Add(until.Stamp(), waiting{packed: p})
 	f.packed++
 	if p.leaves {
@@ -89,10 +85,7 @@ func (f *flights) unpack(p *packed) *flight {
 	fl := &flight{
 		Stored: lane.Stored{Sequence: p.sequence, At: time.Unix(0, p.at).UTC(), Size: int(p.wire), Data: p.data},
 		mark:   p.mark, overdue: p.overdue, leaves: p.leaves, size: int(p.size),
-		request: message.Unpack(p.content[:p.request]),
-	}
-	if p.data == nil {
-		fl.Data = p.content[p.request:]
+		request: message.Unpack(p.request),
 	}
 	fl.grown = fl.size - p.cost()
 	f.packed--
@@ -103,10 +96,11 @@ func (f *flights) unpack(p *packed) *flight {
 
 // cost returns the memory of a packed message, in bytes.
 func (p *packed) cost() int {
-	n := len(p.content) + packedOverhead
-	if p.data != nil {
-		n += int(p.wire)
+	body := len(p.data)
+	if body > maxPackedBody {
+		body = int(p.wire)
 	}
+	n := len(p.request) + body + packedOverhead
 	return n + n/4
 }
 

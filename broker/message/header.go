@@ -191,7 +191,7 @@ func validKey(k string) bool {
 }
 
 // userHeader returns a new header with the user's own headers, and room for more.
-func (r Request) userHeader(more int) Header {
+func (r *Request) userHeader(more int) Header {
 	h := make(Header, len(r.User)+more)
 	maps.Copy(h, r.User)
 	return h

@@ -31,10 +31,10 @@ func (r Request) Pack(to []byte) ([]byte, bool) {
 	return to, true
 }
 
-// Unpack returns a request that Pack packed. Its strings share one copy of the bytes.
-func Unpack(b []byte) Request {
+// Unpack returns a request that Pack packed. Its strings are parts of the given one.
+func Unpack(s string) Request {
 	var r Request
-	p := packed(b)
+	p := packed(s)
 	for _, s := range r.strings() {
 		*s = p.string()
 	}

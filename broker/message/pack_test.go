@@ -37,7 +37,7 @@ func roundTrip(t *testing.T, name string, r Request) bool {
 	if !ok {
 		return false
 	}
-	if got := Unpack(b[len("before"):]); !reflect.DeepEqual(got, r) {
+	if got := Unpack(string(b[len("before"):])); !reflect.DeepEqual(got, r) {
 		t.Errorf("%s: unpacked is\n%+v, want\n%+v", name, got, r)
 	}
 	return true
@@ -79,9 +79,10 @@ func BenchmarkPack(b *testing.B) {
 		}
 	})
 	b.Run("unpack", func(b *testing.B) {
+		s := string(buffer)
 		b.ReportAllocs()
 		for b.Loop() {
-			r = Unpack(buffer)
+			r = Unpack(s)
 		}
 	})
 }

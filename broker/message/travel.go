@@ -2,6 +2,7 @@ package message
 
 import (
 	"cmp"
+	"maps"
 	"strconv"
 )
 
@@ -36,12 +37,18 @@ func (r Request) HopHeader() Header {
 
 // TargetHeader returns the header of the message at its target.
 func (r Request) TargetHeader() Header {
-	h := r.userHeader(4)
+	h := make(Header)
+	r.PutTargetHeader(h)
+	return h
+}
+
+// PutTargetHeader writes the header of the message at its target into h, which is empty.
+func (r *Request) PutTargetHeader(h Header) {
+	maps.Copy(h, r.User)
 	r.Identify(h, r.ID)
 	r.origin.put(h, headerRollup)
 	Put(h, HeaderNatsTTL, r.TTL)
 	PutCount(h, HeaderAttempts, r.Attempts)
-	return h
 }
 
 // DeadHeader returns the header of the message's dead letter.
@@ -56,7 +63,7 @@ func (r Request) DeadHeader(p *Problem) Header {
 }
 
 // Identify writes the headers that identify the message, and the id under which a stream stores it.
-func (r Request) Identify(h Header, msgID string) {
+func (r *Request) Identify(h Header, msgID string) {
 	Put(h, HeaderNatsMsgID, msgID)
 	Put(h, HeaderID, r.ID)
 	PutTime(h, HeaderDue, r.Due)
@@ -66,7 +73,7 @@ func (r Request) Identify(h Header, msgID string) {
 }
 
 // putKept writes the headers that a message keeps between lanes and as a dead letter.
-func (r Request) putKept(h Header) {
+func (r *Request) putKept(h Header) {
 	Put(h, HeaderFormat, strconv.Itoa(formatForEach))
 	Put(h, HeaderSubject, r.Subject)
 	Put(h, HeaderDeliver, string(r.Mode))
