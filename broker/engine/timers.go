@@ -22,12 +22,15 @@ func newTimers(s *role.Stream) *timers {
 }
 
 // supersede removes a timer that was replaced or cancelled from memory, unless it has fired or a request about it is in
-// progress. The answer to the request will show the replacement.
-func (w *worker) supersede(f *flight) {
-	if f.timer.Supersede() && f.sent == nil && w.flights.takeOff(f) {
-		f.timer.Withdraw()
-		w.remove(f)
+// progress. The answer to the request will show the replacement. It reports whether the entry of the timer is to be
+// removed.
+func (w *worker) supersede(f *flight) (removed bool) {
+	if !f.timer.Supersede() || f.sent != nil || !w.flights.takeOff(f) {
+		return false
 	}
+	f.timer.Withdraw()
+	w.remove(f)
+	return f.timer.Entry == f.Sequence
 }
 
 // forgetTimer removes the message of a timer from timers.

@@ -64,14 +64,18 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	if before != nil && before.Sequence < f.Sequence && before.problem == nil && before.timer.Last() {
 		follows = before.timer
 	}
+	removed := false // the entry of before is to be removed
 	switch {
 	case before == nil || before.Sequence >= f.Sequence:
 	case before.timer.GivesWay(e):
-		w.supersede(before)
+		removed = w.supersede(before)
 	default:
 		before.timer.MayHaveFired()
 	}
 	f.request, f.problem, f.timer = e.Request, e.Problem, t.stream.OfEntry(e, in)
+	if removed && f.timer.Keep {
+		f.timer.Entry = 0 // no entry is left for this one to remove
+	}
 	switch e.Kind {
 	case entry.Set:
 		t.latest[f.Subject] = f

@@ -42,10 +42,12 @@ func (l Client) LastOfEach(
 	return found, err
 }
 
-// FirstOf reads the first message of a subject, as a replica has it. It returns jetstream.ErrMsgNotFound if there is
-// none.
-func (l Client) FirstOf(ctx context.Context, stream, subject string) (first message.Incoming, err error) {
-	err = l.direct(ctx, stream, map[string]any{"seq": 1, "next_by_subj": subject},
+// FirstOf reads the first message of a subject at or above a sequence, as a replica has it. It returns
+// jetstream.ErrMsgNotFound if there is none.
+func (l Client) FirstOf(
+	ctx context.Context, stream, subject string, sequence uint64,
+) (first message.Incoming, err error) {
+	err = l.direct(ctx, stream, map[string]any{"seq": sequence, "next_by_subj": subject},
 		func(in message.Incoming) (more bool) {
 			first = in
 			return false

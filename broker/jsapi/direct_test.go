@@ -35,10 +35,10 @@ func TestDirect(t *testing.T) {
 		if found, err := l.LastOfEach(ctx, "A", []string{"a.9"}, 1<<20); err != nil || len(found) != 0 {
 			t.Errorf("nothing there: %+v, %v", found, err)
 		}
-		if first, err := l.FirstOf(ctx, "A", "a.1"); err != nil || first.Sequence != 1 {
+		if first, err := l.FirstOf(ctx, "A", "a.1", 1); err != nil || first.Sequence != 1 {
 			t.Errorf("the first: %+v, %v; want 1", first, err)
 		}
-		_, err = l.FirstOf(ctx, "A", "a.9")
+		_, err = l.FirstOf(ctx, "A", "a.9", 1)
 		gone(t, "no first", err)
 	})
 }

@@ -107,6 +107,54 @@ func TestOperationsOfRounds(t *testing.T) {
 	})
 }
 
+// TestOperationsOfCancels: a cancel costs its publish, a copy and one delete. The marker of the timer has cost another
+// copy. The cancel stays for its history, and the sweep removes it with one read.
+func TestOperationsOfCancels(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, oneHop(t))
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		c.Publish("delaytimer.first.orders.x", "body", "Delay-For", "1s")
+		time.Sleep(5 * time.Minute)
+		due := time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
+		for _, tt := range []struct {
+			name  string
+			wait  time.Duration // from the set to the cancel
+			want  string
+			swept string // the marker of a cancelled timer moves on, and is dropped when it is due
+		}{
+			{"in memory", time.Second,
+				"0 reads, 10 copies in 10 requests, 10 deletes, 20 entries, 0 markers, 0 deliveries",
+				"10 reads, 0 copies in 0 requests, 10 deletes, 0 entries, 0 markers, 0 deliveries"},
+			{"with a marker", 11 * time.Second,
+				"0 reads, 20 copies in 20 requests, 10 deletes, 20 entries, 10 markers, 0 deliveries",
+				"10 reads, 0 copies in 0 requests, 10 deletes, 0 entries, 50 markers, 0 deliveries"},
+		} {
+			o := countOperations(c)
+			sets := make([]uint64, 10)
+			for i := range sets {
+				sets[i] = c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), "body", "Delay-Until", due).Sequence
+			}
+			time.Sleep(tt.wait)
+			for i, set := range sets {
+				c.Expect(set, fmt.Sprintf("delaytimer.%d.orders.x", i), "", "Delay-Cancel", "x")
+			}
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			if got := o.String(); got != tt.want {
+				t.Errorf("%s: there were %s; want %s", tt.name, got, tt.want)
+			}
+			o = countOperations(c)
+			time.Sleep(5 * time.Minute)
+			synctest.Wait()
+			if got := o.String(); got != tt.swept {
+				t.Errorf("%s: after the history there were %s; want %s", tt.name, got, tt.swept)
+			}
+		}
+	})
+}
+
 // TestTimersWithoutReplicas: where the stream allows no direct gets, timers and rounds are read from the leader, and
 // come when they are due.
 func TestTimersWithoutReplicas(t *testing.T) {

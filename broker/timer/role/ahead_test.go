@@ -142,8 +142,10 @@ func TestRemoveKnownEntries(t *testing.T) {
 		"set again":                {"set fired:1 set", 1, Removal{Entry: 2, Fired: 2}, "set", 1},
 		"another's firing":         {"set fired:1 set fired:3", 3, Removal{Entry: 4, Fired: 4}, "fired:1", 4},
 		"what tells, later":        {"set over:1", 2, Removal{Entry: 2}, "", 2},
-		"armed, the only one":      {"set", 1, Removal{Entry: 1, Keep: true, Armed: true}, "set", 0},
-		"armed, one stands before": {"set set", 2, Removal{Entry: 2, Keep: true, Armed: true}, "set", 2},
+		"armed, the only one":      {"set", 1, Removal{Entry: 1, Keep: true, Oldest: true}, "set", 0},
+		"armed, one stands before": {"set set", 2, Removal{Entry: 2, Keep: true, Oldest: true}, "set", 2},
+		"replaced, the only one":   {"set cancel", 1, Removal{Entry: 1, Oldest: true}, "cancel", 0},
+		"replaced, not the only":   {"debounced set cancel", 2, Removal{Entry: 2, Oldest: true}, "cancel", 2},
 	} {
 		parallel(t, name, func(t *testing.T, e *entries) {
 			e.Copies = jsapi.Client{Conn: e.server.Connect(), API: "$JS.API"}

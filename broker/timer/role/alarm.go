@@ -59,12 +59,14 @@ type Alarm struct {
 
 // Removal describes the removal of entries once a timer is settled.
 type Removal struct {
-	Entry uint64        // the last entry to remove; zero for none
-	Keep  bool          // remove only the entries before Entry
-	What  entry.Outcome // the outcome to record in an entry behind Entry; empty for none
-	Alone bool          // remove only Entry
-	Armed bool          // the timer's marker was just stored: mostly no entry is left before Entry
-	Fired uint64        // the firing, if it directly follows the generation; zero if unknown
+	Entry  uint64        // the last entry to remove; zero for none
+	Keep   bool          // remove only the entries before Entry
+	What   entry.Outcome // the outcome to record in an entry behind Entry; empty for none
+	Alone  bool          // remove only Entry
+	Oldest bool          // Entry is mostly the oldest entry of its subject, so a replica is asked first
+	Fired  uint64        // the firing, if it directly follows the generation; zero if unknown
+
+	Cancelled uint64 // the entry that directly precedes Entry, a cancel; zero if unknown
 }
 
 // ending is the kind of entry that is stored when a timer is due.
@@ -165,7 +167,7 @@ func (a *Alarm) MayHaveFired() {
 func (a *Alarm) Withdraw() {
 	a.Stage = Settled
 	if a.Follows == 0 && !a.mayBegin() {
-		a.Entry, a.Alone = a.Generation, a.Alone || !a.closes
+		a.Entry, a.Alone, a.Oldest = a.Generation, a.Alone || !a.closes, a.closes
 	}
 }
 
@@ -202,7 +204,7 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 		a.Entry = a.Generation
 	}
 	if a.Stage == Pending && at == Level && !a.First && a.Follows == 0 { // the marker is stored
-		a.Entry, a.Keep, a.Armed, a.Stage = a.keepsFrom(), true, true, Settled
+		a.Entry, a.Keep, a.Oldest, a.Stage = a.keepsFrom(), true, true, Settled
 		return a.Entry != 0
 	}
 	if a.Entry == 0 || a.Stage == Settled {

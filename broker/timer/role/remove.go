@@ -22,6 +22,10 @@ import (
 // checks that it is also the first one. If an entry stays behind the firing, no read is needed: a recovered entry is
 // not the last one, and is removed before the entry behind the firing.
 //
+// If what.Cancelled is set and what.Entry stays, a replica's copy of the cancelled entry replaces the reads from the
+// leader. The cancel expected that entry, so no entry lies between them. A plain set is removed. Entries that a killed
+// server recovers before the set are removed with the cancel.
+//
 // Alone reports whether no entry of the subject is left before what.Entry.
 func (s *Stream) RemoveEntries(
 	ctx context.Context, subject string, generation uint64, what Removal,
@@ -31,8 +35,18 @@ func (s *Stream) RemoveEntries(
 		return false, nil
 	case what.Alone:
 		return true, s.removeEntry(ctx, what.Entry)
-	case what.Armed && s.isFirst(ctx, subject, what.Entry):
-		return true, nil
+	case what.Oldest && s.isFirst(ctx, subject, what.Entry):
+		if what.Keep {
+			return true, nil
+		}
+		return true, s.removeEntry(ctx, what.Entry)
+	case what.Cancelled != 0 && what.Keep:
+		switch at, plain, err := s.copyFrom(ctx, subject, what.Cancelled); {
+		case err == nil && at == what.Cancelled && plain:
+			return false, s.removeEntry(ctx, what.Cancelled)
+		case err == nil && at == what.Entry: // the set is removed already
+			return false, nil
+		}
 	case what.Fired != 0:
 		if err := s.removeEntry(ctx, generation); err != nil {
 			return false, err
@@ -48,14 +62,25 @@ func (s *Stream) RemoveEntries(
 // entries that are removed already, but lacks none before the generation. A replica without the generation confirms
 // nothing. An entry that a killed server recovers later is removed together with later entries.
 func (s *Stream) isFirst(ctx context.Context, subject string, generation uint64) bool {
+	at, _, err := s.copyFrom(ctx, subject, 1)
+	return err == nil && at == generation
+}
+
+// copyFrom reads the first entry of a subject at or above a sequence from a replica. It returns the sequence of the
+// entry, and whether the entry is the set of a timer that fires once and belongs to no run.
+func (s *Stream) copyFrom(ctx context.Context, subject string, from uint64) (at uint64, plain bool, err error) {
 	if !s.asksReplicas(time.Now()) {
-		return false
+		return 0, false, ErrNoCopies
 	}
 	ctx, cancel := context.WithTimeout(ctx, copiesTimeout)
 	defer cancel()
-	first, err := s.Copies.FirstOf(ctx, s.Name(), subject)
+	in, err := s.Copies.FirstOf(ctx, s.Name(), subject, from)
 	s.noteCopies(err)
-	return err == nil && first.Sequence == generation
+	if err != nil {
+		return 0, false, err
+	}
+	e := entry.Parse(s.Policy, in)
+	return in.Sequence, e.Kind == entry.Set && e.Recurs == nil && !e.Debounced(), nil
 }
 
 // removeAll reads the entries of a subject in order, and removes them.

@@ -2,7 +2,13 @@ package role
 
 import (
 	"errors"
+	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/test/natstest"
 )
 
 // TestRemoveEntries: the entries that are removed with a generation. The firings of others stay, unless they are known
@@ -41,6 +47,53 @@ func TestRemoveEntries(t *testing.T) {
 				if _, err := e.RemoveEntries(t.Context(), subject, tt.generation, tt.what); err != nil {
 					t.Error(err)
 				}
+			}
+			if got := e.left(); got != tt.left {
+				t.Errorf("%q is left, want %q", got, tt.left)
+			}
+		})
+	}
+}
+
+// TestRemoveCancelled: if a copy shows that a cancel has cancelled a plain set, the set is removed, and the leader reads
+// nothing. In all other cases, the entries are removed as without a copy.
+func TestRemoveCancelled(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		words string
+		what  Removal
+		left  string
+		reads int // of the leader
+	}{
+		"a set":                    {"set cancel:1", Removal{Entry: 2, Keep: true, Cancelled: 1}, "cancel:1", 0},
+		"a set behind another":     {"set set cancel:2", Removal{Entry: 3, Keep: true, Cancelled: 2}, "set cancel:2", 0},
+		"a set that is removed":    {"gone cancel", Removal{Entry: 2, Keep: true, Cancelled: 1}, "cancel", 0},
+		"the cancel does not stay": {"set cancel:1", Removal{Entry: 2, Cancelled: 1}, "", 2},
+		"a firing": {
+			"set fired:1 cancel:2", Removal{Entry: 3, Keep: true, Cancelled: 2}, "fired:1 cancel:2", 4,
+		},
+		"a round": {
+			"every round:1 cancel:2", Removal{Entry: 3, Keep: true, Cancelled: 2}, "every round:1 cancel:2", 4,
+		},
+		"a debounced set":        {"debounced cancel:1", Removal{Entry: 2, Keep: true, Cancelled: 1}, "cancel:1", 2},
+		"an unknown expectation": {"set cancel", Removal{Entry: 2, Keep: true}, "cancel", 2},
+	} {
+		parallel(t, name, func(t *testing.T, e *entries) {
+			e.Copies = jsapi.Client{Conn: e.server.Connect(), API: "$JS.API"}
+			e.write(tt.words)
+			reads := 0
+			e.API.API = natstest.ProxyAPI
+			natstest.Proxy(t, e.server, func(subject string, _ *nats.Msg) bool {
+				if strings.Contains(subject, "STREAM.MSG.GET.") {
+					reads++
+				}
+				return false
+			})
+			if _, err := e.RemoveEntries(t.Context(), subject, tt.what.Entry, tt.what); err != nil {
+				t.Error(err)
+			}
+			if reads != tt.reads {
+				t.Errorf("the leader was read %d times, want %d", reads, tt.reads)
 			}
 			if got := e.left(); got != tt.left {
 				t.Errorf("%q is left, want %q", got, tt.left)

@@ -93,6 +93,7 @@ func (s *Stream) OfEntry(e entry.Entry, in message.Incoming) *Alarm {
 		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, true
 	case entry.Cancel:
 		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, s.history(in.Subject) > 0
+		a.Cancelled = e.Cancelled
 	default: // a broker's entry: the lane of the timer's marker handles it, or nothing is left to do
 		a.Stage = Settled
 	}
