@@ -119,8 +119,8 @@ func checkKey(key string) *message.Problem {
 	return nil
 }
 
-// dueIn returns the due time that a header of a set contains. It is zero if only the time table determines the due
-// time.
+// dueIn returns the due time by the headers Delay-For and Delay-Until of a set. It is zero if only the time table
+// determines the due time.
 func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *message.Problem) {
 	wait, problem := s.One(message.HeaderFor)
 	if problem != nil {

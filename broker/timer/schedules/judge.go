@@ -41,13 +41,6 @@ const (
 	hSubjectOf  = "Nats-Expected-Last-Subject-Sequence-Subject"
 )
 
-// Request is a message on a schedule's subject.
-type Request struct {
-	Subject string
-	Header  message.Header
-	Body    []byte
-}
-
 // Change is the change that a request asks for.
 type Change struct {
 	Cancel   bool // otherwise it sets the schedule
@@ -56,7 +49,7 @@ type Change struct {
 	Also     message.Header // further conditions that the timers' stream checks
 }
 
-// get returns the first value of a header, without leading spaces, as the server reads it.
+// get returns the first value of a header, without leading spaces, as the server does.
 func get(h message.Header, name string) (value string, given bool) {
 	values, given := h[name]
 	if len(values) == 0 {
@@ -68,8 +61,11 @@ func get(h message.Header, name string) (value string, given bool) {
 // Judge decides about a request as nats-server would (server/stream.go, processJetStreamMsg). It keeps the server's
 // order of checks: first the headers that any message may have, then those of the schedule. Stream is the name of the
 // stream that answers. The grounds determine the allowed targets.
-func Judge(all message.Grounds, stream string, r Request, now time.Time) (Change, *Refusal) {
+func Judge(all message.Grounds, stream string, r message.Incoming, now time.Time) (Change, *Refusal) {
 	w := Change{Schedule: entry.Schedule{Subject: r.Subject}}
+	if r.Undecodable {
+		return w, badPattern.because("the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
+	}
 	if refused := w.expectations(stream, r); refused != nil {
 		return w, refused
 	}
@@ -98,7 +94,7 @@ func Judge(all message.Grounds, stream string, r Request, now time.Time) (Change
 	}
 	if pattern == "" {
 		w.Cancel = true
-		if len(r.Body) > 0 {
+		if len(r.Data) > 0 {
 			return w, badPattern.because("it is missing, and ordinary messages are not stored here; without a body it cancels")
 		}
 	}
@@ -106,7 +102,7 @@ func Judge(all message.Grounds, stream string, r Request, now time.Time) (Change
 }
 
 // expectations reads the headers that any message may have, and the request's conditions on the stream.
-func (w *Change) expectations(stream string, r Request) *Refusal {
+func (w *Change) expectations(stream string, r message.Incoming) *Refusal {
 	if _, given := get(r.Header, hBatch); given {
 		return &noBatches
 	}
@@ -185,7 +181,7 @@ func (w *Change) times(pattern, zone string, zoned bool) *Refusal {
 }
 
 // options reads the other options of a schedule.
-func (w *Change) options(all message.Grounds, ground message.Ground, r Request) *Refusal {
+func (w *Change) options(all message.Grounds, ground message.Ground, r message.Incoming) *Refusal {
 	if v, _ := get(r.Header, hTTL); v != "" {
 		var ok bool
 		if w.Schedule.TTL, w.Schedule.TTLEver, ok = parseTTL(v); !ok {
@@ -226,7 +222,7 @@ func (w *Change) options(all message.Grounds, ground message.Ground, r Request) 
 }
 
 // purges reads whether the message ends another schedule. The server would store this message, but the broker does not.
-func (w *Change) purges(ground message.Ground, r Request) *Refusal {
+func (w *Change) purges(ground message.Ground, r message.Incoming) *Refusal {
 	next, _ := get(r.Header, hNext)
 	scheduler, _ := get(r.Header, hScheduler)
 	switch {
@@ -239,7 +235,7 @@ func (w *Change) purges(ground message.Ground, r Request) *Refusal {
 		return badScheduler.because("the subject of this request matches %s, and the header does not", ground.Subjects)
 	case r.Header[hSchedule] != nil:
 		return badScheduler.because("it sets one schedule and ends another: send two messages")
-	case len(r.Body) > 0:
+	case len(r.Data) > 0:
 		return badScheduler.because("the broker does not store this message: leave the body out")
 	}
 	w.Cancel, w.Schedule.Subject = true, scheduler
@@ -247,7 +243,7 @@ func (w *Change) purges(ground message.Ground, r Request) *Refusal {
 }
 
 // life reads the end of a schedule.
-func (w *Change) life(r Request, now time.Time) *Refusal {
+func (w *Change) life(r message.Incoming, now time.Time) *Refusal {
 	v, _ := get(r.Header, hOwnTTL)
 	if v == "" {
 		return nil

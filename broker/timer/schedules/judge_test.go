@@ -23,7 +23,7 @@ func judge(subject, body string, headers ...string) (Change, *Refusal) {
 	for i := 0; i < len(headers); i += 2 {
 		h[headers[i]] = append(h[headers[i]], headers[i+1])
 	}
-	return Judge(grounds, "DELAY_TIMERS", Request{Subject: subject, Header: h, Body: []byte(body)}, now)
+	return Judge(grounds, "DELAY_TIMERS", message.Incoming{Subject: subject, Header: h, Data: []byte(body)}, now)
 }
 
 // TestTargetsBelongToSubjects: the subject of a request determines the targets that it may name.
@@ -50,7 +50,7 @@ func TestNoScheduleForASchedule(t *testing.T) {
 	all := message.ParseGrounds("plans.a.>=>,plans.b.>=>", nil)
 	for _, target := range []string{"plans.a.y", "plans.b.y"} {
 		h := message.Header{hSchedule: {"@at 2026-12-24T18:00:00Z"}, hTarget: {target}}
-		if _, refused := Judge(all, "DELAY_TIMERS", Request{Subject: "plans.a.x", Header: h}, now); refused == nil ||
+		if _, refused := Judge(all, "DELAY_TIMERS", message.Incoming{Subject: "plans.a.x", Header: h}, now); refused == nil ||
 			refused.ErrCode != badTarget.ErrCode {
 			t.Errorf("for %s: %v", target, refused)
 		}
@@ -119,7 +119,7 @@ func FuzzJudge(f *testing.F) {
 				h[name] = []string{value}
 			}
 		}
-		w, refused := Judge(grounds, "DELAY_TIMERS", Request{Subject: subject, Header: h}, now)
+		w, refused := Judge(grounds, "DELAY_TIMERS", message.Incoming{Subject: subject, Header: h}, now)
 		if refused != nil || w.Cancel {
 			return
 		}
