@@ -69,7 +69,7 @@
 // firing expected the generation. For the same reason, no entry lies between the firing and the outcome. Entries before
 // the generation were removed when the marker was stored, but a killed server may have forgotten these deletes. So
 // before the worker removes the last entry of a subject, it checks that this entry is also the first one. The outcome,
-// or another entry behind the firing, stays until then: while it is the last entry, a recovered one is not.
+// or another entry behind the firing, stays until then: while it is the last entry, a recovered entry is not.
 //
 // # Crashes
 //

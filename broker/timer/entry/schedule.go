@@ -2,7 +2,6 @@ package entry
 
 import (
 	"maps"
-	"strconv"
 	"time"
 
 	"delaybroker/broker/message"
@@ -19,13 +18,12 @@ type Schedule struct {
 	At      time.Time // when it fires; zero for a recurring schedule, which has Every or Cron
 	Every   time.Duration
 	Cron    string
-	Zone    string        // the time zone of Cron
-	Until   time.Time     // the end of the schedule; zero for none
-	TTL     time.Duration // the Nats-TTL of the delivered message; zero for none
-	TTLEver bool          // the Nats-TTL of the delivered message is "never"
-	Rollup  bool          // the delivered message has Nats-Rollup "sub"
-	MsgID   string        // the client's own Nats-Msg-Id
-	Word    string        // the token of the request, which the entry contains
+	Zone    string    // the time zone of Cron
+	Until   time.Time // the end of the schedule; zero for none
+	TTL     string    // the Nats-TTL of the delivered message, such as 10s or never; empty for none
+	Rollup  bool      // the delivered message has Nats-Rollup "sub"
+	MsgID   string    // the client's own Nats-Msg-Id
+	Word    string    // the token of the request, which the entry contains
 }
 
 // CheckSchedule returns the problem of a schedule's subject; nil for a valid one.
@@ -37,16 +35,16 @@ func CheckSchedule(p message.Policy, subject string) *message.Problem {
 	return nil
 }
 
-// ScheduleEntry returns the sealed header of a schedule's entry, and the result of parsing it. An entry with a problem
-// must not be stored, since it would replace a valid one. The header contains the client's headers for the target, and
-// the options Delay-Deliver, Delay-Expires and Delay-Max-Attempts. ScheduleEntry refuses all other headers that begin
-// with Delay-: our seal would make them valid.
+// ScheduleEntry returns the sealed header of a schedule's entry. An entry with a problem must not be stored, since it
+// would replace a valid one. The header contains the client's headers for the target, and the options Delay-Deliver,
+// Delay-Expires and Delay-Max-Attempts. ScheduleEntry refuses all other headers that begin with Delay-: our seal would
+// make them valid.
 func ScheduleEntry(
 	p message.Policy, s Schedule, client message.Header, body []byte, now time.Time,
-) (message.Header, Pending, *message.Problem) {
+) (message.Header, *message.Problem) {
 	own, problem := message.SplitHeader(client, false)
 	if problem != nil {
-		return nil, Pending{}, problem
+		return nil, problem
 	}
 	h := make(message.Header, len(own.User)+12)
 	maps.Copy(h, own.User)
@@ -55,24 +53,24 @@ func ScheduleEntry(
 		case message.HeaderDeliver, message.HeaderExpires, message.HeaderMaxAttempts:
 			h[name] = values
 		default:
-			return nil, Pending{}, message.Problemf(message.BadOption, "%s cannot be used for a schedule: leave it out", name)
+			return nil, message.Problemf(message.BadOption, "%s cannot be used for a schedule: leave it out", name)
 		}
 	}
 	if problem := own.Misspelt(); problem != nil {
-		return nil, Pending{}, problem
+		return nil, problem
 	}
 	if s.Every > 0 || s.Cron != "" {
 		message.PutTime(h, message.HeaderLast, s.Until)
 	} else if !s.Until.IsZero() && h[message.HeaderExpires] != nil {
-		return nil, Pending{}, message.Problemf(message.BadOption, "Nats-TTL and Delay-Expires exclude each other: give one")
+		return nil, message.Problemf(message.BadOption, "Nats-TTL and Delay-Expires exclude each other: give one")
 	} else {
 		message.PutTime(h, message.HeaderExpires, s.Until)
 	}
 	s.put(h)
 	subject := p.Names.ScheduleSubject(s.Subject)
 	p.Keys.SealMessage(subject, h, body, now)
-	set, problem := ParseSet(p, message.Incoming{At: now, Subject: subject, Header: h, Data: body})
-	return h, set, problem
+	_, problem = ParseSet(p, message.Incoming{At: now, Subject: subject, Header: h, Data: body})
+	return h, problem
 }
 
 // put adds the headers for the time, the target and the options.
@@ -86,12 +84,7 @@ func (s Schedule) put(h message.Header) {
 	message.Put(h, message.HeaderZone, s.Zone)
 	message.Put(h, message.HeaderMsgID, s.MsgID)
 	message.Put(h, message.HeaderWord, s.Word)
-	switch {
-	case s.TTLEver:
-		message.Put(h, message.HeaderTTL, "never")
-	case s.TTL > 0:
-		message.Put(h, message.HeaderTTL, strconv.FormatInt(int64(s.TTL/time.Second), 10)+"s")
-	}
+	message.Put(h, message.HeaderTTL, s.TTL)
 	if s.Rollup {
 		message.Put(h, message.HeaderRollup, message.RollupSub)
 	}

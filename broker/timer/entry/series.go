@@ -77,11 +77,6 @@ func tableIn(s message.Block) (timetable.Table, *message.Problem) {
 		return timetable.Table{}, message.Problemf(message.BadTimer,
 			"%s without Delay-Every or Delay-Cron: add one of them, or leave it out", inTable(s))
 	}
-	return ParseTable(w)
-}
-
-// ParseTable parses a time table. The problem names the header.
-func ParseTable(w timetable.Words) (timetable.Table, *message.Problem) {
 	table, err := timetable.Parse(w)
 	refused, ok := errors.AsType[*timetable.Error](err)
 	if !ok {

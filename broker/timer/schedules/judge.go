@@ -183,12 +183,15 @@ func (w *Change) times(pattern, zone string, zoned bool) *Refusal {
 // options reads the other options of a schedule.
 func (w *Change) options(all message.Grounds, ground message.Ground, r message.Incoming) *Refusal {
 	if v, _ := get(r.Header, hTTL); v != "" {
-		var ok bool
-		if w.Schedule.TTL, w.Schedule.TTLEver, ok = parseTTL(v); !ok {
+		switch ttl, never, ok := parseTTL(v); {
+		case !ok:
 			return &badTTL
-		}
-		if w.Schedule.TTL > message.MaxTTL {
+		case ttl > message.MaxTTL:
 			return badTTL.because("at most %s, or never", levels.FormatDuration(message.MaxTTL))
+		case never:
+			w.Schedule.TTL = "never"
+		case ttl > 0:
+			w.Schedule.TTL = strconv.FormatInt(int64(ttl/time.Second), 10) + "s"
 		}
 	}
 	switch v, _ := get(r.Header, hRollup); v {

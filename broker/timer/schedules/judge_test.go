@@ -35,7 +35,7 @@ func TestTargetsBelongToSubjects(t *testing.T) {
 	}{
 		{"plans.orders.a", "orders.x", true}, {"plans.orders.a", "mail.x", false}, {"plans.mail.a", "mail.x", true},
 		{"plans.mail.a", "orders.x", false}, {"plans.orders.a", "orders", false}, {"plans.orders.a", "plans.mail.a", false},
-		{"plans.other.a", "orders.x", false}, // of no ground
+		{"plans.other.a", "orders.x", false}, // belongs to no ground
 	} {
 		_, refused := judge(tt.subject, "", hSchedule, "@at 2026-12-24T18:00:00Z", hTarget, tt.target)
 		if (refused == nil) != tt.ok || refused != nil && refused.ErrCode != badTarget.ErrCode {
@@ -128,9 +128,9 @@ func FuzzJudge(f *testing.F) {
 			t.Fatal(err)
 		}
 		p := message.Policy{Names: names, Keys: message.NewKeys([]string{"a secret of the brokers"}, time.Unix(0, 0))}
-		header, _, problem := entry.ScheduleEntry(p, w.Schedule, h, nil, now)
+		header, problem := entry.ScheduleEntry(p, w.Schedule, h, nil, now)
 		if problem != nil || entry.CheckSchedule(p, w.Schedule.Subject) != nil {
-			return // refused after all, by our own rules
+			return // refused by a rule of the broker
 		}
 		e := entry.Parse(p, message.Incoming{
 			Stream: "DELAY_TIMERS", Sequence: 1, At: now, Subject: names.ScheduleSubject(w.Schedule.Subject), Header: header,
@@ -172,7 +172,7 @@ func FuzzCron(f *testing.F) {
 	})
 }
 
-// TestCronIsTheServers: six fields, by the server's grammar, written so that every parser reads the same.
+// TestCronIsTheServers: the server's grammar has six fields; the result has the same meaning for every parser.
 func TestCronIsTheServers(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]string{

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -102,7 +103,8 @@ func (a *attempt) Decide() timer.Next {
 		return timer.Look
 	case a.Expected != nil && *a.Expected != st.visible:
 		if !doubt { // otherwise our entry may have been stored, and replaced since
-			a.known = a.refused(wrongLast(st.visible))
+			why := fmt.Sprintf("wrong last sequence: %d", st.visible)
+			a.known = a.refused(&Refusal{400, jsapi.CodeWrongLast, why})
 		}
 		return timer.Say
 	}
@@ -166,7 +168,7 @@ func (a *attempt) Entry(_ context.Context, generation uint64) (*nats.Msg, error)
 	header, problem := message.Header(nil), (*message.Problem)(nil)
 	if a.Cancel {
 		header, body = entry.ScheduleCancel(a.Policy, schedule.Subject, a.word, a.now), nil
-	} else if header, _, problem = entry.ScheduleEntry(a.Policy, schedule, a.request.Header, body, a.now); problem != nil {
+	} else if header, problem = entry.ScheduleEntry(a.Policy, schedule, a.request.Header, body, a.now); problem != nil {
 		return nil, refusalFor(problem)
 	}
 	for name, values := range a.Also {

@@ -140,7 +140,7 @@ func (t *taking) run(ctx context.Context) (err error) {
 		return err
 	}
 	t.Due = s.At
-	if _, _, problem := entry.ScheduleEntry(t.Store.Policy, *s, t.request.Header, t.request.Data, now); problem != nil {
+	if _, problem := entry.ScheduleEntry(t.Store.Policy, *s, t.request.Header, t.request.Data, now); problem != nil {
 		t.Why = problem.Sentence
 		return nil
 	}

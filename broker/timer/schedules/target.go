@@ -19,7 +19,7 @@ func (s Store) unable(ctx context.Context, w Change) *Refusal {
 	if problem := entry.CheckSchedule(s.Policy, w.Schedule.Subject); problem != nil {
 		return &Refusal{400, jsapi.CodeNotStored, problem.Sentence}
 	}
-	ttl, rollup := w.Schedule.TTL > 0 || w.Schedule.TTLEver, w.Schedule.Rollup
+	ttl, rollup := w.Schedule.TTL != "", w.Schedule.Rollup
 	if w.Cancel || !ttl && !rollup {
 		return nil
 	}

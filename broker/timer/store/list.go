@@ -1,16 +1,17 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
@@ -18,8 +19,8 @@ import (
 )
 
 const (
-	// DefaultLimit and MaxLimit bound the number of timers on a page.
-	DefaultLimit = 100
+	// defaultLimit and MaxLimit are the default and the maximum number of timers on a page.
+	defaultLimit = 100
 	MaxLimit     = 500
 	// maxBytes and maxScanned are the numbers of bytes and entries after which a page ends early: an answer must fit into
 	// a message, and a page costs the server a scan of the headers of all timers to a target.
@@ -48,7 +49,7 @@ type Filter struct {
 type Page struct {
 	After uint64 `json:"after,omitempty"` // Listing.Next of the previous page; zero for the first page
 	UpTo  uint64 `json:"up_to,omitempty"` // the maximum generation; zero for the end of the stream
-	Limit int    `json:"limit,omitempty"` // the maximum number of timers; zero is DefaultLimit
+	Limit int    `json:"limit,omitempty"` // the maximum number of timers; zero is defaultLimit
 }
 
 // Row is one timer of a page.
@@ -94,10 +95,7 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err != nil {
 		return Listing{}, fmt.Errorf("read the state of the stream of timers: %w", err)
 	}
-	all := Listing{Timers: []Row{}, UpTo: p.UpTo, At: time.Now().UTC()}
-	if all.UpTo == 0 {
-		all.UpTo = s.LastSeq
-	}
+	all := Listing{Timers: []Row{}, UpTo: cmp.Or(p.UpTo, s.LastSeq), At: time.Now().UTC()}
 	if all.UpTo <= p.After || s.LastSeq <= p.After {
 		return all, nil
 	}
@@ -128,10 +126,7 @@ func (f Filter) check(p Page) error {
 
 // fill adds entries to the page until the page is full.
 func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error {
-	limit, bytes, last := p.Limit, 0, p.After
-	if limit == 0 {
-		limit = DefaultLimit
-	}
+	limit, bytes, last := cmp.Or(p.Limit, defaultLimit), 0, p.After
 	for s, err := range t.entries(ctx, f, p.After+1, all.UpTo) {
 		if err != nil {
 			return err
@@ -192,24 +187,22 @@ func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 // replaces the old row.
 func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error {
 	kept := make([]*Row, len(all.Timers))
-	errs := make([]error, len(all.Timers))
-	room := make(chan struct{}, rowsAtOnce)
-	var asking sync.WaitGroup
+	var reading errgroup.Group
+	reading.SetLimit(rowsAtOnce)
 	for i, r := range all.Timers {
-		room <- struct{}{}
-		asking.Go(func() {
-			kept[i], errs[i] = t.current(ctx, r, all.UpTo, f)
-			<-room
+		reading.Go(func() (err error) {
+			kept[i], err = t.current(ctx, r, all.UpTo, f)
+			return err
 		})
 	}
-	asking.Wait()
+	err := reading.Wait()
 	all.Timers = []Row{}
 	for _, r := range kept {
 		if r != nil {
 			all.Timers = append(all.Timers, *r)
 		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // current returns the row if its entry is still the last one. Otherwise it returns the row of the entry that replaced
