@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/timetable"
@@ -37,7 +39,8 @@ func TestTargetsBelongToSubjects(t *testing.T) {
 		{"plans.mail.a", "orders.x", false}, {"plans.orders.a", "orders", false}, {"plans.orders.a", "plans.mail.a", false},
 		{"plans.other.a", "orders.x", false}, // belongs to no ground
 	} {
-		_, refused := judge(tt.subject, "", hSchedule, "@at 2026-12-24T18:00:00Z", hTarget, tt.target)
+		_, refused := judge(tt.subject, "", jetstream.ScheduleHeader, "@at 2026-12-24T18:00:00Z",
+			jetstream.ScheduleTargetHeader, tt.target)
 		if (refused == nil) != tt.ok || refused != nil && refused.ErrCode != badTarget.ErrCode {
 			t.Errorf("%s for %s: %v", tt.subject, tt.target, refused)
 		}
@@ -49,7 +52,7 @@ func TestNoScheduleForASchedule(t *testing.T) {
 	t.Parallel()
 	all := message.ParseGrounds("plans.a.>=>,plans.b.>=>", nil)
 	for _, target := range []string{"plans.a.y", "plans.b.y"} {
-		h := message.Header{hSchedule: {"@at 2026-12-24T18:00:00Z"}, hTarget: {target}}
+		h := message.Header{jetstream.ScheduleHeader: {"@at 2026-12-24T18:00:00Z"}, jetstream.ScheduleTargetHeader: {target}}
 		if _, refused := Judge(all, "DELAY_TIMERS", message.Incoming{Subject: "plans.a.x", Header: h}, now); refused == nil ||
 			refused.ErrCode != badTarget.ErrCode {
 			t.Errorf("for %s: %v", target, refused)
@@ -63,7 +66,8 @@ func TestEndsBelongToSubjects(t *testing.T) {
 	for scheduler, ok := range map[string]bool{
 		"plans.orders.b": true, "plans.mail.b": false, "orders.x": false, "plans.orders.a": false, "plans.orders.*": false,
 	} {
-		w, refused := judge("plans.orders.a", "", hScheduler, scheduler, hNext, nextPurge)
+		w, refused := judge("plans.orders.a", "", jetstream.SchedulerHeader, scheduler,
+			jetstream.ScheduleNextHeader, nextPurge)
 		if (refused == nil) != ok || ok && (!w.Cancel || w.Schedule.Subject != scheduler) {
 			t.Errorf("of %s: %+v, %v", scheduler, w, refused)
 		}
@@ -111,9 +115,10 @@ func FuzzJudge(f *testing.F) {
 	f.Add("plans.orders.a", "@every 2540400h10m", "orders.x", "", "9223372036s", "", "", "2147483648")
 	f.Add("plans.orders.a", "@at 0000-01-01T00:00:00+23:59", "orders.x", "", "", "", "", "")
 	f.Fuzz(func(t *testing.T, subject, schedule, target, zone, ttl, rollup, source, own string) {
-		h := message.Header{hSchedule: {schedule}, hTarget: {target}, "X": {own}}
+		h := message.Header{jetstream.ScheduleHeader: {schedule}, jetstream.ScheduleTargetHeader: {target}, "X": {own}}
 		for name, value := range map[string]string{
-			hZone: zone, hTTL: ttl, hRollup: rollup, hSource: source, hOwnTTL: own,
+			jetstream.ScheduleTimeZoneHeader: zone, jetstream.ScheduleTTLHeader: ttl, jetstream.ScheduleRollupHeader: rollup,
+			jetstream.ScheduleSourceHeader: source, jetstream.MsgTTLHeader: own,
 		} {
 			if value != "" {
 				h[name] = []string{value}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer/service"
@@ -88,7 +89,7 @@ func (s *Service) Run(ctx context.Context) {
 
 // receive passes a request to its worker. It does not block.
 func (s *Service) receive(m *nats.Msg) {
-	about := cmp.Or(m.Header.Get(hScheduler), m.Subject)
+	about := cmp.Or(m.Header.Get(jetstream.SchedulerHeader), m.Subject)
 	queue := s.queues[maphash.String(s.seed, about)%uint64(len(s.queues))]
 	select {
 	case queue <- m:

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
@@ -202,7 +203,7 @@ func (a *attempt) Judge(_ context.Context, _ uint64, reply jsapi.Reply) (store.M
 		return store.Doubtful, nil
 	case outcome == jsapi.Unavailable, outcome == jsapi.Undecided:
 		return store.Again, nil // the stream has no leader at the moment, or is storing another entry
-	case outcome == jsapi.Conflict && a.Also[hLastSeq] == nil:
+	case outcome == jsapi.Conflict && a.Also[jetstream.ExpectedLastSeqHeader] == nil:
 		return store.Replaced, nil
 	case a.Doubt.Any:
 		return store.Again, nil // this publish is refused, but an earlier one may be stored

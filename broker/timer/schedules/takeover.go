@@ -79,7 +79,7 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) err
 		if err != nil {
 			return fmt.Errorf("read %s: %w", stream, err)
 		}
-		if _, ours := o.Grounds.Of(m.Subject); !ours || len(m.Header[hSchedule]) == 0 {
+		if _, ours := o.Grounds.Of(m.Subject); !ours || len(m.Header[jetstream.ScheduleHeader]) == 0 {
 			continue
 		}
 		took, err := o.one(ctx, stream, m.Sequence)
@@ -103,7 +103,7 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 		return Took{}, err
 	}
 	t := taking{TakeOver: o, request: m.Incoming(stream), Took: Took{Subject: m.Subject, Fate: Left}}
-	t.When, _ = get(t.request.Header, hSchedule)
+	t.When, _ = get(t.request.Header, jetstream.ScheduleHeader)
 	err = t.run(ctx)
 	return t.Took, err
 }

@@ -55,10 +55,10 @@ func (t *taking) announced(ctx context.Context, target string) (time.Time, error
 		return time.Time{}, err
 	}
 	h := m.Incoming(t.request.Stream).Header
-	if by, _ := get(h, hScheduler); by != t.Subject {
+	if by, _ := get(h, jetstream.SchedulerHeader); by != t.Subject {
 		return time.Time{}, nil
 	}
-	next, _ := get(h, hNext)
+	next, _ := get(h, jetstream.ScheduleNextHeader)
 	at, err := time.Parse(time.RFC3339Nano, next)
 	if err != nil {
 		return time.Time{}, nil // "purge": an earlier schedule of the same subject has ended

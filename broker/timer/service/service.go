@@ -162,7 +162,10 @@ func (s *Service) receive(m *nats.Msg) {
 	if s.describe(m) {
 		return
 	}
-	i := slices.IndexFunc(s.endpoints, func(e *endpoint) bool { return e.takes(m.Subject) })
+	i := slices.IndexFunc(s.endpoints, func(e *endpoint) bool {
+		rest, ok := strings.CutPrefix(m.Subject, e.root)
+		return ok && (!e.isMany || rest == "" || rest[0] == '.')
+	})
 	if i < 0 {
 		return
 	}
@@ -180,11 +183,6 @@ func (s *Service) receive(m *nats.Msg) {
 		s.answer(refused, nil, store.Refusef(
 			store.CodeBusy, "busy: %d requests wait, which is the maximum; repeat this one in a second", queue.max))
 	}
-}
-
-func (e *endpoint) takes(subject string) bool {
-	rest, ok := strings.CutPrefix(subject, e.root)
-	return ok && (!e.isMany || rest == "" || rest[0] == '.')
 }
 
 // tenant returns the first token of the targets in a subject of the endpoint.

@@ -110,7 +110,10 @@ func (a *Attempt) publish(ctx context.Context, rules Rules, generation uint64) (
 	if err != nil {
 		return true, err
 	}
-	meaning, err := rules.Judge(ctx, generation, a.send(ctx, m))
+	publishing, cancel := context.WithTimeout(ctx, publishTimeout)
+	reply := a.Timers.Publish(publishing, m)
+	cancel()
+	meaning, err := rules.Judge(ctx, generation, reply)
 	if err != nil || meaning == Final {
 		return true, err
 	}
@@ -125,12 +128,6 @@ func (a *Attempt) publish(ctx context.Context, rules Rules, generation uint64) (
 		WaitToRetry(ctx)
 	}
 	return false, nil
-}
-
-func (a *Attempt) send(ctx context.Context, m *nats.Msg) jsapi.Reply {
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
-	return a.Timers.Publish(ctx, m)
 }
 
 // read reads the last entry of the subject from the leader. If another client has published over a decisive entry, read

@@ -26,7 +26,7 @@ const (
 	// a message, and a page costs the server a scan of the headers of all timers to a target.
 	maxBytes   = 256 << 10
 	maxScanned = 100_000
-	rowBytes   = 256 // the size of a row without key and target
+	rowBytes   = 256 // the approximate size of a row in the answer, without its texts
 	rowsAtOnce = 64  // the number of rows that are checked concurrently for a replacement
 	// listSpare is the time that is reserved for the answer: when less is left until the deadline, a page ends early.
 	listSpare = 500 * time.Millisecond
@@ -80,9 +80,6 @@ type Listing struct {
 	At      time.Time `json:"at"`
 }
 
-// errEnough is returned by fill if the page is full.
-var errEnough = errors.New("the page is full")
-
 // List returns one page. A timer that is set again between two pages is on the later page, or on none if UpTo is given.
 func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err := f.check(p); err != nil {
@@ -100,7 +97,7 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 		return all, nil
 	}
 	err = t.fill(ctx, &all, f, p)
-	if err == nil || errors.Is(err, errEnough) {
+	if err == nil {
 		err = t.dropReplaced(ctx, &all, f)
 	}
 	if err != nil {
@@ -124,7 +121,7 @@ func (f Filter) check(p Page) error {
 	return nil
 }
 
-// fill adds entries to the page until the page is full.
+// fill adds entries to the page until it is full. Then it sets Listing.Next.
 func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error {
 	limit, bytes, last := cmp.Or(p.Limit, defaultLimit), 0, p.After
 	for s, err := range t.entries(ctx, f, p.After+1, all.UpTo) {
@@ -135,20 +132,17 @@ func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error
 		if len(all.Timers) >= limit || bytes >= maxBytes || all.Scanned >= maxScanned ||
 			all.Scanned > 0 && late(ctx, listSpare) {
 			all.Next = last
-			return errEnough
+			return nil
 		}
 		all.Scanned++
 		last = s.Sequence
 		if valid := !strings.ContainsAny(s.Subject, "*> "); valid && f.takes(row) {
 			all.Timers = append(all.Timers, row)
-			bytes += row.bytes()
+			bytes += rowBytes + 2*len(row.Key) + 2*len(row.Target) + len(row.Why)
 		}
 	}
 	return nil
 }
-
-// bytes returns the approximate number of bytes of the row in an answer.
-func (r Row) bytes() int { return rowBytes + 2*len(r.Key) + 2*len(r.Target) + len(r.Why) }
 
 // Recurs lists all recurring timers, page by page, and yields each timer once. A series whose round fires during the
 // listing has a new entry behind all pages. So Recurs lists the new entries, too, until they fit on one page.

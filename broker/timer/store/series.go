@@ -62,7 +62,11 @@ func (a *attempt) next(r entry.Pending, now time.Time) (entry.Next, error) {
 			n.First = asked
 		}
 		if problem := entry.CheckRecurring(a.Policy, n.Table, len(a.State.In.Data)); problem != nil {
-			return n, Refusef(codeOf(problem), "%s", problem.Sentence)
+			code := CodeBad
+			if problem.Code == message.TooLarge {
+				code = CodeLarge
+			}
+			return n, Refusef(code, "%s", problem.Sentence)
 		}
 		planned, ok := n.Table.Start(now, n.First)
 		if !ok || n.Table.Rounds > 0 && round.Number > n.Table.Rounds {
@@ -84,13 +88,6 @@ func (a *attempt) next(r entry.Pending, now time.Time) (entry.Next, error) {
 		}
 	}
 	return n, nil
-}
-
-func codeOf(problem *message.Problem) int {
-	if problem.Code == message.TooLarge {
-		return CodeLarge
-	}
-	return CodeBad
 }
 
 // asked returns the time in the change; zero for none.
