@@ -26,15 +26,15 @@ const (
 // TakeOver moves schedules from a stream of the server to the broker. Each occurrence fires once, by the server or by
 // the broker. A schedule is moved in these steps:
 //
-//  1. If the broker has no schedule of the subject, it stores the schedule for the server's next firing. If that is
-//     less than margin ahead, the schedule is left to the next take-over.
+//  1. If the broker has no schedule of the subject, it stores the schedule for the server's next firing. If that firing
+//     is less than margin ahead, the schedule is left to the next take-over.
 //  2. The schedule's message is deleted from the server's stream, by its sequence.
 //  3. If that message does not exist any more, a client has replaced or ended the schedule: the broker's schedule is
 //     cancelled.
 //
-// A client may already have sent the broker a request that cancels or replaces the schedule. If the last entry of the
-// subject still shows that, and no schedule is pending, the message in the server's stream is deleted, and nothing is
-// stored.
+// A client may already have cancelled or replaced the schedule by a request to the broker. If the last entry of the
+// subject shows this, and no schedule is pending in the broker, the message in the server's stream is deleted, and the
+// broker stores nothing.
 //
 // After an interrupted take-over, both the server and the broker have the schedule. If the take-over is repeated before
 // the schedule fires, it finds the entry by its token, and completes the move. If the interval of a schedule is at most
@@ -169,7 +169,7 @@ func (t *taking) ended(ctx context.Context) (bool, error) {
 		err = t.delete(ctx)
 	}
 	if t.Fate = Ended; err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-		t.Fate, t.Why = Left, "its client ended it here, and it cannot be deleted there: "+err.Error()
+		t.Fate, t.Why = Left, "a client has ended it in the broker, and the server's message cannot be deleted: "+err.Error()
 	}
 	return true, nil
 }

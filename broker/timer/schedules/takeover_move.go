@@ -36,9 +36,9 @@ func (t *taking) next(ctx context.Context, s *entry.Schedule, now time.Time) (wh
 	}
 	switch {
 	case !ok:
-		return "it has ended", nil
+		return "the schedule has ended", nil
 	case next.Before(earliest):
-		return "it fires in a moment: repeat the take-over", nil
+		return "the schedule fires within seconds: repeat the take-over afterwards", nil
 	}
 	s.At = next
 	return "", nil
@@ -75,14 +75,14 @@ func (t *taking) move(ctx context.Context, now time.Time) {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			t.undo(ctx, answer.Sequence, now)
 		case err != nil:
-			t.Fate, t.Why = Both, "it is stored here, and cannot be deleted there: "+err.Error()
+			t.Fate, t.Why = Both, "the broker has stored it, and the server's message cannot be deleted: "+err.Error()
 		}
 		return
 	}
 	t.Fate = Left
 	switch {
 	case err != nil:
-		t.Fate, t.Why = Both, "unknown whether the schedule is stored here"
+		t.Fate, t.Why = Both, "unknown whether the broker has stored the schedule"
 	case answer.Error.ErrCode == jsapi.CodeWrongLast:
 		t.Why = "the broker already has a schedule of this subject: end one of them"
 	default:
@@ -97,9 +97,9 @@ func (t *taking) undo(ctx context.Context, generation uint64, now time.Time) {
 	end := Change{
 		Cancel: true, Schedule: entry.Schedule{Subject: s.Subject, Word: s.Word + " undone"}, Expected: &generation,
 	}
-	t.Fate, t.Why = Left, "it was replaced or ended there meanwhile: take it the next time"
+	t.Fate, t.Why = Left, "a client replaced or ended it during the take-over: repeat the take-over"
 	if answer, err := t.publish(ctx, message.Incoming{}, end, now); err != nil || answer.Error != nil {
-		t.Fate, t.Why = Both, "it was replaced or ended there meanwhile, and what is stored here cannot be cancelled"
+		t.Fate, t.Why = Both, "a client replaced or ended it during the take-over, and the broker cannot cancel its copy"
 	}
 }
 
