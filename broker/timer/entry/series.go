@@ -137,8 +137,8 @@ func CheckRecurring(p message.Policy, table timetable.Table, size int) *message.
 			levels.FormatDuration(table.Every), levels.FormatDuration(p.MaxDelay))
 	}
 	if limit := maxBodyRate * table.Interval().Seconds(); float64(size) > limit {
-		return message.Problemf(message.TooLarge, "%d bytes are stored again for each round: at most %d for %s", size,
-			int64(limit), table)
+		return message.Problemf(message.TooLarge,
+			"the body of %d bytes is stored again for each round: want at most %d for %s", size, int64(limit), table)
 	}
 	return nil
 }

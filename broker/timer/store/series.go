@@ -78,7 +78,7 @@ func (a *attempt) next(r entry.Pending, now time.Time) (entry.Next, error) {
 		}
 	default:
 		if paused {
-			return n, Refusef(CodeBad, "it is paused, and no round is due: resume it first, and move the round then")
+			return n, Refusef(CodeBad, "the series is paused, and no round is due: resume it first, and then move the round")
 		}
 		if n.Round.Due = asked; asked.IsZero() {
 			n.Round.Due = r.Due.Add(a.By)

@@ -266,7 +266,8 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 		return a.seriesEntry(generation, t, now)
 	}
 	if a.Verb == timer.Pause || a.Verb == timer.Resume || a.Verb == timer.Retime {
-		return nil, Refusef(CodeBad, "it fires once: only what recurs can be paused, resumed, or get another table")
+		return nil, Refusef(CodeBad,
+			"the timer fires once: only a recurring timer can be paused, resumed, or get another table")
 	}
 	name, value := message.HeaderFor, "0s"
 	switch {
