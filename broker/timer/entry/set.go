@@ -133,7 +133,7 @@ func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *
 	switch hasFor, hasUntil := s.Delay[message.HeaderFor] != nil, s.Delay[message.HeaderUntil] != nil; {
 	case s.Delay[message.HeaderCancel] != nil:
 		return in.At, message.Problemf(message.TimeTwice,
-			"the entry both sets and cancels a timer: give Delay-Cancel, or a time")
+			"the entry both sets a timer and cancels it: give Delay-Cancel, or a time")
 	case hasFor && hasUntil:
 		return in.At, message.Problemf(message.TimeTwice, "Delay-For and Delay-Until exclude each other: give one of them")
 	case hasUntil:
