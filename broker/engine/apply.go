@@ -20,7 +20,8 @@ func (w *worker) proceed(f *flight, m moment) {
 	w.apply(f, s, m)
 }
 
-// date records since when a message is overdue, by its next step. A step that only repeats a request changes nothing.
+// date records the time since which a message is overdue, by its next step. A step that only repeats a request changes
+// nothing.
 func (w *worker) date(f *flight, s step) {
 	switch s.kind {
 	case hold, hop, fire, park, dead:

@@ -40,13 +40,13 @@ func inFlight(w *worker, now time.Time) *flight {
 	return f
 }
 
-// TestArrivalLetsGo: only a message that a target or a stream has stored leaves the memory and moves the cursor.
+// TestArrivalLetsGo: a message leaves memory and moves the cursor only after a target or a stream has stored it.
 func TestArrivalLetsGo(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
 		name string
 		end  func(*worker, *flight, moment)
-		want uint64 // arrived up to
+		want uint64 // the sequence up to which messages have arrived
 	}{
 		{"delivered", func(w *worker, f *flight, m moment) {
 			delivered{flight: f, result: deliver.Result{Outcome: deliver.Delivered}}.handle(w, m)
@@ -111,7 +111,7 @@ func TestExpiresByLocalClock(t *testing.T) {
 	passed := time.Now().Add(-time.Second)
 	w := tenSeconds(t, passed)
 	f, m := inFlight(w, passed), w.moment(passed)
-	m.now = m.now.Add(time.Hour) // the leader's clock is ahead
+	m.now = m.now.Add(time.Hour) // the leader's clock is an hour ahead
 	f.request.Expires = m.now.Stamp().Add(time.Minute)
 	w.fire(f, m)
 	if got, want := (*w.engine.Deliver.(*recorder))[0].Expires, passed.Add(time.Minute); !got.Equal(want) {
@@ -119,18 +119,18 @@ func TestExpiresByLocalClock(t *testing.T) {
 	}
 }
 
-// TestRefusedHopIsDatedAgain: a message that should have been moved is no longer overdue when it may stay until it is
-// due.
+// TestRefusedHopIsDatedAgain: a message that is overdue for a hop is no longer overdue when it may stay in its lane
+// until it is due.
 func TestRefusedHopIsDatedAgain(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
 		left time.Duration
-		want int // overdue
+		want int // number of overdue messages
 	}{"due soon": {time.Second, 0}, "far from due": {time.Hour, 1}} {
 		w := tenSeconds(t, now)
 		f := inFlight(w, now)
 		f.request.Due = now.Add(tt.left)
-		level, _ := w.plan.ladder.Lookup("1s") // there is none below it
+		level, _ := w.plan.ladder.Lookup("1s") // the shortest level
 		if tt.want == 0 {
 			level, _ = w.plan.ladder.Lookup("5s")
 		}
@@ -143,7 +143,8 @@ func TestRefusedHopIsDatedAgain(t *testing.T) {
 	}
 }
 
-// TestDeadLetterStaysOne: a message whose dead letter found no room stays a dead letter, unless it was a last attempt.
+// TestDeadLetterStaysOne: if a dead letter cannot be stored, its message remains a dead letter, except after a last
+// attempt.
 func TestDeadLetterStaysOne(t *testing.T) {
 	now := time.Now()
 	why := message.Problemf(message.TooLarge, "x")
@@ -158,7 +159,7 @@ func TestDeadLetterStaysOne(t *testing.T) {
 	}
 }
 
-// TestSilencesAreCounted: silences in a row are counted, and a refusal ends the row.
+// TestSilencesAreCounted: consecutive silences are counted, and a refusal resets the count.
 func TestSilencesAreCounted(t *testing.T) {
 	now := time.Now()
 	w := tenSeconds(t, now)
@@ -185,8 +186,8 @@ type answerer struct {
 
 func (a *answerer) Deliver(_ deliver.Message, done func(deliver.Result)) { a.done = done }
 
-// TestDeliveryIsDatedByItsProof: a weaker proof of the leader's time that comes between a delivery and its answer does
-// not date the delivery before it was due.
+// TestDeliveryIsDatedByItsProof: a weaker proof of the leader's time arrives between a delivery and its answer. It does
+// not date the delivery before the due time.
 func TestDeliveryIsDatedByItsProof(t *testing.T) {
 	now := time.Now()
 	w, to := tenSeconds(t, now), new(answerer)
@@ -194,7 +195,7 @@ func TestDeliveryIsDatedByItsProof(t *testing.T) {
 	f := inFlight(w, now)
 	w.fire(f, w.moment(now))
 	later := now.Add(time.Second)
-	w.clock.Look(leader.Answer{Time: later.Round(0).Add(-time.Millisecond), Received: later, LastSeq: 300}) // it was slow
+	w.clock.Look(leader.Answer{Time: later.Round(0).Add(-time.Millisecond), Received: later, LastSeq: 300}) // slow
 	to.done(deliver.Result{Outcome: deliver.Delivered, At: now.Add(time.Microsecond)})
 	var at time.Time
 	w.engine.Settings.Ended = func(e config.Ended) { at = e.At }

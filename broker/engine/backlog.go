@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// backlogLate is the lateness from which the cause is assumed to be an outage, and not only the messages before.
+	// backlogLate is the lateness from which an outage is assumed to be the cause, and not only earlier messages.
 	backlogLate = time.Second
 	// backlogWait is the maximum time for which due messages are held back for the sake of order. They wait for messages
 	// with earlier due times in other lanes or, in the intake, later in the stream. Reading 20,000 messages in forty lanes
@@ -45,9 +45,9 @@ type backlog struct {
 	open   bool
 	member *watermarkMember // of the order with other lanes; nil if the lane keeps only its own order
 	long   bool             // a long overdue message was seen
-	since  time.Time        // local; since when messages can be sent; zero while they cannot
+	since  time.Time        // local; when messages became sendable; zero while they are not
 	began  leader.Time      // the leader's time at since
-	waits  time.Time        // local; since when the full lane waits for answers; zero while it does not
+	waits  time.Time        // local; when the full lane began to wait for answers; zero while it does not wait
 	slow   int              // number of publishes in flight without an answer within answerWait
 }
 

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// TestBacklogOpens: a lane has a backlog when it reads a message that is long overdue, or when it could not send for
-// some time.
+// TestBacklogOpens: a backlog opens when the lane reads a long overdue message, or could not send for some time.
 func TestBacklogOpens(t *testing.T) {
 	local := time.Now()
 	b := newBacklog(new(watermark), func() {})
@@ -27,7 +26,8 @@ func TestBacklogOpens(t *testing.T) {
 	}
 }
 
-// TestBacklogOfALevel: a message is sent only if it is due before all messages that are not read yet. No wait is long.
+// TestBacklogOfALevel: a message is sent only if it is due before all messages that are not read yet. Waits are
+// bounded.
 func TestBacklogOfALevel(t *testing.T) {
 	local, now := time.Now(), epoch.Add(2*time.Hour)
 	r, f := hourly(), someFlights()

@@ -26,7 +26,7 @@ func TestBudget(t *testing.T) {
 	if modest.Set(b.reserved + b.shared/5); !modest.Room(0) {
 		t.Error("another lane holds all it may, and nothing of what is shared is left")
 	}
-	greedy.Set(b.reserved + b.shared) // the last one was large
+	greedy.Set(b.reserved + b.shared) // the last message was large
 	if modest.Set(b.reserved - 1); !modest.Room(0) {
 		t.Error("a lane has no room in its own part when another holds all that is shared")
 	}
@@ -52,8 +52,8 @@ func TestBudget(t *testing.T) {
 // is too small to be useful.
 func TestBuffersFit(t *testing.T) {
 	for _, tt := range []struct{ total, lanes, want int }{
-		{34 << 20, 12, 34 << 20 / 4 / 12 / 3}, // the sidecar's
-		{91 << 20, 36, 91 << 20 / 4 / 36 / 3}, // the shared one's
+		{34 << 20, 12, 34 << 20 / 4 / 12 / 3}, // the settings of a sidecar
+		{91 << 20, 36, 91 << 20 / 4 / 36 / 3}, // the settings of a shared broker
 		{1 << 30, 1, maxBuffer},
 		{1 << 30, 36, maxRequested / 2 / 36},
 		{8 << 20, 67, minBuffer},

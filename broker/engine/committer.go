@@ -51,7 +51,7 @@ type committer struct {
 	moved   time.Time // local; when the cursor last moved, or messages above it were removed
 	running bool      // a commit is in progress
 	judge   *lane.Judge
-	since   time.Time // local; since when messages wait for a commit; zero while none does
+	since   time.Time // local; when messages began to wait for a commit; zero while none waits
 }
 
 // sampler requests the state of a stream from its leader.
@@ -174,8 +174,8 @@ func (c *committer) urgent(cursor *lane.Cursor) int {
 	return cursor.Urgent()
 }
 
-// carryOut commits up to a sequence, and removes some messages above it. Before, it checks the history of the stream:
-// in another history, both would destroy accepted messages.
+// carryOut commits up to a sequence, and removes some messages above it. First it checks the history of the stream: in
+// another history, both steps would remove accepted messages.
 func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	a := commitAnswer{commit: todo}
 	if a.sample, a.err = c.sample(ctx, c.stream); a.err != nil {

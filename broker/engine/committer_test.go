@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestCommitsAreDue: at most every 100 ms, one at a time, and never for more than a fiftieth of the time.
+// TestCommitsAreDue: commits run at most every 100 ms, one at a time, and for at most a fiftieth of the time.
 func TestCommitsAreDue(t *testing.T) {
 	r, local := hourly(), time.Now()
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
@@ -31,7 +31,7 @@ func TestCommitsAreDue(t *testing.T) {
 	if todo.upTo != 1 || todo.epoch != 1 || len(todo.ahead) != 0 {
 		t.Errorf("it commits %+v, want up to 1", todo)
 	}
-	due(local, forever) // while that is underway
+	due(local, forever) // while a commit is in progress
 	if !c.finish(commitAnswer{commit: todo, took: time.Millisecond}, r, local) {
 		t.Error("it was not carried out")
 	}
@@ -59,8 +59,8 @@ func arriveAt(r *reading, sequence uint64) {
 	r.cursor.Done(m)
 }
 
-// TestStuckCursor: messages that arrived behind a message that stays are taken out one by one after five seconds, and
-// are put back when that failed.
+// TestStuckCursor: messages that have arrived behind a message that stays are removed one by one after five seconds. If
+// that fails, they are removed later.
 func TestStuckCursor(t *testing.T) {
 	r, local := hourly(), time.Now()
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
@@ -88,8 +88,8 @@ func TestStuckCursor(t *testing.T) {
 	}
 }
 
-// TestUrgentBehindStuckCursor: messages that were moved to wait for their turns are taken out with the next commit,
-// also while the cursor moves. What else has arrived behind the cursor waits no longer because of them.
+// TestUrgentBehindStuckCursor: messages that were moved to wait for their reserved send times are removed by the next
+// commit, even while the cursor moves. They do not delay the removal of other messages that have arrived.
 func TestUrgentBehindStuckCursor(t *testing.T) {
 	r, local := hourly(), time.Now()
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
@@ -116,8 +116,8 @@ func TestUrgentBehindStuckCursor(t *testing.T) {
 	}
 }
 
-// TestCommitAge: a message that arrives during a commit is not committed by it, and waits since the commit began at
-// most.
+// TestCommitAge: a message that arrives during a commit is not part of that commit. It counts as waiting since the
+// commit began.
 func TestCommitAge(t *testing.T) {
 	r, local := hourly(), time.Now()
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
@@ -131,7 +131,7 @@ func TestCommitAge(t *testing.T) {
 	}
 }
 
-// TestCommitOfAnotherEpoch: an answer that speaks of an epoch before moves nothing of this one.
+// TestCommitOfAnotherEpoch: the answer of a commit of an earlier epoch does not change the present epoch.
 func TestCommitOfAnotherEpoch(t *testing.T) {
 	r, local := hourly(), time.Now()
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
@@ -155,8 +155,8 @@ func TestCommitOfAnotherEpoch(t *testing.T) {
 	}
 }
 
-// TestCommitRemovesFewAtOnce: while a lane works, a commit has few deletes underway, so that the server answers other
-// requests in between.
+// TestCommitRemovesFewAtOnce: while a lane works, a commit makes few concurrent deletes, so that the server answers
+// other requests in between.
 func TestCommitRemovesFewAtOnce(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc := s.Connect()

@@ -102,10 +102,10 @@ func expired(f *flight) *message.Problem {
 	expires := f.request.Expires.UTC().Format(time.RFC3339Nano)
 	if f.request.Attempts > 0 {
 		return message.Problemf(message.Expired,
-			"refused %d times, and still here when Delay-Expires %s had passed; last error: %s",
+			"refused %d times, and not delivered before Delay-Expires %s; last error: %s",
 			f.request.Attempts, expires, f.request.LastError)
 	}
-	return message.Problemf(message.Expired, "it was still here when Delay-Expires %s had passed", expires)
+	return message.Problemf(message.Expired, "it was not delivered before Delay-Expires %s", expires)
 }
 
 // unfit decides about a message that cannot be delivered as it is.

@@ -11,6 +11,8 @@ import (
 )
 
 // This file decides the next step after a publish into one of our streams.
+
+// storeAnswer is the answer of one of our streams to a publish.
 type storeAnswer struct {
 	ack   jsapi.Ack
 	err   error // the reason why no answer came; nil if one came

@@ -77,8 +77,8 @@ func TestNothingFiresUnproven(t *testing.T) {
 	}
 }
 
-// TestRepeatsUnchanged: a message that a stream may have stored has no other step, although it is due or has expired by
-// now.
+// TestRepeatsUnchanged: the only step of a message that a stream may have stored is the repetition, even if the message
+// is due or has expired.
 func TestRepeatsUnchanged(t *testing.T) {
 	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s")}
 	for found, want := range map[uint64]string{0: "repeat", 7: "check"} {

@@ -114,8 +114,8 @@
 //   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. The answer "duplicate" is believed only after
 //     the worker has read the stored message, and only if that message is ours. Otherwise the message is published
 //     under an unguessable id.
-//   - A message below delaysys or delaydead is believed only with our seal (message.Keys), an answer only under the
-//     token of its publish (package acks), and an acknowledgement of a lane only with that lane's name.
+//   - A message below delaysys or delaydead counts only with our seal (message.Keys). An answer counts only under the
+//     token of its publish (package acks). The acknowledgement of a lane counts only with the lane's name.
 //   - A worker reads, fires and commits only while its lease is held, and checks the lease before each. After a lease
 //     is lost, the next owner repeats unfinished work, under the same ids.
 //   - No message waits for the journal (package journal) or for config.Config.Ended, and no decision depends on them:

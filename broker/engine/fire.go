@@ -74,9 +74,9 @@ func (e delivered) handle(w *worker, m moment) {
 }
 
 // lateness returns the time from the due time until the target had the message, by the leader's clock. The time of the
-// target's answer counts as that time (see deliver.Result): so the lateness includes the way of the answer back. For a
-// message that waited because of its target's rate, the lateness begins at the reserved send time. For one that waited
-// because its target was paused, it begins at the resumption. Such waits must not alert an operator.
+// target's answer counts as that time (see deliver.Result): so the lateness includes the transit time of the answer.
+// For a message that waited because of its target's rate, the lateness begins at the reserved send time. For a message
+// that waited because its target was paused, it begins at the resumption. Such waits must not alert an operator.
 func (w *worker) lateness(f *flight, at leader.Time) time.Duration {
 	since := leader.At(f.request.Due)
 	if f.request.Paced != "" {

@@ -74,8 +74,8 @@ func TestDecideTimer(t *testing.T) {
 	}
 }
 
-// TestTimerStep: a step of package timer/role is applied as that of any message. A request without an answer is
-// repeated as soon as there is a connection.
+// TestTimerStep: a step of package timer/role becomes a step of the message. A request without an answer is repeated as
+// soon as the connection is back.
 func TestTimerStep(t *testing.T) {
 	f := &flight{timer: &role.Alarm{Generation: 7}, request: message.Request{Due: after(0)}}
 	for _, tt := range []struct {

@@ -25,7 +25,7 @@ type flight struct {
 	grown       int  // the part of size that unpacking has added; zero if it was never packed
 
 	tries   int          // number of consecutive failed tries: publishes without an answer or without room
-	silent  int          // number of consecutive deliveries without an answer that a target should have sent
+	silent  int          // number of consecutive deliveries that the target should have acknowledged, and did not
 	refused string       // name of the level that refused the last hop; empty for none
 	sent    *publish     // the publish that one of our streams may have stored; it is repeated unchanged; nil for none
 	overdue wheel.Handle // its place in flights.overdue
@@ -38,7 +38,7 @@ type flight struct {
 // unproven keeps a message as it was stored, so that it can be parsed again when more keys are known.
 type unproven struct {
 	incoming message.Incoming
-	since    time.Time // local; since when the message waits; zero before
+	since    time.Time // local; when the message began to wait; zero before
 }
 
 // newer reports whether a newer broker wrote the message, in a format that this broker cannot read.

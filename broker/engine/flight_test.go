@@ -18,7 +18,7 @@ import (
 // TestFlightCost compares the accounted bytes of a message with its bytes on the heap while it is underway to a target
 // or to another lane.
 func TestFlightCost(t *testing.T) {
-	const delivery = 512 // of deliverer and inbox: see TestDeliveryCost of package deliver
+	const delivery = 512 // bytes that the deliverer and the inbox take: see TestDeliveryCost of package deliver
 	policy := newPolicy(t)
 	for _, tt := range []struct {
 		body, headers int
@@ -66,8 +66,8 @@ func newPolicy(t *testing.T) message.Policy {
 // hopKeys seal the hops of storedMessage.
 var hopKeys = message.NewKeys([]string{"as long as one must be"}, time.Time{})
 
-// storedMessage returns a message as nats.go does: its body is the end of the bytes read from the connection. A hop has
-// the headers of a lane, too.
+// storedMessage returns a message as nats.go does: its body is the end of the bytes that were read from the connection.
+// A hop also has the headers of a lane.
 func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int, hop bool) lane.Stored {
 	t.Helper()
 	subject, header := "delay.10s.orders.x", message.Header{}

@@ -38,7 +38,7 @@ const (
 type flights struct {
 	wheel     *wheel.Wheel[waiting]
 	again     *wheel.Wheel[*flight]
-	overdue   *wheel.Wheel[struct{}] // the times since when messages are overdue
+	overdue   *wheel.Wheel[struct{}] // the times since which messages are overdue
 	untimed   []*flight
 	halted    []*flight
 	unchecked []*flight
@@ -158,7 +158,7 @@ func (f *flights) waiting() int {
 	return f.wheel.Len() + f.again.Len() + len(f.untimed) + len(f.halted)
 }
 
-// date records since when a message is overdue, or that it is not overdue.
+// date records the time since which a message is overdue, or that it is not overdue.
 func (f *flights) date(fl *flight, since leader.Time, overdue bool) {
 	f.overdue.Remove(fl.overdue)
 	if overdue {
@@ -166,9 +166,9 @@ func (f *flights) date(fl *flight, since leader.Time, overdue bool) {
 	}
 }
 
-// oldest returns the time since when the message that is overdue longest is overdue. A message that waits for a hop
-// leaves the wheel a lookahead before it is overdue. Therefore all messages on the wheel count as overdue only after a
-// lookahead: for some that is too late, for none too early.
+// oldest returns the earliest time since which a message is overdue. A message that waits for a hop leaves the wheel a
+// lookahead before it is overdue. Therefore each message on the wheel counts as overdue only a lookahead after its time
+// on the wheel: for some messages that is too late, for none too early.
 func (f *flights) oldest() (since leader.Time, ok bool) {
 	dated, ok := f.overdue.Next()
 	since = leader.At(dated)

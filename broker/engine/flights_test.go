@@ -39,7 +39,8 @@ func TestFlightsAreCounted(t *testing.T) {
 	}
 }
 
-// TestOldest checks the oldest of the messages underway and on the wheel. Those on the wheel count a lookahead later.
+// TestOldest checks the earliest overdue time of the messages underway and on the wheel. On the wheel, messages count
+// as overdue a lookahead later.
 func TestOldest(t *testing.T) {
 	f := someFlights()
 	if _, any := f.oldest(); any {

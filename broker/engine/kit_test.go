@@ -21,8 +21,8 @@ import (
 	"delaybroker/levels"
 )
 
-// atWork returns the worker of a lane, as a broker makes it, without connections. The test plays its loop. At the time
-// now, the lane's leader has sent this time, and 300 as its last sequence.
+// atWork returns the worker of a lane as a broker creates it, without connections. The test takes the part of its loop.
+// At the time now, the lane's leader has reported this time, and 300 as its last sequence.
 func atWork(t *testing.T, l streams.Spec, now time.Time) *worker {
 	t.Helper()
 	s, err := provision.StreamsOf(config.Config{})
@@ -92,8 +92,8 @@ func (s step) String() string {
 	}[s.kind]
 }
 
-// epoch is the time at which the message of a test was stored.
+// epoch is the time at which a test's message was stored.
 var epoch = leader.At(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
 
-// after returns the time d after epoch, as a message has it.
+// after returns the time d after epoch, as the timestamp of a message.
 func after(d time.Duration) time.Time { return epoch.Add(d).Stamp() }

@@ -85,7 +85,7 @@ func (l looked) handle(w *worker, m moment) {
 	if l.err != nil {
 		w.clock.retry = m.local.Add(lookRetry)
 		w.notes.Log(slog.LevelWarn,
-			"the stream's leader does not tell its time, will retry: without it, no message is delivered", "err", l.err)
+			"the stream's leader does not report its time, will retry: until it does, no message is delivered", "err", l.err)
 		return
 	}
 	w.sampled(l.sample)

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// TestMailboxRings: the bell rings once for any number of items, after they can be taken.
+// TestMailboxRings: the bell rings once for any number of items, and only when they can be taken.
 func TestMailboxRings(t *testing.T) {
 	m := newMailbox[int]()
 	if got := m.Take(); len(got) > 0 {

@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// TestStampsThatFallBack reads a level whose first message was stamped by a leader five seconds ahead of the next: the
-// messages behind it are due before it, and wait for it neither to be read nor to go out.
+// TestStampsThatFallBack reads a level whose first message was stamped by a leader with a clock five seconds ahead of
+// the next leader's. The messages behind it are due before it. They are read and sent without waiting for it.
 func TestStampsThatFallBack(t *testing.T) {
 	base := time.Now()
 	w := tenSeconds(t, base)
@@ -41,8 +41,8 @@ func TestStampsThatFallBack(t *testing.T) {
 	}
 }
 
-// TestReadBehindWhatIsDue: messages that became due while the loop was busy, or did not know the time, go out before
-// messages that are read then and due later.
+// TestReadBehindWhatIsDue: messages that became due while the loop was busy, or did not know the time, are sent before
+// messages that are read afterwards and are due later.
 func TestReadBehindWhatIsDue(t *testing.T) {
 	for name, busy := range map[string]time.Duration{"busy": leader.Trust / 2, "the time unknown": 2 * leader.Trust} {
 		t.Run(name, func(t *testing.T) {
@@ -96,15 +96,14 @@ func TestOverdueGoesOutByDueTime(t *testing.T) {
 	}
 }
 
-// TestFullLaneWaitsForAnswers: a lane that has a backlog and is full sends more messages once most of those it sent are
-// answered, or after some time without these answers. A silent target keeps the lane full for that time, but only once:
-// the lane does not wait for it again.
+// TestFullLaneWaitsForAnswers: a full lane with a backlog sends more messages when most of its sent messages are
+// answered, or after some time without these answers. A silent target keeps the lane full for that time only once.
 func TestFullLaneWaitsForAnswers(t *testing.T) {
 	base := time.Now()
 	w := tenSeconds(t, base)
-	w.engine.Settings.HoldMessages = 16 // so 32 are all it holds
+	w.engine.Settings.HoldMessages = 16 // so the lane holds at most 32
 	seq := uint64(0)
-	read := func(n int, at time.Time) { // due together, so that more of them may yet be read
+	read := func(n int, at time.Time) { // all are due at the same time, so more of them may still be read
 		for range n {
 			seq++
 			w.read(storedAgo(seq, 300, base, 15*time.Second), at)
@@ -139,7 +138,7 @@ func TestFullLaneWaitsForAnswers(t *testing.T) {
 	expect(then, 72)
 }
 
-// storedAgo is a message of a level of ten seconds, as it is read.
+// storedAgo returns a message of a level of ten seconds, as it is read.
 func storedAgo(seq, last uint64, base time.Time, ago time.Duration) lane.Item {
 	return lane.Item{Epoch: 1, Stored: lane.Stored{
 		Sequence: seq, At: base.Round(0).Add(-ago), Behind: last - seq,
@@ -147,13 +146,13 @@ func storedAgo(seq, last uint64, base time.Time, ago time.Duration) lane.Item {
 	}}
 }
 
-// tenSeconds is a worker of such a level.
+// tenSeconds returns a worker of such a level.
 func tenSeconds(t *testing.T, now time.Time) *worker {
 	t.Helper()
 	return atWork(t, streams.Spec{Stream: "DELAY_10s", Kind: streams.Level, Name: "10s", Delay: 10 * time.Second}, now)
 }
 
-// TestReadMessagesArePacked: a message that is read long before it is due waits packed, and one that is due soon does
+// TestReadMessagesArePacked: a message that is read long before it is due waits packed. A message that is due soon does
 // not.
 func TestReadMessagesArePacked(t *testing.T) {
 	base := time.Now()

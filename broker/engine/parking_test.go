@@ -12,8 +12,8 @@ import (
 	"delaybroker/broker/pause"
 )
 
-// TestDecideAboutPaused checks the step of a due message by the state of the pause that matches its target: in any
-// lane, in the lane of that pause, and after it has left that.
+// TestDecideAboutPaused checks the step of a due message by the state of the pause that matches its target: in a lane
+// that is not that of the pause, in the lane of the pause, and after the message has left that lane.
 func TestDecideAboutPaused(t *testing.T) {
 	ladder := mustLadder(t, "1s 5s 1m")
 	list := func(first, second pause.State) *pause.List {
@@ -24,9 +24,9 @@ func TestDecideAboutPaused(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
 		first, second pause.State
-		lane          string // of a pause
+		lane          string // the pause of the lane
 		released      string
-		unable        bool // to park
+		unable        bool // the stream of paused messages cannot accept it
 		want          string
 	}{
 		{"not paused", pause.Over, pause.Over, "", "", false, "fire"},
@@ -76,7 +76,7 @@ func TestDecideAboutPaused(t *testing.T) {
 	}
 }
 
-// TestParkingGivesUp: a stream that does not answer gets only a few messages, and the next when it answers.
+// TestParkingGivesUp: a stream that does not answer gets only a few messages, and further ones only after an answer.
 func TestParkingGivesUp(t *testing.T) {
 	var p parking
 	start := time.Now()

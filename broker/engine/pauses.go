@@ -140,7 +140,7 @@ func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	go func() { ended <- w.run(working) }()
 	poll := time.NewTicker(drainPoll)
 	defer poll.Stop()
-	var closing time.Time // since when the pause is closing
+	var closing time.Time // when this instance moved the pause to closing; zero if another instance did
 	for {
 		select {
 		case err := <-ended:

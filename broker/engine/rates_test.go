@@ -11,7 +11,7 @@ import (
 	"delaybroker/levels"
 )
 
-// TestDueAtItsRate checks the step of a due message with a rate, by the owner of the home, and by the home's answer.
+// TestDueAtItsRate checks the step of a due message with a rate, for each owner and each answer of the home.
 func TestDueAtItsRate(t *testing.T) {
 	limits := deliver.Limits{ByTarget: deliver.Rates{{Pattern: "slow.>", Value: 1}}}
 	for _, tt := range []struct {

@@ -18,8 +18,8 @@ func item(epoch, sequence uint64, at time.Time, behind uint64) lane.Item {
 	return lane.Item{Epoch: epoch, Stored: lane.Stored{Sequence: sequence, At: at, Behind: behind}}
 }
 
-// TestResumes: reading of a level resumes shortly before the last message read leaves it, and at once if the level is
-// small.
+// TestResumes: reading of a level resumes shortly before the last message read leaves the level. In a small level it
+// does not pause.
 func TestResumes(t *testing.T) {
 	r := hourly()
 	if _, later := r.resumes(minHeld, minHeldBytes); later {
@@ -86,7 +86,7 @@ func TestBehind(t *testing.T) {
 	if got := r.behind(); got != 1490 {
 		t.Errorf("%d behind after a look, want 1490", got)
 	}
-	r.looked(lane.Sample{LastSeq: 1100, Messages: 1100, Received: after(0)}) // overtaken
+	r.looked(lane.Sample{LastSeq: 1100, Messages: 1100, Received: after(0)}) // older than the last answer
 	if got := r.behind(); got != 1490 {
 		t.Errorf("%d behind after an older look, want 1490", got)
 	}

@@ -23,7 +23,8 @@ func (w *worker) statusAt(local time.Time) stats.LaneStatus {
 	return l
 }
 
-// A message that waits because the time is unknown is not overdue, and hides no overdue message.
+// TestOverdueWithoutTheTime: a message that waits because the time is unknown is not overdue, and hides no overdue
+// message.
 func TestOverdueWithoutTheTime(t *testing.T) {
 	now := time.Now()
 	w := idle(t, now)
@@ -42,8 +43,8 @@ func TestOverdueWithoutTheTime(t *testing.T) {
 	}
 }
 
-// A message that waits again is late from its due time on, whether its target refused it or was stalled. A message that
-// waits for its target's rate is late from its turn on.
+// TestOverdueWhileItWaitsAgain: after a refusal, or while its target is stalled, a message is overdue from its due time
+// on. A message that waits for its target's rate is overdue from its reserved send time on.
 func TestOverdueWhileItWaitsAgain(t *testing.T) {
 	now := time.Now()
 	ago, soon := now.Add(-10*time.Second), now.Add(20*time.Second)
@@ -70,7 +71,7 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 	}
 }
 
-// Ages grow although the loop does not run.
+// TestStatusOfALoopThatHangs: ages grow while the loop does not run.
 func TestStatusOfALoopThatHangs(t *testing.T) {
 	now := time.Now()
 	w := idle(t, now)

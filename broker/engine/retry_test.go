@@ -16,7 +16,7 @@ import (
 	"delaybroker/levels"
 )
 
-// TestReasonOfSilence: the third silence in a row is a refusal. Its reason is the cause of the silence.
+// TestReasonOfSilence: the third consecutive silence is a refusal. Its reason is the cause of the silence.
 func TestReasonOfSilence(t *testing.T) {
 	silence := deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout, Reason: "nobody spoke"}
 	want := deliver.Result{Outcome: deliver.Refused, Reason: "nobody spoke (3 times in a row)"}
@@ -42,9 +42,9 @@ func TestAfterDelivery(t *testing.T) {
 		name     string
 		result   deliver.Result
 		turn     time.Duration
-		attempts int // allowed; zero for five
-		failed   int // attempts before
-		silent   int // times, with this one
+		attempts int // maximum attempts; zero for five
+		failed   int // number of earlier attempts
+		silent   int // number of silences, including this one
 		expires  time.Duration
 		want     string
 	}{
@@ -146,7 +146,7 @@ func TestPolicyByTarget(t *testing.T) {
 	refused := deliver.Result{Outcome: deliver.Refused, Reason: "full"}
 	for _, tt := range []struct {
 		target string
-		asked  int // attempts
+		asked  int // the client's maximum attempts
 		failed int
 		result deliver.Result
 		want   string
@@ -156,7 +156,7 @@ func TestPolicyByTarget(t *testing.T) {
 		{"shop.mail", 0, 2, refused, "dead: undelivered after 3"},
 		{"shop.mail", 2, 1, refused, "dead: undelivered after 2"},
 		{"shop.mail", 1, 0, refused, "dead: undelivered after 1"},
-		{"shop.mail", 9, 2, refused, "dead: undelivered after 3"}, // granted when more were allowed
+		{"shop.mail", 9, 2, refused, "dead: undelivered after 3"}, // the maximum was higher when the client asked
 		{"shop.a", 0, 1, refused, "retry in 7s at 7s after 2"},
 		{"shop.a.b", 0, 2, refused, "retry in 7s at 7s after 3"},
 		{"orders", 0, 2, refused, "retry in 30s at 30s after 3"},
@@ -171,9 +171,9 @@ func TestPolicyByTarget(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreSaid: each refusal by a target is logged with the target, the reason and the attempt, rate-limited by
-// target. So is the last one, and the dead letter. The message carries the reason, or if it was not refused, the cause
-// of its wait.
+// TestRefusalsAreSaid: each refusal by a target, including the last one, is logged with the target, the reason and the
+// attempt, rate-limited by target. The dead letter is logged, too. The message carries the reason of the refusal or, if
+// it was not refused, the reason of its wait.
 func TestRefusalsAreSaid(t *testing.T) {
 	p := plan{kind: plainLane{}, retries: mustLadder(t, "1s 5s"), attempts: 2}
 	refused := deliver.Result{Outcome: deliver.Refused, Reason: "no\nstock"}
@@ -221,7 +221,7 @@ func TestExpiredSaysTheLastReason(t *testing.T) {
 		request: message.Request{Due: after(0), Expires: after(time.Second), Attempts: 3, LastError: "no stock"},
 	}
 	s := next(plan{kind: plainLane{}, ladder: mustLadder(t, "1s")}, moment{now: epoch.Add(time.Minute), proven: true}, f)
-	const want = "refused 3 times, and still here when Delay-Expires 2026-11-20T10:00:01Z had passed; last error: no stock"
+	const want = "refused 3 times, and not delivered before Delay-Expires 2026-11-20T10:00:01Z; last error: no stock"
 	if s.kind != dead || s.why.Sentence != want {
 		t.Errorf("got %v: %q, want %q", s, s.why.Sentence, want)
 	}

@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// TestSettlementsWait: settlements wait while much that is due is on its way, or is to be read; but not for long, not
-// when they are many, and not at a stop.
+// TestSettlementsWait: settlements wait while many due messages are on their way or must be read. They do not wait for
+// long, nor if they are many, nor during a stop.
 func TestSettlementsWait(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
@@ -39,8 +39,8 @@ func TestSettlementsWait(t *testing.T) {
 	}
 }
 
-// TestSettledLeavesMemory: of a timer that is settled, a small record is left in memory; and its message commits only
-// when that is done.
+// TestSettledLeavesMemory: a settled timer takes only a small record in memory. Its message is committed only when its
+// entries are removed.
 func TestSettledLeavesMemory(t *testing.T) {
 	now := time.Now()
 	w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)

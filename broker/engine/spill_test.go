@@ -32,7 +32,7 @@ func TestSpill(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
-	long := plan{kind: plainLane{}, ladder: mustLadder(t, "10s 1m")} // it would not be read at once
+	long := plan{kind: plainLane{}, ladder: mustLadder(t, "10s 1m")} // the level would not be read immediately
 	f := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(3 * time.Second)}}
 	if got, want := next(long, moment{now: epoch, crowded: true}, f).String(), "hold until 3s"; got != want {
 		t.Errorf("with no level that is read at once: %s, want %s", got, want)
@@ -40,8 +40,8 @@ func TestSpill(t *testing.T) {
 }
 
 // TestStores counts how often a message is stored before its target has it: once in the lane that accepts it, and once
-// for each hop. A message that is due beyond the horizon passes a level however much memory is free, and a crowded
-// intake adds no further level.
+// for each hop. A message that is due beyond the horizon passes a level even if memory is free, and a crowded intake
+// adds no further level.
 func TestStores(t *testing.T) {
 	p := plan{kind: plainLane{}, ladder: levels.Default()}
 	for _, tt := range []struct {
@@ -51,7 +51,7 @@ func TestStores(t *testing.T) {
 		{due: near - 1, free: 1, crowded: 1},
 		{due: time.Second, free: 1, crowded: 2},
 		{due: 3 * time.Second, free: 1, crowded: 2},
-		{due: 8 * time.Second, free: 2, crowded: 2}, // 7s, and the rest on the wheel of that level
+		{due: 8 * time.Second, free: 2, crowded: 2}, // 7s, and the remaining time on the wheel of that level
 		{due: 10 * time.Second, free: 2, crowded: 2},
 		{due: 14 * time.Second, free: 3, crowded: 3}, // 10s 3s
 	} {

@@ -79,7 +79,7 @@ type moment struct {
 	crowded  bool      // memory is short: see holdOrSpill
 	pauses   *pause.List
 	parks    bool                    // the stream of paused messages may accept a message: see parking
-	works    func(levels.Level) bool // whether this instance works the lane of a level now
+	works    func(levels.Level) bool // reports whether this instance works the lane of a level now
 }
 
 // step is the next thing to do with a message.

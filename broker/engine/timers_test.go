@@ -28,7 +28,7 @@ func firedHeader(f *flight, generation uint64, by string) message.Header {
 }
 
 // TestPendingGivesWay: a pending set is dropped when another entry of its subject is read. A set that may have fired is
-// kept, and looked up.
+// kept, and its state is read.
 func TestPendingGivesWay(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
@@ -74,7 +74,8 @@ func TestPendingGivesWay(t *testing.T) {
 	}
 }
 
-// TestFiredStaysFired: a stored firing goes on to its target, whatever entries of its subject are read.
+// TestFiredStaysFired: after the firing is stored, the message is delivered even if other entries of its subject are
+// read.
 func TestFiredStaysFired(t *testing.T) {
 	now := time.Now()
 	w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
@@ -114,17 +115,18 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 	}
 }
 
-// TestLeftBehindByTheLeadersClock: a firing stored before the lane was ours is looked up, and a later one is left to
-// its worker, whatever our own clock shows. Until the leader has sent its time, all firings count as earlier.
+// TestLeftBehindByTheLeadersClock: the state of a firing that was stored before this instance owned the lane is read. A
+// later firing is left to its worker. The clock of this host does not matter. Until the leader has reported its time,
+// all firings count as earlier.
 func TestLeftBehindByTheLeadersClock(t *testing.T) {
 	now := time.Now()
 	lane := streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}
 	set := entryRead(atWork(t, lane, now), 7, now, message.Header{"Delay-For": {"1s"}})
-	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} { // the leader's clock
+	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} { // offset of the leader's clock
 		for _, tt := range []struct {
 			stored  time.Duration // after the lane became ours
-			unknown bool          // the leader has not told its time
-			looked  bool          // wanted
+			unknown bool          // the leader has not reported its time
+			looked  bool          // whether the state must be read
 		}{
 			{stored: -1, looked: true},
 			{stored: 0},

@@ -51,7 +51,7 @@ func TestWaitingCost(t *testing.T) {
 	}
 }
 
-// TestUnpack: a message is after its wait as it was before, and its lane accounts it as it did.
+// TestUnpack: a wait changes neither the message nor its size in the lane's memory account.
 func TestUnpack(t *testing.T) {
 	policy := newPolicy(t)
 	for _, body := range []int{0, 256, maxPackedBody + 1} {
@@ -86,8 +86,8 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// TestUnpackWithinMemory: when all that waits is due at once, a lane unpacks as many messages as its memory holds, in
-// order, and the rest as these leave. One that is to be tried again does not wait for the rest.
+// TestUnpackWithinMemory: if all waiting messages are due at the same time, a lane unpacks as many as its memory holds,
+// in order, and the others as these leave. A message that is tried again does not wait for the others.
 func TestUnpackWithinMemory(t *testing.T) {
 	account := newBudget(config.MinHoldBytes, 1).Open(freeShare)
 	f, read := newFlights(account), uint64(0)

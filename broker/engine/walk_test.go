@@ -12,8 +12,8 @@ import (
 	"delaybroker/levels"
 )
 
-// TestWalk moves messages from the first lane to the firing, with small latencies everywhere. None fires early, none
-// circles, and none takes more hops than its ladder requires.
+// TestWalk moves messages from the first lane to the firing, with small latencies in each step. No message fires early,
+// circles, or takes more hops than its ladder requires.
 func TestWalk(t *testing.T) {
 	for _, spec := range []string{"default", "rocketmq", "short", "1s", "1s 1m 1h", "7s 11s 13s", "1d"} {
 		t.Run(spec, func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestWalk(t *testing.T) {
 			rng := rand.New(rand.NewPCG(5, 6))
 			all := ladder.Levels()
 			for range 1000 {
-				first := streams.Spec{} // the intake, or straight into a level
+				first := streams.Spec{} // the intake, or a level
 				if rng.IntN(3) == 0 {
 					l := all[rng.IntN(len(all))]
 					first = streams.Spec{Name: l.Name, Delay: l.Delay}

@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// TestGroupOfTwo: of two lanes with a backlog neither is more than a step ahead of the other. No lane waits for a lane
-// that has left.
+// TestGroupOfTwo: of two lanes with a backlog, neither sends more than a step ahead of the other. No lane waits for a
+// lane that has left.
 func TestGroupOfTwo(t *testing.T) {
 	g, woken := new(watermark), 0
 	epoch := leader.At(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))

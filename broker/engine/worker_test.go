@@ -23,8 +23,8 @@ func (l *lostAfter) Held() bool {
 
 func (l *lostAfter) Decline() {}
 
-// TestLeaseIsAskedBeforeEach: of the messages that waited for the time, or on the wheel, none is sent after the lease
-// is lost.
+// TestLeaseIsAskedBeforeEach: after the lease is lost, no message is sent that waited for the leader's time or on the
+// wheel.
 func TestLeaseIsAskedBeforeEach(t *testing.T) {
 	base := time.Now()
 	for name, wait := range map[string]func(*worker, *flight){
@@ -33,7 +33,7 @@ func TestLeaseIsAskedBeforeEach(t *testing.T) {
 	} {
 		w := tenSeconds(t, base)
 		w.lease = &lostAfter{held: 1}
-		for range 3 { // each is to be looked at again after a minute
+		for range 3 { // each must be checked again after a minute
 			f := w.flights.take(lane.Stored{At: base}, lane.Mark{})
 			f.problem = message.Problemf(message.NewerFormat, "x")
 			wait(w, f)

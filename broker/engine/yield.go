@@ -3,7 +3,7 @@ package engine
 import "time"
 
 const (
-	// burstFirings is the number of firings underway in this process from which the timers' lane yields.
+	// burstFirings is the number of firings underway in this process from which on the timers' lane yields.
 	burstFirings = 4096
 	// maxYield is the maximum time for which the lane yields in one burst. A timer that is set meanwhile may be late by as
 	// much.
@@ -16,7 +16,7 @@ const (
 // for each firing. Reading an entry costs the broker as much as publishing it, and no message waits for it. So the lane
 // reads these entries after the messages have left ("delaybroker bench rounds" measures the difference).
 type yield struct {
-	since time.Time // local; since when the firings are a burst; zero while they are not
+	since time.Time // local; when the burst began; zero without a burst
 }
 
 // on reports whether the lane yields at a local time, while a number of firings is underway. After maxYield, the lane

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestYield: the timers' lane yields to a burst of firings for half a second at most, and again only in the next burst.
+// TestYield: the timers' lane yields to a burst of firings for at most half a second, and again only in the next burst.
 func TestYield(t *testing.T) {
 	var y yield
 	for _, step := range []struct {

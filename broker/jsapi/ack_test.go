@@ -53,8 +53,8 @@ func TestParseAck(t *testing.T) {
 	}
 }
 
-// TestFull: the error of a full account, server or stream is recognized. For the first two, a limit outside the stream
-// is reached.
+// TestFull: the error of a full account, server or stream is recognized. The limits of an account or server are not
+// those of the stream.
 func TestFull(t *testing.T) {
 	for code, want := range map[int]struct{ full, limitReached bool }{
 		codeAccountFull: {true, true}, codeServerFull: {true, true}, codeMemoryFull: {true, true},

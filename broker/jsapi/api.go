@@ -14,18 +14,18 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Timeout is how long the broker waits for an answer of JetStream: to a request, or to a publish into a stream of its
-// own or of a target. A longer one would gain nothing: a cluster without a meta leader drops requests, and a publish
-// that is not answered is repeated under the same id.
+// Timeout is the maximum time for which the broker waits for an answer of JetStream: to a request, or to a publish into
+// a stream of the broker or of a target. A longer timeout would gain nothing: a cluster without a meta leader drops
+// requests, and a publish without an answer is repeated under the same id.
 const Timeout = 5 * time.Second
 
 // Client sends requests on one connection. If a permission is missing, the server does not answer, and the request ends
 // with ctx.
 type Client struct {
 	Conn *nats.Conn
-	API  string // "$JS.API" unless a domain or an import says otherwise
+	API  string // the prefix of all subjects: $JS.API, or another one for a JetStream domain or an import
 
-	// Retries repeats requests as [Retry] does, for callers that do not repeat them.
+	// Retries makes Ask repeat requests as [Retry] does, for callers that do not repeat them.
 	Retries bool
 }
 
@@ -168,9 +168,9 @@ func (l Client) ask(ctx context.Context, subject string, body []byte, answer any
 	return nil
 }
 
-// ErrAnswer is returned for the answer to another request. A client that knows the inbox can have one delivered there:
-// otherwise the acknowledgement of a publish could pass for the answer to a purge.
-var ErrAnswer = errors.New("the answer is not to what was asked")
+// ErrAnswer is returned for the answer to another request. A client that knows the inbox can have such an answer
+// delivered there. Without this check, the acknowledgement of a publish could pass for the answer to a purge.
+var ErrAnswer = errors.New("the answer belongs to another request")
 
 // answerType is the type of the server's answers on a subject. "STREAM.MSG.GET.<stream>" has
 // "io.nats.jetstream.api.v1.stream_msg_get_response". "STREAM.LIST", which names no stream, has

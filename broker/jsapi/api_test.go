@@ -61,7 +61,7 @@ func gone(t *testing.T, what string, err error) {
 	}
 }
 
-// TestRemovals: a delete or purge removes its messages, and no others.
+// TestRemovals: a delete or purge removes its messages, and no other messages.
 func TestRemovals(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc := s.Connect()
@@ -75,7 +75,7 @@ func TestRemovals(t *testing.T) {
 		gone(t, "delete what never was", l.Delete(ctx, "A", 99))
 		_, err := l.Message(ctx, "A", 2)
 		gone(t, "deleted", err)
-		for below, left := range map[uint64]uint64{0: 3, 1: 3} { // of nothing: not everything
+		for below, left := range map[uint64]uint64{0: 3, 1: 3} { // must remove nothing, not everything
 			if err := l.Purge(ctx, "A", below); err != nil {
 				t.Errorf("purge below %d: %v", below, err)
 			}
@@ -102,8 +102,8 @@ func TestRemovals(t *testing.T) {
 	})
 }
 
-// TestAnswerToSomethingElse: the acknowledgement of a publish, which a client directs into our inbox, is no answer to a
-// purge or a read.
+// TestAnswerToSomethingElse: the acknowledgement of a publish, which a client can have delivered to our inbox, is no
+// answer to a purge or a read.
 func TestAnswerToSomethingElse(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc, ctx := s.Connect(), t.Context()

@@ -14,8 +14,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Any replica of the stream answers a direct get, even one that lags. It costs the server a third of a request to the
-// leader, and one request reads many messages. It needs the stream's AllowDirect.
+// Any replica of the stream answers a direct get, even a replica that lags. A direct get costs the server a third of a
+// request to the leader, and can read many messages. The stream must have AllowDirect.
 
 // MaxDirect is the maximum number of subjects in one request of LastOfEach. The server's maximum is 1024.
 const MaxDirect = 256
@@ -29,8 +29,9 @@ const (
 	directTime     = "Nats-Time-Stamp"
 )
 
-// LastOfEach reads the last message of each subject that has one, as a replica has it. Room is the number of bytes
-// after which the replica sends no more messages. After an error, the messages that were read are valid.
+// LastOfEach reads the last message of each subject from a replica. A subject without a message is left out. Room is
+// the number of bytes after which the replica sends no more messages. After an error, the messages that were read are
+// valid.
 func (l Client) LastOfEach(
 	ctx context.Context, stream string, subjects []string, room int,
 ) (found []message.Incoming, err error) {
@@ -42,7 +43,7 @@ func (l Client) LastOfEach(
 	return found, err
 }
 
-// FirstOf reads the first message of a subject at or above a sequence, as a replica has it. It returns
+// FirstOf reads the first message of a subject at or above a sequence from a replica. It returns
 // jetstream.ErrMsgNotFound if there is none.
 func (l Client) FirstOf(
 	ctx context.Context, stream, subject string, sequence uint64,
@@ -95,7 +96,7 @@ func (l Client) direct(
 		case status == "204", status == "404":
 			return nil
 		default:
-			return fmt.Errorf("%s: the server says %s %s: %w", subject, status, m.Header.Get("Description"), ErrAnswer)
+			return fmt.Errorf("%s: the server answers %s %s: %w", subject, status, m.Header.Get("Description"), ErrAnswer)
 		}
 	}
 }

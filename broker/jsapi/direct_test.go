@@ -43,8 +43,8 @@ func TestDirect(t *testing.T) {
 	})
 }
 
-// directStreamA creates the stream A, with three messages. Two have headers that the server adds, or with which it ends
-// an answer.
+// directStreamA creates the stream A, with three messages. Two have headers of the server: those that it adds to a
+// message, and those of the end of an answer.
 func directStreamA(t *testing.T, js jetstream.JetStream, direct bool) {
 	t.Helper()
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{

@@ -3,18 +3,18 @@
 //
 // # Why not nats.go
 //
-// Only a leader knows the present state of a stream. A replica may lag, and any replica may answer a direct get: see
-// LastOfEach, for which nats.go has no request either. For some requests to a leader nats.go has no function; for
-// others it requests the stream's info first, which needs one more permission.
+// Only a leader knows the present state of a stream: a replica may lag, and any replica may answer a direct get.
+// nats.go has no function for some requests to a leader, nor for LastOfEach. For other requests, it first requests the
+// stream's info, which needs one more permission.
 //
 // # Invariants
 //
 //   - An answer is accepted only if its type is that of the request. A client that knows the inbox can have other
 //     answers of the server delivered there.
-//   - There is one parser of acknowledgements, ParseAck. It accepts only answers of a stream, or of the server;
-//     AckOf, where the stream is known, only those of this stream, or of the server.
+//   - There is one parser of acknowledgements, ParseAck. It accepts only answers of a stream or of the server. If the
+//     stream is known, AckOf accepts only answers of this stream or of the server.
 //   - There is one classification of an answer to a publish, Outcome, and one list of the server's error codes.
-//   - The server's permission errors are read in one place: Refused, Forbidden, and Watched, which ends a wait.
+//   - Only Refused, Forbidden and Watched interpret the server's permission errors.
 //   - A list of streams is complete, and names the streams that no leader describes.
 //   - The package decides nothing, and repeats a request only in Retry. The caller knows the meaning of a failure.
 package jsapi

@@ -10,7 +10,7 @@ import (
 
 // ErrChanged is returned by List and Streams when streams were created or deleted while they were listed. Then the
 // pages are not consistent, and a stream may be missing.
-var ErrChanged = errors.New("streams came or went while they were listed")
+var ErrChanged = errors.New("streams were created or deleted while they were listed")
 
 // Asker sends one request of the API: see [Client.Ask].
 type Asker interface {
@@ -23,8 +23,8 @@ func (l Client) Streams(ctx context.Context) (all []*jetstream.StreamInfo, away 
 }
 
 // List lists the account's streams, page by page. S is the part of a stream's info that the caller reads, and name
-// returns the stream's name from it. Away are the names of streams that exist but have no leader to describe them.
-// nats.go's lister leaves those out silently.
+// returns the stream's name from it. Away are the names of streams that exist but have no leader to describe them:
+// nats.go's lister omits such streams silently.
 func List[S any](ctx context.Context, api Asker, name func(S) string) (all []S, away []string, err error) {
 	described := make(map[string]bool)
 	for offset, total := 0, -1; ; {

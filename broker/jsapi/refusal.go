@@ -11,10 +11,11 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// When the server refuses a question or a publish because a permission is missing, it gives no answer. It tells the
-// connection, apart from all answers, and nats.go's error has no field for what was refused.
+// If a permission is missing, the server does not answer a request or a publish. It sends an error to the connection,
+// and nats.go's type for this error has no field for the refused operation.
 
-// Refused reads what the server has refused, in its words: "Publish to orders.x".
+// Refused returns the operation that the server has refused, in the server's words: "Publish to orders.x". Ok is false
+// for any other error.
 func Refused(err error) (what string, ok bool) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		return "", false
@@ -23,7 +24,7 @@ func Refused(err error) (what string, ok bool) {
 	return strings.ReplaceAll(what, `"`, ""), true
 }
 
-// Forbidden reads the subject of a publish that was refused.
+// Forbidden returns the subject of a publish that the server has refused. Ok is false for any other error.
 func Forbidden(err error) (subject string, ok bool) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		return "", false
@@ -36,15 +37,15 @@ func Forbidden(err error) (subject string, ok bool) {
 	return subject, unquoted == nil
 }
 
-// refusalPollEvery is the interval at which a request that waits for its answer checks for a refusal.
+// refusalPollEvery is the interval at which Watched checks for a refusal.
 const refusalPollEvery = 10 * time.Millisecond
 
-// Watched is a context for a question on a subject, of a connection whose error handler is somebody else's. It ends
-// when the server refuses the question, with the refusal as its cause. The returned function ends the watching, and
-// waits for that.
+// Watched returns a context for a request on a subject. The context ends when the server refuses the request, with the
+// refusal as its cause. Watched polls the connection's last error, since the error handler belongs to another package.
+// The caller must call the returned function, which stops the polling.
 func Watched(ctx context.Context, conn *nats.Conn, subject string) (context.Context, func()) {
 	ctx, refuse := context.WithCancelCause(ctx)
-	before := conn.LastError() // of an earlier try, perhaps in the same words
+	before := conn.LastError() // an earlier refusal may have the same text
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		tick := time.NewTicker(refusalPollEvery)

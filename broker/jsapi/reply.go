@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Outcome classifies the answer to a publish into a stream. Each caller decides what an outcome means to it.
+// Outcome classifies the answer to a publish into a stream. Each caller decides how it handles an outcome.
 type Outcome int
 
 const (
@@ -16,14 +16,14 @@ const (
 	Unknown Outcome = iota
 	// Stored: the stream has stored the message.
 	Stored
-	// Duplicate: the stream has a message with this id. It may be somebody else's.
+	// Duplicate: the stream has a message with this id. Another client may have published it.
 	Duplicate
-	// Conflict: the last message of the subject is not the expected one, and the message is not stored. A leader that was
-	// deposed answers this, too, to a message that its successor stores.
+	// Conflict: the last message of the subject is not the expected one, and the message is not stored. A deposed leader
+	// gives this answer even if its successor stores the message.
 	Conflict
 	// Undecided: the message is not stored, since another message of its subject is being stored.
 	Undecided
-	// Busy: this publish is not stored. An earlier copy with the same id may be.
+	// Busy: this publish is not stored. An earlier copy with the same id may be stored.
 	Busy
 	// StreamFull: the stream is at a limit of its own. The message is not stored. CONTRIBUTING.md lists what callers do.
 	StreamFull
@@ -66,17 +66,17 @@ func (a Ack) Outcome() Outcome {
 // Final reports whether the message is certainly not stored, and will not be.
 func (o Outcome) Final() bool { return o > Duplicate && o != Busy }
 
-// Full reports whether a limit of the stream, the account or the server is the reason.
+// Full reports whether the message is not stored because of a limit of the stream, the account or the server.
 func (o Outcome) Full() bool { return o == StreamFull || o == LimitReached }
 
-// Reply is the answer to a publish into a stream of ours, or the error in its place.
+// Reply is the answer to a publish into one of our streams, or the error in its place.
 type Reply struct {
 	Ack Ack
-	Err error // there is no answer
+	Err error // the reason why there is no answer; nil if there is one
 }
 
-// ReplyOf reads what came of a publish. Ok is false for an answer that neither this stream nor the server has written:
-// somebody else answers on our inbox, and the true answer may still come.
+// ReplyOf returns the reply to a publish into a stream. Ok is false for an answer that neither this stream nor the
+// server has written: another client answers on our inbox, and the true answer may still come.
 func ReplyOf(answer *nats.Msg, err error, stream string) (r Reply, ok bool) {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
@@ -98,7 +98,7 @@ func (r Reply) Outcome() Outcome {
 	return r.Ack.Outcome()
 }
 
-// Problem is the error of a message that the stream does not have, or may not have. It is nil for a duplicate.
+// Problem returns an error if the message is not stored, or may not be stored. It returns nil for a duplicate.
 func (r Reply) Problem() error {
 	switch r.Outcome() {
 	case Stored, Duplicate:
@@ -109,12 +109,12 @@ func (r Reply) Problem() error {
 	return fmt.Errorf("%s (%d)", r.Ack.Description, r.Ack.Code)
 }
 
-// Publish publishes into a stream of ours and waits for the answer.
+// Publish publishes into one of our streams, and waits for the answer.
 func (l Client) Publish(ctx context.Context, stream string, m *nats.Msg) Reply {
 	answer, err := l.Conn.RequestMsgWithContext(ctx, m)
 	r, ok := ReplyOf(answer, err, stream)
 	if !ok {
-		r = Reply{Err: fmt.Errorf("the answer is none of %s: %.60q: %w", stream, answer.Data, ErrAnswer)}
+		r = Reply{Err: fmt.Errorf("the answer is not from %s: %.60q: %w", stream, answer.Data, ErrAnswer)}
 	}
 	return r
 }

@@ -11,20 +11,21 @@ import (
 )
 
 const (
-	// retryWait is the pause before a question is asked again.
+	// retryWait is the time between a failed request and its repetition.
 	retryWait = 25 * time.Millisecond
-	// retryElection is for how long Retry asks while JetStream has no leader. An election takes less.
+	// retryElection is the maximum time for which Retry repeats a request while JetStream has no leader. An election takes
+	// less.
 	retryElection = 5 * time.Second
-	// retryInterest is for how long Retry asks while nobody listens: JetStream may be off.
+	// retryInterest is the maximum time for which Retry repeats a request that has no listener: JetStream may be off.
 	retryInterest = 500 * time.Millisecond
 )
 
-// ErrNoLeader is returned by Retry when JetStream had no leader for as long as it asked.
+// ErrNoLeader is returned by Retry if JetStream had no leader during all repetitions.
 var ErrNoLeader = errors.New("JetStream has no leader at the moment; try again")
 
-// Retry asks a question, and asks it again while the servers of a cluster answer that JetStream has no leader, or that
-// nobody listens. It ends when ctx ends, after 5 s without a leader, or after 500 ms without a listener. The servers
-// have not carried out the request, so any request may be repeated.
+// Retry makes a request by ask, and repeats it while the servers of a cluster answer that JetStream has no leader, or
+// that the request has no listener. It ends when ctx ends, after 5 s without a leader, or after 500 ms without a
+// listener. The servers have not carried out such a request, so any request may be repeated.
 func Retry(ctx context.Context, ask func() error) error {
 	began := time.Now()
 	var last error
@@ -32,7 +33,7 @@ func Retry(ctx context.Context, ask func() error) error {
 		err := ask()
 		limit := retryable(err)
 		if last != nil && ctx.Err() != nil {
-			err = last // it says more than the end of ctx
+			err = last // the end of ctx does not explain the failure
 		}
 		if limit == 0 || ctx.Err() != nil || time.Since(began) >= limit {
 			if retryable(err) == retryElection {
@@ -48,7 +49,7 @@ func Retry(ctx context.Context, ask func() error) error {
 	}
 }
 
-// retryable is for how long a question with this error may be asked again.
+// retryable returns the maximum time for which a request that failed with an error is repeated; zero for no repetition.
 func retryable(err error) time.Duration {
 	refusal := (*jetstream.APIError)(nil)
 	switch {

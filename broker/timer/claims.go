@@ -2,18 +2,18 @@ package timer
 
 import "sync"
 
-// Claims holds the firings in progress in this process, so that a timer with two markers is delivered once. The zero
+// Claims holds the claims on firings in this process, so that a timer with two markers is delivered once. The zero
 // Claims is ready to use. Claims is safe for concurrent use.
 type Claims struct {
-	mu       sync.Mutex // guards the fields below
-	by       map[uint64]claim
-	underway int // claims that are not settled
+	mu       sync.Mutex       // guards the fields below
+	by       map[uint64]claim // by generation
+	underway int              // number of claims that are not settled
 }
 
 // claim is the claim on a generation.
 type claim struct {
 	owner   any
-	settled bool // only its entries must be removed
+	settled bool // the message has left the process; only the timer's entries must be removed
 }
 
 // Take claims a generation for an owner, and reports whether the owner has the claim now.

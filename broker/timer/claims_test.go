@@ -27,7 +27,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestUnderway: a claim is underway until its owner settles it or releases it, whichever comes first.
+// TestUnderway: a claim is underway until its owner settles or releases it.
 func TestUnderway(t *testing.T) {
 	var c timer.Claims
 	a, b := new(int), new(int)

@@ -7,7 +7,7 @@ import (
 	"delaybroker/broker/timer"
 )
 
-// TestCursor: a written cursor is parsed unchanged, and nothing else is parsed as a cursor.
+// TestCursor: a written cursor is parsed unchanged. No other text is parsed as a cursor.
 func TestCursor(t *testing.T) {
 	want := timer.Cursor{Next: 17, Created: time.Date(2026, 11, 20, 10, 0, 0, 123, time.UTC)}
 	if got, ok := timer.ParseCursor([]byte(want.String()), 17); !ok || got != want {

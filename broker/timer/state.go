@@ -7,9 +7,9 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// ClaimTimeout is the time for which an instance does not take over a firing that another instance has stored. It is
-// longer than the lifetime of a lease after the last successful heartbeat. If the table of owners shows no lane of the
-// other instance, RosterTimeout is enough, which is the maximum age of the table.
+// ClaimTimeout is the time for which an instance leaves a firing to the other instance that has stored it. It is longer
+// than the lifetime of a lease after the last successful heartbeat. If the other instance owns no lane by the table of
+// owners, RosterTimeout is enough, which is the maximum age of the table.
 const (
 	ClaimTimeout  = 6 * time.Second
 	RosterTimeout = 2 * time.Second
@@ -23,11 +23,11 @@ const StaleFor = 10 * time.Second
 // published over a firing, State is the firing, or its outcome.
 type State struct {
 	None     bool      // the subject had no entry after LastSeq was read
-	LastSeq  uint64    // the last sequence of the stream; set if there is no entry, or one older than the generation
+	LastSeq  uint64    // a sequence that the stream has reached; its last one if no entry is as new as the generation
 	Created  time.Time // when the stream was created; set together with LastSeq
 	Lasting  bool      // the leader has reported an end below the generation for at least StaleFor
 	Settled  bool      // the entry records the firing of a round, and that round is settled
-	Alone    bool      // no entry is left before this one
+	Alone    bool      // no entry is left before this entry
 	Sequence uint64
 	At       time.Time // when the entry was stored
 	Entry    entry.Entry

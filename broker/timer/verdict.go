@@ -9,7 +9,7 @@ import (
 // Verb is the operation that a request asks for.
 type Verb string
 
-// The kinds of requests.
+// The verbs.
 const (
 	Get    Verb = "get"
 	Set    Verb = "set"
@@ -32,7 +32,7 @@ const (
 	Cancelled Outcome = "cancelled" // the generation will never be delivered
 	Paused    Outcome = "paused"    // no round fires until the series is resumed
 	Moved     Outcome = "moved"     // the timer has another time or another table, and a new generation
-	Fired     Outcome = "fired"     // for Fire: due now, with a new generation; for Get: the timer has fired
+	Fired     Outcome = "fired"     // for Fire: the timer is due now, with a new generation; for Get: it has fired
 	TooLate   Outcome = "too_late"  // the timer has fired before the request
 	NotFound  Outcome = "not_found" // the timer was never set, or has ended longer ago than the history
 	Conflict  Outcome = "conflict"  // another generation is the last entry; nothing was changed
@@ -43,7 +43,7 @@ const (
 type Request struct {
 	Verb        Verb
 	Generation  uint64 // the generation to change; zero for any
-	Series      uint64 // the series to change, in any round; zero for any; not used together with Generation
+	Series      uint64 // the series to change, whichever round is pending; zero for any; exclusive with Generation
 	Conditional bool   // of Set: set only if Generation is the last entry; zero means no entry
 	ID          string // the token of this request, which only the entry that it writes contains
 }
@@ -63,8 +63,8 @@ type Next int
 // The next steps.
 const (
 	Say  Next = iota // return the answer
-	Ask              // publish, with the last entry that was read as the expected one
-	Look             // read again, since a publish of ours may still be stored; after the timeout, return the answer
+	Ask              // publish, and expect the last entry that was read
+	Look             // read again, since our publish may still be stored; after the timeout, return the answer
 )
 
 // Doubt records the publishes of a request without an answer. They may be stored already, or be stored later.
@@ -121,7 +121,7 @@ func undecided(doubt Doubt) Next {
 	return Say
 }
 
-// none decides if the subject has no entry.
+// none decides if the subject has no entry, or only one that is older than the generation.
 func (a Request) none(f State, doubt Doubt) (Next, Answer) {
 	switch {
 	case a.Verb == Set && doubt.Any:
@@ -140,8 +140,8 @@ func (a Request) ours(e entry.Entry, generation uint64) bool {
 	return a.ID != "" && e.Word == a.ID && generation > a.Generation
 }
 
-// done returns the answer to a request that has set a generation.
-func (a Request) done(generation uint64, due time.Time) Answer {
+// Done returns the answer to a request that has set a generation.
+func (a Request) Done(generation uint64, due time.Time) Answer {
 	what := map[Verb]Outcome{
 		Set: Pending, Move: Moved, Fire: Fired, Pause: Paused, Resume: Pending, Retime: Moved,
 	}[a.Verb]
@@ -163,7 +163,7 @@ func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
 		}
 		return Say, answer
 	case a.Verb != Cancel && a.ours(e, g):
-		return Say, a.done(g, e.Request.Due)
+		return Say, a.Done(g, e.Request.Due)
 	case a.Series > 0 && a.Series != e.Origin().Series:
 		return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "the last entry is of another series"}, doubt)
 	case a.Verb != Set && a.Generation > 0 && e.Fires(a.Generation):
@@ -182,8 +182,8 @@ func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
 	return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "another request has set it"}, doubt)
 }
 
-// contested returns the answer if the last entry is not the one that the request named. It completes other, which
-// describes the last entry.
+// contested returns the answer if the last entry has another generation than the request names. It completes other,
+// which describes the last entry.
 func (a Request) contested(other Answer, doubt Doubt) (Next, Answer) {
 	other.Outcome = Conflict
 	if doubt.Any {
@@ -230,7 +230,7 @@ func (a Request) fired(e entry.Entry, became entry.Outcome, doubt Doubt) (Next, 
 		answer.Outcome = Fired
 		return Say, answer
 	case a.Verb != Cancel && a.ours(e, e.Generation):
-		done := a.done(e.Generation, e.Request.Due)
+		done := a.Done(e.Generation, e.Request.Due)
 		done.Became = became
 		if a.Verb == Set {
 			done.Outcome = Fired

@@ -6,8 +6,8 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// TestDecide returns the outcome for each last entry and each verb, for generation 5 and for any generation, with all
-// publishes answered and with one unanswered.
+// TestDecide checks the outcome for each last entry and each verb, for generation 5 and for any generation, with all
+// publishes answered and with one publish in doubt.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	over := func(generation uint64, what entry.Outcome) State {
@@ -30,7 +30,7 @@ func TestDecide(t *testing.T) {
 			Entry: entry.Entry{Kind: entry.Fired, Generation: 8, Pending: entry.Pending{Word: "mine"}}},
 		"delivered":  over(5, entry.Delivered),
 		"next round": {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Replaced: 5, By: "x"}},
-		"moved":      {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Replaced: 5}}, // a round, without firing
+		"moved":      {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Replaced: 5}}, // the round is rescheduled
 		"paused":     {Sequence: 5, LastSeq: 99, Entry: entry.Entry{Kind: entry.Paused}},
 		"unproven":   {Sequence: 8, LastSeq: 99, Entry: entry.Entry{Kind: entry.Unproven}},
 	}
@@ -78,7 +78,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDoubtedSet: a set without an answer is not repeated if it may have fired and ended: it would fire twice.
+// TestDoubtedSet: a set without an answer is not repeated if its timer may have fired and ended: it would fire twice.
 func TestDoubtedSet(t *testing.T) {
 	t.Parallel()
 	var doubt Doubt

@@ -342,7 +342,7 @@ func TestSchedulesWithABroker(t *testing.T) {
 	}
 	wantOutcome(t, o, 0, "pending", "timers", "show", "nightly", "reports.run")
 	o.must("pub", "reports.once", "once", "--in", "1h", "--key", "once")
-	wantVerbError(t, 2, []string{"only what recurs"}, "schedules", "pause", "once", "--target", "reports.once")
+	wantVerbError(t, 2, []string{"only a recurring timer"}, "schedules", "pause", "once", "--target", "reports.once")
 }
 
 // TestAddAsksAsLongAsAnyVerb: a schedule is to be added where another entry stands, and then JetStream answers nothing.

@@ -259,7 +259,7 @@ func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTime
 		if got := log.Of(""); got > 150 {
 			t.Errorf("%d lines in ten minutes, want few: %v", got, log.Count)
 		}
-		if log.Of("the stream's leader does not tell its time") == 0 {
+		if log.Of("the stream's leader does not report its time") == 0 {
 			t.Error("the log does not say that nothing is delivered")
 		}
 		if err := s.Server().EnableJetStream(&server.JetStreamConfig{StoreDir: dir + "/jetstream"}); err != nil {

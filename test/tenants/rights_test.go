@@ -24,7 +24,7 @@ func TestRightsRevoked(t *testing.T) {
 	for _, r := range []revocation{
 		{"create consumers", []string{"$JS.API.CONSUMER.CREATE.>"}, true, "the lane cannot be read", 20 * time.Second},
 		{"pull", []string{"$JS.API.CONSUMER.MSG.NEXT.>"}, true, "the lane cannot be read", 20 * time.Second},
-		{"ask for streams", []string{"$JS.API.STREAM.INFO.>"}, true, "the stream's leader does not tell its time",
+		{"ask for streams", []string{"$JS.API.STREAM.INFO.>"}, true, "the stream's leader does not report its time",
 			20 * time.Second},
 		{"publish into lanes", []string{"delaysys.>"}, false, "a lane does not acknowledge", 10 * time.Second},
 		// To the broker such a target is silent; the connection logs that the delivery was refused.

@@ -66,7 +66,7 @@ func (f *Fake) do(verb, subject, by string) (a answer, refused string) {
 	case verb == "fire":
 		return answer{Outcome: "fired"}, f.fireNow(stands.Incoming, e)
 	case e.Recurs == nil:
-		return a, "it fires once: only what recurs can be paused, resumed, or get another table"
+		return a, "the timer fires once: only a recurring timer can be paused, resumed, or get another table"
 	}
 	a.Outcome, refused = f.changeSeries(verb, stands.Incoming, e)
 	return a, refused
@@ -86,7 +86,7 @@ func (f *Fake) postpone(stands message.Incoming, e entry.Entry, by string) (a an
 	problem := f.policy.CheckDelay(f.now, a.Due)
 	switch {
 	case e.Kind == entry.Paused:
-		return answer{}, "it is paused, and no round is due: resume it first, and move the round then"
+		return answer{}, "the series is paused, and no round is due: resume it first, and then move the round"
 	case shift > 0 && problem != nil:
 		return answer{}, problem.Sentence
 	case e.Recurs == nil:

@@ -7,7 +7,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file writes the entries that clients publish: see PROTOCOL.md.
+// This file writes the headers of entries that clients publish: see PROTOCOL.md.
 
 const expectedOn = "Nats-Expected-Last-Subject-Sequence-Subject"
 
@@ -33,8 +33,8 @@ func CancelHeader(generation uint64, word string) message.Header {
 }
 
 // MoveHeader returns the header that moves a generation to another time, if the generation is still the last entry. It
-// has all headers of the old entry, except for the time and the token. Name and value are the header of the new time,
-// Delay-For or Delay-Until. Delay-Max-Wait is left out, since the client chooses the time explicitly.
+// has all headers of the old entry, except for the time, the token and Delay-Max-Wait: a move sets the time explicitly.
+// Name and value are the header of the new time, Delay-For or Delay-Until.
 func MoveHeader(old message.Header, name, value string, generation uint64, word string) message.Header {
 	h := make(message.Header, len(old)+2)
 	for k, values := range old {

@@ -47,14 +47,14 @@ type Pending struct {
 // Entry is an entry of the timers' stream.
 type Entry struct {
 	Kind Kind
-	// Pending has the request of the set or of the fired message. Its token is that of the request that set the timer, or
-	// cancelled it.
+	// Pending has the request of the set or of the fired message. Its Word is the token of the request that has set or
+	// cancelled the timer.
 	Pending
 	Problem    *message.Problem // the reason why a set is invalid; nil for a valid one
-	Generation uint64           // of a firing or an outcome, the generation that fired; otherwise the entry's own sequence
-	By         string           // of a firing, the instance that fired the timer; of an outcome, the Outcome
+	Generation uint64           // in a firing or an outcome, the generation that fired; otherwise the entry's own sequence
+	By         string           // in a firing, the instance that fired the timer; in an outcome, the Outcome
 	Cancelled  uint64           // the generation that a cancel has certainly cancelled; zero if the cancel expected none
-	First      bool             // a set that expected no entry on its subject
+	First      bool             // the entry is a set that expected no entry on its subject
 
 	// Replaced and Before are set if a broker wrote the entry for a series: the generation that the entry replaced, and
 	// the request of that round. If By is an instance, the entry records that the round has fired. Otherwise the round was
@@ -91,8 +91,8 @@ func (e Entry) Stands() bool { return (e.Kind == Set || e.Kind == Paused) && e.P
 // Debounced reports whether the entry is a debounced set. Consecutive debounced sets of a subject are a run.
 func (e Entry) Debounced() bool { return e.Kind == Set && e.Problem == nil && e.MaxWait > 0 }
 
-// Parse parses an entry of the timers' stream. It returns an entry that it cannot interpret as a set with a problem:
-// the entry has replaced the previous one, so a dead letter must report it.
+// Parse parses an entry of the timers' stream. For an entry that it does not understand, the result is a set with a
+// problem: the entry has replaced the previous one, so a dead letter must report it.
 func Parse(p message.Policy, in message.Incoming) Entry {
 	if in.Subject == p.Names.Armed() {
 		return Entry{Kind: Cursor}
@@ -130,7 +130,7 @@ func replacing(problem *message.Problem, generation uint64) *message.Problem {
 		generation)
 }
 
-// cancels reports whether a header cancels, and does nothing else.
+// cancels reports whether a header only cancels: it has Delay-Cancel, and no time.
 func cancels(s message.Block) bool {
 	return s.Delay[message.HeaderCancel] != nil && s.First(message.HeaderFor, message.HeaderUntil) == "" && !recurs(s)
 }
@@ -194,7 +194,7 @@ func (t Pending) FiredHeader(generation uint64, by string) message.Header {
 	h := t.HopHeader()
 	delete(h, message.HeaderNatsMsgID)
 	message.Put(h, message.HeaderFormat, format(t.Origin()))
-	if t.Origin().Scheduler != "" { // its subject does not contain the target
+	if t.Origin().Scheduler != "" { // a schedule: the subject does not contain the target
 		message.Put(h, message.HeaderTarget, t.Target)
 	}
 	message.Put(h, message.HeaderFired, strings.TrimSpace(strconv.FormatUint(generation, 10)+" "+by))
@@ -203,8 +203,8 @@ func (t Pending) FiredHeader(generation uint64, by string) message.Header {
 	return h
 }
 
-// OverHeader returns the header of the entry that records the outcome of a generation. The stream stores it only if the
-// entry with the sequence follows is still the last one. It has no header of a series, so that all brokers can parse
+// OverHeader returns the header of the entry that records the outcome of a generation. The stream stores the entry only
+// if the last entry still has the sequence follows. The header has no fields of a series, so that all brokers can parse
 // it.
 func (t Pending) OverHeader(generation, follows uint64, what Outcome) message.Header {
 	h := make(message.Header, 8)

@@ -21,7 +21,7 @@ func timerEntry(subject string, sequence uint64, h message.Header) message.Incom
 	return message.Incoming{Stream: "DELAY_TIMERS", Sequence: sequence, At: at, Subject: subject, Header: h}
 }
 
-// TestSetTimer: exactly one of two headers gives the due time of a timer.
+// TestSetTimer: exactly one of two headers sets the due time of a timer.
 func TestSetTimer(t *testing.T) {
 	for want, lines := range map[time.Duration][]string{
 		0:                {"Delay-For: 0s"},
@@ -118,7 +118,7 @@ func TestCancelEntry(t *testing.T) {
 	}
 }
 
-// timerSet returns a set of timerSubject, as the broker reads it, with the keys and the policy of the tests below.
+// timerSet returns a set of timerSubject as the broker reads it, and the keys and policy of the tests below.
 func timerSet() (*message.Keys, message.Policy, entry.Pending) {
 	k := keysOf(secretOne)
 	p := sealing(k)
@@ -181,7 +181,7 @@ func TestFiringTravels(t *testing.T) {
 	}
 }
 
-// TestFiringIsProven: a firing is believed only under a known key, on its own subject, and after its set.
+// TestFiringIsProven: a firing counts only with a seal under a known key, on its own subject, and after its set.
 func TestFiringIsProven(t *testing.T) {
 	k, p, set := timerSet()
 	for what, change := range map[string]func(in *message.Incoming){
@@ -209,7 +209,7 @@ func TestFiringIsProven(t *testing.T) {
 	}
 }
 
-// FuzzTimer parses entries with any content: no entry without a seal is taken for ours, and each parsed set can be
+// FuzzTimer parses entries with any content: no entry without a seal counts as a broker's, and each parsed set can be
 // moved and fired.
 func FuzzTimer(f *testing.F) {
 	for _, lines := range [][]string{

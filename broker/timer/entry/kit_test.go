@@ -38,7 +38,7 @@ func sealing(k *message.Keys) message.Policy {
 	return p
 }
 
-// header returns a header of lines as "Name: value".
+// header returns a header with the given lines, each of the form "Name: value".
 func header(lines ...string) message.Header {
 	h := make(message.Header)
 	for _, line := range lines {
@@ -48,10 +48,10 @@ func header(lines ...string) message.Header {
 	return h
 }
 
-// block returns a header block with these lines.
+// block returns a header block with the given lines.
 func block(lines ...string) string { return "NATS/1.0\r\n" + strings.Join(lines, "\r\n") + "\r\n\r\n" }
 
-// wire returns h after it was published and read again.
+// wire returns a header as it is read after it was published.
 func wire(t testing.TB, h message.Header) message.Header {
 	t.Helper()
 	if (&nats.Msg{Header: nats.Header(h)}).Size() == 0 {
@@ -66,7 +66,7 @@ func wire(t testing.TB, h message.Header) message.Header {
 	return read
 }
 
-// markerOf returns a marker, as it is read from a level.
+// markerOf returns a marker as it is read from a level.
 func markerOf(t testing.TB, k *message.Keys, m entry.Marker, level string) message.Incoming {
 	t.Helper()
 	subject, h := policy.Names.Marker(level), m.Header()

@@ -10,7 +10,7 @@ import (
 type Marker struct {
 	message.Request
 	Key  string // the key of the timer; message.ScheduleKey for a schedule
-	Size int    // of the body, in bytes
+	Size int    // size of the timer's body, in bytes
 }
 
 // IsMarker reports whether a message claims to be a marker.
@@ -60,7 +60,7 @@ func (m Marker) Header() message.Header {
 	return h
 }
 
-// ParseAny parses any message: the set of a timer, a marker, or a message of no timer.
+// ParseAny parses any message: the set of a timer, a marker, or a message that belongs to no timer.
 func ParseAny(p message.Policy, in message.Incoming) (Pending, *message.Problem) {
 	switch {
 	case p.Names.Parse(in.Subject).Form == message.FormTimer:

@@ -8,9 +8,9 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file rewrites entries of the timers' stream that are sealed with an earlier key, so that the operator can remove
-// this key. Only pending entries need it: rounds of series, paused series, and schedules. All other sealed entries are
-// removed soon.
+// This file reseals entries of the timers' stream that are sealed with an earlier key, so that the operator can remove
+// this key. Only pending entries must be resealed: rounds of series, paused series, and schedules. All other sealed
+// entries are removed soon.
 
 // Resealed returns the header of an entry with the same content, sealed with the first key: the due time, the round,
 // the pause and the client's token do not change. The stream stores it only if the old entry is still the last one. The

@@ -2,7 +2,6 @@ package entry
 
 import (
 	"maps"
-	"strconv"
 	"time"
 
 	"delaybroker/broker/message"
@@ -19,13 +18,12 @@ type Schedule struct {
 	At      time.Time // when it fires; zero for a recurring schedule, which has Every or Cron
 	Every   time.Duration
 	Cron    string
-	Zone    string        // the time zone of Cron
-	Until   time.Time     // the end of the schedule; zero for none
-	TTL     time.Duration // the Nats-TTL of the delivered message; zero for none
-	TTLEver bool          // the Nats-TTL of the delivered message is "never"
-	Rollup  bool          // the delivered message has Nats-Rollup "sub"
-	MsgID   string        // the client's own Nats-Msg-Id
-	Word    string        // the token of the request that the entry will contain
+	Zone    string    // the time zone of Cron
+	Until   time.Time // the end of the schedule; zero for none
+	TTL     string    // the Nats-TTL of the delivered message, such as 10s or never; empty for none
+	Rollup  bool      // the delivered message has Nats-Rollup "sub"
+	MsgID   string    // the client's own Nats-Msg-Id
+	Word    string    // the token of the request, which the entry contains
 }
 
 // CheckSchedule returns the problem of a schedule's subject; nil for a valid one.
@@ -37,15 +35,16 @@ func CheckSchedule(p message.Policy, subject string) *message.Problem {
 	return nil
 }
 
-// ScheduleEntry returns the sealed header of a schedule's entry, and the result of parsing it. The header contains the
-// client's headers for the target, and the options Delay-Deliver, Delay-Expires and Delay-Max-Attempts. ScheduleEntry
-// refuses all other headers that begin with Delay-: our seal would make them valid.
+// ScheduleEntry returns the sealed header of a schedule's entry. An entry with a problem must not be stored, since it
+// would replace a valid one. The header contains the client's headers for the target, and the options Delay-Deliver,
+// Delay-Expires and Delay-Max-Attempts. ScheduleEntry refuses all other headers that begin with Delay-: our seal would
+// make them valid.
 func ScheduleEntry(
 	p message.Policy, s Schedule, client message.Header, body []byte, now time.Time,
-) (message.Header, Pending, *message.Problem) {
+) (message.Header, *message.Problem) {
 	own, problem := message.SplitHeader(client, false)
 	if problem != nil {
-		return nil, Pending{}, problem
+		return nil, problem
 	}
 	h := make(message.Header, len(own.User)+12)
 	maps.Copy(h, own.User)
@@ -54,22 +53,24 @@ func ScheduleEntry(
 		case message.HeaderDeliver, message.HeaderExpires, message.HeaderMaxAttempts:
 			h[name] = values
 		default:
-			return nil, Pending{}, message.Problemf(message.BadOption, "%s cannot be used for a schedule: leave it out", name)
+			return nil, message.Problemf(message.BadOption, "%s cannot be used for a schedule: leave it out", name)
 		}
 	}
 	if problem := own.Misspelt(); problem != nil {
-		return nil, Pending{}, problem
+		return nil, problem
 	}
 	if s.Every > 0 || s.Cron != "" {
 		message.PutTime(h, message.HeaderLast, s.Until)
 	} else if !s.Until.IsZero() && h[message.HeaderExpires] != nil {
-		return nil, Pending{}, message.Problemf(message.BadOption, "Nats-TTL and Delay-Expires exclude each other: give one")
+		return nil, message.Problemf(message.BadOption, "Nats-TTL and Delay-Expires exclude each other: give one")
 	} else {
 		message.PutTime(h, message.HeaderExpires, s.Until)
 	}
 	s.put(h)
-	set, problem := sealSchedule(p, s.Subject, h, body, now)
-	return h, set, problem
+	subject := p.Names.ScheduleSubject(s.Subject)
+	p.Keys.SealMessage(subject, h, body, now)
+	_, problem = ParseSet(p, message.Incoming{At: now, Subject: subject, Header: h, Data: body})
+	return h, problem
 }
 
 // put adds the headers for the time, the target and the options.
@@ -83,12 +84,7 @@ func (s Schedule) put(h message.Header) {
 	message.Put(h, message.HeaderZone, s.Zone)
 	message.Put(h, message.HeaderMsgID, s.MsgID)
 	message.Put(h, message.HeaderWord, s.Word)
-	switch {
-	case s.TTLEver:
-		message.Put(h, message.HeaderTTL, "never")
-	case s.TTL > 0:
-		message.Put(h, message.HeaderTTL, strconv.FormatInt(int64(s.TTL/time.Second), 10)+"s")
-	}
+	message.Put(h, message.HeaderTTL, s.TTL)
 	if s.Rollup {
 		message.Put(h, message.HeaderRollup, message.RollupSub)
 	}
@@ -101,25 +97,6 @@ func ScheduleCancel(p message.Policy, subject, word string, now time.Time) messa
 	return h
 }
 
-// ScheduleMove is like MoveHeader for an entry of a schedule. The header is sealed.
-func ScheduleMove(
-	p message.Policy, old message.Incoming, name, value string, generation uint64, word string, now time.Time,
-) (message.Header, *message.Problem) {
-	h := MoveHeader(old.Header, name, value, generation, word)
-	_, problem := sealSchedule(p, p.Names.Parse(old.Subject).Target, h, old.Data, now)
-	return h, problem
-}
-
-// sealSchedule seals an entry, and returns the result of parsing it: an invalid entry must not be stored, since it
-// would replace a valid one.
-func sealSchedule(
-	p message.Policy, schedule string, h message.Header, body []byte, now time.Time,
-) (Pending, *message.Problem) {
-	subject := p.Names.ScheduleSubject(schedule)
-	p.Keys.SealMessage(subject, h, body, now)
-	return ParseSet(p, message.Incoming{At: now, Subject: subject, Header: h, Data: body})
-}
-
 // checkScheduleSet returns the problem of an entry on the subject of a schedule. An entry without our seal is invalid,
 // even if the client has the permission to publish it: the header names any target.
 func checkScheduleSet(p message.Policy, in message.Incoming, addr message.Address) *message.Problem {
@@ -130,8 +107,8 @@ func checkScheduleSet(p message.Policy, in message.Incoming, addr message.Addres
 	return CheckSchedule(p, addr.Target)
 }
 
-// PutDelivery adds the headers of an extra delivery of a schedule. They count only with our seal. Next is when the
-// schedule fires again; zero for a paused schedule.
+// PutDelivery adds the headers of an extra delivery of a schedule. They count only with our seal. Next is the time at
+// which the schedule fires again; zero for a paused schedule.
 func PutDelivery(h message.Header, of message.Origin, next time.Time) {
 	message.Put(h, message.HeaderScheduler, of.Scheduler)
 	message.PutTime(h, message.HeaderScheduleNext, next)
@@ -152,8 +129,8 @@ func delivery(p message.Policy, in message.Incoming, s message.Block) (of messag
 
 func rollsUp(s message.Block) bool { return first(s.Delay[message.HeaderRollup]) == message.RollupSub }
 
-// firesNext returns the value of Nats-Schedule-Next for a round of a schedule: the time of the next round, or
-// nextPurge.
+// firesNext returns the value of Nats-Schedule-Next for a round of a schedule: the time of the next round, or nextPurge
+// if there is none. S is nil for a schedule that fires once.
 func firesNext(s *Series, round int) string {
 	if s == nil || s.Table.Rounds > 0 && round >= s.Table.Rounds {
 		return nextPurge

@@ -22,8 +22,8 @@ type Series struct {
 	Owner   string    // free text about the owner of the series, for people and their tools
 }
 
-// tableHeaders maps the fields of package timetable to the headers of a time table. In returns a text field; it is nil
-// for the others.
+// tableHeaders maps the fields of a time table to their headers. In returns the field of timetable.Words that has the
+// header's value; it is nil for other fields.
 var tableHeaders = []struct {
 	word, header string
 	in           func(*timetable.Words) *string
@@ -48,7 +48,7 @@ func inTable(s message.Block) string {
 	return ""
 }
 
-// recurs reports whether there is any header of a time table.
+// recurs reports whether any header of a time table is given.
 func recurs(s message.Block) bool { return inTable(s) != "" }
 
 // tableIn parses the headers of a time table.
@@ -77,11 +77,6 @@ func tableIn(s message.Block) (timetable.Table, *message.Problem) {
 		return timetable.Table{}, message.Problemf(message.BadTimer,
 			"%s without Delay-Every or Delay-Cron: add one of them, or leave it out", inTable(s))
 	}
-	return ParseTable(w)
-}
-
-// ParseTable parses a time table. The problem names the header.
-func ParseTable(w timetable.Words) (timetable.Table, *message.Problem) {
 	table, err := timetable.Parse(w)
 	refused, ok := errors.AsType[*timetable.Error](err)
 	if !ok {
@@ -97,8 +92,8 @@ func ParseTable(w timetable.Words) (timetable.Table, *message.Problem) {
 }
 
 // startSeries returns the series that a client's set starts, and the due time of its first round. Asked is the
-// requested time of the first round; zero if the client requests none. The caller has checked that time against
-// DELAY_MAX_DELAY; the time that a cron expression yields has no bound.
+// requested time of the first round; zero if the client requests none. The caller has checked asked against
+// DELAY_MAX_DELAY. That maximum does not bound the times of a cron expression.
 func startSeries(
 	p message.Policy, in message.Incoming, s message.Block, asked time.Time,
 ) (series *Series, due time.Time, problem *message.Problem) {
@@ -142,8 +137,8 @@ func CheckRecurring(p message.Policy, table timetable.Table, size int) *message.
 			levels.FormatDuration(table.Every), levels.FormatDuration(p.MaxDelay))
 	}
 	if limit := maxBodyRate * table.Interval().Seconds(); float64(size) > limit {
-		return message.Problemf(message.TooLarge, "%d bytes are stored again for each round: at most %d for %s", size,
-			int64(limit), table)
+		return message.Problemf(message.TooLarge,
+			"the body of %d bytes is stored again for each round: want at most %d for %s", size, int64(limit), table)
 	}
 	return nil
 }
@@ -163,7 +158,7 @@ func (t Pending) Options() message.Header {
 	return h
 }
 
-// Said returns the time table for people: "every 15m, round 7". It is empty for a timer that fires only once more.
+// Said describes the time table for people: "every 15m, round 7". It is empty for a timer that fires only once more.
 func (t Pending) Said() string {
 	if t.Recurs == nil {
 		return ""
@@ -191,7 +186,7 @@ type Next struct {
 // RoundHeader returns the header of the entry that replaces the pending round. The stream stores the entry only if the
 // generation is still the last entry. The entry is the only evidence of that round's outcome.
 func (t Pending) RoundHeader(generation uint64, n Next) message.Header {
-	if t.Word = n.Word; t.Due.IsZero() { // it is paused
+	if t.Word = n.Word; t.Due.IsZero() { // the series is paused
 		t.Due = t.Recurs.Planned
 		if !t.Expires.IsZero() {
 			t.Expires = t.Due.Add(t.Expires.Sub(time.Time{}))

@@ -80,7 +80,7 @@ func TestBadSeries(t *testing.T) {
 	}
 }
 
-// roundEntry returns the entry that replaces a pending round, as it is stored.
+// roundEntry returns the stored entry that replaces a pending round.
 func roundEntry(t *testing.T, k *message.Keys, subject string, r entry.Pending, generation uint64, n entry.Next,
 ) message.Incoming {
 	t.Helper()
@@ -99,7 +99,7 @@ func nextOf(r entry.Pending, by string) entry.Next {
 	}
 }
 
-// checkRounds fires three rounds, each in place of the one before. They keep the client's headers and body.
+// checkRounds fires three rounds; each firing replaces the entry of its round. The client's headers and body are kept.
 func checkRounds(t *testing.T, k *message.Keys, p message.Policy, subject string, r entry.Pending) {
 	t.Helper()
 	set, generation := r, uint64(7)
@@ -132,8 +132,8 @@ func checkRounds(t *testing.T, k *message.Keys, p message.Policy, subject string
 	}
 }
 
-// TestRoundsTravel: the firing of one round is the set of the next. It is believed only with our seal, and only in
-// place of the entry that it names.
+// TestRoundsTravel: the firing of one round is the set of the next. It counts only with our seal, and only if it
+// replaced the entry that it names.
 func TestRoundsTravel(t *testing.T) {
 	k := keysOf(secretOne)
 	p := sealing(k)
@@ -179,7 +179,7 @@ func TestRoundsTravel(t *testing.T) {
 	}
 }
 
-// TestRoundsThatDoNotFire: a round that is moved keeps its number, and one that is paused has no time.
+// TestRoundsThatDoNotFire: a moved round keeps its number, and a paused round has no due time.
 func TestRoundsThatDoNotFire(t *testing.T) {
 	k := keysOf(secretOne)
 	p := sealing(k)

@@ -82,7 +82,7 @@ func checkSet(p message.Policy, in message.Incoming, addr message.Address) *mess
 			message.Excerpt(in.Subject), in.Stream)
 	case message.Relayed(in.Header):
 		return message.Problemf(message.BadInternal,
-			"it is the server's answer to a client's read of another message, and not a request")
+			"the entry is the server's answer to a client's read of another message, and not a request")
 	case addr.Schedule():
 		return checkScheduleSet(p, in, addr)
 	case in.Header[message.HeaderNatsTTL] != nil:
@@ -112,15 +112,15 @@ func checkKey(key string) *message.Problem {
 	}
 	for i := range len(key) {
 		if c := key[i]; c <= ' ' || c >= 0x7f || c == '*' || c == '>' {
-			return message.Problemf(message.BadTimer, "the key %s holds byte 0x%02x: printable ASCII without * and >",
+			return message.Problemf(message.BadTimer, "the key %s holds byte 0x%02x: want printable ASCII without * and >",
 				message.Excerpt(key), c)
 		}
 	}
 	return nil
 }
 
-// dueIn returns the due time that a header of a set contains. It is zero if only the time table determines the due
-// time.
+// dueIn returns the due time by the headers Delay-For and Delay-Until of a set. It is zero if only the time table
+// determines the due time.
 func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *message.Problem) {
 	wait, problem := s.One(message.HeaderFor)
 	if problem != nil {
@@ -132,7 +132,8 @@ func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *
 	}
 	switch hasFor, hasUntil := s.Delay[message.HeaderFor] != nil, s.Delay[message.HeaderUntil] != nil; {
 	case s.Delay[message.HeaderCancel] != nil:
-		return in.At, message.Problemf(message.TimeTwice, "it both sets a timer and cancels it: give Delay-Cancel, or a time")
+		return in.At, message.Problemf(message.TimeTwice,
+			"the entry both sets a timer and cancels it: give Delay-Cancel, or a time")
 	case hasFor && hasUntil:
 		return in.At, message.Problemf(message.TimeTwice, "Delay-For and Delay-Until exclude each other: give one of them")
 	case hasUntil:
@@ -145,7 +146,7 @@ func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *
 		return time.Time{}, nil
 	case !hasFor:
 		return in.At, message.Problemf(message.BadTimer,
-			"it neither sets nor cancels a timer: give Delay-For, Delay-Until, Delay-Every, Delay-Cron or Delay-Cancel")
+			"the entry neither sets nor cancels a timer: give Delay-For, Delay-Until, Delay-Every, Delay-Cron or Delay-Cancel")
 	}
 	d, err := levels.ParseDuration(wait)
 	if err != nil {

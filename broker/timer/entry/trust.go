@@ -13,16 +13,17 @@ func mayBeOurs(p message.Policy, in message.Incoming) bool {
 	return !in.KeysRead && p.Keys.UseOfMessage(in.Header) == message.OtherKey
 }
 
-// unproven returns the result for an entry that mayBeOurs.
+// unproven returns the result of Parse for an entry that may be a broker's.
 func unproven() Entry {
-	return Entry{Kind: Unproven, Problem: message.Problemf(message.UnknownKey, "the key of its seal is not known yet")}
+	return Entry{Kind: Unproven, Problem: message.Problemf(message.UnknownKey,
+		"the key of the entry's seal is not known yet")}
 }
 
-// forged returns the result for an entry that claims to be a broker's, and is not: an invalid set.
+// forged returns the result of Parse for an entry that claims to be a broker's, and is not: an invalid set.
 func forged(p message.Policy, in message.Incoming) Entry {
 	set, _ := ParseSet(p, message.Incoming{Stream: in.Stream, Sequence: in.Sequence, At: in.At, Subject: in.Subject})
 	return Entry{Pending: set, Generation: in.Sequence, Problem: replacing(message.Problemf(message.BadInternal,
-		"it claims that the broker wrote it, and the broker did not: leave Delay-Fired and Delay-Over out"), in.Sequence)}
+		"the entry claims to be a broker's and has no valid seal: leave Delay-Fired and Delay-Over out"), in.Sequence)}
 }
 
 // ClaimsOurs reports whether an entry claims that a broker wrote it. Any client may write such a claim.

@@ -16,8 +16,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestCopied: of what a replica has, the body of the generation counts, and a cancel that was stored in its place. All
-// else is left to the leader: an entry of another history of the stream, an older one, a later one.
+// TestCopied: of a replica's copies, only the entry of the generation counts, and a cancel that replaced it. For every
+// other copy, such as an older or later entry, or one of another history of the stream, the leader is asked.
 func TestCopied(t *testing.T) {
 	t.Parallel()
 	names, err := message.NewNames("delay")
@@ -66,8 +66,9 @@ func TestCopied(t *testing.T) {
 
 func at(d time.Duration) leader.Time { return leader.At(set.Add(d)) }
 
-// TestNextOfMarker: a marker reads its body ahead, together with those that are due about then, where it stays until it
-// is due; and of a round also whether those before are settled, once.
+// TestNextOfMarker: in the lane in which a marker stays until it is due, its body is read ahead of the due time,
+// together with the bodies of markers with similar due times. For a round, the entries of the earlier rounds are also
+// read, once.
 func TestNextOfMarker(t *testing.T) {
 	const due = 10*time.Minute + 250*time.Millisecond
 	fresh := Alarm{Generation: 7, Stage: Doubt, fresh: true}
@@ -97,7 +98,7 @@ func TestNextOfMarker(t *testing.T) {
 	}
 }
 
-// TestLeaderOnly: after replicas did not answer, they get no requests for some time.
+// TestLeaderOnly: if replicas do not answer, they get no further requests for some time.
 func TestLeaderOnly(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, e *entries) {
@@ -124,8 +125,8 @@ func TestLeaderOnly(t *testing.T) {
 	})
 }
 
-// TestRemoveKnownEntries: known entries are removed without being read. An earlier entry that a killed server restores
-// is never left alone: it is removed with the firing, or with the outcome.
+// TestRemoveKnownEntries: known entries are removed without a read. An earlier entry that a killed server recovers
+// never becomes the last entry: it is removed before the firing, or before the outcome.
 func TestRemoveKnownEntries(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -176,7 +177,7 @@ func TestKnownRounds(t *testing.T) {
 	s := NewStream(Config{})
 	before := &Alarm{Generation: 7, At: set, next: 9}
 	s.Removed(before, true)
-	s.Removed(&Alarm{Generation: 8, At: set}, true) // it was the last
+	s.Removed(&Alarm{Generation: 8, At: set}, true) // the last round
 	for name, tt := range map[string]struct {
 		generation uint64
 		before     time.Time

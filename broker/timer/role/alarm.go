@@ -31,21 +31,21 @@ type Alarm struct {
 	First      bool // the set was the first entry of its subject
 	Loaded     bool // its body was read for its marker, and its memory is accounted
 
-	fresh   bool // a marker's alarm, and no entry of its subject was read yet: a copy suffices
-	unread  bool // a round's marker's alarm, and no entry of its subject was read from the leader yet
+	fresh   bool // the alarm is a marker's, and no entry of its subject was read yet: a replica's copy suffices
+	unread  bool // the alarm is a round's marker's, and no entry of its subject was read from the leader yet
 	cleared bool // no entry was left before the set when its marker was stored
 
 	// The following fields are for rounds of a series.
 	Follows uint64        // the generation of the previous round, if that may be on its way; otherwise zero
 	Later   bool          // earlier rounds must be settled before this one fires
-	before  time.Time     // when the entry was stored that its own entry replaced; zero for none
+	before  time.Time     // when the entry that its own entry replaced was stored; zero for none
 	asked   bool          // the worker has read, before the due time, whether the earlier rounds are settled
 	alone   bool          // no entry is left before its own
 	next    uint64        // the sequence of the entry that replaced its own; zero for none
 	recurs  *entry.Series // the series; nil for a timer that fires only once more
 	Left    int           // number of missed occurrences that the next stored entry skips
 
-	ends ending
+	ends ending // the entry that the claim stores
 	word string // the token of the request that set the timer: see entry.Pending
 
 	run    run  // the run of a debounced set
@@ -53,7 +53,7 @@ type Alarm struct {
 	Removal
 
 	arrived bool      // the message has arrived, at another destination than a level
-	behind  time.Time // local; since when the leader reports an end of the stream below the generation; zero if not
+	behind  time.Time // local; since then the leader reports that the stream ends below the generation; else zero
 	batch   *Batch    // the batch of the sweep that found the timer; nil if a lane has read it
 }
 
@@ -119,8 +119,8 @@ func (a *Alarm) Fresh() bool { return a.fresh }
 // NotFresh makes the worker read from the leader of the stream.
 func (a *Alarm) NotFresh() { a.fresh = false }
 
-// FirstLook reports whether the alarm is that of a round's marker, and no entry of its subject was read from the leader
-// yet. Later calls return false.
+// FirstLook reports whether the alarm is a round's marker's, and no entry of its subject was read from the leader yet.
+// Later calls return false.
 func (a *Alarm) FirstLook() bool {
 	first := a.unread
 	a.unread = false
@@ -131,7 +131,7 @@ func (a *Alarm) FirstLook() bool {
 func (a *Alarm) Asked() { a.asked = true }
 
 // BeforeSettled records that the earlier rounds are settled. Alone reports whether no entry is left before the alarm's
-// own: then only its own entry must be removed.
+// own entry: then only the own entry must be removed.
 func (a *Alarm) BeforeSettled(alone bool) {
 	a.Follows, a.Later, a.alone = 0, false, alone
 }

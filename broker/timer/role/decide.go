@@ -125,7 +125,7 @@ func (a Answer) unclear() bool {
 	return !a.refusal() || a.outcome() == jsapi.Conflict || a.outcome() == jsapi.Undecided
 }
 
-// Claimed notes the answer to the publish of Stream.Firing, and reports whether a firing is stored.
+// Claimed records the answer to the publish of Stream.Firing, and reports whether a firing is stored.
 func (a *Alarm) Claimed(answer Answer) (won bool) {
 	switch {
 	case answer.wins(a.Generation) && a.ends == passes:

@@ -12,7 +12,7 @@ import (
 
 var set = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
-// String returns a step in the notation of the tables of this package. Times are since the set.
+// String returns a step in the notation of the tables of this package. Times are relative to the set.
 func (s Step) String() string {
 	name := map[Kind]string{
 		AsAny: "as any", BackOff: "back off", Repeat: "repeat", Examine: "examine", Claim: "claim", Restart: "restart",
@@ -27,8 +27,8 @@ func (s Step) String() string {
 	return name
 }
 
-// TestAfterClaim: only an acknowledgement above the generation that is no duplicate proves the firing. Ambiguous
-// answers are looked up.
+// TestAfterClaim: only an acknowledgement with a sequence above the generation, and not as a duplicate, proves the
+// firing. After an ambiguous answer, the state is read.
 func TestAfterClaim(t *testing.T) {
 	refused := func(code int) Answer { return Answer{Ack: jsapi.Ack{Code: code}} }
 	stored := func(seq uint64, duplicate bool) Answer {
@@ -64,7 +64,7 @@ func TestAfterClaim(t *testing.T) {
 	}
 }
 
-// TestAfterRemoval: a removed timer is done. A removal without an answer is repeated.
+// TestAfterRemoval: after a removal, a timer needs no further step. A removal without an answer is repeated.
 func TestAfterRemoval(t *testing.T) {
 	for want, err := range map[string]error{"let go": nil, "repeat": acks.ErrTimeout} {
 		if got := new(Alarm).AfterRemoval(err).String(); got != want {
@@ -73,8 +73,8 @@ func TestAfterRemoval(t *testing.T) {
 	}
 }
 
-// TestTold: the outcome of a timer is stored, and then its entries are removed, except the outcome. If another entry
-// was stored instead, or there is no room, they are removed all the same.
+// TestTold: after the outcome of a timer is stored, all other entries are removed. If another entry was stored before
+// the outcome, or the stream has no room for it, the entries are removed without it.
 func TestTold(t *testing.T) {
 	fired := Removal{Entry: 9, What: entry.Delivered}
 	for name, tt := range map[string]struct {
@@ -99,7 +99,8 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestArrivedEntry: the entries that are removed once a timer has arrived elsewhere, and the outcome that is stored.
+// TestArrivedEntry checks which entries are removed after the message of a timer has arrived, and which outcome is
+// stored.
 func TestArrivedEntry(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

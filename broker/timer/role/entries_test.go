@@ -25,8 +25,8 @@ type entries struct {
 	t      *testing.T
 	server *natstest.Server
 	js     jetstream.JetStream
-	other  *Stream // with a secret that the first does not know
-	words  string  // that were written
+	other  *Stream // a stream with a secret that the other one does not know
+	words  string  // the words of the written entries
 }
 
 // bubble runs f with the entries of a server under fake time.
@@ -70,9 +70,10 @@ func newEntries(t *testing.T, s *natstest.Server) *entries {
 	return e
 }
 
-// write stores entries, in words: "set", "set:3" in place of 3, "cancel:3", "fired:3", "unproven:3", "over:3", "every"
-// for the set of a series, "debounced" for a debounced set, "round:3" for the next round where 3 has fired, "moved:3"
-// where it has not, and "gone" for one that is removed, or "gone:3" for one that is removed with 3.
+// write stores entries, which words describe: "set", "set:3" for a set that expects entry 3, "cancel:3", "fired:3",
+// "unproven:3", "over:3", "every" for the set of a series, "debounced" for a debounced set, "round:3" for the next
+// round after round 3 has fired, "moved:3" for a round that replaces round 3 without a firing, "gone" for an entry that
+// is removed, and "gone:3" for an entry that is removed together with entry 3.
 func (e *entries) write(words string) {
 	e.t.Helper()
 	e.words = words
@@ -99,7 +100,7 @@ func (e *entries) write(words string) {
 		case "over":
 			m = e.sealed(subject, r.OverHeader(g, g, entry.Delivered), nil)
 		}
-		if kind == "round" || kind == "moved" { // with its expectation
+		if kind == "round" || kind == "moved" { // it expects the entry
 		} else if m.Header.Del("Nats-Expected-Last-Subject-Sequence"); g > 0 && (kind == "cancel" || kind == "set") {
 			m.Header.Set("Nats-Expected-Last-Subject-Sequence", number)
 		}
@@ -131,7 +132,7 @@ func (e *entries) roundAt(sequence uint64, fires bool) message.Header {
 	return r.RoundHeader(sequence, n)
 }
 
-// left returns the entries of the subject.
+// left returns the remaining entries of the subject.
 func (e *entries) left() string {
 	var words []string
 	all := strings.Fields(e.words)

@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// TestJudge judges each entry that a firing of generation 7 may meet on its subject.
+// TestJudge judges each entry that may be the last one when generation 7 fires.
 func TestJudge(t *testing.T) {
 	fired := func(generation uint64, by string) entry.Entry {
 		id := message.ID{Stream: "DELAY_TIMERS", Sequence: generation, At: set}.String()
@@ -27,7 +27,7 @@ func TestJudge(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		found timer.State
-		now   time.Duration // since the entry that was found
+		now   time.Duration // relative to the found entry
 		want  Kind
 	}{
 		{name: "it is the last", found: timer.State{Sequence: 7, At: set}, want: Restart},

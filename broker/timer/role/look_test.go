@@ -13,11 +13,11 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestLook returns the entry that decides about generation 1. Another entry after its firing does not hide the firing,
-// unless that is settled.
+// TestLook checks which entry decides about generation 1. An entry after its firing does not hide the firing, unless
+// the firing is settled.
 func TestLook(t *testing.T) {
 	t.Parallel()
-	for words, want := range map[string]uint64{ // the sequence of what tells
+	for words, want := range map[string]uint64{ // the sequence of the entry that decides
 		"set": 1, "set fired:1": 2, "set fired:1 over:1": 3, "set set": 2, "set cancel:1": 2, "gone": 0,
 		"set fired:1 set":                          2,
 		"set fired:1 cancel":                       2,
@@ -56,11 +56,11 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestLookAtRound: one request suffices for a round whose entry is the first of its subject, whatever follows it. It
-// also proves that no entry is left before the round. For any other round, the result is that of Look.
+// TestLookAtRound: if the entry of a round is the first of its subject, one request suffices, with any later entries.
+// The request also proves that no entry is left before the round. For any other round, the result is that of Look.
 func TestLookAtRound(t *testing.T) {
 	t.Parallel()
-	for words, alone := range map[string]bool{ // of the entry that is called own
+	for words, alone := range map[string]bool{ // whether no entry is left before the own entry
 		"own": true, "every own:1": false, "every own:1 gone:1": true, "every gone own gone:1": true,
 		"every own:1 gone:1 round:2": true, "every own:1 gone:1 cancel": true, "every own:1 cancel": false,
 		"own gone:1": false, "own round:1 gone:1": false,
@@ -93,10 +93,10 @@ func TestLookAtRound(t *testing.T) {
 	}
 }
 
-// TestBeforeSettled reports whether the earlier rounds of the series are settled, whatever other entries are between.
+// TestBeforeSettled checks whether the earlier rounds of the series are settled, with other entries between them.
 func TestBeforeSettled(t *testing.T) {
 	t.Parallel()
-	for words, want := range map[string]bool{ // of the last entry that is there
+	for words, want := range map[string]bool{ // for the last remaining entry
 		"every": true, "every moved:1": true, "every moved:1 moved:2": true,
 		"every round:1": false, "every round:1 gone:1": true,
 		"every round:1 moved:2": false, "every round:1 moved:2 gone:1": true,

@@ -11,8 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRemoveEntries: the entries that are removed with a generation. The firings of others stay, unless they are known
-// to be settled.
+// TestRemoveEntries checks which entries are removed with a generation. The firings of other generations stay, unless
+// they are known to be settled.
 func TestRemoveEntries(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -43,7 +43,7 @@ func TestRemoveEntries(t *testing.T) {
 	} {
 		parallel(t, name, func(t *testing.T, e *entries) {
 			e.write(tt.words)
-			for range 2 { // the second time, there is nothing left to do
+			for range 2 { // the second time, no entry is left to remove
 				if _, err := e.RemoveEntries(t.Context(), subject, tt.generation, tt.what); err != nil {
 					t.Error(err)
 				}
@@ -102,8 +102,8 @@ func TestRemoveCancelled(t *testing.T) {
 	}
 }
 
-// TestCancelStaysOverRounds: while a round is on its way, an entry that replaced the next one stays: without it, the
-// next round would be pending again.
+// TestCancelStaysOverRounds: while a round is on its way, a cancel of the next round stays: without it, the next round
+// would be pending again.
 func TestCancelStaysOverRounds(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, e *entries) {

@@ -42,8 +42,8 @@ func (s *Stream) Outlives(e entry.Entry, in message.Incoming) bool {
 
 // judge checks the key of an entry, and reseals the entry if necessary. Done reports whether the pass skips the entry:
 // it was resealed, and comes again under its new sequence; or its key is unknown. Again reports whether a later pass
-// must check the entry. An entry with an unknown key that was stored after before is not counted: the lane may not have
-// handled it yet.
+// must check the entry. An entry with an unknown key is not counted if it was stored after the time before: the lane
+// may not have handled it yet.
 func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time.Time) (done, again bool) {
 	in := m.Incoming(s.Name())
 	in.BodyLeft = true

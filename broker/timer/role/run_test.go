@@ -15,7 +15,7 @@ import (
 // TestRunOf: a run begins after the last entry that is not a debounced set.
 func TestRunOf(t *testing.T) {
 	t.Parallel()
-	for words, want := range map[string]uint64{ // with which the run of the last set begins
+	for words, want := range map[string]uint64{ // the first set of the run of the last set
 		"debounced":                            1,
 		"debounced debounced debounced":        1,
 		"debounced gone debounced":             1,

@@ -125,8 +125,8 @@ func (s *Stream) history(subject string) time.Duration {
 	return s.History
 }
 
-// Ends returns the time from which the sweep must look at an entry that still exists: sweepLate after it, the entry
-// should be removed. Ends is zero for an entry that may stay.
+// Ends returns a time: if an entry still exists sweepLate after that time, the sweep must handle the entry. The time is
+// zero for an entry that may stay.
 func (s *Stream) Ends(e entry.Entry, subject string, stored time.Time) time.Time {
 	switch e.Kind {
 	case entry.Set:
@@ -146,9 +146,9 @@ func (s *Stream) TooLargeToFire(a *Alarm, size int) *message.Problem {
 			"free for the broker's headers (generation %d; the entry before it is replaced)", size, s.Reserve, a.Generation)
 }
 
-// Firing returns the entry to store when a timer is due. The entry records the firing. For a series, it is also the set
-// of the next round; if the present round was missed, it is only that. Firing returns nil if the last round was missed:
-// then the timer is settled.
+// Firing returns the entry to store when a timer is due. The entry records the firing. For a series, the entry is also
+// the set of the next round; if the present round was missed, the entry is only this set. Firing returns nil if the
+// last round was missed: then the timer is settled.
 func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time) *nats.Msg {
 	a.ends = over
 	t := a.pending(r)

@@ -30,8 +30,7 @@ type Sweep struct {
 	earliest leader.Time
 }
 
-// Left records the due time of a timer, or the time from which an entry must be looked at (Stream.Ends). It ignores
-// zero.
+// Left records the due time of a timer, or the time of an entry by Stream.Ends. It ignores zero.
 func (s *Sweep) Left(due time.Time) {
 	if due.IsZero() {
 		return
@@ -42,8 +41,8 @@ func (s *Sweep) Left(due time.Time) {
 }
 
 // Wait returns the time until the next pass. The first pass runs when this instance becomes the owner of the lane.
-// Empty reports whether the stream is empty. ok is false while no pass is scheduled: an entry must be read before, or a
-// pass must end.
+// Empty reports whether the stream is empty. ok is false while no pass is scheduled: an entry must be read first, or
+// the running pass must end.
 func (s *Sweep) Wait(now leader.Time, local time.Time, empty bool) (wait time.Duration, ok bool) {
 	switch {
 	case s.running:
@@ -102,7 +101,7 @@ func (b *Batch) ended() {
 	}
 }
 
-// Overdue is a timer that no lane has fired, or a cancel or an outcome whose time is over.
+// Overdue is a timer that no lane has fired, or a cancel or an outcome that is no longer kept.
 type Overdue struct {
 	Alarm   *Alarm
 	Request message.Request
@@ -153,7 +152,7 @@ func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) 
 	return end
 }
 
-// leave records the due time of a timer for a later pass.
+// leave records the due time of a timer that is left to a later pass.
 func (p *Pass) leave(since time.Time) {
 	if p.left.IsZero() || since.Before(p.left) {
 		p.left = since
@@ -173,8 +172,7 @@ func (b *Batch) handOver(ctx context.Context, pick func(*Batch)) {
 	}
 }
 
-// overdue parses the header of an entry. It returns the timer, and since when it is due (Stream.Ends); zero if the
-// entry may stay.
+// overdue parses the header of an entry. It returns the timer, and the time by Stream.Ends.
 func (s *Stream) overdue(m lane.Stored, b *Batch) (found Overdue, since time.Time) {
 	in := m.Incoming(s.Name())
 	in.BodyLeft = true

@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// TestSweepWaits: the first pass is due when the lane has been read; the next ones take a hundredth of the time, and
-// wait until something may be late by a minute.
+// TestSweepWaits: the first pass is due when the lane has been read. Later passes take a hundredth of the time, and
+// wait until a timer may be late by a minute.
 func TestSweepWaits(t *testing.T) {
 	var s Sweep
 	local := time.Now()
@@ -31,7 +31,7 @@ func TestSweepWaits(t *testing.T) {
 	s.End(Pass{took: 2 * time.Second}, local)
 	want("when there is nothing", now, local, 0, false)
 	s.Left(set.Add(time.Hour))
-	s.Left(time.Time{}) // of a set that cannot be read
+	s.Left(time.Time{}) // the due time of a set that cannot be parsed
 	want("when something is due", now, local, time.Hour+time.Minute, true)
 	s.Left(set)
 	want("when that is soon", now, local, 200*time.Second, true)

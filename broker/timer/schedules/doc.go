@@ -2,7 +2,7 @@
 // Nats-Schedule, on subjects that no stream listens on. So such clients work unchanged, and their targets may be in any
 // stream.
 //
-//	message.Grounds   holds the configured subjects of schedules (a ground), with the targets that each ground allows
+//	message.Grounds   holds the grounds: patterns of schedule subjects, each with its allowed targets
 //	Judge             decides about a request as the server would; it is pure, and keeps the server's order of checks
 //	Service           receives requests, and answers them
 //	Store             stores the entries of schedules
@@ -19,23 +19,24 @@
 //   - The publish for a conditional request (Nats-Expected-Last-Subject-Sequence, Nats-Msg-Id) expects the last entry
 //     that was read. For other requests the last writer wins, as with the server.
 //   - Answers have the server's codes and texts. test/schedules/README.md lists the differences.
-//   - A client chooses the target by a header, so the server cannot check its permission for the target. Instead, each
-//     ground lists the allowed targets. A ground corresponds to one stream of the server. So only a request on a
-//     subject of its own ground can end a schedule.
+//   - A client chooses the target by a header, so the server cannot check the client's permission for the target.
+//     Instead, each ground lists the allowed targets. A ground corresponds to one stream of the server. So only a
+//     request on a subject of its own ground can end a schedule.
 //   - To a schedule's client, a change by an operator looks like one by another client. The identity of a recurring
 //     schedule is the sequence of its first round; it does not change. A schedule that fires once is a different one
 //     after a move: the sequence and the message id of its request do not identify it any more.
 //   - A schedule is refused if the broker can see that its target's stream would refuse the message.
 //   - The broker's seal makes an entry valid. So the entry contains only those Delay- headers of the client that a
 //     client may use.
-//   - Every queue is bounded. An instance works on its requests about one schedule in their order.
+//   - Every queue is bounded. An instance carries out the requests about one schedule in the order in which
+//     they arrived.
 //
 // # Messages that are no requests
 //
 // NATS sends the answer to a request to any reply subject that the client names. So a tenant can make the server
 // publish acknowledgements on the subject of a schedule. With the permission to read a stream of its own, the tenant
 // can choose the headers and bodies of such answers. They have no reply subject, or one below $JS.ACK. Therefore a
-// message counts as a request only if its reply subject is one for answers (service.Answerable). This check also
+// message counts as a request only if its reply subject is one for answers (service.Listener). This check also
 // restricts the subjects on which the broker publishes answers: the broker has permissions that the client lacks.
 //
 // An acknowledgement of a publish counts only with the token of the publish, and only from the timers' stream.

@@ -8,45 +8,23 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/timetable"
 	"delaybroker/levels"
 )
 
-// The headers of nats-server that Judge reads. Their names are case-sensitive, as in the server.
+// The headers of nats-server that Judge reads, in addition to those of package jetstream. All names are case-sensitive,
+// as in the server.
 const (
-	hSchedule = "Nats-Schedule"
-	hZone     = "Nats-Schedule-Time-Zone"
-	hTTL      = "Nats-Schedule-TTL"
-	hRollup   = "Nats-Schedule-Rollup"
-	hTarget   = "Nats-Schedule-Target"
-	hSource   = "Nats-Schedule-Source"
+	hIncr    = "Nats-Incr"
+	hBatch   = "Nats-Batch-Id"
+	hSourced = "Nats-Stream-Source"
 
-	hScheduler = "Nats-Scheduler"
-	hNext      = "Nats-Schedule-Next"
-	nextPurge  = "purge"
-
-	hOwnTTL    = "Nats-TTL"
-	hOwnRollup = "Nats-Rollup"
-	hMsgID     = "Nats-Msg-Id"
-	hIncr      = "Nats-Incr"
-	hBatch     = "Nats-Batch-Id"
-	hSourced   = "Nats-Stream-Source"
-
-	hStream     = "Nats-Expected-Stream"
-	hLastSeq    = "Nats-Expected-Last-Sequence"
-	hLastMsgID  = "Nats-Expected-Last-Msg-Id"
-	hSubjectSeq = "Nats-Expected-Last-Subject-Sequence"
-	hSubjectOf  = "Nats-Expected-Last-Subject-Sequence-Subject"
+	nextPurge = "purge" // the value of jetstream.ScheduleNextHeader if the schedule does not fire again
 )
-
-// Request is a message on a schedule's subject.
-type Request struct {
-	Subject string
-	Header  message.Header
-	Body    []byte
-}
 
 // Change is the change that a request asks for.
 type Change struct {
@@ -56,7 +34,7 @@ type Change struct {
 	Also     message.Header // further conditions that the timers' stream checks
 }
 
-// get returns the first value of a header, without leading spaces, as the server reads it.
+// get returns the first value of a header, without leading spaces, as the server does.
 func get(h message.Header, name string) (value string, given bool) {
 	values, given := h[name]
 	if len(values) == 0 {
@@ -68,14 +46,17 @@ func get(h message.Header, name string) (value string, given bool) {
 // Judge decides about a request as nats-server would (server/stream.go, processJetStreamMsg). It keeps the server's
 // order of checks: first the headers that any message may have, then those of the schedule. Stream is the name of the
 // stream that answers. The grounds determine the allowed targets.
-func Judge(all message.Grounds, stream string, r Request, now time.Time) (Change, *Refusal) {
+func Judge(all message.Grounds, stream string, r message.Incoming, now time.Time) (Change, *Refusal) {
 	w := Change{Schedule: entry.Schedule{Subject: r.Subject}}
+	if r.Undecodable {
+		return w, badPattern.because("the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
+	}
 	if refused := w.expectations(stream, r); refused != nil {
 		return w, refused
 	}
 	ground, _ := all.Of(r.Subject)
-	pattern, _ := get(r.Header, hSchedule)
-	zone, zoned := get(r.Header, hZone)
+	pattern, _ := get(r.Header, jetstream.ScheduleHeader)
+	zone, zoned := get(r.Header, jetstream.ScheduleTimeZoneHeader)
 	if refused := w.times(pattern, zone, zoned); refused != nil {
 		return w, refused
 	}
@@ -93,12 +74,13 @@ func Judge(all message.Grounds, stream string, r Request, now time.Time) (Change
 	if refused := w.life(r, now); refused != nil {
 		return w, refused
 	}
-	if of, _ := get(r.Header, hSubjectOf); w.Expected != nil && cmp.Or(of, r.Subject) != w.Schedule.Subject {
+	of, _ := get(r.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
+	if w.Expected != nil && cmp.Or(of, r.Subject) != w.Schedule.Subject {
 		return w, badExpected.because("the subject must be that of the schedule")
 	}
 	if pattern == "" {
 		w.Cancel = true
-		if len(r.Body) > 0 {
+		if len(r.Data) > 0 {
 			return w, badPattern.because("it is missing, and ordinary messages are not stored here; without a body it cancels")
 		}
 	}
@@ -106,7 +88,7 @@ func Judge(all message.Grounds, stream string, r Request, now time.Time) (Change
 }
 
 // expectations reads the headers that any message may have, and the request's conditions on the stream.
-func (w *Change) expectations(stream string, r Request) *Refusal {
+func (w *Change) expectations(stream string, r message.Incoming) *Refusal {
 	if _, given := get(r.Header, hBatch); given {
 		return &noBatches
 	}
@@ -116,11 +98,11 @@ func (w *Change) expectations(stream string, r Request) *Refusal {
 		}
 		return &noCounters
 	}
-	if want, _ := get(r.Header, hStream); want != "" && want != stream {
+	if want, _ := get(r.Header, jetstream.ExpectedStreamHeader); want != "" && want != stream {
 		return &otherStream
 	}
-	seq, _ := get(r.Header, hSubjectSeq)
-	of, _ := get(r.Header, hSubjectOf)
+	seq, _ := get(r.Header, jetstream.ExpectedLastSubjSeqHeader)
+	of, _ := get(r.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
 	switch {
 	case seq == "" && of != "":
 		return &badExpected
@@ -132,12 +114,12 @@ func (w *Change) expectations(stream string, r Request) *Refusal {
 		w.Expected = &n
 	}
 	w.Also = make(message.Header)
-	for _, name := range []string{hLastSeq, hLastMsgID} {
+	for _, name := range []string{jetstream.ExpectedLastSeqHeader, jetstream.ExpectedLastMsgIDHeader} {
 		if v, _ := get(r.Header, name); v != "" {
 			w.Also[name] = []string{v}
 		}
 	}
-	w.Schedule.MsgID, _ = get(r.Header, hMsgID)
+	w.Schedule.MsgID, _ = get(r.Header, jetstream.MsgIDHeader)
 	return nil
 }
 
@@ -185,24 +167,27 @@ func (w *Change) times(pattern, zone string, zoned bool) *Refusal {
 }
 
 // options reads the other options of a schedule.
-func (w *Change) options(all message.Grounds, ground message.Ground, r Request) *Refusal {
-	if v, _ := get(r.Header, hTTL); v != "" {
-		var ok bool
-		if w.Schedule.TTL, w.Schedule.TTLEver, ok = parseTTL(v); !ok {
+func (w *Change) options(all message.Grounds, ground message.Ground, r message.Incoming) *Refusal {
+	if v, _ := get(r.Header, jetstream.ScheduleTTLHeader); v != "" {
+		switch ttl, never, ok := parseTTL(v); {
+		case !ok:
 			return &badTTL
-		}
-		if w.Schedule.TTL > message.MaxTTL {
+		case ttl > message.MaxTTL:
 			return badTTL.because("at most %s, or never", levels.FormatDuration(message.MaxTTL))
+		case never:
+			w.Schedule.TTL = "never"
+		case ttl > 0:
+			w.Schedule.TTL = strconv.FormatInt(int64(ttl/time.Second), 10) + "s"
 		}
 	}
-	switch v, _ := get(r.Header, hRollup); v {
+	switch v, _ := get(r.Header, jetstream.ScheduleRollupHeader); v {
 	case "":
 	case "sub":
 		w.Schedule.Rollup = true
 	default:
 		return &badRollup
 	}
-	target, _ := get(r.Header, hTarget)
+	target, _ := get(r.Header, jetstream.ScheduleTargetHeader)
 	_, plans := all.Of(target)
 	switch {
 	case !literal(target) || target == r.Subject:
@@ -213,22 +198,22 @@ func (w *Change) options(all message.Grounds, ground message.Ground, r Request) 
 		return badTarget.because("DELAY_SCHEDULES does not allow it for this subject")
 	}
 	w.Schedule.Target = target
-	if source, _ := get(r.Header, hSource); source != "" {
+	if source, _ := get(r.Header, jetstream.ScheduleSourceHeader); source != "" {
 		if source == target || source == r.Subject || !literal(source) {
 			return &badSource
 		}
 		return badSource.because("the broker always delivers the body of the request")
 	}
-	if v, _ := get(r.Header, hOwnRollup); v != "" && !strings.EqualFold(v, "sub") {
+	if v, _ := get(r.Header, jetstream.MsgRollup); v != "" && !strings.EqualFold(v, "sub") {
 		return &badRollup
 	}
 	return nil
 }
 
 // purges reads whether the message ends another schedule. The server would store this message, but the broker does not.
-func (w *Change) purges(ground message.Ground, r Request) *Refusal {
-	next, _ := get(r.Header, hNext)
-	scheduler, _ := get(r.Header, hScheduler)
+func (w *Change) purges(ground message.Ground, r message.Incoming) *Refusal {
+	next, _ := get(r.Header, jetstream.ScheduleNextHeader)
+	scheduler, _ := get(r.Header, jetstream.SchedulerHeader)
 	switch {
 	case next == "" && scheduler == "":
 		return nil
@@ -237,9 +222,9 @@ func (w *Change) purges(ground message.Ground, r Request) *Refusal {
 	case !message.Match(ground.Subjects, scheduler):
 		// With the server, both subjects are in one stream. Clients of one ground may not end schedules of another.
 		return badScheduler.because("the subject of this request matches %s, and the header does not", ground.Subjects)
-	case r.Header[hSchedule] != nil:
+	case r.Header[jetstream.ScheduleHeader] != nil:
 		return badScheduler.because("it sets one schedule and ends another: send two messages")
-	case len(r.Body) > 0:
+	case len(r.Data) > 0:
 		return badScheduler.because("the broker does not store this message: leave the body out")
 	}
 	w.Cancel, w.Schedule.Subject = true, scheduler
@@ -247,8 +232,8 @@ func (w *Change) purges(ground message.Ground, r Request) *Refusal {
 }
 
 // life reads the end of a schedule.
-func (w *Change) life(r Request, now time.Time) *Refusal {
-	v, _ := get(r.Header, hOwnTTL)
+func (w *Change) life(r message.Incoming, now time.Time) *Refusal {
+	v, _ := get(r.Header, jetstream.MsgTTLHeader)
 	if v == "" {
 		return nil
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/timetable"
@@ -23,7 +25,7 @@ func judge(subject, body string, headers ...string) (Change, *Refusal) {
 	for i := 0; i < len(headers); i += 2 {
 		h[headers[i]] = append(h[headers[i]], headers[i+1])
 	}
-	return Judge(grounds, "DELAY_TIMERS", Request{Subject: subject, Header: h, Body: []byte(body)}, now)
+	return Judge(grounds, "DELAY_TIMERS", message.Incoming{Subject: subject, Header: h, Data: []byte(body)}, now)
 }
 
 // TestTargetsBelongToSubjects: the subject of a request determines the targets that it may name.
@@ -35,9 +37,10 @@ func TestTargetsBelongToSubjects(t *testing.T) {
 	}{
 		{"plans.orders.a", "orders.x", true}, {"plans.orders.a", "mail.x", false}, {"plans.mail.a", "mail.x", true},
 		{"plans.mail.a", "orders.x", false}, {"plans.orders.a", "orders", false}, {"plans.orders.a", "plans.mail.a", false},
-		{"plans.other.a", "orders.x", false}, // of no ground
+		{"plans.other.a", "orders.x", false}, // belongs to no ground
 	} {
-		_, refused := judge(tt.subject, "", hSchedule, "@at 2026-12-24T18:00:00Z", hTarget, tt.target)
+		_, refused := judge(tt.subject, "", jetstream.ScheduleHeader, "@at 2026-12-24T18:00:00Z",
+			jetstream.ScheduleTargetHeader, tt.target)
 		if (refused == nil) != tt.ok || refused != nil && refused.ErrCode != badTarget.ErrCode {
 			t.Errorf("%s for %s: %v", tt.subject, tt.target, refused)
 		}
@@ -49,8 +52,8 @@ func TestNoScheduleForASchedule(t *testing.T) {
 	t.Parallel()
 	all := message.ParseGrounds("plans.a.>=>,plans.b.>=>", nil)
 	for _, target := range []string{"plans.a.y", "plans.b.y"} {
-		h := message.Header{hSchedule: {"@at 2026-12-24T18:00:00Z"}, hTarget: {target}}
-		if _, refused := Judge(all, "DELAY_TIMERS", Request{Subject: "plans.a.x", Header: h}, now); refused == nil ||
+		h := message.Header{jetstream.ScheduleHeader: {"@at 2026-12-24T18:00:00Z"}, jetstream.ScheduleTargetHeader: {target}}
+		if _, refused := Judge(all, "DELAY_TIMERS", message.Incoming{Subject: "plans.a.x", Header: h}, now); refused == nil ||
 			refused.ErrCode != badTarget.ErrCode {
 			t.Errorf("for %s: %v", target, refused)
 		}
@@ -63,7 +66,8 @@ func TestEndsBelongToSubjects(t *testing.T) {
 	for scheduler, ok := range map[string]bool{
 		"plans.orders.b": true, "plans.mail.b": false, "orders.x": false, "plans.orders.a": false, "plans.orders.*": false,
 	} {
-		w, refused := judge("plans.orders.a", "", hScheduler, scheduler, hNext, nextPurge)
+		w, refused := judge("plans.orders.a", "", jetstream.SchedulerHeader, scheduler,
+			jetstream.ScheduleNextHeader, nextPurge)
 		if (refused == nil) != ok || ok && (!w.Cancel || w.Schedule.Subject != scheduler) {
 			t.Errorf("of %s: %+v, %v", scheduler, w, refused)
 		}
@@ -111,15 +115,16 @@ func FuzzJudge(f *testing.F) {
 	f.Add("plans.orders.a", "@every 2540400h10m", "orders.x", "", "9223372036s", "", "", "2147483648")
 	f.Add("plans.orders.a", "@at 0000-01-01T00:00:00+23:59", "orders.x", "", "", "", "", "")
 	f.Fuzz(func(t *testing.T, subject, schedule, target, zone, ttl, rollup, source, own string) {
-		h := message.Header{hSchedule: {schedule}, hTarget: {target}, "X": {own}}
+		h := message.Header{jetstream.ScheduleHeader: {schedule}, jetstream.ScheduleTargetHeader: {target}, "X": {own}}
 		for name, value := range map[string]string{
-			hZone: zone, hTTL: ttl, hRollup: rollup, hSource: source, hOwnTTL: own,
+			jetstream.ScheduleTimeZoneHeader: zone, jetstream.ScheduleTTLHeader: ttl, jetstream.ScheduleRollupHeader: rollup,
+			jetstream.ScheduleSourceHeader: source, jetstream.MsgTTLHeader: own,
 		} {
 			if value != "" {
 				h[name] = []string{value}
 			}
 		}
-		w, refused := Judge(grounds, "DELAY_TIMERS", Request{Subject: subject, Header: h}, now)
+		w, refused := Judge(grounds, "DELAY_TIMERS", message.Incoming{Subject: subject, Header: h}, now)
 		if refused != nil || w.Cancel {
 			return
 		}
@@ -128,9 +133,9 @@ func FuzzJudge(f *testing.F) {
 			t.Fatal(err)
 		}
 		p := message.Policy{Names: names, Keys: message.NewKeys([]string{"a secret of the brokers"}, time.Unix(0, 0))}
-		header, _, problem := entry.ScheduleEntry(p, w.Schedule, h, nil, now)
+		header, problem := entry.ScheduleEntry(p, w.Schedule, h, nil, now)
 		if problem != nil || entry.CheckSchedule(p, w.Schedule.Subject) != nil {
-			return // refused after all, by our own rules
+			return // refused by a rule of the broker
 		}
 		e := entry.Parse(p, message.Incoming{
 			Stream: "DELAY_TIMERS", Sequence: 1, At: now, Subject: names.ScheduleSubject(w.Schedule.Subject), Header: header,
@@ -172,7 +177,7 @@ func FuzzCron(f *testing.F) {
 	})
 }
 
-// TestCronIsTheServers: six fields, by the server's grammar, written so that every parser reads the same.
+// TestCronIsTheServers: the server's grammar has six fields; the result has the same meaning for every parser.
 func TestCronIsTheServers(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]string{

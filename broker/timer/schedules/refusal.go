@@ -41,7 +41,3 @@ func (r Refusal) because(format string, args ...any) *Refusal {
 	r.Description += ": " + fmt.Sprintf(format, args...)
 	return &r
 }
-
-func wrongLast(sequence uint64) *Refusal {
-	return &Refusal{400, jsapi.CodeWrongLast, fmt.Sprintf("wrong last sequence: %d", sequence)}
-}

@@ -10,26 +10,22 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
-	"delaybroker/broker/ratelog"
-	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/service"
 	"delaybroker/broker/timer/store"
 )
 
 const (
 	// workers is the number of requests that are carried out concurrently. waiting is the maximum number of requests that
-	// wait for each worker. Requests about one schedule go to one worker, which keeps their order.
+	// wait for each worker. All requests about a schedule go to the same worker, which keeps their order.
 	workers, waiting = 16, 32
 	// received is the maximum number of messages that wait for the service. Further messages are dropped, and not
 	// answered.
 	received = 512
 	// timeout is the timeout for one request. It is shorter than the usual timeout of clients, 5 s.
 	timeout = 4 * time.Second
-	// unansweredEvery is the minimum interval between warnings about requests that cannot be answered.
-	unansweredEvery = time.Minute
 	// queueGroup is the queue group in which all instances subscribe.
 	queueGroup = "delaybroker-schedules"
 )
@@ -38,7 +34,7 @@ const (
 type Config struct {
 	Conn          *nats.Conn // connection for requests and answers
 	Grounds       message.Grounds
-	ReplyPrefixes []string // allowed prefixes of reply subjects, in addition to _INBOX and _R_; without the final dot
+	ReplyPrefixes []string // as in service.Config
 	Store         Store
 	Grace         time.Duration // the time for which Run finishes received requests after its ctx has ended
 	Log           *slog.Logger
@@ -51,13 +47,13 @@ type Service struct {
 	requests *service.Listener
 	queues   []chan *nats.Msg // one for each worker; Run closes them when no more requests come
 	seed     maphash.Seed
-	notes    ratelog.Limit // only for the goroutine that calls receive
 }
 
 // NewService returns a Service. It starts no goroutine.
 func NewService(cfg Config) *Service {
 	s := &Service{
-		Config: cfg, requests: service.NewListener(cfg.Conn, received), seed: maphash.MakeSeed(),
+		Config: cfg, seed: maphash.MakeSeed(),
+		requests: service.NewListener(cfg.Conn, cfg.ReplyPrefixes, received, cfg.Log),
 	}
 	for range workers {
 		s.queues = append(s.queues, make(chan *nats.Msg, waiting))
@@ -91,17 +87,9 @@ func (s *Service) Run(ctx context.Context) {
 	working.Wait()
 }
 
-// receive passes a request to its worker. It does not block. It ignores messages that are no requests: see the package
-// comment.
+// receive passes a request to its worker. It does not block.
 func (s *Service) receive(m *nats.Msg) {
-	if !service.Answerable(m.Reply, s.ReplyPrefixes) {
-		if more, ok := s.notes.Allow(unansweredEvery); ok {
-			s.Log.Warn("a schedule request is ignored: its reply subject is not allowed (DELAY_REPLY_PREFIXES)",
-				"subject", m.Subject, "reply", m.Reply, "more", more)
-		}
-		return
-	}
-	about := cmp.Or(m.Header.Get(hScheduler), m.Subject)
+	about := cmp.Or(m.Header.Get(jetstream.SchedulerHeader), m.Subject)
 	queue := s.queues[maphash.String(s.seed, about)%uint64(len(s.queues))]
 	select {
 	case queue <- m:
@@ -110,7 +98,7 @@ func (s *Service) receive(m *nats.Msg) {
 	}
 }
 
-// work carries out a request, and answers if the result is certain.
+// work carries out a request, and answers it if the result is certain.
 func (s *Service) work(base context.Context, m *nats.Msg) {
 	ctx, cancel := context.WithTimeout(base, timeout)
 	defer cancel()
@@ -121,8 +109,11 @@ func (s *Service) work(base context.Context, m *nats.Msg) {
 	if err != nil {
 		return // nothing was stored: the client repeats the request
 	}
-	r := Request{Subject: m.Subject, Header: message.Header(m.Header), Body: m.Data}
-	change, refused := s.judge(r, m, now)
+	in := message.Incoming{
+		Subject: m.Subject, Header: message.Header(m.Header), Data: m.Data,
+		Undecodable: len(m.Header) == 0 && m.Size() > len(m.Subject)+len(m.Reply)+len(m.Data),
+	}
+	change, refused := Judge(s.Grounds, s.Store.stream(), in, now)
 	if refused == nil {
 		refused = s.Store.unable(ctx, change)
 	}
@@ -130,23 +121,9 @@ func (s *Service) work(base context.Context, m *nats.Msg) {
 		s.answer(m, s.Store.refused(refused))
 		return
 	}
-	if answer, err := s.Store.carryOut(ctx, r, change, now); err == nil {
+	if answer, err := s.Store.carryOut(ctx, in, change, now); err == nil {
 		s.answer(m, answer)
 	}
-}
-
-func (s *Service) judge(r Request, m *nats.Msg, now time.Time) (Change, *Refusal) {
-	if len(m.Header) == 0 && m.Size() > len(m.Subject)+len(m.Reply)+len(m.Data) {
-		return Change{}, badPattern.because("the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
-	}
-	w, refused := Judge(s.Grounds, s.Store.stream(), r, now)
-	if refused != nil {
-		return w, refused
-	}
-	if problem := entry.CheckSchedule(s.Store.Policy, w.Schedule.Subject); problem != nil {
-		return w, &Refusal{400, jsapi.CodeNotStored, problem.Sentence}
-	}
-	return w, nil
 }
 
 // answer sends an answer. If that fails for lack of a connection, the client gets no answer.

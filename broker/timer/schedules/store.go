@@ -7,11 +7,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
@@ -21,8 +23,8 @@ import (
 )
 
 const (
-	// readTimeout is the timeout for reading the last entry.
-	readTimeout = time.Second
+	// stepTimeout is the timeout of a read, and of each step of a take-over.
+	stepTimeout = time.Second
 	// remembered is the time for which a Nats-Msg-Id counts as used: the server's default duplicate window.
 	remembered = 2 * time.Minute
 )
@@ -48,24 +50,24 @@ func (s Store) stream() string { return s.Policy.Names.TimersStream() }
 type attempt struct {
 	Store
 	Change
-	Request
 	store.Attempt
-	now  time.Time // when the attempt began, by the clock of a server
-	word string    // the token of the request in its entry
+	request message.Incoming
+	now     time.Time // when the attempt began, by the clock of a server
+	word    string    // the token of the request in its entry
 	// inPlace is set if the change depends on the last entry: then the publish expects that entry. Otherwise, once a
 	// publish may have been stored, the change is not published again: a second copy might replace another client's entry.
 	inPlace bool
-	known   *ack // the answer; nil until it is certain
+	known   ack // the answer; zero until it is certain
 }
 
 // carryOut stores the change of a request. It returns when the result is certain or ctx ends. Now is the present time
 // by a stream's leader. The only error is errUnknown.
-func (s Store) carryOut(ctx context.Context, r Request, c Change, now time.Time) (ack, error) {
+func (s Store) carryOut(ctx context.Context, r message.Incoming, c Change, now time.Time) (ack, error) {
 	a := attempt{
-		Store: s, Change: c, Request: r, now: now, word: cmp.Or(c.Schedule.Word, rand.Text()),
+		Store: s, Change: c, request: r, now: now, word: cmp.Or(c.Schedule.Word, rand.Text()),
 		inPlace: c.Expected != nil || c.Schedule.MsgID != "",
 		Attempt: store.Attempt{
-			Timers: s.Timers, Subject: s.Policy.Names.ScheduleSubject(c.Schedule.Subject), ReadTimeout: readTimeout,
+			Timers: s.Timers, Subject: s.Policy.Names.ScheduleSubject(c.Schedule.Subject), ReadTimeout: stepTimeout,
 		},
 	}
 	if c.Schedule.MsgID != "" && c.Schedule.Word == "" && !c.Cancel {
@@ -75,14 +77,11 @@ func (s Store) carryOut(ctx context.Context, r Request, c Change, now time.Time)
 	if refused, ok := errors.AsType[*Refusal](err); ok {
 		return s.refused(refused), nil
 	}
-	if err != nil || a.known == nil {
+	if err != nil || a.known == (ack{}) {
 		return ack{}, errUnknown
 	}
-	return *a.known, nil
+	return a.known, nil
 }
-
-// settle records the answer.
-func (a *attempt) settle(answer ack) { a.known = &answer }
 
 // wordOf returns the token of a request with a Nats-Msg-Id.
 func wordOf(id string) string {
@@ -98,15 +97,15 @@ func (a *attempt) Decide() timer.Next {
 	case !ok:
 		return timer.Look
 	case a.knows(st), !a.inPlace && st.word == a.word:
-		answer := a.stored(st.generation)
-		answer.Duplicate = !doubt
-		a.settle(answer)
+		a.known = a.stored(st.generation)
+		a.known.Duplicate = !doubt
 		return timer.Say
 	case !a.inPlace && doubt:
 		return timer.Look
 	case a.Expected != nil && *a.Expected != st.visible:
 		if !doubt { // otherwise our entry may have been stored, and replaced since
-			a.settle(a.refused(wrongLast(st.visible)))
+			why := fmt.Sprintf("wrong last sequence: %d", st.visible)
+			a.known = a.refused(&Refusal{400, jsapi.CodeWrongLast, why})
 		}
 		return timer.Say
 	}
@@ -118,10 +117,10 @@ func (a *attempt) Decisive(entry.Entry) bool { return true }
 
 // knows reports whether the last entry was stored by this request, or by a request with the same Nats-Msg-Id.
 func (a *attempt) knows(st subjectState) bool {
-	if a.Change.Schedule.Word != "" { // of a take-over: no other request has the same token
+	if a.Schedule.Word != "" { // a take-over: no other request has the same token
 		return st.word == a.word
 	}
-	id := a.Change.Schedule.MsgID
+	id := a.Schedule.MsgID
 	return (st.word == a.word || id != "" && st.msgID == id && !a.Cancel) && a.now.Sub(st.set) < remembered
 }
 
@@ -165,12 +164,12 @@ func subjectStateOf(found timer.State) (st subjectState, ok bool) {
 
 // Entry implements store.Rules.
 func (a *attempt) Entry(_ context.Context, generation uint64) (*nats.Msg, error) {
-	schedule, body := a.Schedule, a.Body
+	schedule, body := a.Schedule, a.request.Data
 	schedule.Word = a.word
 	header, problem := message.Header(nil), (*message.Problem)(nil)
 	if a.Cancel {
 		header, body = entry.ScheduleCancel(a.Policy, schedule.Subject, a.word, a.now), nil
-	} else if header, _, problem = entry.ScheduleEntry(a.Policy, schedule, a.Header, body, a.now); problem != nil {
+	} else if header, problem = entry.ScheduleEntry(a.Policy, schedule, a.request.Header, body, a.now); problem != nil {
 		return nil, refusalFor(problem)
 	}
 	for name, values := range a.Also {
@@ -179,7 +178,7 @@ func (a *attempt) Entry(_ context.Context, generation uint64) (*nats.Msg, error)
 	if a.inPlace {
 		header[message.HeaderExpected] = []string{strconv.FormatUint(generation, 10)}
 	}
-	return &nats.Msg{Subject: a.Attempt.Subject, Header: nats.Header(header), Data: body}, nil
+	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: body}, nil
 }
 
 // refusalFor returns the refusal for a problem. If the server has no such rule, the refusal has the code of a stream
@@ -198,13 +197,13 @@ func refusalFor(p *message.Problem) *Refusal {
 func (a *attempt) Judge(_ context.Context, _ uint64, reply jsapi.Reply) (store.Meaning, error) {
 	switch outcome := reply.Outcome(); {
 	case outcome == jsapi.Stored:
-		a.settle(a.stored(reply.Ack.Sequence))
+		a.known = a.stored(reply.Ack.Sequence)
 		return store.Final, nil
 	case !outcome.Final():
 		return store.Doubtful, nil
 	case outcome == jsapi.Unavailable, outcome == jsapi.Undecided:
 		return store.Again, nil // the stream has no leader at the moment, or is storing another entry
-	case outcome == jsapi.Conflict && a.Also[hLastSeq] == nil:
+	case outcome == jsapi.Conflict && a.Also[jetstream.ExpectedLastSeqHeader] == nil:
 		return store.Replaced, nil
 	case a.Doubt.Any:
 		return store.Again, nil // this publish is refused, but an earlier one may be stored

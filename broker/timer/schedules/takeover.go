@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -16,32 +17,28 @@ import (
 
 const (
 	// margin is the minimum time from the take-over of a schedule to its next firing: during the take-over, both the
-	// server and the broker have the schedule.
+	// server and the broker have the schedule. All steps of a take-over together must take less.
 	margin = 5 * time.Second
 	// takenWord is the prefix of the request tokens of take-overs.
 	takenWord = "of "
-	// undoneWord is the suffix of the request tokens that cancel a schedule which was taken over.
-	undoneWord = "undone"
-	// takeWait is the timeout for each step of a take-over. All steps together must take less than the margin.
-	takeWait = time.Second
 )
 
 // TakeOver moves schedules from a stream of the server to the broker. Each occurrence fires once, by the server or by
 // the broker. A schedule is moved in these steps:
 //
-//  1. If the broker has no schedule of the subject, it stores the schedule for the server's next firing. If that is
-//     less than margin ahead, the schedule is left to the next take-over.
+//  1. If the broker has no schedule of the subject, it stores the schedule for the server's next firing. If that firing
+//     is less than margin ahead, the schedule is left to the next take-over.
 //  2. The schedule's message is deleted from the server's stream, by its sequence.
 //  3. If that message does not exist any more, a client has replaced or ended the schedule: the broker's schedule is
 //     cancelled.
 //
-// A client may already have sent the broker a request that cancels or replaces the schedule. If the last entry of the
-// subject still shows that, and no schedule is pending, the message in the server's stream is deleted, and nothing is
-// stored.
+// A client may already have cancelled or replaced the schedule by a request to the broker. If the last entry of the
+// subject shows this, and no schedule is pending in the broker, the message in the server's stream is deleted, and the
+// broker stores nothing.
 //
 // After an interrupted take-over, both the server and the broker have the schedule. If the take-over is repeated before
-// the schedule fires, it finds the entry by its token, and completes the move. A schedule with an interval of at most
-// twice the margin skips the occurrences within the margin.
+// the schedule fires, it finds the entry by its token, and completes the move. If the interval of a schedule is at most
+// twice the margin, the occurrences within the margin are skipped.
 type TakeOver struct {
 	Store   Store
 	Grounds message.Grounds
@@ -74,7 +71,7 @@ type Took struct {
 func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) error) error {
 	info, err := o.Store.Entries().Sample(ctx, stream)
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", stream, err)
+		return fmt.Errorf("read the state of %s: %w", stream, err)
 	}
 	scan := o.Store.Scan
 	scan.Stream, scan.For, scan.HeadersOnly, scan.To = stream, "schedules", true, info.LastSeq
@@ -82,7 +79,7 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) err
 		if err != nil {
 			return fmt.Errorf("read %s: %w", stream, err)
 		}
-		if _, ours := o.Grounds.Of(m.Subject); !ours || len(m.Header[hSchedule]) == 0 {
+		if _, ours := o.Grounds.Of(m.Subject); !ours || len(m.Header[jetstream.ScheduleHeader]) == 0 {
 			continue
 		}
 		took, err := o.one(ctx, stream, m.Sequence)
@@ -105,90 +102,81 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 	if err != nil {
 		return Took{}, err
 	}
-	in := m.Incoming(stream)
-	when, _ := get(in.Header, hSchedule)
-	took := Took{Subject: m.Subject, When: when, Fate: Left}
-	for name := range in.Header { // the server has checked these conditions
-		if strings.HasPrefix(name, "Nats-Expected-") {
-			delete(in.Header, name)
-		}
-	}
-	r := Request{Subject: m.Subject, Header: in.Header, Body: in.Data}
-	w, refused := Judge(o.Grounds, o.Store.stream(), r, m.Time)
-	took.Target = w.Schedule.Target
-	switch {
-	case in.Undecodable:
-		took.Why = "its headers cannot be decoded"
-		return took, nil
-	case refused != nil:
-		took.Why = refused.Description
-		return took, nil
-	}
-	w.Schedule.Word = fmt.Sprintf("%s%s %d %d", takenWord, stream, sequence, m.Time.UnixNano())
-	if ended, err := o.ended(ctx, w.Schedule, m.Time); err != nil || ended {
-		return o.end(ctx, stream, sequence, took, err)
-	}
-	now, err := o.now(ctx, stream)
-	if err != nil {
-		return took, err
-	}
-	if w.Schedule, took.Why, err = o.next(ctx, stream, m, w.Schedule, now); err != nil || took.Why != "" {
-		return took, err
-	}
-	took.Due = w.Schedule.At
-	if _, _, problem := entry.ScheduleEntry(o.Store.Policy, w.Schedule, r.Header, r.Body, now); problem != nil {
-		took.Why = problem.Sentence
-		return took, nil
-	}
-	if o.Dry {
-		took.Fate = Taken
-		return took, nil
-	}
-	return o.move(ctx, stream, sequence, r, w, took, now)
+	t := taking{TakeOver: o, request: m.Incoming(stream), Took: Took{Subject: m.Subject, Fate: Left}}
+	t.When, _ = get(t.request.Header, jetstream.ScheduleHeader)
+	err = t.run(ctx)
+	return t.Took, err
 }
 
-// ended reports whether a client has ended a schedule of the server by a request to the broker: the client has
-// cancelled the schedule, or replaced it by one that has fired. Set is when the server stored the schedule. A cancel by
-// a take-over does not count.
-func (o TakeOver) ended(ctx context.Context, s entry.Schedule, set time.Time) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+// taking is the state of the take-over of one schedule.
+type taking struct {
+	TakeOver
+	Took
+	request message.Incoming // the schedule's message in the server's stream
+	change  Change           // the change that the broker makes for the message
+}
+
+func (t *taking) run(ctx context.Context) (err error) {
+	maps.DeleteFunc(t.request.Header, func(name string, _ []string) bool { // the server has checked these conditions
+		return strings.HasPrefix(name, "Nats-Expected-")
+	})
+	var refused *Refusal
+	t.change, refused = Judge(t.Grounds, t.Store.stream(), t.request, t.request.At)
+	s := &t.change.Schedule
+	if t.Target = s.Target; refused != nil {
+		t.Why = refused.Description
+		return nil
+	}
+	s.Word = fmt.Sprintf("%s%s %d %d", takenWord, t.request.Stream, t.request.Sequence, t.request.At.UnixNano())
+	if ended, err := t.ended(ctx); err != nil || ended {
+		return err
+	}
+	leader, err := t.Store.Entries().Sample(ctx, t.request.Stream)
+	if err != nil {
+		return err
+	}
+	now := leader.ServerTime.Add(time.Since(leader.Received))
+	if t.Why, err = t.next(ctx, s, now); err != nil || t.Why != "" {
+		return err
+	}
+	t.Due = s.At
+	if _, problem := entry.ScheduleEntry(t.Store.Policy, *s, t.request.Header, t.request.Data, now); problem != nil {
+		t.Why = problem.Sentence
+		return nil
+	}
+	if t.Fate = Taken; !t.Dry {
+		t.move(ctx, now)
+	}
+	return nil
+}
+
+// ended reports whether a client has ended the server's schedule by a request to the broker: the client has cancelled
+// the schedule, or replaced it by one that has fired. Then ended deletes the schedule from the server's stream. A
+// cancel by a take-over does not count.
+func (t *taking) ended(ctx context.Context) (bool, error) {
+	reading, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	found, err := store.LastEntry(ctx, o.Store.Entries(), o.Store.Policy.Names.ScheduleSubject(s.Subject), 0)
+	subject := t.Store.Policy.Names.ScheduleSubject(t.change.Schedule.Subject)
+	found, err := store.LastEntry(reading, t.Store.Entries(), subject, 0)
 	if err != nil || found.None {
 		return false, err
 	}
 	st, ok := subjectStateOf(found)
-	if !ok {
-		return false, nil // the following step, storing the schedule, fails
+	if !ok || st.visible > 0 || !st.set.After(t.request.At) || strings.HasPrefix(st.word, takenWord) {
+		return false, nil // if the key of the entry is unknown, the schedule cannot be stored
 	}
-	return st.visible == 0 && st.set.After(set) && !strings.HasPrefix(st.word, takenWord), nil
+	if !t.Dry {
+		err = t.delete(ctx)
+	}
+	if t.Fate = Ended; err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+		t.Fate, t.Why = Left, "a client has ended it in the broker, and the server's message cannot be deleted: "+err.Error()
+	}
+	return true, nil
 }
 
-// end deletes a schedule that a client has ended from the server's stream. If err is not nil, it only returns err.
-func (o TakeOver) end(ctx context.Context, stream string, sequence uint64, took Took, err error) (Took, error) {
-	if err != nil {
-		return took, err
-	}
-	if o.Dry {
-		took.Fate = Ended
-		return took, nil
-	}
-	deleting, cancel := context.WithTimeout(ctx, takeWait)
+// delete deletes the schedule's message from the server's stream. It returns jetstream.ErrMsgNotFound if there is none.
+func (t *taking) delete(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	switch err := o.Store.API.Delete(deleting, stream, sequence); {
-	case err == nil || errors.Is(err, jetstream.ErrMsgNotFound):
-		took.Fate = Ended
-	default:
-		took.Why = "its client ended it here, and it cannot be deleted there: " + err.Error()
-	}
-	return took, nil
-}
-
-// now returns the present time by the clock of the stream's leader.
-func (o TakeOver) now(ctx context.Context, stream string) (time.Time, error) {
-	s, err := o.Store.Entries().Sample(ctx, stream)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return s.ServerTime.Add(time.Since(s.Received)), nil
+	return t.Store.API.Delete(ctx, t.request.Stream, t.request.Sequence)
 }

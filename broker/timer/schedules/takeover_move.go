@@ -8,67 +8,57 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/timetable"
 )
 
-// next returns the schedule with the server's next firing as its At, or the reason not to take it over.
-func (o TakeOver) next(
-	ctx context.Context, stream string, m jsapi.Message, s entry.Schedule, now time.Time,
-) (entry.Schedule, string, error) {
-	const soon = "it fires in a moment: repeat the take-over"
+// next sets the schedule's At to the server's next firing, or returns the reason not to take the schedule over.
+func (t *taking) next(ctx context.Context, s *entry.Schedule, now time.Time) (why string, err error) {
+	next, ok := s.At, true
 	earliest := now.Add(margin)
-	if s.Every == 0 && s.Cron == "" {
-		if s.At.Before(earliest) {
-			return s, soon, nil
+	if s.Every > 0 || s.Cron != "" {
+		table := timetable.Table{Every: s.Every, Missed: timetable.One, Last: s.Until}
+		var first time.Time
+		if s.Cron != "" {
+			if table, err = timetable.Parse(timetable.Words{Cron: s.Cron, Zone: s.Zone, Last: s.Until}); err != nil {
+				return err.Error(), nil
+			}
+		} else if first, err = t.announced(ctx, s.Target); err != nil {
+			return "", err
+		} else if first.IsZero() {
+			first = t.request.At.Round(time.Second).Add(s.Every)
 		}
-		return s, "", nil
-	}
-	var table timetable.Table
-	var first time.Time
-	var err error
-	if s.Cron != "" {
-		if table, err = timetable.Parse(timetable.Words{Cron: s.Cron, Zone: s.Zone, Last: s.Until}); err != nil {
-			return s, err.Error(), nil
+		next, ok = table.Start(now, first)
+		if ok && next.Before(earliest) && table.Interval() <= 2*margin {
+			next, ok = table.After(next, earliest)
 		}
-	} else {
-		table = timetable.Table{Every: s.Every, Missed: timetable.One, Last: s.Until}
-		if first, err = o.told(ctx, stream, m.Subject, s.Target); err != nil {
-			return s, "", err
-		}
-		if first.IsZero() {
-			first = m.Time.Round(time.Second).Add(s.Every)
-		}
-	}
-	next, ok := table.Start(now, first)
-	if ok && next.Before(earliest) && table.Interval() <= 2*margin {
-		next, ok = table.After(next, earliest)
 	}
 	switch {
 	case !ok:
-		return s, "it has ended", nil
+		return "the schedule has ended", nil
 	case next.Before(earliest):
-		return s, soon, nil
+		return "the schedule fires within seconds: repeat the take-over afterwards", nil
 	}
 	s.At = next
-	return s, "", nil
+	return "", nil
 }
 
-// told returns the next firing of a schedule with an interval, according to the last message that it sent to the
-// target; zero if there is none.
-func (o TakeOver) told(ctx context.Context, stream, scheduler, target string) (time.Time, error) {
-	m, err := o.Store.API.Last(ctx, stream, target)
+// announced returns the next firing of a schedule with an interval, as the last message that it sent to the target
+// announces it; zero if there is none.
+func (t *taking) announced(ctx context.Context, target string) (time.Time, error) {
+	m, err := t.Store.API.Last(ctx, t.request.Stream, target)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return time.Time{}, nil
 	}
 	if err != nil {
 		return time.Time{}, err
 	}
-	h := m.Incoming(stream).Header
-	if by, _ := get(h, hScheduler); by != scheduler {
+	h := m.Incoming(t.request.Stream).Header
+	if by, _ := get(h, jetstream.SchedulerHeader); by != t.Subject {
 		return time.Time{}, nil
 	}
-	next, _ := get(h, hNext)
+	next, _ := get(h, jetstream.ScheduleNextHeader)
 	at, err := time.Parse(time.RFC3339Nano, next)
 	if err != nil {
 		return time.Time{}, nil // "purge": an earlier schedule of the same subject has ended
@@ -77,55 +67,45 @@ func (o TakeOver) told(ctx context.Context, stream, scheduler, target string) (t
 }
 
 // move stores the schedule in the broker, and then deletes it from the server's stream.
-func (o TakeOver) move(
-	ctx context.Context, stream string, sequence uint64, r Request, w Change, took Took, now time.Time,
-) (Took, error) {
-	none := uint64(0)
-	w.Expected, w.Also = &none, nil
-	storing, cancel := context.WithTimeout(ctx, takeWait)
-	answer, err := o.Store.carryOut(storing, r, w, now)
-	cancel()
+func (t *taking) move(ctx context.Context, now time.Time) {
+	t.change.Expected, t.change.Also = new(uint64), nil
+	answer, err := t.publish(ctx, t.request, t.change, now)
+	if err == nil && answer.Error == nil {
+		switch err = t.delete(ctx); {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			t.undo(ctx, answer.Sequence, now)
+		case err != nil:
+			t.Fate, t.Why = Both, "the broker has stored it, and the server's message cannot be deleted: "+err.Error()
+		}
+		return
+	}
+	t.Fate = Left
 	switch {
 	case err != nil:
-		took.Fate, took.Why = Both, "unknown whether the schedule is stored here"
-		return took, nil
-	case answer.Error != nil && answer.Error.ErrCode == jsapi.CodeWrongLast:
-		took.Why = "the broker already has a schedule of this subject: end one of them"
-		return took, nil
-	case answer.Error != nil:
-		took.Why = answer.Error.Description
-		return took, nil
+		t.Fate, t.Why = Both, "unknown whether the broker has stored the schedule"
+	case answer.Error.ErrCode == jsapi.CodeWrongLast:
+		t.Why = "the broker already has a schedule of this subject: end one of them"
+	default:
+		t.Why = answer.Error.Description
 	}
-	deleting, cancel := context.WithTimeout(ctx, takeWait)
-	defer cancel()
-	err = o.Store.API.Delete(deleting, stream, sequence)
-	switch {
-	case err == nil:
-		took.Fate = Taken
-		return took, nil
-	case !errors.Is(err, jetstream.ErrMsgNotFound):
-		took.Fate, took.Why = Both, "it is stored here, and cannot be deleted there: "+err.Error()
-		return took, nil
-	}
-	return o.undo(ctx, answer.Sequence, w, took, now)
 }
 
 // undo cancels the broker's schedule. It is called if a client has replaced or ended the server's schedule during the
 // take-over.
-func (o TakeOver) undo(
-	ctx context.Context, generation uint64, w Change, took Took, now time.Time,
-) (Took, error) {
-	undoing, cancel := context.WithTimeout(ctx, takeWait)
-	defer cancel()
-	word := w.Schedule.Word + " " + undoneWord
+func (t *taking) undo(ctx context.Context, generation uint64, now time.Time) {
+	s := t.change.Schedule
 	end := Change{
-		Cancel: true, Schedule: entry.Schedule{Subject: w.Schedule.Subject, Word: word}, Expected: &generation,
+		Cancel: true, Schedule: entry.Schedule{Subject: s.Subject, Word: s.Word + " undone"}, Expected: &generation,
 	}
-	answer, err := o.Store.carryOut(undoing, Request{Subject: w.Schedule.Subject}, end, now)
-	if err != nil || answer.Error != nil {
-		took.Fate, took.Why = Both, "it was replaced or ended there meanwhile, and what is stored here cannot be cancelled"
-		return took, nil
+	t.Fate, t.Why = Left, "a client replaced or ended it during the take-over: repeat the take-over"
+	if answer, err := t.publish(ctx, message.Incoming{}, end, now); err != nil || answer.Error != nil {
+		t.Fate, t.Why = Both, "a client replaced or ended it during the take-over, and the broker cannot cancel its copy"
 	}
-	took.Why = "it was replaced or ended there meanwhile: take it the next time"
-	return took, nil
+}
+
+// publish carries out a change in the broker, as one step of the take-over.
+func (t *taking) publish(ctx context.Context, r message.Incoming, c Change, now time.Time) (ack, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	return t.Store.carryOut(ctx, r, c, now)
 }

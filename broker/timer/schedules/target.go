@@ -3,26 +3,27 @@ package schedules
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
-// targetTimeout is the timeout of the request for the stream that listens on a target.
-const targetTimeout = time.Second
-
-// unable returns a refusal if the target's stream would refuse the schedule's message; otherwise nil. The server also
-// refuses such a request. Without the refusal, the message would become a dead letter. Only a message with a TTL or a
-// rollup needs the check. If the broker cannot see the target's stream, unable returns nil: the stream may be in
-// another account.
+// unable returns a refusal if the schedule's subject is invalid, or if the target's stream would refuse the schedule's
+// message; otherwise nil. The server also refuses such a request. Without the refusal, the message would become a dead
+// letter. Only a message with a TTL or a rollup needs the check of the stream. If the broker cannot see the target's
+// stream, unable returns nil: the stream may be in another account.
 func (s Store) unable(ctx context.Context, w Change) *Refusal {
-	ttl, rollup := w.Schedule.TTL > 0 || w.Schedule.TTLEver, w.Schedule.Rollup
+	if problem := entry.CheckSchedule(s.Policy, w.Schedule.Subject); problem != nil {
+		return &Refusal{400, jsapi.CodeNotStored, problem.Sentence}
+	}
+	ttl, rollup := w.Schedule.TTL != "", w.Schedule.Rollup
 	if w.Cancel || !ttl && !rollup {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, targetTimeout)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	var found struct {
 		Streams []jetstream.StreamInfo `json:"streams"`

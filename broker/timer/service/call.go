@@ -10,9 +10,9 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// Call answers a request with the knowledge of a package above this one, about all streams and not only timers. The
-// result is encoded as JSON; a *store.Refusal describes the error in the request. Rest is the last token of the subject
-// if that is a wildcard.
+// Call answers a request that is not only about timers. Packages above this one provide Calls. The result is encoded as
+// JSON; the error is a *store.Refusal if the request is invalid. If the subject of the Call ends with a wildcard, rest
+// is the token in its place.
 type Call = func(ctx context.Context, rest string, body []byte) (any, error)
 
 // BadRequest returns the error for an invalid request.
@@ -32,7 +32,7 @@ func Decode(body []byte, into any) error {
 		return BadRequest("the request is not understood: %v", err)
 	}
 	if _, err := d.Token(); err != io.EOF { // d.More would accept a bracket
-		return BadRequest("the request is not understood: one JSON object, and nothing behind it")
+		return BadRequest("the request is not understood: want one JSON object, and nothing behind it")
 	}
 	return nil
 }

@@ -3,27 +3,31 @@
 //
 //	Service   answers requests
 //	Listener  receives requests on subjects, and drains
-//	Call      answers further requests, with the knowledge of packages above
+//	Call      answers a further request, for a package above this one
 //
 // # The service is a deputy
 //
-// It publishes with the broker's rights, on a subject that the client names: the reply subject. NATS checks no
-// permission for that. So it answers only below subjects where no subscriber takes an answer for a request
-// (Config.ReplyPrefixes), and does nothing without such a subject: the acknowledgement of a client's publish, which the
-// server sends to any subject, is no request. For the same reason this package answers the requests of "nats micro",
-// and not package micro: that answers on any subject, and the answer to a ping, sent to the subject of a purge, is a
-// purge.
+// The service publishes with the broker's permissions on the reply subject, which the client names. NATS does not check
+// the client's permission for that subject. So the service answers only below subjects where no subscriber mistakes an
+// answer for a request (Config.ReplyPrefixes). It ignores messages without such a reply subject: for example, a client
+// can make the server send the acknowledgement of a publish to any subject.
 //
-// The subject determines the required right: delayctl.timer.cancel.*.orders.> is the right to cancel timers to orders,
-// and delayctl.timer.cancel._schedule.plans.> the right to cancel schedules on the subjects of plans, whatever their
-// targets.
+// For the same reason this package itself answers the requests of "nats micro". Package micro answers on any subject: a
+// ping whose reply subject is that of a purge would purge a stream.
+//
+// The permission to publish on the subject of a request is the right to make the request. For example, the permission
+// for delayctl.timer.cancel.*.orders.> is the right to cancel timers with targets below orders. The permission for
+// delayctl.timer.cancel._schedule.plans.> is the right to cancel schedules on subjects below plans, with any target.
 //
 // # Bounds
 //
-// The service works on 64 requests about one timer at a time, or on as many as hold 64 MiB of bodies, and on four
-// requests that list, change many timers or read all lanes. Up to 2,048 and 64 requests wait for that. A tenant is the
-// first token of the targets. It may have at most three quarters of the former and one of the latter, and tenants take
-// turns. So a tenant waits for at most one request of each other tenant, however many those have. When too many wait,
-// the tenant with the most waiting requests loses one. It is refused as busy, and so is a request that has waited for
-// half its time, of three seconds or four. A refused request has done nothing.
+// The service has two queues. Requests about one timer have up to 64 workers, or fewer if 64 bodies may take more than
+// 64 MiB; at most 2,048 such requests wait. Requests that list or change many timers, or read all lanes, have four
+// workers; at most 64 such requests wait.
+//
+// A tenant is the first token of the targets. A tenant may occupy at most three quarters of the workers of the first
+// queue, and one worker of the second. Tenants take turns, so a tenant waits for at most one request of each other
+// tenant. If a queue is full, the tenant with the most waiting requests loses one. That request is refused as busy. A
+// request that has waited for half of its timeout, of three or four seconds, is also refused as busy. A refused request
+// has changed nothing.
 package service

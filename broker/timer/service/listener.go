@@ -3,24 +3,37 @@ package service
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/ratelog"
 )
 
-// Listener receives requests for one loop, in the order of their arrival. Create a Listener with NewListener.
+// ignoredEvery is the minimum interval between warnings about messages that a Listener ignores.
+const ignoredEvery = time.Minute
+
+// Listener receives requests for one loop, in the order of their arrival. It ignores messages that are no requests.
+// Create a Listener with NewListener.
 type Listener struct {
-	conn *nats.Conn
-	msgs chan *nats.Msg // never closed
-	subs []*nats.Subscription
+	conn          *nats.Conn
+	replyPrefixes []string
+	log           *slog.Logger
+	msgs          chan *nats.Msg // never closed
+	subs          []*nats.Subscription
+	notes         ratelog.Limit // only for the goroutine that calls Each
 }
 
-// NewListener returns a Listener, and starts nothing. At most this many messages may wait; further ones are dropped.
-func NewListener(conn *nats.Conn, most int) *Listener {
-	return &Listener{conn: conn, msgs: make(chan *nats.Msg, most)}
+// NewListener returns a Listener. It does not subscribe. At most maxWaiting messages wait; further ones are dropped.
+// Answers may go to reply subjects with a prefix: see Config.ReplyPrefixes.
+func NewListener(conn *nats.Conn, replyPrefixes []string, maxWaiting int, log *slog.Logger) *Listener {
+	return &Listener{conn: conn, replyPrefixes: replyPrefixes, log: log, msgs: make(chan *nats.Msg, maxWaiting)}
 }
 
-// Subscribe subscribes until Each ends: as a member of a group, or alone if the group is empty. If it fails, it ends
-// all subscriptions.
+// Subscribe subscribes until Each ends: as a member of a queue group, or without a group if group is empty. If it
+// fails, it ends all subscriptions.
 func (l *Listener) Subscribe(group string, subjects ...string) error {
 	for _, subject := range subjects {
 		sub, err := l.conn.ChanQueueSubscribe(subject, group, l.msgs)
@@ -33,21 +46,43 @@ func (l *Listener) Subscribe(group string, subjects ...string) error {
 	return nil
 }
 
-// Each calls receive with each message until ctx ends. Then it unsubscribes, and calls receive with the messages that
-// wait.
+// Each calls receive with each request until ctx ends. Then it unsubscribes, and calls receive with the waiting
+// requests.
 func (l *Listener) Each(ctx context.Context, receive func(*nats.Msg)) {
 	for {
 		select {
 		case m := <-l.msgs:
-			receive(m)
+			if l.accepts(m) {
+				receive(m)
+			}
 		case <-ctx.Done():
 			l.stop()
 			for range len(l.msgs) {
-				receive(<-l.msgs)
+				if m := <-l.msgs; l.accepts(m) {
+					receive(m)
+				}
 			}
 			return
 		}
 	}
+}
+
+// accepts reports whether a message is a request: whether an answer on its reply subject is safe, since no subscriber
+// there may mistake the answer for a request. The client names the subject, and the broker publishes there with its own
+// permissions.
+func (l *Listener) accepts(m *nats.Msg) bool {
+	if !strings.ContainsAny(m.Reply, "*> ") {
+		for _, prefix := range append([]string{"_INBOX", "_R_"}, l.replyPrefixes...) {
+			if rest, ok := strings.CutPrefix(m.Reply, prefix+"."); ok && rest != "" {
+				return true
+			}
+		}
+	}
+	if more, ok := l.notes.Allow(ignoredEvery); ok {
+		l.log.Warn("a request is ignored: its reply subject is not allowed (DELAY_REPLY_PREFIXES)",
+			"subject", m.Subject, "reply", m.Reply, "more", more)
+	}
+	return false
 }
 
 func (l *Listener) stop() {

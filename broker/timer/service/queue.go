@@ -11,7 +11,7 @@ import (
 type request struct {
 	*nats.Msg
 	to       *endpoint
-	tenant   string // the first token of the request's targets; empty if it is about all
+	tenant   string // the first token of the request's targets; empty for a request about all targets
 	received time.Time
 }
 
@@ -22,7 +22,7 @@ type queue struct {
 	share int // the maximum number of requests of one tenant that workers have at once
 
 	mu      sync.Mutex // guards the fields below
-	change  *sync.Cond // there is a turn, or no more requests will come
+	change  *sync.Cond // signals a new turn, and that no more requests will come
 	tenants map[string]*tenant
 	turns   []*tenant // tenants with a waiting request and room in their share; the first is next
 	waiting int       // the number of requests of all tenants
@@ -43,8 +43,8 @@ func newQueue(maxWaiting, share int) *queue {
 	return q
 }
 
-// put adds a request. If the queue is full, it returns the refused request: this one, or a later one of a tenant that
-// has more of them waiting.
+// put adds a request. If the queue is full, put returns the refused request: this one, or the last one of a tenant that
+// has more waiting requests.
 func (q *queue) put(r request) (refused request, full bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -77,7 +77,7 @@ func TestFullQueue(t *testing.T) {
 	if got := strings.Join(refused, " "); got != "a6 a7 a5 a4 a3 a2" {
 		t.Errorf("refused are %s", got)
 	}
-	for n := 2; n < 5; n++ { // all have as many
+	for n := 2; n < 5; n++ { // now all tenants have the same number
 		put(ask("b", n))
 	}
 	if got := strings.Join(refused[6:], " "); got != "b2 b3 b4" {

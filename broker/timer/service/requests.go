@@ -30,23 +30,11 @@ type Asked struct {
 
 	By string `json:"by,omitempty"` // move, shift: added to the due time, as in 5m or -5m
 
-	manyAsked
-}
-
-// manyAsked is the part of a request about many timers.
-type manyAsked struct {
-	Target  string        `json:"target,omitempty"` // a pattern below the subject's
-	Key     string        `json:"key,omitempty"`    // with * for any characters
-	DueFrom time.Time     `json:"due_from,omitzero"`
-	DueTo   time.Time     `json:"due_to,omitzero"`
-	State   timer.Outcome `json:"state,omitempty"`
-	After   uint64        `json:"after,omitempty"` // the "next" of the page before
-	UpTo    uint64        `json:"up_to,omitempty"` // of the first page
-	Limit   int           `json:"limit,omitempty"`
-	DryRun  bool          `json:"dry_run,omitempty"`
-
-	Recurring bool   `json:"recurring,omitempty"` // timers: only those that recur
-	Set       string `json:"set,omitempty"`       // timers: only those that this set of schedules made
+	// About many timers.
+	Target string `json:"target,omitempty"` // a pattern below the subject's
+	store.Filter
+	store.Page
+	DryRun bool `json:"dry_run,omitempty"`
 }
 
 // tableAsked is a time table; the fields are those of the headers.
@@ -60,7 +48,7 @@ type tableAsked struct {
 	Last   time.Time `json:"last,omitzero"`
 }
 
-// table parses it.
+// table parses the time table.
 func (t tableAsked) table() (*timetable.Table, error) {
 	w := timetable.Words{Every: t.Every, Cron: t.Cron, Zone: t.Zone, Jitter: t.Jitter, Missed: t.Missed, Last: t.Last}
 	if t.Rounds != 0 {
@@ -73,13 +61,10 @@ func (t tableAsked) table() (*timetable.Table, error) {
 	return &table, nil
 }
 
-// read decodes the body of the request.
-func (r request) read() (a Asked, err error) { return a, Decode(r.Data, &a) }
-
-// verdict answers a request about one timer.
-func (s *Service) verdict(ctx context.Context, r request) (any, error) {
-	a, err := r.read()
-	if err != nil {
+// oneTimer answers a request about one timer.
+func (s *Service) oneTimer(ctx context.Context, r request) (any, error) {
+	var a Asked
+	if err := Decode(r.Data, &a); err != nil {
 		return nil, err
 	}
 	key, target, _ := strings.Cut(strings.TrimPrefix(r.Subject, r.to.root), ".")
@@ -91,7 +76,7 @@ func (s *Service) verdict(ctx context.Context, r request) (any, error) {
 		Key:     key, Target: target,
 	}
 	if a.Generation > 0 && a.Series > 0 {
-		return nil, BadRequest("generation and series: one of them")
+		return nil, BadRequest("generation and series exclude each other: give one of them")
 	}
 	if w.ID == "" {
 		w.ID = r.Header.Get(message.HeaderWord)
@@ -110,7 +95,7 @@ func details(w *store.Change, a Asked, r request) (err error) {
 	timed := a.For != "" || !a.Until.IsZero()
 	switch {
 	case w.Verb != timer.Retime && a.tableAsked != tableAsked{}:
-		return BadRequest("a time table (every, cron and so on) is of retime")
+		return BadRequest("a time table (every, cron and so on) is only for retime")
 	case w.Verb == timer.Move:
 		return when(w, a, r)
 	case w.Verb == timer.Retime && a.By == "":
@@ -119,7 +104,7 @@ func details(w *store.Change, a Asked, r request) (err error) {
 		}
 		return err
 	case timed || a.By != "":
-		return BadRequest("for and until are of move and retime, by is of move")
+		return BadRequest("for and until are only for move and retime, and by is only for move")
 	}
 	return nil
 }
@@ -134,7 +119,7 @@ func when(w *store.Change, a Asked, r request) (err error) {
 		}
 	}
 	if given != 1 {
-		return BadRequest("when? one of for, until and by, or of the headers Delay-For and Delay-Until; got %d", given)
+		return BadRequest("the time: want one of for, until, by and the headers Delay-For and Delay-Until; got %d", given)
 	}
 	switch w.For, w.Until = a.For+wait, a.Until; {
 	case until != "":
@@ -153,63 +138,59 @@ func when(w *store.Change, a Asked, r request) (err error) {
 	return nil
 }
 
-// many reads the common fields of requests about many timers.
-func (r request) many() (a Asked, f store.Filter, p store.Page, err error) {
-	if a, err = r.read(); err != nil {
-		return a, f, p, err
+// many reads a request about many timers, and completes its filter.
+func (r request) many() (a Asked, err error) {
+	if err := Decode(r.Data, &a); err != nil {
+		return a, err
 	}
 	if a.Generation > 0 || a.Series > 0 || a.Word != "" || a.For != "" || !a.Until.IsZero() ||
 		a.tableAsked != (tableAsked{}) {
-		return a, f, p, BadRequest("generation, series, word, for, until and a time table are of one timer")
-	}
-	f = store.Filter{
-		Key: a.Key, DueFrom: a.DueFrom, DueTo: a.DueTo, State: a.State, Recurring: a.Recurring, Set: a.Set,
+		return a, BadRequest("generation, series, word, for, until and a time table are only for requests about one timer")
 	}
 	prefix := strings.TrimPrefix(strings.TrimPrefix(r.Subject, r.to.root), ".")
 	switch {
-	case strings.ContainsAny(prefix, "*>"): // no right is meant so
-		return a, f, p, BadRequest("%s: name where the targets begin, without wildcards", r.Subject)
-	case a.Target == "" && prefix != "":
-		f.Under = prefix
+	case strings.ContainsAny(prefix, "*>"): // a permission for such a subject does not restrict the targets
+		return a, BadRequest("%s: want the first tokens of the targets, without wildcards", r.Subject)
 	case a.Target != "":
 		if prefix != "" && a.Target != prefix && !strings.HasPrefix(a.Target, prefix+".") {
-			return a, f, p, BadRequest("target %q: want one that begins with %s, as the subject does", a.Target, prefix)
+			return a, BadRequest("target %q: want one that begins with %s, as the subject does", a.Target, prefix)
 		}
-		f.Targets, f.Under = []string{a.Target}, prefix
+		a.Targets = []string{a.Target}
 	}
-	return a, f, store.Page{After: a.After, UpTo: a.UpTo, Limit: a.Limit}, nil
+	a.Under = prefix
+	return a, nil
 }
 
 func (s *Service) list(ctx context.Context, r request) (any, error) {
-	a, f, p, err := r.many()
+	a, err := r.many()
 	if err != nil {
 		return nil, err
 	}
 	if a.By != "" || a.DryRun {
-		return nil, BadRequest("by and dry_run are of shift and cancel-all")
+		return nil, BadRequest("by is only for shift, and dry_run only for shift and cancel-all")
 	}
-	return s.Timers.List(ctx, f, p)
+	return s.Timers.List(ctx, a.Filter, a.Page)
 }
 
 // bulk answers a request for a page of cancel-all or shift. A shift needs up_to: otherwise, if the answer to the first
 // page is lost, the client's repetition would shift the timers twice.
 func (s *Service) bulk(ctx context.Context, r request) (any, error) {
-	a, f, p, err := r.many()
+	a, err := r.many()
 	if err != nil {
 		return nil, err
 	}
-	p.Limit = cmp.Or(p.Limit, store.MaxLimit) // for the server, the start of a page costs as much as some hundred timers
-	b := store.Bulk{Verb: r.to.verb, DryRun: a.DryRun, Filter: f, Page: p}
+	a.Limit = cmp.Or(a.Limit, store.MaxLimit) // for the server, the start of a page costs as much as some hundred timers
+	b := store.Bulk{Verb: r.to.verb, DryRun: a.DryRun, Filter: a.Filter, Page: a.Page}
 	switch {
 	case a.Recurring || a.Set != "":
-		return nil, BadRequest("recurring and set are of timers, which lists")
+		return nil, BadRequest("recurring and set are only for lists")
 	case a.State != "" && a.State != timer.Pending:
-		return nil, BadRequest("state %q: only what is pending can be changed", a.State)
+		return nil, BadRequest("state %q: only pending timers can be changed", a.State)
 	case b.Verb == timer.Cancel && a.By != "":
-		return nil, BadRequest("by is of shift")
+		return nil, BadRequest("by is only for shift")
 	case b.Verb == timer.Move && !b.DryRun && a.UpTo == 0:
-		return nil, BadRequest("up_to is missing: ask with dry_run first, which tells it; " +
-			"then a page that is repeated shifts nothing twice")
+		return nil, BadRequest("up_to is missing: first send the request with dry_run, and copy up_to from the answer; " +
+			"then a repeated page shifts no timer twice")
 	case b.Verb == timer.Move:
 		if b.By, err = store.ParseShift(a.By); err != nil {
 			return nil, BadRequest("by: %v", err)

@@ -17,14 +17,14 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"delaybroker/broker/message"
-	"delaybroker/broker/ratelog"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 )
 
 const (
 	// maxOne is the maximum number of concurrent requests about one timer. Each may have the body of its timer in memory,
-	// and all of them bodyRoom bytes, so there are fewer if bodies may be large, but at least minOne.
+	// and all bodies together may have bodyRoom bytes. So if bodies may be large, the maximum is lower, but at least
+	// minOne.
 	maxOne   = 64
 	minOne   = 8
 	bodyRoom = 64 << 20
@@ -34,15 +34,13 @@ const (
 	// oneWaiting and manyWaiting are the maximum numbers of requests that wait for a worker.
 	oneWaiting  = 2048
 	manyWaiting = 64
-	// oneTime and manyTime are the timeouts for one request from its receipt: less than a client's timeout. A request is
-	// begun in the first half of that time, or refused.
+	// oneTime and manyTime are the timeouts of a request, from its receipt. They are shorter than a client's timeout. If a
+	// request is not begun in the first half of that time, it is refused.
 	oneTime, manyTime = 3 * time.Second, 4 * time.Second
-	// received is the maximum number of messages that wait for the receiving loop. Further ones are dropped.
+	// received is the maximum number of messages that wait for the receiving loop. Further messages are dropped.
 	received = 1024
 	// maxRequest is the maximum size of a request, in bytes, with its subject and headers.
 	maxRequest = 8 << 10
-	// unansweredEvery is the minimum interval between warnings about requests that cannot be answered.
-	unansweredEvery = time.Minute
 )
 
 // Config is the configuration of a Service.
@@ -50,9 +48,9 @@ type Config struct {
 	Conn          *nats.Conn // connection for requests and answers
 	Timers        *store.Timers
 	Calls         map[string]Call // further calls, by the end of the subject: lanes, where.*
-	ReplyPrefixes []string        // below which it answers, in addition to _INBOX and _R_; without the final dot
+	ReplyPrefixes []string        // allowed prefixes of reply subjects besides _INBOX and _R_; without the final dot
 	Instance      string          // shown to operators
-	Grace         time.Duration   // for requests underway when ctx of Run ends
+	Grace         time.Duration   // the time for which Run finishes received requests after its ctx has ended
 	Log           *slog.Logger
 }
 
@@ -66,20 +64,19 @@ type Service struct {
 	endpoints []*endpoint
 	questions map[string]micro.Verb // by subject
 	requests  *Listener
-	one, many *queue        // closed when no more requests come
-	workers   int           // of one
-	notes     ratelog.Limit // of the receiving loop
+	one, many *queue // closed when no more requests come
+	workers   int    // of one
 }
 
 // endpoint handles the requests on some subjects.
 type endpoint struct {
 	name    string
-	root    string // of its subjects; with the final dot if more must follow
+	root    string // the beginning of its subjects; with the final dot if a token must follow
 	on      []string
 	verb    timer.Verb
 	answers func(s *Service, ctx context.Context, r request) (any, error)
-	isMany  bool
-	isCall  bool // about all lanes: its subject contains no target
+	isMany  bool // the requests go to the queue many
+	isCall  bool // the requests are about all lanes: the subject contains no target
 
 	mu    sync.Mutex // guards stats
 	stats micro.EndpointStats
@@ -91,15 +88,15 @@ func NewService(cfg Config) *Service {
 	workers := oneWorkers(cfg.Conn.MaxPayload())
 	s := &Service{
 		Config: cfg, names: cfg.Timers.Policy.Names, id: id, questions: questionsTo(id),
-		requests: NewListener(cfg.Conn, received), workers: workers,
-		one: newQueue(oneWaiting, workers*3/4), many: newQueue(manyWaiting, 1),
+		requests: NewListener(cfg.Conn, cfg.ReplyPrefixes, received, cfg.Log),
+		workers:  workers, one: newQueue(oneWaiting, workers*3/4), many: newQueue(manyWaiting, 1),
 	}
 	for _, verb := range []timer.Verb{
 		timer.Get, timer.Cancel, timer.Move, timer.Fire, timer.Pause, timer.Resume, timer.Retime,
 	} {
 		root := s.names.TimerCall(string(verb))
 		s.endpoints = append(s.endpoints, &endpoint{
-			name: string(verb), root: root, on: []string{root + "*.>"}, verb: verb, answers: (*Service).verdict,
+			name: string(verb), root: root, on: []string{root + "*.>"}, verb: verb, answers: (*Service).oneTimer,
 		})
 	}
 	list, bulk := (*Service).list, (*Service).bulk
@@ -162,17 +159,13 @@ func (s *Service) listen() error {
 
 // receive passes a request to the workers, or answers it immediately. It does not block.
 func (s *Service) receive(m *nats.Msg) {
-	if !Answerable(m.Reply, s.ReplyPrefixes) {
-		if more, ok := s.notes.Allow(unansweredEvery); ok {
-			s.Log.Warn("a request is not answered, and not carried out: its reply subject is none of those that answers go to "+
-				"(DELAY_REPLY_PREFIXES)", "subject", m.Subject, "reply", m.Reply, "more", more)
-		}
-		return
-	}
 	if s.describe(m) {
 		return
 	}
-	i := slices.IndexFunc(s.endpoints, func(e *endpoint) bool { return e.takes(m.Subject) })
+	i := slices.IndexFunc(s.endpoints, func(e *endpoint) bool {
+		rest, ok := strings.CutPrefix(m.Subject, e.root)
+		return ok && (!e.isMany || rest == "" || rest[0] == '.')
+	})
 	if i < 0 {
 		return
 	}
@@ -188,13 +181,8 @@ func (s *Service) receive(m *nats.Msg) {
 	}
 	if refused, full := queue.put(r); full {
 		s.answer(refused, nil, store.Refusef(
-			store.CodeBusy, "busy: %d requests wait, as many as may; repeat this one in a second", queue.max))
+			store.CodeBusy, "busy: %d requests wait, which is the maximum; repeat this one in a second", queue.max))
 	}
-}
-
-func (e *endpoint) takes(subject string) bool {
-	rest, ok := strings.CutPrefix(subject, e.root)
-	return ok && (!e.isMany || rest == "" || rest[0] == '.')
 }
 
 // tenant returns the first token of the targets in a subject of the endpoint.
@@ -212,21 +200,7 @@ func (e *endpoint) tenant(subject string) string {
 	return first
 }
 
-// Answerable reports whether an answer on a reply subject is safe: no subscriber there may mistake it for a request.
-// The client names the subject, and the broker publishes there with its own permissions.
-func Answerable(reply string, prefixes []string) bool {
-	if strings.ContainsAny(reply, "*> ") {
-		return false
-	}
-	for _, prefix := range append([]string{"_INBOX", "_R_"}, prefixes...) {
-		if rest, ok := strings.CutPrefix(reply, prefix+"."); ok && rest != "" {
-			return true
-		}
-	}
-	return false
-}
-
-// work carries out requests until the queue is closed, each within a time from its receipt.
+// work carries out requests until the queue is closed. Within is the timeout of each, from its receipt.
 func (s *Service) work(base context.Context, from *queue, within time.Duration) {
 	for {
 		r, ok := from.take()
@@ -250,7 +224,7 @@ func (s *Service) carryOut(base context.Context, r request, within time.Duration
 	return r.to.answers(s, ctx, r)
 }
 
-// answer sends the answer, or the error as package micro does, and counts it.
+// answer sends the answer, or the error in the format of package micro, and counts the request.
 func (s *Service) answer(r request, answer any, err error) {
 	m := &nats.Msg{Subject: r.Reply}
 	if err == nil {

@@ -47,7 +47,7 @@ func TestRunAnswersWhatItHasReceived(t *testing.T) {
 	})
 }
 
-// TestBusy: requests for which there is no room are answered with an error at once.
+// TestBusy: a request that does not fit into the queue is answered with an error immediately.
 func TestBusy(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
 		names, err := message.NewNames(message.DefaultPrefix)
@@ -60,7 +60,7 @@ func TestBusy(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		for range oneWaiting + 3 { // nobody works
+		for range oneWaiting + 3 { // no worker runs
 			s.receive(&nats.Msg{Subject: "delayctl.timer.get.k.orders.x", Reply: "_INBOX.asker"})
 		}
 		synctest.Wait()

@@ -25,12 +25,11 @@ const (
 type Rules interface {
 	// Decide returns the next step, given Attempt.State.
 	Decide() timer.Next
-	// Entry returns the message to publish in place of a generation. An error ends the attempt, unless only the leader's
-	// time is unknown.
+	// Entry returns the message to publish in place of a generation. An error ends the attempt, except for errNoTime.
 	Entry(ctx context.Context, generation uint64) (*nats.Msg, error)
 	// Judge returns the meaning of the stream's answer to that publish. An error ends the attempt.
 	Judge(ctx context.Context, generation uint64, reply jsapi.Reply) (Meaning, error)
-	// Decisive reports whether an entry decides the attempt, even if it is not the last one any more.
+	// Decisive reports whether an entry shows the outcome of the attempt, even if it is not the last one any more.
 	Decisive(e entry.Entry) bool
 }
 
@@ -40,8 +39,8 @@ type Meaning int
 const (
 	Final    Meaning = iota // the outcome is certain
 	Doubtful                // the entry may be stored, or be stored later
-	Replaced                // it is not stored, since another entry is the last one, according to the leader
-	Again                   // it is not stored, and may be published again
+	Replaced                // the entry is not stored: another entry is the last one, according to the leader
+	Again                   // the entry is not stored, and may be published again
 )
 
 // Attempt repeats a change of a timer's subject until its outcome is certain: it reads the last entry, publishes in its
@@ -49,20 +48,21 @@ const (
 type Attempt struct {
 	Timers      *Timers
 	Subject     string
-	Generation  uint64        // of the timer to change; zero for any
-	ReadTimeout time.Duration // of one read
+	Generation  uint64        // the generation to change; zero for any
+	ReadTimeout time.Duration // the timeout of one read
 
-	State timer.State // as it was last read
+	State timer.State // the state that was last read
 	Doubt timer.Doubt
 
 	tried   bool   // a publish may be stored: it is in doubt, or a leader that may be deposed has refused it
-	expects uint64 // the generation that it expected
+	expects uint64 // the generation that this publish expected
 }
 
 // Run returns nil once the outcome is certain. If ctx ends before, it returns the reason why the attempt has not
-// published, or nil after a publish that may be stored. With published, the first publish needs no read.
-func (a *Attempt) Run(ctx context.Context, rules Rules, published bool) error {
-	if published {
+// published, or nil after a publish that may be stored. If publishFirst is set, the first publish comes before the
+// first read.
+func (a *Attempt) Run(ctx context.Context, rules Rules, publishFirst bool) error {
+	if publishFirst {
 		if done, err := a.publish(ctx, rules, a.Generation); done {
 			return err
 		}
@@ -71,7 +71,7 @@ func (a *Attempt) Run(ctx context.Context, rules Rules, published bool) error {
 	for ctx.Err() == nil {
 		next := timer.Look
 		if err := a.read(ctx, rules); err != nil {
-			if problem == nil || ctx.Err() == nil { // the end of ctx is not the reason
+			if problem == nil || ctx.Err() == nil { // keep an earlier problem: the end of ctx explains nothing
 				problem = fmt.Errorf("read the last entry of %s: %w", a.Subject, err)
 			}
 			if errors.Is(err, jetstream.ErrStreamNotFound) && !a.Doubt.Any {
@@ -99,8 +99,8 @@ func (a *Attempt) Run(ctx context.Context, rules Rules, published bool) error {
 	return problem
 }
 
-// publish publishes in place of a generation. Done is false if the answer leaves open which entry is stored, or, with
-// an error, if nothing was published.
+// publish publishes in place of a generation. Done reports whether the attempt ends, with err. If done is false and err
+// is not nil, nothing was published.
 func (a *Attempt) publish(ctx context.Context, rules Rules, generation uint64) (done bool, err error) {
 	m, err := rules.Entry(ctx, generation)
 	if errors.Is(err, errNoTime) {
@@ -110,7 +110,10 @@ func (a *Attempt) publish(ctx context.Context, rules Rules, generation uint64) (
 	if err != nil {
 		return true, err
 	}
-	meaning, err := rules.Judge(ctx, generation, a.send(ctx, m))
+	publishing, cancel := context.WithTimeout(ctx, publishTimeout)
+	reply := a.Timers.Publish(publishing, m)
+	cancel()
+	meaning, err := rules.Judge(ctx, generation, reply)
 	if err != nil || meaning == Final {
 		return true, err
 	}
@@ -121,21 +124,15 @@ func (a *Attempt) publish(ctx context.Context, rules Rules, generation uint64) (
 	if meaning == Doubtful || meaning == Replaced {
 		a.tried, a.expects = true, generation
 	}
-	if meaning != Replaced || again { // of two leaders, the deposed one does not know that it is deposed
+	if meaning != Replaced || again { // after two refusals, the leader may be deposed without knowing it
 		WaitToRetry(ctx)
 	}
 	return false, nil
 }
 
-func (a *Attempt) send(ctx context.Context, m *nats.Msg) jsapi.Reply {
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
-	return a.Timers.Publish(ctx, m)
-}
-
-// read reads the last entry of the subject from the leader. If another client has put something over a decisive entry,
-// it reads that one, which lies right behind the generation. So an attempt finds its own entry although a deposed
-// leader has refused it, and finds a firing or a cancel before a later set.
+// read reads the last entry of the subject from the leader. If another client has published over a decisive entry, read
+// reads the decisive entry, which lies right behind the generation. So an attempt finds its own entry although a
+// deposed leader has refused it, and finds a firing or a cancel before a later set.
 func (a *Attempt) read(ctx context.Context, rules Rules) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.ReadTimeout)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 )
 
 // TestUnansweredIsInDoubt: the answer to a request's entry is lost, and then the entry of another client is the last
-// one. Nothing tells whether the request's entry came before it, so the outcome is unknown. An entry that the stream
-// has refused certainly did not come, so then the outcome is a conflict.
+// one. No entry shows whether the request's entry was stored before it, so the outcome is unknown. If the stream has
+// refused the request's entry, it was certainly not stored, so the outcome is a conflict.
 func TestUnansweredIsInDoubt(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
 		timers, js := newTimers(t, on)

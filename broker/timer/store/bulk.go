@@ -19,11 +19,11 @@ const (
 	bulkSpare = 1500 * time.Millisecond
 )
 
-// Bulk is one verb for many pending timers: timer.Cancel, or timer.Move by a duration.
+// Bulk is a change of many pending timers.
 type Bulk struct {
-	Verb   timer.Verb
-	By     time.Duration // of a Move
-	DryRun bool          // only count them
+	Verb   timer.Verb    // timer.Cancel, or timer.Move by the duration By
+	By     time.Duration // may be negative
+	DryRun bool          // only count the timers
 	Filter Filter        // its State is ignored
 	Page   Page
 }
@@ -32,12 +32,12 @@ type Bulk struct {
 type Done struct {
 	Matched  int                   `json:"matched"`
 	Outcomes map[timer.Outcome]int `json:"outcomes,omitempty"`
-	Refused  int                   `json:"refused,omitempty"` // of a dry run: they would be refused
-	Why      string                `json:"why,omitempty"`     // of the first refused timer
-	Sealed   bool                  `json:"-"`                 // one was refused with ErrSecret
+	Refused  int                   `json:"refused,omitempty"` // in a dry run: the timers that would be refused
+	Why      string                `json:"why,omitempty"`     // the reason for the first refused timer
+	Sealed   bool                  `json:"-"`                 // a timer was refused with ErrSecret
 	DryRun   bool                  `json:"dry_run,omitempty"`
 	UpTo     uint64                `json:"up_to"`
-	Next     uint64                `json:"next,omitempty"` // for the next page; zero on the last
+	Next     uint64                `json:"next,omitempty"` // Page.After of the next page; zero on the last page
 	At       time.Time             `json:"at"`
 }
 
@@ -62,7 +62,7 @@ func (d *Done) Add(later Done) {
 // generation, so a repeated page moves no timer twice.
 func (t *Timers) Bulk(ctx context.Context, b Bulk) (Done, error) {
 	if b.Verb == timer.Move && b.By == 0 {
-		return Done{}, Refusef(CodeBad, "by how long? as in 5m or -5m")
+		return Done{}, Refusef(CodeBad, "by is missing: want a duration, such as 5m or -5m")
 	}
 	b.Filter.State = timer.Pending
 	page, err := t.List(ctx, b.Filter, b.Page)
@@ -80,7 +80,7 @@ func (t *Timers) Bulk(ctx context.Context, b Bulk) (Done, error) {
 		return d, nil
 	}
 	for begun := 0; begun < len(page.Timers); begun += bulkParallel {
-		if end, ok := ctx.Deadline(); begun > 0 && (ctx.Err() != nil || ok && time.Until(end) < bulkSpare) {
+		if begun > 0 && (ctx.Err() != nil || late(ctx, bulkSpare)) {
 			d.Matched, d.Next = begun, page.Timers[begun-1].state.Sequence
 			break
 		}
@@ -97,8 +97,8 @@ func (b Bulk) change(row Row) Change {
 	}
 }
 
-// foresee counts a timer that a real run would refuse: it makes the entry, and does not publish it. Missing secrets are
-// no refusal here: the instance that carries out the change reads them.
+// foresee counts a timer that a real run would refuse: it makes the entry, and does not publish it. Missing secrets do
+// not count: the instance that carries out the change has them.
 func (t *Timers) foresee(ctx context.Context, b Bulk, row Row, d *Done) {
 	a := t.attempt(b.change(row))
 	a.State = row.state
@@ -107,7 +107,7 @@ func (t *Timers) foresee(ctx context.Context, b Bulk, row Row, d *Done) {
 	}
 }
 
-// refused counts a timer if the error is a refusal.
+// refused counts a timer if the error is a refusal, and reports whether it is one.
 func (d *Done) refused(row Row, err error) bool {
 	refused, ok := errors.AsType[*Refusal](err)
 	if !ok {
@@ -120,7 +120,7 @@ func (d *Done) refused(row Row, err error) bool {
 	return true
 }
 
-// each changes some timers concurrently, and waits for the results.
+// each changes timers concurrently, waits for the results, and adds them to d.
 func (t *Timers) each(ctx context.Context, b Bulk, rows []Row, d *Done) {
 	var mu sync.Mutex // guards d
 	var working sync.WaitGroup
@@ -144,11 +144,9 @@ func (t *Timers) each(ctx context.Context, b Bulk, rows []Row, d *Done) {
 
 // ParseShift parses a duration with an optional sign, as in +5m or -5m.
 func ParseShift(text string) (time.Duration, error) {
-	plain := strings.TrimPrefix(text, "+")
-	sign := time.Duration(1)
 	if rest, earlier := strings.CutPrefix(text, "-"); earlier {
-		plain, sign = rest, -1
+		d, err := levels.ParseDuration(rest)
+		return -d, err
 	}
-	d, err := levels.ParseDuration(plain)
-	return sign * d, err
+	return levels.ParseDuration(strings.TrimPrefix(text, "+"))
 }

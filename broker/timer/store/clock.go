@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// clock estimates the time of the timers' stream's leader, from its answers.
+// clock estimates the time of the leader of the timers' stream from the leader's answers.
 type clock struct {
 	mu    sync.Mutex    // guards known; not held during a request
 	known *leader.Clock // nil before the first answer
@@ -25,13 +25,13 @@ func (t *Timers) Now(ctx context.Context) (time.Time, error) {
 	defer cancel()
 	s, err := t.sample(ctx, t.Policy.Names.TimersStream())
 	if err != nil {
-		return time.Time{}, fmt.Errorf("ask the stream of timers for its time: %w", err)
+		return time.Time{}, fmt.Errorf("read the time of the stream of timers: %w", err)
 	}
 	return t.clock.look(leader.Answer{Time: s.ServerTime, Received: s.Received, Leader: s.Leader, LastSeq: s.LastSeq}), nil
 }
 
-// now returns the leader's time when this host's clock shows local. Only differences of local times count. Ok is false
-// if the leader must be asked.
+// now returns the leader's time at a time of this host's clock. Only differences of local times count. Ok is false if
+// the leader must be asked.
 func (c *clock) now(local time.Time) (now time.Time, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,21 +14,21 @@
 //
 // # Every answer is final, or unknown
 //
-// Every change is one publish that expects a generation, so the stream's leader decides. Its answer is final: an
-// acknowledged cancel is never delivered, and a timer that is too late has fired. If the answer is missing, the outcome
-// is read: each request has an ID of its own, which its entry carries, and so do later entries of the same timer. So a
-// lost acknowledgement is no loss, nor is a refusal by a deposed leader. If another client has published over the entry
-// without an expected generation, the entry right behind the generation shows the outcome. If nothing can show it any
+// Every change is one publish that expects a generation, so the stream's leader decides. Its answer is final: after an
+// acknowledged cancel, the timer is never delivered; after the answer too_late, it has fired. If the answer is missing,
+// or if a deposed leader has refused the publish, the stream shows the outcome: each request has an ID of its own, and
+// its entry and the later entries of the same timer contain this ID. If another client has published over the entry
+// without an expected generation, the entry right behind the generation shows the outcome. If no entry shows it any
 // more, the answer is unknown.
 //
-// An error means that nothing was changed.
+// After an error, nothing was changed.
 //
 // # Which clock counts
 //
-// The clock of the stream's leader counts (Timers.Now), which stamps stored messages: for the due time of a moved
-// round, the lifetime of a schedule, and the maximum delay. The clock of this host may be wrong; it appears in answers,
-// for people, and measures durations. Only a Set is judged by it beforehand: a client that may publish a timer may have
-// no right to ask for another time.
+// The stream's leader stamps stored messages. So its clock (Timers.Now) decides about the due time of a moved round,
+// the lifetime of a schedule, and the maximum delay. The clock of this host may be wrong. It measures durations, and
+// answers contain its time for people. Only the check of a Set before its publish uses this clock: a client that may
+// publish a timer may lack the permission to ask the leader.
 //
 // # Bounds
 //
@@ -40,21 +40,21 @@
 //
 // # Operations
 //
-// A request makes this number of reads from the leader of the stream, one after the other, and of publishes:
+// A request takes this number of consecutive reads from the leader of the stream, and of publishes:
 //
 //	                                      reads      publishes
 //	get                                   1          0
-//	get, and there is no entry            3          0
+//	get, without an entry                 3          0
 //	cancel of a generation                0          1
 //	cancel of any generation              1          1
 //	cancel of another generation          2          1
-//	cancel of a generation to come        3          1
+//	cancel of a future generation         3          1
 //	move                                  3          1         one for the leader's time, one for the due time
 //	fire                                  1          1
 //
-// A page reads the state of the stream once. For each of its timers it asks whether the timer was replaced, 64 at a
-// time. It makes one consumer for each target, or two if the subject is a prefix of targets and the body names no
-// target. Each consumer has one filter. With two filters the server counts the pending messages subject by subject,
-// under the stream's lock: that takes seconds for 60,000 timers, and nothing can be stored meanwhile. cancel-all and
-// shift work on 16 timers at a time.
+// A page takes one read of the stream's state, one consumer for each target, and one read for each timer, which shows
+// whether the timer was replaced; 64 of these reads run at a time. If the subject of a request is a prefix of targets,
+// and the body names no target, the page takes two consumers. Each consumer has one filter. With two filters the server
+// counts the pending messages subject by subject, under the stream's lock: that takes seconds for 60,000 timers, and
+// the stream stores nothing meanwhile. cancel-all and shift change 16 timers at a time.
 package store

@@ -20,9 +20,9 @@ type Entries struct {
 	Sample func(ctx context.Context, stream string) (lane.Sample, error) // returns the stream's state from its leader
 }
 
-// LastEntry reads the last entry of a timer's subject from the leader of the stream. An entry older than the
-// generation, or none, is believed only if it is read again after a leader that a majority follows has returned the end
-// of its stream. Without such a leader, LastEntry returns ErrLeader.
+// LastEntry reads the last entry of a timer's subject from the leader of the stream. A deposed leader may return no
+// entry, or one older than the generation. So in these cases LastEntry reads the end of the stream from a leader that a
+// majority follows, and then the last entry again. Without such a leader, LastEntry returns ErrLeader.
 func LastEntry(
 	ctx context.Context, from Entries, subject string, generation uint64,
 ) (state timer.State, err error) {
@@ -54,8 +54,8 @@ func LastEntry(
 	return state, nil
 }
 
-// Next reads the first entry of a timer's subject from a sequence on. Ok is false if the stream's leader, or a deposed
-// one that does not know it, has none.
+// Next reads the first entry of a timer's subject at or above a sequence. Ok is false if the leader has none; the
+// leader may be deposed without knowing it.
 func (e Entries) Next(ctx context.Context, subject string, from uint64) (m jsapi.Message, ok bool, err error) {
 	m, err = e.API.Next(ctx, e.Policy.Names.TimersStream(), from, subject)
 	switch {

@@ -10,17 +10,17 @@ var ErrLeader = errors.New("the stream of timers has no leader that a majority f
 
 // ErrSecret is returned if a change needs an entry with a seal, and the brokers' secrets are unknown. Nothing was
 // changed.
-var ErrSecret = errors.New("the secrets of the brokers are not known here, and no broker would believe it")
+var ErrSecret = errors.New("the secrets of the brokers are not known here, and brokers ignore an entry without a seal")
 
 // errNoTime is returned if the leader of the timers' stream did not return its time. Nothing was published.
-var errNoTime = errors.New("the time is not known")
+var errNoTime = errors.New("the time of the stream's leader is unknown")
 
 // Refusal is the error of a request that was not carried out, and will not be.
 type Refusal struct {
-	Code     int // as of HTTP
+	Code     int // an HTTP status
 	Sentence string
 
-	is error // one of the above, or nil
+	is error // ErrSecret, or nil
 }
 
 func (r *Refusal) Error() string { return r.Sentence }

@@ -1,16 +1,17 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
@@ -18,44 +19,44 @@ import (
 )
 
 const (
-	// DefaultLimit and MaxLimit bound the number of timers on a page.
-	DefaultLimit = 100
+	// defaultLimit and MaxLimit are the default and the maximum number of timers on a page.
+	defaultLimit = 100
 	MaxLimit     = 500
-	// maxBytes and maxScanned end a page early: an answer must fit into a message, and a page costs the server a pass
-	// through the headers of all timers to a target.
+	// maxBytes and maxScanned are the numbers of bytes and entries after which a page ends early: an answer must fit into
+	// a message, and a page costs the server a scan of the headers of all timers to a target.
 	maxBytes   = 256 << 10
 	maxScanned = 100_000
-	rowBytes   = 256 // of a row without key and target
-	rowsAtOnce = 64  // checked concurrently whether they were replaced
-	// listSpare is the time to answer: with less left, a page ends early.
+	rowBytes   = 256 // the approximate size of a row in the answer, without its texts
+	rowsAtOnce = 64  // the number of rows that are checked concurrently for a replacement
+	// listSpare is the time that is reserved for the answer: when less is left until the deadline, a page ends early.
 	listSpare = 500 * time.Millisecond
 )
 
 // Filter selects timers.
 type Filter struct {
-	Targets []string // patterns, which match the real targets of schedules too; none for all
-	Under   string   // prefix of timers' targets and schedules' subjects, in addition to Targets; empty for all
-	Key     string   // or the name of a schedule; * stands for any characters; empty for all
-	DueFrom time.Time
-	DueTo   time.Time     // exclusive
-	State   timer.Outcome // Pending, Paused, Fired or Cancelled; empty for all
+	Targets []string      `json:"-"`             // patterns, which match the real targets of schedules too; empty for all
+	Under   string        `json:"-"`             // prefix of timers' targets and of schedules' subjects; empty for all
+	Key     string        `json:"key,omitempty"` // or the name of a schedule; * for any characters; empty for all
+	DueFrom time.Time     `json:"due_from,omitzero"`
+	DueTo   time.Time     `json:"due_to,omitzero"` // exclusive
+	State   timer.Outcome `json:"state,omitempty"` // Pending, Paused, Fired or Cancelled; empty for all
 
-	Recurring bool   // only timers that recur
-	Set       string // only schedules that this set made; empty for all
+	Recurring bool   `json:"recurring,omitempty"` // only timers that recur
+	Set       string `json:"set,omitempty"`       // only timers of this set of schedules; empty for all
 }
 
 // Page is the beginning of a page, and its maximum length.
 type Page struct {
-	After uint64 // the sequence at which the last page ended; zero for the first
-	UpTo  uint64 // the maximum generation; zero for the end of the stream when the page is made
-	Limit int    // of timers; zero is DefaultLimit
+	After uint64 `json:"after,omitempty"` // Listing.Next of the previous page; zero for the first page
+	UpTo  uint64 `json:"up_to,omitempty"` // the maximum generation; zero for the end of the stream
+	Limit int    `json:"limit,omitempty"` // the maximum number of timers; zero is defaultLimit
 }
 
 // Row is one timer of a page.
 type Row struct {
 	State      timer.Outcome `json:"state"`
 	Key        string        `json:"key"`
-	Target     string        `json:"target"` // empty for a schedule that is over
+	Target     string        `json:"target"` // empty for a schedule that has ended
 	Generation uint64        `json:"generation"`
 	Due        time.Time     `json:"due,omitzero"`
 	Became     entry.Outcome `json:"became,omitempty"`
@@ -74,13 +75,10 @@ type Row struct {
 type Listing struct {
 	Timers  []Row     `json:"timers"`
 	UpTo    uint64    `json:"up_to"`          // the last sequence when the first page was made; later pages pass it on
-	Next    uint64    `json:"next,omitempty"` // to pass as Page.After; zero on the last
+	Next    uint64    `json:"next,omitempty"` // Page.After of the next page; zero on the last page
 	Scanned int       `json:"scanned"`        // the number of entries that were read
 	At      time.Time `json:"at"`
 }
-
-// errEnough is returned by fill if the page is full.
-var errEnough = errors.New("the page is full")
 
 // List returns one page. A timer that is set again between two pages is on the later page, or on none if UpTo is given.
 func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
@@ -92,17 +90,14 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 		return Listing{}, noStream()
 	}
 	if err != nil {
-		return Listing{}, fmt.Errorf("look at the stream of timers: %w", err)
+		return Listing{}, fmt.Errorf("read the state of the stream of timers: %w", err)
 	}
-	all := Listing{Timers: []Row{}, UpTo: p.UpTo, At: time.Now().UTC()}
-	if all.UpTo == 0 {
-		all.UpTo = s.LastSeq
-	}
+	all := Listing{Timers: []Row{}, UpTo: cmp.Or(p.UpTo, s.LastSeq), At: time.Now().UTC()}
 	if all.UpTo <= p.After || s.LastSeq <= p.After {
 		return all, nil
 	}
 	err = t.fill(ctx, &all, f, p)
-	if err == nil || errors.Is(err, errEnough) {
+	if err == nil {
 		err = t.dropReplaced(ctx, &all, f)
 	}
 	if err != nil {
@@ -126,33 +121,28 @@ func (f Filter) check(p Page) error {
 	return nil
 }
 
-// fill adds entries to the page until the page is full.
+// fill adds entries to the page until it is full. Then it sets Listing.Next.
 func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error {
-	limit, bytes, last := p.Limit, 0, p.After
-	if limit == 0 {
-		limit = DefaultLimit
-	}
+	limit, bytes, last := cmp.Or(p.Limit, defaultLimit), 0, p.After
 	for s, err := range t.entries(ctx, f, p.After+1, all.UpTo) {
 		if err != nil {
 			return err
 		}
 		row := t.rowOf(s.Incoming(t.Policy.Names.TimersStream()), s.BodySize())
-		if len(all.Timers) >= limit || bytes >= maxBytes || all.Scanned >= maxScanned || all.Scanned > 0 && late(ctx) {
+		if len(all.Timers) >= limit || bytes >= maxBytes || all.Scanned >= maxScanned ||
+			all.Scanned > 0 && late(ctx, listSpare) {
 			all.Next = last
-			return errEnough
+			return nil
 		}
 		all.Scanned++
 		last = s.Sequence
-		if noise := strings.ContainsAny(s.Subject, "*> "); !noise && f.takes(row) {
+		if valid := !strings.ContainsAny(s.Subject, "*> "); valid && f.takes(row) {
 			all.Timers = append(all.Timers, row)
-			bytes += row.bytes()
+			bytes += rowBytes + 2*len(row.Key) + 2*len(row.Target) + len(row.Why)
 		}
 	}
 	return nil
 }
-
-// bytes returns the approximate number of bytes of the row in an answer.
-func (r Row) bytes() int { return rowBytes + 2*len(r.Key) + 2*len(r.Target) + len(r.Why) }
 
 // Recurs lists all recurring timers, page by page, and yields each timer once. A series whose round fires during the
 // listing has a new entry behind all pages. So Recurs lists the new entries, too, until they fit on one page.
@@ -186,33 +176,31 @@ func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 	}
 }
 
-// dropReplaced removes the rows of replaced entries, which stay in the stream until a broker removes them. In a list of
-// recurring timers, if the next round of a series was stored since the page began, the row of that round replaces the
-// old row.
+// dropReplaced removes the rows of replaced entries, which stay in the stream until a broker removes them. If the list
+// is of recurring timers, and the next round of a series was stored since the page began, the row of that round
+// replaces the old row.
 func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error {
 	kept := make([]*Row, len(all.Timers))
-	errs := make([]error, len(all.Timers))
-	room := make(chan struct{}, rowsAtOnce)
-	var asking sync.WaitGroup
+	var reading errgroup.Group
+	reading.SetLimit(rowsAtOnce)
 	for i, r := range all.Timers {
-		room <- struct{}{}
-		asking.Go(func() {
-			kept[i], errs[i] = t.current(ctx, r, all.UpTo, f)
-			<-room
+		reading.Go(func() (err error) {
+			kept[i], err = t.current(ctx, r, all.UpTo, f)
+			return err
 		})
 	}
-	asking.Wait()
+	err := reading.Wait()
 	all.Timers = []Row{}
 	for _, r := range kept {
 		if r != nil {
 			all.Timers = append(all.Timers, *r)
 		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // current returns the row if its entry is still the last one. Otherwise it returns the row of the entry that replaced
-// it, or nil. If there is no later entry, the server answers from an index, and sends no body.
+// it, or nil. Next is cheap if there is no later entry: the server answers from an index, and sends no body.
 func (t *Timers) current(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
 	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.state.Sequence+1); {
 	case err != nil:
@@ -236,10 +224,10 @@ func (t *Timers) current(ctx context.Context, r Row, upTo uint64, f Filter) (*Ro
 	return &now, nil
 }
 
-// late reports whether less than listSpare is left until the deadline of ctx.
-func late(ctx context.Context) bool {
+// late reports whether less than the spare time is left until the deadline of ctx.
+func late(ctx context.Context, spare time.Duration) bool {
 	end, ok := ctx.Deadline()
-	return ok && time.Until(end) < listSpare
+	return ok && time.Until(end) < spare
 }
 
 // rowOf returns the row for an entry, by its header.
@@ -254,7 +242,7 @@ func (t *Timers) rowOf(in message.Incoming, size int) Row {
 	_, answer := timer.Decide(timer.Request{Verb: timer.Get}, state, timer.Doubt{})
 	unopened := entry.ClaimsOurs(t.Policy, in) && t.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey
 	if unopened {
-		answer.Why = "it is sealed with a secret that is not known here (DELAY_SECRET)"
+		answer.Why = "the entry is sealed with a secret that is not known here (DELAY_SECRET)"
 	}
 	return Row{
 		State: answer.Outcome, Key: addr.Key(), Target: target, Generation: answer.Generation, Due: answer.Due,

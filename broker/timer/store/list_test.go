@@ -10,8 +10,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestListKeepsWhatFiredMeanwhile: an entry that was replaced since the page began is left out. If it recurs, the round
-// that replaced it is listed.
+// TestListKeepsWhatFiredMeanwhile: an entry that was replaced since the page began is left out. In a list of recurring
+// timers, the round that replaced it is listed.
 func TestListKeepsWhatFiredMeanwhile(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
 		timers, js := newTimers(t, on)

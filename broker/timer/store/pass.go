@@ -14,7 +14,7 @@ import (
 // count the pending messages subject by subject, under the stream's lock.
 type pass struct {
 	filter     string
-	timersOnly bool // the schedules that match are in another pass
+	timersOnly bool // skip schedules, which are in another pass
 }
 
 // passes returns the scans that find all candidates. A filter for one key reads only the entries of that key. The
@@ -58,8 +58,7 @@ func (f Filter) under(subject string) bool {
 	return f.Under == "" || subject == f.Under || strings.HasPrefix(subject, f.Under+".")
 }
 
-// kinds reports whether the key's pattern may match the key of a timer, and whether it may match the name of a
-// schedule.
+// kinds reports whether the pattern Key may match keys of timers, and whether it may match names of schedules.
 func (f Filter) kinds() (timers, schedules bool) {
 	begin, _, open := strings.Cut(f.Key, "*")
 	names := message.ScheduleName("")

@@ -3,16 +3,13 @@ package store
 import (
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
-	"delaybroker/broker/timer/entry"
 )
 
-// This file handles the differences of schedules, which clients request in the dialect of nats-server. The subject of a
-// schedule is its identity, and a header of its entries contains its target. So they count only with our seal, and a
-// client that changes one must know the secrets.
+// This file handles schedules, which clients request with nats-server's headers. The subject of a schedule identifies
+// it, and a header of its entries contains its target. So the entries count only with our seal, and a change of a
+// schedule needs the brokers' secrets.
 
 // schedule reports whether the change is about a schedule.
 func (a *attempt) schedule() bool {
@@ -28,8 +25,8 @@ func (a *attempt) scheduleTarget() string {
 	return a.State.Entry.Request.Target
 }
 
-// checkTarget returns the next step. A schedule with another target than the change names has replaced the schedule
-// that the client means.
+// checkTarget returns a conflict if the schedule that was found has another target than the change names: it has
+// replaced the schedule that the client means. Otherwise checkTarget returns its arguments.
 func (a *attempt) checkTarget(next timer.Next, known timer.Answer) (timer.Next, timer.Answer) {
 	if is := a.scheduleTarget(); is != "" && a.Target != "" && a.Target != is {
 		return timer.Say, timer.Answer{
@@ -39,25 +36,25 @@ func (a *attempt) checkTarget(next timer.Next, known timer.Answer) (timer.Next, 
 	return next, known
 }
 
-// scheduleCancel returns the entry that cancels a generation of a schedule.
-func (a *attempt) scheduleCancel(generation uint64) (*nats.Msg, error) {
-	if err := a.canSeal(); err != nil {
-		return nil, err
+// sealSchedule seals an entry if the change is about a schedule.
+func (a *attempt) sealSchedule(subject string, header message.Header, body []byte, now time.Time) error {
+	if !a.schedule() {
+		return nil
 	}
-	header := entry.CancelHeader(generation, a.ID)
-	a.Policy.Keys.SealMessage(a.Subject, header, nil, time.Now())
-	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header)}, nil
+	err := a.canSeal()
+	if err == nil {
+		a.Policy.Keys.SealMessage(subject, header, body, now)
+	}
+	return err
 }
 
-// scheduleMove returns the entry that gives a schedule another time, with the header of a set. Now is the leader's
-// time.
-func (a *attempt) scheduleMove(generation uint64, name, value string, now time.Time) (*nats.Msg, error) {
-	if err := a.canSeal(); err != nil {
-		return nil, err
+// canSeal returns an error if our seal cannot be made: an unsealed entry would replace another, and be invalid.
+func (a *attempt) canSeal() error {
+	if !a.Policy.Keys.Empty() {
+		return nil
 	}
-	header, problem := entry.ScheduleMove(a.Policy, a.State.In, name, value, generation, a.ID, now)
-	if problem != nil {
-		return nil, Refusef(CodeBad, "%s", problem.Sentence)
-	}
-	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: a.State.In.Data}, nil
+	refused := Refusef(CodeTrouble, "%v: send the request to a broker, on %s", ErrSecret,
+		a.Policy.Names.TimerCall(string(a.Verb)))
+	refused.is = ErrSecret
+	return refused
 }

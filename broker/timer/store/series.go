@@ -15,15 +15,10 @@ import (
 	"delaybroker/levels"
 )
 
-// This file makes the entries of a change of a series. An entry of the broker replaces the pending round, and fires
-// nothing. An additional delivery is a separate timer, which is due immediately.
+// This file makes the entries that change a series. Such an entry replaces the pending round without firing it. An
+// extra delivery is a separate timer, which is due immediately.
 
-// firesExtra reports whether the change is one delivery in addition to a series.
-func (a *attempt) firesExtra() bool {
-	return a.Verb == timer.Fire && a.State.Entry.Recurs != nil
-}
-
-// seriesEntry returns the entry that the change writes in place of a pending round, or of a pause.
+// seriesEntry returns the entry that replaces a pending round or a pause; for Fire, it returns the extra delivery.
 func (a *attempt) seriesEntry(generation uint64, r entry.Pending, now time.Time) (*nats.Msg, error) {
 	if a.Verb == timer.Fire {
 		return a.extra(r, now)
@@ -47,16 +42,6 @@ func (a *attempt) seriesEntry(generation uint64, r entry.Pending, now time.Time)
 	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: a.State.In.Data}, nil
 }
 
-// canSeal returns an error if our seal cannot be made: an unsealed entry would replace another, and be invalid.
-func (a *attempt) canSeal() error {
-	if !a.Policy.Keys.Empty() {
-		return nil
-	}
-	refused := Refusef(CodeTrouble, "%v: ask on %s", ErrSecret, a.Policy.Names.TimerCall(string(a.Verb)))
-	refused.is = ErrSecret
-	return refused
-}
-
 // next returns the round that replaces another. Now is the leader's time.
 func (a *attempt) next(r entry.Pending, now time.Time) (entry.Next, error) {
 	series, round := r.Round()
@@ -77,7 +62,11 @@ func (a *attempt) next(r entry.Pending, now time.Time) (entry.Next, error) {
 			n.First = asked
 		}
 		if problem := entry.CheckRecurring(a.Policy, n.Table, len(a.State.In.Data)); problem != nil {
-			return n, Refusef(codeOf(problem), "%s", problem.Sentence)
+			code := CodeBad
+			if problem.Code == message.TooLarge {
+				code = CodeLarge
+			}
+			return n, Refusef(code, "%s", problem.Sentence)
 		}
 		planned, ok := n.Table.Start(now, n.First)
 		if !ok || n.Table.Rounds > 0 && round.Number > n.Table.Rounds {
@@ -89,23 +78,16 @@ func (a *attempt) next(r entry.Pending, now time.Time) (entry.Next, error) {
 		}
 	default:
 		if paused {
-			return n, Refusef(CodeBad, "it is paused, and no round is due: resume it first, and move the round then")
+			return n, Refusef(CodeBad, "the series is paused, and no round is due: resume it first, and then move the round")
 		}
 		if n.Round.Due = asked; asked.IsZero() {
 			n.Round.Due = r.Due.Add(a.By)
-			if a.By > 0 { // the planned round may be later than the limit for a client
+			if a.By > 0 { // an earlier time needs no check: a planned round may be beyond the maximum delay
 				return n, a.bounded(now, n.Round.Due)
 			}
 		}
 	}
 	return n, nil
-}
-
-func codeOf(problem *message.Problem) int {
-	if problem.Code == message.TooLarge {
-		return CodeLarge
-	}
-	return CodeBad
 }
 
 // asked returns the time in the change; zero for none.
@@ -129,10 +111,10 @@ func (a *attempt) bounded(now, due time.Time) error {
 	return nil
 }
 
-// extra returns a timer to the target of a series, due at once. Its key is derived from the request's ID, and the
-// publish expects no entry. So it fires once, however often it is published, as long as its last entry is kept
-// (entry.RepeatTime). It needs only the right to set timers to the target. For a schedule it has our seal, since it
-// contains headers that only the broker may write.
+// extra returns the set of a timer to the target of a series, which is due immediately. Its key is derived from the
+// request's ID, and the publish expects no entry. So while its last entry is kept (entry.RepeatTime), a repeated
+// publish does not fire it again. The publish needs only the permission to set timers to the target. For a schedule,
+// the set has our seal, since it contains headers that only the broker may write.
 func (a *attempt) extra(r entry.Pending, now time.Time) (*nats.Msg, error) {
 	h := make(message.Header, len(r.User)+7)
 	maps.Copy(h, r.User)
@@ -141,11 +123,10 @@ func (a *attempt) extra(r entry.Pending, now time.Time) (*nats.Msg, error) {
 	sum := sha256.Sum256([]byte(a.Key + " " + a.ID))
 	subject := a.Policy.Names.Timer(entry.RepeatKey+hex.EncodeToString(sum[:16]), r.Target)
 	if a.schedule() {
-		if err := a.canSeal(); err != nil {
-			return nil, err
-		}
 		entry.PutDelivery(h, r.Origin(), r.Due)
-		a.Policy.Keys.SealMessage(subject, h, a.State.In.Data, now)
+	}
+	if err := a.sealSchedule(subject, h, a.State.In.Data, now); err != nil {
+		return nil, err
 	}
 	in := message.Incoming{At: now, Subject: subject, Header: h, Data: a.State.In.Data}
 	if _, problem := entry.ParseSet(a.Policy, in); problem != nil {

@@ -11,9 +11,9 @@ import (
 // Recurring is the part of a row about a recurring timer.
 type Recurring struct {
 	Table   string    `json:"table"`            // for people
-	Round   int       `json:"round"`            // the pending one, from 1
+	Round   int       `json:"round"`            // the number of the pending round, from 1
 	Series  uint64    `json:"series"`           // the generation of its first set
-	Planned time.Time `json:"planned,omitzero"` // by the table; the round is due then, or a little later
+	Planned time.Time `json:"planned,omitzero"` // the time by the table; with jitter, the round is due a little later
 	Paused  bool      `json:"paused,omitempty"`
 	Set     string    `json:"set,omitempty"` // the set of schedules that made it
 

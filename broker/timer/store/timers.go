@@ -23,14 +23,14 @@ import (
 const (
 	// readTimeout is the timeout for reading the last entry.
 	readTimeout = 2 * time.Second
-	// maxUnavailable is the maximum number of publishes in a row that find no listener: from time to time a stream has no
-	// leader for a moment.
+	// maxUnavailable is the number of consecutive publishes without a listener after which the attempt ends. Fewer may
+	// happen while the stream elects a leader.
 	maxUnavailable = 20
-	// electionWait is the time for which a stream may have no leader that a majority follows. An election takes less.
+	// electionWait is the maximum time to wait for a leader that a majority follows. An election takes less.
 	electionWait = 4 * time.Second
 )
 
-// Timers are the named timers of a broker, as a client sees them. It is safe for concurrent use.
+// Timers reads and changes the named timers of a broker. It is safe for concurrent use.
 type Timers struct {
 	Policy message.Policy
 	API    jsapi.Client
@@ -45,19 +45,19 @@ type Timers struct {
 // Change is a requested change of one timer.
 type Change struct {
 	timer.Request
-	// Key and Target name the timer. For a schedule, its name replaces the key (message.ScheduleName) and suffices; a
-	// Target in addition must be the schedule's.
+	// Key and Target identify the timer. For a schedule, Key is the schedule's name (message.ScheduleName); Target may be
+	// empty, or must be the schedule's target.
 	Key, Target string
 
-	// The time of a Move: one of these.
-	For   string        // this delay from now, by the clock of the server that stores it
-	Until time.Time     // this time
+	// One of the following fields is the time of a Move.
+	For   string        // a delay from now, by the clock of the server that stores the entry
+	Until time.Time     // the new due time
 	By    time.Duration // added to the due time; may be negative
 
-	Table *timetable.Table // of a Retime; For or Until then gives the time of its first round
+	Table *timetable.Table // the new table of a Retime; For or Until may give the time of its first round
 
-	Header message.Header // of a Set, with its time
-	Body   []byte         // of a Set
+	Header message.Header // the header of a Set, with its time
+	Body   []byte         // the body of a Set
 }
 
 // Answer is the result of a change.
@@ -67,13 +67,14 @@ type Answer struct {
 	Target     string        `json:"target,omitempty"`
 	Generation uint64        `json:"generation,omitempty"`
 	Due        time.Time     `json:"due,omitzero"`
-	Became     entry.Outcome `json:"became,omitempty"` // of a timer that has fired and is over
+	Became     entry.Outcome `json:"became,omitempty"` // the outcome of a fired timer; empty while it is on its way
 	Why        string        `json:"why,omitempty"`
-	Recurring  *Recurring    `json:"recurring,omitempty"` // of a Get; nil for a timer that fires once
-	At         time.Time     `json:"at"`                  // of the answer, by the clock of the answering host
+	Recurring  *Recurring    `json:"recurring,omitempty"` // only for a Get; nil for a timer that fires once
+	At         time.Time     `json:"at"`                  // the time of the answer, by the clock of the answering host
 }
 
-// Do carries out a change. An error means that nothing was done: it is a *Refusal, or the reason until ctx ended.
+// Do carries out a change. After an error, nothing was changed. The error is a *Refusal, or the reason why the change
+// was not published before ctx ended.
 func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
 	if problem := t.check(w); problem != nil {
 		return Answer{}, Refusef(CodeBad, "%s", problem.Sentence)
@@ -87,7 +88,7 @@ func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
 		a.known, err = unknown(w.Generation, err.Error()), nil
 	}
 	if err != nil {
-		a.known = timer.Answer{} // nothing was done
+		a.known = timer.Answer{}
 	}
 	answer := Answer{
 		Outcome: a.known.Outcome, Key: w.Key, Target: cmp.Or(a.scheduleTarget(), w.Target), Generation: a.known.Generation,
@@ -112,13 +113,13 @@ func (t *Timers) check(w Change) *message.Problem {
 	return p.CheckTarget(w.Target)
 }
 
-// attempt is the carrying out of a change.
+// attempt is the state of carrying out one change.
 type attempt struct {
 	*Timers
 	Change
 	Attempt
 	known       timer.Answer
-	unavailable int // the number of publishes in a row that found no listener
+	unavailable int // the number of consecutive publishes without a listener
 }
 
 func (t *Timers) attempt(c Change) *attempt {
@@ -159,11 +160,11 @@ func unknown(generation uint64, why string) timer.Answer {
 }
 
 func unanswered(generation uint64) timer.Answer {
-	return unknown(generation, "nothing was answered in time")
+	return unknown(generation, "the stream of timers did not answer in time")
 }
 
 func noStream() *Refusal {
-	return Refusef(CodeNone, "there is no stream of timers here: a broker makes it unless DELAY_TIMERS=off")
+	return Refusef(CodeNone, "there is no stream of timers here: a broker creates it unless DELAY_TIMERS=off")
 }
 
 // Entries returns a reader of the timers' entries.
@@ -190,11 +191,7 @@ func (t *Timers) led(ctx context.Context, stream string) (lane.Sample, error) {
 		case err != nil || s.Quorate:
 			return s, err
 		}
-		select {
-		case <-ctx.Done():
-			return s, ErrLeader
-		case <-time.After(retryInterval):
-		}
+		WaitToRetry(ctx)
 	}
 }
 
@@ -205,7 +202,8 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 		a.unavailable = 0
 	}
 	switch {
-	case a.firesExtra() && (outcome == jsapi.Stored || outcome == jsapi.Duplicate || outcome == jsapi.Conflict):
+	case a.Verb == timer.Fire && a.State.Entry.Recurs != nil && // an extra delivery of a series
+		(outcome == jsapi.Stored || outcome == jsapi.Duplicate || outcome == jsapi.Conflict):
 		a.known = timer.Answer{Outcome: timer.Fired, Generation: generation} // by this publish, or an earlier one
 		return Final, nil
 	case outcome == jsapi.Unknown:
@@ -220,11 +218,11 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 			return Final, noStream()
 		}
 	case outcome == jsapi.TooLarge:
-		return Final, Refusef(CodeLarge, "with the broker's headers it is larger than the stream of timers takes")
+		return Final, Refusef(CodeLarge, "with the broker's headers, the entry is larger than the stream of timers allows")
 	case outcome.Full():
 		return Final, Refusef(CodeRoom, "no room: %s", reply.Ack.Description)
 	case outcome.Final() && outcome != jsapi.Undecided:
-		return Final, Refusef(CodeTrouble, "refused: %v", reply.Problem())
+		return Final, Refusef(CodeTrouble, "the stream of timers refuses the entry: %v", reply.Problem())
 	}
 	return Again, nil
 }
@@ -234,15 +232,10 @@ func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer
 	switch a.Verb {
 	case timer.Cancel:
 		return timer.Answer{Outcome: timer.Cancelled, Generation: generation}
-	case timer.Fire:
-		return timer.Answer{Outcome: timer.Fired, Generation: sequence}
-	case timer.Pause:
-		return timer.Answer{Outcome: timer.Paused, Generation: sequence}
+	case timer.Fire, timer.Pause:
+		return a.Done(sequence, time.Time{})
 	}
-	answer := timer.Answer{Outcome: timer.Moved, Generation: sequence, Due: a.Until}
-	if a.Verb == timer.Set || a.Verb == timer.Resume {
-		answer.Outcome = timer.Pending
-	}
+	answer := a.Done(sequence, a.Until)
 	// The server's clock decides the due time, so it is read. It is only for the answer.
 	stream := a.Policy.Names.TimersStream()
 	if m, err := a.API.Last(ctx, stream, a.Subject); err == nil && m.Sequence == sequence {
@@ -255,10 +248,10 @@ func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer
 func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, error) {
 	a.known = unanswered(generation)
 	switch {
-	case a.Verb == timer.Cancel && a.schedule():
-		return a.scheduleCancel(generation)
 	case a.Verb == timer.Cancel:
-		return &nats.Msg{Subject: a.Subject, Header: nats.Header(entry.CancelHeader(generation, a.ID))}, nil
+		header := entry.CancelHeader(generation, a.ID)
+		err := a.sealSchedule(a.Subject, header, nil, time.Now())
+		return &nats.Msg{Subject: a.Subject, Header: nats.Header(header)}, err
 	case a.Verb == timer.Set:
 		return a.setEntry()
 	}
@@ -273,7 +266,8 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 		return a.seriesEntry(generation, t, now)
 	}
 	if a.Verb == timer.Pause || a.Verb == timer.Resume || a.Verb == timer.Retime {
-		return nil, Refusef(CodeBad, "it fires once: only what recurs can be paused, resumed, or get another table")
+		return nil, Refusef(CodeBad,
+			"the timer fires once: only a recurring timer can be paused, resumed, or get another table")
 	}
 	name, value := message.HeaderFor, "0s"
 	switch {
@@ -285,14 +279,16 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 	default:
 		name, value = message.HeaderUntil, a.State.Entry.Request.Due.Add(a.By).UTC().Format(time.RFC3339Nano)
 	}
-	if a.schedule() {
-		return a.scheduleMove(generation, name, value, now)
+	header := entry.MoveHeader(a.State.In.Header, name, value, generation, a.ID)
+	if err := a.sealSchedule(a.Subject, header, a.State.In.Data, now); err != nil {
+		return nil, err
 	}
-	return a.checked(entry.MoveHeader(a.State.In.Header, name, value, generation, a.ID), a.State.In.Data, now)
+	return a.checked(header, a.State.In.Data, now)
 }
 
-// setEntry judges a set by the clock of this host: a client that sets a timer needs no right to ask for the leader's
-// time. The lane judges it again by the leader's clock, and makes it a dead letter if it is due too late.
+// setEntry returns the entry of a set. It checks the set by the clock of this host: a client that sets a timer may lack
+// the permission to ask for the leader's time. The timers' lane checks the set again by the leader's clock. If the due
+// time is beyond the maximum delay, the set becomes a dead letter.
 func (a *attempt) setEntry() (*nats.Msg, error) {
 	header := make(message.Header, len(a.Header)+2)
 	maps.Copy(header, a.Header)
@@ -303,14 +299,14 @@ func (a *attempt) setEntry() (*nats.Msg, error) {
 	return a.checked(header, a.Body, time.Now())
 }
 
-// checked returns a set that the broker will accept: an invalid set would replace a valid one.
+// checked returns a set, or an error if the broker would not accept it: an invalid set would replace a valid one.
 func (a *attempt) checked(header message.Header, body []byte, now time.Time) (*nats.Msg, error) {
 	in := message.Incoming{At: now, Subject: a.Subject, Header: header, Data: body}
 	if _, problem := entry.ParseSet(a.Policy, in); problem != nil {
 		return nil, Refusef(CodeBad, "%s", problem.Sentence)
 	}
 	if e := entry.Parse(a.Policy, in); e.Kind != entry.Set || e.Problem != nil {
-		return nil, Refusef(CodeBad, "it does not set a timer: leave out the headers that the broker writes")
+		return nil, Refusef(CodeBad, "the message does not set a timer: leave out the headers that the broker writes")
 	}
 	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: body}, nil
 }

@@ -12,7 +12,7 @@
 // # Cron
 //
 // An expression has the usual five fields, or six with the seconds first. If both the day of the month and the weekday
-// are restricted, a day matches if either matches. If one of them is *, both must match. The library
+// are restricted, a day matches if either field matches. If one of these fields is *, both must match. The library
 // github.com/netresearch/go-cron parses expressions. This package searches the calendar itself. A search ends after 41
 // years: the longest wait, for a leap day on a given weekday, is 40 years.
 //
@@ -29,5 +29,5 @@
 // The search of the library. It loses a local time that a clock change of less than an hour skips (Lord Howe). It
 // returns a local time that occurs twice two times.
 //
-// Numbers for missed rounds, too. For a cron table, they would cost a search for all missed rounds.
+// Numbers for missed rounds. For a cron table, they would cost a search for each missed round.
 package timetable

@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// maxLate is the lateness above which a round is missed. After a crash, another instance takes over in less time.
+	// maxLate is the maximum lateness of a round that is not missed. After a crash, another instance takes over in less
+	// time.
 	maxLate = time.Minute
 	// catchUp is the minimum time between two overdue rounds of one series that fire.
 	catchUp = 100 * time.Millisecond
@@ -16,13 +17,13 @@ const (
 	maxCounted = 100
 )
 
-// Series identifies the rounds of one table. A new set of the timer begins a new series.
+// Series identifies a series of rounds. A client's set of the timer begins a new series.
 type Series struct {
 	ID    uint64    // unique among all series
 	First time.Time // the planned time of the first round; an Every table computes all other times from it
 }
 
-// Round is one occurrence of a series.
+// Round is a round of a series.
 type Round struct {
 	Number  int       // the number among the rounds that fire, from 1
 	Planned time.Time // a time of the table
@@ -34,7 +35,7 @@ type Decision struct {
 	Fire bool      // the round fires; otherwise it was missed, and Next replaces it
 	Next Round     // zero if the series is over
 	Wait time.Time // the earliest time at which an overdue Next may fire; zero if Next is not overdue
-	Left int       // number of missed occurrences that will not fire, at most maxCounted
+	Left int       // number of missed occurrences that do not fire, at most maxCounted
 }
 
 // Round returns the round with the given number and planned time.
@@ -89,7 +90,7 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	return d
 }
 
-// futureRound returns the first planned time after the given one whose round is not due yet. Number is the number of
+// futureRound returns the first planned time after the given time whose round is not due yet. Number is the number of
 // that round. With jitter, a round may not be due although its planned time has passed.
 func (t Table) futureRound(s Series, number int, after, now time.Time) (next time.Time, ok bool) {
 	if since := now.Add(-t.Jitter); since.After(after) {
@@ -108,7 +109,7 @@ type Occurrence struct {
 	Shift time.Duration // change of the zone's UTC offset since the previous occurrence
 }
 
-// Upcoming returns up to n planned times after the given one. First is the planned time of the first round.
+// Upcoming returns up to n planned times after the given time. First is the planned time of the first round.
 func (t Table) Upcoming(first, after time.Time, n int) []Occurrence {
 	zone := time.UTC
 	if t.spec != nil {

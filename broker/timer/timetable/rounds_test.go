@@ -19,10 +19,10 @@ func TestDecide(t *testing.T) {
 		round    Round
 		now      time.Duration
 		fire     bool
-		number   int           // of the next; zero for none
-		due      time.Duration // of the next
-		wait     time.Duration // of the next; zero for none
-		movedDue time.Duration // of the round; zero where it is due as planned
+		number   int           // the number of the next round; zero for none
+		due      time.Duration // the due time of the next round
+		wait     time.Duration // the wait of the next round; zero for none
+		movedDue time.Duration // the due time of a moved round; zero for a round that is due as planned
 		left     int
 	}{
 		"in time":                   {Words{Every: "10m"}, nth(1), 5 * ms, true, 2, 10 * m, 0, 0, 0},
@@ -96,8 +96,8 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-// TestJitteredRoundIsInTime: a round is missed when the next round is due, and not at its planned time: with jitter it
-// may be due just before. The next round is the first one that, with its jitter, is not due yet.
+// TestJitteredRoundIsInTime: a round is missed when the next round is due, and not at the planned time of the next
+// round: with jitter, the round itself may be due just before. The next round is the first round that is not due yet.
 func TestJitteredRoundIsInTime(t *testing.T) {
 	t.Parallel()
 	s := Series{ID: 7, First: at("2026-11-20T10:00:00Z")}
@@ -121,7 +121,7 @@ func TestJitteredRoundIsInTime(t *testing.T) {
 			if missed == "all" {
 				continue
 			}
-			late := now.Add(-time.Duration(90) * time.Second) // the one before is late by more than a minute and a half
+			late := now.Add(-time.Duration(90) * time.Second) // the previous round is late by more than a minute and a half
 			r = Round{Number: n, Planned: late.Truncate(time.Second), Due: late}
 			d := table.Decide(s, r, now)
 			follows := table.Round(s, d.Next.Number, planned.Add(time.Second))

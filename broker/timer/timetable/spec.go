@@ -11,12 +11,12 @@ import (
 const (
 	// maxSpec is the maximum length of an expression, in bytes.
 	maxSpec = 256
-	// maxSearch is the length of a search, in years. The longest wait is 40 years: for 29 February on a given weekday,
-	// across a century year that is not a leap year.
+	// maxSearch is the length of a search, in years. The longest wait is 40 years: from one 29 February on a given weekday
+	// to the next, across a century year that is not a leap year.
 	maxSearch = 41
 	// maxYear is the last year that a header can hold.
 	maxYear = 9999
-	// anyValue is the bit that the library sets in a field that begins with *.
+	// anyValue is the bit that the library sets if the field begins with *.
 	anyValue = 1 << 63
 	// everyHour has the bits of all hours.
 	everyHour = 1<<24 - 1
@@ -62,7 +62,7 @@ func parseSpec(text string, zone *time.Location) (*spec, *Error) {
 	return s, nil
 }
 
-// interval returns a lower bound of the time between two matches.
+// interval returns a lower bound of the time between two times of the table.
 func (s *spec) interval() time.Duration {
 	for _, field := range []struct {
 		values uint64
@@ -76,8 +76,8 @@ func (s *spec) interval() time.Duration {
 	return 24 * time.Hour
 }
 
-// closest returns the smallest distance between two values of a field, including that from the last value to the next
-// occurrence of the first. For a single value it is the size of the field.
+// closest returns the smallest distance between two values of a field. The distance from the last value to the next
+// occurrence of the first value counts, too. For a single value the result is the size of the field.
 func closest(values uint64, size int) int {
 	first := bits.TrailingZeros64(values)
 	least, last := size, first
@@ -119,7 +119,7 @@ func (s *spec) afterByMinutes(unix int64) time.Time {
 	}
 }
 
-// search returns the first local time of the table that is not before from. It ignores clock changes.
+// search returns the first local time of the table at or after from. It ignores clock changes.
 func (s *spec) search(from wall) (wall, bool) {
 	t := time.Unix(int64(from), 0).UTC()
 	last := min(t.Year()+maxSearch, maxYear)
@@ -155,7 +155,7 @@ func (s *spec) matches(day time.Time) bool {
 	return date || weekday
 }
 
-// inDay returns the first time of the table within a day that is not before from. Both are in seconds since midnight.
+// inDay returns the first time of the table within a day, at or after from. Both are in seconds since midnight.
 func (s *spec) inDay(from int) (int, bool) {
 	hour, minute, second := from/3600, from/60%60, from%60
 	if s.hour>>hour&1 == 1 {
@@ -172,7 +172,7 @@ func (s *spec) inDay(from int) (int, bool) {
 	return n*3600 + bits.TrailingZeros64(s.minute)*60 + bits.TrailingZeros64(s.second), ok
 }
 
-// next returns the smallest value of a field that is not below from.
+// next returns the smallest value of a field that is at least from.
 func next(values uint64, from int) (int, bool) {
 	left := values >> from << from
 	return bits.TrailingZeros64(left), left != 0

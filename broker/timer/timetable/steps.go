@@ -19,9 +19,9 @@ var fields = [...]field{
 	{largest: 59}, {largest: 59},
 }
 
-// withoutSteps replaces each range that is shorter than its step, as in 2-4/3, by its first value. The two have the
-// same meaning, but the library refuses such a range. withoutSteps does not replace a star, as in */90 for the minutes.
-// The library refuses this: the author expects an interval of more than an hour, and would get an hour.
+// withoutSteps replaces each range that is shorter than its step, as in 2-4/3, by its first value. Both have the same
+// meaning, but the library refuses such a range. withoutSteps does not replace a star with too large a step, as in */90
+// for the minutes. The library refuses such a star, rightly: its author expects an interval of more than an hour.
 func withoutSteps(text string) string {
 	words := strings.Fields(text)
 	for i, word := range words {

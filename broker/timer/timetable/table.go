@@ -13,7 +13,7 @@ import (
 // MinInterval is the minimum time between two rounds.
 const MinInterval = time.Second
 
-// Missed is the policy for rounds that could not fire in time.
+// Missed is the policy for missed rounds, which could not fire in time.
 type Missed string
 
 // The policies for missed rounds.
@@ -158,8 +158,8 @@ func (t Table) String() string {
 	return strings.TrimSuffix("cron "+t.Cron+" "+t.Zone, " ")
 }
 
-// Interval returns the time between two planned rounds. For a cron table it is a lower bound, with one exception: the
-// round of a local time that a clock change skips may be closer to the next round.
+// Interval returns the time between two planned rounds. For a cron table, the result is a lower bound, with one
+// exception: if a clock change skips the local time of a round, the round may be closer to the next one.
 func (t Table) Interval() time.Duration {
 	if t.Every > 0 {
 		return t.Every
@@ -167,9 +167,9 @@ func (t Table) Interval() time.Duration {
 	return t.spec.interval()
 }
 
-// Start returns the first planned time of a table that a client sets at the time set. Asked is the requested time of
-// the first round; zero for none. If asked is before set, an Every table plans its rounds at asked plus multiples of
-// the interval, and a cron table ignores asked. ok is false if there is no round.
+// Start returns the first planned time of a table. Set is the time at which the client set the table. Asked is the
+// requested time of the first round; zero for none. If asked is before set, an Every table plans its rounds at asked
+// plus multiples of the interval, and a cron table ignores asked. ok is false if there is no round.
 func (t Table) Start(set, asked time.Time) (first time.Time, ok bool) {
 	switch {
 	case !asked.IsZero() && !asked.Before(set):
@@ -181,8 +181,8 @@ func (t Table) Start(set, asked time.Time) (first time.Time, ok bool) {
 	return t.After(asked, set)
 }
 
-// After returns the first planned time after the given one. First is the planned time of the first round. ok is false
-// if there is none.
+// After returns the first planned time after the given time. First is the planned time of the first round. ok is false
+// if there is no later round.
 func (t Table) After(first, after time.Time) (next time.Time, ok bool) {
 	if t.Every > 0 {
 		next = t.everyAfter(first, after)

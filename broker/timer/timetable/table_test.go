@@ -71,8 +71,8 @@ func TestWordsAreTheTable(t *testing.T) {
 	}
 }
 
-// TestRangeShorterThanItsStep: such a range is its first value, as in every other cron. A value out of bounds stays
-// refused, and so does a star that is shorter than its step, which nobody intends.
+// TestRangeShorterThanItsStep: such a range is its first value, as in every other cron. A value out of bounds is still
+// refused, and so is a star with a step above its range, which is a mistake.
 func TestRangeShorterThanItsStep(t *testing.T) {
 	for cron, same := range map[string]string{
 		"2-4/3 * * * *":            "2 * * * *",
@@ -126,7 +126,8 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// TestEveryKeepsInStep: the time of each round is computed from the first, over centuries and from before them.
+// TestEveryKeepsInStep: the time of each round is computed from the first round, over centuries, and also for times
+// before the first round.
 func TestEveryKeepsInStep(t *testing.T) {
 	table, err := Parse(Words{Every: "7s"})
 	if err != nil {

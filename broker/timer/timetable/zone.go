@@ -12,8 +12,7 @@ import (
 var zones sync.Map // name → *time.Location
 
 // loadZone returns a zone by its name, which is untrusted. It refuses Local, the zone of this machine. It also refuses
-// other paths of a zone's file, such as Europe/./Berlin: their number is unlimited, and each would take memory in the
-// cache.
+// other paths of a zone's file, such as Europe/./Berlin: their number is unlimited, and the cache would keep each.
 func loadZone(name string) (*time.Location, *Error) {
 	if name == "" {
 		return time.UTC, nil
@@ -46,7 +45,7 @@ func wallOf(unix int64, zone *time.Location) wall {
 
 // change returns the next change of a zone's clock after the moment unix. It returns far if there is none. On the last
 // day of a leap year, time.Time.ZoneBounds may return an end that has passed. Then change returns the moment one hour
-// after unix, and callers search on from there.
+// after unix, from which the callers continue.
 func change(unix int64, zone *time.Location) int64 {
 	_, end := time.Unix(unix, 0).In(zone).ZoneBounds()
 	switch {
@@ -84,4 +83,4 @@ func reached(w wall, zone *time.Location) int64 {
 // maxShift is longer than every UTC offset and every clock change of any zone, in seconds.
 const maxShift = 26 * 60 * 60
 
-const far = math.MaxInt64 // Unix time; later than every change
+const far = math.MaxInt64 // a Unix time later than every change

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// decade has zones whose rules change, and the years in which they do.
+// decade has zones whose rules change, and the years of the changes.
 var decade = []struct {
 	zone     string
 	from, to int
@@ -26,8 +26,8 @@ var crons = []string{
 	"15 */2 * * *", "0 12 30 12 *", "0 0 1 * 0", "59 23 * * 6", "0 3 29 2 *",
 }
 
-// TestTimesOfChangingClocks compares the search with a clock that is read each minute. A skipped time runs right after
-// the gap, a time that occurs twice runs once, and a table of every hour runs whenever the clock shows its minute.
+// TestTimesOfChangingClocks compares the search with a clock that is read each minute. A skipped time fires right after
+// the gap, a time that occurs twice fires once, and a table of every hour fires whenever the clock shows its minute.
 func TestTimesOfChangingClocks(t *testing.T) {
 	t.Parallel()
 	for _, d := range decade {
@@ -89,7 +89,7 @@ func changesIn(zone *time.Location, from, to int) (changes []time.Time) {
 // watch reads the local clock each minute.
 func watch(s *spec, from, to time.Time) (times []time.Time) {
 	minutes := func(t time.Time) int64 { return int64(wallOf(t.Unix(), s.zone)) / 60 }
-	seen := minutes(from) // the latest that the clock has shown
+	seen := minutes(from) // the latest time that the clock has shown
 	for t := from.Add(-26 * time.Hour); !t.After(from); t = t.Add(time.Minute) {
 		seen = max(seen, minutes(t))
 	}
@@ -127,7 +127,7 @@ func TestNamedTimes(t *testing.T) {
 	for _, tt := range []struct{ cron, zone, after, want string }{
 		{"30 2 * * *", "Europe/Berlin", "2027-03-27T12:00:00Z", "2027-03-28T03:00:00+02:00"}, // skipped
 		{"30 2 * * *", "Europe/Berlin", "2027-03-28T01:00:00Z", "2027-03-29T02:30:00+02:00"},
-		{"30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T02:30:00+02:00"}, // comes twice
+		{"30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T02:30:00+02:00"}, // occurs twice
 		{"30 2 * * *", "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-26T02:30:00+01:00"},
 		{"30 * * * *", "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-25T02:30:00+01:00"}, // each hour
 		{"15 2 * * *", "Australia/Lord_Howe", "2026-10-03T12:00:00Z", "2026-10-04T02:30:00+11:00"},
