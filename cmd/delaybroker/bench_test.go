@@ -310,7 +310,7 @@ func TestBenchPartsGetTheSettings(t *testing.T) {
 			"NATS_URL=nats://own:1",
 		},
 	} {
-		got := benchParts{self: "me", prefix: "bench-a", url: url, http: "here:1"}.command(bench.PartBroker).Env
+		got := benchParts{executable: "me", prefix: "bench-a", url: url, http: "here:1"}.command(bench.PartBroker).Env
 		got = slices.DeleteFunc(got, func(v string) bool {
 			return !strings.HasPrefix(v, "DELAY_") && !strings.HasPrefix(v, "NATS_")
 		})
@@ -324,7 +324,7 @@ func TestBenchPartsGetTheSettings(t *testing.T) {
 // The log of a broker becomes one word when the broker is ready. Warnings and errors are passed on.
 func TestReadyLogSaysWhenABrokerIsReady(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	l := &readyLog{stderr: &stderr, say: json.NewEncoder(&stdout)}
+	l := &readyLog{stderr: &stderr, events: json.NewEncoder(&stdout)}
 	for _, line := range []string{
 		`{"level":"INFO","msg":"starting"}`, `{"level":"WARN","msg":"slow disk"}`, `{"level":"INFO","msg":"ready"}`,
 		"panic: no",

@@ -96,8 +96,8 @@ exit codes: 0 shown, 1 not found or failed, 2 bad arguments or settings`,
 
 func (a *app) deadShow(ctx context.Context, d deadLetters) error {
 	shown := 0
-	told := progress{app: a, rows: true}
-	for l, err := range d.List(ctx, deadletter.Query{Filter: d.filter, Progress: told.look}) {
+	tracker := progress{app: a, rows: true}
+	for l, err := range d.List(ctx, deadletter.Query{Filter: d.filter, Progress: tracker.update}) {
 		if err = cmp.Or(err, a.Failure()); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (a *app) deadShow(ctx context.Context, d deadLetters) error {
 		return nil
 	}
 	if !a.JSON {
-		a.Printf("%s\n", none(d.filter))
+		a.Printf("%s\n", noLettersText(d.filter))
 	}
 	return logged{errNoLetter}
 }
@@ -117,7 +117,7 @@ func (a *app) showLetter(l deadletter.Letter) {
 	if a.AsJSON(viewOfLetter(l)) {
 		return
 	}
-	t, line := a.lines()
+	t, line := a.properties()
 	line("message", l.ID, l.ID != "")
 	line("number", strconv.FormatUint(l.Sequence, 10), true)
 	line("dead since", text.Moment(l.At), true)
@@ -143,8 +143,8 @@ func (a *app) showLetter(l deadletter.Letter) {
 	a.showBody(l.Data)
 }
 
-// lines returns a sheet with one row for each property. Line adds a name and a value, if known is set.
-func (a *app) lines() (t *terminal.Sheet, line func(name, value string, known bool)) {
+// properties returns a sheet with one row for each property. Line adds a name and a value, if known is set.
+func (a *app) properties() (t *terminal.Sheet, line func(name, value string, known bool)) {
 	t = a.Sheet([]terminal.Column{{}, {Min: 12, Wrap: true}})
 	return t, func(name, value string, known bool) {
 		if known {

@@ -28,7 +28,7 @@ func (a *app) printFindings(findings []doctor.Finding) {
 	left := names + states + 2*gap
 	width, _, ok := terminal.Size(a.Out)
 	if !ok {
-		width = terminal.StandardWidth
+		width = terminal.DefaultWidth
 	}
 	room := max(minFindingText, min(width, maxFindingWidth)-left)
 	paragraph := func(name, state, long string) {

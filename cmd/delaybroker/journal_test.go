@@ -15,10 +15,10 @@ import (
 )
 
 // records asks the journal, and returns the records and how complete they are.
-func (o *operated) records(args ...string) ([]recordView, worthView) {
+func (o *operated) records(args ...string) ([]recordView, completenessView) {
 	o.t.Helper()
 	lines := strings.Split(strings.TrimSpace(o.must(append([]string{"journal", "--json"}, args...)...)), "\n")
-	worth := decode[worthView](o.t, lines[len(lines)-1])
+	worth := decode[completenessView](o.t, lines[len(lines)-1])
 	return decodeLines[recordView](o.t, strings.Join(lines[:len(lines)-1], "\n")), worth
 }
 

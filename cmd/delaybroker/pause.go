@@ -89,11 +89,11 @@ func (a *app) showPauseChange(pattern string, c inspect.PauseChange) {
 		if p.Pattern != pattern {
 			continue
 		}
-		said := "is paused"
+		state := "is paused"
 		if p.State != pause.Paused {
-			said = "is resumed: the waiting messages are delivered"
+			state = "is resumed: the waiting messages are delivered"
 		}
-		a.Printf("%s %s\n", pattern, said)
+		a.Printf("%s %s\n", pattern, state)
 	}
 	if c.Stored != "" {
 		fmt.Fprintf(a.Err, "not stored yet; the instances will store it when possible: %s\n",
@@ -133,13 +133,13 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 	return nil
 }
 
-// sayPaused prints the paused targets below a table.
-func (a *app) sayPaused(all []inspect.Pause) {
+// printPaused prints the paused targets below a table.
+func (a *app) printPaused(all []inspect.Pause) {
 	for _, p := range all {
-		said := "paused since " + text.Second(p.Since)
+		state := "paused since " + text.Second(p.Since)
 		if p.State != pause.Paused {
-			said = "being resumed"
+			state = "being resumed"
 		}
-		a.Printf("%s: %s\n", text.Printable(p.Pattern, terminal.MaxCell), said)
+		a.Printf("%s: %s\n", text.Printable(p.Pattern, terminal.MaxCell), state)
 	}
 }

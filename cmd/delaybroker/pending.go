@@ -111,30 +111,30 @@ func (a *app) showPending(l inspect.List, look inspect.PendingLook, flags *pflag
 	if len(l.Messages) > 0 {
 		t.Print()
 	}
-	a.sayPending(l, look, flags)
+	a.printGaps(l, look, flags)
 }
 
-// sayPending prints the gaps of the list, and the flags of the next page.
-func (a *app) sayPending(l inspect.List, look inspect.PendingLook, flags *pflag.FlagSet) {
+// printGaps prints the gaps of the list, and the flags of the next page.
+func (a *app) printGaps(l inspect.List, look inspect.PendingLook, flags *pflag.FlagSet) {
 	listed, read := terminal.Counted(len(l.Messages), "message"), terminal.Counted(int(l.Read), "header")
-	said := []string{fmt.Sprintf("%s, %s read", listed, read)}
-	said = append(said, leftOut(l.Silent, l.Bare && look.Target != "")...)
+	lines := []string{fmt.Sprintf("%s, %s read", listed, read)}
+	lines = append(lines, gapLines(l.Silent, l.Bare && look.Target != "")...)
 	if l.More {
-		said = append(said, "there may be more: "+nextPage(flags, l, look.Most))
+		lines = append(lines, "there may be more: "+nextPage(flags, l, look.Most))
 	}
-	fmt.Fprintln(a.Err, strings.Join(said, "\n"))
+	fmt.Fprintln(a.Err, strings.Join(lines, "\n"))
 }
 
-// leftOut describes the gaps of the list: streams without an answer and, for a target, messages whose target is in a
+// gapLines describes the gaps of the list: streams without an answer and, for a target, messages whose target is in a
 // header.
-func leftOut(silent []string, bare bool) (said []string) {
+func gapLines(silent []string, bare bool) (lines []string) {
 	if len(silent) > 0 {
-		said = append(said, "left out: "+strings.Join(silent, ", "))
+		lines = append(lines, "left out: "+strings.Join(silent, ", "))
 	}
 	if bare {
-		said = append(said, "left out: messages with their target in a header (DELAY_HEADER_TARGETS)")
+		lines = append(lines, "left out: messages with their target in a header (DELAY_HEADER_TARGETS)")
 	}
-	return said
+	return lines
 }
 
 // nextPage returns the flags of the next page. If the query has read too few headers, it raises --most, since the same

@@ -15,7 +15,7 @@ func TestProgressIsForATerminal(t *testing.T) {
 	told := progress{app: &app{Printer: terminal.Printer{Err: &errs}}}
 	synctest.Test(t, func(*testing.T) {
 		for n := range uint64(5) {
-			told.look(n, 10)
+			told.update(n, 10)
 			time.Sleep(time.Minute)
 		}
 	})

@@ -23,7 +23,7 @@ const maxCount = 1_000_000
 
 // pubOptions are the flags of pub.
 type pubOptions struct {
-	when    when
+	when    deliveryTime
 	headers []string
 	count   int
 	timer   timerOptions
@@ -52,17 +52,17 @@ are then those of timers.`,
 	f.StringVar(&o.when.in, "in", "", "deliver after a duration: 15m, 1h30m, 1500ms")
 	f.StringVar(&o.when.at, "at", "", "deliver at a time: RFC 3339 with a zone; rounded up to a millisecond")
 	f.StringVar(&o.when.level, "level", "", "publish to a level: 30m")
-	completes(c, "level", strings.Fields(levels.Default().String())...)
+	addCompletion(c, "level", strings.Fields(levels.Default().String())...)
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "header, as in 'Key: value'; may be repeated")
 	countFlag(f, &o.count, "count", "", 1, 1, maxCount, "number of times to publish; --json prints each")
 	f.StringVar(&o.timer.key, "key", "", "set the named timer with this key")
 	f.StringVar(&o.timer.condition, "if", "", "with --key: absent, or the generation to replace")
-	f.StringVar(&o.timer.word, "word", "", "with --key: a token for this request; use the same one to repeat it safely")
+	f.StringVar(&o.timer.requestID, "word", "", "with --key: a token for this request; use the same one to repeat it safely")
 	return c
 }
 
 func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
-	if n := given(o.when.in, o.when.at, o.when.level); n != 1 {
+	if n := countGiven(o.when.in, o.when.at, o.when.level); n != 1 {
 		return fmt.Errorf("%w: want one of --in, --at and --level, got %d", errUsage, n)
 	}
 	header, err := parseHeaders(o.headers)
@@ -94,16 +94,16 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	}
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
-	a.warnOfNames()
+	a.warnUnknownSettings()
 	if p.Session, err = a.connectClient(ctx, c); err != nil {
 		return err
 	}
 	defer p.Session.Close()
 	if ago, past := o.when.past(now); past {
 		fmt.Fprintf(a.Err, "--at %s is %s ago: the message is delivered immediately\n", o.when.at, text.Span(ago))
-	} else if asked := header.Get(message.HeaderUntil); asked != "" && request.Due.Before(now) {
+	} else if until := header.Get(message.HeaderUntil); until != "" && request.Due.Before(now) {
 		fmt.Fprintf(a.Err, "%s %s is in the past: the message is delivered immediately\n", message.HeaderUntil,
-			text.Printable(asked, 100))
+			text.Printable(until, 100))
 	}
 	if err := a.pubAll(ctx, &p, o.count); err != nil {
 		return err
@@ -142,15 +142,15 @@ func readBody(stdin io.Reader, args []string) ([]byte, error) {
 	return body, nil
 }
 
-// when is the requested time of delivery: one of the three is set.
-type when struct {
+// deliveryTime is the requested time of delivery: one of the three is set.
+type deliveryTime struct {
 	in    string // a duration
 	at    string // RFC 3339
 	level string
 }
 
 // subject returns the subject to publish on.
-func (w when) subject(names message.Names, target string) (string, error) {
+func (w deliveryTime) subject(names message.Names, target string) (string, error) {
 	switch {
 	case w.level != "":
 		return names.Level(w.level, target), nil
@@ -173,7 +173,7 @@ func (w when) subject(names message.Names, target string) (string, error) {
 }
 
 // past reports whether --at is in the past, and by how much.
-func (w when) past(now time.Time) (ago time.Duration, ok bool) {
+func (w deliveryTime) past(now time.Time) (ago time.Duration, ok bool) {
 	t, err := time.Parse(time.RFC3339Nano, w.at)
 	return now.Sub(t), err == nil && t.Before(now)
 }

@@ -54,9 +54,9 @@ func (a *app) showRuns(r inspect.Runs, problem error) {
 		}
 		t.Print()
 	}
-	said := terminal.Counted(len(r.Runs), "run") + " in the journal"
+	summary := terminal.Counted(len(r.Runs), "run") + " in the journal"
 	if !r.Complete {
-		said += "; records may be missing, see delaybroker journal"
+		summary += "; records may be missing, see delaybroker journal"
 	}
-	fmt.Fprintln(a.Err, said)
+	fmt.Fprintln(a.Err, summary)
 }

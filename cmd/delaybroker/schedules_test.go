@@ -110,7 +110,7 @@ func TestSchedulesNext(t *testing.T) {
 	})
 	o.must("schedules", "add", "pulse", "--every", "15m", "--target", "x.y", "--first", "2036-01-01T00:05:00Z",
 		"--rounds", "3")
-	lines := decodeLines[comingTime](t, o.must("schedules", "next", "pulse", "--json", "-n", "9"))
+	lines := decodeLines[upcomingTime](t, o.must("schedules", "next", "pulse", "--json", "-n", "9"))
 	var got []string
 	for _, l := range lines {
 		got = append(got, l.At.Format(time.RFC3339)+" "+l.Zone)
@@ -363,7 +363,7 @@ func TestAddAsksAsLongAsAnyVerb(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	conflict := store.Answer{Outcome: timer.Conflict}
-	_, err = addOverOld(ctx, timers, store.Change{Key: "nightly", Target: "reports.run"}, conflict)
+	_, err = replaceEnded(ctx, timers, store.Change{Key: "nightly", Target: "reports.run"}, conflict)
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 		t.Errorf("got %v, and the verb asks until it is interrupted: %v", err, ctx.Err())
 	}

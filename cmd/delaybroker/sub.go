@@ -53,7 +53,7 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 	}
 	interrupted, stop := interruptible(ctx)
 	defer stop()
-	a.warnOfNames()
+	a.warnUnknownSettings()
 	c, err := settings.ReadClient()
 	if err != nil {
 		return err

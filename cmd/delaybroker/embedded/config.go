@@ -62,8 +62,8 @@ func (c Config) options() (*server.Options, error) {
 	return o, nil
 }
 
-// Exposed returns the address of a server without users, if other hosts can reach it, and otherwise "".
-func (c *Config) Exposed() string {
+// ExposedAddress returns the address of a server without users, if other hosts can reach it, and otherwise "".
+func (c *Config) ExposedAddress() string {
 	if c == nil || !c.Open || c.isLoopback() {
 		return ""
 	}

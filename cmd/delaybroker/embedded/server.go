@@ -41,8 +41,8 @@ type Server struct {
 	server       atomic.Pointer[server.Server]
 	certificates atomic.Pointer[[]tls.Certificate] // certificates of the server
 
-	running sync.WaitGroup     // Keep's goroutine
-	release context.CancelFunc // ends Keep's goroutine
+	running   sync.WaitGroup     // Keep's goroutine
+	stopWatch context.CancelFunc // ends Keep's goroutine
 }
 
 // Start returns when the server accepts connections, which takes a while on a large store. On a full disk it starts no
@@ -62,8 +62,8 @@ func Start(c Config, log *slog.Logger) (*Server, error) {
 	case err != nil:
 		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s is not writable: %w", c.Dir, err)
 	}
-	e := &Server{config: c, log: log, disk: newDisk(c.Dir), unlock: unlock, release: func() {}}
-	err = e.disk.try()
+	e := &Server{config: c, log: log, disk: newDisk(c.Dir), unlock: unlock, stopWatch: func() {}}
+	err = e.disk.tryWrite()
 	if err != nil {
 		err = fmt.Errorf("DELAY_EMBEDDED_DIR %s accepts no data; accepted messages are safe;"+
 			" free some space, and start again: %w", c.Dir, err)
@@ -77,11 +77,11 @@ func Start(c Config, log *slog.Logger) (*Server, error) {
 	return e, nil
 }
 
-// Keep restarts the server after its disk was full and accepts data again. It runs until Stop, and calls fail if a
+// WatchDisk restarts the server after its disk was full and accepts data again. It runs until Stop, and calls fail if a
 // restart fails.
-func (e *Server) Keep(fail func(error)) {
+func (e *Server) WatchDisk(fail func(error)) {
 	ctx, cancel := context.WithCancel(context.Background())
-	e.release = cancel
+	e.stopWatch = cancel
 	e.running.Go(func() {
 		if err := e.disk.watch(ctx, e.Restart, e.log); err != nil {
 			fail(fmt.Errorf("restart the embedded server: %w", err))
@@ -155,7 +155,7 @@ func (c Config) start(options *server.Options, log *slog.Logger, d *disk) (*serv
 		s.WaitForShutdown()
 		return nil, fmt.Errorf("start the embedded server: %w", err)
 	}
-	if c.Exposed() != "" {
+	if c.ExposedAddress() != "" {
 		log.Warn(doctor.Exposed, "listen", s.Addr(), "do", doctor.CloseIt)
 	}
 	return s, nil
@@ -186,8 +186,8 @@ func (e *Server) TLS() []nats.Option {
 	return []nats.Option{nats.Secure(trustOnly(func() []tls.Certificate { return *e.certificates.Load() }))}
 }
 
-// Disk returns a check for /readyz: the disk accepts data.
-func (e *Server) Disk() stats.Check { return e.disk.check() }
+// DiskCheck returns a check for /readyz: the disk accepts data.
+func (e *Server) DiskCheck() stats.Check { return e.disk.check() }
 
 // URL returns the address of the server for clients on this host.
 func (e *Server) URL() string {
@@ -199,9 +199,9 @@ func (e *Server) URL() string {
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// Store returns a check for /readyz: the usage of the server's store. At its limit the server refuses all messages,
+// StoreCheck returns a check for /readyz: the usage of the server's store. At its limit the server refuses all messages,
 // although the disk has room.
-func (e *Server) Store() stats.Check {
+func (e *Server) StoreCheck() stats.Check {
 	if !e.disk.check().OK { // the server may be stuck and not answer
 		return stats.Check{Name: "store", OK: true, Detail: "unknown"}
 	}
@@ -214,7 +214,7 @@ func (e *Server) Store() stats.Check {
 
 // Stop returns when all data is on disk and the directory is unlocked, or after stopTimeout.
 func (e *Server) Stop() {
-	e.release()
+	e.stopWatch()
 	e.running.Wait()
 	if err := stop(e.server.Load()); err != nil {
 		e.log.Error("the embedded server does not stop; it ends with the process", "err", err)

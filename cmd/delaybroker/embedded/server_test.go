@@ -199,7 +199,7 @@ func TestStoreBound(t *testing.T) {
 	if _, err := js.CreateStream(t.Context(), fill); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Store(); !got.OK || !strings.Contains(got.Detail, "three quarters of the disk space") {
+	if got := s.StoreCheck(); !got.OK || !strings.Contains(got.Detail, "three quarters of the disk space") {
 		t.Errorf("empty: got %+v", got)
 	}
 	full := c.checkStore(doctor.Usage{Bytes: 99, Limit: 100})

@@ -22,8 +22,8 @@ import (
 // pageConnect is the connect timeout of the page's connections.
 const pageConnect = 2 * time.Second
 
-// show serves the probes and the page.
-func (l *lifetime) show(web *http.Server, source web.Source, shown *page.Page) {
+// servePage serves the probes and the page.
+func (l *lifetime) servePage(web *http.Server, source web.Source, shown *page.Page) {
 	source.Page = shown
 	web.Handler = source.Handler()
 	l.running.Go(func() { shown.Run(l.ctx) })
@@ -39,7 +39,7 @@ func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) 
 		Host: func() doctor.Host {
 			return doctor.Host{
 				Version: p.Version, Memory: settings.ReadMemory(), Sync: p.Config.Embedded.Durability(),
-				Exposed: p.Config.Embedded.Exposed(), Login: p.Config.Access.Login,
+				Exposed: p.Config.Embedded.ExposedAddress(), Login: p.Config.Access.Login,
 			}
 		},
 	})

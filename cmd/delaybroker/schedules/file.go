@@ -128,8 +128,8 @@ func (r *reader) fields(n *yaml.Node, what string, known []string) (all map[stri
 		switch {
 		case slices.Contains(known, p.key.Value):
 			all[p.key.Value] = p.value
-		case reasons[p.key.Value] != "":
-			r.refuse(p.key.Line, "%s: %s", what, reasons[p.key.Value])
+		case keyHints[p.key.Value] != "":
+			r.refuse(p.key.Line, "%s: %s", what, keyHints[p.key.Value])
 		default:
 			hint := "want " + strings.Join(known, ", ")
 			if near := spelling.Nearest(p.key.Value, known); near != "" {
@@ -141,8 +141,8 @@ func (r *reader) fields(n *yaml.Node, what string, known []string) (all map[stri
 	return all, true
 }
 
-// reasons has explanations for unknown keys that a user may expect to exist.
-var reasons = map[string]string{
+// keyHints has explanations for unknown keys that a user may expect to exist.
+var keyHints = map[string]string{
 	"rounds": "rounds is only for schedules add: a file is applied repeatedly, and the number of past rounds is " +
 		"unknown; set last instead",
 	"<<": "merge keys are not supported: write all keys",

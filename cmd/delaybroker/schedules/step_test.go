@@ -113,7 +113,7 @@ func TestPlan(t *testing.T) {
 			}
 			var differ []string
 			for _, d := range step.Differences {
-				differ = append(differ, d.In)
+				differ = append(differ, d.Field)
 			}
 			if got := strings.Join(differ, ","); got != tt.differ && !(step.Why != "" && strings.Contains(step.Why, tt.differ)) {
 				t.Errorf("got differences %q (%s), want %q", got, step.Why, tt.differ)
@@ -128,7 +128,7 @@ func TestPlan(t *testing.T) {
 // checkWish checks the change to be stored: it expects the entry that was read, and leaves no difference.
 func checkWish(t *testing.T, step Step, stands timer.State, s Schedule, header string) {
 	t.Helper()
-	w := step.wish
+	w := step.change
 	if !w.Conditional || w.Generation != stands.Sequence || w.Key != "a" || w.Target != "x.y" {
 		t.Errorf("got wish %+v", w)
 	}
@@ -157,7 +157,7 @@ func TestRemoval(t *testing.T) {
 	f := File{Set: "reports"}
 	for owner, want := range map[string]Action{"reports": Remove, "bills": Same} {
 		step := f.Removal(stored(t, now, "", "Delay-Every", "15m", "Delay-Owner", owner), "a", "x.y")
-		if step.Action != want || want == Remove && step.wish.Generation != 7 {
+		if step.Action != want || want == Remove && step.change.Generation != 7 {
 			t.Errorf("of %s: got %+v, want %s", owner, step, want)
 		}
 	}

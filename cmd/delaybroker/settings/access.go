@@ -21,29 +21,29 @@ func (s settings) access(p *problems, from fromContext) links.Access {
 			err = option(&nats.Options{})
 		}
 		if err != nil {
-			p.refuse(from.named(name), value, "%w", err)
+			p.refuse(from.sourceName(name), value, "%w", err)
 			return
 		}
 		a.Options = append(a.Options, option)
 	}
 
-	p.servers(from.named("NATS_URL"), s.NATSURL)
+	p.servers(from.sourceName("NATS_URL"), s.NATSURL)
 	switch {
 	case s.NATSUser == "" && s.NATSPassword != "":
-		p.refuseSecret(from.named("NATS_PASSWORD"), "set without NATS_USER")
+		p.refuseSecret(from.sourceName("NATS_PASSWORD"), "set without NATS_USER")
 	case s.NATSUser != "" && s.NATSPassword == "":
-		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.latest(from).NATSUser })) // as the CLI does
+		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.withCurrentLogin(from).NATSUser })) // as the CLI does
 	case s.NATSUser != "":
 		a.Options = append(a.Options, nats.UserInfoHandler(func() (user, password string) {
-			now := s.latest(from)
+			now := s.withCurrentLogin(from)
 			return now.NATSUser, now.NATSPassword
 		}))
 	}
 	if s.NATSToken != "" {
-		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.latest(from).NATSToken }))
+		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.withCurrentLogin(from).NATSToken }))
 	}
 	if s.NATSCreds != "" && s.NATSNKey != "" {
-		p.refuse(from.named("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; remove one of them")
+		p.refuse(from.sourceName("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; remove one of them")
 	}
 	if s.NATSCreds != "" {
 		path := inHome(s.NATSCreds)
@@ -58,9 +58,9 @@ func (s settings) access(p *problems, from fromContext) links.Access {
 	case s.NATSCert != "" && s.NATSKey != "":
 		try("NATS_CERT", s.NATSCert, nats.ClientCert(inHome(s.NATSCert), inHome(s.NATSKey)), nil)
 	case s.NATSCert != "":
-		p.refuse(from.named("NATS_CERT"), s.NATSCert, "set without NATS_KEY")
+		p.refuse(from.sourceName("NATS_CERT"), s.NATSCert, "set without NATS_KEY")
 	case s.NATSKey != "":
-		p.refuse(from.named("NATS_KEY"), s.NATSKey, "set without NATS_CERT")
+		p.refuse(from.sourceName("NATS_KEY"), s.NATSKey, "set without NATS_CERT")
 	}
 	if s.NATSCA != "" {
 		try("NATS_CA", s.NATSCA, nats.RootCAs(inHome(s.NATSCA)), nil)
@@ -78,16 +78,16 @@ func (s settings) inbox(p *problems, from fromContext) []nats.Option {
 	}
 	option := nats.CustomInboxPrefix(s.InboxPrefix)
 	if err := option(&nats.Options{}); err != nil {
-		p.refuse(from.named("DELAY_INBOX_PREFIX"), s.InboxPrefix, "%w", err)
+		p.refuse(from.sourceName("DELAY_INBOX_PREFIX"), s.InboxPrefix, "%w", err)
 	}
 	return []nats.Option{option}
 }
 
-// accessApart returns the access of the links with their own context. The NATS_* settings belong to another user. So
+// linkAccess returns the access of the links with their own context. The NATS_* settings belong to another user. So
 // only two settings come from the environment: the servers, if the context names none, and DELAY_INBOX_PREFIX, which is
 // for all links.
-func (s settings) accessApart(p *problems, control fromContext) map[string]links.Access {
-	apart := make(map[string]links.Access)
+func (s settings) linkAccess(p *problems, control fromContext) map[string]links.Access {
+	all := make(map[string]links.Access)
 	for _, v := range s.contexts() {
 		name := *v.value
 		if name == "" {
@@ -110,9 +110,9 @@ func (s settings) accessApart(p *problems, control fromContext) map[string]links
 		} else {
 			a.Options = append(a.Options, s.inbox(new(problems), control)...) // the link control reports its problems
 		}
-		apart[v.Get("link")] = a
+		all[v.Get("link")] = a
 	}
-	return apart
+	return all
 }
 
 // servers checks a list of URLs. It shows neither the URLs nor the errors of net/url, since both may contain passwords.
@@ -143,12 +143,12 @@ func inHome(path string) string {
 	return filepath.Join(home, rest)
 }
 
-// LinksApart are the links with a user of their own, for checks of each user's rights.
-func (c Config) LinksApart() []doctor.Link {
+// LinksWithContext are the links with a user of their own, for checks of each user's rights.
+func (c Config) LinksWithContext() []doctor.Link {
 	var all []doctor.Link
 	for _, v := range new(settings).contexts() {
 		link := v.Get("link")
-		if access, apart := c.Apart[link]; apart && link != "page" { // not the page, which reports its missing permissions
+		if access, found := c.LinkAccess[link]; found && link != "page" { // not the page, which reports its missing permissions
 			options := append([]nats.Option{nats.Name("delaybroker doctor")}, access.Options...)
 			connect := func() (*nats.Conn, error) { return nats.Connect(access.URL, options...) }
 			all = append(all, doctor.Link{Name: link, From: v.name(), Connect: connect})

@@ -353,7 +353,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 	// Settings that cannot be wrong, or are checked elsewhere.
 	free := []string{"NATS_URL", "NATS_CONTEXT", "NATS_USER", "NATS_TOKEN", "NATS_KEY"}
-	names := names()
+	names := variableNames()
 	for _, name := range names {
 		if _, ok := wrong[name]; !ok && !slices.Contains(free, name) {
 			t.Errorf("got no wrong value for %s in this test, want one", name)
@@ -379,7 +379,7 @@ func TestEmptyWordsAreRefused(t *testing.T) {
 
 func TestEmptyMeansUnset(t *testing.T) {
 	natstest.ClearEnv(t)
-	names := names()
+	names := variableNames()
 	for _, name := range names {
 		t.Setenv(name, "")
 	}
@@ -494,7 +494,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err := WriteTable(&b); err != nil {
 		t.Fatal(err)
 	}
-	names := names()
+	names := variableNames()
 	if got, want := len(names), 58; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}

@@ -17,9 +17,9 @@ type fromContext struct {
 	variable string
 }
 
-// named names the source of a setting: the variable itself, or the context. For a link with its own context, that is
+// sourceName names the source of a setting: the variable itself, or the context. For a link with its own context, that is
 // always the context.
-func (c fromContext) named(name string) string {
+func (c fromContext) sourceName(name string) string {
 	if c.variable == "NATS_CONTEXT" && (isSet(name) || !isSet("NATS_CONTEXT")) {
 		return name
 	}
@@ -67,9 +67,9 @@ func (s *settings) takeContext(p *problems, variable, fallback string) fromConte
 	return fromContext{c, variable}
 }
 
-// latest returns the settings with the context's current user, password and token. It is called for each login, so a
+// withCurrentLogin returns the settings with the context's current user, password and token. It is called for each login, so a
 // rotated password needs no restart. If the context cannot be read, they stay unchanged.
-func (s settings) latest(from fromContext) settings {
+func (s settings) withCurrentLogin(from fromContext) settings {
 	if s.NATSContext == "" {
 		return s
 	}
@@ -77,7 +77,7 @@ func (s settings) latest(from fromContext) settings {
 	if err != nil {
 		return s
 	}
-	for _, of := range []struct {
+	for _, login := range []struct {
 		setting   *string
 		was, next string
 	}{
@@ -85,8 +85,8 @@ func (s settings) latest(from fromContext) settings {
 		{&s.NATSPassword, from.Password, now.Password},
 		{&s.NATSToken, from.Token, now.Token},
 	} {
-		if *of.setting == of.was { // otherwise the environment has set it
-			*of.setting = of.next
+		if *login.setting == login.was { // otherwise the environment has set it
+			*login.setting = login.next
 		}
 	}
 	return s
@@ -105,7 +105,7 @@ func readContext(name string) (natscontext.Settings, error) {
 		}
 		name = path
 	}
-	nc, c, err := natscontext.Connect(name, stayHere)
+	nc, c, err := natscontext.Connect(name, replaceOptions)
 	if err != nil {
 		return natscontext.Settings{}, fmt.Errorf("read the context: %w", err)
 	}
@@ -113,8 +113,8 @@ func readContext(name string) (natscontext.Settings, error) {
 	return c, nil
 }
 
-// stayHere replaces all options. So the library begins a connection, and does not complete it.
-func stayHere(o *nats.Options) error {
+// replaceOptions replaces all options. So the library begins a connection, and does not complete it.
+func replaceOptions(o *nats.Options) error {
 	*o = nats.Options{CustomDialer: noDialer{}, RetryOnFailedConnect: true}
 	return nil
 }

@@ -136,9 +136,9 @@ func TestLinkContexts(t *testing.T) {
 	t.Setenv("DELAY_READ_CONTEXT", writeContext(t, `{"user": "reader", "password": "r", "inbox_prefix": "_INBOX_reader"}`))
 	t.Setenv("DELAY_DELIVER_CONTEXT", writeContext(t, `{"url": "nats://c:4222", "token": "t"}`))
 	c := mustRead(t)
-	read, deliver := c.Apart["read"], c.Apart["deliver"]
-	if _, apart := c.Apart["write"]; apart || len(c.Apart) != 2 {
-		t.Errorf("got %d links apart, want read and deliver", len(c.Apart))
+	read, deliver := c.LinkAccess["read"], c.LinkAccess["deliver"]
+	if _, apart := c.LinkAccess["write"]; apart || len(c.LinkAccess) != 2 {
+		t.Errorf("got %d links apart, want read and deliver", len(c.LinkAccess))
 	}
 	for _, test := range []struct{ name, got, want string }{
 		{"url of read", read.URL, "nats://a:4222,nats://b:4222"}, // without whom control is
@@ -160,7 +160,7 @@ func TestLinkContexts(t *testing.T) {
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_CONTEXT", writeContext(t, `{"inbox_prefix": "_INBOX_control"}`))
 	t.Setenv("DELAY_WRITE_CONTEXT", writeContext(t, `{"user": "writer", "password": "w"}`))
-	if got := optionsOf(t, mustRead(t).Apart["write"]).InboxPrefix; got != "" {
+	if got := optionsOf(t, mustRead(t).LinkAccess["write"]).InboxPrefix; got != "" {
 		t.Errorf("inbox of write: got %q, want the default", got)
 	}
 }

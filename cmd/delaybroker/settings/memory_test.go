@@ -82,12 +82,12 @@ func TestGarbageOfTheEnvironment(t *testing.T) {
 	limit, percent := debug.SetMemoryLimit(set), debug.SetGCPercent(77)
 	defer func() { debug.SetMemoryLimit(limit); debug.SetGCPercent(percent) }()
 	t.Setenv("GOGC", "77")
-	KeepWithin(config.Memory{Runtime: set, Cgroup: 1 << 30}, 100<<20, false)
+	ConfigureGC(config.Memory{Runtime: set, Cgroup: 1 << 30}, 100<<20, false)
 	if got := debug.SetGCPercent(77); got != 77 {
 		t.Errorf("GOGC=77 is %d", got)
 	}
 	t.Setenv("GOGC", "")
-	KeepWithin(config.Memory{Runtime: set, Cgroup: 1 << 30}, 100<<20, false)
+	ConfigureGC(config.Memory{Runtime: set, Cgroup: 1 << 30}, 100<<20, false)
 	if limit, percent := debug.SetMemoryLimit(-1), debug.SetGCPercent(77); limit != set || percent != 400 {
 		t.Errorf("%d bytes and %d %%, want GOMEMLIMIT and 400 %%", limit, percent)
 	}

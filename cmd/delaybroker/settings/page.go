@@ -60,9 +60,9 @@ func (p *problems) tokens(name, value string) []page.Token {
 	var all []page.Token
 	seen := make(map[string]bool)
 	for i, word := range message.Words(value) {
-		who, secret, named := strings.Cut(word, ":")
+		tokenName, secret, named := strings.Cut(word, ":")
 		if !named {
-			who, secret = fmt.Sprintf("token-%d", i+1), word
+			tokenName, secret = fmt.Sprintf("token-%d", i+1), word
 		}
 		bad := func(r rune) bool { return r <= ' ' || r > '~' }
 		switch {
@@ -71,13 +71,13 @@ func (p *problems) tokens(name, value string) []page.Token {
 				i+1, len(secret), minToken)
 		case strings.ContainsFunc(secret, bad):
 			p.refuseSecret(name, "token %d: want printable ASCII without spaces", i+1)
-		case who == "" || len(who) > 64 || strings.ContainsFunc(who, bad):
+		case tokenName == "" || len(tokenName) > 64 || strings.ContainsFunc(tokenName, bad):
 			p.refuseSecret(name, "token %d: want a name of 1 to 64 bytes before the colon", i+1)
 		case seen[secret]:
 			p.refuseSecret(name, "token %d is given twice", i+1)
 		}
 		seen[secret] = true
-		all = append(all, page.Token{Name: who, Secret: secret})
+		all = append(all, page.Token{Name: tokenName, Secret: secret})
 	}
 	return all
 }

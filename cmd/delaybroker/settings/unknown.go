@@ -64,7 +64,7 @@ func unknownNames(environ, known []string) []UnknownName {
 }
 
 // Unknown finds misspelt settings in the environment.
-func Unknown() []UnknownName { return unknownNames(os.Environ(), names()) }
+func Unknown() []UnknownName { return unknownNames(os.Environ(), variableNames()) }
 
 // String returns the warning.
 func (u UnknownName) String() string {

@@ -6,7 +6,7 @@ import (
 )
 
 func TestUnknownNames(t *testing.T) {
-	known := names()
+	known := variableNames()
 	environ := []string{
 		"DELAY_LEVELS=1s", "DELAY_NATS_URL=x", "NATS_URL=x", "PATH=x", "DELAYED=x", // fine, or not ours
 		"DELAY_LEVLES=1s", "DELAY_HTTP_ADDRESS=x", "DELAY_FAVOURITE_COLOUR=x",

@@ -21,8 +21,8 @@ func OrDash(s string) string {
 	return s
 }
 
-// Words converts values of a string type to strings.
-func Words[T ~string](all []T) []string {
+// Strings converts values of a string type to strings.
+func Strings[T ~string](all []T) []string {
 	var words []string
 	for _, w := range all {
 		words = append(words, string(w))
@@ -31,7 +31,7 @@ func Words[T ~string](all []T) []string {
 }
 
 // Joined joins words with commas.
-func Joined[T ~string](all []T) string { return strings.Join(Words(all), ", ") }
+func Joined[T ~string](all []T) string { return strings.Join(Strings(all), ", ") }
 
 // Milliseconds returns a duration in milliseconds, with three decimals.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
