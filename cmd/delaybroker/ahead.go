@@ -139,11 +139,11 @@ func (a *app) printAccuracy(f inspect.Forecast, look inspect.AheadLook) {
 	if f.Exact {
 		lines = append(lines, pending+", exactly")
 	} else {
-		const how = "%s: %d read, %d counted by the order of their level, a sample of %d for %d"
+		const how = "%s: %d read, %d counted by the order of their level; a sample of %d represents %d"
 		lines = append(lines, fmt.Sprintf(how, pending, f.Read, f.Ordered, f.Sampled, f.Of))
 	}
 	if f.Unplaced > 0 {
-		lines = append(lines, fmt.Sprintf("unknown: no sample contained any of %d messages; raise --most to read more",
+		lines = append(lines, fmt.Sprintf("unknown: %d messages that no sample contained; raise --most to read more",
 			f.Unplaced))
 	}
 	lines = append(lines, gapLines(f.Silent, f.Bare && look.Target != "")...)

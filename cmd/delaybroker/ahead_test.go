@@ -61,7 +61,7 @@ func TestAheadShows(t *testing.T) {
 	}
 	eventually(t, "room for all", func() bool { return o.held("DELAY_2h") == many+4 })
 	out, errs, err = o.run("ahead", "--most", "1000")
-	const how = "5010 messages pending: 6 read, 5004 counted by the order of their level, a sample of 2000 for 5004\n"
+	const how = "5010 messages pending: 6 read, 5004 counted by the order of their level; a sample of 2000 represents 5004\n"
 	if err != nil || !strings.Contains(out, "±") || !strings.Contains(out, " 5004 ") || !strings.HasPrefix(errs, how) {
 		t.Errorf("sampled: %v, said %q\n%s", err, errs, out)
 	}

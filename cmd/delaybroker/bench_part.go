@@ -45,8 +45,9 @@ func (b benchParts) command(part bench.Part) *exec.Cmd {
 	return cmd
 }
 
-// withheld reports whether the processes of the run do not get a setting. Withheld are settings that two brokers cannot
-// share, and settings that restrict targets. If the run has its own server, so are all settings that name a server.
+// withheld reports whether the processes of the run do not get a setting. Two brokers cannot
+// share some settings, and others restrict the targets. If the run has its own server, the settings that name a server
+// are withheld too.
 func (b benchParts) withheld(name string) bool {
 	switch name {
 	case "DELAY_PREFIX", "DELAY_LOG_FORMAT", "DELAY_LOG_LEVEL", "DELAY_INSTANCE", "DELAY_TARGETS",

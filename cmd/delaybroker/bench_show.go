@@ -42,7 +42,7 @@ func (l *benchLine) show(p bench.Progress) {
 		}
 	case text != l.last || time.Since(l.drawn) >= benchInterval:
 		l.drawn = time.Now()
-		fmt.Fprintf(l.app.Err, "\r\x1b[K%s", terminal.Truncate(text+progressOf(p), width-1)) // a wrapped line cannot be redrawn
+		fmt.Fprintf(l.app.Err, "\r\x1b[K%s", terminal.Truncate(text+progressOf(p), width-1)) // no wrap: it cannot be redrawn
 	}
 	l.last = text
 }

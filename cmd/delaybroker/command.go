@@ -21,7 +21,7 @@ type app struct {
 	connection connection
 }
 
-// about is the head of the help. Supervisors need the exit codes. Cobra lists the commands.
+// about is the first part of the help. Cobra adds the list of commands. Supervisors need the exit codes.
 const about = `Deliver NATS messages later: a message to delay.30m.orders.expire arrives on orders.expire thirty minutes
 afterwards. Without a command, delaybroker runs serve.
 
@@ -51,9 +51,8 @@ func (a *app) checkHelp(root *cobra.Command) {
 		help(cmd, args)
 		isWord := len(args) > 0 && args[len(args)-1] == "--help" // typed after other arguments
 		if f := cmd.Flags(); f.Changed("help") && (f.NArg() > 0 && !isWord || f.NFlag() > 1) {
-			a.helpErr = fmt.Errorf("%w: the command did not run, since --help has no other arguments: remove them, or write "+
-				"-- before "+
-				"an argument that begins with -", errUsage)
+			a.helpErr = fmt.Errorf("%w: the command did not run, since --help has no other arguments: remove them, "+
+				"or write -- before an argument that begins with -", errUsage)
 		}
 	})
 }
@@ -78,7 +77,9 @@ func (a *app) rootCommand() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print JSON")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	root.AddCommand(a.demoCommand(), a.healthcheckCommand(), a.versionCommand(), a.sizeCommand())
-	root.AddCommand(a.connection.addTo(a.serveCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand())...)
+	root.AddCommand(a.connection.addTo(
+		a.serveCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand(),
+	)...)
 	// The operators' commands read the broker's settings, so that they use the same configuration.
 	root.AddCommand(a.connection.addTo(
 		a.levelsCommand(), a.aheadCommand(), a.pendingCommand(), a.retryingCommand(), a.whereCommand(), a.journalCommand(),

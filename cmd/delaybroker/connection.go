@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A connection has the flags for the server, the context and the credentials of a command, named as those of nats.
+// A connection has the flags for the server, the context and the credentials of a command, named as in the NATS CLI.
 type connection struct{ server, context, creds string }
 
 // addTo adds the flags to commands and to their subcommands.

@@ -67,7 +67,7 @@ func momentFlag(f *pflag.FlagSet, to *time.Time, name, usage string) {
 	})
 }
 
-// unbounded is the highest value of a flag without an upper bound.
+// unbounded is the upper bound of a flag that has none.
 const unbounded = math.MaxInt
 
 // countFlag adds a flag with a whole number between two bounds.
@@ -124,7 +124,7 @@ func parsePeriod(since, until string, now time.Time) (from, to time.Time, err er
 	return from, to, nil
 }
 
-// parseTime parses a time of a flag.
+// parseTime parses the value of a flag as a time with a zone.
 func parseTime(flag, value string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, value)
 	if err != nil {

@@ -34,10 +34,9 @@ func (a *app) journalCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "journal",
 		Short: "Search the records of deliveries",
-		Long: `Search the records of deliveries, the oldest first. Brokers keep them if DELAY_JOURNAL is set. The lines
-below the
-table report the completeness of the answer: the beginning of the journal, and the intervals with missing records. If no
-record is found and none is missing, no such message was delivered.
+		Long: `Search the records of deliveries, the oldest first. Brokers keep them if DELAY_JOURNAL is set. The lines below
+the table report the completeness of the answer: the beginning of the journal, and the intervals with missing records.
+If no record is found and none is missing, no such message was delivered.
 
 at        time of the delivery, by the clock of the NATS server
 outcome   delivered, or the code of the dead letter that the message became
@@ -233,7 +232,7 @@ func (a *app) printCompleteness(j inspect.Journaled, o journalOptions) {
 		fmt.Fprintf(&b, "MISSING: %s, from %s to %s: %s\n", records, millisecond(h.From), millisecond(h.To), h.Why)
 	}
 	if j.More > 0 {
-		fmt.Fprintf(&b, "MISSING: %s more\n", terminal.Counted(j.More, "time"))
+		fmt.Fprintf(&b, "MISSING: records of %s\n", terminal.Counted(j.More, "further interval"))
 	}
 	if len(j.Without) > 0 {
 		fmt.Fprintf(&b, "MISSING: deliveries of instances without a journal: %s\n",

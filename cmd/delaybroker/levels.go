@@ -28,9 +28,8 @@ func (a *app) levelsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "levels",
 		Short: "Show the lanes: pending and overdue messages, and owners",
-		Long: `Show the lanes, one stream each, and the dead letters. An idle lane is empty and has a reader. Idle
-lanes are only
-counted.
+		Long: `Show the lanes, one stream each, and the dead letters. An idle lane is empty and has a reader. Idle lanes are
+only counted.
 
 head due in  time until the first message is due at its target
 overdue      time since the first message should have left the lane
@@ -181,8 +180,8 @@ func cellsOf(l inspect.Lane, now time.Time) []any {
 	}
 }
 
-// dueIn formats the remaining wait of a message. It is empty if the wait is unknown. If the message will become a dead
-// letter, it is the reason.
+// dueIn formats the time until a message is due. It returns a dash if that is unknown, and the reason if the message
+// will become a dead letter.
 func dueIn(dead string, due, now time.Time) string {
 	switch {
 	case dead != "":

@@ -35,7 +35,7 @@ func main() {
 	os.Exit(exitCode(err))
 }
 
-// exitCode tells a supervisor whether a restart can help.
+// exitCode returns the exit code of the process. Code 2 tells a supervisor that a restart cannot help.
 func exitCode(err error) int {
 	if err == nil {
 		return 0

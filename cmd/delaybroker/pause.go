@@ -65,7 +65,7 @@ func (a *app) changePauses(
 	change func(*inspect.Inspector, context.Context, string) (inspect.PauseChange, error),
 ) error {
 	if !message.ValidPattern(pattern) {
-		return fmt.Errorf("%w: target pattern %q: tokens separated by dots; * for one token, > for the rest",
+		return fmt.Errorf("%w: target pattern %q: want tokens separated by dots; * for one token, > for the rest",
 			errUsage, pattern)
 	}
 	return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
@@ -96,11 +96,11 @@ func (a *app) showPauseChange(pattern string, c inspect.PauseChange) {
 		a.Printf("%s %s\n", pattern, state)
 	}
 	if c.Stored != "" {
-		fmt.Fprintf(a.Err, "not stored yet; the instances will store it when possible: %s\n",
+		fmt.Fprintf(a.Err, "the change is not stored yet; the instances will store it when possible: %s\n",
 			text.Printable(c.Stored, terminal.MaxCell))
 	}
 	if len(c.Told) == 0 && len(c.Untold) == 0 {
-		fmt.Fprintln(a.Err, "no broker runs; a broker that starts will apply it")
+		fmt.Fprintln(a.Err, "no broker runs; a broker that starts will apply the change")
 		return
 	}
 	fmt.Fprintf(a.Err, "confirmed by %d of %s\n", len(c.Told), terminal.Counted(len(c.Told)+len(c.Untold), "instance"))

@@ -45,11 +45,11 @@ due in    time until the delivery, or until the next attempt of a refused messag
 bytes     size of the body
 attempts  refused attempts so far
 
-The command reads at most --most headers. Of a level, it reads the messages that may be due before the last line. Of the
-intake and the retry lanes, which have no order, it reads all. So each page reads messages of the earlier pages again;
---target reduces the work. If there are more messages, the command prints a cursor for the next page. The cursor is a
-time and a Delay-Id, and stays valid when messages move from lane to lane. A message that moves while the command runs
-may be missing: repeat the command.
+The command reads at most --most headers. In a level, it reads only the messages that may be due before the last line.
+In the intake and the retry lanes, which have no order, it reads all. So each page reads messages of the earlier pages
+again; --target reduces the work. If there are more messages, the command prints a cursor for the next page. The cursor
+is a time and a Delay-Id, and stays valid when messages move from lane to lane. A message that moves while the command
+runs may be missing: repeat the command.
 
 Times are by the server's clock. A message cannot be cancelled by its Delay-Id: see COOKBOOK.md.
 
@@ -137,8 +137,8 @@ func gapLines(silent []string, bare bool) (lines []string) {
 	return lines
 }
 
-// nextPage returns the flags of the next page. If the query has read too few headers, it raises --most, since the same
-// number would end at the same place.
+// nextPage returns the flags of the next page. If --most ended the query before the page was full, nextPage raises it,
+// since the same number would end at the same place.
 func nextPage(flags *pflag.FlagSet, l inspect.List, most uint64) string {
 	if l.Short {
 		_ = flags.Set("most", strconv.FormatUint(2*most, 10)) // cannot fail: the value is within the bounds

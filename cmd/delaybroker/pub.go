@@ -34,9 +34,8 @@ func (a *app) pubCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pub TARGET [BODY] (--in DURATION | --at TIME | --level LEVEL) [--key KEY]",
 		Short: "Publish a message with a delay",
-		Long: `Publish a message that is delivered to TARGET later, and wait until it is stored. The body is read from
-stdin if
-BODY is -, or if BODY is missing and stdin is not a terminal.
+		Long: `Publish a message that is delivered to TARGET later, and wait until it is stored. The body is read from stdin
+if BODY is -, or if BODY is missing and stdin is not a terminal.
 
 With --key the message is a named timer, which replaces the previous one with this key and target: see delaybroker
 timers. --if absent sets it only if there is none, --if GENERATION only if that generation is pending. The exit codes
@@ -57,7 +56,8 @@ are then those of timers.`,
 	countFlag(f, &o.count, "count", "", 1, 1, maxCount, "number of times to publish; --json prints each")
 	f.StringVar(&o.timer.key, "key", "", "set the named timer with this key")
 	f.StringVar(&o.timer.condition, "if", "", "with --key: absent, or the generation to replace")
-	f.StringVar(&o.timer.requestID, "word", "", "with --key: a token for this request; use the same one to repeat it safely")
+	f.StringVar(&o.timer.requestID, "word", "",
+		"with --key: a token for this request; use the same one to repeat it safely")
 	return c
 }
 
@@ -76,8 +76,8 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	if err != nil {
 		return err
 	}
-	// A publisher may not be allowed to request the server's time. The local clock decides only about the messages that
-	// pub prints immediately, about a time in the past or beyond the longest delay.
+	// A publisher may lack the permission to request the server's time. So pub uses the local clock, but only for its
+	// warning about a past time and for its error about a delay beyond the longest.
 	now := time.Now()
 	subject, err := o.when.subject(c.Policy.Names, args[0])
 	if err != nil {
@@ -86,7 +86,7 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	p := publisher.Publisher{Policy: c.Policy, Message: &nats.Msg{Subject: subject, Header: header}}
 	request, problem := p.Parse("", 0, now)
 	if problem != nil {
-		// The dead letter would have the same reason.
+		// A broker would make the message a dead letter with this reason.
 		return fmt.Errorf("%w: %s", errUsage, problem.Sentence)
 	}
 	if p.Message.Data, err = readBody(cmd.InOrStdin(), args[1:]); err != nil {
@@ -164,10 +164,9 @@ func (w deliveryTime) subject(names message.Names, target string) (string, error
 		}
 		return names.In(w.in, target), nil
 	}
-	t, err := time.Parse(time.RFC3339Nano, w.at)
+	t, err := parseTime("--at", w.at)
 	if err != nil {
-		return "", fmt.Errorf("%w: --at %q: want a time with a zone,"+
-			" such as 2026-12-24T18:00:00Z or 2026-12-24T19:00:00.250+01:00", errUsage, w.at)
+		return "", err
 	}
 	return names.At(message.TimeToken(t), target), nil
 }

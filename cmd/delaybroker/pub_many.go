@@ -31,7 +31,7 @@ type pubSummary struct {
 
 	mu          sync.Mutex // guards the fields below
 	stored      int
-	duplicates  int                 // number of messages that had been stored before
+	duplicates  int                 // messages that were already stored under their Nats-Msg-Id
 	first, last publisher.Published // by sequence
 }
 

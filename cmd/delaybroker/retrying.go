@@ -124,7 +124,8 @@ func (a *app) printTotals(r inspect.Retrying, look inspect.RetryLook, limit int)
 			states = append(states, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	summary := fmt.Sprintf("%s in %s", terminal.Counted(int(r.Messages), "message"), terminal.Counted(len(r.Groups), "line"))
+	messages, groups := terminal.Counted(int(r.Messages), "message"), terminal.Counted(len(r.Groups), "line")
+	summary := messages + " in " + groups
 	if limit > 0 && len(r.Groups) > limit {
 		summary += fmt.Sprintf(" (%d shown; --limit 0 shows all)", limit)
 	}
@@ -142,6 +143,5 @@ func (a *app) printTotals(r inspect.Retrying, look inspect.RetryLook, limit int)
 	if look.Target != "" {
 		flags += fmt.Sprintf(" --target '%s'", look.Target)
 	}
-	fmt.Fprintf(a.Err, "stopped after %s; continue with %s, or raise --most\n",
-		terminal.Counted(int(r.Messages), "message"), flags)
+	fmt.Fprintf(a.Err, "stopped after %s; continue with %s, or raise --most\n", messages, flags)
 }

@@ -127,7 +127,8 @@ func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target s
 		text.Printable(strings.Join(all, ", or "), 600))
 }
 
-// noSchedule prints that there is no such schedule, and returns the error for it. It shows the local time.
+// noSchedule prints that there is no such schedule, and returns the error for it. The time in the answer is by the
+// local clock.
 func (a *app) noSchedule(name string) error {
 	if err := a.showTimer(store.Answer{Outcome: timer.NotFound, Key: name, At: time.Now().UTC()}); err != nil {
 		return errors.Join(errNoSchedule, err)
@@ -135,7 +136,7 @@ func (a *app) noSchedule(name string) error {
 	return errNoSchedule
 }
 
-// withSchedule reads one schedule, and prints a part of it.
+// withSchedule reads one schedule, and calls do with its target and its state.
 func (a *app) withSchedule(
 	ctx context.Context, name, target string, do func(target string, s timer.State) error,
 ) error {

@@ -24,9 +24,8 @@ func (a *app) schedulesAddCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "add NAME --target TARGET (--every DURATION | --cron EXPRESSION [--tz ZONE]) [BODY]",
 		Short: "Add a schedule",
-		Long: `Add a schedule: a message that is delivered to TARGET repeatedly. NAME is the key of its timer. The body
-is read
-from stdin if BODY is -, or if BODY is missing and stdin is not a terminal.
+		Long: `Add a schedule: a message that is delivered to TARGET repeatedly. NAME is the key of its timer. The body is
+read from stdin if BODY is -, or if BODY is missing and stdin is not a terminal.
 
 If a schedule with that name and target exists, nothing is changed, unless --replace is given.
 
@@ -78,7 +77,7 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 	})
 }
 
-// replaceEnded sets a schedule over the remaining entry of an ended one.
+// replaceEnded sets a schedule in place of an ended one, whose entry is still stored.
 func replaceEnded(
 	ctx context.Context, timers *store.Timers, change store.Change, conflict store.Answer,
 ) (store.Answer, error) {

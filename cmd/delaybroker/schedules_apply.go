@@ -74,7 +74,7 @@ again`,
 
 func (a *app) applySchedules(cmd *cobra.Command, o applyOptions) error {
 	if o.file == "" {
-		return fmt.Errorf("%w: the file is missing: -f FILE", errUsage)
+		return fmt.Errorf("%w: want the file of schedules: set -f FILE", errUsage)
 	}
 	c, err := settings.ReadClient()
 	if err != nil {
@@ -126,7 +126,8 @@ func readFile(stdin io.Reader, name string) ([]byte, error) {
 	return text, nil
 }
 
-// isolatedTimers sends a request for each schedule, so that a refusal by the server ends one of them and not all.
+// isolatedTimers gives each request its own context of [inspect.Session.Allowed]. So if the server refuses the request
+// about one schedule, the run continues with the others.
 type isolatedTimers struct {
 	session *inspect.Session
 	timers  *store.Timers
@@ -170,7 +171,7 @@ type diff struct {
 	dryRun bool
 	counts map[schedules.Action]int
 
-	failed, unknown, prevented bool // some change failed, may have been made, or was prevented by an entry
+	failed, unknown, prevented bool // a change failed, may have been made, or was prevented by an entry
 }
 
 func (a *app) newDiff(set string, dryRun bool) *diff {

@@ -71,7 +71,7 @@ func (a *app) printDeviation(s timer.State) {
 	}
 }
 
-// printTableTimes prints the times of an interval or cron expression, as if it were set now, by the local clock, without a
+// printTableTimes prints the times of an interval or cron expression that is set now, by the local clock. It sends no
 // request.
 func (a *app) printTableTimes(o tableFlags, n int) error {
 	now := time.Now()

@@ -20,7 +20,7 @@ import (
 const (
 	clockLayout = "15:04:05.000"
 
-	// flushTimeout is the timeout of the server's confirmation of the subscription.
+	// flushTimeout is the timeout for the server to confirm the subscription.
 	flushTimeout = 5 * time.Second
 
 	// maxBody is the maximum length of a body that sub shows, in characters.

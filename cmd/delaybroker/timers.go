@@ -150,11 +150,12 @@ func (a *app) withTimers(ctx context.Context, do func(context.Context, *store.Ti
 	})
 }
 
-// executeChange executes a change, and prints the answer. If the user may not read the stream of timers, a broker executes
-// it. A set needs no broker: it is a conditional publish. In that case only its result is unknown.
+// executeChange executes a change, and prints the answer. If the user may not read the stream of timers, a broker
+// executes the change. A set needs no broker, since it is one conditional publish. Only its outcome may then be
+// unknown.
 func (a *app) executeChange(cmd *cobra.Command, change store.Change) error {
 	if change.ID == "" {
-		change.ID = rand.Text() // the same id in both cases
+		change.ID = rand.Text() // the broker recognizes a change that this process has already made
 	}
 	err := a.withSecretsIfNeeded(cmd, func(ctx context.Context, timers *store.Timers) error {
 		answer, err := doTimer(ctx, timers, change)

@@ -93,9 +93,8 @@ func (a *app) timersMoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "move (KEY TARGET | --all --target PATTERN) (--in DURATION | --at TIME | --by DURATION)",
 		Short: "Move one timer to another time, or shift all that match",
-		Long: `Move one timer to another time, or shift all that match. The body and the headers are kept, the
-generation is new.
-Of a schedule, only the pending round is moved. The following rounds keep their times.
+		Long: `Move one timer to another time, or shift all that match. The body and the headers are kept, the generation is
+new. Of a schedule, only the pending round is moved. The following rounds keep their times.
 
 ` + outcomeCodes,
 		Example: `  delaybroker timers move order-42 orders.expire --in 15m
@@ -126,7 +125,7 @@ Of a schedule, only the pending round is moved. The following rounds keep their 
 	return c
 }
 
-// selectsMany reports whether --all is given, and whether the arguments fit.
+// selectsMany reports whether --all is given. It returns an error if the other arguments contradict that.
 func (o timerSelection) selectsMany(args []string) (all bool, err error) {
 	switch {
 	case o.all && len(args) == 0 && o.target != "":
@@ -168,7 +167,7 @@ func (m moveFlags) change(all bool) (change store.Change, err error) {
 }
 
 // executeBulk changes all timers that match. A series or a schedule may need the brokers' secret. If the first pass has
-// left some for that reason, a second pass changes them, except generations set since.
+// left some for that reason, a second pass changes them, except timers that were set after the first pass.
 func (a *app) executeBulk(cmd *cobra.Command, o timerSelection, b store.Bulk) error {
 	b.Filter, b.DryRun, b.Page.Limit = o.filter(), o.dryRun, store.MaxLimit
 	var all store.Done

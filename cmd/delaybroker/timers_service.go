@@ -47,19 +47,21 @@ func (a *app) fallBackToBroker(err error, ask func() error) error {
 
 // unknownSetReason explains why the outcome of a set is unknown to a user without permission to read.
 func unknownSetReason(change store.Change) string {
-	problem := errMayNotRead.Error() + ", so whether it was set"
+	condition := ""
 	if change.Conditional {
-		problem += ", and its condition held,"
+		condition = ", and whether the condition held"
 	}
-	return fmt.Sprintf("%s is unknown: run delaybroker timers show %s %s, which asks a broker", problem,
-		change.Key, change.Target)
+	return fmt.Sprintf("%s, so it is unknown whether the timer was set%s: run delaybroker timers show %s %s, which asks"+
+		" a broker", errMayNotRead, condition, change.Key, change.Target)
 }
 
 // askTimer makes a broker change one timer. The request has the change's id. So the broker recognizes a change that the
 // user made before the refused read.
 func (a *app) askTimer(ctx context.Context, change store.Change) error {
 	var answer store.Answer
-	request := service.Asked{Generation: change.Generation, Word: change.ID, For: change.For, Until: change.Until, By: shift(change.By)}
+	request := service.Asked{
+		Generation: change.Generation, Word: change.ID, For: change.For, Until: change.Until, By: shift(change.By),
+	}
 	name := change.Key + "." + change.Target
 	if _, isNATSSchedule := message.ScheduleOf(change.Key); isNATSSchedule {
 		name = change.Key
@@ -82,8 +84,8 @@ func shift(d time.Duration) string {
 	return levels.FormatDuration(d)
 }
 
-// requestOf returns the body of a request about the timers of a filter, and the end of its subject: the tokens of the
-// target before its first wildcard. By the subject, the server checks the user's permission.
+// requestOf returns the body of a request about the timers of a filter, and the end of its subject. The end has the
+// tokens of the target before its first wildcard, since the server checks the user's permission by the subject.
 func requestOf(f store.Filter, p store.Page) (request service.Asked, prefix string) {
 	request.Key, request.DueFrom, request.DueTo, request.State = f.Key, f.DueFrom, f.DueTo, f.State
 	request.Recurring, request.Set = f.Recurring, f.Set
@@ -178,8 +180,8 @@ func (a *app) askBroker(ctx context.Context, subjectOf func(message.Names) strin
 		case errors.Is(err, nats.ErrNoResponders):
 			return fmt.Errorf("%w, and no broker answers on %s", errMayNotRead, subject)
 		case inspect.Forbidden(ctx) != nil:
-			return fmt.Errorf("%w, nor ask a broker: grant it %s, or permission to read: %w", errMayNotRead, subject,
-				inspect.Forbidden(ctx))
+			return fmt.Errorf("%w, nor ask a broker: grant it permission to publish to %s, or to read: %w", errMayNotRead,
+				subject, inspect.Forbidden(ctx))
 		case err != nil:
 			return fmt.Errorf("%w, and no broker answered on %s: the outcome is unknown: %w", errMayNotRead, subject, err)
 		}
@@ -188,7 +190,7 @@ func (a *app) askBroker(ctx context.Context, subjectOf func(message.Names) strin
 			if m.Header.Get(micro.ErrorCodeHeader) == "400" {
 				return fmt.Errorf("%w: %s", errUsage, problem)
 			}
-			return fmt.Errorf("a broker answers on %s: %s", subject, problem)
+			return fmt.Errorf("a broker refused the request on %s: %s", subject, problem)
 		}
 		if err := json.Unmarshal(m.Data, answer); err != nil {
 			return fmt.Errorf("decode the answer on %s, which may not be a broker's: %w", subject, err)

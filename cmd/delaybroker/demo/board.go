@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	coreTargets   = "demo.core."   // a plain subscriber listens here
-	streamTargets = "demo.stream." // and a stream here
+	coreTargets   = "demo.core."   // prefix of the targets of a plain subscriber
+	streamTargets = "demo.stream." // prefix of the targets of a stream
 
-	// redrawInterval is how often the table is drawn on a terminal, where it counts down.
+	// redrawInterval is the interval at which the table is redrawn on a terminal. It counts down to the arrivals.
 	redrawInterval = 100 * time.Millisecond
 )
 

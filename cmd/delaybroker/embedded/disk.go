@@ -23,8 +23,8 @@ const (
 	minRestartInterval = 10 * time.Second
 )
 
-// writeFailures has nats-server's log lines after a failed write. The server does not write to that stream, or use JetStream,
-// until it restarts.
+// writeFailures are parts of nats-server's log lines about a failed write. After such a line, the server does not write
+// to the stream, or does not use JetStream, until it restarts.
 var writeFailures = []string{"Critical write error", "will be DISABLED", "disabling JetStream"}
 
 // disk is the state of the embedded server's directory.
@@ -38,7 +38,8 @@ type disk struct {
 
 func newDisk(dir string) *disk { return &disk{dir: dir, failed: make(chan struct{}, 1)} }
 
-// checkLog checks a line of nats-server's log for a failed write. The server holds locks during the call.
+// checkLog notes the failure if a line of nats-server's log reports a failed write. The server holds locks during the
+// call.
 func (d *disk) checkLog(line string) {
 	for _, words := range writeFailures {
 		if !strings.Contains(line, words) {
@@ -116,7 +117,7 @@ func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger
 	}
 }
 
-// tryWrite writes to the disk.
+// tryWrite reports whether the disk accepts data: it writes a file and removes it.
 func (d *disk) tryWrite() error {
 	file := filepath.Join(d.dir, "delaybroker.trial")
 	return errors.Join(os.WriteFile(file, make([]byte, diskTrialBytes), 0o600), os.Remove(file))

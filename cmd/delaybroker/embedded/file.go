@@ -16,7 +16,6 @@ import (
 )
 
 // The reasons why a file of DELAY_EMBEDDED_CONFIG may not have a key.
-
 const (
 	setByListen  = "DELAY_EMBEDDED_LISTEN sets the address"
 	setByDir     = "DELAY_EMBEDDED_DIR sets the data directory"
@@ -25,7 +24,7 @@ const (
 	singleServer = "the embedded server is a single one; run your own nats-server for that, and set NATS_URL"
 )
 
-// forbiddenKeys maps the forbidden keys and sections to the reason.
+// forbiddenKeys maps keys and sections that a file may not have to the reason.
 var forbiddenKeys = map[string]string{
 	"listen": setByListen, "host": setByListen, "net": setByListen, "port": setByListen,
 	"store_dir": setByDir, "storedir": setByDir,
@@ -38,7 +37,7 @@ var forbiddenKeys = map[string]string{
 	"debug": setByLog, "trace": setByLog,
 }
 
-// unsetVariable matches nats-server's error about an unset variable. The error is not repeated, since the name may be an
+// unsetVariable matches nats-server's error about an unset variable. The error is not shown, since the name may be an
 // unquoted password.
 var unsetVariable = regexp.MustCompile(`variable reference for '.*' on line (\d+).*`)
 

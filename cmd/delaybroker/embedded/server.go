@@ -45,8 +45,8 @@ type Server struct {
 	stopWatch context.CancelFunc // ends Keep's goroutine
 }
 
-// Start returns when the server accepts connections, which takes a while on a large store. On a full disk it starts no
-// server, since nats-server would deadlock at the first purge. The caller must stop the server.
+// Start starts a server, and returns when it accepts connections. Recovery of a large store takes a while. On a full
+// disk it starts no server, since nats-server would deadlock at the first purge. The caller must stop the server.
 func Start(c Config, log *slog.Logger) (*Server, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the directory DELAY_EMBEDDED_DIR: %w", err)
@@ -115,8 +115,8 @@ func stop(s *server.Server) error {
 	}
 }
 
-// start reads the file again, because nats-server changes the options that it receives, and because a certificate in
-// the file may be new.
+// start starts the server. It reads the configuration file again, because nats-server changes the options that it
+// receives, and because a certificate in the file may be new.
 func (e *Server) start() error {
 	if err := e.config.checkPort(); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (e *Server) URL() string {
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// StoreCheck returns a check for /readyz: the usage of the server's store. At its limit the server refuses all messages,
+// StoreCheck returns a check for /readyz: the store is below its limit. At the limit the server refuses all messages,
 // although the disk has room.
 func (e *Server) StoreCheck() stats.Check {
 	if !e.disk.check().OK { // the server may be stuck and not answer

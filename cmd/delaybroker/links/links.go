@@ -20,9 +20,9 @@ const (
 	pingInterval        = 5 * time.Second
 	maxPingsOutstanding = 2
 
-	// writeTimeout is how long a write to the socket may block. A write holds nats.go's lock: meanwhile a missing pong
-	// is not detected, and every publisher waits. nats.go's default of a minute would be a minute of lateness for every
-	// lane. A link must be able to transfer a message of max_payload in this time.
+	// writeTimeout is the maximum time that a write to the socket may block. A write holds nats.go's lock: meanwhile a
+	// missing pong is not detected, and every publisher waits. nats.go's default of a minute would be a minute of lateness
+	// for every lane. A link must be able to transfer a message of max_payload in this time.
 	writeTimeout = 5 * time.Second
 
 	reconnectWait   = 250 * time.Millisecond
@@ -59,14 +59,15 @@ type Dialer struct {
 	Access    Access
 	Overrides map[string]Access // by name; replaces Access for some links
 	Version   string            // version of the program
-	// RetryConnect makes Dial wait for a server that is not reachable yet. The embedded server is always reachable.
+	// RetryConnect makes Dial return before the links are connected: see [Set.Await]. Without it, Dial fails if the
+	// server is not reachable.
 	RetryConnect bool
 	// OnClosed is called when a link is closed permanently, even by Close.
 	OnClosed func(error)
 	Log      *slog.Logger
 }
 
-// Dial connects. A patient dialer only begins to connect: see [Set.Await].
+// Dial makes the links.
 func (d Dialer) Dial() (Set, error) {
 	var all Set
 	for _, name := range []string{"read", "write", "deliver", "control"} {
@@ -91,7 +92,8 @@ func (d Dialer) For(name string) Access {
 
 func (d Dialer) options(name string, login *login) []nats.Option {
 	log := d.Log.With("link", name)
-	limited := ratelog.New(log) // each link tries several times a second, and a missing permission may affect every message
+	// Each link tries several times a second, and a missing permission may affect every message.
+	limited := ratelog.New(log)
 	const (
 		unreachable = "cannot connect to NATS; retrying"
 		rejected    = "NATS rejects the credentials of this link; reading them again and retrying"

@@ -83,8 +83,7 @@ func discardName(d jetstream.DiscardPolicy) string {
 
 // Print writes the manifests of streams, for kubectl apply -f -.
 func Print(w io.Writer, specs []streams.Spec) error {
-	const about = "# The streams of a delaybroker. It makes none itself, and leaves these as they are, with\n" +
-		"# DELAY_PROVISION=verify\n"
+	const about = "# The streams of a delaybroker. With DELAY_PROVISION=verify, it creates and changes no stream.\n"
 	if _, err := fmt.Fprint(w, about); err != nil {
 		return err
 	}

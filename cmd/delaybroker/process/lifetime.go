@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Signals within oneSignal count as one: timeout(1) and others send it to the process and to its group.
+// signalWindow is the time within which signals count as one: timeout(1) and others send a signal to the process and to
+// its group.
 const signalWindow = 250 * time.Millisecond
 
 // lifetime is the time from the start to the end of all parts of a broker's process. A signal ends it, or the first

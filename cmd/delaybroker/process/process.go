@@ -51,8 +51,8 @@ type Process struct {
 //	                  ▼
 //	     0..1 × embedded nats-server, or the one at NATS_URL
 //
-// Any failure ends ctx with its cause. Then everything stops as after a signal. A stop has this order, that of the
-// defers below, reversed:
+// Any failure ends ctx with its cause. Then everything stops as after a signal. A stop runs the defers below in reverse
+// order:
 //
 //  1. /readyz returns 503, so that supervisors send no more traffic
 //  2. the broker drains, at most DELAY_SHUTDOWN_GRACE
@@ -77,7 +77,8 @@ func (p Process) Run(parent context.Context) (err error) {
 	defer p.trace()()
 	cfg := p.Config
 	dialer := links.Dialer{
-		Access: cfg.Access, Overrides: cfg.LinkAccess, Version: p.Version, RetryConnect: cfg.Embedded == nil, OnClosed: life.fail, Log: log,
+		Access: cfg.Access, Overrides: cfg.LinkAccess, Version: p.Version, RetryConnect: cfg.Embedded == nil,
+		OnClosed: life.fail, Log: log,
 	}
 	var storage func() []stats.Check
 	if cfg.Embedded != nil {
@@ -238,7 +239,7 @@ func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats
 // place identifies the location where this broker runs. After a crash, a broker at the same place takes over its own
 // lanes immediately. Two brokers cannot have one place: the directory of the embedded server is locked, and an address
 // of a host has one listener. The exception is two containers with the same host name and different networks: then the
-// younger one continues without a place. In Kubernetes, the host name is the name of the pod.
+// one that started later continues without a place. In Kubernetes, the host name is the name of the pod.
 //
 // With HTTP off, or on a port chosen by the system, there is no place.
 func (p Process) place() config.Place {

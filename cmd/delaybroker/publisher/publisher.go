@@ -35,12 +35,12 @@ type Publisher struct {
 	Policy  message.Policy
 	Message *nats.Msg
 
-	lookForbidden atomic.Bool // skip look: the server refused it, and logs each refusal
+	lookForbidden atomic.Bool // skip storedTime: the server refused the request, and logs each refusal
 }
 
 // Published describes a message that was accepted.
 type Published struct {
-	ID        string    `json:"id,omitempty"` // empty if unknown: see look
+	ID        string    `json:"id,omitempty"` // empty if unknown: see storedTime
 	Stream    string    `json:"stream"`
 	Sequence  uint64    `json:"sequence"`
 	Subject   string    `json:"subject"`
@@ -51,7 +51,7 @@ type Published struct {
 
 // Many publishes the message count times, and calls stored for each stored message. Several calls of stored may run at
 // the same time. Many ends at the first failure, after the publishes in flight have ended. It publishes the first
-// message alone: that shows whether publishing works, and whether the server allows look.
+// message alone: that shows whether publishing works, and whether the server allows storedTime.
 func (p *Publisher) Many(ctx context.Context, count int, stored func(Published) error) error {
 	if err := p.publishFirst(ctx, stored); err != nil || count == 1 {
 		return err
@@ -149,7 +149,7 @@ func (p *Publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 	case errors.Is(refusal, nats.ErrPermissionViolation):
 		return nil, fmt.Errorf("publish to %s: %w", subject, refusal)
 	case errors.Is(refusal, context.DeadlineExceeded):
-		return nil, fmt.Errorf("publish to %s: no answer for %s; a server does not answer a publish that it refuses",
+		return nil, fmt.Errorf("publish to %s: no answer within %s; a server does not answer a publish that it refuses",
 			subject, ackTimeout)
 	}
 	return nil, fmt.Errorf("publish to %s: %w", subject, err)
@@ -170,8 +170,8 @@ func (p *Publisher) explainNoStream(ctx context.Context) error {
 	return err
 }
 
-// storedTime requests the time at which a message was stored, from which its due time and id follow. It returns false if the
-// user may not request it, or if the message has already moved on, as one in the intake may have.
+// storedTime requests the time at which a message was stored, from which its due time and id follow. It returns false
+// if the user may not request the time, or if the message has already left the stream, as one in the intake may have.
 func (p *Publisher) storedTime(ctx context.Context, ack *jetstream.PubAck) (time.Time, bool) {
 	if p.lookForbidden.Load() {
 		return time.Time{}, false

@@ -59,7 +59,7 @@ func (a Apply) Run(ctx context.Context, report func(Result)) error {
 			return a.File.Plan(s, current, a.Policy, now, a.Adopt)
 		}))
 	}
-	// Removed at the end: a schedule with a new target is added before the one with the old target is removed.
+	// The removals are last: a schedule with a new target is added before the one with the old target is removed.
 	for _, p := range stale {
 		report(a.runStep(ctx, p.name, p.target, func(current timer.State, _ time.Time) Step {
 			return a.File.Removal(current, p.name, p.target)
@@ -89,8 +89,8 @@ func (a Apply) stale(ctx context.Context) (all []scheduleKey, err error) {
 	return all, nil
 }
 
-// runStep reads a schedule, plans its step and executes it. The publish expects the entry that was read. If another client
-// has changed it meanwhile, or a round has fired, one tries again.
+// runStep reads a schedule, plans its step and executes it. The publish expects the entry that was read. If another
+// client has changed it meanwhile, or a round has fired, runStep tries again.
 func (a Apply) runStep(
 	ctx context.Context, name, target string, plan func(current timer.State, now time.Time) Step,
 ) (r Result) {

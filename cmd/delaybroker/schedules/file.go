@@ -35,7 +35,7 @@ func Read(name string, text []byte, policy message.Policy, now time.Time) (File,
 	return f, nil
 }
 
-// reader collects problems and continues.
+// reader parses a file. It notes each problem and continues.
 type reader struct {
 	name     string
 	policy   message.Policy

@@ -120,8 +120,8 @@ func (p Step) set(owner string, s Schedule, current timer.State, first time.Time
 	return p
 }
 
-// phase returns the first time of a schedule that replaces an entry. If the interval is the same, the phase stays.
-// Otherwise a schedule that is changed more often than it fires would never fire.
+// phase returns the first time of a schedule that replaces an entry. An unchanged interval keeps its
+// phase: otherwise a schedule that is changed more often than it fires would never fire.
 func phase(want entry.Pending, current timer.State, s Schedule, now time.Time) time.Time {
 	r := current.Entry.Pending
 	switch {
@@ -168,8 +168,8 @@ func differences(want entry.Pending, current timer.State, s Schedule, now time.T
 	return all
 }
 
-// sameFirst reports whether the entry has the first time of the file. If that time is past, only its phase in the interval
-// counts.
+// sameFirst reports whether the entry has the first time of the file. If that time is past, only its phase in the
+// interval counts.
 func sameFirst(want, have entry.Pending, s Schedule, now time.Time) bool {
 	every, first := want.Recurs.Table.Every, have.Recurs.First
 	switch {

@@ -32,7 +32,8 @@ func (s settings) access(p *problems, from fromContext) links.Access {
 	case s.NATSUser == "" && s.NATSPassword != "":
 		p.refuseSecret(from.sourceName("NATS_PASSWORD"), "set without NATS_USER")
 	case s.NATSUser != "" && s.NATSPassword == "":
-		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.withCurrentLogin(from).NATSUser })) // as the CLI does
+		// As in the CLI, a user without a password is a token.
+		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.withCurrentLogin(from).NATSUser }))
 	case s.NATSUser != "":
 		a.Options = append(a.Options, nats.UserInfoHandler(func() (user, password string) {
 			now := s.withCurrentLogin(from)
@@ -71,7 +72,8 @@ func (s settings) access(p *problems, from fromContext) links.Access {
 	return a
 }
 
-// inbox returns the option for the inbox prefix. It is not part of access, because the embedded server needs it too.
+// inbox returns the option for the inbox prefix. It is not part of access, because a link with its own context may use
+// the prefix of DELAY_INBOX_PREFIX.
 func (s settings) inbox(p *problems, from fromContext) []nats.Option {
 	if s.InboxPrefix == "" {
 		return nil
@@ -108,7 +110,7 @@ func (s settings) linkAccess(p *problems, control fromContext) map[string]links.
 		if own.InboxPrefix != "" || !isSet("DELAY_INBOX_PREFIX") {
 			a.Options = append(a.Options, own.inbox(p, from)...)
 		} else {
-			a.Options = append(a.Options, s.inbox(new(problems), control)...) // the link control reports its problems
+			a.Options = append(a.Options, s.inbox(new(problems), control)...) // the problems of this prefix are already reported
 		}
 		all[v.Get("link")] = a
 	}
@@ -143,12 +145,12 @@ func inHome(path string) string {
 	return filepath.Join(home, rest)
 }
 
-// LinksWithContext are the links with a user of their own, for checks of each user's rights.
+// LinksWithContext returns the links with their own context, for checks of the permissions of each user.
 func (c Config) LinksWithContext() []doctor.Link {
 	var all []doctor.Link
 	for _, v := range new(settings).contexts() {
 		link := v.Get("link")
-		if access, found := c.LinkAccess[link]; found && link != "page" { // not the page, which reports its missing permissions
+		if access, found := c.LinkAccess[link]; found && link != "page" { // the page reports its missing permissions itself
 			options := append([]nats.Option{nats.Name("delaybroker doctor")}, access.Options...)
 			connect := func() (*nats.Conn, error) { return nats.Connect(access.URL, options...) }
 			all = append(all, doctor.Link{Name: link, From: v.name(), Connect: connect})

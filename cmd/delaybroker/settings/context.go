@@ -17,8 +17,8 @@ type fromContext struct {
 	variable string
 }
 
-// sourceName names the source of a setting: the variable itself, or the context. For a link with its own context, that is
-// always the context.
+// sourceName returns the source of a setting: the variable itself, or the context. For a link with its own context,
+// that is always the context.
 func (c fromContext) sourceName(name string) string {
 	if c.variable == "NATS_CONTEXT" && (isSet(name) || !isSet("NATS_CONTEXT")) {
 		return name
@@ -67,8 +67,8 @@ func (s *settings) takeContext(p *problems, variable, fallback string) fromConte
 	return fromContext{c, variable}
 }
 
-// withCurrentLogin returns the settings with the context's current user, password and token. It is called for each login, so a
-// rotated password needs no restart. If the context cannot be read, they stay unchanged.
+// withCurrentLogin returns the settings with the context's current user, password and token. It is called for each
+// login, so a rotated password needs no restart. If the context cannot be read, they stay unchanged.
 func (s settings) withCurrentLogin(from fromContext) settings {
 	if s.NATSContext == "" {
 		return s
@@ -85,7 +85,7 @@ func (s settings) withCurrentLogin(from fromContext) settings {
 		{&s.NATSPassword, from.Password, now.Password},
 		{&s.NATSToken, from.Token, now.Token},
 	} {
-		if *login.setting == login.was { // otherwise the environment has set it
+		if *login.setting == login.was { // otherwise the value is from the environment
 			*login.setting = login.next
 		}
 	}
@@ -113,7 +113,7 @@ func readContext(name string) (natscontext.Settings, error) {
 	return c, nil
 }
 
-// replaceOptions replaces all options. So the library begins a connection, and does not complete it.
+// replaceOptions replaces all options, so that the library begins a connection and does not complete it.
 func replaceOptions(o *nats.Options) error {
 	*o = nats.Options{CustomDialer: noDialer{}, RetryOnFailedConnect: true}
 	return nil

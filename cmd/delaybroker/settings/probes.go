@@ -23,8 +23,8 @@ func ReadProbeURL() (url string, err error) {
 	return probeURL(s.HTTPAddr), p.err()
 }
 
-// PageURL returns the URL of the page of a broker with this listen address, on its own host. A terminal makes it a link.
-// Without HTTP it is "off".
+// PageURL returns the URL of the page of a broker with this listen address, on its own host. It is "off" without HTTP.
+// Terminals make the URL a link.
 func PageURL(listen string) string {
 	if listen == "off" {
 		return listen

@@ -26,8 +26,8 @@ type problem struct {
 	err  error  // contains the name, too
 }
 
-// problems collects all invalid settings, so that one look at the log is enough to correct them. Its methods parse a
-// value. If they cannot, they note the reason and return a harmless value.
+// problems collects all invalid settings, so that a user can correct all of them after one start. Its methods parse a
+// value. If a value is invalid, the method notes the reason and returns a harmless value.
 type problems []problem
 
 // refuse notes a problem with a setting. It shows the value, so it is not for secrets: see [problems.refuseSecret].
@@ -105,7 +105,7 @@ func (p *problems) duration(name, value string) time.Duration {
 	return d
 }
 
-// off is the word that switches off a setting with a duration.
+// off is the value that disables a setting with a duration.
 const off = "off"
 
 // durationOrOff is like duration, for a setting that may be off. It returns zero for off.
@@ -146,7 +146,7 @@ func number(value string) int {
 	return n
 }
 
-// unbounded is the word for no limit.
+// unbounded is the value for no limit.
 const unbounded = "none"
 
 // count parses a limit on messages. It returns zero for no limit.

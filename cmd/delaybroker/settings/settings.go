@@ -18,8 +18,9 @@ import (
 // envPrefix is the prefix of the program's own settings.
 const envPrefix = "DELAY_"
 
-// Defaults that depend on where the program runs. The Dockerfile links other values in. It does not set variables,
-// because the program could not distinguish them from the user's, and refuses contradictory variables of a user.
+// Defaults that depend on where the program runs. The Dockerfile links other values in. It does not set environment
+// variables: the program could not distinguish them from the user's, and would refuse those of a user that contradict
+// them.
 var (
 	defaultHTTPAddr       = "127.0.0.1:8422"
 	defaultEmbeddedListen = "127.0.0.1:4222"
