@@ -17,7 +17,7 @@ import (
 	"delaybroker/levels"
 )
 
-// A parsedFlag flag is parsed when it is set, so the error names the flag.
+// A parsedFlag is a flag that is parsed when it is set, so that the error names the flag.
 type parsedFlag[T any] struct {
 	to    *T
 	kind  string // type of the value, in the help

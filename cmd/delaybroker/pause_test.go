@@ -13,13 +13,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestPauseVerbs pauses a target, looks at it from every verb, and resumes it.
+// TestPauseVerbs pauses a target, checks the output of every command, and resumes the target.
 func TestPauseVerbs(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{JetStream: true})
+	o := newTestServer(t, server.Options{JetStream: true})
 	o.serve()
 	if _, err := o.js.CreateStream(t.Context(),
 		jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}); err != nil {
@@ -70,11 +70,11 @@ func TestPauseVerbs(t *testing.T) {
 	}
 }
 
-// fraction is one of a second in a time.
+// fraction matches the fraction of a second in a time.
 var fraction = regexp.MustCompile(`T\d\d:\d\d:\d\d\.\d+Z`)
 
-// wantPauseShown wants all verbs to say that orders.> is paused, and where its message is.
-func (o *operated) wantPauseShown() {
+// wantPauseShown checks that all commands show the pause of orders.>, and the place of its message.
+func (o *testServer) wantPauseShown() {
 	t := o.t
 	t.Helper()
 	for _, words := range [][]string{{"pause"}, {"levels"}, {"retrying"}} {

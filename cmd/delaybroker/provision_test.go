@@ -14,7 +14,7 @@ import (
 )
 
 func TestProvisionCreates(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	p := decode[inspect.Provisioned](t, o.must("provision", "--json"))
 	if len(p.Changes) != 10 || p.Wanted != 10 || len(p.Drift) != 0 {
 		t.Errorf("the first time: got %+v, want 10 changes", p)
@@ -29,7 +29,7 @@ func TestProvisionCreates(t *testing.T) {
 		t.Errorf("the second time: got %+v, want nothing", p)
 	}
 
-	// The subject of a level that goes passes to the intake.
+	// When a level is removed, its subject moves to the intake.
 	t.Setenv("DELAY_LEVELS", "1s")
 	out := o.must("provision")
 	for _, want := range []string{"DELAY_5s      changed  no longer delay.5s.>", "DELAY_INTAKE  changed  now delay.5s.>"} {
@@ -39,9 +39,9 @@ func TestProvisionCreates(t *testing.T) {
 	}
 }
 
-// A dry run says what a real one then does, and does nothing.
+// A dry run shows the changes of the following real run, and makes none.
 func TestProvisionDryRun(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	same := func(when string) {
 		t.Helper()
 		dry := decode[inspect.Provisioned](t, o.must("provision", "--dry-run", "--json"))
@@ -68,16 +68,16 @@ func TestProvisionDryRun(t *testing.T) {
 	}
 }
 
-// TestProvisionNamesTheReserve: a bound in bytes that the server cannot reserve is a refusal that says which setting
-// asks for the room.
+// TestProvisionNamesTheReserve: if the server cannot reserve a bound in bytes, the error names the setting of the
+// bound.
 func TestProvisionNamesTheReserve(t *testing.T) {
-	operateOn(t, server.Options{JetStreamMaxStore: 1 << 20})
+	newTestServer(t, server.Options{JetStreamMaxStore: 1 << 20})
 	t.Setenv("DELAY_MAX_PENDING_BYTES", "1GiB")
-	wantVerbError(t, 1, []string{"it reserves 1073741824 bytes", "lower DELAY_MAX_PENDING_BYTES"}, "provision")
+	wantCommandError(t, 1, []string{"it reserves 1073741824 bytes", "lower DELAY_MAX_PENDING_BYTES"}, "provision")
 }
 
 func TestProvisionReportsDrift(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	o.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Duplicates = time.Second })
 	if out := o.must("provision"); !strings.Contains(out, "differs") || !strings.Contains(out, "duplicate_window is 1s") {
@@ -90,9 +90,9 @@ func TestProvisionReportsDrift(t *testing.T) {
 	}
 }
 
-// Changes that were made before a failure are shown.
+// Changes before a failure are shown.
 func TestProvisionFailsHalfWay(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	mine := jetstream.StreamConfig{Name: "MINE", Subjects: []string{"delayin.>"}}
 	if _, err := o.js.CreateStream(t.Context(), mine); err != nil {
 		t.Fatal(err)
@@ -106,11 +106,11 @@ func TestProvisionFailsHalfWay(t *testing.T) {
 	}
 }
 
-// A user without the right to create streams serves those that are there. Where one is missing, serve, provision and
-// doctor name the right.
+// A user without the permission to create streams can serve existing ones. If one is missing, serve, provision and
+// doctor name the permission.
 func TestProvisionWithoutTheRight(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	all, some := &server.User{Username: "all", Password: "all"}, &server.User{Username: "some", Password: "some",
@@ -119,7 +119,7 @@ func TestProvisionWithoutTheRight(t *testing.T) {
 		}}}
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Users: []*server.User{all, some}})
 	externalEnv(t, s.ClientURL())
-	o := &operated{t: t, server: s}
+	o := &testServer{t: t, server: s}
 	o.user("all", "all")
 	o.must("provision")
 	o.user("some", "some")

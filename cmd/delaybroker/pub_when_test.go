@@ -27,7 +27,7 @@ func TestWhenSubject(t *testing.T) {
 		{deliveryTime{at: "2026-12-24T18:00:00.250Z"}, "laterat.1798135200250.a.b"},
 		{deliveryTime{at: "2026-12-24T18:00:00.250000001Z"}, "laterat.1798135200251.a.b"},
 		{deliveryTime{at: "2026-12-24T18:00:00.999999999Z"}, "laterat.2026-12-24T18:00:01Z.a.b"},
-		{deliveryTime{at: "1970-01-01T00:00:01.500Z"}, "laterat.1970-01-01T00:00:02Z.a.b"}, // 1500 would be seconds
+		{deliveryTime{at: "1970-01-01T00:00:01.500Z"}, "laterat.1970-01-01T00:00:02Z.a.b"}, // 1500 would be parsed as seconds
 	} {
 		got, err := test.when.subject(names, "a.b")
 		if err != nil || got != test.want {

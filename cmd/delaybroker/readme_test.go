@@ -13,7 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestReadmeSettings finds the table of "serve --help" in REFERENCE.md, row for row, and what the README has of it.
+// TestReadmeSettings checks that REFERENCE.md has the table of "serve --help", row for row, and that the README's rows
+// are rows of that table.
 func TestReadmeSettings(t *testing.T) {
 	natstest.ClearEnv(t)
 	operations := documentAt(t, "OPERATIONS.md") + documentAt(t, "REFERENCE.md") + documentAt(t, "COOKBOOK.md")
@@ -53,7 +54,7 @@ func TestReadmeSettings(t *testing.T) {
 	}
 }
 
-// TestDocumentedVerbs finds each verb that a document has a reader type.
+// TestDocumentedVerbs checks that each documented command exists.
 func TestDocumentedVerbs(t *testing.T) {
 	verb := regexp.MustCompile("(?m)(?:`|^\\$ |go run \\./cmd/)delaybroker ([a-z]+)(?: ([a-z]+))?")
 	for _, file := range []string{
@@ -77,8 +78,8 @@ func TestDocumentedVerbs(t *testing.T) {
 	}
 }
 
-// TestDocumentedOutput finds the columns of documented samples among those of the program, and the log messages of the
-// documents among those of the code.
+// TestDocumentedOutput checks that the program has the columns of the documented samples, and that the code has the
+// documented log messages.
 func TestDocumentedOutput(t *testing.T) {
 	var source strings.Builder
 	for _, pattern := range []string{
@@ -130,7 +131,7 @@ func TestDocumentedOutput(t *testing.T) {
 	}
 }
 
-// documentAt is the text of a file.
+// documentAt returns the text of a file.
 func documentAt(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

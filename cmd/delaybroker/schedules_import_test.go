@@ -12,13 +12,13 @@ import (
 	"delaybroker/broker/timer/schedules"
 )
 
-// TestSchedulesImport: what a stream of the server's holds is in the broker after the verb, and nothing is where it was
-// left out. That each occurrence comes once is held in test/schedules.
+// TestSchedulesImport: after the command, the schedules of a server's stream are in the broker. A schedule that was
+// left stays in its stream. test/schedules checks that each round is delivered once.
 func TestSchedulesImport(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_TIMERS", "on")
-	wantVerbError(t, 2, []string{"--stream"}, "schedules", "import")
-	wantVerbError(t, 2, []string{"DELAY_SCHEDULES"}, "schedules", "import", "--stream", "PLANS")
+	wantCommandError(t, 2, []string{"--stream"}, "schedules", "import")
+	wantCommandError(t, 2, []string{"DELAY_SCHEDULES"}, "schedules", "import", "--stream", "PLANS")
 	cfg := jetstream.StreamConfig{Name: "PLANS", Subjects: []string{"plans.>", "orders.>"}, AllowMsgSchedules: true}
 	plans, err := o.js.CreateStream(t.Context(), cfg)
 	if err != nil {
@@ -41,7 +41,7 @@ func TestSchedulesImport(t *testing.T) {
 	}
 	t.Setenv("DELAY_SCHEDULES", "plans.>=orders.>")
 	o.serve()
-	wantVerbError(t, 1, []string{"NOWHERE"}, "schedules", "import", "--stream", "NOWHERE")
+	wantCommandError(t, 1, []string{"NOWHERE"}, "schedules", "import", "--stream", "NOWHERE")
 
 	out, _, err := o.run("schedules", "import", "--stream", "PLANS", "--dry-run")
 	if err == nil || !strings.Contains(out, "3 schedules: 2 would be taken over, 1 left, 0 in both places") ||

@@ -10,14 +10,14 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// show tells the last runs of one schedule, the newest first, also those that became dead letters. It tells them from
-// the runs of others.
+// TestSchedulesShowRuns: show lists the last runs of one schedule, the newest first, including runs that became dead
+// letters. It lists no runs of other schedules.
 func TestSchedulesShowRuns(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	for name, value := range map[string]string{
 		"DELAY_TIMERS": "on", "DELAY_JOURNAL": "7d", "DELAY_PROVISION": "create", "DELAY_ATTEMPTS": "1",
 		"DELAY_DELIVER": "stream", // a target without a stream refuses
@@ -28,9 +28,9 @@ func TestSchedulesShowRuns(t *testing.T) {
 	r.log.await(t, "ready")
 	o.must("schedules", "add", "pulse", "--every", "1s", "--first", "10ms", "--target", "orders.pulse")
 	o.must("schedules", "add", "other", "--every", "1s", "--first", "10ms", "--target", "orders.pulse")
-	eventually(t, "two dead letters", func() bool { return o.held("DELAY_DEAD") >= 2 })
+	eventually(t, "two dead letters", func() bool { return o.messageCount("DELAY_DEAD") >= 2 })
 	o.createOrders()
-	eventually(t, "four deliveries", func() bool { return o.held("ORDERS") >= 4 })
+	eventually(t, "four deliveries", func() bool { return o.messageCount("ORDERS") >= 4 })
 	o.must("schedules", "pause", "pulse")
 	r.stop(t) // a stop stores the last records
 
@@ -59,7 +59,7 @@ func TestSchedulesShowRuns(t *testing.T) {
 	if none := o.must("schedules", "show", "pulse", "--runs", "0"); strings.Contains(none, "last runs") {
 		t.Errorf("no runs: got\n%s", none)
 	}
-	wantVerbError(t, 2, []string{"--runs"}, "schedules", "show", "pulse", "--runs", "-1")
+	wantCommandError(t, 2, []string{"--runs"}, "schedules", "show", "pulse", "--runs", "-1")
 	if err := o.js.DeleteStream(t.Context(), "DELAY_JOURNAL"); err != nil {
 		t.Fatal(err)
 	}

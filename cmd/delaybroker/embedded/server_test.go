@@ -82,7 +82,7 @@ func TestPortInUse(t *testing.T) {
 			t.Errorf("got %q, want %q in it", err, want)
 		}
 	}
-	// A failed start releases the directory.
+	// A failed start unlocks the directory.
 	unlock, err := lockDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -101,10 +101,10 @@ func TestDirNotWritable(t *testing.T) {
 	}
 }
 
-// If nats-server cannot start, the reason is only in its log.
+// If nats-server cannot start, only its log has the reason.
 func TestGivesUp(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "jetstream"), nil, 0o600); err != nil { // in place of a directory
+	if err := os.WriteFile(filepath.Join(dir, "jetstream"), nil, 0o600); err != nil { // a file in place of the directory
 		t.Fatal(err)
 	}
 	_, err := Start(Config{Host: "127.0.0.1", Dir: dir, Sync: time.Second}, quiet)
@@ -115,7 +115,7 @@ func TestGivesUp(t *testing.T) {
 
 func TestStartStop(t *testing.T) {
 	var log bytes.Buffer
-	c := Config{Dir: t.TempDir(), Sync: time.Second, Open: true} // on all interfaces
+	c := Config{Dir: t.TempDir(), Sync: time.Second, Open: true} // all interfaces
 	s, err := Start(c, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,8 @@ func TestServerLog(t *testing.T) {
 	}
 }
 
-// An embedded server with a full store is not ready, and its check has the remedy. Before, the check has the room left.
+// An embedded server with a full store is not ready, and its check has the remedy. Below the limit, the check has the
+// usage.
 func TestStoreBound(t *testing.T) {
 	c := Config{Host: "127.0.0.1", Dir: t.TempDir(), Sync: time.Second}
 	s, err := Start(c, quiet)
