@@ -40,10 +40,10 @@ func TestAheadShows(t *testing.T) {
 	}
 	if want := "10 messages pending, exactly\n"; !strings.HasPrefix(errs, want) ||
 		!strings.Contains(errs, "lanes without a reader") {
-		t.Errorf("said %q, want %q and that no broker reads", errs, want)
+		t.Errorf("got %q on stderr, want %q and the lanes without a reader", errs, want)
 	}
 	if strings.Contains(out, "Z  0 ") || !strings.Contains(out, "more hours without a due message") {
-		t.Errorf("want no row for an hour in which nothing is due:\n%s", out)
+		t.Errorf("want no row for an hour without a due message:\n%s", out)
 	}
 	f := decode[inspect.Forecast](t, o.must("ahead", "--json", "--for", "20h", "--by", "minute"))
 	if len(f.Buckets) < 1200 || f.Pending != 10 || f.Later.Messages != 2 || f.Unreadable.Messages != 1 || !f.Exact {
@@ -64,7 +64,7 @@ func TestAheadShows(t *testing.T) {
 	const how = "5010 messages pending: 6 read, 5004 counted by the order of their level; " +
 		"a sample of 2000 represents 5004\n"
 	if err != nil || !strings.Contains(out, "±") || !strings.Contains(out, " 5004 ") || !strings.HasPrefix(errs, how) {
-		t.Errorf("sampled: %v, said %q\n%s", err, errs, out)
+		t.Errorf("sampled: got %v and %q on stderr\n%s", err, errs, out)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestBenchRunsEachScenario(t *testing.T) {
 		for _, r := range report.Results {
 			if r.Side == bench.Scheduler && report.Plan.Core {
 				if r.Cannot == "" {
-					t.Errorf("%s: got %+v of the scheduler, want why it cannot", test.args, r)
+					t.Errorf("%s: got %+v of the scheduler, want the reason why it cannot run", test.args, r)
 				}
 				continue
 			}
@@ -202,7 +202,7 @@ func startBench(t *testing.T, url string) (cmd *exec.Cmd, rest *bytes.Buffer) {
 		}
 		rest.WriteString(lines.Text() + "\n")
 	}
-	t.Fatalf("it ended: %v\n%s", cmd.Wait(), rest)
+	t.Fatalf("the run has ended: %v\n%s", cmd.Wait(), rest)
 	return nil, nil
 }
 
@@ -231,7 +231,7 @@ func TestAKilledBenchLeavesNoProcessAndItsMark(t *testing.T) {
 	before := s.NumClients()
 	cmd, _ := startBench(t, s.ClientURL())
 	if got := s.NumClients(); got <= before {
-		t.Fatalf("got %d connections, want those of a run beside %d", got, before)
+		t.Fatalf("got %d connections, want %d and those of a run", got, before)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -240,7 +240,7 @@ func TestAKilledBenchLeavesNoProcessAndItsMark(t *testing.T) {
 	eventually(t, "end of its processes", func() bool { return s.NumClients() == before })
 	marked := slices.ContainsFunc(benchStreams(t, js), func(name string) bool { return strings.HasSuffix(name, "-RUN") })
 	if !marked {
-		t.Errorf("got %q, want a mark among them", benchStreams(t, js))
+		t.Errorf("got %q, want the marker of the run", benchStreams(t, js))
 	}
 }
 

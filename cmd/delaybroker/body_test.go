@@ -46,7 +46,7 @@ func TestBodiesAreShown(t *testing.T) {
 		}
 	}
 	if got := o.must("where", "DELAY_1h-1"); strings.Contains(got, "two") {
-		t.Errorf("where without --body shows it:\n%s", got)
+		t.Errorf("where shows the body without --body:\n%s", got)
 	}
 	whole := decode[contentView](t, o.must("pending", "show", "DELAY_1h-3", "--json"))
 	if string(whole.Payload) != large || whole.Size != len(large) || len(whole.Headers["X-A"]) != 2 {

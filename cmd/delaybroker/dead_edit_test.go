@@ -66,7 +66,7 @@ func TestDeadResendRepaired(t *testing.T) {
 		}
 	}
 	if got := o.messageCount("DELAY_DEAD"); got != 0 {
-		t.Errorf("%d letters are left, want none", got)
+		t.Errorf("%d letters remain, want none", got)
 	}
 	for _, test := range []struct {
 		parts []string
@@ -106,10 +106,10 @@ sed -i 's/^body of.*/edited/; s/^Delay-Until: .*/&\nX-New: 1/' "$1"`)
 		t.Errorf("got %v with %q", m.Header, m.Data)
 	}
 	if got := o.messageCount("DELAY_DEAD"); got != 1 {
-		t.Errorf("%d letters are left, want 1", got)
+		t.Errorf("%d letters remain, want 1", got)
 	}
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 0 {
-		t.Errorf("files are left: %v, %v", left, err)
+		t.Errorf("files remain: %v, %v", left, err)
 	}
 
 	editor(t, "exit 0")
@@ -124,14 +124,14 @@ sed -i 's/^body of.*/edited/; s/^Delay-Until: .*/&\nX-New: 1/' "$1"`)
 		t.Errorf("a forged header: got %v", err)
 	}
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 1 {
-		t.Errorf("got the files %v and %v, want the text that was typed", left, err)
+		t.Errorf("got the files %v and %v, want the file with the edited text", left, err)
 	}
 	editor(t, "exit 1")
 	if _, _, err := o.run("dead", "resend", "--all", "--edit"); err == nil || !strings.Contains(err.Error(), "editor sh") {
-		t.Errorf("an editor that fails: got %v", err)
+		t.Errorf("a failed editor: got %v", err)
 	}
 	if got := o.messageCount("DELAY_DEAD"); got != 1 {
-		t.Errorf("%d letters are left, want 1", got)
+		t.Errorf("%d letters remain, want 1", got)
 	}
 }
 
@@ -169,6 +169,6 @@ func TestLetterText(t *testing.T) {
 		t.Errorf("got %+v and %v", edit, err)
 	}
 	if _, err := parseLetterText(l, "X: 3"); err == nil {
-		t.Error("a text without an empty line is taken")
+		t.Error("a text without an empty line is accepted")
 	}
 }

@@ -139,10 +139,10 @@ func (o *testServer) wantDeadLimits() {
 	}
 	_, errs, _ := o.run("dead", "ls", "--limit", "1", "--target", "orders.>")
 	if !strings.Contains(errs, "1 of 2 dead letters") {
-		t.Errorf("a limit to a choice: got %q on stderr", errs)
+		t.Errorf("a limit of a filter: got %q on stderr", errs)
 	}
 	if _, errs, _ := o.run("dead", "ls", "--limit", "3"); errs != "3 dead letters\n" {
-		t.Errorf("a limit that is none: got %q on stderr", errs)
+		t.Errorf("a limit above the number: got %q on stderr", errs)
 	}
 	if _, errs, _ := o.run("dead", "ls", "--limit", "3", "--json"); errs != "" {
 		t.Errorf("all as JSON: got %q on stderr", errs)
@@ -166,7 +166,7 @@ func TestDeadListForeign(t *testing.T) {
 	}
 	for _, args := range [][]string{{"dead", "ls"}, {"dead", "show", "1"}} {
 		if out := o.must(args...); !strings.Contains(out, "Delay-") {
-			t.Errorf("%q: it does not say what is unreadable:\n%s", args, out)
+			t.Errorf("%q: the reason why it is unreadable is missing:\n%s", args, out)
 		}
 	}
 	s := o.summary(1, "resend", "--all", "--now")
@@ -177,7 +177,7 @@ func TestDeadListForeign(t *testing.T) {
 	}
 	o.summary(0, "rm", "--all")
 	if got := o.messageCount("DELAY_DEAD"); got != 0 {
-		t.Errorf("%d letters are left, want none", got)
+		t.Errorf("%d letters remain, want none", got)
 	}
 }
 
@@ -257,10 +257,10 @@ func TestDeadResend(t *testing.T) {
 	}
 	left := decodeLines[letterView](t, o.must("dead", "ls", "--json"))
 	if len(left) != 1 || left[0].Target != "payments.x" {
-		t.Errorf("left are %+v, want the letter that was not chosen", left)
+		t.Errorf("the remaining letters are %+v, want only the one that was not selected", left)
 	}
 	if got := o.summary(1, "resend", "--id", "1"); len(got.Outcomes) != 0 {
-		t.Errorf("what is gone: got %s", got)
+		t.Errorf("a removed letter: got %s", got)
 	}
 	wantCommandError(t, 2, []string{"--to"}, "dead", "resend", "--all", "--to", "$SYS.x")
 }
@@ -281,7 +281,7 @@ func TestDeadExpiry(t *testing.T) {
 	o.summary(0, "resend", "--all", "--drop-expiry")
 	eventually(t, "delivery", func() bool { return o.messageCount("ORDERS") == 1 })
 	if got := o.messageCount("DELAY_DEAD"); got != 0 {
-		t.Errorf("%d letters, want none: it did not expire again", got)
+		t.Errorf("%d letters, want none, since it did not expire again", got)
 	}
 }
 
@@ -300,7 +300,7 @@ func TestDeadRemove(t *testing.T) {
 	}
 	left := decodeLines[letterView](t, o.must("dead", "ls", "--json"))
 	if len(left) != 1 || left[0].Target != "payments.x" {
-		t.Errorf("left are %+v", left)
+		t.Errorf("the remaining letters are %+v", left)
 	}
 }
 
@@ -342,7 +342,7 @@ func TestDeadInterrupted(t *testing.T) {
 		t.Fatalf("got %+v, want some of %d removed", s, letters)
 	}
 	if got, want := o.messageCount("DELAY_DEAD"), uint64(letters-s.Outcomes[0].Letters); got != want {
-		t.Errorf("%d letters are left, want %d: what is said is what is done", got, want)
+		t.Errorf("%d letters remain, want %d as in the output", got, want)
 	}
 }
 
@@ -356,7 +356,7 @@ func TestDeadFails(t *testing.T) {
 	wantCommandError(t, 1, []string{"dead letter 1", "nothing listens on delaysys.retry.1s.orders.a"},
 		"dead", "resend", "--all")
 	if got := o.messageCount("DELAY_DEAD"); got != 1 {
-		t.Errorf("%d letters, want it kept", got)
+		t.Errorf("%d letters, want 1: the letter is kept", got)
 	}
 }
 
@@ -392,11 +392,11 @@ func TestDeadRefused(t *testing.T) {
 		started := time.Now()
 		wantCommandError(t, 1, []string{test.subject, "delaybroker doctor"}, "dead", test.verb, "--all")
 		if took := time.Since(started); took > jsapi.Timeout {
-			t.Errorf("%s: the refusal was told after %s, as if it were silence", test.verb, took)
+			t.Errorf("%s: the refusal was reported only after %s, like a missing answer", test.verb, took)
 		}
 	}
 	if got := o.messageCount("DELAY_DEAD"); got != 1 {
-		t.Errorf("%d letters, want it kept", got)
+		t.Errorf("%d letters, want 1: the letter is kept", got)
 	}
 }
 

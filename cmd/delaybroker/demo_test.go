@@ -58,11 +58,11 @@ func TestDemoJSON(t *testing.T) {
 		Max   float64 `json:"max_late_ms"`
 	}](t, mustRunCommand(t, "", "demo", "--json"))
 	if len(all) != 1 || all[0].Early == nil || *all[0].Early != 0 {
-		t.Fatalf("got %+v, want one object and nothing early", all)
+		t.Fatalf("got %+v, want one object and no early message", all)
 	}
 	for _, m := range all[0].Messages {
 		if m.LateMS == nil || *m.LateMS < 0 || *m.LateMS > all[0].Max {
-			t.Errorf("got %+v, want it late by 0 to %v ms", m, all[0].Max)
+			t.Errorf("got %+v, want a lateness of 0 to %v ms", m, all[0].Max)
 		}
 	}
 }

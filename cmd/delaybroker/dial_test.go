@@ -38,6 +38,6 @@ func TestRightRefused(t *testing.T) {
 	}
 	r.stop(t)
 	if got := strings.Count(r.log.String(), warning); got > 5 {
-		t.Errorf("said %d times, want few", got)
+		t.Errorf("logged %d times, want few", got)
 	}
 }

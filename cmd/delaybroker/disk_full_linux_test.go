@@ -25,7 +25,7 @@ func TestDiskFullAtStart(t *testing.T) {
 	}
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=32m"); err != nil {
-		t.Skipf("NOT RUN: no disk of its own: %v", err)
+		t.Skipf("NOT RUN: cannot mount a disk: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
@@ -62,7 +62,7 @@ func TestDiskFullAtStart(t *testing.T) {
 	}
 	for _, want := range []string{"DELAY_EMBEDDED_DIR " + dir + " accepts no data", "free some space"} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("it says %s, want %q in it", log, want)
+			t.Errorf("the log has %s, want %q in it", log, want)
 		}
 	}
 

@@ -51,7 +51,7 @@ func TestDiskFull(t *testing.T) {
 	said := log.await(t, "the disk accepts no data, so the server accepts and moves no message; "+
 		"accepted messages are safe. Free some space, and the embedded server restarts by itself")
 	if said["dir"] != dir || said["level"] != "ERROR" {
-		t.Errorf("got %v, want an error that names %s", said, dir)
+		t.Errorf("got %v, want an error with %s", said, dir)
 	}
 	wantFullDiskReported(t, url, probes, dir)
 
@@ -77,7 +77,7 @@ func wantFullDiskReported(t *testing.T, url, probes, dir string) {
 	t.Helper()
 	wantProbe(t, probes, "/healthz", 200)
 	if got := bodyOf(t, probes, "/readyz"); !strings.Contains(got, dir) || !strings.Contains(got, "free some space") {
-		t.Errorf("got readiness %s, want what to do", got)
+		t.Errorf("got readiness %s, want the remedy", got)
 	}
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", url)

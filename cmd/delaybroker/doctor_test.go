@@ -63,7 +63,7 @@ func (d diagnosis) want(check, state string, parts ...string) {
 		}
 		if has {
 			if f.State != "ok" && f.Do == "" {
-				d.t.Errorf("%s: no word of what to do", check)
+				d.t.Errorf("%s: the advice is missing", check)
 			}
 			return
 		}
@@ -76,7 +76,7 @@ func (d diagnosis) wantOnly(bad ...string) {
 	d.t.Helper()
 	for _, f := range d.Findings {
 		if f.State != "ok" && !strings.Contains(strings.Join(bad, " "), f.Check) {
-			d.t.Errorf("got %+v, want only %q to be bad", f, bad)
+			d.t.Errorf("got %+v, want all except %q to be ok", f, bad)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestDoctorFine(t *testing.T) {
 		t.Errorf("got an error that would be printed below the table")
 	}
 	if !strings.Contains(out, "\n              do     ") || strings.Contains(out, "\x1b") {
-		t.Errorf("got %q, want what to do, without colours", out)
+		t.Errorf("got %q, want the advice, without colours", out)
 	}
 	for line := range strings.Lines(out) { // long findings are paragraphs
 		if n := len(strings.TrimRight(line, "\n")); n > 80 {
@@ -123,7 +123,7 @@ func TestDoctorEmbedded(t *testing.T) {
 	defer r.stop(t)
 	out, _, err := runCommand(t, "", "doctor")
 	if err != nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "fsync every 1s") {
-		t.Errorf("got %v, want nil, and durability in words:\n%s", err, out)
+		t.Errorf("got %v, want nil and the text of the durability:\n%s", err, out)
 	}
 }
 

@@ -214,7 +214,7 @@ func wantBrokerRefused(t *testing.T) {
 	err := r.end(t)
 	if got := exitCode(err); got != 2 || !strings.Contains(err.Error(), "does not accept the broker") ||
 		!strings.Contains(err.Error(), "DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD to a user") {
-		t.Errorf("got exit code %d with %v, want 2 and what to set", got, err)
+		t.Errorf("got exit code %d with %v, want 2 and the settings to correct", got, err)
 	}
 	if strings.Contains(err.Error()+r.log.String(), embeddedSecret) {
 		t.Errorf("got the password in %v\n%s", err, r.log)
@@ -227,7 +227,7 @@ func TestEmbeddedConfigOtherLogins(t *testing.T) {
 	t.Setenv("DELAY_EMBEDDED_CONFIG", writeFile(t, "nats.conf", `authorization { token: "`+embeddedSecret+`" }`))
 	err := start(t).end(t)
 	if exitCode(err) != 2 || !strings.Contains(err.Error(), "NATS_CREDS, NATS_NKEY or NATS_TOKEN") {
-		t.Errorf("without a token: got %v, want what to set", err)
+		t.Errorf("without a token: got %v, want the settings to correct", err)
 	}
 	t.Setenv("NATS_TOKEN", embeddedSecret)
 	r := start(t)

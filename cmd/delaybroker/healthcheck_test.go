@@ -20,7 +20,7 @@ func TestHealthcheck(t *testing.T) {
 	}
 	got := decodeLines[web.Answer](t, mustRunCommand(t, "", "healthcheck", "--ready", "--json"))
 	if len(got) != 1 || got[0].Status != "ok" || len(got[0].Checks) != 7 {
-		t.Errorf("got %+v, want six good checks and durability", got)
+		t.Errorf("got %+v, want six passing checks and the durability", got)
 	}
 }
 
@@ -39,7 +39,7 @@ func TestHealthcheckNotReady(t *testing.T) {
 	wantCommandError(t, 1, parts, "healthcheck", "--ready")
 	out, _, err := runCommand(t, "", "healthcheck", "--ready", "--json")
 	if got := decodeLines[web.Answer](t, out); err == nil || len(got) != 1 || got[0].Status != "unavailable" {
-		t.Errorf("got %+v and %v, want an answer that is no good", got, err)
+		t.Errorf("got %+v and %v, want a failing check", got, err)
 	}
 }
 

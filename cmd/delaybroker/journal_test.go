@@ -31,7 +31,7 @@ func TestJournalTellsWhatWasDelivered(t *testing.T) {
 	}
 	o := newTestServer(t, server.Options{})
 	if _, _, err := o.run("journal"); exitCode(err) != 1 || !strings.Contains(err.Error(), "DELAY_JOURNAL=7d") {
-		t.Errorf("without a journal: got %v, want what to set", err)
+		t.Errorf("without a journal: got %v, want the setting", err)
 	}
 	t.Setenv("DELAY_JOURNAL", "7d")
 	t.Setenv("DELAY_PROVISION", "create")
@@ -46,7 +46,7 @@ func TestJournalTellsWhatWasDelivered(t *testing.T) {
 
 	got, worth := o.records()
 	if len(got) != 2 || !worth.Complete || worth.Found != 2 || worth.Kept != 7*24*3600 {
-		t.Fatalf("got %+v, worth %+v, want both and nothing missing", got, worth)
+		t.Fatalf("got %+v with %+v, want both records and a complete answer", got, worth)
 	}
 	one := got[0]
 	if one.ID != id {
@@ -64,7 +64,7 @@ func TestJournalTellsWhatWasDelivered(t *testing.T) {
 	}
 	if _, errs, _ := o.run("journal", "--since", "1h"); !strings.Contains(errs, "MISSING: records, from") ||
 		!strings.Contains(errs, "the journal begins later") {
-		t.Errorf("since before it began: got\n%s", errs)
+		t.Errorf("from before the journal began: got\n%s", errs)
 	}
 
 	o.wantWhereFromJournal(one)
@@ -88,7 +88,7 @@ func (o *testServer) wantRecordFilters(id string) {
 	first, worth := o.records("--limit", "1")
 	rest, end := o.records("--from", worth.GoOn)
 	if worth.Complete || len(rest) != 1 || rest[0].ID == first[0].ID || !end.Complete {
-		t.Errorf("from %s: got %+v and %+v, want the other one", worth.GoOn, rest, end)
+		t.Errorf("from %s: got %+v and %+v, want the other record", worth.GoOn, rest, end)
 	}
 }
 
@@ -108,7 +108,7 @@ func (o *testServer) wantWhereFromJournal(one recordView) {
 	made := message.ID{Stream: "DELAY_INTAKE", Sequence: 1, At: one.Due}
 	const never = "has no delivery of it: it was purged, or the id is invented"
 	if w := o.mustNotFind(made.String()); !strings.Contains(w.Answer, never) {
-		t.Errorf("where of what never was: got %q", w.Answer)
+		t.Errorf("where of an unknown message: got %q", w.Answer)
 	}
 }
 
@@ -121,11 +121,11 @@ func (o *testServer) wantJournalLeft() {
 	r.log.await(t, "ready")
 	defer r.stop(t)
 	if !strings.Contains(r.log.String(), "the journal of before is left as it is, and empties itself within 7d") {
-		t.Errorf("switched off: it is not said that the journal is left:\n%s", r.log)
+		t.Errorf("without DELAY_JOURNAL: serve does not report the remaining journal:\n%s", r.log)
 	}
 	got, worth := o.records()
 	if len(got) != 2 || worth.Complete || len(worth.Without) != 1 {
-		t.Errorf("switched off: got %+v, worth %+v, want the instance that keeps none", got, worth)
+		t.Errorf("without DELAY_JOURNAL: got %+v with %+v, want the instance without a journal", got, worth)
 	}
 	o.doctor().want("journal", "ok", "no instance keeps a journal; the records in DELAY_JOURNAL expire within 7d")
 }
@@ -171,7 +171,7 @@ func TestJournalSettings(t *testing.T) {
 	}
 	t.Setenv("DELAY_JOURNAL", "off")
 	if out := o.must("provision"); !strings.Contains(out, "left as it is, and empties itself within 2d") {
-		t.Errorf("got no word of what is left in\n%s", out)
+		t.Errorf("the remaining journal is not reported in\n%s", out)
 	}
 	t.Setenv("DELAY_JOURNAL", "90m")
 	var all []struct {

@@ -40,14 +40,14 @@ func TestLevelsUnread(t *testing.T) {
 
 	l := o.laneOf("DELAY_5s")
 	if l.Pending != 3 || l.Delay != 5 || l.Owner != inspect.OwnerNobody || l.State != inspect.Serving {
-		t.Errorf("got %+v, want 3 pending, a delay of 5, nobody, serving", l)
+		t.Errorf("got %+v, want 3 pending, a delay of 5, no reader, serving", l)
 	}
 	if left := time.Until(l.HeadDue); left < 0 || left > 5*time.Second {
 		t.Errorf("head due in: got %s, want up to 5s", left)
 	}
 	v := decode[inspect.Lanes](t, o.must("levels", "--json"))
 	if got, want := v.Totals.Pending, uint64(3); got != want {
-		t.Errorf("pending in all: got %d, want %d", got, want)
+		t.Errorf("total pending: got %d, want %d", got, want)
 	}
 	if got, want := v.Totals.Unread, 7; got != want {
 		t.Errorf("unread: got %d, want %d", got, want)
@@ -98,7 +98,7 @@ func TestLevelsInstance(t *testing.T) {
 	o.serve()
 	l := o.laneOf("DELAY_5s")
 	if !strings.HasPrefix(l.Instance, "kitchen-") {
-		t.Errorf("got instance %q, want kitchen and what makes it unique", l.Instance)
+		t.Errorf("got instance %q, want kitchen and a unique suffix", l.Instance)
 	}
 	out := o.must("levels")
 	if want := " " + l.Instance + " "; !strings.Contains(out, want) {
@@ -157,7 +157,7 @@ func TestLevelsHeadIsABadRequest(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if out := o.must("levels"); !strings.Contains(out, "dead: bad_time") {
-		t.Errorf("got no word of it in\n%s", out)
+		t.Errorf("the stream is not named in\n%s", out)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestLevelsWatch(t *testing.T) {
 			continue
 		case err := <-ended:
 			if err != nil || n < 3 {
-				t.Errorf("got %v after %d looks, want nil after an interrupt and 3", err, n)
+				t.Errorf("got %v after %d updates, want nil after an interrupt and 3", err, n)
 			}
 		case <-time.After(timeout):
 			t.Error("got no end")
@@ -205,10 +205,10 @@ func TestLevelsRefused(t *testing.T) {
 	began := time.Now()
 	_, _, err := o.run("levels")
 	if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.LIST") {
-		t.Errorf("got %v, want the subject that was refused", err)
+		t.Errorf("got %v, want the refused subject", err)
 	}
 	if took := time.Since(began); took > jsapi.Timeout {
-		t.Errorf("took %s to find out", took)
+		t.Errorf("took %s to report the refusal", took)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestLevelsHalfRefused(t *testing.T) {
 	t.Setenv("NATS_PASSWORD", "tried")
 	out, _, err := o.run("levels")
 	if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.MSG.GET.DELAY_5s") || out != "" {
-		t.Errorf("got %v, want the subject that was refused and no table\n%s", err, out)
+		t.Errorf("got %v, want the refused subject and no table\n%s", err, out)
 	}
 }
 
@@ -234,7 +234,7 @@ func TestLevelsHeadOfANewerBroker(t *testing.T) {
 	}
 	const newer = "written by a newer broker; it waits for one"
 	if l := o.laneOf("DELAY_5s"); l.Error != newer || l.HeadDead != "" || !l.HeadDue.IsZero() {
-		t.Errorf("got %+v, want nothing but %q", l, newer)
+		t.Errorf("got %+v, want only %q", l, newer)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestRestingLaneIsNotUnread(t *testing.T) {
 	l := o.laneOf("DELAY_5m")
 	if l.Held >= 6000 || l.Read == 0 || l.Read >= 6000 || time.Until(l.Resumes) < time.Minute ||
 		!strings.HasPrefix(l.Instance, "kitchen-") {
-		t.Errorf("got %+v, want a part of it held, and the rest read in some minutes", l)
+		t.Errorf("got %+v, want a part in memory, and the next read in some minutes", l)
 	}
 	out := o.must("levels")
 	for _, want := range []string{"0 unread", "later: kitchen-", "7 idle lanes; --all shows them"} {

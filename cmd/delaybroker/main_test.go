@@ -54,10 +54,10 @@ func inOwnProcess(t *testing.T) (done bool) {
 	cmd.Env = append(os.Environ(), asTest+"=1")
 	out, err := cmd.CombinedOutput()
 	if err == nil && strings.Contains(string(out), "--- SKIP: "+t.Name()+" ") {
-		t.Skipf("NOT RUN: skipped in a process of its own\n%s", out)
+		t.Skipf("NOT RUN: skipped in its own process\n%s", out)
 	}
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()+" ") {
-		t.Errorf("in a process of its own: %v\n%s", err, out)
+		t.Errorf("in its own process: %v\n%s", err, out)
 	}
 	return true
 }

@@ -40,14 +40,14 @@ func TestWithoutJetStream(t *testing.T) {
 			t.Errorf("%q: got exit code %d with %v, want 1 and that JetStream is off", args, got, err)
 		}
 		if out != "" {
-			t.Errorf("%q: got %q, want nothing beside the error", args, out)
+			t.Errorf("%q: got %q, want only the error", args, out)
 		}
 	}
 	d := (&testServer{t: t}).doctor()
 	d.want("JetStream", "critical", "not enabled")
 	for _, f := range d.Findings {
 		if f.Check == "JetStream" && !strings.Contains(f.Do, "start nats-server with -js") {
-			t.Errorf("got %+v, want what to do", f)
+			t.Errorf("got %+v, want the advice", f)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestServeWithoutJetStream(t *testing.T) {
 	time.Sleep(3 * time.Second)
 	r.stop(t)
 	if n := strings.Count(r.log.String(), "JetStream is off"); n != 1 {
-		t.Errorf("said %d times in three seconds, want once:\n%s", n, r.log)
+		t.Errorf("logged %d times in three seconds, want once:\n%s", n, r.log)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestPasswordWithAnAt(t *testing.T) {
 			_, errs, err := runCommand(t, "", args...)
 			said := errs + fmt.Sprint(err)
 			if got := exitCode(err); got != 2 || strings.Contains(said, "s3cret") || !strings.Contains(said, "%40 for @") {
-				t.Errorf("%q with %s: got exit code %d with %v %s, want 2, how to write it, and nothing of it",
+				t.Errorf("%q with %s: got exit code %d with %v %s, want 2, the right spelling, and no part of the value",
 					args, url, got, err, errs)
 			}
 		}
@@ -143,6 +143,6 @@ func TestSecondStart(t *testing.T) {
 		}
 	}()
 	if err := start(t).end(t); err == nil || strings.Contains(err.Error(), " in use by ") {
-		t.Errorf("on another's port: got %v, want that it is in use and no more", err)
+		t.Errorf("the port of another program: got %v, want only that it is in use", err)
 	}
 }

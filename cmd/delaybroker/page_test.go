@@ -112,8 +112,8 @@ func TestPageActsOnServerSchedules(t *testing.T) {
 		post(t, address+"/api/act", `{"ticket":"`+plan.Ticket+`"}`, &done)
 		planned := strings.HasPrefix(plan.Sentence, tt.verb+" "+tt.plan)
 		if !planned || !strings.HasPrefix(done.Sentence, tt.done) || !done.Good {
-			t.Errorf("%s %s: it plans %q, and does %+v; want %q, and %q", tt.verb, tt.about, plan.Sentence, done, tt.plan,
-				tt.done)
+			t.Errorf("%s %s: got the plan %q and the result %+v, want %q and %q", tt.verb, tt.about, plan.Sentence, done,
+				tt.plan, tt.done)
 		}
 	}
 }
@@ -182,10 +182,10 @@ func TestPageShowsTheReadmesLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(run), line) {
-			t.Errorf("%s: %s is not what the tests run", l.Language, line)
+			t.Errorf("%s: %s differs from the file that the tests run", l.Language, line)
 		}
 		if l.Language != "Go" && !strings.Contains(string(readme), "| "+l.Language+" | `"+line+"` |") {
-			t.Errorf("%s: %s is not what the README shows", l.Language, line)
+			t.Errorf("%s: %s differs from the README", l.Language, line)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestPendingShows(t *testing.T) {
 	}
 	rows := strings.Split(strings.TrimSpace(out), "\n")
 	if want := "5 messages, 5 headers read\n"; len(rows) != 6 || !strings.HasPrefix(rows[0], "DUE IN") || errs != want {
-		t.Fatalf("said %q, want %q, and got\n%s", errs, want, out)
+		t.Fatalf("got %q on stderr, want %q\n%s", errs, want, out)
 	}
 	wantRows(t, rows[1:], [][]string{
 		{"dead: bad_time", "shop.d", "DELAY_INTAKE-2-", " 4  "},
@@ -59,7 +59,7 @@ func TestPendingShows(t *testing.T) {
 	}
 	const short = "0 messages, 1 header read\nthere may be more: --most 2\n"
 	if _, errs, _ := o.run("pending", "ls", "--most", "1"); errs != short {
-		t.Errorf("one header: said %q", errs)
+		t.Errorf("one header: got %q on stderr", errs)
 	}
 	lines := decodeLines[map[string]any](t, o.must("pending", "ls", "--json", "--due-after", "1h20m"))
 	if len(lines) != 3 || lines[0]["target"] != "shop.b" || lines[2]["more"] != false {

@@ -84,7 +84,7 @@ func TestEveryGrantOfOperatorIsNeeded(t *testing.T) {
 			}
 			err := operatorWorks(t, g)
 			if err == nil {
-				t.Errorf("nothing breaks without %s", g)
+				t.Errorf("every command works without %s", g)
 			}
 			t.Log(err)
 		})
@@ -112,7 +112,7 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 	out, _, _ := o.run("doctor", "--json", "--skip", "rights") // it has warnings
 	for _, part := range []string{"as operator in account", "streams, limit none", "the server accepted a trial message"} {
 		if !strings.Contains(out, part) {
-			return fmt.Errorf("doctor does not say %q", part)
+			return fmt.Errorf("doctor does not report %q", part)
 		}
 	}
 	return o.operatorIsRefused()
@@ -289,7 +289,7 @@ func (o *testServer) operatorIsRefused() error {
 		"$JS.API.STREAM.MSG.GET.ORDERS", "$JS.API.CONSUMER.CREATE.ORDERS.x", "$JS.API.CONSUMER.MSG.NEXT.ORDERS.x",
 	} {
 		if !refuses(o.t, nc, subject) {
-			return fmt.Errorf("it may publish on %s", subject)
+			return fmt.Errorf("the operator may publish on %s", subject)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ func TestProvisionCreates(t *testing.T) {
 	}
 	for _, c := range p.Changes {
 		if c.Did != "created" || !strings.Contains(c.Detail, "replicas 1,") {
-			t.Errorf("got %+v, want it created with replicas 1", c)
+			t.Errorf("got %+v, want the stream created with 1 replica", c)
 		}
 	}
 	p = decode[inspect.Provisioned](t, o.must("provision", "--json"))
@@ -51,12 +51,12 @@ func TestProvisionDryRun(t *testing.T) {
 		}
 		real := decode[inspect.Provisioned](t, o.must("provision", "--json"))
 		if dry.DryRun = false; !reflect.DeepEqual(dry, real) || len(real.Changes) == 0 {
-			t.Errorf("%s: a dry run said\n%+v, and the real one\n%+v", when, dry, real)
+			t.Errorf("%s: a dry run printed\n%+v, and the real one\n%+v", when, dry, real)
 		}
 	}
 	out := o.must("provision", "--dry-run")
 	if !strings.Contains(out, "DELAY_INTAKE     would be created") {
-		t.Errorf("got\n%s, want what would be created", out)
+		t.Errorf("got\n%s, want the streams to create", out)
 	}
 	same("first")
 	o.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Duplicates = time.Second })
@@ -81,7 +81,7 @@ func TestProvisionReportsDrift(t *testing.T) {
 	o.must("provision")
 	o.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Duplicates = time.Second })
 	if out := o.must("provision"); !strings.Contains(out, "differs") || !strings.Contains(out, "duplicate_window is 1s") {
-		t.Errorf("got no word of it in\n%s", out)
+		t.Errorf("the refusal is missing in\n%s", out)
 	}
 	o.change("DELAY_1s", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour })
 	out, _, err := o.run("provision")
@@ -102,7 +102,7 @@ func TestProvisionFailsHalfWay(t *testing.T) {
 		t.Errorf("exit code: got %d, want %d, with %v", got, want, err)
 	}
 	if !strings.Contains(out, "DELAY_1s") || !strings.Contains(out, "created") {
-		t.Errorf("got no word of what was created in\n%s", out)
+		t.Errorf("the created streams are missing in\n%s", out)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestProvisionWithoutTheRight(t *testing.T) {
 	o.doctor().want("rights", "ok", "all permissions that the broker needs")
 	r.stop(t)
 	if strings.Contains(r.log.String(), `"level":"ERROR"`) || strings.Contains(r.log.String(), "may not change") {
-		t.Errorf("got errors where nothing was to be done:\n%s", r.log)
+		t.Errorf("got errors, although all streams exist:\n%s", r.log)
 	}
 
 	_, js := connect(t, strings.Replace(s.ClientURL(), "//", "//all:all@", 1))
@@ -139,10 +139,10 @@ func TestProvisionWithoutTheRight(t *testing.T) {
 	err := start(t).end(t)
 	if got := exitCode(err); got != 2 || !strings.Contains(err.Error(), "missing: 1 of 10: DELAY_5s") ||
 		!strings.Contains(err.Error(), "Publish to "+right) || !strings.Contains(err.Error(), "grant the broker's user") {
-		t.Errorf("serve: got exit code %d with %v, want 2, the stream and the right", got, err)
+		t.Errorf("serve: got exit code %d with %v, want 2, the stream and the permission", got, err)
 	}
 	if _, _, err := o.run("provision"); exitCode(err) != 1 || !strings.Contains(err.Error(), right) {
-		t.Errorf("provision: got %v, want the right", err)
+		t.Errorf("provision: got %v, want the permission", err)
 	}
 	o.doctor().want("rights", "critical", "Publish to "+right)
 }

@@ -191,7 +191,7 @@ func TestWatchRestoresTheTerminal(t *testing.T) {
 	x.shows(t, "\x1b[?25h\x1b[?1049l")
 	text := x.text()
 	if !strings.HasPrefix(text, "\x1b[?1049h") || !strings.HasSuffix(text, "\x1b[?1049l") {
-		t.Errorf("got %q…, want it on the alternate screen from beginning to end", text[:40])
+		t.Errorf("got %q…, want all output on the alternate screen", text[:40])
 	}
 	for frame := range strings.SplitSeq(text, "\x1b[H\x1b[2J") {
 		if lines := strings.Count(frame, "\n"); lines >= 24 {
@@ -227,7 +227,7 @@ func TestBenchFitsTheTerminal(t *testing.T) {
 		x.shows(t, "(end)")
 		drawn := strings.Split(x.text(), "\x1b[K")
 		if len(drawn) != 3 || !strings.HasPrefix(drawn[1], "scheduler 100 of 100: waiting for") {
-			t.Errorf("got %q, want one line that is removed", drawn)
+			t.Errorf("got %q, want one line, removed at the end", drawn)
 		}
 		wantFit(t, width, drawn[1])
 		_, table, _ := strings.Cut(drawn[2], "\n\n") // after the description of the scenario, which wraps

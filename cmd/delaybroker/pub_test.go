@@ -129,12 +129,12 @@ func TestPubPermissions(t *testing.T) {
 	got := decodeLines[publisher.Published](t, printed)
 	for i, m := range got {
 		if m.ID != "" || !m.Estimated || m.Sequence != uint64(i+1) || time.Until(m.Due) > time.Second {
-			t.Errorf("got %+v, want no id and an estimate, as looking is not allowed", m)
+			t.Errorf("got %+v, want no id and an estimate, since the user may not request the time", m)
 		}
 	}
 	out := mustRunCommand(t, "", "pub", "orders.x", "y", "--in", "1s")
 	if !strings.Contains(out, "DELAY_1s-3") || !strings.Contains(out, "about") {
-		t.Errorf("got %q, want what is known", out)
+		t.Errorf("got %q, want the known fields", out)
 	}
 	t.Setenv("NATS_PASSWORD", "wr0ng")
 	wantCommandError(t, 1, []string{"connect to NATS at nats://127.0.0.1"}, "pub", "orders.x", "y", "--in", "1s")
@@ -151,7 +151,7 @@ func TestPubCount(t *testing.T) {
 		t.Errorf("got %v, want one row %q:\n%s%s", err, row, out, errs)
 	}
 	if got := o.messageCount("DELAY_5s"); got != count {
-		t.Errorf("%d are stored, want %d", got, count)
+		t.Errorf("%d messages are stored, want %d", got, count)
 	}
 	told := make(map[uint64]bool)
 	out = o.must("pub", "orders.x", "body", "--level", "5s", "--count", fmt.Sprint(count), "--json")
@@ -159,17 +159,17 @@ func TestPubCount(t *testing.T) {
 		told[m.Sequence] = true
 	}
 	if len(told) != count || !told[2*count] {
-		t.Errorf("%d are told, want %d up to sequence %d", len(told), count, 2*count)
+		t.Errorf("%d are shown, want %d up to sequence %d", len(told), count, 2*count)
 	}
 	out = o.must("pub", "orders.x", "body", "--level", "5s", "--count", "3", "-H", "Nats-Msg-Id: one")
 	if !strings.Contains(out, "STORED BEFORE") || !strings.Contains(out, "\n3         2 ") {
-		t.Errorf("got\n%s, want that two of three were stored before", out)
+		t.Errorf("got\n%s, want two of three stored before", out)
 	}
 	// The first failure ends the command, and the stored messages are shown.
 	o.change("DELAY_1s", func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 })
 	out, _, err = o.run("pub", "orders.x", "body", "--level", "1s", "--count", "100")
 	if err == nil || !strings.Contains(err.Error(), "maximum messages exceeded") || !strings.Contains(out, "  1 to 10  ") {
-		t.Errorf("got %v and\n%s, want the refusal and the ten that were stored", err, out)
+		t.Errorf("got %v and\n%s, want the refusal and the ten stored messages", err, out)
 	}
 }
 
@@ -183,6 +183,6 @@ func TestPubInThePast(t *testing.T) {
 	}
 	soon := time.Now().Add(time.Hour).Format(time.RFC3339)
 	if _, errs, err := o.run("pub", "orders.x", "body", "--at", soon); err != nil || errs != "" {
-		t.Errorf("in an hour: got %v and %q, want nothing said", err, errs)
+		t.Errorf("in an hour: got %v and %q, want no warning", err, errs)
 	}
 }

@@ -41,7 +41,7 @@ func TestReadmeSettings(t *testing.T) {
 		t.Fatalf("serve --help has %d settings:\n%s", rows-2, help.String())
 	}
 	if !strings.Contains(operations, want.String()) {
-		t.Errorf("REFERENCE.md does not hold the settings as they are:\n%s", want.String())
+		t.Errorf("REFERENCE.md does not have this table of settings:\n%s", want.String())
 	}
 	rows := regexp.MustCompile("(?m)^\\| `(?:NATS|DELAY)_[A-Z_]+` \\|.*\n").FindAllString(readme, -1)
 	if len(rows) < 5 {
@@ -49,7 +49,7 @@ func TestReadmeSettings(t *testing.T) {
 	}
 	for _, row := range rows {
 		if !strings.Contains(want.String(), row) {
-			t.Errorf("the README has a setting that is not so: %s", row)
+			t.Errorf("the README has a row that the table does not have: %s", row)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestDocumentedVerbs(t *testing.T) {
 			root := new(app).rootCommand()
 			found, rest, err := root.Find(words[1:])
 			if err != nil || found == root || found.HasSubCommands() && len(rest) > 0 && rest[0] != "" {
-				t.Errorf("%s has a reader type %q", file, words[0])
+				t.Errorf("%s has the unknown command %q", file, words[0])
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func TestDocumentedOutput(t *testing.T) {
 	for _, sample := range samples {
 		for _, column := range regexp.MustCompile(` {2,}`).Split(sample[1], -1) {
 			if !strings.Contains(source.String(), strconv.Quote(strings.ToLower(column))) {
-				t.Errorf("the column %q is none of the program's: %s", column, sample[1])
+				t.Errorf("the program has no column %q: %s", column, sample[1])
 			}
 		}
 	}
@@ -121,13 +121,13 @@ func TestDocumentedOutput(t *testing.T) {
 			for part := range strings.SplitSeq(seen[1], " … ") {
 				phrases++
 				if !strings.Contains(source.String(), part) && !strings.HasPrefix(part, "delaybroker ") {
-					t.Errorf("an operator is told to look for %q, which is not logged", part)
+					t.Errorf("the documents name the log text %q, which the code does not have", part)
 				}
 			}
 		}
 	}
 	if phrases < 10 {
-		t.Errorf("an operator is told to look for %d phrases", phrases)
+		t.Errorf("the documents name %d log texts", phrases)
 	}
 }
 

@@ -57,7 +57,7 @@ func TestRetryingShows(t *testing.T) {
 		{"1", "shop.sms", "refused", "1 of 20", "59m", "nobody listens"},
 	})
 	if want := "4 messages in 2 lines: 4 refused\n"; errs != want {
-		t.Errorf("said %q, want %q", errs, want)
+		t.Errorf("got %q on stderr, want %q", errs, want)
 	}
 
 	for _, test := range []struct{ args, says, shows string }{

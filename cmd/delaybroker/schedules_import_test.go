@@ -46,19 +46,19 @@ func TestSchedulesImport(t *testing.T) {
 	out, _, err := o.run("schedules", "import", "--stream", "PLANS", "--dry-run")
 	if err == nil || !strings.Contains(out, "3 schedules: 2 would be taken over, 1 left, 0 in both places") ||
 		!strings.Contains(out, "DELAY_MAX_DELAY") {
-		t.Errorf("dry it prints %v\n%s", err, out)
+		t.Errorf("a dry run prints %v\n%s", err, out)
 	}
 	if info, err := plans.Info(context.Background()); err != nil || info.State.Msgs != 3 {
-		t.Errorf("dry it has changed the stream: %+v, %v", info.State, err)
+		t.Errorf("a dry run changed the stream: %+v, %v", info.State, err)
 	}
 	out, _, _ = o.run("schedules", "import", "--stream", "PLANS", "--json")
 	took := decode[[]schedules.Took](t, out)
 	if len(took) != 3 || took[0].Fate != schedules.Taken || took[0].Subject != "plans.a" || !took[0].Due.Equal(at) ||
 		took[2].Fate != schedules.Left {
-		t.Errorf("it says %+v", took)
+		t.Errorf("the import prints %+v", took)
 	}
 	if info, err := plans.Info(context.Background()); err != nil || info.State.Msgs != 1 {
-		t.Errorf("it leaves %+v, %v", info.State, err)
+		t.Errorf("the stream still has %+v, %v", info.State, err)
 	}
 	timers, err := o.js.Stream(t.Context(), "DELAY_TIMERS")
 	if err != nil {

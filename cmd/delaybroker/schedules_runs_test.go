@@ -41,7 +41,7 @@ func TestSchedulesShowRuns(t *testing.T) {
 	view := decode[inspect.Runs](t, o.must("schedules", "show", "pulse", "--json", "--runs", "100"))
 	n := len(view.Runs)
 	if n < 2 {
-		t.Fatalf("got %+v, want two runs at least", view)
+		t.Fatalf("got %+v, want at least two runs", view)
 	}
 	for i, run := range view.Runs {
 		want := "delivered"
@@ -54,7 +54,7 @@ func TestSchedulesShowRuns(t *testing.T) {
 	}
 	last := decode[inspect.Runs](t, o.must("schedules", "show", "pulse", "--json", "--runs", "1"))
 	if len(last.Runs) != 1 || last.Runs[0] != view.Runs[0] || !last.Complete {
-		t.Errorf("the last run: got %+v, want %+v and nothing missing", last, view.Runs[0])
+		t.Errorf("the last run: got %+v, want %+v and a complete answer", last, view.Runs[0])
 	}
 	if none := o.must("schedules", "show", "pulse", "--runs", "0"); strings.Contains(none, "last runs") {
 		t.Errorf("no runs: got\n%s", none)

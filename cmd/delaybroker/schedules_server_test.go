@@ -76,7 +76,7 @@ func TestVerbsOnServerSchedules(t *testing.T) {
 		}
 	}
 	if got := o.must("timers", "ls"); got != "no timers\n" {
-		t.Errorf("in the end timers ls prints %q", got)
+		t.Errorf("at the end, timers ls prints %q", got)
 	}
 	wantOutcome(t, o, 0, "cancelled", "schedules", "rm", every) // until DELAY_TIMER_HISTORY has passed
 }

@@ -42,7 +42,7 @@ func TestSchedulesVerbs(t *testing.T) {
 	set := decode[store.Answer](t, o.must(in("add nightly --target reports.run --missed all --jitter 5m --json --tz",
 		"Europe/Berlin", "--cron", "0 3 * * *", "-H", "X-Kind: nightly", `{"kind":"nightly"}`)...))
 	if set.Outcome != timer.Pending || set.Key != "nightly" || set.Due.Minute() > 4 {
-		t.Errorf("add says %+v", set)
+		t.Errorf("add prints %+v", set)
 	}
 	again := in("add nightly --target reports.run --every 15m")
 	wantOutcome(t, o, 5, "conflict", again...)
@@ -62,7 +62,7 @@ func TestSchedulesVerbs(t *testing.T) {
 		{"pulse", "reports.pulse", "every 15m", " 1 ", "2036-01-01T00:05:00Z"},
 	})
 	if got := o.must(in("ls --name nothing*")...); got != "no schedules\n" {
-		t.Errorf("ls of none prints %q", got)
+		t.Errorf("ls without schedules prints %q", got)
 	}
 	all := decodeLines[store.Row](t, o.must(in("ls --target reports.pulse --json")...))
 	if len(all) != 1 || all[0].Recurring == nil || all[0].Recurring.Table != "every 15m" || all[0].Size != 4 {
@@ -227,10 +227,10 @@ func TestSchedulesApply(t *testing.T) {
 	o.wantApplied(none, 0, []string{"3 to remove"}, "--remove-all", "--dry-run")
 	o.wantApplied(none, 0, []string{"3 removed"}, "--remove-all")
 	if got := decodeLines[store.Row](t, o.must("schedules", "ls", "--json")); len(got) != 1 || got[0].Key != "c" {
-		t.Errorf("there are left %+v", got)
+		t.Errorf("the remaining schedules are %+v", got)
 	}
 	if got := o.must("timers", "ls", "--json"); !strings.Contains(got, `"once"`) {
-		t.Errorf("a timer that fires once is gone: %s", got)
+		t.Errorf("the timer that fires once was removed: %s", got)
 	}
 }
 
@@ -279,7 +279,7 @@ func TestSchedulesApplyAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if last := info.CachedInfo().State.LastSeq; last != n || added != n {
-		t.Errorf("%d entries are stored and %d told, want %d", last, added, n)
+		t.Errorf("%d entries are stored and %d reported, want %d", last, added, n)
 	}
 }
 
@@ -308,7 +308,7 @@ func TestSchedulesWithABroker(t *testing.T) {
 	}
 	if _, said, err := o.run("schedules", "next", "pulse"); err != nil || !strings.Contains(said,
 		"the schedule is paused") {
-		t.Errorf("next says %q, %v", said, err)
+		t.Errorf("next: got %q, %v", said, err)
 	}
 	wantCommandError(t, 2, []string{"resume it first"}, "timers", "move", "pulse", "reports.pulse", "--by", "5m")
 	const other = "set: x\nschedules: {pulse: {every: 2s, target: reports.pulse}}\n"
@@ -323,7 +323,7 @@ func TestSchedulesWithABroker(t *testing.T) {
 		}
 	}
 	if came > 1 { // one round may have fired before the pause
-		t.Error("it goes on while it is paused")
+		t.Error("the schedule fires although it is paused")
 	}
 	wantOutcome(t, o, 0, "fired", "schedules", "fire", "nightly")
 	wantMessage(t, sub, "night")
@@ -331,11 +331,11 @@ func TestSchedulesWithABroker(t *testing.T) {
 	wantMessage(t, sub, "tick")
 	wantOutcome(t, o, 0, "cancelled", "schedules", "rm", "pulse")
 	if _, said, err := o.run("schedules", "next", "nightly"); err != nil || said != "" {
-		t.Errorf("next says %q, %v", said, err)
+		t.Errorf("next: got %q, %v", said, err)
 	}
 	wantOutcome(t, o, 0, "moved", "timers", "move", "nightly", "reports.run", "--in", "1h")
 	if _, said, err := o.run("schedules", "next", "nightly"); err != nil || !strings.Contains(said, "was moved: it is") {
-		t.Errorf("next says %q, %v", said, err)
+		t.Errorf("next: got %q, %v", said, err)
 	}
 	if got := o.must("timers", "move", "--all", "--target", "reports.>", "--by", "+1h"); !strings.Contains(got, "moved") ||
 		strings.Contains(got, "refused") {
@@ -367,6 +367,6 @@ func TestAddAsksAsLongAsAnyVerb(t *testing.T) {
 	conflict := store.Answer{Outcome: timer.Conflict}
 	_, err = replaceEnded(ctx, timers, store.Change{Key: "nightly", Target: "reports.run"}, conflict)
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-		t.Errorf("got %v, and the verb asks until it is interrupted: %v", err, ctx.Err())
+		t.Errorf("got %v, want the timeout of the command; the context: %v", err, ctx.Err())
 	}
 }

@@ -59,7 +59,7 @@ func TestServeEmbedded(t *testing.T) {
 	publish(t, js, "delay.1s.x", "now or later")
 	m := wantMessage(t, sub, "now or later")
 	if took := time.Since(sent); took < time.Second {
-		t.Errorf("got the message after %s, want 1s at least", took)
+		t.Errorf("got the message after %s, want at least 1s", took)
 	}
 	if m.Header.Get("Delay-Id") == "" {
 		t.Errorf("got headers %v, want a Delay-Id", m.Header)
@@ -70,11 +70,11 @@ func TestServeEmbedded(t *testing.T) {
 	publish(t, js, "delay.5s.y", "over a restart")
 	first.stop(t)
 	if _, err := http.Get(fmt.Sprintf("http://%s/healthz", ready["http"])); err == nil {
-		t.Error("got an answer over HTTP after the end")
+		t.Error("HTTP still answers after the stop")
 	}
 	if late, err := nats.Connect(ready["server"].(string)); err == nil {
 		late.Close()
-		t.Error("got a connection to the embedded server after the end")
+		t.Error("the embedded server still accepts connections after the stop")
 	}
 
 	second := start(t)
@@ -106,7 +106,7 @@ func TestServeVerifies(t *testing.T) {
 	t.Setenv("DELAY_PROVISION", "verify")
 	err := start(t).end(t)
 	if !errors.Is(err, streams.ErrMissingStreams) || !strings.Contains(fmt.Sprint(err), "DELAY_PROVISION=verify") {
-		t.Errorf("got %v, want missing streams and what to do", err)
+		t.Errorf("got %v, want the missing streams and the advice", err)
 	}
 	if got, want := exitCode(err), 2; got != want {
 		t.Errorf("exit code: got %d, want %d", got, want)
@@ -269,7 +269,7 @@ func TestServeRefusesOldServer(t *testing.T) {
 	externalEnv(t, "nats://"+l.Addr().String())
 	err = start(t).end(t)
 	if !errors.Is(err, streams.ErrServerTooOld) || !strings.Contains(fmt.Sprint(err), "2.9.10; upgrade it to 2.12.12") {
-		t.Errorf("got %v, want the version and what to do", err)
+		t.Errorf("got %v, want the version and the advice", err)
 	}
 	if got, want := exitCode(err), 2; got != want {
 		t.Errorf("exit code: got %d, want %d", got, want)
@@ -332,7 +332,7 @@ func TestProcess(t *testing.T) {
 		t.Errorf("second process on one directory: got exit code %d, want 1 and %q in\n%s", code, embedded.ErrLocked, second)
 	}
 	if n := strings.Count(string(second), embedded.ErrLocked.Error()); n != 1 {
-		t.Errorf("got the error %d times, want it once:\n%s", n, second)
+		t.Errorf("got the error %d times, want once:\n%s", n, second)
 	}
 
 	if err := first.Process.Signal(syscall.SIGTERM); err != nil {

@@ -57,7 +57,7 @@ func TestStreamsForNACK(t *testing.T) {
 	configs := decode[[]jetstream.StreamConfig](t, mustRunCommand(t, "", "streams"))
 	manifests := mustRunCommand(t, "", "streams", "--as", "nack")
 	if about, _, _ := strings.Cut(manifests, "apiVersion"); !strings.Contains(about, "\n# DELAY_PROVISION=verify\n") {
-		t.Errorf("got %q, want what brokers on such streams need", about)
+		t.Errorf("got %q, want the setting for brokers on such streams", about)
 	}
 	d := yaml.NewDecoder(strings.NewReader(manifests))
 	for _, cfg := range configs {

@@ -81,7 +81,7 @@ func TestSub(t *testing.T) {
 	}
 	line := next()
 	if !strings.Contains(line, "·[31mred") || strings.ContainsRune(line, '\x1b') || !strings.Contains(line, " - ") {
-		t.Errorf("got %q, want no due and the body without its escape code", line)
+		t.Errorf("got %q, want no due time, and the body without its escape code", line)
 	}
 	all := decodeLines[publisher.Published](t, mustRunCommand(t, "", "pub", "orders.expire", "{}", "--in", "1s", "--json"))
 	line = next()

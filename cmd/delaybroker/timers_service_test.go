@@ -53,7 +53,7 @@ func TestTenantUsesTimers(t *testing.T) {
 	o.must("pub", "orders.x", "body", "--in", "1h", "--key", "4", "--if", "absent")
 	out, _, err := o.run("pub", "orders.x", "body", "--in", "1h", "--key", "4", "--if", "absent")
 	if exitCode(err) != 6 || !strings.Contains(out, "its condition held, is unknown") {
-		t.Errorf("pub --if: got %v and\n%s, want how to find out", err, out)
+		t.Errorf("pub --if: got %v and\n%s, want the command that shows the outcome", err, out)
 	}
 	wantSchedulesOfTenant(t, o)
 
@@ -63,7 +63,7 @@ func TestTenantUsesTimers(t *testing.T) {
 	f := store.Filter{Targets: []string{"orders.>"}, Key: "3", State: timer.Pending}
 	l, err := a.askList(t.Context(), f, store.Page{Limit: 9})
 	if err != nil || len(l.Timers) != 1 || l.Timers[0].Key != "3" {
-		t.Errorf("a broker lists %+v, %v, want what is pending of orders", l, err)
+		t.Errorf("a broker lists %+v, %v, want the pending timers of orders", l, err)
 	}
 	for _, verb := range []timer.Verb{timer.Move, timer.Cancel} {
 		b := store.Bulk{Verb: verb, Filter: store.Filter{Targets: []string{"payments.>"}}, Page: store.Page{Limit: 9}}
@@ -87,7 +87,7 @@ func wantSchedulesOfTenant(t *testing.T, o *testServer) {
 	o.must(add...)
 	out, _, err := o.run(add...)
 	if exitCode(err) != 6 || !strings.Contains(out, "delaybroker timers show pulse orders.x") {
-		t.Errorf("add: got %v and\n%s, want how to find out", err, out)
+		t.Errorf("add: got %v and\n%s, want the command that shows the outcome", err, out)
 	}
 	for _, test := range []struct{ verb, outcome string }{
 		{"show", "pending"}, {"pause", "paused"}, {"resume", "pending"}, {"fire", "fired"}, {"rm", "cancelled"},

@@ -27,7 +27,7 @@ func TestTimersVerbs(t *testing.T) {
 	set := decode[store.Answer](t, o.must("pub", "orders.x", "one", "--in", "1h", "--key", "order-1", "--if", "absent",
 		"--json"))
 	if set.Outcome != timer.Pending || set.Generation == 0 || set.Due.IsZero() || set.Key != "order-1" {
-		t.Errorf("pub --key says %+v", set)
+		t.Errorf("pub --key prints %+v", set)
 	}
 	generation := strconv.FormatUint(set.Generation, 10)
 	wantOutcome(t, o, 5, "conflict", "pub", "orders.x", "two", "--in", "1h", "--key", "order-1", "--if", "absent")
@@ -42,7 +42,7 @@ func TestTimersVerbs(t *testing.T) {
 	moved := decode[store.Answer](t, o.must("timers", "move", "order-1", "orders.x", "--by", "-5m", "--json"))
 	if got := moved.Due.UTC().Format("2006-01-02T15:04:05.000"); moved.Outcome != timer.Moved ||
 		got != "2036-01-02T02:59:05.678" {
-		t.Errorf("move says %+v", moved)
+		t.Errorf("move prints %+v", moved)
 	}
 	wantOutcome(t, o, 0, "fired", "timers", "fire", "order-1", "orders.x")
 	wantMessage(t, sub, "two")

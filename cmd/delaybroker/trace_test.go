@@ -31,7 +31,7 @@ func TestServeSendsSpans(t *testing.T) {
 			err = proto.Unmarshal(raw, &export)
 		}
 		if err != nil {
-			t.Errorf("a request that cannot be read: %v", err)
+			t.Errorf("read the request: %v", err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -75,11 +75,11 @@ func TestServeWithoutSpans(t *testing.T) {
 	p := start(t)
 	said := p.log.await(t, "running without tracing")
 	if err, _ := said["err"].(string); !strings.Contains(err, "OTEL_EXPORTER_OTLP_PROTOCOL") {
-		t.Errorf("it says %v", said)
+		t.Errorf("the log has %v", said)
 	}
 	ready := p.log.await(t, "ready")
 	if strings.Contains(bodyOf(t, ready["http"], "/metrics"), "delaybroker_trace") {
-		t.Error("the metrics speak of spans")
+		t.Error("there are metrics of spans")
 	}
 	p.stop(t)
 }

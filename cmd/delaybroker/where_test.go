@@ -126,7 +126,7 @@ func TestWhereDelivered(t *testing.T) {
 	id := wantMessage(t, sub, "here").Header.Get(message.HeaderID)
 	eventually(t, "commit", func() bool { _, _, err := o.run("where", id); return err != nil })
 	if w := o.mustNotFind(id); !strings.Contains(w.Answer, "delivered") {
-		t.Errorf("got %q, want it delivered", w.Answer)
+		t.Errorf("got %q, want delivered", w.Answer)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestWhereNever(t *testing.T) {
 	}
 	_, _, err := o.run("where", "42")
 	if got, want := exitCode(err), 2; got != want {
-		t.Errorf("exit code for what is no id: got %d, want %d", got, want)
+		t.Errorf("exit code for an invalid id: got %d, want %d", got, want)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestWhereSearches(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name := range s.ConsumerNames(t.Context()).Name() {
-		t.Errorf("left behind: consumer %s", name)
+		t.Errorf("consumer %s was not removed", name)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestWhereByStreamAndSequence(t *testing.T) {
 		}
 	}
 	if w := o.mustFind("DELAY_INTAKE-29"); w.ID != moved.String() || w.Sequence != 3 || w.Stream != "DELAY_1s" {
-		t.Errorf("behind it: got %+v, want %s", w, moved)
+		t.Errorf("in the next stream: got %+v, want %s", w, moved)
 	}
 	const never = "never accepted: the last sequence"
 	if w := o.mustNotFind("DELAY_INTAKE-30"); w.ID != "DELAY_INTAKE-30" || !strings.Contains(w.Answer, never) {
@@ -247,7 +247,7 @@ func TestWhereKnowsNoBoundOfAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w := o.mustFind("DELAY_5s-1"); w.Code != "" || !strings.HasPrefix(w.Answer, "waiting") {
-		t.Errorf("got %+v, want it waiting", w)
+		t.Errorf("got %+v, want a waiting message", w)
 	}
 }
 
@@ -258,12 +258,12 @@ func TestWhereHidesADueThatIsNone(t *testing.T) {
 	o.publish("delayin.500d.orders.x", "")
 	id := o.idOf("DELAY_INTAKE", 1).String()
 	if w := o.mustFind(id); w.Code != "too_far" || !w.Due.IsZero() {
-		t.Errorf("before it is a dead letter: got %+v, want no due", w)
+		t.Errorf("before it is a dead letter: got %+v, want no due time", w)
 	}
 	o.serve()
 	eventually(t, "dead letter", func() bool { return o.mustFind(id).Stream == "DELAY_DEAD" })
 	if w := o.mustFind(id); w.Code != "too_far" || !w.Due.IsZero() || !strings.Contains(w.Reason, "more than 366d ahead") {
-		t.Errorf("got %+v, want no due beside the reason", w)
+		t.Errorf("got %+v, want the reason, and no due time", w)
 	}
 }
 

@@ -33,9 +33,9 @@ func TestOptions(t *testing.T) {
 	case o.SyncInterval != 3*time.Second || o.SyncAlways:
 		t.Errorf("sync: got %s, %t, want 3s, false", o.SyncInterval, o.SyncAlways)
 	case !o.NoSigs:
-		t.Error("got a server that reacts to signals")
+		t.Error("the server handles signals")
 	case o.ServerName == "":
-		t.Error("got a server with a new name at each start")
+		t.Error("the server has a random name")
 	}
 	if o := optionsFor(t, Config{SyncAlways: true}); !o.SyncAlways || o.Port != server.RANDOM_PORT {
 		t.Errorf("got sync %t, port %d, want always, any", o.SyncAlways, o.Port)
@@ -109,7 +109,7 @@ func TestGivesUp(t *testing.T) {
 	}
 	_, err := Start(Config{Host: "127.0.0.1", Dir: dir, Sync: time.Second}, quiet)
 	if err == nil || !strings.Contains(err.Error(), "start JetStream") {
-		t.Errorf("got %v, want what nats-server said", err)
+		t.Errorf("got %v, want the error in nats-server's log", err)
 	}
 }
 

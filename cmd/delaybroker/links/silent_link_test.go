@@ -97,15 +97,15 @@ func TestSilentLink(t *testing.T) {
 	turning, stop := context.WithTimeout(t.Context(), 2*time.Second)
 	defer stop()
 	if err := b.Alive(turning); err == nil {
-		t.Log("every loop turns")
+		t.Log("every loop runs")
 	} else if got := len(err.(interface{ Unwrap() []error }).Unwrap()); got > 1 {
-		t.Errorf("one link is silent, and %d loops do not turn: %v", got, err)
+		t.Errorf("one link is silent, and %d loops do not run: %v", got, err)
 	}
 	select {
 	case at := <-down:
-		t.Logf("given up after %s", at.Sub(start).Round(time.Millisecond))
+		t.Logf("closed after %s", at.Sub(start).Round(time.Millisecond))
 	case <-time.After(30 * time.Second): // shorter than nats.go's default of a minute
-		t.Error("after half a minute of silence the link is not given up")
+		t.Error("after half a minute of silence the link is still open")
 	}
 }
 

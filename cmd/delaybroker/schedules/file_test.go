@@ -118,7 +118,7 @@ func TestReadFileProblems(t *testing.T) {
 			continue
 		}
 		if strings.Contains(err.Error(), "the entry before it is replaced") {
-			t.Errorf("%q: got %q: nothing is set yet", text, err)
+			t.Errorf("%q: got %q, which assumes an existing timer", text, err)
 		}
 		for _, part := range want {
 			if !strings.Contains(err.Error(), part) {

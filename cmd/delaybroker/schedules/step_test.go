@@ -130,7 +130,7 @@ func checkChange(t *testing.T, step Step, current timer.State, s Schedule, heade
 	t.Helper()
 	w := step.change
 	if !w.Conditional || w.Generation != current.Sequence || w.Key != "a" || w.Target != "x.y" {
-		t.Errorf("got wish %+v", w)
+		t.Errorf("got change %+v", w)
 	}
 	for pair := range strings.FieldsSeq(header) {
 		name, want, _ := strings.Cut(pair, "=")
@@ -148,7 +148,7 @@ func checkChange(t *testing.T, step Step, current timer.State, s Schedule, heade
 	})}
 	again := File{Set: "reports"}.Plan(s, after, p, now.Add(2*time.Second), false)
 	if again.Action != Same {
-		t.Errorf("afterwards it is %+v", again)
+		t.Errorf("after the change, the entry is %+v", again)
 	}
 }
 

@@ -195,7 +195,7 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		_, ours := Read()
 		theirs := test.config.Validate()
 		if (ours == nil) != test.good || (theirs == nil) != test.good {
-			t.Errorf("%s=%s: got %v here and %v in the broker, want both good: %t",
+			t.Errorf("%s=%s: got %v here and %v in the broker, want both valid: %t",
 				test.variable, test.value, ours, theirs, test.good)
 		}
 	}
@@ -343,7 +343,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		}
 		if name == "DELAY_SECRET" || name == "DELAY_HTTP_TOKEN" {
 			if !strings.Contains(all[i], "want at least 16") || strings.Contains(all[i], "short") {
-				t.Errorf("got %q, want how long it must be, and no secret", all[i])
+				t.Errorf("got %q, want the minimum length, and no secret", all[i])
 			}
 			continue
 		}
@@ -356,7 +356,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	names := variableNames()
 	for _, name := range names {
 		if _, ok := wrong[name]; !ok && !slices.Contains(free, name) {
-			t.Errorf("got no wrong value for %s in this test, want one", name)
+			t.Errorf("this test has no invalid value for %s", name)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	if mustRead(t).Embedded == nil {
-		t.Error("got the selected context, want it not to matter")
+		t.Error("got the selected context, want it ignored")
 	}
 
 	t.Setenv("NATS_CONTEXT", "prod")
@@ -138,7 +138,7 @@ func TestLinkContexts(t *testing.T) {
 	c := mustRead(t)
 	read, deliver := c.LinkAccess["read"], c.LinkAccess["deliver"]
 	if _, apart := c.LinkAccess["write"]; apart || len(c.LinkAccess) != 2 {
-		t.Errorf("got %d links apart, want read and deliver", len(c.LinkAccess))
+		t.Errorf("got %d links with their own context, want read and deliver", len(c.LinkAccess))
 	}
 	for _, test := range []struct{ name, got, want string }{
 		{"url of read", read.URL, "nats://a:4222,nats://b:4222"}, // the servers of control, without the users

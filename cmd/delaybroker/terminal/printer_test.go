@@ -66,7 +66,7 @@ func FuzzPrintable(f *testing.F) {
 			}
 		}
 		if again := text.Printable(got, bound); again != got {
-			t.Errorf("%q, and once more %q", got, again)
+			t.Errorf("%q, and a second time %q", got, again)
 		}
 	})
 }
