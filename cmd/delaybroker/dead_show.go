@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/deadletter"
-	"delaybroker/broker/message"
 	"delaybroker/broker/text"
 	"delaybroker/cmd/delaybroker/terminal"
 )
@@ -114,7 +113,8 @@ func (a *app) deadShow(ctx context.Context, d deadLetters) error {
 }
 
 func (a *app) showLetter(l deadletter.Letter) {
-	if a.AsJSON(viewOfLetter(l)) {
+	v := viewOfLetter(l)
+	if a.AsJSON(v) {
 		return
 	}
 	t, line := a.properties()
@@ -123,8 +123,8 @@ func (a *app) showLetter(l deadletter.Letter) {
 	line("dead since", text.Moment(l.At), true)
 	line("code", string(l.Code), true)
 	line("reason", l.Sentence, l.Sentence != "")
-	line("unreadable", sentence(l.Problem), l.Problem != nil)
-	line("unproven", sentence(l.Unproven), l.Unproven != nil)
+	line("unreadable", v.Unreadable, v.Unreadable != "")
+	line("unproven", v.Unproven, v.Unproven != "")
 	line("published on", l.Letter.Subject, l.Letter.Subject != "")
 	line("target", l.Target, l.Target != "")
 	line("accepted", text.Moment(l.Accepted), !l.Accepted.IsZero())
@@ -151,11 +151,4 @@ func (a *app) properties() (t *terminal.Sheet, line func(name, value string, kno
 			t.Add(name, text.Printable(value, 2000))
 		}
 	}
-}
-
-func sentence(p *message.Problem) string {
-	if p == nil {
-		return ""
-	}
-	return p.Sentence
 }

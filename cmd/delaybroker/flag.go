@@ -91,7 +91,7 @@ func wordsFlag[T ~string](c *cobra.Command, to *[]T, name string, known []T, usa
 		all := *to
 		for word := range strings.SplitSeq(text, ",") {
 			if !slices.Contains(known, T(word)) {
-				return all, fmt.Errorf("want some of %s", terminal.Joined(known))
+				return all, fmt.Errorf("want some of %s", strings.Join(terminal.Strings(known), ", "))
 			}
 			all = append(all, T(word))
 		}

@@ -117,7 +117,7 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 			return a.Failure()
 		}
 		target, reason := text.Printable(e.Target, 256), text.Printable(e.Reason, 600)
-		t.Add(millisecond(e.At), terminal.OrDash(target), text.Printable(string(e.Outcome()), 64), lateCell(e.Record),
+		t.Add(millisecond(e.At), terminal.OrDash(target), text.Printable(string(e.Outcome()), 64), lateCell(e.Due, e.Late),
 			e.Attempts(), text.Printable(e.ID, 256), terminal.OrDash(reason))
 		return nil
 	})
@@ -134,19 +134,15 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 	return nil
 }
 
-// lateCell formats the lateness of a record: in milliseconds, or in microseconds if it is shorter.
-func lateCell(r journal.Record) string {
-	if r.Due.IsZero() {
+// lateCell formats the lateness of a delivery. It returns a dash without a due time.
+func lateCell(due time.Time, late time.Duration) string {
+	switch {
+	case due.IsZero():
 		return "-"
+	case late < 10*time.Millisecond:
+		return fmt.Sprintf("%.1fms", float64(late)/float64(time.Millisecond))
 	}
-	return lateness(r.Late)
-}
-
-func lateness(d time.Duration) string {
-	if d < 10*time.Millisecond {
-		return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
-	}
-	return text.Span(d)
+	return text.Span(late)
 }
 
 // millisecond formats a time for a list: to the millisecond, with its zone.

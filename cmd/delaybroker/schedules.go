@@ -66,7 +66,11 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 				if change.Target, err = a.targetOf(ctx, timers, change.Key, ""); err != nil {
 					return err
 				}
-				return a.doAndShow(ctx, timers, change)
+				answer, err := doTimer(ctx, timers, change)
+				if err != nil {
+					return err
+				}
+				return a.showTimer(answer)
 			})
 		},
 	}

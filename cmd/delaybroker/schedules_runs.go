@@ -46,11 +46,9 @@ func (a *app) showRuns(r inspect.Runs, problem error) {
 			{Name: "attempts", Drop: 2}, {Name: "reason", Drop: 1, Min: 12, Wrap: true},
 		})
 		for _, run := range r.Runs {
-			due, late := "-", "-"
-			if !run.Due.IsZero() {
-				due, late = text.Second(run.Due), lateness(time.Duration(run.Late*float64(time.Second)))
-			}
-			t.Add(run.Round, due, run.Outcome, late, run.Attempts, terminal.OrDash(run.Reason))
+			late := lateCell(run.Due, time.Duration(run.Late*float64(time.Second)))
+			t.Add(run.Round, terminal.OrDash(text.Second(run.Due)), run.Outcome, late, run.Attempts,
+				terminal.OrDash(run.Reason))
 		}
 		t.Print()
 	}

@@ -181,14 +181,6 @@ func (a *app) withSecretsIfNeeded(cmd *cobra.Command, do func(context.Context, *
 	return err
 }
 
-func (a *app) doAndShow(ctx context.Context, timers *store.Timers, change store.Change) error {
-	answer, err := doTimer(ctx, timers, change)
-	if err != nil {
-		return err
-	}
-	return a.showTimer(answer)
-}
-
 // doTimer executes a change.
 func doTimer(ctx context.Context, timers *store.Timers, change store.Change) (store.Answer, error) {
 	limited, cancel := context.WithTimeout(ctx, timersTimeout)

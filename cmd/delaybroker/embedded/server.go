@@ -37,12 +37,12 @@ type Server struct {
 	log    *slog.Logger
 	disk   *disk
 	unlock func()
-	// Keep's goroutine replaces both.
+	// The goroutine of WatchDisk replaces the server and its certificates.
 	server       atomic.Pointer[server.Server]
-	certificates atomic.Pointer[[]tls.Certificate] // certificates of the server
+	certificates atomic.Pointer[[]tls.Certificate]
 
-	running   sync.WaitGroup     // Keep's goroutine
-	stopWatch context.CancelFunc // ends Keep's goroutine
+	running   sync.WaitGroup     // the goroutine of WatchDisk
+	stopWatch context.CancelFunc // ends that goroutine
 }
 
 // Start starts a server, and returns when it accepts connections. Recovery of a large store takes a while. On a full
@@ -129,21 +129,11 @@ func (e *Server) start() error {
 	if options.TLSConfig != nil {
 		certificates = options.TLSConfig.Certificates
 	}
-	s, err := e.config.start(options, e.log, e.disk)
-	if err != nil {
-		return err
-	}
-	e.certificates.Store(&certificates)
-	e.server.Store(s)
-	return nil
-}
-
-func (c Config) start(options *server.Options, log *slog.Logger, d *disk) (*server.Server, error) {
 	s, err := server.NewServer(options)
 	if err != nil {
-		return nil, fmt.Errorf("configure the embedded server: %w", err)
+		return fmt.Errorf("configure the embedded server: %w", err)
 	}
-	bridge := &serverLog{log: log.With("from", "nats-server"), disk: d}
+	bridge := &serverLog{log: e.log.With("from", "nats-server"), disk: e.disk}
 	s.SetLoggerV2(bridge, false, false, false)
 	s.Start()
 	err = bridge.fatal()
@@ -153,12 +143,14 @@ func (c Config) start(options *server.Options, log *slog.Logger, d *disk) (*serv
 	if err != nil {
 		s.Shutdown()
 		s.WaitForShutdown()
-		return nil, fmt.Errorf("start the embedded server: %w", err)
+		return fmt.Errorf("start the embedded server: %w", err)
 	}
-	if c.ExposedAddress() != "" {
-		log.Warn(doctor.Exposed, "listen", s.Addr(), "do", doctor.CloseIt)
+	if e.config.ExposedAddress() != "" {
+		e.log.Warn(doctor.Exposed, "listen", s.Addr(), "do", doctor.CloseIt)
 	}
-	return s, nil
+	e.certificates.Store(&certificates)
+	e.server.Store(s)
+	return nil
 }
 
 // checkPort detects a port in use, the most common mistake, before the server recovers its streams. The server itself
@@ -192,7 +184,7 @@ func (e *Server) DiskCheck() stats.Check { return e.disk.check() }
 // URL returns the address of the server for clients on this host.
 func (e *Server) URL() string {
 	host := e.config.Host
-	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+	if host == "" || net.ParseIP(host).IsUnspecified() {
 		host = "127.0.0.1"
 	}
 	port := e.server.Load().Addr().(*net.TCPAddr).Port

@@ -1,6 +1,7 @@
 package links
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,7 +148,8 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 			log.Log(context.Background(), level, "NATS reports an error", "subject", subject, "err", err)
 		}),
 		nats.ClosedHandler(func(nc *nats.Conn) {
-			d.OnClosed(fmt.Errorf("the NATS connection %q was closed permanently: %w", name, reason(nc)))
+			d.OnClosed(fmt.Errorf("the NATS connection %q was closed permanently: %w", name,
+				cmp.Or(nc.LastError(), nats.ErrConnectionClosed)))
 		}),
 	}
 	if name != "read" {
@@ -156,13 +158,6 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 		options = append(options, nats.ReconnectBufSize(-1))
 	}
 	return options
-}
-
-func reason(nc *nats.Conn) error {
-	if err := nc.LastError(); err != nil {
-		return err
-	}
-	return nats.ErrConnectionClosed
 }
 
 // Await returns when all links are connected, or with the cause of ctx. The caller must send nothing before: nats.go

@@ -52,8 +52,8 @@ type Limits struct {
 	MaxAge        string `yaml:"maxAge"`
 }
 
-// Of returns the manifest of a stream.
-func Of(c jetstream.StreamConfig) Stream {
+// Manifest returns the manifest of a stream.
+func Manifest(c jetstream.StreamConfig) Stream {
 	return Stream{
 		APIVersion: "jetstream.nats.io/v1beta2",
 		Kind:       "Stream",
@@ -90,7 +90,7 @@ func Print(w io.Writer, specs []streams.Spec) error {
 	e := yaml.NewEncoder(w)
 	e.SetIndent(2)
 	for _, s := range specs {
-		if err := e.Encode(Of(s.Config())); err != nil {
+		if err := e.Encode(Manifest(s.Config())); err != nil {
 			return fmt.Errorf("print YAML: %w", err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,13 +20,6 @@ import (
 
 // pageConnect is the connect timeout of the page's connections.
 const pageConnect = 2 * time.Second
-
-// servePage serves the probes and the page.
-func (l *lifetime) servePage(web *http.Server, source web.Source, shown *page.Page) {
-	source.Page = shown
-	web.Handler = source.Handler()
-	l.running.Go(func() { shown.Run(l.ctx) })
-}
 
 // page creates the page. The page opens its connections when there are viewers.
 func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) *page.Page {

@@ -109,7 +109,10 @@ func (p Process) Run(parent context.Context) (err error) {
 			Engine: b, Down: set.Disconnected, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
 			Traces: p.spans, Version: p.Version, Revision: p.Revision, GoVersion: p.GoVersion,
 		}
-		life.servePage(httpServer, source, p.page(b, dialer, source))
+		shown := p.page(b, dialer, source)
+		source.Page = shown
+		httpServer.Handler = source.Handler()
+		life.running.Go(func() { shown.Run(ctx) })
 		life.running.Go(func() { web.Serve(httpServer, listener, life.fail) })
 	}
 

@@ -2,6 +2,7 @@ package schedules
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -10,6 +11,9 @@ import (
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 )
+
+// ErrEmpty is returned when a file without schedules would remove its whole set, and Apply.AllowEmpty is not set.
+var ErrEmpty = errors.New("the file has no schedules; nothing was changed")
 
 // maxTries is the maximum number of attempts to change one schedule while other clients change it.
 const maxTries = 5

@@ -16,6 +16,9 @@ import (
 	"delaybroker/cmd/delaybroker/spelling"
 )
 
+// ErrFile is returned when a file of schedules is invalid. The error has a line for each problem.
+var ErrFile = errors.New("the file of schedules is invalid; nothing was changed")
+
 // MaxBytes is the maximum size of a file.
 const MaxBytes = 4 << 20
 

@@ -106,7 +106,7 @@ func (r *reader) headers(s *Schedule, n *yaml.Node) {
 // validate adds the problems that a broker would report. A past last round is not a problem.
 func (r *reader) validate(s Schedule) {
 	s.Last = time.Time{}
-	in := s.incoming(r.policy, "judge", r.now)
+	in := s.incoming(r.policy, "any", r.now)
 	if _, problem := entry.ParseSet(r.policy, in); problem != nil {
 		r.refuse(s.Line, "%s: %s", s.Name, problem.Sentence)
 		return
@@ -137,7 +137,7 @@ func (s Schedule) incoming(policy message.Policy, set string, now time.Time) mes
 	}
 }
 
-// request returns the broker's view of a schedule that judge has accepted.
+// request returns the broker's view of a schedule that validate has accepted.
 func (s Schedule) request(set string, policy message.Policy, now time.Time) entry.Pending {
 	s.Last = time.Time{}
 	return entry.Parse(policy, s.incoming(policy, set, now)).Pending

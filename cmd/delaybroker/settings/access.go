@@ -14,7 +14,7 @@ import (
 
 // access converts the settings to options, and tests them. So an unusable file is reported immediately, with the name
 // of its setting. Otherwise the connection would be retried for ever.
-func (s settings) access(p *problems, from fromContext) links.Access {
+func (s settings) access(p *problems, from natsContext) links.Access {
 	a := links.Access{URL: s.NATSURL}
 	try := func(name, value string, option nats.Option, err error) {
 		if err == nil {
@@ -47,24 +47,24 @@ func (s settings) access(p *problems, from fromContext) links.Access {
 		p.refuse(from.sourceName("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; remove one of them")
 	}
 	if s.NATSCreds != "" {
-		path := inHome(s.NATSCreds)
+		path := expandHome(s.NATSCreds)
 		_, err := os.ReadFile(path) // the option would read the file only when connecting
 		try("NATS_CREDS", s.NATSCreds, nats.UserCredentials(path), err)
 	}
 	if s.NATSNKey != "" {
-		option, err := nats.NkeyOptionFromSeed(inHome(s.NATSNKey))
+		option, err := nats.NkeyOptionFromSeed(expandHome(s.NATSNKey))
 		try("NATS_NKEY", s.NATSNKey, option, err)
 	}
 	switch {
 	case s.NATSCert != "" && s.NATSKey != "":
-		try("NATS_CERT", s.NATSCert, nats.ClientCert(inHome(s.NATSCert), inHome(s.NATSKey)), nil)
+		try("NATS_CERT", s.NATSCert, nats.ClientCert(expandHome(s.NATSCert), expandHome(s.NATSKey)), nil)
 	case s.NATSCert != "":
 		p.refuse(from.sourceName("NATS_CERT"), s.NATSCert, "set without NATS_KEY")
 	case s.NATSKey != "":
 		p.refuse(from.sourceName("NATS_KEY"), s.NATSKey, "set without NATS_CERT")
 	}
 	if s.NATSCA != "" {
-		try("NATS_CA", s.NATSCA, nats.RootCAs(inHome(s.NATSCA)), nil)
+		try("NATS_CA", s.NATSCA, nats.RootCAs(expandHome(s.NATSCA)), nil)
 	}
 	if from.TLSFirst {
 		a.Options = append(a.Options, nats.TLSHandshakeFirst())
@@ -74,7 +74,7 @@ func (s settings) access(p *problems, from fromContext) links.Access {
 
 // inbox returns the option for the inbox prefix. It is not part of access, because a link with its own context may use
 // the prefix of DELAY_INBOX_PREFIX.
-func (s settings) inbox(p *problems, from fromContext) []nats.Option {
+func (s settings) inbox(p *problems, from natsContext) []nats.Option {
 	if s.InboxPrefix == "" {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (s settings) inbox(p *problems, from fromContext) []nats.Option {
 // linkAccess returns the access of the links with their own context. The NATS_* settings belong to another user. So
 // only two settings come from the environment: the servers, if the context names none, and DELAY_INBOX_PREFIX, which is
 // for all links.
-func (s settings) linkAccess(p *problems, control fromContext) map[string]links.Access {
+func (s settings) linkAccess(p *problems, control natsContext) map[string]links.Access {
 	all := make(map[string]links.Access)
 	for _, v := range s.contexts() {
 		name := *v.value
@@ -132,8 +132,8 @@ func (p *problems) servers(name, value string) {
 	}
 }
 
-// inHome replaces a leading ~. For a value in a context, no shell has done it.
-func inHome(path string) string {
+// expandHome replaces a leading ~. For a value in a context, no shell has done it.
+func expandHome(path string) string {
 	rest, ok := strings.CutPrefix(path, "~/")
 	if !ok {
 		return path

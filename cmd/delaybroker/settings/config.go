@@ -63,7 +63,7 @@ func (s settings) config(p *problems) Config {
 
 // brokerConfig reads the settings of a broker.Config, and lets the broker check them. An unparsable value is a problem.
 // Its field keeps the default, or gets a value that the broker refuses.
-func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) broker.Config {
+func (s settings) brokerConfig(p *problems, from natsContext, embedded bool) broker.Config {
 	c := broker.Config{
 		Prefix:        s.Prefix,
 		DedupWindow:   p.duration("DELAY_DEDUP_WINDOW", s.DedupWindow),
@@ -99,7 +99,7 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 	if s.StreamReplicas != "auto" {
 		c.Replicas = number(s.StreamReplicas)
 	}
-	s.byTarget(p, &c)
+	s.parseRules(p, &c)
 	if embedded && s.JSDomain != "" {
 		p.refuse("DELAY_JS_DOMAIN", s.JSDomain, "the embedded server has no domain; set NATS_URL, or remove DELAY_JS_DOMAIN")
 	}
@@ -111,8 +111,8 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 	return c
 }
 
-// byTarget parses the settings with their own syntax: the levels, and rules by target.
-func (s settings) byTarget(p *problems, c *broker.Config) {
+// parseRules parses the settings with their own syntax: the levels, and rules by target.
+func (s settings) parseRules(p *problems, c *broker.Config) {
 	var err error
 	c.Ladder = parseSetting(p, "DELAY_LEVELS", s.Levels, levels.Parse)
 	c.Deliver = parseSetting(p, "DELAY_DELIVER", s.Deliver, deliver.ParseModes)

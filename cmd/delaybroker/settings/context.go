@@ -11,15 +11,15 @@ import (
 	"github.com/synadia-io/orbit.go/natscontext"
 )
 
-// fromContext is a context of the NATS CLI, and the name of the variable that selected it.
-type fromContext struct {
+// natsContext is a context of the NATS CLI, and the name of the variable that selected it.
+type natsContext struct {
 	natscontext.Settings
 	variable string
 }
 
 // sourceName returns the source of a setting: the variable itself, or the context. For a link with its own context,
 // that is always the context.
-func (c fromContext) sourceName(name string) string {
+func (c natsContext) sourceName(name string) string {
 	if c.variable == "NATS_CONTEXT" && (isSet(name) || !isSet("NATS_CONTEXT")) {
 		return name
 	}
@@ -32,9 +32,9 @@ func (c fromContext) sourceName(name string) string {
 //
 // takeContext refuses keys that the library does not apply to a connection. Without them the connection would reach
 // another server or another account.
-func (s *settings) takeContext(p *problems, variable, fallback string) fromContext {
+func (s *settings) takeContext(p *problems, variable, fallback string) natsContext {
 	if s.NATSContext == "" {
-		return fromContext{variable: variable}
+		return natsContext{variable: variable}
 	}
 	c, err := readContext(s.NATSContext)
 	if err != nil {
@@ -64,12 +64,12 @@ func (s *settings) takeContext(p *problems, variable, fallback string) fromConte
 			*fill.setting = fill.value
 		}
 	}
-	return fromContext{c, variable}
+	return natsContext{c, variable}
 }
 
 // withCurrentLogin returns the settings with the context's current user, password and token. It is called for each
 // login, so a rotated password needs no restart. If the context cannot be read, they stay unchanged.
-func (s settings) withCurrentLogin(from fromContext) settings {
+func (s settings) withCurrentLogin(from natsContext) settings {
 	if s.NATSContext == "" {
 		return s
 	}

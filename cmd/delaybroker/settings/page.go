@@ -3,11 +3,14 @@ package settings
 import (
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/web/page"
 )
+
+var hostName = regexp.MustCompile(`^[a-zA-Z0-9.:-]*$`)
 
 // minToken is the minimum length of a token, in bytes.
 const minToken = 16
@@ -45,9 +48,7 @@ func (s settings) pageAccess(p *problems) page.Access {
 func (p *problems) hosts(name, value string) []string {
 	all := message.Words(value)
 	for _, host := range all {
-		if strings.ContainsFunc(host, func(r rune) bool {
-			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-.:", r))
-		}) {
+		if !hostName.MatchString(host) {
 			p.refuse(name, value, "want host names such as delay.example.com, without scheme, path or wildcards")
 			break
 		}
@@ -88,6 +89,5 @@ func isLoopback(address string) bool {
 	if err != nil {
 		return false
 	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
