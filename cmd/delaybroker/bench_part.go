@@ -45,9 +45,8 @@ func (b benchParts) command(part bench.Part) *exec.Cmd {
 	return cmd
 }
 
-// withheld reports whether the processes of the run do not get a setting. Two brokers cannot
-// share some settings, and others restrict the targets. If the run has its own server, the settings that name a server
-// are withheld too.
+// withheld reports whether a setting is kept from the processes of the run. Two brokers cannot share some settings, and
+// others would restrict the targets. If the run has its own server, the settings that name a server are withheld too.
 func (b benchParts) withheld(name string) bool {
 	switch name {
 	case "DELAY_PREFIX", "DELAY_LOG_FORMAT", "DELAY_LOG_LEVEL", "DELAY_INSTANCE", "DELAY_TARGETS",

@@ -119,7 +119,7 @@ type progress struct {
 	rows    bool // rows will be printed, which a bar would overwrite
 	bar     *terminal.Bar
 	limiter ratelog.Limit
-	started bool // this is not the first call
+	started bool // update was called before
 }
 
 func (p *progress) update(looked, of uint64) {

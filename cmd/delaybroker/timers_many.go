@@ -140,7 +140,7 @@ func (o timerSelection) selectsMany(args []string) (all bool, err error) {
 	return false, nil
 }
 
-// moveFlags is the requested time of a move: one of the three is set.
+// moveFlags has the requested time of a move: one of the three is set.
 type moveFlags struct{ in, at, by string }
 
 func (m moveFlags) change(all bool) (change store.Change, err error) {

@@ -9,7 +9,7 @@ import (
 )
 
 // trace sends a span of each message to the OpenTelemetry collector that the environment names. The returned function
-// sends the last spans and waits for their end. Without a collector, trace does nothing.
+// sends the last spans before it returns. Without a collector, trace does nothing.
 func (p *Process) trace() (stop func()) {
 	none := func() {}
 	asked, err := trace.Asked(os.Getenv)

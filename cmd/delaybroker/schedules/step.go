@@ -120,8 +120,8 @@ func (p Step) set(owner string, s Schedule, current timer.State, first time.Time
 	return p
 }
 
-// phase returns the first time of a schedule that replaces an entry. An unchanged interval keeps its
-// phase: otherwise a schedule that is changed more often than it fires would never fire.
+// phase returns the first time of a schedule that replaces an entry. An unchanged interval keeps its phase.
+// Otherwise a schedule that is changed more often than it fires would never fire.
 func phase(want entry.Pending, current timer.State, s Schedule, now time.Time) time.Time {
 	r := current.Entry.Pending
 	switch {

@@ -89,7 +89,7 @@ func (s settings) refuseExternal(p *problems) {
 	}
 }
 
-// embeddedAccess returns the settings of the access to the embedded server, on this host.
+// embeddedAccess returns the settings for a connection to the embedded server, on this host.
 func (s settings) embeddedAccess(p *problems) settings {
 	switch {
 	case s.EmbeddedUser != "" && s.EmbeddedPassword == "":

@@ -13,7 +13,7 @@ import (
 type Column struct {
 	Name   string
 	Drop   int  // the column with the highest value is left out first; zero for never
-	Min    int  // minimum width in characters; zero for not narrowed
+	Min    int  // minimum width in characters; zero if the column is not narrowed
 	Wrap   bool // wrap text that does not fit, instead of cutting it
 	Hidden bool // not shown
 }
