@@ -120,8 +120,8 @@ func (a *app) benchServer(stdin io.Reader) (err error) {
 		return fmt.Errorf("make a directory for the server: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	own := embedded.Config{Host: "127.0.0.1", Dir: dir, Sync: cfg.Embedded.Sync, SyncAlways: cfg.Embedded.SyncAlways}
-	server, err := embedded.Start(own, settings.Log{Level: slog.LevelError, Format: "text"}.Logger(a.Err))
+	config := embedded.Config{Host: "127.0.0.1", Dir: dir, Sync: cfg.Embedded.Sync, SyncAlways: cfg.Embedded.SyncAlways}
+	server, err := embedded.Start(config, settings.Log{Level: slog.LevelError, Format: "text"}.Logger(a.Err))
 	if err != nil {
 		return err
 	}

@@ -101,8 +101,8 @@ func noArguments(cmd *cobra.Command, args []string) error {
 			errUsage, cmd.Name(), args, cmd.CommandPath())
 	}
 	var hint string
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = " (" + strings.Join(near, " or ") + "?)"
+	if suggestions := cmd.SuggestionsFor(args[0]); len(suggestions) > 0 {
+		hint = " (" + strings.Join(suggestions, " or ") + "?)"
 	}
 	return fmt.Errorf("%w: unknown command %q%s; see %s --help", errUsage, args[0], hint, cmd.CommandPath())
 }

@@ -50,17 +50,17 @@ func (a *app) doctor(ctx context.Context, skip []string) error {
 		return ctx.Err()
 	}
 	findings := f.Findings(skip...)
-	worst := doctor.Fine
+	state := doctor.Fine
 	for _, one := range findings {
-		worst = max(worst, one.State)
+		state = max(state, one.State)
 	}
 	if !a.AsJSON(struct {
 		State    doctor.Severity  `json:"state"`
 		Findings []doctor.Finding `json:"findings"`
-	}{worst, findings}) {
+	}{state, findings}) {
 		a.printFindings(findings)
 	}
-	switch worst {
+	switch state {
 	case doctor.Critical:
 		return logged{errCritical}
 	case doctor.Warn:

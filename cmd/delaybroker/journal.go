@@ -85,8 +85,9 @@ func (o journalOptions) query(now time.Time, asJSON bool) (q journal.Query, err 
 			return q, fmt.Errorf("%w: --id: %w", errUsage, err)
 		}
 	}
-	if most := maxRecords; q.Limit < 0 || !asJSON && (q.Limit == 0 || q.Limit > most) {
-		return q, fmt.Errorf("%w: --limit %d: want 1 to %d; with --json any number, and 0 for all", errUsage, q.Limit, most)
+	if q.Limit < 0 || !asJSON && (q.Limit == 0 || q.Limit > maxRecords) {
+		return q, fmt.Errorf("%w: --limit %d: want 1 to %d; with --json any number, and 0 for all",
+			errUsage, q.Limit, maxRecords)
 	}
 	return q, nil
 }

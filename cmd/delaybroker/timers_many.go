@@ -184,9 +184,9 @@ func (a *app) executeBulk(cmd *cobra.Command, o timerSelection, b store.Bulk) er
 	if err == nil && all.Sealed {
 		b.Page.UpTo = all.UpTo
 		err = a.withSecrets(cmd, func(ctx context.Context, timers *store.Timers) error {
-			rest, err := changeTimers(ctx, timers.Bulk, b)
-			rest.Matched, all.Refused, all.Why = 0, 0, "" // the first pass has counted them
-			all.Add(rest)
+			second, err := changeTimers(ctx, timers.Bulk, b)
+			second.Matched, all.Refused, all.Why = 0, 0, "" // the first pass has counted them
+			all.Add(second)
 			return err
 		})
 	}

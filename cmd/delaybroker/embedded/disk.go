@@ -93,7 +93,7 @@ func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger
 		log.Error("the disk accepts no data, so the server accepts and moves no message; accepted messages are safe."+
 			" Free some space, and the embedded server restarts by itself",
 			"dir", d.dir, "reason", d.check().Detail)
-		for since := time.Now(); ; {
+		for lastReport := time.Now(); ; {
 			select {
 			case <-ctx.Done():
 				return nil
@@ -103,8 +103,8 @@ func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger
 			if err == nil && time.Since(last) >= minRestartInterval {
 				break
 			}
-			if err != nil && time.Since(since) >= time.Minute {
-				since = time.Now()
+			if err != nil && time.Since(lastReport) >= time.Minute {
+				lastReport = time.Now()
 				log.Error("the disk still accepts no data; free some space", "dir", d.dir, "err", err)
 			}
 		}

@@ -85,8 +85,8 @@ func (d Dialer) Dial() (Set, error) {
 
 // For returns the access of the link with this name.
 func (d Dialer) For(name string) Access {
-	if own, found := d.Overrides[name]; found {
-		return own
+	if access, found := d.Overrides[name]; found {
+		return access
 	}
 	return d.Access
 }

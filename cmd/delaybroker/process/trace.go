@@ -12,11 +12,11 @@ import (
 // sends the last spans before it returns. Without a collector, trace does nothing.
 func (p *Process) trace() (stop func()) {
 	none := func() {}
-	asked, err := trace.Asked(os.Getenv)
+	enabled, err := trace.Asked(os.Getenv)
 	if err != nil {
 		p.Log.Warn("running without tracing", "err", err)
 	}
-	if !asked {
+	if !enabled {
 		return none
 	}
 	t, err := trace.New(trace.Config{Version: p.Version, Environment: os.Getenv, Log: p.Log})

@@ -135,8 +135,8 @@ func (r *reader) fields(n *yaml.Node, what string, known []string) (all map[stri
 			r.refuse(p.key.Line, "%s: %s", what, keyHints[p.key.Value])
 		default:
 			hint := "want " + strings.Join(known, ", ")
-			if near := spelling.Nearest(p.key.Value, known); near != "" {
-				hint = near + "?"
+			if nearest := spelling.Nearest(p.key.Value, known); nearest != "" {
+				hint = nearest + "?"
 			}
 			r.refuse(p.key.Line, "%s: unknown key %q (%s)", what, p.key.Value, hint)
 		}

@@ -147,6 +147,6 @@ func (s Schedule) request(set string, policy message.Policy, now time.Time) entr
 func (s Schedule) over(want entry.Pending, now time.Time) bool {
 	table := want.Recurs.Table
 	table.Last = s.Last
-	_, left := table.Start(now, s.First)
-	return !left
+	_, hasRound := table.Start(now, s.First)
+	return !hasRound
 }

@@ -36,8 +36,8 @@ func (s settings) access(p *problems, from natsContext) links.Access {
 		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.withCurrentLogin(from).NATSUser }))
 	case s.NATSUser != "":
 		a.Options = append(a.Options, nats.UserInfoHandler(func() (user, password string) {
-			now := s.withCurrentLogin(from)
-			return now.NATSUser, now.NATSPassword
+			current := s.withCurrentLogin(from)
+			return current.NATSUser, current.NATSPassword
 		}))
 	}
 	if s.NATSToken != "" {
@@ -95,20 +95,20 @@ func (s settings) linkAccess(p *problems, control natsContext) map[string]links.
 		if name == "" {
 			continue
 		}
-		own := settings{NATSContext: name}
-		from := own.takeContext(p, v.name(), links.WithoutUsers(s.NATSURL))
+		link := settings{NATSContext: name}
+		from := link.takeContext(p, v.name(), links.WithoutUsers(s.NATSURL))
 		// All links use the same JetStream: the engine has one API prefix.
-		if own.JSDomain != "" && own.JSDomain != s.JSDomain {
+		if link.JSDomain != "" && link.JSDomain != s.JSDomain {
 			p.refuseVariable(v, "jetstream_domain is %q, and %q for the other links; remove it",
-				own.JSDomain, s.JSDomain)
+				link.JSDomain, s.JSDomain)
 		}
 		if from.JSAPIPrefix != "" && from.JSAPIPrefix != control.JSAPIPrefix {
 			p.refuseVariable(v, "jetstream_api_prefix is %q, and %q for the other links; remove it",
 				from.JSAPIPrefix, control.JSAPIPrefix)
 		}
-		a := own.access(p, from)
-		if own.InboxPrefix != "" || !isSet("DELAY_INBOX_PREFIX") {
-			a.Options = append(a.Options, own.inbox(p, from)...)
+		a := link.access(p, from)
+		if link.InboxPrefix != "" || !isSet("DELAY_INBOX_PREFIX") {
+			a.Options = append(a.Options, link.inbox(p, from)...)
 		} else {
 			a.Options = append(a.Options, s.inbox(new(problems), control)...) // the problems of this prefix are already reported
 		}
@@ -134,7 +134,7 @@ func (p *problems) servers(name, value string) {
 
 // expandHome replaces a leading ~. For a value in a context, no shell has done it.
 func expandHome(path string) string {
-	rest, ok := strings.CutPrefix(path, "~/")
+	below, ok := strings.CutPrefix(path, "~/")
 	if !ok {
 		return path
 	}
@@ -142,7 +142,7 @@ func expandHome(path string) string {
 	if err != nil {
 		return path
 	}
-	return filepath.Join(home, rest)
+	return filepath.Join(home, below)
 }
 
 // LinksWithContext returns the links with their own context, for checks of the permissions of each user.

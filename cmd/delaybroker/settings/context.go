@@ -73,7 +73,7 @@ func (s settings) withCurrentLogin(from natsContext) settings {
 	if s.NATSContext == "" {
 		return s
 	}
-	now, err := readContext(s.NATSContext)
+	current, err := readContext(s.NATSContext)
 	if err != nil {
 		return s
 	}
@@ -81,9 +81,9 @@ func (s settings) withCurrentLogin(from natsContext) settings {
 		setting   *string
 		was, next string
 	}{
-		{&s.NATSUser, from.User, now.User},
-		{&s.NATSPassword, from.Password, now.Password},
-		{&s.NATSToken, from.Token, now.Token},
+		{&s.NATSUser, from.User, current.User},
+		{&s.NATSPassword, from.Password, current.Password},
+		{&s.NATSToken, from.Token, current.Token},
 	} {
 		if *login.setting == login.was { // otherwise the value is from the environment
 			*login.setting = login.next

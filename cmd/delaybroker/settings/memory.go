@@ -37,11 +37,11 @@ func (p *problems) memory(name, value string, m config.Memory, embedded bool) in
 		return m.Hold(embedded)
 	}
 	n, err := humanize.ParseBytes(value)
-	if most := uint64(min(m.Soft(), math.MaxInt64)); err != nil || n < config.MinHoldBytes || n > most {
+	if limit := uint64(min(m.Soft(), math.MaxInt64)); err != nil || n < config.MinHoldBytes || n > limit {
 		what := "at least " + humanize.IBytes(config.MinHoldBytes)
 		if m.Soft() != config.NoLimit {
 			what = fmt.Sprintf("%s to %s, the limit of the process",
-				humanize.IBytes(config.MinHoldBytes), humanize.IBytes(most))
+				humanize.IBytes(config.MinHoldBytes), humanize.IBytes(limit))
 		}
 		p.refuse(name, value, "want auto, or bytes such as 64MiB, %s", what)
 		return config.DefaultHoldBytes

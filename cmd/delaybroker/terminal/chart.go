@@ -36,8 +36,8 @@ func (p *Printer) Chart(numbers []inspect.Amount, exact bool) *Chart {
 	}
 	if width, _, ok := Size(p.Out); ok {
 		const border, gap = 1, 3
-		others := len("11-22 10:00Z") + 2*longest + border + gap*chartColumns
-		c.width = min(maxChartWidth, width-others)
+		otherColumns := len("11-22 10:00Z") + 2*longest + border + gap*chartColumns
+		c.width = min(maxChartWidth, width-otherColumns)
 	}
 	if c.width < minChartWidth {
 		c.Hide("chart")
@@ -68,8 +68,8 @@ func (c *Chart) bar(n uint64) string {
 		eighths = max(eighths, 1)
 	}
 	drawn := strings.Repeat("█", eighths/parts)
-	if rest := eighths % parts; rest > 0 {
-		drawn += string([]rune("▏▎▍▌▋▊▉")[rest-1])
+	if remainder := eighths % parts; remainder > 0 {
+		drawn += string([]rune("▏▎▍▌▋▊▉")[remainder-1])
 	}
 	return drawn
 }

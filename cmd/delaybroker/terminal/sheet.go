@@ -112,11 +112,11 @@ func (s *Sheet) fit(width int) (keep, widths []int) {
 	}
 	const border, gap = 1, 3 // characters of a row, and of each of its cells
 	room := func(widthOf func(i int) int) int {
-		left := width - border
+		free := width - border
 		for _, i := range keep {
-			left -= gap + widthOf(i)
+			free -= gap + widthOf(i)
 		}
-		return left
+		return free
 	}
 	narrowest := func(i int) int {
 		if minWidth := s.columns[i].Min; minWidth > 0 {
