@@ -21,7 +21,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// The users of the documentation. The tests of test/tenants cover all of them except the operator.
+// tenantsConf has the users of the documentation. The tests in test/tenants cover all of them except the operator.
 const tenantsConf = "../../test/permissions/tenants.conf"
 
 // operateAs starts a server with the users of the documentation, without some of their permissions, and with all

@@ -22,7 +22,7 @@ type Config struct {
 
 	TLS     bool // the file requires TLS from clients
 	Bounded bool // the file limits the storage
-	Open    bool // the file requires no user
+	Open    bool // clients need no user
 
 	Host       string // empty for all interfaces
 	Port       int    // zero for any free port
