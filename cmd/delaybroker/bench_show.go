@@ -77,7 +77,7 @@ func (a *app) showReport(old, r *bench.Report, wide bool) error {
 	}
 	if len(r.Ratios) > 0 {
 		a.Printf("\nratios to the broker, median of the rounds\n")
-		a.ratioTable(r.Ratios, "broker", "this side").Print()
+		a.ratioTable(r.Ratios, "broker", "value").Print()
 	}
 	if old == nil {
 		return nil

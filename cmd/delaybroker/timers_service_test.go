@@ -52,7 +52,7 @@ func TestTenantUsesTimers(t *testing.T) {
 
 	o.must("pub", "orders.x", "body", "--in", "1h", "--key", "4", "--if", "absent")
 	out, _, err := o.run("pub", "orders.x", "body", "--in", "1h", "--key", "4", "--if", "absent")
-	if exitCode(err) != 6 || !strings.Contains(out, "its condition held, is unknown") {
+	if exitCode(err) != 6 || !strings.Contains(out, "unknown whether the timer was set, and whether the condition held") {
 		t.Errorf("pub --if: got %v and\n%s, want the command that shows the outcome", err, out)
 	}
 	wantSchedulesOfTenant(t, o)

@@ -83,7 +83,8 @@ func discardName(d jetstream.DiscardPolicy) string {
 
 // Print writes the manifests of streams, for kubectl apply -f -.
 func Print(w io.Writer, specs []streams.Spec) error {
-	const about = "# The streams of a delaybroker. With DELAY_PROVISION=verify, it creates and changes no stream.\n"
+	const about = "# The streams of a delaybroker. With this setting, it creates and changes none:\n" +
+		"# DELAY_PROVISION=verify\n"
 	if _, err := fmt.Fprint(w, about); err != nil {
 		return err
 	}
