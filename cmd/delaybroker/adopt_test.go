@@ -10,18 +10,18 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// A shell without the broker's settings sees the streams that the broker made, and no level that it did not want.
+// A command without the broker's settings shows the streams that the broker created, and no other levels.
 func TestVerbsReadLevelsFromStreams(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_RETRY", "2s,9s")
 	t.Setenv("DELAY_LEVELS", "1s,5s,7s")
 	o.must("provision")
 	t.Setenv("DELAY_LEVELS", "1s,5s,13s")
-	o.must("provision") // 7s is retiring
+	o.must("provision") // retires the level 7s
 	t.Setenv("DELAY_LEVELS", "")
 	t.Setenv("DELAY_RETRY", "")
 	states := func() string {
@@ -38,23 +38,23 @@ func TestVerbsReadLevelsFromStreams(t *testing.T) {
 	}
 	o.doctor().want("streams", "ok", "all 10 exist")
 
-	// A level whose stream is gone leaves a hole in what the intake listens on.
+	// If the stream of a level is missing, the intake has no subject for that level.
 	if err := o.js.DeleteStream(t.Context(), "DELAY_5s"); err != nil {
 		t.Fatal(err)
 	}
 	if got := states(); !strings.Contains(got, "5s missing") || strings.Contains(got, "RETRY_1s") {
-		t.Errorf("got %s, want 5s missing and nothing else", got)
+		t.Errorf("got %s, want only 5s missing", got)
 	}
 	o.doctor().want("streams", "critical", "1 of 10 are missing: DELAY_5s")
 }
 
-// The prefix is read off the streams, where there is only one.
+// If all streams have one prefix, a command reads it from the streams.
 func TestVerbsReadThePrefixFromStreams(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_PREFIX", "later")
 	o.must("provision")
 	o.publish("later.5s.orders.x", "")
@@ -62,20 +62,20 @@ func TestVerbsReadThePrefixFromStreams(t *testing.T) {
 	t.Setenv("DELAY_PREFIX", "")
 	out, errs, err := o.run("levels")
 	if err != nil || !strings.Contains(out, "LATER_5s") || !strings.Contains(errs, "using the prefix later") {
-		t.Errorf("got %v, want the streams of the other prefix, and that it is used\n%s%s", err, out, errs)
+		t.Errorf("got %v, want the streams of the other prefix, and a line that names it\n%s%s", err, out, errs)
 	}
-	if w := o.whereIs(id); w.Target != "orders.x" {
+	if w := o.mustFind(id); w.Target != "orders.x" {
 		t.Errorf("where: got %+v", w)
 	}
 	if out := o.must("dead", "ls"); out != "no dead letters\n" {
 		t.Errorf("dead ls: got %q", out)
 	}
 	parts := []string{"no stream takes delay.5s.x", "there are streams of the prefix later: set DELAY_PREFIX"}
-	wantVerbError(t, 1, parts, "pub", "x", "y", "--level", "5s")
+	wantCommandError(t, 1, parts, "pub", "x", "y", "--level", "5s")
 
 	t.Setenv("DELAY_PREFIX", "sooner")
 	if _, errs, _ := o.run("levels"); strings.Contains(errs, "using") {
-		t.Errorf("a prefix that is set is not used: %s", errs)
+		t.Errorf("the prefix in DELAY_PREFIX is not used: %s", errs)
 	}
 	o.must("provision")
 	t.Setenv("DELAY_PREFIX", "")
@@ -83,7 +83,7 @@ func TestVerbsReadThePrefixFromStreams(t *testing.T) {
 	if _, errs, _ := o.run("levels"); !strings.Contains(errs, several) {
 		t.Errorf("two prefixes: got %q", errs)
 	}
-	o.must("provision") // makes those of the settings
+	o.must("provision") // creates the streams of the settings
 	if out, errs, _ := o.run("levels"); !strings.Contains(out, "DELAY_5s") || errs != "" {
 		t.Errorf("the standard prefix among others: got %q\n%s", errs, out)
 	}

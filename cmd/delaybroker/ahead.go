@@ -59,7 +59,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	patternFlag(c.Flags(), &o.target, "target", "for this target; wildcards as in 'orders.>'")
 	c.Flags().Uint64Var(&o.most, "most", defaultAheadRead,
 		"maximum number of headers to read; 0 for an estimate of all lanes")
-	completes(c, "by", "minute", "hour")
+	addCompletion(c, "by", "minute", "hour")
 	return c
 }
 
@@ -89,11 +89,11 @@ func (a *app) ahead(ctx context.Context, i *inspect.Inspector, look inspect.Ahea
 		return nil
 	}
 	if f.Pending == 0 {
-		a.Printf("no message is pending%s\n", toward(look.Target))
+		a.Printf("no message is pending%s\n", targetSuffix(look.Target))
 	} else {
 		a.showAhead(f, look)
 	}
-	a.sayAhead(f, look)
+	a.printAccuracy(f, look)
 	return nil
 }
 
@@ -125,31 +125,31 @@ func (a *app) chart(f inspect.Forecast) *terminal.Chart {
 	return a.Chart(numbers, f.Unplaced == 0)
 }
 
-func toward(target string) string {
+func targetSuffix(target string) string {
 	if target == "" {
 		return ""
 	}
 	return " for " + target
 }
 
-// sayAhead prints the accuracy of a forecast.
-func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) {
-	pending := fmt.Sprintf("%s pending%s", terminal.Counted(int(f.Pending), "message"), toward(look.Target))
-	var said []string
+// printAccuracy prints the accuracy of a forecast.
+func (a *app) printAccuracy(f inspect.Forecast, look inspect.AheadLook) {
+	pending := fmt.Sprintf("%s pending%s", terminal.Counted(int(f.Pending), "message"), targetSuffix(look.Target))
+	var lines []string
 	if f.Exact {
-		said = append(said, pending+", exactly")
+		lines = append(lines, pending+", exactly")
 	} else {
-		const how = "%s: %d read, %d counted by the order of their level, a sample of %d for %d"
-		said = append(said, fmt.Sprintf(how, pending, f.Read, f.Ordered, f.Sampled, f.Of))
+		const how = "%s: %d read, %d counted by the order of their level; a sample of %d represents %d"
+		lines = append(lines, fmt.Sprintf(how, pending, f.Read, f.Ordered, f.Sampled, f.Of))
 	}
 	if f.Unplaced > 0 {
-		said = append(said, fmt.Sprintf("unknown: no sample contained any of %d messages; raise --most to read more",
+		lines = append(lines, fmt.Sprintf("unknown: %d messages that no sample contained; raise --most to read more",
 			f.Unplaced))
 	}
-	said = append(said, leftOut(f.Silent, f.Bare && look.Target != "")...)
+	lines = append(lines, gapLines(f.Silent, f.Bare && look.Target != "")...)
 	if f.Unread > 0 {
-		said = append(said, terminal.Counted(f.Unread, "lane")+" without a reader; their messages will be late")
+		lines = append(lines, terminal.Counted(f.Unread, "lane")+" without a reader; their messages will be late")
 	}
-	said = append(said, "not included: messages published later, refusals, waits for a rate, expiries")
-	fmt.Fprintln(a.Err, strings.Join(said, "\n"))
+	lines = append(lines, "not included: messages published later, refusals, waits for a rate, expiries")
+	fmt.Fprintln(a.Err, strings.Join(lines, "\n"))
 }

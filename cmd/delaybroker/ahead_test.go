@@ -9,9 +9,9 @@ import (
 	"delaybroker/broker/inspect"
 )
 
-// TestAheadShows a line for each hour, with what is due before and after, and says how exact it is.
+// TestAheadShows checks that the output has a line for each hour, the numbers before and after, and the accuracy.
 func TestAheadShows(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_LEVELS", "1s,1h,2h,2d")
 	o.must("provision")
 	const exact = "not included: messages published later, refusals, waits for a rate, expiries\n"
@@ -40,10 +40,10 @@ func TestAheadShows(t *testing.T) {
 	}
 	if want := "10 messages pending, exactly\n"; !strings.HasPrefix(errs, want) ||
 		!strings.Contains(errs, "lanes without a reader") {
-		t.Errorf("said %q, want %q and that no broker reads", errs, want)
+		t.Errorf("got %q on stderr, want %q and the lanes without a reader", errs, want)
 	}
 	if strings.Contains(out, "Z  0 ") || !strings.Contains(out, "more hours without a due message") {
-		t.Errorf("want no row for an hour in which nothing is due:\n%s", out)
+		t.Errorf("want no row for an hour without a due message:\n%s", out)
 	}
 	f := decode[inspect.Forecast](t, o.must("ahead", "--json", "--for", "20h", "--by", "minute"))
 	if len(f.Buckets) < 1200 || f.Pending != 10 || f.Later.Messages != 2 || f.Unreadable.Messages != 1 || !f.Exact {
@@ -59,16 +59,17 @@ func TestAheadShows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "room for all", func() bool { return o.held("DELAY_2h") == many+4 })
+	eventually(t, "room for all", func() bool { return o.messageCount("DELAY_2h") == many+4 })
 	out, errs, err = o.run("ahead", "--most", "1000")
-	const how = "5010 messages pending: 6 read, 5004 counted by the order of their level, a sample of 2000 for 5004\n"
+	const how = "5010 messages pending: 6 read, 5004 counted by the order of their level; " +
+		"a sample of 2000 represents 5004\n"
 	if err != nil || !strings.Contains(out, "±") || !strings.Contains(out, " 5004 ") || !strings.HasPrefix(errs, how) {
-		t.Errorf("sampled: %v, said %q\n%s", err, errs, out)
+		t.Errorf("sampled: got %v and %q on stderr\n%s", err, errs, out)
 	}
 }
 
 func TestAheadRefusesWords(t *testing.T) {
-	operateOn(t, server.Options{})
+	newTestServer(t, server.Options{})
 	for args, part := range map[string]string{
 		"--for soon":               "--for: ",
 		"--for 0s":                 "want more than 0 and at most 1d by the minute",
@@ -78,6 +79,6 @@ func TestAheadRefusesWords(t *testing.T) {
 		"--target a..b":            `"a..b" for "--target"`,
 		"--for 24h --by hour what": "takes no arguments",
 	} {
-		wantVerbError(t, 2, []string{part}, append([]string{"ahead"}, strings.Fields(args)...)...)
+		wantCommandError(t, 2, []string{part}, append([]string{"ahead"}, strings.Fields(args)...)...)
 	}
 }

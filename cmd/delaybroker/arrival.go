@@ -19,8 +19,8 @@ type arrival struct {
 
 // newArrival returns an arrival at the current time.
 func newArrival(m *nats.Msg) arrival {
-	told, _ := client.Of(m)
-	return arrival{told, m}
+	delay, _ := client.Of(m)
+	return arrival{delay, m}
 }
 
 // MarshalJSON leaves out the due time, the lateness and the id if no broker delivered the message.

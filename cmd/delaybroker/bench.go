@@ -18,13 +18,13 @@ import (
 
 // benchOptions are the flags of bench. Flags that are not given have the scenario's values.
 type benchOptions struct {
-	plan    bench.Plan // only the fields that flags set
-	span    time.Duration
-	delay   string
-	beside  string
-	to      string
-	compare string
-	wide    bool
+	plan        bench.Plan // only the fields that flags set
+	duration    time.Duration
+	delay       string
+	otherSides  string
+	target      string
+	compareFile string
+	wide        bool
 }
 
 // benchFlags maps a flag to its scenarios. A flag that is not listed is for all of them.
@@ -90,7 +90,7 @@ exit codes: 0 done, 1 failed, or a message was lost, early or unknown, 2 bad arg
   delaybroker bench burst --compare old.json
   delaybroker bench timers --count 50000 --cancel 50 --rate 5000 --beside scheduler
   delaybroker bench rounds --count 20000 --every 1m --for 1m --beside scheduler`,
-		ValidArgs: terminal.Words(bench.Scenarios),
+		ValidArgs: terminal.Strings(bench.Scenarios),
 		Args:      argumentsBetween(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			plan, err := o.read(cmd, args)
@@ -107,7 +107,7 @@ exit codes: 0 done, 1 failed, or a message was lost, early or unknown, 2 bad arg
 func (o *benchOptions) register(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVar(&o.plan.Rate, "rate", 0, "messages a second; for timers, plain messages together with the even timers")
-	f.DurationVar(&o.span, "for", 0, "duration of the publishing; for pending, idle and rounds, of the measurement")
+	f.DurationVar(&o.duration, "for", 0, "duration of the publishing; for pending, idle and rounds, of the measurement")
 	f.IntVar(&o.plan.Count, "count", 0, "number of messages, in scenarios without a rate; number of timers")
 	f.IntVar(&o.plan.Cancel, "cancel", 0, "percentage of the timers to cancel, 0 to 99 (default 50)")
 	f.IntVar(&o.plan.Timers, "timers", 0, "timers a second in the even phase; 0 leaves the phase out (default 500)")
@@ -117,13 +117,13 @@ func (o *benchOptions) register(c *cobra.Command) {
 		"delays in turns: 1s,5s,random:1m; for burst and core, the time from the first publish")
 	f.IntVar(&o.plan.Targets, "targets", 0, "number of target subjects (default 10; core 100000)")
 	f.IntVar(&o.plan.Publishers, "publishers", 0, "number of publishing connections (default 1)")
-	f.StringVar(&o.to, "to", "stream", "target of the messages: a stream, or core subscribers")
-	f.StringVar(&o.beside, "beside", "", "other sides to measure in turns: scheduler,pipeline")
+	f.StringVar(&o.target, "to", "stream", "target of the messages: a stream, or core subscribers")
+	f.StringVar(&o.otherSides, "beside", "", "other sides to measure in turns: scheduler,pipeline")
 	f.IntVar(&o.plan.Rounds, "rounds", 1, "turns of each side; ratios compare two turns of one round")
-	f.StringVar(&o.compare, "compare", "", "compare with an earlier run: a file with the output of --json")
+	f.StringVar(&o.compareFile, "compare", "", "compare with an earlier run: a file with the output of --json")
 	f.BoolVar(&o.wide, "wide", false, "show all columns")
-	completes(c, "to", "stream", "core")
-	completes(c, "beside", "scheduler", "pipeline", "scheduler,pipeline")
+	addCompletion(c, "to", "stream", "core")
+	addCompletion(c, "beside", "scheduler", "pipeline", "scheduler,pipeline")
 }
 
 // read makes a plan from the arguments and flags.
@@ -141,7 +141,7 @@ func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error
 		if !cmd.Flags().Changed(flag) {
 			return false
 		}
-		if good, some := benchFlags[flag]; some && !slices.Contains(good, plan.Scenario) {
+		if scenarios, restricted := benchFlags[flag]; restricted && !slices.Contains(scenarios, plan.Scenario) {
 			problems = append(problems, fmt.Errorf("--%s has no meaning for %s", flag, plan.Scenario))
 		}
 		return true
@@ -160,7 +160,7 @@ func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error
 		}
 	}
 	if given("for") {
-		plan.For = o.span
+		plan.For = o.duration
 	}
 	if given("every") {
 		plan.Every = o.plan.Every
@@ -170,12 +170,12 @@ func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error
 		problems = append(problems, err)
 	}
 	if given("to") {
-		plan.Core = o.to == "core"
-		if !plan.Core && o.to != "stream" {
-			problems = append(problems, fmt.Errorf("--to %q: want stream or core", o.to))
+		plan.Core = o.target == "core"
+		if !plan.Core && o.target != "stream" {
+			problems = append(problems, fmt.Errorf("--to %q: want stream or core", o.target))
 		}
 	}
-	sides, err := bench.ParseSides(o.beside)
+	sides, err := bench.ParseSides(o.otherSides)
 	if err != nil {
 		problems = append(problems, fmt.Errorf("--beside: %w", err))
 	}
@@ -186,8 +186,8 @@ func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error
 // bench runs the plan and prints the result. It first reads the report to compare with, since a run is long.
 func (a *app) bench(ctx context.Context, plan bench.Plan, o benchOptions) (err error) {
 	var old *bench.Report
-	if o.compare != "" {
-		if old, err = readReport(o.compare); err != nil {
+	if o.compareFile != "" {
+		if old, err = readReport(o.compareFile); err != nil {
 			return err
 		}
 	}

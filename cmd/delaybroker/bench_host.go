@@ -25,31 +25,31 @@ func (a *app) benchHost(ctx context.Context, plan bench.Plan) (host bench.Host, 
 	if plan.Scenario.Named() && !cfg.Broker.Timers {
 		return host, nil, fmt.Errorf("%w: bench %s needs named timers: remove DELAY_TIMERS=off", errUsage, plan.Scenario)
 	}
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		return host, nil, fmt.Errorf("find this program: %w", err)
 	}
-	parts := benchParts{self: self, prefix: bench.NewPrefix()}
+	parts := benchParts{executable: executable, prefix: bench.NewPrefix()}
 	if parts.http, err = freeAddress(); err != nil {
 		return host, nil, err
 	}
-	reach, end := cfg.Access, func() error { return nil }
+	access, end := cfg.Access, func() error { return nil }
 	if cfg.Embedded != nil {
 		host.Server, err = bench.StartChild(ctx, bench.PartServer, parts.command(bench.PartServer), struct{}{})
 		if err != nil {
 			return host, nil, err
 		}
 		end = host.Server.Stop
-		parts.url, reach = host.Server.URL, links.Access{URL: host.Server.URL}
+		parts.url, access = host.Server.URL, links.Access{URL: host.Server.URL}
 	}
 	host.Command, host.Prefix, host.Copies = parts.command, parts.prefix, cfg.Broker.Copies
-	host.Dial = a.benchDial(ctx, reach, cfg.Broker)
+	host.Dial = a.benchDial(ctx, access, cfg.Broker)
 	return host, end, nil
 }
 
-func (a *app) benchDial(ctx context.Context, reach links.Access, cfg broker.Config) bench.Dial {
+func (a *app) benchDial(ctx context.Context, access links.Access, cfg broker.Config) bench.Dial {
 	return bench.Dial{
-		Connect:   func() (*nats.Conn, error) { return a.connect(ctx, reach) },
+		Connect:   func() (*nats.Conn, error) { return a.connect(ctx, access) },
 		APIPrefix: cmp.Or(cfg.APIPrefix, config.APIPrefix(cfg.JSDomain)),
 	}
 }

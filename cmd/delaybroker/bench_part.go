@@ -24,15 +24,15 @@ import (
 
 // benchParts runs this program again, for the processes of a run.
 type benchParts struct {
-	self   string
-	prefix string
-	url    string // of the run's own server; empty for the configured one
-	http   string // address of the broker's probes, which show that a killed broker is back
+	executable string
+	prefix     string
+	url        string // of the run's own server; empty for the configured one
+	http       string // address of the broker's probes, which show that a killed broker is back
 }
 
 // command returns the command of a part. The process gets the environment without the withheld settings.
 func (b benchParts) command(part bench.Part) *exec.Cmd {
-	cmd := exec.Command(b.self, "bench-part", string(part))
+	cmd := exec.Command(b.executable, "bench-part", string(part))
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); !b.withheld(name) {
 			cmd.Env = append(cmd.Env, variable)
@@ -45,8 +45,8 @@ func (b benchParts) command(part bench.Part) *exec.Cmd {
 	return cmd
 }
 
-// withheld reports whether the processes of the run do not get a setting. Withheld are settings that two brokers cannot
-// share, and settings that restrict targets. If the run has its own server, so are all settings that name a server.
+// withheld reports whether a setting is kept from the processes of the run. Two brokers cannot share some settings, and
+// others would restrict the targets. If the run has its own server, the settings that name a server are withheld too.
 func (b benchParts) withheld(name string) bool {
 	switch name {
 	case "DELAY_PREFIX", "DELAY_LOG_FORMAT", "DELAY_LOG_LEVEL", "DELAY_INSTANCE", "DELAY_TARGETS",
@@ -97,7 +97,7 @@ func (a *app) benchPart(ctx context.Context, part bench.Part, stdin io.Reader) e
 			_, _ = io.Copy(io.Discard, stdin)
 			cancel()
 		}()
-		return serve(ctx, &readyLog{stderr: a.Err, say: json.NewEncoder(a.Out)})
+		return serve(ctx, &readyLog{stderr: a.Err, events: json.NewEncoder(a.Out)})
 	}
 	cfg, err := settings.Read()
 	if err != nil {
@@ -120,8 +120,8 @@ func (a *app) benchServer(stdin io.Reader) (err error) {
 		return fmt.Errorf("make a directory for the server: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	own := embedded.Config{Host: "127.0.0.1", Dir: dir, Sync: cfg.Embedded.Sync, SyncAlways: cfg.Embedded.SyncAlways}
-	server, err := embedded.Start(own, settings.Log{Level: slog.LevelError, Format: "text"}.Logger(a.Err))
+	config := embedded.Config{Host: "127.0.0.1", Dir: dir, Sync: cfg.Embedded.Sync, SyncAlways: cfg.Embedded.SyncAlways}
+	server, err := embedded.Start(config, settings.Log{Level: slog.LevelError, Format: "text"}.Logger(a.Err))
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (a *app) benchServer(stdin io.Reader) (err error) {
 // A readyLog parses a broker's log. It reports when the broker is ready, and passes on warnings and errors.
 type readyLog struct {
 	stderr io.Writer
-	say    *json.Encoder
+	events *json.Encoder
 }
 
 // Write gets whole lines: a log handler writes each line with one call.
@@ -150,7 +150,7 @@ func (l *readyLog) Write(p []byte) (int, error) {
 			_, _ = l.stderr.Write(text) // no other place to report the error
 		}
 		if line.Msg == "ready" {
-			if err := l.say.Encode(bench.Said{Ready: true}); err != nil {
+			if err := l.events.Encode(bench.Said{Ready: true}); err != nil {
 				return 0, err
 			}
 		}

@@ -15,8 +15,8 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// benchFrequency is the interval at which the line of bench is redrawn.
-const benchFrequency = 100 * time.Millisecond
+// benchInterval is the interval at which the line of bench is redrawn.
+const benchInterval = 100 * time.Millisecond
 
 // A benchLine shows the progress of bench. On a terminal it redraws one line. Elsewhere it prints a line for each step.
 type benchLine struct {
@@ -40,9 +40,9 @@ func (l *benchLine) show(p bench.Progress) {
 		if text != l.last {
 			fmt.Fprintln(l.app.Err, text)
 		}
-	case text != l.last || time.Since(l.drawn) >= benchFrequency:
+	case text != l.last || time.Since(l.drawn) >= benchInterval:
 		l.drawn = time.Now()
-		fmt.Fprintf(l.app.Err, "\r\x1b[K%s", terminal.Cut(text+progressOf(p), width-1)) // a wrapped line cannot be redrawn
+		fmt.Fprintf(l.app.Err, "\r\x1b[K%s", terminal.Truncate(text+progressOf(p), width-1)) // no wrap: it cannot be redrawn
 	}
 	l.last = text
 }
@@ -52,8 +52,8 @@ func progressOf(p bench.Progress) string {
 		return ""
 	}
 	const width = 10
-	return fmt.Sprintf("  %s %s published  %s %s arrived, of %s", terminal.Part(p.Accepted, p.Count, width),
-		whole(p.Accepted), terminal.Part(p.Arrived, p.Count, width), whole(p.Arrived), whole(p.Count))
+	return fmt.Sprintf("  %s %s published  %s %s arrived, of %s", terminal.DrawPart(p.Accepted, p.Count, width),
+		whole(p.Accepted), terminal.DrawPart(p.Arrived, p.Count, width), whole(p.Arrived), whole(p.Count))
 }
 
 // clear removes the line from a terminal.
@@ -77,14 +77,14 @@ func (a *app) showReport(old, r *bench.Report, wide bool) error {
 	}
 	if len(r.Ratios) > 0 {
 		a.Printf("\nratios to the broker, median of the rounds\n")
-		a.ratioTable(r.Ratios, "broker", "it").Print()
+		a.ratioTable(r.Ratios, "broker", "value").Print()
 	}
 	if old == nil {
 		return nil
 	}
 	a.Printf("\nthe run of %s, compared with this one\n", text.Second(old.When))
-	if not := bench.Differences(old, r); len(not) > 0 {
-		a.Printf("differences: %s\n", strings.Join(not, ", "))
+	if differences := bench.Differences(old, r); len(differences) > 0 {
+		a.Printf("differences: %s\n", strings.Join(differences, ", "))
 	}
 	if len(r.Compared) == 0 {
 		return errors.New("the two runs have no side and metric in common")
@@ -96,17 +96,17 @@ func (a *app) showReport(old, r *bench.Report, wide bool) error {
 // benchTable has a row for each turn, and a column for each main number with a value in some turn. If wide is set, it
 // has all numbers.
 func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
-	has := slices.DeleteFunc(slices.Clone(bench.Metrics), func(m bench.Metric) bool {
+	metrics := slices.DeleteFunc(slices.Clone(bench.Metrics), func(m bench.Metric) bool {
 		return !wide && !m.Main || !slices.ContainsFunc(r.Results, func(result bench.Result) bool {
 			_, ok := m.Of(result)
 			return ok
 		})
 	})
-	columns := []terminal.Column{{Name: "side"}, {Name: "round", Drop: 1, Out: r.Plan.Rounds == 1}}
-	for i, m := range has {
+	columns := []terminal.Column{{Name: "side"}, {Name: "round", Drop: 1, Hidden: r.Plan.Rounds == 1}}
+	for i, m := range metrics {
 		c := terminal.Column{Name: m.Name, Drop: 2 + i} // the first columns matter most
 		if !m.Main {
-			c.Drop += len(has)
+			c.Drop += len(metrics)
 		}
 		columns = append(columns, c)
 	}
@@ -117,7 +117,7 @@ func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
 			continue
 		}
 		cells := []any{string(result.Side), strconv.Itoa(result.Round)}
-		for _, m := range has {
+		for _, m := range metrics {
 			cell := "-"
 			if n, ok := m.Of(result); ok {
 				cell = figure(n)
@@ -133,7 +133,7 @@ func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
 func (a *app) ratioTable(ratios []bench.Ratio, from, to string) *terminal.Sheet {
 	spread := slices.ContainsFunc(ratios, func(r bench.Ratio) bool { return r.Lowest != r.Highest })
 	t := a.Sheet([]terminal.Column{{Name: "side"}, {Name: "metric"}, {Name: from}, {Name: to},
-		{Name: "ratio"}, {Name: "lowest", Drop: 1, Out: !spread}, {Name: "highest", Drop: 1, Out: !spread}})
+		{Name: "ratio"}, {Name: "lowest", Drop: 1, Hidden: !spread}, {Name: "highest", Drop: 1, Hidden: !spread}})
 	for _, r := range ratios {
 		t.Add(string(r.Side), r.Metric, figure(r.From), figure(r.To), figure(r.Median), figure(r.Lowest), figure(r.Highest))
 	}

@@ -9,7 +9,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// The table of bench has the numbers that are asked for most, and --wide all.
+// The table of bench has the main numbers. With --wide it has all.
 func TestBenchShowsTheMainColumns(t *testing.T) {
 	report := &bench.Report{
 		Plan: bench.Plan{Scenario: bench.Steady, Rounds: 1},

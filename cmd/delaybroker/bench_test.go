@@ -20,22 +20,22 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// benchEnv is an environment with few levels, whose streams are quickly made, and a temporary directory of its own.
+// benchEnv sets few levels, whose streams are created quickly, and a temporary directory of this test.
 func benchEnv(t *testing.T, more ...string) (environ []string, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	return append([]string{"DELAY_LEVELS=1s 2s 5s", "TMPDIR=" + dir}, more...), dir
 }
 
-// Each scenario runs for each side that a test names, counts right, and leaves nothing on the disk. The speed is not
-// checked: all run at the same time, since they mostly wait.
+// TestBenchRunsEachScenario runs each scenario for the named sides. It checks the counts, and that no file is left. It
+// does not check the speed, because the scenarios run in parallel.
 func TestBenchRunsEachScenario(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	tests := []struct {
 		args    string
 		count   int
-		metrics string // that each side has, which a comma separates
+		metrics string // required metrics of each side, comma separated
 	}{
 		{"steady --beside scheduler,pipeline --rate 200 --for 1s --publishers 2 --targets 3", 200, "p99 ms,arrived/s"},
 		{"steady --beside pipeline --rate 100 --for 1s --delay 1s,random:1500ms --to core", 100, "max ms"},
@@ -83,7 +83,7 @@ func TestBenchRunsEachScenario(t *testing.T) {
 		for _, r := range report.Results {
 			if r.Side == bench.Scheduler && report.Plan.Core {
 				if r.Cannot == "" {
-					t.Errorf("%s: got %+v of the scheduler, want why it cannot", test.args, r)
+					t.Errorf("%s: got %+v of the scheduler, want the reason why it cannot run", test.args, r)
 				}
 				continue
 			}
@@ -114,7 +114,7 @@ func wantMetrics(t *testing.T, r bench.Result, names string) {
 	}
 }
 
-// startBenched runs a server with a stream that belongs to no run.
+// startBenched starts a server with a stream that does not belong to a run.
 func startBenched(t *testing.T) (*server.Server, jetstream.JetStream) {
 	t.Helper()
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT})
@@ -139,8 +139,8 @@ func benchStreams(t *testing.T, js jetstream.JetStream) []string {
 	return names
 }
 
-// On a server that others use, a run leaves nothing behind and touches nothing else. The table compares the sides, and
-// the run with an earlier one.
+// On a shared server, a run removes its streams and changes no others. Its table compares the sides, and compares the
+// run with an earlier one.
 func TestBenchLeavesAServerAsItWas(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT RUN: -short, and it takes long")
@@ -183,7 +183,7 @@ func TestBenchLeavesAServerAsItWas(t *testing.T) {
 	}
 }
 
-// startBench starts a run that takes long, and returns when it publishes.
+// startBench starts a long run, and returns when the run publishes.
 func startBench(t *testing.T, url string) (cmd *exec.Cmd, rest *bytes.Buffer) {
 	t.Helper()
 	environ, _ := benchEnv(t, "NATS_URL="+url)
@@ -202,7 +202,7 @@ func startBench(t *testing.T, url string) (cmd *exec.Cmd, rest *bytes.Buffer) {
 		}
 		rest.WriteString(lines.Text() + "\n")
 	}
-	t.Fatalf("it ended: %v\n%s", cmd.Wait(), rest)
+	t.Fatalf("the run has ended: %v\n%s", cmd.Wait(), rest)
 	return nil, nil
 }
 
@@ -224,23 +224,23 @@ func TestAnInterruptedBenchRemovesWhatItMade(t *testing.T) {
 	}
 }
 
-// A run that is killed takes its processes with it, and leaves the mark by which the next finds its streams.
+// If a run is killed, its processes end too. Its marker stays, by which the next run finds its streams.
 func TestAKilledBenchLeavesNoProcessAndItsMark(t *testing.T) {
 	t.Parallel()
 	s, js := startBenched(t)
 	before := s.NumClients()
 	cmd, _ := startBench(t, s.ClientURL())
 	if got := s.NumClients(); got <= before {
-		t.Fatalf("got %d connections, want those of a run beside %d", got, before)
+		t.Fatalf("got %d connections, want %d and those of a run", got, before)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // says that it was killed
+	_ = cmd.Wait() // reports the kill
 	eventually(t, "end of its processes", func() bool { return s.NumClients() == before })
 	marked := slices.ContainsFunc(benchStreams(t, js), func(name string) bool { return strings.HasSuffix(name, "-RUN") })
 	if !marked {
-		t.Errorf("got %q, want a mark among them", benchStreams(t, js))
+		t.Errorf("got %q, want the marker of the run", benchStreams(t, js))
 	}
 }
 
@@ -269,12 +269,12 @@ func TestBenchFlags(t *testing.T) {
 		"bench --compare " + file:              "want the output of bench --json",
 		"bench --compare " + file + ".missing": "no such file",
 	} {
-		wantVerbError(t, 2, []string{want}, strings.Fields(args)...)
+		wantCommandError(t, 2, []string{want}, strings.Fields(args)...)
 	}
 }
 
-// Without named timers there is nothing to measure. It is a process of its own: a run that begins after all starts its
-// program again, which must not be this test.
+// Without named timers there is nothing to measure. The command runs in its own process: if it began a run, it would
+// start its own program again, which must not be this test.
 func TestBenchOfTimersNeedsTimers(t *testing.T) {
 	t.Parallel()
 	for _, scenario := range []string{"timers", "rounds"} {
@@ -289,8 +289,8 @@ func TestBenchOfTimersNeedsTimers(t *testing.T) {
 	}
 }
 
-// The processes of a run get the settings of the environment, except those that two brokers cannot share and those that
-// restrict targets. If the run has a server of its own, they get no setting that names a server either.
+// The processes of a run get the settings of the environment, except settings that two brokers cannot share, and
+// settings that restrict targets. If the run has its own server, they get no setting that names a server.
 func TestBenchPartsGetTheSettings(t *testing.T) {
 	natstest.ClearEnv(t)
 	for _, variable := range []string{
@@ -310,7 +310,7 @@ func TestBenchPartsGetTheSettings(t *testing.T) {
 			"NATS_URL=nats://own:1",
 		},
 	} {
-		got := benchParts{self: "me", prefix: "bench-a", url: url, http: "here:1"}.command(bench.PartBroker).Env
+		got := benchParts{executable: "me", prefix: "bench-a", url: url, http: "here:1"}.command(bench.PartBroker).Env
 		got = slices.DeleteFunc(got, func(v string) bool {
 			return !strings.HasPrefix(v, "DELAY_") && !strings.HasPrefix(v, "NATS_")
 		})
@@ -321,10 +321,10 @@ func TestBenchPartsGetTheSettings(t *testing.T) {
 	}
 }
 
-// The log of a broker becomes one word when the broker is ready. Warnings and errors are passed on.
+// A readyLog reports when the broker is ready. It passes on warnings and errors.
 func TestReadyLogSaysWhenABrokerIsReady(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	l := &readyLog{stderr: &stderr, say: json.NewEncoder(&stdout)}
+	l := &readyLog{stderr: &stderr, events: json.NewEncoder(&stdout)}
 	for _, line := range []string{
 		`{"level":"INFO","msg":"starting"}`, `{"level":"WARN","msg":"slow disk"}`, `{"level":"INFO","msg":"ready"}`,
 		"panic: no",

@@ -10,9 +10,10 @@ import (
 	"delaybroker/broker/payload"
 )
 
-// Headers and bodies of what waits are shown: text as it is, other bytes as hex, both up to a limit. JSON has all.
+// Headers and bodies of waiting messages are shown: text unchanged, other bytes as hex, both up to a limit. JSON has
+// them completely.
 func TestBodiesAreShown(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_TIMERS", "on")
 	t.Setenv("DELAY_LEVELS", "1h")
 	o.must("provision")
@@ -45,7 +46,7 @@ func TestBodiesAreShown(t *testing.T) {
 		}
 	}
 	if got := o.must("where", "DELAY_1h-1"); strings.Contains(got, "two") {
-		t.Errorf("where without --body shows it:\n%s", got)
+		t.Errorf("where shows the body without --body:\n%s", got)
 	}
 	whole := decode[contentView](t, o.must("pending", "show", "DELAY_1h-3", "--json"))
 	if string(whole.Payload) != large || whole.Size != len(large) || len(whole.Headers["X-A"]) != 2 {
@@ -55,5 +56,5 @@ func TestBodiesAreShown(t *testing.T) {
 	if string(timer.Payload) != "of a timer" {
 		t.Errorf("JSON of a timer: got %+v", timer)
 	}
-	wantVerbError(t, 4, nil, "timers", "show", "nobody", "orders.b", "--body")
+	wantCommandError(t, 4, nil, "timers", "show", "nobody", "orders.b", "--body")
 }

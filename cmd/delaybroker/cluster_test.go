@@ -21,13 +21,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestReadsOnCluster reads by every command and by the page, connected to each server of a healthy cluster in turn,
-// while leaders change. None fails. READS is how many reads are made, 100 unless it is set.
+// TestReadsOnCluster runs every reading command, and reads the page, on each server of a healthy cluster in turn, while
+// leaders change. No read may fail. READS is the number of reads, 100 by default.
 func TestReadsOnCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT RUN: -short, and it takes long")
 	}
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	n, _ := strconv.Atoi(cmp.Or(os.Getenv("READS"), "100"))
@@ -59,12 +59,12 @@ func TestReadsOnCluster(t *testing.T) {
 	t.Logf("%d of %d reads failed", failed, n)
 }
 
-// A readCluster is three servers, and what a test does to them.
+// A readCluster is a cluster of three servers, with the actions of the test.
 type readCluster struct {
 	natstest.Cluster
 	t   *testing.T
 	js  jetstream.JetStream
-	sys *nats.Conn // of the system account
+	sys *nats.Conn // a connection to the system account
 }
 
 func runReadCluster(t *testing.T) *readCluster {
@@ -85,7 +85,7 @@ func runReadCluster(t *testing.T) *readCluster {
 	return c
 }
 
-// fill runs a broker, and stores something for each command to read. It returns the broker's address and its streams.
+// fill runs a broker, and stores data for each command. It returns the broker's address and its streams.
 func (c *readCluster) fill() (address string, streams []string) {
 	c.t.Helper()
 	for name, value := range map[string]string{
@@ -102,9 +102,9 @@ func (c *readCluster) fill() (address string, streams []string) {
 		for _, subject := range []string{"delay.1h.", "delay.1m.", "delay.5s.", "delayin.47m."} {
 			publish(c.t, c.js, subject+target, "x")
 		}
-		mustRunVerb(c.t, "", "pub", "--key", fmt.Sprint("key-", i), "--in", "2h", target, "x")
+		mustRunCommand(c.t, "", "pub", "--key", fmt.Sprint("key-", i), "--in", "2h", target, "x")
 	}
-	mustRunVerb(c.t, "", "schedules", "add", "every-hour", "--target", "orders.a", "--every", "1h", "x")
+	mustRunCommand(c.t, "", "schedules", "add", "every-hour", "--target", "orders.a", "--every", "1h", "x")
 	publish(c.t, c.js, "delayin.soon.orders.a", "a dead letter")
 	for name := range c.js.StreamNames(c.t.Context()).Name() {
 		streams = append(streams, name)
@@ -117,13 +117,13 @@ func (c *readCluster) fill() (address string, streams []string) {
 	return address, streams
 }
 
-// read reads by a command, or from the page.
+// read runs a command, or reads the page.
 func (c *readCluster) read(address, read string) error {
 	path, ok := strings.CutPrefix(read, "GET ")
 	if !ok {
-		out, errs, err := runVerb(c.t, "", strings.Fields(read)...)
+		out, errs, err := runCommand(c.t, "", strings.Fields(read)...)
 		if errors.Is(err, errWarnings) {
-			err = nil // three servers on one disk
+			err = nil // expected: the three servers share one disk
 		}
 		if err != nil {
 			return fmt.Errorf("got %w\n%s%s", err, out, errs)
@@ -142,7 +142,7 @@ func (c *readCluster) read(address, read string) error {
 	return nil
 }
 
-// stepDown makes another server the leader of a stream, as rolling restarts do.
+// stepDown makes another server the leader of a stream, as in a rolling restart.
 func (c *readCluster) stepDown(stream string) {
 	c.t.Helper()
 	for _, s := range c.Servers {

@@ -17,11 +17,11 @@ import (
 // An app is shared by all commands.
 type app struct {
 	terminal.Printer
-	helped error // an error if flags or arguments accompany a request for help; nil otherwise
-	to     connection
+	helpErr    error // an error if flags or arguments accompany a request for help; nil otherwise
+	connection connection
 }
 
-// about is the head of the help. Supervisors need the exit codes. Cobra lists the commands.
+// about is the first part of the help. Cobra adds the list of commands. Supervisors need the exit codes.
 const about = `Deliver NATS messages later: a message to delay.30m.orders.expire arrives on orders.expire thirty minutes
 afterwards. Without a command, delaybroker runs serve.
 
@@ -40,20 +40,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 func (a *app) execute(ctx context.Context, root *cobra.Command) error {
-	return cmp.Or(root.ExecuteContext(ctx), a.helped, a.Failure())
+	return cmp.Or(root.ExecuteContext(ctx), a.helpErr, a.Failure())
 }
 
-// helpAlone makes help together with flags or arguments a usage error. The flags would have no effect, and -h may have
+// checkHelp makes help together with flags or arguments a usage error. The flags would have no effect, and -h may have
 // been meant as an argument.
-func (a *app) helpAlone(root *cobra.Command) {
+func (a *app) checkHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		help(cmd, args)
-		asks := len(args) > 0 && args[len(args)-1] == "--help" // typed after other arguments
-		if f := cmd.Flags(); f.Changed("help") && (f.NArg() > 0 && !asks || f.NFlag() > 1) {
-			a.helped = fmt.Errorf("%w: the command did not run, since --help has no other arguments: remove them, or write "+
-				"-- before "+
-				"an argument that begins with -", errUsage)
+		isWord := len(args) > 0 && args[len(args)-1] == "--help" // typed after other arguments
+		if f := cmd.Flags(); f.Changed("help") && (f.NArg() > 0 && !isWord || f.NFlag() > 1) {
+			a.helpErr = fmt.Errorf("%w: the command did not run, since --help has no other arguments: remove them, "+
+				"or write -- before an argument that begins with -", errUsage)
 		}
 	})
 }
@@ -70,7 +69,7 @@ func (a *app) rootCommand() *cobra.Command {
 		RunE:          a.serve,
 		Version:       readBuild().name(),
 
-		PersistentPreRunE:          func(*cobra.Command, []string) error { return a.to.export() },
+		PersistentPreRunE:          func(*cobra.Command, []string) error { return a.connection.export() },
 		SuggestionsMinimumDistance: 2,
 	}
 	root.SetOut(a.Out)
@@ -78,15 +77,17 @@ func (a *app) rootCommand() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print JSON")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	root.AddCommand(a.demoCommand(), a.healthcheckCommand(), a.versionCommand(), a.sizeCommand())
-	root.AddCommand(a.to.on(a.serveCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand())...)
+	root.AddCommand(a.connection.addTo(
+		a.serveCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand(),
+	)...)
 	// The operators' commands read the broker's settings, so that they use the same configuration.
-	root.AddCommand(a.to.on(
+	root.AddCommand(a.connection.addTo(
 		a.levelsCommand(), a.aheadCommand(), a.pendingCommand(), a.retryingCommand(), a.whereCommand(), a.journalCommand(),
 		a.deadCommand(), a.pauseCommand(), a.resumeCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),
 		a.benchCommand(), a.benchPartCommand(),
 	)...)
-	a.to.flags(root.Flags()) // for serve, which needs no command name
-	a.helpAlone(root)
+	a.connection.flags(root.Flags()) // for serve, which needs no command name
+	a.checkHelp(root)
 	root.SetVersionTemplate("delaybroker {{.Version}}\n")
 	return root
 }
@@ -100,8 +101,8 @@ func noArguments(cmd *cobra.Command, args []string) error {
 			errUsage, cmd.Name(), args, cmd.CommandPath())
 	}
 	var hint string
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = " (" + strings.Join(near, " or ") + "?)"
+	if suggestions := cmd.SuggestionsFor(args[0]); len(suggestions) > 0 {
+		hint = " (" + strings.Join(suggestions, " or ") + "?)"
 	}
 	return fmt.Errorf("%w: unknown command %q%s; see %s --help", errUsage, args[0], hint, cmd.CommandPath())
 }
@@ -116,8 +117,8 @@ func argumentsBetween(low, high int) cobra.PositionalArgs {
 	}
 }
 
-// completes offers a flag's values to the shell's completion.
-func completes(cmd *cobra.Command, flag string, values ...string) {
+// addCompletion offers a flag's values to the shell's completion.
+func addCompletion(cmd *cobra.Command, flag string, values ...string) {
 	fixed := cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 	if err := cmd.RegisterFlagCompletionFunc(flag, fixed); err != nil {
 		panic("bug: " + err.Error())

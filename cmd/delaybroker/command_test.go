@@ -9,7 +9,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// fullDisk is an output that takes so many bytes.
+// fullDisk is a writer that accepts a limited number of bytes.
 type fullDisk struct{ room, writes int }
 
 var errFullDisk = errors.New("no space left")
@@ -22,7 +22,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A command whose output is lost fails, and one with many lines ends.
+// A command fails if its output cannot be written. An endless command ends.
 func TestOutputIsLost(t *testing.T) {
 	for _, args := range []string{
 		"version", "version --json", "size --rate 10", "size --rate 10 --json", "schedules next --every 1m",
@@ -42,19 +42,19 @@ func TestOutputIsLost(t *testing.T) {
 }
 
 func TestVersionJSON(t *testing.T) {
-	all := decodeLines[map[string]string](t, mustRunVerb(t, "", "version", "--json"))
+	all := decodeLines[map[string]string](t, mustRunCommand(t, "", "version", "--json"))
 	if len(all) != 1 || all[0]["nats-server"] == "" || all[0]["delaybroker"] == "" {
 		t.Errorf("got %v, want the versions", all)
 	}
 }
 
 func TestVersionFlag(t *testing.T) {
-	if got, want := mustRunVerb(t, "", "--version"), "delaybroker "+readBuild().name()+"\n"; got != want {
+	if got, want := mustRunCommand(t, "", "--version"), "delaybroker "+readBuild().name()+"\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// A shell completes the values of flags that have few.
+// The shell's completion offers the values of a flag that has few.
 func TestCompletion(t *testing.T) {
 	for args, want := range map[string]string{
 		"__complete dead ls --code ":     "undelivered\n",
@@ -64,7 +64,7 @@ func TestCompletion(t *testing.T) {
 		"__complete pub x --level ":      "30m\n",
 		"__complete dead resend --code ": "too_far\n",
 	} {
-		if got := mustRunVerb(t, "", strings.Split(args, " ")...); !strings.Contains(got, want) {
+		if got := mustRunCommand(t, "", strings.Split(args, " ")...); !strings.Contains(got, want) {
 			t.Errorf("%q: got %q, want %q in it", args, got, want)
 		}
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A connection has the flags for the server, the context and the credentials of a command, named as those of nats.
+// A connection has the flags for the server, the context and the credentials of a command, named as in the NATS CLI.
 type connection struct{ server, context, creds string }
 
-// on adds the flags to commands and to their subcommands.
-func (c *connection) on(commands ...*cobra.Command) []*cobra.Command {
+// addTo adds the flags to commands and to their subcommands.
+func (c *connection) addTo(commands ...*cobra.Command) []*cobra.Command {
 	for _, command := range commands {
 		c.flags(command.PersistentFlags())
 	}

@@ -14,7 +14,8 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// --server, --context and --creds win over the environment, whole: no user or server of it is left beside them.
+// --server, --context and --creds replace the variables of the environment completely, including the user and the
+// server.
 func TestConnectionFlags(t *testing.T) {
 	users := []*server.User{{Username: "ann", Password: "a"}, {Username: "bob", Password: "b"}}
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Users: users})
@@ -33,23 +34,24 @@ func TestConnectionFlags(t *testing.T) {
 		}
 	}
 	env("127.0.0.1:1", "ann", "a")
-	mustRunVerb(t, "", "provision", "--server", s.ClientURL())
+	mustRunCommand(t, "", "provision", "--server", s.ClientURL())
 	env("127.0.0.1:1", "ann", "a")
 	t.Setenv("DELAY_NATS_URL", "127.0.0.1:1")
-	mustRunVerb(t, "", "levels", "-s", s.ClientURL())
+	mustRunCommand(t, "", "levels", "-s", s.ClientURL())
 	env("127.0.0.1:1", "nobody", "wrong")
 	t.Setenv("DELAY_NATS_USER", "nobody")
-	mustRunVerb(t, "", "levels", "--context", context)
+	mustRunCommand(t, "", "levels", "--context", context)
 	env("127.0.0.1:1", "nobody", "wrong")
-	mustRunVerb(t, "", "timers", "ls", "--context", context)
+	mustRunCommand(t, "", "timers", "ls", "--context", context)
 	env(s.ClientURL(), "ann", "a")
-	wantVerbError(t, 2, []string{"NATS_CREDS", "absent.creds"}, "levels", "--creds", "absent.creds")
+	wantCommandError(t, 2, []string{"NATS_CREDS", "absent.creds"}, "levels", "--creds", "absent.creds")
 	env("127.0.0.1:1", "ann", "a")
-	wantVerbError(t, 1, []string{"127.0.0.1:1"}, "levels")
-	wantVerbError(t, 2, []string{"unknown flag"}, "version", "--server", s.ClientURL())
+	wantCommandError(t, 1, []string{"127.0.0.1:1"}, "levels")
+	wantCommandError(t, 2, []string{"unknown flag"}, "version", "--server", s.ClientURL())
 }
 
-// Every command that connects to NATS has the flags for it. Those listed connect to none, or to a server of their own.
+// Every command that connects to NATS has the flags for the connection. The listed commands connect to no server, or to
+// their own.
 func TestEveryCommandHasConnectionFlags(t *testing.T) {
 	without := []string{"demo", "healthcheck", "size", "version", "help", "completion"}
 	a := &app{Printer: terminal.Printer{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}

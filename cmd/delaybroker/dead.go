@@ -54,7 +54,7 @@ func (c *letterChoice) flags(cmd *cobra.Command) {
 func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 	f := deadletter.Filter{Codes: c.codes, Target: c.target}
 	var err error
-	if f.Since, f.Until, err = period(c.since, c.until, now); err != nil {
+	if f.Since, f.Until, err = parsePeriod(c.since, c.until, now); err != nil {
 		return f, err
 	}
 	for _, name := range c.ids {
@@ -71,8 +71,8 @@ func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 	return f, nil
 }
 
-// chosen returns an error if no flag selects letters: --all is required for all of them.
-func (c letterChoice) chosen() error {
+// check returns an error if no flag selects letters: --all is required for all of them.
+func (c letterChoice) check() error {
 	switch none := len(c.codes)+len(c.ids) == 0 && c.target+c.since+c.until == ""; {
 	case none && !c.all:
 		return fmt.Errorf("%w: want --code, --target, --since, --until, --id, or --all", errUsage)
@@ -115,17 +115,17 @@ func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx contex
 
 // A progress shows the progress of a command on a terminal, with a bar or with a line every two seconds.
 type progress struct {
-	app  *app
-	rows bool // rows will be printed, which a bar would overwrite
-	bar  *terminal.Bar
-	told ratelog.Limit
-	seen bool // this is not the first call
+	app     *app
+	rows    bool // rows will be printed, which a bar would overwrite
+	bar     *terminal.Bar
+	limiter ratelog.Limit
+	started bool // update was called before
 }
 
-func (p *progress) look(looked, of uint64) {
-	if !p.seen {
-		p.seen = true
-		p.told.Allow(inspect.ProgressInterval) // a short run shows no progress
+func (p *progress) update(looked, of uint64) {
+	if !p.started {
+		p.started = true
+		p.limiter.Allow(inspect.ProgressInterval) // a short run shows no progress
 		if !p.rows {
 			p.bar = p.app.Bar("dead letters", int(of))
 		}
@@ -134,7 +134,7 @@ func (p *progress) look(looked, of uint64) {
 	if p.bar != nil {
 		return
 	}
-	if _, ok := p.told.Allow(inspect.ProgressInterval); ok {
-		p.app.searching(looked, of)
+	if _, ok := p.limiter.Allow(inspect.ProgressInterval); ok {
+		p.app.showSearchProgress(looked, of)
 	}
 }

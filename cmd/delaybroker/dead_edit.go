@@ -63,19 +63,19 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 		edits[keyOf(l)] = change.Edit
 		numbers = append(numbers, l.Sequence)
 	}
-	w := deadWork{deadLetters: d, dry: o.dry}
+	w := deadWork{deadLetters: d, dryRun: o.dryRun}
 	if unchanged.Letters > 0 {
-		w.before = []inspect.LetterOutcome{unchanged}
+		w.skipped = []inspect.LetterOutcome{unchanged}
 	}
 	if len(edits) == 0 { // a filter without numbers would select all letters
-		a.showOutcomes(w, w.before, true)
-		return w.verdict(w.before)
+		a.showOutcomes(w, w.skipped, true)
+		return w.exitErr(w.skipped)
 	}
 	w.LetterWork = d.ResendingEach(deadletter.Filter{Sequences: numbers}, func(l deadletter.Letter) deadletter.Change {
 		change := o.change
 		change.Edit = edits[keyOf(l)]
 		return change
-	}, o.dry)
+	}, o.dryRun)
 	resend := w.Do
 	w.Do = func(ctx context.Context, l deadletter.Letter) error {
 		if _, known := edits[keyOf(l)]; !known {

@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// editor makes a shell script the editor. It has the file's name in $1.
+// editor sets a shell script as the editor. $1 is the file.
 func editor(t *testing.T, script string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "editor.sh")
@@ -26,10 +26,10 @@ func editor(t *testing.T, script string) {
 	t.Setenv("TMPDIR", t.TempDir())
 }
 
-// arrived is a message that arrived at orders.>, by its sequence.
-func (o *operated) arrived(sequence uint64) *nats.Msg {
+// arrived returns the message that arrived at orders.> with this sequence.
+func (o *testServer) arrived(sequence uint64) *nats.Msg {
 	o.t.Helper()
-	eventually(o.t, "delivery", func() bool { return o.held("ORDERS") >= sequence })
+	eventually(o.t, "delivery", func() bool { return o.messageCount("ORDERS") >= sequence })
 	s, err := o.js.Stream(o.t.Context(), "ORDERS")
 	if err != nil {
 		o.t.Fatal(err)
@@ -41,32 +41,32 @@ func (o *operated) arrived(sequence uint64) *nats.Msg {
 	return &nats.Msg{Header: m.Header, Data: m.Data}
 }
 
-// All letters that are chosen are repaired with the same headers and body, and arrive so. A dry run says what the run
-// does.
+// The flags change the headers and the body of all selected letters in the same way. A dry run shows the result of the
+// real run.
 func TestDeadResendRepaired(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.letters("delayin.1ms.orders.a", "delayin.soon.orders.b")
 	o.createOrders()
 	repair := []string{
 		"dead", "resend", "--all", "-H", "X-Fixed: yes", "-H", "Delay-Until: 2026-01-01T00:00:00Z",
 		"--drop-header", "X-Other", "--body", "-",
 	}
-	dry, _, err := runVerb(t, "new body", append(repair, "--json", "--dry-run")...)
+	dry, _, err := runCommand(t, "new body", append(repair, "--json", "--dry-run")...)
 	if want := `"outcomes":[{"did":"resent","letters":2}]`; err != nil || !strings.Contains(dry, want) {
 		t.Fatalf("got %s and %v, want %s", dry, err, want)
 	}
-	if got := o.held("DELAY_DEAD"); got != 2 {
+	if got := o.messageCount("DELAY_DEAD"); got != 2 {
 		t.Fatalf("%d letters after a dry run, want 2", got)
 	}
-	mustRunVerb(t, "new body", repair...)
+	mustRunCommand(t, "new body", repair...)
 	for n := range uint64(2) {
 		m := o.arrived(n + 1)
 		if m.Header.Get("X-Fixed") != "yes" || string(m.Data) != "new body" {
 			t.Errorf("got %v with %q", m.Header, m.Data)
 		}
 	}
-	if got := o.held("DELAY_DEAD"); got != 0 {
-		t.Errorf("%d letters are left, want none", got)
+	if got := o.messageCount("DELAY_DEAD"); got != 0 {
+		t.Errorf("%d letters remain, want none", got)
 	}
 	for _, test := range []struct {
 		parts []string
@@ -79,16 +79,16 @@ func TestDeadResendRepaired(t *testing.T) {
 		{[]string{"Key: value"}, []string{"-H", "nothing"}},
 		{[]string{"--edit excludes"}, []string{"--edit", "--body", "x"}},
 	} {
-		wantVerbError(t, 2, test.parts, append([]string{"dead", "resend", "--all"}, test.args...)...)
+		wantCommandError(t, 2, test.parts, append([]string{"dead", "resend", "--all"}, test.args...)...)
 	}
 	t.Setenv("VISUAL", "")
 	t.Setenv("EDITOR", "")
-	wantVerbError(t, 2, []string{"EDITOR"}, "dead", "resend", "--all", "--edit")
+	wantCommandError(t, 2, []string{"EDITOR"}, "dead", "resend", "--all", "--edit")
 }
 
-// The editor gets each letter. Those that were changed are resent so, and the others stay.
+// The editor opens each letter. Changed letters are resent with their changes, and unchanged letters stay.
 func TestDeadResendEdited(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.letters("delayin.1ms.orders.a", "delayin.1ms.orders.b")
 	o.createOrders()
 	editor(t, `grep -q 'orders.b:' "$1" && exit 0
@@ -105,11 +105,11 @@ sed -i 's/^body of.*/edited/; s/^Delay-Until: .*/&\nX-New: 1/' "$1"`)
 	if m := o.arrived(1); string(m.Data) != "edited" || m.Header.Get("X-New") != "1" {
 		t.Errorf("got %v with %q", m.Header, m.Data)
 	}
-	if got := o.held("DELAY_DEAD"); got != 1 {
-		t.Errorf("%d letters are left, want 1", got)
+	if got := o.messageCount("DELAY_DEAD"); got != 1 {
+		t.Errorf("%d letters remain, want 1", got)
 	}
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 0 {
-		t.Errorf("files are left: %v, %v", left, err)
+		t.Errorf("files remain: %v, %v", left, err)
 	}
 
 	editor(t, "exit 0")
@@ -124,18 +124,18 @@ sed -i 's/^body of.*/edited/; s/^Delay-Until: .*/&\nX-New: 1/' "$1"`)
 		t.Errorf("a forged header: got %v", err)
 	}
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 1 {
-		t.Errorf("got the files %v and %v, want the text that was typed", left, err)
+		t.Errorf("got the files %v and %v, want the file with the edited text", left, err)
 	}
 	editor(t, "exit 1")
 	if _, _, err := o.run("dead", "resend", "--all", "--edit"); err == nil || !strings.Contains(err.Error(), "editor sh") {
-		t.Errorf("an editor that fails: got %v", err)
+		t.Errorf("a failed editor: got %v", err)
 	}
-	if got := o.held("DELAY_DEAD"); got != 1 {
-		t.Errorf("%d letters are left, want 1", got)
+	if got := o.messageCount("DELAY_DEAD"); got != 1 {
+		t.Errorf("%d letters remain, want 1", got)
 	}
 }
 
-// The editor is a stranger's program.
+// The editor gets no password of this program.
 func TestEditorGetsNoPassword(t *testing.T) {
 	editor(t, "env | grep -E '^(NATS|DELAY)_' && exit 1 || exit 0")
 	t.Setenv("NATS_PASSWORD", "secret")
@@ -145,7 +145,7 @@ func TestEditorGetsNoPassword(t *testing.T) {
 	}
 }
 
-// The text of a letter that nobody changes is no edit, whatever the letter carries.
+// The unchanged text of a letter results in no edit, for any content.
 func TestLetterText(t *testing.T) {
 	for _, body := range []string{"", "one", "one\n", "\n\nthree\n\n", "# no comment\n", "a\r\nb", "\x00\x01", "\xff"} {
 		l := deadletter.Letter{Data: []byte(body), Size: len(body)}
@@ -169,6 +169,6 @@ func TestLetterText(t *testing.T) {
 		t.Errorf("got %+v and %v", edit, err)
 	}
 	if _, err := parseLetterText(l, "X: 3"); err == nil {
-		t.Error("a text without an empty line is taken")
+		t.Error("a text without an empty line is accepted")
 	}
 }

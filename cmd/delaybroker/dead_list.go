@@ -16,8 +16,8 @@ import (
 
 const defaultLetters = 100
 
-// kinds are the columns by which letters are counted.
-var kinds = []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason}
+// countColumns are the columns by which letters are counted.
+var countColumns = []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason}
 
 func (a *app) deadListCommand() *cobra.Command {
 	var choice letterChoice
@@ -48,7 +48,7 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 	}
 	choice.flags(c)
 	countFlag(c.Flags(), &limit, "limit", "", defaultLetters, 0, unbounded, "maximum number of letters; 0 for all")
-	wordsFlag(c, &by, "by", kinds, "count the letters by some of code, target, reason")
+	wordsFlag(c, &by, "by", countColumns, "count the letters by some of code, target, reason")
 	return c
 }
 
@@ -60,10 +60,10 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 	})
 	listed, matching := 0, 0
 	var all uint64 // number of letters that the server's filter selects
-	told := progress{app: a, rows: true}
+	tracker := progress{app: a, rows: true}
 	q := deadletter.Query{Filter: d.filter, HeadersOnly: true, Progress: func(looked, of uint64) {
 		all = of
-		told.look(looked, of)
+		tracker.update(looked, of)
 	}}
 	var failed error
 	for l, err := range d.List(ctx, q) {
@@ -90,7 +90,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 	case listed > 0:
 		t.Print()
 	case failed == nil:
-		a.Printf("%s\n", none(d.filter))
+		a.Printf("%s\n", noLettersText(d.filter))
 		return nil
 	}
 	switch {
@@ -104,7 +104,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 	return failed
 }
 
-func none(f deadletter.Filter) string {
+func noLettersText(f deadletter.Filter) string {
 	if f.All() {
 		return "no dead letters"
 	}
@@ -112,9 +112,9 @@ func none(f deadletter.Filter) string {
 }
 
 func (a *app) deadCount(ctx context.Context, d deadLetters, by []string, limit int) error {
-	told := progress{app: a}
-	count, err := d.Count(ctx, d.filter, by, told.look)
-	told.bar.Stop()
+	tracker := progress{app: a}
+	count, err := d.Count(ctx, d.filter, by, tracker.update)
+	tracker.bar.Stop()
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 		return
 	}
 	if c.Letters == 0 {
-		a.Printf("%s\n", none(f))
+		a.Printf("%s\n", noLettersText(f))
 		return
 	}
 	t := a.Sheet([]terminal.Column{
@@ -135,9 +135,9 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 		{Name: "reason", Min: 12, Wrap: true},
 		{Name: "oldest", Drop: 2}, {Name: "newest", Drop: 1}, {Name: "example", Drop: 3},
 	})
-	for _, name := range kinds {
+	for _, name := range countColumns {
 		if !slices.Contains(by, name) {
-			t.LeaveOut(name)
+			t.Hide(name)
 		}
 	}
 	for i, g := range c.Groups {

@@ -18,7 +18,7 @@ type resendOptions struct {
 	headers []string
 	body    string
 	edit    bool
-	dry     bool
+	dryRun  bool
 }
 
 func (a *app) deadResendCommand() *cobra.Command {
@@ -27,10 +27,9 @@ func (a *app) deadResendCommand() *cobra.Command {
 		Use:   "resend",
 		Short: "Deliver dead letters, with changes if necessary",
 		Long: `Put the messages back into the broker's lanes, with all their attempts, and remove each letter after its
-message
-is stored there. A message keeps its Delay-Id, and so its Nats-Msg-Id at the target. A due message is delivered
-immediately. Others are delivered when they are due, for example some with the code bad_target. The broker checks the
-target and DELAY_TARGETS again.
+message is stored there. A message keeps its Delay-Id, and so its Nats-Msg-Id at the target. A due message is
+delivered immediately. Others are delivered when they are due, for example some with the code bad_target. The broker
+checks the target and DELAY_TARGETS again.
 
 --header, --drop-header and --body change all selected letters in the same way. --edit opens each of them in $VISUAL or
 $EDITOR, and resends the changed ones. Headers of the broker and of the server cannot be changed, except Delay-Until,
@@ -69,7 +68,7 @@ exit codes: 0 all selected letters, 1 failed, or some were left, 2 bad arguments
 	o.choice.flags(c)
 	f := c.Flags()
 	f.BoolVar(&o.choice.all, "all", false, "all dead letters")
-	f.BoolVar(&o.dry, "dry-run", false, "only show the outcome, and change nothing")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only show the outcome, and change nothing")
 	f.StringVar(&o.change.Target, "to", "", "deliver to this subject instead")
 	f.BoolVar(&o.change.AtOnce, "now", false, "deliver now; required for requests that could not be parsed")
 	f.BoolVar(&o.change.Unsealed, "unsealed", false, "deliver even if no seal proves that a broker wrote the letter")
@@ -83,7 +82,7 @@ exit codes: 0 all selected letters, 1 failed, or some were left, 2 bad arguments
 
 // read checks the flags that can be checked without the letters, and reads the body.
 func (o *resendOptions) read(newBody bool, stdin io.Reader) error {
-	if err := o.choice.chosen(); err != nil {
+	if err := o.choice.check(); err != nil {
 		return err
 	}
 	edit := &o.change.Edit
@@ -124,5 +123,5 @@ func (a *app) resend(ctx context.Context, d deadLetters, o resendOptions) error 
 	if o.edit {
 		return a.resendEdited(ctx, d, o)
 	}
-	return a.work(ctx, deadWork{deadLetters: d, dry: o.dry, LetterWork: d.Resending(d.filter, o.change, o.dry)})
+	return a.work(ctx, deadWork{deadLetters: d, dryRun: o.dryRun, LetterWork: d.Resending(d.filter, o.change, o.dryRun)})
 }

@@ -8,7 +8,7 @@ import (
 
 func (a *app) deadRemoveCommand() *cobra.Command {
 	var choice letterChoice
-	var dry bool
+	var dryRun bool
 	c := &cobra.Command{
 		Use:   "rm",
 		Short: "Remove dead letters permanently",
@@ -20,16 +20,16 @@ exit codes: 0 all selected letters, 1 failed, 2 bad arguments or settings`,
   delaybroker dead rm --all`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := choice.chosen(); err != nil {
+			if err := choice.check(); err != nil {
 				return err
 			}
 			return a.withLetters(cmd.Context(), choice, func(ctx context.Context, d deadLetters) error {
-				return a.work(ctx, deadWork{deadLetters: d, LetterWork: d.Removing(d.filter, dry), dry: dry})
+				return a.work(ctx, deadWork{deadLetters: d, LetterWork: d.Removing(d.filter, dryRun), dryRun: dryRun})
 			})
 		},
 	}
 	choice.flags(c)
 	c.Flags().BoolVar(&choice.all, "all", false, "all dead letters")
-	c.Flags().BoolVar(&dry, "dry-run", false, "only show the outcome, and change nothing")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show the outcome, and change nothing")
 	return c
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/deadletter"
-	"delaybroker/broker/message"
 	"delaybroker/broker/text"
 	"delaybroker/cmd/delaybroker/terminal"
 )
@@ -96,8 +95,8 @@ exit codes: 0 shown, 1 not found or failed, 2 bad arguments or settings`,
 
 func (a *app) deadShow(ctx context.Context, d deadLetters) error {
 	shown := 0
-	told := progress{app: a, rows: true}
-	for l, err := range d.List(ctx, deadletter.Query{Filter: d.filter, Progress: told.look}) {
+	tracker := progress{app: a, rows: true}
+	for l, err := range d.List(ctx, deadletter.Query{Filter: d.filter, Progress: tracker.update}) {
 		if err = cmp.Or(err, a.Failure()); err != nil {
 			return err
 		}
@@ -108,23 +107,24 @@ func (a *app) deadShow(ctx context.Context, d deadLetters) error {
 		return nil
 	}
 	if !a.JSON {
-		a.Printf("%s\n", none(d.filter))
+		a.Printf("%s\n", noLettersText(d.filter))
 	}
 	return logged{errNoLetter}
 }
 
 func (a *app) showLetter(l deadletter.Letter) {
-	if a.AsJSON(viewOfLetter(l)) {
+	v := viewOfLetter(l)
+	if a.AsJSON(v) {
 		return
 	}
-	t, line := a.lines()
+	t, line := a.properties()
 	line("message", l.ID, l.ID != "")
 	line("number", strconv.FormatUint(l.Sequence, 10), true)
 	line("dead since", text.Moment(l.At), true)
 	line("code", string(l.Code), true)
 	line("reason", l.Sentence, l.Sentence != "")
-	line("unreadable", sentence(l.Problem), l.Problem != nil)
-	line("unproven", sentence(l.Unproven), l.Unproven != nil)
+	line("unreadable", v.Unreadable, v.Unreadable != "")
+	line("unproven", v.Unproven, v.Unproven != "")
 	line("published on", l.Letter.Subject, l.Letter.Subject != "")
 	line("target", l.Target, l.Target != "")
 	line("accepted", text.Moment(l.Accepted), !l.Accepted.IsZero())
@@ -143,19 +143,12 @@ func (a *app) showLetter(l deadletter.Letter) {
 	a.showBody(l.Data)
 }
 
-// lines returns a sheet with one row for each property. Line adds a name and a value, if known is set.
-func (a *app) lines() (t *terminal.Sheet, line func(name, value string, known bool)) {
+// properties returns a sheet with one row for each property. Line adds a name and a value, if known is set.
+func (a *app) properties() (t *terminal.Sheet, line func(name, value string, known bool)) {
 	t = a.Sheet([]terminal.Column{{}, {Min: 12, Wrap: true}})
 	return t, func(name, value string, known bool) {
 		if known {
 			t.Add(name, text.Printable(value, 2000))
 		}
 	}
-}
-
-func sentence(p *message.Problem) string {
-	if p == nil {
-		return ""
-	}
-	return p.Sentence
 }

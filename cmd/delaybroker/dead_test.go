@@ -25,21 +25,21 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// letters runs a broker, and publishes one message that becomes a dead letter for each of these subjects, in this
-// order.
-func (o *operated) letters(subjects ...string) {
+// letters runs a broker, and publishes to each of these subjects, in this order, one message that becomes a dead
+// letter.
+func (o *testServer) letters(subjects ...string) {
 	o.t.Helper()
 	o.t.Setenv("DELAY_ATTEMPTS", "1")
 	o.t.Setenv("DELAY_DELIVER", "stream") // a target without a stream refuses
 	o.serve()
 	for i, subject := range subjects {
 		o.publish(subject, "body of "+subject)
-		eventually(o.t, "dead letter of "+subject, func() bool { return o.held("DELAY_DEAD") == uint64(i+1) })
+		eventually(o.t, "dead letter of "+subject, func() bool { return o.messageCount("DELAY_DEAD") == uint64(i+1) })
 	}
 }
 
-// held is how many messages a stream holds.
-func (o *operated) held(stream string) uint64 {
+// messageCount returns the number of messages in a stream.
+func (o *testServer) messageCount(stream string) uint64 {
 	o.t.Helper()
 	s, err := o.js.Stream(o.t.Context(), stream)
 	if err != nil {
@@ -48,8 +48,8 @@ func (o *operated) held(stream string) uint64 {
 	return s.CachedInfo().State.Msgs
 }
 
-// summary runs a verb that deals with letters, and returns its end.
-func (o *operated) summary(code int, args ...string) letterSummary {
+// summary runs a command that resends or removes letters, and returns its summary.
+func (o *testServer) summary(code int, args ...string) letterSummary {
 	o.t.Helper()
 	out, errs, err := o.run(append([]string{"dead", "--json"}, args...)...)
 	if got := exitCode(err); got != code {
@@ -64,7 +64,7 @@ func (s letterSummary) String() string {
 }
 
 func TestDeadListAndShow(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.letters("delayin.1ms.orders.expire", "delayin.soon.orders.expire", "delayin.1ms.$SYS.x")
 	out := o.must("dead", "ls")
 	for _, want := range []string{"NUMBER", "undelivered", "orders.expire", "bad_time", "bad_target", "DELAY_INTAKE-1-"} {
@@ -82,7 +82,7 @@ func TestDeadListAndShow(t *testing.T) {
 		first.Due.IsZero() || first.Unreadable != "" {
 		t.Errorf("got %+v", first)
 	}
-	o.wantDeadChoices(all)
+	o.wantDeadFilters(all)
 	o.wantDeadLimits()
 
 	out = o.must("dead", "show", first.ID)
@@ -99,16 +99,16 @@ func TestDeadListAndShow(t *testing.T) {
 	if got != want || shown.Code != "bad_target" || shown.Target != "" {
 		t.Errorf("got %+v with %q", shown, got)
 	}
-	wantVerbError(t, 1, nil, "dead", "show", "99")
+	wantCommandError(t, 1, nil, "dead", "show", "99")
 }
 
-// wantDeadChoices chooses among three letters by each flag.
-func (o *operated) wantDeadChoices(all []letterView) {
+// wantDeadFilters selects among three letters by each flag.
+func (o *testServer) wantDeadFilters(all []letterView) {
 	t := o.t
 	t.Helper()
 	for _, test := range []struct {
 		args []string
-		want string // numbers
+		want string // numbers of the letters
 	}{
 		{[]string{"--code", "bad_time,bad_target"}, "2 3"},
 		{[]string{"--code", "bad_time", "--code", "bad_target"}, "2 3"},
@@ -130,8 +130,8 @@ func (o *operated) wantDeadChoices(all []letterView) {
 	}
 }
 
-// wantDeadLimits lists fewer than the three letters, and reads how many there are.
-func (o *operated) wantDeadLimits() {
+// wantDeadLimits lists fewer than the three letters, and checks that the output has the total.
+func (o *testServer) wantDeadLimits() {
 	t := o.t
 	t.Helper()
 	if _, errs, _ := o.run("dead", "ls", "--limit", "2"); !strings.Contains(errs, "2 of 3 dead letters") {
@@ -139,10 +139,10 @@ func (o *operated) wantDeadLimits() {
 	}
 	_, errs, _ := o.run("dead", "ls", "--limit", "1", "--target", "orders.>")
 	if !strings.Contains(errs, "1 of 2 dead letters") {
-		t.Errorf("a limit to a choice: got %q on stderr", errs)
+		t.Errorf("a limit of a filter: got %q on stderr", errs)
 	}
 	if _, errs, _ := o.run("dead", "ls", "--limit", "3"); errs != "3 dead letters\n" {
-		t.Errorf("a limit that is none: got %q on stderr", errs)
+		t.Errorf("a limit above the number: got %q on stderr", errs)
 	}
 	if _, errs, _ := o.run("dead", "ls", "--limit", "3", "--json"); errs != "" {
 		t.Errorf("all as JSON: got %q on stderr", errs)
@@ -152,9 +152,9 @@ func (o *operated) wantDeadLimits() {
 	}
 }
 
-// A message that is no dead letter is shown as far as it can be read, and cannot control the terminal.
+// A message in the stream that is not a dead letter is shown as far as it can be read. It cannot control the terminal.
 func TestDeadListForeign(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	if got, want := o.must("dead", "ls"), "no dead letters\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -166,7 +166,7 @@ func TestDeadListForeign(t *testing.T) {
 	}
 	for _, args := range [][]string{{"dead", "ls"}, {"dead", "show", "1"}} {
 		if out := o.must(args...); !strings.Contains(out, "Delay-") {
-			t.Errorf("%q: it does not say what is unreadable:\n%s", args, out)
+			t.Errorf("%q: the reason why it is unreadable is missing:\n%s", args, out)
 		}
 	}
 	s := o.summary(1, "resend", "--all", "--now")
@@ -176,14 +176,14 @@ func TestDeadListForeign(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	o.summary(0, "rm", "--all")
-	if got := o.held("DELAY_DEAD"); got != 0 {
-		t.Errorf("%d letters are left, want none", got)
+	if got := o.messageCount("DELAY_DEAD"); got != 0 {
+		t.Errorf("%d letters remain, want none", got)
 	}
 }
 
 func TestDeadWords(t *testing.T) {
 	natstest.ClearEnv(t)
-	t.Setenv("NATS_URL", "127.0.0.1:1") // nobody is asked
+	t.Setenv("NATS_URL", "127.0.0.1:1") // no request is sent
 	for _, test := range []struct {
 		parts []string
 		args  []string
@@ -202,20 +202,20 @@ func TestDeadWords(t *testing.T) {
 		{[]string{"show"}, []string{"dead", "show"}},
 		{[]string{"takes no arguments", "lst"}, []string{"dead", "lst"}},
 	} {
-		wantVerbError(t, 2, test.parts, test.args...)
+		wantCommandError(t, 2, test.parts, test.args...)
 	}
-	if out := mustRunVerb(t, "", "dead"); !strings.Contains(out, "resend") {
+	if out := mustRunCommand(t, "", "dead"); !strings.Contains(out, "resend") {
 		t.Errorf("dead alone: got %q, want help", out)
 	}
 }
 
 func TestDeadWithoutStreams(t *testing.T) {
-	operateOn(t, server.Options{})
-	wantVerbError(t, 1, []string{"DELAY_DEAD"}, "dead", "ls")
+	newTestServer(t, server.Options{})
+	wantCommandError(t, 1, []string{"DELAY_DEAD"}, "dead", "ls")
 }
 
 func TestDeadResend(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.letters("delayin.1ms.orders.expire", "delayin.soon.orders.expire", "delayin.1ms.$SYS.x", "delayin.1ms.payments.x")
 	before := o.must("dead", "ls", "--json")
 
@@ -240,7 +240,7 @@ func TestDeadResend(t *testing.T) {
 	}
 	o.summary(0, "resend", "--id", "2", "--now")
 	o.summary(0, "resend", "--code", "bad_target", "--to", "orders.late")
-	eventually(t, "three deliveries", func() bool { return o.held("ORDERS") == 3 })
+	eventually(t, "three deliveries", func() bool { return o.messageCount("ORDERS") == 3 })
 	s, err := o.js.Stream(t.Context(), "ORDERS")
 	if err != nil {
 		t.Fatal(err)
@@ -257,41 +257,41 @@ func TestDeadResend(t *testing.T) {
 	}
 	left := decodeLines[letterView](t, o.must("dead", "ls", "--json"))
 	if len(left) != 1 || left[0].Target != "payments.x" {
-		t.Errorf("left are %+v, want the letter that was not chosen", left)
+		t.Errorf("the remaining letters are %+v, want only the one that was not selected", left)
 	}
 	if got := o.summary(1, "resend", "--id", "1"); len(got.Outcomes) != 0 {
-		t.Errorf("what is gone: got %s", got)
+		t.Errorf("a removed letter: got %s", got)
 	}
-	wantVerbError(t, 2, []string{"--to"}, "dead", "resend", "--all", "--to", "$SYS.x")
+	wantCommandError(t, 2, []string{"--to"}, "dead", "resend", "--all", "--to", "$SYS.x")
 }
 
 func TestDeadExpiry(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.letters()
 	msg := nats.NewMsg("delayin.1ms.orders.expire")
 	msg.Header.Set("Delay-Expires", "1ms")
 	if _, err := o.js.PublishMsg(t.Context(), msg); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "dead letter", func() bool { return o.held("DELAY_DEAD") == 1 })
+	eventually(t, "dead letter", func() bool { return o.messageCount("DELAY_DEAD") == 1 })
 	if got := o.summary(1, "resend", "--all").String(); !strings.Contains(got, "--drop-expiry") {
 		t.Errorf("got %s", got)
 	}
 	o.createOrders()
 	o.summary(0, "resend", "--all", "--drop-expiry")
-	eventually(t, "delivery", func() bool { return o.held("ORDERS") == 1 })
-	if got := o.held("DELAY_DEAD"); got != 0 {
-		t.Errorf("%d letters, want none: it did not expire again", got)
+	eventually(t, "delivery", func() bool { return o.messageCount("ORDERS") == 1 })
+	if got := o.messageCount("DELAY_DEAD"); got != 0 {
+		t.Errorf("%d letters, want none, since it did not expire again", got)
 	}
 }
 
 func TestDeadRemove(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.letters("delayin.1ms.orders.expire", "delayin.soon.orders.expire", "delayin.1ms.payments.x")
 	if got, want := o.summary(0, "rm", "--all", "--dry-run").String(), `[{"did":"removed","letters":3}]`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := o.held("DELAY_DEAD"); got != 3 {
+	if got := o.messageCount("DELAY_DEAD"); got != 3 {
 		t.Errorf("%d letters after a dry run, want 3", got)
 	}
 	out := o.must("dead", "rm", "--target", "orders.>")
@@ -300,13 +300,13 @@ func TestDeadRemove(t *testing.T) {
 	}
 	left := decodeLines[letterView](t, o.must("dead", "ls", "--json"))
 	if len(left) != 1 || left[0].Target != "payments.x" {
-		t.Errorf("left are %+v", left)
+		t.Errorf("the remaining letters are %+v", left)
 	}
 }
 
-// A run that is interrupted finishes the letters that it has begun, begins no other, and says what is done.
+// An interrupted run finishes the letters that it has begun, begins no other, and reports the finished ones.
 func TestDeadInterrupted(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	const letters = 200
 	for range letters {
@@ -341,34 +341,34 @@ func TestDeadInterrupted(t *testing.T) {
 	if len(s.Outcomes) != 1 || s.Complete || s.Outcomes[0].Letters >= letters {
 		t.Fatalf("got %+v, want some of %d removed", s, letters)
 	}
-	if got, want := o.held("DELAY_DEAD"), uint64(letters-s.Outcomes[0].Letters); got != want {
-		t.Errorf("%d letters are left, want %d: what is said is what is done", got, want)
+	if got, want := o.messageCount("DELAY_DEAD"), uint64(letters-s.Outcomes[0].Letters); got != want {
+		t.Errorf("%d letters remain, want %d as in the output", got, want)
 	}
 }
 
-// The first failure ends a run. The letters that were done are reported.
+// The first failure ends a run. The run reports the finished letters.
 func TestDeadFails(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.letters("delayin.1ms.orders.a")
 	if err := o.js.DeleteStream(t.Context(), "DELAY_RETRY_1s"); err != nil {
 		t.Fatal(err)
 	}
-	wantVerbError(t, 1, []string{"dead letter 1", "nothing listens on delaysys.retry.1s.orders.a"},
+	wantCommandError(t, 1, []string{"dead letter 1", "nothing listens on delaysys.retry.1s.orders.a"},
 		"dead", "resend", "--all")
-	if got := o.held("DELAY_DEAD"); got != 1 {
-		t.Errorf("%d letters, want it kept", got)
+	if got := o.messageCount("DELAY_DEAD"); got != 1 {
+		t.Errorf("%d letters, want 1: the letter is kept", got)
 	}
 }
 
-// A missing right is named. A reader needs no more rights than these.
+// The error names a missing permission. These permissions are enough for reading.
 func TestDeadRefused(t *testing.T) {
-	o := operateOn(t, server.Options{NoAuthUser: "all", Users: []*server.User{
+	o := newTestServer(t, server.Options{NoAuthUser: "all", Users: []*server.User{
 		{Username: "all", Password: "a"},
 		{Username: "reader", Password: "r", Permissions: &server.Permissions{
 			Publish: &server.SubjectPermission{Allow: []string{
-				"$JS.API.STREAM.LIST", // the secrets, to know a broker's letters by their seals
+				"$JS.API.STREAM.LIST", // the secrets, which verify the seal of a letter
 				"$JS.API.STREAM.INFO.DELAY_DEAD",
-				"$JS.API.STREAM.MSG.GET.DELAY_DEAD", // whether a letter is still there
+				"$JS.API.STREAM.MSG.GET.DELAY_DEAD", // shows whether a letter still exists
 				"$JS.API.CONSUMER.CREATE.DELAY_DEAD.*",
 				"$JS.API.CONSUMER.MSG.NEXT.DELAY_DEAD.*",
 				"$JS.API.CONSUMER.DELETE.DELAY_DEAD.*",
@@ -390,18 +390,18 @@ func TestDeadRefused(t *testing.T) {
 		{"rm", "$JS.API.STREAM.MSG.DELETE.DELAY_DEAD"},
 	} {
 		started := time.Now()
-		wantVerbError(t, 1, []string{test.subject, "delaybroker doctor"}, "dead", test.verb, "--all")
+		wantCommandError(t, 1, []string{test.subject, "delaybroker doctor"}, "dead", test.verb, "--all")
 		if took := time.Since(started); took > jsapi.Timeout {
-			t.Errorf("%s: the refusal was told after %s, as if it were silence", test.verb, took)
+			t.Errorf("%s: the refusal was reported only after %s, like a missing answer", test.verb, took)
 		}
 	}
-	if got := o.held("DELAY_DEAD"); got != 1 {
-		t.Errorf("%d letters, want it kept", got)
+	if got := o.messageCount("DELAY_DEAD"); got != 1 {
+		t.Errorf("%d letters, want 1: the letter is kept", got)
 	}
 }
 
-// createOrders adds a target to the server: a stream for orders.>.
-func (o *operated) createOrders() {
+// createOrders creates a target: a stream for orders.>.
+func (o *testServer) createOrders() {
 	o.t.Helper()
 	cfg := jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}
 	if _, err := o.js.CreateStream(o.t.Context(), cfg); err != nil {
@@ -410,7 +410,7 @@ func (o *operated) createOrders() {
 }
 
 // deadLetter stores a dead letter as a broker would.
-func (o *operated) deadLetter(code, target, reason string) {
+func (o *testServer) deadLetter(code, target, reason string) {
 	o.t.Helper()
 	o.lettersStored++
 	letter := nats.NewMsg("delaydead." + code + "." + target)
@@ -429,13 +429,13 @@ func (o *operated) deadLetter(code, target, reason string) {
 	<-o.js.PublishAsyncComplete()
 }
 
-// 50,000 letters of five kinds are counted by kind, and soon.
+// The command counts 50,000 letters of five kinds within seconds.
 func TestDeadCount(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	const letters = 50_000
 	kinds := []struct{ code, target, reason string }{

@@ -16,8 +16,8 @@ var errLettersLeft = errors.New("some dead letters were left")
 type deadWork struct {
 	deadLetters
 	*inspect.LetterWork
-	dry    bool
-	before []inspect.LetterOutcome // outcomes of letters that are not part of the work
+	dryRun  bool
+	skipped []inspect.LetterOutcome // outcomes of letters that are not part of the work
 }
 
 // letterSummary is printed at the end of a run. After a failure, it counts the letters done so far.
@@ -31,25 +31,25 @@ type letterSummary struct {
 func (a *app) work(ctx context.Context, w deadWork) error {
 	interrupted, stop := interruptible(ctx)
 	defer stop()
-	told := progress{app: a}
-	w.Query.Progress = told.look
+	tracker := progress{app: a}
+	w.Query.Progress = tracker.update
 	outcomes, err := w.Work(ctx, interrupted, w.LetterWork)
-	told.bar.Stop()
-	outcomes = append(outcomes, w.before...)
+	tracker.bar.Stop()
+	outcomes = append(outcomes, w.skipped...)
 	a.showOutcomes(w, outcomes, err == nil)
 	if err != nil {
 		return err
 	}
-	return w.verdict(outcomes)
+	return w.exitErr(outcomes)
 }
 
 func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complete bool) {
-	if a.AsJSON(letterSummary{DryRun: w.dry, Complete: complete, Outcomes: outcomes}) {
+	if a.AsJSON(letterSummary{DryRun: w.dryRun, Complete: complete, Outcomes: outcomes}) {
 		return
 	}
 	if len(outcomes) == 0 {
 		if complete {
-			a.Printf("%s\n", none(w.filter))
+			a.Printf("%s\n", noLettersText(w.filter))
 		}
 		return
 	}
@@ -58,7 +58,7 @@ func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complet
 	})
 	for _, o := range outcomes {
 		did, number := o.Did, ""
-		if w.dry {
+		if w.dryRun {
 			did = "would be " + did
 		}
 		if o.Number > 0 {
@@ -69,8 +69,8 @@ func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complet
 	t.Print()
 }
 
-// verdict returns the error of a complete run: nil, or one that was already printed.
-func (w deadWork) verdict(outcomes []inspect.LetterOutcome) error {
+// exitErr returns the error of a complete run: nil, or one that was already printed.
+func (w deadWork) exitErr(outcomes []inspect.LetterOutcome) error {
 	for _, o := range outcomes {
 		if o.Did == inspect.LetterLeft {
 			return logged{errLettersLeft}

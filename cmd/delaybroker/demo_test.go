@@ -9,10 +9,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// The demo uses nothing of the host, and leaves nothing behind.
+// The demo uses no settings and no server of the host, and removes all its files.
 func TestDemo(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	natstest.ClearEnv(t)
@@ -21,7 +21,7 @@ func TestDemo(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	began := time.Now()
-	stdout, stderr, err := runVerb(t, "", "demo")
+	stdout, stderr, err := runCommand(t, "", "demo")
 	if err != nil {
 		t.Fatalf("got %v, want nil\n%s", err, stderr)
 	}
@@ -46,7 +46,7 @@ func TestDemo(t *testing.T) {
 
 func TestDemoJSON(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	natstest.ClearEnv(t)
@@ -56,13 +56,13 @@ func TestDemoJSON(t *testing.T) {
 		}
 		Early *int
 		Max   float64 `json:"max_late_ms"`
-	}](t, mustRunVerb(t, "", "demo", "--json"))
+	}](t, mustRunCommand(t, "", "demo", "--json"))
 	if len(all) != 1 || all[0].Early == nil || *all[0].Early != 0 {
-		t.Fatalf("got %+v, want one object and nothing early", all)
+		t.Fatalf("got %+v, want one object and no early message", all)
 	}
 	for _, m := range all[0].Messages {
 		if m.LateMS == nil || *m.LateMS < 0 || *m.LateMS > all[0].Max {
-			t.Errorf("got %+v, want it late by 0 to %v ms", m, all[0].Max)
+			t.Errorf("got %+v, want a lateness of 0 to %v ms", m, all[0].Max)
 		}
 	}
 }

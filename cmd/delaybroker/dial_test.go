@@ -8,9 +8,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// A right that the broker lacks is named, with its subject, and not once for every message.
+// The log names a missing permission of the broker, with its subject. It does not repeat the line for every message.
 func TestRightRefused(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	noOrders := &server.Permissions{
@@ -30,14 +30,14 @@ func TestRightRefused(t *testing.T) {
 	for i := range 50 {
 		publish(t, js, fmt.Sprintf("delay.1s.orders.%d", i), "")
 	}
-	const said = "NATS denied the broker a permission: grant it to the broker's user; the broker retries"
-	line := r.log.await(t, said)
+	const warning = "NATS denied the broker a permission: grant it to the broker's user; the broker retries"
+	line := r.log.await(t, warning)
 	got, want := fmt.Sprint(line["err"]), `Publish to "orders.`
 	if line["level"] != "ERROR" || line["link"] != "deliver" || !strings.Contains(got, want) {
 		t.Errorf("got %v, want an error of link deliver with %s", line, want)
 	}
 	r.stop(t)
-	if got := strings.Count(r.log.String(), said); got > 5 {
-		t.Errorf("said %d times, want few", got)
+	if got := strings.Count(r.log.String(), warning); got > 5 {
+		t.Errorf("logged %d times, want few", got)
 	}
 }

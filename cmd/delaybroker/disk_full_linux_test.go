@@ -13,18 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDiskFullAtStart fills a disk of its own while messages wait, kills the broker, and starts it again: it says that
-// the disk is full, and ends. With room again it delivers what was accepted. It needs the right to mount a disk.
+// TestDiskFullAtStart fills the disk of the broker while messages wait, kills the broker, and starts it again. The
+// broker reports the full disk and ends. When the disk has room, it delivers the accepted messages. The test needs the
+// permission to mount a disk.
 func TestDiskFullAtStart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT RUN: -short, and it mounts a disk")
 	}
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=32m"); err != nil {
-		t.Skipf("NOT RUN: no disk of its own: %v", err)
+		t.Skipf("NOT RUN: cannot mount a disk: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
@@ -48,12 +49,12 @@ func TestDiskFullAtStart(t *testing.T) {
 	if err := broker.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = broker.Wait() // it was killed
+	_ = broker.Wait() // reports the kill
 
 	ballast := filepath.Join(dir, "ballast")
 	fill(t, ballast)
 	broker, log = start()
-	hung := time.AfterFunc(timeout, func() { _ = broker.Process.Kill() }) // of one that runs
+	hung := time.AfterFunc(timeout, func() { _ = broker.Process.Kill() }) // ends a broker that runs
 	err := broker.Wait()
 	hung.Stop()
 	if code := broker.ProcessState.ExitCode(); code != 1 || err == nil {
@@ -61,7 +62,7 @@ func TestDiskFullAtStart(t *testing.T) {
 	}
 	for _, want := range []string{"DELAY_EMBEDDED_DIR " + dir + " accepts no data", "free some space"} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("it says %s, want %q in it", log, want)
+			t.Errorf("the log has %s, want %q in it", log, want)
 		}
 	}
 
@@ -70,7 +71,7 @@ func TestDiskFullAtStart(t *testing.T) {
 	}
 	broker, log = start()
 	nc, js = connect(t, log.await(t, "ready")["server"].(string))
-	sub := subscribe(t, nc, "x") // before, nobody listened, and it was refused
+	sub := subscribe(t, nc, "x") // until now, the target had no subscriber and refused the message
 	wantMessage(t, sub, "accepted before")
 	publish(t, js, "delay.1s.x", "accepted afterwards")
 	wantMessage(t, sub, "accepted afterwards")
@@ -82,7 +83,7 @@ func TestDiskFullAtStart(t *testing.T) {
 	}
 }
 
-// fill writes a file until its disk is full.
+// fill writes a file until the disk is full.
 func fill(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)

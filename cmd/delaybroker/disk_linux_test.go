@@ -12,12 +12,12 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestDiskFull makes the writes of the embedded server fail, by a limit on the size of its files: to nats-server that
-// is a full disk, and the limit needs no rights. The broker says what to do, and is not ready. When there is room
-// again, it works on by itself, with every message that was accepted.
+// TestDiskFull makes the writes of the embedded server fail, by a limit on the size of its files. For nats-server this
+// is a full disk, and the limit needs no permission. The broker names the remedy, and is not ready. When the limit is
+// removed, the broker continues by itself, with every accepted message.
 func TestDiskFull(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	dir, probes := t.TempDir(), natstest.FreeAddress(t)
@@ -51,9 +51,9 @@ func TestDiskFull(t *testing.T) {
 	said := log.await(t, "the disk accepts no data, so the server accepts and moves no message; "+
 		"accepted messages are safe. Free some space, and the embedded server restarts by itself")
 	if said["dir"] != dir || said["level"] != "ERROR" {
-		t.Errorf("got %v, want an error that names %s", said, dir)
+		t.Errorf("got %v, want an error with %s", said, dir)
 	}
-	wantFullDiskTold(t, url, probes, dir)
+	wantFullDiskReported(t, url, probes, dir)
 
 	limit(unix.RLIM_INFINITY)
 	log.await(t, "the disk accepts data again; restarting the embedded server")
@@ -72,21 +72,21 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// wantFullDiskTold wants the probes and doctor to say what to do, once.
-func wantFullDiskTold(t *testing.T, url, probes, dir string) {
+// wantFullDiskReported checks that the probes and doctor name the remedy, once.
+func wantFullDiskReported(t *testing.T, url, probes, dir string) {
 	t.Helper()
 	wantProbe(t, probes, "/healthz", 200)
 	if got := bodyOf(t, probes, "/readyz"); !strings.Contains(got, dir) || !strings.Contains(got, "free some space") {
-		t.Errorf("got readiness %s, want what to do", got)
+		t.Errorf("got readiness %s, want the remedy", got)
 	}
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", url)
 	t.Setenv("DELAY_HTTP_ADDR", probes)
-	d := (&operated{t: t}).doctor()
+	d := (&testServer{t: t}).doctor()
 	d.want("storage", "critical", "reports: ", dir, "accepts no data")
 	for _, f := range d.Findings {
-		told := f.Check == "ready" || f.Check == "storage" && f.State == "ok" // a second finding for one cause
-		if told || strings.Contains(f.Do, "restart the broker") {
+		reported := f.Check == "ready" || f.Check == "storage" && f.State == "ok" // a second finding with the same cause
+		if reported || strings.Contains(f.Do, "restart the broker") {
 			t.Errorf("got %+v while the disk is full", f)
 		}
 	}

@@ -50,17 +50,17 @@ func (a *app) doctor(ctx context.Context, skip []string) error {
 		return ctx.Err()
 	}
 	findings := f.Findings(skip...)
-	worst := doctor.Fine
+	state := doctor.Fine
 	for _, one := range findings {
-		worst = max(worst, one.State)
+		state = max(state, one.State)
 	}
 	if !a.AsJSON(struct {
 		State    doctor.Severity  `json:"state"`
 		Findings []doctor.Finding `json:"findings"`
-	}{worst, findings}) {
+	}{state, findings}) {
 		a.printFindings(findings)
 	}
-	switch worst {
+	switch state {
 	case doctor.Critical:
 		return logged{errCritical}
 	case doctor.Warn:
@@ -78,8 +78,8 @@ func (a *app) gather(ctx context.Context) (doctor.Facts, error) {
 	build := readBuild()
 	host := doctor.Host{
 		Version: build.name(), Client: orUnknown(build.natsGo), Memory: settings.ReadMemory(),
-		Sync: cfg.Embedded.Durability(), Exposed: cfg.Embedded.Exposed(), Login: cfg.Access.Login,
-		Probe: web.Look(ctx, cfg.Probes()),
+		Sync: cfg.Embedded.Durability(), Exposed: cfg.Embedded.ExposedAddress(), Login: cfg.Access.Login,
+		Probe: web.Look(ctx, cfg.ProbeURL()),
 	}
 	for _, u := range settings.Unknown() {
 		host.Unknown = append(host.Unknown, u.String())
@@ -89,5 +89,5 @@ func (a *app) gather(ctx context.Context) (doctor.Facts, error) {
 		return doctor.Facts{Config: cfg.Broker, Host: host, ConnectErr: err}, nil
 	}
 	defer i.Close()
-	return doctor.Gather(ctx, i, host, cfg.LinksApart()), nil
+	return doctor.Gather(ctx, i, host, cfg.LinksWithContext()), nil
 }

@@ -25,17 +25,17 @@ func (a *app) printFindings(findings []doctor.Finding) {
 		names, states = max(names, len(one.Check)), max(states, len(one.State.String()))
 	}
 	const gap = 2
-	left := names + states + 2*gap
+	indent := names + states + 2*gap
 	width, _, ok := terminal.Size(a.Out)
 	if !ok {
-		width = terminal.StandardWidth
+		width = terminal.DefaultWidth
 	}
-	room := max(minFindingText, min(width, maxFindingWidth)-left)
+	room := max(minFindingText, min(width, maxFindingWidth)-indent)
 	paragraph := func(name, state, long string) {
 		head := fmt.Sprintf("%-*s  %-*s  ", names, name, states, state)
 		for line := range strings.SplitSeq(pretty.WrapSoft(text.Printable(long, terminal.MaxCell), room), "\n") {
 			a.Printf("%s\n", strings.TrimRight(head+line, " "))
-			head = strings.Repeat(" ", left)
+			head = strings.Repeat(" ", indent)
 		}
 	}
 	paragraph("CHECK", "STATE", "DETAIL")

@@ -17,7 +17,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// userOptions are a server's with a user "right" of all rights, for the test itself, and a user "tried" with some.
+// userOptions returns the options of a server with two users: "right", with all permissions, for the test itself, and
+// "tried", with some.
 func userOptions(p server.Permissions) server.Options {
 	return server.Options{
 		NoAuthUser: "right",
@@ -27,12 +28,12 @@ func userOptions(p server.Permissions) server.Options {
 	}
 }
 
-// userDenied are userOptions with a user "tried" who may publish on all subjects but these.
+// userDenied returns userOptions in which "tried" may publish to all subjects except these.
 func userDenied(subjects ...string) server.Options {
 	return userOptions(server.Permissions{Publish: &server.SubjectPermission{Deny: subjects}})
 }
 
-// diagnosis is what doctor printed.
+// diagnosis is the output of doctor.
 type diagnosis struct {
 	t        *testing.T
 	State    string
@@ -40,7 +41,7 @@ type diagnosis struct {
 	code     int
 }
 
-func (o *operated) doctor() diagnosis {
+func (o *testServer) doctor() diagnosis {
 	o.t.Helper()
 	out, _, err := o.run("doctor", "--json")
 	d := decode[diagnosis](o.t, out)
@@ -51,7 +52,8 @@ func (o *operated) doctor() diagnosis {
 	return d
 }
 
-// want wants a finding of a check in a state that has all the parts in its detail, and says what to do if it is bad.
+// want checks that a check has a finding in this state, with all parts in its detail, and with advice unless the state
+// is ok.
 func (d diagnosis) want(check, state string, parts ...string) {
 	d.t.Helper()
 	for _, f := range d.Findings {
@@ -61,7 +63,7 @@ func (d diagnosis) want(check, state string, parts ...string) {
 		}
 		if has {
 			if f.State != "ok" && f.Do == "" {
-				d.t.Errorf("%s: no word of what to do", check)
+				d.t.Errorf("%s: the advice is missing", check)
 			}
 			return
 		}
@@ -69,22 +71,22 @@ func (d diagnosis) want(check, state string, parts ...string) {
 	d.t.Errorf("got no finding %s %s %q in %+v", check, state, parts, d.Findings)
 }
 
-// wantOnly wants all other checks to be fine.
+// wantOnly checks that all other checks are ok.
 func (d diagnosis) wantOnly(bad ...string) {
 	d.t.Helper()
 	for _, f := range d.Findings {
 		if f.State != "ok" && !strings.Contains(strings.Join(bad, " "), f.Check) {
-			d.t.Errorf("got %+v, want only %q to be bad", f, bad)
+			d.t.Errorf("got %+v, want all except %q to be ok", f, bad)
 		}
 	}
 }
 
-// A broker that works on a single server has one weakness, which is that.
+// A broker on a single server has one finding: there is one replica.
 func TestDoctorFine(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.serve()
 	d := o.doctor()
 	d.want("durability", "warn", "1 replica of all ", "power cut", "two minutes")
@@ -101,9 +103,9 @@ func TestDoctorFine(t *testing.T) {
 		t.Errorf("got an error that would be printed below the table")
 	}
 	if !strings.Contains(out, "\n              do     ") || strings.Contains(out, "\x1b") {
-		t.Errorf("got %q, want what to do, without colours", out)
+		t.Errorf("got %q, want the advice, without colours", out)
 	}
-	for line := range strings.Lines(out) { // long ones are paragraphs
+	for line := range strings.Lines(out) { // long findings are paragraphs
 		if n := len(strings.TrimRight(line, "\n")); n > 80 {
 			t.Errorf("got a line of %d characters, want at most 80: %q", n, line)
 		}
@@ -111,7 +113,7 @@ func TestDoctorFine(t *testing.T) {
 }
 
 func TestDoctorEmbedded(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	embeddedEnv(t)
@@ -119,15 +121,15 @@ func TestDoctorEmbedded(t *testing.T) {
 	r := start(t)
 	r.log.await(t, "ready")
 	defer r.stop(t)
-	out, _, err := runVerb(t, "", "doctor")
+	out, _, err := runCommand(t, "", "doctor")
 	if err != nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "fsync every 1s") {
-		t.Errorf("got %v, want nil, and durability in words:\n%s", err, out)
+		t.Errorf("got %v, want nil and the text of the durability:\n%s", err, out)
 	}
 }
 
 func TestDoctorNoConnection(t *testing.T) {
 	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)))
-	o := &operated{t: t}
+	o := &testServer{t: t}
 	d := o.doctor()
 	d.want("connection", "critical", "no servers available")
 	d.want("memory", "ok")
@@ -137,7 +139,7 @@ func TestDoctorNoConnection(t *testing.T) {
 func TestDoctorNamesMisspeltSettings(t *testing.T) {
 	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)))
 	t.Setenv("DELAY_LEVEL", "1s")
-	(&operated{t: t}).doctor().want("settings", "warn",
+	(&testServer{t: t}).doctor().want("settings", "warn",
 		"DELAY_LEVEL is not a setting and is ignored; did you mean DELAY_LEVELS?")
 }
 
@@ -145,27 +147,27 @@ func TestDoctorWrongPassword(t *testing.T) {
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Authorization: "right"})
 	externalEnv(t, s.ClientURL())
 	t.Setenv("NATS_TOKEN", "wr0ng")
-	d := (&operated{t: t}).doctor()
+	d := (&testServer{t: t}).doctor()
 	d.want("connection", "critical", "Authorization Violation")
 }
 
 func TestDoctorConfiguration(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1")
 	t.Setenv("DELAY_LEVELS", "soon")
-	_, _, err := runVerb(t, "", "doctor")
+	_, _, err := runCommand(t, "", "doctor")
 	if !errors.Is(err, settings.ErrConfig) || exitCode(err) != 2 {
 		t.Errorf("got %v, want a configuration error", err)
 	}
 }
 
-// A broker on this host is asked again before its answer is reported: a start is no finding. Whether its loops turn is
-// a question apart, because a restart mends that.
+// Doctor asks a broker on this host again before it reports the answer, since a start is no finding. It checks
+// separately whether the broker's loops run, because a restart repairs them.
 func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.serve()
 	for _, test := range []struct {
 		name  string
@@ -204,7 +206,7 @@ func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 			}))
 			defer probes.Close()
 			t.Setenv("DELAY_HTTP_ADDR", probes.Listener.Addr().String())
-			d := (&operated{t: t}).doctor()
+			d := (&testServer{t: t}).doctor()
 			d.want("ready", test.state, test.says)
 		})
 	}

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestEmbeddedTLSMistakes: what is wrong with a certificate is said with the setting to mend.
+// TestEmbeddedTLSMistakes: the error about a wrong certificate names the setting to correct.
 func TestEmbeddedTLSMistakes(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	protectedEnv(t)
@@ -32,12 +32,12 @@ func TestEmbeddedTLSMistakes(t *testing.T) {
 	t.Setenv("NATS_KEY", key)
 	r := start(t)
 	r.log.await(t, "ready")
-	mustRunVerb(t, "", "levels")
-	certify(t, dir) // another one, which the server reads at its next start
-	wantVerbError(t, 1, []string{"DELAY_EMBEDDED_CONFIG", "restart the broker"}, "levels")
+	mustRunCommand(t, "", "levels")
+	certify(t, dir) // a new certificate, which the server reads at its next start
+	wantCommandError(t, 1, []string{"DELAY_EMBEDDED_CONFIG", "restart the broker"}, "levels")
 	r.stop(t)
 	again := start(t)
 	again.log.await(t, "ready")
-	mustRunVerb(t, "", "levels")
+	mustRunCommand(t, "", "levels")
 	again.stop(t)
 }

@@ -26,7 +26,7 @@ import (
 
 const embeddedSecret = "s3cret-of-the-broker"
 
-// protectedEnv is an embedded server on a known port, with a user.
+// protectedEnv sets up an embedded server on a known port, with a user.
 func protectedEnv(t *testing.T) (port int) {
 	t.Helper()
 	embeddedEnv(t)
@@ -46,7 +46,7 @@ func writeFile(t *testing.T, name, text string) string {
 	return path
 }
 
-// wantRefused wants an authorization error from a server.
+// wantRefused checks that a server refuses the login.
 func wantRefused(t *testing.T, url string, options ...nats.Option) {
 	t.Helper()
 	nc, err := nats.Connect(url, options...)
@@ -58,11 +58,11 @@ func wantRefused(t *testing.T, url string, options ...nats.Option) {
 	}
 }
 
-// The embedded server lets in its user and nobody else: broker, verbs with the same settings, clients with the
-// password. The password is shown nowhere.
+// The embedded server accepts only its user: for the broker, for commands with the same settings, and for clients with
+// the password. No output has the password.
 func TestEmbeddedUser(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	port := protectedEnv(t)
@@ -79,17 +79,17 @@ func TestEmbeddedUser(t *testing.T) {
 	publish(t, js, "delay.1s.x", "as a user")
 	wantMessage(t, sub, "as a user")
 
-	mustRunVerb(t, "", "levels")
-	mustRunVerb(t, "", "pub", "x", "by a verb", "--in", "1s")
+	mustRunCommand(t, "", "levels")
+	mustRunCommand(t, "", "pub", "x", "by a verb", "--in", "1s")
 	wantMessage(t, sub, "by a verb")
-	(&operated{t: t}).doctor().want("connection", "ok", "127.0.0.1")
+	(&testServer{t: t}).doctor().want("connection", "ok", "127.0.0.1")
 
 	t.Setenv("DELAY_EMBEDDED_PASSWORD", "wrong")
 	for _, args := range []string{"levels", "pub x y --in 1s", "sub x", "dead ls", "provision"} {
-		wantVerbError(t, 1, []string{"Authorization Violation", "DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD"},
+		wantCommandError(t, 1, []string{"Authorization Violation", "DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD"},
 			strings.Fields(args)...)
 	}
-	d := (&operated{t: t}).doctor()
+	d := (&testServer{t: t}).doctor()
 	d.want("connection", "critical", "Authorization Violation")
 	if do := d.Findings[0].Do; !strings.Contains(do, "DELAY_EMBEDDED_USER") {
 		t.Errorf("doctor: got %q, want the settings", do)
@@ -103,10 +103,10 @@ func TestEmbeddedUser(t *testing.T) {
 	}
 }
 
-// A server that is restarted because its disk was full knows its user again. The broker's connections know the server,
-// even if its certificate was replaced meanwhile.
+// After a restart because of a full disk, the server still accepts its user. The broker's connections accept the
+// server, even if its certificate was replaced.
 func TestEmbeddedRestartKeepsUsers(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	natstest.ClearEnv(t)
@@ -135,7 +135,7 @@ func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	certify(t, dir) // the old one was about to expire
+	certify(t, dir) // a new certificate before the old one expires
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -145,11 +145,11 @@ func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 	}
 }
 
-// Accounts, TLS and limits are those of the file. The broker, and verbs with its settings, are the user of the
-// settings. They know the certificate, so they need no authority for it, and no name in it.
+// Accounts, TLS and limits come from the file. The broker, and commands with its settings, use the user of the
+// settings. They trust the certificate itself, so they need no authority and no host name for it.
 func TestEmbeddedConfigFile(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	port := protectedEnv(t)
@@ -191,12 +191,12 @@ func TestEmbeddedConfigFile(t *testing.T) {
 	}
 	wantMessage(t, sub, "by TLS")
 
-	mustRunVerb(t, "", "levels")
-	mustRunVerb(t, "", "pub", "shop.x", "by a verb", "--in", "1s")
+	mustRunCommand(t, "", "levels")
+	mustRunCommand(t, "", "pub", "shop.x", "by a verb", "--in", "1s")
 	wantMessage(t, sub, "by a verb")
 	config := os.Getenv("DELAY_EMBEDDED_CONFIG")
 	os.Unsetenv("DELAY_EMBEDDED_CONFIG")
-	wantVerbError(t, 1, []string{"certificate", "set DELAY_EMBEDDED_CONFIG"}, "levels")
+	wantCommandError(t, 1, []string{"certificate", "set DELAY_EMBEDDED_CONFIG"}, "levels")
 	t.Setenv("DELAY_EMBEDDED_CONFIG", config)
 	r.stop(t)
 	if strings.Contains(r.log.String(), embeddedSecret) {
@@ -206,7 +206,7 @@ func TestEmbeddedConfigFile(t *testing.T) {
 	wantBrokerRefused(t)
 }
 
-// wantBrokerRefused starts the program with a password that the file does not have.
+// wantBrokerRefused starts the program with a password that is not in the file.
 func wantBrokerRefused(t *testing.T) {
 	t.Helper()
 	t.Setenv("DELAY_EMBEDDED_PASSWORD", "wrong-"+embeddedSecret)
@@ -214,20 +214,20 @@ func wantBrokerRefused(t *testing.T) {
 	err := r.end(t)
 	if got := exitCode(err); got != 2 || !strings.Contains(err.Error(), "does not accept the broker") ||
 		!strings.Contains(err.Error(), "DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD to a user") {
-		t.Errorf("got exit code %d with %v, want 2 and what to set", got, err)
+		t.Errorf("got exit code %d with %v, want 2 and the settings to correct", got, err)
 	}
 	if strings.Contains(err.Error()+r.log.String(), embeddedSecret) {
 		t.Errorf("got the password in %v\n%s", err, r.log)
 	}
 }
 
-// Users without passwords in the settings: an nkey, a token.
+// The settings of the broker's user may be an nkey or a token instead of a password.
 func TestEmbeddedConfigOtherLogins(t *testing.T) {
 	embeddedEnv(t)
 	t.Setenv("DELAY_EMBEDDED_CONFIG", writeFile(t, "nats.conf", `authorization { token: "`+embeddedSecret+`" }`))
 	err := start(t).end(t)
 	if exitCode(err) != 2 || !strings.Contains(err.Error(), "NATS_CREDS, NATS_NKEY or NATS_TOKEN") {
-		t.Errorf("without a token: got %v, want what to set", err)
+		t.Errorf("without a token: got %v, want the settings to correct", err)
 	}
 	t.Setenv("NATS_TOKEN", embeddedSecret)
 	r := start(t)
@@ -235,10 +235,10 @@ func TestEmbeddedConfigOtherLogins(t *testing.T) {
 	r.stop(t)
 }
 
-// Serve and doctor warn of an embedded server that others can reach, and that asks for no user.
+// Serve and doctor warn if other hosts can reach an embedded server that requires no user.
 func TestEmbeddedExposed(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	dir := t.TempDir()
@@ -267,7 +267,7 @@ func TestEmbeddedExposed(t *testing.T) {
 				t.Setenv("DELAY_EMBEDDED_CONFIG", writeFile(t, "nats.conf", test.file))
 			}
 			if strings.Contains(test.file, "verify") {
-				wantVerbError(t, 2, []string{"DELAY_EMBEDDED_CONFIG", "set NATS_CERT and NATS_KEY"}, "doctor")
+				wantCommandError(t, 2, []string{"DELAY_EMBEDDED_CONFIG", "set NATS_CERT and NATS_KEY"}, "doctor")
 				t.Setenv("NATS_CERT", certificate)
 				t.Setenv("NATS_KEY", key)
 			}
@@ -277,7 +277,7 @@ func TestEmbeddedExposed(t *testing.T) {
 			if got := strings.Contains(r.log.String(), "without a password"); got != test.want {
 				t.Errorf("serve warns: got %t, want %t", got, test.want)
 			}
-			out, _, _ := runVerb(t, "", "doctor", "--json")
+			out, _, _ := runCommand(t, "", "doctor", "--json")
 			if got := strings.Contains(out, "without a password"); got != test.want {
 				t.Errorf("doctor warns: got %t, want %t\n%s", got, test.want, out)
 			}
@@ -285,7 +285,7 @@ func TestEmbeddedExposed(t *testing.T) {
 	}
 }
 
-// certify writes a certificate for 127.0.0.1, its own authority, and its key into a directory.
+// certify writes a certificate for 127.0.0.1, which is its own authority, and its key into a directory.
 func certify(t *testing.T, dir string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -313,13 +313,14 @@ func certify(t *testing.T, dir string) {
 	}
 }
 
-// tlsSection is a section of a configuration file, with a certificate of the directory.
+// tlsSection returns a section of a configuration file with the certificate of the directory.
 func tlsSection(dir, more string) string {
 	return fmt.Sprintf("tls { cert_file: %q, key_file: %q, %s }\n", filepath.Join(dir, "server.pem"),
 		filepath.Join(dir, "key.pem"), more)
 }
 
-// clientCertificate makes a certificate and its key, and the section of the configuration that asks clients for it.
+// clientCertificate creates a certificate and its key. It also returns the section of the configuration that requires
+// the certificate from clients.
 func clientCertificate(t *testing.T) (certificate, key, ask string) {
 	t.Helper()
 	dir := t.TempDir()

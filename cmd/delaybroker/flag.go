@@ -17,18 +17,18 @@ import (
 	"delaybroker/levels"
 )
 
-// A checked flag is parsed when it is set, so the error names the flag.
-type checked[T any] struct {
+// A parsedFlag is a flag that is parsed when it is set, so that the error names the flag.
+type parsedFlag[T any] struct {
 	to    *T
 	kind  string // type of the value, in the help
 	text  string
 	parse func(text string) (T, error)
 }
 
-func (c *checked[T]) String() string { return c.text }
-func (c *checked[T]) Type() string   { return c.kind }
+func (c *parsedFlag[T]) String() string { return c.text }
+func (c *parsedFlag[T]) Type() string   { return c.kind }
 
-func (c *checked[T]) Set(text string) error {
+func (c *parsedFlag[T]) Set(text string) error {
 	v, err := c.parse(text)
 	if err == nil {
 		*c.to, c.text = v, text
@@ -43,7 +43,7 @@ var (
 
 // valueFlag adds a flag whose text is parsed.
 func valueFlag[T any](f *pflag.FlagSet, to *T, name, usage string, parse func(text string) (T, error)) {
-	f.Var(&checked[T]{to: to, kind: "string", parse: parse}, name, usage)
+	f.Var(&parsedFlag[T]{to: to, kind: "string", parse: parse}, name, usage)
 }
 
 // patternFlag adds a flag with a pattern of targets. Without it, the command applies to all targets.
@@ -67,13 +67,13 @@ func momentFlag(f *pflag.FlagSet, to *time.Time, name, usage string) {
 	})
 }
 
-// unbounded is the highest value of a flag without an upper bound.
+// unbounded is the upper bound of a flag that has none.
 const unbounded = math.MaxInt
 
 // countFlag adds a flag with a whole number between two bounds.
 func countFlag[N int | uint64](f *pflag.FlagSet, to *N, name, short string, standard, low, high int, usage string) {
 	*to = N(standard)
-	f.VarP(&checked[N]{to: to, kind: "int", text: strconv.Itoa(standard), parse: func(text string) (N, error) {
+	f.VarP(&parsedFlag[N]{to: to, kind: "int", text: strconv.Itoa(standard), parse: func(text string) (N, error) {
 		n, err := strconv.Atoi(text)
 		switch {
 		case err == nil && n >= low && n <= high:
@@ -87,21 +87,21 @@ func countFlag[N int | uint64](f *pflag.FlagSet, to *N, name, short string, stan
 
 // wordsFlag adds a flag with some of the known words, separated by commas or in repeated flags. A shell completes them.
 func wordsFlag[T ~string](c *cobra.Command, to *[]T, name string, known []T, usage string) {
-	c.Flags().Var(&checked[[]T]{to: to, kind: "strings", parse: func(text string) ([]T, error) {
+	c.Flags().Var(&parsedFlag[[]T]{to: to, kind: "strings", parse: func(text string) ([]T, error) {
 		all := *to
 		for word := range strings.SplitSeq(text, ",") {
 			if !slices.Contains(known, T(word)) {
-				return all, fmt.Errorf("want some of %s", terminal.Joined(known))
+				return all, fmt.Errorf("want some of %s", strings.Join(terminal.Strings(known), ", "))
 			}
 			all = append(all, T(word))
 		}
 		return all, nil
 	}}, name, usage)
-	completes(c, name, terminal.Words(known)...)
+	addCompletion(c, name, terminal.Strings(known)...)
 }
 
-// given returns the number of flags that are given.
-func given(values ...string) (n int) {
+// countGiven returns the number of flags that are given.
+func countGiven(values ...string) (n int) {
 	for _, v := range values {
 		if v != "" {
 			n++
@@ -110,12 +110,12 @@ func given(values ...string) (n int) {
 	return n
 }
 
-// period parses --since and --until. Durations count back from now. An empty value is the zero time.
-func period(since, until string, now time.Time) (from, to time.Time, err error) {
-	if from, err = pastTime("--since", since, now); err != nil {
+// parsePeriod parses --since and --until. Durations count back from now. An empty value is the zero time.
+func parsePeriod(since, until string, now time.Time) (from, to time.Time, err error) {
+	if from, err = parsePastTime("--since", since, now); err != nil {
 		return from, to, err
 	}
-	if to, err = pastTime("--until", until, now); err != nil {
+	if to, err = parsePastTime("--until", until, now); err != nil {
 		return from, to, err
 	}
 	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
@@ -124,8 +124,8 @@ func period(since, until string, now time.Time) (from, to time.Time, err error) 
 	return from, to, nil
 }
 
-// zoned parses a time of a flag.
-func zoned(flag, value string) (time.Time, error) {
+// parseTime parses the value of a flag as a time with a zone.
+func parseTime(flag, value string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, value)
 	if err != nil {
 		return t, fmt.Errorf("%w: %s %q: %w", errUsage, flag, value, errMoment)
@@ -133,8 +133,8 @@ func zoned(flag, value string) (time.Time, error) {
 	return t, nil
 }
 
-// pastTime parses a time in the past. An empty value is the zero time.
-func pastTime(flag, value string, now time.Time) (time.Time, error) {
+// parsePastTime parses a time in the past. An empty value is the zero time.
+func parsePastTime(flag, value string, now time.Time) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil
 	}

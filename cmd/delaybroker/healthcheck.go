@@ -29,7 +29,7 @@ func (a *app) healthcheckCommand() *cobra.Command {
 }
 
 func (a *app) healthcheck(ctx context.Context, ready bool) error {
-	host, err := settings.ReadProbes()
+	host, err := settings.ReadProbeURL()
 	if err != nil {
 		return err
 	}

@@ -14,46 +14,46 @@ import (
 func TestHealthcheck(t *testing.T) {
 	startForClients(t)
 	for _, args := range [][]string{{"healthcheck"}, {"healthcheck", "--ready"}} {
-		if got, want := mustRunVerb(t, "", args...), "ok\n"; got != want {
+		if got, want := mustRunCommand(t, "", args...), "ok\n"; got != want {
 			t.Errorf("%q: got %q, want %q", args, got, want)
 		}
 	}
-	got := decodeLines[web.Answer](t, mustRunVerb(t, "", "healthcheck", "--ready", "--json"))
+	got := decodeLines[web.Answer](t, mustRunCommand(t, "", "healthcheck", "--ready", "--json"))
 	if len(got) != 1 || got[0].Status != "ok" || len(got[0].Checks) != 7 {
-		t.Errorf("got %+v, want six good checks and durability", got)
+		t.Errorf("got %+v, want six passing checks and the durability", got)
 	}
 }
 
-// A broker that waits for its server is alive and not ready.
+// A broker that waits for its server is alive, and not ready.
 func TestHealthcheckNotReady(t *testing.T) {
 	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)))
 	address := natstest.FreeAddress(t)
-	t.Setenv("DELAY_HTTP_ADDR", strings.Replace(address, "127.0.0.1", "", 1)) // every interface
+	t.Setenv("DELAY_HTTP_ADDR", strings.Replace(address, "127.0.0.1", "", 1)) // all interfaces
 	r := start(t)
 	defer r.stop(t)
 	r.log.await(t, "cannot connect to NATS; retrying")
-	mustRunVerb(t, "", "healthcheck")
+	mustRunCommand(t, "", "healthcheck")
 	parts := []string{
 		"/readyz", "nats: not connected: control deliver read write", "started: not all lanes are read yet",
 	}
-	wantVerbError(t, 1, parts, "healthcheck", "--ready")
-	out, _, err := runVerb(t, "", "healthcheck", "--ready", "--json")
+	wantCommandError(t, 1, parts, "healthcheck", "--ready")
+	out, _, err := runCommand(t, "", "healthcheck", "--ready", "--json")
 	if got := decodeLines[web.Answer](t, out); err == nil || len(got) != 1 || got[0].Status != "unavailable" {
-		t.Errorf("got %+v and %v, want an answer that is no good", got, err)
+		t.Errorf("got %+v and %v, want a failing check", got, err)
 	}
 }
 
 func TestHealthcheckWithoutBroker(t *testing.T) {
 	natstest.ClearEnv(t)
 	t.Setenv("DELAY_HTTP_ADDR", natstest.FreeAddress(t))
-	wantVerbError(t, 1, []string{"connection refused"}, "healthcheck")
+	wantCommandError(t, 1, []string{"connection refused"}, "healthcheck")
 	t.Setenv("DELAY_HTTP_ADDR", "off")
-	wantVerbError(t, 2, []string{"there are no probes"}, "healthcheck")
+	wantCommandError(t, 2, []string{"there are no probes"}, "healthcheck")
 	t.Setenv("DELAY_HTTP_ADDR", "8422")
-	wantVerbError(t, 2, []string{"host:port"}, "healthcheck")
+	wantCommandError(t, 2, []string{"host:port"}, "healthcheck")
 
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	t.Setenv("DELAY_HTTP_ADDR", other.Listener.Addr().String())
-	wantVerbError(t, 1, []string{"another program"}, "healthcheck")
+	wantCommandError(t, 1, []string{"another program"}, "healthcheck")
 }

@@ -34,10 +34,9 @@ func (a *app) journalCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "journal",
 		Short: "Search the records of deliveries",
-		Long: `Search the records of deliveries, the oldest first. Brokers keep them if DELAY_JOURNAL is set. The lines
-below the
-table report the completeness of the answer: the beginning of the journal, and the intervals with missing records. If no
-record is found and none is missing, no such message was delivered.
+		Long: `Search the records of deliveries, the oldest first. Brokers keep them if DELAY_JOURNAL is set. The lines below
+the table report the completeness of the answer: the beginning of the journal, and the intervals with missing records.
+If no record is found and none is missing, no such message was delivered.
 
 at        time of the delivery, by the clock of the NATS server
 outcome   delivered, or the code of the dead letter that the message became
@@ -78,7 +77,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 // query returns the query of the flags. Durations count back from now.
 func (o journalOptions) query(now time.Time, asJSON bool) (q journal.Query, err error) {
 	q = o.Query
-	if q.Since, q.Until, err = period(o.since, o.until, now); err != nil {
+	if q.Since, q.Until, err = parsePeriod(o.since, o.until, now); err != nil {
 		return q, err
 	}
 	for _, id := range q.IDs {
@@ -86,25 +85,26 @@ func (o journalOptions) query(now time.Time, asJSON bool) (q journal.Query, err 
 			return q, fmt.Errorf("%w: --id: %w", errUsage, err)
 		}
 	}
-	if most := maxRecords; q.Limit < 0 || !asJSON && (q.Limit == 0 || q.Limit > most) {
-		return q, fmt.Errorf("%w: --limit %d: want 1 to %d; with --json any number, and 0 for all", errUsage, q.Limit, most)
+	if q.Limit < 0 || !asJSON && (q.Limit == 0 || q.Limit > maxRecords) {
+		return q, fmt.Errorf("%w: --limit %d: want 1 to %d; with --json any number, and 0 for all",
+			errUsage, q.Limit, maxRecords)
 	}
 	return q, nil
 }
 
 func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOptions) error {
-	asked, err := i.JournalTime(ctx)
+	now, err := i.JournalTime(ctx)
 	if err != nil {
 		return err
 	}
-	q, err := o.query(asked, a.JSON)
+	q, err := o.query(now, a.JSON)
 	if err != nil {
 		return err
 	}
-	var told ratelog.Limit
-	told.Allow(inspect.ProgressInterval) // a short search shows no progress
+	var progressLimit ratelog.Limit
+	progressLimit.Allow(inspect.ProgressInterval) // a short search shows no progress
 	q.Progress = func(looked, of uint64) {
-		if _, ok := told.Allow(inspect.ProgressInterval); ok && terminal.IsTerminal(a.Err) {
+		if _, ok := progressLimit.Allow(inspect.ProgressInterval); ok && terminal.IsTerminal(a.Err) {
 			fmt.Fprintf(a.Err, "searched %d of about %d records\n", looked, of)
 		}
 	}
@@ -118,36 +118,32 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 			return a.Failure()
 		}
 		target, reason := text.Printable(e.Target, 256), text.Printable(e.Reason, 600)
-		t.Add(millisecond(e.At), terminal.OrDash(target), text.Printable(string(e.Outcome()), 64), lateCell(e.Record),
+		t.Add(millisecond(e.At), terminal.OrDash(target), text.Printable(string(e.Outcome()), 64), lateCell(e.Due, e.Late),
 			e.Attempts(), text.Printable(e.ID, 256), terminal.OrDash(reason))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if a.AsJSON(worthOf(j)) {
+	if a.AsJSON(completenessOf(j)) {
 		return nil
 	}
 	if j.Found > 0 {
 		t.Print()
 	}
-	a.sayJournal(j, o)
+	a.printCompleteness(j, o)
 	return nil
 }
 
-// lateCell formats the lateness of a record: in milliseconds, or in microseconds if it is shorter.
-func lateCell(r journal.Record) string {
-	if r.Due.IsZero() {
+// lateCell formats the lateness of a delivery. It returns a dash without a due time.
+func lateCell(due time.Time, late time.Duration) string {
+	switch {
+	case due.IsZero():
 		return "-"
+	case late < 10*time.Millisecond:
+		return fmt.Sprintf("%.1fms", float64(late)/float64(time.Millisecond))
 	}
-	return lateness(r.Late)
-}
-
-func lateness(d time.Duration) string {
-	if d < 10*time.Millisecond {
-		return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
-	}
-	return text.Span(d)
+	return text.Span(late)
 }
 
 // millisecond formats a time for a list: to the millisecond, with its zone.
@@ -173,22 +169,22 @@ func viewOfEntry(e journal.Entry) recordView {
 	}
 }
 
-// worthView is the last line of JSON. It describes the completeness of the answer.
-type worthView struct {
-	Complete bool       `json:"complete"` // no record is missing for the requested time
-	Begins   time.Time  `json:"journal_begins,omitzero"`
-	Kept     float64    `json:"kept_seconds"`
-	Looked   uint64     `json:"looked"`
-	Found    int        `json:"found"`
-	GoOn     string     `json:"go_on,omitempty"` // for --from, if --limit ended the answer
-	Holes    []holeView `json:"holes"`
-	More     int        `json:"more_holes,omitempty"`
-	Without  []string   `json:"instances_without,omitempty"`
-	Unproven int        `json:"unproven,omitempty"`
-	Copies   int        `json:"copies,omitempty"`
+// completenessView is the last line of JSON. It describes the completeness of the answer.
+type completenessView struct {
+	Complete bool      `json:"complete"` // no record is missing for the requested time
+	Begins   time.Time `json:"journal_begins,omitzero"`
+	Kept     float64   `json:"kept_seconds"`
+	Looked   uint64    `json:"looked"`
+	Found    int       `json:"found"`
+	GoOn     string    `json:"go_on,omitempty"` // for --from, if --limit ended the answer
+	Holes    []gapView `json:"holes"`
+	More     int       `json:"more_holes,omitempty"`
+	Without  []string  `json:"instances_without,omitempty"`
+	Unproven int       `json:"unproven,omitempty"`
+	Copies   int       `json:"copies,omitempty"`
 }
 
-type holeView struct {
+type gapView struct {
 	Instance string    `json:"instance,omitempty"`
 	From     time.Time `json:"from"`
 	To       time.Time `json:"to"`
@@ -196,22 +192,22 @@ type holeView struct {
 	Why      string    `json:"why"`
 }
 
-func worthOf(j inspect.Journaled) worthView {
-	v := worthView{
+func completenessOf(j inspect.Journaled) completenessView {
+	v := completenessView{
 		Complete: j.Complete(), Begins: j.Begins, Kept: j.Kept.Seconds(), Looked: j.Looked, Found: j.Found,
-		Holes: []holeView{}, More: j.More, Without: j.Without, Unproven: j.Unproven, Copies: j.Copies,
+		Holes: []gapView{}, More: j.More, Without: j.Without, Unproven: j.Unproven, Copies: j.Copies,
 	}
 	if j.GoOn.Sequence > 0 {
 		v.GoOn = j.GoOn.String()
 	}
 	for _, h := range j.Holes {
-		v.Holes = append(v.Holes, holeView(h))
+		v.Holes = append(v.Holes, gapView(h))
 	}
 	return v
 }
 
-// sayJournal prints the completeness of the answer.
-func (a *app) sayJournal(j inspect.Journaled, o journalOptions) {
+// printCompleteness prints the completeness of the answer.
+func (a *app) printCompleteness(j inspect.Journaled, o journalOptions) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %d searched", terminal.Counted(j.Found, "record"), j.Looked)
 	if !j.Begins.IsZero() {
@@ -223,17 +219,17 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) {
 		fmt.Fprintf(&b, "stopped at --limit %d: continue with --from %s\n", o.Limit, j.GoOn)
 	}
 	for _, h := range j.Holes {
-		who := "records"
+		records := "records"
 		if h.Records > 0 {
-			who = terminal.Counted(h.Records, "record")
+			records = terminal.Counted(h.Records, "record")
 		}
 		if h.Instance != "" {
-			who += " of " + text.Printable(h.Instance, 64)
+			records += " of " + text.Printable(h.Instance, 64)
 		}
-		fmt.Fprintf(&b, "MISSING: %s, from %s to %s: %s\n", who, millisecond(h.From), millisecond(h.To), h.Why)
+		fmt.Fprintf(&b, "MISSING: %s, from %s to %s: %s\n", records, millisecond(h.From), millisecond(h.To), h.Why)
 	}
 	if j.More > 0 {
-		fmt.Fprintf(&b, "MISSING: %s more\n", terminal.Counted(j.More, "time"))
+		fmt.Fprintf(&b, "MISSING: records of %s\n", terminal.Counted(j.More, "further interval"))
 	}
 	if len(j.Without) > 0 {
 		fmt.Fprintf(&b, "MISSING: deliveries of instances without a journal: %s\n",

@@ -14,24 +14,24 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// records asks the journal, and returns the records and how complete they are.
-func (o *operated) records(args ...string) ([]recordView, worthView) {
+// records runs journal, and returns the records and their completeness.
+func (o *testServer) records(args ...string) ([]recordView, completenessView) {
 	o.t.Helper()
 	lines := strings.Split(strings.TrimSpace(o.must(append([]string{"journal", "--json"}, args...)...)), "\n")
-	worth := decode[worthView](o.t, lines[len(lines)-1])
+	worth := decode[completenessView](o.t, lines[len(lines)-1])
 	return decodeLines[recordView](o.t, strings.Join(lines[:len(lines)-1], "\n")), worth
 }
 
-// TestJournalTellsWhatWasDelivered: a broker keeps a journal. The verbs journal and where find deliveries there, also
-// after a restart, and after the journal was switched off.
+// TestJournalTellsWhatWasDelivered: the commands journal and where find deliveries in a broker's journal, even after a
+// restart and after the journal was disabled.
 func TestJournalTellsWhatWasDelivered(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	if _, _, err := o.run("journal"); exitCode(err) != 1 || !strings.Contains(err.Error(), "DELAY_JOURNAL=7d") {
-		t.Errorf("without a journal: got %v, want what to set", err)
+		t.Errorf("without a journal: got %v, want the setting", err)
 	}
 	t.Setenv("DELAY_JOURNAL", "7d")
 	t.Setenv("DELAY_PROVISION", "create")
@@ -41,12 +41,12 @@ func TestJournalTellsWhatWasDelivered(t *testing.T) {
 	o.publish("delayin.10ms.orders.a", "here")
 	id := wantMessage(t, sub, "here").Header.Get(message.HeaderID)
 	o.publish("delayin.soon.orders.b", "")
-	eventually(t, "dead letter", func() bool { return o.held("DELAY_DEAD") == 1 })
+	eventually(t, "dead letter", func() bool { return o.messageCount("DELAY_DEAD") == 1 })
 	r.stop(t) // a stop stores the last records
 
 	got, worth := o.records()
 	if len(got) != 2 || !worth.Complete || worth.Found != 2 || worth.Kept != 7*24*3600 {
-		t.Fatalf("got %+v, worth %+v, want both and nothing missing", got, worth)
+		t.Fatalf("got %+v with %+v, want both records and a complete answer", got, worth)
 	}
 	one := got[0]
 	if one.ID != id {
@@ -56,7 +56,7 @@ func TestJournalTellsWhatWasDelivered(t *testing.T) {
 		!one.At.Equal(one.Due.Add(time.Duration(one.Late*float64(time.Second)))) || one.Instance == "" {
 		t.Errorf("got %+v, want the delivery of %s", one, id)
 	}
-	o.wantRecordsChosen(id)
+	o.wantRecordFilters(id)
 	out, errs, err := o.run("journal", "--target", "orders.a")
 	if err != nil || !strings.Contains(out, "OUTCOME") || !strings.Contains(out, id) ||
 		!strings.Contains(errs, "complete: no record of that interval is missing") {
@@ -64,16 +64,16 @@ func TestJournalTellsWhatWasDelivered(t *testing.T) {
 	}
 	if _, errs, _ := o.run("journal", "--since", "1h"); !strings.Contains(errs, "MISSING: records, from") ||
 		!strings.Contains(errs, "the journal begins later") {
-		t.Errorf("since before it began: got\n%s", errs)
+		t.Errorf("from before the journal began: got\n%s", errs)
 	}
 
-	o.wantWhereByJournal(one)
+	o.wantWhereFromJournal(one)
 	o.doctor().want("journal", "ok", "kept for 7d")
 	o.wantJournalLeft()
 }
 
-// wantRecordsChosen chooses among two records, that of this id and that of a dead letter.
-func (o *operated) wantRecordsChosen(id string) {
+// wantRecordFilters selects between two records: the one with this id, and the one of a dead letter.
+func (o *testServer) wantRecordFilters(id string) {
 	t := o.t
 	t.Helper()
 	for args, want := range map[string]int{
@@ -88,32 +88,32 @@ func (o *operated) wantRecordsChosen(id string) {
 	first, worth := o.records("--limit", "1")
 	rest, end := o.records("--from", worth.GoOn)
 	if worth.Complete || len(rest) != 1 || rest[0].ID == first[0].ID || !end.Complete {
-		t.Errorf("from %s: got %+v and %+v, want the other one", worth.GoOn, rest, end)
+		t.Errorf("from %s: got %+v and %+v, want the other record", worth.GoOn, rest, end)
 	}
 }
 
-// wantWhereByJournal finds a message of which only a record is left.
-func (o *operated) wantWhereByJournal(one recordView) {
+// wantWhereFromJournal finds a message of which only the record still exists.
+func (o *testServer) wantWhereFromJournal(one recordView) {
 	t, id := o.t, one.ID
 	t.Helper()
-	w := o.whereIs(id)
+	w := o.mustFind(id)
 	if !w.Delivered.Equal(one.At) || w.Stream != "" || w.Target != "orders.a" ||
 		!w.Accepted.Equal(one.Due.Add(-10*time.Millisecond)) || !strings.HasSuffix(w.Answer, "on attempt 1") ||
 		!strings.HasPrefix(w.Answer, "delivered at "+text.Moment(one.At)) {
 		t.Errorf("where: got %+v", w)
 	}
-	if w := o.whereIs("DELAY_INTAKE-1"); w.ID != id {
+	if w := o.mustFind("DELAY_INTAKE-1"); w.ID != id {
 		t.Errorf("where by stream and sequence: got %+v", w)
 	}
 	made := message.ID{Stream: "DELAY_INTAKE", Sequence: 1, At: one.Due}
 	const never = "has no delivery of it: it was purged, or the id is invented"
-	if w := o.absent(made.String()); !strings.Contains(w.Answer, never) {
-		t.Errorf("where of what never was: got %q", w.Answer)
+	if w := o.mustNotFind(made.String()); !strings.Contains(w.Answer, never) {
+		t.Errorf("where of an unknown message: got %q", w.Answer)
 	}
 }
 
-// wantJournalLeft runs a broker that keeps no journal beside the records of before.
-func (o *operated) wantJournalLeft() {
+// wantJournalLeft runs a broker without a journal, while older records exist.
+func (o *testServer) wantJournalLeft() {
 	t := o.t
 	t.Helper()
 	t.Setenv("DELAY_JOURNAL", "off")
@@ -121,16 +121,16 @@ func (o *operated) wantJournalLeft() {
 	r.log.await(t, "ready")
 	defer r.stop(t)
 	if !strings.Contains(r.log.String(), "the journal of before is left as it is, and empties itself within 7d") {
-		t.Errorf("switched off: it is not said that the journal is left:\n%s", r.log)
+		t.Errorf("without DELAY_JOURNAL: serve does not report the remaining journal:\n%s", r.log)
 	}
 	got, worth := o.records()
 	if len(got) != 2 || worth.Complete || len(worth.Without) != 1 {
-		t.Errorf("switched off: got %+v, worth %+v, want the instance that keeps none", got, worth)
+		t.Errorf("without DELAY_JOURNAL: got %+v with %+v, want the instance without a journal", got, worth)
 	}
 	o.doctor().want("journal", "ok", "no instance keeps a journal; the records in DELAY_JOURNAL expire within 7d")
 }
 
-// TestJournalRefusesWords names the flag, the value, and the allowed values.
+// TestJournalRefusesWords: an error names the flag, the value, and the allowed values.
 func TestJournalRefusesWords(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1")
 	for args, want := range map[string]string{
@@ -146,14 +146,13 @@ func TestJournalRefusesWords(t *testing.T) {
 		fmt.Sprint("--limit ", maxRecords+1): "with --json any number",
 		"here":                               "takes no arguments",
 	} {
-		wantVerbError(t, 2, []string{want}, append([]string{"journal"}, strings.Fields(args)...)...)
+		wantCommandError(t, 2, []string{want}, append([]string{"journal"}, strings.Fields(args)...)...)
 	}
 }
 
-// TestJournalSettings: a value that is no duration is refused. The message names the word that is allowed beside
-// durations.
+// TestJournalSettings: a value that is not a duration is refused. The error also names the allowed word.
 func TestJournalSettings(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_JOURNAL", "1s")
 	t.Setenv("DELAY_JOURNAL_BYTES", "1KB")
 	_, _, err := o.run("provision")
@@ -172,7 +171,7 @@ func TestJournalSettings(t *testing.T) {
 	}
 	t.Setenv("DELAY_JOURNAL", "off")
 	if out := o.must("provision"); !strings.Contains(out, "left as it is, and empties itself within 2d") {
-		t.Errorf("got no word of what is left in\n%s", out)
+		t.Errorf("the remaining journal is not reported in\n%s", out)
 	}
 	t.Setenv("DELAY_JOURNAL", "90m")
 	var all []struct {

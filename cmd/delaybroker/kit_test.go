@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// An operated is a NATS server, with the actions of its operators.
-type operated struct {
+// An testServer is a NATS server with an operator's actions.
+type testServer struct {
 	t             *testing.T
 	server        *server.Server
 	nc            *nats.Conn
@@ -24,24 +24,24 @@ type operated struct {
 	lettersStored int // dead letters
 }
 
-// operateOn starts a server and points the settings at it. There are no streams yet.
-func operateOn(t *testing.T, o server.Options) *operated {
+// newTestServer starts a server without streams, and sets the environment for it.
+func newTestServer(t *testing.T, o server.Options) *testServer {
 	t.Helper()
 	o.Port = server.RANDOM_PORT
 	s := startServer(t, o)
 	externalEnv(t, s.ClientURL())
 	nc, js := connect(t, s.ClientURL())
-	return &operated{t: t, server: s, nc: nc, js: js}
+	return &testServer{t: t, server: s, nc: nc, js: js}
 }
 
-// run runs a verb and returns what it printed.
-func (o *operated) run(args ...string) (stdout, stderr string, err error) {
+// run runs a command, and returns its output.
+func (o *testServer) run(args ...string) (stdout, stderr string, err error) {
 	o.t.Helper()
-	return runVerb(o.t, "", args...)
+	return runCommand(o.t, "", args...)
 }
 
-// must runs a verb that has to succeed.
-func (o *operated) must(args ...string) string {
+// must runs a command that has to succeed.
+func (o *testServer) must(args ...string) string {
 	o.t.Helper()
 	out, errs, err := o.run(args...)
 	if err != nil {
@@ -51,7 +51,7 @@ func (o *operated) must(args ...string) string {
 }
 
 // serve runs a broker until the test ends.
-func (o *operated) serve() {
+func (o *testServer) serve() {
 	o.t.Helper()
 	o.t.Setenv("DELAY_PROVISION", "create")
 	r := start(o.t)
@@ -59,7 +59,7 @@ func (o *operated) serve() {
 	r.log.await(o.t, "ready")
 }
 
-func (o *operated) publish(subject, payload string) *jetstream.PubAck {
+func (o *testServer) publish(subject, payload string) *jetstream.PubAck {
 	o.t.Helper()
 	ack, err := o.js.Publish(o.t.Context(), subject, []byte(payload))
 	if err != nil {
@@ -68,8 +68,8 @@ func (o *operated) publish(subject, payload string) *jetstream.PubAck {
 	return ack
 }
 
-// change edits a stream behind the broker's back.
-func (o *operated) change(stream string, edit func(*jetstream.StreamConfig)) {
+// change changes the configuration of a stream without the broker.
+func (o *testServer) change(stream string, edit func(*jetstream.StreamConfig)) {
 	o.t.Helper()
 	natstest.Reconfigure(o.t, o.js, stream, edit)
 }
@@ -83,7 +83,7 @@ func decode[T any](t *testing.T, text string) T {
 	return v
 }
 
-// wantRows looks for parts in each row of a table.
+// wantRows checks that each row of a table contains its parts.
 func wantRows(t *testing.T, rows []string, parts [][]string) {
 	t.Helper()
 	for at, want := range parts {
@@ -95,7 +95,7 @@ func wantRows(t *testing.T, rows []string, parts [][]string) {
 	}
 }
 
-// eventually waits for a result of the broker's work.
+// eventually waits until the condition holds.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for late := time.Now().Add(timeout); !is(); time.Sleep(20 * time.Millisecond) {
@@ -105,8 +105,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// sealed is a message as a broker would store it.
-func (o *operated) sealed(m *nats.Msg) *nats.Msg {
+// sealed returns a message with the seal of a broker.
+func (o *testServer) sealed(m *nats.Msg) *nats.Msg {
 	o.t.Helper()
 	streams, err := broker.StreamsOf(broker.Config{})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// standardWatch is the interval of --watch without a duration.
-const standardWatch = "2s"
+// defaultWatch is the interval of --watch without a duration.
+const defaultWatch = "2s"
 
 // levelsOptions are the flags of levels.
 type levelsOptions struct {
@@ -28,9 +28,8 @@ func (a *app) levelsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "levels",
 		Short: "Show the lanes: pending and overdue messages, and owners",
-		Long: `Show the lanes, one stream each, and the dead letters. An idle lane is empty and has a reader. Idle
-lanes are only
-counted.
+		Long: `Show the lanes, one stream each, and the dead letters. An idle lane is empty and has a reader. Idle lanes are
+only counted.
 
 head due in  time until the first message is due at its target
 overdue      time since the first message should have left the lane
@@ -54,7 +53,7 @@ in/s, out/s  messages that entered and left since the last update, with --watch`
 		},
 	}
 	c.Flags().DurationVar(&o.every, "watch", 0, "update the lanes at this interval, until interrupted")
-	c.Flags().Lookup("watch").NoOptDefVal = standardWatch
+	c.Flags().Lookup("watch").NoOptDefVal = defaultWatch
 	c.Flags().BoolVar(&o.all, "all", false, "show idle lanes too")
 	return c
 }
@@ -62,7 +61,7 @@ in/s, out/s  messages that entered and left since the last update, with --watch`
 // takeWatch accepts "--watch 1s" like "--watch=1s". Since the flag's value is optional, cobra parses 1s as an argument.
 func (o *levelsOptions) takeWatch(cmd *cobra.Command, args []string) error {
 	watch := cmd.Flags().Lookup("watch")
-	if len(args) == 1 && watch.Changed && watch.Value.String() == standardWatch {
+	if len(args) == 1 && watch.Changed && watch.Value.String() == defaultWatch {
 		if every, err := time.ParseDuration(args[0]); err == nil {
 			o.every, args = every, nil
 		}
@@ -136,19 +135,19 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) {
 	})
 	watched := options.every > 0
 	if !watched {
-		s.LeaveOut("in/s", "out/s")
+		s.Hide("in/s", "out/s")
 	}
-	most := len(v.Lanes)
+	maxRows := len(v.Lanes)
 	if _, height, ok := terminal.Size(a.Out); ok && watched {
-		const others = 9 // lines for borders, headers, the footer, the text below it, and the cursor
-		most = max(1, height-others)
+		const otherLines = 9 // lines for borders, headers, the footer, the text below it, and the cursor
+		maxRows = max(1, height-otherLines)
 	}
 	idle, hidden := 0, 0
 	for _, l := range v.Lanes {
 		switch {
 		case !options.all && l.Idle():
 			idle++
-		case s.Len() == most:
+		case s.Len() == maxRows:
 			hidden++
 		default:
 			s.Add(cellsOf(l, v.Time)...)
@@ -157,7 +156,7 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) {
 	s.Foot("total", "", fmt.Sprint(v.Totals.Pending), "", text.Seconds(v.Totals.Overdue), "", "",
 		fmt.Sprintf("%d unread", v.Totals.Unread), "", fmt.Sprintf("%d dead letters", v.Totals.Dead))
 	s.Print()
-	a.sayPaused(v.Paused)
+	a.printPaused(v.Paused)
 	if idle > 0 {
 		a.Printf("%s; --all shows them\n", terminal.Counted(idle, "idle lane"))
 	}
@@ -181,8 +180,8 @@ func cellsOf(l inspect.Lane, now time.Time) []any {
 	}
 }
 
-// dueIn formats the remaining wait of a message. It is empty if the wait is unknown. If the message will become a dead
-// letter, it is the reason.
+// dueIn formats the time until a message is due. It returns a dash if that is unknown, and the reason if the message
+// will become a dead letter.
 func dueIn(dead string, due, now time.Time) string {
 	switch {
 	case dead != "":

@@ -15,8 +15,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// laneOf looks at all lanes and returns one.
-func (o *operated) laneOf(stream string) inspect.Lane {
+// laneOf reads all lanes, and returns one.
+func (o *testServer) laneOf(stream string) inspect.Lane {
 	o.t.Helper()
 	for _, l := range decode[inspect.Lanes](o.t, o.must("levels", "--json")).Lanes {
 		if l.Stream == stream {
@@ -27,12 +27,12 @@ func (o *operated) laneOf(stream string) inspect.Lane {
 	return inspect.Lane{}
 }
 
-// Without a broker, levels shows the messages that are stored and due, and that nobody reads the lanes.
+// Without a broker, levels shows the stored and the due messages, and lanes without a reader.
 func TestLevelsUnread(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	o.publish("delay.5s.orders.expire", "1")
 	o.publish("delay.5s.orders.expire", "2")
@@ -40,14 +40,14 @@ func TestLevelsUnread(t *testing.T) {
 
 	l := o.laneOf("DELAY_5s")
 	if l.Pending != 3 || l.Delay != 5 || l.Owner != inspect.OwnerNobody || l.State != inspect.Serving {
-		t.Errorf("got %+v, want 3 pending, a delay of 5, nobody, serving", l)
+		t.Errorf("got %+v, want 3 pending, a delay of 5, no reader, serving", l)
 	}
 	if left := time.Until(l.HeadDue); left < 0 || left > 5*time.Second {
 		t.Errorf("head due in: got %s, want up to 5s", left)
 	}
 	v := decode[inspect.Lanes](t, o.must("levels", "--json"))
 	if got, want := v.Totals.Pending, uint64(3); got != want {
-		t.Errorf("pending in all: got %d, want %d", got, want)
+		t.Errorf("total pending: got %d, want %d", got, want)
 	}
 	if got, want := v.Totals.Unread, 7; got != want {
 		t.Errorf("unread: got %d, want %d", got, want)
@@ -79,7 +79,7 @@ func TestLevelsUnread(t *testing.T) {
 }
 
 func TestLevelsRead(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.serve()
 	for _, stream := range []string{"DELAY_INTAKE", "DELAY_5s", "DELAY_RETRY_1s"} {
 		if got, want := o.laneOf(stream).Owner, inspect.OwnerRead; got != want {
@@ -91,14 +91,14 @@ func TestLevelsRead(t *testing.T) {
 	}
 }
 
-// The owner of a lane is in the table that instances keep. Their own stream is no lane.
+// The table of owners names the owner of a lane. The stream of that table is not a lane.
 func TestLevelsInstance(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_INSTANCE", "kitchen")
 	o.serve()
 	l := o.laneOf("DELAY_5s")
 	if !strings.HasPrefix(l.Instance, "kitchen-") {
-		t.Errorf("got instance %q, want kitchen and what makes it unique", l.Instance)
+		t.Errorf("got instance %q, want kitchen and a unique suffix", l.Instance)
 	}
 	out := o.must("levels")
 	if want := " " + l.Instance + " "; !strings.Contains(out, want) {
@@ -110,10 +110,10 @@ func TestLevelsInstance(t *testing.T) {
 }
 
 func TestLevelsStates(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_LEVELS", "1s 5s 7s 9s 13s")
 	o.must("provision")
 	o.change("DELAY_13s", func(c *jetstream.StreamConfig) {
@@ -150,19 +150,19 @@ func TestLevelsStates(t *testing.T) {
 }
 
 func TestLevelsHeadIsABadRequest(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	o.publish("delayin.soon.x", "")
 	if got, want := o.laneOf("DELAY_INTAKE").HeadDead, "bad_time"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if out := o.must("levels"); !strings.Contains(out, "dead: bad_time") {
-		t.Errorf("got no word of it in\n%s", out)
+		t.Errorf("the stream is not named in\n%s", out)
 	}
 }
 
 func TestLevelsWatch(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	ctx, cancel := context.WithCancel(t.Context())
 	shown := make(writes)
@@ -180,7 +180,7 @@ func TestLevelsWatch(t *testing.T) {
 			continue
 		case err := <-ended:
 			if err != nil || n < 3 {
-				t.Errorf("got %v after %d looks, want nil after an interrupt and 3", err, n)
+				t.Errorf("got %v after %d updates, want nil after an interrupt and 3", err, n)
 			}
 		case <-time.After(timeout):
 			t.Error("got no end")
@@ -190,7 +190,7 @@ func TestLevelsWatch(t *testing.T) {
 	}
 }
 
-// writes are the texts that were written, one for each call.
+// writes has the text of each call of Write.
 type writes chan string
 
 func (w writes) Write(p []byte) (int, error) {
@@ -199,33 +199,33 @@ func (w writes) Write(p []byte) (int, error) {
 }
 
 func TestLevelsRefused(t *testing.T) {
-	o := operateOn(t, userDenied("$JS.API.STREAM.LIST"))
+	o := newTestServer(t, userDenied("$JS.API.STREAM.LIST"))
 	t.Setenv("NATS_USER", "tried")
 	t.Setenv("NATS_PASSWORD", "tried")
 	began := time.Now()
 	_, _, err := o.run("levels")
 	if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.LIST") {
-		t.Errorf("got %v, want the subject that was refused", err)
+		t.Errorf("got %v, want the refused subject", err)
 	}
 	if took := time.Since(began); took > jsapi.Timeout {
-		t.Errorf("took %s to find out", took)
+		t.Errorf("took %s to report the refusal", took)
 	}
 }
 
 func TestLevelsHalfRefused(t *testing.T) {
-	o := operateOn(t, userDenied("$JS.API.STREAM.MSG.GET.DELAY_5s"))
+	o := newTestServer(t, userDenied("$JS.API.STREAM.MSG.GET.DELAY_5s"))
 	o.must("provision")
 	o.publish("delay.5s.x", "")
 	t.Setenv("NATS_USER", "tried")
 	t.Setenv("NATS_PASSWORD", "tried")
 	out, _, err := o.run("levels")
 	if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.MSG.GET.DELAY_5s") || out != "" {
-		t.Errorf("got %v, want the subject that was refused and no table\n%s", err, out)
+		t.Errorf("got %v, want the refused subject and no table\n%s", err, out)
 	}
 }
 
 func TestLevelsHeadOfANewerBroker(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	msg := nats.NewMsg("delaysys.hop.5s.x")
 	msg.Header.Set(message.HeaderFormat, "99")
@@ -234,16 +234,16 @@ func TestLevelsHeadOfANewerBroker(t *testing.T) {
 	}
 	const newer = "written by a newer broker; it waits for one"
 	if l := o.laneOf("DELAY_5s"); l.Error != newer || l.HeadDead != "" || !l.HeadDue.IsZero() {
-		t.Errorf("got %+v, want nothing but %q", l, newer)
+		t.Errorf("got %+v, want only %q", l, newer)
 	}
 }
 
-// A broker that reads no further for now, since it holds all that is due soon, is not reported as absent.
+// A broker that holds all messages that are due soon does not read. It is still the reader of the lane.
 func TestRestingLaneIsNotUnread(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_LEVELS", "1s 5m")
 	t.Setenv("DELAY_INSTANCE", "kitchen")
 	o.serve()
@@ -257,7 +257,7 @@ func TestRestingLaneIsNotUnread(t *testing.T) {
 	l := o.laneOf("DELAY_5m")
 	if l.Held >= 6000 || l.Read == 0 || l.Read >= 6000 || time.Until(l.Resumes) < time.Minute ||
 		!strings.HasPrefix(l.Instance, "kitchen-") {
-		t.Errorf("got %+v, want a part of it held, and the rest read in some minutes", l)
+		t.Errorf("got %+v, want a part in memory, and the next read in some minutes", l)
 	}
 	out := o.must("levels")
 	for _, want := range []string{"0 unread", "later: kitchen-", "7 idle lanes; --all shows them"} {
@@ -272,14 +272,14 @@ func TestRestingLaneIsNotUnread(t *testing.T) {
 	d.want("lanes", "ok", "7 lanes, 6000 messages pending")
 	d.wantOnly("durability")
 	last := o.idOf("DELAY_5m", 6000).String()
-	if w := o.whereIs(last); !strings.HasPrefix(w.Answer, "waiting, due in 4m") {
+	if w := o.mustFind(last); !strings.HasPrefix(w.Answer, "waiting, due in 4m") {
 		t.Errorf("where: got %q", w.Answer)
 	}
 }
 
-// If a user may not ask the instances, the verb does not take their silence for an answer.
+// If the user may not ask the instances, the command does not report their silence as an absence.
 func TestLevelsWithoutTheRightToAsk(t *testing.T) {
-	o := operateOn(t, userDenied("delayctl.status"))
+	o := newTestServer(t, userDenied("delayctl.status"))
 	t.Setenv("DELAY_LEVELS", "1s 5m")
 	o.serve()
 	for range 6000 {
@@ -293,7 +293,7 @@ func TestLevelsWithoutTheRightToAsk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name := range s.ConsumerNames(t.Context()).Name() { // as the server does after five minutes of rest
+	for name := range s.ConsumerNames(t.Context()).Name() { // as the server does after five minutes without activity
 		if err := o.js.DeleteConsumer(t.Context(), "DELAY_5m", name); err != nil {
 			t.Fatal(err)
 		}
@@ -311,14 +311,14 @@ func TestLevelsWithoutTheRightToAsk(t *testing.T) {
 }
 
 func TestWatchWords(t *testing.T) {
-	externalEnv(t, "nats://127.0.0.1:1") // nobody is asked
+	externalEnv(t, "nats://127.0.0.1:1") // no request is sent
 	for _, args := range []string{
 		"levels --watch=-1s", "levels --watch=0s", "levels --watch -1s", "levels --watch soon",
 		"levels --watch=1s 2s", "levels 1s", "levels --watch 0s",
 	} {
-		wantVerbError(t, 2, []string{"usage"}, strings.Fields(args)...)
+		wantCommandError(t, 2, []string{"usage"}, strings.Fields(args)...)
 	}
-	wantVerbError(t, 1, []string{"connect to NATS"}, "levels", "--watch", "1s")
+	wantCommandError(t, 1, []string{"connect to NATS"}, "levels", "--watch", "1s")
 }
 
 func TestRateInWords(t *testing.T) {

@@ -27,7 +27,7 @@ func (l logged) Unwrap() error { return l.error }
 
 func main() {
 	err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
-	if _, shown := errors.AsType[logged](err); err != nil && !shown {
+	if _, isLogged := errors.AsType[logged](err); err != nil && !isLogged {
 		for line := range strings.SplitSeq(fmt.Sprint("delaybroker: ", err), "\n") {
 			fmt.Fprintln(os.Stderr, text.Printable(line, 16*terminal.MaxCell)) // the error may quote untrusted text
 		}
@@ -35,7 +35,7 @@ func main() {
 	os.Exit(exitCode(err))
 }
 
-// exitCode tells a supervisor whether a restart can help.
+// exitCode returns the exit code of the process. Code 2 tells a supervisor that a restart cannot help.
 func exitCode(err error) int {
 	if err == nil {
 		return 0
@@ -43,12 +43,12 @@ func exitCode(err error) int {
 	if outcome, ok := errors.AsType[outcomeError](err); ok {
 		return outcome.exitCode()
 	}
-	for _, lasting := range []error{
+	for _, permanent := range []error{
 		errUsage, settings.ErrConfig, errCritical,
 		broker.ErrConfig, broker.ErrDrift, streams.ErrMissingStreams, streams.ErrForeignStream,
 		streams.ErrServerTooOld,
 	} {
-		if errors.Is(err, lasting) {
+		if errors.Is(err, permanent) {
 			return 2
 		}
 	}

@@ -19,14 +19,14 @@ import (
 	"delaybroker/cmd/delaybroker/settings"
 )
 
-// asProcess makes the test binary run the program, for tests that need a process of its own.
+// asProcess makes the test binary run the program, for tests that need a process.
 const asProcess = "TEST_DELAYBROKER_PROCESS"
 
-// asTest makes the test binary run a test that has a process to itself.
+// asTest makes the test binary run one test in its own process.
 const asTest = "TEST_DELAYBROKER_TEST"
 
-// TestMain runs six times as many tests at a time as go test does by itself, unless -parallel says otherwise: tests
-// that run in parallel mostly wait.
+// TestMain runs six times as many tests in parallel as go test does by default, because parallel tests mostly wait. The
+// flag -parallel overrides that.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProcess) != "" {
 		main()
@@ -37,10 +37,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// apart runs the test that calls it in a process of its own, beside other tests, and returns true when that has ended.
-// In that process it returns false, and the test may change the environment, which the program's settings are read
-// from.
-func apart(t *testing.T) (done bool) {
+// inOwnProcess runs the calling test in its own process, in parallel to other tests, and returns true when that process
+// has ended. In that process it returns false. There the test may change the environment, from which the program reads
+// its settings.
+func inOwnProcess(t *testing.T) (done bool) {
 	t.Helper()
 	if os.Getenv(asTest) != "" {
 		return false
@@ -54,15 +54,15 @@ func apart(t *testing.T) (done bool) {
 	cmd.Env = append(os.Environ(), asTest+"=1")
 	out, err := cmd.CombinedOutput()
 	if err == nil && strings.Contains(string(out), "--- SKIP: "+t.Name()+" ") {
-		t.Skipf("NOT RUN: skipped in a process of its own\n%s", out)
+		t.Skipf("NOT RUN: skipped in its own process\n%s", out)
 	}
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()+" ") {
-		t.Errorf("in a process of its own: %v\n%s", err, out)
+		t.Errorf("in its own process: %v\n%s", err, out)
 	}
 	return true
 }
 
-// command is the program as a process, with an environment of its own.
+// command returns the program as a process, with its own environment.
 func command(t *testing.T, args []string, environ ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
@@ -74,7 +74,7 @@ func TestWords(t *testing.T) {
 	for _, test := range []struct {
 		args           string
 		code           int
-		stdout, stderr string // texts that must be found there
+		stdout, stderr string // required parts of the output
 	}{
 		{"--help", 0, "exit codes", ""},
 		{"-h", 0, "Usage:", ""},
@@ -136,7 +136,8 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-// exitCodeOf is the code of a process whose Run or Wait returned err; -1 when it did not run or was killed.
+// exitCodeOf returns the exit code of a process whose Run or Wait returned err. It is -1 if the process did not run or
+// was killed.
 func exitCodeOf(err error) int {
 	if err == nil {
 		return 0

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A server that is named by another program's variable is not silently replaced by an embedded one.
+// If a variable of another program names the server, the program does not silently embed one.
 func TestMisnamedServer(t *testing.T) {
 	for _, name := range []string{"NATS_URI", "NATS_URLS", "NATS_SERVER", "NATS_SERVERS"} {
 		embeddedEnv(t)
@@ -17,7 +17,7 @@ func TestMisnamedServer(t *testing.T) {
 			t.Errorf("serve: got %v, want %s and NATS_URL", said, name)
 		}
 		t.Setenv("DELAY_EMBEDDED_LISTEN", "127.0.0.1:1")
-		_, errs, err := runVerb(t, "", "levels")
+		_, errs, err := runCommand(t, "", "levels")
 		if want := name + " is not a setting and is ignored; did you mean NATS_URL?"; err == nil || !strings.Contains(errs,
 			want) {
 			t.Errorf("levels: got %v and %q, want %q", err, errs, want)

@@ -12,16 +12,16 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// coreServer is a nats-server that was started without -js.
+// coreServer starts a nats-server without JetStream.
 func coreServer(t *testing.T) *server.Server {
 	t.Helper()
 	return natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT}).Server()
 }
 
-// Where JetStream is off, every verb says so, and says nothing misleading instead.
+// Without JetStream, every command reports that, and nothing misleading.
 func TestWithoutJetStream(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	externalEnv(t, coreServer(t).ClientURL())
@@ -35,27 +35,27 @@ func TestWithoutJetStream(t *testing.T) {
 		{"pub", "a", "b", "--in", "5s"},
 		{"pub", "a", "b", "--level", "5s"},
 	} {
-		out, _, err := runVerb(t, "", args...)
+		out, _, err := runCommand(t, "", args...)
 		if got := exitCode(err); got != 1 || !strings.Contains(fmt.Sprint(err), off) {
 			t.Errorf("%q: got exit code %d with %v, want 1 and that JetStream is off", args, got, err)
 		}
 		if out != "" {
-			t.Errorf("%q: got %q, want nothing beside the error", args, out)
+			t.Errorf("%q: got %q, want only the error", args, out)
 		}
 	}
-	d := (&operated{t: t}).doctor()
+	d := (&testServer{t: t}).doctor()
 	d.want("JetStream", "critical", "not enabled")
 	for _, f := range d.Findings {
 		if f.Check == "JetStream" && !strings.Contains(f.Do, "start nats-server with -js") {
-			t.Errorf("got %+v, want what to do", f)
+			t.Errorf("got %+v, want the advice", f)
 		}
 	}
 }
 
-// Serve waits for it, and says what it waits for: once, and then every ten seconds.
+// Serve waits for JetStream. It logs that once, and again every ten seconds.
 func TestServeWithoutJetStream(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	externalEnv(t, coreServer(t).ClientURL())
@@ -64,11 +64,11 @@ func TestServeWithoutJetStream(t *testing.T) {
 	time.Sleep(3 * time.Second)
 	r.stop(t)
 	if n := strings.Count(r.log.String(), "JetStream is off"); n != 1 {
-		t.Errorf("said %d times in three seconds, want once:\n%s", n, r.log)
+		t.Errorf("logged %d times in three seconds, want once:\n%s", n, r.log)
 	}
 }
 
-// Wrong arguments are reported before a server is asked.
+// Wrong arguments are reported before the first request.
 func TestPubChecksBeforeItConnects(t *testing.T) {
 	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)))
 	for _, test := range []struct{ args, want string }{
@@ -80,15 +80,15 @@ func TestPubChecksBeforeItConnects(t *testing.T) {
 		{"pub a b --in 1s -H Delay-Untill:5", "Delay-Untill"},
 		{"pub a b --in 1s -H Delay-Expires:never", "Delay-Expires"},
 	} {
-		wantVerbError(t, 2, []string{test.want}, strings.Fields(test.args)...)
+		wantCommandError(t, 2, []string{test.want}, strings.Fields(test.args)...)
 	}
 	t.Setenv("DELAY_TARGETS", "orders.>")
-	wantVerbError(t, 2, []string{"DELAY_TARGETS"}, "pub", "mail.send", "b", "--in", "1s")
+	wantCommandError(t, 2, []string{"DELAY_TARGETS"}, "pub", "mail.send", "b", "--in", "1s")
 	t.Setenv("DELAY_MAX_DELAY", "1000d")
-	wantVerbError(t, 1, []string{"connect to NATS"}, "pub", "orders.x", "b", "--in", "500d")
+	wantCommandError(t, 1, []string{"connect to NATS"}, "pub", "orders.x", "b", "--in", "500d")
 }
 
-// An unescaped @ makes another URL, which has a part of the password as its host. No error repeats it.
+// An unescaped @ in the password changes the host of the URL, which then has a part of the password. No error shows it.
 func TestPasswordWithAnAt(t *testing.T) {
 	natstest.ClearEnv(t)
 	for _, url := range []string{
@@ -98,17 +98,17 @@ func TestPasswordWithAnAt(t *testing.T) {
 	} {
 		t.Setenv("NATS_URL", url)
 		for _, args := range [][]string{{"levels"}, {"sub", "x"}, {"serve"}} {
-			_, errs, err := runVerb(t, "", args...)
+			_, errs, err := runCommand(t, "", args...)
 			said := errs + fmt.Sprint(err)
 			if got := exitCode(err); got != 2 || strings.Contains(said, "s3cret") || !strings.Contains(said, "%40 for @") {
-				t.Errorf("%q with %s: got exit code %d with %v %s, want 2, how to write it, and nothing of it",
+				t.Errorf("%q with %s: got exit code %d with %v %s, want 2, the right spelling, and no part of the value",
 					args, url, got, err, errs)
 			}
 		}
 	}
 }
 
-// The second start on a host is told which program has the port, and not only which port is in use.
+// A second start on a host reports the program that uses the port, besides the port.
 func TestSecondStart(t *testing.T) {
 	embeddedEnv(t)
 	probes := natstest.FreeAddress(t)
@@ -127,7 +127,7 @@ func TestSecondStart(t *testing.T) {
 		t.Errorf("without HTTP: got %v, want the process", err)
 	}
 
-	l, err := net.Listen("tcp", "127.0.0.1:0") // something else
+	l, err := net.Listen("tcp", "127.0.0.1:0") // a listener that is not a broker
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,6 +143,6 @@ func TestSecondStart(t *testing.T) {
 		}
 	}()
 	if err := start(t).end(t); err == nil || strings.Contains(err.Error(), " in use by ") {
-		t.Errorf("on another's port: got %v, want that it is in use and no more", err)
+		t.Errorf("the port of another program: got %v, want only that it is in use", err)
 	}
 }

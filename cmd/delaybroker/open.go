@@ -38,7 +38,7 @@ func (a *app) withSession(
 ) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	a.warnOfNames()
+	a.warnUnknownSettings()
 	s, err := a.connectClient(ctx, c)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (a *app) open(ctx context.Context, cfg settings.Config) (*inspect.Inspector
 
 // openBySettings connects for provision, which uses only the settings. The caller closes the inspector.
 func (a *app) openBySettings(ctx context.Context, cfg settings.Config) (*inspect.Inspector, error) {
-	a.warnOfNames()
+	a.warnUnknownSettings()
 	nc, err := a.connect(ctx, cfg.Access)
 	if err != nil {
 		return nil, err
@@ -105,8 +105,8 @@ func (a *app) openBySettings(ctx context.Context, cfg settings.Config) (*inspect
 	return i, err
 }
 
-// warnOfNames prints warnings about probably misspelt settings.
-func (a *app) warnOfNames() {
+// warnUnknownSettings prints warnings about probably misspelt settings.
+func (a *app) warnUnknownSettings() {
 	for _, u := range settings.Unknown() {
 		fmt.Fprintln(a.Err, "delaybroker:", u)
 	}

@@ -18,10 +18,10 @@ import (
 
 const pageToken = "0123456789abcdef0123"
 
-// The program serves the page beside its probes: text for curl, and actions with the token.
+// The program serves the page next to its probes: text for curl, and actions with the token.
 func TestServePage(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	embeddedEnv(t)
@@ -49,7 +49,7 @@ func TestServePage(t *testing.T) {
 		}
 	}
 	_, js := connect(t, ready["server"].(string))
-	publish(t, js, "delay.1h.orders.x", "{}") // a message on its way to another lane may not be counted
+	publish(t, js, "delay.1h.orders.x", "{}") // a message that changes lanes may not be counted
 	var plan struct{ Sentence, Ticket, Shell string }
 	post(t, address+"/api/plan", `{"verb":"pause","target":"orders.>"}`, &plan)
 	if plan.Sentence != "pause orders.>: 1 message now pending, and all later ones, will wait when due" {
@@ -72,7 +72,8 @@ func TestServePage(t *testing.T) {
 	}
 }
 
-// The page acts on schedules as of nats-server by their names, as on the other timers: what it plans is what is done.
+// The page acts on schedules in nats-server's format by their names, as on other timers. The action does what its plan
+// shows.
 func TestPageActsOnServerSchedules(t *testing.T) {
 	embeddedEnv(t)
 	t.Setenv("DELAY_TIMERS", "on")
@@ -111,8 +112,8 @@ func TestPageActsOnServerSchedules(t *testing.T) {
 		post(t, address+"/api/act", `{"ticket":"`+plan.Ticket+`"}`, &done)
 		planned := strings.HasPrefix(plan.Sentence, tt.verb+" "+tt.plan)
 		if !planned || !strings.HasPrefix(done.Sentence, tt.done) || !done.Good {
-			t.Errorf("%s %s: it plans %q, and does %+v; want %q, and %q", tt.verb, tt.about, plan.Sentence, done, tt.plan,
-				tt.done)
+			t.Errorf("%s %s: got the plan %q and the result %+v, want %q and %q", tt.verb, tt.about, plan.Sentence, done,
+				tt.plan, tt.done)
 		}
 	}
 }
@@ -136,7 +137,7 @@ func post(t *testing.T, url, body string, into any) {
 	}
 }
 
-// Every line that the page shows for a shell is one of the program's: verbs, arguments and flags.
+// Every shell command that the page shows is valid: its name, its arguments and its flags.
 func TestPageShowsRealVerbs(t *testing.T) {
 	source, err := os.ReadFile("../../broker/web/page/testdata/lines.txt")
 	if err != nil {
@@ -148,7 +149,7 @@ func TestPageShowsRealVerbs(t *testing.T) {
 		root := new(app).rootCommand()
 		found, rest, err := root.Find(words[1:])
 		if err == nil {
-			found.InheritedFlags() // adds those of the root
+			found.InheritedFlags() // adds the flags of the root command
 			err = found.ParseFlags(rest)
 		}
 		if err == nil {
@@ -164,7 +165,7 @@ func TestPageShowsRealVerbs(t *testing.T) {
 	}
 }
 
-// The lines of its form are those of the README.
+// The commands of the page's form are those of the README.
 func TestPageShowsTheReadmesLines(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -181,10 +182,10 @@ func TestPageShowsTheReadmesLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(run), line) {
-			t.Errorf("%s: %s is not what the tests run", l.Language, line)
+			t.Errorf("%s: %s differs from the file that the tests run", l.Language, line)
 		}
 		if l.Language != "Go" && !strings.Contains(string(readme), "| "+l.Language+" | `"+line+"` |") {
-			t.Errorf("%s: %s is not what the README shows", l.Language, line)
+			t.Errorf("%s: %s differs from the README", l.Language, line)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (a *app) changePauses(
 	change func(*inspect.Inspector, context.Context, string) (inspect.PauseChange, error),
 ) error {
 	if !message.ValidPattern(pattern) {
-		return fmt.Errorf("%w: target pattern %q: tokens separated by dots; * for one token, > for the rest",
+		return fmt.Errorf("%w: target pattern %q: want tokens separated by dots; * for one token, > for the rest",
 			errUsage, pattern)
 	}
 	return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
@@ -89,18 +89,18 @@ func (a *app) showPauseChange(pattern string, c inspect.PauseChange) {
 		if p.Pattern != pattern {
 			continue
 		}
-		said := "is paused"
+		state := "is paused"
 		if p.State != pause.Paused {
-			said = "is resumed: the waiting messages are delivered"
+			state = "is resumed: the waiting messages are delivered"
 		}
-		a.Printf("%s %s\n", pattern, said)
+		a.Printf("%s %s\n", pattern, state)
 	}
 	if c.Stored != "" {
-		fmt.Fprintf(a.Err, "not stored yet; the instances will store it when possible: %s\n",
+		fmt.Fprintf(a.Err, "the change is not stored yet; the instances will store it when possible: %s\n",
 			text.Printable(c.Stored, terminal.MaxCell))
 	}
 	if len(c.Told) == 0 && len(c.Untold) == 0 {
-		fmt.Fprintln(a.Err, "no broker runs; a broker that starts will apply it")
+		fmt.Fprintln(a.Err, "no broker runs; a broker that starts will apply the change")
 		return
 	}
 	fmt.Fprintf(a.Err, "confirmed by %d of %s\n", len(c.Told), terminal.Counted(len(c.Told)+len(c.Untold), "instance"))
@@ -133,13 +133,13 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 	return nil
 }
 
-// sayPaused prints the paused targets below a table.
-func (a *app) sayPaused(all []inspect.Pause) {
+// printPaused prints the paused targets below a table.
+func (a *app) printPaused(all []inspect.Pause) {
 	for _, p := range all {
-		said := "paused since " + text.Second(p.Since)
+		state := "paused since " + text.Second(p.Since)
 		if p.State != pause.Paused {
-			said = "being resumed"
+			state = "being resumed"
 		}
-		a.Printf("%s: %s\n", text.Printable(p.Pattern, terminal.MaxCell), said)
+		a.Printf("%s: %s\n", text.Printable(p.Pattern, terminal.MaxCell), state)
 	}
 }

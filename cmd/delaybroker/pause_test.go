@@ -13,13 +13,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestPauseVerbs pauses a target, looks at it from every verb, and resumes it.
+// TestPauseVerbs pauses a target, checks the output of every command, and resumes the target.
 func TestPauseVerbs(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{JetStream: true})
+	o := newTestServer(t, server.Options{JetStream: true})
 	o.serve()
 	if _, err := o.js.CreateStream(t.Context(),
 		jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}); err != nil {
@@ -42,7 +42,7 @@ func TestPauseVerbs(t *testing.T) {
 		return len(all.Paused) == 1 && *all.Paused[0].Waiting == 1
 	})
 	if p := all.Paused[0]; p.Pattern != "orders.>" || p.State != "paused" || time.Since(p.Since) > timeout {
-		t.Errorf("the list says %+v", p)
+		t.Errorf("the list has %+v", p)
 	}
 	o.wantPauseShown()
 	for _, tt := range []struct {
@@ -70,26 +70,26 @@ func TestPauseVerbs(t *testing.T) {
 	}
 }
 
-// fraction is one of a second in a time.
+// fraction matches the fraction of a second in a time.
 var fraction = regexp.MustCompile(`T\d\d:\d\d:\d\d\.\d+Z`)
 
-// wantPauseShown wants all verbs to say that orders.> is paused, and where its message is.
-func (o *operated) wantPauseShown() {
+// wantPauseShown checks that all commands show the pause of orders.>, and the place of its message.
+func (o *testServer) wantPauseShown() {
 	t := o.t
 	t.Helper()
 	for _, words := range [][]string{{"pause"}, {"levels"}, {"retrying"}} {
 		if out := o.must(words...); !strings.Contains(out, "orders.>") {
-			t.Errorf("%s does not say that orders.> is paused:\n%s", words, out)
+			t.Errorf("%s does not report the pause of orders.>:\n%s", words, out)
 		} else if fraction.MatchString(out) || strings.Contains(out, " : ") {
-			t.Errorf("%s shows fractions of a second, or an instance that does nothing:\n%s", words, out)
+			t.Errorf("%s shows fractions of a second, or an idle instance:\n%s", words, out)
 		}
 	}
 	w := decode[inspect.Whereabouts](t, o.must("where", "DELAY_1s-1", "--json"))
 	if w.Stream != "DELAY_PAUSED" || w.Target != "orders.x" || !strings.Contains(w.Answer, "its target is paused since") {
-		t.Errorf("where says %+v", w)
+		t.Errorf("where: got %+v", w)
 	}
 	findings := o.must("doctor", "--json", "--skip", "durability,memory,versions,storage,clock")
 	if !strings.Contains(findings, "by an operator: orders.> since") || !strings.Contains(findings, "1 messages wait") {
-		t.Errorf("doctor says %s", findings)
+		t.Errorf("doctor: got %s", findings)
 	}
 }

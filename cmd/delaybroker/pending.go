@@ -45,11 +45,11 @@ due in    time until the delivery, or until the next attempt of a refused messag
 bytes     size of the body
 attempts  refused attempts so far
 
-The command reads at most --most headers. Of a level, it reads the messages that may be due before the last line. Of the
-intake and the retry lanes, which have no order, it reads all. So each page reads messages of the earlier pages again;
---target reduces the work. If there are more messages, the command prints a cursor for the next page. The cursor is a
-time and a Delay-Id, and stays valid when messages move from lane to lane. A message that moves while the command runs
-may be missing: repeat the command.
+The command reads at most --most headers. In a level, it reads only the messages that may be due before the last line.
+In the intake and the retry lanes, which have no order, it reads all. So each page reads messages of the earlier pages
+again; --target reduces the work. If there are more messages, the command prints a cursor for the next page. The cursor
+is a time and a Delay-Id, and stays valid when messages move from lane to lane. A message that moves while the command
+runs may be missing: repeat the command.
 
 Times are by the server's clock. A message cannot be cancelled by its Delay-Id: see COOKBOOK.md.
 
@@ -111,34 +111,34 @@ func (a *app) showPending(l inspect.List, look inspect.PendingLook, flags *pflag
 	if len(l.Messages) > 0 {
 		t.Print()
 	}
-	a.sayPending(l, look, flags)
+	a.printGaps(l, look, flags)
 }
 
-// sayPending prints the gaps of the list, and the flags of the next page.
-func (a *app) sayPending(l inspect.List, look inspect.PendingLook, flags *pflag.FlagSet) {
+// printGaps prints the gaps of the list, and the flags of the next page.
+func (a *app) printGaps(l inspect.List, look inspect.PendingLook, flags *pflag.FlagSet) {
 	listed, read := terminal.Counted(len(l.Messages), "message"), terminal.Counted(int(l.Read), "header")
-	said := []string{fmt.Sprintf("%s, %s read", listed, read)}
-	said = append(said, leftOut(l.Silent, l.Bare && look.Target != "")...)
+	lines := []string{fmt.Sprintf("%s, %s read", listed, read)}
+	lines = append(lines, gapLines(l.Silent, l.Bare && look.Target != "")...)
 	if l.More {
-		said = append(said, "there may be more: "+nextPage(flags, l, look.Most))
+		lines = append(lines, "there may be more: "+nextPage(flags, l, look.Most))
 	}
-	fmt.Fprintln(a.Err, strings.Join(said, "\n"))
+	fmt.Fprintln(a.Err, strings.Join(lines, "\n"))
 }
 
-// leftOut describes the gaps of the list: streams without an answer and, for a target, messages whose target is in a
+// gapLines describes the gaps of the list: streams without an answer and, for a target, messages whose target is in a
 // header.
-func leftOut(silent []string, bare bool) (said []string) {
+func gapLines(silent []string, bare bool) (lines []string) {
 	if len(silent) > 0 {
-		said = append(said, "left out: "+strings.Join(silent, ", "))
+		lines = append(lines, "left out: "+strings.Join(silent, ", "))
 	}
 	if bare {
-		said = append(said, "left out: messages with their target in a header (DELAY_HEADER_TARGETS)")
+		lines = append(lines, "left out: messages with their target in a header (DELAY_HEADER_TARGETS)")
 	}
-	return said
+	return lines
 }
 
-// nextPage returns the flags of the next page. If the query has read too few headers, it raises --most, since the same
-// number would end at the same place.
+// nextPage returns the flags of the next page. If --most ended the query before the page was full, nextPage raises it,
+// since the same number would end at the same place.
 func nextPage(flags *pflag.FlagSet, l inspect.List, most uint64) string {
 	if l.Short {
 		_ = flags.Set("most", strconv.FormatUint(2*most, 10)) // cannot fail: the value is within the bounds

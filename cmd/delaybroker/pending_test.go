@@ -11,12 +11,13 @@ import (
 	"delaybroker/broker/inspect"
 )
 
-// TestPendingShows a line for each message, the first due first, and how to go on, in words that the verb takes.
+// TestPendingShows checks that the list has a line for each message, the earliest first, and the flags of the next
+// page.
 func TestPendingShows(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_LEVELS", "1s,1h,2h")
 	o.must("provision")
 	out, errs, err := o.run("pending", "ls")
@@ -26,7 +27,7 @@ func TestPendingShows(t *testing.T) {
 	for _, subject := range []string{"delay.2h.mill.c", "delay.1h.shop.a", "delayin.90m.shop.b", "delayin.soon.shop.d"} {
 		o.publish(subject, "four")
 	}
-	refused := o.waits(0, "30s", "shop.mail", "no stock")
+	refused := o.storeRefused(0, "30s", "shop.mail", "no stock")
 
 	out, errs, err = o.run("pending", "ls")
 	if err != nil {
@@ -34,7 +35,7 @@ func TestPendingShows(t *testing.T) {
 	}
 	rows := strings.Split(strings.TrimSpace(out), "\n")
 	if want := "5 messages, 5 headers read\n"; len(rows) != 6 || !strings.HasPrefix(rows[0], "DUE IN") || errs != want {
-		t.Fatalf("said %q, want %q, and got\n%s", errs, want, out)
+		t.Fatalf("got %q on stderr, want %q\n%s", errs, want, out)
 	}
 	wantRows(t, rows[1:], [][]string{
 		{"dead: bad_time", "shop.d", "DELAY_INTAKE-2-", " 4  "},
@@ -58,7 +59,7 @@ func TestPendingShows(t *testing.T) {
 	}
 	const short = "0 messages, 1 header read\nthere may be more: --most 2\n"
 	if _, errs, _ := o.run("pending", "ls", "--most", "1"); errs != short {
-		t.Errorf("one header: said %q", errs)
+		t.Errorf("one header: got %q on stderr", errs)
 	}
 	lines := decodeLines[map[string]any](t, o.must("pending", "ls", "--json", "--due-after", "1h20m"))
 	if len(lines) != 3 || lines[0]["target"] != "shop.b" || lines[2]["more"] != false {
@@ -67,7 +68,7 @@ func TestPendingShows(t *testing.T) {
 }
 
 func TestPendingRefusesWords(t *testing.T) {
-	operateOn(t, server.Options{})
+	newTestServer(t, server.Options{})
 	for args, part := range map[string]string{
 		"ls --limit 0":        "want 1 to 100000",
 		"ls --most 0":         `"--most" flag: want 1 or more`,
@@ -78,17 +79,17 @@ func TestPendingRefusesWords(t *testing.T) {
 		"ls x":                "takes no arguments",
 		"cancel x":            "takes no arguments",
 	} {
-		wantVerbError(t, 2, []string{part}, append([]string{"pending"}, strings.Fields(args)...)...)
+		wantCommandError(t, 2, []string{part}, append([]string{"pending"}, strings.Fields(args)...)...)
 	}
 }
 
-// TestPendingWhileServing: what a broker holds is listed, until it is delivered.
+// TestPendingWhileServing: messages in a broker's memory are listed until they are delivered.
 func TestPendingWhileServing(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
-	t.Setenv("DELAY_LEVELS", "1s 2h") // what is on its way from one lane to another may not be counted
+	o := newTestServer(t, server.Options{})
+	t.Setenv("DELAY_LEVELS", "1s 2h") // few hops: a message that changes lanes may not be counted
 	o.serve()
 	if _, err := o.nc.Subscribe("orders.*", func(*nats.Msg) {}); err != nil {
 		t.Fatal(err)

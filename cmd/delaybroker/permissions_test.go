@@ -21,11 +21,12 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// The users of the documentation. All of them but the operator are tested in package test.
+// tenantsConf has the users of the documentation. The tests in test/tenants cover all of them except the operator.
 const tenantsConf = "../../test/permissions/tenants.conf"
 
-// operateAs starts a server with the users of the documentation, some of their rights taken away, and all streams.
-func operateAs(t *testing.T, without ...natstest.Grant) *operated {
+// operateAs starts a server with the users of the documentation, without some of their permissions, and with all
+// streams.
+func operateAs(t *testing.T, without ...natstest.Grant) *testServer {
 	t.Helper()
 	opts := natstest.Options(t, tenantsConf, without...)
 	opts.Port = server.RANDOM_PORT
@@ -40,32 +41,32 @@ func operateAs(t *testing.T, without ...natstest.Grant) *operated {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &operated{t: t, server: s, nc: nc, js: js}
+	o := &testServer{t: t, server: s, nc: nc, js: js}
 	t.Setenv("DELAY_TIMERS", "on")
 	o.user("provision", "s")
 	o.must("provision")
 	return o
 }
 
-// user runs the following verbs as a user, with an inbox prefix of its own.
-func (o *operated) user(name, password string) {
+// user makes the following commands run as a user, with the user's own inbox prefix.
+func (o *testServer) user(name, password string) {
 	o.t.Setenv("NATS_USER", name)
 	o.t.Setenv("NATS_PASSWORD", password)
 	o.t.Setenv("DELAY_INBOX_PREFIX", "_INBOX_"+strings.TrimPrefix(name, "delay-"))
 }
 
-// context runs the following verbs with the context of a role, as it is shipped.
-func (o *operated) context(variable, role string) {
+// context makes the following commands run with the context of a role, as in the documentation.
+func (o *testServer) context(variable, role string) {
 	for _, name := range []string{"NATS_USER", "NATS_PASSWORD", "DELAY_INBOX_PREFIX"} {
 		o.t.Setenv(name, "")
 	}
 	o.t.Setenv(variable, "../../test/permissions/contexts/delay-"+role+".json")
 }
 
-// TestEveryGrantOfOperatorIsNeeded takes each line out of the operator's permissions in turn.
+// TestEveryGrantOfOperatorIsNeeded removes each line of the operator's permissions in turn.
 func TestEveryGrantOfOperatorIsNeeded(t *testing.T) {
 	t.Run("with all of them", func(t *testing.T) {
-		if apart(t) {
+		if inOwnProcess(t) {
 			return
 		}
 		if err := operatorWorks(t); err != nil {
@@ -78,29 +79,29 @@ func TestEveryGrantOfOperatorIsNeeded(t *testing.T) {
 	}
 	for _, g := range grants {
 		t.Run(g.List+" "+g.Subject, func(t *testing.T) {
-			if apart(t) {
+			if inOwnProcess(t) {
 				return
 			}
 			err := operatorWorks(t, g)
 			if err == nil {
-				t.Errorf("nothing breaks without %s", g)
+				t.Errorf("every command works without %s", g)
 			}
 			t.Log(err)
 		})
 	}
 }
 
-// operatorWorks looks at everything there is, changes what an operator may, and tries what is not allowed.
+// operatorWorks reads everything, changes what an operator may change, and tries forbidden requests.
 func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 	o := operateAs(t, without...)
 	t.Setenv("DELAY_JOURNAL", "1h")
-	o.must("provision") // and a journal
+	o.must("provision") // with a journal
 	lane, accepted, moved := o.scene()
 	o.user("operator", "a")
-	if err := o.operatorLooks(len(without) == 0, accepted, moved); err != nil {
+	if err := o.operatorReads(len(without) == 0, accepted, moved); err != nil {
 		return err
 	}
-	if err := o.operatorActs(); err != nil {
+	if err := o.operatorChanges(); err != nil {
 		return err
 	}
 	for info := range o.js.ListStreams(t.Context()).Info() {
@@ -111,15 +112,15 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 	out, _, _ := o.run("doctor", "--json", "--skip", "rights") // it has warnings
 	for _, part := range []string{"as operator in account", "streams, limit none", "the server accepted a trial message"} {
 		if !strings.Contains(out, part) {
-			return fmt.Errorf("doctor does not say %q", part)
+			return fmt.Errorf("doctor does not report %q", part)
 		}
 	}
 	return o.operatorIsRefused()
 }
 
-// scene has a message in front of a lane with a consumer, one that has moved on, one that was refused, and two dead
-// letters.
-func (o *operated) scene() (lane, accepted, moved string) {
+// scene stores a message at the head of a lane with a consumer, a message that has left its first lane, a refused
+// message, and two dead letters.
+func (o *testServer) scene() (lane, accepted, moved string) {
 	t := o.t
 	front := o.publish("delay.5s.orders.front", "")
 	reader := jetstream.ConsumerConfig{Name: "delaybroker-x"}
@@ -141,7 +142,7 @@ func (o *operated) scene() (lane, accepted, moved string) {
 	if _, err := o.js.PublishMsg(t.Context(), hop); err != nil {
 		t.Fatal(err)
 	}
-	o.waits(1, "5s", "orders.x", "no stock")
+	o.storeRefused(1, "5s", "orders.x", "no stock")
 	for n := range 2 {
 		letter := nats.NewMsg("delaydead.undelivered.orders.x")
 		for name, value := range map[string]string{
@@ -158,8 +159,8 @@ func (o *operated) scene() (lane, accepted, moved string) {
 	return front.Stream, accepted, moved
 }
 
-// listsNames asks what nats stream ls asks first, as the operator.
-func (o *operated) listsNames() error {
+// listsNames sends the first request of "nats stream ls", as the operator.
+func (o *testServer) listsNames() error {
 	nc, err := nats.Connect(o.server.ClientURL(), nats.UserInfo("operator", "a"),
 		nats.CustomInboxPrefix("_INBOX_operator"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
@@ -178,8 +179,9 @@ func (o *operated) listsNames() error {
 	return names.Err()
 }
 
-// operatorLooks runs the verbs that change nothing. Those that need no more rights than the others are run with all.
-func (o *operated) operatorLooks(all bool, accepted, moved string) error {
+// operatorReads runs the commands that change nothing. With all, it also runs the commands that need no further
+// permissions.
+func (o *testServer) operatorReads(all bool, accepted, moved string) error {
 	streams, err := broker.StreamsOf(broker.Config{})
 	if err == nil {
 		err = streams.ReadKeys(o.t.Context(), o.js)
@@ -187,7 +189,7 @@ func (o *operated) operatorLooks(all bool, accepted, moved string) error {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	kitchen, err := o.nc.Subscribe("delayctl.status", func(m *nats.Msg) { // in place of an instance
+	kitchen, err := o.nc.Subscribe("delayctl.status", func(m *nats.Msg) { // stands in for an instance
 		answer := nats.NewMsg(m.Reply)
 		answer.Data = []byte(`{"instance":"kitchen","lanes":[{"stream":"DELAY_1s","live":true}]}`)
 		answer.Header.Set(message.HeaderSeal, streams.Policy().Keys.Seal(m.Reply, answer.Data))
@@ -196,7 +198,7 @@ func (o *operated) operatorLooks(all bool, accepted, moved string) error {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	err = o.says("levels --json", `"head_due"`, `"owner":"nobody"`, `"owner":"read","instance":"kitchen"`)
+	err = o.wantOutput("levels --json", `"head_due"`, `"owner":"nobody"`, `"owner":"read","instance":"kitchen"`)
 	if err != nil {
 		return err
 	}
@@ -204,11 +206,11 @@ func (o *operated) operatorLooks(all bool, accepted, moved string) error {
 		o.t.Fatal(err)
 	}
 	for _, id := range []string{accepted, moved} {
-		if err := o.says("where "+id+" --json", `"found":true`); err != nil {
+		if err := o.wantOutput("where "+id+" --json", `"found":true`); err != nil {
 			return err
 		}
 	}
-	if err := o.says("retrying --json", `"waiting":1`, `"messages":1`); err != nil {
+	if err := o.wantOutput("retrying --json", `"waiting":1`, `"messages":1`); err != nil {
 		return err
 	}
 	if all {
@@ -216,27 +218,27 @@ func (o *operated) operatorLooks(all bool, accepted, moved string) error {
 		if err != nil || !strings.Contains(out, `"exact":true`) || strings.Contains(out, `"pending":0`) {
 			return fmt.Errorf("ahead: %v", err)
 		}
-		if err := o.says("pending ls --target orders.>", accepted); err != nil {
+		if err := o.wantOutput("pending ls --target orders.>", accepted); err != nil {
 			return err
 		}
 	}
-	if err := o.says("journal --json", `"kept_seconds":3600`); err != nil {
+	if err := o.wantOutput("journal --json", `"kept_seconds":3600`); err != nil {
 		return err
 	}
 	if err := o.listsNames(); err != nil {
 		return err
 	}
-	return o.says("dead show DELAY_5s-0-1", "orders.x")
+	return o.wantOutput("dead show DELAY_5s-0-1", "orders.x")
 }
 
-// operatorActs runs the verbs that change something.
-func (o *operated) operatorActs() error {
+// operatorChanges runs the commands that change something.
+func (o *testServer) operatorChanges() error {
 	timer := nats.NewMsg("delaytimer.k.orders.x")
 	timer.Header.Set(message.HeaderFor, "1h")
 	if _, err := o.js.PublishMsg(o.t.Context(), timer); err != nil {
 		o.t.Fatal(err)
 	}
-	for _, act := range []struct{ verb, says string }{
+	for _, act := range []struct{ verb, wantOutput string }{
 		{"dead resend --id DELAY_5s-0-1", ""},
 		{"dead rm --target orders.>", ""},
 		{"timers ls", "orders.x"},
@@ -249,18 +251,18 @@ func (o *operated) operatorActs() error {
 		{"pause", ""},
 		{"resume orders.paused", ""},
 	} {
-		if err := o.says(act.verb, act.says); err != nil {
+		if err := o.wantOutput(act.verb, act.wantOutput); err != nil {
 			return err
 		}
 	}
-	if left, resent := o.held("DELAY_DEAD"), o.held("DELAY_RETRY_1s"); left != 0 || resent != 1 {
+	if left, resent := o.messageCount("DELAY_DEAD"), o.messageCount("DELAY_RETRY_1s"); left != 0 || resent != 1 {
 		return fmt.Errorf("%d dead letters left and %d resent", left, resent)
 	}
 	return nil
 }
 
-// says runs a verb, and wants parts in what it prints.
-func (o *operated) says(verb string, parts ...string) error {
+// wantOutput runs a command, and checks that the output contains the parts.
+func (o *testServer) wantOutput(verb string, parts ...string) error {
 	out, _, err := o.run(strings.Fields(verb)...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
@@ -273,8 +275,8 @@ func (o *operated) says(verb string, parts ...string) error {
 	return nil
 }
 
-// operatorIsRefused publishes and asks what is for others.
-func (o *operated) operatorIsRefused() error {
+// operatorIsRefused sends publishes and requests that only others may send.
+func (o *testServer) operatorIsRefused() error {
 	nc, err := nats.Connect(o.server.ClientURL(), nats.UserInfo("operator", "a"),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
@@ -287,7 +289,7 @@ func (o *operated) operatorIsRefused() error {
 		"$JS.API.STREAM.MSG.GET.ORDERS", "$JS.API.CONSUMER.CREATE.ORDERS.x", "$JS.API.CONSUMER.MSG.NEXT.ORDERS.x",
 	} {
 		if !refuses(o.t, nc, subject) {
-			return fmt.Errorf("it may publish on %s", subject)
+			return fmt.Errorf("the operator may publish on %s", subject)
 		}
 	}
 	return nil
@@ -305,13 +307,13 @@ func refuses(t *testing.T, nc *nats.Conn, subject string) bool {
 	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), fmt.Sprintf("%q", subject))
 }
 
-// The links as four users, each with the rights of the documentation and no more: the program is ready and delivers.
-// Doctor finds nothing, except questions that its user may not ask.
+// The four links have four users, each with only the permissions of the documentation. The program becomes ready and
+// delivers. Doctor has no finding, except about requests that its user may not send.
 func TestServeAsFourUsers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT RUN: -short, and it takes long")
 	}
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	o := operateAs(t)
@@ -366,7 +368,7 @@ func TestServeAsFourUsers(t *testing.T) {
 					t.Setenv(variable, "")
 				}
 			}
-			out, _, err := o.run("doctor", "--json", "--skip", "durability") // it has one replica
+			out, _, err := o.run("doctor", "--json", "--skip", "durability") // there is one replica
 			if err != nil || !strings.Contains(out, user.rights) {
 				t.Errorf("as %q: got %v, want nil and %q\n%s", user.name, err, user.rights, out)
 			}
@@ -375,9 +377,9 @@ func TestServeAsFourUsers(t *testing.T) {
 	t.Run("the operator follows the runbook", func(t *testing.T) {
 		o.context("NATS_CONTEXT", "operator")
 		for _, command := range runbook(t) {
-			if words := strings.Fields(command); words[1] != "provision" { // by a job, as the user of that name
+			if words := strings.Fields(command); words[1] != "provision" { // a job runs it, as the user of that name
 				out, errs, err := o.run(words[1:]...)
-				// It warns of one replica, and there is neither a journal nor that message.
+				// It warns about the single replica. There is no journal, and no such message.
 				if strings.Contains(fmt.Sprint(out, errs, err), "Violation") {
 					t.Errorf("%s: %v\n%s%s", command, err, out, errs)
 				}
@@ -386,7 +388,7 @@ func TestServeAsFourUsers(t *testing.T) {
 	})
 }
 
-// runbook are the commands that OPERATIONS.md names at 3 a.m.
+// runbook has the commands of the runbook in OPERATIONS.md.
 func runbook(t *testing.T) (commands []string) {
 	t.Helper()
 	text, err := os.ReadFile("OPERATIONS.md")
@@ -407,9 +409,10 @@ func runbook(t *testing.T) (commands []string) {
 	return commands
 }
 
-// TestDoctorOfPersonAlone: where no broker runs, a person is not told to give himself the broker's rights.
+// TestDoctorOfPersonAlone: if no broker runs, doctor does not advise a person to give their own user the broker's
+// permissions.
 func TestDoctorOfPersonAlone(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	o := operateAs(t)
@@ -421,16 +424,16 @@ func TestDoctorOfPersonAlone(t *testing.T) {
 
 func TestDoctorSkipsWhatIsThere(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1")
-	wantVerbError(t, 2, []string{`"--skip"`, "rights"}, "doctor", "--skip", "right")
+	wantCommandError(t, 2, []string{`"--skip"`, "rights"}, "doctor", "--skip", "right")
 }
 
-// A link with a user of its own is judged by its purpose.
+// The permissions of a link with its own user are checked for the purpose of the link.
 func TestDoctorRightsOfLinks(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, userOptions(server.Permissions{
+	o := newTestServer(t, userOptions(server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: []string{"$SYS.REQ.USER.INFO", "delaysys.>"}},
 		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_tried.>"}},
 	}))

@@ -20,10 +20,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// timeout is how long a test waits for an event that should come at once.
+// timeout is the maximum wait of a test for an event that should happen immediately.
 const timeout = natstest.Timeout
 
-// A logReader is where a program under test logs JSON to, and a test waits for a line.
+// A logReader receives the JSON log of a program under test, so that a test can wait for a line.
 type logReader struct {
 	lines chan map[string]any
 
@@ -33,8 +33,7 @@ type logReader struct {
 
 func newLogReader() *logReader { return &logReader{lines: make(chan map[string]any, 1000)} }
 
-// Write gets whole lines: a handler writes each at once, and a process that has one through a pipe which keeps it
-// whole.
+// Write gets whole lines: a log handler writes each line with one call, and so does the pipe of a process.
 func (l *logReader) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,14 +68,14 @@ func (l *logReader) await(t *testing.T, msg string) map[string]any {
 	}
 }
 
-// A running is the program in this process.
+// A running is a program that runs in this process.
 type running struct {
 	log    *logReader
 	cancel context.CancelFunc
 	result chan error
 }
 
-// start runs the program with the environment as it is. The test has to stop it, or see it end.
+// start runs the program with the current environment. The test must stop the program or wait for its end.
 func start(t *testing.T) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -104,7 +103,7 @@ func (r *running) stop(t *testing.T) {
 	}
 }
 
-// embeddedEnv sets up a program with an embedded server on free ports and a short ladder.
+// embeddedEnv sets the environment for an embedded server on free ports, and for few levels.
 func embeddedEnv(t *testing.T) {
 	t.Helper()
 	natstest.ClearEnv(t)
@@ -115,7 +114,7 @@ func embeddedEnv(t *testing.T) {
 	t.Setenv("DELAY_LOG_FORMAT", "json")
 }
 
-// externalEnv sets up a program that uses the server at url.
+// externalEnv sets the environment for the server at url.
 func externalEnv(t *testing.T, url string) {
 	t.Helper()
 	natstest.ClearEnv(t)
@@ -150,7 +149,7 @@ func connect(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(10_000)) // a busy machine must not be what fails
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(10_000)) // a slow machine must not fail the test
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +199,7 @@ func wantProbe(t *testing.T, address any, path string, want int) {
 	}
 }
 
-// wantBody fails unless the answer has all parts.
+// wantBody checks that the answer contains all parts.
 func wantBody(t *testing.T, address any, path string, parts ...string) {
 	t.Helper()
 	body := bodyOf(t, address, path)
@@ -211,7 +210,7 @@ func wantBody(t *testing.T, address any, path string, parts ...string) {
 	}
 }
 
-// bodyOf is what a probe answers.
+// bodyOf returns the answer of a probe.
 func bodyOf(t *testing.T, address any, path string) string {
 	t.Helper()
 	res, err := http.Get(fmt.Sprintf("http://%s%s", address, path))

@@ -9,13 +9,13 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// A pipe gets no progress: the mail of a cron job says only what was done.
+// Progress is not written to a pipe: the mail of a cron job has only the result.
 func TestProgressIsForATerminal(t *testing.T) {
 	var errs bytes.Buffer
 	told := progress{app: &app{Printer: terminal.Printer{Err: &errs}}}
 	synctest.Test(t, func(*testing.T) {
 		for n := range uint64(5) {
-			told.look(n, 10)
+			told.update(n, 10)
 			time.Sleep(time.Minute)
 		}
 	})

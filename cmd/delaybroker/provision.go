@@ -17,7 +17,7 @@ import (
 const provisionTimeout = 2 * time.Minute
 
 func (a *app) provisionCommand() *cobra.Command {
-	var dry bool
+	var dryRun bool
 	c := &cobra.Command{
 		Use:   "provision",
 		Short: "Create the missing streams, and report differences",
@@ -34,14 +34,14 @@ exit codes: 0 done, 1 failed, 2 bad arguments or settings, or a stream cannot ke
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			return a.provision(ctx, dry)
+			return a.provision(ctx, dryRun)
 		},
 	}
-	c.Flags().BoolVar(&dry, "dry-run", false, "only show the changes, and make none")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show the changes, and make none")
 	return c
 }
 
-func (a *app) provision(ctx context.Context, dry bool) error {
+func (a *app) provision(ctx context.Context, dryRun bool) error {
 	cfg, err := settings.Read()
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (a *app) provision(ctx context.Context, dry bool) error {
 	defer cancel()
 	ctx, cancelTimeout := context.WithTimeout(ctx, provisionTimeout)
 	defer cancelTimeout()
-	done, err := i.Provision(ctx, dry)
+	done, err := i.Provision(ctx, dryRun)
 	if err == nil || len(done.Changes) > 0 { // the changes before a failure are not undone
 		a.showProvisioned(done)
 	}

@@ -14,14 +14,14 @@ import (
 )
 
 func TestProvisionCreates(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	p := decode[inspect.Provisioned](t, o.must("provision", "--json"))
 	if len(p.Changes) != 10 || p.Wanted != 10 || len(p.Drift) != 0 {
 		t.Errorf("the first time: got %+v, want 10 changes", p)
 	}
 	for _, c := range p.Changes {
 		if c.Did != "created" || !strings.Contains(c.Detail, "replicas 1,") {
-			t.Errorf("got %+v, want it created with replicas 1", c)
+			t.Errorf("got %+v, want the stream created with 1 replica", c)
 		}
 	}
 	p = decode[inspect.Provisioned](t, o.must("provision", "--json"))
@@ -29,7 +29,7 @@ func TestProvisionCreates(t *testing.T) {
 		t.Errorf("the second time: got %+v, want nothing", p)
 	}
 
-	// The subject of a level that goes passes to the intake.
+	// When a level is removed, its subject moves to the intake.
 	t.Setenv("DELAY_LEVELS", "1s")
 	out := o.must("provision")
 	for _, want := range []string{"DELAY_5s      changed  no longer delay.5s.>", "DELAY_INTAKE  changed  now delay.5s.>"} {
@@ -39,9 +39,9 @@ func TestProvisionCreates(t *testing.T) {
 	}
 }
 
-// A dry run says what a real one then does, and does nothing.
+// A dry run shows the changes of the following real run, and makes none.
 func TestProvisionDryRun(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	same := func(when string) {
 		t.Helper()
 		dry := decode[inspect.Provisioned](t, o.must("provision", "--dry-run", "--json"))
@@ -51,12 +51,12 @@ func TestProvisionDryRun(t *testing.T) {
 		}
 		real := decode[inspect.Provisioned](t, o.must("provision", "--json"))
 		if dry.DryRun = false; !reflect.DeepEqual(dry, real) || len(real.Changes) == 0 {
-			t.Errorf("%s: a dry run said\n%+v, and the real one\n%+v", when, dry, real)
+			t.Errorf("%s: a dry run printed\n%+v, and the real one\n%+v", when, dry, real)
 		}
 	}
 	out := o.must("provision", "--dry-run")
 	if !strings.Contains(out, "DELAY_INTAKE     would be created") {
-		t.Errorf("got\n%s, want what would be created", out)
+		t.Errorf("got\n%s, want the streams to create", out)
 	}
 	same("first")
 	o.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Duplicates = time.Second })
@@ -68,20 +68,20 @@ func TestProvisionDryRun(t *testing.T) {
 	}
 }
 
-// TestProvisionNamesTheReserve: a bound in bytes that the server cannot reserve is a refusal that says which setting
-// asks for the room.
+// TestProvisionNamesTheReserve: if the server cannot reserve a bound in bytes, the error names the setting of the
+// bound.
 func TestProvisionNamesTheReserve(t *testing.T) {
-	operateOn(t, server.Options{JetStreamMaxStore: 1 << 20})
+	newTestServer(t, server.Options{JetStreamMaxStore: 1 << 20})
 	t.Setenv("DELAY_MAX_PENDING_BYTES", "1GiB")
-	wantVerbError(t, 1, []string{"it reserves 1073741824 bytes", "lower DELAY_MAX_PENDING_BYTES"}, "provision")
+	wantCommandError(t, 1, []string{"it reserves 1073741824 bytes", "lower DELAY_MAX_PENDING_BYTES"}, "provision")
 }
 
 func TestProvisionReportsDrift(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	o.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Duplicates = time.Second })
 	if out := o.must("provision"); !strings.Contains(out, "differs") || !strings.Contains(out, "duplicate_window is 1s") {
-		t.Errorf("got no word of it in\n%s", out)
+		t.Errorf("the refusal is missing in\n%s", out)
 	}
 	o.change("DELAY_1s", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour })
 	out, _, err := o.run("provision")
@@ -90,9 +90,9 @@ func TestProvisionReportsDrift(t *testing.T) {
 	}
 }
 
-// Changes that were made before a failure are shown.
+// Changes before a failure are shown.
 func TestProvisionFailsHalfWay(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	mine := jetstream.StreamConfig{Name: "MINE", Subjects: []string{"delayin.>"}}
 	if _, err := o.js.CreateStream(t.Context(), mine); err != nil {
 		t.Fatal(err)
@@ -102,15 +102,15 @@ func TestProvisionFailsHalfWay(t *testing.T) {
 		t.Errorf("exit code: got %d, want %d, with %v", got, want, err)
 	}
 	if !strings.Contains(out, "DELAY_1s") || !strings.Contains(out, "created") {
-		t.Errorf("got no word of what was created in\n%s", out)
+		t.Errorf("the created streams are missing in\n%s", out)
 	}
 }
 
-// A user without the right to create streams serves those that are there. Where one is missing, serve, provision and
-// doctor name the right.
+// A user without the permission to create streams can serve existing ones. If one is missing, serve, provision and
+// doctor name the permission.
 func TestProvisionWithoutTheRight(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	all, some := &server.User{Username: "all", Password: "all"}, &server.User{Username: "some", Password: "some",
@@ -119,7 +119,7 @@ func TestProvisionWithoutTheRight(t *testing.T) {
 		}}}
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Users: []*server.User{all, some}})
 	externalEnv(t, s.ClientURL())
-	o := &operated{t: t, server: s}
+	o := &testServer{t: t, server: s}
 	o.user("all", "all")
 	o.must("provision")
 	o.user("some", "some")
@@ -128,7 +128,7 @@ func TestProvisionWithoutTheRight(t *testing.T) {
 	o.doctor().want("rights", "ok", "all permissions that the broker needs")
 	r.stop(t)
 	if strings.Contains(r.log.String(), `"level":"ERROR"`) || strings.Contains(r.log.String(), "may not change") {
-		t.Errorf("got errors where nothing was to be done:\n%s", r.log)
+		t.Errorf("got errors, although all streams exist:\n%s", r.log)
 	}
 
 	_, js := connect(t, strings.Replace(s.ClientURL(), "//", "//all:all@", 1))
@@ -139,10 +139,10 @@ func TestProvisionWithoutTheRight(t *testing.T) {
 	err := start(t).end(t)
 	if got := exitCode(err); got != 2 || !strings.Contains(err.Error(), "missing: 1 of 10: DELAY_5s") ||
 		!strings.Contains(err.Error(), "Publish to "+right) || !strings.Contains(err.Error(), "grant the broker's user") {
-		t.Errorf("serve: got exit code %d with %v, want 2, the stream and the right", got, err)
+		t.Errorf("serve: got exit code %d with %v, want 2, the stream and the permission", got, err)
 	}
 	if _, _, err := o.run("provision"); exitCode(err) != 1 || !strings.Contains(err.Error(), right) {
-		t.Errorf("provision: got %v, want the right", err)
+		t.Errorf("provision: got %v, want the permission", err)
 	}
 	o.doctor().want("rights", "critical", "Publish to "+right)
 }

@@ -21,9 +21,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// A screen is a pseudo-terminal of some size, with the output that was written to it.
+// A screen is a pseudo-terminal of a given size, with the output that was written to it.
 type screen struct {
-	tty *os.File // the end of the program
+	tty *os.File // the program's end
 
 	mu  sync.Mutex // guards all
 	all strings.Builder
@@ -58,7 +58,7 @@ func openScreen(t *testing.T, width, height uint16) *screen {
 			x.mu.Lock()
 			x.all.Write(buffer[:n])
 			x.mu.Unlock()
-			if err != nil { // the program's end is closed
+			if err != nil { // the program has closed its end
 				return
 			}
 		}
@@ -77,37 +77,37 @@ func (x *screen) text() string {
 	return strings.ReplaceAll(x.all.String(), "\r\n", "\n")
 }
 
-// shows waits for a part of the output.
+// shows waits until the output contains a part.
 func (x *screen) shows(t *testing.T, part string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%q on the terminal", part), func() bool { return strings.Contains(x.text(), part) })
 }
 
-// wantFit wants no line to be wider than the terminal, so that none wraps.
+// wantFit checks that no line is wider than the terminal, since it would wrap.
 func wantFit(t *testing.T, width int, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > width {
 			t.Errorf("%d columns in a terminal of %d: %q", n, width, line)
 		}
-		if strings.Contains(line, "≈") { // where the table's library cuts a row
+		if strings.Contains(line, "≈") { // the library's sign for a cut row
 			t.Errorf("in a terminal of %d columns a row is cut off: %q", width, line)
 		}
 	}
 }
 
-// Every table fits, from a wide terminal to a narrow one.
+// Every table fits the terminal, at all widths.
 func TestTablesFitTheTerminal(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	t.Setenv("NO_COLOR", "1")
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	const target = "orders.a-target-with-quite-a-long-name.for-some-reason"
 	for n := range 3 {
-		o.waits(uint64(n), "30s", target, strings.Repeat("the reason why ", 20))
+		o.storeRefused(uint64(n), "30s", target, strings.Repeat("the reason why ", 20))
 		o.publish("delay.5s."+target, "")
 		o.deadLetter("undelivered", target, strings.Repeat("the reason why ", 20))
 	}
@@ -139,7 +139,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 				t.Fatalf("%q: %v", args, err)
 			}
 			fmt.Fprint(x.tty, "(end)")
-			x.shows(t, "(end)") // the last of it has come through
+			x.shows(t, "(end)") // all output has arrived
 			wantFit(t, width, x.text())
 			if lines := strings.Count(x.text(), "\n"); args[0] == "levels" && lines < 6 {
 				t.Errorf("%q at %d: got %d lines:\n%s", args, width, lines, x.text())
@@ -148,7 +148,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
-// In 80 columns the owner of a lane is whole, and the stream is left out: its name is that of the lane and its delay.
+// In 80 columns the owner of a lane is shown completely. The stream is left out, since lane and delay determine its
+// name.
 func TestOwnersAreWhole(t *testing.T) {
 	x := openScreen(t, 80, 24)
 	a := &app{Printer: terminal.Printer{Out: x.tty, Err: x.tty}}
@@ -164,10 +165,10 @@ func TestOwnersAreWhole(t *testing.T) {
 	}
 }
 
-// --watch leaves the terminal as it was, and shows no more than fits.
+// --watch restores the terminal at its end, and shows no more lines than fit.
 func TestWatchRestoresTheTerminal(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_LEVELS", "default")
 	o.must("provision")
 	x := openScreen(t, 80, 24)
@@ -190,7 +191,7 @@ func TestWatchRestoresTheTerminal(t *testing.T) {
 	x.shows(t, "\x1b[?25h\x1b[?1049l")
 	text := x.text()
 	if !strings.HasPrefix(text, "\x1b[?1049h") || !strings.HasSuffix(text, "\x1b[?1049l") {
-		t.Errorf("got %q…, want it on the alternate screen from beginning to end", text[:40])
+		t.Errorf("got %q…, want all output on the alternate screen", text[:40])
 	}
 	for frame := range strings.SplitSeq(text, "\x1b[H\x1b[2J") {
 		if lines := strings.Count(frame, "\n"); lines >= 24 {
@@ -199,7 +200,7 @@ func TestWatchRestoresTheTerminal(t *testing.T) {
 	}
 }
 
-// The progress of bench is one line, however narrow the terminal, and so are the rows of its table.
+// The progress of bench is one line, even in a narrow terminal, and so is each row of its table.
 func TestBenchFitsTheTerminal(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	report := &bench.Report{
@@ -226,10 +227,10 @@ func TestBenchFitsTheTerminal(t *testing.T) {
 		x.shows(t, "(end)")
 		drawn := strings.Split(x.text(), "\x1b[K")
 		if len(drawn) != 3 || !strings.HasPrefix(drawn[1], "scheduler 100 of 100: waiting for") {
-			t.Errorf("got %q, want one line that is removed", drawn)
+			t.Errorf("got %q, want one line, removed at the end", drawn)
 		}
 		wantFit(t, width, drawn[1])
-		_, table, _ := strings.Cut(drawn[2], "\n\n") // below the words of the scenario, which wrap
+		_, table, _ := strings.Cut(drawn[2], "\n\n") // after the description of the scenario, which wraps
 		wantFit(t, width, table)
 		for _, want := range []string{"p50 ms", "lost", "early", "ratio", "scheduler: cannot"} {
 			if !strings.Contains(strings.ToLower(table), want) {

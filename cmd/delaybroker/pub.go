@@ -23,7 +23,7 @@ const maxCount = 1_000_000
 
 // pubOptions are the flags of pub.
 type pubOptions struct {
-	when    when
+	when    deliveryTime
 	headers []string
 	count   int
 	timer   timerOptions
@@ -34,9 +34,8 @@ func (a *app) pubCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pub TARGET [BODY] (--in DURATION | --at TIME | --level LEVEL) [--key KEY]",
 		Short: "Publish a message with a delay",
-		Long: `Publish a message that is delivered to TARGET later, and wait until it is stored. The body is read from
-stdin if
-BODY is -, or if BODY is missing and stdin is not a terminal.
+		Long: `Publish a message that is delivered to TARGET later, and wait until it is stored. The body is read from stdin
+if BODY is -, or if BODY is missing and stdin is not a terminal.
 
 With --key the message is a named timer, which replaces the previous one with this key and target: see delaybroker
 timers. --if absent sets it only if there is none, --if GENERATION only if that generation is pending. The exit codes
@@ -52,17 +51,18 @@ are then those of timers.`,
 	f.StringVar(&o.when.in, "in", "", "deliver after a duration: 15m, 1h30m, 1500ms")
 	f.StringVar(&o.when.at, "at", "", "deliver at a time: RFC 3339 with a zone; rounded up to a millisecond")
 	f.StringVar(&o.when.level, "level", "", "publish to a level: 30m")
-	completes(c, "level", strings.Fields(levels.Default().String())...)
+	addCompletion(c, "level", strings.Fields(levels.Default().String())...)
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "header, as in 'Key: value'; may be repeated")
 	countFlag(f, &o.count, "count", "", 1, 1, maxCount, "number of times to publish; --json prints each")
 	f.StringVar(&o.timer.key, "key", "", "set the named timer with this key")
 	f.StringVar(&o.timer.condition, "if", "", "with --key: absent, or the generation to replace")
-	f.StringVar(&o.timer.word, "word", "", "with --key: a token for this request; use the same one to repeat it safely")
+	f.StringVar(&o.timer.requestID, "word", "",
+		"with --key: a token for this request; use the same one to repeat it safely")
 	return c
 }
 
 func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
-	if n := given(o.when.in, o.when.at, o.when.level); n != 1 {
+	if n := countGiven(o.when.in, o.when.at, o.when.level); n != 1 {
 		return fmt.Errorf("%w: want one of --in, --at and --level, got %d", errUsage, n)
 	}
 	header, err := parseHeaders(o.headers)
@@ -76,8 +76,8 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	if err != nil {
 		return err
 	}
-	// A publisher may not be allowed to request the server's time. The local clock decides only about the messages that
-	// pub prints immediately, about a time in the past or beyond the longest delay.
+	// A publisher may lack the permission to request the server's time. So pub uses the local clock, but only for its
+	// warning about a past time and for its error about a delay beyond the longest.
 	now := time.Now()
 	subject, err := o.when.subject(c.Policy.Names, args[0])
 	if err != nil {
@@ -86,7 +86,7 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	p := publisher.Publisher{Policy: c.Policy, Message: &nats.Msg{Subject: subject, Header: header}}
 	request, problem := p.Parse("", 0, now)
 	if problem != nil {
-		// The dead letter would have the same reason.
+		// A broker would make the message a dead letter with this reason.
 		return fmt.Errorf("%w: %s", errUsage, problem.Sentence)
 	}
 	if p.Message.Data, err = readBody(cmd.InOrStdin(), args[1:]); err != nil {
@@ -94,16 +94,16 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	}
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
-	a.warnOfNames()
+	a.warnUnknownSettings()
 	if p.Session, err = a.connectClient(ctx, c); err != nil {
 		return err
 	}
 	defer p.Session.Close()
 	if ago, past := o.when.past(now); past {
 		fmt.Fprintf(a.Err, "--at %s is %s ago: the message is delivered immediately\n", o.when.at, text.Span(ago))
-	} else if asked := header.Get(message.HeaderUntil); asked != "" && request.Due.Before(now) {
+	} else if until := header.Get(message.HeaderUntil); until != "" && request.Due.Before(now) {
 		fmt.Fprintf(a.Err, "%s %s is in the past: the message is delivered immediately\n", message.HeaderUntil,
-			text.Printable(asked, 100))
+			text.Printable(until, 100))
 	}
 	if err := a.pubAll(ctx, &p, o.count); err != nil {
 		return err
@@ -142,15 +142,15 @@ func readBody(stdin io.Reader, args []string) ([]byte, error) {
 	return body, nil
 }
 
-// when is the requested time of delivery: one of the three is set.
-type when struct {
+// deliveryTime is the requested time of delivery: one of the three is set.
+type deliveryTime struct {
 	in    string // a duration
 	at    string // RFC 3339
 	level string
 }
 
 // subject returns the subject to publish on.
-func (w when) subject(names message.Names, target string) (string, error) {
+func (w deliveryTime) subject(names message.Names, target string) (string, error) {
 	switch {
 	case w.level != "":
 		return names.Level(w.level, target), nil
@@ -164,16 +164,15 @@ func (w when) subject(names message.Names, target string) (string, error) {
 		}
 		return names.In(w.in, target), nil
 	}
-	t, err := time.Parse(time.RFC3339Nano, w.at)
+	t, err := parseTime("--at", w.at)
 	if err != nil {
-		return "", fmt.Errorf("%w: --at %q: want a time with a zone,"+
-			" such as 2026-12-24T18:00:00Z or 2026-12-24T19:00:00.250+01:00", errUsage, w.at)
+		return "", err
 	}
 	return names.At(message.TimeToken(t), target), nil
 }
 
 // past reports whether --at is in the past, and by how much.
-func (w when) past(now time.Time) (ago time.Duration, ok bool) {
+func (w deliveryTime) past(now time.Time) (ago time.Duration, ok bool) {
 	t, err := time.Parse(time.RFC3339Nano, w.at)
 	return now.Sub(t), err == nil && t.Before(now)
 }

@@ -15,32 +15,32 @@ import (
 func (a *app) pubAll(ctx context.Context, p *publisher.Publisher, count int) error {
 	bar := a.Bar("messages", count)
 	defer bar.Stop()
-	shown := pubShown{app: a, bar: bar}
-	err := p.Many(ctx, count, shown.add)
+	summary := pubSummary{app: a, bar: bar}
+	err := p.Many(ctx, count, summary.add)
 	bar.Stop()
-	if shown.stored > 0 && !a.JSON {
-		shown.print(count)
+	if summary.stored > 0 && !a.JSON {
+		summary.print(count)
 	}
 	return err
 }
 
-// pubShown summarizes the published messages. All of them have one subject, and so are in one stream.
-type pubShown struct {
+// pubSummary summarizes the published messages. All of them have one subject, and so are in one stream.
+type pubSummary struct {
 	app *app
 	bar *terminal.Bar
 
 	mu          sync.Mutex // guards the fields below
 	stored      int
-	before      int                 // number of messages that had been stored before
+	duplicates  int                 // messages that were already stored under their Nats-Msg-Id
 	first, last publisher.Published // by sequence
 }
 
-func (s *pubShown) add(m publisher.Published) error {
+func (s *pubSummary) add(m publisher.Published) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bar.Step()
 	if s.stored++; m.Duplicate {
-		s.before++
+		s.duplicates++
 	}
 	if s.stored == 1 || m.Sequence < s.first.Sequence {
 		s.first = m
@@ -53,7 +53,7 @@ func (s *pubShown) add(m publisher.Published) error {
 }
 
 // print prints one row: the message, or the summary of several.
-func (s *pubShown) print(count int) {
+func (s *pubSummary) print(count int) {
 	m, last := s.first, s.last
 	if count == 1 {
 		t := s.app.Sheet([]terminal.Column{{Name: "id", Min: 20, Wrap: true}, {Name: "stream", Drop: 1}, {Name: "due"}})
@@ -64,18 +64,18 @@ func (s *pubShown) print(count int) {
 		if m.Duplicate {
 			id += " (stored before)"
 		}
-		t.Add(id, m.Stream, dueOf(m))
+		t.Add(id, m.Stream, formatDue(m))
 		t.Print()
 		return
 	}
-	t := s.app.Sheet([]terminal.Column{{Name: "accepted"}, {Name: "stored before", Out: s.before == 0},
+	t := s.app.Sheet([]terminal.Column{{Name: "accepted"}, {Name: "stored before", Hidden: s.duplicates == 0},
 		{Name: "stream", Drop: 1}, {Name: "sequences"}, {Name: "first due"}, {Name: "last due", Drop: 2}})
 	sequences := fmt.Sprintf("%d to %d", m.Sequence, last.Sequence)
-	t.Add(strconv.Itoa(s.stored), strconv.Itoa(s.before), m.Stream, sequences, dueOf(m), dueOf(last))
+	t.Add(strconv.Itoa(s.stored), strconv.Itoa(s.duplicates), m.Stream, sequences, formatDue(m), formatDue(last))
 	t.Print()
 }
 
-func dueOf(m publisher.Published) string {
+func formatDue(m publisher.Published) string {
 	if m.Estimated {
 		return "about " + text.Second(m.Due)
 	}

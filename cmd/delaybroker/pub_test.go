@@ -17,14 +17,14 @@ import (
 
 func TestPub(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	startForClients(t)
 	nc, _ := connectSettings(t)
 	sub := subscribe(t, nc, "orders.>")
 
-	out := mustRunVerb(t, "", "pub", "orders.expire", "from the line", "--in", "1s",
+	out := mustRunCommand(t, "", "pub", "orders.expire", "from the line", "--in", "1s",
 		"-H", "x-Mixed: a: b", "-H", "x-Mixed:c")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 2 {
@@ -40,20 +40,20 @@ func TestPub(t *testing.T) {
 	}
 
 	at := time.Now().Add(2 * time.Second).UTC().Truncate(time.Microsecond)
-	mustRunVerb(t, "from stdin", "pub", "orders.expire", "-", "--at", at.Format(time.RFC3339Nano))
+	mustRunCommand(t, "from stdin", "pub", "orders.expire", "-", "--at", at.Format(time.RFC3339Nano))
 	m = wantMessage(t, sub, "from stdin")
 	due, err := time.Parse(time.RFC3339Nano, m.Header.Get("Delay-Due"))
 	if err != nil || due.Before(at) || due.Sub(at) >= time.Millisecond {
 		t.Errorf("due: got %s (%v), want %s rounded up to a millisecond", due, err, at)
 	}
-	mustRunVerb(t, "piped", "pub", "orders.expire", "--level", "1s")
+	mustRunCommand(t, "piped", "pub", "orders.expire", "--level", "1s")
 	wantMessage(t, sub, "piped")
 }
 
 func TestPubJSON(t *testing.T) {
 	startForClients(t)
 	before := time.Now()
-	out := mustRunVerb(t, "", "pub", "orders.expire", "x", "--in", "5s", "--count", "3", "--json",
+	out := mustRunCommand(t, "", "pub", "orders.expire", "x", "--in", "5s", "--count", "3", "--json",
 		"-H", "Nats-Msg-Id: one")
 	all := decodeLines[publisher.Published](t, out)
 	if len(all) != 3 {
@@ -75,7 +75,7 @@ func TestPubJSON(t *testing.T) {
 }
 
 func TestPubRefuses(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	startForClients(t)
@@ -96,13 +96,13 @@ func TestPubRefuses(t *testing.T) {
 		{"pub a b --in 1s -H Delay-Untill:5", 2, "Delay-Untill"},
 		{"pub a b --level 7777s", 1, "no stream takes delay.7777s.a"},
 	} {
-		wantVerbError(t, test.code, []string{test.want}, strings.Fields(test.args)...)
+		wantCommandError(t, test.code, []string{test.want}, strings.Fields(test.args)...)
 	}
 	t.Setenv("DELAY_PREFIX", "later")
-	wantVerbError(t, 1, []string{"no stream takes later.1s.a", `"later"`}, "pub", "a", "b", "--in", "1s")
+	wantCommandError(t, 1, []string{"no stream takes later.1s.a", `"later"`}, "pub", "a", "b", "--in", "1s")
 }
 
-// A tenant that may publish delays to its own targets, and nothing else.
+// A tenant may only publish delays to its own targets.
 func TestPubPermissions(t *testing.T) {
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Users: []*server.User{
 		{Username: "broker", Password: "b"},
@@ -121,28 +121,28 @@ func TestPubPermissions(t *testing.T) {
 
 	t.Setenv("NATS_USER", "orders")
 	t.Setenv("NATS_PASSWORD", "o")
-	wantVerbError(t, 1, []string{"publish to delay.1s.billing.x", "Permissions Violation"},
+	wantCommandError(t, 1, []string{"publish to delay.1s.billing.x", "Permissions Violation"},
 		"pub", "billing.x", "y", "--in", "1s")
-	wantVerbError(t, 1, []string{"subscribe to billing.>", "Permissions Violation"}, "sub", "billing.>")
+	wantCommandError(t, 1, []string{"subscribe to billing.>", "Permissions Violation"}, "sub", "billing.>")
 
-	printed := mustRunVerb(t, "", "pub", "orders.x", "y", "--in", "1s", "--count", "2", "--json")
+	printed := mustRunCommand(t, "", "pub", "orders.x", "y", "--in", "1s", "--count", "2", "--json")
 	got := decodeLines[publisher.Published](t, printed)
 	for i, m := range got {
 		if m.ID != "" || !m.Estimated || m.Sequence != uint64(i+1) || time.Until(m.Due) > time.Second {
-			t.Errorf("got %+v, want no id and an estimate, as looking is not allowed", m)
+			t.Errorf("got %+v, want no id and an estimate, since the user may not request the time", m)
 		}
 	}
-	out := mustRunVerb(t, "", "pub", "orders.x", "y", "--in", "1s")
+	out := mustRunCommand(t, "", "pub", "orders.x", "y", "--in", "1s")
 	if !strings.Contains(out, "DELAY_1s-3") || !strings.Contains(out, "about") {
-		t.Errorf("got %q, want what is known", out)
+		t.Errorf("got %q, want the known fields", out)
 	}
 	t.Setenv("NATS_PASSWORD", "wr0ng")
-	wantVerbError(t, 1, []string{"connect to NATS at nats://127.0.0.1"}, "pub", "orders.x", "y", "--in", "1s")
+	wantCommandError(t, 1, []string{"connect to NATS at nats://127.0.0.1"}, "pub", "orders.x", "y", "--in", "1s")
 }
 
-// Many are published side by side, and each is stored and told once.
+// Many messages are published concurrently. Each is stored once, and shown once.
 func TestPubCount(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	const count = 3000
 	out, errs, err := o.run("pub", "orders.x", "body", "--level", "5s", "--count", fmt.Sprint(count))
@@ -150,8 +150,8 @@ func TestPubCount(t *testing.T) {
 	if err != nil || strings.Count(out, "\n") != 2 || !strings.Contains(out, row) {
 		t.Errorf("got %v, want one row %q:\n%s%s", err, row, out, errs)
 	}
-	if got := o.held("DELAY_5s"); got != count {
-		t.Errorf("%d are stored, want %d", got, count)
+	if got := o.messageCount("DELAY_5s"); got != count {
+		t.Errorf("%d messages are stored, want %d", got, count)
 	}
 	told := make(map[uint64]bool)
 	out = o.must("pub", "orders.x", "body", "--level", "5s", "--count", fmt.Sprint(count), "--json")
@@ -159,22 +159,22 @@ func TestPubCount(t *testing.T) {
 		told[m.Sequence] = true
 	}
 	if len(told) != count || !told[2*count] {
-		t.Errorf("%d are told, want %d up to sequence %d", len(told), count, 2*count)
+		t.Errorf("%d are shown, want %d up to sequence %d", len(told), count, 2*count)
 	}
 	out = o.must("pub", "orders.x", "body", "--level", "5s", "--count", "3", "-H", "Nats-Msg-Id: one")
 	if !strings.Contains(out, "STORED BEFORE") || !strings.Contains(out, "\n3         2 ") {
-		t.Errorf("got\n%s, want that two of three were stored before", out)
+		t.Errorf("got\n%s, want two of three stored before", out)
 	}
-	// The first failure ends it, and the messages that were stored are shown.
+	// The first failure ends the command, and the stored messages are shown.
 	o.change("DELAY_1s", func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 })
 	out, _, err = o.run("pub", "orders.x", "body", "--level", "1s", "--count", "100")
 	if err == nil || !strings.Contains(err.Error(), "maximum messages exceeded") || !strings.Contains(out, "  1 to 10  ") {
-		t.Errorf("got %v and\n%s, want the refusal and the ten that were stored", err, out)
+		t.Errorf("got %v and\n%s, want the refusal and the ten stored messages", err, out)
 	}
 }
 
 func TestPubInThePast(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.serve()
 	_, errs, err := o.run("pub", "orders.x", "body", "--at", "2020-01-01T00:00:00Z")
 	if want := "--at 2020-01-01T00:00:00Z is "; err != nil || !strings.Contains(errs, want) ||
@@ -183,6 +183,6 @@ func TestPubInThePast(t *testing.T) {
 	}
 	soon := time.Now().Add(time.Hour).Format(time.RFC3339)
 	if _, errs, err := o.run("pub", "orders.x", "body", "--at", soon); err != nil || errs != "" {
-		t.Errorf("in an hour: got %v and %q, want nothing said", err, errs)
+		t.Errorf("in an hour: got %v and %q, want no warning", err, errs)
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestReadmeSettings finds the table of "serve --help" in REFERENCE.md, row for row, and what the README has of it.
+// TestReadmeSettings checks that REFERENCE.md has the table of "serve --help", row for row, and that the README's rows
+// are rows of that table.
 func TestReadmeSettings(t *testing.T) {
 	natstest.ClearEnv(t)
 	operations := documentAt(t, "OPERATIONS.md") + documentAt(t, "REFERENCE.md") + documentAt(t, "COOKBOOK.md")
@@ -40,7 +41,7 @@ func TestReadmeSettings(t *testing.T) {
 		t.Fatalf("serve --help has %d settings:\n%s", rows-2, help.String())
 	}
 	if !strings.Contains(operations, want.String()) {
-		t.Errorf("REFERENCE.md does not hold the settings as they are:\n%s", want.String())
+		t.Errorf("REFERENCE.md does not have this table of settings:\n%s", want.String())
 	}
 	rows := regexp.MustCompile("(?m)^\\| `(?:NATS|DELAY)_[A-Z_]+` \\|.*\n").FindAllString(readme, -1)
 	if len(rows) < 5 {
@@ -48,12 +49,12 @@ func TestReadmeSettings(t *testing.T) {
 	}
 	for _, row := range rows {
 		if !strings.Contains(want.String(), row) {
-			t.Errorf("the README has a setting that is not so: %s", row)
+			t.Errorf("the README has a row that the table does not have: %s", row)
 		}
 	}
 }
 
-// TestDocumentedVerbs finds each verb that a document has a reader type.
+// TestDocumentedVerbs checks that each documented command exists.
 func TestDocumentedVerbs(t *testing.T) {
 	verb := regexp.MustCompile("(?m)(?:`|^\\$ |go run \\./cmd/)delaybroker ([a-z]+)(?: ([a-z]+))?")
 	for _, file := range []string{
@@ -71,14 +72,14 @@ func TestDocumentedVerbs(t *testing.T) {
 			root := new(app).rootCommand()
 			found, rest, err := root.Find(words[1:])
 			if err != nil || found == root || found.HasSubCommands() && len(rest) > 0 && rest[0] != "" {
-				t.Errorf("%s has a reader type %q", file, words[0])
+				t.Errorf("%s has the unknown command %q", file, words[0])
 			}
 		}
 	}
 }
 
-// TestDocumentedOutput finds the columns of documented samples among those of the program, and the log messages of the
-// documents among those of the code.
+// TestDocumentedOutput checks that the program has the columns of the documented samples, and that the code has the
+// documented log messages.
 func TestDocumentedOutput(t *testing.T) {
 	var source strings.Builder
 	for _, pattern := range []string{
@@ -106,7 +107,7 @@ func TestDocumentedOutput(t *testing.T) {
 	for _, sample := range samples {
 		for _, column := range regexp.MustCompile(` {2,}`).Split(sample[1], -1) {
 			if !strings.Contains(source.String(), strconv.Quote(strings.ToLower(column))) {
-				t.Errorf("the column %q is none of the program's: %s", column, sample[1])
+				t.Errorf("the program has no column %q: %s", column, sample[1])
 			}
 		}
 	}
@@ -120,17 +121,17 @@ func TestDocumentedOutput(t *testing.T) {
 			for part := range strings.SplitSeq(seen[1], " … ") {
 				phrases++
 				if !strings.Contains(source.String(), part) && !strings.HasPrefix(part, "delaybroker ") {
-					t.Errorf("an operator is told to look for %q, which is not logged", part)
+					t.Errorf("the documents name the log text %q, which the code does not have", part)
 				}
 			}
 		}
 	}
 	if phrases < 10 {
-		t.Errorf("an operator is told to look for %d phrases", phrases)
+		t.Errorf("the documents name %d log texts", phrases)
 	}
 }
 
-// documentAt is the text of a file.
+// documentAt returns the text of a file.
 func documentAt(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

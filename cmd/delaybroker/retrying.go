@@ -62,7 +62,7 @@ func parseFrom(text string) (inspect.Wanted, error) {
 }
 
 func (a *app) retrying(ctx context.Context, i *inspect.Inspector, look inspect.RetryLook, limit int) error {
-	look.Progress = a.searching
+	look.Progress = a.showSearchProgress
 	r, err := i.Retrying(ctx, look)
 	if errors.Is(err, inspect.ErrNoRetryLane) {
 		return fmt.Errorf("%w: --from: %w", errUsage, err)
@@ -79,7 +79,7 @@ func (a *app) retrying(ctx context.Context, i *inspect.Inspector, look inspect.R
 func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) {
 	if r.Messages == 0 && r.Waiting == 0 {
 		a.Printf("no message is in the retry lanes\n")
-		a.sayPaused(r.Paused)
+		a.printPaused(r.Paused)
 		return
 	}
 	t := a.Sheet([]terminal.Column{
@@ -87,20 +87,20 @@ func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryLook, limit int
 		{Name: "attempts", Drop: 2}, {Name: "next attempt in", Min: 7},
 		{Name: "last reason", Min: 12, Wrap: true}, {Name: "such as", Drop: 4},
 	})
-	for at, g := range r.Groups {
-		if limit > 0 && at == limit {
+	for i, g := range r.Groups {
+		if limit > 0 && i == limit {
 			break
 		}
-		t.Add(attemptsOf(r, g)...)
+		t.Add(cellsOfGroup(r, g)...)
 	}
 	if len(r.Groups) > 0 {
 		t.Print()
 	}
-	a.sayPaused(r.Paused)
-	a.sayRetrying(r, look, limit)
+	a.printPaused(r.Paused)
+	a.printTotals(r, look, limit)
 }
 
-func attemptsOf(r inspect.Retrying, g *inspect.RetryGroup) []any {
+func cellsOfGroup(r inspect.Retrying, g *inspect.RetryGroup) []any {
 	attempts := "-"
 	if g.Attempts > 0 {
 		attempts = fmt.Sprint(g.Attempts)
@@ -116,32 +116,32 @@ func attemptsOf(r inspect.Retrying, g *inspect.RetryGroup) []any {
 	return []any{g.Messages, target, string(g.State), attempts, dueIn("", g.Next, r.Time), reason, terminal.OrDash(g.ID)}
 }
 
-// sayRetrying prints the totals, and the gaps of the table.
-func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) {
+// printTotals prints the totals, and the gaps of the table.
+func (a *app) printTotals(r inspect.Retrying, look inspect.RetryLook, limit int) {
 	var states []string
 	for _, state := range []inspect.RetryState{inspect.Refused, inspect.Deferred, inspect.Resent, inspect.Unreadable} {
 		if n := r.States[state]; n > 0 {
 			states = append(states, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	said := fmt.Sprintf("%s in %s", terminal.Counted(int(r.Messages), "message"), terminal.Counted(len(r.Groups), "line"))
+	messages, groups := terminal.Counted(int(r.Messages), "message"), terminal.Counted(len(r.Groups), "line")
+	summary := messages + " in " + groups
 	if limit > 0 && len(r.Groups) > limit {
-		said += fmt.Sprintf(" (%d shown; --limit 0 shows all)", limit)
+		summary += fmt.Sprintf(" (%d shown; --limit 0 shows all)", limit)
 	}
 	if len(states) > 0 {
-		said += ": " + strings.Join(states, ", ")
+		summary += ": " + strings.Join(states, ", ")
 	}
 	if r.Waiting != r.Messages {
-		said += fmt.Sprintf("; the retry lanes have %d", r.Waiting)
+		summary += fmt.Sprintf("; the retry lanes have %d", r.Waiting)
 	}
-	fmt.Fprintln(a.Err, said)
+	fmt.Fprintln(a.Err, summary)
 	if r.GoOn == "" {
 		return
 	}
-	goOn := "--from " + r.GoOn
+	flags := "--from " + r.GoOn
 	if look.Target != "" {
-		goOn += fmt.Sprintf(" --target '%s'", look.Target)
+		flags += fmt.Sprintf(" --target '%s'", look.Target)
 	}
-	fmt.Fprintf(a.Err, "stopped after %s; continue with %s, or raise --most\n",
-		terminal.Counted(int(r.Messages), "message"), goOn)
+	fmt.Fprintf(a.Err, "stopped after %s; continue with %s, or raise --most\n", messages, flags)
 }

@@ -13,8 +13,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// waits stores a message in a retry lane that was refused once, to be tried again in an hour.
-func (o *operated) waits(n uint64, level, target, why string) string {
+// storeRefused stores a message in a retry lane. It was refused once, and its next attempt is in an hour.
+func (o *testServer) storeRefused(n uint64, level, target, why string) string {
 	o.t.Helper()
 	now := time.Now().UTC()
 	id := message.ID{Stream: "DELAY_1s", Sequence: n + 1, At: now}.String()
@@ -27,9 +27,10 @@ func (o *operated) waits(n uint64, level, target, why string) string {
 	return id
 }
 
-// TestRetryingShows a line for each target, with the totals. Text from strangers has no control characters.
+// TestRetryingShows checks that the output has a line for each target, and the totals. Untrusted text has no control
+// characters.
 func TestRetryingShows(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	if out := o.must("retrying"); out != "no message is in the retry lanes\n" {
 		t.Errorf("got %q", out)
@@ -39,9 +40,9 @@ func TestRetryingShows(t *testing.T) {
 	}
 	var ids []string
 	for n := range 3 {
-		ids = append(ids, o.waits(uint64(n), "30s", "shop.mail", "no \x1b[2J stock"))
+		ids = append(ids, o.storeRefused(uint64(n), "30s", "shop.mail", "no \x1b[2J stock"))
 	}
-	o.waits(3, "5s", "shop.sms", "nobody listens")
+	o.storeRefused(3, "5s", "shop.sms", "nobody listens")
 
 	out, errs, err := o.run("retrying")
 	if err != nil {
@@ -56,7 +57,7 @@ func TestRetryingShows(t *testing.T) {
 		{"1", "shop.sms", "refused", "1 of 20", "59m", "nobody listens"},
 	})
 	if want := "4 messages in 2 lines: 4 refused\n"; errs != want {
-		t.Errorf("said %q, want %q", errs, want)
+		t.Errorf("got %q on stderr, want %q", errs, want)
 	}
 
 	for _, test := range []struct{ args, says, shows string }{
@@ -78,7 +79,7 @@ func TestRetryingShows(t *testing.T) {
 }
 
 func TestRetryingRefusesWords(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	for args, part := range map[string]string{
 		"--most 0":              `"--most" flag: want 1 or more`,
@@ -90,15 +91,15 @@ func TestRetryingRefusesWords(t *testing.T) {
 
 		"--from DELAY_RETRY_5s-1-1795232225716716581": "want a stream and a sequence",
 	} {
-		wantVerbError(t, 2, []string{part}, append([]string{"retrying"}, strings.Fields(args)...)...)
+		wantCommandError(t, 2, []string{part}, append([]string{"retrying"}, strings.Fields(args)...)...)
 	}
 }
 
-// TestRetryingWhileServing: the verb reads the messages that a broker stores.
+// TestRetryingWhileServing: the command reads messages that a broker has stored.
 func TestRetryingWhileServing(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_RETRY", "30s")
-	t.Setenv("DELAY_DELIVER", "stream") // nothing listens, so every delivery is refused
+	t.Setenv("DELAY_DELIVER", "stream") // the target has no stream, so it refuses every delivery
 	o.serve()
 	o.publish("delayin.1ms.orders.expire", "")
 	var r inspect.Retrying

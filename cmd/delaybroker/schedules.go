@@ -58,15 +58,19 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 		Example: "  delaybroker schedules " + name + " nightly",
 		Args:    argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w := store.Change{Request: timer.Request{Verb: verb}, Key: args[0], Target: target}
-			if _, isServers := message.ScheduleOf(w.Key); target != "" || isServers {
-				return a.oneTimer(cmd, w)
+			change := store.Change{Request: timer.Request{Verb: verb}, Key: args[0], Target: target}
+			if _, isNATSSchedule := message.ScheduleOf(change.Key); target != "" || isNATSSchedule {
+				return a.executeChange(cmd, change)
 			}
 			return a.withSecretsIfNeeded(cmd, func(ctx context.Context, timers *store.Timers) (err error) {
-				if w.Target, err = a.targetOf(ctx, timers, w.Key, ""); err != nil {
+				if change.Target, err = a.targetOf(ctx, timers, change.Key, ""); err != nil {
 					return err
 				}
-				return a.doAndShow(ctx, timers, w)
+				answer, err := doTimer(ctx, timers, change)
+				if err != nil {
+					return err
+				}
+				return a.showTimer(answer)
 			})
 		},
 	}
@@ -112,7 +116,7 @@ func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target s
 				errMayNotRead, name)
 		}
 		if err != nil {
-			return "", inspect.Cause(ctx, usageOf(err))
+			return "", inspect.Cause(ctx, usageErr(err))
 		}
 		all = append(all, row.Target)
 	}
@@ -127,7 +131,8 @@ func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target s
 		text.Printable(strings.Join(all, ", or "), 600))
 }
 
-// noSchedule prints that there is no such schedule, and returns the error for it. It shows the local time.
+// noSchedule prints that there is no such schedule, and returns the error for it. The time in the answer is by the
+// local clock.
 func (a *app) noSchedule(name string) error {
 	if err := a.showTimer(store.Answer{Outcome: timer.NotFound, Key: name, At: time.Now().UTC()}); err != nil {
 		return errors.Join(errNoSchedule, err)
@@ -135,7 +140,7 @@ func (a *app) noSchedule(name string) error {
 	return errNoSchedule
 }
 
-// withSchedule reads one schedule, and prints a part of it.
+// withSchedule reads one schedule, and calls do with its target and its state.
 func (a *app) withSchedule(
 	ctx context.Context, name, target string, do func(target string, s timer.State) error,
 ) error {
@@ -144,27 +149,27 @@ func (a *app) withSchedule(
 		if err != nil {
 			return err
 		}
-		s, err := lookAt(ctx, timers, name, target)
+		s, err := readTimer(ctx, timers, name, target)
 		if mayNotRead(ctx, timers) {
 			return errMayNotRead
 		}
 		if err != nil {
 			return err
 		}
-		is := s.Entry.Request.Target
-		if store.RecurringOf(s.Entry) == nil || target != "" && target != is {
+		actual := s.Entry.Request.Target
+		if store.RecurringOf(s.Entry) == nil || target != "" && target != actual {
 			return logged{a.noSchedule(name)}
 		}
-		return do(is, s)
+		return do(actual, s)
 	})
 }
 
-// lookAt reads the state of a timer, with the timeout of a command.
-func lookAt(ctx context.Context, timers *store.Timers, name, target string) (timer.State, error) {
+// readTimer reads the state of a timer, with the timeout of a command.
+func readTimer(ctx context.Context, timers *store.Timers, name, target string) (timer.State, error) {
 	limited, cancel := context.WithTimeout(ctx, timersTimeout)
 	defer cancel()
 	s, err := timers.Read(limited, name, target)
-	return s, inspect.Cause(ctx, usageOf(err))
+	return s, inspect.Cause(ctx, usageErr(err))
 }
 
 // scheduleView is the JSON of show.
@@ -206,7 +211,7 @@ The runs come from the journal (DELAY_JOURNAL). They exclude a round in retry, w
 			if target == "" {
 				return err
 			}
-			return a.orAsk(err, func() error {
+			return a.fallBackToBroker(err, func() error {
 				get := store.Change{Request: timer.Request{Verb: timer.Get}, Key: args[0], Target: target}
 				return a.askTimer(cmd.Context(), get)
 			})
@@ -218,11 +223,11 @@ The runs come from the journal (DELAY_JOURNAL). They exclude a round in retry, w
 }
 
 func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs, runsProblem error) {
-	held, r := store.RecurringOf(s.Entry), s.Entry.Request
-	table := held.Of.Table
+	recurring, r := store.RecurringOf(s.Entry), s.Entry.Request
+	table := recurring.Of.Table
 	v := scheduleView{
-		Name: name, Target: target, Generation: s.Sequence, Due: r.Due, First: held.Of.First, Last: table.Last,
-		Missed: string(table.Missed), Rounds: table.Rounds, Recurring: held,
+		Name: name, Target: target, Generation: s.Sequence, Due: r.Due, First: recurring.Of.First, Last: table.Last,
+		Missed: string(table.Missed), Rounds: table.Rounds, Recurring: recurring,
 		contentView: contentView{Size: len(s.In.Data), Headers: r.User, Payload: s.In.Data}, Runs: runs,
 	}
 	if table.Jitter > 0 {
@@ -234,11 +239,11 @@ func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs
 	if a.AsJSON(v) {
 		return
 	}
-	t, line := a.lines()
+	t, line := a.properties()
 	line("name", name, true)
 	line("target", target, true)
 	line("recurs", v.Table, true)
-	line("is", roundOf(held), true)
+	line("is", roundOf(recurring), true)
 	line("due", text.Moment(v.Due), !v.Due.IsZero())
 	line("first", text.Moment(v.First), true)
 	line("last", text.Moment(v.Last), !v.Last.IsZero())

@@ -24,9 +24,8 @@ func (a *app) schedulesAddCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "add NAME --target TARGET (--every DURATION | --cron EXPRESSION [--tz ZONE]) [BODY]",
 		Short: "Add a schedule",
-		Long: `Add a schedule: a message that is delivered to TARGET repeatedly. NAME is the key of its timer. The body
-is read
-from stdin if BODY is -, or if BODY is missing and stdin is not a terminal.
+		Long: `Add a schedule: a message that is delivered to TARGET repeatedly. NAME is the key of its timer. The body is
+read from stdin if BODY is -, or if BODY is missing and stdin is not a terminal.
 
 If a schedule with that name and target exists, nothing is changed, unless --replace is given.
 
@@ -53,23 +52,23 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 	if err != nil {
 		return err
 	}
-	if err := o.table.into(header); err != nil {
+	if err := o.table.addTo(header); err != nil {
 		return err
 	}
-	w := store.Change{
+	change := store.Change{
 		Request: timer.Request{Verb: timer.Set, Conditional: !o.replace}, Key: args[0], Target: o.target,
 		Header: message.Header(header),
 	}
-	if w.Body, err = readBody(cmd.InOrStdin(), args[1:]); err != nil {
+	if change.Body, err = readBody(cmd.InOrStdin(), args[1:]); err != nil {
 		return err
 	}
 	return a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
-		answer, err := doTimer(ctx, timers, w)
+		answer, err := doTimer(ctx, timers, change)
 		if err == nil && answer.Outcome == timer.Unknown && mayNotRead(ctx, timers) {
-			answer.Why = unreadSet(w)
+			answer.Why = unknownSetReason(change)
 		}
 		if err == nil && answer.Outcome == timer.Conflict && !o.replace {
-			answer, err = addOverOld(ctx, timers, w, answer)
+			answer, err = replaceEnded(ctx, timers, change, answer)
 		}
 		if err != nil {
 			return err
@@ -78,14 +77,14 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 	})
 }
 
-// addOverOld sets a schedule over the remaining entry of an ended one.
-func addOverOld(
-	ctx context.Context, timers *store.Timers, w store.Change, conflict store.Answer,
+// replaceEnded sets a schedule in place of an ended one, whose entry is still stored.
+func replaceEnded(
+	ctx context.Context, timers *store.Timers, change store.Change, conflict store.Answer,
 ) (store.Answer, error) {
-	s, err := lookAt(ctx, timers, w.Key, w.Target)
+	s, err := readTimer(ctx, timers, change.Key, change.Target)
 	if err != nil || !s.Over() {
 		return conflict, err
 	}
-	w.Generation = s.Sequence
-	return doTimer(ctx, timers, w)
+	change.Generation = s.Sequence
+	return doTimer(ctx, timers, change)
 }

@@ -24,8 +24,8 @@ import (
 
 // applyOptions are the flags of apply.
 type applyOptions struct {
-	file                          string
-	dryRun, prune, adopt, removal bool
+	file                            string
+	dryRun, prune, adopt, removeAll bool
 }
 
 func (a *app) schedulesApplyCommand() *cobra.Command {
@@ -68,13 +68,13 @@ again`,
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show the changes, and make none")
 	f.BoolVar(&o.prune, "prune", true, "remove schedules of the set that are not in the file")
 	f.BoolVar(&o.adopt, "adopt", false, "take over existing schedules with another owner")
-	f.BoolVar(&o.removal, "remove-all", false, "allow a file without schedules, which removes its whole set")
+	f.BoolVar(&o.removeAll, "remove-all", false, "allow a file without schedules, which removes its whole set")
 	return c
 }
 
 func (a *app) applySchedules(cmd *cobra.Command, o applyOptions) error {
 	if o.file == "" {
-		return fmt.Errorf("%w: the file is missing: -f FILE", errUsage)
+		return fmt.Errorf("%w: want the file of schedules: set -f FILE", errUsage)
 	}
 	c, err := settings.ReadClient()
 	if err != nil {
@@ -90,12 +90,12 @@ func (a *app) applySchedules(cmd *cobra.Command, o applyOptions) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	shown := a.newDiff(file.Set, o.dryRun)
+	changes := a.newDiff(file.Set, o.dryRun)
 	err = a.withSession(cmd.Context(), c, func(ctx context.Context, s *inspect.Session) error {
 		return schedules.Apply{
-			File: file, Timers: lineByLine{s, s.Timers(c.Policy)}, Policy: c.Policy, Adopt: o.adopt, DryRun: o.dryRun,
-			Keep: !o.prune, Empty: o.removal,
-		}.Run(ctx, shown.add)
+			File: file, Timers: isolatedTimers{s, s.Timers(c.Policy)}, Policy: c.Policy, Adopt: o.adopt, DryRun: o.dryRun,
+			NoRemoval: !o.prune, AllowEmpty: o.removeAll,
+		}.Run(ctx, changes.add)
 	})
 	if errors.Is(err, schedules.ErrEmpty) {
 		return fmt.Errorf("%w: %w; --remove-all removes them, --prune=false keeps them", errUsage, err)
@@ -103,7 +103,7 @@ func (a *app) applySchedules(cmd *cobra.Command, o applyOptions) error {
 	if err != nil {
 		return err
 	}
-	return shown.end()
+	return changes.end()
 }
 
 func readFile(stdin io.Reader, name string) ([]byte, error) {
@@ -126,32 +126,33 @@ func readFile(stdin io.Reader, name string) ([]byte, error) {
 	return text, nil
 }
 
-// lineByLine sends a request for each schedule, so that a refusal by the server ends one of them and not all.
-type lineByLine struct {
+// isolatedTimers gives each request its own context of [inspect.Session.Allowed]. So if the server refuses the request
+// about one schedule, the run continues with the others.
+type isolatedTimers struct {
 	session *inspect.Session
 	timers  *store.Timers
 }
 
-func (l lineByLine) Read(ctx context.Context, key, target string) (timer.State, error) {
+func (l isolatedTimers) Read(ctx context.Context, key, target string) (timer.State, error) {
 	ctx, cancel := l.session.Allowed(ctx)
 	defer cancel()
-	return lookAt(ctx, l.timers, key, target)
+	return readTimer(ctx, l.timers, key, target)
 }
 
-func (l lineByLine) Now(ctx context.Context) (time.Time, error) {
+func (l isolatedTimers) Now(ctx context.Context) (time.Time, error) {
 	ctx, cancel := l.session.Allowed(ctx)
 	defer cancel()
 	now, err := l.timers.Now(ctx)
 	return now, inspect.Cause(ctx, err)
 }
 
-func (l lineByLine) Do(ctx context.Context, w store.Change) (store.Answer, error) {
+func (l isolatedTimers) Do(ctx context.Context, change store.Change) (store.Answer, error) {
 	ctx, cancel := l.session.Allowed(ctx)
 	defer cancel()
-	return doTimer(ctx, l.timers, w)
+	return doTimer(ctx, l.timers, change)
 }
 
-func (l lineByLine) Recurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error] {
+func (l isolatedTimers) Recurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error] {
 	return func(yield func(store.Row, error) bool) {
 		ctx, cancel := l.session.Allowed(ctx)
 		defer cancel()
@@ -170,7 +171,7 @@ type diff struct {
 	dryRun bool
 	counts map[schedules.Action]int
 
-	failed, unknown, left bool // some change failed, may have been made, or was prevented by an entry
+	failed, unknown, prevented bool // a change failed, may have been made, or was prevented by an entry
 }
 
 func (a *app) newDiff(set string, dryRun bool) *diff {
@@ -189,7 +190,7 @@ func (d *diff) add(r schedules.Result) {
 	case r.Outcome == timer.Unknown:
 		d.unknown = true
 	case r.Err == nil:
-		d.left = true
+		d.prevented = true
 	default:
 		d.failed = true
 	}
@@ -202,7 +203,7 @@ func (d *diff) add(r schedules.Result) {
 	}
 	d.app.Printf("%s %s  %s  %s\n", sign, r.Name, text.Printable(r.Target, terminal.MaxCell), r.Table)
 	for _, x := range r.Differences {
-		d.app.Printf("    %s: %s -> %s\n", text.Printable(x.In, 200), excerpt(x.Was), excerpt(x.Will))
+		d.app.Printf("    %s: %s -> %s\n", text.Printable(x.Field, 200), excerpt(x.Old), excerpt(x.New))
 	}
 	why := r.Why
 	if r.Err != nil {
@@ -218,14 +219,14 @@ func (d *diff) add(r schedules.Result) {
 
 // excerpt shortens a value of a difference to one line.
 func excerpt(s string) string {
-	const most = 60
+	const maxChars = 60
 	switch {
 	case s == "":
 		return "none"
 	case !utf8.ValidString(s):
 		return terminal.Counted(len(s), "byte")
 	}
-	return text.Printable(s, most)
+	return text.Printable(s, maxChars)
 }
 
 // resultView is a line of apply with --json.
@@ -260,7 +261,7 @@ func (d *diff) end() error {
 		return logged{outcomeError{timer.Unknown}}
 	case d.failed:
 		return errors.New("the schedules do not match the file")
-	case d.left:
+	case d.prevented:
 		return logged{outcomeError{timer.Conflict}}
 	}
 	return nil

@@ -13,11 +13,11 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-var errNotTaken = errors.New("some schedules were left, or are in both places")
+var errImportIncomplete = errors.New("some schedules were left, or are in both places")
 
 func (a *app) schedulesImportCommand() *cobra.Command {
 	var stream string
-	var dry bool
+	var dryRun bool
 	c := &cobra.Command{
 		Use:   "import --stream NAME",
 		Short: "Take over the schedules of a nats-server stream",
@@ -44,20 +44,20 @@ exit codes: 0 all, 1 failed, or some were left, 2 bad arguments or settings`,
 				return fmt.Errorf("%w: --stream is missing: want the stream with the schedules", errUsage)
 			}
 			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
-				return a.importSchedules(ctx, i, stream, dry)
+				return a.importSchedules(ctx, i, stream, dryRun)
 			})
 		},
 	}
 	c.Flags().StringVar(&stream, "stream", "", "the stream with the schedules")
-	c.Flags().BoolVar(&dry, "dry-run", false, "only show the outcome, and change nothing")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show the outcome, and change nothing")
 	return c
 }
 
-func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream string, dry bool) error {
+func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream string, dryRun bool) error {
 	if err := i.Learn(ctx); err != nil {
 		return err
 	}
-	take := i.TakeOver(dry)
+	take := i.TakeOver(dryRun)
 	if len(take.Grounds) == 0 {
 		return fmt.Errorf("%w: DELAY_SCHEDULES is missing: set it to the brokers' value", errUsage)
 	}
@@ -68,19 +68,19 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 		all = append(all, t)
 		return ctx.Err()
 	})
-	a.showTaken(all, dry)
+	a.showTaken(all, dryRun)
 	if err != nil {
 		return inspect.Cause(ctx, err)
 	}
 	for _, t := range all {
 		if t.Fate != schedules.Taken && t.Fate != schedules.Ended {
-			return logged{errNotTaken}
+			return logged{errImportIncomplete}
 		}
 	}
 	return nil
 }
 
-func (a *app) showTaken(all []schedules.Took, dry bool) {
+func (a *app) showTaken(all []schedules.Took, dryRun bool) {
 	if a.AsJSON(all) {
 		return
 	}
@@ -98,7 +98,7 @@ func (a *app) showTaken(all []schedules.Took, dry bool) {
 		t.Print()
 	}
 	did := "taken over"
-	if dry {
+	if dryRun {
 		did = "would be taken over"
 	}
 	ended := ""

@@ -12,13 +12,13 @@ import (
 	"delaybroker/broker/timer/schedules"
 )
 
-// TestSchedulesImport: what a stream of the server's holds is in the broker after the verb, and nothing is where it was
-// left out. That each occurrence comes once is held in test/schedules.
+// TestSchedulesImport: after the command, the schedules of a server's stream are in the broker. A schedule that was
+// left stays in its stream. test/schedules checks that each round is delivered once.
 func TestSchedulesImport(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_TIMERS", "on")
-	wantVerbError(t, 2, []string{"--stream"}, "schedules", "import")
-	wantVerbError(t, 2, []string{"DELAY_SCHEDULES"}, "schedules", "import", "--stream", "PLANS")
+	wantCommandError(t, 2, []string{"--stream"}, "schedules", "import")
+	wantCommandError(t, 2, []string{"DELAY_SCHEDULES"}, "schedules", "import", "--stream", "PLANS")
 	cfg := jetstream.StreamConfig{Name: "PLANS", Subjects: []string{"plans.>", "orders.>"}, AllowMsgSchedules: true}
 	plans, err := o.js.CreateStream(t.Context(), cfg)
 	if err != nil {
@@ -41,24 +41,24 @@ func TestSchedulesImport(t *testing.T) {
 	}
 	t.Setenv("DELAY_SCHEDULES", "plans.>=orders.>")
 	o.serve()
-	wantVerbError(t, 1, []string{"NOWHERE"}, "schedules", "import", "--stream", "NOWHERE")
+	wantCommandError(t, 1, []string{"NOWHERE"}, "schedules", "import", "--stream", "NOWHERE")
 
 	out, _, err := o.run("schedules", "import", "--stream", "PLANS", "--dry-run")
 	if err == nil || !strings.Contains(out, "3 schedules: 2 would be taken over, 1 left, 0 in both places") ||
 		!strings.Contains(out, "DELAY_MAX_DELAY") {
-		t.Errorf("dry it prints %v\n%s", err, out)
+		t.Errorf("a dry run prints %v\n%s", err, out)
 	}
 	if info, err := plans.Info(context.Background()); err != nil || info.State.Msgs != 3 {
-		t.Errorf("dry it has changed the stream: %+v, %v", info.State, err)
+		t.Errorf("a dry run changed the stream: %+v, %v", info.State, err)
 	}
 	out, _, _ = o.run("schedules", "import", "--stream", "PLANS", "--json")
 	took := decode[[]schedules.Took](t, out)
 	if len(took) != 3 || took[0].Fate != schedules.Taken || took[0].Subject != "plans.a" || !took[0].Due.Equal(at) ||
 		took[2].Fate != schedules.Left {
-		t.Errorf("it says %+v", took)
+		t.Errorf("the import prints %+v", took)
 	}
 	if info, err := plans.Info(context.Background()); err != nil || info.State.Msgs != 1 {
-		t.Errorf("it leaves %+v, %v", info.State, err)
+		t.Errorf("the stream still has %+v, %v", info.State, err)
 	}
 	timers, err := o.js.Stream(t.Context(), "DELAY_TIMERS")
 	if err != nil {

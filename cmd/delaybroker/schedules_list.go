@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) schedulesListCommand() *cobra.Command {
-	var o manyTimers
+	var o timerSelection
 	var set string
 	c := &cobra.Command{
 		Use:     "ls",
@@ -37,7 +37,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 				}
 				return err
 			})
-			return a.orAsk(err, func() error { return a.listSchedules(cmd.Context(), a.askRecurs(cmd.Context(), f)) })
+			return a.fallBackToBroker(err, func() error { return a.listSchedules(cmd.Context(), a.askRecurs(cmd.Context(), f)) })
 		},
 	}
 	patternFlag(c.Flags(), &o.target, "target", "only to this target; wildcards as in 'reports.>'")
@@ -46,8 +46,8 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	return c
 }
 
-// unopened replaces the due time of an entry whose seal cannot be verified, so that it does not fire.
-const unopened = "secret unknown"
+// secretUnknown replaces the due time of an entry whose seal cannot be verified, so that it does not fire.
+const secretUnknown = "secret unknown"
 
 func (a *app) listSchedules(ctx context.Context, all iter.Seq2[store.Row, error]) error {
 	rows := a.Sheet([]terminal.Column{{Name: "name", Min: 8}, {Name: "target", Min: 10},
@@ -55,7 +55,7 @@ func (a *app) listSchedules(ctx context.Context, all iter.Seq2[store.Row, error]
 		{Name: "bytes", Drop: 4}})
 	for r, err := range all {
 		if err = cmp.Or(err, a.Failure()); err != nil {
-			return inspect.Cause(ctx, usageOf(err))
+			return inspect.Cause(ctx, usageErr(err))
 		}
 		if a.AsJSON(r) {
 			continue
@@ -65,7 +65,7 @@ func (a *app) listSchedules(ctx context.Context, all iter.Seq2[store.Row, error]
 			due = text.Second(r.Due)
 		}
 		if r.Unopened {
-			due = unopened
+			due = secretUnknown
 		}
 		rows.Add(r.Key, r.Target, r.Recurring.Table, strconv.Itoa(r.Recurring.Round), due, r.Recurring.Set,
 			strconv.Itoa(r.Size))

@@ -40,15 +40,15 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings, 4 there is no such s
 			case given == (len(args) > 0):
 				return fmt.Errorf("%w: want NAME, or --every, or --cron", errUsage)
 			case given:
-				return a.nextOf(table, n)
+				return a.printTableTimes(table, n)
 			}
 			return a.withSchedule(cmd.Context(), args[0], target, func(_ string, s timer.State) error {
-				held := store.RecurringOf(s.Entry)
-				if most := held.Of.Table.Rounds; most > 0 {
-					n = min(n, most-held.Round+1)
+				recurring := store.RecurringOf(s.Entry)
+				if maxRounds := recurring.Of.Table.Rounds; maxRounds > 0 {
+					n = min(n, maxRounds-recurring.Round+1)
 				}
-				a.showNext(held.Of.Table, held.Of.First, held.Of.Planned, n)
-				a.sayNextDiffers(s)
+				a.showNext(recurring.Of.Table, recurring.Of.First, recurring.Of.Planned, n)
+				a.printDeviation(s)
 				return nil
 			})
 		},
@@ -59,8 +59,8 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings, 4 there is no such s
 	return c
 }
 
-// sayNextDiffers prints the difference between the next rounds and the schedule's times: a pause, or a moved round.
-func (a *app) sayNextDiffers(s timer.State) {
+// printDeviation prints the difference between the next rounds and the schedule's times: a pause, or a moved round.
+func (a *app) printDeviation(s timer.State) {
 	series, round := s.Entry.Round()
 	planned := store.RecurringOf(s.Entry).Of.Table.Round(series, round.Number, round.Planned)
 	switch {
@@ -71,9 +71,9 @@ func (a *app) sayNextDiffers(s timer.State) {
 	}
 }
 
-// nextOf prints the times of an interval or cron expression, as if it were set now, by the local clock, without a
+// printTableTimes prints the times of an interval or cron expression that is set now, by the local clock. It sends no
 // request.
-func (a *app) nextOf(o tableFlags, n int) error {
+func (a *app) printTableTimes(o tableFlags, n int) error {
 	now := time.Now()
 	table, first, err := o.table(now)
 	if err != nil {
@@ -90,8 +90,8 @@ func (a *app) nextOf(o tableFlags, n int) error {
 	return nil
 }
 
-// comingTime is a line of next.
-type comingTime struct {
+// upcomingTime is a line of next.
+type upcomingTime struct {
 	At    time.Time `json:"at"`
 	Zone  string    `json:"zone"`
 	Shift float64   `json:"clocks_changed_seconds,omitempty"` // change of the zone's offset since the previous time
@@ -102,7 +102,7 @@ func (a *app) showNext(table timetable.Table, first, from time.Time, n int) {
 	rows := a.Sheet([]terminal.Column{{Name: "time"}, {Name: "zone"}, {Name: "in"}, {Name: "clocks", Drop: 1}})
 	now := time.Now() // "in" is relative to the local clock
 	for _, c := range table.Upcoming(first, from.Add(-1), n) {
-		line := comingTime{At: c.At, Shift: c.Shift.Seconds()}
+		line := upcomingTime{At: c.At, Shift: c.Shift.Seconds()}
 		line.Zone, _ = c.At.Zone()
 		if a.AsJSON(line) {
 			continue

@@ -18,7 +18,7 @@ const (
 )
 
 // lastRuns reads the last runs of a schedule from the journal. It opens another connection, since a tenant may read its
-// schedules but not the journal. A refusal would end the first.
+// schedules but not the journal: a refusal would end the requests of the first connection.
 func (a *app) lastRuns(cmd *cobra.Command, series uint64, limit int) (runs inspect.Runs, err error) {
 	if limit == 0 {
 		return runs, nil
@@ -46,17 +46,15 @@ func (a *app) showRuns(r inspect.Runs, problem error) {
 			{Name: "attempts", Drop: 2}, {Name: "reason", Drop: 1, Min: 12, Wrap: true},
 		})
 		for _, run := range r.Runs {
-			due, late := "-", "-"
-			if !run.Due.IsZero() {
-				due, late = text.Second(run.Due), lateness(time.Duration(run.Late*float64(time.Second)))
-			}
-			t.Add(run.Round, due, run.Outcome, late, run.Attempts, terminal.OrDash(run.Reason))
+			late := lateCell(run.Due, time.Duration(run.Late*float64(time.Second)))
+			t.Add(run.Round, terminal.OrDash(text.Second(run.Due)), run.Outcome, late, run.Attempts,
+				terminal.OrDash(run.Reason))
 		}
 		t.Print()
 	}
-	said := terminal.Counted(len(r.Runs), "run") + " in the journal"
+	summary := terminal.Counted(len(r.Runs), "run") + " in the journal"
 	if !r.Complete {
-		said += "; records may be missing, see delaybroker journal"
+		summary += "; records may be missing, see delaybroker journal"
 	}
-	fmt.Fprintln(a.Err, said)
+	fmt.Fprintln(a.Err, summary)
 }

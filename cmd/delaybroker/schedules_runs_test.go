@@ -10,14 +10,14 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// show tells the last runs of one schedule, the newest first, also those that became dead letters. It tells them from
-// the runs of others.
+// TestSchedulesShowRuns: show lists the last runs of one schedule, the newest first, including runs that became dead
+// letters. It lists no runs of other schedules.
 func TestSchedulesShowRuns(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	for name, value := range map[string]string{
 		"DELAY_TIMERS": "on", "DELAY_JOURNAL": "7d", "DELAY_PROVISION": "create", "DELAY_ATTEMPTS": "1",
 		"DELAY_DELIVER": "stream", // a target without a stream refuses
@@ -28,9 +28,9 @@ func TestSchedulesShowRuns(t *testing.T) {
 	r.log.await(t, "ready")
 	o.must("schedules", "add", "pulse", "--every", "1s", "--first", "10ms", "--target", "orders.pulse")
 	o.must("schedules", "add", "other", "--every", "1s", "--first", "10ms", "--target", "orders.pulse")
-	eventually(t, "two dead letters", func() bool { return o.held("DELAY_DEAD") >= 2 })
+	eventually(t, "two dead letters", func() bool { return o.messageCount("DELAY_DEAD") >= 2 })
 	o.createOrders()
-	eventually(t, "four deliveries", func() bool { return o.held("ORDERS") >= 4 })
+	eventually(t, "four deliveries", func() bool { return o.messageCount("ORDERS") >= 4 })
 	o.must("schedules", "pause", "pulse")
 	r.stop(t) // a stop stores the last records
 
@@ -41,7 +41,7 @@ func TestSchedulesShowRuns(t *testing.T) {
 	view := decode[inspect.Runs](t, o.must("schedules", "show", "pulse", "--json", "--runs", "100"))
 	n := len(view.Runs)
 	if n < 2 {
-		t.Fatalf("got %+v, want two runs at least", view)
+		t.Fatalf("got %+v, want at least two runs", view)
 	}
 	for i, run := range view.Runs {
 		want := "delivered"
@@ -54,12 +54,12 @@ func TestSchedulesShowRuns(t *testing.T) {
 	}
 	last := decode[inspect.Runs](t, o.must("schedules", "show", "pulse", "--json", "--runs", "1"))
 	if len(last.Runs) != 1 || last.Runs[0] != view.Runs[0] || !last.Complete {
-		t.Errorf("the last run: got %+v, want %+v and nothing missing", last, view.Runs[0])
+		t.Errorf("the last run: got %+v, want %+v and a complete answer", last, view.Runs[0])
 	}
 	if none := o.must("schedules", "show", "pulse", "--runs", "0"); strings.Contains(none, "last runs") {
 		t.Errorf("no runs: got\n%s", none)
 	}
-	wantVerbError(t, 2, []string{"--runs"}, "schedules", "show", "pulse", "--runs", "-1")
+	wantCommandError(t, 2, []string{"--runs"}, "schedules", "show", "pulse", "--runs", "-1")
 	if err := o.js.DeleteStream(t.Context(), "DELAY_JOURNAL"); err != nil {
 		t.Fatal(err)
 	}

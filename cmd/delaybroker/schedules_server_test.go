@@ -9,13 +9,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestVerbsOnServerSchedules: schedules as of nats-server from a shell, under the names that the lists print: with the
-// target that they were given, singly and all at once. What a dry run counts is what is done.
+// TestVerbsOnServerSchedules: the commands work on schedules in nats-server's format, by the names in the lists, one by
+// one and with --all. A dry run counts the timers that the real run changes.
 func TestVerbsOnServerSchedules(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_TIMERS", "on")
 	t.Setenv("DELAY_SCHEDULES", "schedules.>=orders.>")
 	o.serve()
@@ -76,13 +76,13 @@ func TestVerbsOnServerSchedules(t *testing.T) {
 		}
 	}
 	if got := o.must("timers", "ls"); got != "no timers\n" {
-		t.Errorf("in the end timers ls prints %q", got)
+		t.Errorf("at the end, timers ls prints %q", got)
 	}
-	wantOutcome(t, o, 0, "cancelled", "schedules", "rm", every) // as long as the history tells
+	wantOutcome(t, o, 0, "cancelled", "schedules", "rm", every) // until DELAY_TIMER_HISTORY has passed
 }
 
-// TestHelpIsNotDone: help that is asked for beside anything else is a usage error, since nothing of that is done. So -h
-// is no key, unless it stands behind --.
+// TestHelpIsNotDone: help together with other arguments is a usage error, since the command does not run. So -h is a
+// key only after --.
 func TestHelpIsNotDone(t *testing.T) {
 	o := streamsOnly(t)
 	o.must("pub", "orders.x", "x", "--in", "1h", "--key=-h")
@@ -90,7 +90,7 @@ func TestHelpIsNotDone(t *testing.T) {
 		{"timers", "cancel", "-h", "orders.x"}, {"schedules", "rm", "-h", "--target", "orders.x"},
 		{"timers", "cancel", "--all", "--target", "orders.>", "--help"},
 	} {
-		wantVerbError(t, 2, []string{"the command did not run", "--"}, args...)
+		wantCommandError(t, 2, []string{"the command did not run", "--"}, args...)
 	}
 	for _, args := range [][]string{
 		{"timers", "cancel", "--help"}, {"bench", "timers", "--help"}, {"help", "timers", "cancel"}, {"-h"}, {"timers"},

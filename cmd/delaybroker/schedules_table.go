@@ -32,11 +32,11 @@ func (o *tableFlags) flags(c *cobra.Command) {
 	momentFlag(f, &o.last, "last", "no round after this time: RFC 3339")
 	f.StringVar(&o.missed, "missed", "", "policy for missed rounds: skip, one (default) or all")
 	f.StringVar(&o.jitter, "jitter", "", "maximum random delay of each round: 5m")
-	completes(c, "missed", string(timetable.Skip), string(timetable.One), string(timetable.All))
+	addCompletion(c, "missed", string(timetable.Skip), string(timetable.One), string(timetable.All))
 }
 
-// words returns the values of the flags, and the requested time of the first round, or zero.
-func (o tableFlags) words(now time.Time) (w timetable.Words, first time.Time, err error) {
+// values returns the values of the flags, and the requested time of the first round, or zero.
+func (o tableFlags) values(now time.Time) (w timetable.Words, first time.Time, err error) {
 	w = timetable.Words{Every: o.every, Cron: o.cron, Zone: o.zone, Jitter: o.jitter, Missed: o.missed, Last: o.last}
 	if o.rounds != 0 {
 		w.Rounds = strconv.Itoa(o.rounds)
@@ -44,30 +44,30 @@ func (o tableFlags) words(now time.Time) (w timetable.Words, first time.Time, er
 	if d, bad := levels.ParseDuration(o.first); bad == nil {
 		first = now.Add(d)
 	} else if o.first != "" {
-		first, err = zoned("--first", o.first)
+		first, err = parseTime("--first", o.first)
 	}
 	return w, first, err
 }
 
 // table returns the times of the flags, and the requested time of the first round.
 func (o tableFlags) table(now time.Time) (timetable.Table, time.Time, error) {
-	w, first, err := o.words(now)
+	w, first, err := o.values(now)
 	if err != nil {
 		return timetable.Table{}, first, err
 	}
 	t, err := timetable.Parse(w)
-	if wrong, ok := errors.AsType[*timetable.Error](err); ok {
-		flag := wrong.Word
+	if parseErr, ok := errors.AsType[*timetable.Error](err); ok {
+		flag := parseErr.Word
 		if flag == "zone" {
 			flag = "tz"
 		}
-		return t, first, fmt.Errorf("%w: --%s: %s", errUsage, flag, wrong.Sentence)
+		return t, first, fmt.Errorf("%w: --%s: %s", errUsage, flag, parseErr.Sentence)
 	}
 	return t, first, nil
 }
 
-// into adds the flags to the header of a set.
-func (o tableFlags) into(header nats.Header) error {
+// addTo adds the flags to the header of a set.
+func (o tableFlags) addTo(header nats.Header) error {
 	if _, _, err := o.table(time.Time{}); err != nil { // checks only the syntax; the server gets a duration as such
 		return err
 	}

@@ -23,17 +23,17 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// streamsOnly makes the streams, and runs no broker: the verbs ask JetStream.
-func streamsOnly(t *testing.T) *operated {
+// streamsOnly creates the streams, and runs no broker. The commands use JetStream directly.
+func streamsOnly(t *testing.T) *testServer {
 	t.Helper()
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_TIMERS", "on")
 	t.Setenv("DELAY_MAX_DELAY", "3650d")
 	o.must("provision")
 	return o
 }
 
-// TestSchedulesVerbs: schedules from a shell, without a broker: what is printed, and the exit code of each outcome.
+// TestSchedulesVerbs checks the output and the exit code of each outcome of schedules, without a broker.
 func TestSchedulesVerbs(t *testing.T) {
 	o := streamsOnly(t)
 	in := func(args string, rest ...string) []string {
@@ -42,7 +42,7 @@ func TestSchedulesVerbs(t *testing.T) {
 	set := decode[store.Answer](t, o.must(in("add nightly --target reports.run --missed all --jitter 5m --json --tz",
 		"Europe/Berlin", "--cron", "0 3 * * *", "-H", "X-Kind: nightly", `{"kind":"nightly"}`)...))
 	if set.Outcome != timer.Pending || set.Key != "nightly" || set.Due.Minute() > 4 {
-		t.Errorf("add says %+v", set)
+		t.Errorf("add prints %+v", set)
 	}
 	again := in("add nightly --target reports.run --every 15m")
 	wantOutcome(t, o, 5, "conflict", again...)
@@ -62,7 +62,7 @@ func TestSchedulesVerbs(t *testing.T) {
 		{"pulse", "reports.pulse", "every 15m", " 1 ", "2036-01-01T00:05:00Z"},
 	})
 	if got := o.must(in("ls --name nothing*")...); got != "no schedules\n" {
-		t.Errorf("ls of none prints %q", got)
+		t.Errorf("ls without schedules prints %q", got)
 	}
 	all := decodeLines[store.Row](t, o.must(in("ls --target reports.pulse --json")...))
 	if len(all) != 1 || all[0].Recurring == nil || all[0].Recurring.Table != "every 15m" || all[0].Size != 4 {
@@ -85,13 +85,14 @@ func TestSchedulesVerbs(t *testing.T) {
 	wantOutcome(t, o, 4, "not_found", in("rm nobody")...)
 	wantOutcome(t, o, 0, "cancelled", in("rm pulse")...)
 	wantOutcome(t, o, 4, "not_found", in("show pulse")...)
-	wantOutcome(t, o, 0, "pending", in("add pulse --every 15m --target reports.pulse")...) // over what only tells
+	// The new schedule replaces the entry of an ended one.
+	wantOutcome(t, o, 0, "pending", in("add pulse --every 15m --target reports.pulse")...)
 	o.must(in("add pulse --every 15m --target reports.other")...)
-	wantVerbError(t, 2, []string{"reports.other, or reports.pulse", "--target"}, in("rm pulse")...)
+	wantCommandError(t, 2, []string{"reports.other, or reports.pulse", "--target"}, in("rm pulse")...)
 	wantOutcome(t, o, 0, "cancelled", in("rm pulse --target reports.other")...)
 }
 
-// TestSchedulesNext: the coming times with their zone, and where clocks are changed.
+// TestSchedulesNext: next prints the times with their zone, and the changes of clocks.
 func TestSchedulesNext(t *testing.T) {
 	o := streamsOnly(t)
 	rows := strings.Split(strings.TrimSpace(o.must("schedules", "next", "--cron", "30 2 * * *", "--tz", "Europe/Berlin",
@@ -105,12 +106,12 @@ func TestSchedulesNext(t *testing.T) {
 		t.Fatalf("no change of clocks in %q", rows)
 	}
 	wantRows(t, []string{rows[forward], rows[back]}, [][]string{
-		{"T03:00:00+02:00", "CEST"}, // half past two is skipped
-		{"T02:30:00+01:00", "CET"},  // the day after that on which it came twice
+		{"T03:00:00+02:00", "CEST"}, // half past two does not exist
+		{"T02:30:00+01:00", "CET"},  // the day after the one on which it occurs twice
 	})
 	o.must("schedules", "add", "pulse", "--every", "15m", "--target", "x.y", "--first", "2036-01-01T00:05:00Z",
 		"--rounds", "3")
-	lines := decodeLines[comingTime](t, o.must("schedules", "next", "pulse", "--json", "-n", "9"))
+	lines := decodeLines[upcomingTime](t, o.must("schedules", "next", "pulse", "--json", "-n", "9"))
 	var got []string
 	for _, l := range lines {
 		got = append(got, l.At.Format(time.RFC3339)+" "+l.Zone)
@@ -121,7 +122,7 @@ func TestSchedulesNext(t *testing.T) {
 	}
 }
 
-// TestSchedulesUsage: wrong words are told before anything is done.
+// TestSchedulesUsage: wrong arguments are reported before the first request.
 func TestSchedulesUsage(t *testing.T) {
 	o := streamsOnly(t)
 	empty := filepath.Join(t.TempDir(), "empty.yaml")
@@ -159,7 +160,7 @@ func TestSchedulesUsage(t *testing.T) {
 		for i := range args {
 			args[i] = strings.ReplaceAll(args[i], "_", " ")
 		}
-		wantVerbError(t, 2, []string{tt.want}, args...)
+		wantCommandError(t, 2, []string{tt.want}, args...)
 	}
 	if got := o.must("schedules", "ls"); got != "no schedules\n" {
 		t.Errorf("ls prints %q", got)
@@ -167,7 +168,7 @@ func TestSchedulesUsage(t *testing.T) {
 }
 
 // apply applies a file, and returns the last line and the exit code.
-func (o *operated) apply(text string, args ...string) (out string, code int) {
+func (o *testServer) apply(text string, args ...string) (out string, code int) {
 	o.t.Helper()
 	file := filepath.Join(o.t.TempDir(), "s.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -180,7 +181,7 @@ func (o *operated) apply(text string, args ...string) (out string, code int) {
 	return out, exitCode(err)
 }
 
-func (o *operated) wantApplied(text string, code int, parts []string, args ...string) {
+func (o *testServer) wantApplied(text string, code int, parts []string, args ...string) {
 	o.t.Helper()
 	out, got := o.apply(text, args...)
 	if got != code {
@@ -193,7 +194,7 @@ func (o *operated) wantApplied(text string, code int, parts []string, args ...st
 	}
 }
 
-// TestSchedulesApply: a file is applied, and again; what it made is changed and removed, and nothing else.
+// TestSchedulesApply applies a file twice, then changes and removes its schedules. No other schedule changes.
 func TestSchedulesApply(t *testing.T) {
 	o := streamsOnly(t)
 	o.must("schedules", "add", "byhand", "--every", "1h", "--target", "x.hand")
@@ -226,14 +227,14 @@ func TestSchedulesApply(t *testing.T) {
 	o.wantApplied(none, 0, []string{"3 to remove"}, "--remove-all", "--dry-run")
 	o.wantApplied(none, 0, []string{"3 removed"}, "--remove-all")
 	if got := decodeLines[store.Row](t, o.must("schedules", "ls", "--json")); len(got) != 1 || got[0].Key != "c" {
-		t.Errorf("there are left %+v", got)
+		t.Errorf("the remaining schedules are %+v", got)
 	}
 	if got := o.must("timers", "ls", "--json"); !strings.Contains(got, `"once"`) {
-		t.Errorf("a timer that fires once is gone: %s", got)
+		t.Errorf("the timer that fires once was removed: %s", got)
 	}
 }
 
-// TestSchedulesApplyGoesOn: a line that fails does not stop the rest, and the exit code says so.
+// TestSchedulesApplyGoesOn: after a failed change, the others are still made. The exit code reports the failure.
 func TestSchedulesApplyGoesOn(t *testing.T) {
 	o := streamsOnly(t)
 	large := "'" + strings.Repeat("x", 1<<20) + "'"
@@ -249,8 +250,7 @@ func TestSchedulesApplyGoesOn(t *testing.T) {
 	}
 }
 
-// TestSchedulesApplyAtOnce: several runs of one file at once do no harm: each schedule is made once, and all runs end
-// well.
+// TestSchedulesApplyAtOnce: concurrent runs of one file do no harm. Each schedule is added once, and all runs succeed.
 func TestSchedulesApplyAtOnce(t *testing.T) {
 	o := streamsOnly(t)
 	var text strings.Builder
@@ -279,17 +279,18 @@ func TestSchedulesApplyAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if last := info.CachedInfo().State.LastSeq; last != n || added != n {
-		t.Errorf("%d entries are stored and %d told, want %d", last, added, n)
+		t.Errorf("%d entries are stored and %d reported, want %d", last, added, n)
 	}
 }
 
-// TestSchedulesWithABroker: what fires, is fired besides, paused and resumed, with a broker that runs.
+// TestSchedulesWithABroker: with a running broker, a schedule fires at its times, fires once more on request, and is
+// paused and resumed.
 func TestSchedulesWithABroker(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_TIMERS", "on")
 	o.serve()
 	sub := subscribe(t, o.nc, "reports.>")
@@ -307,9 +308,9 @@ func TestSchedulesWithABroker(t *testing.T) {
 	}
 	if _, said, err := o.run("schedules", "next", "pulse"); err != nil || !strings.Contains(said,
 		"the schedule is paused") {
-		t.Errorf("next says %q, %v", said, err)
+		t.Errorf("next: got %q, %v", said, err)
 	}
-	wantVerbError(t, 2, []string{"resume it first"}, "timers", "move", "pulse", "reports.pulse", "--by", "5m")
+	wantCommandError(t, 2, []string{"resume it first"}, "timers", "move", "pulse", "reports.pulse", "--by", "5m")
 	const other = "set: x\nschedules: {pulse: {every: 2s, target: reports.pulse}}\n"
 	o.wantApplied(other, 5, []string{"the schedule is paused"}, "--adopt")
 	if got := o.must("timers", "show", "pulse", "reports.pulse"); !strings.Contains(got, "every 1s, round ") {
@@ -321,8 +322,8 @@ func TestSchedulesWithABroker(t *testing.T) {
 			break
 		}
 	}
-	if came > 1 { // that one may have been on its way
-		t.Error("it goes on while it is paused")
+	if came > 1 { // one round may have fired before the pause
+		t.Error("the schedule fires although it is paused")
 	}
 	wantOutcome(t, o, 0, "fired", "schedules", "fire", "nightly")
 	wantMessage(t, sub, "night")
@@ -330,11 +331,11 @@ func TestSchedulesWithABroker(t *testing.T) {
 	wantMessage(t, sub, "tick")
 	wantOutcome(t, o, 0, "cancelled", "schedules", "rm", "pulse")
 	if _, said, err := o.run("schedules", "next", "nightly"); err != nil || said != "" {
-		t.Errorf("next says %q, %v", said, err)
+		t.Errorf("next: got %q, %v", said, err)
 	}
 	wantOutcome(t, o, 0, "moved", "timers", "move", "nightly", "reports.run", "--in", "1h")
 	if _, said, err := o.run("schedules", "next", "nightly"); err != nil || !strings.Contains(said, "was moved: it is") {
-		t.Errorf("next says %q, %v", said, err)
+		t.Errorf("next: got %q, %v", said, err)
 	}
 	if got := o.must("timers", "move", "--all", "--target", "reports.>", "--by", "+1h"); !strings.Contains(got, "moved") ||
 		strings.Contains(got, "refused") {
@@ -342,10 +343,11 @@ func TestSchedulesWithABroker(t *testing.T) {
 	}
 	wantOutcome(t, o, 0, "pending", "timers", "show", "nightly", "reports.run")
 	o.must("pub", "reports.once", "once", "--in", "1h", "--key", "once")
-	wantVerbError(t, 2, []string{"only a recurring timer"}, "schedules", "pause", "once", "--target", "reports.once")
+	wantCommandError(t, 2, []string{"only a recurring timer"}, "schedules", "pause", "once", "--target", "reports.once")
 }
 
-// TestAddAsksAsLongAsAnyVerb: a schedule is to be added where another entry stands, and then JetStream answers nothing.
+// TestAddAsksAsLongAsAnyVerb: add finds another entry, and then JetStream does not answer. The command has the timeout
+// of the others.
 func TestAddAsksAsLongAsAnyVerb(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -363,8 +365,8 @@ func TestAddAsksAsLongAsAnyVerb(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	conflict := store.Answer{Outcome: timer.Conflict}
-	_, err = addOverOld(ctx, timers, store.Change{Key: "nightly", Target: "reports.run"}, conflict)
+	_, err = replaceEnded(ctx, timers, store.Change{Key: "nightly", Target: "reports.run"}, conflict)
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-		t.Errorf("got %v, and the verb asks until it is interrupted: %v", err, ctx.Err())
+		t.Errorf("got %v, want the timeout of the command; the context: %v", err, ctx.Err())
 	}
 }

@@ -34,14 +34,14 @@ func serve(ctx context.Context, stderr io.Writer) error {
 		}
 		return err
 	}
-	settings.KeepWithin(settings.ReadMemory(), cfg.Broker.HoldBytes, cfg.Embedded != nil)
+	settings.ConfigureGC(settings.ReadMemory(), cfg.Broker.HoldBytes, cfg.Embedded != nil)
 	log := cfg.Log.Logger(stderr)
 	for _, u := range unknown {
-		said := log.With("name", u.Name)
+		warning := log.With("name", u.Name)
 		if u.Nearest != "" {
-			said = said.With("nearest", u.Nearest)
+			warning = warning.With("nearest", u.Nearest)
 		}
-		said.Warn("this variable is not a setting; see serve --help")
+		warning.Warn("this variable is not a setting; see serve --help")
 	}
 	build := readBuild()
 	p := process.Process{

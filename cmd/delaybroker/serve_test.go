@@ -22,10 +22,11 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// The whole program: a delayed message, a stop, and another start that finds what was left.
+// TestServeEmbedded covers the whole program: a delayed message, a stop, and a second start that delivers the remaining
+// message.
 func TestServeEmbedded(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	embeddedEnv(t)
@@ -58,7 +59,7 @@ func TestServeEmbedded(t *testing.T) {
 	publish(t, js, "delay.1s.x", "now or later")
 	m := wantMessage(t, sub, "now or later")
 	if took := time.Since(sent); took < time.Second {
-		t.Errorf("got the message after %s, want 1s at least", took)
+		t.Errorf("got the message after %s, want at least 1s", took)
 	}
 	if m.Header.Get("Delay-Id") == "" {
 		t.Errorf("got headers %v, want a Delay-Id", m.Header)
@@ -69,11 +70,11 @@ func TestServeEmbedded(t *testing.T) {
 	publish(t, js, "delay.5s.y", "over a restart")
 	first.stop(t)
 	if _, err := http.Get(fmt.Sprintf("http://%s/healthz", ready["http"])); err == nil {
-		t.Error("got an answer over HTTP after the end")
+		t.Error("HTTP still answers after the stop")
 	}
 	if late, err := nats.Connect(ready["server"].(string)); err == nil {
 		late.Close()
-		t.Error("got a connection to the embedded server after the end")
+		t.Error("the embedded server still accepts connections after the stop")
 	}
 
 	second := start(t)
@@ -105,7 +106,7 @@ func TestServeVerifies(t *testing.T) {
 	t.Setenv("DELAY_PROVISION", "verify")
 	err := start(t).end(t)
 	if !errors.Is(err, streams.ErrMissingStreams) || !strings.Contains(fmt.Sprint(err), "DELAY_PROVISION=verify") {
-		t.Errorf("got %v, want missing streams and what to do", err)
+		t.Errorf("got %v, want the missing streams and the advice", err)
 	}
 	if got, want := exitCode(err), 2; got != want {
 		t.Errorf("exit code: got %d, want %d", got, want)
@@ -121,7 +122,7 @@ func TestServeVerifies(t *testing.T) {
 	r.stop(t)
 	t.Setenv("DELAY_PROVISION", "verify")
 	r = start(t)
-	// This is the durability of the streams that exist, and not of streams that the settings would make.
+	// The log has the durability of the existing streams, not of the streams that the settings would create.
 	got, want := fmt.Sprint(r.log.await(t, "ready")["durability"]), "written to a file by one server (replicas 1"
 	if !strings.Contains(got, want) {
 		t.Errorf("durability: got %q, want %q", got, want)
@@ -133,9 +134,9 @@ func TestServeVerifies(t *testing.T) {
 	r.stop(t)
 }
 
-// A broker that starts before NATS waits, alive and not ready.
+// A broker that starts before NATS waits. It is alive, and not ready.
 func TestServeWaitsForNATS(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	httpAddr, port := natstest.FreeAddress(t), freePort(t)
@@ -158,7 +159,7 @@ func TestServeWaitsForNATS(t *testing.T) {
 	r.stop(t)
 }
 
-// A stop must not wait for a server that never came.
+// A stop does not wait for a server that is not reachable.
 func TestServeStopsWithoutNATS(t *testing.T) {
 	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)))
 	r := start(t)
@@ -166,9 +167,9 @@ func TestServeStopsWithoutNATS(t *testing.T) {
 	r.stop(t)
 }
 
-// Credentials that the server rejects at the start are a mistake in the settings.
+// If the server rejects the credentials at the start, the settings have a mistake.
 func TestServeEndsWithRejectedCredentials(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Authorization: "right"})
@@ -187,13 +188,13 @@ func TestServeEndsWithRejectedCredentials(t *testing.T) {
 	}
 }
 
-// A password is rotated on the server first. The broker reports the rejection, and goes on with the password that its
-// context has now.
+// A password is rotated on the server first. The broker reports the rejection, and continues with the new password in
+// its context.
 func TestServeOutlivesRotatedPassword(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT RUN: -short, and it takes long")
 	}
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	options := server.Options{
@@ -221,13 +222,13 @@ func TestServeOutlivesRotatedPassword(t *testing.T) {
 	for range 4 {
 		r.log.await(t, "NATS rejects the credentials of this link; reading them again and retrying")
 	}
-	eventually(t, "three rejections of each link", func() bool { // nats.go would give up after the second
+	eventually(t, "three rejections of each link", func() bool { // nats.go alone would give up after the second
 		closed, err := s.Connz(&server.ConnzOptions{State: server.ConnClosed, Username: true, Limit: 1000})
-		return err == nil && closed.Total >= 16 // four that worked, and twelve that were rejected
+		return err == nil && closed.Total >= 16 // four accepted logins, and twelve rejected ones
 	})
 	wantProbe(t, httpAddr, "/healthz", 200)
 	t.Setenv("NATS_CONTEXT", "")
-	wantVerbError(t, 1, []string{
+	wantCommandError(t, 1, []string{
 		"nats: NATS rejects its credentials: nats: authorization violation: control deliver read write",
 	}, "healthcheck", "--ready")
 
@@ -249,7 +250,7 @@ func TestServeOutlivesRotatedPassword(t *testing.T) {
 	}
 }
 
-// A server whose streams keep no metadata is refused before the first stream is created.
+// A server whose streams have no metadata is refused before the first stream is created.
 func TestServeRefusesOldServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -268,14 +269,14 @@ func TestServeRefusesOldServer(t *testing.T) {
 	externalEnv(t, "nats://"+l.Addr().String())
 	err = start(t).end(t)
 	if !errors.Is(err, streams.ErrServerTooOld) || !strings.Contains(fmt.Sprint(err), "2.9.10; upgrade it to 2.12.12") {
-		t.Errorf("got %v, want the version and what to do", err)
+		t.Errorf("got %v, want the version and the advice", err)
 	}
 	if got, want := exitCode(err), 2; got != want {
 		t.Errorf("exit code: got %d, want %d", got, want)
 	}
 }
 
-// answerPings acts a nats-server 2.9.10 to which nobody publishes.
+// answerPings acts as a nats-server 2.9.10 without other clients.
 func answerPings(conn net.Conn) {
 	defer conn.Close()
 	fmt.Fprint(conn, `INFO {"server_id":"S","version":"2.9.10","proto":1,"headers":true,"max_payload":1048576}`+"\r\n")
@@ -288,7 +289,7 @@ func answerPings(conn net.Conn) {
 
 func TestServeHTTPPortInUse(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	embeddedEnv(t)
@@ -304,7 +305,7 @@ func TestServeHTTPPortInUse(t *testing.T) {
 	}
 }
 
-// Signals, exit codes and the lock are those of a process.
+// Signals, exit codes and the lock need a process.
 func TestProcess(t *testing.T) {
 	environ := []string{
 		"DELAY_EMBEDDED_LISTEN=127.0.0.1:0", "DELAY_EMBEDDED_DIR=" + t.TempDir(), "DELAY_HTTP_ADDR=off", "DELAY_LEVELS=1s 5s",
@@ -331,7 +332,7 @@ func TestProcess(t *testing.T) {
 		t.Errorf("second process on one directory: got exit code %d, want 1 and %q in\n%s", code, embedded.ErrLocked, second)
 	}
 	if n := strings.Count(string(second), embedded.ErrLocked.Error()); n != 1 {
-		t.Errorf("got the error %d times, want it once:\n%s", n, second)
+		t.Errorf("got the error %d times, want once:\n%s", n, second)
 	}
 
 	if err := first.Process.Signal(syscall.SIGTERM); err != nil {

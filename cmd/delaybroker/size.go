@@ -115,7 +115,7 @@ func (a *app) showNeed(n capacity.Need) {
 	if a.AsJSON(n) {
 		return
 	}
-	t := a.Sheet([]terminal.Column{{Name: "what"}, {Name: "amount"}, {Name: "of that", Drop: 1}})
+	t := a.Sheet([]terminal.Column{{Name: "resource"}, {Name: "amount"}, {Name: "detail", Drop: 1}})
 	t.Add("streams", whole(n.Load.Streams), whole(n.Copies)+" on "+terminal.Counted(n.Load.Replicas, "server"))
 	if n.Load.Rate > 0 {
 		t.Add("passes of a message", whole(n.Passes), "lanes that store the message")
@@ -137,7 +137,7 @@ func (a *app) showNeed(n capacity.Need) {
 	a.Printf("\nfirst limit: %s, at %s, which is %s times this load\n\n",
 		first.Name, inUnit(first.Bound, first.Unit), figure(1/first.Part))
 	limits := a.Sheet([]terminal.Column{{Name: "limit"}, {Name: "load"}, {Name: "bound"}, {Name: "part"},
-		{Name: "above it", Drop: 1}})
+		{Name: "advice", Drop: 1}})
 	for _, l := range n.Limits {
 		limits.Add(l.Name, inUnit(l.Load, l.Unit), inUnit(l.Bound, l.Unit), figure(100*l.Part)+" %", l.Divide)
 	}

@@ -9,24 +9,25 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSizeIsDocumented runs what OPERATIONS.md shows, and wants what it shows. No server is there to be asked.
+// TestSizeIsDocumented runs the commands in OPERATIONS.md, and compares their output. No server is reachable.
 func TestSizeIsDocumented(t *testing.T) {
 	natstest.ClearEnv(t)
-	t.Setenv("NATS_URL", "nats://127.0.0.1:1") // nobody listens
+	t.Setenv("NATS_URL", "nats://127.0.0.1:1") // no server listens there
 	samples := regexp.MustCompile("(?ms)^```\n\\$ delaybroker (size [^\n]*)\n(.*?)^```$").
 		FindAllStringSubmatch(documentAt(t, "OPERATIONS.md"), -1)
 	if len(samples) == 0 {
 		t.Fatal("OPERATIONS.md shows no size")
 	}
 	for _, sample := range samples {
-		got := mustRunVerb(t, "", strings.Fields(sample[1])...)
+		got := mustRunCommand(t, "", strings.Fields(sample[1])...)
 		if trimLines(got) != trimLines(sample[2]) {
 			t.Errorf("%s prints\n%s\nOPERATIONS.md has\n%s", sample[1], got, sample[2])
 		}
 	}
 }
 
-// TestSizeArithmetic holds the numbers of the chapter on scale: a million messages a second, ten billion pending.
+// TestSizeArithmetic checks the numbers of the chapter about scale: a million messages a second, and ten billion
+// pending ones.
 func TestSizeArithmetic(t *testing.T) {
 	natstest.ClearEnv(t)
 	text := documentAt(t, "OPERATIONS.md")
@@ -34,7 +35,7 @@ func TestSizeArithmetic(t *testing.T) {
 	for _, args := range []string{
 		"size --rate 611000 --delay 2h --replicas 3 --json", "size --rate 389000 --delay 4h --replicas 3 --json",
 	} {
-		n := decodeLines[capacity.Need](t, mustRunVerb(t, "", strings.Fields(args)...))[0]
+		n := decodeLines[capacity.Need](t, mustRunCommand(t, "", strings.Fields(args)...))[0]
 		total.Pending += n.Pending
 		total.ServerMemory += n.ServerMemory
 		total.Disk += n.Disk
@@ -61,7 +62,7 @@ func TestSizeArithmetic(t *testing.T) {
 			t.Errorf("OPERATIONS.md should have %q; got %.4g", number.text, number.got)
 		}
 	}
-	slow := decodeLines[capacity.Need](t, mustRunVerb(t, "",
+	slow := decodeLines[capacity.Need](t, mustRunCommand(t, "",
 		strings.Fields("size --rate 1000000 --delay 10000s --replicas 3 --json")...))[0]
 	if slow.Passes != 7 || slow.ServerCPU.Work < 549 || slow.ServerCPU.Work > 550 {
 		t.Errorf("OPERATIONS.md has seven passes and 549 cores: got %d and %v", slow.Passes, slow.ServerCPU.Work)
@@ -71,7 +72,7 @@ func TestSizeArithmetic(t *testing.T) {
 func TestSizeFollowsTheSettings(t *testing.T) {
 	natstest.ClearEnv(t)
 	sized := func(args string) capacity.Need {
-		return decodeLines[capacity.Need](t, mustRunVerb(t, "", strings.Fields(args+" --json")...))[0]
+		return decodeLines[capacity.Need](t, mustRunCommand(t, "", strings.Fields(args+" --json")...))[0]
 	}
 	before := sized("size --rate 10 --delay 25m")
 	t.Setenv("DELAY_LEVELS", "1m,25m")
@@ -100,7 +101,7 @@ func TestSizeRefuses(t *testing.T) {
 		"size 5000":                        {"size takes no arguments"},
 		"size --rate 1 --server nats://x:": {"unknown flag: --server"},
 	} {
-		wantVerbError(t, 2, parts, strings.Fields(args)...)
+		wantCommandError(t, 2, parts, strings.Fields(args)...)
 	}
 }
 

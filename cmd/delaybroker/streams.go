@@ -36,7 +36,7 @@ messages.`,
 		RunE: func(*cobra.Command, []string) error { return a.printStreams(as, maxPayload, sealed, replicas) },
 	}
 	c.Flags().StringVar(&as, "as", "json", "json or nack")
-	completes(c, "as", "json", "nack")
+	addCompletion(c, "as", "json", "nack")
 	c.Flags().StringVar(&maxPayload, "max-payload", "1MiB",
 		"the servers' max_payload; the streams accept slightly less")
 	c.Flags().StringVar(&sealed, "sealed", "1970-01-01T00:00:00Z",

@@ -15,9 +15,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Streams that were created from the printed manifests are as the broker wants them: it changes and reports nothing.
+// The broker neither changes nor reports streams that were created from the printed manifests.
 func TestStreamsAreWhatTheBrokerWants(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_SECRET", "not-in-any-manifest")
 	for _, cfg := range decode[[]jetstream.StreamConfig](t, o.must("streams", "--replicas", "1")) {
 		for name, value := range cfg.Metadata {
@@ -36,7 +36,7 @@ func TestStreamsAreWhatTheBrokerWants(t *testing.T) {
 
 func TestStreamsNeedNoServer(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1")
-	all := decode[[]jetstream.StreamConfig](t, mustRunVerb(t, "", "streams", "--max-payload", "8MB"))
+	all := decode[[]jetstream.StreamConfig](t, mustRunCommand(t, "", "streams", "--max-payload", "8MB"))
 	i := slices.IndexFunc(all, func(c jetstream.StreamConfig) bool { return c.Name == "DELAY_INTAKE" })
 	if got, want := all[i].MaxMsgSize, int32(8<<20-8<<10); got != want {
 		t.Errorf("size of a message: got %d, want %d", got, want)
@@ -45,19 +45,19 @@ func TestStreamsNeedNoServer(t *testing.T) {
 		t.Errorf("replicas: got %d, want %d", got, want)
 	}
 	t.Setenv("DELAY_STREAM_REPLICAS", "5")
-	all = decode[[]jetstream.StreamConfig](t, mustRunVerb(t, "", "streams"))
+	all = decode[[]jetstream.StreamConfig](t, mustRunCommand(t, "", "streams"))
 	if got, want := all[0].Replicas, 5; got != want {
 		t.Errorf("replicas: got %d, want %d", got, want)
 	}
 }
 
-// The fields of a manifest are those of NACK, which ignores what it does not know.
+// The fields of a manifest exist in NACK, which ignores unknown fields.
 func TestStreamsForNACK(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1")
-	configs := decode[[]jetstream.StreamConfig](t, mustRunVerb(t, "", "streams"))
-	manifests := mustRunVerb(t, "", "streams", "--as", "nack")
+	configs := decode[[]jetstream.StreamConfig](t, mustRunCommand(t, "", "streams"))
+	manifests := mustRunCommand(t, "", "streams", "--as", "nack")
 	if about, _, _ := strings.Cut(manifests, "apiVersion"); !strings.Contains(about, "\n# DELAY_PROVISION=verify\n") {
-		t.Errorf("got %q, want what brokers on such streams need", about)
+		t.Errorf("got %q, want the setting for brokers on such streams", about)
 	}
 	d := yaml.NewDecoder(strings.NewReader(manifests))
 	for _, cfg := range configs {
@@ -122,7 +122,7 @@ func TestStreamsUsage(t *testing.T) {
 		"--max-payload 9223372036854775807KiB",
 		"--replicas 6", "--replicas -1", "now",
 	} {
-		_, _, err := runVerb(t, "", append([]string{"streams"}, strings.Fields(args)...)...)
+		_, _, err := runCommand(t, "", append([]string{"streams"}, strings.Fields(args)...)...)
 		if got, want := exitCode(err), 2; got != want {
 			t.Errorf("%s: got exit code %d, want %d (%v)", args, got, want, err)
 		}

@@ -20,7 +20,7 @@ import (
 const (
 	clockLayout = "15:04:05.000"
 
-	// flushTimeout is the timeout of the server's confirmation of the subscription.
+	// flushTimeout is the timeout for the server to confirm the subscription.
 	flushTimeout = 5 * time.Second
 
 	// maxBody is the maximum length of a body that sub shows, in characters.
@@ -53,7 +53,7 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 	}
 	interrupted, stop := interruptible(ctx)
 	defer stop()
-	a.warnOfNames()
+	a.warnUnknownSettings()
 	c, err := settings.ReadClient()
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// connectSettings connects as the verbs under test do.
+// connectSettings connects as the commands under test do.
 func connectSettings(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	c, err := settings.ReadClient()
@@ -32,7 +32,7 @@ func connectSettings(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 	return connect(t, c.Access.URL)
 }
 
-// subscribing runs sub, and returns when nothing is missed any more. Its lines come from the reader.
+// subscribing runs sub, and returns when its subscription is complete. The reader returns its lines.
 func subscribing(t *testing.T, args ...string) (lines func() string, result chan error) {
 	t.Helper()
 	r, w := io.Pipe()
@@ -66,7 +66,7 @@ func subscribing(t *testing.T, args ...string) (lines func() string, result chan
 }
 
 func TestSub(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	startForClients(t)
@@ -81,9 +81,9 @@ func TestSub(t *testing.T) {
 	}
 	line := next()
 	if !strings.Contains(line, "·[31mred") || strings.ContainsRune(line, '\x1b') || !strings.Contains(line, " - ") {
-		t.Errorf("got %q, want no due and the body without its escape code", line)
+		t.Errorf("got %q, want no due time, and the body without its escape code", line)
 	}
-	all := decodeLines[publisher.Published](t, mustRunVerb(t, "", "pub", "orders.expire", "{}", "--in", "1s", "--json"))
+	all := decodeLines[publisher.Published](t, mustRunCommand(t, "", "pub", "orders.expire", "{}", "--in", "1s", "--json"))
 	line = next()
 	for _, want := range []string{"orders.expire", all[0].ID, all[0].Due.Local().Format(clockLayout), " ms", "{}"} {
 		if !strings.Contains(line, want) {
@@ -97,13 +97,13 @@ func TestSub(t *testing.T) {
 
 func TestSubJSON(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	startForClients(t)
 	next, result := subscribing(t, "orders.>", "--count", "2", "--json")
 	nc, js := connectSettings(t)
-	// There is no header to wait for, but a request that nobody hears is answered.
+	// JSON has no header line that shows when the subscription exists. A request without a subscriber is answered at once.
 	for err := nats.ErrNoResponders; errors.Is(err, nats.ErrNoResponders); {
 		_, err = nc.Request("orders.now", []byte{0xff, 0}, 100*time.Millisecond)
 	}
@@ -160,13 +160,13 @@ func TestSubShowsHeaders(t *testing.T) {
 	}
 }
 
-// A person who watches is told when the connection is lost, and when it is back.
+// The command tells the user when the connection is lost, and when it is back.
 func TestSubSaysDisconnects(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	var said syncBuffer
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -199,7 +199,7 @@ func TestSubSaysDisconnects(t *testing.T) {
 	}
 }
 
-// A syncBuffer takes the output of a verb while a test reads it.
+// A syncBuffer receives the output of a command while a test reads it.
 type syncBuffer struct {
 	mu  sync.Mutex // guards all
 	all strings.Builder
@@ -219,14 +219,14 @@ func (b *syncBuffer) String() string {
 
 func TestSubRefuses(t *testing.T) {
 	startForClients(t)
-	wantVerbError(t, 2, []string{"sub SUBJECT"}, "sub")
-	wantVerbError(t, 2, []string{"--count"}, "sub", "x", "--count", "-1")
+	wantCommandError(t, 2, []string{"sub SUBJECT"}, "sub")
+	wantCommandError(t, 2, []string{"--count"}, "sub", "x", "--count", "-1")
 	t.Setenv("NATS_URL", "nats://127.0.0.1:1") // wrong arguments are reported before it connects
-	wantVerbError(t, 2, []string{"subscribe"}, "sub", "a b")
-	wantVerbError(t, 2, []string{"subscribe"}, "sub", "a..b")
+	wantCommandError(t, 2, []string{"subscribe"}, "sub", "a b")
+	wantCommandError(t, 2, []string{"subscribe"}, "sub", "a..b")
 }
 
-// An interrupted sub is no error.
+// An interrupt of sub is not an error.
 func TestSubInterrupted(t *testing.T) {
 	startForClients(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -55,15 +55,15 @@ key that begins with -, write --.
 	return c
 }
 
-// oneTimer has the flags about one timer.
-type oneTimer struct {
+// timerFlags has the flags about one timer.
+type timerFlags struct {
 	generation uint64
-	word       string
+	requestID  string
 }
 
-func (o *oneTimer) flags(c *cobra.Command) {
+func (o *timerFlags) flags(c *cobra.Command) {
 	c.Flags().Uint64Var(&o.generation, "generation", 0, "only this generation; by default any")
-	c.Flags().StringVar(&o.word, "word", "",
+	c.Flags().StringVar(&o.requestID, "word", "",
 		"a token for this request; use the same one to repeat the request safely")
 }
 
@@ -79,7 +79,7 @@ func (a *app) timersShowCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			get := store.Change{Request: timer.Request{Verb: timer.Get}, Key: args[0], Target: args[1]}
 			if !body {
-				return a.oneTimer(cmd, get)
+				return a.executeChange(cmd, get)
 			}
 			return a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
 				return a.showWholeTimer(ctx, timers, get)
@@ -99,7 +99,7 @@ func (a *app) showWholeTimer(ctx context.Context, timers *store.Timers, get stor
 	if answer.Outcome == timer.NotFound {
 		return a.showTimer(answer)
 	}
-	s, err := lookAt(ctx, timers, get.Key, get.Target)
+	s, err := readTimer(ctx, timers, get.Key, get.Target)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (a *app) showWholeTimer(ctx context.Context, timers *store.Timers, get stor
 }
 
 func (a *app) timersFireCommand() *cobra.Command {
-	var o oneTimer
+	var o timerFlags
 	c := &cobra.Command{
 		Use:     "fire KEY TARGET",
 		Short:   "Make one timer due immediately",
@@ -123,16 +123,16 @@ func (a *app) timersFireCommand() *cobra.Command {
 		Example: "  delaybroker timers fire order-42 orders.expire",
 		Args:    argumentsBetween(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.oneTimer(cmd, o.wish(timer.Fire, args))
+			return a.executeChange(cmd, o.change(timer.Fire, args))
 		},
 	}
 	o.flags(c)
 	return c
 }
 
-func (o oneTimer) wish(verb timer.Verb, args []string) store.Change {
+func (o timerFlags) change(verb timer.Verb, args []string) store.Change {
 	return store.Change{
-		Request: timer.Request{Verb: verb, Generation: o.generation, ID: o.word}, Key: args[0], Target: args[1],
+		Request: timer.Request{Verb: verb, Generation: o.generation, ID: o.requestID}, Key: args[0], Target: args[1],
 	}
 }
 
@@ -150,25 +150,26 @@ func (a *app) withTimers(ctx context.Context, do func(context.Context, *store.Ti
 	})
 }
 
-// oneTimer executes a change, and prints the answer. If the user may not read the stream of timers, a broker executes
-// it. A set needs no broker: it is a conditional publish. In that case only its result is unknown.
-func (a *app) oneTimer(cmd *cobra.Command, w store.Change) error {
-	if w.ID == "" {
-		w.ID = rand.Text() // the same id in both cases
+// executeChange executes a change, and prints the answer. If the user may not read the stream of timers, a broker
+// executes the change. A set needs no broker, since it is one conditional publish. Only its outcome may then be
+// unknown.
+func (a *app) executeChange(cmd *cobra.Command, change store.Change) error {
+	if change.ID == "" {
+		change.ID = rand.Text() // the broker recognizes a change that this process has already made
 	}
 	err := a.withSecretsIfNeeded(cmd, func(ctx context.Context, timers *store.Timers) error {
-		answer, err := doTimer(ctx, timers, w)
-		switch unread := mayNotRead(ctx, timers); {
-		case unread && w.Verb != timer.Set && (err != nil || answer.Outcome == timer.Unknown):
+		answer, err := doTimer(ctx, timers, change)
+		switch forbidden := mayNotRead(ctx, timers); {
+		case forbidden && change.Verb != timer.Set && (err != nil || answer.Outcome == timer.Unknown):
 			return errMayNotRead
-		case unread && answer.Outcome == timer.Unknown:
-			answer.Why = unreadSet(w)
+		case forbidden && answer.Outcome == timer.Unknown:
+			answer.Why = unknownSetReason(change)
 		case err != nil:
 			return err
 		}
 		return a.showTimer(answer)
 	})
-	return a.orAsk(err, func() error { return a.askTimer(cmd.Context(), w) })
+	return a.fallBackToBroker(err, func() error { return a.askTimer(cmd.Context(), change) })
 }
 
 // withSecretsIfNeeded runs withTimers, and then withSecrets if the change needs the brokers' secret.
@@ -180,24 +181,16 @@ func (a *app) withSecretsIfNeeded(cmd *cobra.Command, do func(context.Context, *
 	return err
 }
 
-func (a *app) doAndShow(ctx context.Context, timers *store.Timers, w store.Change) error {
-	answer, err := doTimer(ctx, timers, w)
-	if err != nil {
-		return err
-	}
-	return a.showTimer(answer)
-}
-
 // doTimer executes a change.
-func doTimer(ctx context.Context, timers *store.Timers, w store.Change) (store.Answer, error) {
+func doTimer(ctx context.Context, timers *store.Timers, change store.Change) (store.Answer, error) {
 	limited, cancel := context.WithTimeout(ctx, timersTimeout)
 	defer cancel()
-	answer, err := timers.Do(limited, w)
-	if refused := usageOf(err); errors.Is(refused, errUsage) {
+	answer, err := timers.Do(limited, change)
+	if refused := usageErr(err); errors.Is(refused, errUsage) {
 		return answer, refused
 	}
 	if cause := context.Cause(ctx); err == nil && answer.Outcome == timer.Unknown && cause != nil {
-		if subject, _ := jsapi.Forbidden(cause); subject == timers.Policy.Names.Timer(w.Key, w.Target) {
+		if subject, _ := jsapi.Forbidden(cause); subject == timers.Policy.Names.Timer(change.Key, change.Target) {
 			err = cause // the request was not stored
 		} else {
 			answer.Why = cause.Error() // the request may be stored, and this user may not read it
@@ -236,7 +229,7 @@ func (a *app) printTimer(answer store.Answer) {
 	}
 	if answer.Recurring != nil {
 		columns = append(columns, terminal.Column{Name: "recurs", Min: 10})
-		cells = append(cells, recursOf(answer.Recurring))
+		cells = append(cells, recurrenceText(answer.Recurring))
 	}
 	if answer.Why != "" {
 		columns, cells = append(columns, terminal.Column{Name: "because", Min: 12, Wrap: true}), append(cells, answer.Why)

@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) timersListCommand() *cobra.Command {
-	var o manyTimers
+	var o timerSelection
 	c := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
@@ -32,13 +32,13 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	o.flags(c)
 	c.Flags().StringVar(&o.state, "state", "pending",
 		"pending, paused, fired (delivered or not yet), cancelled, or all")
-	completes(c, "state", "pending", "paused", "fired", "cancelled", "all")
+	addCompletion(c, "state", "pending", "paused", "fired", "cancelled", "all")
 	c.Flags().Uint64Var(&o.after, "after", 0, "continue after this sequence, the end of an earlier list")
 	countFlag(c.Flags(), &o.limit, "limit", "", 100, 0, unbounded, "maximum number of timers; 0 for all")
 	return c
 }
 
-func (a *app) timersList(ctx context.Context, o manyTimers) error {
+func (a *app) timersList(ctx context.Context, o timerSelection) error {
 	f := o.filter()
 	if f.State = timer.Outcome(o.state); o.state == "all" {
 		f.State = ""
@@ -50,14 +50,14 @@ func (a *app) timersList(ctx context.Context, o manyTimers) error {
 		}
 		return err
 	})
-	return a.orAsk(err, func() error { return a.listTimers(ctx, a.askList, f, o) })
+	return a.fallBackToBroker(err, func() error { return a.listTimers(ctx, a.askList, f, o) })
 }
 
-// aList returns a page of timers: [store.Timers.List], or askList.
-type aList func(context.Context, store.Filter, store.Page) (store.Listing, error)
+// listFunc returns a page of timers: [store.Timers.List], or askList.
+type listFunc func(context.Context, store.Filter, store.Page) (store.Listing, error)
 
 // listTimers lists page by page, up to the last page or --limit.
-func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o manyTimers) error {
+func (a *app) listTimers(ctx context.Context, list listFunc, f store.Filter, o timerSelection) error {
 	rows := a.Sheet([]terminal.Column{{Name: "key", Min: 8}, {Name: "target", Min: 10},
 		{Name: "state", Drop: 1}, {Name: "generation", Drop: 2}, {Name: "due"}, {Name: "recurs", Drop: 3, Min: 10},
 		{Name: "bytes", Drop: 4}})
@@ -69,7 +69,7 @@ func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o many
 		}
 		l, err := list(ctx, f, page)
 		if err = cmp.Or(err, a.Failure()); err != nil {
-			return inspect.Cause(ctx, usageOf(err))
+			return inspect.Cause(ctx, usageErr(err))
 		}
 		for _, r := range l.Timers {
 			a.addTimer(rows, r)
@@ -82,7 +82,7 @@ func (a *app) listTimers(ctx context.Context, list aList, f store.Filter, o many
 		}
 	}
 	if !recurs {
-		rows.LeaveOut("recurs")
+		rows.Hide("recurs")
 	}
 	if !a.JSON && rows.Len() == 0 {
 		a.Printf("no timers\n")
@@ -103,12 +103,12 @@ func (a *app) addTimer(rows *terminal.Sheet, r store.Row) {
 	if r.Became != "" {
 		state = string(r.Became)
 	}
-	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), text.Second(r.Due), recursOf(r.Recurring),
+	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), text.Second(r.Due), recurrenceText(r.Recurring),
 		strconv.Itoa(r.Size))
 }
 
-// recursOf describes the recurrence of a timer, and its pending round. It is "" for a timer that fires once.
-func recursOf(r *store.Recurring) string {
+// recurrenceText describes the recurrence of a timer, and its pending round. It is "" for a timer that fires once.
+func recurrenceText(r *store.Recurring) string {
 	if r == nil {
 		return ""
 	}

@@ -18,8 +18,8 @@ import (
 	"delaybroker/levels"
 )
 
-// manyTimers has the flags that select timers.
-type manyTimers struct {
+// timerSelection has the flags that select timers.
+type timerSelection struct {
 	target, key    string
 	dueFrom, dueTo time.Time
 	all, dryRun    bool
@@ -28,7 +28,7 @@ type manyTimers struct {
 	limit          int
 }
 
-func (o *manyTimers) flags(c *cobra.Command) {
+func (o *timerSelection) flags(c *cobra.Command) {
 	f := c.Flags()
 	patternFlag(f, &o.target, "target", "only to this target; wildcards as in 'orders.>'")
 	f.StringVar(&o.key, "key", "", "only with this key; * for any characters, as in 'order-*'")
@@ -36,14 +36,14 @@ func (o *manyTimers) flags(c *cobra.Command) {
 	momentFlag(f, &o.dueTo, "due-to", "only due before this time: RFC 3339")
 }
 
-func (o *manyTimers) bulkFlags(c *cobra.Command) {
+func (o *timerSelection) bulkFlags(c *cobra.Command) {
 	o.flags(c)
 	c.Flags().BoolVar(&o.all, "all", false, "all timers that match --target and --key, instead of one")
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "with --all: only count the timers")
 }
 
 // filter returns the filter of the flags.
-func (o manyTimers) filter() store.Filter {
+func (o timerSelection) filter() store.Filter {
 	f := store.Filter{Key: o.key, DueFrom: o.dueFrom, DueTo: o.dueTo}
 	if o.target != "" {
 		f.Targets = []string{o.target}
@@ -51,8 +51,8 @@ func (o manyTimers) filter() store.Filter {
 	return f
 }
 
-// usageOf returns a usage error if the broker refused a request for its arguments.
-func usageOf(err error) error {
+// usageErr returns a usage error if the broker refused a request for its arguments.
+func usageErr(err error) error {
 	if refused := (*store.Refusal)(nil); errors.As(err, &refused) && refused.Code == 400 {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
@@ -60,8 +60,8 @@ func usageOf(err error) error {
 }
 
 func (a *app) timersCancelCommand() *cobra.Command {
-	var one oneTimer
-	var many manyTimers
+	var one timerFlags
+	var many timerSelection
 	c := &cobra.Command{
 		Use:   "cancel (KEY TARGET | --all --target PATTERN)",
 		Short: "Cancel one timer, or all that match",
@@ -72,13 +72,13 @@ func (a *app) timersCancelCommand() *cobra.Command {
   delaybroker timers cancel --all --target 'orders.>' --key 'order-*' --dry-run`,
 		Args: argumentsBetween(0, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch ok, err := many.wanted(args); {
+			switch ok, err := many.selectsMany(args); {
 			case err != nil:
 				return err
 			case ok:
-				return a.manyTimers(cmd, many, store.Bulk{Verb: timer.Cancel})
+				return a.executeBulk(cmd, many, store.Bulk{Verb: timer.Cancel})
 			}
-			return a.oneTimer(cmd, one.wish(timer.Cancel, args))
+			return a.executeChange(cmd, one.change(timer.Cancel, args))
 		},
 	}
 	one.flags(c)
@@ -87,35 +87,34 @@ func (a *app) timersCancelCommand() *cobra.Command {
 }
 
 func (a *app) timersMoveCommand() *cobra.Command {
-	var one oneTimer
-	var many manyTimers
-	var to moveTo
+	var one timerFlags
+	var many timerSelection
+	var to moveFlags
 	c := &cobra.Command{
 		Use:   "move (KEY TARGET | --all --target PATTERN) (--in DURATION | --at TIME | --by DURATION)",
 		Short: "Move one timer to another time, or shift all that match",
-		Long: `Move one timer to another time, or shift all that match. The body and the headers are kept, the
-generation is new.
-Of a schedule, only the pending round is moved. The following rounds keep their times.
+		Long: `Move one timer to another time, or shift all that match. The body and the headers are kept, the generation is
+new. Of a schedule, only the pending round is moved. The following rounds keep their times.
 
 ` + outcomeCodes,
 		Example: `  delaybroker timers move order-42 orders.expire --in 15m
   delaybroker timers move --all --target 'orders.>' --by +5m --dry-run`,
 		Args: argumentsBetween(0, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			all, err := many.wanted(args)
+			all, err := many.selectsMany(args)
 			if err != nil {
 				return err
 			}
-			w, err := to.wish(all)
+			change, err := to.change(all)
 			if err != nil {
 				return err
 			}
 			if all {
-				return a.manyTimers(cmd, many, store.Bulk{Verb: timer.Move, By: w.By})
+				return a.executeBulk(cmd, many, store.Bulk{Verb: timer.Move, By: change.By})
 			}
-			about := one.wish(timer.Move, args)
-			w.Request, w.Key, w.Target = about.Request, about.Key, about.Target
-			return a.oneTimer(cmd, w)
+			base := one.change(timer.Move, args)
+			change.Request, change.Key, change.Target = base.Request, base.Key, base.Target
+			return a.executeChange(cmd, change)
 		},
 	}
 	one.flags(c)
@@ -126,8 +125,8 @@ Of a schedule, only the pending round is moved. The following rounds keep their 
 	return c
 }
 
-// wanted reports whether --all is given, and whether the arguments fit.
-func (o manyTimers) wanted(args []string) (all bool, err error) {
+// selectsMany reports whether --all is given. It returns an error if the other arguments contradict that.
+func (o timerSelection) selectsMany(args []string) (all bool, err error) {
 	switch {
 	case o.all && len(args) == 0 && o.target != "":
 		return true, nil
@@ -141,35 +140,35 @@ func (o manyTimers) wanted(args []string) (all bool, err error) {
 	return false, nil
 }
 
-// moveTo is the requested time of a move: one of the three is set.
-type moveTo struct{ in, at, by string }
+// moveFlags has the requested time of a move: one of the three is set.
+type moveFlags struct{ in, at, by string }
 
-func (m moveTo) wish(all bool) (w store.Change, err error) {
+func (m moveFlags) change(all bool) (change store.Change, err error) {
 	switch {
 	case all && (m.by == "" || m.in != "" || m.at != ""):
-		return w, fmt.Errorf("%w: --all needs --by, and excludes --in and --at", errUsage)
-	case given(m.in, m.at, m.by) != 1:
-		return w, fmt.Errorf("%w: want one of --in, --at and --by", errUsage)
+		return change, fmt.Errorf("%w: --all needs --by, and excludes --in and --at", errUsage)
+	case countGiven(m.in, m.at, m.by) != 1:
+		return change, fmt.Errorf("%w: want one of --in, --at and --by", errUsage)
 	case m.in != "":
 		if _, err := levels.ParseDuration(m.in); err != nil {
-			return w, fmt.Errorf("%w: --in: %w", errUsage, err)
+			return change, fmt.Errorf("%w: --in: %w", errUsage, err)
 		}
-		w.For = m.in
+		change.For = m.in
 	case m.at != "":
-		if w.Until, err = zoned("--at", m.at); err != nil {
-			return w, err
+		if change.Until, err = parseTime("--at", m.at); err != nil {
+			return change, err
 		}
 	default:
-		if w.By, err = store.ParseShift(m.by); err != nil {
-			return w, fmt.Errorf("%w: --by: %w", errUsage, err)
+		if change.By, err = store.ParseShift(m.by); err != nil {
+			return change, fmt.Errorf("%w: --by: %w", errUsage, err)
 		}
 	}
-	return w, nil
+	return change, nil
 }
 
-// manyTimers changes all timers that match. A series or a schedule may need the brokers' secret. If the first pass has
-// left some for that reason, a second pass changes them, except generations set since.
-func (a *app) manyTimers(cmd *cobra.Command, o manyTimers, b store.Bulk) error {
+// executeBulk changes all timers that match. A series or a schedule may need the brokers' secret. If the first pass has
+// left some for that reason, a second pass changes them, except timers that were set after the first pass.
+func (a *app) executeBulk(cmd *cobra.Command, o timerSelection, b store.Bulk) error {
 	b.Filter, b.DryRun, b.Page.Limit = o.filter(), o.dryRun, store.MaxLimit
 	var all store.Done
 	err := a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) (err error) {
@@ -178,31 +177,31 @@ func (a *app) manyTimers(cmd *cobra.Command, o manyTimers, b store.Bulk) error {
 		}
 		return err
 	})
-	err = a.orAsk(err, func() (err error) {
+	err = a.fallBackToBroker(err, func() (err error) {
 		all, err = changeTimers(cmd.Context(), a.askBulk, b)
 		return err
 	})
 	if err == nil && all.Sealed {
 		b.Page.UpTo = all.UpTo
 		err = a.withSecrets(cmd, func(ctx context.Context, timers *store.Timers) error {
-			rest, err := changeTimers(ctx, timers.Bulk, b)
-			rest.Matched, all.Refused, all.Why = 0, 0, "" // the first pass has counted them
-			all.Add(rest)
+			second, err := changeTimers(ctx, timers.Bulk, b)
+			second.Matched, all.Refused, all.Why = 0, 0, "" // the first pass has counted them
+			all.Add(second)
 			return err
 		})
 	}
-	return a.reportMany(all, b.Verb, err)
+	return a.reportBulk(all, b.Verb, err)
 }
 
-// aBulk changes a page of timers: [store.Timers.Bulk], or askBulk.
-type aBulk func(context.Context, store.Bulk) (store.Done, error)
+// bulkFunc changes a page of timers: [store.Timers.Bulk], or askBulk.
+type bulkFunc func(context.Context, store.Bulk) (store.Done, error)
 
 // changeTimers changes page by page, until the last one or until ctx ends.
-func changeTimers(ctx context.Context, bulk aBulk, b store.Bulk) (all store.Done, err error) {
+func changeTimers(ctx context.Context, bulk bulkFunc, b store.Bulk) (all store.Done, err error) {
 	for {
 		d, err := bulk(ctx, b)
 		if err != nil {
-			return all, inspect.Cause(ctx, usageOf(err))
+			return all, inspect.Cause(ctx, usageErr(err))
 		}
 		all.Add(d)
 		if d.Next == 0 || ctx.Err() != nil {
@@ -212,10 +211,10 @@ func changeTimers(ctx context.Context, bulk aBulk, b store.Bulk) (all store.Done
 	}
 }
 
-// reportMany prints the result. It returns err, or the first refusal, or an outcome other than success.
-func (a *app) reportMany(all store.Done, verb timer.Verb, err error) error {
+// reportBulk prints the result. It returns err, or the first refusal, or an outcome other than success.
+func (a *app) reportBulk(all store.Done, verb timer.Verb, err error) error {
 	if err == nil || all.Matched > 0 {
-		a.showMany(all, verb)
+		a.printBulk(all, verb)
 	}
 	if err != nil {
 		return err
@@ -232,7 +231,7 @@ func (a *app) reportMany(all store.Done, verb timer.Verb, err error) error {
 	return nil
 }
 
-func (a *app) showMany(d store.Done, verb timer.Verb) {
+func (a *app) printBulk(d store.Done, verb timer.Verb) {
 	if a.AsJSON(d) {
 		return
 	}

@@ -36,8 +36,8 @@ func mayNotRead(ctx context.Context, timers *store.Timers) bool {
 	return strings.HasPrefix(subject, timers.API.API+".")
 }
 
-// orAsk calls ask, which asks a broker, if err shows that the user may not read.
-func (a *app) orAsk(err error, ask func() error) error {
+// fallBackToBroker calls ask, which asks a broker, if err shows that the user may not read.
+func (a *app) fallBackToBroker(err error, ask func() error) error {
 	if !errors.Is(err, errMayNotRead) {
 		return err
 	}
@@ -45,27 +45,29 @@ func (a *app) orAsk(err error, ask func() error) error {
 	return ask()
 }
 
-// unreadSet explains why the outcome of a set is unknown to a user without permission to read.
-func unreadSet(w store.Change) string {
-	said := errMayNotRead.Error() + ", so whether it was set"
-	if w.Conditional {
-		said += ", and its condition held,"
+// unknownSetReason explains why the outcome of a set is unknown to a user without permission to read.
+func unknownSetReason(change store.Change) string {
+	condition := ""
+	if change.Conditional {
+		condition = ", and whether the condition held"
 	}
-	return fmt.Sprintf("%s is unknown: run delaybroker timers show %s %s, which asks a broker", said,
-		w.Key, w.Target)
+	return fmt.Sprintf("%s, so it is unknown whether the timer was set%s: run delaybroker timers show %s %s, which asks"+
+		" a broker", errMayNotRead, condition, change.Key, change.Target)
 }
 
 // askTimer makes a broker change one timer. The request has the change's id. So the broker recognizes a change that the
 // user made before the refused read.
-func (a *app) askTimer(ctx context.Context, w store.Change) error {
+func (a *app) askTimer(ctx context.Context, change store.Change) error {
 	var answer store.Answer
-	asked := service.Asked{Generation: w.Generation, Word: w.ID, For: w.For, Until: w.Until, By: shift(w.By)}
-	about := w.Key + "." + w.Target
-	if _, isServers := message.ScheduleOf(w.Key); isServers {
-		about = w.Key
+	request := service.Asked{
+		Generation: change.Generation, Word: change.ID, For: change.For, Until: change.Until, By: shift(change.By),
 	}
-	subjectOf := func(n message.Names) string { return n.TimerCall(string(w.Verb)) + about }
-	if err := a.askBroker(ctx, subjectOf, asked, &answer); err != nil {
+	name := change.Key + "." + change.Target
+	if _, isNATSSchedule := message.ScheduleOf(change.Key); isNATSSchedule {
+		name = change.Key
+	}
+	subjectOf := func(n message.Names) string { return n.TimerCall(string(change.Verb)) + name }
+	if err := a.askBroker(ctx, subjectOf, request, &answer); err != nil {
 		return err
 	}
 	return a.showTimer(answer)
@@ -82,29 +84,29 @@ func shift(d time.Duration) string {
 	return levels.FormatDuration(d)
 }
 
-// askedOf returns the body of a request about the timers of a filter, and the end of its subject: the tokens of the
-// target before its first wildcard. By the subject, the server checks the user's permission.
-func askedOf(f store.Filter, p store.Page) (asked service.Asked, begin string) {
-	asked.Key, asked.DueFrom, asked.DueTo, asked.State = f.Key, f.DueFrom, f.DueTo, f.State
-	asked.Recurring, asked.Set = f.Recurring, f.Set
-	asked.After, asked.UpTo, asked.Limit = p.After, p.UpTo, p.Limit
+// requestOf returns the body of a request about the timers of a filter, and the end of its subject. The end has the
+// tokens of the target before its first wildcard, since the server checks the user's permission by the subject.
+func requestOf(f store.Filter, p store.Page) (request service.Asked, prefix string) {
+	request.Key, request.DueFrom, request.DueTo, request.State = f.Key, f.DueFrom, f.DueTo, f.State
+	request.Recurring, request.Set = f.Recurring, f.Set
+	request.After, request.UpTo, request.Limit = p.After, p.UpTo, p.Limit
 	if len(f.Targets) == 0 {
-		return asked, ""
+		return request, ""
 	}
-	asked.Target = f.Targets[0]
-	for token := range strings.SplitSeq(asked.Target, ".") {
+	request.Target = f.Targets[0]
+	for token := range strings.SplitSeq(request.Target, ".") {
 		if token == "*" || token == ">" {
 			break
 		}
-		begin += "." + token
+		prefix += "." + token
 	}
-	return asked, begin
+	return request, prefix
 }
 
 // askList makes a broker list timers.
 func (a *app) askList(ctx context.Context, f store.Filter, p store.Page) (l store.Listing, err error) {
-	asked, begin := askedOf(f, p)
-	err = a.askBroker(ctx, func(n message.Names) string { return n.TimersCall() + begin }, asked, &l)
+	request, prefix := requestOf(f, p)
+	err = a.askBroker(ctx, func(n message.Names) string { return n.TimersCall() + prefix }, request, &l)
 	return l, err
 }
 
@@ -112,7 +114,7 @@ func (a *app) askList(ctx context.Context, f store.Filter, p store.Page) (l stor
 func (a *app) askRecurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error] {
 	f.Recurring = true
 	return func(yield func(store.Row, error) bool) {
-		given := make(map[string]bool) // by key and target
+		yielded := make(map[string]bool) // by key and target
 		p := store.Page{Limit: store.MaxLimit}
 		for {
 			l, err := a.askList(ctx, f, p)
@@ -122,10 +124,10 @@ func (a *app) askRecurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row
 			}
 			for _, r := range l.Timers {
 				name := r.Key + " " + r.Target
-				if !given[name] && !yield(r, nil) {
+				if !yielded[name] && !yield(r, nil) {
 					return
 				}
-				given[name] = true
+				yielded[name] = true
 			}
 			if l.Next == 0 {
 				return
@@ -138,32 +140,32 @@ func (a *app) askRecurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row
 // askBulk makes a broker execute a page of cancel-all or shift. A shift needs an upper bound of the sequences, which
 // comes from a dry run of the first page.
 func (a *app) askBulk(ctx context.Context, b store.Bulk) (d store.Done, err error) {
-	asked, begin := askedOf(b.Filter, b.Page)
-	asked.By, asked.DryRun = shift(b.By), b.DryRun
+	request, prefix := requestOf(b.Filter, b.Page)
+	request.By, request.DryRun = shift(b.By), b.DryRun
 	call := message.Names.CancelAllCall
 	if b.Verb == timer.Move {
 		call = message.Names.ShiftCall
 	}
-	subjectOf := func(n message.Names) string { return call(n) + begin }
+	subjectOf := func(n message.Names) string { return call(n) + prefix }
 	if b.Verb == timer.Move && !b.DryRun && b.Page.UpTo == 0 {
-		first := asked
+		first := request
 		first.DryRun = true
 		if err := a.askBroker(ctx, subjectOf, first, &d); err != nil {
 			return d, err
 		}
-		asked.UpTo, d = d.UpTo, store.Done{}
+		request.UpTo, d = d.UpTo, store.Done{}
 	}
-	err = a.askBroker(ctx, subjectOf, asked, &d)
+	err = a.askBroker(ctx, subjectOf, request, &d)
 	return d, err
 }
 
 // askBroker sends a request to a broker, and decodes the answer.
-func (a *app) askBroker(ctx context.Context, subjectOf func(message.Names) string, asked, into any) error {
+func (a *app) askBroker(ctx context.Context, subjectOf func(message.Names) string, request, answer any) error {
 	c, err := settings.ReadClient()
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(asked)
+	body, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("bug: encode a request: %w", err)
 	}
@@ -178,19 +180,19 @@ func (a *app) askBroker(ctx context.Context, subjectOf func(message.Names) strin
 		case errors.Is(err, nats.ErrNoResponders):
 			return fmt.Errorf("%w, and no broker answers on %s", errMayNotRead, subject)
 		case inspect.Forbidden(ctx) != nil:
-			return fmt.Errorf("%w, nor ask a broker: grant it %s, or permission to read: %w", errMayNotRead, subject,
-				inspect.Forbidden(ctx))
+			return fmt.Errorf("%w, nor ask a broker: grant it permission to publish to %s, or to read: %w", errMayNotRead,
+				subject, inspect.Forbidden(ctx))
 		case err != nil:
 			return fmt.Errorf("%w, and no broker answered on %s: the outcome is unknown: %w", errMayNotRead, subject, err)
 		}
 		if sentence := m.Header.Get(micro.ErrorHeader); sentence != "" {
-			said := text.Printable(sentence, 600)
+			problem := text.Printable(sentence, 600)
 			if m.Header.Get(micro.ErrorCodeHeader) == "400" {
-				return fmt.Errorf("%w: %s", errUsage, said)
+				return fmt.Errorf("%w: %s", errUsage, problem)
 			}
-			return fmt.Errorf("a broker answers on %s: %s", subject, said)
+			return fmt.Errorf("a broker refused the request on %s: %s", subject, problem)
 		}
-		if err := json.Unmarshal(m.Data, into); err != nil {
+		if err := json.Unmarshal(m.Data, answer); err != nil {
 			return fmt.Errorf("decode the answer on %s, which may not be a broker's: %w", subject, err)
 		}
 		return nil

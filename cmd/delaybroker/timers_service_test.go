@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// A tenant has a broker do with its own timers what it may not ask JetStream, and is told so. It cannot do that with
-// those of others.
+// If a tenant may not send the requests about its own timers to JetStream, the command asks a broker, and reports that.
+// It cannot do so for the timers of others.
 func TestTenantUsesTimers(t *testing.T) {
 	o := operateAs(t)
 	t.Setenv("DELAY_REPLY_PREFIXES", "_INBOX_orders")
@@ -46,24 +46,24 @@ func TestTenantUsesTimers(t *testing.T) {
 			t.Errorf("%s: got %v, %s%s, want %s", test.args, err, out, errs, test.outcome)
 		}
 	}
-	wantVerbError(t, 1, []string{"may not read", "delayctl.timer.cancel.theirs.payments.x"},
+	wantCommandError(t, 1, []string{"may not read", "delayctl.timer.cancel.theirs.payments.x"},
 		"timers", "cancel", "theirs", "payments.x")
-	wantVerbError(t, 1, []string{"may not read", "delayctl.timers.payments"}, "timers", "ls", "--target", "payments.>")
+	wantCommandError(t, 1, []string{"may not read", "delayctl.timers.payments"}, "timers", "ls", "--target", "payments.>")
 
 	o.must("pub", "orders.x", "body", "--in", "1h", "--key", "4", "--if", "absent")
 	out, _, err := o.run("pub", "orders.x", "body", "--in", "1h", "--key", "4", "--if", "absent")
-	if exitCode(err) != 6 || !strings.Contains(out, "its condition held, is unknown") {
-		t.Errorf("pub --if: got %v and\n%s, want how to find out", err, out)
+	if exitCode(err) != 6 || !strings.Contains(out, "unknown whether the timer was set, and whether the condition held") {
+		t.Errorf("pub --if: got %v and\n%s, want the command that shows the outcome", err, out)
 	}
 	wantSchedulesOfTenant(t, o)
 
-	t.Setenv("NATS_USER", "everything") // orders may not list, unless it is granted
+	t.Setenv("NATS_USER", "everything") // orders may not list without this grant
 	t.Setenv("NATS_PASSWORD", "everything")
 	a := &app{}
 	f := store.Filter{Targets: []string{"orders.>"}, Key: "3", State: timer.Pending}
 	l, err := a.askList(t.Context(), f, store.Page{Limit: 9})
 	if err != nil || len(l.Timers) != 1 || l.Timers[0].Key != "3" {
-		t.Errorf("a broker lists %+v, %v, want what is pending of orders", l, err)
+		t.Errorf("a broker lists %+v, %v, want the pending timers of orders", l, err)
 	}
 	for _, verb := range []timer.Verb{timer.Move, timer.Cancel} {
 		b := store.Bulk{Verb: verb, Filter: store.Filter{Targets: []string{"payments.>"}}, Page: store.Page{Limit: 9}}
@@ -77,17 +77,17 @@ func TestTenantUsesTimers(t *testing.T) {
 	}
 	o.user("orders", "o")
 	r.stop(t)
-	wantVerbError(t, 1, []string{"may not read", "no broker answers"}, "timers", "cancel", "3", "orders.x")
+	wantCommandError(t, 1, []string{"may not read", "no broker answers"}, "timers", "cancel", "3", "orders.x")
 }
 
-// wantSchedulesOfTenant wants a tenant to look after a schedule of its own, whose target it names.
-func wantSchedulesOfTenant(t *testing.T, o *operated) {
+// wantSchedulesOfTenant checks that a tenant can manage its own schedule, with --target.
+func wantSchedulesOfTenant(t *testing.T, o *testServer) {
 	t.Helper()
 	add := []string{"schedules", "add", "pulse", "--every", "1h", "--target", "orders.x", "body"}
 	o.must(add...)
 	out, _, err := o.run(add...)
 	if exitCode(err) != 6 || !strings.Contains(out, "delaybroker timers show pulse orders.x") {
-		t.Errorf("add: got %v and\n%s, want how to find out", err, out)
+		t.Errorf("add: got %v and\n%s, want the command that shows the outcome", err, out)
 	}
 	for _, test := range []struct{ verb, outcome string }{
 		{"show", "pending"}, {"pause", "paused"}, {"resume", "pending"}, {"fire", "fired"}, {"rm", "cancelled"},
@@ -98,6 +98,6 @@ func wantSchedulesOfTenant(t *testing.T, o *operated) {
 			t.Errorf("%s: got %v, %s%s, want %s", test.verb, err, out, errs, test.outcome)
 		}
 	}
-	wantVerbError(t, 1, []string{"set --target"}, "schedules", "rm", "pulse")
-	wantVerbError(t, 1, []string{"delayctl.timers.orders"}, "schedules", "ls", "--target", "orders.>")
+	wantCommandError(t, 1, []string{"set --target"}, "schedules", "rm", "pulse")
+	wantCommandError(t, 1, []string{"delayctl.timers.orders"}, "schedules", "ls", "--target", "orders.>")
 }

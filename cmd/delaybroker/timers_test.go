@@ -12,13 +12,13 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// TestTimersVerbs: named timers from a shell, with a broker for the stream and then without one. The output, and the
-// exit code of each outcome.
+// TestTimersVerbs checks the output and the exit code of each outcome of timers, first with a broker, which creates the
+// stream, and then without one.
 func TestTimersVerbs(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_TIMERS", "on")
 	t.Setenv("DELAY_MAX_DELAY", "3650d")
-	wantVerbError(t, 1, []string{"unless DELAY_TIMERS=off"}, "timers", "show", "order-1", "orders.x")
+	wantCommandError(t, 1, []string{"unless DELAY_TIMERS=off"}, "timers", "show", "order-1", "orders.x")
 	t.Setenv("DELAY_PROVISION", "create")
 	r := start(t)
 	r.log.await(t, "ready")
@@ -27,7 +27,7 @@ func TestTimersVerbs(t *testing.T) {
 	set := decode[store.Answer](t, o.must("pub", "orders.x", "one", "--in", "1h", "--key", "order-1", "--if", "absent",
 		"--json"))
 	if set.Outcome != timer.Pending || set.Generation == 0 || set.Due.IsZero() || set.Key != "order-1" {
-		t.Errorf("pub --key says %+v", set)
+		t.Errorf("pub --key prints %+v", set)
 	}
 	generation := strconv.FormatUint(set.Generation, 10)
 	wantOutcome(t, o, 5, "conflict", "pub", "orders.x", "two", "--in", "1h", "--key", "order-1", "--if", "absent")
@@ -42,7 +42,7 @@ func TestTimersVerbs(t *testing.T) {
 	moved := decode[store.Answer](t, o.must("timers", "move", "order-1", "orders.x", "--by", "-5m", "--json"))
 	if got := moved.Due.UTC().Format("2006-01-02T15:04:05.000"); moved.Outcome != timer.Moved ||
 		got != "2036-01-02T02:59:05.678" {
-		t.Errorf("move says %+v", moved)
+		t.Errorf("move prints %+v", moved)
 	}
 	wantOutcome(t, o, 0, "fired", "timers", "fire", "order-1", "orders.x")
 	wantMessage(t, sub, "two")
@@ -56,8 +56,8 @@ func TestTimersVerbs(t *testing.T) {
 	o.manyTimersWithoutBroker()
 }
 
-// manyTimersWithoutBroker sets timers, lists them and changes them all at once, while no broker runs.
-func (o *operated) manyTimersWithoutBroker() {
+// manyTimersWithoutBroker sets timers, lists them, and changes all with one command, while no broker runs.
+func (o *testServer) manyTimersWithoutBroker() {
 	t := o.t
 	t.Helper()
 	for i := range 3 {
@@ -88,8 +88,8 @@ func (o *operated) manyTimersWithoutBroker() {
 	wantOutcome(t, o, 0, "cancelled", "timers", "cancel", "other", "orders.y", "--json")
 }
 
-// wantOutcome runs a verb that prints an outcome and ends with a code.
-func wantOutcome(t *testing.T, o *operated, code int, outcome string, args ...string) string {
+// wantOutcome runs a command, and checks the printed outcome and the exit code.
+func wantOutcome(t *testing.T, o *testServer, code int, outcome string, args ...string) string {
 	t.Helper()
 	out, errs, err := o.run(args...)
 	if got := exitCode(err); got != code || !strings.Contains(out, outcome) {
@@ -98,9 +98,9 @@ func wantOutcome(t *testing.T, o *operated, code int, outcome string, args ...st
 	return out
 }
 
-// TestTimersUsage: wrong arguments are reported before anything is done.
+// TestTimersUsage: wrong arguments are reported before the first request.
 func TestTimersUsage(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.serve()
 	for _, tt := range []struct{ args, want string }{
 		{"timers show k", "KEY TARGET"},
@@ -123,6 +123,6 @@ func TestTimersUsage(t *testing.T) {
 		{"pub orders.x b --in 5m --key k --count 2", "--count"},
 		{"pub orders.x b --in 5m --key k -H Delay-Fired:1", "the broker writes"},
 	} {
-		wantVerbError(t, 2, []string{tt.want}, strings.Fields(tt.args)...)
+		wantCommandError(t, 2, []string{tt.want}, strings.Fields(tt.args)...)
 	}
 }

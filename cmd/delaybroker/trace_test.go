@@ -15,10 +15,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestServeSendsSpans: the whole program, with the standard variables and a collector. A stop sends the spans that
-// wait.
+// TestServeSendsSpans runs the whole program with the standard variables and a collector. A stop sends the remaining
+// spans.
 func TestServeSendsSpans(t *testing.T) {
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
 	embeddedEnv(t)
@@ -31,7 +31,7 @@ func TestServeSendsSpans(t *testing.T) {
 			err = proto.Unmarshal(raw, &export)
 		}
 		if err != nil {
-			t.Errorf("a request that cannot be read: %v", err)
+			t.Errorf("read the request: %v", err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -66,8 +66,8 @@ func TestServeSendsSpans(t *testing.T) {
 	}
 }
 
-// TestServeWithoutSpans: a collector that cannot be used is reported, and changes nothing else. Without a collector
-// there are no metrics of spans.
+// TestServeWithoutSpans: an unusable collector causes a warning and has no other effect. Without a collector there are
+// no metrics of spans.
 func TestServeWithoutSpans(t *testing.T) {
 	embeddedEnv(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317")
@@ -75,11 +75,11 @@ func TestServeWithoutSpans(t *testing.T) {
 	p := start(t)
 	said := p.log.await(t, "running without tracing")
 	if err, _ := said["err"].(string); !strings.Contains(err, "OTEL_EXPORTER_OTLP_PROTOCOL") {
-		t.Errorf("it says %v", said)
+		t.Errorf("the log has %v", said)
 	}
 	ready := p.log.await(t, "ready")
 	if strings.Contains(bodyOf(t, ready["http"], "/metrics"), "delaybroker_trace") {
-		t.Error("the metrics speak of spans")
+		t.Error("there are metrics of spans")
 	}
 	p.stop(t)
 }

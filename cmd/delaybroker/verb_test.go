@@ -9,7 +9,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// startForClients runs a broker, and points the environment at it for other verbs.
+// startForClients runs a broker, and sets the environment for other commands.
 func startForClients(t *testing.T) {
 	t.Helper()
 	embeddedEnv(t)
@@ -20,8 +20,8 @@ func startForClients(t *testing.T) {
 	t.Setenv("DELAY_HTTP_ADDR", ready["http"].(string))
 }
 
-// runVerb runs a verb as if piped.
-func runVerb(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
+// runCommand runs a command whose output is a pipe.
+func runCommand(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	a := &app{Printer: terminal.Printer{Out: &out, Err: &errs}}
@@ -35,19 +35,19 @@ func runVerb(t *testing.T, stdin string, args ...string) (stdout, stderr string,
 	return out.String(), errs.String(), err
 }
 
-func mustRunVerb(t *testing.T, stdin string, args ...string) string {
+func mustRunCommand(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
-	out, _, err := runVerb(t, stdin, args...)
+	out, _, err := runCommand(t, stdin, args...)
 	if err != nil {
 		t.Fatalf("%q: %v", args, err)
 	}
 	return out
 }
 
-// wantVerbError checks the exit code, and the text of the error.
-func wantVerbError(t *testing.T, code int, parts []string, args ...string) {
+// wantCommandError checks the exit code and the text of the error.
+func wantCommandError(t *testing.T, code int, parts []string, args ...string) {
 	t.Helper()
-	_, _, err := runVerb(t, "", args...)
+	_, _, err := runCommand(t, "", args...)
 	if got := exitCode(err); err == nil || got != code {
 		t.Errorf("%q: got exit code %d (%v), want %d", args, got, err, code)
 		return
@@ -59,7 +59,7 @@ func wantVerbError(t *testing.T, code int, parts []string, args ...string) {
 	}
 }
 
-// decodeLines reads one JSON value from each line.
+// decodeLines decodes a JSON value from each line.
 func decodeLines[T any](t *testing.T, text string) []T {
 	t.Helper()
 	var all []T

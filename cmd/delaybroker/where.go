@@ -72,7 +72,7 @@ func (a *app) where(cmd *cobra.Command, id string, o whereOptions) error {
 }
 
 func (a *app) findOne(ctx context.Context, i *inspect.Inspector, wanted inspect.Wanted, o whereOptions) error {
-	w, err := i.Where(ctx, wanted, o.most, a.searching)
+	w, err := i.Where(ctx, wanted, o.most, a.showSearchProgress)
 	if err != nil {
 		return err
 	}
@@ -107,8 +107,8 @@ func refusedTimes(w inspect.Whereabouts) string {
 	return times
 }
 
-// searching shows the progress of the search to a person.
-func (a *app) searching(searched, pending uint64) {
+// showSearchProgress shows the progress of the search to a person.
+func (a *app) showSearchProgress(searched, pending uint64) {
 	if !terminal.IsTerminal(a.Err) {
 		return
 	}
@@ -123,7 +123,7 @@ func (a *app) showWhere(w inspect.Whereabouts, content *contentView) {
 	}{w, content}) {
 		return
 	}
-	t, line := a.lines()
+	t, line := a.properties()
 	line("message", w.ID, true)
 	line("is", w.Answer, true)
 	line("stored", fmt.Sprintf("%s, sequence %d", w.Stream, w.Sequence), w.Stream != "")

@@ -15,14 +15,14 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// whereIs asks for a message that has to be found.
-func (o *operated) whereIs(id string) inspect.Whereabouts {
+// mustFind searches a message that must be found.
+func (o *testServer) mustFind(id string) inspect.Whereabouts {
 	o.t.Helper()
 	return decode[inspect.Whereabouts](o.t, o.must("where", id, "--json"))
 }
 
-// absent asks for a message that must not be found, and returns the answer.
-func (o *operated) absent(args ...string) inspect.Whereabouts {
+// mustNotFind searches a message that must not be found, and returns the answer.
+func (o *testServer) mustNotFind(args ...string) inspect.Whereabouts {
 	o.t.Helper()
 	out, _, err := o.run(append([]string{"where", "--json"}, args...)...)
 	if got, want := exitCode(err), 1; got != want {
@@ -31,8 +31,8 @@ func (o *operated) absent(args ...string) inspect.Whereabouts {
 	return decode[inspect.Whereabouts](o.t, out)
 }
 
-// idOf is the id that a message has from its acceptance on.
-func (o *operated) idOf(stream string, sequence uint64) message.ID {
+// idOf returns the id of a message, from the time at which its first stream stored it.
+func (o *testServer) idOf(stream string, sequence uint64) message.ID {
 	o.t.Helper()
 	s, err := o.js.Stream(o.t.Context(), stream)
 	if err != nil {
@@ -46,12 +46,12 @@ func (o *operated) idOf(stream string, sequence uint64) message.ID {
 }
 
 func TestWhereInItsFirstStream(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_LEVELS", "1s 1h")
 	o.must("provision")
 	ack := o.publish("delay.1h.orders.expire", "")
 	id := o.idOf(ack.Stream, ack.Sequence)
-	w := o.whereIs(id.String())
+	w := o.mustFind(id.String())
 	if w.Stream != "DELAY_1h" || w.Target != "orders.expire" ||
 		!w.Due.Equal(id.At.Add(time.Hour)) || !w.Accepted.Equal(id.At) {
 		t.Errorf("got %+v, want DELAY_1h, orders.expire, due after an hour", w)
@@ -66,21 +66,21 @@ func TestWhereInItsFirstStream(t *testing.T) {
 	another := id
 	another.At = id.At.Add(-time.Nanosecond)
 	const gone = "delivered, unless it was purged, or the id is invented"
-	if w := o.absent(another.String()); !strings.Contains(w.Answer, gone) {
+	if w := o.mustNotFind(another.String()); !strings.Contains(w.Answer, gone) {
 		t.Errorf("another time: got %q", w.Answer)
 	}
 }
 
-// A message is followed through a hop, a refusal, and into the dead letters.
+// where follows a message through a hop and a refusal to the dead letters.
 func TestWhereOnItsWay(t *testing.T) {
 	natstest.Long(t)
-	if apart(t) {
+	if inOwnProcess(t) {
 		return
 	}
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_ATTEMPTS", "2")
-	t.Setenv("DELAY_RETRY", "5s")       // time to see it wait
-	t.Setenv("DELAY_DELIVER", "stream") // a target without listeners refuses every delivery
+	t.Setenv("DELAY_RETRY", "5s")       // long enough to see the wait
+	t.Setenv("DELAY_DELIVER", "stream") // a target without a stream refuses every delivery
 	o.serve()
 	o.publish("delay.8s.orders.expire", "")
 	var id string
@@ -95,43 +95,43 @@ func TestWhereOnItsWay(t *testing.T) {
 		}
 		return err == nil
 	})
-	if w := o.whereIs(id); w.Stream != "DELAY_5s" && w.Stream != "DELAY_INTAKE" || w.Target != "orders.expire" {
+	if w := o.mustFind(id); w.Stream != "DELAY_5s" && w.Stream != "DELAY_INTAKE" || w.Target != "orders.expire" {
 		t.Errorf("got %+v, want DELAY_5s, or the intake before its commit", w)
 	}
-	eventually(t, "commit of the intake", func() bool { return o.whereIs(id).Stream == "DELAY_5s" })
-	if w := o.whereIs(id); w.Searched != 1 || w.Attempts != 0 || w.Due.Sub(w.Accepted) != 8*time.Second {
+	eventually(t, "commit of the intake", func() bool { return o.mustFind(id).Stream == "DELAY_5s" })
+	if w := o.mustFind(id); w.Searched != 1 || w.Attempts != 0 || w.Due.Sub(w.Accepted) != 8*time.Second {
 		t.Errorf("got %+v, want it due after 8s, as the only message searched", w)
 	}
-	eventually(t, "retry", func() bool { return o.whereIs(id).Attempts == 1 })
-	if w := o.whereIs(id); !strings.HasPrefix(w.Stream, "DELAY_RETRY_") && w.Stream != "DELAY_DEAD" {
+	eventually(t, "retry", func() bool { return o.mustFind(id).Attempts == 1 })
+	if w := o.mustFind(id); !strings.HasPrefix(w.Stream, "DELAY_RETRY_") && w.Stream != "DELAY_DEAD" {
 		t.Errorf("after a refusal: got %+v", w)
 	}
-	if w := o.whereIs(id); strings.HasPrefix(w.Stream, "DELAY_RETRY_") {
+	if w := o.mustFind(id); strings.HasPrefix(w.Stream, "DELAY_RETRY_") {
 		if !strings.Contains(w.LastError, "nobody listens") || w.Allowed != 2 ||
 			!w.RetryAt.After(w.Due) || w.LastFailure.IsZero() {
 			t.Errorf("after a refusal: got %+v, want its reason and its next attempt", w)
 		}
 	}
-	eventually(t, "dead letter", func() bool { return o.whereIs(id).Stream == "DELAY_DEAD" })
-	if w := o.whereIs(id); w.Code != "undelivered" || w.Reason == "" || w.Target != "orders.expire" || w.Due.IsZero() {
+	eventually(t, "dead letter", func() bool { return o.mustFind(id).Stream == "DELAY_DEAD" })
+	if w := o.mustFind(id); w.Code != "undelivered" || w.Reason == "" || w.Target != "orders.expire" || w.Due.IsZero() {
 		t.Errorf("dead letter: got %+v, want undelivered with its reason, target and due", w)
 	}
 }
 
 func TestWhereDelivered(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.serve()
 	sub := subscribe(t, o.nc, "x")
 	o.publish("delayin.1ms.x", "here")
 	id := wantMessage(t, sub, "here").Header.Get(message.HeaderID)
 	eventually(t, "commit", func() bool { _, _, err := o.run("where", id); return err != nil })
-	if w := o.absent(id); !strings.Contains(w.Answer, "delivered") {
-		t.Errorf("got %q, want it delivered", w.Answer)
+	if w := o.mustNotFind(id); !strings.Contains(w.Answer, "delivered") {
+		t.Errorf("got %q, want delivered", w.Answer)
 	}
 }
 
 func TestWhereNever(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	for _, test := range []struct {
 		id   message.ID
@@ -141,19 +141,20 @@ func TestWhereNever(t *testing.T) {
 		{message.ID{Stream: "DELAY_5s", Sequence: 9, At: time.Now()}, "the last sequence of DELAY_5s is 0"},
 		{message.ID{Stream: "DELAY_5s", Sequence: 9, At: time.Now().Add(-time.Hour)}, "is newer than the id"},
 	} {
-		if w := o.absent(test.id.String()); w.Found || !strings.Contains(w.Answer, test.want) {
+		if w := o.mustNotFind(test.id.String()); w.Found || !strings.Contains(w.Answer, test.want) {
 			t.Errorf("%s: got %+v, want %q", test.id, w, test.want)
 		}
 	}
 	_, _, err := o.run("where", "42")
 	if got, want := exitCode(err), 2; got != want {
-		t.Errorf("exit code for what is no id: got %d, want %d", got, want)
+		t.Errorf("exit code for an invalid id: got %d, want %d", got, want)
 	}
 }
 
-// Many messages, some of which would end a consumer of nats.go, and one with the header on a client's subject.
+// Many messages are searched. Some of them would end a consumer of nats.go, and one has the broker's header on a
+// client's subject.
 func TestWhereSearches(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	id := message.ID{Stream: "DELAY_5s", Sequence: 1, At: time.Now()}
 	o.publish("delay.5s.x", "so that the sequence was given out")
@@ -172,16 +173,16 @@ func TestWhereSearches(t *testing.T) {
 		hop("delaysys.hop.1s.x", fmt.Sprintf("DELAY_5s-%d-1", i+2), ends)
 	}
 	<-o.js.PublishAsyncComplete()
-	if w := o.absent(id.String()); w.Searched != others {
+	if w := o.mustNotFind(id.String()); w.Searched != others {
 		t.Errorf("searched: got %d, want %d", w.Searched, others)
 	}
 	hop("delaysys.hop.1s.orders.expire", id.String(), dueInAnHour(id))
 	<-o.js.PublishAsyncComplete()
-	w := o.whereIs(id.String())
+	w := o.mustFind(id.String())
 	if w.Stream != "DELAY_1s" || w.Sequence != others+2 || w.Searched != others+1 || w.Target != "orders.expire" {
 		t.Errorf("got %+v, want sequence %d of DELAY_1s", w, others+2)
 	}
-	w = o.absent(id.String(), "--most", "1500")
+	w = o.mustNotFind(id.String(), "--most", "1500")
 	if !strings.Contains(w.Answer, "--most") || w.Searched < 1500 || w.Searched > 2500 {
 		t.Errorf("got %+v, want an end after about 1500", w)
 	}
@@ -190,11 +191,11 @@ func TestWhereSearches(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name := range s.ConsumerNames(t.Context()).Name() {
-		t.Errorf("left behind: consumer %s", name)
+		t.Errorf("consumer %s was not removed", name)
 	}
 }
 
-// dueInAnHour is the state between lanes of a message that is due an hour after it was accepted.
+// dueInAnHour returns the headers of a message between lanes that is due an hour after it was accepted.
 func dueInAnHour(id message.ID) nats.Header {
 	return nats.Header{
 		message.HeaderAccepted: {text.Moment(id.At)},
@@ -204,13 +205,13 @@ func dueInAnHour(id message.ID) nats.Header {
 	}
 }
 
-// Pub may know no more of a message than its acknowledgement says.
+// pub may know only the acknowledgement of a message.
 func TestWhereByStreamAndSequence(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	ack := o.publish("delay.5s.orders.expire", "")
 	id := o.idOf(ack.Stream, ack.Sequence)
-	if w := o.whereIs("DELAY_5s-1"); w.ID != id.String() || w.Target != "orders.expire" {
+	if w := o.mustFind("DELAY_5s-1"); w.ID != id.String() || w.Target != "orders.expire" {
 		t.Errorf("in its first stream: got %+v, want %s", w, id)
 	}
 	moved := message.ID{Stream: "DELAY_INTAKE", Sequence: 29, At: time.Now().Add(-time.Hour)}
@@ -222,11 +223,11 @@ func TestWhereByStreamAndSequence(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if w := o.whereIs("DELAY_INTAKE-29"); w.ID != moved.String() || w.Sequence != 3 || w.Stream != "DELAY_1s" {
-		t.Errorf("behind it: got %+v, want %s", w, moved)
+	if w := o.mustFind("DELAY_INTAKE-29"); w.ID != moved.String() || w.Sequence != 3 || w.Stream != "DELAY_1s" {
+		t.Errorf("in the next stream: got %+v, want %s", w, moved)
 	}
 	const never = "never accepted: the last sequence"
-	if w := o.absent("DELAY_INTAKE-30"); w.ID != "DELAY_INTAKE-30" || !strings.Contains(w.Answer, never) {
+	if w := o.mustNotFind("DELAY_INTAKE-30"); w.ID != "DELAY_INTAKE-30" || !strings.Contains(w.Answer, never) {
 		t.Errorf("got %+v", w)
 	}
 	for _, words := range []string{"DELAY_INTAKE-", "-3", "DELAY INTAKE-3", "DELAY_INTAKE-0"} {
@@ -236,39 +237,39 @@ func TestWhereByStreamAndSequence(t *testing.T) {
 	}
 }
 
-// The limits are those of the broker, and not those of this shell's settings.
+// The limits are those of the broker, not those of this command's settings.
 func TestWhereKnowsNoBoundOfAttempts(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	msg := nats.NewMsg("delay.5s.orders.expire")
 	msg.Header.Set(message.HeaderMaxAttempts, "30")
 	if _, err := o.js.PublishMsg(t.Context(), msg); err != nil {
 		t.Fatal(err)
 	}
-	if w := o.whereIs("DELAY_5s-1"); w.Code != "" || !strings.HasPrefix(w.Answer, "waiting") {
-		t.Errorf("got %+v, want it waiting", w)
+	if w := o.mustFind("DELAY_5s-1"); w.Code != "" || !strings.HasPrefix(w.Answer, "waiting") {
+		t.Errorf("got %+v, want a waiting message", w)
 	}
 }
 
-// A due time that was refused, or not understood, is not shown as a due time.
+// A due time that was refused, or that cannot be parsed, is not shown.
 func TestWhereHidesADueThatIsNone(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	o.publish("delayin.500d.orders.x", "")
 	id := o.idOf("DELAY_INTAKE", 1).String()
-	if w := o.whereIs(id); w.Code != "too_far" || !w.Due.IsZero() {
-		t.Errorf("before it is a dead letter: got %+v, want no due", w)
+	if w := o.mustFind(id); w.Code != "too_far" || !w.Due.IsZero() {
+		t.Errorf("before it is a dead letter: got %+v, want no due time", w)
 	}
 	o.serve()
-	eventually(t, "dead letter", func() bool { return o.whereIs(id).Stream == "DELAY_DEAD" })
-	if w := o.whereIs(id); w.Code != "too_far" || !w.Due.IsZero() || !strings.Contains(w.Reason, "more than 366d ahead") {
-		t.Errorf("got %+v, want no due beside the reason", w)
+	eventually(t, "dead letter", func() bool { return o.mustFind(id).Stream == "DELAY_DEAD" })
+	if w := o.mustFind(id); w.Code != "too_far" || !w.Due.IsZero() || !strings.Contains(w.Reason, "more than 366d ahead") {
+		t.Errorf("got %+v, want the reason, and no due time", w)
 	}
 }
 
-// A message that waits for its next attempt says why: it was refused, or it was deferred without a refusal.
+// A message that waits for its next attempt has a reason: it was refused, or deferred without a refusal.
 func TestWhereInARetryLane(t *testing.T) {
-	o := operateOn(t, server.Options{})
+	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	now := time.Now().UTC()
 	accepted := message.ID{Stream: "DELAY_1s", Sequence: 1, At: now.Add(-time.Minute)}

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	toCore   = "demo.core."   // a plain subscriber listens here
-	toStream = "demo.stream." // and a stream here
+	coreTargets   = "demo.core."   // prefix of the targets of a plain subscriber
+	streamTargets = "demo.stream." // prefix of the targets of a stream
 
-	// redrawEvery is how often the table is drawn on a terminal, where it counts down.
-	redrawEvery = 100 * time.Millisecond
+	// redrawInterval is the interval at which the table is redrawn on a terminal. It counts down to the arrivals.
+	redrawInterval = 100 * time.Millisecond
 )
 
-const whatNext = `
+const nextSteps = `
 Next, in two terminals:
   delaybroker                                            # a broker, with a NATS server of its own
   delaybroker sub 'orders.>'
@@ -51,9 +51,9 @@ func examples(now time.Time) []example {
 	}
 	var all []example
 	add := func(when string, subject func(token, target string) string, token string, wait time.Duration) {
-		m := example{When: when, Target: toStream + string(rune('a'+len(all))), To: "stream", wait: wait}
+		m := example{When: when, Target: streamTargets + string(rune('a'+len(all))), To: "stream", wait: wait}
 		if len(all)%2 == 1 {
-			m.Target, m.To = toCore+string(rune('a'+len(all))), "subscriber"
+			m.Target, m.To = coreTargets+string(rune('a'+len(all))), "subscriber"
 		}
 		m.Subject = subject(token, m.Target)
 		all = append(all, m)
@@ -85,14 +85,14 @@ type arrival struct {
 
 // arrivalOf returns an arrival at the current time.
 func arrivalOf(subject string, header nats.Header) arrival {
-	told, _ := client.Of(&nats.Msg{Header: header})
-	return arrival{subject, told.Late()}
+	delay, _ := client.Of(&nats.Msg{Header: header})
+	return arrival{subject, delay.Late()}
 }
 
 // watch returns when all messages have arrived.
 func (b *board) watch(ctx context.Context, arrivals <-chan arrival) error {
 	live := terminal.IsTerminal(b.printer.Out) && !b.printer.JSON
-	redraw := time.NewTicker(redrawEvery)
+	redraw := time.NewTicker(redrawInterval)
 	defer redraw.Stop()
 	for b.arrived < len(b.messages) {
 		if live {
@@ -147,22 +147,22 @@ func (b *board) draw() {
 // conclude draws the table for the last time, with a summary below.
 func (b *board) conclude() {
 	var early int
-	var sum, most time.Duration
+	var sum, maxLate time.Duration
 	for _, m := range b.messages {
 		if m.late < 0 {
 			early++
 		}
 		sum += m.late
-		most = max(most, m.late)
+		maxLate = max(maxLate, m.late)
 	}
 	mean := sum / time.Duration(len(b.messages))
 	if b.printer.AsJSON(map[string]any{
 		"messages": b.messages, "early": early,
-		"mean_late_ms": terminal.Milliseconds(mean), "max_late_ms": terminal.Milliseconds(most),
+		"mean_late_ms": terminal.Milliseconds(mean), "max_late_ms": terminal.Milliseconds(maxLate),
 	}) {
 		return
 	}
 	b.draw()
 	b.printer.Printf("\nall %d arrived, %d early; late by %s on average, %s at most\n%s",
-		len(b.messages), early, terminal.Lateness(mean), terminal.Lateness(most), whatNext)
+		len(b.messages), early, terminal.Lateness(mean), terminal.Lateness(maxLate), nextSteps)
 }

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// limit is the maximum duration of the demo.
-	limit = 14 * time.Second
+	// maxDuration is the maximum duration of the demo.
+	maxDuration = 14 * time.Second
 
 	ladder = "1s 2s 5s" // a few streams, which are created quickly
 )
@@ -29,7 +29,7 @@ const (
 // Run starts a server, then a broker, as serve does, and stops them in reverse order. Version is the program's version,
 // for the names of its connections.
 func Run(ctx context.Context, p *terminal.Printer, version string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not everything arrived within %s", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, maxDuration, fmt.Errorf("not everything arrived within %s", maxDuration))
 	defer cancel()
 	dir, err := os.MkdirTemp("", "delaybroker-demo-")
 	if err != nil {
@@ -45,7 +45,7 @@ func Run(ctx context.Context, p *terminal.Printer, version string) error {
 	}
 	defer server.Stop()
 	dialer := links.Dialer{
-		Access: links.Access{URL: server.URL()}, Version: version, Lost: func(error) {}, Log: log,
+		Access: links.Access{URL: server.URL()}, Version: version, OnClosed: func(error) {}, Log: log,
 	}
 	set, err := dialer.Dial()
 	if err != nil {
@@ -103,11 +103,11 @@ func show(ctx context.Context, p *terminal.Printer, url string) error {
 // subscribe sends the messages of a stream and of a plain subscriber to arrivals. Both subscriptions end with the
 // connection.
 func subscribe(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, arrivals chan<- arrival) error {
-	_, err := nc.Subscribe(toCore+">", func(m *nats.Msg) { arrivals <- arrivalOf(m.Subject, m.Header) })
+	_, err := nc.Subscribe(coreTargets+">", func(m *nats.Msg) { arrivals <- arrivalOf(m.Subject, m.Header) })
 	if err != nil {
 		return err
 	}
-	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "DEMO", Subjects: []string{toStream + ">"}})
+	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "DEMO", Subjects: []string{streamTargets + ">"}})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ type Config struct {
 
 	TLS     bool // the file requires TLS from clients
 	Bounded bool // the file limits the storage
-	Open    bool // the file requires no user
+	Open    bool // clients need no user
 
 	Host       string // empty for all interfaces
 	Port       int    // zero for any free port
@@ -62,8 +62,8 @@ func (c Config) options() (*server.Options, error) {
 	return o, nil
 }
 
-// Exposed returns the address of a server without users, if other hosts can reach it, and otherwise "".
-func (c *Config) Exposed() string {
+// ExposedAddress returns the address of a server without users, if other hosts can reach it, and otherwise "".
+func (c *Config) ExposedAddress() string {
 	if c == nil || !c.Open || c.isLoopback() {
 		return ""
 	}

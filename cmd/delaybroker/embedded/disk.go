@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// diskPause is the interval between two attempts to write to a failed disk.
-	diskPause = time.Second
-	// diskTrial is the number of bytes that the disk must then accept. Less would be used up immediately.
-	diskTrial = 4 << 20
-	// restartPause is the minimum time between two restarts of the embedded server, if its disk fills up repeatedly.
-	restartPause = 10 * time.Second
+	// diskRetryInterval is the interval between two attempts to write to a failed disk.
+	diskRetryInterval = time.Second
+	// diskTrialBytes is the number of bytes that the disk must then accept. Less would be used up immediately.
+	diskTrialBytes = 4 << 20
+	// minRestartInterval is the minimum time between two restarts of the embedded server, if its disk fills up repeatedly.
+	minRestartInterval = 10 * time.Second
 )
 
-// gaveUp has nats-server's log lines after a failed write. The server does not write to that stream, or use JetStream,
-// until it restarts.
-var gaveUp = []string{"Critical write error", "will be DISABLED", "disabling JetStream"}
+// writeFailures are parts of nats-server's log lines about a failed write. After such a line, the server does not write
+// to the stream, or does not use JetStream, until it restarts.
+var writeFailures = []string{"Critical write error", "will be DISABLED", "disabling JetStream"}
 
 // disk is the state of the embedded server's directory.
 type disk struct {
@@ -38,9 +38,10 @@ type disk struct {
 
 func newDisk(dir string) *disk { return &disk{dir: dir, failed: make(chan struct{}, 1)} }
 
-// heard checks a line of nats-server's log for a failed write. The server holds locks during the call.
-func (d *disk) heard(line string) {
-	for _, words := range gaveUp {
+// checkLog notes the failure if a line of nats-server's log reports a failed write. The server holds locks during the
+// call.
+func (d *disk) checkLog(line string) {
+	for _, words := range writeFailures {
 		if !strings.Contains(line, words) {
 			continue
 		}
@@ -68,8 +69,8 @@ func (d *disk) check() stats.Check {
 	return stats.Check{Name: "disk", OK: true}
 }
 
-// mended clears the failure.
-func (d *disk) mended() {
+// clearFailure clears the failure.
+func (d *disk) clearFailure() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.err = nil
@@ -92,18 +93,18 @@ func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger
 		log.Error("the disk accepts no data, so the server accepts and moves no message; accepted messages are safe."+
 			" Free some space, and the embedded server restarts by itself",
 			"dir", d.dir, "reason", d.check().Detail)
-		for since := time.Now(); ; {
+		for lastReport := time.Now(); ; {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-time.After(diskPause):
+			case <-time.After(diskRetryInterval):
 			}
-			err := d.try()
-			if err == nil && time.Since(last) >= restartPause {
+			err := d.tryWrite()
+			if err == nil && time.Since(last) >= minRestartInterval {
 				break
 			}
-			if err != nil && time.Since(since) >= time.Minute {
-				since = time.Now()
+			if err != nil && time.Since(lastReport) >= time.Minute {
+				lastReport = time.Now()
 				log.Error("the disk still accepts no data; free some space", "dir", d.dir, "err", err)
 			}
 		}
@@ -112,12 +113,12 @@ func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger
 			return err
 		}
 		last = time.Now()
-		d.mended()
+		d.clearFailure()
 	}
 }
 
-// try writes to the disk.
-func (d *disk) try() error {
+// tryWrite reports whether the disk accepts data: it writes a file and removes it.
+func (d *disk) tryWrite() error {
 	file := filepath.Join(d.dir, "delaybroker.trial")
-	return errors.Join(os.WriteFile(file, make([]byte, diskTrial), 0o600), os.Remove(file))
+	return errors.Join(os.WriteFile(file, make([]byte, diskTrialBytes), 0o600), os.Remove(file))
 }

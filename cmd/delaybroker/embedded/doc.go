@@ -1,9 +1,9 @@
 // Package embedded runs a NATS server with JetStream inside the broker's process, for one host.
 //
 //	Config ──▶ Start ──▶ Server ── URL, TLS     for the broker and other clients on this host
-//	   ▲                   │    ── Disk, Store  checks for /readyz
-//	   │                   └─ Keep ─▶ Restart   after its disk was full and accepts data again
-//	ReadFile (users, accounts, TLS, limits: a configuration file of nats-server's)
+//	   ▲                   │    ── DiskCheck, StoreCheck  for /readyz
+//	   │                   └─ WatchDisk ─▶ Restart          after the disk was full and accepts data again
+//	ReadFile: users, accounts, TLS and limits from a configuration file of nats-server
 //
 // # Invariants
 //

@@ -16,31 +16,30 @@ import (
 )
 
 // The reasons why a file of DELAY_EMBEDDED_CONFIG may not have a key.
-
 const (
-	saysListen = "DELAY_EMBEDDED_LISTEN sets the address"
-	saysDir    = "DELAY_EMBEDDED_DIR sets the data directory"
-	saysSync   = "DELAY_EMBEDDED_SYNC sets the fsync interval"
-	saysLog    = "the server writes into the broker's log: see DELAY_LOG_LEVEL"
-	isAlone    = "the embedded server is a single one; run your own nats-server for that, and set NATS_URL"
+	setByListen  = "DELAY_EMBEDDED_LISTEN sets the address"
+	setByDir     = "DELAY_EMBEDDED_DIR sets the data directory"
+	setBySync    = "DELAY_EMBEDDED_SYNC sets the fsync interval"
+	setByLog     = "the server writes into the broker's log: see DELAY_LOG_LEVEL"
+	singleServer = "the embedded server is a single one; run your own nats-server for that, and set NATS_URL"
 )
 
-// notInFile maps the forbidden keys and sections to the reason.
-var notInFile = map[string]string{
-	"listen": saysListen, "host": saysListen, "net": saysListen, "port": saysListen,
-	"store_dir": saysDir, "storedir": saysDir,
+// forbiddenKeys maps keys and sections that a file may not have to the reason.
+var forbiddenKeys = map[string]string{
+	"listen": setByListen, "host": setByListen, "net": setByListen, "port": setByListen,
+	"store_dir": setByDir, "storedir": setByDir,
 	"server_name":     "the name is fixed, so that the other commands recognize the server",
-	"jetstream.store": saysDir, "jetstream.store_dir": saysDir, "jetstream.storedir": saysDir,
-	"jetstream.sync": saysSync, "jetstream.sync_interval": saysSync,
+	"jetstream.store": setByDir, "jetstream.store_dir": setByDir, "jetstream.storedir": setByDir,
+	"jetstream.sync": setBySync, "jetstream.sync_interval": setBySync,
 	"jetstream.domain": "the embedded server has no domain",
-	"cluster":          isAlone, "gateway": isAlone, "leaf": isAlone, "leafnodes": isAlone,
-	"logfile": saysLog, "log_file": saysLog, "syslog": saysLog, "remote_syslog": saysLog,
-	"debug": saysLog, "trace": saysLog,
+	"cluster":          singleServer, "gateway": singleServer, "leaf": singleServer, "leafnodes": singleServer,
+	"logfile": setByLog, "log_file": setByLog, "syslog": setByLog, "remote_syslog": setByLog,
+	"debug": setByLog, "trace": setByLog,
 }
 
-// unset matches nats-server's error about an unset variable. The error is not repeated, since the name may be an
+// unsetVariable matches nats-server's error about an unset variable. The error is not shown, since the name may be an
 // unquoted password.
-var unset = regexp.MustCompile(`variable reference for '.*' on line (\d+).*`)
+var unsetVariable = regexp.MustCompile(`variable reference for '.*' on line (\d+).*`)
 
 // A File is a parsed configuration file.
 type File struct{ options *server.Options }
@@ -50,15 +49,15 @@ func ReadFile(path string) (f File, wrong []string) {
 	f.options = &server.Options{}
 	keys, err := conf.ParseFile(path)
 	if err != nil {
-		return f, []string{unset.ReplaceAllString(oneLine(err), "the variable on line $1 is not set"+
+		return f, []string{unsetVariable.ReplaceAllString(oneLine(err), "the variable on line $1 is not set"+
 			" (a password that begins with a dollar sign needs quotes)")}
 	}
 	for _, key := range slices.Sorted(maps.Keys(keysOf(keys, ""))) {
-		if why := notInFile[key]; why != "" {
+		if why := forbiddenKeys[key]; why != "" {
 			wrong = append(wrong, fmt.Sprintf("%s is set: %s", key, why))
 		}
 	}
-	if isOff(keys) {
+	if disablesJetStream(keys) {
 		wrong = append(wrong, "jetstream is disabled, but the broker needs it")
 	}
 	o, err := server.ProcessConfigFile(path)
@@ -71,17 +70,17 @@ func ReadFile(path string) (f File, wrong []string) {
 // HasTLS reports whether clients connect by TLS.
 func (f File) HasTLS() bool { return f.options.TLSConfig != nil }
 
-// HasBound reports whether the file limits the storage.
-func (f File) HasBound() bool { return f.options.JetStreamMaxStore > 0 }
+// LimitsStore reports whether the file limits the storage.
+func (f File) LimitsStore() bool { return f.options.JetStreamMaxStore > 0 }
 
 // HasUsers reports whether the file defines users.
 func (f File) HasUsers() bool { return hasUsers(f.options) }
 
-// AsksWho reports whether the server requires a user from every client.
-func (f File) AsksWho() bool { return hasUsers(f.options) && f.options.NoAuthUser == "" }
+// RequiresUser reports whether the server requires a user from every client.
+func (f File) RequiresUser() bool { return hasUsers(f.options) && f.options.NoAuthUser == "" }
 
-// AsksForCertificate reports whether clients need a certificate.
-func (f File) AsksForCertificate() bool {
+// RequiresCertificate reports whether clients need a certificate.
+func (f File) RequiresCertificate() bool {
 	return f.HasTLS() && f.options.TLSConfig.ClientAuth == tls.RequireAndVerifyClientCert
 }
 
@@ -112,9 +111,9 @@ func keysOf(section map[string]any, prefix string) map[string]bool {
 	return all
 }
 
-// isOff reports whether the file disables JetStream, in one of nats-server's ways.
-func isOff(keys map[string]any) bool {
-	off := regexp.MustCompile(`^(?i:false|disabled?)$`)
+// disablesJetStream reports whether the file disables JetStream, in one of nats-server's ways.
+func disablesJetStream(keys map[string]any) bool {
+	disabled := regexp.MustCompile(`^(?i:false|disabled?)$`)
 	for key, value := range keys {
 		if !strings.EqualFold(key, "jetstream") {
 			continue
@@ -127,7 +126,7 @@ func isOff(keys map[string]any) bool {
 				}
 			}
 		}
-		return off.MatchString(fmt.Sprint(value))
+		return disabled.MatchString(fmt.Sprint(value))
 	}
 	return false
 }

@@ -24,7 +24,7 @@ func (l *serverLog) Tracef(string, ...any)           {}
 func (l *serverLog) Errorf(format string, v ...any) {
 	line := fmt.Sprintf(format, v...)
 	l.log.Error(line)
-	l.disk.heard(line)
+	l.disk.checkLog(line)
 }
 
 // Fatalf is called when the server gives up. The process does not exit, and Start does not return the error.

@@ -37,16 +37,16 @@ type Server struct {
 	log    *slog.Logger
 	disk   *disk
 	unlock func()
-	// Keep's goroutine replaces both.
+	// The goroutine of WatchDisk replaces the server and its certificates.
 	server       atomic.Pointer[server.Server]
-	certificates atomic.Pointer[[]tls.Certificate] // certificates of the server
+	certificates atomic.Pointer[[]tls.Certificate]
 
-	running sync.WaitGroup     // Keep's goroutine
-	release context.CancelFunc // ends Keep's goroutine
+	running   sync.WaitGroup     // the goroutine of WatchDisk
+	stopWatch context.CancelFunc // ends that goroutine
 }
 
-// Start returns when the server accepts connections, which takes a while on a large store. On a full disk it starts no
-// server, since nats-server would deadlock at the first purge. The caller must stop the server.
+// Start starts a server, and returns when it accepts connections. Recovery of a large store takes a while. On a full
+// disk it starts no server, since nats-server would deadlock at the first purge. The caller must stop the server.
 func Start(c Config, log *slog.Logger) (*Server, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the directory DELAY_EMBEDDED_DIR: %w", err)
@@ -62,8 +62,8 @@ func Start(c Config, log *slog.Logger) (*Server, error) {
 	case err != nil:
 		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s is not writable: %w", c.Dir, err)
 	}
-	e := &Server{config: c, log: log, disk: newDisk(c.Dir), unlock: unlock, release: func() {}}
-	err = e.disk.try()
+	e := &Server{config: c, log: log, disk: newDisk(c.Dir), unlock: unlock, stopWatch: func() {}}
+	err = e.disk.tryWrite()
 	if err != nil {
 		err = fmt.Errorf("DELAY_EMBEDDED_DIR %s accepts no data; accepted messages are safe;"+
 			" free some space, and start again: %w", c.Dir, err)
@@ -77,11 +77,11 @@ func Start(c Config, log *slog.Logger) (*Server, error) {
 	return e, nil
 }
 
-// Keep restarts the server after its disk was full and accepts data again. It runs until Stop, and calls fail if a
+// WatchDisk restarts the server after its disk was full and accepts data again. It runs until Stop, and calls fail if a
 // restart fails.
-func (e *Server) Keep(fail func(error)) {
+func (e *Server) WatchDisk(fail func(error)) {
 	ctx, cancel := context.WithCancel(context.Background())
-	e.release = cancel
+	e.stopWatch = cancel
 	e.running.Go(func() {
 		if err := e.disk.watch(ctx, e.Restart, e.log); err != nil {
 			fail(fmt.Errorf("restart the embedded server: %w", err))
@@ -115,8 +115,8 @@ func stop(s *server.Server) error {
 	}
 }
 
-// start reads the file again, because nats-server changes the options that it receives, and because a certificate in
-// the file may be new.
+// start starts the server. It reads the configuration file again, because nats-server changes the options that it
+// receives, and because a certificate in the file may be new.
 func (e *Server) start() error {
 	if err := e.config.checkPort(); err != nil {
 		return err
@@ -129,21 +129,11 @@ func (e *Server) start() error {
 	if options.TLSConfig != nil {
 		certificates = options.TLSConfig.Certificates
 	}
-	s, err := e.config.start(options, e.log, e.disk)
-	if err != nil {
-		return err
-	}
-	e.certificates.Store(&certificates)
-	e.server.Store(s)
-	return nil
-}
-
-func (c Config) start(options *server.Options, log *slog.Logger, d *disk) (*server.Server, error) {
 	s, err := server.NewServer(options)
 	if err != nil {
-		return nil, fmt.Errorf("configure the embedded server: %w", err)
+		return fmt.Errorf("configure the embedded server: %w", err)
 	}
-	bridge := &serverLog{log: log.With("from", "nats-server"), disk: d}
+	bridge := &serverLog{log: e.log.With("from", "nats-server"), disk: e.disk}
 	s.SetLoggerV2(bridge, false, false, false)
 	s.Start()
 	err = bridge.fatal()
@@ -153,12 +143,14 @@ func (c Config) start(options *server.Options, log *slog.Logger, d *disk) (*serv
 	if err != nil {
 		s.Shutdown()
 		s.WaitForShutdown()
-		return nil, fmt.Errorf("start the embedded server: %w", err)
+		return fmt.Errorf("start the embedded server: %w", err)
 	}
-	if c.Exposed() != "" {
-		log.Warn(doctor.Exposed, "listen", s.Addr(), "do", doctor.CloseIt)
+	if e.config.ExposedAddress() != "" {
+		e.log.Warn(doctor.Exposed, "listen", s.Addr(), "do", doctor.CloseIt)
 	}
-	return s, nil
+	e.certificates.Store(&certificates)
+	e.server.Store(s)
+	return nil
 }
 
 // checkPort detects a port in use, the most common mistake, before the server recovers its streams. The server itself
@@ -186,22 +178,22 @@ func (e *Server) TLS() []nats.Option {
 	return []nats.Option{nats.Secure(trustOnly(func() []tls.Certificate { return *e.certificates.Load() }))}
 }
 
-// Disk returns a check for /readyz: the disk accepts data.
-func (e *Server) Disk() stats.Check { return e.disk.check() }
+// DiskCheck returns a check for /readyz: the disk accepts data.
+func (e *Server) DiskCheck() stats.Check { return e.disk.check() }
 
 // URL returns the address of the server for clients on this host.
 func (e *Server) URL() string {
 	host := e.config.Host
-	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+	if host == "" || net.ParseIP(host).IsUnspecified() {
 		host = "127.0.0.1"
 	}
 	port := e.server.Load().Addr().(*net.TCPAddr).Port
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// Store returns a check for /readyz: the usage of the server's store. At its limit the server refuses all messages,
+// StoreCheck returns a check for /readyz: the store is below its limit. At the limit the server refuses all messages,
 // although the disk has room.
-func (e *Server) Store() stats.Check {
+func (e *Server) StoreCheck() stats.Check {
 	if !e.disk.check().OK { // the server may be stuck and not answer
 		return stats.Check{Name: "store", OK: true, Detail: "unknown"}
 	}
@@ -214,7 +206,7 @@ func (e *Server) Store() stats.Check {
 
 // Stop returns when all data is on disk and the directory is unlocked, or after stopTimeout.
 func (e *Server) Stop() {
-	e.release()
+	e.stopWatch()
 	e.running.Wait()
 	if err := stop(e.server.Load()); err != nil {
 		e.log.Error("the embedded server does not stop; it ends with the process", "err", err)

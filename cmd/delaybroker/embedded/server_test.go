@@ -33,9 +33,9 @@ func TestOptions(t *testing.T) {
 	case o.SyncInterval != 3*time.Second || o.SyncAlways:
 		t.Errorf("sync: got %s, %t, want 3s, false", o.SyncInterval, o.SyncAlways)
 	case !o.NoSigs:
-		t.Error("got a server that reacts to signals")
+		t.Error("the server handles signals")
 	case o.ServerName == "":
-		t.Error("got a server with a new name at each start")
+		t.Error("the server has a random name")
 	}
 	if o := optionsFor(t, Config{SyncAlways: true}); !o.SyncAlways || o.Port != server.RANDOM_PORT {
 		t.Errorf("got sync %t, port %d, want always, any", o.SyncAlways, o.Port)
@@ -82,7 +82,7 @@ func TestPortInUse(t *testing.T) {
 			t.Errorf("got %q, want %q in it", err, want)
 		}
 	}
-	// A failed start releases the directory.
+	// A failed start unlocks the directory.
 	unlock, err := lockDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -101,21 +101,21 @@ func TestDirNotWritable(t *testing.T) {
 	}
 }
 
-// If nats-server cannot start, the reason is only in its log.
+// If nats-server cannot start, only its log has the reason.
 func TestGivesUp(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "jetstream"), nil, 0o600); err != nil { // in place of a directory
+	if err := os.WriteFile(filepath.Join(dir, "jetstream"), nil, 0o600); err != nil { // a file in place of the directory
 		t.Fatal(err)
 	}
 	_, err := Start(Config{Host: "127.0.0.1", Dir: dir, Sync: time.Second}, quiet)
 	if err == nil || !strings.Contains(err.Error(), "start JetStream") {
-		t.Errorf("got %v, want what nats-server said", err)
+		t.Errorf("got %v, want the error in nats-server's log", err)
 	}
 }
 
 func TestStartStop(t *testing.T) {
 	var log bytes.Buffer
-	c := Config{Dir: t.TempDir(), Sync: time.Second, Open: true} // on all interfaces
+	c := Config{Dir: t.TempDir(), Sync: time.Second, Open: true} // all interfaces
 	s, err := Start(c, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,8 @@ func TestServerLog(t *testing.T) {
 	}
 }
 
-// An embedded server with a full store is not ready, and its check has the remedy. Before, the check has the room left.
+// An embedded server with a full store is not ready, and its check has the remedy. Below the limit, the check has the
+// usage.
 func TestStoreBound(t *testing.T) {
 	c := Config{Host: "127.0.0.1", Dir: t.TempDir(), Sync: time.Second}
 	s, err := Start(c, quiet)
@@ -199,7 +200,7 @@ func TestStoreBound(t *testing.T) {
 	if _, err := js.CreateStream(t.Context(), fill); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Store(); !got.OK || !strings.Contains(got.Detail, "three quarters of the disk space") {
+	if got := s.StoreCheck(); !got.OK || !strings.Contains(got.Detail, "three quarters of the disk space") {
 		t.Errorf("empty: got %+v", got)
 	}
 	full := c.checkStore(doctor.Usage{Bytes: 99, Limit: 100})

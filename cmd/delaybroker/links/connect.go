@@ -10,11 +10,11 @@ import (
 	"delaybroker/broker/text"
 )
 
-// maxSaid is the maximum length of a server's error that is shown, in characters.
-const maxSaid = 1000
+// maxErrorChars is the maximum length of a server's error that is shown, in characters.
+const maxErrorChars = 1000
 
 // Connect makes the connection of a command. It tells the user when the connection is lost and when it is back.
-func Connect(ctx context.Context, to Access, version string, tell func(text string)) (*nats.Conn, error) {
+func Connect(ctx context.Context, to Access, version string, notify func(text string)) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -23,12 +23,12 @@ func Connect(ctx context.Context, to Access, version string, tell func(text stri
 		nats.MaxReconnects(-1),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // nil after Close
-				said := fmt.Sprintf("disconnected from NATS, reconnecting: %v", err)
-				tell(text.Printable(said, maxSaid))
+				notice := fmt.Sprintf("disconnected from NATS, reconnecting: %v", err)
+				notify(text.Printable(notice, maxErrorChars))
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			tell("reconnected to NATS at " + link.ServerOf(nc))
+			notify("reconnected to NATS at " + link.ServerOf(nc))
 		}),
 	}
 	nc, err := nats.Connect(to.URL, append(options, to.Options...)...)

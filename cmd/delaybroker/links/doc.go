@@ -11,8 +11,8 @@
 // # Lost connections
 //
 // A link never gives up: it reconnects for ever. Only the server can end it, by refusing the credentials twice. Then
-// Dialer.Lost is called, and the program ends. A link detects a dead connection within seconds, instead of the client
-// library's minutes, because each second adds to the lateness of all messages (see the constants).
+// Dialer.OnClosed is called, and the program ends. A link detects a dead connection within seconds, instead of the
+// client library's minutes, because each second adds to the lateness of all messages (see the constants).
 //
 // A publish on a disconnected link fails immediately and is not buffered. The broker decides itself when to send the
 // message again. A buffer would send it a second time.

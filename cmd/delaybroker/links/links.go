@@ -1,6 +1,7 @@
 package links
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,12 +18,12 @@ import (
 const (
 	// pingInterval is such that a dead connection is detected after three intervals at most. nats.go's default of two
 	// minutes would be minutes of lateness.
-	pingInterval = 5 * time.Second
-	pingsMissed  = 2
+	pingInterval        = 5 * time.Second
+	maxPingsOutstanding = 2
 
-	// writeTimeout is how long a write to the socket may block. A write holds nats.go's lock: meanwhile a missing pong
-	// is not detected, and every publisher waits. nats.go's default of a minute would be a minute of lateness for every
-	// lane. A link must be able to transfer a message of max_payload in this time.
+	// writeTimeout is the maximum time that a write to the socket may block. A write holds nats.go's lock: meanwhile a
+	// missing pong is not detected, and every publisher waits. nats.go's default of a minute would be a minute of lateness
+	// for every lane. A link must be able to transfer a message of max_payload in this time.
 	writeTimeout = 5 * time.Second
 
 	reconnectWait   = 250 * time.Millisecond
@@ -35,8 +36,8 @@ const (
 	// loginPoll is the interval at which a first connection is checked for rejected credentials.
 	loginPoll = 500 * time.Millisecond
 
-	// remindEvery is the interval at which the log reports that the first connection is still missing.
-	remindEvery = 10 * time.Second
+	// remindInterval is the interval at which the log reports that the first connection is still missing.
+	remindInterval = 10 * time.Second
 )
 
 // A connection is one of the broker's connections, named by its purpose.
@@ -56,17 +57,18 @@ func (l Set) ForBroker() broker.Links {
 
 // A Dialer makes links.
 type Dialer struct {
-	Access  Access
-	Apart   map[string]Access // by name; replaces Access for some links
-	Version string            // version of the program
-	// Patient makes Dial wait for a server that is not reachable yet. The embedded server is always reachable.
-	Patient bool
-	// Lost is called when a link is closed permanently, even by Close.
-	Lost func(error)
-	Log  *slog.Logger
+	Access    Access
+	Overrides map[string]Access // by name; replaces Access for some links
+	Version   string            // version of the program
+	// RetryConnect makes Dial return before the links are connected: see [Set.Await]. Without it, Dial fails if the
+	// server is not reachable.
+	RetryConnect bool
+	// OnClosed is called when a link is closed permanently, even by Close.
+	OnClosed func(error)
+	Log      *slog.Logger
 }
 
-// Dial connects. A patient dialer only begins to connect: see [Set.Await].
+// Dial makes the links.
 func (d Dialer) Dial() (Set, error) {
 	var all Set
 	for _, name := range []string{"read", "write", "deliver", "control"} {
@@ -83,15 +85,16 @@ func (d Dialer) Dial() (Set, error) {
 
 // For returns the access of the link with this name.
 func (d Dialer) For(name string) Access {
-	if own, apart := d.Apart[name]; apart {
-		return own
+	if access, found := d.Overrides[name]; found {
+		return access
 	}
 	return d.Access
 }
 
 func (d Dialer) options(name string, login *login) []nats.Option {
 	log := d.Log.With("link", name)
-	rare := ratelog.New(log) // each link tries several times a second, and a missing permission may affect every message
+	// Each link tries several times a second, and a missing permission may affect every message.
+	limited := ratelog.New(log)
 	const (
 		unreachable = "cannot connect to NATS; retrying"
 		rejected    = "NATS rejects the credentials of this link; reading them again and retrying"
@@ -103,10 +106,10 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 		nats.CustomReconnectDelay(login.delay),
 		nats.IgnoreAuthErrorAbort(), // a rejected login is retried: a password rotation may be in progress
 		nats.PingInterval(pingInterval),
-		nats.MaxPingsOutstanding(pingsMissed),
+		nats.MaxPingsOutstanding(maxPingsOutstanding),
 		nats.FlusherTimeout(writeTimeout),
 		nats.ReconnectOnFlusherError(), // otherwise nats.go drops unwritten data and keeps the connection
-		nats.RetryOnFailedConnect(d.Patient),
+		nats.RetryOnFailedConnect(d.RetryConnect),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				log.Warn("disconnected from NATS", "err", err)
@@ -114,22 +117,22 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 		}),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
 			login.reset()
-			rare.Log(slog.LevelWarn, unreachable, "servers", servers, "err", err)
+			limited.Log(slog.LevelWarn, unreachable, "servers", servers, "err", err)
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			login.reset()
-			rare.Reset(unreachable)
-			rare.Reset(rejected)
+			limited.Reset(unreachable)
+			limited.Reset(rejected)
 			log.Info("reconnected to NATS", "server", link.ServerOf(nc))
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
 			if isRejection(err) {
 				login.reject(err)
-				rare.Log(slog.LevelError, rejected, "servers", servers, "err", err)
+				limited.Log(slog.LevelError, rejected, "servers", servers, "err", err)
 				return
 			}
 			if errors.Is(err, nats.ErrPermissionViolation) {
-				rare.Log(slog.LevelError,
+				limited.Log(slog.LevelError,
 					"NATS denied the broker a permission: grant it to the broker's user; the broker retries",
 					"err", err)
 				return
@@ -145,7 +148,8 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 			log.Log(context.Background(), level, "NATS reports an error", "subject", subject, "err", err)
 		}),
 		nats.ClosedHandler(func(nc *nats.Conn) {
-			d.Lost(fmt.Errorf("the NATS connection %q was closed permanently: %w", name, reason(nc)))
+			d.OnClosed(fmt.Errorf("the NATS connection %q was closed permanently: %w", name,
+				cmp.Or(nc.LastError(), nats.ErrConnectionClosed)))
 		}),
 	}
 	if name != "read" {
@@ -154,13 +158,6 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 		options = append(options, nats.ReconnectBufSize(-1))
 	}
 	return options
-}
-
-func reason(nc *nats.Conn) error {
-	if err := nc.LastError(); err != nil {
-		return err
-	}
-	return nats.ErrConnectionClosed
 }
 
 // Await returns when all links are connected, or with the cause of ctx. The caller must send nothing before: nats.go
@@ -179,7 +176,7 @@ func (l Set) Await(ctx context.Context, log *slog.Logger) error {
 func (c connection) await(ctx context.Context, log *slog.Logger) error {
 	listener := c.conn.StatusChanged(nats.CONNECTED)
 	defer c.conn.RemoveStatusListener(listener)
-	remind := time.NewTicker(remindEvery)
+	remind := time.NewTicker(remindInterval)
 	defer remind.Stop()
 	poll := time.NewTicker(loginPoll)
 	defer poll.Stop()
@@ -207,15 +204,15 @@ func (c connection) await(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// Down returns the links that are not connected, by name, with the reason.
-func (l Set) Down() map[string]string {
-	down := make(map[string]string)
+// Disconnected returns the links that are not connected, by name, with the reason.
+func (l Set) Disconnected() map[string]string {
+	disconnected := make(map[string]string)
 	for _, link := range l {
 		if !link.conn.IsConnected() || link.login.rejected() {
-			down[link.name] = link.login.problem()
+			disconnected[link.name] = link.login.problem()
 		}
 	}
-	return down
+	return disconnected
 }
 
 // Close closes every link.

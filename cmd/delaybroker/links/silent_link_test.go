@@ -17,7 +17,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// silence is a network that may go silent: nothing is carried any more, and no connection is dropped.
+// silence is a network that may become silent: it then transfers nothing, and closes no connection.
 type silence struct {
 	to   string
 	held atomic.Bool
@@ -44,7 +44,7 @@ func (s *silence) Dial(string, string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = near.(*net.TCPConn).SetWriteBuffer(64 << 10) // little fits before a write waits
+	_ = near.(*net.TCPConn).SetWriteBuffer(64 << 10) // a small buffer, so that a write blocks soon
 	_ = far.(*net.TCPConn).SetReadBuffer(64 << 10)
 	go s.carry(out, far)
 	go s.carry(far, out)
@@ -66,8 +66,8 @@ func (s *silence) carry(to, from net.Conn) {
 	}
 }
 
-// TestSilentLink lets the link that delivers go silent in the midst of work. Its sockets are full then, and publishes
-// wait. Soon the link is given up. Meanwhile the lanes that have nothing to deliver go on.
+// TestSilentLink makes the link for deliveries silent while the broker works. The sockets fill up, and publishes block.
+// The broker soon closes that link. Meanwhile the lanes without deliveries continue.
 func TestSilentLink(t *testing.T) {
 	t.Parallel()
 	s := natstest.RunWith(t, server.Options{
@@ -93,24 +93,24 @@ func TestSilentLink(t *testing.T) {
 		}
 	}
 	start := time.Now()
-	time.Sleep(2500 * time.Millisecond) // now the lane of 1s waits in a publish
+	time.Sleep(2500 * time.Millisecond) // now the lane of 1s is blocked in a publish
 	turning, stop := context.WithTimeout(t.Context(), 2*time.Second)
 	defer stop()
 	if err := b.Alive(turning); err == nil {
-		t.Log("every loop turns")
+		t.Log("every loop runs")
 	} else if got := len(err.(interface{ Unwrap() []error }).Unwrap()); got > 1 {
-		t.Errorf("one link is silent, and %d loops do not turn: %v", got, err)
+		t.Errorf("one link is silent, and %d loops do not run: %v", got, err)
 	}
 	select {
 	case at := <-down:
-		t.Logf("given up after %s", at.Sub(start).Round(time.Millisecond))
-	case <-time.After(30 * time.Second): // nats.go's own minute would be over later
-		t.Error("after half a minute of silence the link is not given up")
+		t.Logf("closed after %s", at.Sub(start).Round(time.Millisecond))
+	case <-time.After(30 * time.Second): // shorter than nats.go's default of a minute
+		t.Error("after half a minute of silence the link is still open")
 	}
 }
 
-// serveOver runs a broker until the test ends, with the options of the program. It delivers over the network, and down
-// gets the time at which it first gives that link up.
+// serveOver runs a broker with the program's options until the test ends. It delivers over the network. The channel
+// down receives the time of the first disconnect of that link.
 func serveOver(t *testing.T, to string, network *silence, down chan<- time.Time) *broker.Broker {
 	t.Helper()
 	d := Dialer{Log: slog.New(slog.DiscardHandler)}

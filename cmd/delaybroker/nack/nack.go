@@ -52,8 +52,8 @@ type Limits struct {
 	MaxAge        string `yaml:"maxAge"`
 }
 
-// Of returns the manifest of a stream.
-func Of(c jetstream.StreamConfig) Stream {
+// Manifest returns the manifest of a stream.
+func Manifest(c jetstream.StreamConfig) Stream {
 	return Stream{
 		APIVersion: "jetstream.nats.io/v1beta2",
 		Kind:       "Stream",
@@ -83,7 +83,7 @@ func discardName(d jetstream.DiscardPolicy) string {
 
 // Print writes the manifests of streams, for kubectl apply -f -.
 func Print(w io.Writer, specs []streams.Spec) error {
-	const about = "# The streams of a delaybroker. It makes none itself, and leaves these as they are, with\n" +
+	const about = "# The streams of a delaybroker. With this setting, it creates and changes none:\n" +
 		"# DELAY_PROVISION=verify\n"
 	if _, err := fmt.Fprint(w, about); err != nil {
 		return err
@@ -91,7 +91,7 @@ func Print(w io.Writer, specs []streams.Spec) error {
 	e := yaml.NewEncoder(w)
 	e.SetIndent(2)
 	for _, s := range specs {
-		if err := e.Encode(Of(s.Config())); err != nil {
+		if err := e.Encode(Manifest(s.Config())); err != nil {
 			return fmt.Errorf("print YAML: %w", err)
 		}
 	}

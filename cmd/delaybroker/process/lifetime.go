@@ -10,24 +10,25 @@ import (
 	"time"
 )
 
-// Signals within oneSignal count as one: timeout(1) and others send it to the process and to its group.
-const oneSignal = 250 * time.Millisecond
+// signalWindow is the time within which signals count as one: timeout(1) and others send a signal to the process and to
+// its group.
+const signalWindow = 250 * time.Millisecond
 
 // lifetime is the time from the start to the end of all parts of a broker's process. A signal ends it, or the first
 // failure.
 type lifetime struct {
-	ctx      context.Context
-	fail     context.CancelCauseFunc // ends ctx with the cause of the stop
-	running  sync.WaitGroup          // goroutines that end when ctx does
-	signals  context.Context         // ended by a signal, or with the parent
-	uncatch  func()                  // restores the default handling of signals
-	finished chan struct{}           // closed when everything except running has stopped
+	ctx            context.Context
+	fail           context.CancelCauseFunc // ends ctx with the cause of the stop
+	running        sync.WaitGroup          // goroutines that end when ctx does
+	signals        context.Context         // ended by a signal, or with the parent
+	restoreSignals func()                  // restores the default handling of signals
+	finished       chan struct{}           // closed when everything except running has stopped
 }
 
 // begin catches signals until end.
 func begin(parent context.Context, log *slog.Logger) *lifetime {
 	l := &lifetime{finished: make(chan struct{})}
-	l.signals, l.uncatch = signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+	l.signals, l.restoreSignals = signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
 	l.ctx, l.fail = context.WithCancelCause(l.signals)
 	l.running.Go(func() {
 		<-l.ctx.Done()
@@ -44,8 +45,8 @@ func begin(parent context.Context, log *slog.Logger) *lifetime {
 func (l *lifetime) endSignals() {
 	select {
 	case <-l.finished:
-	case <-time.After(oneSignal):
-		l.uncatch()
+	case <-time.After(signalWindow):
+		l.restoreSignals()
 	}
 }
 
@@ -62,5 +63,5 @@ func (l *lifetime) end(err error) {
 	l.fail(err)
 	close(l.finished)
 	l.running.Wait()
-	l.uncatch()
+	l.restoreSignals()
 }

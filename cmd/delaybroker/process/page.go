@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -22,13 +21,6 @@ import (
 // pageConnect is the connect timeout of the page's connections.
 const pageConnect = 2 * time.Second
 
-// show serves the probes and the page.
-func (l *lifetime) show(web *http.Server, source web.Source, shown *page.Page) {
-	source.Page = shown
-	web.Handler = source.Handler()
-	l.running.Go(func() { shown.Run(l.ctx) })
-}
-
 // page creates the page. The page opens its connections when there are viewers.
 func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) *page.Page {
 	c := p.Config.Broker
@@ -39,7 +31,7 @@ func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) 
 		Host: func() doctor.Host {
 			return doctor.Host{
 				Version: p.Version, Memory: settings.ReadMemory(), Sync: p.Config.Embedded.Durability(),
-				Exposed: p.Config.Embedded.Exposed(), Login: p.Config.Access.Login,
+				Exposed: p.Config.Embedded.ExposedAddress(), Login: p.Config.Access.Login,
 			}
 		},
 	})

@@ -51,8 +51,8 @@ type Process struct {
 //	                  ▼
 //	     0..1 × embedded nats-server, or the one at NATS_URL
 //
-// Any failure ends ctx with its cause. Then everything stops as after a signal. A stop has this order, that of the
-// defers below, reversed:
+// Any failure ends ctx with its cause. Then everything stops as after a signal. A stop runs the defers below in reverse
+// order:
 //
 //  1. /readyz returns 503, so that supervisors send no more traffic
 //  2. the broker drains, at most DELAY_SHUTDOWN_GRACE
@@ -69,7 +69,7 @@ func (p Process) Run(parent context.Context) (err error) {
 	// The port comes first: a broker that cannot be probed must not change the streams.
 	listener, err := listen(p.Config.HTTPAddr)
 	if err != nil {
-		return p.another(ctx, err)
+		return p.explainPortInUse(ctx, err)
 	}
 	if listener != nil {
 		defer listener.Close()
@@ -77,7 +77,8 @@ func (p Process) Run(parent context.Context) (err error) {
 	defer p.trace()()
 	cfg := p.Config
 	dialer := links.Dialer{
-		Access: cfg.Access, Apart: cfg.Apart, Version: p.Version, Patient: cfg.Embedded == nil, Lost: life.fail, Log: log,
+		Access: cfg.Access, Overrides: cfg.LinkAccess, Version: p.Version, RetryConnect: cfg.Embedded == nil,
+		OnClosed: life.fail, Log: log,
 	}
 	var storage func() []stats.Check
 	if cfg.Embedded != nil {
@@ -86,15 +87,15 @@ func (p Process) Run(parent context.Context) (err error) {
 			return err
 		}
 		defer server.Stop()
-		server.Keep(life.fail)
-		storage = func() []stats.Check { return []stats.Check{server.Disk(), server.Store()} }
+		server.WatchDisk(life.fail)
+		storage = func() []stats.Check { return []stats.Check{server.DiskCheck(), server.StoreCheck()} }
 		dialer.Access = cfg.Access.At(server.URL(), server.TLS())
 	}
 	httpServer := web.NewServer(log)
 	defer web.Close(httpServer, log)
 	set, err := dialer.Dial()
 	if err != nil {
-		return p.notAccepted(err)
+		return p.explainRefusal(err)
 	}
 	defer set.Close()
 	p.Config.Broker.Calls = inspect.Calls(p.opener(dialer, "questions"))
@@ -105,10 +106,13 @@ func (p Process) Run(parent context.Context) (err error) {
 	var durability atomic.Pointer[string]
 	if listener != nil {
 		source := web.Source{
-			Engine: b, Down: set.Down, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
+			Engine: b, Down: set.Disconnected, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
 			Traces: p.spans, Version: p.Version, Revision: p.Revision, GoVersion: p.GoVersion,
 		}
-		life.show(httpServer, source, p.page(b, dialer, source))
+		shown := p.page(b, dialer, source)
+		source.Page = shown
+		httpServer.Handler = source.Handler()
+		life.running.Go(func() { shown.Run(ctx) })
 		life.running.Go(func() { web.Serve(httpServer, listener, life.fail) })
 	}
 
@@ -143,14 +147,14 @@ func (l *lifetime) run(b *broker.Broker, announce func()) error {
 	})
 	err := b.Run(l.ctx)
 	if errors.Is(err, streams.ErrMissingStreams) {
-		err = fmt.Errorf("%w; %s", err, howToProvision(err))
+		err = fmt.Errorf("%w; %s", err, provisionAdvice(err))
 	}
 	return errors.Join(l.failure(), err)
 }
 
-// notAccepted explains that the embedded server refuses the broker's user or certificate. If the server is external,
+// explainRefusal explains that the embedded server refuses the broker's user or certificate. If the server is external,
 // the broker retries instead.
-func (p Process) notAccepted(err error) error {
+func (p Process) explainRefusal(err error) error {
 	if !errors.Is(err, nats.ErrAuthorization) && !links.RefusesCertificate(err) {
 		return err
 	}
@@ -169,14 +173,14 @@ func (p Process) announce(
 	p.Log.Info("ready", "version", p.Version,
 		"server", link.ServerOf(control), "server_version", control.ConnectedServerVersion(),
 		"prefix", c.Prefix, "levels", len(c.Ladder.Levels()),
-		"http", probes, "page", settings.PageAt(probes), "durability", meaning)
+		"http", probes, "page", settings.PageURL(probes), "durability", meaning)
 	for _, w := range weak {
 		p.Log.Warn("the durability has a weakness", "what", w.What, "do", w.Do)
 	}
 }
 
-// howToProvision returns the advice about missing streams.
-func howToProvision(err error) string {
+// provisionAdvice returns the advice about missing streams.
+func provisionAdvice(err error) string {
 	if errors.Is(err, streams.ErrForbidden) {
 		return "grant the broker's user that permission for each stream, or run delaybroker provision as a user with the " +
 			"permission"
@@ -196,12 +200,12 @@ func listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// another explains that another delaybroker uses the port, if one does.
-func (p Process) another(ctx context.Context, err error) error {
+// explainPortInUse explains that another delaybroker uses the port, if one does.
+func (p Process) explainPortInUse(ctx context.Context, err error) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
-	if _, ask := web.Ask(ctx, p.Config.Probes()+"/healthz"); ask != nil {
+	if _, askErr := web.Ask(ctx, p.Config.ProbeURL()+"/healthz"); askErr != nil {
 		return err
 	}
 	who := "delaybroker"
@@ -238,7 +242,7 @@ func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats
 // place identifies the location where this broker runs. After a crash, a broker at the same place takes over its own
 // lanes immediately. Two brokers cannot have one place: the directory of the embedded server is locked, and an address
 // of a host has one listener. The exception is two containers with the same host name and different networks: then the
-// younger one continues without a place. In Kubernetes, the host name is the name of the pod.
+// one that started later continues without a place. In Kubernetes, the host name is the name of the pod.
 //
 // With HTTP off, or on a port chosen by the system, there is no place.
 func (p Process) place() config.Place {
@@ -253,7 +257,7 @@ func (p Process) place() config.Place {
 		}
 		return config.Place{Name: host + " " + dir, Locked: true}
 	}
-	if p.Config.Probes() == "" {
+	if p.Config.ProbeURL() == "" {
 		return config.Place{}
 	}
 	return config.Place{Name: host + " " + p.Config.HTTPAddr}

@@ -9,14 +9,14 @@ import (
 )
 
 // trace sends a span of each message to the OpenTelemetry collector that the environment names. The returned function
-// waits for the last spans and stops this. Without a collector, trace does nothing.
+// sends the last spans before it returns. Without a collector, trace does nothing.
 func (p *Process) trace() (stop func()) {
 	none := func() {}
-	asked, err := trace.Asked(os.Getenv)
+	enabled, err := trace.Asked(os.Getenv)
 	if err != nil {
 		p.Log.Warn("running without tracing", "err", err)
 	}
-	if !asked {
+	if !enabled {
 		return none
 	}
 	t, err := trace.New(trace.Config{Version: p.Version, Environment: os.Getenv, Log: p.Log})

@@ -22,11 +22,11 @@ const (
 	// ackTimeout is the timeout of a publish. A refused publish waits that long only if the server's error gets lost.
 	ackTimeout = 5 * time.Second
 
-	// lookTimeout is the timeout of the request for the time at which a message was stored. The answer is only printed.
-	lookTimeout = time.Second
+	// storedTimeout is the timeout of the request for the time at which a message was stored. The answer is only printed.
+	storedTimeout = time.Second
 
-	// inFlight is the maximum number of concurrent publishes. Consecutive ones would each cost two round trips.
-	inFlight = 64
+	// maxInFlight is the maximum number of concurrent publishes. Consecutive ones would each cost two round trips.
+	maxInFlight = 64
 )
 
 // A Publisher publishes one message, once or more often.
@@ -35,12 +35,12 @@ type Publisher struct {
 	Policy  message.Policy
 	Message *nats.Msg
 
-	blind atomic.Bool // skip look: the server refused it, and logs each refusal
+	lookForbidden atomic.Bool // skip storedTime: the server refused the request, and logs each refusal
 }
 
 // Published describes a message that was accepted.
 type Published struct {
-	ID        string    `json:"id,omitempty"` // empty if unknown: see look
+	ID        string    `json:"id,omitempty"` // empty if unknown: see storedTime
 	Stream    string    `json:"stream"`
 	Sequence  uint64    `json:"sequence"`
 	Subject   string    `json:"subject"`
@@ -51,15 +51,15 @@ type Published struct {
 
 // Many publishes the message count times, and calls stored for each stored message. Several calls of stored may run at
 // the same time. Many ends at the first failure, after the publishes in flight have ended. It publishes the first
-// message alone: that shows whether publishing works, and whether the server allows look.
+// message alone: that shows whether publishing works, and whether the server allows storedTime.
 func (p *Publisher) Many(ctx context.Context, count int, stored func(Published) error) error {
-	if err := p.one(ctx, stored); err != nil || count == 1 {
+	if err := p.publishFirst(ctx, stored); err != nil || count == 1 {
 		return err
 	}
-	return p.others(ctx, count-1, stored)
+	return p.publishRest(ctx, count-1, stored)
 }
 
-func (p *Publisher) one(ctx context.Context, stored func(Published) error) error {
+func (p *Publisher) publishFirst(ctx context.Context, stored func(Published) error) error {
 	sending, cancel := p.Session.Allowed(ctx)
 	defer cancel()
 	m, err := p.publish(sending)
@@ -69,16 +69,16 @@ func (p *Publisher) one(ctx context.Context, stored func(Published) error) error
 	return stored(m)
 }
 
-func (p *Publisher) others(ctx context.Context, count int, stored func(Published) error) error {
+func (p *Publisher) publishRest(ctx context.Context, count int, stored func(Published) error) error {
 	ctx, cancel := p.Session.Allowed(ctx)
 	defer cancel()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	turns := make(chan struct{})
+	jobs := make(chan struct{})
 	var publishing sync.WaitGroup
-	for range min(inFlight, count) {
+	for range min(maxInFlight, count) {
 		publishing.Go(func() {
-			for range turns {
+			for range jobs {
 				m, err := p.publish(context.WithoutCancel(ctx))
 				if err == nil {
 					err = stored(m)
@@ -91,14 +91,14 @@ func (p *Publisher) others(ctx context.Context, count int, stored func(Published
 	}
 	for range count {
 		select {
-		case turns <- struct{}{}:
+		case jobs <- struct{}{}:
 		case <-ctx.Done():
 		}
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	close(turns)
+	close(jobs)
 	publishing.Wait()
 	return context.Cause(ctx)
 }
@@ -116,7 +116,7 @@ func (p *Publisher) publish(ctx context.Context) (Published, error) {
 	m := Published{
 		Stream: ack.Stream, Sequence: ack.Sequence, Subject: p.Message.Subject, Duplicate: ack.Duplicate, Estimated: true,
 	}
-	if at, ok := p.look(ctx, ack); ok {
+	if at, ok := p.storedTime(ctx, ack); ok {
 		now, m.Estimated = at, false
 	}
 	request, _ := p.Parse(m.Stream, m.Sequence, now) // pub has reported the problem
@@ -145,40 +145,40 @@ func (p *Publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 	case err == nil:
 		return ack, nil
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return nil, p.untaken(allowed)
+		return nil, p.explainNoStream(allowed)
 	case errors.Is(refusal, nats.ErrPermissionViolation):
 		return nil, fmt.Errorf("publish to %s: %w", subject, refusal)
 	case errors.Is(refusal, context.DeadlineExceeded):
-		return nil, fmt.Errorf("publish to %s: no answer for %s; a server does not answer a publish that it refuses",
+		return nil, fmt.Errorf("publish to %s: no answer within %s; a server does not answer a publish that it refuses",
 			subject, ackTimeout)
 	}
 	return nil, fmt.Errorf("publish to %s: %w", subject, err)
 }
 
-// untaken explains why no stream takes the message, as far as the user's permissions allow.
-func (p *Publisher) untaken(ctx context.Context) error {
+// explainNoStream explains why no stream takes the message, as far as the user's permissions allow.
+func (p *Publisher) explainNoStream(ctx context.Context) error {
 	if err := p.Session.HasJetStream(ctx); err != nil {
 		return fmt.Errorf("publish to %s: %w", p.Message.Subject, err)
 	}
 	err := fmt.Errorf("no stream takes %s: the level or duration does not exist,"+
 		" or no broker with the prefix %q has created its streams here",
 		p.Message.Subject, p.Policy.Names.Prefix())
-	if others := p.Session.Prefixes(ctx); len(others) > 0 && !slices.Contains(others, p.Policy.Names.Prefix()) {
+	if prefixes := p.Session.Prefixes(ctx); len(prefixes) > 0 && !slices.Contains(prefixes, p.Policy.Names.Prefix()) {
 		err = fmt.Errorf("%w; there are streams of the prefix %s: set DELAY_PREFIX", err,
-			text.Printable(strings.Join(others, ", "), 200))
+			text.Printable(strings.Join(prefixes, ", "), 200))
 	}
 	return err
 }
 
-// look requests the time at which a message was stored, from which its due time and id follow. It returns false if the
-// user may not request it, or if the message has already moved on, as one in the intake may have.
-func (p *Publisher) look(ctx context.Context, ack *jetstream.PubAck) (time.Time, bool) {
-	if p.blind.Load() {
+// storedTime requests the time at which a message was stored, from which its due time and id follow. It returns false
+// if the user may not request the time, or if the message has already left the stream, as one in the intake may have.
+func (p *Publisher) storedTime(ctx context.Context, ack *jetstream.PubAck) (time.Time, bool) {
+	if p.lookForbidden.Load() {
 		return time.Time{}, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, storedTimeout)
 	defer cancel()
 	stored, err := p.Session.Stored(ctx, ack.Stream, ack.Sequence)
-	p.blind.Store(err != nil && !errors.Is(err, jetstream.ErrMsgNotFound))
+	p.lookForbidden.Store(err != nil && !errors.Is(err, jetstream.ErrMsgNotFound))
 	return stored.At, err == nil
 }

@@ -2,6 +2,7 @@ package schedules
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -10,6 +11,9 @@ import (
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/store"
 )
+
+// ErrEmpty is returned when a file without schedules would remove its whole set, and Apply.AllowEmpty is not set.
+var ErrEmpty = errors.New("the file has no schedules; nothing was changed")
 
 // maxTries is the maximum number of attempts to change one schedule while other clients change it.
 const maxTries = 5
@@ -24,13 +28,13 @@ type Timers interface {
 
 // Apply changes the schedules of a set to those of a file.
 type Apply struct {
-	File   File
-	Timers Timers
-	Policy message.Policy
-	Adopt  bool // take over schedules with another owner
-	DryRun bool // change nothing
-	Keep   bool // remove nothing
-	Empty  bool // allow a file without schedules, which removes the whole set
+	File       File
+	Timers     Timers
+	Policy     message.Policy
+	Adopt      bool // take over schedules with another owner
+	DryRun     bool // change nothing
+	NoRemoval  bool // remove nothing
+	AllowEmpty bool // allow a file without schedules, which removes the whole set
 }
 
 // A Result is the result of a step.
@@ -40,8 +44,8 @@ type Result struct {
 	Err     error         // of a step that failed
 }
 
-// place is the key of a schedule.
-type place struct{ name, target string }
+// scheduleKey is the key of a schedule.
+type scheduleKey struct{ name, target string }
 
 // Run plans and executes one step for each schedule of the file, and for each other schedule of its set, one after the
 // other. After a failed step it continues. If it returns an error, it has changed nothing: the error is ErrEmpty, or
@@ -51,37 +55,37 @@ func (a Apply) Run(ctx context.Context, report func(Result)) error {
 	if err != nil {
 		return err
 	}
-	if len(a.File.Schedules) == 0 && len(stale) > 0 && !a.Empty {
+	if len(a.File.Schedules) == 0 && len(stale) > 0 && !a.AllowEmpty {
 		return fmt.Errorf("%w: it would remove all %d schedules of the set %s", ErrEmpty, len(stale), a.File.Set)
 	}
 	for _, s := range a.File.Schedules {
-		report(a.one(ctx, s.Name, s.Target, func(stands timer.State, now time.Time) Step {
-			return a.File.Plan(s, stands, a.Policy, now, a.Adopt)
+		report(a.runStep(ctx, s.Name, s.Target, func(current timer.State, now time.Time) Step {
+			return a.File.Plan(s, current, a.Policy, now, a.Adopt)
 		}))
 	}
-	// Removed at the end: a schedule with a new target is added before the one with the old target is removed.
+	// The removals are last: a schedule with a new target is added before the one with the old target is removed.
 	for _, p := range stale {
-		report(a.one(ctx, p.name, p.target, func(stands timer.State, _ time.Time) Step {
-			return a.File.Removal(stands, p.name, p.target)
+		report(a.runStep(ctx, p.name, p.target, func(current timer.State, _ time.Time) Step {
+			return a.File.Removal(current, p.name, p.target)
 		}))
 	}
 	return nil
 }
 
 // stale returns the schedules of the set that are not in the file.
-func (a Apply) stale(ctx context.Context) (all []place, err error) {
-	if a.Keep {
+func (a Apply) stale(ctx context.Context) (all []scheduleKey, err error) {
+	if a.NoRemoval {
 		return nil, nil
 	}
-	wanted := make(map[place]bool)
+	wanted := make(map[scheduleKey]bool)
 	for _, s := range a.File.Schedules {
-		wanted[place{s.Name, s.Target}] = true
+		wanted[scheduleKey{s.Name, s.Target}] = true
 	}
 	for row, err := range a.Timers.Recurs(ctx, store.Filter{Set: a.File.Set}) {
 		if err != nil {
 			return nil, err
 		}
-		if p := (place{row.Key, row.Target}); !wanted[p] {
+		if p := (scheduleKey{row.Key, row.Target}); !wanted[p] {
 			all = append(all, p)
 			wanted[p] = true
 		}
@@ -89,13 +93,13 @@ func (a Apply) stale(ctx context.Context) (all []place, err error) {
 	return all, nil
 }
 
-// one reads a schedule, plans its step and executes it. The publish expects the entry that was read. If another client
-// has changed it meanwhile, or a round has fired, one tries again.
-func (a Apply) one(
-	ctx context.Context, name, target string, plan func(stands timer.State, now time.Time) Step,
+// runStep reads a schedule, plans its step and executes it. The publish expects the entry that was read. If another
+// client has changed it meanwhile, or a round has fired, runStep tries again.
+func (a Apply) runStep(
+	ctx context.Context, name, target string, plan func(current timer.State, now time.Time) Step,
 ) (r Result) {
 	for try := 1; ; try++ {
-		stands, err := a.Timers.Read(ctx, name, target)
+		current, err := a.Timers.Read(ctx, name, target)
 		var now time.Time
 		if err == nil {
 			now, err = a.Timers.Now(ctx)
@@ -103,23 +107,23 @@ func (a Apply) one(
 		if err != nil {
 			return Result{Step: Step{Action: Leave, Name: name, Target: target}, Err: err}
 		}
-		r = Result{Step: plan(stands, now)}
-		if a.DryRun || !r.acts() {
+		r = Result{Step: plan(current, now)}
+		if a.DryRun || !r.changesEntry() {
 			return r
 		}
-		answer, err := a.Timers.Do(ctx, r.wish)
+		answer, err := a.Timers.Do(ctx, r.change)
 		r.Outcome, r.Err = answer.Outcome, err
 		if answer.Why != "" {
 			r.Why = answer.Why
 		}
-		again := r.Outcome == timer.Conflict || r.Outcome == timer.TooLate
-		if err != nil || !again || try == maxTries || ctx.Err() != nil {
+		retry := r.Outcome == timer.Conflict || r.Outcome == timer.TooLate
+		if err != nil || !retry || try == maxTries || ctx.Err() != nil {
 			return r
 		}
 	}
 }
 
-func (p Step) acts() bool { return p.Action == Add || p.Action == Change || p.Action == Remove }
+func (p Step) changesEntry() bool { return p.Action == Add || p.Action == Change || p.Action == Remove }
 
 // Good reports whether the schedule matches the file, or would match it after a dry run's plan.
 func (r Result) Good() bool {

@@ -16,6 +16,9 @@ import (
 	"delaybroker/cmd/delaybroker/spelling"
 )
 
+// ErrFile is returned when a file of schedules is invalid. The error has a line for each problem.
+var ErrFile = errors.New("the file of schedules is invalid; nothing was changed")
+
 // MaxBytes is the maximum size of a file.
 const MaxBytes = 4 << 20
 
@@ -35,7 +38,7 @@ func Read(name string, text []byte, policy message.Policy, now time.Time) (File,
 	return f, nil
 }
 
-// reader collects problems and continues.
+// reader parses a file. It notes each problem and continues.
 type reader struct {
 	name     string
 	policy   message.Policy
@@ -128,12 +131,12 @@ func (r *reader) fields(n *yaml.Node, what string, known []string) (all map[stri
 		switch {
 		case slices.Contains(known, p.key.Value):
 			all[p.key.Value] = p.value
-		case reasons[p.key.Value] != "":
-			r.refuse(p.key.Line, "%s: %s", what, reasons[p.key.Value])
+		case keyHints[p.key.Value] != "":
+			r.refuse(p.key.Line, "%s: %s", what, keyHints[p.key.Value])
 		default:
 			hint := "want " + strings.Join(known, ", ")
-			if near := spelling.Nearest(p.key.Value, known); near != "" {
-				hint = near + "?"
+			if nearest := spelling.Nearest(p.key.Value, known); nearest != "" {
+				hint = nearest + "?"
 			}
 			r.refuse(p.key.Line, "%s: unknown key %q (%s)", what, p.key.Value, hint)
 		}
@@ -141,8 +144,8 @@ func (r *reader) fields(n *yaml.Node, what string, known []string) (all map[stri
 	return all, true
 }
 
-// reasons has explanations for unknown keys that a user may expect to exist.
-var reasons = map[string]string{
+// keyHints has explanations for unknown keys that a user may expect to exist.
+var keyHints = map[string]string{
 	"rounds": "rounds is only for schedules add: a file is applied repeatedly, and the number of past rounds is " +
 		"unknown; set last instead",
 	"<<": "merge keys are not supported: write all keys",

@@ -44,7 +44,7 @@ schedules:
     body: !!binary AAEC/w==
 `
 
-// TestReadFile: every valid part of a file, with its result.
+// TestReadFile checks the result of every valid part of a file.
 func TestReadFile(t *testing.T) {
 	f, err := read(t, example)
 	if err != nil {
@@ -77,9 +77,9 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// TestReadFileProblems: all problems are reported at once, each with its line and a remedy.
+// TestReadFileProblems: all problems are reported together, each with its line and a remedy.
 func TestReadFileProblems(t *testing.T) {
-	for _, tt := range [][]string{ // the file, and its problems
+	for _, tt := range [][]string{ // a file, and its problems
 		{"", "s.yaml:1", "the file is empty"},
 		{"set: [", "s.yaml", "yaml"},
 		{"set: a\nschedules: {}\n---\nx: 1", "a second one"},
@@ -118,7 +118,7 @@ func TestReadFileProblems(t *testing.T) {
 			continue
 		}
 		if strings.Contains(err.Error(), "the entry before it is replaced") {
-			t.Errorf("%q: got %q: nothing is set yet", text, err)
+			t.Errorf("%q: got %q, which assumes an existing timer", text, err)
 		}
 		for _, part := range want {
 			if !strings.Contains(err.Error(), part) {
@@ -128,7 +128,7 @@ func TestReadFileProblems(t *testing.T) {
 	}
 }
 
-// FuzzRead: any input is read or refused.
+// FuzzRead: any input is parsed or refused.
 func FuzzRead(f *testing.F) {
 	f.Add(example)
 	f.Add("a: &a [*a]")

@@ -25,8 +25,8 @@ type Schedule struct {
 // keys are the keys of a schedule, in the usual order.
 var keys = []string{"every", "cron", "tz", "target", "first", "last", "missed", "jitter", "headers", "body"}
 
-// words maps the keys that become one header each.
-var words = map[string]string{
+// keyHeaders maps the keys that become one header each.
+var keyHeaders = map[string]string{
 	"every": message.HeaderEvery, "cron": message.HeaderCron, "tz": message.HeaderZone,
 	"missed": message.HeaderMissed, "jitter": message.HeaderJitter,
 }
@@ -48,7 +48,7 @@ func (r *reader) schedule(key, value *yaml.Node) (s Schedule, ok bool) {
 	}
 	s.Target, s.Body = r.text(fields["target"]), []byte(r.text(fields["body"]))
 	r.headers(&s, fields["headers"])
-	for name, header := range words {
+	for name, header := range keyHeaders {
 		if text := r.text(fields[name]); text != "" {
 			s.Header[header] = []string{text}
 		}
@@ -59,7 +59,7 @@ func (r *reader) schedule(key, value *yaml.Node) (s Schedule, ok bool) {
 	s.First = r.moment(s.Name+": first", fields["first"])
 	s.Last = r.moment(s.Name+": last", fields["last"])
 	if len(r.problems) == before {
-		r.judge(s)
+		r.validate(s)
 	}
 	return s, len(r.problems) == before
 }
@@ -103,10 +103,10 @@ func (r *reader) headers(s *Schedule, n *yaml.Node) {
 	}
 }
 
-// judge adds the problems that a broker would report. A past last round is not a problem.
-func (r *reader) judge(s Schedule) {
+// validate adds the problems that a broker would report. A past last round is not a problem.
+func (r *reader) validate(s Schedule) {
 	s.Last = time.Time{}
-	in := s.incoming(r.policy, "judge", r.now)
+	in := s.incoming(r.policy, "any", r.now)
 	if _, problem := entry.ParseSet(r.policy, in); problem != nil {
 		r.refuse(s.Line, "%s: %s", s.Name, problem.Sentence)
 		return
@@ -137,7 +137,7 @@ func (s Schedule) incoming(policy message.Policy, set string, now time.Time) mes
 	}
 }
 
-// request returns the broker's view of a schedule that judge has accepted.
+// request returns the broker's view of a schedule that validate has accepted.
 func (s Schedule) request(set string, policy message.Policy, now time.Time) entry.Pending {
 	s.Last = time.Time{}
 	return entry.Parse(policy, s.incoming(policy, set, now)).Pending
@@ -147,6 +147,6 @@ func (s Schedule) request(set string, policy message.Policy, now time.Time) entr
 func (s Schedule) over(want entry.Pending, now time.Time) bool {
 	table := want.Recurs.Table
 	table.Last = s.Last
-	_, left := table.Start(now, s.First)
-	return !left
+	_, hasRound := table.Start(now, s.First)
+	return !hasRound
 }

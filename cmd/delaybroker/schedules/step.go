@@ -31,9 +31,9 @@ const (
 
 // A Difference is one difference between a schedule's entry and the file.
 type Difference struct {
-	In   string `json:"in"`
-	Was  string `json:"was"`
-	Will string `json:"will"`
+	Field string `json:"in"`
+	Old   string `json:"was"`
+	New   string `json:"will"`
 }
 
 // A Step is the decision about one schedule.
@@ -45,61 +45,61 @@ type Step struct {
 	Differences []Difference `json:"differences,omitempty"`
 	Why         string       `json:"why,omitempty"`
 
-	wish store.Change // the change to request
+	change store.Change // the change to request
 }
 
 // Plan decides about a schedule of the file, by its entry. With adopt, the set takes over a schedule of another owner.
-func (f File) Plan(s Schedule, stands timer.State, policy message.Policy, now time.Time, adopt bool) Step {
+func (f File) Plan(s Schedule, current timer.State, policy message.Policy, now time.Time, adopt bool) Step {
 	step := Step{Name: s.Name, Target: s.Target}
 	want := s.request(f.Set, policy, now)
 	step.Table = want.Recurs.Table.String()
-	held := store.RecurringOf(stands.Entry)
+	recurring := store.RecurringOf(current.Entry)
 	switch {
-	case stands.Over() && s.over(want, now):
+	case current.Over() && s.over(want, now):
 		step.Action = Over
 		return step
-	case stands.Over():
+	case current.Over():
 		step.Action = Add
-		return step.set(f.Set, s, stands, s.First)
-	case stands.Entry.Kind == entry.Fired:
+		return step.set(f.Set, s, current, s.First)
+	case current.Entry.Kind == entry.Fired:
 		return step.leave("its last round has fired, and has not been delivered yet")
-	case stands.Entry.Kind == entry.Unproven:
+	case current.Entry.Kind == entry.Unproven:
 		return step.leave("its entry is sealed with a secret that is not set here")
-	case held == nil:
+	case recurring == nil:
 		return step.leave("a named timer that does not recur has this key and target")
-	case held.Set != f.Set && !adopt:
-		return step.leave(fmt.Sprintf("the schedule already exists, %s; --adopt takes it over", madeBy(held.Set)))
+	case recurring.Set != f.Set && !adopt:
+		return step.leave(fmt.Sprintf("the schedule already exists, %s; --adopt takes it over", ownerText(recurring.Set)))
 	case s.over(want, now):
-		return f.Removal(stands, step.Name, step.Target)
+		return f.Removal(current, step.Name, step.Target)
 	}
-	step.Differences = differences(want, stands, s, now)
+	step.Differences = differences(want, current, s, now)
 	switch {
 	case len(step.Differences) == 0:
 		step.Action = Same
 		return step
-	case held.Paused:
+	case recurring.Paused:
 		return step.leave("the schedule is paused, and a change would resume it: first resume or remove it")
 	}
 	step.Action = Change
-	return step.set(f.Set, s, stands, phase(want, stands, s, now))
+	return step.set(f.Set, s, current, phase(want, current, s, now))
 }
 
 // Removal decides about a schedule of the set that is no longer in the file.
-func (f File) Removal(stands timer.State, name, target string) Step {
+func (f File) Removal(current timer.State, name, target string) Step {
 	step := Step{Action: Remove, Name: name, Target: target}
-	held := store.RecurringOf(stands.Entry)
-	if held == nil || held.Set != f.Set { // changed by another client meanwhile
+	recurring := store.RecurringOf(current.Entry)
+	if recurring == nil || recurring.Set != f.Set { // changed by another client meanwhile
 		step.Action = Same
 		return step
 	}
-	step.Table = held.Table
-	step.wish = store.Change{
-		Request: timer.Request{Verb: timer.Cancel, Generation: stands.Sequence}, Key: name, Target: target,
+	step.Table = recurring.Table
+	step.change = store.Change{
+		Request: timer.Request{Verb: timer.Cancel, Generation: current.Sequence}, Key: name, Target: target,
 	}
 	return step
 }
 
-func madeBy(set string) string {
+func ownerText(set string) string {
 	if set == "" {
 		return "without a set"
 	}
@@ -112,18 +112,18 @@ func (p Step) leave(why string) Step {
 }
 
 // set adds the change that replaces the entry by a schedule.
-func (p Step) set(owner string, s Schedule, stands timer.State, first time.Time) Step {
-	p.wish = store.Change{
-		Request: timer.Request{Verb: timer.Set, Conditional: true, Generation: stands.Sequence},
+func (p Step) set(owner string, s Schedule, current timer.State, first time.Time) Step {
+	p.change = store.Change{
+		Request: timer.Request{Verb: timer.Set, Conditional: true, Generation: current.Sequence},
 		Key:     s.Name, Target: s.Target, Header: s.header(owner, first), Body: s.Body,
 	}
 	return p
 }
 
-// phase returns the first time of a schedule that replaces an entry. If the interval is the same, the phase stays.
+// phase returns the first time of a schedule that replaces an entry. An unchanged interval keeps its phase.
 // Otherwise a schedule that is changed more often than it fires would never fire.
-func phase(want entry.Pending, stands timer.State, s Schedule, now time.Time) time.Time {
-	r := stands.Entry.Pending
+func phase(want entry.Pending, current timer.State, s Schedule, now time.Time) time.Time {
+	r := current.Entry.Pending
 	switch {
 	case !s.First.IsZero():
 		return s.First
@@ -137,25 +137,25 @@ func phase(want entry.Pending, stands timer.State, s Schedule, now time.Time) ti
 }
 
 // differences returns the differences between the file and the entry.
-func differences(want entry.Pending, stands timer.State, s Schedule, now time.Time) (all []Difference) {
-	have := stands.Entry.Pending
+func differences(want entry.Pending, current timer.State, s Schedule, now time.Time) (all []Difference) {
+	have := current.Entry.Pending
 	note := func(in, was, will string) {
 		if was != will {
 			all = append(all, Difference{in, was, will})
 		}
 	}
 	note("set", have.Recurs.Owner, want.Recurs.Owner)
-	is, to := have.Recurs.Table, want.Recurs.Table
-	note("table", is.String(), to.String())
-	if !inStep(want, have, s, now) {
+	haveTable, wantTable := have.Recurs.Table, want.Recurs.Table
+	note("table", haveTable.String(), wantTable.String())
+	if !sameFirst(want, have, s, now) {
 		note("first", text.Moment(have.Recurs.First), text.Moment(s.First))
 	}
-	note("rounds", strconv.Itoa(is.Rounds), strconv.Itoa(to.Rounds))
-	note("last", text.Moment(is.Last), text.Moment(s.Last))
-	note("missed", string(is.Missed), string(to.Missed))
-	note("jitter", is.Words().Jitter, to.Words().Jitter)
+	note("rounds", strconv.Itoa(haveTable.Rounds), strconv.Itoa(wantTable.Rounds))
+	note("last", text.Moment(haveTable.Last), text.Moment(s.Last))
+	note("missed", string(haveTable.Missed), string(wantTable.Missed))
+	note("jitter", haveTable.Words().Jitter, wantTable.Words().Jitter)
 	note("deliver", string(have.Mode), string(want.Mode))
-	note("expires", after(have), after(want))
+	note("expires", expiryText(have), expiryText(want))
 	note("ttl", have.TTL, want.TTL)
 	note("attempts", strconv.Itoa(have.MaxAttempts), strconv.Itoa(want.MaxAttempts))
 	names := slices.Collect(maps.Keys(have.User))
@@ -164,13 +164,13 @@ func differences(want entry.Pending, stands timer.State, s Schedule, now time.Ti
 	for _, name := range slices.Compact(names) {
 		note("header "+name, strings.Join(have.User[name], ", "), strings.Join(want.User[name], ", "))
 	}
-	note("body", string(stands.In.Data), string(s.Body))
+	note("body", string(current.In.Data), string(s.Body))
 	return all
 }
 
-// inStep reports whether the entry has the first time of the file. If that time is past, only its phase in the interval
-// counts.
-func inStep(want, have entry.Pending, s Schedule, now time.Time) bool {
+// sameFirst reports whether the entry has the first time of the file. If that time is past, only its phase in the
+// interval counts.
+func sameFirst(want, have entry.Pending, s Schedule, now time.Time) bool {
 	every, first := want.Recurs.Table.Every, have.Recurs.First
 	switch {
 	case s.First.IsZero(), every > 0 && every != have.Recurs.Table.Every:
@@ -183,8 +183,8 @@ func inStep(want, have entry.Pending, s Schedule, now time.Time) bool {
 	return true
 }
 
-// after returns the time from a round's due time until it expires.
-func after(r entry.Pending) string {
+// expiryText returns the time from a round's due time until it expires.
+func expiryText(r entry.Pending) string {
 	if r.Expires.IsZero() {
 		return ""
 	}

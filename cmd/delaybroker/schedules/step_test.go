@@ -34,108 +34,108 @@ func one(t *testing.T, text string) (File, Schedule) {
 	return f, f.Schedules[0]
 }
 
-// TestPlan: the step for a schedule of the file, by its entry.
+// TestPlan checks the step for a schedule of the file, by its entry.
 func TestPlan(t *testing.T) {
 	day := 24 * time.Hour
 	mine := []string{"Delay-Every", "15m", "Delay-Owner", "reports"}
 	of := func(more ...string) []string { return append(append([]string{}, mine...), more...) }
 	for name, tt := range map[string]struct {
-		file   string
-		stands timer.State
-		adopt  bool
-		want   Action
-		differ string // the names of the differences, or a part of Why
-		header string // of the change: some headers, as in "Delay-Until=…"
+		file    string
+		current timer.State
+		adopt   bool
+		want    Action
+		differ  string // the names of the differences, or a part of Why
+		header  string // of the change: some headers, as in "Delay-Until=…"
 	}{
 		"nothing stands there": {file: "every: 15m", want: Add, header: "Delay-Every=15m Delay-Owner=reports"},
-		"it is cancelled":      {file: "every: 15m", stands: stored(t, now, "", "Delay-Cancel", "1"), want: Add},
+		"it is cancelled":      {file: "every: 15m", current: stored(t, now, "", "Delay-Cancel", "1"), want: Add},
 		"it is as it should be": {
-			file: "every: 900s, body: b", stands: stored(t, now.Add(-day), "b", mine...), want: Same,
+			file: "every: 900s, body: b", current: stored(t, now.Add(-day), "b", mine...), want: Same,
 		},
 		"it is of another set": {
 			file: "every: 15m", want: Leave, differ: "in the set bills",
-			stands: stored(t, now, "", "Delay-Every", "15m", "Delay-Owner", "bills"),
+			current: stored(t, now, "", "Delay-Every", "15m", "Delay-Owner", "bills"),
 		},
 		"somebody made it by hand": {
-			file: "every: 15m", stands: stored(t, now, "", "Delay-Every", "15m"), want: Leave, differ: "without a set",
+			file: "every: 15m", current: stored(t, now, "", "Delay-Every", "15m"), want: Leave, differ: "without a set",
 		},
 		"it is adopted": {
-			file: "every: 15m", stands: stored(t, now.Add(-7*time.Minute), "", "Delay-Every", "15m"), adopt: true,
+			file: "every: 15m", current: stored(t, now.Add(-7*time.Minute), "", "Delay-Every", "15m"), adopt: true,
 			want: Change, differ: "set", header: "Delay-Until=2026-11-22T12:08:00Z",
 		},
 		"it fires once": {
-			file: "every: 15m", stands: stored(t, now, "", "Delay-For", "1h"), want: Leave, differ: "not recur",
+			file: "every: 15m", current: stored(t, now, "", "Delay-For", "1h"), want: Leave, differ: "not recur",
 		},
 		"another body keeps in step": {
-			file: "every: 15m, body: c", stands: stored(t, now.Add(-day-7*time.Minute), "b", mine...), want: Change,
+			file: "every: 15m, body: c", current: stored(t, now.Add(-day-7*time.Minute), "b", mine...), want: Change,
 			differ: "body", header: "Delay-Until=2026-11-21T12:08:00Z Delay-Every=15m",
 		},
 		"another interval begins anew": {
-			file: "every: 10m", stands: stored(t, now.Add(-day), "", mine...), want: Change, differ: "table",
+			file: "every: 10m", current: stored(t, now.Add(-day), "", mine...), want: Change, differ: "table",
 			header: "Delay-Until= Delay-Every=10m",
 		},
 		"all that can differ": {
 			file: "cron: '0 3 * * *', tz: Asia/Tokyo, missed: all, jitter: 1h, last: 2030-01-01T00:00:00Z, body: c, " +
 				"headers: {X-A: [1, 2], Delay-Expires: 10m, Delay-Deliver: core, Delay-TTL: 1h, Delay-Max-Attempts: 2}",
-			stands: stored(t, now, "b", of("X-B", "1", "Delay-Rounds", "9")...), want: Change,
+			current: stored(t, now, "b", of("X-B", "1", "Delay-Rounds", "9")...), want: Change,
 			differ: "table,rounds,last,missed,jitter,deliver,expires,ttl,attempts,header X-A,header X-B,body",
 		},
 		"first is the phase of an interval": {
 			file: "every: 15m, first: 2026-01-01T00:05:00Z", want: Same,
-			stands: stored(t, now.Add(-day), "", of("Delay-Until", "2026-11-01T00:20:00Z")...),
+			current: stored(t, now.Add(-day), "", of("Delay-Until", "2026-11-01T00:20:00Z")...),
 		},
 		"another phase": {
 			file: "every: 15m, first: 2026-01-01T00:05:00Z", want: Change, differ: "first",
-			stands: stored(t, now.Add(-day), "", mine...), header: "Delay-Until=2026-01-01T00:05:00Z",
+			current: stored(t, now.Add(-day), "", mine...), header: "Delay-Until=2026-01-01T00:05:00Z",
 		},
 		"first is past, of a cron": {
 			file: "cron: '@daily', first: 2026-01-01T00:05:00Z", want: Same,
-			stands: stored(t, now.Add(-day), "", "Delay-Cron", "@daily", "Delay-Owner", "reports"),
+			current: stored(t, now.Add(-day), "", "Delay-Cron", "@daily", "Delay-Owner", "reports"),
 		},
 		"first is to come": {
 			file: "cron: '@daily', first: 2026-12-01T00:05:00Z", want: Change, differ: "first",
-			stands: stored(t, now.Add(-day), "", "Delay-Cron", "@daily", "Delay-Owner", "reports"),
+			current: stored(t, now.Add(-day), "", "Delay-Cron", "@daily", "Delay-Owner", "reports"),
 		},
 		"its round waits for its jitter": {
 			file: "cron: '0 12 * * *', jitter: 1h, body: c", want: Change, differ: "body", header: "Delay-Until=due",
-			stands: stored(t, now.Add(-day), "", "Delay-Cron", "0 12 * * *", "Delay-Jitter", "1h", "Delay-Owner", "reports"),
+			current: stored(t, now.Add(-day), "", "Delay-Cron", "0 12 * * *", "Delay-Jitter", "1h", "Delay-Owner", "reports"),
 		},
 		"its last round has been": {file: "every: 15m, last: 2026-11-22T12:14:00Z", want: Over},
 		"its end has come earlier": {
-			file: "every: 15m, last: 2026-11-22T11:00:00Z", stands: stored(t, now, "", mine...), want: Remove,
+			file: "every: 15m, last: 2026-11-22T11:00:00Z", current: stored(t, now, "", mine...), want: Remove,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, s := one(t, tt.file)
-			step := f.Plan(s, tt.stands, policy(t), now, tt.adopt)
+			step := f.Plan(s, tt.current, policy(t), now, tt.adopt)
 			if step.Action != tt.want {
 				t.Fatalf("got %+v, want %s", step, tt.want)
 			}
 			var differ []string
 			for _, d := range step.Differences {
-				differ = append(differ, d.In)
+				differ = append(differ, d.Field)
 			}
 			if got := strings.Join(differ, ","); got != tt.differ && !(step.Why != "" && strings.Contains(step.Why, tt.differ)) {
 				t.Errorf("got differences %q (%s), want %q", got, step.Why, tt.differ)
 			}
 			if tt.want == Add || tt.want == Change {
-				checkWish(t, step, tt.stands, s, tt.header)
+				checkChange(t, step, tt.current, s, tt.header)
 			}
 		})
 	}
 }
 
-// checkWish checks the change to be stored: it expects the entry that was read, and leaves no difference.
-func checkWish(t *testing.T, step Step, stands timer.State, s Schedule, header string) {
+// checkChange checks the change to be stored: it expects the entry that was read, and leaves no difference.
+func checkChange(t *testing.T, step Step, current timer.State, s Schedule, header string) {
 	t.Helper()
-	w := step.wish
-	if !w.Conditional || w.Generation != stands.Sequence || w.Key != "a" || w.Target != "x.y" {
-		t.Errorf("got wish %+v", w)
+	w := step.change
+	if !w.Conditional || w.Generation != current.Sequence || w.Key != "a" || w.Target != "x.y" {
+		t.Errorf("got change %+v", w)
 	}
 	for pair := range strings.FieldsSeq(header) {
 		name, want, _ := strings.Cut(pair, "=")
 		if want == "due" {
-			want = stands.Entry.Request.Due.Format(time.RFC3339Nano)
+			want = current.Entry.Request.Due.Format(time.RFC3339Nano)
 		}
 		if got := strings.Join(w.Header[name], ","); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
@@ -148,16 +148,16 @@ func checkWish(t *testing.T, step Step, stands timer.State, s Schedule, header s
 	})}
 	again := File{Set: "reports"}.Plan(s, after, p, now.Add(2*time.Second), false)
 	if again.Action != Same {
-		t.Errorf("afterwards it is %+v", again)
+		t.Errorf("after the change, the entry is %+v", again)
 	}
 }
 
-// TestRemoval: only schedules of the set are removed, in the generation that was read.
+// TestRemoval: only schedules of the set are removed, and only in the generation that was read.
 func TestRemoval(t *testing.T) {
 	f := File{Set: "reports"}
 	for owner, want := range map[string]Action{"reports": Remove, "bills": Same} {
 		step := f.Removal(stored(t, now, "", "Delay-Every", "15m", "Delay-Owner", owner), "a", "x.y")
-		if step.Action != want || want == Remove && step.wish.Generation != 7 {
+		if step.Action != want || want == Remove && step.change.Generation != 7 {
 			t.Errorf("of %s: got %+v, want %s", owner, step, want)
 		}
 	}

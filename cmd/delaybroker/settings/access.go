@@ -14,56 +14,57 @@ import (
 
 // access converts the settings to options, and tests them. So an unusable file is reported immediately, with the name
 // of its setting. Otherwise the connection would be retried for ever.
-func (s settings) access(p *problems, from fromContext) links.Access {
+func (s settings) access(p *problems, from natsContext) links.Access {
 	a := links.Access{URL: s.NATSURL}
 	try := func(name, value string, option nats.Option, err error) {
 		if err == nil {
 			err = option(&nats.Options{})
 		}
 		if err != nil {
-			p.refuse(from.named(name), value, "%w", err)
+			p.refuse(from.sourceName(name), value, "%w", err)
 			return
 		}
 		a.Options = append(a.Options, option)
 	}
 
-	p.servers(from.named("NATS_URL"), s.NATSURL)
+	p.servers(from.sourceName("NATS_URL"), s.NATSURL)
 	switch {
 	case s.NATSUser == "" && s.NATSPassword != "":
-		p.refuseSecret(from.named("NATS_PASSWORD"), "set without NATS_USER")
+		p.refuseSecret(from.sourceName("NATS_PASSWORD"), "set without NATS_USER")
 	case s.NATSUser != "" && s.NATSPassword == "":
-		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.latest(from).NATSUser })) // as the CLI does
+		// As in the CLI, a user without a password is a token.
+		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.withCurrentLogin(from).NATSUser }))
 	case s.NATSUser != "":
 		a.Options = append(a.Options, nats.UserInfoHandler(func() (user, password string) {
-			now := s.latest(from)
-			return now.NATSUser, now.NATSPassword
+			current := s.withCurrentLogin(from)
+			return current.NATSUser, current.NATSPassword
 		}))
 	}
 	if s.NATSToken != "" {
-		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.latest(from).NATSToken }))
+		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.withCurrentLogin(from).NATSToken }))
 	}
 	if s.NATSCreds != "" && s.NATSNKey != "" {
-		p.refuse(from.named("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; remove one of them")
+		p.refuse(from.sourceName("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; remove one of them")
 	}
 	if s.NATSCreds != "" {
-		path := inHome(s.NATSCreds)
+		path := expandHome(s.NATSCreds)
 		_, err := os.ReadFile(path) // the option would read the file only when connecting
 		try("NATS_CREDS", s.NATSCreds, nats.UserCredentials(path), err)
 	}
 	if s.NATSNKey != "" {
-		option, err := nats.NkeyOptionFromSeed(inHome(s.NATSNKey))
+		option, err := nats.NkeyOptionFromSeed(expandHome(s.NATSNKey))
 		try("NATS_NKEY", s.NATSNKey, option, err)
 	}
 	switch {
 	case s.NATSCert != "" && s.NATSKey != "":
-		try("NATS_CERT", s.NATSCert, nats.ClientCert(inHome(s.NATSCert), inHome(s.NATSKey)), nil)
+		try("NATS_CERT", s.NATSCert, nats.ClientCert(expandHome(s.NATSCert), expandHome(s.NATSKey)), nil)
 	case s.NATSCert != "":
-		p.refuse(from.named("NATS_CERT"), s.NATSCert, "set without NATS_KEY")
+		p.refuse(from.sourceName("NATS_CERT"), s.NATSCert, "set without NATS_KEY")
 	case s.NATSKey != "":
-		p.refuse(from.named("NATS_KEY"), s.NATSKey, "set without NATS_CERT")
+		p.refuse(from.sourceName("NATS_KEY"), s.NATSKey, "set without NATS_CERT")
 	}
 	if s.NATSCA != "" {
-		try("NATS_CA", s.NATSCA, nats.RootCAs(inHome(s.NATSCA)), nil)
+		try("NATS_CA", s.NATSCA, nats.RootCAs(expandHome(s.NATSCA)), nil)
 	}
 	if from.TLSFirst {
 		a.Options = append(a.Options, nats.TLSHandshakeFirst())
@@ -71,48 +72,49 @@ func (s settings) access(p *problems, from fromContext) links.Access {
 	return a
 }
 
-// inbox returns the option for the inbox prefix. It is not part of access, because the embedded server needs it too.
-func (s settings) inbox(p *problems, from fromContext) []nats.Option {
+// inbox returns the option for the inbox prefix. It is not part of access, because a link with its own context may use
+// the prefix of DELAY_INBOX_PREFIX.
+func (s settings) inbox(p *problems, from natsContext) []nats.Option {
 	if s.InboxPrefix == "" {
 		return nil
 	}
 	option := nats.CustomInboxPrefix(s.InboxPrefix)
 	if err := option(&nats.Options{}); err != nil {
-		p.refuse(from.named("DELAY_INBOX_PREFIX"), s.InboxPrefix, "%w", err)
+		p.refuse(from.sourceName("DELAY_INBOX_PREFIX"), s.InboxPrefix, "%w", err)
 	}
 	return []nats.Option{option}
 }
 
-// accessApart returns the access of the links with their own context. The NATS_* settings belong to another user. So
+// linkAccess returns the access of the links with their own context. The NATS_* settings belong to another user. So
 // only two settings come from the environment: the servers, if the context names none, and DELAY_INBOX_PREFIX, which is
 // for all links.
-func (s settings) accessApart(p *problems, control fromContext) map[string]links.Access {
-	apart := make(map[string]links.Access)
+func (s settings) linkAccess(p *problems, control natsContext) map[string]links.Access {
+	all := make(map[string]links.Access)
 	for _, v := range s.contexts() {
 		name := *v.value
 		if name == "" {
 			continue
 		}
-		own := settings{NATSContext: name}
-		from := own.takeContext(p, v.name(), links.WithoutUsers(s.NATSURL))
+		link := settings{NATSContext: name}
+		from := link.takeContext(p, v.name(), links.WithoutUsers(s.NATSURL))
 		// All links use the same JetStream: the engine has one API prefix.
-		if own.JSDomain != "" && own.JSDomain != s.JSDomain {
+		if link.JSDomain != "" && link.JSDomain != s.JSDomain {
 			p.refuseVariable(v, "jetstream_domain is %q, and %q for the other links; remove it",
-				own.JSDomain, s.JSDomain)
+				link.JSDomain, s.JSDomain)
 		}
 		if from.JSAPIPrefix != "" && from.JSAPIPrefix != control.JSAPIPrefix {
 			p.refuseVariable(v, "jetstream_api_prefix is %q, and %q for the other links; remove it",
 				from.JSAPIPrefix, control.JSAPIPrefix)
 		}
-		a := own.access(p, from)
-		if own.InboxPrefix != "" || !isSet("DELAY_INBOX_PREFIX") {
-			a.Options = append(a.Options, own.inbox(p, from)...)
+		a := link.access(p, from)
+		if link.InboxPrefix != "" || !isSet("DELAY_INBOX_PREFIX") {
+			a.Options = append(a.Options, link.inbox(p, from)...)
 		} else {
-			a.Options = append(a.Options, s.inbox(new(problems), control)...) // the link control reports its problems
+			a.Options = append(a.Options, s.inbox(new(problems), control)...) // the problems of this prefix are already reported
 		}
-		apart[v.Get("link")] = a
+		all[v.Get("link")] = a
 	}
-	return apart
+	return all
 }
 
 // servers checks a list of URLs. It shows neither the URLs nor the errors of net/url, since both may contain passwords.
@@ -130,9 +132,9 @@ func (p *problems) servers(name, value string) {
 	}
 }
 
-// inHome replaces a leading ~. For a value in a context, no shell has done it.
-func inHome(path string) string {
-	rest, ok := strings.CutPrefix(path, "~/")
+// expandHome replaces a leading ~. For a value in a context, no shell has done it.
+func expandHome(path string) string {
+	below, ok := strings.CutPrefix(path, "~/")
 	if !ok {
 		return path
 	}
@@ -140,15 +142,15 @@ func inHome(path string) string {
 	if err != nil {
 		return path
 	}
-	return filepath.Join(home, rest)
+	return filepath.Join(home, below)
 }
 
-// LinksApart are the links with a user of their own, for checks of each user's rights.
-func (c Config) LinksApart() []doctor.Link {
+// LinksWithContext returns the links with their own context, for checks of the permissions of each user.
+func (c Config) LinksWithContext() []doctor.Link {
 	var all []doctor.Link
 	for _, v := range new(settings).contexts() {
 		link := v.Get("link")
-		if access, apart := c.Apart[link]; apart && link != "page" { // not the page, which reports its missing permissions
+		if access, found := c.LinkAccess[link]; found && link != "page" { // the page reports its missing permissions itself
 			options := append([]nats.Option{nats.Name("delaybroker doctor")}, access.Options...)
 			connect := func() (*nats.Conn, error) { return nats.Connect(access.URL, options...) }
 			all = append(all, doctor.Link{Name: link, From: v.name(), Connect: connect})

@@ -27,7 +27,7 @@ func ReadClient() (Client, error) {
 	var login string
 	var tls []nats.Option
 	if s.NATSURL == "" {
-		s, login = s.toEmbedded(&p), loginEmbedded
+		s, login = s.embeddedAccess(&p), loginEmbedded
 		if s.EmbeddedConfig != "" {
 			tls = others.embeddedFile(s.EmbeddedConfig).Options()
 		}
@@ -37,7 +37,7 @@ func ReadClient() (Client, error) {
 	c.Access.Options = append(c.Access.Options, tls...)
 	c.Access.Options = append(c.Access.Options, s.inbox(&p, from)...)
 	b := s.brokerConfig(&others, from, false)
-	p = append(p, others.of("DELAY_PREFIX", "DELAY_MAX_DELAY", "DELAY_JS_DOMAIN")...)
+	p = append(p, others.withNames("DELAY_PREFIX", "DELAY_MAX_DELAY", "DELAY_JS_DOMAIN")...)
 	if err := p.err(); err != nil {
 		return c, err
 	}

@@ -41,7 +41,7 @@ func TestClientConfig(t *testing.T) {
 	}
 }
 
-// Settings of the embedded server do not go with an external one, but that is a matter of serve.
+// An external server excludes the settings of the embedded one. Only serve checks that.
 func TestClientConfigBesideServe(t *testing.T) {
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://a:1")

@@ -17,13 +17,13 @@ import (
 
 // Config is the configuration of the program.
 type Config struct {
-	Broker   broker.Config           // except Log and Place
-	Access   links.Access            // the address of an embedded server is known only when it runs
-	Apart    map[string]links.Access // by name; links with their own context
-	Embedded *embedded.Config        // nil if the server is external
-	HTTPAddr string                  // empty means no HTTP
-	Page     page.Access             // access to the page
-	Log      Log
+	Broker     broker.Config           // except Log and Place
+	Access     links.Access            // the address of an embedded server is known only when it runs
+	LinkAccess map[string]links.Access // by name; links with their own context
+	Embedded   *embedded.Config        // nil if the server is external
+	HTTPAddr   string                  // empty means no HTTP
+	Page       page.Access             // access to the page
+	Log        Log
 }
 
 // Read reads the environment and reports all problems at once, wrapping ErrConfig.
@@ -39,13 +39,13 @@ func (s settings) config(p *problems) Config {
 	if s.NATSURL == "" {
 		var tls []nats.Option
 		c.Embedded, tls = s.embedConfig(p)
-		c.Access = s.toEmbedded(p).access(p, from)
+		c.Access = s.embeddedAccess(p).access(p, from)
 		c.Access.Login = loginEmbedded
 		c.Access.Options = append(c.Access.Options, tls...)
 	} else {
 		s.refuseEmbedded(p)
 		c.Access = s.access(p, from)
-		c.Apart = s.accessApart(p, from)
+		c.LinkAccess = s.linkAccess(p, from)
 	}
 	c.Access.Options = append(c.Access.Options, s.inbox(p, from)...)
 	c.Broker = s.brokerConfig(p, from, c.Embedded != nil)
@@ -63,7 +63,7 @@ func (s settings) config(p *problems) Config {
 
 // brokerConfig reads the settings of a broker.Config, and lets the broker check them. An unparsable value is a problem.
 // Its field keeps the default, or gets a value that the broker refuses.
-func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) broker.Config {
+func (s settings) brokerConfig(p *problems, from natsContext, embedded bool) broker.Config {
 	c := broker.Config{
 		Prefix:        s.Prefix,
 		DedupWindow:   p.duration("DELAY_DEDUP_WINDOW", s.DedupWindow),
@@ -99,11 +99,11 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 	if s.StreamReplicas != "auto" {
 		c.Replicas = number(s.StreamReplicas)
 	}
-	s.byTarget(p, &c)
+	s.parseRules(p, &c)
 	if embedded && s.JSDomain != "" {
 		p.refuse("DELAY_JS_DOMAIN", s.JSDomain, "the embedded server has no domain; set NATS_URL, or remove DELAY_JS_DOMAIN")
 	}
-	p.judge(c, s.byField())
+	p.checkBroker(c, s.byField())
 	if embedded && c.Replicas > 1 && !p.has("DELAY_STREAM_REPLICAS") {
 		p.refuse("DELAY_STREAM_REPLICAS", s.StreamReplicas,
 			"the embedded server is a single one; set NATS_URL to use a cluster")
@@ -111,13 +111,13 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 	return c
 }
 
-// byTarget parses the settings with their own syntax: the levels, and rules by target.
-func (s settings) byTarget(p *problems, c *broker.Config) {
+// parseRules parses the settings with their own syntax: the levels, and rules by target.
+func (s settings) parseRules(p *problems, c *broker.Config) {
 	var err error
-	c.Ladder = parsed(p, "DELAY_LEVELS", s.Levels, levels.Parse)
-	c.Deliver = parsed(p, "DELAY_DELIVER", s.Deliver, deliver.ParseModes)
-	c.Rates = parsed(p, "DELAY_RATE", s.Rate, deliver.ParseRates)
-	c.RatesByKey = parsed(p, "DELAY_RATE_BY_KEY", s.RateByKey, deliver.ParseRates)
+	c.Ladder = parseSetting(p, "DELAY_LEVELS", s.Levels, levels.Parse)
+	c.Deliver = parseSetting(p, "DELAY_DELIVER", s.Deliver, deliver.ParseModes)
+	c.Rates = parseSetting(p, "DELAY_RATE", s.Rate, deliver.ParseRates)
+	c.RatesByKey = parseSetting(p, "DELAY_RATE_BY_KEY", s.RateByKey, deliver.ParseRates)
 	if c.RetryRules, c.RetryLadder, c.RetryJitter, err = config.ParseRetryWaits(s.Retry); err != nil {
 		p.refuse("DELAY_RETRY", s.Retry, "%w", err)
 	}

@@ -29,7 +29,7 @@ func mustRead(t *testing.T) Config {
 	return c
 }
 
-// problemsOf are the lines of the error that the environment gives, without the first.
+// problemsOf returns the lines of the error of this environment, without the first.
 func problemsOf(t *testing.T) []string {
 	t.Helper()
 	_, err := Read()
@@ -88,7 +88,7 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 	}
 }
 
-// step is the least that a duration differs from its bound.
+// step is the smallest difference of a duration from its bound.
 const step = time.Millisecond
 
 func window(d time.Duration) broker.Config  { return broker.Config{DedupWindow: d} }
@@ -114,7 +114,7 @@ func mode(pattern string, m message.Mode) deliver.Modes {
 	return deliver.Modes{Rules: message.Rules[message.Mode]{{Pattern: pattern, Value: m}}}
 }
 
-// bounds are values at a bound, and beyond it.
+// bounds are values at a bound, and just beyond it.
 var bounds = []struct {
 	variable, value string
 	config          broker.Config
@@ -186,7 +186,7 @@ var bounds = []struct {
 		broker.Config{Replicas: config.MaxReplicas + 1}, false},
 }
 
-// The bounds are those of the broker: the command accepts the values that the broker accepts, and no others.
+// The broker defines the bounds: the command accepts the same values.
 func TestBoundsAreTheBrokers(t *testing.T) {
 	for _, test := range bounds {
 		natstest.ClearEnv(t)
@@ -195,13 +195,13 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		_, ours := Read()
 		theirs := test.config.Validate()
 		if (ours == nil) != test.good || (theirs == nil) != test.good {
-			t.Errorf("%s=%s: got %v here and %v in the broker, want both good: %t",
+			t.Errorf("%s=%s: got %v here and %v in the broker, want both valid: %t",
 				test.variable, test.value, ours, theirs, test.good)
 		}
 	}
 }
 
-// TestSchedulesWithoutTargets: subjects for schedules that name no targets have those of DELAY_HEADER_TARGETS.
+// TestSchedulesWithoutTargets: subjects of schedules without targets have the targets of DELAY_HEADER_TARGETS.
 func TestSchedulesWithoutTargets(t *testing.T) {
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
@@ -220,7 +220,7 @@ func TestSchedulesWithoutTargets(t *testing.T) {
 	}
 }
 
-// TestProblemInWords: a person reads the variable, the value and the bound, not the field of a struct.
+// TestProblemInWords: an error names the variable, the value and the bound, not the field of a struct.
 func TestProblemInWords(t *testing.T) {
 	for _, test := range []struct{ name, value, want string }{
 		{"DELAY_ATTEMPTS", "0", `DELAY_ATTEMPTS="0": want a whole number from 1 to 1000000`},
@@ -254,7 +254,7 @@ func TestProblemInWords(t *testing.T) {
 	}
 }
 
-// TestEveryFieldHasAVariable: a problem with a field that has no variable would be shown without a name.
+// TestEveryFieldHasAVariable: a problem with a field without a variable would be shown without a name.
 func TestEveryFieldHasAVariable(t *testing.T) {
 	variables := new(settings).byField()
 	// Fields that no setting sets, or that the command checks itself.
@@ -270,7 +270,7 @@ func TestEveryFieldHasAVariable(t *testing.T) {
 	}
 }
 
-// wrong has a wrong value for each setting that can have one.
+// wrong has an invalid value for each setting that can be invalid.
 var wrong = map[string]string{
 	"NATS_CREDS":              "/nowhere/creds",
 	"NATS_NKEY":               "/nowhere/seed",
@@ -343,7 +343,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		}
 		if name == "DELAY_SECRET" || name == "DELAY_HTTP_TOKEN" {
 			if !strings.Contains(all[i], "want at least 16") || strings.Contains(all[i], "short") {
-				t.Errorf("got %q, want how long it must be, and no secret", all[i])
+				t.Errorf("got %q, want the minimum length, and no secret", all[i])
 			}
 			continue
 		}
@@ -351,17 +351,17 @@ func TestAllProblemsAtOnce(t *testing.T) {
 			t.Errorf("got %q, want the value %q in it", all[i], value)
 		}
 	}
-	// Settings that cannot be wrong, or are checked elsewhere.
+	// Settings that cannot be invalid, or that another test checks.
 	free := []string{"NATS_URL", "NATS_CONTEXT", "NATS_USER", "NATS_TOKEN", "NATS_KEY"}
-	names := names()
+	names := variableNames()
 	for _, name := range names {
 		if _, ok := wrong[name]; !ok && !slices.Contains(free, name) {
-			t.Errorf("got no wrong value for %s in this test, want one", name)
+			t.Errorf("this test has no invalid value for %s", name)
 		}
 	}
 }
 
-// TestEmptyWordsAreRefused: beside a comma something may be missing.
+// TestEmptyWordsAreRefused: an empty element of a list may be a forgotten name.
 func TestEmptyWordsAreRefused(t *testing.T) {
 	for _, name := range []string{"DELAY_TARGETS", "DELAY_HEADER_TARGETS"} {
 		for value, ok := range map[string]bool{
@@ -379,7 +379,7 @@ func TestEmptyWordsAreRefused(t *testing.T) {
 
 func TestEmptyMeansUnset(t *testing.T) {
 	natstest.ClearEnv(t)
-	names := names()
+	names := variableNames()
 	for _, name := range names {
 		t.Setenv(name, "")
 	}
@@ -392,7 +392,7 @@ func TestEmptyMeansUnset(t *testing.T) {
 		t.Errorf("attempts: got %d, want %d", got, want)
 	}
 
-	// An empty name with our prefix must not hide the plain one.
+	// An empty variable with the prefix DELAY_ does not hide the one without it.
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://example.com")
 	t.Setenv("DELAY_NATS_URL", "")
@@ -440,8 +440,7 @@ func TestReplicasOfTheEmbeddedServer(t *testing.T) {
 	wantOneProblem(t, `DELAY_STREAM_REPLICAS="3"`, "NATS_URL")
 }
 
-// Missing streams are created, on an embedded server and on an external one, unless DELAY_PROVISION says that they are
-// made by other means.
+// The broker creates missing streams, on an embedded server and on an external one, unless DELAY_PROVISION=verify.
 func TestProvision(t *testing.T) {
 	for _, test := range []struct {
 		url, provision string
@@ -494,7 +493,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err := WriteTable(&b); err != nil {
 		t.Fatal(err)
 	}
-	names := names()
+	names := variableNames()
 	if got, want := len(names), 58; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}

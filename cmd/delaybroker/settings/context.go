@@ -11,15 +11,15 @@ import (
 	"github.com/synadia-io/orbit.go/natscontext"
 )
 
-// fromContext is a context of the NATS CLI, and the name of the variable that selected it.
-type fromContext struct {
+// natsContext is a context of the NATS CLI, and the name of the variable that selected it.
+type natsContext struct {
 	natscontext.Settings
 	variable string
 }
 
-// named names the source of a setting: the variable itself, or the context. For a link with its own context, that is
-// always the context.
-func (c fromContext) named(name string) string {
+// sourceName returns the source of a setting: the variable itself, or the context. For a link with its own context,
+// that is always the context.
+func (c natsContext) sourceName(name string) string {
 	if c.variable == "NATS_CONTEXT" && (isSet(name) || !isSet("NATS_CONTEXT")) {
 		return name
 	}
@@ -32,9 +32,9 @@ func (c fromContext) named(name string) string {
 //
 // takeContext refuses keys that the library does not apply to a connection. Without them the connection would reach
 // another server or another account.
-func (s *settings) takeContext(p *problems, variable, fallback string) fromContext {
+func (s *settings) takeContext(p *problems, variable, fallback string) natsContext {
 	if s.NATSContext == "" {
-		return fromContext{variable: variable}
+		return natsContext{variable: variable}
 	}
 	c, err := readContext(s.NATSContext)
 	if err != nil {
@@ -64,29 +64,29 @@ func (s *settings) takeContext(p *problems, variable, fallback string) fromConte
 			*fill.setting = fill.value
 		}
 	}
-	return fromContext{c, variable}
+	return natsContext{c, variable}
 }
 
-// latest returns the settings with the context's current user, password and token. It is called for each login, so a
-// rotated password needs no restart. If the context cannot be read, they stay unchanged.
-func (s settings) latest(from fromContext) settings {
+// withCurrentLogin returns the settings with the context's current user, password and token. It is called for each
+// login, so a rotated password needs no restart. If the context cannot be read, they stay unchanged.
+func (s settings) withCurrentLogin(from natsContext) settings {
 	if s.NATSContext == "" {
 		return s
 	}
-	now, err := readContext(s.NATSContext)
+	current, err := readContext(s.NATSContext)
 	if err != nil {
 		return s
 	}
-	for _, of := range []struct {
+	for _, login := range []struct {
 		setting   *string
 		was, next string
 	}{
-		{&s.NATSUser, from.User, now.User},
-		{&s.NATSPassword, from.Password, now.Password},
-		{&s.NATSToken, from.Token, now.Token},
+		{&s.NATSUser, from.User, current.User},
+		{&s.NATSPassword, from.Password, current.Password},
+		{&s.NATSToken, from.Token, current.Token},
 	} {
-		if *of.setting == of.was { // otherwise the environment has set it
-			*of.setting = of.next
+		if *login.setting == login.was { // otherwise the value is from the environment
+			*login.setting = login.next
 		}
 	}
 	return s
@@ -105,7 +105,7 @@ func readContext(name string) (natscontext.Settings, error) {
 		}
 		name = path
 	}
-	nc, c, err := natscontext.Connect(name, stayHere)
+	nc, c, err := natscontext.Connect(name, replaceOptions)
 	if err != nil {
 		return natscontext.Settings{}, fmt.Errorf("read the context: %w", err)
 	}
@@ -113,8 +113,8 @@ func readContext(name string) (natscontext.Settings, error) {
 	return c, nil
 }
 
-// stayHere replaces all options. So the library begins a connection, and does not complete it.
-func stayHere(o *nats.Options) error {
+// replaceOptions replaces all options, so that the library begins a connection and does not complete it.
+func replaceOptions(o *nats.Options) error {
 	*o = nats.Options{CustomDialer: noDialer{}, RetryOnFailedConnect: true}
 	return nil
 }

@@ -34,12 +34,12 @@ func TestContext(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "prod.json"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The selected context is for people.
+	// The selected context is for interactive use, and is ignored.
 	if err := os.WriteFile(filepath.Join(home, "nats", "context.txt"), []byte("prod"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if mustRead(t).Embedded == nil {
-		t.Error("got the selected context, want it not to matter")
+		t.Error("got the selected context, want it ignored")
 	}
 
 	t.Setenv("NATS_CONTEXT", "prod")
@@ -54,7 +54,7 @@ func TestContext(t *testing.T) {
 	user, password := options.UserInfo()
 	for _, test := range []struct{ name, got, want string }{
 		{"url", c.Access.URL, "nats://a:4222,nats://b:4222"},
-		{"user", user, "somebody"}, // the environment wins
+		{"user", user, "somebody"}, // the environment takes precedence
 		{"password", password, "s3cret"},
 		{"inbox", options.InboxPrefix, "_INBOX_me"},
 		{"domain", c.Broker.JSDomain, "hub"},
@@ -83,7 +83,7 @@ func TestContextProblems(t *testing.T) {
 	}
 }
 
-// optionsOf applies what a link connects with.
+// optionsOf returns the options of a connection of a link.
 func optionsOf(t *testing.T, a links.Access) nats.Options {
 	t.Helper()
 	options := nats.GetDefaultOptions()
@@ -105,7 +105,7 @@ func userOf(t *testing.T, a links.Access) string {
 	return user
 }
 
-// A rotated password needs no restart, where the context is the place for it.
+// A rotated password in the context needs no restart.
 func TestContextIsReadForEachLogin(t *testing.T) {
 	natstest.ClearEnv(t)
 	path := writeContext(t, `{"user": "me", "password": "0ld"}`)
@@ -114,7 +114,7 @@ func TestContextIsReadForEachLogin(t *testing.T) {
 	for _, test := range []struct{ context, want string }{
 		{`{"user": "me", "password": "0ld"}`, "me 0ld"},
 		{`{"user": "me", "password": "n3w"}`, "me n3w"},
-		{`{"user": "me", "passw`, "me 0ld"}, // being written
+		{`{"user": "me", "passw`, "me 0ld"}, // incomplete, while it is written
 	} {
 		if err := os.WriteFile(path, []byte(test.context), 0o600); err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func TestContextIsReadForEachLogin(t *testing.T) {
 	}
 }
 
-// A link with a context takes all its settings from it: those of NATS_* are for another user.
+// A link with its own context takes all settings from it. The variables NATS_* belong to another user.
 func TestLinkContexts(t *testing.T) {
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://control:s3cret@a:4222, b:4222")
@@ -136,12 +136,12 @@ func TestLinkContexts(t *testing.T) {
 	t.Setenv("DELAY_READ_CONTEXT", writeContext(t, `{"user": "reader", "password": "r", "inbox_prefix": "_INBOX_reader"}`))
 	t.Setenv("DELAY_DELIVER_CONTEXT", writeContext(t, `{"url": "nats://c:4222", "token": "t"}`))
 	c := mustRead(t)
-	read, deliver := c.Apart["read"], c.Apart["deliver"]
-	if _, apart := c.Apart["write"]; apart || len(c.Apart) != 2 {
-		t.Errorf("got %d links apart, want read and deliver", len(c.Apart))
+	read, deliver := c.LinkAccess["read"], c.LinkAccess["deliver"]
+	if _, apart := c.LinkAccess["write"]; apart || len(c.LinkAccess) != 2 {
+		t.Errorf("got %d links with their own context, want read and deliver", len(c.LinkAccess))
 	}
 	for _, test := range []struct{ name, got, want string }{
-		{"url of read", read.URL, "nats://a:4222,nats://b:4222"}, // without whom control is
+		{"url of read", read.URL, "nats://a:4222,nats://b:4222"}, // the servers of control, without the users
 		{"user of read", userOf(t, read), "reader"},
 		{"inbox of read", optionsOf(t, read).InboxPrefix, "_INBOX_reader"},
 		{"url of deliver", deliver.URL, "nats://c:4222"},
@@ -156,11 +156,11 @@ func TestLinkContexts(t *testing.T) {
 		}
 	}
 
-	// The inbox of control's context is its user's alone.
+	// The inbox prefix in control's context belongs to control's user only.
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_CONTEXT", writeContext(t, `{"inbox_prefix": "_INBOX_control"}`))
 	t.Setenv("DELAY_WRITE_CONTEXT", writeContext(t, `{"user": "writer", "password": "w"}`))
-	if got := optionsOf(t, mustRead(t).Apart["write"]).InboxPrefix; got != "" {
+	if got := optionsOf(t, mustRead(t).LinkAccess["write"]).InboxPrefix; got != "" {
 		t.Errorf("inbox of write: got %q, want the default", got)
 	}
 }
@@ -181,11 +181,11 @@ func TestLinkContextProblems(t *testing.T) {
 		t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
 		t.Setenv("DELAY_JS_DOMAIN", "hub")
-		t.Setenv("NATS_CREDS", "") // whatever control has
+		t.Setenv("NATS_CREDS", "") // the link control has no credentials
 		t.Setenv("DELAY_WRITE_CONTEXT", test.context)
 		wantOneProblem(t, "DELAY_WRITE_CONTEXT", test.want)
 	}
-	// All problems of the three contexts are reported at once.
+	// All problems of the three contexts are reported together.
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
 	for _, variable := range []string{"DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT"} {
@@ -194,7 +194,7 @@ func TestLinkContextProblems(t *testing.T) {
 	if got, want := len(problemsOf(t)), 6; got != want {
 		t.Errorf("got %d problems, want %d: %q", got, want, problemsOf(t))
 	}
-	// An embedded server has no users.
+	// The embedded server does not support users for single links.
 	natstest.ClearEnv(t)
 	t.Setenv("DELAY_DELIVER_CONTEXT", "prod")
 	wantOneProblem(t, "DELAY_DELIVER_CONTEXT", "would be embedded")

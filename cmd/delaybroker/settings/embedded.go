@@ -18,8 +18,8 @@ const minSync, maxSync = 10 * time.Millisecond, 2 * time.Minute
 const loginEmbedded = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD to a user of the embedded server" +
 	" (or, with DELAY_EMBEDDED_CONFIG, NATS_CREDS, NATS_NKEY or NATS_TOKEN), or NATS_URL to another server"
 
-// bcrypted matches a hash of a password in nats-server's format.
-var bcrypted = regexp.MustCompile(`^\$2[abxy]\$\d{2}\$`)
+// bcryptHash matches a hash of a password in nats-server's format.
+var bcryptHash = regexp.MustCompile(`^\$2[abxy]\$\d{2}\$`)
 
 // embedConfig reads the settings of the embedded server, and the options of its clients. It refuses the settings of an
 // external server.
@@ -32,7 +32,7 @@ func (s settings) embedConfig(p *problems) (*embedded.Config, []nats.Option) {
 	} else {
 		c.Sync = p.durationWithin("DELAY_EMBEDDED_SYNC", s.EmbeddedSync, minSync, maxSync)
 	}
-	if bcrypted.MatchString(s.EmbeddedPassword) {
+	if bcryptHash.MatchString(s.EmbeddedPassword) {
 		p.refuseSecret("DELAY_EMBEDDED_PASSWORD", "want the password instead of its hash, which the broker cannot log in "+
 			"with; a user with a hash belongs in DELAY_EMBEDDED_CONFIG")
 	}
@@ -41,11 +41,11 @@ func (s settings) embedConfig(p *problems) (*embedded.Config, []nats.Option) {
 		return c, nil
 	}
 	f := p.embeddedFile(s.EmbeddedConfig)
-	c.TLS, c.Bounded = f.HasTLS(), f.HasBound()
+	c.TLS, c.Bounded = f.HasTLS(), f.LimitsStore()
 	if f.HasUsers() {
-		c.Open = !f.AsksWho()
+		c.Open = !f.RequiresUser()
 	}
-	if f.AsksForCertificate() {
+	if f.RequiresCertificate() {
 		c.Open = false
 		if s.NATSCert == "" {
 			p.refuse("DELAY_EMBEDDED_CONFIG", s.EmbeddedConfig,
@@ -57,8 +57,8 @@ func (s settings) embedConfig(p *problems) (*embedded.Config, []nats.Option) {
 
 // embeddedFile reads the file in DELAY_EMBEDDED_CONFIG, and notes its problems.
 func (p *problems) embeddedFile(path string) embedded.File {
-	f, wrong := embedded.ReadFile(path)
-	for _, what := range wrong {
+	f, errs := embedded.ReadFile(path)
+	for _, what := range errs {
 		p.refuse("DELAY_EMBEDDED_CONFIG", path, "%s", what)
 	}
 	return f
@@ -89,8 +89,8 @@ func (s settings) refuseExternal(p *problems) {
 	}
 }
 
-// toEmbedded returns the settings of the access to the embedded server, on this host.
-func (s settings) toEmbedded(p *problems) settings {
+// embeddedAccess returns the settings for a connection to the embedded server, on this host.
+func (s settings) embeddedAccess(p *problems) settings {
 	switch {
 	case s.EmbeddedUser != "" && s.EmbeddedPassword == "":
 		p.refuse("DELAY_EMBEDDED_USER", s.EmbeddedUser, "set without DELAY_EMBEDDED_PASSWORD")
@@ -99,7 +99,7 @@ func (s settings) toEmbedded(p *problems) settings {
 	case s.EmbeddedUser != "":
 		s.NATSUser, s.NATSPassword = s.EmbeddedUser, s.EmbeddedPassword
 	}
-	s.NATSURL = serverOfServe(s.EmbeddedListen)
+	s.NATSURL = embeddedURL(s.EmbeddedListen)
 	return s
 }
 

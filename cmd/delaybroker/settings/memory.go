@@ -19,9 +19,9 @@ func ReadMemory() config.Memory {
 	return config.Memory{Cgroup: cgroupLimit("/sys/fs/cgroup", "/proc/self/cgroup"), Runtime: debug.SetMemoryLimit(-1)}
 }
 
-// KeepWithin sets the rate of garbage collection, as low as the memory limit allows. GOMEMLIMIT and GOGC take
+// ConfigureGC sets the rate of garbage collection, as low as the memory limit allows. GOMEMLIMIT and GOGC take
 // precedence.
-func KeepWithin(m config.Memory, hold int, embedded bool) {
+func ConfigureGC(m config.Memory, hold int, embedded bool) {
 	limit, percent := m.Collect(hold, embedded)
 	if m.Runtime == config.NoLimit {
 		debug.SetMemoryLimit(limit)
@@ -37,11 +37,11 @@ func (p *problems) memory(name, value string, m config.Memory, embedded bool) in
 		return m.Hold(embedded)
 	}
 	n, err := humanize.ParseBytes(value)
-	if most := uint64(min(m.Soft(), math.MaxInt64)); err != nil || n < config.MinHoldBytes || n > most {
+	if limit := uint64(min(m.Soft(), math.MaxInt64)); err != nil || n < config.MinHoldBytes || n > limit {
 		what := "at least " + humanize.IBytes(config.MinHoldBytes)
 		if m.Soft() != config.NoLimit {
 			what = fmt.Sprintf("%s to %s, the limit of the process",
-				humanize.IBytes(config.MinHoldBytes), humanize.IBytes(most))
+				humanize.IBytes(config.MinHoldBytes), humanize.IBytes(limit))
 		}
 		p.refuse(name, value, "want auto, or bytes such as 64MiB, %s", what)
 		return config.DefaultHoldBytes
@@ -54,7 +54,7 @@ func (p *problems) memory(name, value string, m config.Memory, embedded bool) in
 func cgroupLimit(root, self string) int64 {
 	text, _ := os.ReadFile(self) // without the file, only the root counts
 	lowest := int64(0)
-	look := func(base, group, file string) {
+	search := func(base, group, file string) {
 		for path := filepath.Join("/", group); ; path = filepath.Dir(path) {
 			if n := readLimit(filepath.Join(base, path, file)); n > 0 && (lowest == 0 || n < lowest) {
 				lowest = n
@@ -64,19 +64,19 @@ func cgroupLimit(root, self string) int64 {
 			}
 		}
 	}
-	two, one := "/", "/"
+	groupV2, groupV1 := "/", "/"
 	for line := range strings.Lines(string(text)) {
 		if parts := strings.SplitN(strings.TrimSpace(line), ":", 3); len(parts) == 3 {
 			switch {
 			case parts[0] == "0" && parts[1] == "":
-				two = parts[2]
+				groupV2 = parts[2]
 			case strings.Contains(","+parts[1]+",", ",memory,"):
-				one = parts[2]
+				groupV1 = parts[2]
 			}
 		}
 	}
-	look(root, two, "memory.max")
-	look(filepath.Join(root, "memory"), one, "memory.limit_in_bytes")
+	search(root, groupV2, "memory.max")
+	search(filepath.Join(root, "memory"), groupV1, "memory.limit_in_bytes")
 	return lowest
 }
 

@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/config"
 )
 
-// The lowest limit of the control group and those around it counts, of version 1 and 2.
+// The lowest limit of the control group and its ancestors counts, in versions 1 and 2.
 func TestCgroupLimit(t *testing.T) {
 	dir := t.TempDir()
 	write := func(path, text string) {
@@ -31,7 +31,7 @@ func TestCgroupLimit(t *testing.T) {
 	write("none/memory.max", "max\n")
 	write("v1/memory/memory.limit_in_bytes", "134217728\n")
 	write("v1deep/memory/memory.limit_in_bytes", "9223372036854771712\n")
-	write("v1deep/memory/pods/memory.limit_in_bytes", "67108864\n") // around the process's own
+	write("v1deep/memory/pods/memory.limit_in_bytes", "67108864\n") // the limit of an ancestor
 	write("v1deep/memory/pods/delay/memory.limit_in_bytes", "134217728\n")
 	write("v1none/memory/memory.limit_in_bytes", "9223372036854771712\n")
 	for root, want := range map[string]int64{
@@ -49,9 +49,9 @@ func TestCgroupLimit(t *testing.T) {
 	}
 }
 
-// TestCollect: garbage is collected seldom, but the process stays within its limit, or within the memory of the
-// messages and as much garbage. With a small limit, or with a server in the process and no limit, the runtime keeps its
-// defaults.
+// TestCollect: garbage collection is rare, but the process stays within its limit. Without a limit, it stays within the
+// memory of the messages and as much garbage. With a small limit, or with an embedded server and no limit, the
+// runtime's defaults apply.
 func TestCollect(t *testing.T) {
 	const none, mib = math.MaxInt64, 1 << 20
 	for _, tt := range []struct {
@@ -76,24 +76,24 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// TestGarbageOfTheEnvironment: GOGC and GOMEMLIMIT have precedence.
+// TestGarbageOfTheEnvironment: GOGC and GOMEMLIMIT take precedence.
 func TestGarbageOfTheEnvironment(t *testing.T) {
 	const set = 1 << 40
 	limit, percent := debug.SetMemoryLimit(set), debug.SetGCPercent(77)
 	defer func() { debug.SetMemoryLimit(limit); debug.SetGCPercent(percent) }()
 	t.Setenv("GOGC", "77")
-	KeepWithin(config.Memory{Runtime: set, Cgroup: 1 << 30}, 100<<20, false)
+	ConfigureGC(config.Memory{Runtime: set, Cgroup: 1 << 30}, 100<<20, false)
 	if got := debug.SetGCPercent(77); got != 77 {
 		t.Errorf("GOGC=77 is %d", got)
 	}
 	t.Setenv("GOGC", "")
-	KeepWithin(config.Memory{Runtime: set, Cgroup: 1 << 30}, 100<<20, false)
+	ConfigureGC(config.Memory{Runtime: set, Cgroup: 1 << 30}, 100<<20, false)
 	if limit, percent := debug.SetMemoryLimit(-1), debug.SetGCPercent(77); limit != set || percent != 400 {
 		t.Errorf("%d bytes and %d %%, want GOMEMLIMIT and 400 %%", limit, percent)
 	}
 }
 
-// TestMemoryOfMessages says how much messages may take: half of what a limit leaves, because garbage takes as much
+// TestMemoryOfMessages checks the memory for messages: half of the rest below the limit, because garbage takes as much
 // again.
 func TestMemoryOfMessages(t *testing.T) {
 	const none = math.MaxInt64

@@ -3,11 +3,14 @@ package settings
 import (
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/web/page"
 )
+
+var hostName = regexp.MustCompile(`^[a-zA-Z0-9.:-]*$`)
 
 // minToken is the minimum length of a token, in bytes.
 const minToken = 16
@@ -45,9 +48,7 @@ func (s settings) pageAccess(p *problems) page.Access {
 func (p *problems) hosts(name, value string) []string {
 	all := message.Words(value)
 	for _, host := range all {
-		if strings.ContainsFunc(host, func(r rune) bool {
-			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-.:", r))
-		}) {
+		if !hostName.MatchString(host) {
 			p.refuse(name, value, "want host names such as delay.example.com, without scheme, path or wildcards")
 			break
 		}
@@ -60,9 +61,9 @@ func (p *problems) tokens(name, value string) []page.Token {
 	var all []page.Token
 	seen := make(map[string]bool)
 	for i, word := range message.Words(value) {
-		who, secret, named := strings.Cut(word, ":")
+		tokenName, secret, named := strings.Cut(word, ":")
 		if !named {
-			who, secret = fmt.Sprintf("token-%d", i+1), word
+			tokenName, secret = fmt.Sprintf("token-%d", i+1), word
 		}
 		bad := func(r rune) bool { return r <= ' ' || r > '~' }
 		switch {
@@ -71,13 +72,13 @@ func (p *problems) tokens(name, value string) []page.Token {
 				i+1, len(secret), minToken)
 		case strings.ContainsFunc(secret, bad):
 			p.refuseSecret(name, "token %d: want printable ASCII without spaces", i+1)
-		case who == "" || len(who) > 64 || strings.ContainsFunc(who, bad):
+		case tokenName == "" || len(tokenName) > 64 || strings.ContainsFunc(tokenName, bad):
 			p.refuseSecret(name, "token %d: want a name of 1 to 64 bytes before the colon", i+1)
 		case seen[secret]:
 			p.refuseSecret(name, "token %d is given twice", i+1)
 		}
 		seen[secret] = true
-		all = append(all, page.Token{Name: who, Secret: secret})
+		all = append(all, page.Token{Name: tokenName, Secret: secret})
 	}
 	return all
 }
@@ -88,6 +89,5 @@ func isLoopback(address string) bool {
 	if err != nil {
 		return false
 	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }

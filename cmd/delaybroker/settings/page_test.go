@@ -12,8 +12,7 @@ import (
 
 const pageToken = "0123456789abcdef0123"
 
-// Unless a setting says otherwise, everybody who reaches a loopback address sees rows, and on other addresses nobody
-// does without a token.
+// By default, everybody may see rows on a loopback address. On another address, only viewers with a token may.
 func TestWhoSeesRows(t *testing.T) {
 	for _, test := range []struct {
 		address, rows, token string

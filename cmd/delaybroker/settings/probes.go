@@ -2,17 +2,17 @@ package settings
 
 import "net"
 
-// Probes returns the URL for probes of a broker with these settings, on its own host. It is empty if HTTP is off, and
+// ProbeURL returns the URL for probes of a broker with these settings, on its own host. It is empty if HTTP is off, and
 // if the system chooses the port.
-func (c Config) Probes() string {
+func (c Config) ProbeURL() string {
 	if _, port, err := net.SplitHostPort(c.HTTPAddr); err != nil || port == "0" {
 		return ""
 	}
-	return probesAt(c.HTTPAddr)
+	return probeURL(c.HTTPAddr)
 }
 
-// ReadProbes reads only DELAY_HTTP_ADDR: a request to the probes needs no other setting.
-func ReadProbes() (url string, err error) {
+// ReadProbeURL reads only DELAY_HTTP_ADDR: a request to the probes needs no other setting.
+func ReadProbeURL() (url string, err error) {
 	s := readSettings()
 	var p problems
 	if s.HTTPAddr == "off" {
@@ -20,22 +20,22 @@ func ReadProbes() (url string, err error) {
 	} else {
 		p.address("DELAY_HTTP_ADDR", s.HTTPAddr, "127.0.0.1:8422 or :8422")
 	}
-	return probesAt(s.HTTPAddr), p.err()
+	return probeURL(s.HTTPAddr), p.err()
 }
 
-// PageAt returns the URL of the page of a broker with this listen address, on its own host. A terminal makes it a link.
-// Without HTTP it is "off".
-func PageAt(listen string) string {
+// PageURL returns the URL of the page of a broker with this listen address, on its own host. It is "off" without HTTP.
+// Terminals make the URL a link.
+func PageURL(listen string) string {
 	if listen == "off" {
 		return listen
 	}
-	return probesAt(listen) + "/"
+	return probeURL(listen) + "/"
 }
 
-func probesAt(listen string) string { return "http://" + dialable(listen) }
+func probeURL(listen string) string { return "http://" + dialable(listen) }
 
-// serverOfServe returns the URL of the server that serve embeds with the same settings.
-func serverOfServe(listen string) string { return "nats://" + dialable(listen) }
+// embeddedURL returns the URL of the server that serve embeds with the same settings.
+func embeddedURL(listen string) string { return "nats://" + dialable(listen) }
 
 // dialable converts a listen address to one to connect to: ":8422" and "0.0.0.0:8422" become 127.0.0.1:8422.
 func dialable(listen string) string {
@@ -43,7 +43,7 @@ func dialable(listen string) string {
 	if err != nil {
 		return listen
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+	if host == "" || net.ParseIP(host).IsUnspecified() {
 		host = "127.0.0.1"
 	}
 	return net.JoinHostPort(host, port)

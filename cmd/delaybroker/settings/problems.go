@@ -26,8 +26,8 @@ type problem struct {
 	err  error  // contains the name, too
 }
 
-// problems collects all invalid settings, so that one look at the log is enough to correct them. Its methods parse a
-// value. If they cannot, they note the reason and return a harmless value.
+// problems collects all invalid settings, so that a user can correct all of them after one start. Its methods parse a
+// value. If a value is invalid, the method notes the reason and returns a harmless value.
 type problems []problem
 
 // refuse notes a problem with a setting. It shows the value, so it is not for secrets: see [problems.refuseSecret].
@@ -39,9 +39,9 @@ func (p *problems) refuseSecret(name, format string, args ...any) {
 	*p = append(*p, problem{name, fmt.Errorf("%s: %w", name, fmt.Errorf(format, args...))})
 }
 
-// judge lets the broker check its configuration, and notes its problems under the variables' names. It ignores
+// checkBroker lets the broker check its configuration, and notes its problems under the variables' names. It ignores
 // variables that already have a problem.
-func (p *problems) judge(c broker.Config, variables map[string]variable) {
+func (p *problems) checkBroker(c broker.Config, variables map[string]variable) {
 	known := slices.Clone(*p)
 	bad, _ := errors.AsType[config.FieldErrors](c.Validate())
 	for _, e := range bad {
@@ -72,8 +72,8 @@ func (p problems) has(name string) bool {
 	return slices.ContainsFunc(p, func(one problem) bool { return one.name == name })
 }
 
-// of returns the problems with these variables.
-func (p problems) of(names ...string) problems {
+// withNames returns the problems with these variables.
+func (p problems) withNames(names ...string) problems {
 	return slices.DeleteFunc(slices.Clone(p), func(one problem) bool { return !slices.Contains(names, one.name) })
 }
 
@@ -89,8 +89,8 @@ func (p problems) err() error {
 	return fmt.Errorf("%w:\n%w", ErrConfig, errors.Join(all...))
 }
 
-// refused is a value that the broker refuses for any numeric field. Zero would mean the default.
-const refused = -1
+// refusedValue is a value that the broker refuses for any numeric field. Zero would mean the default.
+const refusedValue = -1
 
 // duration parses a duration for a field of the broker, which checks the bounds. It returns zero, the default, for an
 // unparsable value.
@@ -100,12 +100,12 @@ func (p *problems) duration(name, value string) time.Duration {
 	case err != nil:
 		p.refuse(name, value, "%w", err)
 	case d == 0:
-		return refused
+		return refusedValue
 	}
 	return d
 }
 
-// off is the word that switches off a setting with a duration.
+// off is the value that disables a setting with a duration.
 const off = "off"
 
 // durationOrOff is like duration, for a setting that may be off. It returns zero for off.
@@ -128,8 +128,8 @@ func (p *problems) durationWithin(name, value string, low, high time.Duration) t
 	return d
 }
 
-// parsed parses a setting with its own syntax.
-func parsed[T any](p *problems, name, value string, parse func(string) (T, error)) T {
+// parseSetting parses a setting with its own syntax.
+func parseSetting[T any](p *problems, name, value string, parse func(string) (T, error)) T {
 	v, err := parse(value)
 	if err != nil {
 		p.refuse(name, value, "%w", err)
@@ -141,12 +141,12 @@ func parsed[T any](p *problems, name, value string, parse func(string) (T, error
 func number(value string) int {
 	n, err := strconv.Atoi(value)
 	if err != nil || n == 0 {
-		return refused
+		return refusedValue
 	}
 	return n
 }
 
-// unbounded is the word for no limit.
+// unbounded is the value for no limit.
 const unbounded = "none"
 
 // count parses a limit on messages. It returns zero for no limit.

@@ -18,8 +18,9 @@ import (
 // envPrefix is the prefix of the program's own settings.
 const envPrefix = "DELAY_"
 
-// Defaults that depend on where the program runs. The Dockerfile links other values in. It does not set variables,
-// because the program could not distinguish them from the user's, and refuses contradictory variables of a user.
+// Defaults that depend on where the program runs. The Dockerfile links other values in. It does not set environment
+// variables: the program could not distinguish them from the user's, and would refuse those of a user that contradict
+// them.
 var (
 	defaultHTTPAddr       = "127.0.0.1:8422"
 	defaultEmbeddedListen = "127.0.0.1:4222"
@@ -119,7 +120,7 @@ type variable struct {
 
 func (v variable) name() string { return v.Get("envconfig") }
 
-func (v variable) standard() string { return cmp.Or(v.Get("default"), linkedDefaults[v.name()]) }
+func (v variable) defaultValue() string { return cmp.Or(v.Get("default"), linkedDefaults[v.name()]) }
 
 // variables returns all variables, in the order of the table.
 func (s *settings) variables() []variable {
@@ -156,7 +157,7 @@ func readSettings() (s settings) {
 		if !strings.HasPrefix(v.name(), envPrefix) {
 			*v.value = cmp.Or(os.Getenv(envPrefix+v.name()), *v.value)
 		}
-		*v.value = cmp.Or(*v.value, v.standard()) // envconfig applies a default only to an unset variable
+		*v.value = cmp.Or(*v.value, v.defaultValue()) // envconfig applies a default only to an unset variable
 	}
 	return s
 }
@@ -177,8 +178,8 @@ func Given() inspect.Given {
 	return inspect.Given{Prefix: isSet("DELAY_PREFIX"), Levels: isSet("DELAY_LEVELS"), Retry: isSet("DELAY_RETRY")}
 }
 
-// names returns the names of the variables, in the order of the table.
-func names() (all []string) {
+// variableNames returns the names of the variables, in the order of the table.
+func variableNames() (all []string) {
 	for _, v := range new(settings).variables() {
 		all = append(all, v.name())
 	}
@@ -191,7 +192,7 @@ func WriteTable(w io.Writer) error {
 	fmt.Fprint(table, "usage: delaybroker [serve]\n\nSettings are environment variables. An empty one counts as not set."+
 		" Durations are written 1d12h, 30m or 1500ms.\n\nNAME\tDEFAULT\tMEANING\n")
 	for _, v := range new(settings).variables() {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", v.name(), v.standard(), v.Get("desc"))
+		fmt.Fprintf(table, "%s\t%s\t%s\n", v.name(), v.defaultValue(), v.Get("desc"))
 	}
 	return table.Flush()
 }

@@ -54,8 +54,8 @@ func unknownNames(environ, known []string) []UnknownName {
 			unknown = append(unknown, UnknownName{name, meant}) // if both are set, this one belongs to another program
 			continue
 		}
-		rest, ours := strings.CutPrefix(name, envPrefix)
-		if !ours || injected.MatchString(name) || slices.Contains(known, name) || slices.Contains(known, rest) {
+		unprefixed, hasPrefix := strings.CutPrefix(name, envPrefix)
+		if !hasPrefix || injected.MatchString(name) || slices.Contains(known, name) || slices.Contains(known, unprefixed) {
 			continue
 		}
 		unknown = append(unknown, UnknownName{name, spelling.Nearest(name, known)})
@@ -64,7 +64,7 @@ func unknownNames(environ, known []string) []UnknownName {
 }
 
 // Unknown finds misspelt settings in the environment.
-func Unknown() []UnknownName { return unknownNames(os.Environ(), names()) }
+func Unknown() []UnknownName { return unknownNames(os.Environ(), variableNames()) }
 
 // String returns the warning.
 func (u UnknownName) String() string {

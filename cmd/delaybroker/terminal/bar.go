@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// barFrequency is the interval at which a bar is redrawn.
-const barFrequency = 100 * time.Millisecond
+// barInterval is the interval at which a bar is redrawn.
+const barInterval = 100 * time.Millisecond
 
 // A Bar is a line on a terminal that shows the progress of a command: "68 of 120 dead letters". A nil Bar shows
 // nothing.
@@ -39,16 +39,16 @@ func (b *Bar) Step() {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.done++; b.ended || time.Since(b.drawn) < barFrequency {
+	if b.done++; b.ended || time.Since(b.drawn) < barInterval {
 		return
 	}
 	b.drawn = time.Now()
 	const width = 20
-	fmt.Fprintf(b.w, "\r\x1b[K%s %d of %d %s", Part(b.done, b.total, width), b.done, b.total, b.what)
+	fmt.Fprintf(b.w, "\r\x1b[K%s %d of %d %s", DrawPart(b.done, b.total, width), b.done, b.total, b.what)
 }
 
-// Part draws the finished part of a total, as a bar of width characters.
-func Part(done, total, width int) string {
+// DrawPart draws the finished part of a total, as a bar of width characters.
+func DrawPart(done, total, width int) string {
 	filled := min(width, done*width/total)
 	return strings.Repeat("█", filled) + strings.Repeat("░", width-filled)
 }

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	widestChart  = 60
-	elsewhere    = 40 // characters, if Out is not a terminal
-	narrowChart  = 4  // minimum width of the bars, in characters
-	chartColumns = 4
+	maxChartWidth     = 60
+	defaultChartWidth = 40 // characters, if Out is not a terminal
+	minChartWidth     = 4  // minimum width of the bars, in characters
+	chartColumns      = 4
 )
 
 // A Chart is a table of numbers with a bar for each.
@@ -23,7 +23,7 @@ type Chart struct {
 
 // Chart returns a chart for these numbers of messages. If exact is set, no number has an error.
 func (p *Printer) Chart(numbers []inspect.Amount, exact bool) *Chart {
-	c := &Chart{width: elsewhere, largest: 1, Sheet: p.Sheet([]Column{
+	c := &Chart{width: defaultChartWidth, largest: 1, Sheet: p.Sheet([]Column{
 		{Name: "due from"}, {Name: "messages"}, {Name: "±", Drop: 2}, {Name: "chart", Drop: 1}})}
 	longest := len("messages")
 	for _, n := range numbers {
@@ -32,15 +32,15 @@ func (p *Printer) Chart(numbers []inspect.Amount, exact bool) *Chart {
 		exact = exact && n.Within == 0
 	}
 	if exact {
-		c.LeaveOut("±")
+		c.Hide("±")
 	}
 	if width, _, ok := Size(p.Out); ok {
 		const border, gap = 1, 3
-		others := len("11-22 10:00Z") + 2*longest + border + gap*chartColumns
-		c.width = min(widestChart, width-others)
+		otherColumns := len("11-22 10:00Z") + 2*longest + border + gap*chartColumns
+		c.width = min(maxChartWidth, width-otherColumns)
 	}
-	if c.width < narrowChart {
-		c.LeaveOut("chart")
+	if c.width < minChartWidth {
+		c.Hide("chart")
 	}
 	return c
 }
@@ -59,7 +59,7 @@ func (c *Chart) Row(name string, n inspect.Amount, show bool) {
 
 // bar returns a bar with a length proportional to the number, in eighths of a character. It is empty only for zero.
 func (c *Chart) bar(n uint64) string {
-	if c.width < narrowChart {
+	if c.width < minChartWidth {
 		return ""
 	}
 	const parts = 8
@@ -68,8 +68,8 @@ func (c *Chart) bar(n uint64) string {
 		eighths = max(eighths, 1)
 	}
 	drawn := strings.Repeat("█", eighths/parts)
-	if rest := eighths % parts; rest > 0 {
-		drawn += string([]rune("▏▎▍▌▋▊▉")[rest-1])
+	if remainder := eighths % parts; remainder > 0 {
+		drawn += string([]rune("▏▎▍▌▋▊▉")[remainder-1])
 	}
 	return drawn
 }

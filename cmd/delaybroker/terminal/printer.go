@@ -16,8 +16,8 @@ import (
 // MaxCell is the maximum length of untrusted text in a table cell, in characters.
 const MaxCell = 1000
 
-// StandardWidth and standardHeight are the size of a terminal that does not report its size.
-const StandardWidth, standardHeight = 80, 24
+// DefaultWidth and standardHeight are the size of a terminal that does not report its size.
+const DefaultWidth, defaultHeight = 80, 24
 
 // A Printer writes a command's output, as tables or JSON. After a write error of Out it writes nothing more to Out, and
 // Failure returns the error.
@@ -50,7 +50,7 @@ func Size(w io.Writer) (width, height int, ok bool) {
 	}
 	width, height, err := term.GetSize(int(w.(*os.File).Fd()))
 	if err != nil || width <= 0 || height <= 0 {
-		return StandardWidth, standardHeight, true
+		return DefaultWidth, defaultHeight, true
 	}
 	return width, height, true
 }

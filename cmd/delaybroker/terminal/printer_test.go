@@ -40,8 +40,8 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// FuzzPrintable: a table of any text has one line for each row, is no wider than it may be, and has no characters that
-// control a terminal.
+// FuzzPrintable: a table of any text has one line for each row, is no wider than the terminal, and has no characters
+// that control a terminal.
 func FuzzPrintable(f *testing.F) {
 	for i, s := range []string{
 		"plain", "two\nlines\r\t", "\x1b[2J\x1b]0;title\x07", "\u009b2J", "\u202egnp.exe", "\u200b\ufeff\u2028",
@@ -66,12 +66,12 @@ func FuzzPrintable(f *testing.F) {
 			}
 		}
 		if again := text.Printable(got, bound); again != got {
-			t.Errorf("%q, and once more %q", got, again)
+			t.Errorf("%q, and a second time %q", got, again)
 		}
 	})
 }
 
-// A sheet narrows columns, and leaves some out where that is not enough.
+// A sheet narrows columns, and leaves some out if that is not enough.
 func TestSheetFits(t *testing.T) {
 	s := (&Printer{Out: &bytes.Buffer{}}).Sheet([]Column{
 		{Name: "id"},

@@ -11,11 +11,11 @@ import (
 
 // A Column is a column of a Sheet. If the terminal is too narrow, columns are narrowed and then left out.
 type Column struct {
-	Name string
-	Drop int  // the column with the highest value is left out first; zero for never
-	Min  int  // minimum width in characters; zero for not narrowed
-	Wrap bool // wrap text that does not fit, instead of cutting it
-	Out  bool // not shown
+	Name   string
+	Drop   int  // the column with the highest value is left out first; zero for never
+	Min    int  // minimum width in characters; zero if the column is not narrowed
+	Wrap   bool // wrap text that does not fit, instead of cutting it
+	Hidden bool // not shown
 }
 
 // A Sheet is a table that fits the terminal. If the output is not a terminal, it has all columns, uncut, and one line
@@ -30,10 +30,10 @@ type Sheet struct {
 // Sheet returns an empty sheet with these columns.
 func (p *Printer) Sheet(columns []Column) *Sheet { return &Sheet{printer: p, columns: columns} }
 
-// LeaveOut hides columns. Rows still have a cell for them.
-func (s *Sheet) LeaveOut(names ...string) {
+// Hide hides columns. Rows still have a cell for them.
+func (s *Sheet) Hide(names ...string) {
 	for i := range s.columns {
-		s.columns[i].Out = s.columns[i].Out || slices.Contains(names, s.columns[i].Name)
+		s.columns[i].Hidden = s.columns[i].Hidden || slices.Contains(names, s.columns[i].Name)
 	}
 }
 
@@ -62,7 +62,7 @@ func (s *Sheet) Print() {
 		if widths[i] == 0 {
 			continue
 		}
-		config := table.ColumnConfig{Number: len(header), WidthMax: widths[i], WidthMaxEnforcer: Cut}
+		config := table.ColumnConfig{Number: len(header), WidthMax: widths[i], WidthMaxEnforcer: Truncate}
 		if c.Wrap {
 			config.WidthMaxEnforcer = text.WrapSoft
 		}
@@ -91,7 +91,7 @@ func (s *Sheet) Print() {
 // all returns the columns of a sheet without a maximum width. Their widths are zero, which means no limit.
 func (s *Sheet) all() (keep, widths []int) {
 	for i, c := range s.columns {
-		if !c.Out {
+		if !c.Hidden {
 			keep = append(keep, i)
 		}
 	}
@@ -111,25 +111,25 @@ func (s *Sheet) fit(width int) (keep, widths []int) {
 		}
 	}
 	const border, gap = 1, 3 // characters of a row, and of each of its cells
-	room := func(of func(i int) int) int {
-		left := width - border
+	room := func(widthOf func(i int) int) int {
+		free := width - border
 		for _, i := range keep {
-			left -= gap + of(i)
+			free -= gap + widthOf(i)
 		}
-		return left
+		return free
 	}
 	narrowest := func(i int) int {
-		if least := s.columns[i].Min; least > 0 {
-			return min(natural[i], least)
+		if minWidth := s.columns[i].Min; minWidth > 0 {
+			return min(natural[i], minWidth)
 		}
 		return natural[i]
 	}
 	for room(narrowest) < 0 {
-		worst := slices.MaxFunc(keep, func(a, b int) int { return cmp.Compare(s.columns[a].Drop, s.columns[b].Drop) })
-		if s.columns[worst].Drop == 0 {
+		dropped := slices.MaxFunc(keep, func(a, b int) int { return cmp.Compare(s.columns[a].Drop, s.columns[b].Drop) })
+		if s.columns[dropped].Drop == 0 {
 			break
 		}
-		keep = slices.DeleteFunc(keep, func(i int) bool { return i == worst })
+		keep = slices.DeleteFunc(keep, func(i int) bool { return i == dropped })
 	}
 	shown := slices.Clone(natural)
 	for room(func(i int) int { return shown[i] }) < 0 { // the widest column is narrowed first
@@ -148,8 +148,8 @@ func (s *Sheet) fit(width int) (keep, widths []int) {
 	return keep, widths
 }
 
-// Cut shortens a cell to one line.
-func Cut(s string, width int) string {
+// Truncate shortens a cell to one line.
+func Truncate(s string, width int) string {
 	if text.StringWidth(s) <= width {
 		return s
 	}

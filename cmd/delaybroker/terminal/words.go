@@ -1,8 +1,8 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize/english"
@@ -14,24 +14,16 @@ func Counted(n int, what string) string {
 }
 
 // OrDash returns a dash for an empty text.
-func OrDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
+func OrDash(s string) string { return cmp.Or(s, "-") }
 
-// Words converts values of a string type to strings.
-func Words[T ~string](all []T) []string {
+// Strings converts values of a string type to strings.
+func Strings[T ~string](all []T) []string {
 	var words []string
 	for _, w := range all {
 		words = append(words, string(w))
 	}
 	return words
 }
-
-// Joined joins words with commas.
-func Joined[T ~string](all []T) string { return strings.Join(Words(all), ", ") }
 
 // Milliseconds returns a duration in milliseconds, with three decimals.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
