@@ -14,9 +14,9 @@ import (
 
 // TestUpgradeAndBackWithTimers replaces the broker by a newer one, then by the older one, then by the newer one again.
 // Each leaves timers and series in every state to the next: pending with a marker and without, moved, replaced,
-// cancelled, on the way to a target that refuses, set while no broker runs; and series between two rounds, paused, and
-// with a round that was moved. Each message arrives exactly once, and nothing that was cancelled. DELAYBROKER_OLDER
-// names the older program: see TestUpgradeAndBack.
+// cancelled, on the way to a target that refuses, set while no broker runs; series between two rounds, paused, and
+// with a round that was moved; and schedules in nats-server's format, pending and replaced. Each message arrives exactly
+// once, and nothing that was cancelled. DELAYBROKER_OLDER names the older program: see TestUpgradeAndBack.
 func TestUpgradeAndBackWithTimers(t *testing.T) {
 	t.Parallel()
 	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
@@ -24,6 +24,7 @@ func TestUpgradeAndBackWithTimers(t *testing.T) {
 	c.Target("ORDERS", "orders.>")
 	env := []string{
 		"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create", "DELAY_TIMERS=on", "DELAY_LEVELS=1s,2s,5s",
+		"DELAY_SCHEDULES=schedules.orders.>=orders.>",
 	}
 	const phase = 4 * time.Second // of one version
 	var want []string
@@ -65,6 +66,14 @@ func TestUpgradeAndBackWithTimers(t *testing.T) {
 		}
 		want = append(want, "paused 1", "shifted 1")
 		target := func(name string) string { return fmt.Sprintf("%s-%d.orders.x", name, i) }
+		schedule := func(name, when string) {
+			c.Schedule(fmt.Sprintf("schedules.orders.%s-%d", name, i), when, "orders.x", name)
+		}
+		schedule("scheduled", harness.At(began.Add(5*time.Second)))
+		arrives("scheduled")
+		schedule("rescheduled", "@every 1h")
+		schedule("rescheduled", harness.At(began.Add(6*time.Second)))
+		arrives("rescheduled")
 		change(c, "pause", target("paused"), "{}")
 		change(c, "move", target("shifted"), fmt.Sprintf(`{"generation":%d,"for":"5s"}`, moved))
 		time.Sleep(time.Until(began.Add(phase)))
