@@ -11,9 +11,9 @@ WORKDIR /src
 COPY . .
 ARG TARGETOS TARGETARCH
 ARG VERSION COMMIT
-# The addresses and the directory are linked in and not set by ENV: the program could not tell ENV from what its user
-# wants, and refuses settings of the embedded server next to NATS_URL. Inside a container a loopback address would be out
-# of reach for -p and for probes.
+# The addresses and the directory are linked in, and not set by ENV: the program cannot distinguish ENV from a user's
+# settings, and refuses settings of the embedded server beside NATS_URL. Inside a container, neither -p nor probes reach a
+# loopback address.
 RUN --mount=type=cache,target=/go/pkg/mod \
     --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags="-s -w \
@@ -24,7 +24,7 @@ RUN --mount=type=cache,target=/go/pkg/mod \
       -X delaybroker/cmd/delaybroker/settings.defaultEmbeddedDir=/data" \
     -o /out/delaybroker ./cmd/delaybroker && mkdir /out/data
 
-# It has certificates of the authorities, time zones and the user 65532, and neither a shell nor a package manager.
+# The base image has CA certificates, time zones and the user 65532, and neither a shell nor a package manager.
 FROM gcr.io/distroless/static-debian13:nonroot
 ARG VERSION COMMIT
 LABEL org.opencontainers.image.title="delaybroker" \
@@ -36,14 +36,14 @@ COPY LICENSE /LICENSE
 COPY --from=build /out/delaybroker /delaybroker
 # A new volume takes its owner from this directory.
 COPY --from=build --chown=65532:65532 /out/data /data
-# By number: Kubernetes cannot tell that a name is not root.
+# A number, since Kubernetes cannot verify that a name is not root.
 USER 65532:65532
 VOLUME /data
-# 4222 is the embedded server, on all addresses: whoever reaches it may do everything, unless DELAY_EMBEDDED_USER and
-# DELAY_EMBEDDED_PASSWORD, or users in DELAY_EMBEDDED_CONFIG, are set. 8422 has the page, the probes and
-# metrics, which only tell unless DELAY_HTTP_ACTIONS is on; rows of the page need DELAY_HTTP_TOKEN here.
+# 4222 is the embedded server, on all addresses: a client that reaches it may do everything, unless DELAY_EMBEDDED_USER
+# and DELAY_EMBEDDED_PASSWORD, or users in DELAY_EMBEDDED_CONFIG, are set. 8422 has the page, the probes and the metrics.
+# They change nothing unless DELAY_HTTP_ACTIONS is on, and show rows of the page only with DELAY_HTTP_TOKEN.
 EXPOSE 4222 8422
-# Whether the loops turn, and not whether NATS is there: no restart helps against an outage of NATS.
+# It checks that no worker is stuck. It does not check NATS, since a restart does not help against an outage of NATS.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["/delaybroker","healthcheck"]
 ENTRYPOINT ["/delaybroker"]
 CMD ["serve"]

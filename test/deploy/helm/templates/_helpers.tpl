@@ -23,7 +23,7 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end }}
 
-{{- /* env are the settings that the brokers and the job that makes their streams share. */}}
+{{- /* env has the settings that the brokers share with the job that creates their streams. */}}
 {{- define "delaybroker.env" -}}
 - {name: NATS_URL, value: {{ .Values.nats.url | quote }}}
 - {name: DELAY_LEVELS, value: {{ .Values.levels | quote }}}
