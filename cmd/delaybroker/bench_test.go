@@ -108,7 +108,7 @@ func wantMetrics(t *testing.T, r bench.Result, names string) {
 		if i < 0 {
 			t.Fatalf("there is no metric %q", name)
 		}
-		if n, ok := bench.Metrics[i].Of(r); !ok || n <= 0 {
+		if n, ok := bench.Metrics[i].Value(r); !ok || n <= 0 {
 			t.Errorf("%s: got %s %v (%v), want more than zero", r.Side, name, n, ok)
 		}
 	}
