@@ -84,7 +84,7 @@ func ExampleClient_In_mistakes() {
 	_, err = delays.In(ctx, "orders.expire", time.Hour, nil, client.Header("Nats-Rollup", "all"))
 	fmt.Println(errors.Is(err, client.ErrBadHeaders))
 	// Output:
-	// true bad target: the target "orders.*" holds a wildcard: name one subject
+	// true bad target: the target "orders.*" contains a wildcard: name one subject
 	// true
 	// true
 }

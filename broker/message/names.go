@@ -16,7 +16,7 @@ var prefixPattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,15}$`)
 // Form is the shape of a subject: the root below which it lies.
 type Form int
 
-// The forms of subject a lane may hold.
+// The forms of the subjects of messages in a lane.
 const (
 	FormForeign Form = iota // none of ours
 	FormLevel               // delay.<level or duration>.<target>
@@ -80,8 +80,8 @@ func (n Names) PausedStream() string            { return n.stream + "PAUSED" }
 func (n Names) TimersStream() string            { return n.stream + "TIMERS" }
 func (n Names) DeadStream() string              { return n.stream + "DEAD" }
 
-// Own reports whether a stream is one of these, the owners' stream or the journal. Other streams may begin with the
-// same stem.
+// Own reports whether a stream is one of these, the owners' stream or the journal. Names of other programs' streams may
+// begin with the same prefix.
 func (n Names) Own(stream string) bool {
 	rest, ok := strings.CutPrefix(stream, n.stream)
 	switch {
