@@ -75,9 +75,9 @@ func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Chil
 	if err == nil {
 		ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
 		defer cancel()
-		for said := (PartOutput{}); err == nil && !said.Ready; {
-			said, err = c.Next(ctx)
-			c.URL = said.URL
+		for output := (PartOutput{}); err == nil && !output.Ready; {
+			output, err = c.Next(ctx)
+			c.URL = output.URL
 		}
 	}
 	if err != nil {
@@ -90,11 +90,11 @@ func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Chil
 // stderr.
 func (c *Child) Next(ctx context.Context) (PartOutput, error) {
 	select {
-	case said, ok := <-c.lines:
+	case output, ok := <-c.lines:
 		if !ok {
 			return PartOutput{}, fmt.Errorf("the %s exited: %s", c.part, c.stderrTail())
 		}
-		return said, nil
+		return output, nil
 	case <-ctx.Done():
 		return PartOutput{}, context.Cause(ctx)
 	}
@@ -134,11 +134,11 @@ func (c *Child) Kill() {
 func (c *Child) listen(stdout io.Reader) {
 	defer close(c.lines)
 	for lines := json.NewDecoder(stdout); ; {
-		var said PartOutput
-		if lines.Decode(&said) != nil {
+		var output PartOutput
+		if lines.Decode(&output) != nil {
 			return
 		}
-		c.lines <- said
+		c.lines <- output
 	}
 }
 

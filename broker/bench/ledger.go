@@ -38,12 +38,12 @@ func (t *Tally) add(other Tally) {
 // Err returns ErrBroken with the numbers of lost, early and unknown messages, or nil. Duplicates are allowed.
 func (t Tally) Err() error {
 	var words []string
-	for _, bad := range []struct {
+	for _, outcome := range []struct {
 		count int
-		is    string
+		name  string
 	}{{t.Lost, "lost"}, {t.Early, "early"}, {t.Unknown, "unknown"}} {
-		if bad.count > 0 {
-			words = append(words, fmt.Sprintf("%d %s", bad.count, bad.is))
+		if outcome.count > 0 {
+			words = append(words, fmt.Sprintf("%d %s", outcome.count, outcome.name))
 		}
 	}
 	if len(words) == 0 {
@@ -117,9 +117,6 @@ func (l *Ledger) early(a Arrival) bool {
 	}
 	return a.At.Before(a.Due.Add(-l.clockError)) || a.At.Before(promised)
 }
-
-// Foreign counts an arrival that is not a message of the turn.
-func (l *Ledger) Foreign() { l.tally.Unknown++ }
 
 // Arrived returns the number of messages that have arrived, without duplicates.
 func (l *Ledger) Arrived() int { return l.arrived }

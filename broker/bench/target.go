@@ -45,10 +45,10 @@ func (s Stored) Note(ctx context.Context, l *Ledger, turn uint32) error {
 	})
 }
 
-// addArrival adds an arrival to the ledger. A message of another turn counts as foreign.
+// addArrival adds an arrival to the ledger. A message of another turn counts as unknown.
 func (l *Ledger) addArrival(turn uint32, s Stamp, ours bool, a Arrival) {
 	if !ours || s.Turn != turn {
-		l.Foreign()
+		l.tally.Unknown++
 		return
 	}
 	a.Number, a.Due = s.Number, s.Due

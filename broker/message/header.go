@@ -171,8 +171,8 @@ func reserved(name string) bool {
 		name == "status" || name == "description" || name == "kv-operation"
 }
 
-// firstName returns the first of two names in sorted order, so that a sentence does not depend on the order of a map. An
-// empty a is no name.
+// firstName returns the first of two names in sorted order, so that a sentence does not depend on the order of a map.
+// An empty a is no name.
 func firstName(a, b string) string {
 	if a == "" || b < a {
 		return b
