@@ -86,7 +86,7 @@ export function asking({ title, about, path, fields = [], defaults = {}, draw })
 
 // A refused request, and the remedy.
 export const refused = (error) => el("div", { role: "alert" }, el("p", { class: "bad wide" },
-  error.status === 401 ? "This needs a token." : error.message),
+  error.status === 401 ? "This view needs a token." : error.message),
 error.status === 401 && el("button", { type: "button", class: "main", onclick: () => unlock() }, "Unlock"));
 
 export const more = (view, params) => el("p", {}, el("a", { href: link(view, params), class: "button" }, "Next page"));
