@@ -32,10 +32,7 @@ func (t *turn) prepare(ctx context.Context) error {
 		}
 		t.target = t.core
 	}
-	switch t.side {
-	case Scheduler:
-		return t.prepareScheduler(ctx)
-	case Pipeline:
+	if t.side == Pipeline {
 		_, err := t.create(ctx, jetstream.StreamConfig{
 			Name: t.site.names.SourceStream(), Subjects: []string{t.site.names.sources()},
 		})
@@ -43,28 +40,22 @@ func (t *turn) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if !t.plan.Core && !t.plan.Scenario.nothingDue() {
+	if t.side == Scheduler || !t.plan.Core && !t.plan.Scenario.nothingDue() {
 		cfg, subject := t.site.names.Arrivals(t.side)
-		to, err := t.create(ctx, cfg)
+		s, err := t.create(ctx, cfg)
 		if err != nil {
 			return err
 		}
-		t.target = Stored{Stream: to, Subject: subject}
+		target := Stored{Stream: s, Subject: subject}
+		if t.side == Scheduler {
+			if !s.CachedInfo().Config.AllowMsgSchedules {
+				return fmt.Errorf("%w: nats-server %s has no schedules", ErrCannot, t.report.Server)
+			}
+			target.Others = t.plan.Count + t.plan.moved() // the schedules
+		}
+		t.target = target
 	}
 	return t.startSidecar(ctx)
-}
-
-func (t *turn) prepareScheduler(ctx context.Context) error {
-	cfg, subject := t.site.names.Arrivals(t.side)
-	s, err := t.create(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	if !s.CachedInfo().Config.AllowMsgSchedules {
-		return fmt.Errorf("%w: nats-server %s has no schedules", ErrCannot, t.report.Server)
-	}
-	t.target = Stored{Stream: s, Subject: subject, Others: t.plan.Count + t.plan.moved()}
-	return nil
 }
 
 func (t *turn) create(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {

@@ -131,14 +131,11 @@ func (c *Client) tryUntilCertain(
 		}
 		select {
 		case <-ctx.Done():
-			return false, errors.Join(unansweredErr, unanswered(ctx, subject))
+			return false, errors.Join(unansweredErr,
+				fmt.Errorf("change the timer on %s: %w: %w", subject, ErrUnanswered, ctx.Err()))
 		case <-time.After(retryInterval):
 		}
 	}
-}
-
-func unanswered(ctx context.Context, subject string) error {
-	return fmt.Errorf("change the timer on %s: %w: %w", subject, ErrUnanswered, ctx.Err())
 }
 
 // last reads the last entry of a timer's subject. If there is none, it returns an entry that is not pending.
