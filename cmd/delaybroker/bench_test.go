@@ -257,7 +257,7 @@ func TestBenchFlags(t *testing.T) {
 		"bench --to mars":                      `--to "mars"`,
 		"bench --delay soon":                   `delay "soon"`,
 		"bench --size 3 --publishers 0":        "publishers 0",
-		"bench ingest --delay 1s":              "nothing is due",
+		"bench ingest --delay 1s":              "no message is due",
 		"bench steady burst":                   "want delaybroker bench",
 		"bench timers --cancel 100":            "cancel 100: want 0 to 99",
 		"bench timers --beside pipeline":       "beside pipeline: the pipeline has no timers; want scheduler",
