@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// answersWaiting is the maximum number of waiting questions. Further questions are dropped: the operator asks again.
-	answersWaiting = 16
-	// answerPause is the minimum time between two answers, so that an operator who asks all the time costs next to
-	// nothing.
-	answerPause = 5 * time.Millisecond
-	// morePause is the minimum time between two answers with a history or with targets, which are some thirty kilobytes.
-	morePause = 200 * time.Millisecond
+	// maxQueries is the maximum number of waiting queries. Further queries are dropped, and the operator sends them again.
+	maxQueries = 16
+	// answerInterval is the minimum time between two answers. It bounds the cost of an operator's program that sends
+	// queries in a loop.
+	answerInterval = 5 * time.Millisecond
+	// largeInterval replaces answerInterval after an answer with a history or with targets, which has some 30 KB.
+	largeInterval = 200 * time.Millisecond
 )
 
 // Answer is the report of a running instance about itself.
 type Answer = stats.Answer
 
-// Headers of a question. HeaderHistory requests a history too, HistoryHour or HistoryDay. HeaderTargets, with any
-// value, requests the deliveries to each target too. HeaderExcept names an instance that need not answer: its page asks
-// only the others.
+// Headers of a query. HeaderHistory also requests a history: HistoryHour or HistoryDay. HeaderTargets, with any value,
+// also requests the deliveries to each target. HeaderExcept names an instance that does not answer: that instance sends
+// the query for its page, and needs only the answers of the others.
 const (
 	HeaderHistory = "Delay-History"
 	HistoryHour   = "1h"
@@ -37,14 +37,14 @@ const (
 	HeaderExcept  = "Delay-Except"
 )
 
-// Asked is what a question requests in addition to the state of the instance. The zero value requests nothing more.
+// Asked has the options of a query. The zero value requests only the state of each instance.
 type Asked struct {
-	History string // HistoryHour or HistoryDay
-	Targets bool
-	Except  string // the instance that need not answer; empty for none
+	History string // HistoryHour or HistoryDay; empty for no history
+	Targets bool   // also the deliveries to each target
+	Except  string // the instance that does not answer; empty for none
 }
 
-// Header returns the headers of a question.
+// Header returns the headers of a query.
 func (a Asked) Header() nats.Header {
 	h := nats.Header{}
 	if a.History != "" {
@@ -59,19 +59,19 @@ func (a Asked) Header() nats.Header {
 	return h
 }
 
-// question is a question of an operator.
-type question struct {
+// query is a query of an operator.
+type query struct {
 	reply string
 	Asked
 }
 
-// Instance is the name under which this instance answers.
+// Instance returns the name of this instance in its answers.
 func (b *Broker) Instance() string { return b.id }
 
 // Answer returns this instance's report about itself.
 func (b *Broker) Answer() Answer { return b.AnswerOf(b.Status()) }
 
-// AnswerOf is Answer with a status that the caller has just read.
+// AnswerOf is like Answer, for a status that the caller has just read.
 func (b *Broker) AnswerOf(s Status) Answer {
 	return Answer{
 		Instance: b.id, Ready: s.Ready, Draining: s.Draining, Journal: s.Journal.Kept, Alone: b.cfg.MaxOwners == 0,
@@ -83,14 +83,14 @@ func (b *Broker) AnswerOf(s Status) Answer {
 	}
 }
 
-// answer replies to operators who ask on the control link, until ctx ends. An instance without the right to reply works
-// all the same.
+// answer replies to the queries of operators on the control link, until ctx ends. If the instance lacks the permission
+// to subscribe or to reply, it continues without.
 //
 // The operator chooses the subject of the reply. Our connection may publish on subjects that the operator may not use,
-// such as those of the JetStream API: the server would take a reply there for a request, for example to purge a stream.
-// So a reply is sent only below StatusAnswers, where nobody acts on messages.
+// such as those of the JetStream API. The server would treat a reply there as a request, for example to purge a stream.
+// So answer replies only below StatusAnswers, where no program acts on messages.
 func (b *Broker) answer(ctx context.Context) {
-	asked := make(chan question, answersWaiting)
+	queries := make(chan query, maxQueries)
 	sub, err := b.conns.Control.Subscribe(b.names.StatusCall(), func(m *nats.Msg) {
 		if len(m.Data) > 0 {
 			b.pauses.Hear(pause.Announced(m))
@@ -98,39 +98,39 @@ func (b *Broker) answer(ctx context.Context) {
 		if !strings.HasPrefix(m.Reply, b.names.StatusAnswers()) || m.Header.Get(HeaderExcept) == b.id {
 			return
 		}
-		more := Asked{History: m.Header.Get(HeaderHistory), Targets: m.Header.Get(HeaderTargets) != ""}
+		options := Asked{History: m.Header.Get(HeaderHistory), Targets: m.Header.Get(HeaderTargets) != ""}
 		select {
-		case asked <- question{m.Reply, more}:
+		case queries <- query{m.Reply, options}:
 		default:
 		}
 	})
 	if err != nil {
-		b.log.Warn("nobody can ask this instance how it is", "err", err)
+		b.log.Warn("cannot subscribe to queries: this instance is missing from the output of operators' commands", "err", err)
 		return
 	}
-	defer func() { _ = sub.Unsubscribe() }() // it fails when the connection is closed
+	defer func() { _ = sub.Unsubscribe() }() // fails if the connection is closed
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case q := <-asked:
-			if err := b.tell(q); err != nil {
-				b.log.Debug("answering an operator", "err", err)
+		case q := <-queries:
+			if err := b.reply(q); err != nil {
+				b.log.Debug("cannot answer an operator's query", "err", err)
 			}
-			rest := answerPause
+			interval := answerInterval
 			if q.Asked != (Asked{}) {
-				rest = morePause
+				interval = largeInterval
 			}
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(rest):
+			case <-time.After(interval):
 			}
 		}
 	}
 }
 
-func (b *Broker) tell(q question) error {
+func (b *Broker) reply(q query) error {
 	a := b.Answer()
 	a.History = b.history(q.History, time.Now())
 	if q.Targets {

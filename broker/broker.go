@@ -28,7 +28,7 @@ import (
 	"delaybroker/broker/streams/provision"
 )
 
-// Broker moves delayed messages from lane to lane and to their targets. Make one with New; Run does the work.
+// Broker moves delayed messages from lane to lane and to their targets. New creates a broker, and Run runs it.
 type Broker struct {
 	id      string   // unique among the running instances
 	users   []string // of the connections, if known
@@ -43,10 +43,10 @@ type Broker struct {
 	records atomic.Pointer[journal.Writer] // nil before Run, and without a journal
 	pauses  pausing
 	log     *slog.Logger
-	started time.Time // when it was made
+	started time.Time // time of New
 
 	draining atomic.Bool
-	stop     chan error // one slot: the reason why this instance must stop
+	stop     chan error // capacity 1: the reason why this instance must stop
 }
 
 // connections are the broker's connections, and JetStream on two of them.
@@ -67,7 +67,7 @@ type Ended = config.Ended
 // Streams are the streams that a configuration wants.
 type Streams = provision.Streams
 
-// StreamsOf checks the configuration as New does.
+// StreamsOf returns the streams that a configuration wants. It checks the configuration as New does.
 func StreamsOf(cfg Config) (Streams, error) { return provision.StreamsOf(cfg) }
 
 // New checks the configuration and starts nothing. Its error joins one ErrConfig for each problem.
@@ -104,10 +104,10 @@ func New(links Links, cfg Config) (*Broker, error) {
 	return b, nil
 }
 
-// Run creates the streams and works until ctx ends. Then it drains and returns nil. It returns ErrDrift or
-// streams.ErrMissingStreams if the streams do not fit the configuration, lease.ErrNameInUse if an older instance has
-// the same name, and ErrGrace if the drain took too long. While JetStream does not answer, at the start or later, Run
-// waits.
+// Run creates the streams and moves messages until ctx ends. Then it drains and returns nil. It returns ErrDrift or
+// streams.ErrMissingStreams if the streams do not match the configuration. It returns lease.ErrNameInUse if an older
+// instance has the same name, and ErrGrace if the drain took too long. While JetStream does not answer, at the start or
+// later, Run waits.
 func (b *Broker) Run(ctx context.Context) error {
 	defer b.noteRefusals()()
 	lanes, err := b.streams.Start(ctx)
@@ -130,7 +130,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		Window: window, WindowBytes: windowBytes, Log: b.log,
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()
-	deliverer.Heard(b.conns.Deliver.LastError()) // the last error before we listened
+	deliverer.Heard(b.conns.Deliver.LastError()) // the last error before listenToErrors
 	b.links.Look()
 	b.pauses.deliverer = deliverer
 	b.pauses.Load(ctx)
@@ -143,7 +143,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer stop()
 	for _, run := range []func(context.Context){
 		write.Run, targets.Run, deliverer.Run, b.watchLinks, b.watchJetStream, b.answer, b.leaser.Run, b.pauses.Run,
-		b.remember,
+		b.recordHistory,
 	} {
 		services.Go(func() { run(base) })
 	}
@@ -158,7 +158,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		}
 	})
 	records, closeJournal := b.keepJournal(base, write)
-	defer closeJournal() // after the workers, before the inbox
+	defer closeJournal() // after the workers end, and before the inbox ends
 	defer context.AfterFunc(ctx, func() {
 		b.draining.Store(true)
 		records.Stopping()
@@ -170,14 +170,14 @@ func (b *Broker) Run(ctx context.Context) error {
 		Write: write, Deliver: deliverer, Timers: timers, Journal: records,
 	})
 	answered()
-	if why := (stopped{}); errors.As(context.Cause(ctx), &why) {
-		err = errors.Join(why.error, err)
+	if cause := (stopped{}); errors.As(context.Cause(ctx), &cause) {
+		err = errors.Join(cause.error, err)
 	}
 	return err
 }
 
-// noteRefusals records the permissions that the server denies to the connections, for operators, until the returned
-// function is called. It leaves out publishes to targets: the messages of such a target have the reason.
+// noteRefusals records, for operators, the permissions that the server denies to the connections. It does so until the
+// returned function is called. It leaves out publishes to targets: the messages of such a target have the reason.
 func (b *Broker) noteRefusals() (stop func()) {
 	var stops []func()
 	b.conns.Each(func(name string, nc *nats.Conn) {
@@ -196,13 +196,13 @@ func (b *Broker) noteRefusals() (stop func()) {
 	}
 }
 
-// StreamConfigs returns the present configurations of all our streams that store messages, dead letters included. The
-// journal stores none.
+// StreamConfigs returns the present configurations of all our streams that store messages, dead letters included. It
+// leaves out the journal, which stores records and no messages.
 func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, error) {
 	return b.streams.Configs(ctx)
 }
 
-// Ready is closed when every lane that this instance owns is being read.
+// Ready returns a channel that is closed when this instance reads all lanes that it owns.
 func (b *Broker) Ready() <-chan struct{} { return b.engine.Ready() }
 
 // stopped is the cause of a stop that no caller requested.
@@ -212,19 +212,19 @@ type stopped struct{ error }
 func (b *Broker) quit(err error) {
 	select {
 	case b.stop <- err:
-	default: // it is already stopping
+	default: // the instance is already stopping
 	}
 }
 
-// listenToErrors calls f with the asynchronous errors of a connection, in addition to the handler that is set already,
-// until the returned function is called.
+// listenToErrors calls f with the asynchronous errors of a connection until the returned function is called. The
+// connection's previous handler is still called too.
 func listenToErrors(nc *nats.Conn, f func(error)) (stop func()) {
-	others := nc.ErrorHandler()
+	previous := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
 		f(err)
-		if others != nil {
-			others(nc, sub, err)
+		if previous != nil {
+			previous(nc, sub, err)
 		}
 	})
-	return func() { nc.SetErrorHandler(others) }
+	return func() { nc.SetErrorHandler(previous) }
 }

@@ -20,9 +20,8 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// control starts to answer requests: those about timers, with the stream that the lanes use, and the calls and
-// schedules of the configuration. It receives them until ctx ends. The returned function waits until those underway are
-// answered; meanwhile the lanes drain.
+// control starts the service that answers requests about timers, the configuration's calls, and requests for schedules.
+// It accepts requests until ctx ends. The returned function waits until the requests in progress are answered.
 func (b *Broker) control(ctx context.Context, lanes []streams.Spec, s *role.Stream) (wait func()) {
 	cfg := b.cfg
 	timers := slices.ContainsFunc(lanes, func(l streams.Spec) bool { return l.Kind == streams.Timers })
@@ -44,7 +43,7 @@ func (b *Broker) control(ctx context.Context, lanes []streams.Spec, s *role.Stre
 	return answering.Wait
 }
 
-// schedules returns the service for requests in nats-server's format of schedules.
+// schedules returns the service for schedules in nats-server's format.
 func (b *Broker) schedules(timers *store.Timers) *schedules.Service {
 	cfg := b.cfg
 	return schedules.NewService(schedules.Config{
@@ -53,7 +52,7 @@ func (b *Broker) schedules(timers *store.Timers) *schedules.Service {
 	})
 }
 
-// timers returns the timers' stream as the workers use it.
+// timers returns the workers' access to the stream of timers.
 func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 	names, keys := b.names, b.keys
 	return role.NewStream(role.Config{
@@ -65,8 +64,8 @@ func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 	})
 }
 
-// publishAndWait returns a publish that waits for its answer. As in the lanes, an answer counts only under the token of
-// its publish, and only of the stream that the publish is for.
+// publishAndWait returns a function that publishes a message to a stream and waits for the answer. As in the lanes, an
+// answer counts only under the token of its publish, and only with the name of the stream.
 func publishAndWait(write *acks.Inbox, stream string) func(context.Context, *nats.Msg) jsapi.Reply {
 	return func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 		replies := make(chan jsapi.Reply, 1)

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// journalRoom is the maximum size of the waiting records in bytes, and journalShare their maximum part of the
-	// instance's memory.
+	// journalRoom is the maximum size of the unstored records, in bytes. They also take at most one part in journalShare
+	// of Config.HoldBytes.
 	journalRoom  = 8 << 20
 	journalShare = 16
 )
 
-// keepJournal stores records until the returned function is called, which waits until the last record is stored.
-// Without a journal, the writer is nil.
+// keepJournal starts the writer of the journal. The returned function stops it, and waits until the last record is
+// stored. If the configuration has no journal, the writer is nil.
 func (b *Broker) keepJournal(ctx context.Context, write *acks.Inbox) (*journal.Writer, func()) {
 	cfg := b.cfg
 	if cfg.Journal == 0 {

@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/timer"
 )
 
-// newLeaser makes the leaser that the configuration asks for.
+// newLeaser returns the leaser of the configuration.
 func (b *Broker) newLeaser() lease.Leaser {
 	settings := b.cfg
 	switch {
@@ -21,7 +21,7 @@ func (b *Broker) newLeaser() lease.Leaser {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		host = "delaybroker" // a unique part is added to it
+		host = "delaybroker" // the leaser adds a unique part
 	}
 	names := b.names
 	cfg := lease.SharedConfig{
@@ -39,8 +39,8 @@ func (b *Broker) newLeaser() lease.Leaser {
 	return lease.NewShared(cfg)
 }
 
-// claimTimeout is how long the firing of a timer is left to the instance that it names. An instance that is alone was
-// that one before it was restarted.
+// claimTimeout returns how long this instance leaves the firing of a timer to the instance that the firing names. A
+// broker without other instances does not wait: that instance was its own previous run.
 func (b *Broker) claimTimeout(instance string) time.Duration {
 	cfg := b.cfg
 	switch {

@@ -10,11 +10,11 @@ import (
 // Links are the broker's connections to NATS.
 type Links = link.Links
 
-// probeEvery is the minimum interval between two checks of all consumers because a stream answers again.
-const probeEvery = 10 * time.Second
+// probeInterval is the minimum time between two checks of all consumers.
+const probeInterval = 10 * time.Second
 
-// watchLinks wakes the workers when a connection is back, until ctx ends: messages that became due meanwhile go out at
-// once.
+// watchLinks wakes the workers when a connection is back, until ctx ends. So they deliver immediately the messages that
+// became due meanwhile.
 func (b *Broker) watchLinks(ctx context.Context) {
 	b.links.Watch(ctx, func() {
 		b.engine.Wake()
@@ -22,10 +22,11 @@ func (b *Broker) watchLinks(ctx context.Context) {
 	})
 }
 
-// watchJetStream makes the leaser and all consumers check their state when a stream answers again over a connection
-// that was never lost: the consumers may be gone. Consumers are checked at most every probeEvery.
+// watchJetStream checks the leases and the consumers when JetStream answers again after a silence on a connection that
+// was not lost, until ctx ends. The server may have removed the consumers during the silence. watchJetStream checks the
+// consumers at most once in each probeInterval.
 func (b *Broker) watchJetStream(ctx context.Context) {
-	var probe <-chan time.Time // nil unless consumers are to be checked
+	var probe <-chan time.Time // nil unless a check of the consumers is pending
 	var probed time.Time
 	for {
 		select {
@@ -35,7 +36,7 @@ func (b *Broker) watchJetStream(ctx context.Context) {
 			b.leaser.Probe()
 			b.pauses.Refresh()
 			if probe == nil {
-				probe = time.After(time.Until(probed.Add(probeEvery)))
+				probe = time.After(time.Until(probed.Add(probeInterval)))
 			}
 		case <-probe:
 			probe, probed = nil, time.Now()

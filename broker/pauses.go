@@ -9,15 +9,15 @@ import (
 	"delaybroker/broker/pause"
 )
 
-// haltTimeout is how long an instance that learns of a pause waits for the results of the messages it has sent. A
-// silent target may be the reason for the pause.
+// haltTimeout is how long an instance waits, after a pause, for the results of the messages that it has already sent.
+// The wait is short, since the pause may be for a target that does not answer.
 const haltTimeout = 2 * time.Second
 
 // pausing applies the list of pauses to this instance.
 type pausing struct {
 	*pause.Keeper
 	deliverer *deliver.Deliverer     // set by Run
-	logged    map[string]pause.State // of the pauses that were logged; belongs to applyPauses
+	logged    map[string]pause.State // last logged state of each pause; only for applyPauses
 }
 
 // newKeeper returns the keeper of the list of pauses.
@@ -40,8 +40,9 @@ func (b *Broker) newKeeper() *pause.Keeper {
 	return pause.NewKeeper(cfg)
 }
 
-// applyPauses stops deliveries to paused targets. The engine already decides by the list. applyPauses returns when the
-// server has all messages that were sent before, and the targets that are not silent have answered.
+// applyPauses stops deliveries to paused targets. The engine already uses the list. applyPauses returns when the server
+// has received all messages sent before and their targets have answered, or after haltTimeout for each of the two
+// waits.
 func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 	b.logPauses(l)
 	if len(l.Present()) == 0 {
@@ -54,11 +55,11 @@ func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 	flushing, cancelFlush := context.WithTimeout(ctx, haltTimeout)
 	defer cancelFlush()
 	if err := b.conns.Deliver.FlushWithContext(flushing); err != nil {
-		b.log.Debug("flushing deliveries to targets that are paused now", "err", err)
+		b.log.Debug("cannot flush the deliveries sent before a pause", "err", err)
 	}
 }
 
-// logPauses logs changes. The end of a pause that was over before this instance learned of it is no change.
+// logPauses logs the changes of pauses. It does not log the end of a pause that ended before this instance read of it.
 func (b *Broker) logPauses(l *pause.List) {
 	for _, p := range l.Pauses {
 		last, known := b.pauses.logged[p.ID]
@@ -68,12 +69,12 @@ func (b *Broker) logPauses(l *pause.List) {
 		b.pauses.logged[p.ID] = p.State
 		switch p.State {
 		case pause.Paused:
-			b.log.Info("a target is paused: its messages wait", "pattern", p.Pattern, "since", p.Since)
+			b.log.Info("targets are paused: their messages wait", "pattern", p.Pattern, "since", p.Since)
 		case pause.Resuming:
-			b.log.Info("a target is resumed: its messages go out", "pattern", p.Pattern)
+			b.log.Info("targets are resumed: the broker delivers their waiting messages", "pattern", p.Pattern)
 		case pause.Over:
 			if known {
-				b.log.Info("the messages of a target that was paused are out", "pattern", p.Pattern)
+				b.log.Info("a pause has ended: the messages that waited for it have left its lane", "pattern", p.Pattern)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ type Status = stats.Status
 // LaneStatus is the state of one lane.
 type LaneStatus = stats.LaneStatus
 
-// Status returns the state of all lanes. It waits for no loop, and sends no request.
+// Status returns the state of the broker. It waits for no loop, and sends no request.
 func (b *Broker) Status() Status {
 	s := Status{
 		Draining: b.draining.Load(), Links: b.conns.Status(), Counts: b.tally.Read(),
@@ -33,5 +33,5 @@ func (b *Broker) Status() Status {
 	return s
 }
 
-// Alive returns nil if the loop of every lane makes a turn before ctx ends. It does not depend on NATS.
+// Alive returns nil if the loop of every lane responds before ctx ends. It does not depend on NATS.
 func (b *Broker) Alive(ctx context.Context) error { return b.engine.Alive(ctx) }

@@ -26,10 +26,10 @@ const (
 )
 
 const (
-	// requests is the maximum number of concurrent requests about single timers. A broker refuses more as busy.
-	requests = 64
-	// postponed is the initial extra delay of timers that will be moved to the instant of the others.
-	postponed = time.Hour
+	// maxRequests is the maximum number of concurrent requests about single timers. Above it, a broker answers "busy".
+	maxRequests = 64
+	// postponement is the initial extra delay of timers that will be moved to the instant of the others.
+	postponement = time.Hour
 )
 
 // A Change is the operation of a load on named timers.
@@ -45,23 +45,24 @@ type Change struct {
 	API       string   `json:"api,omitempty"` // prefix of the JetStream API
 }
 
-// doing describes the operation of a load, for the progress.
-func (l Load) doing() string {
+// operation describes the operation of a load, for the progress.
+func (l Load) operation() string {
 	return cmp.Or(map[Verb]string{
 		Set: "setting timers", Cancel: "cancelling timers", Request: "having the broker cancel timers",
 		Move: "moving timers",
 	}[l.Verb], "publishing")
 }
 
-// window returns the maximum number of unanswered messages.
+// window returns the maximum number of messages without an answer.
 func (l Load) window() int {
 	if l.Verb == Request {
-		return requests
+		return maxRequests
 	}
-	return outstanding
+	return maxOutstanding
 }
 
-// change returns the message for one timer. Its key contains the turn, so that each turn has its own timers.
+// change returns the message that sets, moves or cancels a timer. The key of the timer contains the turn, so each turn
+// has its own timers.
 func (l Load) change(n Names, number int) *nats.Msg {
 	i, key, target := number-l.First, fmt.Sprintf("%d-%d", l.Turn, number), number%l.Targets
 	m := &nats.Msg{Subject: n.timer(l.Side, key, target), Header: nats.Header{}}
@@ -73,7 +74,7 @@ func (l Load) change(n Names, number int) *nats.Msg {
 		m.Header.Set(message.HeaderExpected, strconv.FormatUint(l.Sequences[i], 10))
 	default:
 		if number < l.Postponed {
-			due = due.Add(postponed)
+			due = due.Add(postponement)
 		}
 	}
 	when := due.UTC().Format(time.RFC3339Nano)
@@ -105,13 +106,13 @@ func (l Load) cancel(n Names, m *nats.Msg, key string, target int, sequence uint
 	return m
 }
 
-// accepted parses the answer to a message of the load. It returns the sequence of the stored message, or the reason of
-// the refusal.
-func (l Load) accepted(m *nats.Msg) (sequence uint64, err error) {
+// parseAnswer parses the answer to a message of the load. It returns the sequence of the stored message, or the reason
+// of the refusal.
+func (l Load) parseAnswer(m *nats.Msg) (sequence uint64, err error) {
 	if l.Verb == Request || l.Verb == Cancel && l.Side == Scheduler {
 		var done struct {
-			Outcome string // of the broker
-			Success bool   // of the server
+			Outcome string // in an answer of the broker
+			Success bool   // in an answer of the server
 		}
 		err := json.Unmarshal(m.Data, &done)
 		if err != nil || !done.Success && done.Outcome != "cancelled" {
@@ -120,11 +121,11 @@ func (l Load) accepted(m *nats.Msg) (sequence uint64, err error) {
 		}
 		return 0, nil
 	}
-	return acknowledged(m)
+	return parseAck(m)
 }
 
-// acknowledged returns the sequence of a stored message, or the reason why the stream has not stored it.
-func acknowledged(m *nats.Msg) (sequence uint64, err error) {
+// parseAck returns the sequence of a stored message, or the reason why the stream has not stored it.
+func parseAck(m *nats.Msg) (sequence uint64, err error) {
 	switch ack, ok := jsapi.ParseAck(m); {
 	case !ok:
 		return 0, fmt.Errorf("no acknowledgement: %.100q (status %q)", m.Data, m.Header.Get("Status"))

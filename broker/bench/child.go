@@ -27,28 +27,28 @@ const (
 	// startTimeout is the timeout for a part to become ready. A broker creates some forty streams, each with an
 	// election.
 	startTimeout = 2 * time.Minute
-	// stopTimeout is the timeout for a part to exit after its stdin was closed.
+	// stopTimeout is the timeout for a part to exit after its stdin has been closed.
 	stopTimeout = 30 * time.Second
-	// lastWords is the number of bytes at the end of a part's stderr that an error shows.
-	lastWords = 4 << 10
+	// maxStderr is the maximum number of bytes of a part's stderr in an error, from its end.
+	maxStderr = 4 << 10
 )
 
-// Said is one line of a part's stdout.
-type Said struct {
+// PartOutput is one line of a part's stdout. Each line has one of its fields.
+type PartOutput struct {
 	Ready    bool    `json:"ready,omitempty"`
-	URL      string  `json:"url,omitempty"`      // address of a server
+	URL      string  `json:"url,omitempty"`      // of the part server, with Ready
 	Accepted int     `json:"accepted,omitempty"` // progress of a load, in messages
 	Loaded   *Loaded `json:"loaded,omitempty"`   // result of a load
 }
 
 // A Child is a running part. It exits when its stdin is closed, so no part outlives a killed run.
 type Child struct {
-	URL string // address of a server
+	URL string // of the part server; otherwise empty
 
 	part  Part
 	cmd   *exec.Cmd
 	stdin io.Closer
-	heard chan Said // closed at the end of the part's stdout
+	lines chan PartOutput // closed at the end of the part's stdout
 
 	mu     sync.Mutex // guards stderr
 	stderr []byte     // the end of the part's stderr
@@ -57,7 +57,7 @@ type Child struct {
 // StartChild starts a part, writes the order to its stdin, and waits until it is ready. The context limits only this
 // wait: the caller stops the child.
 func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Child, error) {
-	c := &Child{part: part, cmd: cmd, heard: make(chan Said, 16)}
+	c := &Child{part: part, cmd: cmd, lines: make(chan PartOutput, 16)}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -75,9 +75,9 @@ func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Chil
 	if err == nil {
 		ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
 		defer cancel()
-		for said := (Said{}); err == nil && !said.Ready; {
-			said, err = c.Next(ctx)
-			c.URL = said.URL
+		for output := (PartOutput{}); err == nil && !output.Ready; {
+			output, err = c.Next(ctx)
+			c.URL = output.URL
 		}
 	}
 	if err != nil {
@@ -88,37 +88,37 @@ func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Chil
 
 // Next returns the next line of the part's stdout. After the last line it returns an error with the end of the part's
 // stderr.
-func (c *Child) Next(ctx context.Context) (Said, error) {
+func (c *Child) Next(ctx context.Context) (PartOutput, error) {
 	select {
-	case said, ok := <-c.heard:
+	case output, ok := <-c.lines:
 		if !ok {
-			return Said{}, fmt.Errorf("the %s ended: %s", c.part, c.words())
+			return PartOutput{}, fmt.Errorf("the %s exited: %s", c.part, c.stderrTail())
 		}
-		return said, nil
+		return output, nil
 	case <-ctx.Done():
-		return Said{}, context.Cause(ctx)
+		return PartOutput{}, context.Cause(ctx)
 	}
 }
 
-// Usage returns its resource usage so far.
+// Usage returns the part's resource usage so far.
 func (c *Child) Usage() (Usage, error) { return UsageOf(c.cmd.Process.Pid) }
 
-// Stop closes the part's stdin and waits until the part has exited. After half a minute it kills the part. A nil Child
-// has exited.
+// Stop closes the part's stdin and waits until the part has exited. It kills the part after stopTimeout. For a nil
+// Child it does nothing.
 func (c *Child) Stop() error {
 	if c == nil {
 		return nil
 	}
 	_ = c.stdin.Close() // the part may have closed its end
-	late := time.AfterFunc(stopTimeout, func() { _ = c.cmd.Process.Kill() })
-	for range c.heard { // until the end of the part's stdout
+	kill := time.AfterFunc(stopTimeout, func() { _ = c.cmd.Process.Kill() })
+	for range c.lines { // until the end of the part's stdout
 	}
 	err := c.cmd.Wait()
-	if !late.Stop() {
-		return fmt.Errorf("the %s did not end within %s: %s", c.part, stopTimeout, c.words())
+	if !kill.Stop() {
+		return fmt.Errorf("the %s did not exit within %s and was killed: %s", c.part, stopTimeout, c.stderrTail())
 	}
 	if err != nil {
-		return fmt.Errorf("the %s: %w: %s", c.part, err, c.words())
+		return fmt.Errorf("the %s: %w: %s", c.part, err, c.stderrTail())
 	}
 	return nil
 }
@@ -126,32 +126,32 @@ func (c *Child) Stop() error {
 // Kill kills the part immediately, like kill -9.
 func (c *Child) Kill() {
 	_ = c.cmd.Process.Kill() // the part may have exited
-	for range c.heard {
+	for range c.lines {
 	}
 	_ = c.cmd.Wait() // the error reports the kill
 }
 
 func (c *Child) listen(stdout io.Reader) {
-	defer close(c.heard)
+	defer close(c.lines)
 	for lines := json.NewDecoder(stdout); ; {
-		var said Said
-		if lines.Decode(&said) != nil {
+		var output PartOutput
+		if lines.Decode(&output) != nil {
 			return
 		}
-		c.heard <- said
+		c.lines <- output
 	}
 }
 
-// Write keeps the end of the part's stderr.
+// Write is for the part's stderr. It keeps the last maxStderr bytes.
 func (c *Child) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stderr = append(c.stderr, p...)
-	c.stderr = c.stderr[max(0, len(c.stderr)-lastWords):]
+	c.stderr = c.stderr[max(0, len(c.stderr)-maxStderr):]
 	return len(p), nil
 }
 
-func (c *Child) words() string {
+func (c *Child) stderrTail() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.stderr) == 0 {

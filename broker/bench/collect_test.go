@@ -45,13 +45,13 @@ func collected(t *testing.T, at map[uint32][]time.Duration) (Report, time.Durati
 	}
 	plan := Plan{Scenario: Burst, Count: 3}
 	report := newReport(plan)
-	g := &ground{run: &run{host: Host{Show: func(Progress) {}}, plan: plan, report: report}, target: r}
-	ledger, _, err := g.collect(t.Context(), usage{}, due)
+	turn := &turn{run: &run{host: Host{Show: func(Progress) {}}, plan: plan, report: report}, target: r}
+	ledger, _, err := turn.collect(t.Context(), usage{}, due)
 	if err != nil {
 		t.Fatal(err)
 	}
 	took := time.Since(began)
-	result, err := plan.judge(Result{Side: Broker, Round: 1}, ledger)
+	result, err := plan.addLedger(Result{Side: Broker, Round: 1}, ledger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestARunWithEverythingOnTimeIsGood(t *testing.T) {
 		if err := report.Err(); err != nil {
 			t.Errorf("got %v, want nil", err)
 		}
-		if want := time.Second + 100*time.Millisecond + settle; took != want {
+		if want := time.Second + 100*time.Millisecond + duplicateWait; took != want {
 			t.Errorf("it was judged after %s, want %s", took, want)
 		}
 		if got, want := report.Results[0].Drained, 30.0; got != want {
@@ -84,8 +84,8 @@ func TestALostMessageFailsTheRun(t *testing.T) {
 		if got, want := report.Results[0].Tally, (Tally{Count: 3, Lost: 1}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
-		if took < time.Second+timeout {
-			t.Errorf("it was given up after %s, want %s after it was due", took, timeout)
+		if took < time.Second+lossTimeout {
+			t.Errorf("it was given up after %s, want %s after it was due", took, lossTimeout)
 		}
 	})
 }

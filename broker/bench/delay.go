@@ -9,8 +9,8 @@ import (
 	"delaybroker/levels"
 )
 
-// random is the prefix of a delay with a different value for each message.
-const random = "random:"
+// randomPrefix is the prefix of a delay with a different value for each message.
+const randomPrefix = "random:"
 
 // A Delay is the delay of messages: constant, or a random whole number of milliseconds up to a bound.
 type Delay struct {
@@ -23,10 +23,10 @@ func ParseDelays(s string) ([]Delay, error) {
 	var all []Delay
 	var problems []error
 	for word := range strings.SplitSeq(s, ",") {
-		text, isRandom := strings.CutPrefix(strings.TrimSpace(word), random)
+		text, isRandom := strings.CutPrefix(strings.TrimSpace(word), randomPrefix)
 		d, err := levels.ParseDuration(text)
 		if err == nil && d < time.Millisecond {
-			err = errors.New("want a millisecond or more")
+			err = errors.New("want at least 1ms")
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("delay %q: %w", word, err))
@@ -39,19 +39,19 @@ func ParseDelays(s string) ([]Delay, error) {
 
 func (d Delay) String() string {
 	if d.Random {
-		return random + levels.FormatDuration(d.Duration)
+		return randomPrefix + levels.FormatDuration(d.Duration)
 	}
 	return levels.FormatDuration(d.Duration)
 }
 
-// MarshalText returns the text of the delay for JSON.
+// MarshalText returns the result of String.
 func (d Delay) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText parses the result of MarshalText.
 func (d *Delay) UnmarshalText(text []byte) error {
 	all, err := ParseDelays(string(text))
 	if err == nil && len(all) != 1 {
-		err = fmt.Errorf("delay %q: want a single one", text)
+		err = fmt.Errorf("delay %q: want exactly one", text)
 	}
 	if err == nil {
 		*d = all[0]
@@ -59,15 +59,15 @@ func (d *Delay) UnmarshalText(text []byte) error {
 	return err
 }
 
-// of returns the delay of a message by its number. So all sides get the same delays.
-func (d Delay) of(number int) time.Duration {
+// forMessage returns the delay of the message with that number. It is the same for all sides.
+func (d Delay) forMessage(number int) time.Duration {
 	if !d.Random {
 		return d.Duration
 	}
 	return time.Duration(1+scatter(uint64(number))%uint64(d.Milliseconds())) * time.Millisecond
 }
 
-// scatter returns independent numbers for consecutive arguments. It is splitmix64.
+// scatter is the hash function of splitmix64. Its results for consecutive arguments look random.
 func scatter(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -6,73 +6,73 @@ import (
 	"time"
 )
 
-// flow publishes the load, waits until everything has arrived, and measures the lateness.
-func (g *ground) flow(ctx context.Context) (result Result, err error) {
-	passes, _, err := g.lanes(ctx)
+// flow publishes the load, waits until all messages have arrived, and measures the lateness.
+func (t *turn) flow(ctx context.Context) (result Result, err error) {
+	storedBefore, _, err := t.laneTotals(ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	before, err := g.usage()
+	before, err := t.usage()
 	if err != nil {
 		return Result{}, err
 	}
 	var due time.Time
-	if g.plan.Scenario.oneInstant() {
-		due = g.serverTime().Add(g.plan.ahead()).Truncate(time.Millisecond) // a broker's subject has milliseconds
+	if t.plan.Scenario.oneInstant() {
+		due = t.serverTime().Add(t.plan.dueAfter()).Truncate(time.Millisecond) // a broker's subject has milliseconds
 	}
-	loaded, err := g.publish(ctx, g.load(g.side, due))
+	loaded, err := t.publish(ctx, t.load(t.side, due))
 	if err != nil {
 		return Result{}, err
 	}
 	if !due.IsZero() {
-		if err := punctual(loaded, due, "a longer --delay"); err != nil {
+		if err := checkPublished(loaded, due, "a longer --delay"); err != nil {
 			return Result{}, err
 		}
 	}
-	ledger, cost, err := g.collect(ctx, before, loaded.Last.Add(g.plan.longest()))
+	ledger, cost, err := t.collect(ctx, before, loaded.Last.Add(t.plan.maxDelay()))
 	if err != nil {
 		return Result{}, err
 	}
 	result.Cost, result.Published, result.Acks = cost, loaded.Rate, loaded.Acks
-	after, dead, err := g.lanes(ctx)
+	stored, dead, err := t.laneTotals(ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	result.Passes, result.Dead = float64(after-passes)/float64(g.plan.Count), dead
-	return g.plan.judge(result, ledger)
+	result.Passes, result.Dead = float64(stored-storedBefore)/float64(t.plan.Count), dead
+	return t.plan.addLedger(result, ledger)
 }
 
 // collect waits for all messages and returns the ledger and the cost.
-func (g *ground) collect(ctx context.Context, before usage, due time.Time) (l *Ledger, cost *Cost, err error) {
-	w := Wait{Target: g.target, Count: g.plan.Count, Due: due, Whole: func() (err error) {
-		cost, err = g.cost(before, g.plan.Count)
+func (t *turn) collect(ctx context.Context, before usage, due time.Time) (l *Ledger, cost *Cost, err error) {
+	w := Wait{Target: t.target, Count: t.plan.Count, Due: due, Complete: func() (err error) {
+		cost, err = t.cost(before, t.plan.Count)
 		return err
 	}}
-	l, err = g.await(ctx, w)
+	l, err = t.await(ctx, w)
 	return l, cost, err
 }
 
-// await returns the ledger of a wait in this turn. The due time of w is by the server's clock.
-func (g *ground) await(ctx context.Context, w Wait) (*Ledger, error) {
-	w.Turn, w.Due, w.Within = g.turn, w.Due.Add(-g.report.Clock), g.report.ClockWithin
+// await waits for the messages of this turn and returns the ledger. The due time of w is by the server's clock.
+func (t *turn) await(ctx context.Context, w Wait) (*Ledger, error) {
+	w.Turn, w.Due, w.ClockError = t.turnNumber, w.Due.Add(-t.report.Clock), t.report.ClockError
 	w.Arrived = func(n int) {
-		g.now.Arrived = n
-		g.show("waiting for the last")
+		t.progress.Arrived = n
+		t.show("waiting for the last messages")
 	}
 	return w.Ledger(ctx)
 }
 
-// punctual returns an error if the last message was accepted after its due time.
-func punctual(loaded Loaded, due time.Time, change string) error {
+// checkPublished returns ErrSlow with the remedy if the last message was accepted after the due time.
+func checkPublished(loaded Loaded, due time.Time, remedy string) error {
 	if late := loaded.Last.Sub(due); late > 0 {
 		return fmt.Errorf("%w: the last message was accepted %s after the due time; use %s",
-			ErrSlow, late.Round(time.Millisecond), change)
+			ErrSlow, late.Round(time.Millisecond), remedy)
 	}
 	return nil
 }
 
-// judge adds the results of a ledger.
-func (p Plan) judge(result Result, l *Ledger) (_ Result, err error) {
+// addLedger adds the numbers of a ledger to a result.
+func (p Plan) addLedger(result Result, l *Ledger) (_ Result, err error) {
 	result.Tally = l.Tally()
 	result.Late, result.Promised = l.Late.Spread(), l.Promised.Spread()
 	if result.Histogram, err = l.Late.Encode(); err != nil {
@@ -87,17 +87,17 @@ func (p Plan) judge(result Result, l *Ledger) (_ Result, err error) {
 	return result, nil
 }
 
-// lanes returns the number of messages that the broker's lanes have ever stored, and the number of dead letters. Both
-// are zero for other sides.
-func (g *ground) lanes(ctx context.Context) (stored, dead int, err error) {
-	if g.side != Broker {
+// laneTotals returns the number of messages that the broker's lanes have stored since they were created, and the number
+// of dead letters. For the other sides, both are zero.
+func (t *turn) laneTotals(ctx context.Context) (stored, dead int, err error) {
+	if t.side != Broker {
 		return 0, 0, nil
 	}
-	all, _, err := g.site.list(ctx)
+	all, _, err := t.site.list(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
-	names := g.site.names
+	names := t.site.names
 	for _, info := range all {
 		switch name := info.Config.Name; {
 		case name == names.broker.DeadStream():

@@ -6,13 +6,13 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The resolution of a histogram: microseconds, three digits. Longer than a day counts as a day.
+// The range and precision of a histogram. Its values are microseconds, and a longer duration counts as a day.
 const (
-	longest = 24 * time.Hour
-	digits  = 3
+	maxLateness = 24 * time.Hour
+	digits      = 3 // significant
 )
 
-// Lateness is a distribution of durations. Its memory is constant.
+// Lateness is a distribution of durations. It uses constant memory.
 type Lateness struct {
 	histogram *hdrhistogram.Histogram
 	min, max  time.Duration // exact; the minimum may be negative, and the histogram cannot store that
@@ -20,7 +20,7 @@ type Lateness struct {
 
 // NewLateness returns an empty Lateness.
 func NewLateness() *Lateness {
-	return &Lateness{histogram: hdrhistogram.New(1, longest.Microseconds(), digits)}
+	return &Lateness{histogram: hdrhistogram.New(1, maxLateness.Microseconds(), digits)}
 }
 
 // Record adds a duration. A negative one counts as zero for the percentiles.
@@ -29,7 +29,7 @@ func (l *Lateness) Record(d time.Duration) {
 		l.min, l.max = d, d
 	}
 	l.min, l.max = min(l.min, d), max(l.max, d)
-	_ = l.histogram.RecordValue(min(max(d, 0), longest).Microseconds()) // within the bounds
+	_ = l.histogram.RecordValue(min(max(d, 0), maxLateness).Microseconds()) // within the bounds
 }
 
 // Add adds all durations of another Lateness.
@@ -44,7 +44,7 @@ func (l *Lateness) Add(other *Lateness) {
 	l.histogram.Merge(other.histogram)
 }
 
-// A Spread is the percentiles in milliseconds.
+// A Spread has the percentiles of a distribution, in milliseconds.
 type Spread struct {
 	Min  float64 `json:"min"`
 	P50  float64 `json:"p50"`
@@ -54,7 +54,7 @@ type Spread struct {
 	Max  float64 `json:"max"`
 }
 
-// Spread returns the percentiles, or nil if nothing was recorded. No percentile is beyond the exact extremes.
+// Spread returns the percentiles, or nil if nothing was recorded. All are between the exact minimum and maximum.
 func (l *Lateness) Spread() *Spread {
 	if l.histogram.TotalCount() == 0 {
 		return nil
@@ -68,12 +68,11 @@ func (l *Lateness) Spread() *Spread {
 	}
 }
 
-// Encode returns the histogram, in microseconds, in the compressed form that all HdrHistogram libraries and plotters
-// read.
+// Encode returns the histogram, in microseconds, in the compressed V2 format of HdrHistogram.
 func (l *Lateness) Encode() (string, error) {
 	encoded, err := l.histogram.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	return string(encoded), err
 }
 
-// Milliseconds returns a duration as a number for JSON.
+// Milliseconds returns a duration in milliseconds, with microsecond precision.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

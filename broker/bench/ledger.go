@@ -11,10 +11,10 @@ type Arrival struct {
 	Number uint32
 	At     time.Time // time of storage, by the server's clock, or time of receipt
 	Due    time.Time // as the publisher requested
-	// Promised is the earliest arrival that the delaying side promised, or zero. A delay begins when the first stream
-	// has stored the message, a little after the publish.
+	// Promised is the due time that the broker wrote into the headers, or zero. It is a little after Due, since a delay
+	// begins when the first stream has stored the message.
 	Promised time.Time
-	Received bool // by a plain subscriber, so At is by the local clock
+	Received bool // a plain subscriber received it, so At comes from the local clock
 }
 
 // A Tally is the number of accepted messages by outcome.
@@ -35,15 +35,15 @@ func (t *Tally) add(other Tally) {
 	t.Unknown += other.Unknown
 }
 
-// Err returns an error if a promise was broken: a message is lost, early or unknown. Copies are allowed.
+// Err returns ErrBroken with the numbers of lost, early and unknown messages, or nil. Duplicates are allowed.
 func (t Tally) Err() error {
 	var words []string
-	for _, bad := range []struct {
+	for _, outcome := range []struct {
 		count int
-		is    string
+		name  string
 	}{{t.Lost, "lost"}, {t.Early, "early"}, {t.Unknown, "unknown"}} {
-		if bad.count > 0 {
-			words = append(words, fmt.Sprintf("%d %s", bad.count, bad.is))
+		if outcome.count > 0 {
+			words = append(words, fmt.Sprintf("%d %s", outcome.count, outcome.name))
 		}
 	}
 	if len(words) == 0 {
@@ -54,26 +54,27 @@ func (t Tally) Err() error {
 
 // A Ledger counts the arrivals of accepted messages. It is for one goroutine.
 type Ledger struct {
-	tally  Tally
-	within time.Duration
-	seen   []bool
-	there  int // number of true values in seen
-	first  time.Time
-	last   time.Time // first and last arrival
-	// Late is the lateness after the requested time, Promised after the promised time. Both exclude duplicates.
+	tally      Tally
+	clockError time.Duration // see NewLedger
+	seen       []bool        // by number
+	arrived    int           // number of true values in seen
+	first      time.Time
+	last       time.Time // first and last arrival
+	// Late is the lateness relative to the requested time, Promised relative to the promised time. Duplicates are in
+	// neither.
 	Late, Promised *Lateness
-	// Plain is the number of the first plain message. Plain messages are in Beside, and not in Late. Zero means that
-	// there are none.
-	Plain  int
-	Beside *Lateness
+	// Plain is the number of the first plain message, or zero if there are none. The lateness of plain messages is in
+	// PlainLate, and not in Late.
+	Plain     int
+	PlainLate *Lateness
 }
 
-// NewLedger returns a ledger for messages numbered from zero. Within is the maximum error of the clock that the
-// requested times are by. An arrival that is early by less does not count as early.
-func NewLedger(count int, within time.Duration) *Ledger {
+// NewLedger returns a ledger for messages numbered from zero. ClockError is the maximum difference between the clock of
+// the requested times and that of the arrivals. An arrival that is early by at most this does not count as early.
+func NewLedger(count int, clockError time.Duration) *Ledger {
 	return &Ledger{
-		tally: Tally{Count: count}, within: within, seen: make([]bool, count),
-		Late: NewLateness(), Promised: NewLateness(), Beside: NewLateness(),
+		tally: Tally{Count: count}, clockError: clockError, seen: make([]bool, count),
+		Late: NewLateness(), Promised: NewLateness(), PlainLate: NewLateness(),
 	}
 }
 
@@ -91,8 +92,8 @@ func (l *Ledger) Note(a Arrival) {
 		return
 	}
 	l.seen[a.Number] = true
-	l.there++
-	if l.there == 1 || a.At.Before(l.first) {
+	l.arrived++
+	if l.arrived == 1 || a.At.Before(l.first) {
 		l.first = a.At
 	}
 	if a.At.After(l.last) {
@@ -100,7 +101,7 @@ func (l *Ledger) Note(a Arrival) {
 	}
 	late := l.Late
 	if l.Plain > 0 && int(a.Number) >= l.Plain {
-		late = l.Beside
+		late = l.PlainLate
 	}
 	late.Record(a.At.Sub(a.Due))
 	if !a.Promised.IsZero() {
@@ -108,32 +109,29 @@ func (l *Ledger) Note(a Arrival) {
 	}
 }
 
-// early reports whether a message arrived too early. If both times are by servers, there is no margin.
+// early reports whether a message arrived too early. If both times come from servers, there is no margin.
 func (l *Ledger) early(a Arrival) bool {
 	promised := a.Promised
 	if a.Received && !promised.IsZero() {
-		promised = promised.Add(-l.within)
+		promised = promised.Add(-l.clockError)
 	}
-	return a.At.Before(a.Due.Add(-l.within)) || a.At.Before(promised)
+	return a.At.Before(a.Due.Add(-l.clockError)) || a.At.Before(promised)
 }
 
-// Foreign counts an arrival that is not a message of the run.
-func (l *Ledger) Foreign() { l.tally.Unknown++ }
+// Arrived returns the number of messages that have arrived, without duplicates.
+func (l *Ledger) Arrived() int { return l.arrived }
 
-// Arrived returns the number of messages that have arrived, without copies.
-func (l *Ledger) Arrived() int { return l.there }
-
-// Rate returns the arrivals per second, from the first to the last.
+// Rate returns the average number of arrivals per second between the first and the last.
 func (l *Ledger) Rate() float64 {
 	if took := l.last.Sub(l.first); took > 0 {
-		return float64(l.there-1) / took.Seconds()
+		return float64(l.arrived-1) / took.Seconds()
 	}
 	return 0
 }
 
-// Tally returns the tally if nothing more arrives.
+// Tally returns the counts. It counts each message that has not arrived as lost.
 func (l *Ledger) Tally() Tally {
 	t := l.tally
-	t.Lost = t.Count - l.there
+	t.Lost = t.Count - l.arrived
 	return t
 }

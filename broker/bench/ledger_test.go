@@ -123,9 +123,9 @@ func TestForeignMessagesAreUnknown(t *testing.T) {
 	l := NewLedger(1, 0)
 	now := time.Now()
 	other, ours := ReadStamp(Stamp{Turn: 1, Due: now}.Payload(100))
-	l.hear(2, other, ours, Arrival{At: now})
+	l.addArrival(2, other, ours, Arrival{At: now})
 	none, ours := ReadStamp([]byte("hello"))
-	l.hear(2, none, ours, Arrival{At: now})
+	l.addArrival(2, none, ours, Arrival{At: now})
 	if got, want := l.Tally(), (Tally{Count: 1, Lost: 1, Unknown: 2}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

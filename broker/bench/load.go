@@ -13,31 +13,31 @@ import (
 )
 
 const (
-	// outstanding is the maximum number of unanswered publishes. If a server is too slow for a rate, the rate drops
-	// instead of a queue growing.
-	outstanding = 20_000
-	// pace is the interval at which a publisher computes the number of messages to publish.
-	pace = time.Millisecond
+	// maxOutstanding is the maximum number of unanswered publishes. If the server is too slow for the rate, the rate
+	// drops, and no queue grows.
+	maxOutstanding = 20_000
+	// publishInterval is the interval at which a publisher computes the number of messages to publish.
+	publishInterval = time.Millisecond
 	// answerTimeout is the timeout for the answers to the last publishes.
 	answerTimeout = 10 * time.Second
 )
 
-// A Load is the messages that are published to one side, numbered from zero.
+// A Load describes the messages to publish to one side. They are numbered from First.
 type Load struct {
 	Side   Side   `json:"side"`
 	Prefix string `json:"prefix"`
-	Turn   uint32 `json:"turn"`
+	Turn   uint32 `json:"index"`
 	Count  int    `json:"count"`
 	Size   int    `json:"size"`
-	// Rate is messages per second of all publishers. Zero means as fast as the server answers.
+	// Rate is the messages per second of all publishers together. Zero means as fast as the server answers.
 	Rate int `json:"rate,omitempty"`
-	// Delays are used in turns, from the time of each publish. If Due is set, it replaces Delays: all messages are due
-	// then.
+	// Delays are used in turn. Each begins with the publish. If Due is set, all messages are due at that time, and
+	// Delays is not used.
 	Delays     []Delay       `json:"delays"`
 	Due        time.Time     `json:"due,omitzero"`
 	Targets    int           `json:"targets"`
 	Publishers int           `json:"publishers"`
-	Core       bool          `json:"core,omitempty"`   // for plain subscribers
+	Core       bool          `json:"core,omitempty"`   // the targets are plain subscribers
 	Offset     time.Duration `json:"offset,omitempty"` // the server's clock minus the local clock
 	First      int           `json:"first,omitempty"`  // number of the first message
 
@@ -46,7 +46,7 @@ type Load struct {
 
 // Loaded is the result of a load.
 type Loaded struct {
-	Rate float64   `json:"rate"` // achieved
+	Rate float64   `json:"rate"` // achieved, in messages per second
 	Last time.Time `json:"last"` // time of the last answer, by the server's clock
 	Acks *Spread   `json:"acks"` // from publish to answer
 	// Sequences are the sequences of the sets of timers, in the order of their numbers; nil for other loads.
@@ -62,14 +62,14 @@ type publisher struct {
 	first int // its messages are first, first+step, and so on
 	step  int
 
-	sent []atomic.Int64 // by turn; time of the publish in nanoseconds, zero after the answer
-	// Before finished is closed, only the goroutine of the subscription uses these.
+	sent []atomic.Int64 // by index; time of the publish in unix nanoseconds, zero after the answer
+	// Until finished is closed, only the goroutine of the subscription uses acks and sequences.
 	acks      *Lateness
-	sequences []uint64 // by turn; nil if not needed
+	sequences []uint64 // by index; nil if not needed
 
 	accepted atomic.Int64
-	finished chan struct{} // closed when all are accepted
-	refused  chan error    // capacity 1
+	finished chan struct{} // closed when all messages are accepted
+	refused  chan error    // the first refusal; capacity 1
 }
 
 // Run publishes the load and returns when all messages are accepted. It calls progress with the number of accepted
@@ -131,8 +131,8 @@ func (l Load) RunWith(
 				return Loaded{}, context.Cause(ctx)
 			case <-p.finished:
 				acks.Add(p.acks)
-				for turn, sequence := range p.sequences {
-					sequences[i+turn*p.step] = sequence
+				for index, sequence := range p.sequences {
+					sequences[i+index*p.step] = sequence
 				}
 				waiting = false
 			}
@@ -176,25 +176,25 @@ func (l Load) publisher(
 }
 
 func (p *publisher) run(ctx context.Context, began time.Time) error {
-	ticks := time.NewTicker(pace)
+	ticks := time.NewTicker(publishInterval)
 	defer ticks.Stop()
 	window := int64(max(1, p.load.window()/p.step))
-	var idle time.Time // time of the last publish
-	for turn := 0; ; {
-		most := len(p.sent)
+	var lastPublish time.Time
+	for index := 0; ; {
+		end := len(p.sent)
 		if p.load.Rate > 0 {
-			by := int(time.Since(began) * time.Duration(p.load.Rate) / time.Second)
-			most = min(most, (by-p.first+p.step-1)/p.step)
+			allowed := int(time.Since(began) * time.Duration(p.load.Rate) / time.Second) // of all publishers
+			end = min(end, (allowed-p.first+p.step-1)/p.step)
 		}
-		for ; turn < most && int64(turn)-p.accepted.Load() < window; turn++ {
+		for ; index < end && int64(index)-p.accepted.Load() < window; index++ {
 			now := time.Now()
-			m := p.next(p.first+turn*p.step, now.Add(p.load.Offset))
-			m.Reply = p.inbox + strconv.Itoa(turn)
-			p.sent[turn].Store(now.UnixNano())
+			m := p.next(p.first+index*p.step, now.Add(p.load.Offset))
+			m.Reply = p.inbox + strconv.Itoa(index)
+			p.sent[index].Store(now.UnixNano())
 			if err := p.conn.PublishMsg(m); err != nil {
 				return fmt.Errorf("publish to %s: %w", m.Subject, err)
 			}
-			idle = now
+			lastPublish = now
 		}
 		select {
 		case <-ctx.Done():
@@ -204,9 +204,9 @@ func (p *publisher) run(ctx context.Context, began time.Time) error {
 		case err := <-p.refused:
 			return err
 		case now := <-ticks.C:
-			if turn > 0 && now.Sub(idle) > answerTimeout && p.accepted.Load() < int64(turn) {
-				return fmt.Errorf("%w: %d of %d publishes are not answered after %s",
-					ErrRefused, int64(turn)-p.accepted.Load(), turn, answerTimeout)
+			if index > 0 && now.Sub(lastPublish) > answerTimeout && p.accepted.Load() < int64(index) {
+				return fmt.Errorf("%w: %d of %d publishes have no answer after %s",
+					ErrRefused, int64(index)-p.accepted.Load(), index, answerTimeout)
 			}
 		}
 	}
@@ -215,13 +215,13 @@ func (p *publisher) run(ctx context.Context, began time.Time) error {
 // answered handles an answer. It runs on the goroutine of the subscription.
 func (p *publisher) answered(m *nats.Msg) {
 	now := time.Now().UnixNano()
-	turn, err := strconv.Atoi(strings.TrimPrefix(m.Subject, p.inbox))
-	if err == nil && (turn < 0 || turn >= len(p.sent)) {
-		err = fmt.Errorf("an answer to publish %d", turn)
+	index, err := strconv.Atoi(strings.TrimPrefix(m.Subject, p.inbox))
+	if err == nil && (index < 0 || index >= len(p.sent)) {
+		err = fmt.Errorf("an answer to publish %d", index)
 	}
 	var sequence uint64
 	if err == nil {
-		sequence, err = p.load.accepted(m)
+		sequence, err = p.load.parseAnswer(m)
 	}
 	if err != nil {
 		select {
@@ -230,13 +230,13 @@ func (p *publisher) answered(m *nats.Msg) {
 		}
 		return
 	}
-	sent := p.sent[turn].Swap(0)
+	sent := p.sent[index].Swap(0)
 	if sent == 0 {
 		return // a repeated answer
 	}
 	p.acks.Record(time.Duration(now - sent))
 	if p.sequences != nil {
-		p.sequences[turn] = sequence
+		p.sequences[index] = sequence
 	}
 	if int(p.accepted.Add(1)) == len(p.sent) {
 		close(p.finished)

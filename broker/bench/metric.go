@@ -8,9 +8,9 @@ import (
 // A Metric is one number of a result.
 type Metric struct {
 	Name string
-	Main bool // printed with a ratio
-	// Of returns the number, or false if the result has none.
-	Of func(Result) (float64, bool)
+	Main bool // ratios are computed for it
+	// Value returns the number, or false if the result has none.
+	Value func(Result) (float64, bool)
 }
 
 // Metrics are all numbers of a result except the counts of a Tally.
@@ -25,40 +25,40 @@ var Metrics = []Metric{
 	{"published/s", true, nonzero(func(r Result) float64 { return r.Published })},
 	{"arrived/s", true, nonzero(func(r Result) float64 { return r.Arrived })},
 	{"drained/s", true, nonzero(func(r Result) float64 { return r.Drained })},
-	{"cancelled/s", true, nonzero(func(r Result) float64 { return of(r.Timers).Cancelled })},
-	{"requested/s", true, nonzero(func(r Result) float64 { return of(r.Timers).Requested })},
-	{"moved/s", true, nonzero(func(r Result) float64 { return of(r.Timers).Moved })},
+	{"cancelled/s", true, nonzero(func(r Result) float64 { return orZero(r.Timers).Cancelled })},
+	{"requested/s", true, nonzero(func(r Result) float64 { return orZero(r.Timers).Requested })},
+	{"moved/s", true, nonzero(func(r Result) float64 { return orZero(r.Timers).Moved })},
 	{"even p99 ms", true, spread(even, func(s *Spread) float64 { return s.P99 })},
 	{"plain p99 ms", true, spread(plainMessages, func(s *Spread) float64 { return s.P99 })},
 	{"ack p50 ms", false, spread(acks, func(s *Spread) float64 { return s.P50 })},
 	{"ack p99 ms", false, spread(acks, func(s *Spread) float64 { return s.P99 })},
 	{"passes", false, nonzero(func(r Result) float64 { return r.Passes })},
-	{"CPU us", true, nonzero(func(r Result) float64 { return of(r.Cost).Server + of(r.Cost).Sidecar })},
-	{"server us", false, nonzero(func(r Result) float64 { return of(r.Cost).Server })},
-	{"sidecar us", false, nonzero(func(r Result) float64 { return of(r.Cost).Sidecar })},
-	{"peak MB", false, nonzero(func(r Result) float64 { return of(r.Cost).Peak })},
-	{"server B", true, nonzero(func(r Result) float64 { return of(r.Rest).ServerBytes })},
-	{"sidecar B", true, nonzero(func(r Result) float64 { return of(r.Rest).SidecarBytes })},
-	{"ready ms", true, nonzero(func(r Result) float64 { return of(r.Rest).ReadyMS })},
-	{"server idle %", true, nonzero(func(r Result) float64 { return 100 * of(r.Rest).ServerIdle })},
-	{"sidecar idle %", true, nonzero(func(r Result) float64 { return 100 * of(r.Rest).SidecarIdle })},
+	{"CPU us", true, nonzero(func(r Result) float64 { return orZero(r.Cost).Server + orZero(r.Cost).Sidecar })},
+	{"server us", false, nonzero(func(r Result) float64 { return orZero(r.Cost).Server })},
+	{"sidecar us", false, nonzero(func(r Result) float64 { return orZero(r.Cost).Sidecar })},
+	{"peak MB", false, nonzero(func(r Result) float64 { return orZero(r.Cost).Peak })},
+	{"server B", true, nonzero(func(r Result) float64 { return orZero(r.Rest).ServerBytes })},
+	{"sidecar B", true, nonzero(func(r Result) float64 { return orZero(r.Rest).SidecarBytes })},
+	{"ready ms", true, nonzero(func(r Result) float64 { return orZero(r.Rest).ReadyMS })},
+	{"server idle %", true, nonzero(func(r Result) float64 { return 100 * orZero(r.Rest).ServerIdle })},
+	{"sidecar idle %", true, nonzero(func(r Result) float64 { return 100 * orZero(r.Rest).SidecarIdle })},
 }
 
 func late(r Result) *Spread          { return r.Late }
 func promise(r Result) *Spread       { return r.Promised }
 func acks(r Result) *Spread          { return r.Acks }
-func even(r Result) *Spread          { return of(r.Timers).Even }
-func plainMessages(r Result) *Spread { return of(r.Timers).Plain }
+func even(r Result) *Spread          { return orZero(r.Timers).Even }
+func plainMessages(r Result) *Spread { return orZero(r.Timers).Plain }
 
-// of returns a part of a result. It is zero if the result has no such part.
-func of[T any](part *T) (v T) {
+// orZero returns a part of a result, or the zero value if the result does not have the part.
+func orZero[T any](part *T) (v T) {
 	if part != nil {
 		v = *part
 	}
 	return v
 }
 
-// nonzero returns the metric of a number for which zero means none.
+// nonzero returns the Value function of a number for which zero means none.
 func nonzero(number func(Result) float64) func(Result) (float64, bool) {
 	return func(r Result) (float64, bool) {
 		n := number(r)
@@ -66,40 +66,39 @@ func nonzero(number func(Result) float64) func(Result) (float64, bool) {
 	}
 }
 
-// spread returns the metric of a percentile, which may be zero.
-func spread(of func(Result) *Spread, percentile func(*Spread) float64) func(Result) (float64, bool) {
+// spread returns the Value function of a percentile, which may be zero.
+func spread(part func(Result) *Spread, percentile func(*Spread) float64) func(Result) (float64, bool) {
 	return func(r Result) (float64, bool) {
-		if s := of(r); s != nil {
+		if s := part(r); s != nil {
 			return percentile(s), true
 		}
 		return 0, false
 	}
 }
 
-// A Ratio is a number of one run or side divided by the same number of another. It has the median and the extremes of
-// the rounds.
+// A Ratio compares a metric of two sides or of two runs. Each pair of numbers gives the ratio To/From.
 type Ratio struct {
 	Side    Side    `json:"side"`
 	Metric  string  `json:"metric"`
-	From    float64 `json:"from"` // the two medians
-	To      float64 `json:"to"`
-	Median  float64 `json:"ratio"`
+	From    float64 `json:"from"`  // median
+	To      float64 `json:"to"`    // median
+	Median  float64 `json:"ratio"` // of the ratios of all pairs, as the next two
 	Lowest  float64 `json:"lowest"`
 	Highest float64 `json:"highest"`
 }
 
-// Beside returns the ratios of the other sides to the broker, round by round. A disturbance of the machine affects both
-// turns of a round.
-func (r *Report) Beside() []Ratio {
+// RatiosToBroker returns the ratios of the other sides to the broker. Each pair is from one round, since a disturbance
+// of the machine affects both turns of a round.
+func (r *Report) RatiosToBroker() []Ratio {
 	return ratios(r.Plan.Sides, func(side Side, m Metric) (pairs [][2]float64) {
 		if side == Broker {
 			return nil
 		}
-		for _, one := range r.of(Broker) {
-			for _, other := range r.of(side) {
-				a, has := m.Of(one)
-				b, too := m.Of(other)
-				if has && too && one.Round == other.Round {
+		for _, one := range r.resultsOf(Broker) {
+			for _, other := range r.resultsOf(side) {
+				a, ok := m.Value(one)
+				b, otherOK := m.Value(other)
+				if ok && otherOK && one.Round == other.Round {
 					pairs = append(pairs, [2]float64{a, b})
 				}
 			}
@@ -108,13 +107,13 @@ func (r *Report) Beside() []Ratio {
 	})
 }
 
-// Compare returns the ratios of a later run to an earlier one, for each side in both. It uses the medians of the
-// rounds.
+// Compare returns the ratios of a later run to an earlier run, for each side in both. The pair consists of the medians
+// of the rounds.
 func Compare(old, now *Report) []Ratio {
 	return ratios(now.Plan.Sides, func(side Side, m Metric) [][2]float64 {
-		a, has := old.median(side, m)
-		b, too := now.median(side, m)
-		if !has || !too {
+		a, ok := old.median(side, m)
+		b, nowOK := now.median(side, m)
+		if !ok || !nowOK {
 			return nil
 		}
 		return [][2]float64{{a, b}}
@@ -144,7 +143,7 @@ func ratios(sides []Side, pairs func(Side, Metric) [][2]float64) (all []Ratio) {
 	return all
 }
 
-func (r *Report) of(side Side) (all []Result) {
+func (r *Report) resultsOf(side Side) (all []Result) {
 	for _, result := range r.Results {
 		if result.Side == side && result.Cannot == "" {
 			all = append(all, result)
@@ -155,8 +154,8 @@ func (r *Report) of(side Side) (all []Result) {
 
 func (r *Report) median(side Side, m Metric) (float64, bool) {
 	var all []float64
-	for _, result := range r.of(side) {
-		if n, ok := m.Of(result); ok {
+	for _, result := range r.resultsOf(side) {
+		if n, ok := m.Value(result); ok {
 			all = append(all, n)
 		}
 	}
@@ -166,7 +165,7 @@ func (r *Report) median(side Side, m Metric) (float64, bool) {
 	return median(all), true
 }
 
-// median returns the median. For an even count it is the mean of the middle two.
+// median returns the median. For an even count, it returns the mean of the middle two numbers.
 func median(all []float64) float64 {
 	all = slices.Sorted(slices.Values(all))
 	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2

@@ -35,12 +35,12 @@ func find(t *testing.T, all []Ratio, side Side, metric string) Ratio {
 // others.
 func TestSidesAreComparedRoundByRound(t *testing.T) {
 	r := reportOf(map[Side][]float64{Broker: {2, 20, 4}, Scheduler: {200, 2200, 360}})
-	got := find(t, r.Beside(), Scheduler, "p99 ms")
+	got := find(t, r.RatiosToBroker(), Scheduler, "p99 ms")
 	want := Ratio{Side: Scheduler, Metric: "p99 ms", From: 4, To: 360, Median: 100, Lowest: 90, Highest: 110}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	for _, ratio := range r.Beside() {
+	for _, ratio := range r.RatiosToBroker() {
 		if ratio.Side == Broker {
 			t.Errorf("got %+v: the broker beside itself", ratio)
 		}

@@ -12,16 +12,16 @@ import (
 	"delaybroker/broker/message"
 )
 
-// ownPrefix matches the prefix of a run. A run removes no other streams: see site.sweep.
-var ownPrefix = regexp.MustCompile(`^bench-[a-z2-7]{8}$`)
+// runPrefix matches the prefix of a run. A run removes only streams with such a prefix: see site.sweep.
+var runPrefix = regexp.MustCompile(`^bench-[a-z2-7]{8}$`)
 
-// Names are the subjects and streams of a run. All have one prefix, which is also the broker's.
+// Names are the names of the subjects and streams of a run. All have one prefix. The run's broker uses the same prefix.
 type Names struct {
 	prefix string // common prefix; streams have it in upper case
 	broker message.Names
 }
 
-// NewNames returns the names with a broker's prefix.
+// NewNames returns the names with a prefix.
 func NewNames(prefix string) (Names, error) {
 	broker, err := message.NewNames(prefix)
 	if err != nil {
@@ -42,8 +42,8 @@ func (n Names) TargetStream() string { return n.stem() + "-TO" }
 func (n Names) core(i int) string { return n.prefix + "-core." + strconv.Itoa(i) }
 func (n Names) cores() string     { return n.prefix + "-core.>" }
 
-// ScheduleStream returns the stream of the server's own scheduler. It has one subject for each schedule, and the
-// delivered messages: a schedule and its target must be in the same stream.
+// ScheduleStream returns the stream of the server's own scheduler. It has one subject for each schedule. It also has
+// the delivered messages, since a schedule and its target must be in the same stream.
 func (n Names) ScheduleStream() string { return n.stem() + "-SCHEDULES" }
 func (n Names) schedule(i int) string  { return n.prefix + "-schedule." + strconv.Itoa(i) }
 func (n Names) schedules() string      { return n.prefix + "-schedule.*" }
@@ -63,7 +63,7 @@ func (n Names) SourceStream() string { return n.stem() + "-SOURCE" }
 func (n Names) source(i int) string  { return n.prefix + "-source." + strconv.Itoa(i) }
 func (n Names) sources() string      { return n.prefix + "-source.*" }
 
-// runStream returns the stream of the run marker: see site.mark.
+// runStream returns the stream of the run marker: see site.createMarker.
 func (n Names) runStream() string { return n.stem() + "-RUN" }
 func (n Names) run() string       { return n.prefix + "-run" }
 

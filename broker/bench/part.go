@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Dial has the connection settings of a part.
+// Dial has the connection settings of a process.
 type Dial struct {
 	Connect   func() (*nats.Conn, error)
 	APIPrefix string // of the JetStream API
@@ -32,10 +32,10 @@ func (d Dial) jetStream() (*nats.Conn, jetstream.JetStream, error) {
 // RunPart runs a part in its own process. It reads its order from stdin and writes its results to stdout, until stdin
 // is closed.
 func RunPart(ctx context.Context, part Part, dial Dial, stdin io.Reader, stdout io.Writer) error {
-	orders, say := json.NewDecoder(stdin), json.NewEncoder(stdout)
+	orders, out := json.NewDecoder(stdin), json.NewEncoder(stdout)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ending := func() {
+	cancelAtEOF := func() {
 		_, _ = io.Copy(io.Discard, stdin)
 		cancel()
 	}
@@ -45,28 +45,28 @@ func RunPart(ctx context.Context, part Part, dial Dial, stdin io.Reader, stdout 
 		if err := orders.Decode(&load); err != nil {
 			return fmt.Errorf("read the order: %w", err)
 		}
-		go ending() // the goroutine ends with the process
-		return runLoad(ctx, load, dial, say)
+		go cancelAtEOF() // the goroutine ends with the process
+		return runLoad(ctx, load, dial, out)
 	case PartPipeline:
 		var p pipe
 		if err := orders.Decode(&p); err != nil {
 			return fmt.Errorf("read the order: %w", err)
 		}
-		go ending()
-		return p.run(ctx, dial, func() error { return say.Encode(Said{Ready: true}) })
+		go cancelAtEOF()
+		return p.run(ctx, dial, func() error { return out.Encode(PartOutput{Ready: true}) })
 	}
 	return fmt.Errorf("%w: there is no part %q", ErrCannot, part)
 }
 
-func runLoad(ctx context.Context, load Load, dial Dial, say *json.Encoder) error {
-	if err := say.Encode(Said{Ready: true}); err != nil {
+func runLoad(ctx context.Context, load Load, dial Dial, out *json.Encoder) error {
+	if err := out.Encode(PartOutput{Ready: true}); err != nil {
 		return err
 	}
 	loaded, err := load.Run(ctx, dial.Connect, func(accepted int) {
-		_ = say.Encode(Said{Accepted: accepted}) // fails only if the run has ended, and then stdin is closed too
+		_ = out.Encode(PartOutput{Accepted: accepted}) // fails only if the run has ended, and then stdin is closed too
 	})
 	if err != nil {
 		return err
 	}
-	return say.Encode(Said{Loaded: &loaded})
+	return out.Encode(PartOutput{Loaded: &loaded})
 }

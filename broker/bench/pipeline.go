@@ -16,37 +16,35 @@ import (
 )
 
 const (
-	// readAhead is the maximum number of messages in the pipeline's memory. A broker's lane has the same maximum.
+	// readAhead is the maximum number of messages in the pipeline's memory, as for a broker's lane.
 	readAhead = 32 << 10
-	// commitEvery is the interval at which the pipeline purges delivered messages. A broker's is the same.
-	commitEvery = 100 * time.Millisecond
+	// commitInterval is the interval at which the pipeline purges delivered messages, as a broker does.
+	commitInterval = 100 * time.Millisecond
 )
 
-// A pipe is the bare pipeline. It reads a stream in order, waits until the head is due, publishes it with an id and the
-// headers of a broker, and purges acknowledged messages. It has no retries, no limits and no owner, and one wrong
-// answer ends it.
+// A pipe is the bare pipeline: see the package documentation. One refused publish ends it.
 type pipe struct {
 	Prefix string        `json:"prefix"`
-	Core   bool          `json:"core,omitempty"`   // to plain subscribers, which do not answer
-	Offset time.Duration `json:"offset,omitempty"` // the server's clock minus the local one, at least
+	Core   bool          `json:"core,omitempty"`   // deliver to plain subscribers, which do not answer
+	Offset time.Duration `json:"offset,omitempty"` // minimum of the server's clock minus the local clock
 
 	names  Names
 	conn   *nats.Conn
 	inbox  string // subject of the answers
 	source jetstream.Stream
-	sent   chan uint64   // sequences in the source without an answer; bounds the messages in flight
-	done   atomic.Uint64 // all messages up to this sequence have arrived
+	sent   chan uint64   // source sequences of the unanswered publishes; its capacity bounds their number
+	done   atomic.Uint64 // source sequence up to which all messages have arrived
 }
 
 func (p *pipe) run(ctx context.Context, dial Dial, ready func() error) (err error) {
 	if p.names, err = NewNames(p.Prefix); err != nil {
 		return err
 	}
-	reading, js, err := dial.jetStream()
+	readConn, js, err := dial.jetStream()
 	if err != nil {
 		return err
 	}
-	defer reading.Close()
+	defer readConn.Close()
 	if p.conn, err = dial.Connect(); err != nil {
 		return err
 	}
@@ -80,11 +78,11 @@ func (p *pipe) run(ctx context.Context, dial Dial, ready func() error) (err erro
 	return nil
 }
 
-// listen receives the answers until the connection is closed. A stream answers in order.
+// listen subscribes to the answers. A stream answers in order.
 func (p *pipe) listen(fail func(error)) error {
-	p.sent, p.inbox = make(chan uint64, outstanding), p.conn.NewInbox()
+	p.sent, p.inbox = make(chan uint64, maxOutstanding), p.conn.NewInbox()
 	sub, err := p.conn.Subscribe(p.inbox, func(m *nats.Msg) {
-		if _, err := acknowledged(m); err != nil {
+		if _, err := parseAck(m); err != nil {
 			fail(fmt.Errorf("%w: %w", ErrRefused, err))
 			return
 		}
@@ -96,7 +94,7 @@ func (p *pipe) listen(fail func(error)) error {
 	return sub.SetPendingLimits(-1, -1)
 }
 
-// read fills the queue until it is stopped.
+// read fills the queue until ctx ends, or the caller stops the returned consumer.
 func (p *pipe) read(ctx context.Context, queue chan<- jetstream.Msg) (jetstream.ConsumeContext, error) {
 	consumer, err := p.source.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
 	if err != nil {
@@ -123,18 +121,18 @@ func (p *pipe) forward(ctx context.Context, queue <-chan jetstream.Msg) error {
 		if err != nil {
 			return fmt.Errorf("read the source: %w", err)
 		}
-		at, ok := ReadStamp(m.Data())
+		stamp, ok := ReadStamp(m.Data())
 		if !ok {
-			return fmt.Errorf("read the source: a message of %d bytes, and so without a stamp", len(m.Data()))
+			return fmt.Errorf("read the source: a message of %d bytes is too short for a stamp", len(m.Data()))
 		}
-		if wait := time.Until(at.Due.Add(-p.Offset)); wait > 0 {
+		if wait := time.Until(stamp.Due.Add(-p.Offset)); wait > 0 {
 			select {
 			case <-time.After(wait):
 			case <-ctx.Done():
 				return nil
 			}
 		}
-		out := p.delivery(m, meta, at.Due)
+		out := p.delivery(m, meta, stamp.Due)
 		if p.Core {
 			if err := p.publishCore(out, meta.Sequence.Stream, len(queue) == 0); err != nil {
 				return err
@@ -170,13 +168,13 @@ func (p *pipe) delivery(m jetstream.Msg, meta *jetstream.MsgMetadata, due time.T
 	}}
 }
 
-// publishCore publishes a message to plain subscribers. It counts as arrived when the server has received it. One round
-// trip proves that for all earlier messages.
+// publishCore publishes a message to plain subscribers. A message counts as arrived when the server has received it,
+// which one round trip proves for all earlier messages.
 func (p *pipe) publishCore(m *nats.Msg, sequence uint64, last bool) error {
 	if err := p.conn.PublishMsg(m); err != nil {
 		return fmt.Errorf("publish to %s: %w", m.Subject, err)
 	}
-	if last || sequence%(outstanding/4) == 0 {
+	if last || sequence%(maxOutstanding/4) == 0 {
 		if err := p.conn.Flush(); err != nil {
 			return fmt.Errorf("flush: %w", err)
 		}
@@ -188,7 +186,7 @@ func (p *pipe) publishCore(m *nats.Msg, sequence uint64, last bool) error {
 // commit purges delivered messages until ctx ends.
 func (p *pipe) commit(ctx context.Context, fail func(error)) {
 	var purged uint64
-	tick := time.NewTicker(commitEvery)
+	tick := time.NewTicker(commitInterval)
 	defer tick.Stop()
 	for {
 		select {

@@ -26,16 +26,16 @@ const (
 // Scenarios are all scenarios.
 var Scenarios = []Scenario{Steady, Burst, Chain, Core, Ingest, Pending, Idle, Timers, Rounds}
 
-// The bounds of a Plan.
+// The maximums of a Plan.
 const (
 	maxCount      = 10_000_000
 	maxRate       = 1_000_000
-	maxSize       = 1 << 20
+	maxSize       = 1 << 20 // bytes
 	maxPublishers = 64
 	maxRounds     = 100
-	maxTimerSize  = 64 << 10 // bytes; the maximum body of a series, for each second of its interval
-	// stillDelay is longer than any publish phase, so nothing becomes due in it.
-	stillDelay = 10 * time.Minute
+	maxTimerSize  = 64 << 10 // bytes; the broker's maximum body of a timer that recurs every second
+	// minPendingDelay is longer than any load takes to publish, so no message becomes due meanwhile.
+	minPendingDelay = 10 * time.Minute
 )
 
 // A Plan is the parameters of a run. A field is zero if the scenario does not use it.
@@ -44,14 +44,16 @@ type Plan struct {
 	Sides    []Side   `json:"sides"`  // in the order of their turns
 	Rounds   int      `json:"rounds"` // turns of each side
 
-	Rate       int           `json:"rate,omitempty"`   // messages per second
-	For        time.Duration `json:"for_ns,omitempty"` // duration of the publishing, or of the watch
-	Count      int           `json:"count,omitempty"`  // messages; with a rate it is Rate times For
-	Size       int           `json:"size,omitempty"`   // bytes of a payload
-	Delays     []Delay       `json:"delays,omitempty"` // for one instant, the time until then; empty for a default
-	Targets    int           `json:"targets,omitempty"`
-	Publishers int           `json:"publishers,omitempty"`
-	Core       bool          `json:"core,omitempty"` // plain subscribers instead of a stream
+	Rate  int           `json:"rate,omitempty"`   // messages per second
+	For   time.Duration `json:"for_ns,omitempty"` // duration of the publishing, or of the watch
+	Count int           `json:"count,omitempty"`  // messages; with a rate it is Rate times For
+	Size  int           `json:"size,omitempty"`   // bytes of a payload
+	// Delays are used in turn. If all messages are due at one instant, the only delay is the time until then. Empty
+	// means a default.
+	Delays     []Delay `json:"delays,omitempty"`
+	Targets    int     `json:"targets,omitempty"`
+	Publishers int     `json:"publishers,omitempty"`
+	Core       bool    `json:"core,omitempty"` // plain subscribers instead of a stream
 
 	Cancel int           `json:"cancel_percent,omitempty"` // percentage of timers to cancel
 	Timers int           `json:"timers,omitempty"`         // timers due each second, plus Rate plain messages
@@ -96,73 +98,73 @@ func (s Scenario) oneInstant() bool { return s == Burst || s == Core || s == Tim
 // Named reports whether the scenario uses named timers.
 func (s Scenario) Named() bool { return s == Timers || s == Rounds }
 
-// still reports whether nothing becomes due during the run.
-func (s Scenario) still() bool { return s == Ingest || s == Pending }
+// nothingDue reports whether nothing becomes due during the run.
+func (s Scenario) nothingDue() bool { return s == Ingest || s == Pending }
 
 // problems are the problems that Check found in a plan.
 type problems []error
 
-func (p *problems) refuse(wrong bool, format string, args ...any) {
-	if wrong {
+func (p *problems) addIf(found bool, format string, args ...any) {
+	if found {
 		*p = append(*p, fmt.Errorf(format, args...))
 	}
 }
 
-func (p *problems) within(what string, n, low, high int) {
-	p.refuse(n < low || n > high, "%s %d: want %d to %d", what, n, low, high)
+func (p *problems) checkRange(what string, n, low, high int) {
+	p.addIf(n < low || n > high, "%s %d: want %d to %d", what, n, low, high)
 }
 
-// Check returns all problems of a plan. It sets the count of a plan with a rate.
+// Check returns all problems of a plan. If the scenario has a rate, Check sets Count.
 func (p *Plan) Check() error {
 	var all problems
-	all.within("rounds", p.Rounds, 1, maxRounds)
+	all.checkRange("rounds", p.Rounds, 1, maxRounds)
 	if p.Scenario.paced() {
-		all.within("rate", p.Rate, 1, maxRate)
+		all.checkRange("rate", p.Rate, 1, maxRate)
 		p.Count = int(p.For.Seconds() * float64(p.Rate))
 	}
-	all.refuse((p.Scenario.paced() || p.Scenario == Pending || p.Scenario == Idle) && p.For <= 0,
+	all.addIf((p.Scenario.paced() || p.Scenario == Pending || p.Scenario == Idle) && p.For <= 0,
 		"for %s: want a longer duration", p.For)
 	if p.Scenario != Idle {
-		all.within("count", p.Count, 1, maxCount)
-		all.within("size", p.Size, MinSize, maxSize)
-		all.within("targets", p.Targets, 1, maxCount)
-		all.within("publishers", p.Publishers, 1, maxPublishers)
+		all.checkRange("count", p.Count, 1, maxCount)
+		all.checkRange("size", p.Size, MinSize, maxSize)
+		all.checkRange("targets", p.Targets, 1, maxCount)
+		all.checkRange("publishers", p.Publishers, 1, maxPublishers)
 	}
-	all.refuse(p.Scenario.oneInstant() && (len(p.Delays) > 1 || len(p.Delays) == 1 && p.Delays[0].Random),
+	all.addIf(p.Scenario.oneInstant() && (len(p.Delays) > 1 || len(p.Delays) == 1 && p.Delays[0].Random),
 		"delay: this scenario needs exactly one fixed delay: all messages are due at one instant")
 	for _, d := range p.Delays {
-		all.refuse(p.Scenario.still() && (d.Random || d.Duration < stillDelay),
-			"delay %s: want %s or more, so that nothing is due meanwhile", d, stillDelay)
+		all.addIf(p.Scenario.nothingDue() && (d.Random || d.Duration < minPendingDelay),
+			"delay %s: want %s or more, so that no message is due during the run", d, minPendingDelay)
 	}
 	if p.Scenario.Named() {
 		p.checkTimers(&all)
 	}
-	all.refuse(p.Core && p.Scenario.still(), "core: this scenario delivers no message")
+	all.addIf(p.Core && p.Scenario.nothingDue(), "core: this scenario delivers no message")
 	return errors.Join(all...)
 }
 
-// ahead returns the time from the first publish to the due time, if all messages are due at the same time.
-func (p Plan) ahead() time.Duration {
+// dueAfter returns the time from the first publish to the due time, if all messages are due at the same time.
+func (p Plan) dueAfter() time.Duration {
 	if len(p.Delays) > 0 {
 		return p.Delays[0].Duration
 	}
-	const slow, spare = 20_000, 5 * time.Second // messages per second that any server accepts
+	const minRate, margin = 20_000, 5 * time.Second // any server accepts minRate messages per second
 	if p.Scenario == Timers {
-		return spare + p.slowest()
+		return margin + p.setupTime()
 	}
-	return spare + time.Duration(p.Count)*time.Second/slow
+	return margin + time.Duration(p.Count)*time.Second/minRate
 }
 
-// longest returns the time from the last message's publish to its due time.
-func (p Plan) longest() time.Duration {
+// maxDelay returns the maximum time from the publish of a message to its due time.
+func (p Plan) maxDelay() time.Duration {
 	if p.Scenario.oneInstant() {
-		return p.ahead()
+		return p.dueAfter()
 	}
-	var most time.Duration
+	var longest time.Duration
 	for _, d := range p.Delays {
-		most = max(most, d.Duration)
+		longest = max(longest, d.Duration)
 	}
-	return most
+	return longest
 }
 
 func list(all []Scenario) string {

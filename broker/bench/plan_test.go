@@ -26,8 +26,8 @@ func TestRandomDelaysAreTheSameForAll(t *testing.T) {
 	d := Delay{Duration: time.Minute, Random: true}
 	quarters := make(map[time.Duration]int)
 	for n := range 1000 {
-		got := d.of(n)
-		if got < time.Millisecond || got > time.Minute || got%time.Millisecond != 0 || got != d.of(n) {
+		got := d.forMessage(n)
+		if got < time.Millisecond || got > time.Minute || got%time.Millisecond != 0 || got != d.forMessage(n) {
 			t.Fatalf("message %d: got %s", n, got)
 		}
 		quarters[(got-1)/(15*time.Second)]++

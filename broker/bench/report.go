@@ -15,12 +15,12 @@ type Report struct {
 	Server  string    `json:"server_version"` // of nats-server
 	OS      string    `json:"os"`
 	CPUs    int       `json:"cpus"` // of this host; the server may be on another
-	// Clock is the server's clock minus the local clock, and ClockWithin its maximum error. Both are zero if the server
-	// is certainly on this host.
-	Clock       time.Duration `json:"clock_ns"`
-	ClockWithin time.Duration `json:"clock_within_ns"`
-	Results     []Result      `json:"results"`
-	// Ratios and Compared are computed from the results: see Beside and Compare.
+	// Clock is the server's clock minus the local clock, and ClockError its maximum error. Both are zero if the run
+	// started the server.
+	Clock      time.Duration `json:"clock_ns"`
+	ClockError time.Duration `json:"clock_within_ns"`
+	Results    []Result      `json:"results"`
+	// Ratios and Compared are computed from the results: see RatiosToBroker and Compare.
 	Ratios   []Ratio `json:"beside,omitempty"`
 	Compared []Ratio `json:"compared,omitempty"`
 }
@@ -29,7 +29,7 @@ func newReport(plan Plan) *Report {
 	return &Report{Plan: plan, When: time.Now().UTC(), OS: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU()}
 }
 
-// Err returns the broken promises of all turns: see Tally.Err.
+// Err returns the errors of all tallies: see Tally.Err.
 func (r *Report) Err() error {
 	var problems []error
 	for _, result := range r.Results {
@@ -40,7 +40,7 @@ func (r *Report) Err() error {
 	return errors.Join(problems...)
 }
 
-// A Result has the measurements of one turn. An unknown or meaningless value is zero or nil.
+// A Result has the measurements of one turn. A value that the turn did not measure is zero or nil.
 type Result struct {
 	Side   Side   `json:"side"`
 	Round  int    `json:"round"`
@@ -58,31 +58,31 @@ type Result struct {
 
 	Timers *Phases `json:"timers,omitempty"`
 
-	Passes float64 `json:"passes,omitempty"` // average number of times a message was stored before its target
+	Passes float64 `json:"passes,omitempty"` // average number of lanes that stored a message
 	Cost   *Cost   `json:"cost,omitempty"`
 	Rest   *Rest   `json:"rest,omitempty"`
 }
 
-// A Cost is the cost of one message, at the server and at the broker or pipeline, if the run started the process.
+// A Cost is the cost of one message. It is zero for a process that the run did not start.
 type Cost struct {
-	Server  float64 `json:"server_us"` // microseconds of CPU time
-	Sidecar float64 `json:"sidecar_us"`
-	Peak    float64 `json:"sidecar_peak_mb"` // maximum resident memory of the broker or pipeline, in total
+	Server  float64 `json:"server_us"`       // microseconds of CPU time
+	Sidecar float64 `json:"sidecar_us"`      // likewise, of the broker or pipeline
+	Peak    float64 `json:"sidecar_peak_mb"` // maximum resident memory of the broker or pipeline, for all messages
 }
 
-// Phases are the further measurements of timers. The rates are for a client that sends requests without waiting for
-// answers.
+// Phases has the measurements of the scenario timers. At the rates, the client does not wait for an answer before it
+// sends the next message.
 type Phases struct {
-	Cancelled float64 `json:"cancelled_per_s,omitempty"` // by entries that the client publishes
+	Cancelled float64 `json:"cancelled_per_s,omitempty"` // cancelled by entries that the client publishes
 	Requested float64 `json:"requested_per_s,omitempty"` // cancelled by requests to the broker
 	Moved     float64 `json:"moved_per_s,omitempty"`
 	Even      *Spread `json:"late_even_ms,omitempty"`  // lateness of timers due one after the other
 	Plain     *Spread `json:"late_plain_ms,omitempty"` // lateness of the plain messages published with them
 }
 
-// A Rest is the cost of waiting messages, or of streams without any.
+// A Rest is the cost of pending messages, or of empty streams.
 type Rest struct {
-	ServerBytes  float64 `json:"server_bytes"`  // resident, for each message
+	ServerBytes  float64 `json:"server_bytes"`  // resident memory per message
 	SidecarBytes float64 `json:"sidecar_bytes"` // likewise
 	ReadyMS      float64 `json:"ready_ms"`      // from the start to readiness, after the broker was killed
 	ServerIdle   float64 `json:"server_idle"`   // share of a core

@@ -19,13 +19,12 @@ const removeTimeout = time.Minute
 // A Host is the environment of a run: its connection, and the processes of its parts.
 type Host struct {
 	Dial
-	// Command returns the command of a part. The command uses Prefix as the prefix of the run.
-	Command func(part Part) *exec.Cmd
-	Server  *Child // nil if the run does not own the server
-	Prefix  string
-	Copies  func(clustered bool) int // replicas of a stream, the same number as the broker uses
-	// Show is called with the progress several times a second.
-	Show func(Progress)
+	// Command returns the command of a part. A broker that it starts uses Prefix as its prefix.
+	Command  func(part Part) *exec.Cmd
+	Server   *Child // nil if the run does not own the server
+	Prefix   string
+	Replicas func(clustered bool) int // replicas of a stream, the same number as the broker uses
+	Show     func(Progress)           // called several times a second
 }
 
 // Progress is the state of a run.
@@ -39,13 +38,13 @@ type Progress struct {
 
 // run is the state of one call of Run. It is for one goroutine.
 type run struct {
-	host   Host
-	plan   Plan
-	site   site
-	conn   *nats.Conn
-	report *Report
-	turn   uint32
-	now    Progress
+	host       Host
+	plan       Plan
+	site       site
+	conn       *nats.Conn
+	report     *Report
+	turnNumber uint32
+	progress   Progress
 }
 
 // Run runs a plan and removes everything that it created, even if ctx ends. The report has all finished turns, even
@@ -65,7 +64,7 @@ func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) 
 	r.conn, report.Server = conn, conn.ConnectedServerVersion()
 	r.site = site{
 		js: js, api: jsapi.Client{Conn: conn, API: host.APIPrefix}, names: names,
-		replicas: host.Copies(conn.ConnectedClusterName() != ""),
+		replicas: host.Replicas(conn.ConnectedClusterName() != ""),
 	}
 	if err := r.sweep(ctx); err != nil {
 		return report, err
@@ -73,20 +72,20 @@ func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) 
 	defer func() {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 		defer cancel()
-		r.now = Progress{}
+		r.progress = Progress{}
 		r.show("removing the streams of the run")
 		if problem := r.site.remove(removing); problem != nil {
 			err = errors.Join(err, fmt.Errorf("%w; a later run will remove it", problem))
 		}
 	}()
-	if err := r.site.mark(ctx); err != nil {
+	if err := r.site.createMarker(ctx); err != nil {
 		return report, err
 	}
 	beating, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	running.Go(func() { r.site.keepMarked(beating) })
+	running.Go(func() { r.site.keepAlive(beating) })
 	if host.Server == nil { // otherwise there is one host and one clock
 		if err := r.readClock(ctx); err != nil {
 			return report, err
@@ -99,8 +98,8 @@ func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) 
 func (r *run) rounds(ctx context.Context) error {
 	for round := range r.plan.Rounds {
 		for _, side := range r.plan.Sides {
-			r.now = Progress{Side: side, Round: round + 1, Count: r.plan.Count}
-			result, err := r.take(ctx, side)
+			r.progress = Progress{Side: side, Round: round + 1, Count: r.plan.Count}
+			result, err := r.runTurn(ctx, side)
 			if err != nil {
 				return fmt.Errorf("%s, round %d: %w", side, round+1, err)
 			}
@@ -111,7 +110,7 @@ func (r *run) rounds(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes the streams of killed runs.
+// sweep removes the streams of killed runs, and shows their prefixes.
 func (r *run) sweep(ctx context.Context) error {
 	r.show("looking for streams of killed runs")
 	swept, err := r.site.sweep(ctx)
@@ -121,7 +120,7 @@ func (r *run) sweep(ctx context.Context) error {
 	return err
 }
 
-// readClock compares the clocks. The answer with the shortest round trip counts.
+// readClock compares the server's clock with the local clock. It uses the answer with the shortest round trip.
 func (r *run) readClock(ctx context.Context) error {
 	const tries = 20
 	stream, err := r.site.js.Stream(ctx, r.site.names.runStream())
@@ -129,26 +128,26 @@ func (r *run) readClock(ctx context.Context) error {
 		return fmt.Errorf("read the server's clock: %w", err)
 	}
 	for try := range tries {
-		asked := time.Now()
+		sent := time.Now()
 		info, err := stream.Info(ctx)
 		if err != nil {
 			return fmt.Errorf("read the server's clock: %w", err)
 		}
-		within := time.Since(asked) / 2
-		if try == 0 || within < r.report.ClockWithin {
-			r.report.Clock, r.report.ClockWithin = info.TimeStamp.Sub(asked.Add(within)), within
+		half := time.Since(sent) / 2
+		if try == 0 || half < r.report.ClockError {
+			r.report.Clock, r.report.ClockError = info.TimeStamp.Sub(sent.Add(half)), half
 		}
 	}
 	return nil
 }
 
-// take runs the turn of one side.
-func (r *run) take(ctx context.Context, side Side) (result Result, err error) {
-	r.turn++
+// runTurn runs the turn of one side.
+func (r *run) runTurn(ctx context.Context, side Side) (result Result, err error) {
+	r.turnNumber++
 	r.show("creating streams")
-	g := &ground{run: r, side: side}
-	defer func() { err = errors.Join(err, g.clear(ctx)) }()
-	switch err := g.prepare(ctx); {
+	t := &turn{run: r, side: side}
+	defer func() { err = errors.Join(err, t.cleanUp(ctx)) }()
+	switch err := t.prepare(ctx); {
 	case errors.Is(err, ErrCannot):
 		return Result{Cannot: err.Error()}, nil
 	case err != nil:
@@ -156,34 +155,34 @@ func (r *run) take(ctx context.Context, side Side) (result Result, err error) {
 	}
 	switch r.plan.Scenario {
 	case Ingest:
-		return g.ingest(ctx)
+		return t.ingest(ctx)
 	case Pending:
-		return g.pending(ctx)
+		return t.pending(ctx)
 	case Idle:
-		return g.idle(ctx)
+		return t.idle(ctx)
 	case Timers:
-		return g.timers(ctx)
+		return t.timers(ctx)
 	case Rounds:
-		return g.recur(ctx)
+		return t.recur(ctx)
 	}
-	return g.flow(ctx)
+	return t.flow(ctx)
 }
 
 // show reports the progress.
 func (r *run) show(doing string) {
-	r.now.Doing = doing
-	r.host.Show(r.now)
+	r.progress.Doing = doing
+	r.host.Show(r.progress)
 }
 
 // load returns the load of the plan for a side. If due is not zero, all messages are due then.
 func (r *run) load(side Side, due time.Time) Load {
 	l := Load{
-		Side: side, Prefix: r.site.names.prefix, Turn: r.turn, Count: r.plan.Count, Size: r.plan.Size,
+		Side: side, Prefix: r.site.names.prefix, Turn: r.turnNumber, Count: r.plan.Count, Size: r.plan.Size,
 		Rate: r.plan.Rate, Delays: r.plan.Delays, Due: due, Targets: r.plan.Targets, Publishers: r.plan.Publishers,
 		Core: r.plan.Core, Offset: r.report.Clock, Change: Change{API: r.host.APIPrefix},
 	}
 	if len(l.Delays) == 0 {
-		l.Delays = []Delay{{Duration: r.plan.ahead()}}
+		l.Delays = []Delay{{Duration: r.plan.dueAfter()}}
 	}
 	return l
 }

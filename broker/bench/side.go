@@ -51,7 +51,7 @@ type Stamp struct {
 	Due          time.Time
 }
 
-// Payload returns a payload of that size, which begins with the stamp.
+// Payload returns a payload of the given size that begins with the stamp.
 func (s Stamp) Payload(size int) []byte {
 	data := make([]byte, max(size, MinSize))
 	binary.BigEndian.PutUint32(data, s.Turn)
@@ -71,8 +71,8 @@ func ReadStamp(data []byte) (s Stamp, ok bool) {
 	}, true
 }
 
-// plain returns the durations for which a broker accepts a level's subject.
-var plain = sync.OnceValue(func() map[string]bool {
+// plainDurations returns the durations for which a broker accepts a level's subject.
+var plainDurations = sync.OnceValue(func() map[string]bool {
 	all := make(map[string]bool)
 	for _, name := range levels.PlainDurations() {
 		all[name] = true
@@ -80,17 +80,17 @@ var plain = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-// Message returns a message of the load, published at a time by the server's clock.
+// Message returns a message of the load. The delay begins at now, by the server's clock.
 func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
 	if l.Verb != "" {
 		return l.change(n, number)
 	}
-	delay := l.Delays[number%len(l.Delays)].of(number)
+	delay := l.Delays[number%len(l.Delays)].forMessage(number)
 	due := now.Add(delay)
 	if !l.Due.IsZero() {
 		due = l.Due
 	} else if l.Side == Pipeline && !l.ordered() {
-		due = now // one stream, so the head must not wait
+		due = now // the pipeline reads in order, so a waiting message would block earlier ones
 	}
 	target := number % l.Targets
 	m := &nats.Msg{Data: Stamp{Turn: l.Turn, Number: uint32(number), Due: due}.Payload(l.Size)}
@@ -118,7 +118,7 @@ func (l Load) request(n Names, delay time.Duration, i int) string {
 	if !l.Due.IsZero() {
 		return n.broker.At(strconv.FormatInt(l.Due.UnixMilli(), 10), target)
 	}
-	if name := levels.FormatDuration(delay); plain()[name] {
+	if name := levels.FormatDuration(delay); plainDurations()[name] {
 		return n.broker.Level(name, target)
 	}
 	return n.broker.In(strconv.FormatInt(delay.Milliseconds(), 10)+"ms", target)

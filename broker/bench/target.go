@@ -15,7 +15,7 @@ import (
 
 // A Target is the destination of a turn's messages.
 type Target interface {
-	// Arrived returns the number of arrivals, copies included.
+	// Arrived returns the number of arrivals, duplicates included.
 	Arrived(ctx context.Context) (int, error)
 	// Note adds all arrivals to the ledger.
 	Note(ctx context.Context, l *Ledger, turn uint32) error
@@ -25,7 +25,7 @@ type Target interface {
 type Stored struct {
 	Stream  jetstream.Stream
 	Subject string // of the arrivals
-	Others  int    // other messages that are or will be stored in it
+	Others  int    // messages in the stream that are no arrivals, once all have been stored
 }
 
 // Arrived returns the stream's last sequence. A count by subject would cost the server more.
@@ -37,18 +37,18 @@ func (s Stored) Arrived(ctx context.Context) (int, error) {
 	return max(0, int(info.State.LastSeq)-s.Others), nil
 }
 
-// Note reads the stream and adds its messages.
+// Note reads the stream and adds the arrivals.
 func (s Stored) Note(ctx context.Context, l *Ledger, turn uint32) error {
 	return ReadStream(ctx, s.Stream, s.Subject, func(m jetstream.Msg, stored time.Time) {
 		stamp, ours := ReadStamp(m.Data())
-		l.hear(turn, stamp, ours, Arrival{At: stored, Promised: promised(m.Headers())})
+		l.addArrival(turn, stamp, ours, Arrival{At: stored, Promised: promised(m.Headers())})
 	})
 }
 
-// hear adds an arrival to the ledger. It counts messages that are not of this turn as foreign.
-func (l *Ledger) hear(turn uint32, s Stamp, ours bool, a Arrival) {
+// addArrival adds an arrival to the ledger. A message of another turn counts as unknown.
+func (l *Ledger) addArrival(turn uint32, s Stamp, ours bool, a Arrival) {
 	if !ours || s.Turn != turn {
-		l.Foreign()
+		l.tally.Unknown++
 		return
 	}
 	a.Number, a.Due = s.Number, s.Due
@@ -61,7 +61,7 @@ func promised(h nats.Header) time.Time {
 	return due
 }
 
-// ReadStream reads the messages of a stream on a subject, in order, each with its time of storage.
+// ReadStream calls read for each message that the stream now has on the subject, in order, with its time of storage.
 func ReadStream(
 	ctx context.Context, s jetstream.Stream, subject string, read func(m jetstream.Msg, stored time.Time),
 ) error {
@@ -69,8 +69,8 @@ func ReadStream(
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.CachedInfo().Config.Name, err)
 	}
-	left := consumer.CachedInfo().NumPending
-	if left == 0 {
+	remaining := consumer.CachedInfo().NumPending
+	if remaining == 0 {
 		return nil
 	}
 	messages, err := consumer.Messages(jetstream.PullMaxMessages(2000))
@@ -80,7 +80,7 @@ func ReadStream(
 	defer messages.Stop()
 	stop := context.AfterFunc(ctx, messages.Stop)
 	defer stop()
-	for ; left > 0; left-- {
+	for ; remaining > 0; remaining-- {
 		m, err := messages.Next()
 		if errors.Is(err, jetstream.ErrMsgIteratorClosed) && ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -97,27 +97,27 @@ func ReadStream(
 	return nil
 }
 
-// heard is a target with plain subscribers, one for each subject. A message arrives when a subscriber receives it.
-type heard struct {
+// subscribers is a target with one plain subscriber for each subject. A message arrives when a subscriber receives it.
+type subscribers struct {
 	subs     []*nats.Subscription
 	messages chan *nats.Msg
 	offset   time.Duration // the server's clock minus the local clock
 
 	listening sync.WaitGroup
 	mu        sync.Mutex // guards arrivals
-	arrivals  []heardMessage
+	arrivals  []received
 }
 
-type heardMessage struct {
+type received struct {
 	stamp   Stamp
 	ours    bool // the payload has a stamp
 	arrival Arrival
 }
 
-// subscribe subscribes with buffers for all messages of a turn and their duplicates. If the client library dropped one,
-// the run would count it as lost.
-func subscribe(nc *nats.Conn, names Names, targets, count int, offset time.Duration) (*heard, error) {
-	h := &heard{messages: make(chan *nats.Msg, 2*count), offset: offset}
+// subscribe subscribes with a buffer for all messages of a turn and a duplicate of each. If the client library dropped
+// a message, the run would count it as lost.
+func subscribe(nc *nats.Conn, names Names, targets, count int, offset time.Duration) (*subscribers, error) {
+	h := &subscribers{messages: make(chan *nats.Msg, 2*count), offset: offset}
 	h.listening.Go(h.listen)
 	var err error
 	for i := 0; i < targets && err == nil; i++ {
@@ -136,35 +136,35 @@ func subscribe(nc *nats.Conn, names Names, targets, count int, offset time.Durat
 	return h, nil
 }
 
-func (h *heard) listen() {
+func (h *subscribers) listen() {
 	for m := range h.messages {
 		at := Arrival{At: time.Now().Add(h.offset), Received: true, Promised: promised(m.Header)}
 		stamp, ours := ReadStamp(m.Data)
 		h.mu.Lock()
-		h.arrivals = append(h.arrivals, heardMessage{stamp, ours, at})
+		h.arrivals = append(h.arrivals, received{stamp, ours, at})
 		h.mu.Unlock()
 	}
 }
 
 // Arrived returns the number of messages that the subscribers received.
-func (h *heard) Arrived(context.Context) (int, error) {
+func (h *subscribers) Arrived(context.Context) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.arrivals), nil
 }
 
 // Note adds the messages that the subscribers received.
-func (h *heard) Note(_ context.Context, l *Ledger, turn uint32) error {
+func (h *subscribers) Note(_ context.Context, l *Ledger, turn uint32) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, a := range h.arrivals {
-		l.hear(turn, a.stamp, a.ours, a.arrival)
+		l.addArrival(turn, a.stamp, a.ours, a.arrival)
 	}
 	return nil
 }
 
 // end unsubscribes. It may be called more than once.
-func (h *heard) end() {
+func (h *subscribers) end() {
 	if h.messages == nil {
 		return
 	}

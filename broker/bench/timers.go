@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// lead is how long before the due time the run reads the CPU time. A broker does not prepare firings earlier.
-	lead = 2 * time.Second
-	// aftermath is the maximum time of a broker's work after the last arrival.
-	aftermath = 30 * time.Second
+	// prepareTime is how long before the due time the run reads the CPU time. A broker begins to prepare firings later.
+	prepareTime = 2 * time.Second
+	// maxCleanUp is the maximum time in which a broker deletes entries after the last arrival.
+	maxCleanUp = 30 * time.Second
 	// One in movedShare of the kept timers is moved.
 	movedShare = 10
 )
 
-// cancelled returns the number of cancelled timers. They are the last ones, so that the numbers of the others begin at
+// cancelled returns the number of cancelled timers. They have the last numbers, so the numbers of the others begin at
 // zero.
 func (p Plan) cancelled() int { return p.Count * p.Cancel / 100 }
 
-// moved returns the number of moved timers. They are the first ones.
+// moved returns the number of moved timers. They have the first numbers.
 func (p Plan) moved() int {
 	if p.Scenario != Timers {
 		return 0
@@ -28,9 +28,9 @@ func (p Plan) moved() int {
 	return (p.Count - p.cancelled()) / movedShare
 }
 
-// slowest returns the duration of the phases before the instant, on a slow machine.
-func (p Plan) slowest() time.Duration {
-	const sets, requests = 5_000, 1_000 // per second; a set includes its marker
+// setupTime returns how long the phases before the instant take on a slow machine.
+func (p Plan) setupTime() time.Duration {
+	const sets, requests = 5_000, 1_000 // per second; a set includes the broker's marker
 	return time.Duration(p.Count)*time.Second/sets + time.Duration(p.cancelled()/2)*time.Second/requests
 }
 
@@ -42,7 +42,7 @@ func (p Plan) instants() int {
 	return int(p.For / p.Every)
 }
 
-// cron returns a cron with a round at each multiple of an interval, which divides a minute.
+// cron returns a cron expression with a round at each multiple of an interval that divides a minute.
 func cron(every time.Duration) string {
 	if every == time.Minute {
 		return "0 * * * * *"
@@ -52,27 +52,27 @@ func cron(every time.Duration) string {
 
 // checkTimers checks the part of a plan about named timers.
 func (p Plan) checkTimers(all *problems) {
-	all.within("size", p.Size, MinSize, maxTimerSize)
-	all.refuse(slices.Contains(p.Sides, Pipeline), "beside %s: the pipeline has no timers; want %s", Pipeline, Scheduler)
+	all.checkRange("size", p.Size, MinSize, maxTimerSize)
+	all.addIf(slices.Contains(p.Sides, Pipeline), "beside %s: the pipeline has no timers; want %s", Pipeline, Scheduler)
 	if p.Scenario == Timers {
-		const most = 99 // per cent: at least one timer fires
-		all.within("cancel", p.Cancel, 0, most)
-		all.within("timers", p.Timers, 0, maxRate)
-		all.within("rate", p.Rate, 0, maxRate)
+		const maxCancel = 99 // per cent, so that at least one timer fires
+		all.checkRange("cancel", p.Cancel, 0, maxCancel)
+		all.checkRange("timers", p.Timers, 0, maxRate)
+		all.checkRange("rate", p.Rate, 0, maxRate)
 		if p.Timers > 0 {
-			all.within("count of timers that are due evenly", p.evenTimers(), 1, maxCount)
-			all.within("count of plain messages", p.plainMessages(), 0, maxCount)
+			all.checkRange("count of timers that are due evenly", p.evenTimers(), 1, maxCount)
+			all.checkRange("count of plain messages", p.plainMessages(), 0, maxCount)
 		}
 		return
 	}
-	const least = 5 * time.Second // a turn prepares, delivers and becomes idle within an interval
+	const minEvery = 5 * time.Second // a broker prepares, delivers and becomes idle within an interval
 	switch {
-	case p.Every < least || p.Every%time.Second != 0 || time.Minute%p.Every != 0:
-		all.refuse(true, "every %s: want 5s, 6s, 10s, 12s, 15s, 20s, 30s or 1m, which divide a minute", p.Every)
+	case p.Every < minEvery || p.Every%time.Second != 0 || time.Minute%p.Every != 0:
+		all.addIf(true, "every %s: want 5s, 6s, 10s, 12s, 15s, 20s, 30s or 1m, which divide a minute", p.Every)
 	case p.For < p.Every || p.For%p.Every != 0:
-		all.refuse(true, "for %s: want a multiple of every (%s)", p.For, p.Every)
+		all.addIf(true, "for %s: want a multiple of every (%s)", p.For, p.Every)
 	default:
-		all.within("count of all rounds", p.Count*p.instants(), 1, maxCount)
+		all.checkRange("count of all rounds", p.Count*p.instants(), 1, maxCount)
 	}
 }
 
@@ -81,43 +81,43 @@ func (p Plan) plainMessages() int { return int(p.For.Seconds() * float64(p.Rate)
 
 // timers sets timers for one instant, cancels and moves some of them, and measures the lateness of the rest. Then it
 // measures timers that are due one after the other, together with plain messages.
-func (g *ground) timers(ctx context.Context) (result Result, err error) {
-	due := g.serverTime().Add(g.plan.ahead()).Truncate(time.Millisecond)
-	if result, err = g.change(ctx, due); err != nil {
+func (t *turn) timers(ctx context.Context) (result Result, err error) {
+	due := t.serverTime().Add(t.plan.dueAfter()).Truncate(time.Millisecond)
+	if result, err = t.change(ctx, due); err != nil {
 		return Result{}, err
 	}
-	if err := g.sleepUntil(ctx, due.Add(-lead)); err != nil {
+	if err := t.sleepUntil(ctx, due.Add(-prepareTime)); err != nil {
 		return Result{}, err
 	}
-	before, err := g.usage()
+	before, err := t.usage()
 	if err != nil {
 		return Result{}, err
 	}
-	kept := g.plan.Count - g.plan.cancelled()
-	ledger, err := g.await(ctx, Wait{Target: g.target, Count: kept, Due: due, Whole: func() (err error) {
-		result.Cost, err = g.costAtRest(ctx, before, kept, time.Now().Add(aftermath))
+	kept := t.plan.Count - t.plan.cancelled()
+	ledger, err := t.await(ctx, Wait{Target: t.target, Count: kept, Due: due, Complete: func() (err error) {
+		result.Cost, err = t.costAtRest(ctx, before, kept, time.Now().Add(maxCleanUp))
 		return err
 	}})
 	if err != nil {
 		return Result{}, err
 	}
-	if result, err = g.plan.judge(result, ledger); err == nil && g.plan.Timers > 0 {
-		err = g.even(ctx, &result)
+	if result, err = t.plan.addLedger(result, ledger); err == nil && t.plan.Timers > 0 {
+		err = t.even(ctx, &result)
 	}
 	return result, err
 }
 
 // change sets all timers, and cancels and moves some of them. Half of a broker's cancels are requests.
-func (g *ground) change(ctx context.Context, due time.Time) (result Result, err error) {
-	set := g.load(g.side, due)
-	set.Verb, set.Rate, set.Postponed = Set, 0, g.plan.moved()
-	all, err := g.publish(ctx, set)
+func (t *turn) change(ctx context.Context, due time.Time) (result Result, err error) {
+	set := t.load(t.side, due)
+	set.Verb, set.Rate, set.Postponed = Set, 0, t.plan.moved()
+	all, err := t.publish(ctx, set)
 	if err != nil {
 		return Result{}, err
 	}
 	result.Published, result.Acks, result.Timers = all.Rate, all.Acks, new(Phases)
-	kept, published := g.plan.Count-g.plan.cancelled(), g.plan.cancelled()
-	if g.side == Broker {
+	kept, published := t.plan.Count-t.plan.cancelled(), t.plan.cancelled()
+	if t.side == Broker {
 		published -= published / 2
 	}
 	for _, phase := range []struct {
@@ -126,8 +126,8 @@ func (g *ground) change(ctx context.Context, due time.Time) (result Result, err 
 		rate       *float64
 	}{
 		{Cancel, kept, kept + published, &result.Timers.Cancelled},
-		{Request, kept + published, g.plan.Count, &result.Timers.Requested},
-		{Move, 0, g.plan.moved(), &result.Timers.Moved},
+		{Request, kept + published, t.plan.Count, &result.Timers.Requested},
+		{Move, 0, t.plan.moved(), &result.Timers.Moved},
 	} {
 		if phase.first == phase.end {
 			continue
@@ -135,90 +135,90 @@ func (g *ground) change(ctx context.Context, due time.Time) (result Result, err 
 		l := set
 		l.Verb, l.First, l.Count, l.Sequences = phase.verb, phase.first, phase.end-phase.first,
 			all.Sequences[phase.first:phase.end]
-		done, err := g.publish(ctx, l)
+		done, err := t.publish(ctx, l)
 		if err != nil {
 			return Result{}, err
 		}
 		*phase.rate, all.Last = done.Rate, done.Last
 	}
-	return result, punctual(all, due, "a longer --delay")
+	return result, checkPublished(all, due, "a longer --delay")
 }
 
 // even measures timers that are due one after the other, together with plain messages. The plain messages have the
 // numbers after those of the timers.
-func (g *ground) even(ctx context.Context, result *Result) error {
-	const spare, slow, delay = 3 * time.Second, 5_000, time.Second // slow is in sets per second
-	timers, plain := g.plan.evenTimers(), g.plan.plainMessages()
-	g.turn++
-	target := g.target.(Stored) // no plain subscribers in this scenario
+func (t *turn) even(ctx context.Context, result *Result) error {
+	const margin, sets, delay = 3 * time.Second, 5_000, time.Second // a slow machine makes 5,000 sets per second
+	timers, plain := t.plan.evenTimers(), t.plan.plainMessages()
+	t.turnNumber++
+	target := t.target.(Stored) // no plain subscribers in this scenario
 	if err := target.Stream.Purge(ctx); err != nil {
-		return fmt.Errorf("empty the target: %w", err)
+		return fmt.Errorf("purge the target: %w", err)
 	}
 	info, err := target.Stream.Info(ctx)
 	if err != nil {
 		return fmt.Errorf("read the state of the target: %w", err)
 	}
 	target.Others = int(info.State.LastSeq)
-	if g.side == Scheduler {
+	if t.side == Scheduler {
 		target.Others += timers + plain
 	}
-	g.target = target
-	due := g.serverTime().Add(spare + time.Duration(timers)*time.Second/slow).Truncate(time.Millisecond)
-	set := g.load(g.side, due)
-	set.Verb, set.Rate, set.Count, set.Step = Set, 0, timers, time.Second/time.Duration(g.plan.Timers)
-	loaded, err := g.publish(ctx, set)
+	t.target = target
+	due := t.serverTime().Add(margin + time.Duration(timers)*time.Second/sets).Truncate(time.Millisecond)
+	set := t.load(t.side, due)
+	set.Verb, set.Rate, set.Count, set.Step = Set, 0, timers, time.Second/time.Duration(t.plan.Timers)
+	loaded, err := t.publish(ctx, set)
 	if err == nil {
-		err = punctual(loaded, due, "fewer --timers")
+		err = checkPublished(loaded, due, "fewer --timers")
 	}
 	if err != nil {
 		return err
 	}
 	if plain > 0 {
-		if err := g.sleepUntil(ctx, due.Add(-delay)); err != nil {
+		if err := t.sleepUntil(ctx, due.Add(-delay)); err != nil {
 			return err
 		}
-		l := g.load(g.side, time.Time{})
+		l := t.load(t.side, time.Time{})
 		l.First, l.Count, l.Delays = timers, plain, []Delay{{Duration: delay}}
-		if _, err = g.publish(ctx, l); err != nil {
+		if _, err = t.publish(ctx, l); err != nil {
 			return err
 		}
 	}
-	ledger, err := g.await(ctx, Wait{
-		Target: target, Count: timers + plain, Plain: timers, Due: due.Add(g.plan.For + delay),
+	ledger, err := t.await(ctx, Wait{
+		Target: target, Count: timers + plain, Plain: timers, Due: due.Add(t.plan.For + delay),
 	})
 	if err != nil {
 		return err
 	}
 	result.Tally.add(ledger.Tally())
-	result.Timers.Even, result.Timers.Plain = ledger.Late.Spread(), ledger.Beside.Spread()
+	result.Timers.Even, result.Timers.Plain = ledger.Late.Spread(), ledger.PlainLate.Spread()
 	return nil
 }
 
 // sleepUntil sleeps until a time by the server's clock.
-func (g *ground) sleepUntil(ctx context.Context, t time.Time) error {
-	g.show("waiting for the instant")
-	return sleep(ctx, t.Sub(g.serverTime()))
+func (t *turn) sleepUntil(ctx context.Context, at time.Time) error {
+	t.show("waiting for the instant")
+	return sleep(ctx, at.Sub(t.serverTime()))
 }
 
-// costAtRest returns the cost when the processes are idle, but not after end. A broker deletes entries after its
-// deliveries.
-func (g *ground) costAtRest(ctx context.Context, before usage, count int, end time.Time) (*Cost, error) {
-	const look, idle = 500 * time.Millisecond, 15 * time.Millisecond // idle is CPU time; /proc counts in 10 ms
-	g.show("waiting until the processes are idle")
-	was, err := g.usage()
+// costAtRest waits until the processes are idle, at most until end, and returns the cost. A broker deletes entries
+// after its deliveries.
+func (t *turn) costAtRest(ctx context.Context, before usage, count int, end time.Time) (*Cost, error) {
+	const interval, maxCPU = 500 * time.Millisecond, 15 * time.Millisecond // /proc counts CPU time in 10 ms
+	t.show("waiting until the processes are idle")
+	last, err := t.usage()
 	for err == nil && time.Now().Before(end) {
-		if err = sleep(ctx, look); err != nil {
+		if err = sleep(ctx, interval); err != nil {
 			break
 		}
 		var now usage
-		now, err = g.usage()
-		if now.server.CPU+now.sidecar.CPU-was.server.CPU-was.sidecar.CPU < idle {
+		now, err = t.usage()
+		if now.server.CPU+now.sidecar.CPU-last.server.CPU-last.sidecar.CPU < maxCPU {
 			break
 		}
-		was = now
+		last = now
 	}
 	if err != nil {
 		return nil, err
 	}
-	return g.cost(before, count)
+	return t.cost(before, count)
 }

@@ -155,7 +155,7 @@ func TestAnswersToChangesOfTimers(t *testing.T) {
 		{load: deletion, answer: `{"type":"io.nats.jetstream.api.v1.stream_msg_delete_response","success":true}`},
 		{load: deletion, answer: `{"error":{"code":404,"description":"no message found"}}`, problem: "no message found"},
 	} {
-		sequence, err := test.load.accepted(&nats.Msg{Data: []byte(test.answer), Header: test.header})
+		sequence, err := test.load.parseAnswer(&nats.Msg{Data: []byte(test.answer), Header: test.header})
 		if sequence != test.sequence || (err != nil) != (test.problem != "") ||
 			err != nil && !strings.Contains(err.Error(), test.problem) {
 			t.Errorf("%s: got %d, %v, want %d, %q", test.answer, sequence, err, test.sequence, test.problem)
@@ -173,7 +173,7 @@ func TestPlainMessagesAreMeasuredApart(t *testing.T) {
 	if got, want := l.Late.Spread().Max, 2.0; got != want {
 		t.Errorf("timers: got %v ms, want %v", got, want)
 	}
-	if got, want := l.Beside.Spread().Max, 1000.0; got != want {
+	if got, want := l.PlainLate.Spread().Max, 1000.0; got != want {
 		t.Errorf("plain messages: got %v ms, want %v", got, want)
 	}
 	tally := l.Tally()

@@ -2,7 +2,7 @@ package bench
 
 import "time"
 
-// Usage is the resources that a process has used so far. It is zero on systems other than Linux.
+// Usage is the resource usage of a process. It is zero on systems other than Linux.
 type Usage struct {
 	CPU    time.Duration // of all its threads
 	Memory int64         // resident bytes, garbage included

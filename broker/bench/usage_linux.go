@@ -18,7 +18,7 @@ func UsageOf(pid int) (u Usage, err error) {
 	if err != nil {
 		return Usage{}, fmt.Errorf("read the usage of a process: %w", err)
 	}
-	// The name of the program, in parentheses, may contain anything. The third field follows it.
+	// The second field is the program's name in parentheses. The name may contain spaces and parentheses.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
 		return Usage{}, fmt.Errorf("read the usage of a process: %q", stat)

@@ -6,40 +6,42 @@ import (
 )
 
 const (
-	// poll is the interval at which the run requests the number of arrivals.
-	poll = 100 * time.Millisecond
-	// timeout is the maximum time without an arrival after the last due time. After it, the missing messages are lost.
-	timeout = 15 * time.Second
-	// settle is the time for duplicates to arrive after the last message.
-	settle = 500 * time.Millisecond
+	// pollInterval is the interval at which the run requests the number of arrivals.
+	pollInterval = 100 * time.Millisecond
+	// lossTimeout is the maximum time without an arrival after the last due time. After it, the missing messages are
+	// lost.
+	lossTimeout = 15 * time.Second
+	// duplicateWait is the time for duplicates to arrive after the last message.
+	duplicateWait = 500 * time.Millisecond
 )
 
-// A Wait is a wait for the messages of a turn, numbered from zero.
+// A Wait has the parameters of the wait for a turn's messages, which are numbered from zero.
 type Wait struct {
-	Target Target
-	Count  int
-	Turn   uint32
-	Due    time.Time     // due time of the last message, by the local clock
-	Within time.Duration // see NewLedger
-	Plain  int           // see Ledger
-	// Arrived is called with the number of arrivals, several times a second. Whole is called when all messages have
-	// arrived, duplicates included, or no more arrive. Either may be nil.
-	Arrived func(n int)
-	Whole   func() error
+	Target     Target
+	Count      int
+	Turn       uint32
+	Due        time.Time     // due time of the last message, by the local clock
+	ClockError time.Duration // see NewLedger
+	Plain      int           // see Ledger
+	// Arrived is called with the number of arrivals, several times a second. Complete is called when the number of
+	// arrivals, duplicates included, has reached the number of messages, or when the wait has timed out. Either may be
+	// nil.
+	Arrived  func(n int)
+	Complete func() error
 }
 
-// Ledger waits until all messages have arrived or the rest is lost, and returns the ledger. If duplicates completed the
-// number, it continues to wait.
+// Ledger waits until all messages have arrived or the others are lost, and returns the ledger. If some arrivals were
+// duplicates, it waits again for the missing messages, and calls Complete again.
 func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 	for want := w.Count; ; {
-		there, over, err := w.await(ctx, want)
-		if err == nil && w.Whole != nil {
-			err = w.Whole()
+		arrived, timedOut, err := w.await(ctx, want)
+		if err == nil && w.Complete != nil {
+			err = w.Complete()
 		}
 		if err == nil {
-			err = sleep(ctx, settle)
+			err = sleep(ctx, duplicateWait)
 		}
-		ledger := NewLedger(w.Count, w.Within)
+		ledger := NewLedger(w.Count, w.ClockError)
 		ledger.Plain = w.Plain
 		if err == nil {
 			err = w.Target.Note(ctx, ledger, w.Turn)
@@ -47,24 +49,24 @@ func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 		if err != nil {
 			return nil, err
 		}
-		if over || ledger.Arrived() == w.Count {
+		if timedOut || ledger.Arrived() == w.Count {
 			return ledger, nil
 		}
-		want = there + 1
+		want = arrived + 1
 	}
 }
 
-// await waits until the wanted number has arrived, duplicates included. Over is true if nothing has arrived for timeout
-// after the last due time.
-func (w Wait) await(ctx context.Context, want int) (there int, over bool, err error) {
-	since := time.Now()
+// await waits for the wanted number of arrivals, duplicates included. TimedOut is true if, after the last due time,
+// nothing has arrived for lossTimeout.
+func (w Wait) await(ctx context.Context, want int) (arrived int, timedOut bool, err error) {
+	lastArrival := time.Now()
 	for {
 		n, err := w.Target.Arrived(ctx)
 		if err != nil {
-			return there, false, err
+			return arrived, false, err
 		}
-		if n > there {
-			there, since = n, time.Now()
+		if n > arrived {
+			arrived, lastArrival = n, time.Now()
 		}
 		if w.Arrived != nil {
 			w.Arrived(n)
@@ -72,10 +74,10 @@ func (w Wait) await(ctx context.Context, want int) (there int, over bool, err er
 		switch {
 		case n >= want:
 			return n, false, nil
-		case time.Now().After(w.Due) && time.Since(since) > timeout:
+		case time.Now().After(w.Due) && time.Since(lastArrival) > lossTimeout:
 			return n, true, nil
 		}
-		if err := sleep(ctx, poll); err != nil {
+		if err := sleep(ctx, pollInterval); err != nil {
 			return n, false, err
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestArrival: a consumer reads the lateness of a message. In a stream the message arrives when it is stored, whenever
-// the consumer reads it. For a subscriber it arrives when the subscriber calls Of.
+// TestArrival: a consumer gets the lateness of a message. In a stream, the time of arrival is the time of storage, and
+// does not depend on when the consumer reads the message. For a subscriber, it is the time of the call of Of.
 func TestArrival(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

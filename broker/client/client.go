@@ -52,24 +52,24 @@ func NewOn(store Store, cfg Config) (*Client, error) {
 func (c *Client) In(
 	ctx context.Context, target string, delay time.Duration, body []byte, opts ...Option,
 ) (Receipt, error) {
-	return c.now(ctx, c.in(target, delay), body, opts)
+	return c.publish(ctx, c.in(target, delay), body, opts)
 }
 
 // At publishes a message that is delivered to target at a time, by the clock of the server, and waits until it is
 // stored. The time is rounded up to a millisecond. If it has passed, the message is due immediately.
 func (c *Client) At(ctx context.Context, target string, at time.Time, body []byte, opts ...Option) (Receipt, error) {
-	return c.now(ctx, c.at(target, at), body, opts)
+	return c.publish(ctx, c.at(target, at), body, opts)
 }
 
 // Level publishes a message that is delivered to target after the delay of the named level, such as "30m". If no level
-// has that name, the name is read as a duration. With an ID that works for plain durations such as 17m only; others
-// fail with ErrNoBroker.
+// has that name, the name is parsed as a duration. With an ID, only plain durations such as 17m work, and other
+// durations fail with ErrNoBroker.
 func (c *Client) Level(ctx context.Context, target, level string, body []byte, opts ...Option) (Receipt, error) {
-	return c.now(ctx, c.level(target, level), body, opts)
+	return c.publish(ctx, c.level(target, level), body, opts)
 }
 
-// now publishes a request and waits for the answer.
-func (c *Client) now(ctx context.Context, a ask, body []byte, opts []Option) (Receipt, error) {
+// publish publishes a request and waits for the answer.
+func (c *Client) publish(ctx context.Context, a address, body []byte, opts []Option) (Receipt, error) {
 	d, err := c.draft(a, body, opts)
 	if err != nil {
 		return Receipt{}, err
@@ -77,6 +77,7 @@ func (c *Client) now(ctx context.Context, a ask, body []byte, opts []Option) (Re
 	return c.send(ctx, d)
 }
 
+// send publishes a draft. If no stream takes it, send publishes the fallback.
 func (c *Client) send(ctx context.Context, d *draft) (Receipt, error) {
 	if err := ctx.Err(); err != nil {
 		return Receipt{}, err // nothing was published

@@ -24,8 +24,8 @@ type skewed struct {
 
 func (s skewed) Now() time.Time { return s.Store.Now().Add(s.by) }
 
-// TestNeverEarlyByAWrongClock: a delay begins with the server's timestamp, and a time is the server's time, whatever
-// the clock of the client says. So neither is early, and no request that was accepted becomes a dead letter.
+// TestNeverEarlyByAWrongClock: a delay begins with the server's timestamp, and a due time is a time by the server's
+// clock. The client's clock affects neither: no message is early, and no accepted request becomes a dead letter.
 func TestNeverEarlyByAWrongClock(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -64,7 +64,7 @@ func TestNeverEarlyByAWrongClock(t *testing.T) {
 					return c.In(context.Background(), "shop.x", delay, b)
 				})
 			}
-			// For a clock that is ahead the second of these is past.
+			// If the client's clock is ahead, the second time has passed.
 			for _, ahead := range []time.Duration{90 * time.Minute, 1999 * time.Millisecond, 500*time.Millisecond + 1} {
 				ask("at "+ahead.String()+", ", ahead, func(b []byte) (client.Receipt, error) {
 					return c.At(context.Background(), "shop.x", now.Add(ahead), b)

@@ -44,7 +44,7 @@ func TestConfigIsTheBrokers(t *testing.T) {
 	c := fake.Client()
 	_, err := c.In(t.Context(), "shop.x", time.Hour+1, nil)
 	wantError(t, err, client.ErrTooFar)
-	_, err = c.In(t.Context(), "shop.x", 1<<63-1, nil) // no subject can say it
+	_, err = c.In(t.Context(), "shop.x", 1<<63-1, nil) // no subject can express this delay
 	wantError(t, err, client.ErrBadTime)
 	_, err = c.At(t.Context(), "shop.x", fake.Now().Add(time.Hour+1), nil)
 	wantError(t, err, client.ErrTooFar)
@@ -61,7 +61,7 @@ func TestConfigIsTheBrokers(t *testing.T) {
 	}
 }
 
-// TestOptionsSayEverything: each request header of the protocol has an option, but for the target, which stands in the
+// TestOptionsSayEverything: each request header of the protocol has an option, except the target, which is in the
 // subject.
 func TestOptionsSayEverything(t *testing.T) {
 	t.Parallel()

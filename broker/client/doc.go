@@ -1,6 +1,6 @@
 // Package client publishes delayed messages through a delay broker. A program can do the same with a plain NATS client:
-// see PROTOCOL.md of package message. This package adds three things: mistakes fail at the call, errors have names, and
-// a message skips the intake if a level has exactly its delay.
+// see PROTOCOL.md of package message. With this package, an invalid request fails at the call, errors are sentinels,
+// and a message skips the intake if a level has exactly its delay.
 //
 //	delays, err := client.New(js, client.Config{})
 //	receipt, err := delays.In(ctx, "orders.expire", 30*time.Minute, body, client.ID("order-42/expire"))
@@ -21,9 +21,9 @@
 //
 // # The first level
 //
-// A broker has a stream for each of a set of delays, its levels. A message that is published to a level's subject waits
-// in that stream and is then delivered. A message that is published to the intake is stored once more. So In publishes
-// to a level's subject if that level has exactly the delay:
+// A broker has a set of delays, its levels, and a stream for each level. A message that is published to a level's
+// subject waits in that stream and is then delivered. A message that is published to the intake is stored at least once
+// more. So In publishes to a level's subject if that level has exactly the delay:
 //
 //	In(ctx, "orders.expire", 90*time.Minute, …)    delay.90m.orders.expire     DELAY_90m
 //	In(ctx, "orders.expire", 17*time.Minute, …)    delay.17m.orders.expire     DELAY_INTAKE, as 17m is no level
@@ -35,9 +35,9 @@
 //
 // Levels may change while a client runs. That never changes the due time of a message: the subject contains the whole
 // delay, and the broker counts it from the server's timestamp. If no stream listens on the subject, the server reports
-// that, and it has certainly not stored the message. The client then publishes the message again through the intake.
-// For a minute it also sends other messages with that delay directly to the intake. A new level with an unusual name
-// only costs a hop until the program reads the levels again.
+// that, and has certainly not stored the message. The client then publishes the message again through the intake. For a
+// minute it also sends other messages with that delay directly to the intake. If a new level has an unusual name, each
+// message with its delay takes one more hop until the program reads the levels again.
 //
 // # Named timers
 //
@@ -86,9 +86,9 @@
 // margin makes the problem rarer and does not remove it. A program that accepts the risk can use [Client.Level] with
 // [Until].
 //
-// The intake as a fallback for a message with an ID, if no stream answers for the level. The level's stream may only be
+// The intake as a fallback for a message with an ID, if no stream answers for the level. The level's stream may exist
 // without a leader, and may have stored the message before. Streams do not share their deduplication ids, so the
-// message could be stored twice. With an ID the subject depends on the delay alone.
+// message could be stored twice. So with an ID, the subject depends only on the delay.
 //
 // A second publish of an unanswered message on another subject. The first may be stored, and the message would be
 // stored twice.

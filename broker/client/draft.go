@@ -14,31 +14,31 @@ import (
 	"delaybroker/levels"
 )
 
-// An ask is a request's target and time, as a subject and a fallback subject with the same meaning.
-type ask struct {
+// An address is a request's target and time, as a subject and a fallback subject with the same meaning.
+type address struct {
 	target   string
 	subject  string
 	fallback string // a subject of the intake with the same meaning; empty if there is none
-	steady   string // the subject for a message with an ID: the same for every client, at any time, without fallback
+	steady   string // the subject for a message with an ID: the same for every client at any time; it has no fallback
 	token    string // the guessed level in subject; empty if the level was not guessed
-	delay    string // in a header's notation; empty if when is set
+	delay    string // as a header's value; empty if when is set
 	when     time.Time
-	leg      bool // the caller named the level, which may be a first leg: see Until
-	table    bool // the due time follows from the table of a series
+	byLevel  bool // the caller named the level, which may be a first leg: see Until
+	schedule bool // the due time follows from the table of a series
 	err      error
 }
 
-// in returns the ask for a delay. If a level may have that delay, the subject is the level's, which saves the hop
+// in returns the address for a delay. If a level may have that delay, the subject is the level's, which saves the hop
 // through the intake.
-func (c *Client) in(target string, delay time.Duration) ask {
+func (c *Client) in(target string, delay time.Duration) address {
 	names, written := c.policy.Names, levels.FormatDuration(delay)
-	a := ask{target: target, subject: names.In(written, target), delay: written}
+	a := address{target: target, subject: names.In(written, target), delay: written}
 	a.steady = a.subject
 	rounded, err := levels.ParseDuration(written)
 	if err != nil {
 		return a // the delay is too long, and check returns the error
 	}
-	if token, ok := plain()[rounded]; ok {
+	if token, ok := plainNames()[rounded]; ok {
 		a.steady = names.Level(token, target)
 	}
 	if token, ok := c.levels.token(rounded, c.store.Now()); ok {
@@ -47,10 +47,10 @@ func (c *Client) in(target string, delay time.Duration) ask {
 	return a
 }
 
-// at returns the ask for a time. A level with Delay-Until would save a hop, but may lose the message: see the package
-// comment.
-func (c *Client) at(target string, at time.Time) ask {
-	a := ask{target: target, subject: c.policy.Names.At(message.TimeToken(at), target), when: at}
+// at returns the address for a time. A level with Delay-Until would save a hop, but may lose the message: see the
+// package comment.
+func (c *Client) at(target string, at time.Time) address {
+	a := address{target: target, subject: c.policy.Names.At(message.TimeToken(at), target), when: at}
 	a.steady = a.subject
 	if at.IsZero() {
 		a.err = fmt.Errorf("%w: the time is zero: set it", ErrBadTime)
@@ -58,11 +58,11 @@ func (c *Client) at(target string, at time.Time) ask {
 	return a
 }
 
-func (c *Client) level(target, level string) ask {
+func (c *Client) level(target, level string) address {
 	names := c.policy.Names
-	a := ask{target: target, subject: names.Level(level, target), fallback: names.In(level, target), leg: true}
+	a := address{target: target, subject: names.Level(level, target), fallback: names.In(level, target), byLevel: true}
 	a.steady = a.subject
-	if strings.Contains(level, ".") { // or a part of it would become a part of the target
+	if strings.Contains(level, ".") { // the part after the dot would become part of the target
 		a.err = fmt.Errorf("%w: the level %q: want no dot", ErrBadTime, level)
 	}
 	return a
@@ -71,9 +71,9 @@ func (c *Client) level(target, level string) ask {
 // A draft is a request that has passed the checks of a broker.
 type draft struct {
 	msg      *nats.Msg
-	fallback *nats.Msg // the same request for the intake, if no stream takes msg; nil if there is none
-	token    string    // see ask
-	due      time.Time // if the message were stored now
+	fallback *nats.Msg // the same request for the intake, for the case that no stream takes msg; nil if there is none
+	token    string    // see address
+	due      time.Time // estimated by the client's clock
 
 	timer    bool    // the request is for a named timer
 	key      string  // of a timer that is set
@@ -81,8 +81,8 @@ type draft struct {
 	expected *uint64 // the generation that must be the last; nil for an unconditional publish
 }
 
-// draft makes a request from an ask, and checks it with the broker's parser.
-func (c *Client) draft(a ask, body []byte, opts []Option) (*draft, error) {
+// draft returns a request to an address. It checks the request with the broker's parser.
+func (c *Client) draft(a address, body []byte, opts []Option) (*draft, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
@@ -90,7 +90,7 @@ func (c *Client) draft(a ask, body []byte, opts []Option) (*draft, error) {
 	for _, o := range opts {
 		o(&r)
 	}
-	if !a.leg && !r.until.IsZero() {
+	if !a.byLevel && !r.until.IsZero() {
 		r.refuse("Until is only for Level")
 	}
 	a = c.timer(a, &r)
@@ -109,7 +109,7 @@ func (c *Client) draft(a ask, body []byte, opts []Option) (*draft, error) {
 		return nil, err
 	}
 	if d.timer {
-		if err := c.fits(d.msg); err != nil {
+		if err := c.checkSize(d.msg); err != nil {
 			return nil, err
 		}
 	}

@@ -2,9 +2,8 @@ package client
 
 import "errors"
 
-// Errors of a request that was not published, since it would become a dead letter. The error's text names the
-// correction.
-// what to change.
+// Errors of a request that was not published, since it would become a dead letter. The error's text says what to
+// change.
 var (
 	// ErrBadTarget is returned when the target is empty, has a wildcard, is too long, or is a subject to which brokers do
 	// not deliver.

@@ -15,7 +15,7 @@ import (
 	"delaybroker/broker/client/clienttest"
 )
 
-// t stands for the t of a test. Examples have none.
+// t is in place of the t of a test, which examples do not have.
 var t = new(testing.T)
 
 // On a server. The other examples run on the fake of package clienttest, which has the same client.
@@ -48,7 +48,7 @@ func ExampleClient_In() {
 	receipt, err := delays.In(ctx, "orders.expire", 30*time.Minute, []byte(`{"id":42}`), client.ID("order-42/expire"))
 	fmt.Println(receipt.Stream, receipt.Duplicate, err)
 
-	// The same once more, because the first answer was lost.
+	// The same request again, as if the first answer was lost.
 	receipt, err = delays.In(ctx, "orders.expire", 30*time.Minute, []byte(`{"id":42}`), client.ID("order-42/expire"))
 	fmt.Println(receipt.Stream, receipt.Duplicate, err)
 
@@ -84,7 +84,7 @@ func ExampleClient_In_mistakes() {
 	_, err = delays.In(ctx, "orders.expire", time.Hour, nil, client.Header("Nats-Rollup", "all"))
 	fmt.Println(errors.Is(err, client.ErrBadHeaders))
 	// Output:
-	// true bad target: the target "orders.*" holds a wildcard: name one subject
+	// true bad target: the target "orders.*" contains a wildcard: name one subject
 	// true
 	// true
 }
@@ -94,7 +94,7 @@ func ExampleOf() {
 	fake.Handle("orders.>", func(m *nats.Msg) {
 		a, ok := client.Of(m) // or client.OfMsg, for a message of a JetStream consumer
 		if !ok {
-			return // it came without a delay
+			return // the message did not come from a broker
 		}
 		fmt.Println(a.ID, a.MsgID, a.Due.Sub(a.Accepted), a.Attempts)
 	})
@@ -118,7 +118,7 @@ func ExampleKey() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// A client that does not know of the move.
+	// This client has the generation from before the move.
 	err = delays.Cancel(ctx, "order-42", "orders.expire", order.Sequence)
 	fmt.Println(errors.Is(err, client.ErrConflict))
 
@@ -144,7 +144,7 @@ func ExampleReceipt_Cancel() {
 	// Output: true <nil> 0
 }
 
-// A client that knows the key needs neither generation nor body.
+// A client with the key needs neither the generation nor the body.
 func ExampleClient_CancelPending() {
 	fake := clienttest.New(t, client.Config{})
 	delays, ctx := fake.Client(), context.Background()
@@ -179,7 +179,7 @@ func ExamplePublisher() {
 		}
 	}
 	if err := p.Close(ctx); err != nil {
-		log.Fatal(err) // how many were not acknowledged, and the first reason
+		log.Fatal(err) // the number of messages without an acknowledgement, and the first error
 	}
 	fmt.Println(len(fake.Requests()), "are stored")
 	// Output: 1000 are stored

@@ -15,9 +15,9 @@ import (
 // explain returns the error of this package for a failed publish. Refusal returns the permission error for a subject,
 // or nil.
 func explain(d *draft, err error, refusal func(subject string) error) error {
-	subject, no := d.msg.Subject, refusal(d.msg.Subject)
+	subject, denied := d.msg.Subject, refusal(d.msg.Subject)
 	if d.fallback != nil {
-		no = cmp.Or(no, refusal(d.fallback.Subject))
+		denied = cmp.Or(denied, refusal(d.fallback.Subject))
 		if kindOf(err) == ErrNoBroker {
 			subject += ", then to " + d.fallback.Subject
 		}
@@ -25,7 +25,7 @@ func explain(d *draft, err error, refusal func(subject string) error) error {
 	if kindOf(err) == ErrConflict {
 		return fmt.Errorf("publish to %s: %w: %s", subject, ErrConflict, conflict(d))
 	}
-	return failure("publish to "+subject, err, no)
+	return failure("publish to "+subject, err, denied)
 }
 
 // conflict describes, in terms of timers, why the server refused a request with a wrong last sequence.
@@ -38,15 +38,15 @@ func conflict(d *draft) string {
 
 const notPending = "no timer with this generation: it has fired, was cancelled, or was never set"
 
-// failure returns the error of this package for a failed request. If there was no answer and the server reported a
-// permission error, it wraps that error instead.
-func failure(action string, err, no error) error {
+// failure returns the error of this package for a failed request. Denied is a permission error that the server
+// reported, or nil. If there was no answer, the result wraps denied instead of err.
+func failure(action string, err, denied error) error {
 	kind := kindOf(err)
 	switch {
 	case kind == nil:
 		return fmt.Errorf("%s: %w", action, err)
-	case kind == ErrUnanswered && no != nil:
-		err = no
+	case kind == ErrUnanswered && denied != nil:
+		err = denied
 	}
 	return fmt.Errorf("%s: %w: %w", action, kind, err)
 }

@@ -39,7 +39,7 @@ func TestNoBroker(t *testing.T) {
 	})
 }
 
-// TestFull: a client does not send a message elsewhere if its level is full.
+// TestFull: if a level is full, the client does not publish the message to the intake.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -84,7 +84,7 @@ func TestForeign(t *testing.T) {
 }
 
 // TestUnanswered: a publish without an answer ends with its context, or after the client's timeout, with ErrUnanswered.
-// The client does not try another subject, or there might be two messages.
+// The client does not try another subject. Otherwise the message could be stored twice.
 func TestUnanswered(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -111,7 +111,7 @@ func TestUnanswered(t *testing.T) {
 		if took := time.Since(began); took != 4*time.Second {
 			t.Errorf("it took %s, want that of the context", took)
 		}
-		_, err = c.In(ctx, "shop.x", time.Hour, nil) // it has ended already
+		_, err = c.In(ctx, "shop.x", time.Hour, nil) // ctx has ended
 		wantError(t, err, context.DeadlineExceeded)
 		synctest.Wait()
 		if heard != 2 {

@@ -143,7 +143,7 @@ func scenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)
 		if _, err := p.In(t.Context(), "shop.h", 3*time.Second, fmt.Append(nil, i)); err != nil {
 			t.Errorf("publish: %v", err)
 		}
-		pass(time.Nanosecond) // or the order of arrival would be that of the answers
+		pass(time.Nanosecond) // otherwise the order of arrival would depend on the order of the answers
 	}
 	if err := p.Close(t.Context()); err != nil {
 		t.Errorf("close: %v", err)

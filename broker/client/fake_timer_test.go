@@ -54,7 +54,7 @@ func debounces(t *testing.T, c *client.Client, _ *diary, pass func(time.Duration
 			pass(8 * time.Second)
 		}
 	}
-	call(7) // delivered after 25 s, and 25 s after the fifth
+	call(7) // the runs are delivered 25 s after the first call and 25 s after the fifth call
 	pass(time.Minute)
 	call(2)
 	if moved, err := c.MovePending(t.Context(), "a", "shop.a", time.Hour); !moved || err != nil {
@@ -71,7 +71,7 @@ func (d *diary) rang(m *nats.Msg) {
 		m.Header["X-Mine"]))
 }
 
-// timers sets, moves, cancels and looks at timers.
+// timers sets, moves, cancels and reads timers.
 func timers(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
 	k := keeper{c: c, d: d, pass: pass, began: d.now(), generation: make(map[string]uint64)}
@@ -88,7 +88,7 @@ func timers(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) 
 	k.in("h", 0)
 	k.cancel("h", k.generation["h"])
 	k.in("h", time.Hour, client.IfAbsent())
-	pass(2 * time.Minute) // what is over is forgotten, some time after its history has passed
+	pass(2 * time.Minute) // the broker removes ended timers some time after DELAY_TIMER_HISTORY
 	for _, key := range []string{"a", "b", "c", "f", "g", "h"} {
 		k.note("later", key, client.Receipt{}, nil)
 	}

@@ -10,13 +10,13 @@ import (
 	"delaybroker/levels"
 )
 
-// missedFor is how long the client does not use a level after no stream took its subject. Until then, messages with its
-// delay go through the intake.
-const missedFor = time.Minute
+// skipTime is how long the client skips a level after no stream took its subject. Messages with its delay then go
+// through the intake.
+const skipTime = time.Minute
 
-// plain returns the most likely level name of each common duration: the name in the default ladder, or else the name
-// with the largest unit. In every broker, some stream listens on each of these names: the level's or the intake's.
-var plain = sync.OnceValue(func() map[time.Duration]string {
+// plainNames returns the most likely level name of each common duration: the name in the default ladder, or else the
+// name with the largest unit. In every broker, some stream listens on each of these names: the level's or the intake's.
+var plainNames = sync.OnceValue(func() map[time.Duration]string {
 	all := make(map[time.Duration]string)
 	for _, name := range levels.PlainDurations() {
 		d, err := levels.ParseDuration(name)
@@ -35,13 +35,13 @@ var plain = sync.OnceValue(func() map[time.Duration]string {
 
 // A ladder guesses the level name of a delay. A wrong guess costs only a hop or a second publish.
 type ladder struct {
-	mu    sync.Mutex               // guards the fields below
-	known map[time.Duration]string // level names from Config.Levels or ReadLevels
-	away  map[string]time.Time     // names that no stream took, with the time of the next try
+	mu        sync.Mutex               // guards the fields below
+	known     map[time.Duration]string // level names from Config.Levels or ReadLevels
+	skipUntil map[string]time.Time     // names that no stream took, with the end of skipTime
 }
 
 func newLadder(known levels.Ladder) *ladder {
-	l := &ladder{away: make(map[string]time.Time)}
+	l := &ladder{skipUntil: make(map[string]time.Time)}
 	l.learn(known)
 	return l
 }
@@ -54,7 +54,7 @@ func (l *ladder) learn(known levels.Ladder) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.known = all
-	clear(l.away)
+	clear(l.skipUntil)
 }
 
 // token returns the level name for a delay. ok is false if the message must go through the intake.
@@ -62,19 +62,19 @@ func (l *ladder) token(d time.Duration, now time.Time) (name string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if name, ok = l.known[d]; !ok {
-		name, ok = plain()[d]
+		name, ok = plainNames()[d]
 	}
-	return name, ok && !now.Before(l.away[name])
+	return name, ok && !now.Before(l.skipUntil[name])
 }
 
-// missed records that no stream took a level's subject.
+// missed records that no stream took a level's subject. Name is empty if the level was not guessed.
 func (l *ladder) missed(name string, now time.Time) {
 	if name == "" {
-		return // the name was not guessed
+		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.away[name] = now.Add(missedFor)
+	l.skipUntil[name] = now.Add(skipTime)
 }
 
 // ReadLevels reads the broker's levels from JetStream, and uses them in place of Config.Levels. It needs permission to

@@ -10,7 +10,8 @@ import (
 // NewJetStream is exported for tests that replace a store.
 var NewJetStream = newJetStream
 
-// TestGuessesAreAsLong: every name that is guessed for a delay is as long as the delay, and a level has its own name.
+// TestGuessesAreAsLong: the name that the client guesses for a delay means that delay. For a known level, it is the
+// name of the level.
 func TestGuessesAreAsLong(t *testing.T) {
 	t.Parallel()
 	l, now := newLadder(levels.Ladder{}), time.Now()

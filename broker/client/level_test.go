@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestLevelSavesTheIntake: a delay equal to a level goes straight to the level, whatever their spellings. Any other
-// delay goes through the intake. Each takes one publish.
+// TestLevelSavesTheIntake: a message whose delay equals a level is published to the level, in any spelling of the
+// two. Messages with other delays go through the intake. Each message takes one publish.
 func TestLevelSavesTheIntake(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -71,7 +71,7 @@ func TestLevelThatIsGone(t *testing.T) {
 			publishes uint64
 		}{
 			{0, 2},
-			{0, 1}, // it is not asked for again and again
+			{0, 1}, // the client does not try the level again
 			{time.Minute - 1, 1},
 			{1, 2},
 			{0, 1},
@@ -109,8 +109,8 @@ func TestLevelThatIsGone(t *testing.T) {
 	})
 }
 
-// TestIDGoesToOneStream: a message with an id that was published again is stored once, although its level had no leader
-// in between. Nothing that a client knows or has met changes its subject.
+// TestIDGoesToOneStream: a message with an id that is published again is stored once, although its level has no leader
+// in between. The subject does not depend on the levels or errors that the client has seen.
 func TestIDGoesToOneStream(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -181,7 +181,7 @@ func TestReadLevels(t *testing.T) {
 	})
 }
 
-// TestLevelsByName: a level is asked for by its own name, and any plain duration is taken.
+// TestLevelsByName: Level accepts the names of levels and all plain durations.
 func TestLevelsByName(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)
@@ -206,7 +206,7 @@ func TestLevelsByName(t *testing.T) {
 	}
 }
 
-// TestTargetThatLooksLikeATime: what a level's subject takes and no other one is published there, and there only.
+// TestTargetThatLooksLikeATime: a target that is allowed only on a level's subject is published only on that subject.
 func TestTargetThatLooksLikeATime(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)

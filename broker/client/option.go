@@ -33,10 +33,10 @@ const Forever = time.Duration(math.MaxInt64)
 // An Option sets a property of one message.
 type Option func(*options)
 
-// options collects the options of a message.
+// options has the options of a message.
 type options struct {
-	protocol nats.Header // for the broker
-	own      nats.Header // for the target
+	protocol nats.Header // headers for the broker
+	own      nats.Header // headers for the target
 	until    time.Time
 	timer    naming
 	err      error
@@ -97,8 +97,7 @@ func Deliver(m Mode) Option {
 	}
 }
 
-// MaxAttempts makes the message a dead letter after it was refused n times. It can only lower the limit in the broker's
-// settings.
+// MaxAttempts makes the message a dead letter after n refusals. It can only lower the limit in the broker's settings.
 func MaxAttempts(n int) Option {
 	return func(o *options) { o.protocol.Set(message.HeaderMaxAttempts, strconv.Itoa(n)) }
 }

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// tryTimeout is how long one publish of a repeated change may take.
+	// tryTimeout is the timeout of one publish of a repeated change.
 	tryTimeout = time.Second
 	// retryInterval is the time between two tries of a change.
 	retryInterval = 50 * time.Millisecond
@@ -66,7 +66,7 @@ func (c *Client) MovePending(ctx context.Context, key, target string, delay time
 		if _, err := c.check(m, target, options{}); err != nil {
 			return nil, err
 		}
-		return m, c.fits(m)
+		return m, c.checkSize(m)
 	})
 }
 
@@ -98,22 +98,22 @@ func (c *Client) tryUntilCertain(
 	defer cancel()
 	token, subject := nuid.Next(), c.policy.Names.Timer(key, target)
 	last := lastEntry{in: message.Incoming{Subject: subject, Sequence: generation}}
-	var doubt error // the error of a publish that may be stored
+	var unansweredErr error // the error of a publish that may be stored
 	for known := generation > 0; ; known = false {
 		if !known {
 			last, err = c.last(ctx, subject)
 			switch {
 			case err != nil:
-				return false, errors.Join(doubt, err)
+				return false, errors.Join(unansweredErr, err)
 			case last.entry.Word == token:
 				return true, nil
 			case !last.pending(), generation > 0 && last.in.Sequence != generation:
-				return false, doubt
+				return false, unansweredErr
 			}
 		}
 		m, err := entry(last, token)
 		if err != nil {
-			return false, errors.Join(doubt, err)
+			return false, errors.Join(unansweredErr, err)
 		}
 		expected := last.in.Sequence
 		try, cancelTry := context.WithTimeout(ctx, tryTimeout)
@@ -123,22 +123,19 @@ func (c *Client) tryUntilCertain(
 		case err == nil:
 			return true, nil
 		case errors.Is(err, ErrUnanswered):
-			doubt = err
+			unansweredErr = err
 		case !errors.Is(err, ErrConflict):
-			return false, errors.Join(doubt, err)
-		case generation > 0 && doubt == nil: // no read: the user may lack the permission
+			return false, errors.Join(unansweredErr, err)
+		case generation > 0 && unansweredErr == nil: // no read: the user may lack the permission
 			return false, nil
 		}
 		select {
 		case <-ctx.Done():
-			return false, errors.Join(doubt, unanswered(ctx, subject))
+			return false, errors.Join(unansweredErr,
+				fmt.Errorf("change the timer on %s: %w: %w", subject, ErrUnanswered, ctx.Err()))
 		case <-time.After(retryInterval):
 		}
 	}
-}
-
-func unanswered(ctx context.Context, subject string) error {
-	return fmt.Errorf("change the timer on %s: %w: %w", subject, ErrUnanswered, ctx.Err())
 }
 
 // last reads the last entry of a timer's subject. If there is none, it returns an entry that is not pending.

@@ -99,7 +99,7 @@ func changes(t *testing.T, c *client.Client, d *diary, pass func(time.Duration))
 	d.receipt(fmt.Sprint("cancelled ", done), client.Receipt{}, err)
 }
 
-// TestCancelables cancels half of the messages at once, and the others arrive. It goes on while no broker runs.
+// TestCancelables cancels half of the messages immediately, and the others arrive. Cancels work while no broker runs.
 func TestCancelables(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -144,7 +144,7 @@ func TestCancelables(t *testing.T) {
 	})
 }
 
-// TestCancelableMistakes: what cannot be cancelled is refused at the call, and the error says what to do.
+// TestCancelableMistakes: a request that could not be cancelled is refused at the call, and the error says what to do.
 func TestCancelableMistakes(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)
@@ -187,8 +187,8 @@ func TestCancelableMistakes(t *testing.T) {
 	}
 }
 
-// TestLostAnswers loses the acknowledgements of changes. A change that was stored is recognized, and what came over it
-// makes the outcome unknown.
+// TestLostAnswers loses the acknowledgements of changes. The client recognizes its own change if that was stored. If
+// another entry has replaced the change, the outcome is unknown.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -247,9 +247,9 @@ func TestLostAnswers(t *testing.T) {
 // lossy is a store that loses acknowledgements.
 type lossy struct {
 	client.Store
-	lose atomic.Int32 // of so many publishes
-	drop bool         // they are not stored either
-	lost func()       // called after each
+	lose atomic.Int32 // number of publishes whose acknowledgement is lost
+	drop bool         // these publishes are not stored either
+	lost func()       // called after each lost acknowledgement
 }
 
 func (l *lossy) PublishMsg(

@@ -15,24 +15,25 @@ const DefaultWindow = 256
 // A Publisher publishes delayed messages without waiting for each answer. Messages of one goroutine are published in
 // the order of its calls. It is safe for concurrent use. Close waits for the outstanding answers.
 type Publisher struct {
-	client *Client
-	slots  chan struct{} // one value for each message in flight
-	turn   chan struct{} // held by the Flush that takes all slots; two at a time would deadlock
-	closed chan struct{} // closed by the first Close
-	once   sync.Once     // closes closed
+	client   *Client
+	slots    chan struct{} // one value for each message in flight
+	flushing chan struct{} // lock of the Flush that takes all slots; two at a time would deadlock
+	closed   chan struct{} // closed by the first Close
+	once     sync.Once     // closes closed
 
 	mu     sync.Mutex // guards the fields below
 	failed int        // messages since the last Flush that were not acknowledged
 	first  error      // the error of the first of them
 }
 
-// Publisher returns a publisher with at most window messages in flight: further calls block. Zero means DefaultWindow.
+// Publisher returns a publisher with at most window messages in flight. Further calls block until there is room. Zero
+// means DefaultWindow.
 func (c *Client) Publisher(window int) *Publisher {
 	if window <= 0 {
 		window = DefaultWindow
 	}
 	return &Publisher{
-		client: c, slots: make(chan struct{}, window), turn: make(chan struct{}, 1), closed: make(chan struct{}),
+		client: c, slots: make(chan struct{}, window), flushing: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 }
 
@@ -58,7 +59,7 @@ func (p *Publisher) Level(
 	return p.publish(ctx, p.client.level(target, level), body, opts)
 }
 
-func (p *Publisher) publish(ctx context.Context, a ask, body []byte, opts []Option) (*Pending, error) {
+func (p *Publisher) publish(ctx context.Context, a address, body []byte, opts []Option) (*Pending, error) {
 	d, err := p.client.draft(a, body, opts)
 	if err != nil {
 		return nil, err
@@ -131,22 +132,22 @@ func answer(future jetstream.PubAckFuture) (*jetstream.PubAck, error) {
 // Flush waits until all earlier publishes are answered. If some messages since the last Flush were not acknowledged,
 // the error has their number and wraps the error of the first. So a program may ignore each Pending.
 func (p *Publisher) Flush(ctx context.Context) error {
-	if err := p.settle(ctx); err != nil {
+	if err := p.drain(ctx); err != nil {
 		return err
 	}
 	return p.failures()
 }
 
-// Close refuses further messages, and flushes. After an error that wraps ctx.Err() it may be called again.
+// Close refuses further messages, and calls Flush. After an error that wraps ctx.Err() it may be called again.
 func (p *Publisher) Close(ctx context.Context) error {
 	p.once.Do(func() { close(p.closed) })
 	return p.Flush(ctx)
 }
 
-// settle waits until nothing is in flight, by taking all slots.
-func (p *Publisher) settle(ctx context.Context) error {
+// drain waits until nothing is in flight, by taking all slots.
+func (p *Publisher) drain(ctx context.Context) error {
 	select {
-	case p.turn <- struct{}{}:
+	case p.flushing <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -155,7 +156,7 @@ func (p *Publisher) settle(ctx context.Context) error {
 		for range taken {
 			<-p.slots
 		}
-		<-p.turn
+		<-p.flushing
 	}()
 	for ; taken < cap(p.slots); taken++ {
 		select {

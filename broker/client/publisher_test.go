@@ -95,7 +95,7 @@ func TestWindowIsBounded(t *testing.T) {
 	})
 }
 
-// TestCloseWaits: every message that was let in before Close is answered when Close returns, and none is let in after.
+// TestCloseWaits: when Close returns, all messages accepted before it are answered. No message is accepted after Close.
 func TestCloseWaits(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -194,7 +194,7 @@ func TestDisconnected(t *testing.T) {
 	})
 }
 
-// swallow listens and answers nothing. It counts.
+// swallow subscribes without answering, and counts the messages.
 func swallow(t *testing.T, nc *nats.Conn, subject string) *atomic.Int64 {
 	t.Helper()
 	n := new(atomic.Int64)

@@ -19,7 +19,7 @@ import (
 // The generation of a series changes with each round. So Cancel with the receipt's generation works only until the
 // first round has fired. [Client.CancelAny] ends the series in any round.
 func (c *Client) Schedule(ctx context.Context, target string, body []byte, opts ...Option) (Receipt, error) {
-	return c.now(ctx, ask{target: target, table: true}, body, opts)
+	return c.publish(ctx, address{target: target, schedule: true}, body, opts)
 }
 
 // Every makes a named timer recur at an interval of at least a second. The rounds do not drift, even if one of them

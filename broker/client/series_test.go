@@ -13,8 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestFakeSeriesAreLikeTheBroker runs one scenario with timers that recur on a real broker and on the fake. All
-// outcomes, states and arrivals are the same, but for the generations.
+// TestFakeSeriesAreLikeTheBroker runs one scenario with recurring timers on a real broker and on the fake. All
+// outcomes, states and arrivals are the same, except the generations.
 func TestFakeSeriesAreLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -35,7 +35,7 @@ func (d *diary) round(m *nats.Msg) {
 		d.now().Sub(d.began).Truncate(time.Second), m.Subject, m.Data, a.Round, a.Series > 0, a.Due, m.Header["X-Mine"]))
 }
 
-// series sets timers that recur, replaces, cancels and looks at them.
+// series sets, replaces, cancels and reads recurring timers.
 func series(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
 	k := recurring{t: t, c: c, d: d, pass: pass, began: d.now(), first: make(map[string]uint64)}
@@ -54,7 +54,7 @@ func series(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) 
 	}
 }
 
-// recurring keeps timers that recur, and a diary of the answers and of what is known of each afterwards.
+// recurring changes recurring timers, and keeps a diary of the answers and of each timer's state afterwards.
 type recurring struct {
 	t     *testing.T
 	c     *client.Client
@@ -83,7 +83,7 @@ func (k recurring) ask(what, key string, do func(context.Context, string, string
 	k.note(what, key, client.Receipt{}, do(context.Background(), key, "shop."+key))
 }
 
-// sets sets timers in all the ways there are, and in wrong ones.
+// sets sets timers with all kinds of options, valid and invalid.
 func (k recurring) sets() {
 	ctx := context.Background()
 	k.schedule("a", client.Every(10*time.Minute), client.Rounds(5), client.Expires(time.Minute),
@@ -116,7 +116,7 @@ func (k recurring) sets() {
 	k.note("without a key", "g", client.Receipt{}, err)
 }
 
-// verbs pauses, resumes and fires timers, and one that fires once.
+// verbs pauses, resumes and fires recurring timers, and a timer that fires once.
 func (k recurring) verbs() {
 	for _, key := range []string{"a", "nobody", "a.b"} {
 		k.ask("pause", key, k.c.Pause)
@@ -139,7 +139,7 @@ func (k recurring) verbs() {
 	k.note("fire", "once", client.Receipt{}, err)
 }
 
-// misses pauses timers for rounds that are made up for in each way.
+// misses pauses timers so that they miss rounds, with each policy for missed rounds.
 func (k recurring) misses() {
 	ctx := context.Background()
 	for _, missed := range []client.Missed{client.MissedSkip, client.MissedOne, client.MissedAll} {
@@ -151,7 +151,7 @@ func (k recurring) misses() {
 		if err := k.c.Pause(ctx, key, "shop."+key); err != nil {
 			k.t.Error(err)
 		}
-		k.pass(time.Second) // or several would be due at one moment
+		k.pass(time.Second) // otherwise several rounds would be due at the same time
 	}
 	k.pass(19 * time.Minute)
 	for _, key := range []string{"skip", "one", "all"} {

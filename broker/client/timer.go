@@ -42,14 +42,14 @@ func ifGeneration(generation uint64) Option {
 }
 
 // Debounce lets further calls with the same key postpone the timer. The timer fires when no call has come for the delay
-// of In. It fires at the latest when the duration most has passed since the first call. The body of the last call is
-// delivered. The duration most must be at least the delay. A call without Debounce, a cancel and the delivery end the
+// of In. It fires at the latest when maxWait has passed since the first call. The body of the last call is
+// delivered. MaxWait must be at least the delay. A call without Debounce, a cancel and the delivery end the
 // run. [Receipt] and [Timer] do not know the first call, so their Due may be later than the delivery. Debounce needs
 // Key and In.
-func Debounce(most time.Duration) Option {
+func Debounce(maxWait time.Duration) Option {
 	return func(o *options) {
 		o.timer.debounced = true
-		o.protocol.Set(message.HeaderMaxWait, levels.FormatDuration(most))
+		o.protocol.Set(message.HeaderMaxWait, levels.FormatDuration(maxWait))
 	}
 }
 
@@ -63,9 +63,9 @@ type naming struct {
 	debounced  bool
 }
 
-// timer returns the ask of a named timer: the subject contains the key, and a header the due time. For other messages
-// it returns a unchanged.
-func (c *Client) timer(a ask, o *options) ask {
+// timer returns the address of a named timer: the subject contains the key, and a header the due time. For other
+// messages it returns a unchanged.
+func (c *Client) timer(a address, o *options) address {
 	if o.timer.cancelable && !o.timer.named {
 		o.timer.generateKey()
 	}
@@ -81,10 +81,10 @@ func (c *Client) timer(a ask, o *options) ask {
 		o.refuse("%s needs Every or Cron", table)
 	case n.recurs && n.cancelable:
 		o.refuse("Cancelable is not for a recurring timer, whose generation changes: use Key, and end it with CancelAny")
-	case a.table && !(n.named && n.recurs):
+	case a.schedule && !(n.named && n.recurs):
 		o.refuse("Schedule needs Key, and Every or Cron")
 	case !n.named:
-	case a.leg:
+	case a.byLevel:
 		o.refuse("Level is not for a named timer: use In or At")
 	case o.protocol.Get(nats.MsgIdHdr) != "":
 		o.refuse("ID is not for a named timer, whose key is its identity")
@@ -93,11 +93,11 @@ func (c *Client) timer(a ask, o *options) ask {
 	default:
 		if a.delay != "" {
 			o.protocol.Set(message.HeaderFor, a.delay)
-		} else if !a.table {
+		} else if !a.schedule {
 			o.protocol.Set(message.HeaderUntil, a.when.UTC().Format(time.RFC3339Nano))
 		}
 		o.expect(n.expected)
-		return ask{target: a.target, subject: c.policy.Names.Timer(n.key, a.target)}
+		return address{target: a.target, subject: c.policy.Names.Timer(n.key, a.target)}
 	}
 	return a
 }
@@ -114,8 +114,8 @@ func (n *naming) generateKey() {
 // more headers, when it fires. A larger timer would be stored and then become a dead letter.
 const timerReserve = 8 << 10
 
-// fits refuses a timer that could not fire.
-func (c *Client) fits(m *nats.Msg) error {
+// checkSize refuses a timer that could not fire.
+func (c *Client) checkSize(m *nats.Msg) error {
 	size, limit := int64(m.Size()-len(m.Subject)), c.store.MaxPayload()-timerReserve
 	if size > limit {
 		return fmt.Errorf("%w: body and headers of the timer have %d bytes: at most %d", ErrTooLarge, size, limit)

@@ -18,8 +18,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimerIsCancelledOrFires: of a cancel and a firing at the same moment exactly one wins, and the cancel knows
-// which: what it has cancelled never arrives, and what it has not arrives once.
+// TestTimerIsCancelledOrFires: of a cancel and a firing at the same moment, exactly one wins, and the result of the
+// cancel says which. A cancelled timer never arrives, and any other timer arrives once.
 func TestTimerIsCancelledOrFires(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -37,7 +37,7 @@ func TestTimerIsCancelledOrFires(t *testing.T) {
 				t.Fatal(err)
 			}
 			cancelling.Go(func() {
-				time.Sleep(time.Until(r.Due) + time.Duration(i%3-1)) // at the moment, or a nanosecond beside it
+				time.Sleep(time.Until(r.Due) + time.Duration(i%3-1)) // when it is due, or a nanosecond before or after
 				err := c.Cancel(t.Context(), key, "shop.x", r.Sequence)
 				mu.Lock()
 				defer mu.Unlock()
@@ -229,7 +229,7 @@ func TestTimerMistakesFailAtTheCall(t *testing.T) {
 	}
 	_, err := c.In(t.Context(), "x", time.Hour, nil, client.Key("k.shop"))
 	wantError(t, err, client.ErrBadKey)
-	_, err = c.In(t.Context(), "shop.x", time.Hour, make([]byte, 1<<20-8<<10), client.Key("k")) // it could not fire
+	_, err = c.In(t.Context(), "shop.x", time.Hour, make([]byte, 1<<20-8<<10), client.Key("k")) // too large to fire
 	wantError(t, err, client.ErrTooLarge)
 	_, err = c.In(t.Context(), "shop.x", time.Hour, nil, client.Key("k"), client.Debounce(time.Minute))
 	wantError(t, err, client.ErrBadOption)

@@ -52,7 +52,7 @@ func (c Config) checkIdentity(all *FieldErrors) {
 	}
 }
 
-// checkReplyPrefixes refuses prefixes with subjects that are requests.
+// checkReplyPrefixes refuses prefixes below which a message could be a request.
 func (c Config) checkReplyPrefixes(all *FieldErrors) {
 	var roots []string
 	if names, err := message.NewNames(c.Prefix); err == nil {

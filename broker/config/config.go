@@ -79,7 +79,7 @@ type Config struct {
 	// RetryJitter is the maximum random extension of each wait for the targets of a pattern, in percent. Messages that
 	// were refused together are then retried at different times. Defaults to none.
 	RetryJitter RetryJitter
-	// Attempts is the number of refusals of a delivery after which it becomes a dead letter. Defaults to DefaultAttempts.
+	// Attempts is the number of refusals after which a message becomes a dead letter. Defaults to DefaultAttempts.
 	Attempts int
 	// AttemptRules override Attempts for the targets of a pattern.
 	AttemptRules RetryLimits
@@ -93,8 +93,8 @@ type Config struct {
 	Provision bool
 	// Replicas is the number of copies of new streams. Zero means three in a cluster and one on a single server.
 	Replicas int
-	// DedupWindow is the time for which the streams store a Nats-Msg-Id, at about 110 bytes of server memory each.
-	// Defaults to DefaultDedupWindow.
+	// DedupWindow is the time for which the streams keep the Nats-Msg-Id of each message. An id takes about 110 bytes of
+	// the server's memory. Defaults to DefaultDedupWindow.
 	DedupWindow time.Duration
 
 	// MaxDelay is the longest time between acceptance and due time. Defaults to DefaultMaxDelay; at most ten years.
@@ -121,8 +121,8 @@ type Config struct {
 	MaxPending      int64
 	MaxPendingBytes int64
 
-	// Journal is the time for which the broker keeps a record of each delivery: see package journal. Zero means no
-	// journal.
+	// Journal is the time for which the broker keeps a record of the end of each message: see package journal. Zero means
+	// no journal.
 	Journal time.Duration
 	// JournalBytes bounds the size of the records. If it is exceeded, the oldest records are removed early. Defaults to
 	// DefaultJournalBytes.
@@ -185,8 +185,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Place is a location where only one instance can run. An instance that starts there counts as a restart of the last
-// one.
+// Place is a location where only one instance can run. An instance that starts there counts as a restart of the
+// previous instance.
 type Place struct {
 	Name   string // such as the host and an address it listens on
 	Locked bool   // a lock proves that no other instance runs there
@@ -251,7 +251,7 @@ func (c Config) Validate() error {
 	return err
 }
 
-// or sets a field to value if the field is empty.
+// or sets a field to value if the field is zero.
 func or[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }
 
 // Copies returns the number of copies of a new stream.

@@ -71,7 +71,7 @@ func TestValidateNamesTheField(t *testing.T) {
 	}
 }
 
-// TestValidateTellsAllAtOnce: the error has all problems, so that an operator needs one restart.
+// TestValidateTellsAllAtOnce: the error has all problems, so that an operator can correct all before one restart.
 func TestValidateTellsAllAtOnce(t *testing.T) {
 	ladder, err := levels.Parse("1s")
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package config defines the configuration of a broker: its fields, their defaults and bounds, and the errors of an
 // invalid configuration.
 //
-// All defaults and bounds are here. The command's variables, the operator's commands and the engine all use them. An
-// error names the field, and the command replaces the field by the variable.
+// The package has all defaults and bounds. The command's variables, the operator's commands and the engine use them. An
+// error names the field, and the command replaces the name by that of the variable.
 //
 // # Invariants
 //
@@ -14,9 +14,11 @@
 //
 // # Tried and rejected
 //
-// Different retry waits in one stream: a stream is read in order, so the messages after a long wait would be late. The
-// waits are names of levels, and the parser expands a doubling into levels.
+// Different retry waits in one stream. A stream is read in order, so a message behind one with a longer wait would be
+// late. So each wait is a level with its own stream, and the parser expands a doubling into levels.
 //
-// A second set of bounds in the command, which reads the variables: the two sets diverged. This code in package broker:
-// every user of a default, such as a command that runs no engine, would depend on the engine.
+// A second set of bounds in the command, which reads the variables. The two sets diverged.
+//
+// This code in package broker. Every user of a default, such as a command that runs no engine, would depend on the
+// engine.
 package config

@@ -6,16 +6,16 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Ended describes a message that was delivered or became a dead letter. Another instance may have moved the message
-// before. So Ended has only the data in the message's headers and its last stream.
+// Ended describes a message that was delivered or became a dead letter. Other instances may have moved the message
+// before, so all data comes from the message's headers and its last stream.
 type Ended struct {
 	message.Ending
-	Accepted time.Time      // when the first stream stored it
+	Accepted time.Time      // time at which the first stream stored the message
 	Header   message.Header // the client's own headers; the callee must not change them
 	Size     int            // bytes of the body
 	Hops     int            // publishes into lanes so far, retries included
 	Lane     string         // the last stream
-	Stored   time.Time      // when that stream stored it
-	First    time.Time      // the first refusal; zero for none
-	Last     time.Time      // the last refusal; zero for none
+	Stored   time.Time      // time at which the last stream stored the message
+	First    time.Time      // time of the first refusal; zero for none
+	Last     time.Time      // time of the last refusal; zero for none
 }

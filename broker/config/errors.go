@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// ErrConfig is returned if a setting is invalid: see [FieldErrors]. Correct the setting.
+// ErrConfig is returned if a setting is invalid: see [FieldErrors].
 var ErrConfig = errors.New("configuration")
 
-// FieldErrors is returned by Config.Complete and Config.Validate for an invalid configuration. It has all problems, and
-// wraps ErrConfig.
+// FieldErrors are all problems of a configuration. Config.Complete and Config.Validate return them. They wrap
+// ErrConfig.
 type FieldErrors []FieldError
 
 // FieldError is a field of a Config with an invalid value.

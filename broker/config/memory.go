@@ -6,11 +6,11 @@ const (
 	// NoLimit is the Go memory limit that means no limit.
 	NoLimit = math.MaxInt64
 
-	// ownMemory is the memory of the process with forty lanes and no message: code, connections, channels.
-	ownMemory = 48 << 20
-	// small is the limit below which garbage is collected at Go's default rate.
-	small = 256 << 20
-	// maxHold is the maximum memory of messages by default. A larger value must be configured.
+	// baseMemory is the memory of the process with forty lanes and no message, in bytes: code, connections, channels.
+	baseMemory = 48 << 20
+	// smallLimit is the memory limit below which garbage is collected at Go's default rate, in bytes.
+	smallLimit = 256 << 20
+	// maxHold is the maximum default of HoldBytes.
 	maxHold = 1 << 30
 )
 
@@ -20,8 +20,8 @@ type Memory struct {
 	Runtime int64 // GOMEMLIMIT; NoLimit means none
 }
 
-// Soft returns the limit for the Go runtime. It is GOMEMLIMIT, or nine tenths of the control group's limit. The rest is
-// for memory that the runtime does not count. NoLimit means none.
+// Soft returns the memory limit for the Go runtime: the smaller of GOMEMLIMIT and nine tenths of the control group's
+// limit. The last tenth is for memory that the runtime does not count. NoLimit means no limit.
 func (m Memory) Soft() int64 {
 	if m.Cgroup == 0 {
 		return m.Runtime
@@ -29,32 +29,33 @@ func (m Memory) Soft() int64 {
 	return min(m.Runtime, m.Cgroup/10*9)
 }
 
-// Hold returns the number of bytes for messages. It is half of the remaining memory, because garbage takes as much
-// again, and half of that with an embedded server.
+// Hold returns the default of HoldBytes for this memory. With a limit, it is half of the memory above baseMemory,
+// because garbage takes as much again. With an embedded server, the result is halved.
 func (m Memory) Hold(embedded bool) int {
-	most := int64(DefaultHoldBytes)
+	hold := int64(DefaultHoldBytes)
 	if m.Soft() != NoLimit {
-		most = min(max((m.Soft()-ownMemory)/2, MinHoldBytes), maxHold)
+		hold = min(max((m.Soft()-baseMemory)/2, MinHoldBytes), maxHold)
 	}
 	if embedded {
-		most = max(most/2, MinHoldBytes)
+		hold = max(hold/2, MinHoldBytes)
 	}
-	return int(most)
+	return int(hold)
 }
 
-// Collect returns the runtime's memory limit, and the percentage by which the heap may grow before a collection. Rare
-// collections make a busy level up to a fifth faster. If the environment sets no limit, the limit is the memory of full
-// lanes and as much garbage. A small limit allows no more than that, so Collect changes nothing. The memory of an
-// embedded server is unknown, so without a limit it gets the runtime's defaults.
+// Collect returns the runtime's memory limit, and the percentage by which the heap may grow before a garbage
+// collection: see debug.SetMemoryLimit and debug.SetGCPercent. Rare collections make a busy level up to a fifth faster.
+// If the environment sets no limit, the limit has room for full lanes and as much garbage. Below smallLimit the
+// percentage is Go's default. The memory of an embedded server is unknown, so with such a server and no limit, both are
+// Go's defaults.
 func (m Memory) Collect(hold int, embedded bool) (limit int64, percent int) {
-	const seldom, usual = 400, 100
+	const rare, normal = 400, 100 // percent
 	switch limit := m.Soft(); {
-	case limit < small:
-		return limit, usual
+	case limit < smallLimit:
+		return limit, normal
 	case limit != NoLimit:
-		return limit, seldom
+		return limit, rare
 	case embedded:
-		return NoLimit, usual
+		return NoLimit, normal
 	}
-	return 2*int64(hold) + ownMemory, seldom
+	return 2*int64(hold) + baseMemory, rare
 }

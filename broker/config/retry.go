@@ -12,7 +12,7 @@ import (
 	"delaybroker/levels"
 )
 
-// maxJitter is the largest jitter, in percent of the wait.
+// maxJitter is the maximum jitter, in percent of the wait.
 const maxJitter = 100
 
 // double is the token between two waits. It doubles the first wait until the second is reached.
@@ -21,13 +21,13 @@ const double = "x2"
 // RetryLimits are the numbers of refusals after which a message becomes a dead letter, by target pattern.
 type RetryLimits = message.Rules[int]
 
-// ParseRetryLimits parses "20", or rules before a default, such as "shop.mail=5,20". It returns the default as text, or
-// "" if there is none.
+// ParseRetryLimits parses a default such as "20", or rules with an optional default, such as "shop.mail=5,20". It
+// returns the default as text, or "" if there is none.
 func ParseRetryLimits(s string) (rules RetryLimits, otherwise string, err error) {
 	for _, word := range message.Words(s) {
 		pattern, text, isRule := strings.Cut(word, "=")
-		switch n, bad := strconv.Atoi(text); {
-		case isRule && bad != nil:
+		switch n, err := strconv.Atoi(text); {
+		case isRule && err != nil:
 			return nil, "", fmt.Errorf("attempts %q: want pattern=number, such as shop.mail=5,20", word)
 		case isRule:
 			rules = append(rules, message.Rule[int]{Pattern: pattern, Value: n})
@@ -47,13 +47,13 @@ type RetryWaits = message.Rules[levels.Ladder]
 // RetryJitter has the maximum extensions of a target's waits in percent, by target pattern.
 type RetryJitter = message.Rules[int]
 
-// ParseRetryWaits parses "1s,5s,30s", or rules before a default, such as "shop.mail=1s,1m,10m;1s,5s,30s". Spaces may
-// also separate the waits of a rule. An x2 between two waits doubles the first until the second is reached: "1s x2 10s"
-// is "1s 2s 4s 8s 10s". A percentage after the waits is their jitter, as in "1s x2 10s ~20%". If there is no default,
-// the returned default has no levels.
+// ParseRetryWaits parses a default such as "1s,5s,30s", or rules with an optional default, such as
+// "shop.mail=1s,1m,10m;1s,5s,30s". Spaces may also separate the waits of a rule. An x2 between two waits doubles the
+// first until the second is reached: "1s x2 10s" is "1s 2s 4s 8s 10s". A percentage after the waits is their jitter, as
+// in "1s x2 10s ~20%". If there is no default, the returned ladder has no levels.
 func ParseRetryWaits(s string) (rules RetryWaits, otherwise levels.Ladder, jitter RetryJitter, err error) {
 	var problems []error
-	defaults, others := 0, 0
+	defaults, defaultJitter := 0, 0
 	for part := range strings.SplitSeq(s, ";") {
 		if strings.TrimSpace(part) == "" {
 			continue
@@ -64,22 +64,22 @@ func ParseRetryWaits(s string) (rules RetryWaits, otherwise levels.Ladder, jitte
 			defaults++
 		}
 		pattern = strings.TrimSpace(pattern)
-		list, percent, badJitter := parseJitter(list)
+		list, percent, jitterErr := parseJitter(list)
 		ladder, err := parseLadder(list)
-		switch err = errors.Join(badJitter, err); {
+		switch err = errors.Join(jitterErr, err); {
 		case err != nil:
 			problems = append(problems, err)
 		case isRule:
 			rules = append(rules, message.Rule[levels.Ladder]{Pattern: pattern, Value: ladder})
 			jitter = append(jitter, message.Rule[int]{Pattern: pattern, Value: percent})
 		default:
-			otherwise, others = ladder, percent
+			otherwise, defaultJitter = ladder, percent
 		}
 	}
 	if defaults > 1 {
 		problems = append(problems, fmt.Errorf("%d defaults: keep one, and write the others as pattern=waits", defaults))
 	}
-	jitter = append(jitter, message.Rule[int]{Pattern: ">", Value: others})
+	jitter = append(jitter, message.Rule[int]{Pattern: ">", Value: defaultJitter})
 	if !slices.ContainsFunc(jitter, func(r message.Rule[int]) bool { return r.Value > 0 }) {
 		jitter = nil
 	}
@@ -93,8 +93,8 @@ func parseJitter(list string) (waits string, percent int, err error) {
 		return list, 0, nil
 	}
 	number, ok := strings.CutSuffix(strings.TrimSpace(text), "%")
-	percent, bad := strconv.Atoi(number)
-	if !ok || bad != nil || percent < 1 || percent > maxJitter {
+	percent, err = strconv.Atoi(number)
+	if !ok || err != nil || percent < 1 || percent > maxJitter {
 		return waits, 0, fmt.Errorf("~%s: want a percentage from ~1%% to ~%d%% after the waits, such as 1s x2 1m ~20%%",
 			strings.TrimSpace(text), maxJitter)
 	}
@@ -113,9 +113,9 @@ func parseLadder(list string) (levels.Ladder, error) {
 		if at == 0 || at == len(words)-1 {
 			return levels.Ladder{}, fmt.Errorf("%s: want it between two waits, as in 1s %s 10m", double, double)
 		}
-		from, bad := levels.ParseDuration(words[at-1])
-		to, worse := levels.ParseDuration(words[at+1])
-		if bad != nil || worse != nil || from < levels.MinLevel || from >= to || to > levels.MaxLevel {
+		from, fromErr := levels.ParseDuration(words[at-1])
+		to, toErr := levels.ParseDuration(words[at+1])
+		if fromErr != nil || toErr != nil || from < levels.MinLevel || from >= to || to > levels.MaxLevel {
 			return levels.Ladder{}, fmt.Errorf("%s %s %s: want a wait of at least %s, then a longer one of at most %s",
 				words[at-1], double, words[at+1], levels.FormatDuration(levels.MinLevel), levels.FormatDuration(levels.MaxLevel))
 		}
@@ -124,9 +124,9 @@ func parseLadder(list string) (levels.Ladder, error) {
 		}
 	}
 	for at := 1; at < len(names); at++ {
-		before, bad := levels.ParseDuration(names[at-1])
-		after, worse := levels.ParseDuration(names[at])
-		if bad == nil && worse == nil && after < before {
+		before, beforeErr := levels.ParseDuration(names[at-1])
+		after, afterErr := levels.ParseDuration(names[at])
+		if beforeErr == nil && afterErr == nil && after < before {
 			return levels.Ladder{}, fmt.Errorf("%s after %s: want the waits from the shortest to the longest",
 				names[at], names[at-1])
 		}

@@ -15,7 +15,7 @@ func TestParseLimits(t *testing.T) {
 		"shop.mail=5,20":           "[{shop.mail 5}] 20",
 		"shop.mail=5 shop.>=7, 20": "[{shop.mail 5} {shop.> 7}] 20",
 		"shop.mail=5":              "[{shop.mail 5}] ",
-		"many":                     "[] many", // the broker says what it wants
+		"many":                     "[] many", // checked later, by the broker
 		"shop.mail=0":              "[{shop.mail 0}] ",
 		"shop.mail=x":              `attempts "shop.mail=x": want pattern=number, such as shop.mail=5,20`,
 		"shop.mail=":               `attempts "shop.mail=": want pattern=number, such as shop.mail=5,20`,
@@ -121,8 +121,8 @@ func TestFirstRuleHolds(t *testing.T) {
 	}
 }
 
-// TestLanes: the lanes are the levels of all waits, each once. Two names for one length are refused, since they would
-// be two streams for one wait.
+// TestLanes: the lanes are the levels of all waits, each once. Two names for one duration are refused, since each name
+// would have its own stream.
 func TestLanes(t *testing.T) {
 	for text, want := range map[string]string{
 		"a=1s,1m,10m;b=1m;1s,5s,30s": "1s 5s 30s 1m 10m",

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Arrival has the broker's headers in a delivered message: the result of TargetHeader, as the consumer reads it.
+// Arrival has the values of the broker's headers in a delivered message: see Request.TargetHeader.
 type Arrival struct {
 	ID       string
 	Due      time.Time
-	Accepted time.Time // when the first stream stored it
+	Accepted time.Time // time at which the first stream stored the message
 	MsgID    string    // the client's own Nats-Msg-Id, or empty
 	Attempts int       // refusals by the target before this delivery
 
@@ -21,10 +21,10 @@ type Arrival struct {
 // ParseArrival parses the headers of a message at its target. It returns false if no broker delivered the message. The
 // headers are not authenticated: anyone who may publish to the target can write them.
 func ParseArrival(h Header) (Arrival, bool) {
-	due, bad := ParseTime(only(h, HeaderDue))
-	accepted, worse := ParseTime(only(h, HeaderAccepted))
+	due, dueProblem := ParseTime(only(h, HeaderDue))
+	accepted, acceptedProblem := ParseTime(only(h, HeaderAccepted))
 	id := only(h, HeaderID)
-	if bad != nil || worse != nil || id == "" {
+	if dueProblem != nil || acceptedProblem != nil || id == "" {
 		return Arrival{}, false
 	}
 	attempts, err := strconv.Atoi(only(h, HeaderAttempts))
@@ -32,8 +32,8 @@ func ParseArrival(h Header) (Arrival, bool) {
 		attempts = 0
 	}
 	a := Arrival{ID: id, Due: due, Accepted: accepted, MsgID: only(h, HeaderMsgID), Attempts: attempts}
-	series, err := strconv.ParseUint(only(h, HeaderSeries), 10, 64)
-	if round, worse := strconv.Atoi(only(h, HeaderRound)); err == nil && worse == nil && round > 0 {
+	series, seriesErr := strconv.ParseUint(only(h, HeaderSeries), 10, 64)
+	if round, err := strconv.Atoi(only(h, HeaderRound)); err == nil && seriesErr == nil && round > 0 {
 		a.Series, a.Round = series, round
 	}
 	return a, true

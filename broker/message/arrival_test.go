@@ -42,7 +42,7 @@ func TestTimeTokenIsNeverEarlier(t *testing.T) {
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
 		at    time.Time
-		most  time.Duration // by which it may be later
+		most  time.Duration // maximum by which the parsed time may be later
 		token string
 	}{
 		{now, 0, "2026-11-20T10:00:00Z"},

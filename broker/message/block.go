@@ -5,22 +5,23 @@ import (
 	"strings"
 )
 
-// Block is a header block, sorted by the trust in its headers.
+// Block is a header block, divided by the use of its headers.
 type Block struct {
 	User    Header              // the client's own headers, to be passed on; nil if there are none
-	Delay   map[string][]string // the known Delay-* names, in our spelling
-	Unknown string              // the first of the other Delay-* names in sorted order, quoted
-	MsgID   string              // the client's Nats-Msg-Id
+	Delay   map[string][]string // the headers with known Delay-* names, in our spelling
+	Unknown string              // of the unknown Delay-* names the first in sorted order, quoted; empty if none
+	MsgID   string              // the client's Nats-Msg-Id; empty if none
 }
 
-// SplitHeader drops the reserved headers and sorts the rest. Reserved are Nats-*, Nmqtt-*, Status, Description and
-// KV-Operation, in any case and with any padding: they would change hops in our streams, would purge, expire, schedule
-// or hide messages in the target's stream, and look like control messages to a consumer. nats-server puts Nmqtt-Pub on
-// messages that an MQTT client publishes with QoS 1 or 2. With it, nats-server withholds a copy from MQTT subscribers,
-// which get the message from another stream. Internal means that the message came on a subject below delaysys.
+// SplitHeader drops the reserved headers and divides the others. Reserved are Nats-*, Nmqtt-*, Status, Description and
+// KV-Operation, in any case and with any padding. In our streams they would change hops. In the target's stream they
+// would purge, expire, schedule or hide messages. To a consumer they would look like control messages. nats-server adds
+// Nmqtt-Pub to messages that an MQTT client publishes with QoS 1 or 2, and does not deliver such a message from its
+// subject to MQTT subscribers, because they get it from a stream of the server. Internal means that the message came on
+// a subject below delaysys.
 //
-// If there is a problem, the user's headers are still within the bounds: the dead letter has them, and nats-server
-// stores no header block above 64 KiB.
+// If there is a problem, the block's User is still within the bounds for the dead letter. nats-server stores no header
+// block above 64 KiB.
 func SplitHeader(h Header, internal bool) (Block, *Problem) {
 	var s Block
 	var lines, size int
@@ -35,20 +36,20 @@ func SplitHeader(h Header, internal bool) (Block, *Problem) {
 			if s.Delay == nil {
 				s.Delay = make(map[string][]string)
 			}
-			if before := s.Delay[ours]; len(before) > 0 { // in another spelling
+			if before := s.Delay[ours]; len(before) > 0 { // from another spelling
 				vs = slices.Concat(before, vs)
 			}
 			s.Delay[ours] = vs
 		case strings.HasPrefix(name, "delay-"):
-			s.Unknown = least(s.Unknown, Excerpt(k))
+			s.Unknown = firstName(s.Unknown, Excerpt(k))
 		case reserved(name):
-			// The server does not take another spelling for an id. Below delaysys the id is our own, and is not passed on.
+			// The server accepts an id only in this spelling. Below delaysys the id is our own, and is not passed on.
 			if k == HeaderNatsMsgID && !internal && len(vs) > 0 {
 				s.MsgID = vs[0]
 				size += len(s.MsgID)
 			}
 		case !validKey(k):
-			unsafe = least(unsafe, Excerpt(k))
+			unsafe = firstName(unsafe, Excerpt(k))
 		default:
 			if s.User == nil {
 				s.User = make(Header, min(len(h), 8)) // no map is smaller than one of eight entries
@@ -82,11 +83,11 @@ func (s Block) One(header string) (string, *Problem) {
 	case 1:
 		return strings.TrimSpace(vs[0]), nil
 	}
-	return "", Problemf(TimeTwice, "the header %s is given %d times: once", header, len(vs))
+	return "", Problemf(TimeTwice, "the header %s is given %d times: write it once", header, len(vs))
 }
 
-// Misspelt returns the problem of an unknown Delay-* name, or nil. If a misspelt Delay-Until were ignored, the message
-// would be early. The sentence lists the most used headers.
+// Misspelt returns the problem of an unknown Delay-* name, or nil if there is none. If the broker ignored a misspelt
+// Delay-Until, it would deliver the message early. The sentence lists the most used headers.
 func (s Block) Misspelt() *Problem {
 	if s.Unknown == "" {
 		return nil

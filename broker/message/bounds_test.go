@@ -49,7 +49,7 @@ func TestHeaderBounds(t *testing.T) {
 		{"65,000 bytes and a name that is unsafe", []string{long(65000), "un safe: 1"}, false},
 	}
 	for _, tt := range tests {
-		for range 4 { // whatever order the map has
+		for range 4 { // the result must not depend on the order of the map
 			r, problem := parse("delay.1h.x", tt.lines...)
 			if got, want := problem == nil, tt.ok; got != want {
 				t.Fatalf("%s: accepted %t, want %t: %v", tt.what, got, want, problem)
@@ -65,7 +65,7 @@ func TestHeaderBounds(t *testing.T) {
 			if !tt.ok {
 				continue
 			}
-			// A message that was accepted once is accepted on every hop.
+			// An accepted message is also accepted on every hop.
 			if _, problem = policy.Parse(incoming("delaysys.hop.1h.x", wire(t, r.HopHeader()))); problem != nil {
 				t.Fatalf("%s: after a hop: %v", tt.what, problem)
 			}

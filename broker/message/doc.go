@@ -1,6 +1,6 @@
-// Package message is the broker's contract with its clients: the subjects and headers that ask for a delay, the headers
-// that are passed on, and the sentence of each refusal. It is pure: no NATS connection, no clock, no state. This
-// package parses all subjects and headers that a client can write, except those of named timers: see package entry.
+// Package message is the broker's contract with its clients: the subjects and headers of a request, the headers of a
+// delivered message, and the sentence for each refusal. It has no NATS connection and no state. Package entry parses
+// the requests for named timers, and this package parses all other requests.
 //
 // # Subjects
 //
@@ -16,20 +16,22 @@
 //	delaysys.journal                    how messages ended: see package journal
 //	delaydead.<code>[.<target…>]        dead letters
 //
-// All of them, and the stream names, are made by [Names] from one prefix.
+// [Names] makes all of them, and the stream names, from one prefix.
 //
 // # Headers
 //
-// Request headers are read in upper or lower case. A duplicate header is a bad request. State headers (Delay-Id,
-// Delay-Due, …) are believed only on subjects below delaysys and with a seal of ours, see [Keys]: nats-server checks
-// the right to publish on a subject, but delivers answers there without a check. The headers for the next lane or the
-// target are built from the user's own headers. Reserved names are dropped after parsing, whatever their case or
-// padding. To drop them before parsing was rejected. nats-server ends a header line only at CRLF, but nats.go also at a
-// bare LF. So a part of a harmless value in the first stream could become the header "Nats-Rollup: all" when nats.go
-// encodes it again, and delete the contents of the target's stream.
+// Names of request headers are case-insensitive. A duplicate header is a bad request. State headers (Delay-Id,
+// Delay-Due, …) are believed only on subjects below delaysys and with our seal, see [Keys]: nats-server checks the
+// right to publish on a subject, but it publishes its own answers on any subject without a check.
+//
+// The headers for the next lane or the target are built from the user's own headers. Reserved names are dropped after
+// the headers have been parsed, whatever their case or padding. They cannot be dropped in the raw header block, because
+// nats-server ends a header line only at CRLF, but nats.go also at a bare LF. So a part of a harmless value in the
+// first stream could become the header "Nats-Rollup: all" when nats.go encodes it again, and delete the contents of the
+// target's stream.
 //
 // # Problems
 //
-// A stream cannot refuse a bad request, so the request becomes a dead letter with a [Problem]: a code for programs, and
-// a sentence for people that says what to change.
+// A stream cannot refuse a bad request, so the request becomes a dead letter with a [Problem]. A problem has a code for
+// programs, and a sentence for people that says what to change.
 package message

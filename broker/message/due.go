@@ -14,10 +14,10 @@ func (p Policy) due(in Incoming, addr Address, s Block) (time.Time, *Problem) {
 	if problem != nil {
 		return at, problem
 	}
-	asked := s.Delay[HeaderUntil] != nil // an empty header counts as a bad time, not as no header
-	if s.Delay[HeaderFor] != nil || asked && addr.Form != FormLevel {
+	hasUntil := s.Delay[HeaderUntil] != nil // an empty header counts as a bad time, not as a missing header
+	if s.Delay[HeaderFor] != nil || hasUntil && addr.Form != FormLevel {
 		return at, Problemf(TimeTwice,
-			"the subject already says when: leave out Delay-For, and Delay-Until except on %s.<level> subjects",
+			"the subject already has the delay: leave out Delay-For, and leave out Delay-Until except on %s.<level> subjects",
 			p.Names.Prefix())
 	}
 	if addr.Form == FormTime {
@@ -38,14 +38,15 @@ func (p Policy) due(in Incoming, addr Address, s Block) (time.Time, *Problem) {
 		return at, Problemf(BadTime, "%v", err)
 	}
 	due := at.Add(wait)
-	if asked {
-		leg := due
+	if hasUntil {
+		end := due // of the level
 		if due, problem = ParseTime(until); problem != nil {
 			return at, problem
 		}
-		if due.Before(leg) {
+		if due.Before(end) {
 			return at, Problemf(UntilEarly,
-				"Delay-Until %s falls before the end of the level %s: it is the first leg, so choose a shorter one or %s.<time>",
+				"Delay-Until %s is before the end of the level %s, in which the message waits first: choose a shorter level "+
+					"or %s.<time>",
 				Excerpt(until), addr.Token, p.Names.at)
 		}
 	}
@@ -62,8 +63,8 @@ func (p Policy) CheckDelay(at, due time.Time) *Problem {
 }
 
 // dotted reports whether a target begins with the second half of a time that contained a dot: "1732060800.123", "1.5s",
-// "…00.000Z", and a large float as Go and others print it, "1.732060800123e+09". A target that begins like this is
-// refused on delayin and delayat, or the message would go to the subject "123.orders.x".
+// "…00.000Z", or a large float as Go and others print it, "1.732060800123e+09". The broker refuses such a target on
+// delayin and delayat. Otherwise the message would go to the subject "123.orders.x".
 func dotted(target string) bool {
 	first, _, _ := strings.Cut(target, ".")
 	digits := strings.TrimLeft(first, "0123456789")
@@ -81,7 +82,7 @@ func dotted(target string) bool {
 func splitTime(addr Address) *Problem {
 	first, _, _ := strings.Cut(addr.Target, ".")
 	return Problemf(BadTime,
-		"a dot splits a subject, so the time reads %s and the target begins with %s: write whole seconds or milliseconds, "+
+		"a dot splits a subject, so the time is %s and the target begins with %s: write whole seconds or milliseconds, "+
 			"or use the header Delay-Until on a level subject",
 		Excerpt(addr.Token), Excerpt(first))
 }

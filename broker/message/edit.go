@@ -9,7 +9,7 @@ import (
 
 // A HeaderEdit is an operator's change of a dead letter's headers. Names are case-insensitive.
 type HeaderEdit struct {
-	Drop []string `json:"drop,omitempty"` // headers to remove; a missing one is no error
+	Drop []string `json:"drop,omitempty"` // headers to remove; a missing header is no error
 	Set  Header   `json:"set,omitempty"`  // headers to set, in place of all their values
 }
 
@@ -70,7 +70,7 @@ func checkEdit(name string) *Problem {
 func (l *Letter) drop(name string) *Problem {
 	switch CanonicalName(name) {
 	case HeaderUntil:
-		return Problemf(BadOption, "Delay-Until cannot be dropped: set another time, or deliver the message at once")
+		return Problemf(BadOption, "Delay-Until cannot be dropped: set another time, or deliver the message immediately")
 	case HeaderExpires:
 		l.Expires = time.Time{}
 	case HeaderDeliver:
@@ -89,7 +89,7 @@ func (l *Letter) dropUser(name string) {
 	maps.DeleteFunc(l.User, func(has string, _ []string) bool { return strings.EqualFold(has, strings.TrimSpace(name)) })
 }
 
-// editOptions reads the request headers that are set.
+// editOptions changes the letter by the request headers in an edit.
 func (p Policy) editOptions(l *Letter, s Block, now time.Time) *Problem {
 	until, problem := s.One(HeaderUntil)
 	if problem != nil {
@@ -110,18 +110,18 @@ func (p Policy) editOptions(l *Letter, s Block, now time.Time) *Problem {
 	if from.Due.Before(now) {
 		from.Due = now
 	}
-	asked, problem := from.options(s)
+	edited, problem := from.options(s)
 	if problem != nil {
 		return problem
 	}
 	if s.Delay[HeaderExpires] != nil {
-		l.Expires = asked.Expires
+		l.Expires = edited.Expires
 	}
 	if s.Delay[HeaderDeliver] != nil {
-		l.Mode = asked.Mode
+		l.Mode = edited.Mode
 	}
 	if s.Delay[HeaderTTL] != nil {
-		l.TTL = asked.TTL
+		l.TTL = edited.TTL
 	}
 	if s.Delay[HeaderMaxAttempts] != nil {
 		l.MaxAttempts, problem = p.maxAttempts(l.Target, s)

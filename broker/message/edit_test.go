@@ -50,7 +50,7 @@ func TestEdited(t *testing.T) {
 		"expiry, dropped": {edit: HeaderEdit{Drop: []string{"delay-expires"}}, want: func(l *Letter) {
 			l.Expires = time.Time{}
 		}},
-		"expiry, past": {edit: one("Delay-Expires", "2026-11-23T11:59:59Z"), problem: "before the message is due"},
+		"expiry, past": {edit: one("Delay-Expires", "2026-11-23T11:59:59Z"), problem: "before the due time"},
 		"another time": {edit: one("Delay-Until", "2026-11-23T13:00:00Z"), want: func(l *Letter) {
 			l.Due, l.DueEdited = now.Add(time.Hour), true
 		}},

@@ -9,9 +9,9 @@ type Ending struct {
 	// At is the time of delivery, as package deliver defines it, or the time at which the dead letter was stored, by the
 	// clock of the leader of the message's lane.
 	At time.Time
-	// Due is zero if the request was not understood.
+	// Due is zero if the broker could not parse the time in the request.
 	Due time.Time
-	// Late is At minus Due or, if the target's rate gave the message a later turn, minus that turn.
+	// Late is At minus Due. If the target's rate gave the message a later send time, Late is At minus the send time.
 	Late    time.Duration
 	Refused int    // number of deliveries that the target refused
 	Code    Code   // of a dead letter; empty for a delivery

@@ -19,7 +19,7 @@ type Fields struct {
 	Problem *Problem
 }
 
-// Text reads the value of a header, which may be missing.
+// Text returns the value of a header, or "" if it is missing.
 func (f *Fields) Text(name string) string {
 	v, problem := f.One(name)
 	if problem != nil {
@@ -28,11 +28,11 @@ func (f *Fields) Text(name string) string {
 	return v
 }
 
-// Token reads a short token that a broker wrote.
+// Token returns a short token that a broker wrote, or "" if it is missing.
 func (f *Fields) Token(name string) string {
-	const most = 32
+	const maxToken = 32 // bytes
 	v := f.Text(name)
-	if len(v) > most {
+	if len(v) > maxToken {
 		f.Refuse(name, Excerpt(v))
 	}
 	return v
@@ -54,7 +54,7 @@ func (f *Fields) id() string {
 	return v
 }
 
-// Moment parses a time.
+// Moment parses a time. It returns the zero time if the header is missing and not needed.
 func (f *Fields) Moment(name string, needed bool) time.Time {
 	v := f.Text(name)
 	if v == "" && !needed {
@@ -67,7 +67,7 @@ func (f *Fields) Moment(name string, needed bool) time.Time {
 	return t
 }
 
-// mode reads the mode. It may be missing if the request had none.
+// mode returns the mode, or "" if the request had none.
 func (f *Fields) mode() Mode {
 	v := Mode(f.Text(HeaderDeliver))
 	if v != "" && !slices.Contains(Modes(), v) {
@@ -76,7 +76,8 @@ func (f *Fields) mode() Mode {
 	return v
 }
 
-// ttl reads the result of parseTTL, which goes to the target unchanged.
+// ttl returns the TTL, or "" if the request had none. It accepts only results of parseTTL, since the TTL goes to the
+// target unchanged.
 func (f *Fields) ttl() string {
 	v := f.Text(HeaderTTL)
 	if v != "never" && (len(v) > len("3153600000") || strings.Trim(v, "0123456789") != "") {
@@ -85,7 +86,7 @@ func (f *Fields) ttl() string {
 	return v
 }
 
-// Count reads a number of at least one. It may be missing unless it is needed.
+// Count parses a number of at least one. It returns zero if the header is missing and not needed.
 func (f *Fields) Count(name string, needed bool) int {
 	v := f.Text(name)
 	if v == "" && !needed {
@@ -98,7 +99,7 @@ func (f *Fields) Count(name string, needed bool) int {
 	return n
 }
 
-// Sequence reads the sequence of a message in a stream. It may be missing.
+// Sequence parses the sequence of a message in a stream. It returns zero if the header is missing.
 func (f *Fields) Sequence(name string) uint64 {
 	v := f.Text(name)
 	if v == "" {
@@ -111,11 +112,11 @@ func (f *Fields) Sequence(name string) uint64 {
 	return n
 }
 
-// Refuse notes the problem that a header has a value that no broker writes.
+// Refuse records the problem that a header has a value that no broker writes.
 func (f *Fields) Refuse(name, what string) {
 	if f.Problem == nil {
 		f.Problem = Problemf(BadInternal,
-			"%s: %s, on a subject where only the broker may publish: take that right from everybody else", name, what)
+			"%s: %s, on a subject where only the broker may publish: revoke that permission from all other users", name, what)
 	}
 }
 

@@ -81,7 +81,7 @@ func FuzzHeaderPair(f *testing.F) {
 				}
 			}
 			for _, name := range []string{name1, name2} {
-				h[name] = h[name][:1] // twice it is refused as such, and its value is never read
+				h[name] = h[name][:1] // a duplicate header is refused before its value is parsed
 			}
 		}
 		open := policy

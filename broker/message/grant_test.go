@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// granted reports whether a NATS permission allows a subject. It is independent of Match, so as not to share a fault.
+// granted reports whether a NATS permission allows a subject. It does not use Match, which may have a bug.
 func granted(permission, subject string) bool {
 	want, have := strings.Split(permission, "."), strings.Split(subject, ".")
 	for i, token := range want {
@@ -55,7 +55,7 @@ func hostile(rng *rand.Rand, prefix, tenant string) string {
 	return strings.Join(tokens, ".")
 }
 
-// TestGrantReachesOwnTargetsOnly: a client can only reach the targets for which its NATS permissions let it publish a
+// TestGrantReachesOwnTargetsOnly: a client reaches only the targets for which its NATS permissions let it publish a
 // delay. This holds for the delivery, for every subject on the way, and for dead letters.
 func TestGrantReachesOwnTargetsOnly(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Header is the decoded header block of a message, in nats.go's shape: keys in the sender's spelling.
+// Header is the decoded header block of a message, as nats.go returns it, with the keys in the sender's spelling.
 type Header = map[string][]string
 
-// Request headers: what a client may ask for.
+// Request headers, which clients write.
 const (
-	HeaderUntil   = "Delay-Until"   // absolute due; RFC 3339 with fraction, or unix milliseconds
+	HeaderUntil   = "Delay-Until"   // due time; RFC 3339 with fraction, or unix milliseconds
 	HeaderFor     = "Delay-For"     // duration; on named timers only
-	HeaderExpires = "Delay-Expires" // latest useful delivery: a duration after due, or a time
+	HeaderExpires = "Delay-Expires" // the message is not delivered later; a duration after due, or a time
 	HeaderDeliver = "Delay-Deliver" // auto, stream, core or request
 	HeaderTTL     = "Delay-TTL"     // becomes Nats-TTL at the target
 	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level, if that is enabled
@@ -52,9 +52,9 @@ const (
 	HeaderAttempts     = "Delay-Attempts"      // number of refused deliveries so far; at the target too
 	HeaderFirstFailure = "Delay-First-Failure" // RFC 3339 with nanoseconds
 	HeaderLastFailure  = "Delay-Last-Failure"
-	HeaderRetryAt      = "Delay-Retry-At" // no delivery before: after a refusal, or by the target's rate
-	HeaderPaced        = "Delay-Paced"    // the turn at the target's rate, and the broker that gave it
-	HeaderReleased     = "Delay-Released" // the resumed pause for which it has waited
+	HeaderRetryAt      = "Delay-Retry-At" // time of the next attempt, after a refusal or by the target's rate
+	HeaderPaced        = "Delay-Paced"    // the reserved send time at the target's rate, and the broker that reserved it
+	HeaderReleased     = "Delay-Released" // the resumed pause for which the message has waited
 
 	// Between lanes only, and only for people: no decision depends on them. An older broker drops unknown ones.
 	HeaderLastError = "Delay-Last-Error"       // reason of the last refusal
@@ -117,8 +117,8 @@ const (
 	maxHeaderBytes = 8 << 10
 )
 
-// ofTimers are the headers that only a named timer may have.
-var ofTimers = []string{
+// timerHeaders are the headers that only a named timer may have.
+var timerHeaders = []string{
 	HeaderCancel, HeaderWord, HeaderMaxWait,
 	HeaderEvery, HeaderCron, HeaderZone, HeaderJitter, HeaderRounds, HeaderMissed, HeaderLast, HeaderOwner,
 }
@@ -155,8 +155,8 @@ func CanonicalName(k string) string {
 	return canonical[plainName(k)]
 }
 
-// plainName returns the form in which names are compared. For most names the first letter shows that no comparison is
-// needed.
+// plainName returns the form in which names are compared: trimmed and in lower case. If the first letter shows that the
+// name is neither reserved nor ours, plainName keeps the case.
 func plainName(k string) string {
 	k = strings.TrimSpace(k)
 	if k == "" || k[0] < utf8.RuneSelf && strings.IndexByte("DdNnSsKk", k[0]) < 0 {
@@ -171,8 +171,9 @@ func reserved(name string) bool {
 		name == "status" || name == "description" || name == "kv-operation"
 }
 
-// least returns the first of two names in sorted order, so that a sentence does not depend on the order of a map.
-func least(a, b string) string {
+// firstName returns the first of two names in sorted order, so that a sentence does not depend on the order of a map.
+// An empty a is no name.
+func firstName(a, b string) string {
 	if a == "" || b < a {
 		return b
 	}

@@ -73,7 +73,7 @@ func TestReservedHeadersAreDroppedBetweenLanes(t *testing.T) {
 	for _, how := range poison.Ways {
 		for _, evil := range poison.Headers {
 			if strings.HasPrefix(evil, "Delay-") {
-				continue // there we vouch for them
+				continue // on our own subjects these headers are ours
 			}
 			what := fmt.Sprintf("%s, %s, on a hop", evil, how.Name)
 			b := strings.TrimSuffix(encode(t, hop), "\r\n") + how.Write(evil) + "\r\n\r\n"
@@ -115,7 +115,7 @@ func TestUserHeadersSurvive(t *testing.T) {
 	}
 }
 
-// TestUnsafeHeaderNames: a message that nats.go refuses to encode would be repeated for ever.
+// TestUnsafeHeaderNames: a message with a header that nats.go refuses to encode would be retried forever.
 func TestUnsafeHeaderNames(t *testing.T) {
 	for c := range 256 {
 		name := "X" + string([]byte{byte(c)}) + "Y"
@@ -129,7 +129,7 @@ func TestUnsafeHeaderNames(t *testing.T) {
 			t.Errorf("byte 0x%02x: the dead letter has %v, want %v", c, got, want)
 		}
 	}
-	for range 20 { // whatever order the map has
+	for range 20 { // the result must not depend on the order of the map
 		_, problem := parse("delay.1h.x", "b b: 1", "a a: 1", "c c: 1")
 		wantProblem(t, "three unsafe names", problem, message.BadHeaders, `"a a"`)
 	}

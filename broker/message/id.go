@@ -28,23 +28,23 @@ func (id ID) append(b []byte) []byte {
 
 // ParseID parses the result of String.
 func ParseID(s string) (ID, error) {
-	bad := func() (ID, error) {
+	invalid := func() (ID, error) {
 		return ID{}, fmt.Errorf("delay id %s: want <stream>-<sequence>-<nanoseconds>", Excerpt(s))
 	}
 	rest, nanos, ok := cutLast(s)
 	stream, seq, ok2 := cutLast(rest)
 	if !ok || !ok2 || stream == "" || strings.ContainsAny(stream, ".*> \t\r\n") {
-		return bad()
+		return invalid()
 	}
 	n, err := strconv.ParseUint(seq, 10, 64)
 	at, err2 := strconv.ParseInt(nanos, 10, 64)
 	if err != nil || err2 != nil || at < 0 {
-		return bad()
+		return invalid()
 	}
 	id := ID{Stream: stream, Sequence: n, At: time.Unix(0, at).UTC()}
-	var spelled [128]byte // enough for most, without an allocation
+	var spelled [128]byte // large enough for most ids, which saves an allocation
 	if string(id.append(spelled[:0])) != s {
-		return bad()
+		return invalid()
 	}
 	return id, nil
 }

@@ -4,8 +4,8 @@ import "time"
 
 // Letter is a dead letter that was read from its stream.
 type Letter struct {
-	// Request is the message's request, as far as it was understood. Its target is empty if there was none that is
-	// allowed, or if it was guessed from a time that a dot cut in two.
+	// Request is the part of the message's request that could be parsed. Its target is empty if the request had no
+	// allowed target, or if the target begins with the second half of a time: see dotted.
 	Request
 	Code     Code
 	Sentence string // the problem, and what to change
@@ -20,7 +20,7 @@ func (p Policy) Unproven(in Incoming) *Problem {
 		return problem
 	}
 	if code, _, _ := p.Names.ParseDead(in.Subject); code == BadInternal {
-		return Problemf(BadInternal, "nobody has proven who wrote the message, and the letter keeps what it said of itself")
+		return Problemf(BadInternal, "the writer of the message is unknown, and the letter keeps the message's own claims")
 	}
 	return nil
 }
@@ -31,7 +31,7 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	var l Letter
 	var ok bool
 	if l.Code, l.Target, ok = n.ParseDead(in.Subject); !ok {
-		return l, Problemf(BadInternal, "the subject %s is no dead letter's", Excerpt(in.Subject))
+		return l, Problemf(BadInternal, "the subject %s is not the subject of a dead letter", Excerpt(in.Subject))
 	}
 	if l.Code == BadTime && dotted(l.Target) {
 		l.Target = ""
@@ -51,8 +51,8 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	return l, f.Problem
 }
 
-// Understood reports whether the broker knew when and where to deliver the message before it became a dead letter, or
-// an operator has set the due time. Otherwise Due is the time of acceptance, and means nothing.
+// Understood reports whether Due and Target come from a valid request, or an operator has set the due time. Otherwise
+// Due is the time of acceptance, which is not the requested time.
 func (l Letter) Understood() bool {
 	if l.DueEdited {
 		return true

@@ -31,7 +31,7 @@ func TestLetterRoundTrip(t *testing.T) {
 			t.Errorf("%s: %v", what, problem)
 			continue
 		}
-		r.RetryAt, r.LastError = time.Time{}, "" // nobody waits for it any more, and its problem says why
+		r.RetryAt, r.LastError = time.Time{}, "" // a dead letter is not retried, and its problem has the reason
 		checkSame(t, what, l.Request, r)
 		if l.Code != p.Code || l.Sentence != p.Sentence || l.Subject != "delay.1h.orders.expire" {
 			t.Errorf("%s: got %+v", what, l)
@@ -98,7 +98,7 @@ func TestLetterOfAnother(t *testing.T) {
 		}
 	}
 	_, problem := policy.Names.ParseLetter(incoming("delay.1h.orders.expire", wire(t, good)))
-	wantProblem(t, "another subject", problem, message.BadInternal, "no dead letter")
+	wantProblem(t, "another subject", problem, message.BadInternal, "not the subject of a dead letter")
 	in := incoming(subject, nil)
 	in.Undecodable = true
 	_, problem = policy.Names.ParseLetter(in)

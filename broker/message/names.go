@@ -16,7 +16,7 @@ var prefixPattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,15}$`)
 // Form is the shape of a subject: the root below which it lies.
 type Form int
 
-// The forms of subject a lane may hold.
+// The forms of the subjects of messages in a lane.
 const (
 	FormForeign Form = iota // none of ours
 	FormLevel               // delay.<level or duration>.<target>
@@ -35,7 +35,7 @@ type Address struct {
 	Target string // empty if the subject ends after the token
 }
 
-// Internal reports whether the message is on its way between our lanes.
+// Internal reports whether the subject is that of a message between our lanes.
 func (a Address) Internal() bool {
 	return a.Form == FormHop || a.Form == FormRetry || a.Form == FormPaused
 }
@@ -43,14 +43,14 @@ func (a Address) Internal() bool {
 // Schedule reports whether the subject is the subject of a schedule's entry: see ScheduleKey.
 func (a Address) Schedule() bool { return a.Form == FormTimer && a.Token == ScheduleKey }
 
-// Names makes every subject and stream name from one prefix. No other code composes them. The zero Names is not usable;
-// see [NewNames].
+// Names makes all subjects and stream names from one prefix. No other code composes names. The zero Names is not
+// usable: see [NewNames].
 type Names struct {
 	level, in, at, timer, sys, dead, control string // root tokens
-	stream                                   string // stem of the stream names: "DELAY_"
+	stream                                   string // prefix of the stream names: "DELAY_"
 }
 
-// NewNames returns the names below prefix, one token matching [a-z][a-z0-9-]{0,15}.
+// NewNames returns the names with a prefix. The prefix must match [a-z][a-z0-9-]{0,15}.
 func NewNames(prefix string) (Names, error) {
 	if !prefixPattern.MatchString(prefix) {
 		return Names{}, fmt.Errorf("prefix %q: want one token of lower-case letters, digits and '-', at most 16, "+
@@ -80,8 +80,8 @@ func (n Names) PausedStream() string            { return n.stream + "PAUSED" }
 func (n Names) TimersStream() string            { return n.stream + "TIMERS" }
 func (n Names) DeadStream() string              { return n.stream + "DEAD" }
 
-// Own reports whether a stream is one of these, the owners' stream or the journal. Other streams may begin with the
-// same stem.
+// Own reports whether a stream is one of these, the owners' stream or the journal. Names of other programs' streams may
+// begin with the same prefix.
 func (n Names) Own(stream string) bool {
 	rest, ok := strings.CutPrefix(stream, n.stream)
 	switch {

@@ -34,7 +34,7 @@ func (r Request) options(s Block) (Request, *Problem) {
 		}
 		switch {
 		case r.Expires.Before(r.Due):
-			return r, Problemf(BadOption, "Delay-Expires %s is before the message is due: it could never be delivered",
+			return r, Problemf(BadOption, "Delay-Expires %s is before the due time: the message could never be delivered",
 				Excerpt(expires))
 		case !writable(r.Expires):
 			return r, Problemf(BadOption, "Delay-Expires %s is after the year 9999: leave it out", Excerpt(expires))
@@ -55,7 +55,7 @@ func (r Request) options(s Block) (Request, *Problem) {
 	return r, problem
 }
 
-// maxRateKey is the longest Delay-Rate-Key, in bytes.
+// maxRateKey is the maximum length of a Delay-Rate-Key, in bytes.
 const maxRateKey = 64
 
 func validRateKey(key string) bool {
@@ -63,8 +63,8 @@ func validRateKey(key string) bool {
 		!strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
-// MaxTTL is the longest Nats-TTL at a target. It is far below the value that overflows in nats-server, which would then
-// expire the message at once.
+// MaxTTL is the maximum Nats-TTL at a target. Far above it, a value overflows in nats-server, and the message would
+// expire immediately.
 const MaxTTL = 36500 * 24 * time.Hour
 
 // parseTTL converts a duration to a Nats-TTL for nats-server: whole seconds, rounded up, at least one.
@@ -82,19 +82,19 @@ func parseTTL(ttl string) (string, *Problem) {
 
 // maxAttempts returns the client's limit of refusals. It cannot exceed the limit in the settings for the target.
 func (p Policy) maxAttempts(target string, s Block) (int, *Problem) {
-	asked, problem := s.One(HeaderMaxAttempts)
-	if problem != nil || asked == "" {
+	value, problem := s.One(HeaderMaxAttempts)
+	if problem != nil || value == "" {
 		return 0, problem
 	}
-	most := math.MaxInt32
+	limit := math.MaxInt32
 	if p.Attempts != nil {
-		most = p.Attempts(target)
+		limit = p.Attempts(target)
 	}
-	n, err := strconv.Atoi(asked)
-	if err != nil || n < 1 || n > most {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > limit {
 		return 0, Problemf(BadOption,
-			"Delay-Max-Attempts %s: want a whole number from 1 to %d, which is as often as this target may refuse"+
-				" (DELAY_ATTEMPTS)", Excerpt(asked), most)
+			"Delay-Max-Attempts %s: want a whole number from 1 to %d, the maximum for this target (DELAY_ATTEMPTS)",
+			Excerpt(value), limit)
 	}
 	return n, nil
 }

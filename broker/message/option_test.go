@@ -56,7 +56,7 @@ func TestDelayUntilRefused(t *testing.T) {
 		{"delay.30m.x", "2026-11-20T12:00:00", message.BadTime, "zone"},
 		{"delay.30m.x", "2026-11-20T12:00:00,5Z", message.BadTime, ""},
 		{"delay.30m.x", "2026-11-20T12:00:00.Z", message.BadTime, ""},
-		{"delay.30m.x", "2026-11-20T12:00:00.1234567890Z", message.BadTime, ""}, // it would be cut, and so be early
+		{"delay.30m.x", "2026-11-20T12:00:00.1234567890Z", message.BadTime, ""}, // a truncated time would be early
 		{"delay.30m.x", "2026-11-20 12:00:00Z", message.BadTime, ""},
 		{"delay.30m.x", "Fri, 20 Nov 2026 12:00:00 GMT", message.BadTime, ""},
 		{"delay.30m.x", "9999-12-31T23:59:59-01:00", message.BadTime, ""},
@@ -88,7 +88,7 @@ func TestOptions(t *testing.T) {
 	due := at.Add(time.Hour)
 	tests := []struct {
 		line string
-		want message.Request // what the options say
+		want message.Request // only the fields that the options set
 	}{
 		{"Delay-Deliver: auto", message.Request{Mode: message.ModeAuto}},
 		{"Delay-Deliver: Stream", message.Request{Mode: message.ModeStream}},

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Pack appends the request in the form in which a lane holds it while its message waits: a single byte slice. The
-// fields would take half a kilobyte, and each header of the client a hundred bytes. Unpack reads it in the same
-// process. Pack returns false, and appends nothing, for a request with an origin.
+// Pack appends the encoded request to a byte slice. A lane keeps a waiting message in this form, because a Request
+// takes half a kilobyte, and each header of the client a hundred bytes more. Unpack decodes it in the same process. For
+// a request with an origin, Pack returns false and appends nothing.
 func (r Request) Pack(to []byte) ([]byte, bool) {
 	if r.origin != nil {
 		return to, false

@@ -19,19 +19,19 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	case problem != nil:
 		return m.Request, problem
 	case m.Fields.Delay[HeaderTimer] != nil:
-		return m.Request, Problemf(BadInternal, "it is the marker of a named timer, and is no message")
+		return m.Request, Problemf(BadInternal, "the stored message is the marker of a named timer")
 	}
 	return m.Request, m.Forbidden
 }
 
-// Reading is a message that is being parsed.
+// Reading is a message of which a part has been parsed.
 type Reading struct {
 	Request   Request
 	Fields    Fields
-	Forbidden *Problem // why the target in the subject is not allowed; nil if it is
+	Forbidden *Problem // why the target in the subject is not allowed; nil if it is allowed
 }
 
-// Begin parses the parts that all messages have.
+// Begin parses the parts that all messages have: the target in the subject, and the division of the headers.
 func (p Policy) Begin(in Incoming) (m Reading, problem *Problem) {
 	addr := p.Names.Parse(in.Subject)
 	m.Request = Request{
@@ -56,7 +56,7 @@ func (p Policy) Begin(in Incoming) (m Reading, problem *Problem) {
 	return m, problem
 }
 
-// ParseHop parses a message between our lanes. It checks the target only for m.Forbidden.
+// ParseHop parses a message between our lanes. A forbidden target is only in m.Forbidden.
 func (p Policy) ParseHop(in Incoming) (m Reading, problem *Problem) {
 	m, problem = p.Begin(in)
 	if unproven := p.Keys.Proven(in); unproven != nil {
@@ -77,12 +77,12 @@ func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
 	case problem != nil:
 		return m.Request, problem
 	case addr.Form == FormForeign, addr.Form == FormTimer:
-		return m.Request, Problemf(BadTarget, "the subject %s is none of this broker's: take it off the stream %s",
+		return m.Request, Problemf(BadTarget, "the subject %s is not a subject of this broker: remove it from the stream %s",
 			Excerpt(in.Subject), in.Stream)
 	}
-	if name := m.Fields.First(ofTimers...); name != "" {
+	if name := m.Fields.First(timerHeaders...); name != "" {
 		return m.Request, Problemf(BadOption,
-			"%s is for named timers: only what has a key can be set again or cancelled, or recurs", name)
+			"%s is for named timers: only a message with a key can be set again, be cancelled or recur", name)
 	}
 	if problem := m.Fields.Misspelt(); problem != nil {
 		return m.Request, problem
@@ -103,11 +103,11 @@ func (p Policy) Finish(m Reading, due time.Time, target string, problem *Problem
 		r.Due = due
 	}
 	r.Target = target
-	r, unread := r.options(s)
-	if problem == nil && unread == nil {
+	r, optionProblem := r.options(s)
+	if problem == nil && optionProblem == nil {
 		r.MaxAttempts, problem = p.maxAttempts(r.Target, s)
 	}
-	return r, cmp.Or(problem, unread)
+	return r, cmp.Or(problem, optionProblem)
 }
 
 // TargetOf returns the target of a client's message: from its subject or, on the bare subject of a level, from
@@ -124,7 +124,7 @@ func (p Policy) TargetOf(addr Address, m Reading) (string, *Problem) {
 		}
 		return addr.Target, nil
 	case addr.Target != "":
-		return "", Problemf(BadTarget, "the target stands in the subject and in Delay-Target: leave the header out")
+		return "", Problemf(BadTarget, "the subject has a target, and so has Delay-Target: leave the header out")
 	case !matchAny(p.HeaderTargets, named):
 		return "", Problemf(BadTarget,
 			"Delay-Target %s is not among the targets that a header may name (DELAY_HEADER_TARGETS)", Excerpt(named))
@@ -140,12 +140,12 @@ func EscapeSubject(s string) string { return bounded(url.PathEscape(s)) }
 
 // bounded truncates an escaped subject that is too long for a header, but not within an escape.
 func bounded(escaped string) string {
-	const most = 256
-	if len(escaped) <= most {
+	const maxBytes = 256
+	if len(escaped) <= maxBytes {
 		return escaped
 	}
-	cut := escaped[:most]
-	if i := strings.LastIndexByte(cut, '%'); i > most-3 {
+	cut := escaped[:maxBytes]
+	if i := strings.LastIndexByte(cut, '%'); i > maxBytes-3 {
 		cut = cut[:i]
 	}
 	return cut

@@ -11,13 +11,13 @@ type Code string
 
 // The codes.
 const (
-	BadHeaders  Code = "bad_headers"        // the header block does not decode, or is too large to pass on
-	BadTime     Code = "bad_time"           // the duration or time cannot be read
+	BadHeaders  Code = "bad_headers"        // the header block cannot be decoded or passed on
+	BadTime     Code = "bad_time"           // the duration or time cannot be parsed
 	BadTarget   Code = "bad_target"         // the target is missing, malformed, or forbidden
-	BadOption   Code = "bad_option"         // a request header has a value without a meaning
-	TimeTwice   Code = "time_twice"         // subject and header both have a time, or a header is duplicate
-	UntilEarly  Code = "until_before_level" // Delay-Until falls before the end of the level it was published to
-	TooFar      Code = "too_far"            // due later than the longest delay allows
+	BadOption   Code = "bad_option"         // a request header is unknown, or its value is invalid
+	TimeTwice   Code = "time_twice"         // the subject and a header both have a time, or a header is duplicate
+	UntilEarly  Code = "until_before_level" // Delay-Until is before the end of the level in the subject
+	TooFar      Code = "too_far"            // the delay exceeds the maximum
 	TooLarge    Code = "too_large"          // too large to be moved or delivered
 	Expired     Code = "expired"            // Delay-Expires passed before it could be delivered
 	Undelivered Code = "undelivered"        // the target refused every attempt
@@ -60,11 +60,11 @@ func Problemf(code Code, format string, args ...any) *Problem {
 	return &Problem{Code: code, Sentence: oneLine(fmt.Sprintf(format, args...), maxSentence)}
 }
 
-// oneLine converts untrusted text to a header value of at most the given number of bytes.
-func oneLine(s string, most int) string {
+// oneLine converts untrusted text to a header value of at most maxBytes.
+func oneLine(s string, maxBytes int) string {
 	s = strings.Map(printable, s)
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "")
+	if len(s) > maxBytes {
+		s = strings.ToValidUTF8(s[:maxBytes], "")
 	}
 	return s
 }
@@ -80,11 +80,11 @@ func printable(r rune) rune {
 	return r
 }
 
-// Excerpt quotes a client's text for a sentence: short, and without control characters for a terminal.
+// Excerpt quotes the beginning of a client's text for a sentence. It escapes all but printable ASCII.
 func Excerpt(s string) string {
-	const most = 48
-	if len(s) > most {
-		return fmt.Sprintf("%+q…", s[:most])
+	const maxBytes = 48
+	if len(s) > maxBytes {
+		return fmt.Sprintf("%+q…", s[:maxBytes])
 	}
 	return fmt.Sprintf("%+q", s)
 }

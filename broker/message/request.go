@@ -37,7 +37,7 @@ type Request struct {
 	Subject  string    // the subject of its publish, escaped, at most 256 bytes
 	Accepted time.Time // when the first stream stored it
 	Due      time.Time
-	Target   string // empty unless it passes the policy
+	Target   string // empty unless the policy allows it
 	Mode     Mode   // empty if the client did not set it
 	Expires  time.Time
 	TTL      string // Nats-TTL for the target, or empty
@@ -52,9 +52,9 @@ type Request struct {
 	Attempts     int // number of refused deliveries so far
 	FirstFailure time.Time
 	LastFailure  time.Time
-	RetryAt      time.Time // no delivery before: after a refusal, or by the target's rate
-	Paced        string    // its turn at the target's rate, named by the broker that gave it; empty if it has none
-	Released     string    // the resumed pause for which it has waited; empty if none
+	RetryAt      time.Time // time of the next attempt, after a refusal or by the target's rate
+	Paced        string    // the reservation of a send time at the target's rate; empty if none
+	Released     string    // the resumed pause for which the message has waited; empty if none
 
 	// For people only.
 	LastError string // reason of the last refusal

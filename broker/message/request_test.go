@@ -154,7 +154,7 @@ var wrongTimes = []struct {
 	// The subject is not of a broker.
 	{"", message.BadTarget, nil},
 	{"orders.x", message.BadTarget, nil},
-	{"delaytimer.key.orders.x", message.BadTarget, []string{"none of this broker's"}},
+	{"delaytimer.key.orders.x", message.BadTarget, []string{"not a subject of this broker"}},
 	{"delaysys.claim.key.orders.x", message.BadTarget, nil},
 	{"delaydead.bad_time.orders.x", message.BadTarget, nil},
 }

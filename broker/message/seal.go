@@ -18,25 +18,26 @@ import (
 )
 
 // This file proves that a message below delaysys or delaydead is ours. The permission to publish there does not prove
-// it, because NATS checks no permission for the subject of an answer. A client that may read a message of a stream by
-// direct get, or create a consumer, chooses the subject on which the server publishes the answer, and by the choice of
-// the message its headers and body.
+// it, because NATS checks no permission for the subject of an answer. A client that may read a stream by direct get, or
+// create a consumer, chooses the subject on which the server publishes the stored message. By its choice of the message
+// it also chooses the headers and the body.
 //
 // # What is sealed
 //
-// The subject, the body, and every header that is believed or passed on: the state headers, and the client's own. All
-// are in one spelling, each with its length before it, so that no two messages have the same sealed text. Not sealed
-// are the names that SplitHeader drops (Nats-*, Nmqtt-*, Status, Description, KV-Operation): nats-server adds and
-// removes some of them (Nats-Expected-*, Nats-Trace-*, Nats-Stream), and they are not believed below delaysys.
+// The seal covers the subject, the body, the state headers, and the client's own headers. Each part is preceded by its
+// length, so no two messages have the same sealed text. The seal does not cover the headers that SplitHeader drops
+// (Nats-*, Nmqtt-*, Status, Description, KV-Operation): nats-server adds and removes some of them (Nats-Expected-*,
+// Nats-Trace-*, Nats-Stream), and they are not believed below delaysys.
 //
 // # What a replay gains
 //
-// A seal is valid only on the subject of its message, and so only in its level and for its target. A replay has the
-// same Delay-Id, so a target that is a stream stores it once. A tenant cannot even do that. It may read its delivered
-// messages, which have no seal, and its own dead letters, whose seals are valid only for these letters. A client that
-// may read the lanes themselves can have a message delivered once more to its target.
+// A seal is valid only on the subject of its message, and so only in its level and for its target. A client that may
+// read the lanes can have a message delivered to its target once more. The replay has the same Delay-Id, so a stream as
+// the target stores it once within its duplicate window. A tenant cannot replay. It may read its delivered messages,
+// which have no seal, and its own dead letters, whose seals are valid only for these letters.
 //
-// The seal is the same in all formats: a message of a newer format waits for a newer broker only if its seal is valid.
+// The seal is computed in the same way in all formats, so this broker can check the seal of a message in a newer
+// format. The message waits for a newer broker only if its seal is valid.
 
 // MinSecret is the minimum length of a secret, in bytes.
 const MinSecret = 16
@@ -46,8 +47,8 @@ const (
 	macBytes   = 16 // of the HMAC-SHA256, truncated
 )
 
-// Keys seal our messages and verify the seals: the first key seals, all verify. They are safe for concurrent use and
-// may change while a broker works. Nil, and Keys without a key, seal nothing and accept everything.
+// Keys seal our messages and verify the seals. The first key seals, and all keys verify. Keys are safe for concurrent
+// use, and may be replaced while the broker runs. Nil, and Keys without a key, seal nothing and accept everything.
 type Keys struct {
 	ring atomic.Pointer[ring]
 }
@@ -60,7 +61,7 @@ type ring struct {
 // key has the keys that are derived from one secret, one for each purpose.
 type key struct {
 	id              string
-	messages, notes stamp
+	messages, notes sealer
 }
 
 // NewKeys returns keys derived from secrets. See [Keys.Use].
@@ -78,7 +79,7 @@ func (k *Keys) Use(secrets []string, from time.Time) {
 		id := base32.StdEncoding.EncodeToString(derive(secret, "key id"))[:keyIDChars]
 		if r.find(id) == nil {
 			r.keys = append(r.keys,
-				&key{id: id, messages: newStamp(derive(secret, "messages")), notes: newStamp(derive(secret, "notes"))})
+				&key{id: id, messages: newSealer(derive(secret, "messages")), notes: newSealer(derive(secret, "notes"))})
 		}
 	}
 	k.ring.Store(r)
@@ -94,7 +95,7 @@ func derive(secret, purpose string) []byte {
 // Empty reports whether there is no key.
 func (k *Keys) Empty() bool { return len(k.load().keys) == 0 }
 
-// From returns the time from which stored messages need a seal. Zero means never.
+// From returns the time from which stored messages need a seal. The zero time means that they never need one.
 func (k *Keys) From() time.Time { return k.load().from }
 
 var noKeys ring
@@ -117,9 +118,8 @@ func (r *ring) find(id string) *key {
 	return nil
 }
 
-// SealMessage adds the seal of a message to its header. After that, only Nats-* headers may change. Once all brokers
-// seal, SealMessage also raises the format, so that an older broker, which would move the message on without a seal,
-// does not read it.
+// SealMessage adds the seal of a message to its header. After that, only Nats-* headers may change. From the time From,
+// SealMessage also raises the format. Otherwise an older broker could read the message and move it on without a seal.
 func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time) {
 	r := k.load()
 	delete(h, HeaderSeal)
@@ -132,8 +132,7 @@ func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time)
 	Put(h, HeaderSeal, r.keys[0].messages.seal(r.keys[0].id, subject, h, body))
 }
 
-// Seal returns the seal of data of ours that is not a message. It is not valid for any message. It is empty without
-// keys.
+// Seal returns the seal of a Note, or "" without keys. It is not valid for any message.
 func (k *Keys) Seal(subject string, body []byte) string {
 	r := k.load()
 	if len(r.keys) == 0 {
@@ -145,43 +144,43 @@ func (k *Keys) Seal(subject string, body []byte) string {
 // sealChars is the length of "<key id>.<mac>".
 const sealChars = keyIDChars + 1 + (macBytes*8+5)/6
 
-// stamp makes seals with one key. Each goroutine uses its own stamper from the pool.
-type stamp struct{ pool *sync.Pool }
+// sealer makes seals with one key. It is safe for concurrent use.
+type sealer struct{ pool *sync.Pool } // of *macState
 
-type stamper struct {
+type macState struct {
 	mac  hash.Hash
 	text []byte // the sealed text before the body
-	sum  [sha256.Size]byte
+	out  [sha256.Size]byte
 
 	names []string
 }
 
-func newStamp(key []byte) stamp {
-	return stamp{&sync.Pool{New: func() any { return &stamper{mac: hmac.New(sha256.New, key)} }}}
+func newSealer(key []byte) sealer {
+	return sealer{&sync.Pool{New: func() any { return &macState{mac: hmac.New(sha256.New, key)} }}}
 }
 
-func (s stamp) seal(id, subject string, h Header, body []byte) string {
+func (s sealer) seal(id, subject string, h Header, body []byte) string {
 	b := s.make(id, subject, h, body)
 	return string(b[:])
 }
 
-// good reports whether a seal is valid. It compares in constant time. A seal has only one spelling.
-func (s stamp) good(seal, id, subject string, h Header, body []byte) bool {
+// valid reports whether a seal is valid. It compares in constant time. A seal has only one spelling.
+func (s sealer) valid(seal, id, subject string, h Header, body []byte) bool {
 	b := s.make(id, subject, h, body)
 	return subtle.ConstantTimeCompare([]byte(seal), b[:]) == 1
 }
 
-func (s stamp) make(id, subject string, h Header, body []byte) (seal [sealChars]byte) {
+func (s sealer) make(id, subject string, h Header, body []byte) (seal [sealChars]byte) {
 	copy(seal[:keyIDChars], id)
 	seal[keyIDChars] = '.'
-	st := s.pool.Get().(*stamper)
-	base64.RawURLEncoding.Encode(seal[keyIDChars+1:], st.stamp(subject, h, body))
+	st := s.pool.Get().(*macState)
+	base64.RawURLEncoding.Encode(seal[keyIDChars+1:], st.sum(subject, h, body))
 	s.pool.Put(st)
 	return seal
 }
 
-// stamp returns the MAC of a subject, the headers that count, in order of their names, and a body.
-func (s *stamper) stamp(subject string, h Header, body []byte) []byte {
+// sum returns the MAC of a subject, the sealed headers in the order of their names, and a body.
+func (s *macState) sum(subject string, h Header, body []byte) []byte {
 	s.text = s.text[:0]
 	s.string(subject)
 	s.names = s.names[:0]
@@ -200,21 +199,21 @@ func (s *stamper) stamp(subject string, h Header, body []byte) []byte {
 			s.string(onWire(value))
 		}
 	}
-	clear(s.names) // the pool keeps the stamper, and must not keep the names
+	clear(s.names) // the pool keeps s, and must not keep the strings
 	s.mac.Reset()
 	s.mac.Write(s.text)
 	s.mac.Write(body) // last, so it needs no length
-	return s.mac.Sum(s.sum[:0])[:macBytes]
+	return s.mac.Sum(s.out[:0])[:macBytes]
 }
 
-func (s *stamper) number(n int) { s.text = binary.AppendUvarint(s.text, uint64(n)) }
+func (s *macState) number(n int) { s.text = binary.AppendUvarint(s.text, uint64(n)) }
 
-func (s *stamper) string(v string) {
+func (s *macState) string(v string) {
 	s.number(len(v))
 	s.text = append(s.text, v...)
 }
 
-// onWire returns a header's value as nats.go encodes it, and as its reader gets it.
+// onWire returns a header's value as nats.go encodes it, which is the value that the reader gets.
 func onWire(value string) string {
 	value = textproto.TrimString(value)
 	if strings.IndexByte(value, '\r') >= 0 || strings.IndexByte(value, '\n') >= 0 { // faster than ContainsAny

@@ -130,7 +130,7 @@ func TestUnsealedBeforeTheTime(t *testing.T) {
 			t.Errorf("%s: %v, want believed %t", tt.what, problem, tt.believed)
 		}
 		if !tt.believed {
-			wantProblem(t, tt.what, problem, message.BadInternal, "0 seals", "take that right from everybody else")
+			wantProblem(t, tt.what, problem, message.BadInternal, "0 seals", "that permission from all other users")
 			if !got.Due.Equal(r.Due) || got.Target != r.Target || got.ID == r.ID {
 				t.Errorf("%s: got %+v, want its due time, and its own id", tt.what, got)
 			}

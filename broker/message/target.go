@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Bounds of a target. If a subject has 5,000 bytes, nats-server closes the publishing connection each time, and the
-// broker could deliver nothing else.
+// Bounds of a target. nats-server closes a connection that publishes on a subject of 5,000 bytes. Each attempt of such
+// a delivery would interrupt all other deliveries.
 const (
 	MaxTarget       = 256 // bytes
 	maxTargetTokens = 16
@@ -16,13 +16,13 @@ const (
 // Policy decides which requests are allowed.
 type Policy struct {
 	Names Names
-	// Targets are the allowed targets, as subjects with wildcards. Empty allows all targets that pass the other rules of
-	// CheckTarget. NATS permissions are the first line of defence in both cases.
+	// Targets are the patterns of the allowed targets. Empty allows all targets that pass the other rules of CheckTarget.
+	// NATS permissions also bound the targets of each client.
 	Targets []string
-	// HeaderTargets are the subjects that a Delay-Target header may name. Empty refuses the header: with it, a right to
-	// publish "delay.30m" is a right to reach all of these.
+	// HeaderTargets are the patterns of the targets that a Delay-Target header may name. Empty refuses the header. With
+	// the header, a client that may publish on "delay.30m" reaches all these targets.
 	HeaderTargets []string
-	// MaxDelay is the longest time between acceptance and due. Zero is no bound.
+	// MaxDelay is the maximum time between acceptance and due. Zero is no bound.
 	MaxDelay time.Duration
 	// Attempts returns the maximum number of refusals by a target, which also bounds Delay-Max-Attempts. Nil is no bound.
 	Attempts func(target string) int
@@ -45,9 +45,9 @@ func (p Policy) CheckTarget(target string) *Problem {
 	for i := range len(target) {
 		switch c := target[i]; {
 		case c <= ' ' || c >= 0x7f:
-			return Problemf(BadTarget, "the target %s holds byte 0x%02x: printable ASCII only", Excerpt(target), c)
+			return Problemf(BadTarget, "the target %s contains byte 0x%02x: use printable ASCII only", Excerpt(target), c)
 		case c == '*' || c == '>':
-			return Problemf(BadTarget, "the target %s holds a wildcard: name one subject", Excerpt(target))
+			return Problemf(BadTarget, "the target %s contains a wildcard: name one subject", Excerpt(target))
 		}
 	}
 	if target[0] == '.' || target[len(target)-1] == '.' || strings.Contains(target, "..") {
@@ -58,12 +58,12 @@ func (p Policy) CheckTarget(target string) *Problem {
 	}
 	first, _, _ := strings.Cut(target, ".")
 	if first[0] == '$' || first[0] == '_' {
-		return Problemf(BadTarget, "the target %s is in a namespace of the server: nothing below $ or _ is delivered to",
+		return Problemf(BadTarget, "the target %s is in a namespace of the server: no message is delivered below $ or _",
 			Excerpt(target))
 	}
 	if slices.Contains(p.Names.Roots(), first) {
-		return Problemf(BadTarget, "the target %s is in a namespace of this broker: delays do not nest, name the total",
-			Excerpt(target))
+		return Problemf(BadTarget,
+			"the target %s is in a namespace of this broker: delays do not nest, so use the total delay", Excerpt(target))
 	}
 	if len(p.Targets) > 0 && !matchAny(p.Targets, target) {
 		return Problemf(BadTarget, "the target %s is not among the targets this broker may deliver to (DELAY_TARGETS)",
@@ -76,7 +76,7 @@ func matchAny(patterns []string, subject string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return Match(p, subject) })
 }
 
-// Words splits a setting that is a list of names, or of rules by pattern, separated by commas or spaces.
+// Words splits a setting that is a list of words, separated by commas or spaces.
 func Words(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// minMillis is the smallest number that ParseTime takes for milliseconds, in the year 1973. Smaller numbers are
-// seconds.
+// minMillis and maxMillis are the least and the greatest number that ParseTime reads as unix milliseconds, in the years
+// 1973 and 5138. It reads smaller numbers as seconds.
 const minMillis, maxMillis = 100_000_000_000, 99_999_999_999_999
 
 // TimeToken formats a time as one token of a subject, which cannot contain a dot. It rounds up to a millisecond. Before
@@ -29,8 +29,8 @@ func roundUp(t time.Time, to time.Duration) time.Time {
 }
 
 // ParseTime parses RFC 3339 with a zone and at most nine digits of fraction, unix seconds (up to 11 digits) or unix
-// milliseconds (12 to 14 digits: until the year 5138). The layout is compared byte for byte, since time.Parse takes
-// more than the RFC does.
+// milliseconds (12 to 14 digits: until the year 5138). It also checks the layout itself, since time.Parse accepts more
+// than the RFC does.
 func ParseTime(s string) (time.Time, *Problem) {
 	if s != "" && strings.Trim(s, "0123456789") == "" {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -49,8 +49,8 @@ func ParseTime(s string) (time.Time, *Problem) {
 	return t.UTC(), nil
 }
 
-// writable reports whether t in UTC can be formatted as RFC 3339. With a zone, a time can lie outside the years 0 to
-// 9999 of UTC, and a message whose state header the next lane cannot parse would be lost.
+// writable reports whether t in UTC can be formatted as RFC 3339. A time with a zone can be outside the years 0 to 9999
+// in UTC. The next lane could not parse such a state header, and the message would be lost.
 func writable(t time.Time) bool {
 	year := t.UTC().Year()
 	return 0 <= year && year <= 9999

@@ -9,7 +9,7 @@ import (
 // This file makes the headers of a message between lanes, at its target, and in its dead letter.
 
 // NatsMsgID returns the id under which hop n of a message is published. n rises with every publish into our streams,
-// retries included: if a message passed one level twice under one id, the stream would drop it as a duplicate.
+// retries included. Otherwise, if a message passed one level twice, the level's stream would drop it as a duplicate.
 func (r Request) NatsMsgID(n int) string { return r.ID + "/" + strconv.Itoa(n) }
 
 // DeadMsgID returns the id of the message's dead letter. The hop is part of it. Otherwise, if a letter is resent and
@@ -127,9 +127,9 @@ func (p Policy) ReadState(r Request, s Block) (Request, Fields) {
 	return in, f
 }
 
-// claimed returns the request of a message without proof that it is ours. The dead letter keeps its time and mode, for
-// an operator who knows that it is ours after all. The id that it claims does not count: it could be the id of another
-// dead letter.
+// claimed returns the request of a message without proof that it is ours. The dead letter keeps the time and the
+// options that the message claims, for an operator who knows that the message is ours. It does not keep the id that the
+// message claims, which could be the id of another dead letter.
 func (p Policy) claimed(r Request, s Block) Request {
 	if claim, f := p.ReadState(r, s); f.Problem == nil {
 		r.Due, r.Expires, r.Mode, r.TTL, r.MsgID = claim.Due, claim.Expires, claim.Mode, claim.TTL, claim.MsgID

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// This file has the one decision whether a sealed record counts. Records are messages below delaysys and delaydead, the
-// broker's entries of the timers' stream, and notes: the list of pauses, the table of owners, the journal, answers of
-// instances.
+// This file decides whether a sealed record counts. Records are messages below delaysys and delaydead, the broker's
+// entries of the timers' stream, and notes. Notes are the list of pauses, the table of owners, the journal, and the
+// answers of instances.
 
-// Trust says which records count without a seal. Without keys, all records count under either value.
+// Trust determines which records count without a seal. Without keys, all records count under either value.
 type Trust int
 
 const (
-	// SealedAlways requires a valid seal, whenever the record was stored. All brokers that write such records seal them.
+	// SealedAlways requires a valid seal of every record. All brokers that write such records seal them.
 	SealedAlways Trust = iota
-	// SealedSince requires a valid seal if the record was stored after [Keys.From], when all brokers had begun to seal. It
-	// is for records that older brokers wrote without a seal.
+	// SealedSince requires a valid seal of each record that was stored at or after [Keys.From], when all brokers sealed.
+	// It is for records that older brokers wrote without a seal.
 	SealedSince
 )
 
@@ -25,20 +25,19 @@ type Record interface {
 	doubt(r *ring, trust Trust) *Problem
 }
 
-// Note is a record that is no message, and whose seal [Keys.Seal] made. A note has no time of its own: under
-// SealedSince, a note without a seal counts while the broker's own clock is before [Keys.From]. A seal that is present
-// is always checked.
+// Note is a record that is not a message. [Keys.Seal] makes its seal. A note has no timestamp: under SealedSince, a
+// note without a seal counts while the local clock is before [Keys.From]. If there is a seal, it is always checked.
 type Note struct {
 	Subject string
 	Body    []byte
-	Seal    string // empty if it has none
+	Seal    string // empty if the note has none
 }
 
-// Trusts reports whether a record counts. A message whose body was not read counts: its seal cannot be judged.
+// Trusts reports whether a record counts. A message whose body was not read counts: its seal cannot be checked.
 func (k *Keys) Trusts(record Record, trust Trust) bool { return k.Doubt(record, trust) == nil }
 
-// Doubt returns the reason why a record does not count, or nil if it does. UnknownKey may mean a key that was made
-// since the keys were read.
+// Doubt returns the reason why a record does not count, or nil if it counts. With the code UnknownKey, the key may be
+// newer than the last read of the keys.
 func (k *Keys) Doubt(record Record, trust Trust) *Problem {
 	r := k.load()
 	if len(r.keys) == 0 {
@@ -61,19 +60,19 @@ func (in Incoming) doubt(r *ring, trust Trust) *Problem {
 	if in.BodyLeft || trust == SealedSince && !r.demands(in.At) {
 		return nil
 	}
-	seals := in.Header[HeaderSeal] // in this spelling; in another it is an ordinary header, and sealed
+	seals := in.Header[HeaderSeal] // in another spelling it is an ordinary header
 	if len(seals) != 1 {
 		return Problemf(BadInternal,
-			"it has %d seals of this broker, not one, %s: somebody else wrote it or had it put there; take that right from "+
-				"everybody else", len(seals), onlyBrokers)
+			"the message has %d seals of this broker, not one, %s: another user wrote it, or had the server write it; revoke "+
+				"that permission from all other users", len(seals), onlyBrokers)
 	}
 	id := KeyID(seals[0])
 	switch key := r.find(id); {
 	case key == nil && !in.KeysRead:
-		return Problemf(UnknownKey, "the key %s of its seal is not known yet", Excerpt(id))
+		return Problemf(UnknownKey, "the key %s of the message's seal is not known yet", Excerpt(id))
 	case key == nil:
 		return unknownKey(id)
-	case !key.messages.good(seals[0], id, in.Subject, in.Header, in.Data):
+	case !key.messages.valid(seals[0], id, in.Subject, in.Header, in.Data):
 		return wrongSeal()
 	}
 	return nil
@@ -87,7 +86,7 @@ func (n Note) doubt(r *ring, trust Trust) *Problem {
 	switch key := r.find(id); {
 	case key == nil:
 		return unknownKey(id)
-	case !key.notes.good(n.Seal, id, n.Subject, nil, n.Body):
+	case !key.notes.valid(n.Seal, id, n.Subject, nil, n.Body):
 		return wrongSeal()
 	}
 	return nil
@@ -95,18 +94,18 @@ func (n Note) doubt(r *ring, trust Trust) *Problem {
 
 func unknownKey(id string) *Problem {
 	return Problemf(BadInternal,
-		"the key %s of its seal is none of this broker's, %s: if it was, name its secret behind the new one until "+
-			"nothing is pending (DELAY_SECRET)", Excerpt(id), onlyBrokers)
+		"the key %s of the seal is not a key of this broker, %s: if it was, list its secret after the new one in "+
+			"DELAY_SECRET until nothing is pending", Excerpt(id), onlyBrokers)
 }
 
 func wrongSeal() *Problem {
 	return Problemf(BadInternal,
-		"its seal is not that of this message, %s: somebody changed it or moved it; take that right from "+
-			"everybody else", onlyBrokers)
+		"the seal is not valid for this message, %s: another user changed or moved the message; revoke "+
+			"that permission from all other users", onlyBrokers)
 }
 
-// KeyID is the id of the key that made a seal, as the seal says. It is a fingerprint, and reveals no more about the
-// secret than any seal does.
+// KeyID returns the id of the key that a seal names. The id is a fingerprint, and reveals no more about the secret than
+// a seal does.
 func KeyID(seal string) string {
 	id, _, _ := strings.Cut(seal, ".")
 	return id
@@ -121,7 +120,7 @@ func (k *Keys) IDs() []string {
 	return all
 }
 
-// KeyUse says which key a seal names. It does not judge the seal.
+// KeyUse is the use of the key that a seal names. The seal need not be valid.
 type KeyUse int
 
 // The uses of a key.
@@ -132,7 +131,7 @@ const (
 	OtherKey               // none of the keys
 )
 
-// UseOf says which key a seal names.
+// UseOf returns the use of the key that a seal names.
 func (k *Keys) UseOf(seal string) KeyUse {
 	r := k.load()
 	if seal == "" || len(r.keys) == 0 {
@@ -148,7 +147,7 @@ func (k *Keys) UseOf(seal string) KeyUse {
 	}
 }
 
-// UseOfMessage says which key the seal of a message names.
+// UseOfMessage returns the use of the key that the seal of a message names.
 func (k *Keys) UseOfMessage(h Header) KeyUse {
 	if len(h[HeaderSeal]) != 1 {
 		return NoKey

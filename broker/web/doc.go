@@ -1,11 +1,11 @@
 // Package web reports a broker's state over HTTP: to supervisors, to Prometheus, and to subcommands.
 //
-//	/healthz, /livez   whether the process must be restarted: the engine's loops run
+//	/healthz, /livez   whether the engine's loops run; if not, the process must be restarted
 //	/readyz            whether messages are delivered now: connections, lanes, the embedded server's storage
 //	/status            broker.Status as JSON
 //	/metrics           package metrics
 //	/                  package page, by Source.Page
 //
-// /healthz and /livez send no request to NATS: in an outage of NATS, supervisors would restart every broker for
-// nothing. No probe changes anything.
+// /healthz and /livez do not depend on NATS. Otherwise, in an outage of NATS, supervisors would restart every broker,
+// which does not help. No probe changes the state of the broker.
 package web

@@ -16,15 +16,15 @@ import (
 	"delaybroker/broker/stats/metrics"
 )
 
-// aliveTimeout is the time after which a loop of the engine counts as stuck. A pass of a loop takes far less.
+// aliveTimeout is the time after which a loop of the engine counts as stuck. One iteration of a loop takes far less.
 const aliveTimeout = 2 * time.Second
 
-// newerLate is the minimum lateness of a newer broker's messages for /readyz to fail. An instance that can read them
-// normally takes over sooner.
+// newerLate is how late a newer broker's messages must be for /readyz to fail. Normally an instance that can read them
+// takes the lane over sooner.
 const newerLate = 10 * time.Second
 
-// scrapes is the maximum number of concurrent scrapes of the metrics.
-const scrapes = 4
+// maxScrapes is the maximum number of concurrent scrapes of the metrics.
+const maxScrapes = 4
 
 // Engine has the methods of a broker that the probes call.
 type Engine interface {
@@ -65,11 +65,8 @@ func (s Source) Handler() http.Handler {
 
 func (s Source) probes() *http.ServeMux {
 	mux := http.NewServeMux()
-	// /healthz reports whether the process must be restarted. It sends no request to NATS: in an outage of NATS,
-	// supervisors would restart every broker for nothing.
 	mux.HandleFunc("GET /healthz", s.serveAlive)
 	mux.HandleFunc("GET /livez", s.serveAlive)
-	// /readyz reports whether messages are delivered now.
 	mux.HandleFunc("GET /readyz", s.serveReady)
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, s.Engine.Status())
@@ -77,7 +74,7 @@ func (s Source) probes() *http.ServeMux {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.New(metrics.Source{
 		Status: s.Engine.Status, Ready: func() bool { return Fine(s.Checks()) },
 		Traces: s.Traces, Version: s.Version, Revision: s.Revision, GoVersion: s.GoVersion,
-	}), promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}))
+	}), promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
 	return mux
 }
 
@@ -95,7 +92,7 @@ func (s Source) serveReady(w http.ResponseWriter, _ *http.Request) {
 	writeChecks(w, s.Checks())
 }
 
-// Checks returns the checks of readiness. The check durability is for information, and never fails.
+// Checks returns the readiness checks. The check durability is informative, and never fails.
 func (s Source) Checks() []stats.Check {
 	status := s.Engine.Status()
 	var serving, started string // the problems
@@ -123,7 +120,7 @@ func check(name, problem string) stats.Check {
 	return stats.Check{Name: name, OK: problem == "", Detail: problem}
 }
 
-// linkProblem names the links that are not connected.
+// linkProblem returns the links that are not connected with the reasons, or "" if there are none.
 func (s Source) linkProblem() string {
 	links := make(map[string][]string) // by reason
 	for name, reason := range s.Down() {
@@ -136,7 +133,7 @@ func (s Source) linkProblem() string {
 	return strings.Join(down, "; ")
 }
 
-// laneProblem names the lanes of one problem, the worst one.
+// laneProblem returns the worst problem of the lanes with the lanes that have it, or "" if there is none.
 func laneProblem(s stats.Status) string {
 	var dead, doubt, newer []string
 	for _, l := range s.Lanes {
@@ -170,7 +167,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Fine reports whether all checks are good.
+// Fine reports whether all checks pass.
 func Fine(checks []stats.Check) bool {
 	return !slices.ContainsFunc(checks, func(c stats.Check) bool { return !c.OK })
 }

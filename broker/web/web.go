@@ -14,7 +14,7 @@ import (
 const (
 	// webGrace is how long a stop waits for responses in progress.
 	webGrace = time.Second
-	// askTimeout is longer than /healthz itself waits for the engine.
+	// askTimeout is the timeout of a probe. It is longer than /healthz itself waits for the engine.
 	askTimeout = aliveTimeout + 2*time.Second
 )
 
@@ -30,7 +30,7 @@ func NewServer(log *slog.Logger) *http.Server {
 	}
 }
 
-// Serve answers requests until Close.
+// Serve answers requests until Close. If the server fails, Serve calls fail with the error.
 func Serve(web *http.Server, listener net.Listener, fail context.CancelCauseFunc) {
 	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		fail(fmt.Errorf("serve HTTP: %w", err))
@@ -64,8 +64,7 @@ func Ask(ctx context.Context, url string) (Answer, error) {
 	defer response.Body.Close()
 	var a Answer
 	if err := json.NewDecoder(response.Body).Decode(&a); err != nil || len(a.Checks) == 0 {
-		const foreign = "%s, not in the broker's format: does another program listen there?"
-		return Answer{}, fmt.Errorf(foreign, response.Status)
+		return Answer{}, fmt.Errorf("%s, not in the broker's format: does another program listen there?", response.Status)
 	}
 	return a, nil
 }

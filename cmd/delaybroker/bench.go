@@ -205,7 +205,7 @@ func (a *app) bench(ctx context.Context, plan bench.Plan, o benchOptions) (err e
 	err = errors.Join(err, end())
 	report.Version = readBuild().name()
 	if len(report.Results) > 0 {
-		report.Ratios = report.Beside()
+		report.Ratios = report.RatiosToBroker()
 		if old != nil {
 			report.Compared = bench.Compare(old, report)
 		}

@@ -42,7 +42,7 @@ func (a *app) benchHost(ctx context.Context, plan bench.Plan) (host bench.Host, 
 		end = host.Server.Stop
 		parts.url, access = host.Server.URL, links.Access{URL: host.Server.URL}
 	}
-	host.Command, host.Prefix, host.Copies = parts.command, parts.prefix, cfg.Broker.Copies
+	host.Command, host.Prefix, host.Replicas = parts.command, parts.prefix, cfg.Broker.Copies
 	host.Dial = a.benchDial(ctx, access, cfg.Broker)
 	return host, end, nil
 }

@@ -126,7 +126,7 @@ func (a *app) benchServer(stdin io.Reader) (err error) {
 		return err
 	}
 	defer server.Stop()
-	if err := json.NewEncoder(a.Out).Encode(bench.Said{Ready: true, URL: server.URL()}); err != nil {
+	if err := json.NewEncoder(a.Out).Encode(bench.PartOutput{Ready: true, URL: server.URL()}); err != nil {
 		return err
 	}
 	_, err = io.Copy(io.Discard, stdin)
@@ -150,7 +150,7 @@ func (l *readyLog) Write(p []byte) (int, error) {
 			_, _ = l.stderr.Write(text) // no other place to report the error
 		}
 		if line.Msg == "ready" {
-			if err := l.events.Encode(bench.Said{Ready: true}); err != nil {
+			if err := l.events.Encode(bench.PartOutput{Ready: true}); err != nil {
 				return 0, err
 			}
 		}

@@ -98,7 +98,7 @@ func (a *app) showReport(old, r *bench.Report, wide bool) error {
 func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
 	metrics := slices.DeleteFunc(slices.Clone(bench.Metrics), func(m bench.Metric) bool {
 		return !wide && !m.Main || !slices.ContainsFunc(r.Results, func(result bench.Result) bool {
-			_, ok := m.Of(result)
+			_, ok := m.Value(result)
 			return ok
 		})
 	})
@@ -119,7 +119,7 @@ func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
 		cells := []any{string(result.Side), strconv.Itoa(result.Round)}
 		for _, m := range metrics {
 			cell := "-"
-			if n, ok := m.Of(result); ok {
+			if n, ok := m.Value(result); ok {
 				cell = figure(n)
 			}
 			cells = append(cells, cell)

@@ -108,7 +108,7 @@ func wantMetrics(t *testing.T, r bench.Result, names string) {
 		if i < 0 {
 			t.Fatalf("there is no metric %q", name)
 		}
-		if n, ok := bench.Metrics[i].Of(r); !ok || n <= 0 {
+		if n, ok := bench.Metrics[i].Value(r); !ok || n <= 0 {
 			t.Errorf("%s: got %s %v (%v), want more than zero", r.Side, name, n, ok)
 		}
 	}
@@ -257,7 +257,7 @@ func TestBenchFlags(t *testing.T) {
 		"bench --to mars":                      `--to "mars"`,
 		"bench --delay soon":                   `delay "soon"`,
 		"bench --size 3 --publishers 0":        "publishers 0",
-		"bench ingest --delay 1s":              "nothing is due",
+		"bench ingest --delay 1s":              "no message is due",
 		"bench steady burst":                   "want delaybroker bench",
 		"bench timers --cancel 100":            "cancel 100: want 0 to 99",
 		"bench timers --beside pipeline":       "beside pipeline: the pipeline has no timers; want scheduler",

@@ -52,7 +52,7 @@ func TestServePage(t *testing.T) {
 	publish(t, js, "delay.1h.orders.x", "{}") // a message that changes lanes may not be counted
 	var plan struct{ Sentence, Ticket, Shell string }
 	post(t, address+"/api/plan", `{"verb":"pause","target":"orders.>"}`, &plan)
-	if plan.Sentence != "pause orders.>: 1 message now pending, and all later ones, will wait when due" {
+	if plan.Sentence != "pause orders.>: 1 message now pending, and all later messages, will wait when due" {
 		t.Errorf("got %q", plan.Sentence)
 	}
 	var done struct {

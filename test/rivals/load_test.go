@@ -83,13 +83,13 @@ func (l *load) loaded(r bench.Loaded, err error) bench.Loaded {
 	return r
 }
 
-// await waits until count messages of a turn have arrived, or no more come. Whole is called before copies are waited
+// await waits until count messages of a turn have arrived, or no more come. Complete is called before copies are waited
 // for.
 func (l *load) await(target bench.Stored, turn uint32, count int, whole func()) *bench.Ledger {
 	l.b.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	ledger, err := bench.Wait{Target: target, Count: count, Turn: turn, Whole: func() error {
+	ledger, err := bench.Wait{Target: target, Count: count, Turn: turn, Complete: func() error {
 		whole()
 		return nil
 	}}.Ledger(ctx)

@@ -32,11 +32,11 @@ func (s store) Ask(ctx context.Context, subject string, body []byte) (*nats.Msg,
 			continue
 		}
 		key, target, _ := strings.Cut(rest, ".")
-		var asked struct{ By string }
-		if err := json.Unmarshal(body, &asked); err != nil {
+		var request struct{ By string }
+		if err := json.Unmarshal(body, &request); err != nil {
 			return nil, err
 		}
-		a, refused := s.do(verb, s.policy.Names.Timer(key, target), asked.By)
+		a, refused := s.do(verb, s.policy.Names.Timer(key, target), request.By)
 		if refused != "" {
 			return &nats.Msg{Header: nats.Header{micro.ErrorHeader: {refused}, micro.ErrorCodeHeader: {"400"}}}, nil
 		}
@@ -54,26 +54,26 @@ type answer struct {
 
 // do executes a request with the given verb. A move has a shift, by.
 func (f *Fake) do(verb, subject, by string) (a answer, refused string) {
-	stands, _ := f.last(subject)
-	e := entry.Parse(f.policy, stands.Incoming)
+	last, _ := f.last(subject)
+	e := entry.Parse(f.policy, last.Incoming)
 	switch {
-	case stands.Sequence == 0 || e.Kind == entry.Cancel:
+	case last.Sequence == 0 || e.Kind == entry.Cancel:
 		return answer{Outcome: "not_found"}, ""
 	case e.Kind != entry.Set && e.Kind != entry.Paused:
 		return answer{Outcome: "too_late"}, ""
 	case verb == "move":
-		return f.postpone(stands.Incoming, e, by)
+		return f.postpone(last.Incoming, e, by)
 	case verb == "fire":
-		return answer{Outcome: "fired"}, f.fireNow(stands.Incoming, e)
+		return answer{Outcome: "fired"}, f.fireNow(last.Incoming, e)
 	case e.Recurs == nil:
 		return a, "the timer fires once: only a recurring timer can be paused, resumed, or get another table"
 	}
-	a.Outcome, refused = f.changeSeries(verb, stands.Incoming, e)
+	a.Outcome, refused = f.changeSeries(verb, last.Incoming, e)
 	return a, refused
 }
 
 // postpone moves a timer, or the pending round of a series.
-func (f *Fake) postpone(stands message.Incoming, e entry.Entry, by string) (a answer, refused string) {
+func (f *Fake) postpone(last message.Incoming, e entry.Entry, by string) (a answer, refused string) {
 	text, earlier := strings.CutPrefix(by, "-")
 	shift, err := levels.ParseDuration(text)
 	if err != nil {
@@ -91,19 +91,19 @@ func (f *Fake) postpone(stands message.Incoming, e entry.Entry, by string) (a an
 		return answer{}, problem.Sentence
 	case e.Recurs == nil:
 		until := a.Due.UTC().Format(time.RFC3339Nano)
-		h := entry.MoveHeader(stands.Header, message.HeaderUntil, until, stands.Sequence, "")
-		f.replace(stands.Stream, stands.Subject, h, stands.Data)
+		h := entry.MoveHeader(last.Header, message.HeaderUntil, until, last.Sequence, "")
+		f.replace(last.Stream, last.Subject, h, last.Data)
 	default:
 		series, round := e.Round()
 		round.Due = a.Due
 		next := entry.Next{Round: round, Table: e.Recurs.Table, First: series.First}
-		f.replace(stands.Stream, stands.Subject, e.RoundHeader(stands.Sequence, next), stands.Data)
+		f.replace(last.Stream, last.Subject, e.RoundHeader(last.Sequence, next), last.Data)
 	}
 	return a, ""
 }
 
 // changeSeries pauses or resumes a series.
-func (f *Fake) changeSeries(verb string, stands message.Incoming, e entry.Entry) (outcome, refused string) {
+func (f *Fake) changeSeries(verb string, last message.Incoming, e entry.Entry) (outcome, refused string) {
 	series, round := e.Round()
 	next := entry.Next{Round: round, Table: e.Recurs.Table, First: series.First}
 	if outcome = "paused"; verb == "resume" {
@@ -114,26 +114,26 @@ func (f *Fake) changeSeries(verb string, stands message.Incoming, e entry.Entry)
 	} else if next.Round.Due = (time.Time{}); e.Kind == entry.Paused {
 		return outcome, ""
 	}
-	f.replace(stands.Stream, stands.Subject, e.RoundHeader(stands.Sequence, next), stands.Data)
+	f.replace(last.Stream, last.Subject, e.RoundHeader(last.Sequence, next), last.Data)
 	return outcome, ""
 }
 
 // fireNow makes a timer due immediately. For a series it adds a delivery instead.
-func (f *Fake) fireNow(stands message.Incoming, e entry.Entry) (refused string) {
+func (f *Fake) fireNow(last message.Incoming, e entry.Entry) (refused string) {
 	if e.Recurs == nil {
-		at := entry.MoveHeader(stands.Header, message.HeaderFor, "0s", stands.Sequence, "")
-		f.replace(stands.Stream, stands.Subject, at, stands.Data)
+		at := entry.MoveHeader(last.Header, message.HeaderFor, "0s", last.Sequence, "")
+		f.replace(last.Stream, last.Subject, at, last.Data)
 		return ""
 	}
 	h := e.Options()
 	maps.Copy(h, e.Request.User)
 	h[message.HeaderFor] = []string{"0s"}
-	key := fmt.Sprint("fire-", f.stream(stands.Stream).last)
-	in := f.stored(stands.Stream, f.policy.Names.Timer(key, e.Request.Target), h, stands.Data)
-	as, problem := entry.ParseAny(f.policy, in)
+	key := fmt.Sprint("fire-", f.stream(last.Stream).last)
+	in := f.stored(last.Stream, f.policy.Names.Timer(key, e.Request.Target), h, last.Data)
+	parsed, problem := entry.ParseAny(f.policy, in)
 	if problem != nil {
 		return problem.Sentence
 	}
-	f.pend(in, as)
+	f.pend(in, parsed)
 	return ""
 }

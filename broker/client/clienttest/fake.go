@@ -18,10 +18,10 @@ import (
 // A Fake is a fake broker with its streams. Its clock does not move until the test calls Advance. It is safe for
 // concurrent use.
 type Fake struct {
-	client *client.Client
-	policy message.Policy
-	ladder levels.Ladder
-	whole  map[string]bool // durations whose level subjects the intake accepts: see levels.PlainDurations
+	client         *client.Client
+	policy         message.Policy
+	ladder         levels.Ladder
+	plainDurations map[string]bool // durations whose level subjects the intake accepts: see levels.PlainDurations
 
 	mu       sync.Mutex // guards the fields below; not held while a handler runs
 	now      time.Time
@@ -45,7 +45,7 @@ type Request struct {
 	Header   nats.Header // as it was published
 	Body     []byte
 
-	as entry.Pending
+	parsed entry.Pending
 }
 
 // A Letter is a request that became a dead letter.
@@ -70,7 +70,10 @@ func New(t testing.TB, cfg client.Config) *Fake {
 // NewAt is New with another start time.
 func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 	t.Helper()
-	f := &Fake{now: now, streams: make(map[string]*stream), timers: make(map[string]state), whole: make(map[string]bool)}
+	f := &Fake{
+		now: now, streams: make(map[string]*stream), timers: make(map[string]state),
+		plainDurations: make(map[string]bool),
+	}
 	c, err := client.NewOn(store{f}, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +86,7 @@ func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 		t.Fatal(err)
 	}
 	for _, name := range levels.PlainDurations() {
-		f.whole[name] = true
+		f.plainDurations[name] = true
 	}
 	attempts := cmp.Or(cfg.Attempts, client.DefaultAttempts)
 	f.client, f.policy = c, message.Policy{
@@ -128,7 +131,7 @@ func (f *Fake) Advance(d time.Duration) []*nats.Msg {
 		if !f.fired(next) {
 			continue
 		}
-		m := &nats.Msg{Subject: next.Target, Header: nats.Header(next.as.TargetHeader()), Data: next.Body}
+		m := &nats.Msg{Subject: next.Target, Header: nats.Header(next.parsed.TargetHeader()), Data: next.Body}
 		arrived = append(arrived, m)
 		f.handle(m)
 	}

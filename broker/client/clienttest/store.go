@@ -104,25 +104,25 @@ func (f *Fake) accept(st *stream, in message.Incoming) {
 			return
 		}
 	}
-	as, problem := entry.ParseAny(f.policy, in)
+	parsed, problem := entry.ParseAny(f.policy, in)
 	if problem != nil {
 		f.letters = append(f.letters, Letter{Subject: in.Subject, Code: problem.Code, Reason: problem.Sentence})
 		return
 	}
 	st.held[in.Sequence] = in
-	f.requests = append(f.requests, f.pend(in, as))
+	f.requests = append(f.requests, f.pend(in, parsed))
 }
 
 // pend adds a message to the pending ones.
-func (f *Fake) pend(in message.Incoming, as entry.Pending) Request {
-	if most := f.timers[in.Subject].begun.Add(as.MaxWait); as.MaxWait > 0 && most.Before(as.Due) {
-		as.Due = most
+func (f *Fake) pend(in message.Incoming, parsed entry.Pending) Request {
+	if latest := f.timers[in.Subject].begun.Add(parsed.MaxWait); parsed.MaxWait > 0 && latest.Before(parsed.Due) {
+		parsed.Due = latest
 	}
 	r := Request{
-		Stream: in.Stream, Sequence: in.Sequence, Subject: in.Subject, ID: as.ID, Target: as.Target, Due: as.Due,
-		Header: nats.Header(in.Header), Body: in.Data, as: as,
+		Stream: in.Stream, Sequence: in.Sequence, Subject: in.Subject, ID: parsed.ID, Target: parsed.Target, Due: parsed.Due,
+		Header: nats.Header(in.Header), Body: in.Data, parsed: parsed,
 	}
-	r.Due = as.When() // missed rounds that fire late are delivered one after the other
+	r.Due = parsed.When() // missed rounds that fire late are delivered one after the other
 	at, _ := slices.BinarySearchFunc(f.pending, r, func(a, b Request) int {
 		if a.Due.After(b.Due) {
 			return 1
@@ -148,7 +148,7 @@ func (f *Fake) streamOf(subject string) (name string, largest int, ok bool) {
 		if _, isLevel := f.ladder.Lookup(addr.Token); isLevel {
 			return f.policy.Names.LevelStream(addr.Token), maxPayload - levelReserve, true
 		}
-		return f.policy.Names.IntakeStream(), maxPayload - intakeReserve, f.whole[addr.Token]
+		return f.policy.Names.IntakeStream(), maxPayload - intakeReserve, f.plainDurations[addr.Token]
 	}
 	return "", 0, false
 }

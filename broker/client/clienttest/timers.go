@@ -70,9 +70,9 @@ func (f *Fake) fired(r Request) bool {
 		return true
 	}
 	fires, what := true, entry.Delivered
-	if r.as.Recurs != nil {
-		series, round := r.as.Round()
-		d := r.as.Recurs.Table.Decide(series, round, f.now)
+	if r.parsed.Recurs != nil {
+		series, round := r.parsed.Round()
+		d := r.parsed.Recurs.Table.Decide(series, round, f.now)
 		if d.Next.Number > 0 {
 			f.nextRound(r, d)
 			return d.Fire
@@ -81,7 +81,7 @@ func (f *Fake) fired(r Request) bool {
 			what = entry.Missed
 		}
 	}
-	in := f.stored(r.Stream, r.Subject, r.as.OverHeader(r.Sequence, r.Sequence, what), nil)
+	in := f.stored(r.Stream, r.Subject, r.parsed.OverHeader(r.Sequence, r.Sequence, what), nil)
 	f.timers[r.Subject] = state{Incoming: in, until: f.now.Add(timerHistory)}
 	return fires
 }
@@ -89,12 +89,12 @@ func (f *Fake) fired(r Request) bool {
 // nextRound stores the next round of a series.
 func (f *Fake) nextRound(r Request, d timetable.Decision) {
 	next := entry.Next{
-		Round: d.Next, Wait: d.Wait, Table: r.as.Recurs.Table, First: r.as.Recurs.First, Word: r.as.Word,
+		Round: d.Next, Wait: d.Wait, Table: r.parsed.Recurs.Table, First: r.parsed.Recurs.First, Word: r.parsed.Word,
 	}
 	if d.Fire {
 		next.By = "fake"
 	}
-	f.replace(r.Stream, r.Subject, r.as.RoundHeader(r.Sequence, next), r.Body)
+	f.replace(r.Stream, r.Subject, r.parsed.RoundHeader(r.Sequence, next), r.Body)
 }
 
 // replace stores an entry of the broker as the last one of its subject.

@@ -16,8 +16,8 @@ import (
 // by an IP address or by localhost.
 type Access struct {
 	Tokens   []Token
-	Actions  bool     // viewers with a token may change something
-	OpenRows bool     // rows are shown without a token
+	Actions  bool     // viewers with a token may execute actions
+	OpenRows bool     // viewers without a token also see rows
 	Bodies   bool     // viewers of rows also see bodies, and the values of users' headers
 	Hosts    []string // host names of the broker, in addition to localhost and addresses
 }
@@ -25,29 +25,24 @@ type Access struct {
 // Token is the secret that authenticates a person. Name is the person's name in the log.
 type Token struct{ Name, Secret string }
 
-// wrongPause delays the answer to a wrong token, which makes guessing slow.
-const wrongPause = 200 * time.Millisecond
+// wrongDelay delays the response to a wrong token, which slows down guessing.
+const wrongDelay = 200 * time.Millisecond
 
-// mayCall reports whether a Host is allowed. An attacker can make a name of his own resolve to this host, so names are
-// checked. An IP address is always allowed.
-func (a Access) mayCall(host string) bool {
+// allowsHost reports whether a Host is allowed. An attacker's own name may resolve to this host, so only known names
+// are allowed. An IP address is always allowed.
+func (a Access) allowsHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h
 	}
 	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
 	return net.ParseIP(name) != nil || name == "localhost" || strings.HasSuffix(name, ".localhost") ||
-		a.names(host, name)
+		slices.ContainsFunc(a.Hosts, func(h string) bool { // with or without a port
+			return strings.EqualFold(h, host) || strings.EqualFold(h, name)
+		})
 }
 
-// names reports whether a host, with or without its port, is one of Hosts.
-func (a Access) names(host, name string) bool {
-	return slices.ContainsFunc(a.Hosts, func(h string) bool {
-		return strings.EqualFold(h, host) || strings.EqualFold(h, name)
-	})
-}
-
-// who finds the token of a request. It compares all tokens in constant time.
+// who returns the token of a request. It compares all tokens in constant time.
 func (a Access) who(r *http.Request) (who Token, ok bool) {
 	given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	for _, t := range a.Tokens {
@@ -129,7 +124,7 @@ func (p *Page) refuse(w http.ResponseWriter, r *http.Request) {
 			p.cfg.Log.Warn("the page refused a wrong token", "from", from(r), "more", more)
 		}
 		select {
-		case <-time.After(wrongPause):
+		case <-time.After(wrongDelay):
 		case <-r.Context().Done():
 		}
 	}
@@ -139,9 +134,9 @@ func (p *Page) refuse(w http.ResponseWriter, r *http.Request) {
 
 // from returns the origin of a request: its address, and the address that a proxy reports.
 func from(r *http.Request) string {
-	said := r.RemoteAddr
+	address := r.RemoteAddr
 	if f := r.Header.Get("X-Forwarded-For"); f != "" {
-		said += " for " + text.Printable(f, 100)
+		address += " for " + text.Printable(f, 100)
 	}
-	return said
+	return address
 }

@@ -17,7 +17,7 @@ import (
 	"delaybroker/levels"
 )
 
-// operation has the functions that plan and execute an action of a verb.
+// operation has the functions that plan and execute a kind of action.
 type operation struct {
 	plan func(ctx context.Context, i *inspect.Inspector, a *action) (plan, error)
 	act  func(ctx context.Context, i *inspect.Inspector, a action) (result, error)
@@ -43,18 +43,18 @@ func operationFor(a action) (operation, error) {
 	case verb == "pause", verb == "resume":
 		return operation{planPause, actPause}, nil
 	}
-	return operation{}, fmt.Errorf("%w: verb %q", errAsked, a.Verb)
+	return operation{}, fmt.Errorf("%w: unknown verb %q", errAsked, a.Verb)
 }
 
 // counting formats a number with its noun.
-func counting(n uint64, what string) string {
+func counting(n uint64, noun string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	return strconv.FormatUint(n, 10) + " " + what + "s"
+	return strconv.FormatUint(n, 10) + " " + noun + "s"
 }
 
-// change returns the change of one timer that an action asks for.
+// change returns the change of one timer for an action.
 func (a action) change() (w store.Change, err error) {
 	w = store.Change{Key: a.Key, Target: a.Target}
 	w.Verb, w.Generation, w.ID = timer.Verb(a.Verb), a.Generation, a.Word
@@ -78,8 +78,8 @@ func (a action) change() (w store.Change, err error) {
 	return w, err
 }
 
-// when adds the flags for the new time of a move.
-func (a action) when(line shell) shell {
+// moveFlags adds the flags for the new time of a move.
+func (a action) moveFlags(line shell) shell {
 	if a.Verb != string(timer.Move) {
 		return line
 	}
@@ -118,7 +118,7 @@ func (a action) timerLine(got store.Answer) string {
 	verb := timer.Verb(a.Verb)
 	if got.Recurring == nil || verb == timer.Move {
 		line := shell{"timers", a.Verb}.flag("--generation", strconv.FormatUint(got.Generation, 10))
-		return a.when(line).words(a.Key, a.Target).String()
+		return a.moveFlags(line).words(a.Key, a.Target).String()
 	}
 	name := a.Verb
 	if verb == timer.Cancel {
@@ -138,7 +138,7 @@ func (a action) bulk() (b store.Bulk, line shell, err error) {
 	b.Filter, line, err = timerFilter(url.Values{
 		"target": {a.Target}, "key": {a.Key}, "due_after": {a.DueAfter}, "due_before": {a.DueBefore},
 	}, shell{"timers", a.Verb, "--all"})
-	return b, a.when(line), err
+	return b, a.moveFlags(line), err
 }
 
 // doTimer reads or changes one timer. If the server refuses the request, doTimer returns the refusal.
@@ -178,7 +178,7 @@ func planManyTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan,
 	return made, nil
 }
 
-// exactly formats a time so that it parses to the same time. It returns "" for the zero time.
+// exactly formats a time without loss of precision. It returns "" for the zero time.
 func exactly(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -225,53 +225,53 @@ func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, err
 	if err != nil {
 		return result{}, err
 	}
-	said := result{Sentence: string(got.Outcome)}
+	done := result{Sentence: string(got.Outcome)}
 	switch got.Outcome {
 	case timer.Paused:
-		said = result{Sentence: "paused: the timer does not fire until it is resumed", Good: true}
+		done = result{Sentence: "paused: the timer does not fire until it is resumed", Good: true}
 	case timer.Pending:
-		said = result{Sentence: "resumed: due " + text.Moment(got.Due), Good: true}
+		done = result{Sentence: "resumed: due " + text.Moment(got.Due), Good: true}
 	case timer.Cancelled:
-		said = result{Sentence: "cancelled: the timer will not be delivered", Good: true}
+		done = result{Sentence: "cancelled: the timer will not be delivered", Good: true}
 	case timer.Moved:
-		said = result{Sentence: "moved: due " + text.Moment(got.Due), Good: true}
+		done = result{Sentence: "moved: due " + text.Moment(got.Due), Good: true}
 	case timer.Fired:
-		said = result{Sentence: "fired", Good: true}
+		done = result{Sentence: "fired", Good: true}
 	case timer.TooLate:
-		said.Sentence = "too late: the timer has fired"
+		done.Sentence = "too late: the timer has fired"
 	}
 	if got.Why != "" {
-		said.Notes = append(said.Notes, got.Why)
+		done.Notes = append(done.Notes, got.Why)
 	}
-	return said, nil
+	return done, nil
 }
 
-// refusedOf formats the number of timers that were refused, or would be.
+// refusedOf formats the number of timers that are refused, and the reason of the first.
 func refusedOf(all store.Done) string {
 	return text.Printable(fmt.Sprintf("%d refused, the first: %s", all.Refused, all.Why), 600)
 }
 
 func manyDone(a action, all store.Done, err error) result {
 	good := map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[timer.Verb(a.Verb)]
-	said := result{
+	done := result{
 		Sentence: fmt.Sprintf("%d of %s %s", all.Outcomes[good], counting(a.Count, "timer"), good),
 		Good:     err == nil && uint64(all.Outcomes[good]) == a.Count,
 	}
 	for _, what := range slices.Sorted(maps.Keys(all.Outcomes)) {
 		if what != good {
-			said.Notes = append(said.Notes, fmt.Sprintf("%d %s", all.Outcomes[what], what))
+			done.Notes = append(done.Notes, fmt.Sprintf("%d %s", all.Outcomes[what], what))
 		}
 	}
 	if all.Refused > 0 {
-		said.Notes = append(said.Notes, refusedOf(all))
+		done.Notes = append(done.Notes, refusedOf(all))
 	}
 	if err != nil {
-		said.Notes = append(said.Notes, "stopped by an error: "+err.Error())
+		done.Notes = append(done.Notes, "stopped by an error: "+err.Error())
 	} else if all.Next > 0 {
-		said.Notes = append(said.Notes, "stopped by the time limit: plan the rest")
+		done.Notes = append(done.Notes, "stopped by the time limit: plan the rest")
 	}
-	for n, note := range said.Notes {
-		said.Notes[n] = text.Printable(strings.TrimSpace(note), 600)
+	for n, note := range done.Notes {
+		done.Notes[n] = text.Printable(strings.TrimSpace(note), 600)
 	}
-	return said
+	return done
 }

@@ -14,8 +14,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// letterWork returns the work of an action on letters. If dry is set, the work changes nothing and reports the
-// outcomes.
+// letterWork returns the work of an action on letters, and the equivalent command. If dry is set, the work changes
+// nothing, and reports the outcomes that it would have.
 func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.LetterWork, shell, error) {
 	v := url.Values{"target": {a.Target}, "code": {a.Code}, "since": {a.Since}}
 	for _, n := range append([]uint64{a.Number}, a.Numbers...) {
@@ -83,7 +83,7 @@ func planLetters(ctx context.Context, i *inspect.Inspector, a *action) (plan, er
 	return plan{Sentence: a.Verb + " " + counting(n, "dead letter"), Notes: notes}, nil
 }
 
-// outcome returns the number of successes, and a note on each other outcome.
+// outcome returns the number of letters with the outcome did, and a note on each other outcome.
 func outcome(all []inspect.LetterOutcome, did string) (n uint64, notes []string) {
 	for _, o := range all {
 		switch {
@@ -112,12 +112,12 @@ func actLetters(ctx context.Context, i *inspect.Inspector, a action) (result, er
 	if err != nil && n == 0 {
 		return result{}, err
 	}
-	said := result{
+	done := result{
 		Sentence: fmt.Sprintf("%d of %s %s", n, counting(a.Count, "dead letter"), w.Did), Notes: notes,
 		Good: err == nil && n == a.Count,
 	}
 	if err != nil {
-		said.Notes = append(said.Notes, "stopped by an error: "+text.Printable(err.Error(), 600))
+		done.Notes = append(done.Notes, "stopped by an error: "+text.Printable(err.Error(), 600))
 	}
-	return said, nil
+	return done, nil
 }

@@ -38,7 +38,7 @@ func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, erro
 		return plan{}, err
 	}
 	a.Count = 1
-	return plan{Sentence: fmt.Sprintf("pause %s: %s now pending, and all later ones, will wait when due",
+	return plan{Sentence: fmt.Sprintf("pause %s: %s now pending, and all later messages, will wait when due",
 		a.Target, counting(f.Pending, "message"))}, nil
 }
 
@@ -51,13 +51,13 @@ func actPause(ctx context.Context, i *inspect.Inspector, a action) (result, erro
 	if err != nil && !errors.Is(err, inspect.ErrUnconfirmed) {
 		return result{}, err
 	}
-	said := result{
+	done := result{
 		Sentence: fmt.Sprintf("%s is %s; confirmed by %d of %s", a.Target, word, len(c.Told),
 			counting(uint64(len(c.Told)+len(c.Untold)), "instance")),
 		Good: err == nil && c.Stored == "",
 	}
 	if c.Stored != "" {
-		said.Notes = append(said.Notes, "not stored yet: "+text.Printable(c.Stored, 300))
+		done.Notes = append(done.Notes, "not stored yet: "+text.Printable(c.Stored, 300))
 	}
-	return said, nil
+	return done, nil
 }

@@ -34,33 +34,33 @@ func (p *Page) ask(f question) http.HandlerFunc {
 	}
 }
 
-// extendDeadline extends the write deadline of a response beyond that of a probe.
-func extendDeadline(w http.ResponseWriter, while time.Duration) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(while + spareTime)) // fails only for a test's writer
+// extendDeadline allows d for making a response, which is longer than the server's write timeout for probes.
+func extendDeadline(w http.ResponseWriter, d time.Duration) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d + transferTime)) // fails only for a test's writer
 }
 
-// withSession waits for a slot and a connection, and then responds. The response may take the given time.
+// withSession waits for a slot, connects, and responds with the result of f. The timeout is for connecting and for f.
 func (p *Page) withSession(
-	w http.ResponseWriter, r *http.Request, most time.Duration,
+	w http.ResponseWriter, r *http.Request, timeout time.Duration,
 	f func(ctx context.Context, i *inspect.Inspector) (any, error),
 ) {
-	extendDeadline(w, most+waitTime)
-	turn := time.NewTimer(waitTime)
-	defer turn.Stop()
+	extendDeadline(w, timeout+waitTime)
+	wait := time.NewTimer(waitTime)
+	defer wait.Stop()
 	select {
 	case p.questions <- struct{}{}:
 		defer func() { <-p.questions }()
 	case <-r.Context().Done():
 		return
-	case <-turn.C:
+	case <-wait.C:
 		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%d requests are in progress; try again", maxQuestions))
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), most)
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	by := session{open: p.cfg.Open}
-	defer by.close()
-	i, err := by.take(ctx)
+	s := session{open: p.cfg.Open}
+	defer s.close()
+	i, err := s.take(ctx)
 	if err != nil {
 		writeError(w, http.StatusBadGateway, text.Printable(err.Error(), 600))
 		return
@@ -89,7 +89,7 @@ func codeOf(ctx context.Context, err error) int {
 	return http.StatusBadGateway
 }
 
-// target parses a pattern of targets; empty matches all.
+// target returns the pattern of targets. An empty pattern matches all targets.
 func target(v url.Values) (string, error) {
 	t := v.Get("target")
 	if t == "" {
@@ -105,20 +105,20 @@ func checkPattern(target string) error {
 	return nil
 }
 
-// number parses a number from 1 to most.
-func number(v url.Values, name string, otherwise, most int) (int, error) {
+// number parses a number from 1 to limit. If it is missing, number returns the given default.
+func number(v url.Values, name string, otherwise, limit int) (int, error) {
 	text := v.Get(name)
 	if text == "" {
 		return otherwise, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
-		return 0, fmt.Errorf("%w: %s %q: want 1 to %d", errAsked, name, text, most)
+	if err != nil || n < 1 || n > limit {
+		return 0, fmt.Errorf("%w: %s %q: want 1 to %d", errAsked, name, text, limit)
 	}
 	return n, nil
 }
 
-// whole parses a number, which may be zero.
+// whole parses a number from 0. If it is missing, whole returns zero.
 func whole(v url.Values, name string) (uint64, error) {
 	n, err := strconv.ParseUint(cmp.Or(v.Get(name), "0"), 10, 63)
 	if err != nil {
@@ -136,7 +136,7 @@ func border(v url.Values, name string) (inspect.Border, error) {
 	return b, err
 }
 
-// moment parses a border and returns it as a time. If ago is set, a duration counts back.
+// moment parses a border and returns it as a time. A duration counts from now: back if ago is set, and otherwise ahead.
 func moment(v url.Values, name string, now time.Time, ago bool) (time.Time, error) {
 	b, err := border(v, name)
 	if ago && b.In != nil {

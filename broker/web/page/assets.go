@@ -57,7 +57,7 @@ func (p *Page) index(w http.ResponseWriter, r *http.Request) {
 
 func (p *Page) asset(w http.ResponseWriter, r *http.Request) { p.serve(w, r, r.PathValue("name")) }
 
-// serve lets a browser cache a file, and revalidate it at each use.
+// serve responds with an embedded file. The browser may cache the file, and must revalidate it at each use.
 func (p *Page) serve(w http.ResponseWriter, r *http.Request, name string) {
 	f, ok := p.files[name]
 	if !ok {

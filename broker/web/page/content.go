@@ -36,7 +36,8 @@ type Content struct {
 	Editable message.Header      `json:"editable,omitempty"` // of a dead letter: the headers that an edit may change
 }
 
-// content shows one message to viewers that may see bodies, and logs the viewer's name.
+// content shows the headers and the body of one message to a viewer with the right to see bodies. It logs the viewer's
+// name.
 func (p *Page) content(w http.ResponseWriter, r *http.Request) {
 	if !p.cfg.Access.Bodies {
 		writeError(w, http.StatusForbidden, "headers and bodies are hidden: set DELAY_HTTP_BODIES=on to show them")
@@ -89,7 +90,7 @@ func placeOf(ctx context.Context, i *inspect.Inspector, v url.Values) (stream st
 	case v.Get("number") != "":
 		sequence, err = strconv.ParseUint(v.Get("number"), 10, 63)
 		if err != nil || sequence == 0 {
-			return "", 0, fmt.Errorf("%w: number %q", errAsked, v.Get("number"))
+			return "", 0, fmt.Errorf("%w: number %q: want the number of a dead letter", errAsked, v.Get("number"))
 		}
 		return names.DeadStream(), sequence, nil
 	case v.Get("key") != "":

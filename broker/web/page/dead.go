@@ -51,7 +51,7 @@ func (p *Page) dead(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 	return answer{line.String(), struct {
 		inspect.LetterCount
 		Kinds   int  `json:"kinds"`
-		Partial bool `json:"partial"` // there are more than were counted
+		Partial bool `json:"partial"` // not all letters were counted
 	}{count, kinds, partial}}, nil
 }
 
@@ -93,7 +93,7 @@ func letterFilter(v url.Values, now time.Time) (f deadletter.Filter, line shell,
 	for _, text := range v["number"] {
 		n, err := strconv.ParseUint(text, 10, 63)
 		if err != nil || n == 0 {
-			return f, line, fmt.Errorf("%w: number %q", errAsked, text)
+			return f, line, fmt.Errorf("%w: number %q: want the number of a dead letter", errAsked, text)
 		}
 		f.Sequences = append(f.Sequences, n)
 	}
@@ -138,7 +138,7 @@ func listLetters(
 			return rows, false, err
 		}
 		row := letterOf(l)
-		if !row.named(word) {
+		if !row.matches(word) {
 			continue
 		}
 		if len(rows) == limit {
@@ -149,13 +149,14 @@ func listLetters(
 	return rows, false, nil
 }
 
-func (l Letter) named(word string) bool {
+// matches reports whether a letter matches a search text. The empty text matches all letters.
+func (l Letter) matches(word string) bool {
 	return word == "" || word == l.ID || word == l.MsgID || strings.HasPrefix(l.ID, word+"-") ||
 		message.Match(word, l.Target) || strings.Contains(l.Reason, word)
 }
 
-// A Whole is one dead letter with its metadata, and with the sizes of its headers.
-type Whole struct {
+// LetterDetails are the metadata of one dead letter, with the sizes of its headers.
+type LetterDetails struct {
 	Letter
 	Subject    string         `json:"subject,omitempty"` // the subject of the original publish
 	Accepted   time.Time      `json:"accepted,omitzero"`
@@ -181,29 +182,29 @@ func (p *Page) letter(ctx context.Context, i *inspect.Inspector, v url.Values) (
 		if err != nil {
 			return nil, err
 		}
-		return answer{line, wholeOf(l)}, nil
+		return answer{line, detailsOf(l)}, nil
 	}
 	return answer{line, nil}, nil
 }
 
-func wholeOf(l deadletter.Letter) Whole {
-	w := Whole{
+func detailsOf(l deadletter.Letter) LetterDetails {
+	d := LetterDetails{
 		Letter: letterOf(l), Subject: l.Letter.Subject, Accepted: l.Accepted, Expires: l.Expires,
 		Headers: make(map[string]int),
 	}
 	if l.Understood() {
-		w.Due = l.Due
+		d.Due = l.Due
 	}
 	if l.Problem != nil {
-		w.Unreadable = l.Problem.Sentence
+		d.Unreadable = l.Problem.Sentence
 	}
 	if l.Unproven != nil {
-		w.Unproven = l.Unproven.Sentence
+		d.Unproven = l.Unproven.Sentence
 	}
 	for name, values := range l.User {
-		if len(w.Headers) < maxHeaders {
-			w.Headers[text.Printable(name, 200)] = len(strings.Join(values, ""))
+		if len(d.Headers) < maxHeaders {
+			d.Headers[text.Printable(name, 200)] = len(strings.Join(values, ""))
 		}
 	}
-	return w
+	return d
 }

@@ -1,4 +1,4 @@
-// Package page serves the page: the state of the fleet in a browser, or with curl, and actions on it.
+// Package page serves the page: the state of the fleet, and actions, in a browser or as text.
 //
 //	GET  /                  the page; plain text for clients that do not ask for HTML
 //	GET  /assets/…          its embedded files: a browser requests nothing from another host
@@ -19,9 +19,10 @@
 //	                                  ├── Inspector.Look, Ahead     streams and forecast; once a minute at most
 //	                                  └── doctor.Gather             findings; once a minute at most
 //
-// All viewers get the same frames, which are encoded once. Without a viewer nothing runs and no connection is open. A
-// slow viewer misses frames: the page keeps only the latest frame of each kind. maxViewers bounds the viewers and
-// maxQuestions the concurrent questions. A hidden tab closes its event stream, because a browser opens at most six
+// A frame is one server-sent event. All viewers get the same frames, which are encoded once. Without a viewer, no frame
+// is made and no connection is open. A slow viewer misses frames: the page keeps only the latest frame of each kind for
+// it. maxViewers bounds the number of viewers, and maxQuestions the number of concurrent questions. A question is a
+// request that is answered from the streams. A hidden tab closes its event stream, because a browser opens at most six
 // connections to a host and each event stream uses one.
 //
 // The page's history is in memory, in package history. Each instance keeps its own part, and the page adds the parts.
@@ -29,27 +30,28 @@
 //
 // # Access
 //
-// The overview has the data of /status and /metrics, for the same people. Rows contain ids, keys and targets of
-// tenants, and their reasons for refusals. So do findings. Without a token, the page shows both only if Access.OpenRows
-// is set. Headers and bodies also need Access.Bodies. A viewer requests them for one message at a time, and the broker
-// logs each response with the name of the token. Actions need Access.Actions and a token.
+// The overview has the data of /status and /metrics, and is visible to the same viewers. Rows and findings contain ids,
+// keys and targets of tenants, and their reasons for refusals. Without a token, the page shows rows and findings only
+// if Access.OpenRows is set. Headers and bodies also need Access.Bodies. A viewer requests them for one message at a
+// time, and the broker logs each response with the name of the token. Actions need Access.Actions and a token.
 //
 //   - The token travels in the header Authorization, and the page keeps it in the tab. There is no cookie, so no other
 //     web page can act with it. No URL contains it, so no proxy logs it.
-//   - The Host of a request has to be an address, localhost, or a name in Access.Hosts. Otherwise a web page of an
+//   - The Host of a request must be an address, localhost, or a name in Access.Hosts. Otherwise a web page of an
 //     attacker, with a name that resolves to 127.0.0.1, could read this page.
-//   - A request that changes something is JSON, and comes from the page's own origin.
+//   - A request for an action must be JSON, and come from the page's own origin.
 //   - Only the embedded scripts run, and none of them makes HTML from text. The browser enforces both, by the
 //     Content-Security-Policy with Trusted Types.
 //
 // # Plan, then act
 //
 // A viewer first plans an action. The plan counts and fixes the objects: the generation of a timer, the last sequence
-// of a listing, or the latest time of a dead letter. The plan is sealed with the viewer's token, and act accepts
-// nothing else. So the action changes exactly the counted objects, or fewer. An instance can execute the plan of
-// another.
+// of a listing, or the latest time of a dead letter. The plan is sealed with the viewer's token, and the page executes
+// only sealed plans. So the action changes the counted objects, or fewer of them, and no others. An instance can
+// execute the plan of another instance.
 //
-// The actions are those of the command line. Package store changes timers, package inspect letters and pauses.
+// The actions are those of the command line. Package store changes timers, and package inspect changes dead letters and
+// pauses.
 //
 // # Vendored
 //

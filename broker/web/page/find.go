@@ -26,8 +26,8 @@ type Found struct {
 	Trouble []string             `json:"trouble"` // parts that could not be searched
 }
 
-// findShare divides the question's timeout: each part of a search may take 1/findShare of it.
-const findShare = 3
+// findParts divides the question's timeout: each part of a search may take 1/findParts of it.
+const findParts = 3
 
 // find searches the lanes, the timers and the dead letters. If one part fails, the results of the others remain.
 func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
@@ -41,7 +41,7 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 	}
 	line := shell(nil)
 	part := func(name string, search func(ctx context.Context) error) {
-		ctx, cancel := context.WithTimeout(ctx, questionTime/findShare)
+		ctx, cancel := context.WithTimeout(ctx, questionTime/findParts)
 		defer cancel()
 		allowed, cancelAllowed := i.Allowed(ctx)
 		defer cancelAllowed()
@@ -49,8 +49,7 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 			f.Trouble = append(f.Trouble, name+": "+text.Printable(err.Error(), 300))
 		}
 	}
-	wanted, notID := inspect.ParseWanted(word)
-	if notID == nil {
+	if wanted, err := inspect.ParseWanted(word); err == nil {
 		part("the message", func(ctx context.Context) error {
 			w, err := i.Where(ctx, wanted, maxRead, func(uint64, uint64) {})
 			if err == nil && (w.Found || !wanted.Partial) { // many keys have the form of a partial id

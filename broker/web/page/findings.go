@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// findingsEvery is the time between two checks while there are viewers. A check sends some hundred requests.
-	findingsEvery = time.Minute
-	// findingsTime is the timeout of one check. It is longer than the takeover from a dead instance.
-	findingsTime = 30 * time.Second
+	// checkInterval is the time between two checks while there are viewers. A check sends some hundred requests.
+	checkInterval = time.Minute
+	// checkTime is the timeout of one check. It is longer than the takeover from a dead instance.
+	checkTime = 30 * time.Second
 )
 
 // Findings holds doctor's findings about the fleet.
@@ -23,7 +23,7 @@ type Findings struct {
 	Trouble  string           `json:"trouble,omitempty"` // why there is no newer check
 }
 
-// counts is the summary for viewers that may not see rows: findings name targets.
+// counts is the summary for viewers without the right to see rows, since findings contain targets.
 type counts struct {
 	Time     time.Time `json:"time"`
 	Critical int       `json:"critical"`
@@ -31,10 +31,10 @@ type counts struct {
 	Trouble  bool      `json:"trouble"`
 }
 
-// check runs doctor with the rights of the page's user. Since they differ from the broker's rights, check does not
-// judge them.
+// check runs doctor with the permissions of the page's user. It leaves out the findings about permissions, since the
+// broker has other permissions.
 func (w *watch) check(ctx context.Context, by *session) {
-	ctx, cancel := context.WithTimeout(ctx, findingsTime)
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	i, err := by.take(ctx)
 	f := Findings{Time: time.Now().UTC(), Findings: []doctor.Finding{}}
@@ -79,7 +79,7 @@ func countsOf(f Findings) counts {
 	return c
 }
 
-// findings responds with the last check.
+// findings responds with the findings of the last check.
 func (p *Page) findings(w http.ResponseWriter, _ *http.Request) {
 	f := Findings{Findings: []doctor.Finding{}}
 	if watched := p.watched.Load(); watched != nil {

@@ -9,7 +9,7 @@ type Line struct {
 	Line     string `json:"line"`
 }
 
-// Lines returns the lines that are in the README, and in the programs that its tests run. A test compares them.
+// Lines returns the lines of all languages. The README and its programs have the same lines, which a test compares.
 func Lines() []Line {
 	return []Line{
 		{"NATS CLI", `nats pub -J SUBJECT 'BODY'`},

@@ -84,7 +84,7 @@ type snapshot struct {
 // lastTotals is each instance's totals at the previous poll, by instance.
 type lastTotals map[string]snapshot
 
-// owned is a lane's state, with the instance that reported it.
+// owned is the state of a lane, with the instance that reported it.
 type owned struct {
 	instance string // empty if there is none
 	stats.LaneAnswer
@@ -184,19 +184,19 @@ func (n *Numbers) count(l stats.LaneStatus, as stats.LaneAnswer) {
 
 // The states of a lane, the worst first.
 const (
-	laneNobody  = "no owner"
-	laneStopped = "not reading"
-	laneDoubt   = "ownership uncertain"
-	laneNewer   = "waits for a newer broker"
-	laneFull    = "full"
-	laneRests   = "idle" // nothing unread is due before Resumes
-	laneRead    = "reading"
+	laneNoOwner    = "no owner"
+	laneNotReading = "not reading"
+	laneUncertain  = "ownership uncertain"
+	laneNewer      = "waits for a newer broker"
+	laneFull       = "full"
+	laneIdle       = "idle" // no unread message is due before Resumes
+	laneReading    = "reading"
 )
 
 func laneOf(l stats.LaneStatus, as owned) Lane {
 	lane := Lane{
 		Stream: l.Stream, Kind: l.Kind, Level: l.Level, Delay: l.Delay.Seconds(), Owner: cmp.Or(as.instance, l.Owner),
-		State: laneNobody,
+		State: laneNoOwner,
 	}
 	if as.instance == "" {
 		return lane
@@ -204,17 +204,17 @@ func laneOf(l stats.LaneStatus, as owned) Lane {
 	lane.Pending, lane.Held, lane.Oldest, lane.Resumes = new(as.Pending), as.Held, as.Overdue, as.ResumesAt
 	switch {
 	case !as.Live:
-		lane.State = laneStopped
+		lane.State = laneNotReading
 	case as.InDoubt:
-		lane.State = laneDoubt
+		lane.State = laneUncertain
 	case as.Newer > 0:
 		lane.State = laneNewer
 	case as.Full:
 		lane.State = laneFull
 	case !as.ResumesAt.IsZero():
-		lane.State = laneRests
+		lane.State = laneIdle
 	default:
-		lane.State = laneRead
+		lane.State = laneReading
 	}
 	return lane
 }

@@ -54,7 +54,7 @@ func TestCombine(t *testing.T) {
 	if len(names) != 3 || names[0] != "east ready" || names[1] != "evil unproven" || names[2] != "west ready, this one" {
 		t.Errorf("got %q", names)
 	}
-	if l := o.Lanes[2]; l.Owner != "" || l.Pending != nil || l.State != laneNobody {
+	if l := o.Lanes[2]; l.Owner != "" || l.Pending != nil || l.State != laneNoOwner {
 		t.Errorf("the lane that only an unauthenticated report claims: got %+v", l)
 	}
 }

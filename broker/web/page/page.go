@@ -49,11 +49,11 @@ const (
 	questionTime, waitTime = 10 * time.Second, 3 * time.Second
 	// actTime is the timeout of an action, which may change thousands of letters.
 	actTime = 60 * time.Second
-	// spareTime is added to the write deadline for the transfer of the response.
-	spareTime = 10 * time.Second
+	// transferTime is the part of a write deadline for the transfer of the response.
+	transferTime = 10 * time.Second
 )
 
-// Page serves the page over HTTP. Create it with New. Run makes the frames for the viewers.
+// Page serves the page over HTTP. New creates a Page, and Run makes the frames for the viewers.
 type Page struct {
 	cfg       Config
 	mux       *http.ServeMux
@@ -112,7 +112,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range protective {
 		h.Set(name, value)
 	}
-	if !p.cfg.Access.mayCall(r.Host) {
+	if !p.cfg.Access.allowsHost(r.Host) {
 		writeError(w, http.StatusForbidden, "unknown host name "+text.Printable(r.Host, 100)+
 			": use the broker's address, or add the name to DELAY_HTTP_HOSTS")
 		return

@@ -15,9 +15,9 @@ import (
 
 const historyHour, historyDay = broker.HistoryHour, broker.HistoryDay
 
-// Past is the history of the fleet, in steps. A null is a step without data.
+// Past is the history of the fleet, with one value for each interval. A nil value is an interval without data.
 type Past struct {
-	Step      int        `json:"step"` // seconds
+	Step      int        `json:"step"` // length of an interval, in seconds
 	From      int64      `json:"from"` // unix seconds
 	Delivered []*float64 `json:"delivered"`
 	Refused   []*float64 `json:"refused"`
@@ -26,8 +26,8 @@ type Past struct {
 	P99       []*float64 `json:"p99"`
 }
 
-// together adds up the histories of all instances.
-func (p *Page) together(span string, now time.Time, members []inspect.Member) history.Series {
+// fleetHistory adds up the histories of all instances.
+func (p *Page) fleetHistory(span string, now time.Time, members []inspect.Member) history.Series {
 	s := p.cfg.History.Hour(now)
 	if span == historyDay {
 		s = p.cfg.History.Day(now)
@@ -44,17 +44,17 @@ func (p *Page) together(span string, now time.Time, members []inspect.Member) hi
 func pastOf(s history.Series) Past {
 	past, bounds := Past{Step: s.Step, From: s.From}, stats.LatenessBounds()
 	for i := range s.Delivered {
-		past.Delivered = append(past.Delivered, each(s.Delivered[i], s.Step))
-		past.Refused = append(past.Refused, each(s.Refused[i], s.Step))
-		past.Pending = append(past.Pending, each(s.Pending[i], 1))
+		past.Delivered = append(past.Delivered, perSecondOf(s.Delivered[i], s.Step))
+		past.Refused = append(past.Refused, perSecondOf(s.Refused[i], s.Step))
+		past.Pending = append(past.Pending, perSecondOf(s.Pending[i], 1))
 		past.P50 = append(past.P50, quantile(s.Late[i], bounds, 0.5))
 		past.P99 = append(past.P99, quantile(s.Late[i], bounds, 0.99))
 	}
 	return past
 }
 
-// each converts the count of a step into a rate per second.
-func each(n int64, seconds int) *float64 {
+// perSecondOf converts the count of an interval to a rate per second.
+func perSecondOf(n int64, seconds int) *float64 {
 	if n == history.Unknown {
 		return nil
 	}
@@ -71,16 +71,16 @@ func quantile(late []uint64, bounds []time.Duration, share float64) *float64 {
 
 func rounded(f float64) float64 { return math.Round(f*100) / 100 }
 
-// lastHour returns the fleet's last hour, and keeps the lateness of its last steps for the overview.
+// lastHour returns the fleet's last hour. It keeps the lateness of the last interval for the overview.
 func (w *watch) lastHour(now time.Time, members []inspect.Member) Past {
-	past := pastOf(w.together(historyHour, now, members))
+	past := pastOf(w.fleetHistory(historyHour, now, members))
 	w.lateP50, w.lateP99 = last(past.P50), last(past.P99)
 	return past
 }
 
-// last returns the newest known value of the last minute.
+// last returns the newest known value of the last minute, or nil if there is none.
 func last(column []*float64) *float64 {
-	for i := len(column) - 1; i >= max(0, len(column)-6); i-- {
+	for i := len(column) - 1; i >= max(0, len(column)-6); i-- { // each value is for ten seconds
 		if column[i] != nil {
 			return column[i]
 		}
@@ -98,7 +98,7 @@ func (p *Page) history(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	if err != nil {
 		return nil, err
 	}
-	return pastOf(p.together(span, time.Now(), members)), nil
+	return pastOf(p.fleetHistory(span, time.Now(), members)), nil
 }
 
 // ahead responds with the number of messages that become due in the next hour, or in seven days.

@@ -74,7 +74,7 @@ type fixed struct {
 	Before time.Time `json:"before,omitzero"` // only letters that became dead letters earlier
 	Count  uint64    `json:"count,omitempty"` // the number of objects
 	Until  time.Time `json:"until,omitzero"`  // when the plan expires
-	Word   string    `json:"word,omitempty"`  // request id of the plan: a repeated action has no further effect
+	Word   string    `json:"word,omitempty"`  // idempotency key: if the action is repeated, the repetition has no effect
 	Shell  string    `json:"shell,omitempty"` // the equivalent shell command
 }
 
@@ -95,11 +95,11 @@ func (p *Page) plan(w http.ResponseWriter, r *http.Request, who Token) {
 	}
 	a.fixed = fixed{}
 	p.withSession(w, r, questionTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
-		does, err := operationFor(a)
+		op, err := operationFor(a)
 		if err != nil {
 			return nil, err
 		}
-		made, err := does.plan(ctx, i, &a)
+		made, err := op.plan(ctx, i, &a)
 		if err != nil {
 			return nil, err
 		}
@@ -114,36 +114,36 @@ func (p *Page) plan(w http.ResponseWriter, r *http.Request, who Token) {
 
 // act executes a plan.
 func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
-	var asked struct {
+	var request struct {
 		Ticket string `json:"ticket"`
 	}
-	if !read(w, r, &asked) {
+	if !read(w, r, &request) {
 		return
 	}
-	a, err := unseal(asked.Ticket, who, time.Now())
+	a, err := unseal(request.Ticket, who, time.Now())
 	if err != nil {
 		writeError(w, http.StatusConflict, err.Error())
 		return
 	}
-	does, err := operationFor(a)
+	op, err := operationFor(a)
 	if err != nil {
 		writeError(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	log := p.cfg.Log.With("who", who.Name, "from", from(r), "verb", a.Verb, "does", a.logged(), "planned", a.Count)
 	log.Info("the page executes an action")
-	// If the client disconnects, the action continues: it is bounded, and would otherwise be half done.
+	// If the client disconnects, the action continues. Otherwise it would be half done.
 	r = r.WithContext(context.WithoutCancel(r.Context()))
 	p.withSession(w, r, actTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
-		done, err := does.act(ctx, i, a)
+		done, err := op.act(ctx, i, a)
 		log.Info("the page executed an action", "did", done.Sentence, "err", err)
 		p.changed()
 		return done, err
 	})
 }
 
-// logged is the command of the action for the log, without the values of edited headers. Only viewers with the right to
-// see bodies may read these values.
+// logged returns the command of the action for the log, without the values of edited headers. Only viewers with the
+// right to see bodies may read these values.
 func (a action) logged() string {
 	line := a.Shell
 	for name, values := range a.Edit.Set {
@@ -170,7 +170,7 @@ func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	return err == nil
 }
 
-// seal returns a ticket. It is valid only with the token of the plan.
+// seal returns the ticket of a planned action. The ticket is valid only for the same token.
 func seal(a action, who Token) (string, error) {
 	text, err := json.Marshal(a)
 	if err != nil {
@@ -189,9 +189,9 @@ func sum256(text []byte, who Token) []byte {
 func unseal(ticket string, who Token, now time.Time) (a action, err error) {
 	code := base64.RawURLEncoding
 	body, sum, _ := strings.Cut(ticket, ".")
-	text, bad := code.DecodeString(body)
-	mac, worse := code.DecodeString(sum)
-	if bad != nil || worse != nil || !hmac.Equal(mac, sum256(text, who)) || json.Unmarshal(text, &a) != nil ||
+	text, textErr := code.DecodeString(body)
+	mac, macErr := code.DecodeString(sum)
+	if textErr != nil || macErr != nil || !hmac.Equal(mac, sum256(text, who)) || json.Unmarshal(text, &a) != nil ||
 		now.After(a.Until) {
 		return action{}, errTicket
 	}

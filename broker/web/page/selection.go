@@ -12,8 +12,8 @@ import (
 // maxNotes is the maximum number of notes about selected timers that were not changed.
 const maxNotes = 20
 
-// pastOfVerb maps a verb to the word for a timer that the action has changed.
-var pastOfVerb = map[string]string{
+// participles has the word for a changed timer, by the verb of the action.
+var participles = map[string]string{
 	"cancel": "cancelled", "move": "moved", "fire": "fired", "pause": "paused", "resume": "resumed",
 }
 
@@ -49,7 +49,7 @@ func planSelected(ctx context.Context, i *inspect.Inspector, a *action) (plan, e
 	return made, nil
 }
 
-// actSelected executes a plan, one timer after the other. It ends at the first error. The result then names the timers
+// actSelected executes a plan, one timer after the other. It stops at the first error. The result counts the timers
 // changed so far.
 func actSelected(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
 	var all plan // for its notes
@@ -70,14 +70,14 @@ func actSelected(ctx context.Context, i *inspect.Inspector, a action) (result, e
 		}
 	}
 	return result{
-		Sentence: fmt.Sprintf("%d of %s %s", n, counting(a.Count, "timer"), pastOfVerb[a.Verb]), Notes: all.Notes,
+		Sentence: fmt.Sprintf("%d of %s %s", n, counting(a.Count, "timer"), participles[a.Verb]), Notes: all.Notes,
 		Good: uint64(n) == a.Count,
 	}, nil
 }
 
 // note adds a note, up to maxNotes.
-func (p *plan) note(said string) {
+func (p *plan) note(sentence string) {
 	if len(p.Notes) < maxNotes {
-		p.Notes = append(p.Notes, text.Printable(said, 600))
+		p.Notes = append(p.Notes, text.Printable(sentence, 600))
 	}
 }

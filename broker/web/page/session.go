@@ -27,7 +27,7 @@ func (s *session) take(ctx context.Context) (*inspect.Inspector, error) {
 		return nil, err
 	}
 	s.by = i
-	_ = i.Learn(ctx) // without the secrets, answers are shown as unproven
+	_ = i.Learn(ctx) // without the keys, the page shows answers as unproven
 	return i, nil
 }
 
@@ -40,14 +40,14 @@ func (s *session) close() {
 
 // explain returns the text of an error for a viewer. If the page's user lacks a permission, the text names the remedy.
 func explain(err error) string {
-	said := text.Printable(err.Error(), 300)
+	sentence := text.Printable(err.Error(), 300)
 	if errors.Is(err, nats.ErrPermissionViolation) {
-		said += "; grant it to the page's user, or set DELAY_HTTP_CONTEXT (page.conf has the rights)"
+		sentence += "; grant it to the page's user, or set DELAY_HTTP_CONTEXT (page.conf has the rights)"
 	}
-	return said
+	return sentence
 }
 
-// fleet asks all instances. If that fails, it also returns the reason.
+// fleet returns the reports of all instances, and the reason if instances may be missing.
 func (s *session) fleet(ctx context.Context, more broker.Asked) ([]inspect.Member, string) {
 	i, err := s.take(ctx)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"delaybroker/broker/text"
 )
 
-// shell is the equivalent shell command. A flag and its value are left out if the value is empty. Single arguments come
-// last.
+// shell has the quoted arguments of the equivalent shell command. Arguments without a flag come last.
 type shell []string
 
+// flag appends a flag with its value, unless the value is empty.
 func (s shell) flag(name, value string) shell {
 	if value == "" {
 		return s

@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// Target is a target that refuses messages, with its settings.
+// Target is a target with messages in the retry lanes.
 type Target struct {
 	Target string               `json:"target"`
 	Rate   string               `json:"rate,omitempty"` // messages a second, and the pattern that sets it
@@ -57,20 +57,20 @@ func (p *Page) targets(ctx context.Context, i *inspect.Inspector, _ url.Values) 
 	return answer{shell{"pause"}.String(), all}, nil
 }
 
-// flows adds the deliveries of all instances.
+// flows returns the sums of the deliveries of all instances, and the number of instances without a proven report.
 func (p *Page) flows(members []inspect.Member, paused []inspect.Pause) (flows []Flow, silent int) {
-	said, own := [][]stats.TargetAnswer{p.cfg.Engine.Targets()}, p.cfg.Engine.Instance()
+	reports, own := [][]stats.TargetAnswer{p.cfg.Engine.Targets()}, p.cfg.Engine.Instance()
 	for _, m := range members {
 		switch {
 		case m.Instance == own: // the engine has newer numbers
 		case !m.Proven || m.Targets == nil:
 			silent++
 		default:
-			said = append(said, m.Targets)
+			reports = append(reports, m.Targets)
 		}
 	}
 	flows = []Flow{}
-	for _, t := range stats.AddTargets(said...) {
+	for _, t := range stats.AddTargets(reports...) {
 		if len(flows) == maxRows {
 			break
 		}
@@ -86,7 +86,7 @@ func (p *Page) flows(members []inspect.Member, paused []inspect.Pause) (flows []
 	return flows, silent
 }
 
-// refusing returns the targets of the messages in the retry lanes.
+// refusing returns the targets of the messages in the retry lanes, at most maxRows.
 func (p *Page) refusing(r inspect.Retrying, paused []inspect.Pause) []*Target {
 	all, byName := []*Target{}, make(map[string]*Target)
 	for _, g := range r.Groups {
@@ -126,7 +126,7 @@ func pauseOf(target string, paused []inspect.Pause) string {
 	return ""
 }
 
-// covers reports whether a pattern matches all subjects that another one matches.
+// covers reports whether a pattern matches all subjects that another pattern matches.
 func covers(pattern, other string) bool {
 	start, open := strings.CutSuffix(other, ">")
 	const unlike = "\x00" // a token that no pattern has

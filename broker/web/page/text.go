@@ -13,7 +13,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// textTime is the timeout of the plain text. Data that arrives later is left out.
+// textTime is the timeout of the plain-text page. Data that arrives later is left out.
 const textTime = 5 * time.Second
 
 // text responds with the overview as plain text.
@@ -26,13 +26,13 @@ func (p *Page) text(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// once returns the latest overview of the viewers. Without viewers it makes a new one.
+// once returns the latest overview that was made for the viewers, or makes a new overview if there are no viewers.
 func (p *Page) once(ctx context.Context) Overview {
 	if w := p.watched.Load(); w != nil {
 		w.mu.Lock()
 		o := w.latest
 		w.mu.Unlock()
-		if time.Since(o.Time) < 3*stateEvery {
+		if time.Since(o.Time) < 3*stateInterval {
 			return o
 		}
 	}
@@ -43,7 +43,7 @@ func (p *Page) once(ctx context.Context) Overview {
 	case p.questions <- struct{}{}:
 		defer func() { <-p.questions }()
 	case <-ctx.Done():
-		return w.overview(time.Now(), nil, "too many questions at a time: only this instance is shown")
+		return w.overview(time.Now(), nil, "too many concurrent requests: only this instance is shown")
 	}
 	by := session{open: p.cfg.Open}
 	defer by.close()
@@ -124,7 +124,7 @@ func (i Instance) state() string {
 }
 
 func (l Lane) idle() bool {
-	return l.Pending != nil && *l.Pending == 0 && (l.State == laneRead || l.State == laneRests)
+	return l.Pending != nil && *l.Pending == 0 && (l.State == laneReading || l.State == laneIdle)
 }
 
 func orDash[T uint64 | float64](n *T) string {

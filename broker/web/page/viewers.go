@@ -20,7 +20,7 @@ const (
 
 // viewers are the open event streams.
 type viewers struct {
-	came chan struct{} // capacity 1: signals that there is a viewer
+	came chan struct{} // capacity 1: signals a new viewer
 
 	mu   sync.Mutex // guards the fields below
 	all  map[*viewer]bool

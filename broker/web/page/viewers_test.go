@@ -124,7 +124,7 @@ func TestEventsOutliveTimeouts(t *testing.T) {
 		}
 		lines, states := bufio.NewScanner(res.Body), 0
 		lines.Buffer(nil, 1<<20)
-		const want = 2 * int(writeTime/stateEvery)
+		const want = 2 * int(writeTime/stateInterval)
 		for states < want && lines.Scan() {
 			if strings.HasPrefix(lines.Text(), "event: state") {
 				states++

@@ -15,16 +15,15 @@ import (
 )
 
 const (
-	// stateEvery is the time between two frames of the state.
-	stateEvery = time.Second
+	// stateInterval is the time between two frames of the state.
+	stateInterval = time.Second
 	// linger is how long the page keeps its connections after the last viewer has left. A reload takes less.
 	linger = 5 * time.Second
-	// lookShare and lookLeast bound the cost of reading the streams. After a look that took d, the pause is lookShare
-	// times d, and at least lookLeast.
-	lookShare = 100
-	lookLeast = time.Minute
-	// aheadRead is the maximum number of headers that a forecast reads. For more messages, the forecast estimates from
-	// a sample of aheadSample messages of each large lane. Each message of the sample is a request.
+	// A look reads the streams. The pause after a look is lookPause times its duration, and at least minLookPause.
+	lookPause    = 100
+	minLookPause = time.Minute
+	// aheadRead is the maximum number of headers that a forecast reads. If there are more messages, the forecast is an
+	// estimate from a sample of aheadSample messages of each large lane. Each message of the sample costs a request.
 	aheadRead, aheadSample = 2000, 200
 	// lookTime is the timeout of a look.
 	lookTime = 20 * time.Second
@@ -44,7 +43,7 @@ type watch struct {
 	ahead     *inspect.Forecast
 	dead      *uint64 // dead letters in the stream, at the last look
 	lookError string  // why the last look failed
-	wrote     uint64  // dead letters that the fleet had written at the last look
+	wrote     uint64  // dead letters that the running instances had written at the last look
 	others    []inspect.Member
 	found     Findings
 }
@@ -60,13 +59,13 @@ func (p *Page) produce(ctx context.Context) {
 		w.repeat(ctx, w.relook, func(ctx context.Context, by *session) time.Duration {
 			began := time.Now()
 			w.look(ctx, by)
-			return max(lookLeast, lookShare*time.Since(began))
+			return max(minLookPause, lookPause*time.Since(began))
 		})
 	})
 	looking.Go(func() {
 		w.repeat(ctx, w.recheck, func(ctx context.Context, by *session) time.Duration {
 			w.check(ctx, by)
-			return findingsEvery
+			return checkInterval
 		})
 	})
 	defer func() {
@@ -77,25 +76,25 @@ func (p *Page) produce(ctx context.Context) {
 	}()
 	asker := session{open: p.cfg.Open}
 	defer asker.close()
-	tick := time.NewTicker(stateEvery)
+	tick := time.NewTicker(stateInterval)
 	defer tick.Stop()
-	var step, left time.Time
+	var interval, lastViewer time.Time
 	self := p.cfg.Engine.Instance()
 	w.send("state", w.overview(time.Now(), nil, ""))
 	for {
 		now := time.Now()
 		if w.viewers.number() > 0 {
-			left = now
-		} else if now.Sub(left) > linger {
+			lastViewer = now
+		} else if now.Sub(lastViewer) > linger {
 			return
 		}
-		more := broker.Asked{Except: self}
-		if at := now.Truncate(history.Fine); !at.Equal(step) {
-			step, more.History = at, historyHour
+		query := broker.Asked{Except: self}
+		if at := now.Truncate(history.Fine); !at.Equal(interval) {
+			interval, query.History = at, historyHour
 		}
-		members, trouble := asker.fleet(ctx, more)
+		members, trouble := asker.fleet(ctx, query)
 		now = time.Now()
-		if more.History != "" {
+		if query.History != "" {
 			w.send("history", w.lastHour(now, members))
 		}
 		w.send("state", w.overview(now, members, trouble))
@@ -109,12 +108,12 @@ func (p *Page) produce(ctx context.Context) {
 
 // send encodes a frame and sends it.
 func (w *watch) send(kind string, shown any) {
-	if data, err := json.Marshal(shown); err == nil { // cannot fail: there are only numbers and strings
+	if data, err := json.Marshal(shown); err == nil { // does not fail: the frames have only numbers and strings
 		w.viewers.send(kind, data)
 	}
 }
 
-// overview returns the overview. Its data about the streams is from the last look.
+// overview returns a new overview. Its data about the streams is from the last look.
 func (w *watch) overview(now time.Time, others []inspect.Member, trouble string) Overview {
 	status := w.cfg.Engine.Status()
 	own := w.cfg.Engine.AnswerOf(status)
@@ -142,7 +141,7 @@ func (w *watch) overview(now time.Time, others []inspect.Member, trouble string)
 
 func growth(now, then uint64) uint64 { return now - min(now, then) }
 
-// describe adds the data of this instance.
+// describe adds the data about this instance.
 func (p *Page) describe(o *Overview, trouble string) {
 	o.Version, o.Prefix, o.Trouble = p.cfg.Version, p.cfg.Prefix, trouble
 	o.Ready = true
@@ -153,8 +152,8 @@ func (p *Page) describe(o *Overview, trouble string) {
 		}
 	}
 	o.Durability = "not known yet"
-	if words := p.cfg.Durability.Load(); words != nil {
-		o.Durability = *words
+	if durability := p.cfg.Durability.Load(); durability != nil {
+		o.Durability = *durability
 	}
 }
 
@@ -205,7 +204,7 @@ func (w *watch) look(ctx context.Context, by *session) {
 	w.send("ahead", f)
 }
 
-// failed records the error of a look. The data of the previous look stays.
+// failed records the error of a look. It keeps the data of the previous look.
 func (w *watch) failed(by *session, err error) {
 	by.close()
 	w.mu.Lock()
@@ -213,7 +212,7 @@ func (w *watch) failed(by *session, err error) {
 	w.mu.Unlock()
 }
 
-// changed makes the watch read the streams and check the fleet soon. It is called after an action.
+// changed makes the watch read the streams and check the fleet immediately. It is called after an action.
 func (p *Page) changed() {
 	w := p.watched.Load()
 	if w == nil {

@@ -24,7 +24,8 @@ const buttonWords = (a, n) => (a.verb === "fire" ? `Fire ${a.noun} now`
 let changed = () => {}; // draws the page again after a change of the rights
 export function onAccess(f) { changed = f; }
 
-// Buttons for actions { verb, noun, name, deed }. If actions are on and there is no token, they ask for one.
+// Returns the buttons for actions { verb, noun, name, deed }. deed has the fields of the request. If actions are on and
+// the viewer has no token, a button asks for the token.
 export function buttons(actions, done) {
   if (!access.can_act) return null;
   return actions.map((a) => el("button", {
@@ -57,8 +58,8 @@ const resendFields = () => [
     .map(([name, label]) => el("label", { class: "check" }, el("input", { type: "checkbox", name }), label)),
 ];
 
-// The form's fields, as fields of a deed.
-function said(form, verb) {
+// Returns the fields of the form as fields of the request.
+function fieldsOf(form, verb) {
   const given = Object.fromEntries([...new FormData(form)].map(([name, value]) =>
     [name, value.trim()]).filter(([, value]) => value));
   for (const box of ["now", "drop_expiry", "unsealed"]) if (given[box]) given[box] = true;
@@ -74,7 +75,7 @@ async function ask(a, done) {
   show(a.all ? `${word(a.verb, a.noun)} all ${a.noun}s that match` : named(a, a.n), el("form", {
     onsubmit: (e) => {
       e.preventDefault();
-      plan(a, { ...a.deed, ...said(e.target, a.verb), verb: a.verb }, done);
+      plan(a, { ...a.deed, ...fieldsOf(e.target, a.verb), verb: a.verb }, done);
     },
   }, fields, foot(close("Keep"), el("button", { class: "main" }, "Next: preview"))));
   $("dialog").querySelector("input:not([type=radio])").focus();
@@ -96,7 +97,7 @@ async function edit(a, done) {
   show(named(a), el("form", {
     onsubmit: (e) => {
       e.preventDefault();
-      const given = new FormData(e.target), { headers, body, ...rest } = said(e.target, "resend");
+      const given = new FormData(e.target), { headers, body, ...rest } = fieldsOf(e.target, "resend");
       const after = given.get("headers").split("\n").map((l) => l.trim()).filter(Boolean),
         before = own.split("\n").filter(Boolean);
       const nameOf = (line) => line.split(":")[0].trim();
@@ -109,7 +110,7 @@ async function edit(a, done) {
         if (values.length > 0) edit.set[name] = values;
         else edit.drop.push(name);
       }
-      const lines = (s) => s.replace(/\r\n?/g, "\n"), written = lines(given.get("body") ?? ""); // as a textarea ends them
+      const lines = (s) => s.replace(/\r\n?/g, "\n"), written = lines(given.get("body") ?? ""); // a form sends CRLF
       if (whole && written !== lines(text)) edit.body = base64(written);
       plan({ ...a, verb: "resend" }, { ...a.deed, ...rest, verb: "resend", edit }, done);
     },
@@ -129,7 +130,7 @@ function failed(title, err) {
 }
 
 async function plan(a, deed, done) {
-  show(named(a, a.n), el("p", { class: "quiet" }, "Looking…"), foot(close("Keep")));
+  show(named(a, a.n), el("p", { class: "quiet" }, "Making a preview…"), foot(close("Keep")));
   let p;
   try {
     p = await post("plan", deed);
@@ -148,10 +149,10 @@ async function plan(a, deed, done) {
 async function act(a, p, done) {
   $("do").disabled = true;
   try {
-    const said = await post("act", { ticket: p.ticket });
-    show(named(a, p.count), el("p", { class: said.good ? "wide" : "warn wide", id: "done", role: "status" },
-      inZone(said.sentence)),
-      notes(said.notes), foot(close("Done")));
+    const result = await post("act", { ticket: p.ticket });
+    show(named(a, p.count), el("p", { class: result.good ? "wide" : "warn wide", id: "done", role: "status" },
+      inZone(result.sentence)),
+      notes(result.notes), foot(close("Done")));
   } catch (err) {
     failed(named(a, p.count), err);
   }

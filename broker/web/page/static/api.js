@@ -1,5 +1,5 @@
-// Requests to the broker. Addresses are relative, so the page works below any path. The token is kept for this tab
-// alone, and travels in a header: there is no cookie.
+// Requests to the broker. Addresses are relative, so the page works below any path. The token is kept only in this tab,
+// and is sent in a header. There is no cookie.
 
 import { query } from "./dom.js";
 
@@ -28,7 +28,7 @@ async function call(path, options = {}) {
   try {
     body = await response.json();
   } catch {
-    throw new Refused(response.status, `unexpected answer (${response.status}): check for a proxy in between`);
+    throw new Refused(response.status, `unexpected answer (${response.status}): check for a proxy before the broker`);
   }
   if (!response.ok) throw new Refused(response.status, body.error ?? String(response.status));
   return body;
@@ -44,7 +44,7 @@ export function post(path, body) {
   });
 }
 
-// Tries a token; an empty one forgets it.
+// Requests the rights of a token, and keeps the token if it is valid. An empty token removes the kept token.
 export async function use(text) {
   const before = token;
   token = text;

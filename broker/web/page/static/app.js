@@ -1,4 +1,4 @@
-// The frame of the page: the choice of the view, the header, light and dark, the time zone, the viewer's rights.
+// The parts that all views share: the tabs, the header, light and dark, the time zone, the viewer's rights.
 
 import { $, choice, el, heading, link, render } from "./dom.js";
 import { access, begin, use } from "./api.js";

@@ -1,5 +1,5 @@
-// Charts, drawn by uPlot. A canvas ignores the stylesheet, so the colours are read from the stylesheet, and again when
-// the scheme changes.
+// Charts, drawn by uPlot. A canvas ignores the stylesheet, so each drawing reads the colours from the stylesheet. The
+// charts are drawn again when the scheme changes.
 
 import { Component, el } from "./dom.js";
 import { brief, isUTC } from "./time.js";
@@ -17,10 +17,10 @@ function ink(kind) {
 
 const soft = (color) => color.replace(/^rgb\((.*)\)$/, "rgba($1, 0.13)");
 
-// Properties: title; series as [name, class, unit]; data as uPlot takes it: times, then a column for each series; bars
-// draws columns, with an edge, so that the smallest is seen beside the largest; log draws a scale of powers of ten;
-// value makes a number text, and unit one of the axis; since stands in the head, and extra behind it. open is called
-// with the index of a column that was chosen, by the mouse or by arrow keys and Enter.
+// Properties: title. series is a list of [name, class, unit]. data is uPlot's: the times, then a column for each series.
+// bars draws bars with an edge, so that the smallest is visible beside the largest. log draws a scale of powers of ten.
+// value formats a number, and unit a number of the axis. since is a text in the caption, and extra an element after it.
+// open is called with the index of a bar that the viewer chooses with the mouse, or with arrow keys and Enter.
 export class Chart extends Component {
   state = { at: null };
 

@@ -5,7 +5,8 @@ import { access, get } from "./api.js";
 import { bytes } from "./format.js";
 import { refused } from "./view.js";
 
-// They are loaded on request of the viewer, since the broker logs each request.
+// Returns a function that draws the headers and the body. They are loaded only when the viewer requests them, since the
+// broker logs each request.
 function content(params, redraw) {
   let shown = null, error = null, form = null;
   async function load() {
@@ -21,7 +22,7 @@ function content(params, redraw) {
     const all = b.text ? [["text", "Text", b.text]] : [];
     try {
       all.unshift(["json", "JSON", JSON.stringify(JSON.parse(b.text), null, 2)]);
-    } catch { /* it is none */ }
+    } catch { /* the body is not JSON */ }
     return [...all, ["hex", "Hex", b.hex]];
   }
   return () => {

@@ -15,7 +15,7 @@ export function query(params) {
 
 export const link = (view, params = {}) => "#/" + view + query(params);
 
-// A short name is not broken. A long one may be broken after a dot, and elsewhere only if necessary.
+// A short name is not broken into lines. A long name may be broken after a dot, and elsewhere only if necessary.
 export const tokens = (text = "–") => (text.length < 33 ? el("span", { class: "short" }, text)
   : text.split(/(?<=\.)/).flatMap((token) => [token, el("wbr")]));
 

@@ -1,4 +1,4 @@
-// The lanes arrive in the event stream, and are updated in place.
+// The view of the lanes. They arrive in the event stream.
 
 import { choice, el, shell } from "./dom.js";
 import { count, counted, span } from "./format.js";

@@ -8,12 +8,12 @@ export function listen(f) {
   return () => listeners.delete(f);
 }
 
-function tell(kind) {
+function notify(kind) {
   for (const f of listeners) f(kind);
 }
 
-// The numbers of the last ten minutes, for trends.
-const past = [], kept = 600; // frames, one each second
+// The states of the last ten minutes, for trends.
+const past = [], kept = 600; // maximum number of states; one arrives each second
 export function grown(number) {
   const first = past.find((s) => s.numbers[number] !== null), last = past.at(-1);
   if (!first || first === last) return null;
@@ -38,12 +38,12 @@ export function connect() {
         now[kind] = JSON.parse(e.data);
         now.lost = null;
         if (kind === "state" && past.push(now.state) > kept) past.shift();
-        tell(kind);
+        notify(kind);
       });
     }
     stream.onerror = () => {
       now.lost ??= new Date();
-      tell("lost");
+      notify("lost");
       if (stream.readyState !== EventSource.CLOSED) return; // the browser reconnects
       events = null; // too many viewers
       setTimeout(follow, 5000);

@@ -1,4 +1,4 @@
-// Messages: the pending ones, one message, and the search.
+// The views of the pending messages, of one message, and of the search.
 
 import { el, facts, link, to } from "./dom.js";
 import { count, counted, span } from "./format.js";

@@ -41,7 +41,7 @@ export function overview(_, { redraw }) {
     try {
       take(await get(path, { span }));
       redraw();
-    } catch { /* the stream says that the broker does not answer */ }
+    } catch { /* the header shows that the broker does not answer */ }
   }
   const takePast = () => (since === "1h" ? (past = now.history)
     : ask("history", since, (p) => { if (since !== "1h") past = p; }));
@@ -51,7 +51,7 @@ export function overview(_, { redraw }) {
     if (!access.rows) return;
     try {
       found = await get("findings");
-    } catch { /* likewise */ }
+    } catch { /* as above */ }
     redraw();
   }
 
@@ -76,7 +76,7 @@ export function overview(_, { redraw }) {
       return el("div", { class: "stack" },
         el("h1", { tabindex: "-1" }, "Overview"),
         attention(s, found),
-        fresh && el("p", { class: "card" }, "Nothing yet. ", el("a", { href: "#/publish" },
+        fresh && el("p", { class: "card" }, "No messages yet. ", el("a", { href: "#/publish" },
           "Publish your first delay →")),
         el("ul", { class: "numbers", "aria-label": "Now" }, cards.map((c) => card(c, s?.numbers))),
         el("div", { class: "above" }, el("h2", {}, "History (all instances)"),
@@ -121,7 +121,7 @@ function attention(s, found) {
     c?.time && rows.length === 0 && !hidden && el("p", { class: "good" }, "Nothing needs attention."));
 }
 
-// The steps from the first one with data, and at least a twelfth of all steps.
+// Returns the part of the history from the first interval with data, and at least the last twelfth of the history.
 function known(p) {
   if (!p) return null;
   const first = p.delivered.findIndex((v) => v !== null), steps = p.delivered.length, time = (i) => p.from + i * p.step;
@@ -130,7 +130,7 @@ function known(p) {
   return { times: cut(p.delivered.map((_, i) => time(i))), cut, since };
 }
 
-let drawnPast = {}, drawnAhead = {}; // a chart is drawn again only for another object
+let drawnPast = {}, drawnAhead = {}; // cached, since a chart is drawn again only if its data is another object
 
 function charts(past, f, extra) {
   if (drawnPast.of !== past) {
@@ -141,7 +141,7 @@ function charts(past, f, extra) {
       held: k && [k.times, k.cut(past.pending)] };
   }
   if (drawnAhead.of !== f) {
-    // The first bucket may be a part of a minute or an hour. It is drawn at the beginning of the whole one.
+    // The first bucket may begin within a minute or an hour. Its bar is drawn at the beginning of the minute or hour.
     const step = f?.step_seconds, from = (b) => Math.floor(new Date(b.from) / 1000 / step) * step;
     drawnAhead = { of: f, due: f && [f.buckets.map(from), f.buckets.map((b) => b.messages || null)] };
   }

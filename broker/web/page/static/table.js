@@ -1,4 +1,4 @@
-// A table whose rows can be sorted and selected. The sorting and the selection survive an update of the rows.
+// A table whose rows can be sorted and selected. An update of the rows keeps the sorting and the selection.
 
 import { Component, el } from "./dom.js";
 import { counted } from "./format.js";

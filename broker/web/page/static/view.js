@@ -14,8 +14,8 @@ export const dueFields = [["due_after", "Due after", "10m, or a time"], ["due_be
 export const findField = ["find", "Id, key or Nats-Msg-Id", ""];
 export const limitField = ["limit", "Rows", "", ["50", "100", "200"]];
 
-// Fields are [name, label, hint, options]. draw gets the answer, the parameters of the address, and the function that
-// requests the rows again.
+// Returns a view. A field is [name, label, hint, options]. draw gets the answer, the parameters of the address, and a
+// function that requests the rows again.
 export function asking({ title, about, path, fields = [], defaults = {}, draw }) {
   return (params, { redraw, go }) => {
     const view = location.hash.slice(2).split("?")[0], stopped = new AbortController();
@@ -86,7 +86,7 @@ export function asking({ title, about, path, fields = [], defaults = {}, draw })
 
 // A refused request, and the remedy.
 export const refused = (error) => el("div", { role: "alert" }, el("p", { class: "bad wide" },
-  error.status === 401 ? "This needs a token." : error.message),
+  error.status === 401 ? "This view needs a token." : error.message),
 error.status === 401 && el("button", { type: "button", class: "main", onclick: () => unlock() }, "Unlock"));
 
 export const more = (view, params) => el("p", {}, el("a", { href: link(view, params), class: "button" }, "Next page"));

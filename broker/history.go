@@ -8,9 +8,9 @@ import (
 	"delaybroker/broker/stats/history"
 )
 
-// remember adds the counts to the history at the end of each of its steps, until ctx ends. It reads the counters once
-// in ten seconds, and sends no request.
-func (b *Broker) remember(ctx context.Context) {
+// recordHistory adds the current counts to the history at the end of each interval of ten seconds, until ctx ends. It
+// sends no request.
+func (b *Broker) recordHistory(ctx context.Context) {
 	book := b.cfg.History
 	if book == nil {
 		return
@@ -21,8 +21,8 @@ func (b *Broker) remember(ctx context.Context) {
 		now, s := time.Now(), b.Status()
 		book.Add(now, s.Kept())
 		if !lastAt.IsZero() {
-			lately := stats.TargetsSince(s.Targets, last, now.Sub(lastAt))
-			b.tally.Lately.Store(&lately)
+			recent := stats.TargetsSince(s.Targets, last, now.Sub(lastAt))
+			b.tally.Lately.Store(&recent)
 		}
 		last, lastAt = s.Targets, now
 		select {
@@ -33,15 +33,16 @@ func (b *Broker) remember(ctx context.Context) {
 	}
 }
 
-// Targets returns the targets to which this instance delivered, as of the last step of its history, if it keeps one.
+// Targets returns the deliveries of this instance by target. With a history, the rates are those of its last
+// interval. Without a history, there are no rates.
 func (b *Broker) Targets() []stats.TargetAnswer {
-	if lately := b.tally.Lately.Load(); lately != nil {
-		return *lately
+	if recent := b.tally.Lately.Load(); recent != nil {
+		return *recent
 	}
 	return stats.TargetsSince(b.tally.Read().Targets, nil, 0)
 }
 
-// history returns the series of a span, or nil if no history is kept.
+// history returns the history of a span. It returns nil for an unknown span, and if the broker keeps no history.
 func (b *Broker) history(span string, now time.Time) *history.Series {
 	book := b.cfg.History
 	if book == nil {

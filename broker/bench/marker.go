@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// metaBench is the metadata key of streams that a run creates. Its value is the prefix. A broker's streams have
-	// other metadata.
+	// metaBench is the metadata key of the streams that a run creates. Its value is the prefix of the run. The streams
+	// of a run's broker have only the broker's metadata.
 	metaBench = "delaybroker.bench"
-	// beatEvery is the interval of a run's heartbeat. A run without a heartbeat for deadAfter is dead. Its processes
-	// end with it, so its streams are unused.
-	beatEvery = 5 * time.Second
-	deadAfter = time.Minute
+	// heartbeatInterval is the interval of a run's heartbeats. A run without a heartbeat for longer than
+	// heartbeatTimeout is dead. Its processes have exited with it, so no process uses its streams.
+	heartbeatInterval = 5 * time.Second
+	heartbeatTimeout  = time.Minute
 )
 
 // A site is a server and the streams of a run on it.
@@ -31,18 +31,18 @@ type site struct {
 	replicas int // replicas of the streams that the run creates
 }
 
-// mark creates the run marker, before all other streams of the run. The run removes it last. So the next run can find
-// the streams of a killed run.
-func (s site) mark(ctx context.Context) error {
+// createMarker creates the run marker, before all other streams of the run. The run removes it last, so a later run can
+// find the streams of a killed run.
+func (s site) createMarker(ctx context.Context) error {
 	_, err := s.create(ctx, jetstream.StreamConfig{
 		Name: s.names.runStream(), Subjects: []string{s.names.run()}, MaxMsgs: 1,
 		Description: "delaybroker bench: run marker; remove it when its last message is older than a minute",
 	})
 	if err == nil {
-		err = s.beat(ctx)
+		err = s.heartbeat(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("mark the run: %w", err)
+		return fmt.Errorf("create the run marker: %w", err)
 	}
 	return nil
 }
@@ -57,29 +57,28 @@ func (s site) create(ctx context.Context, cfg jetstream.StreamConfig) (jetstream
 	return stream, nil
 }
 
-// beat publishes a heartbeat.
-func (s site) beat(ctx context.Context) error {
+// heartbeat publishes a heartbeat.
+func (s site) heartbeat(ctx context.Context) error {
 	_, err := s.js.Publish(ctx, s.names.run(), nil)
 	return err
 }
 
-// keepMarked publishes heartbeats until ctx ends. It ignores a failed heartbeat, since the next one is in time.
-func (s site) keepMarked(ctx context.Context) {
-	tick := time.NewTicker(beatEvery)
+// keepAlive publishes heartbeats until ctx ends. It ignores a failed heartbeat: several fit into heartbeatTimeout.
+func (s site) keepAlive(ctx context.Context) {
+	tick := time.NewTicker(heartbeatInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			_ = s.beat(ctx)
+			_ = s.heartbeat(ctx)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// sweep removes the streams of killed runs and returns their prefixes. A killed run has a run marker, with a name and a
-// prefix that only runs have, and without a heartbeat for a minute by the server's clock.
-func (s site) sweep(ctx context.Context) (swept []string, err error) {
+// sweep removes the streams of killed runs, and returns their prefixes.
+func (s site) sweep(ctx context.Context) (prefixes []string, err error) {
 	all, _, err := s.list(ctx)
 	if err != nil {
 		return nil, err
@@ -91,56 +90,58 @@ func (s site) sweep(ctx context.Context) (swept []string, err error) {
 		}
 		s.names = dead
 		if err := s.remove(ctx); err != nil {
-			return swept, err
+			return prefixes, err
 		}
-		swept = append(swept, dead.prefix)
+		prefixes = append(prefixes, dead.prefix)
 	}
-	return swept, nil
+	return prefixes, nil
 }
 
-// deadRun returns the names of a run by its run marker, or false if the stream is not one or the run is alive.
+// deadRun returns the names of a dead run if the stream is its run marker. The marker's name and prefix have forms that
+// only runs use.
 func deadRun(info *jetstream.StreamInfo) (Names, bool) {
 	prefix := info.Config.Metadata[metaBench]
 	names, err := NewNames(prefix)
-	if err != nil || !ownPrefix.MatchString(prefix) || info.Config.Name != names.runStream() {
+	if err != nil || !runPrefix.MatchString(prefix) || info.Config.Name != names.runStream() {
 		return Names{}, false
 	}
 	last := info.Created
 	if info.State.LastTime.After(last) {
 		last = info.State.LastTime
 	}
-	return names, info.TimeStamp.Sub(last) > deadAfter // both by the server's clock
+	return names, info.TimeStamp.Sub(last) > heartbeatTimeout // both are times of the server
 }
 
 // remove deletes all streams of the run, its run marker last.
 func (s site) remove(ctx context.Context) error {
-	all, away, err := s.list(ctx)
+	all, leaderless, err := s.list(ctx)
 	if err != nil {
 		return err
 	}
 	var problems []error
-	marked := false
+	hasMarker := false
 	for _, info := range all {
 		switch {
 		case info.Config.Name == s.names.runStream():
-			marked = true
+			hasMarker = true
 		case s.names.own(info):
 			problems = append(problems, s.drop(ctx, info.Config.Name))
 		}
 	}
-	for _, name := range away {
+	for _, name := range leaderless {
 		if strings.HasPrefix(name, s.names.stem()) {
-			problems = append(problems, fmt.Errorf("remove %s: it has no leader; a later run will remove it", name))
+			problems = append(problems,
+				fmt.Errorf("remove %s: the stream has no leader; a later run will remove it", name))
 		}
 	}
 	err = errors.Join(problems...)
-	if err == nil && marked {
+	if err == nil && hasMarker {
 		err = s.drop(ctx, s.names.runStream())
 	}
 	return err
 }
 
-// removeBroker deletes the streams of the broker, so that each of its turns begins with new ones.
+// removeBroker deletes the streams of the broker, so that each turn of the broker begins with new streams.
 func (s site) removeBroker(ctx context.Context) error {
 	all, _, err := s.list(ctx)
 	if err != nil {
@@ -172,16 +173,17 @@ func (s site) drop(ctx context.Context, stream string) error {
 	return fmt.Errorf("remove %s: %w", stream, err)
 }
 
-// list lists the streams. It repeats the request while other clients create and remove streams.
-func (s site) list(ctx context.Context) (all []*jetstream.StreamInfo, away []string, err error) {
+// list returns the streams, and the names of those without a leader. It tries again if other clients created or removed
+// streams meanwhile.
+func (s site) list(ctx context.Context) (all []*jetstream.StreamInfo, leaderless []string, err error) {
 	const tries = 20
 	for range tries {
-		if all, away, err = s.api.Streams(ctx); !errors.Is(err, jsapi.ErrChanged) {
+		if all, leaderless, err = s.api.Streams(ctx); !errors.Is(err, jsapi.ErrChanged) {
 			break
 		}
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the streams: %w", err)
 	}
-	return all, away, nil
+	return all, leaderless, nil
 }

@@ -32,7 +32,7 @@ func siteOf(t *testing.T, s *natstest.Server, prefix string) site {
 // furnish creates the streams of a run: its own, and those of its broker.
 func furnish(t *testing.T, s site) {
 	t.Helper()
-	if err := s.mark(t.Context()); err != nil {
+	if err := s.createMarker(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	_, err := s.create(t.Context(), jetstream.StreamConfig{
@@ -121,14 +121,14 @@ func TestTheNextRunRemovesWhatAKilledOneLeft(t *testing.T) {
 		beating := make(chan struct{})
 		go func() {
 			defer close(beating)
-			alive.keepMarked(ctx)
+			alive.keepAlive(ctx)
 		}()
 		defer func() { cancel(); <-beating }()
 
 		next := siteOf(t, s, "bench-cccccccc")
-		time.Sleep(deadAfter)
+		time.Sleep(heartbeatTimeout)
 		if swept, err := next.sweep(t.Context()); err != nil || len(swept) > 0 {
-			t.Errorf("after %s: got %q (%v), want nothing: it may be alive", deadAfter, swept, err)
+			t.Errorf("after %s: got %q (%v), want nothing: it may be alive", heartbeatTimeout, swept, err)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -160,8 +160,8 @@ func TestPrefixesOfRunsAreTheirOwn(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 100 {
 		p := NewPrefix()
-		if _, err := NewNames(p); err != nil || !ownPrefix.MatchString(p) || seen[p] {
-			t.Fatalf("got %q (%v), want a new one of the form %s", p, err, ownPrefix)
+		if _, err := NewNames(p); err != nil || !runPrefix.MatchString(p) || seen[p] {
+			t.Fatalf("got %q (%v), want a new one of the form %s", p, err, runPrefix)
 		}
 		seen[p] = true
 	}

@@ -1,0 +1,130 @@
+package bench
+
+import (
+	"context"
+	"time"
+)
+
+// idleTime is how long the processes become idle before a measurement.
+const idleTime = 3 * time.Second
+
+// ingest publishes as fast as the server answers. No message becomes due meanwhile, so all accepted messages must be
+// in the streams afterwards.
+func (t *turn) ingest(ctx context.Context) (result Result, err error) {
+	before, err := t.usage()
+	if err != nil {
+		return Result{}, err
+	}
+	loaded, err := t.publish(ctx, t.load(t.side, time.Time{}))
+	if err != nil {
+		return Result{}, err
+	}
+	if result.Cost, err = t.cost(before, t.plan.Count); err != nil {
+		return Result{}, err
+	}
+	result.Published, result.Acks = loaded.Rate, loaded.Acks
+	result.Tally, err = t.countPending(ctx)
+	return result, err
+}
+
+// countPending counts the pending messages in the streams of the run. There is no ledger, since no message arrives.
+func (t *turn) countPending(ctx context.Context) (Tally, error) {
+	all, _, err := t.site.list(ctx)
+	if err != nil {
+		return Tally{}, err
+	}
+	stored := 0
+	for _, info := range all {
+		name := info.Config.Name
+		if name == t.site.names.broker.OwnersStream() || name == t.site.names.runStream() {
+			continue
+		}
+		if t.site.names.own(info) {
+			stored += int(info.State.Msgs)
+		}
+	}
+	return Tally{
+		Count: t.plan.Count, Lost: max(0, t.plan.Count-stored), Twice: max(0, stored-t.plan.Count),
+	}, nil
+}
+
+// pending measures the cost of pending messages. Then it kills the broker, and measures the time until the next broker
+// is ready.
+func (t *turn) pending(ctx context.Context) (result Result, err error) {
+	if err := t.becomeIdle(ctx); err != nil {
+		return Result{}, err
+	}
+	before, err := t.usage()
+	if err != nil {
+		return Result{}, err
+	}
+	loaded, err := t.publish(ctx, t.load(t.side, time.Time{}))
+	if err != nil {
+		return Result{}, err
+	}
+	if err := t.becomeIdle(ctx); err != nil {
+		return Result{}, err
+	}
+	after, err := t.usage()
+	if err != nil {
+		return Result{}, err
+	}
+	count := float64(t.plan.Count)
+	rest := &Rest{
+		ServerBytes:  float64(after.server.Memory-before.server.Memory) / count,
+		SidecarBytes: float64(after.sidecar.Memory-before.sidecar.Memory) / count,
+	}
+	result.Published, result.Rest = loaded.Rate, rest
+	if t.side == Broker {
+		t.sidecar.Kill()
+		began := time.Now()
+		if err := t.startSidecar(ctx); err != nil {
+			return Result{}, err
+		}
+		rest.ReadyMS = Milliseconds(time.Since(began))
+		if err := sleep(ctx, idleTime); err != nil {
+			return Result{}, err
+		}
+	}
+	if err := t.measureIdle(ctx, rest); err != nil {
+		return Result{}, err
+	}
+	result.Tally, err = t.countPending(ctx)
+	return result, err
+}
+
+// idle measures the cost of streams without pending messages.
+func (t *turn) idle(ctx context.Context) (result Result, err error) {
+	if err := t.becomeIdle(ctx); err != nil {
+		return Result{}, err
+	}
+	result.Rest = new(Rest)
+	return result, t.measureIdle(ctx, result.Rest)
+}
+
+// becomeIdle waits for idleTime.
+func (t *turn) becomeIdle(ctx context.Context) error {
+	t.show("letting the processes become idle")
+	return sleep(ctx, idleTime)
+}
+
+// measureIdle measures the CPU time of idle processes.
+func (t *turn) measureIdle(ctx context.Context, rest *Rest) error {
+	t.show("measuring the idle processes")
+	before, err := t.usage()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := sleep(ctx, t.plan.For); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	after, err := t.usage()
+	if err != nil {
+		return err
+	}
+	rest.ServerIdle = float64(after.server.CPU-before.server.CPU) / float64(took)
+	rest.SidecarIdle = float64(after.sidecar.CPU-before.sidecar.CPU) / float64(took)
+	return nil
+}
