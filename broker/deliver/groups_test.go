@@ -46,8 +46,8 @@ func TestShare(t *testing.T) {
 			t.Errorf("%d of those that wait are given back, want all", got)
 		}
 		k.Deliver(Message{Target: "silent.x", Mode: message.ModeStream}, func(r Result) {
-			if want := time.Now().Add(minStall); r.Outcome != Stalled || !r.Turn.Equal(want) {
-				t.Errorf("the next one is %s until %s, want stalled until %s", r.Outcome, r.Turn, want)
+			if want := time.Now().Add(minStall); r.Outcome != Stalled || !r.RetryAt.Equal(want) {
+				t.Errorf("the next one is %s until %s, want stalled until %s", r.Outcome, r.RetryAt, want)
 			}
 		})
 		time.Sleep(jsapi.Timeout)
@@ -156,7 +156,7 @@ func TestWindow(t *testing.T) {
 		k := newKit(t, s)
 		const window = 64
 		k.mu.Lock()
-		k.groups.window.most = window
+		k.groups.window.maxMessages = window
 		k.mu.Unlock()
 		seen := k.subscribe("*.silent", nil)
 		results := &count{}

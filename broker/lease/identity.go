@@ -24,7 +24,8 @@ func (s *Shared) gone(id string, i Instance) bool {
 // timeout returns the time after which an instance counts as dead if its counter has not changed.
 func (s *Shared) timeout(id string, i Instance) time.Duration {
 	own, in := s.view.table.Instances[s.self.id]
-	if s.sharesIdentity(i) && i.Started <= s.self.started && (!in || i.Joined < own.Joined) && !s.view.liveness.everAlive(id) {
+	earlier := i.Started <= s.self.started && (!in || i.Joined < own.Joined)
+	if earlier && s.sharesIdentity(i) && !s.view.liveness.everAlive(id) {
 		return takeoverAfter
 	}
 	return lostAfter
