@@ -120,7 +120,7 @@ func (o *operated) wantJournalLeft() {
 	r := start(t)
 	r.log.await(t, "ready")
 	defer r.stop(t)
-	if !strings.Contains(r.log.String(), "the journal of before is left as it is, and empties itself within 7d") {
+	if !strings.Contains(r.log.String(), "the earlier journal is left unchanged, and becomes empty within 7d") {
 		t.Errorf("switched off: it is not said that the journal is left:\n%s", r.log)
 	}
 	got, worth := o.records()
@@ -171,7 +171,7 @@ func TestJournalSettings(t *testing.T) {
 		t.Errorf("got no change in\n%s", out)
 	}
 	t.Setenv("DELAY_JOURNAL", "off")
-	if out := o.must("provision"); !strings.Contains(out, "left as it is, and empties itself within 2d") {
+	if out := o.must("provision"); !strings.Contains(out, "left as it is, and becomes empty within 2d") {
 		t.Errorf("got no word of what is left in\n%s", out)
 	}
 	t.Setenv("DELAY_JOURNAL", "90m")
