@@ -37,9 +37,9 @@
 //
 //	paused    due messages join the lane; nothing is sent
 //	resuming  the lane drains, and due messages still join its end
-//	closing   the owner found the lane empty; instances hold due messages in memory for a second, so that the messages
-//	          that joined last go out before them
-//	over      due messages go to their target
+//	closing   the owner found the lane empty; instances hold due messages in memory for a second, so that messages that
+//	          joined the lane last are sent first
+//	over      due messages are sent to their target
 //
 // A message that has left the lane and waits elsewhere, for a retry or a turn, does not join the lane again
 // (Delay-Released), unless the pattern is paused again.

@@ -243,7 +243,8 @@ func (k *Keeper) Move(ctx context.Context, id string, from, to State) {
 			continue
 		}
 		if err != nil {
-			k.notes.Log(slog.LevelWarn, "the list of paused targets cannot be stored; this instance applies it and stores it later",
+			k.notes.Log(slog.LevelWarn,
+				"the list of paused targets cannot be stored; this instance applies it and stores it later",
 				"err", err)
 		}
 		k.take(next)
