@@ -17,7 +17,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestDisconnect: a loss of the connection ends every publish at once. A publish meanwhile fails, and one after the
+// TestDisconnect: a loss of the connection ends every publish immediately. A publish meanwhile fails, and one after the
 // return works.
 func TestDisconnect(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

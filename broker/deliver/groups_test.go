@@ -16,7 +16,7 @@ import (
 
 const share = DefaultWindow / groupShare // of one group
 
-// TestShare: a silent target holds no more than its share. The deliveries of another target are sent at once, and
+// TestShare: a silent target holds no more than its share. The deliveries of another target are sent immediately, and
 // waiting messages are given back soon.
 func TestShare(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -113,7 +113,7 @@ func TestShareOfGroups(t *testing.T) {
 }
 
 // TestSilentLeaveRoom: each of any number of silent groups takes a part of the window that the others leave. Messages
-// for a group that answers are sent at once.
+// for a group that answers are sent immediately.
 func TestSilentLeaveRoom(t *testing.T) {
 	for name, size := range map[string]int{"small": 1, "large": 32 << 10} {
 		t.Run(name, func(t *testing.T) {

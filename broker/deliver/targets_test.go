@@ -12,8 +12,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRate: of 300 messages for a target that accepts 100 a second, one is sent at once. Each of the others gets its
-// own turn, 10 ms after the one before. Another target of the same pattern waits for none of them.
+// TestRate: of 300 messages for a target that accepts 100 a second, one is sent immediately. Each of the others gets
+// its own turn, 10 ms after the one before. Another target of the same pattern waits for none of them.
 func TestRate(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -20,7 +20,7 @@ type queue struct {
 func (q *queue) ask(target, number string) (wait time.Duration) {
 	id := target + " " + number
 	q.Deliver(Message{Target: target, Mode: message.ModeCore, Paced: q.turns[id].Paced}, func(r Result) {
-		if r.Outcome == Paced { // which is told at once
+		if r.Outcome == Paced { // reported immediately
 			q.turns[id], wait = r, time.Until(r.RetryAt)
 		}
 	})
@@ -154,7 +154,7 @@ func TestTurnsOfKeys(t *testing.T) {
 		} {
 			wait := time.Duration(0)
 			k.Deliver(Message{Target: tt.target, RateKey: tt.key, Mode: message.ModeCore}, func(r Result) {
-				if r.Outcome == Paced { // which is told at once
+				if r.Outcome == Paced { // reported immediately
 					wait = time.Until(r.RetryAt)
 				}
 			})

@@ -17,7 +17,7 @@ func aJournal() Spec {
 		Format: Format, MaxMsgSize: -1, MaxAge: time.Hour, MaxBytes: 1 << 20, Duplicates: time.Minute, Replicas: 1}
 }
 
-// journalJudged are the settings by which records could be missing, or harm others, each with the words of its report.
+// journalJudged are the settings by which records could be missing, or could harm lanes, each with words of its report.
 var journalJudged = map[string]struct {
 	change func(*config)
 	says   string
